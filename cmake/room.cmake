@@ -1,0 +1,19 @@
+# tokamak_room(NAME SOURCES... [USES rooms...] [LIBS libraries...]): a static library tokamak_NAME.
+# USES are the rooms whose headers it may include; LIBS stay private to the room.
+add_library(tokamak_flags INTERFACE)
+target_compile_options(tokamak_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror -march=${TOKAMAK_MARCH}
+  -fno-math-errno -fno-trapping-math)
+target_include_directories(tokamak_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
+target_link_libraries(tokamak_flags INTERFACE OpenMP::OpenMP_CXX)
+if(TOKAMAK_SANITIZE)
+  target_compile_options(tokamak_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
+    -fno-omit-frame-pointer)
+  target_link_options(tokamak_flags INTERFACE -fsanitize=address,undefined)
+endif()
+
+function(tokamak_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;USES;LIBS" ${ARGN})
+  add_library(tokamak_${name} STATIC ${ROOM_SOURCES})
+  list(TRANSFORM ROOM_USES PREPEND tokamak_)
+  target_link_libraries(tokamak_${name} PUBLIC tokamak_flags ${ROOM_USES} PRIVATE ${ROOM_LIBS})
+endfunction()

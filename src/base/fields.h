@@ -1,0 +1,45 @@
+// How an options struct lists its fields, once. The config loader, the printer and the generated reference all walk
+// this list, so a field cannot be missing from one of them. A struct declares
+//
+//   template <class Visitor> void fields(Visitor& v) {
+//     v("lr", lr, "peak learning rate");
+//     v("betas", betas, "decay of the first and second moment");
+//   }
+//
+// Kinds of field: bool, int64_t (takes human counts: "250B", "64Ki"), double (takes "5%"), std::string, an enum with
+// enum_names(), std::array / std::vector of those, another options struct, a vector of structs, and the quantities
+// below.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tokamak {
+
+// A length of training, in the unit its user wrote: "2000" (steps), "1B tokens", "5%" (of the whole run), "90min".
+struct Extent {
+  enum class Unit { kNone, kSteps, kTokens, kFraction, kSeconds };
+  Unit unit = Unit::kNone;
+  double value = 0;
+
+  static Extent none() { return {}; }
+  static Extent steps(double n) { return {Unit::kSteps, n}; }
+  static Extent tokens(double n) { return {Unit::kTokens, n}; }
+  static Extent fraction(double f) { return {Unit::kFraction, f}; }
+  static Extent seconds(double s) { return {Unit::kSeconds, s}; }
+  bool operator==(const Extent&) const = default;
+};
+
+// A whole number that may be left to the program: "auto" or N.
+struct AutoInt {
+  int64_t value = 0;  // 0: auto
+  bool is_auto() const { return value == 0; }
+  bool operator==(const AutoInt&) const = default;
+};
+
+// The spellings of an enum in the config, in order of its values 0, 1, ... Each enum used in an options struct has an
+// overload beside it: inline const std::vector<std::string>& enum_names(E) { static const ... }.
+
+}  // namespace tokamak

@@ -1,0 +1,170 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+namespace tokamak {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+[[noreturn]] void fail_code(Kind kind, const std::string& what, const std::error_code& code) {
+  fail(kind, str(what, ": ", code.message()));
+}
+
+}  // namespace
+
+InputFile::InputFile(std::string path, Kind kind) : path_(std::move(path)), kind_(kind) {
+  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd_ < 0) fail_errno(kind_, str("cannot open ", path_));
+  struct stat info {};
+  if (::fstat(fd_, &info) != 0) fail_errno(kind_, str("cannot stat ", path_));
+  if (S_ISDIR(info.st_mode)) {
+    ::close(fd_);
+    fail(kind_, str(path_, " is a directory, not a file"));
+  }
+  size_ = info.st_size;
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : path_(std::move(other.path_)), kind_(other.kind_), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+
+InputFile::~InputFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void InputFile::read_at(int64_t offset, std::span<std::byte> out) const {
+  size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t got = ::pread(fd_, out.data() + done, out.size() - done, offset + static_cast<int64_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_errno(kind_, str("cannot read ", path_, " at byte ", offset + static_cast<int64_t>(done)));
+    if (got == 0) {
+      fail(kind_, str(path_, " ends at byte ", offset + static_cast<int64_t>(done), ", ", out.size() - done,
+                      " bytes too early"));
+    }
+    done += static_cast<size_t>(got);
+  }
+}
+
+OutputFile::OutputFile(std::string path, Kind kind) : path_(std::move(path)), kind_(kind) {
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd_ < 0) fail_errno(kind_, str("cannot create ", path_));
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : path_(std::move(other.path_)), kind_(other.kind_), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+
+OutputFile::~OutputFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t put = ::write(fd_, bytes.data() + done, bytes.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) fail_errno(kind_, str("cannot write ", path_, " at byte ", size_));
+    done += static_cast<size_t>(put);
+    size_ += put;
+  }
+}
+
+void OutputFile::sync() {
+  if (::fsync(fd_) != 0) fail_errno(kind_, str("cannot sync ", path_));
+}
+
+void OutputFile::close() {
+  if (::close(std::exchange(fd_, -1)) != 0) fail_errno(kind_, str("cannot close ", path_));
+}
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+bool is_directory(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+std::string read_text(const std::string& path, Kind kind) {
+  const InputFile file(path, kind);
+  std::string text(static_cast<size_t>(file.size()), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+  return text;
+}
+
+void make_directories(const std::string& path, Kind kind) {
+  std::error_code code;
+  fs::create_directories(path, code);
+  if (code) fail_code(kind, str("cannot create directory ", path), code);
+}
+
+std::vector<std::string> list_directory(const std::string& path, Kind kind) {
+  std::error_code code;
+  std::vector<std::string> names;
+  for (fs::directory_iterator it(path, code), end; !code && it != end; it.increment(code)) {
+    names.push_back(it->path().filename().string());
+  }
+  if (code) fail_code(kind, str("cannot list directory ", path), code);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void rename_path(const std::string& from, const std::string& to, Kind kind) {
+  if (::rename(from.c_str(), to.c_str()) != 0) fail_errno(kind, str("cannot rename ", from, " to ", to));
+}
+
+void remove_file(const std::string& path, Kind kind) {
+  if (::unlink(path.c_str()) != 0) fail_errno(kind, str("cannot remove ", path));
+}
+
+void remove_tree(const std::string& path, Kind kind) {
+  std::error_code code;
+  fs::remove_all(path, code);
+  if (code) fail_code(kind, str("cannot remove ", path), code);
+}
+
+void sync_directory(const std::string& path, Kind kind) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) fail_errno(kind, str("cannot open directory ", path));
+  const int result = ::fsync(fd);
+  const int reason = errno;
+  ::close(fd);
+  errno = reason;
+  if (result != 0) fail_errno(kind, str("cannot sync directory ", path));
+}
+
+std::string parent_directory(const std::string& path) {
+  fs::path p(path);
+  if (!p.has_filename()) p = p.parent_path();  // "a/b/" names the same directory as "a/b"
+  const std::string parent = p.parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+int64_t free_bytes(const std::string& path, Kind kind) {
+  struct statvfs info {};
+  if (::statvfs(path.c_str(), &info) != 0) fail_errno(kind, str("cannot ask for free space at ", path));
+  return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
+}
+
+void write_text_atomically(const std::string& path, std::string_view text, Kind kind) {
+  const std::string temporary = path + ".tmp";
+  OutputFile file(temporary, kind);
+  file.write(text);
+  file.sync();
+  file.close();
+  rename_path(temporary, path, kind);
+  sync_directory(parent_directory(path), kind);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,72 @@
+// Files, with every call checked. Errors carry the path, the operation and the system's reason; the caller says of
+// which Kind they are (a data set, a checkpoint, the run directory).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace tokamak {
+
+// A file open for reading at any offset, by several threads at once.
+class InputFile {
+ public:
+  InputFile(std::string path, Kind kind);
+  ~InputFile();
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&&) = delete;
+
+  int64_t size() const { return size_; }
+  const std::string& path() const { return path_; }
+  // Fills `out` from `offset`; short reads and EINTR are handled, end of file before that is an error.
+  void read_at(int64_t offset, std::span<std::byte> out) const;
+
+ private:
+  std::string path_;
+  Kind kind_;
+  int fd_ = -1;
+  int64_t size_ = 0;
+};
+
+// A file written from start to end. Nothing is promised durable before sync() and close() have returned.
+class OutputFile {
+ public:
+  OutputFile(std::string path, Kind kind);  // creates or truncates
+  ~OutputFile();                            // closes without a word; call close() to learn of errors
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
+  void sync();   // fsync; a failed fsync is final for this file: write a new one, never retry
+  void close();  // checked
+  int64_t size() const { return size_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  Kind kind_;
+  int fd_ = -1;
+  int64_t size_ = 0;
+};
+
+bool exists(const std::string& path);
+bool is_directory(const std::string& path);
+std::string read_text(const std::string& path, Kind kind);
+void make_directories(const std::string& path, Kind kind);
+std::vector<std::string> list_directory(const std::string& path, Kind kind);  // names, sorted, without . and ..
+void rename_path(const std::string& from, const std::string& to, Kind kind);
+void remove_file(const std::string& path, Kind kind);
+void remove_tree(const std::string& path, Kind kind);
+void sync_directory(const std::string& path, Kind kind);
+std::string parent_directory(const std::string& path);   // "." where there is none
+int64_t free_bytes(const std::string& path, Kind kind);  // of its file system, to this user
+
+// Writes path.tmp, syncs it, renames it over `path` and syncs the directory: after a crash the old text or the new.
+void write_text_atomically(const std::string& path, std::string_view text, Kind kind);
+
+}  // namespace tokamak

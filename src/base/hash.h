@@ -1,0 +1,35 @@
+// Checksums: XXH3, 64 and 128 bit, one-shot and streaming. They guard against damaged disks and truncated copies,
+// not against an adversary.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace tokamak {
+
+uint64_t xxh3_64(std::span<const std::byte> bytes);
+
+// XXH3-128 over the bytes fed so far, as 32 hexadecimal digits (big-endian, as xxhsum -H2 prints it).
+class Hasher {
+ public:
+  Hasher();
+  ~Hasher();
+  Hasher(Hasher&&) noexcept;
+  Hasher& operator=(Hasher&&) noexcept;
+
+  void update(std::span<const std::byte> bytes);
+  std::string hex128() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+std::string hex64(uint64_t value);              // 16 hexadecimal digits
+uint64_t parse_hex64(const std::string& text);  // Error(kData) if it is not 16 hexadecimal digits
+std::string xxh3_128_hex(std::span<const std::byte> bytes);
+
+}  // namespace tokamak

@@ -1,0 +1,37 @@
+// The log: one line per event on standard error, "time level [rank] text". A facade, so that no caller sees spdlog.
+// Lines that concern the whole run come from rank 0; a rank's own trouble is logged by that rank, with its number.
+#pragma once
+
+#include <string>
+
+#include "base/strings.h"
+
+namespace tokamak::log {
+
+enum class Level { kDebug, kInfo, kWarning, kError, kOff };
+
+// Sets how this process's lines are marked and which of them appear. Called once, as soon as the rank is known.
+// size == 1 omits the rank. Ranks above 0 show warnings and errors only, unless level is kDebug.
+void configure(int rank, int size, Level level);
+
+void write(Level level, const std::string& text);
+void flush();
+
+template <class... Values>
+void debug(const Values&... values) {
+  write(Level::kDebug, str(values...));
+}
+template <class... Values>
+void info(const Values&... values) {
+  write(Level::kInfo, str(values...));
+}
+template <class... Values>
+void warning(const Values&... values) {
+  write(Level::kWarning, str(values...));
+}
+template <class... Values>
+void error(const Values&... values) {
+  write(Level::kError, str(values...));
+}
+
+}  // namespace tokamak::log

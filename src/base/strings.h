@@ -1,0 +1,37 @@
+// Small text helpers: concatenation (g++ 12 has no std::format), human-readable numbers, the nearest known word.
+#pragma once
+
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tokamak {
+
+// The values one after another, as operator<< prints them.
+template <class... Values>
+std::string str(const Values&... values) {
+  std::ostringstream out;
+  (out << ... << values);
+  return out.str();
+}
+
+std::string join(const std::vector<std::string>& words, std::string_view separator);
+std::vector<std::string> split(std::string_view text, char separator);  // keeps empty fields
+std::string_view trim(std::string_view text);                           // without surrounding white space
+bool starts_with(std::string_view text, std::string_view prefix);
+
+std::string human_count(double count);              // 1234567 -> "1.23M" (powers of 1000)
+std::string human_bytes(double bytes);              // 1536 -> "1.50 KiB" (powers of 1024)
+std::string human_duration(double seconds);         // 3725 -> "1:02:05", 65 -> "1:05"
+std::string fixed(double value, int digits);        // 1.5, 3 -> "1.500"
+std::string significant(double value, int digits);  // 0.00030000, 3 -> "0.0003"
+
+// Levenshtein distance, for "did you mean".
+int64_t edit_distance(std::string_view a, std::string_view b);
+
+// The candidate nearest to `word`, or "" when none is near (more than a third of the word would change).
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace tokamak
