@@ -1,0 +1,48 @@
+// Options of the machine side: which backend, how many threads, which precision.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/fields.h"
+
+namespace tokamak {
+
+enum class BackendKind { kAuto, kCpu, kCuda };
+inline const std::vector<std::string>& enum_names(BackendKind) {
+  static const std::vector<std::string> names = {"auto", "cpu", "cuda"};
+  return names;
+}
+
+struct RuntimeOptions {
+  BackendKind backend = BackendKind::kAuto;
+  AutoInt threads_per_rank;
+  bool deterministic = true;
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("backend", backend, "where to compute; auto takes a GPU where one is, else the CPU");
+    v("threads_per_rank", threads_per_rank, "CPU threads of each rank; auto shares the node's cores among its ranks");
+    v("deterministic", deterministic, "same bits from run to run; the CPU backend always is, for any thread count");
+  }
+};
+
+enum class Precision { kBF16, kF32 };
+inline const std::vector<std::string>& enum_names(Precision) {
+  static const std::vector<std::string> names = {"bf16", "f32"};
+  return names;
+}
+
+struct PrecisionOptions {
+  Precision compute = Precision::kBF16;
+  Precision reduce = Precision::kF32;
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("compute", compute, "dtype of gathered weights, activations and their gradients; f32 is for tests");
+    v("reduce", reduce, "dtype in which gradients cross the network; sums are formed in f32 either way");
+  }
+};
+
+}  // namespace tokamak

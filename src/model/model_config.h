@@ -1,0 +1,49 @@
+// What a decoder looks like. Field names are those of Hugging Face's LlamaConfig.
+#pragma once
+
+#include <cstdint>
+
+namespace tokamak {
+
+struct ModelConfig {
+  int64_t hidden_size = 0;
+  int64_t intermediate_size = 0;
+  int64_t num_hidden_layers = 0;
+  int64_t num_attention_heads = 0;
+  int64_t num_key_value_heads = 0;  // 0: as many as attention heads
+  int64_t head_dim = 0;             // 0: hidden_size / num_attention_heads
+  int64_t vocab_size = 0;
+  int64_t max_position_embeddings = 2048;
+  double rope_theta = 10000.0;
+  double rms_norm_eps = 1e-5;
+  bool tie_word_embeddings = false;
+  double initializer_range = 0.02;
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("hidden_size", hidden_size, "width of the residual stream, C; required");
+    v("intermediate_size", intermediate_size, "width of the SwiGLU feed-forward, I; required");
+    v("num_hidden_layers", num_hidden_layers, "decoder layers, L; required");
+    v("num_attention_heads", num_attention_heads, "query heads, Hq; required");
+    v("num_key_value_heads", num_key_value_heads, "key and value heads, Hkv, a divisor of Hq; 0: as many as Hq");
+    v("head_dim", head_dim, "width of one head, D, even; 0: hidden_size / num_attention_heads");
+    v("vocab_size", vocab_size, "rows of the embedding, V; 0: the tokenizer's, as the data manifest records it");
+    v("max_position_embeddings", max_position_embeddings, "longest sequence the model is meant for");
+    v("rope_theta", rope_theta, "base of the rotary embedding's frequencies (Su et al. 2021)");
+    v("rms_norm_eps", rms_norm_eps, "added to the mean square in RMSNorm");
+    v("tie_word_embeddings", tie_word_embeddings, "the head uses the embedding matrix");
+    v("initializer_range", initializer_range, "standard deviation of the initial matrices (normal, mean 0)");
+  }
+
+  // With the zeros that mean "derived" filled in.
+  int64_t kv_heads() const { return num_key_value_heads > 0 ? num_key_value_heads : num_attention_heads; }
+  int64_t head_size() const { return head_dim > 0 ? head_dim : hidden_size / num_attention_heads; }
+  int64_t q_width() const { return num_attention_heads * head_size(); }  // Hq D
+  int64_t kv_width() const { return kv_heads() * head_size(); }          // Hkv D
+  int64_t qkv_width() const { return q_width() + 2 * kv_width(); }       // (Hq + 2 Hkv) D
+
+  // Error(kConfig) that names key and values where the dimensions contradict each other.
+  void validate() const;
+};
+
+}  // namespace tokamak

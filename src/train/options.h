@@ -1,0 +1,85 @@
+// Options of the run itself: length, batch, logging, and what to do when it goes wrong.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/fields.h"
+
+namespace tokamak {
+
+struct RunOptions {
+  std::string name = "run";
+  std::string output_dir = "runs/${run.name}";
+  int64_t seed = 1234;
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("name", name, "how the run is called in logs");
+    v("output_dir", output_dir, "everything the run writes: checkpoints/, metrics.jsonl, config.yaml");
+    v("seed", seed, "of the initial weights and the order of the data");
+  }
+};
+
+struct TrainingOptions {
+  int64_t max_steps = 0;
+  int64_t max_tokens = 0;
+  int64_t global_batch_tokens = 0;
+  AutoInt micro_batch_size;
+  double max_grad_norm = 1.0;
+  double z_loss = 0.0;
+  int64_t validation_interval = 0;
+  int64_t validation_sequences = 64;
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("max_steps", max_steps, "optimizer steps; this or max_tokens is required");
+    v("max_tokens", max_tokens, "tokens to train on, rounded up to whole steps");
+    v("global_batch_tokens", global_batch_tokens,
+      "tokens of one step over all ranks: a multiple of sequence_length; required");
+    v("micro_batch_size", micro_batch_size,
+      "sequences that one rank computes at once; auto: the most that fit, up to a cap");
+    v("max_grad_norm", max_grad_norm, "gradients are scaled down to this global norm; 0: never");
+    v("z_loss", z_loss, "weight of log(Z)^2 in the loss (PaLM, 1e-4); 0: none");
+    v("validation_interval", validation_interval, "steps between validations; 0: only at the end");
+    v("validation_sequences", validation_sequences, "held-out sequences per validation, the same ones each time");
+  }
+};
+
+enum class RecomputeMode { kNone, kFull };
+inline const std::vector<std::string>& enum_names(RecomputeMode) {
+  static const std::vector<std::string> names = {"none", "full"};
+  return names;
+}
+
+struct ActivationCheckpointOptions {
+  RecomputeMode mode = RecomputeMode::kNone;
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("mode", mode, "none: keep what backward needs (norms and SwiGLU are recomputed); full: keep layer inputs only");
+  }
+};
+
+struct MetricsOptions {
+  int64_t log_interval = 10;
+  bool jsonl = true;
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("log_interval", log_interval, "steps between lines on the console and in metrics.jsonl");
+    v("jsonl", jsonl, "write output_dir/metrics.jsonl");
+  }
+};
+
+struct ResilienceOptions {
+  int64_t max_bad_steps = 10;
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("max_bad_steps", max_bad_steps, "steps in a row with a non-finite loss or gradient before the run ends (exit 7)");
+  }
+};
+
+}  // namespace tokamak
