@@ -1,0 +1,25 @@
+// The choice of a backend. A backend is a device and the operations that run on it.
+#pragma once
+
+#include <memory>
+
+#include "backend/device.h"
+#include "backend/ops.h"
+#include "backend/options.h"
+
+namespace tokamak {
+
+struct Backend {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Ops> ops;
+};
+
+// `local_rank` of `local_size` on this node: shares its cores, or picks its GPU. Error(kDevice) where the backend asked
+// for is missing; says in the log which one `auto` took.
+Backend make_backend(const RuntimeOptions& options, int local_rank, int local_size);
+
+Backend make_cpu_backend();                 // threads as parallel_for has them
+Backend make_cuda_backend(int local_rank);  // cuda/, or cuda_absent.cc in a build without CUDA
+bool cuda_built_in();
+
+}  // namespace tokamak

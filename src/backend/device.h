@@ -1,0 +1,38 @@
+// A device: memory, streams of ordered work, events between them. On the CPU a stream runs its work at once, in the
+// calling thread's OpenMP team, so events are always reached; callers are written for the asynchronous case.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tensor/arena.h"
+#include "tensor/tensor.h"
+
+namespace tokamak {
+
+class Event {
+ public:
+  virtual ~Event() = default;
+};
+
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual void record(Event& event) = 0;      // the event is reached when all work enqueued so far is done
+  virtual void wait(const Event& event) = 0;  // later work on this stream starts after the event
+  virtual void synchronize() = 0;             // the host waits; never inside a training step
+};
+
+class Device : public Allocator {
+ public:
+  virtual std::string description() const = 0;  // "CPU, AMD EPYC, 2 threads, bf16 by AVX512-BF16"
+  virtual std::unique_ptr<Stream> make_stream() = 0;
+  virtual std::unique_ptr<Event> make_event() = 0;
+  virtual int64_t available_bytes() const = 0;  // that a plan may still take
+
+  // Enqueued copies of tensor.bytes() bytes. `host` stays valid until the stream has passed.
+  virtual void copy_to_device(Stream& stream, const void* host, Tensor tensor) = 0;
+  virtual void copy_to_host(Stream& stream, Tensor tensor, void* host) = 0;
+};
+
+}  // namespace tokamak

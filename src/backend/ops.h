@@ -1,0 +1,282 @@
+// THE contract of every operation. Each public method checks its arguments, opens the profiler's range and calls the
+// backend's do_ method. The CPU backend is the specification.
+//
+// Conventions. N tokens (B x T flattened), C hidden, I intermediate, Hq / Hkv query / key-value heads, D head size,
+// V vocabulary. "act" is the compute dtype, bf16 or f32, the same for all act tensors of a call. Tensors are
+// contiguous. Sums, statistics, exponentials and losses are formed in f32 or wider whatever the dtype; results are
+// rounded once. An output is overwritten unless "accumulated" is written beside it. Inputs and outputs do not overlap
+// unless said. Results do not depend on the number of threads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "backend/device.h"
+#include "backend/profile.h"
+#include "tensor/tensor.h"
+
+namespace tokamak {
+
+enum class Transpose { kNo, kYes };
+enum class Write { kOverwrite, kAccumulate };
+enum class Rotation { kForward, kInverse };
+
+// C = op(A) op(B) [+ residual] [+ C]
+struct Gemm {
+  Tensor a;         // (M, K), or (K, M) if trans_a             f32 or bf16
+  Tensor b;         // (K, N), or (N, K) if trans_b             as a
+  Tensor c;         // (M, N)                                   f32, or as a; accumulated if write says so
+  Tensor residual;  // (M, N), may be empty                     as c; may be c itself
+  Transpose trans_a = Transpose::kNo;
+  Transpose trans_b = Transpose::kNo;
+  Write write = Write::kOverwrite;  // kAccumulate: c in f32, without residual
+};
+
+// out[n] = table[ids[n]]
+struct Embedding {
+  Tensor ids;    // (N) i32, each in [0, V)
+  Tensor table;  // (V, C) act
+  Tensor out;    // (N, C) act
+};
+
+// dtable[ids[n]] += dout[n], in order of n
+struct EmbeddingBackward {
+  Tensor ids;     // (N) i32
+  Tensor dout;    // (N, C) act
+  Tensor dtable;  // (V, C) f32, accumulated
+};
+
+// sum = x + residual (rounded to act), or x where there is no residual; rstd = 1 / sqrt(mean(sum^2) + eps);
+// y = sum * rstd * weight                                              (Zhang and Sennrich 2019)
+struct RmsNorm {
+  Tensor x;         // (N, C) act
+  Tensor residual;  // (N, C) act, may be empty
+  Tensor weight;    // (C) act
+  Tensor sum;       // (N, C) act, given with residual only; may be x or residual itself
+  Tensor y;         // (N, C) act
+  Tensor rstd;      // (N) f32
+  float eps = 1e-5f;
+};
+
+// With g = dy * weight and x the normalised input (RmsNorm::sum, or x where there was no residual):
+// dx = rstd (g - x rstd^2 mean(g x)) [+ dresidual];  dweight += sum over n of dy x rstd
+struct RmsNormBackward {
+  Tensor dy;         // (N, C) act
+  Tensor x;          // (N, C) act
+  Tensor weight;     // (C) act
+  Tensor rstd;       // (N) f32
+  Tensor dresidual;  // (N, C) act, may be empty: the gradient that reaches x past the norm; may be dx itself
+  Tensor dx;         // (N, C) act; may be dy itself
+  Tensor dweight;    // (C) f32, accumulated
+};
+
+struct HeadLayout {
+  int64_t q_heads = 0;   // Hq, a multiple of Hkv
+  int64_t kv_heads = 0;  // Hkv
+  int64_t head_dim = 0;  // D, even
+  int64_t q_width() const { return q_heads * head_dim; }
+  int64_t kv_width() const { return kv_heads * head_dim; }
+  int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
+};
+
+// Rotates each query and key head in place, half against half (Su et al. 2021, in Hugging Face's layout): for i < D/2
+// (x_i, x_{i+D/2}) <- (x_i cos - x_{i+D/2} sin, x_{i+D/2} cos + x_i sin); kInverse rotates back (the gradient).
+struct Rope {
+  Tensor qkv;        // (N, (Hq + 2 Hkv) D) act, in and out: query heads, key heads, value heads (untouched)
+  Tensor positions;  // (N) i32, each in [0, P)
+  Tensor table;      // (P, D) f32: cos in the first half of a row, sin in the second
+  HeadLayout heads;
+  Rotation rotation = Rotation::kForward;
+};
+
+// Causal softmax attention inside each document, without ever holding a T x T matrix (Dao et al. 2022).
+// Query head h uses key-value head h / (Hq / Hkv). For tokens t >= s of one document:
+// S = scale q_t . k_s;  lse_t = log sum_s exp S;  out_t = sum_s exp(S - lse_t) v_s
+struct Attention {
+  Tensor qkv;         // (N, (Hq + 2 Hkv) D) act, queries and keys rotated
+  Tensor cu_seqlens;  // (S + 1) i32: document d is [cu[d], cu[d+1]); cu[0] = 0, cu[S] = N; empty documents allowed
+  Tensor out;         // (N, Hq D) act
+  Tensor lse;         // (Hq, N) f32
+  HeadLayout heads;
+  float scale = 1.0f;      // usually 1 / sqrt(D)
+  int64_t max_length = 0;  // no document is longer
+};
+
+struct AttentionBackward {
+  Tensor qkv;         // as in Attention
+  Tensor cu_seqlens;  //
+  Tensor out;         //
+  Tensor lse;         //
+  Tensor dout;        // (N, Hq D) act
+  Tensor dqkv;        // (N, (Hq + 2 Hkv) D) act; gradient with respect to the rotated queries and keys
+  HeadLayout heads;
+  float scale = 1.0f;
+  int64_t max_length = 0;
+};
+
+// out = silu(gate) * up, silu(x) = x / (1 + exp(-x))                  (Shazeer 2020)
+struct SwiGlu {
+  Tensor gate_up;  // (N, 2 I) act: gate in the first half of a row, up in the second
+  Tensor out;      // (N, I) act
+};
+
+struct SwiGluBackward {
+  Tensor gate_up;   // (N, 2 I) act
+  Tensor dout;      // (N, I) act
+  Tensor dgate_up;  // (N, 2 I) act; may be gate_up itself
+};
+
+// Sums over the tokens of a step, all f64, in this order. One all-reduce carries them.
+enum StepSum : int64_t { kSumLoss = 0, kSumZLoss = 1, kSumTargets = 2, kSumSquaredGradients = 3, kStepSums = 4 };
+
+// The head: logits = hidden weight^T, in chunks of rows, never whole. With Z = sum exp(logits) and target t (rows with
+// target -1 do not count): loss_n = log Z - logits_t, z_n = z_weight (log Z)^2 (Chowdhery et al. 2022).
+// dlogits = softmax (1 + 2 z_weight log Z) - onehot(t): the gradient of the SUM of loss_n + z_n, not divided by
+// anything.
+struct LinearCrossEntropy {
+  Tensor hidden;      // (N, C) act
+  Tensor weight;      // (V, C) act
+  Tensor targets;     // (N) i32 in [0, V), or -1
+  Tensor token_loss;  // (N) f32: loss_n, 0 for rows that do not count
+  Tensor sums;        // (kStepSums) f64: kSumLoss, kSumZLoss, kSumTargets accumulated
+  Tensor dhidden;     // (N, C) act; empty: forward only
+  Tensor dweight;     // (V, C) f32, written as `write` says; empty exactly if dhidden is
+  Write write = Write::kAccumulate;
+  float z_weight = 0.0f;
+};
+
+// What AdamW needs to know of the whole step, decided on the device; all f32, in this order.
+enum StepControl : int64_t {
+  kGradScale = 0,
+  kApply = 1,
+  kGradNorm = 2,
+  kMeanLoss = 3,
+  kMeanZLoss = 4,
+  kStepControls = 5
+};
+
+// From globally reduced sums: norm = sqrt(squared gradients) / targets; kGradScale = min(1, max_norm / (norm + 1e-6))
+// / targets (max_norm 0: 1 / targets); kApply = 1, or 0 where loss or norm is not finite; kMeanLoss, kMeanZLoss per
+// target.
+struct ControlStep {
+  Tensor sums;     // (kStepSums) f64
+  Tensor control;  // (kStepControls) f32
+  float max_norm = 0.0f;
+};
+
+// Decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2, in torch.optim.AdamW's arrangement). With
+// g = kGradScale grad: m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
+// master = master (1 - lr weight_decay) - lr (m / bias1) / (sqrt(v / bias2) + eps), bias_i = 1 - b_i^t.
+// Nothing changes where kApply is 0.
+struct AdamW {
+  Tensor master;      // (n) f32, in and out
+  Tensor exp_avg;     // (n) f32, in and out: m
+  Tensor exp_avg_sq;  // (n) f32, in and out: v
+  Tensor grad;        // (n) f32
+  Tensor weights;     // (n) bf16: master rounded; may be empty
+  Tensor control;     // (kStepControls) f32
+  float lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0, bias1 = 1, bias2 = 1;
+};
+
+// sums[kSumSquaredGradients] += sum of x^2, over a fixed partition and in a fixed order
+struct SumSquares {
+  Tensor x;     // (n) f32
+  Tensor sums;  // (kStepSums) f64, accumulated
+};
+
+// Health of a tensor; all f64, in this order. Non-finite values count, and are left out of the other three.
+enum Statistic : int64_t { kMin = 0, kMax = 1, kSquares = 2, kNonFinite = 3, kStatistics = 4 };
+struct Statistics {
+  Tensor x;    // (n) f32 or bf16
+  Tensor out;  // (kStatistics) f64
+};
+
+// dst = src, or dst += src (dst f32)
+struct Cast {
+  Tensor src;  // (n) f32 or bf16
+  Tensor dst;  // (n) f32 or bf16
+  Write write = Write::kOverwrite;
+};
+
+struct Fill {
+  Tensor x;  // f32, bf16, f64 or i32
+  double value = 0;
+};
+
+// x[i] = mean + std z(seed, name, first + i), z standard normal: base/rng.h RandomStream, bit for bit on every backend
+struct RandomNormal {
+  Tensor x;  // (n) f32
+  uint64_t seed = 0;
+  std::string name;
+  int64_t first = 0;
+  double mean = 0, std = 1;
+};
+
+// The largest problem a run will pose; it sets the size of the scratch memory that the operations share.
+struct Workload {
+  int64_t tokens = 0;        // N of a micro-batch
+  int64_t hidden = 0;        // C
+  int64_t intermediate = 0;  // I
+  int64_t vocab = 0;         // V
+  HeadLayout heads;
+  int64_t max_length = 0;  // T
+  DType compute = DType::kBF16;
+};
+
+class Ops {
+ public:
+  virtual ~Ops() = default;
+
+  // Scratch memory: planned by the caller with everything else, bound before the first operation that needs it.
+  virtual int64_t workspace_bytes(const Workload& workload) const = 0;
+  void bind_workspace(Tensor workspace) { workspace_ = workspace; }
+
+  void profile(Profile* profile) { profile_ = profile; }  // nullptr: off
+
+  void gemm(Stream& stream, const Gemm& args);
+  void embedding(Stream& stream, const Embedding& args);
+  void embedding_backward(Stream& stream, const EmbeddingBackward& args);
+  void rmsnorm(Stream& stream, const RmsNorm& args);
+  void rmsnorm_backward(Stream& stream, const RmsNormBackward& args);
+  void rope(Stream& stream, const Rope& args);
+  void attention(Stream& stream, const Attention& args);
+  void attention_backward(Stream& stream, const AttentionBackward& args);
+  void swiglu(Stream& stream, const SwiGlu& args);
+  void swiglu_backward(Stream& stream, const SwiGluBackward& args);
+  void linear_cross_entropy(Stream& stream, const LinearCrossEntropy& args);
+  void control_step(Stream& stream, const ControlStep& args);
+  void adamw(Stream& stream, const AdamW& args);
+  void sum_squares(Stream& stream, const SumSquares& args);
+  void statistics(Stream& stream, const Statistics& args);
+  void cast(Stream& stream, const Cast& args);
+  void fill(Stream& stream, const Fill& args);
+  void random_normal(Stream& stream, const RandomNormal& args);
+
+ protected:
+  virtual void do_gemm(Stream& stream, const Gemm& args) = 0;
+  virtual void do_embedding(Stream& stream, const Embedding& args) = 0;
+  virtual void do_embedding_backward(Stream& stream, const EmbeddingBackward& args) = 0;
+  virtual void do_rmsnorm(Stream& stream, const RmsNorm& args) = 0;
+  virtual void do_rmsnorm_backward(Stream& stream, const RmsNormBackward& args) = 0;
+  virtual void do_rope(Stream& stream, const Rope& args) = 0;
+  virtual void do_attention(Stream& stream, const Attention& args) = 0;
+  virtual void do_attention_backward(Stream& stream, const AttentionBackward& args) = 0;
+  virtual void do_swiglu(Stream& stream, const SwiGlu& args) = 0;
+  virtual void do_swiglu_backward(Stream& stream, const SwiGluBackward& args) = 0;
+  virtual void do_linear_cross_entropy(Stream& stream, const LinearCrossEntropy& args) = 0;
+  virtual void do_control_step(Stream& stream, const ControlStep& args) = 0;
+  virtual void do_adamw(Stream& stream, const AdamW& args) = 0;
+  virtual void do_sum_squares(Stream& stream, const SumSquares& args) = 0;
+  virtual void do_statistics(Stream& stream, const Statistics& args) = 0;
+  virtual void do_cast(Stream& stream, const Cast& args) = 0;
+  virtual void do_fill(Stream& stream, const Fill& args) = 0;
+  virtual void do_random_normal(Stream& stream, const RandomNormal& args) = 0;
+
+  Tensor workspace() const { return workspace_; }
+
+ private:
+  Tensor workspace_;
+  Profile* profile_ = nullptr;
+};
+
+}  // namespace tokamak

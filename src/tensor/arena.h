@@ -1,0 +1,69 @@
+// Memory of a run: every buffer is planned by name before the first allocation, committed at once, reported by name.
+// The plan is pure arithmetic, so `tokamak plan` can print it for a cluster on a machine that has none of it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace tokamak {
+
+enum class MemoryKind { kDevice, kPinned };  // pinned: host memory that the device copies from and to directly
+
+class MemoryPlan {
+ public:
+  struct Slot {
+    int64_t index = -1;
+  };
+  struct Entry {
+    std::string name;  // "group/what", for example "parameters/master"
+    DType dtype;
+    Shape shape;
+    MemoryKind kind;
+    int64_t bytes() const { return shape.count() * size_of(dtype); }
+  };
+
+  Slot add(std::string name, DType dtype, Shape shape, MemoryKind kind = MemoryKind::kDevice);
+
+  const std::vector<Entry>& entries() const { return entries_; }
+  int64_t total_bytes() const;  // as committed, with alignment
+  // A table: bytes per group (the name up to the first '/'), in order of first appearance, largest entries named.
+  std::string report() const;
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+// Who gives memory. Released through the same object; sizes in bytes, alignment at least 256.
+class Allocator {
+ public:
+  virtual ~Allocator() = default;
+  virtual std::byte* allocate(int64_t bytes, MemoryKind kind) = 0;  // zeroed; Error(kDevice) where there is not enough
+  virtual void release(std::byte* memory, int64_t bytes, MemoryKind kind) noexcept = 0;
+};
+
+// Owns the memory of one committed plan.
+class Arena {
+ public:
+  Arena(const MemoryPlan& plan, Allocator& allocator);
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  Tensor operator[](MemoryPlan::Slot slot) const;
+
+ private:
+  struct Block {
+    std::byte* memory = nullptr;
+    int64_t bytes = 0;
+  };
+  Block& block(MemoryKind kind) { return blocks_[kind == MemoryKind::kDevice ? 0 : 1]; }
+
+  Allocator& allocator_;
+  Block blocks_[2];
+  std::vector<Tensor> tensors_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,42 @@
+#include "tensor/param_table.h"
+
+#include "base/error.h"
+
+namespace tokamak {
+
+int64_t Matrix::count() const {
+  int64_t sum = 0;
+  for (const Param& part : parts) sum += part.shape.count();
+  return sum;
+}
+
+Shape Matrix::shape() const {
+  TOKAMAK_CHECK(!parts.empty(), name);
+  if (parts[0].shape.rank() == 1) {
+    TOKAMAK_CHECK(parts.size() == 1, name);
+    return parts[0].shape;
+  }
+  return {count() / parts[0].shape[1], parts[0].shape[1]};
+}
+
+int64_t Unit::count() const {
+  int64_t sum = 0;
+  for (const Matrix& matrix : matrices) sum += matrix.count();
+  return sum;
+}
+
+int64_t ParamTable::count() const {
+  int64_t sum = 0;
+  for (const Unit& unit : units) sum += unit.count();
+  return sum;
+}
+
+int64_t ParamTable::unit_index(const std::string& name) const {
+  for (size_t i = 0; i < units.size(); ++i) {
+    if (units[i].name == name) return static_cast<int64_t>(i);
+  }
+  TOKAMAK_CHECK(false, "no unit ", name);
+  return -1;
+}
+
+}  // namespace tokamak

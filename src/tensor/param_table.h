@@ -1,0 +1,51 @@
+// THE list of a model's weights. Initialisation, sharding, the optimizer, checkpoints and exports all walk it; nobody
+// else enumerates weights. A weight has its Hugging Face name; a fused matrix is a stack, by rows, of named weights; a
+// unit is what is gathered at once: the embedding, one layer, the head, or all norm weights.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace tokamak {
+
+enum class Decay { kYes, kNo };
+
+struct Param {
+  std::string name;      // "model.layers.0.self_attn.q_proj.weight"
+  Shape shape;           // (rows, columns), or (C) for a norm
+  double init_mean = 0;  // initial values are normal(mean, std); std 0: constant
+  double init_std = 0;
+  Decay decay = Decay::kYes;
+};
+
+// One operand of a GEMM: parameters stacked by rows, contiguous in this order.
+struct Matrix {
+  std::string name;          // "qkv"
+  std::vector<Param> parts;  // equal numbers of columns
+
+  int64_t count() const;
+  Shape shape() const;  // (sum of rows, columns); (C) for one vector
+};
+
+// What gathers and reductions treat as one.
+enum class UnitKind { kEmbedding, kLayer, kHead, kNorms };
+
+struct Unit {
+  UnitKind kind;
+  std::string name;  // "embedding", "layer.3", "head", "norms"
+  std::vector<Matrix> matrices;
+
+  int64_t count() const;  // elements, without padding
+};
+
+struct ParamTable {
+  std::vector<Unit> units;
+
+  int64_t count() const;
+  int64_t unit_index(const std::string& name) const;  // a bug if there is none
+};
+
+}  // namespace tokamak
