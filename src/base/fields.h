@@ -39,6 +39,14 @@ struct AutoInt {
   bool operator==(const AutoInt&) const = default;
 };
 
+// What is wrong with a field's value. The config room adds file and line; a room that checks its own options returns a
+// list of these.
+struct FieldError {
+  std::string key;   // dotted, from the section on: "model.head_dim"
+  std::string what;  // a sentence that names the key, its value and what it must be
+  std::string hint;  // what to do about it; may be empty
+};
+
 // The spellings of an enum in the config, in order of its values 0, 1, ... Each enum used in an options struct has an
 // overload beside it: inline const std::vector<std::string>& enum_names(E) { static const ... }.
 

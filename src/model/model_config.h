@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
+
+#include "base/fields.h"
 
 namespace tokamak {
 
@@ -42,7 +45,9 @@ struct ModelConfig {
   int64_t kv_width() const { return kv_heads() * head_size(); }          // Hkv D
   int64_t qkv_width() const { return q_width() + 2 * kv_width(); }       // (Hq + 2 Hkv) D
 
-  // Error(kConfig) that names key and values where the dimensions contradict each other.
+  // Everything that is out of range or contradicts another field, with keys and values; empty where all is well.
+  std::vector<FieldError> problems() const;
+  // Error(kConfig) with the first of them.
   void validate() const;
 };
 

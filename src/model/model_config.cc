@@ -1,0 +1,64 @@
+// The rules that a decoder's dimensions obey. The upper bounds keep every product of them inside int64.
+#include "model/model_config.h"
+
+#include <string>
+
+#include "base/error.h"
+#include "base/field_checks.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int64_t kMaxWidth = int64_t{1} << 20;   // hidden and intermediate size
+constexpr int64_t kMaxHeads = int64_t{1} << 14;   // also of the width of one head
+constexpr int64_t kMaxLayers = 100000;            //
+constexpr int64_t kMaxTokens = int64_t{1} << 31;  // token ids and positions are 32 bits
+
+bool check_dimension(FieldChecks& checks, const std::string& key, int64_t value, int64_t largest) {
+  return checks.given(value != 0, key, "give it a positive value") && checks.within(key, value, 1, largest);
+}
+
+}  // namespace
+
+std::vector<FieldError> ModelConfig::problems() const {
+  FieldChecks checks;
+  const bool width_ok = check_dimension(checks, "model.hidden_size", hidden_size, kMaxWidth);
+  check_dimension(checks, "model.intermediate_size", intermediate_size, kMaxWidth);
+  check_dimension(checks, "model.num_hidden_layers", num_hidden_layers, kMaxLayers);
+  const bool heads_ok = check_dimension(checks, "model.num_attention_heads", num_attention_heads, kMaxHeads);
+  const bool kv_ok = checks.within("model.num_key_value_heads", num_key_value_heads, 0, kMaxHeads);
+  const bool head_dim_ok = checks.within("model.head_dim", head_dim, 0, kMaxHeads);
+  checks.within("model.vocab_size", vocab_size, 0, kMaxTokens);
+  checks.within("model.max_position_embeddings", max_position_embeddings, 1, kMaxTokens);
+  checks.positive("model.rope_theta", rope_theta);
+  checks.positive("model.rms_norm_eps", rms_norm_eps);
+  checks.positive("model.initializer_range", initializer_range);
+
+  if (heads_ok && kv_ok) {
+    checks.require(num_attention_heads % kv_heads() == 0, "model.num_key_value_heads", num_key_value_heads,
+                   str("must divide model.num_attention_heads (", num_attention_heads, ")"),
+                   "each key and value head serves the same number of query heads");
+  }
+  if (width_ok && heads_ok && head_dim_ok) {
+    const bool divides = head_dim > 0 || hidden_size % num_attention_heads == 0;
+    checks.require(divides, "model.num_attention_heads", num_attention_heads,
+                   str("must divide model.hidden_size (", hidden_size, "), as model.head_dim is not given"),
+                   "change one of the two, or give model.head_dim");
+    if (divides && head_dim > 0) {
+      checks.require(head_dim % 2 == 0, "model.head_dim", head_dim, "must be even: rotary embeddings turn pairs");
+    } else if (divides) {
+      checks.require(head_size() % 2 == 0, "model.num_attention_heads", num_attention_heads,
+                     str("makes a head ", head_size(), " wide (model.hidden_size ", hidden_size, " / ",
+                         num_attention_heads, "), which must be even: rotary embeddings turn pairs"));
+    }
+  }
+  return checks.take();
+}
+
+void ModelConfig::validate() const {
+  const std::vector<FieldError> found = problems();
+  if (!found.empty()) fail(Kind::kConfig, found.front().what, found.front().hint);
+}
+
+}  // namespace tokamak
