@@ -1,0 +1,49 @@
+// A group of ranks. Collectives of the data plane are enqueued on a Stream, like operations, and move tensors;
+// those of the control plane move host values and return when done. Every rank calls the same ones in the same order.
+// Sums are formed in f32 (f64 for f64) in the order of the ranks: for one world size the bits are the same every time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/device.h"
+#include "tensor/tensor.h"
+
+namespace tokamak {
+
+class Comm {
+ public:
+  // Slices that collectives exchange are multiples of this many bytes.
+  static constexpr int64_t kSliceAlignment = 64;
+
+  virtual ~Comm() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // full = the slices of all ranks, one after another. `slice` may be this rank's own part of `full`.
+  virtual void all_gather(Stream& stream, Tensor slice, Tensor full) = 0;  // (n), (size n), same dtype
+
+  // slice = sum over ranks of their full[rank n .. (rank + 1) n). On the way each addend has dtype `wire`.
+  virtual void reduce_scatter(Stream& stream, Tensor full, Tensor slice, DType wire) = 0;  // (size n) f32, (n) f32
+
+  // x = sum over ranks, for a handful of numbers.
+  virtual void all_reduce(Stream& stream, Tensor x) = 0;  // (n) f32 or f64
+
+  virtual void barrier() = 0;
+  virtual void broadcast(std::string& bytes, int root) = 0;
+  virtual std::vector<std::string> gather_all(const std::string& bytes) = 0;  // by rank; lengths may differ
+  virtual int64_t max(int64_t value) = 0;
+
+  // Ranks of one color form a group, in the order of their ranks here. Collective.
+  virtual std::unique_ptr<Comm> split(int color) = 0;
+
+  // Ends every process of the run at once with this exit code. For errors that the other ranks do not share.
+  [[noreturn]] virtual void abort(int exit_code) = 0;
+};
+
+std::unique_ptr<Comm> make_single_comm();  // one rank, no library behind it
+
+}  // namespace tokamak

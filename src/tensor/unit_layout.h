@@ -1,0 +1,33 @@
+// Where each weight lies in its unit's flat buffer. Offsets do not depend on the number of ranks: only the padding at
+// the end does. So checkpoints of any world size meet by element index.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tensor/param_table.h"
+
+namespace tokamak {
+
+struct UnitLayout {
+  // Every matrix begins at a multiple of this many elements, so that it is aligned in bf16 and f32 alike.
+  static constexpr int64_t kAlignment = 64;
+
+  std::vector<int64_t> offsets;  // of each matrix, in elements
+  int64_t count = 0;             // end of the last matrix
+
+  explicit UnitLayout(const Unit& unit);
+  int64_t slice(int ranks) const;                                   // elements of one rank's slice, padded
+  int64_t padded(int ranks) const { return slice(ranks) * ranks; }  // elements of the gathered buffer
+};
+
+// A weight (or a row range of a fused matrix) as an element range of its unit's flat buffer.
+struct FlatParam {
+  const Param* param = nullptr;
+  int64_t begin = 0;  // first element
+  int64_t end = 0;    // one past the last
+};
+
+std::vector<FlatParam> flat_params(const Unit& unit);  // in order; views into `unit`
+
+}  // namespace tokamak
