@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/llama_*.safetensors: what Hugging Face's LlamaForCausalLM computes on four tiny models.
+
+The numbers must stay those of the published implementation: this script only chooses weights and data, calls the
+model, and records. tests/golden/README.md says what every tensor is. The same machine and the same versions
+(requirements-goldens.txt) give the same bytes; another processor may differ in the last bits.
+
+    python scripts/make_goldens.py [output directory, default tests/golden]
+"""
+import copy
+import json
+import platform
+import sys
+from pathlib import Path
+
+import numpy as np
+import safetensors
+import safetensors.torch
+import torch
+import transformers
+
+ROOT = Path(__file__).resolve().parent.parent
+BATCH = 2
+LENGTHS = (16, 37)  # the second is no multiple of anything a kernel could like
+ADAMW = {"steps": 20, "sequence_length": 16, "lr": 1e-2, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1,
+         "max_grad_norm": 1.0}
+
+# Names as in src/model/model_config.h. Heads are wider than hidden_size / num_attention_heads, 88 and 101 are awkward,
+# and initializer_range is ten times the usual, so that attention is far from uniform and no gradient is tiny.
+BASE = {"hidden_size": 32, "intermediate_size": 88, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 16,
+        "vocab_size": 101, "max_position_embeddings": 64, "rope_theta": 10000.0, "rms_norm_eps": 1e-5,
+        "initializer_range": 0.2}
+CASES = {
+    "llama_mha_untied": {"num_key_value_heads": 4, "tie_word_embeddings": False},
+    "llama_mha_tied": {"num_key_value_heads": 4, "tie_word_embeddings": True},
+    "llama_gqa_untied": {"num_key_value_heads": 2, "tie_word_embeddings": False},
+    "llama_gqa_tied": {"num_key_value_heads": 2, "tie_word_embeddings": True},
+}
+
+
+def build_model(config, rng):
+    """The model with weights drawn here, so that they do not depend on how a version of transformers initialises."""
+    hf = {k: v for k, v in config.items() if k != "rope_theta"}
+    hf["rope_parameters"] = {"rope_type": "default", "rope_theta": config["rope_theta"]}
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**hf, attn_implementation="eager", use_cache=False))
+    assert model.config._attn_implementation == "eager" and model.dtype == torch.float32
+    assert (model.lm_head.weight is model.model.embed_tokens.weight) == config["tie_word_embeddings"]
+    with torch.no_grad():
+        for _, p in model.named_parameters():  # norm weights in [0.5, 1.5): one that is left out must show
+            values = (rng.uniform(0.5, 1.5, p.shape) if p.dim() == 1
+                      else config["initializer_range"] * rng.standard_normal(p.shape))
+            p.copy_(torch.from_numpy(values.astype(np.float32)))
+    return model
+
+
+def draw_batches(count, length, vocab, rng):
+    """Token ids and the ids that follow them, both (count, BATCH, length): x -> 7 x + 3 most of the time, else
+    anything, so that there is something to learn."""
+    ids = np.empty((count, BATCH, length + 1), dtype=np.int64)
+    ids[..., 0] = rng.integers(vocab, size=(count, BATCH))
+    for t in range(length):
+        noise = rng.integers(vocab, size=(count, BATCH))
+        ids[..., t + 1] = np.where(rng.random((count, BATCH)) < 0.85, (7 * ids[..., t] + 3) % vocab, noise)
+    return torch.from_numpy(ids[..., :-1].copy()), torch.from_numpy(ids[..., 1:].copy())
+
+
+def forward(model, ids, targets):
+    """Logits as float32 (B, T, V) and their mean cross-entropy over all B T positions; nothing is shifted here."""
+    logits = model(input_ids=ids).logits.float()
+    return logits, torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
+def record_run(model, ids, targets, prefix, out):
+    """Logits, loss and every gradient; gradients keep the dtype of the weights."""
+    model.zero_grad(set_to_none=True)
+    logits, loss = forward(model, ids, targets)
+    loss.backward()
+    out[f"{prefix}/logits"] = logits.detach()
+    out[f"{prefix}/loss"] = loss.detach()
+    out.update({f"{prefix}/grad/{name}": p.grad.clone() for name, p in model.named_parameters()})
+
+
+def to_bf16(model):
+    """A copy with bf16 weights. The rotary frequencies are no weights and stay fp32, as in a model loaded in bf16."""
+    copied = copy.deepcopy(model)
+    for p in copied.parameters():
+        p.data = p.data.to(torch.bfloat16)
+    assert all(b.dtype == torch.float32 for b in copied.buffers())
+    return copied
+
+
+def record_adamw(model, ids, targets, out):
+    """Trains `model` on the given batches, one step each; returns the order of the final norms."""
+    decayed = [p for p in model.parameters() if p.dim() == 2]
+    norm_weights = [p for p in model.parameters() if p.dim() == 1]
+    optimizer = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": ADAMW["weight_decay"]}, {"params": norm_weights, "weight_decay": 0.0}],
+        lr=ADAMW["lr"], betas=tuple(ADAMW["betas"]), eps=ADAMW["eps"], foreach=False, fused=False)
+    losses, grad_norms = [], []
+    for step_ids, step_targets in zip(ids, targets):
+        optimizer.zero_grad()
+        _, loss = forward(model, step_ids, step_targets)
+        loss.backward()
+        grad_norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), ADAMW["max_grad_norm"]).detach())
+        losses.append(loss.detach())
+        optimizer.step()
+    out["adamw/input_ids"], out["adamw/targets"] = ids.int(), targets.int()
+    out["adamw/losses"], out["adamw/grad_norms"] = torch.stack(losses), torch.stack(grad_norms)
+    named = dict(model.named_parameters())
+    out["adamw/final_norms"] = torch.stack([p.detach().double().norm() for p in named.values()]).float()
+    return list(named)
+
+
+def write(path, tensors, metadata):
+    """safetensors leaves the order of the metadata to chance; sorted, the same numbers are the same bytes."""
+    data = safetensors.torch.save({k: v.contiguous() for k, v in tensors.items()}, metadata)
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + size])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(size)
+    assert len(text) == size
+    path.write_bytes(data[:8] + text + data[8 + size:])
+
+
+def make_case(name, seed, directory):
+    config = {**BASE, **CASES[name]}
+    rng = np.random.Generator(np.random.PCG64(seed))
+    model = build_model(config, rng)
+    out = {n: p.detach().clone() for n, p in model.named_parameters()}  # a tied lm_head is not listed twice
+    bf16_model = to_bf16(model)
+    for length in LENGTHS:
+        ids, targets = (b[0] for b in draw_batches(1, length, config["vocab_size"], rng))
+        out[f"t{length}/input_ids"], out[f"t{length}/targets"] = ids.int(), targets.int()
+        record_run(model, ids, targets, f"t{length}", out)
+        record_run(bf16_model, ids, targets, f"bf16/t{length}", out)
+    order = record_adamw(model, *draw_batches(ADAMW["steps"], ADAMW["sequence_length"], config["vocab_size"], rng), out)
+    versions = {"python": platform.python_version(), "torch": torch.__version__,
+                "transformers": transformers.__version__, "numpy": np.__version__,
+                "safetensors": safetensors.__version__}
+    metadata = {"config": config, "adamw": ADAMW, "adamw_final_norms_order": order, "seed": seed, "versions": versions,
+                "cpu_capability": torch.backends.cpu.get_cpu_capability(), "attn_implementation": "eager",
+                "generator": "scripts/make_goldens.py"}
+    path = directory / f"{name}.safetensors"
+    write(path, out, {k: v if isinstance(v, str) else json.dumps(v) for k, v in metadata.items()})
+    print(f"{path.name}: {path.stat().st_size} bytes, {len(out)} tensors,"
+          f" loss {' '.join(format(out[f't{t}/loss'], '.6f') for t in LENGTHS)},"
+          f" adamw loss {out['adamw/losses'][0]:.4f} -> {out['adamw/losses'][-1]:.4f},"
+          f" grad norm {out['adamw/grad_norms'].min():.3f} .. {out['adamw/grad_norms'].max():.3f}")
+
+
+def main():
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    torch.set_float32_matmul_precision("highest")
+    directory = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "tests" / "golden"
+    for seed, name in enumerate(CASES, start=1):
+        make_case(name, seed, directory)
+
+
+if __name__ == "__main__":
+    main()
