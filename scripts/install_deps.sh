@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Installs with apt-get the Debian packages that are missing, and says which. THE list of what the project needs from
+# the system is here; CMake looks for the same things and scripts/quickstart.sh and scripts/test.sh call this first.
+set -euo pipefail
+
+usage() {
+  cat <<'EOF'
+usage: scripts/install_deps.sh [--check] [GROUP...]
+
+  GROUP     build       compiler, CMake and the libraries that build/tokamak links
+            quickstart  what scripts/quickstart.sh needs besides: perl, the text of the King James Bible
+            test        what scripts/test.sh needs besides: Catch2, clang-format and clang-tidy 14, ...
+            all of them if none is named
+  --check   only say what is missing; exit 1 if anything is
+
+Made for Debian 12. Uses sudo where it exists and the user is not root. apt-get update runs only if something is missing.
+EOF
+}
+
+packages() {
+  case $1 in
+    build)
+      echo g++ cmake ninja-build ccache git
+      echo libopenmpi-dev openmpi-bin  # MPI: src/dist
+      echo libdnnl-dev                 # oneDNN: src/backend/cpu
+      echo libsentencepiece-dev        # tokenizer
+      echo libyaml-cpp-dev             # src/config
+      echo libspdlog-dev libfmt-dev    # src/base
+      echo libxxhash-dev               # src/base
+      echo libcli11-dev                # src/cli
+      echo nlohmann-json3-dev          # manifests, metrics, checkpoint headers
+      ;;
+    quickstart) echo perl bible-kjv bible-kjv-text ;;
+    test)
+      echo catch2 python3 sentencepiece
+      echo clang-format-14 clang-tidy-14 shellcheck
+      ;;
+    *)
+      echo "install_deps: no group named '$1'; there are build, quickstart and test" >&2
+      return 2
+      ;;
+  esac
+}
+
+is_installed() {
+  local status
+  status=$(dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null) && [[ $status == ii* ]]
+}
+
+check_only=no
+groups=()
+for argument in "$@"; do
+  case $argument in
+    --check) check_only=yes ;;
+    -h | --help) usage && exit 0 ;;
+    -*) echo "install_deps: unknown option $argument; see --help" >&2 && exit 2 ;;
+    *) groups+=("$argument") ;;
+  esac
+done
+[[ ${#groups[@]} -gt 0 ]] || groups=(build quickstart test)
+
+wanted=()
+for group in "${groups[@]}"; do
+  list=$(packages "$group")
+  read -r -d '' -a words <<<"$list" || true
+  wanted+=("${words[@]}")
+done
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  echo "install_deps: this is no Debian (no dpkg, no apt-get). Install by hand what corresponds to:" >&2
+  echo "  ${wanted[*]}" >&2
+  echo "and pass --no-install to the script that called this one." >&2
+  exit 1
+fi
+
+missing=()
+for package in "${wanted[@]}"; do
+  is_installed "$package" || missing+=("$package")
+done
+
+if [[ ${#missing[@]} -eq 0 ]]; then
+  echo "install_deps: all ${#wanted[@]} packages for ${groups[*]} are installed"
+  exit 0
+fi
+echo "install_deps: ${#missing[@]} of ${#wanted[@]} packages for ${groups[*]} are missing: ${missing[*]}"
+[[ $check_only == no ]] || exit 1
+
+as_root=(env)
+if [[ $(id -u) -ne 0 ]]; then
+  if ! command -v sudo >/dev/null; then
+    echo "install_deps: neither root nor sudo. Let an administrator run:" >&2
+    echo "  apt-get update && apt-get install --no-install-recommends ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo env)
+fi
+
+echo "install_deps: apt-get update && apt-get install --no-install-recommends ..."
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" DEBIAN_FRONTEND=noninteractive \
+  apt-get install -y -q --no-install-recommends "${missing[@]}"
+echo "install_deps: installed ${missing[*]}"
