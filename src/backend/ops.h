@@ -156,8 +156,8 @@ enum StepControl : int64_t {
 };
 
 // From globally reduced sums: norm = sqrt(squared gradients) / targets; kGradScale = min(1, max_norm / (norm + 1e-6))
-// / targets (max_norm 0: 1 / targets); kApply = 1, or 0 where loss or norm is not finite; kMeanLoss, kMeanZLoss per
-// target.
+// / targets (max_norm 0: 1 / targets); kMeanLoss, kMeanZLoss per target; kApply = 1, or 0 (and kGradScale 0) where norm
+// or one of these losses is not finite in f32.
 struct ControlStep {
   Tensor sums;     // (kStepSums) f64
   Tensor control;  // (kStepControls) f32
@@ -175,7 +175,8 @@ struct AdamW {
   Tensor grad;        // (n) f32
   Tensor weights;     // (n) bf16: master rounded; may be empty
   Tensor control;     // (kStepControls) f32
-  float lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0, bias1 = 1, bias2 = 1;
+  // In double: 1 - beta2 formed from an f32 beta2 is off in the fifth digit.
+  double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0, bias1 = 1, bias2 = 1;
 };
 
 // sums[kSumSquaredGradients] += sum of x^2, over a fixed partition and in a fixed order
@@ -184,7 +185,8 @@ struct SumSquares {
   Tensor sums;  // (kStepSums) f64, accumulated
 };
 
-// Health of a tensor; all f64, in this order. Non-finite values count, and are left out of the other three.
+// Health of a tensor; all f64, in this order. Non-finite values count, and are left out of the other three, which are
+// inf, -inf and 0 where nothing is left.
 enum Statistic : int64_t { kMin = 0, kMax = 1, kSquares = 2, kNonFinite = 3, kStatistics = 4 };
 struct Statistics {
   Tensor x;    // (n) f32 or bf16
