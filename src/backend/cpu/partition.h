@@ -1,0 +1,39 @@
+// How element-wise work is shared among threads. The cuts depend on the sizes alone, so that an element is computed by
+// the same instructions (vector body or scalar rest) whatever the number of threads: results are the same bits.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/parallel_for.h"
+#include "tensor/dtype.h"
+
+namespace tokamak {
+
+inline constexpr int64_t kBlockElements = 16384;  // of a flat array: enough to pay for a thread's start
+
+// Rows per thread at least, for rows of `width` elements.
+inline int64_t row_grain(int64_t width) { return std::max<int64_t>(1, kBlockElements / std::max<int64_t>(width, 1)); }
+
+// Calls body(begin, end) for each block of kBlockElements of [0, count), in parallel.
+template <class Body>
+void parallel_blocks(int64_t count, const Body& body) {
+  const int64_t blocks = (count + kBlockElements - 1) / kBlockElements;
+  parallel_for(blocks, 1, [&](int64_t first, int64_t last) {
+    for (int64_t b = first; b < last; ++b) {
+      body(b * kBlockElements, std::min(count, (b + 1) * kBlockElements));
+    }
+  });
+}
+
+// Calls body(T{}) with the compute type, float or bf16, of an "act" tensor.
+template <class Body>
+void with_act_type(DType dtype, const Body& body) {
+  if (dtype == DType::kBF16) {
+    body(bf16{});
+  } else {
+    body(float{});
+  }
+}
+
+}  // namespace tokamak

@@ -1,0 +1,117 @@
+// Sums over whole tensors. The partition is fixed by the number of elements and the parts are added in order, in f64,
+// so that neither the threads nor their number show in the result.
+#include <array>
+#include <limits>
+
+#include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/partition.h"
+
+namespace tokamak {
+namespace {
+
+constexpr int64_t kMaxParts = 256;
+constexpr int64_t kMinPart = 16384;
+
+int64_t part_size(int64_t count) {
+  const int64_t even = (count + kMaxParts - 1) / kMaxParts;
+  return (even + kMinPart - 1) / kMinPart * kMinPart;
+}
+
+// part(begin, end) of each part of [0, count), in parallel, then merge(result) in order.
+template <class Result, class Part, class Merge>
+void reduce_in_order(int64_t count, const Part& part, const Merge& merge) {
+  const int64_t size = part_size(count), parts = size > 0 ? (count + size - 1) / size : 0;
+  std::array<Result, kMaxParts> results;
+  parallel_for(parts, 1, [&](int64_t first, int64_t last) {
+    for (int64_t p = first; p < last; ++p) {
+      results[static_cast<size_t>(p)] = part(p * size, std::min(count, (p + 1) * size));
+    }
+  });
+  for (int64_t p = 0; p < parts; ++p) merge(results[static_cast<size_t>(p)]);
+}
+
+double sum_of_squares(const float* x, int64_t count) {
+  // Four sums at a time hide the latency of the addition.
+  const int64_t quarter = count / 4;
+  double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+#pragma omp simd reduction(+ : s0, s1, s2, s3)
+  for (int64_t i = 0; i < quarter; ++i) {
+    const double a = x[i], b = x[i + quarter], c = x[i + 2 * quarter], d = x[i + 3 * quarter];
+    s0 += a * a;
+    s1 += b * b;
+    s2 += c * c;
+    s3 += d * d;
+  }
+  for (int64_t i = 4 * quarter; i < count; ++i) s0 += static_cast<double>(x[i]) * x[i];
+  return (s0 + s1) + (s2 + s3);
+}
+
+struct Health {
+  float min = std::numeric_limits<float>::infinity();
+  float max = -std::numeric_limits<float>::infinity();
+  double squares = 0;
+  int64_t non_finite = 0;
+};
+
+template <class T>
+Health health_of(const T* x, int64_t count) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  float min = kInf, max = -kInf;
+  double squares = 0;
+  int32_t finite = 0;
+#pragma omp simd reduction(min : min) reduction(max : max) reduction(+ : squares, finite)
+  for (int64_t i = 0; i < count; ++i) {
+    const float v = to_float(x[i]);
+    const bool ok = std::abs(v) < kInf;  // false for NaN
+    const float low = ok ? v : kInf, high = ok ? v : -kInf, value = ok ? v : 0.0f;
+    min = low < min ? low : min;
+    max = high > max ? high : max;
+    squares += static_cast<double>(value) * value;
+    finite += ok ? 1 : 0;
+  }
+  return {min, max, squares, count - finite};
+}
+
+}  // namespace
+
+void CpuOps::do_sum_squares(Stream&, const SumSquares& args) {
+  const auto* x = args.x.as<float>();
+  double total = 0;
+  const auto part = [=](int64_t begin, int64_t end) {
+    double sum = 0;
+    for (int64_t at = begin; at < end; at += kMinPart) sum += sum_of_squares(x + at, std::min(kMinPart, end - at));
+    return sum;
+  };
+  reduce_in_order<double>(args.x.count(), part, [&](double sum) { total += sum; });
+  args.sums.as<double>()[kSumSquaredGradients] += total;
+}
+
+void CpuOps::do_statistics(Stream&, const Statistics& args) {
+  Health total;
+  const auto merge = [&](const Health& h) {
+    total.min = std::min(total.min, h.min);
+    total.max = std::max(total.max, h.max);
+    total.squares += h.squares;
+    total.non_finite += h.non_finite;
+  };
+  with_act_type(args.x.dtype(), [&]<class T>(T) {
+    const T* x = args.x.as<T>();
+    const auto part = [=](int64_t begin, int64_t end) {
+      Health sum;
+      for (int64_t at = begin; at < end; at += kMinPart) {
+        const Health h = health_of(x + at, std::min(kMinPart, end - at));
+        sum = {std::min(sum.min, h.min), std::max(sum.max, h.max), sum.squares + h.squares,
+               sum.non_finite + h.non_finite};
+      }
+      return sum;
+    };
+    reduce_in_order<Health>(args.x.count(), part, merge);
+  });
+  auto* out = args.out.as<double>();
+  out[kMin] = total.min;
+  out[kMax] = total.max;
+  out[kSquares] = total.squares;
+  out[kNonFinite] = static_cast<double>(total.non_finite);
+}
+
+}  // namespace tokamak

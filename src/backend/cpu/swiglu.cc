@@ -1,0 +1,59 @@
+// SwiGLU: out = silu(gate) * up, and its gradient, which may overwrite gate and up.
+#include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/partition.h"
+#include "base/math.h"
+
+namespace tokamak {
+namespace {
+
+template <class T>
+void forward_row(const T* gate, const T* up, T* out, int64_t width) {
+#pragma omp simd
+  for (int64_t i = 0; i < width; ++i) out[i] = from_float<T>(silu(to_float(gate[i])) * to_float(up[i]));
+}
+
+// dgate may be gate and dup may be up: each element is read before it is written.
+template <class T>
+void backward_row(const T* gate, const T* up, const T* dout, T* dgate, T* dup, int64_t width) {
+#pragma omp simd
+  for (int64_t i = 0; i < width; ++i) {
+    const float g = to_float(gate[i]), u = to_float(up[i]), d = to_float(dout[i]);
+    const float s = sigmoid(g);
+    dgate[i] = from_float<T>(d * u * silu_gradient(g, s));
+    dup[i] = from_float<T>(d * (g * s));
+  }
+}
+
+}  // namespace
+
+void CpuOps::do_swiglu(Stream&, const SwiGlu& args) {
+  const int64_t rows = args.out.dim(0), width = args.out.dim(1);
+  with_act_type(args.out.dtype(), [&]<class T>(T) {
+    const T* gate_up = args.gate_up.as<T>();
+    T* out = args.out.as<T>();
+    parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end; ++n) {
+        const T* gate = gate_up + n * 2 * width;
+        forward_row(gate, gate + width, out + n * width, width);
+      }
+    });
+  });
+}
+
+void CpuOps::do_swiglu_backward(Stream&, const SwiGluBackward& args) {
+  const int64_t rows = args.dout.dim(0), width = args.dout.dim(1);
+  with_act_type(args.dout.dtype(), [&]<class T>(T) {
+    const T* gate_up = args.gate_up.as<T>();
+    const T* dout = args.dout.as<T>();
+    T* dgate_up = args.dgate_up.as<T>();
+    parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end; ++n) {
+        const T* gate = gate_up + n * 2 * width;
+        T* dgate = dgate_up + n * 2 * width;
+        backward_row(gate, gate + width, dout + n * width, dgate, dgate + width, width);
+      }
+    });
+  });
+}
+
+}  // namespace tokamak
