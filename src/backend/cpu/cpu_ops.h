@@ -1,0 +1,43 @@
+// The operations on the CPU: the specification that other backends are tested against. One file per family of
+// operations defines the do_ methods. No result depends on the number of threads.
+#pragma once
+
+#include <memory>
+
+#include "backend/cpu/gemm.h"
+#include "backend/ops.h"
+
+namespace tokamak {
+
+class CpuOps final : public Ops {
+ public:
+  CpuOps();
+  ~CpuOps() override;
+
+  int64_t workspace_bytes(const Workload& workload) const override;
+
+ protected:
+  void do_gemm(Stream& stream, const Gemm& args) override;
+  void do_embedding(Stream& stream, const Embedding& args) override;
+  void do_embedding_backward(Stream& stream, const EmbeddingBackward& args) override;
+  void do_rmsnorm(Stream& stream, const RmsNorm& args) override;
+  void do_rmsnorm_backward(Stream& stream, const RmsNormBackward& args) override;
+  void do_rope(Stream& stream, const Rope& args) override;
+  void do_attention(Stream& stream, const Attention& args) override;
+  void do_attention_backward(Stream& stream, const AttentionBackward& args) override;
+  void do_swiglu(Stream& stream, const SwiGlu& args) override;
+  void do_swiglu_backward(Stream& stream, const SwiGluBackward& args) override;
+  void do_linear_cross_entropy(Stream& stream, const LinearCrossEntropy& args) override;
+  void do_control_step(Stream& stream, const ControlStep& args) override;
+  void do_adamw(Stream& stream, const AdamW& args) override;
+  void do_sum_squares(Stream& stream, const SumSquares& args) override;
+  void do_statistics(Stream& stream, const Statistics& args) override;
+  void do_cast(Stream& stream, const Cast& args) override;
+  void do_fill(Stream& stream, const Fill& args) override;
+  void do_random_normal(Stream& stream, const RandomNormal& args) override;
+
+ private:
+  std::unique_ptr<GemmEngine> gemm_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,85 @@
+#include "backend/cpu/device.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/parallel_for.h"
+#include "base/process.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int64_t kAlignment = 4096;
+constexpr int64_t kHugePage = int64_t{2} << 20;
+constexpr int64_t kCopyGrain = int64_t{1} << 20;
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line)) {
+    if (starts_with(line, "model name")) return std::string(trim(line.substr(line.find(':') + 1)));
+  }
+  return "unknown processor";
+}
+
+// What oneDNN will use for bf16 products here.
+std::string bf16_unit() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("amx-bf16")) return "bf16 by AMX";
+  if (__builtin_cpu_supports("avx512bf16")) return "bf16 by AVX512-BF16";
+#endif
+  return "bf16 emulated in f32";
+}
+
+void copy(void* to, const void* from, int64_t bytes) {
+  parallel_for(bytes, kCopyGrain, [&](int64_t begin, int64_t end) {
+    std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin,
+                static_cast<size_t>(end - begin));
+  });
+}
+
+}  // namespace
+
+std::byte* CpuDevice::allocate(int64_t bytes, MemoryKind) {
+  const int64_t available = available_bytes();
+  const std::string what = str("not enough memory: asked for ", human_bytes(static_cast<double>(bytes)), ", ",
+                               human_bytes(static_cast<double>(available)), " available");
+  const char* hint =
+      "a smaller training.micro_batch_size, more ranks to shard over, or activation_checkpoint.mode: full";
+  if (bytes > available) fail(Kind::kDevice, what, hint);
+
+  const int64_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
+  const int64_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  void* memory = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(rounded));
+  if (memory == nullptr) fail(Kind::kDevice, what, hint);
+  if (bytes >= kHugePage) madvise(memory, static_cast<size_t>(rounded), MADV_HUGEPAGE);  // advice: failing is harmless
+  // Touched by the threads that will use it, so that each page lies near one of them.
+  parallel_for(rounded, kCopyGrain, [&](int64_t begin, int64_t end) {
+    std::memset(static_cast<std::byte*>(memory) + begin, 0, static_cast<size_t>(end - begin));
+  });
+  return static_cast<std::byte*>(memory);
+}
+
+void CpuDevice::release(std::byte* memory, int64_t, MemoryKind) noexcept { std::free(memory); }
+
+std::string CpuDevice::description() const {
+  return str("CPU, ", processor_name(), ", ", thread_count(), thread_count() == 1 ? " thread, " : " threads, ",
+             bf16_unit());
+}
+
+std::unique_ptr<Stream> CpuDevice::make_stream() { return std::make_unique<CpuStream>(); }
+
+std::unique_ptr<Event> CpuDevice::make_event() { return std::make_unique<CpuEvent>(); }
+
+int64_t CpuDevice::available_bytes() const { return available_memory_bytes(); }
+
+void CpuDevice::copy_to_device(Stream&, const void* host, Tensor tensor) { copy(tensor.data(), host, tensor.bytes()); }
+
+void CpuDevice::copy_to_host(Stream&, Tensor tensor, void* host) { copy(host, tensor.data(), tensor.bytes()); }
+
+}  // namespace tokamak

@@ -1,0 +1,50 @@
+// Matrix products on the CPU, through oneDNN: the only file that sees its headers is gemm.cc.
+#pragma once
+
+#include <memory>
+
+#include "tensor/tensor.h"
+
+namespace tokamak {
+
+// A matrix as the product sees it: element (i, j) is data[i * row_stride + j * column_stride]; one stride is 1.
+struct MatrixView {
+  void* data = nullptr;
+  DType dtype = DType::kF32;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t row_stride = 0;
+  int64_t column_stride = 1;
+
+  MatrixView() = default;
+  explicit MatrixView(const Tensor& t)  // (rows, columns)
+      : data(t.data()), dtype(t.dtype()), rows(t.dim(0)), columns(t.dim(1)), row_stride(t.dim(1)) {}
+  MatrixView transposed() const {
+    MatrixView out = *this;
+    std::swap(out.rows, out.columns);
+    std::swap(out.row_stride, out.column_stride);
+    return out;
+  }
+};
+
+// c = a b [+ residual] [+ c]. Holds the library's engine and its compiled kernels, one per shape.
+class GemmEngine {
+ public:
+  struct Call {
+    MatrixView a;         // (M, K)
+    MatrixView b;         // (K, N), dtype of a
+    MatrixView c;         // (M, N), f32 or the dtype of a
+    MatrixView residual;  // (M, N), dtype and strides of c; data == nullptr: none; may be c
+    bool accumulate = false;
+  };
+
+  GemmEngine();
+  ~GemmEngine();
+  void run(const Call& call);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tokamak
