@@ -4,6 +4,7 @@
 
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/partition.h"
+#include "backend/cpu/workspace.h"
 
 namespace tokamak {
 namespace {
@@ -95,7 +96,7 @@ void add_partial_sums(const float* partial, int64_t blocks, int64_t width, float
 
 }  // namespace
 
-int64_t CpuOps::rmsnorm_workspace(const Workload& workload) {
+int64_t rmsnorm_backward_workspace(const Workload& workload) {
   return kMaxRowBlocks * workload.hidden * size_of(DType::kF32);
 }
 
@@ -125,7 +126,7 @@ void CpuOps::do_rmsnorm(Stream&, const RmsNorm& args) {
 void CpuOps::do_rmsnorm_backward(Stream&, const RmsNormBackward& args) {
   const int64_t rows = args.x.dim(0), width = args.x.dim(1), block = rows_per_block(rows);
   const int64_t blocks = (rows + block - 1) / block;
-  auto* partial = reinterpret_cast<float*>(scratch(blocks * width * size_of(DType::kF32)));
+  auto* partial = scratch<float>(workspace(), blocks * width);
   const auto* rstd = args.rstd.as<float>();
   with_act_type(args.x.dtype(), [&]<class T>(T) {
     const T* dy = args.dy.as<T>();
