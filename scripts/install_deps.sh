@@ -13,7 +13,7 @@ usage: scripts/install_deps.sh [--check] [GROUP...]
             all of them if none is named
   --check   only say what is missing; exit 1 if anything is
 
-Made for Debian 12. Uses sudo where it exists and the user is not root. apt-get update runs only if something is missing.
+Made for Debian 12. Uses sudo where the user is not root. apt-get update runs only if something is missing.
 EOF
 }
 

@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+"""Checks what the compiler cannot: the rooms' include graph, one library in one room, and the house rules that a
+text search can prove. Prints file:line: rule: what is wrong, for each violation; exits 1 if there is any.
+
+usage: scripts/check_layers.py [ROOT]      (tests/system/check_layers_test.py plants a violation of each rule)
+"""
+import re
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+
+# ---- the rules as data ---------------------------------------------------------------------------------------------
+
+# room -> the rooms right below it. A room may include itself and everything that it reaches.
+BELOW = {
+    "base": [],
+    "tensor": ["base"],
+    "backend": ["tensor"],
+    "dist": ["backend"],
+    "zero": ["dist"],
+    "optim": ["zero"],
+    "model": ["zero"],
+    "checkpoint": ["dist"],
+    "data": ["base"],
+    "tokenizer": ["base"],
+    "data/prepare": ["data", "tokenizer"],
+    "train": ["model", "optim", "checkpoint", "data"],
+    "config": ["train"],
+    "cli": ["config", "tokenizer", "data/prepare"],
+    "main": ["cli"],
+    "cuda": ["backend", "dist"],
+}
+TOP_LEVEL_ROOMS = ["data/prepare", "data", "tokenizer", "cuda"]  # the others are folders of src/
+
+# Structs of plain options: they stand on base alone, so that reading one never drags in its room.
+OPTION_HEADERS = ["*/options.h", "src/model/model_config.h"]
+
+# header -> where it may be included, besides tests.
+LIBRARIES = [
+    (r"yaml-cpp/", "yaml-cpp", ["src/config/*"]),
+    (r"(spdlog|fmt)/", "spdlog", ["src/base/log.cc"]),
+    (r"xxhash\.h", "xxhash", ["src/base/hash.cc"]),
+    (r"omp\.h", "OpenMP's runtime", ["src/base/parallel_for.*"]),
+    (r"CLI/", "CLI11", ["src/cli/*", "src/main.cc"]),
+    (r"nlohmann/", "nlohmann-json", ["src/checkpoint/*", "src/train/metrics*", "src/cli/*", "data/*"]),
+    (r"sentencepiece|google/protobuf/", "SentencePiece", ["tokenizer/*"]),
+    (r"(oneapi/)?dnnl", "oneDNN", ["src/backend/cpu/gemm.cc"]),
+    (r"mpi\.h", "MPI", ["src/dist/mpi*"]),
+    (r"nccl", "NCCL", ["cuda/nccl*"]),
+    (r"cublas", "cuBLASLt", ["cuda/gemm*"]),
+    (r"cudnn", "cuDNN", ["cuda/attention_cudnn*"]),
+    (r"(cuda|cub/|cute/|cutlass/|cooperative_groups|nvtx3/|nvml|mma\.h|curand)", "CUDA", ["cuda/*"]),
+    (r"catch2/", "Catch2", []),
+]
+
+PRINTING = re.compile(r"\b(?:v?f?printf|f?puts|f?putchar|perror)\s*\(|std::(?:cout|cerr|clog|print\w*)\b|<iostream>")
+MAY_PRINT = ["src/base/log.cc", "src/cli/*", "tests/*"]
+
+OWNERSHIP = re.compile(r"\b(?:shared_ptr|make_shared)\b|\bnew\s+[A-Za-z_:]")
+MAY_SHARE = ["src/base/log.cc", "tests/*"]  # spdlog hands out shared_ptr
+
+UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
+
+MAX_LINES = 400
+LONGER_BECAUSE = "Longer than 400 lines because"  # in the first ten lines, with the reason
+
+# ---- reading the tree ----------------------------------------------------------------------------------------------
+
+SOURCES = {".cc", ".cu"}
+HEADERS = {".h", ".cuh"}
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
+NOT_CODE = re.compile(
+    r"//[^\n]*|/\*.*?\*/"                        # comments
+    r'|R"([^()\\\s]{0,16})\(.*?\)\1"'            # raw strings
+    r'|"(?:\\.|[^"\\\n])*"'                      # strings
+    r"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'",    # characters, but not the ' in 400'000
+    re.S)
+
+
+def matches(path, patterns):
+    return any(fnmatch(path, pattern) for pattern in patterns)
+
+
+def without_comments_and_strings(text):
+    """The same text, line for line, with comments and literals blanked; #include lines keep their names."""
+    def blank(match):
+        start = text.rfind("\n", 0, match.start()) + 1
+        if INCLUDE.match(text[start:match.end()]):
+            return match.group()
+        return re.sub(r"[^\n]", " ", match.group())
+    return NOT_CODE.sub(blank, text)
+
+
+def room_of(path):
+    """The room of a file of the tree, or of a path as an #include writes it; None outside the rooms."""
+    for room in TOP_LEVEL_ROOMS:
+        if path.startswith(room + "/"):
+            return room
+    parts = path.removeprefix("src/").split("/")
+    if len(parts) == 1:
+        return "main" if path.startswith("src/") else None
+    return parts[0] if parts[0] in BELOW else None
+
+
+def reachable(room):
+    seen, queue = {room}, [room]
+    while queue:
+        for below in BELOW[queue.pop()]:
+            if below not in seen:
+                seen.add(below)
+                queue.append(below)
+    return seen
+
+
+class File:
+    def __init__(self, root, path):
+        self.path = path.relative_to(root).as_posix()
+        self.suffix = path.suffix
+        self.text = path.read_text(encoding="utf-8", errors="replace")
+        self.code = without_comments_and_strings(self.text)
+        self.is_test = self.path.startswith("tests/")
+        self.room = None if self.is_test else room_of(self.path)
+
+    def line_at(self, offset):
+        return self.text.count("\n", 0, offset) + 1
+
+    def includes(self):
+        for match in INCLUDE.finditer(self.text):
+            yield self.line_at(match.start()), match.group(1), match.group(2)
+
+    def find(self, pattern):
+        for match in pattern.finditer(self.code):
+            yield self.line_at(match.start()), match
+
+
+class Tree:
+    def __init__(self, root):
+        self.root = root
+        folders = ["src", *dict.fromkeys(room.split("/")[0] for room in TOP_LEVEL_ROOMS), "tests"]
+        lists = [path for folder in folders for path in root.glob(f"{folder}/**/CMakeLists.txt")]
+        self.cmake = {path.parent: cmake_words(path) for path in lists}
+        paths = [p for folder in folders for p in sorted(root.glob(f"{folder}/**/*")) if p.suffix in SOURCES | HEADERS]
+        self.files = [File(root, path) for path in paths]
+
+    def under(self, folder, suffixes=SOURCES):
+        return [file for file in self.files if file.path.startswith(folder) and file.suffix in suffixes]
+
+    def resolve(self, name):
+        """An include's file: written from src/ or from the root; tests/support and tests/<room> from tests/."""
+        for base in ("src", ".", "tests"):
+            for candidate in (self.root / base / name, self.root / base / (name + ".in")):
+                if candidate.is_file():
+                    return candidate.relative_to(self.root).as_posix()
+        return None
+
+
+def cmake_words(path):
+    text = re.sub(r"#[^\n]*", "", path.read_text(encoding="utf-8"))
+    return set(re.split(r'[\s()"]+', text))
+
+# ---- the checks: each yields (file, line, rule, message) -------------------------------------------------------------
+
+
+def check_include_graph(tree):
+    for file in tree.files:
+        if not file.is_test and file.room is None:
+            yield file.path, 1, "layers", "lies in no room that scripts/check_layers.py knows"
+            continue
+        for line, bracket, name in file.includes():
+            if bracket == "<":
+                continue
+            target = tree.resolve(name)
+            if target is None:
+                yield file.path, line, "layers", f'no file "{name}": includes are written from src/ or from the root'
+                continue
+            room = room_of(target)
+            if target.startswith("tests/") and not file.is_test:
+                yield file.path, line, "layers", f'a room includes a test ("{name}")'
+            elif room == "cuda" and file.room != "cuda" and not file.path.startswith("tests/cuda/"):
+                yield file.path, line, "layers", f'nobody includes cuda/ ("{name}"): reach it through a factory in src/'
+            elif matches(file.path, OPTION_HEADERS) and room != "base" and not matches(target, OPTION_HEADERS):
+                yield file.path, line, "layers", f'a header of options includes base alone, not "{name}"'
+            elif not file.is_test and room not in reachable(file.room):
+                below = ", ".join(sorted(reachable(file.room) - {file.room})) or "no other room"
+                yield file.path, line, "layers", f'{file.room} includes "{name}" of {room}; it may include {below}'
+
+
+def check_libraries(tree):
+    for file in tree.files:
+        if file.is_test:
+            continue
+        for line, _, name in file.includes():
+            for pattern, library, places in LIBRARIES:
+                if re.match(pattern, name) and tree.resolve(name) is None and not matches(file.path, places):
+                    where = ", ".join([*places, "tests"])
+                    yield file.path, line, "libraries", f"{library} ({name}) may be included in {where} only"
+
+
+def check_printing(tree):
+    for file in tree.files:
+        if matches(file.path, MAY_PRINT):
+            continue
+        for line, match in file.find(PRINTING):
+            yield file.path, line, "printing", f"{match.group().strip(' (')}: only src/base/log.cc and src/cli print"
+
+
+def check_ownership(tree):
+    for file in tree.files:
+        if matches(file.path, MAY_SHARE):
+            continue
+        for line, match in file.find(OWNERSHIP):
+            yield file.path, line, "ownership", f"{match.group()}: values and unique_ptr own, nothing else does"
+
+
+def check_build_lists(tree):
+    for file in tree.files:
+        if file.suffix not in SOURCES:
+            continue
+        path = tree.root / file.path
+        folders = [parent for parent in path.parents if parent in tree.cmake]
+        if not any(path.relative_to(folder).as_posix() in tree.cmake[folder] for folder in folders):
+            yield file.path, 1, "build", "named in no CMakeLists.txt, so it is never built"
+
+
+def check_operations(tree):
+    contract = next((file for file in tree.files if file.path == "src/backend/ops.h"), None)
+    if contract is None:
+        return
+    checks = "".join(file.code for file in tree.under("src/backend/") if "/cpu/" not in file.path)
+    tests = "".join(file.code for file in tree.under("tests/backend/"))
+    twins = [("cpu", "src/backend/cpu/")] + ([("cuda", "cuda/")] if (tree.root / "cuda").is_dir() else [])
+    code = {name: "".join(file.code for file in tree.under(folder)) for name, folder in twins}
+    for line, match in contract.find(re.compile(r"\bvoid\s+(?!do_)(\w+)\s*\(\s*Stream\s*&")):
+        op = match.group(1)
+        if not re.search(rf"\bOps::{op}\s*\(", checks):
+            yield contract.path, line, "operations", f"{op} has no checks (Ops::{op} in src/backend/ops.cc)"
+        for name, folder in twins:
+            if not re.search(rf"\bdo_{op}\s*\(", code[name]):
+                yield contract.path, line, "operations", f"{op} has no twin in {folder} (do_{op})"
+        if not re.search(rf"(\.|->){op}\s*\(", tests):
+            yield contract.path, line, "operations", f"{op} has no test: nothing in tests/backend/ calls it"
+
+
+def check_kernel_launches(tree):
+    launch = re.compile(r"<<<.*?>>>\s*\(.*?;", re.S)
+    for file in tree.files:
+        for line, match in file.find(launch):
+            if not re.match(r"\s*\w*check\w*\s*\(", file.code[match.end():], re.I):
+                yield file.path, line, "kernels", "the statement after a kernel launch must check it"
+
+
+def check_form(tree):
+    stems = {str(Path(file.path).with_suffix("")) for file in tree.files if file.suffix in HEADERS}
+    for file in tree.files:
+        lines = file.text.splitlines()
+        if file.suffix in HEADERS and not re.search(r"^#pragma once$", file.code, re.M):
+            yield file.path, 1, "form", "a header needs #pragma once"
+        stands_alone = not file.is_test and str(Path(file.path).with_suffix("")) not in stems
+        if (file.suffix in HEADERS or stands_alone) and not (lines and lines[0].startswith("// ")):
+            yield file.path, 1, "form", "the first line must begin a banner: what the file is for, what must stay true"
+        if len(lines) > MAX_LINES and not any(LONGER_BECAUSE in line for line in lines[:10]):
+            reason = f'{len(lines)} lines: split it, or say "{LONGER_BECAUSE} ..." in the banner'
+            yield file.path, len(lines), "form", reason
+        for number, line in enumerate(lines, 1):
+            if UNFINISHED.search(line):
+                yield file.path, number, "form", "finish it, or open an issue: no TODO, FIXME, XXX or HACK in the tree"
+
+
+def check_room_readme(tree):
+    for folder in tree.cmake:
+        path = folder.relative_to(tree.root).as_posix()
+        if room_of(path + "/x") in (path.removeprefix("src/"), path) and not (folder / "README.md").is_file():
+            yield path + "/CMakeLists.txt", 1, "form", "a room has a README.md: what it is, where to start"
+
+
+CHECKS = [check_include_graph, check_libraries, check_printing, check_ownership, check_build_lists, check_operations,
+          check_kernel_launches, check_form, check_room_readme]
+
+
+def main():
+    if len(sys.argv) > 2 or sys.argv[1:] in (["-h"], ["--help"]):
+        print(__doc__)
+        return 0 if len(sys.argv) == 2 else 2
+    root = Path(sys.argv[1] if len(sys.argv) == 2 else Path(__file__).parent.parent).resolve()
+    tree = Tree(root)
+    if not tree.files:
+        print(f"{root}: no sources found", file=sys.stderr)
+        return 2
+    violations = sorted({violation for check in CHECKS for violation in check(tree)})
+    for path, line, rule, message in violations:
+        print(f"{path}:{line}: {rule}: {message}")
+    print(f"check_layers: {len(tree.files)} files, {len(violations)} violations")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
