@@ -13,7 +13,7 @@ namespace tokamak {
 template <class... Values>
 std::string str(const Values&... values) {
   std::ostringstream out;
-  (out << ... << values);
+  static_cast<void>((out << ... << values));
   return out.str();
 }
 

@@ -2,7 +2,6 @@
 #include <cstring>
 #include <vector>
 
-#include "backend/backend.h"
 #include "dist/test_world.h"
 #include "dist/together.h"
 

@@ -1,0 +1,66 @@
+// Every buffer that forward and backward write, planned by name. What is saved per layer depends on the recompute mode;
+// what is not saved is shared by all layers and computed again in backward (normalisations and SwiGLU always are).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/model_config.h"
+#include "tensor/arena.h"
+
+namespace tokamak {
+
+enum class Keep {
+  kBackward,     // what backward needs, per layer
+  kLayerInputs,  // layer inputs only; backward runs the layer forward again
+  kNothing,      // inference: one layer's buffers, used by all
+};
+
+struct LayerActivations {
+  Tensor x;        // (N, C)               residual stream that enters
+  Tensor rstd1;    // (N) f32
+  Tensor qkv;      // (N, (Hq + 2 Hkv) D)  rotated
+  Tensor lse;      // (Hq, N) f32
+  Tensor attn;     // (N, Hq D)
+  Tensor mid;      // (N, C)               residual stream after attention
+  Tensor rstd2;    // (N) f32
+  Tensor gate_up;  // (N, 2 I)
+};
+
+struct Activations {
+  std::vector<LayerActivations> layers;  // views may be shared, see Keep
+  Tensor last;                           // (N, C)   residual stream that leaves the last layer
+  Tensor rstd_final;                     // (N) f32
+  Tensor norm;                           // (N, C)   output of the normalisation at hand
+  Tensor swiglu;                         // (N, I)   output of the SwiGLU at hand
+  Tensor token_loss;                     // (N) f32
+  // Backward only:
+  Tensor dx;       // (N, C)   gradient of the residual stream
+  Tensor dnorm;    // (N, C)
+  Tensor dqkv;     // (N, (Hq + 2 Hkv) D)
+  Tensor dattn;    // (N, Hq D)
+  Tensor dswiglu;  // (N, I)
+
+  // Where layer l writes its result: the next layer's input.
+  Tensor output_of(size_t l) const { return l + 1 < layers.size() ? layers[l + 1].x : last; }
+  Activations first_rows(int64_t tokens) const;  // views of the first `tokens` tokens of every buffer
+};
+
+class ActivationPlan {
+ public:
+  ActivationPlan(const ModelConfig& config, int64_t tokens, DType compute, Keep keep, MemoryPlan& plan);
+  Activations commit(const Arena& arena) const;
+
+ private:
+  using Slot = MemoryPlan::Slot;
+  struct LayerSlots {
+    Slot x, rstd1, qkv, lse, attn, mid, rstd2, gate_up;
+  };
+
+  std::vector<LayerSlots> layers_;
+  Slot last_, rstd_final_, norm_, swiglu_, token_loss_;
+  bool backward_ = false;
+  Slot dx_, dnorm_, dqkv_, dattn_, dswiglu_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,34 @@
+#include "model/flops.h"
+
+#include "model/parameters.h"
+
+namespace tokamak {
+
+ModelSize model_size(const ModelConfig& config) {
+  const ParamTable table = make_param_table(config);
+  ModelSize size;
+  size.parameters = table.count();
+  size.lookup_parameters = config.tie_word_embeddings ? 0 : config.vocab_size * config.hidden_size;
+  return size;
+}
+
+namespace {
+
+double flops_per_token(const ModelConfig& config, int64_t sequence_length, double attention_share) {
+  const ModelSize size = model_size(config);
+  const double counted = static_cast<double>(size.parameters - size.lookup_parameters);
+  const double attention = 12.0 * static_cast<double>(config.num_hidden_layers * config.q_width() * sequence_length);
+  return 6.0 * counted + attention_share * attention;
+}
+
+}  // namespace
+
+double flops_per_token_full(const ModelConfig& config, int64_t sequence_length) {
+  return flops_per_token(config, sequence_length, 1.0);
+}
+
+double flops_per_token_causal(const ModelConfig& config, int64_t sequence_length) {
+  return flops_per_token(config, sequence_length, 0.5);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,127 @@
+// One decoder layer, forward and backward:
+//   mid = x + attention(rope(norm1(x) Wqkv^T)) Wo^T
+//   out = mid + swiglu(norm2(mid) Wgu^T) Wd^T
+// Matrices are (out, in), as Hugging Face stores them.
+#include "model/transformer.h"
+
+#include <cmath>
+
+namespace tokamak {
+
+namespace {
+
+float attention_scale(const HeadLayout& heads) {
+  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(heads.head_dim)));
+}
+
+// y = x w^T
+Gemm linear(Tensor x, Tensor w, Tensor y) { return {.a = x, .b = w, .c = y, .trans_b = Transpose::kYes}; }
+
+// y = residual + x w^T
+Gemm linear_onto(Tensor residual, Tensor x, Tensor w, Tensor y) {
+  return {.a = x, .b = w, .c = y, .residual = residual, .trans_b = Transpose::kYes};
+}
+
+// dx = dy w
+Gemm linear_dx(Tensor dy, Tensor w, Tensor dx) { return {.a = dy, .b = w, .c = dx}; }
+
+// dw (+)= dy^T x
+Gemm linear_dw(Tensor dy, Tensor x, Tensor dw, Write write) {
+  return {.a = dy, .b = x, .c = dw, .trans_a = Transpose::kYes, .write = write};
+}
+
+}  // namespace
+
+void Transformer::layer_interior(Stream& compute, const Inputs& in, const Activations& a, int64_t l, const Weights& w,
+                                 const Weights& norms) {
+  const LayerActivations& s = a.layers[static_cast<size_t>(l)];
+  const auto eps = static_cast<float>(config_.rms_norm_eps);
+
+  ops_.rmsnorm(compute, {.x = s.x, .weight = norms[units_.input_norm(l)], .y = a.norm, .rstd = s.rstd1, .eps = eps});
+  ops_.gemm(compute, linear(a.norm, w[kQkv], s.qkv));
+  ops_.rope(compute, {.qkv = s.qkv, .positions = in.positions, .table = rope_, .heads = heads_});
+  ops_.attention(compute, {.qkv = s.qkv,
+                           .cu_seqlens = in.cu_seqlens,
+                           .out = s.attn,
+                           .lse = s.lse,
+                           .heads = heads_,
+                           .scale = attention_scale(heads_),
+                           .max_length = options_.max_length});
+  ops_.gemm(compute, linear_onto(s.x, s.attn, w[kO], s.mid));
+
+  ops_.rmsnorm(compute,
+               {.x = s.mid, .weight = norms[units_.post_attention_norm(l)], .y = a.norm, .rstd = s.rstd2, .eps = eps});
+  ops_.gemm(compute, linear(a.norm, w[kGateUp], s.gate_up));
+}
+
+void Transformer::layer_output(Stream& compute, const Activations& a, int64_t l, const Weights& w) {
+  const LayerActivations& s = a.layers[static_cast<size_t>(l)];
+  ops_.swiglu(compute, {.gate_up = s.gate_up, .out = a.swiglu});
+  ops_.gemm(compute, linear_onto(s.mid, a.swiglu, w[kDown], a.output_of(static_cast<size_t>(l))));
+}
+
+// On entry a.dx is the gradient of the layer's output, on return that of `mid`.
+void Transformer::backward_mlp(Stream& compute, const Activations& a, int64_t l, const Weights& w, const Weights& norms,
+                               const ShardedParameters::Gradient& g, const Weights& dnorms) {
+  const LayerActivations& s = a.layers[static_cast<size_t>(l)];
+  const size_t norm = units_.post_attention_norm(l);
+
+  ops_.swiglu(compute, {.gate_up = s.gate_up, .out = a.swiglu});
+  ops_.gemm(compute, linear_dx(a.dx, w[kDown], a.dswiglu));
+  ops_.gemm(compute, linear_dw(a.dx, a.swiglu, g.matrices[kDown], g.write));
+  const Tensor dgate_up = s.gate_up;  // its values are not needed any more
+  ops_.swiglu_backward(compute, {.gate_up = s.gate_up, .dout = a.dswiglu, .dgate_up = dgate_up});
+
+  ops_.rmsnorm(compute, {.x = s.mid,
+                         .weight = norms[norm],
+                         .y = a.norm,
+                         .rstd = s.rstd2,
+                         .eps = static_cast<float>(config_.rms_norm_eps)});
+  ops_.gemm(compute, linear_dx(dgate_up, w[kGateUp], a.dnorm));
+  ops_.gemm(compute, linear_dw(dgate_up, a.norm, g.matrices[kGateUp], g.write));
+  ops_.rmsnorm_backward(compute, {.dy = a.dnorm,
+                                  .x = s.mid,
+                                  .weight = norms[norm],
+                                  .rstd = s.rstd2,
+                                  .dresidual = a.dx,
+                                  .dx = a.dx,
+                                  .dweight = dnorms[norm]});
+}
+
+// On entry a.dx is the gradient of `mid`, on return that of the layer's input.
+void Transformer::backward_attention(Stream& compute, const Inputs& in, const Activations& a, int64_t l,
+                                     const Weights& w, const Weights& norms, const ShardedParameters::Gradient& g,
+                                     const Weights& dnorms) {
+  const LayerActivations& s = a.layers[static_cast<size_t>(l)];
+  const size_t norm = units_.input_norm(l);
+
+  ops_.gemm(compute, linear_dx(a.dx, w[kO], a.dattn));
+  ops_.gemm(compute, linear_dw(a.dx, s.attn, g.matrices[kO], g.write));
+  ops_.attention_backward(compute, {.qkv = s.qkv,
+                                    .cu_seqlens = in.cu_seqlens,
+                                    .out = s.attn,
+                                    .lse = s.lse,
+                                    .dout = a.dattn,
+                                    .dqkv = a.dqkv,
+                                    .heads = heads_,
+                                    .scale = attention_scale(heads_),
+                                    .max_length = options_.max_length});
+  ops_.rope(
+      compute,
+      {.qkv = a.dqkv, .positions = in.positions, .table = rope_, .heads = heads_, .rotation = Rotation::kInverse});
+
+  ops_.rmsnorm(
+      compute,
+      {.x = s.x, .weight = norms[norm], .y = a.norm, .rstd = s.rstd1, .eps = static_cast<float>(config_.rms_norm_eps)});
+  ops_.gemm(compute, linear_dx(a.dqkv, w[kQkv], a.dnorm));
+  ops_.gemm(compute, linear_dw(a.dqkv, a.norm, g.matrices[kQkv], g.write));
+  ops_.rmsnorm_backward(compute, {.dy = a.dnorm,
+                                  .x = s.x,
+                                  .weight = norms[norm],
+                                  .rstd = s.rstd1,
+                                  .dresidual = a.dx,
+                                  .dx = a.dx,
+                                  .dweight = dnorms[norm]});
+}
+
+}  // namespace tokamak

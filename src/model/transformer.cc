@@ -1,0 +1,175 @@
+// The walk over the units: what is acquired, prefetched, released and reduced, and when. One layer is in layer.cc.
+#include "model/transformer.h"
+
+#include "base/error.h"
+#include "model/rope_table.h"
+
+namespace tokamak {
+
+Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameters, const TransformerOptions& options,
+                         MemoryPlan& plan)
+    : config_(config),
+      units_(config),
+      heads_{config.num_attention_heads, config.kv_heads(), config.head_size()},
+      parameters_(parameters),
+      ops_(*parameters.backend().ops),
+      device_(*parameters.backend().device),
+      options_(options),
+      activation_plan_(config, options.max_tokens, options.compute, options.keep, plan) {
+  const Shape tokens{options.max_tokens};
+  tokens_slot_ = plan.add("batch/tokens", DType::kI32, tokens);
+  targets_slot_ = plan.add("batch/targets", DType::kI32, tokens);
+  positions_slot_ = plan.add("batch/positions", DType::kI32, tokens);
+  cu_seqlens_slot_ = plan.add("batch/cu_seqlens", DType::kI32, Shape{options.max_tokens + 1});
+  rope_slot_ = plan.add("rope table", DType::kF32, Shape{options.max_length, heads_.head_dim});
+  const int64_t workspace = ops_.workspace_bytes({.tokens = options.max_tokens,
+                                                  .hidden = config.hidden_size,
+                                                  .intermediate = config.intermediate_size,
+                                                  .vocab = config.vocab_size,
+                                                  .heads = heads_,
+                                                  .max_length = options.max_length,
+                                                  .compute = options.compute});
+  workspace_slot_ = plan.add("workspace", DType::kF32, Shape{(workspace + 3) / 4});
+}
+
+void Transformer::commit(const Arena& arena, Stream& compute) {
+  activations_ = activation_plan_.commit(arena);
+  inputs_ = {arena[tokens_slot_], arena[targets_slot_], arena[positions_slot_], arena[cu_seqlens_slot_]};
+  rope_ = arena[rope_slot_];
+  ops_.bind_workspace(arena[workspace_slot_]);
+  const std::vector<float> table = make_rope_table(options_.max_length, heads_.head_dim, config_.rope_theta);
+  device_.copy_to_device(compute, table.data(), rope_);
+  compute.synchronize();
+}
+
+Transformer::Inputs Transformer::upload(Stream& compute, const TokenBatch& batch) {
+  const auto send = [&](std::span<const int32_t> values, Tensor buffer) {
+    const Tensor tensor = buffer.rows(0, static_cast<int64_t>(values.size()));
+    if (!values.empty()) device_.copy_to_device(compute, values.data(), tensor);
+    return tensor;
+  };
+  TOKAMAK_CHECK(batch.positions.size() == batch.tokens.size() && !batch.cu_seqlens.empty());
+  return {send(batch.tokens, inputs_.tokens), send(batch.targets, inputs_.targets),
+          send(batch.positions, inputs_.positions), send(batch.cu_seqlens, inputs_.cu_seqlens)};
+}
+
+void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Tensor sums) {
+  const Inputs in = upload(compute, batch);
+  const Activations a = activations_.first_rows(in.count());
+  forward(compute, in, a);
+
+  const Weights norms = parameters_.acquire(units_.norms(), compute);
+  const Weights dnorms = norm_gradients(compute);
+  backward_head(compute, in, a, sums, dnorms);
+  for (int64_t l = config_.num_hidden_layers - 1; l >= 0; --l) {
+    const int64_t unit = units_.layer(l);
+    const Weights w = parameters_.acquire(unit, compute);
+    if (l > 0) parameters_.prefetch(units_.layer(l - 1), compute);
+    const ShardedParameters::Gradient g = parameters_.gradient(unit, compute);
+    if (options_.keep == Keep::kLayerInputs) layer_interior(compute, in, a, l, w, norms);
+    backward_mlp(compute, a, l, w, norms, g, dnorms);
+    backward_attention(compute, in, a, l, w, norms, g, dnorms);
+    parameters_.release(unit, compute);
+    parameters_.reduce(unit, compute);
+  }
+  backward_embedding(compute, in, a);
+  parameters_.release(units_.norms(), compute);
+}
+
+void Transformer::evaluate(Stream& compute, const TokenBatch& batch, Tensor sums) {
+  const Inputs in = upload(compute, batch);
+  const Activations a = activations_.first_rows(in.count());
+  forward(compute, in, a);
+  const Weights w = parameters_.acquire(units_.head(), compute);
+  ops_.linear_cross_entropy(compute, head_arguments(in, a, w[0], sums));
+  parameters_.release(units_.head(), compute);
+}
+
+void Transformer::logits(Stream& compute, const TokenBatch& batch, int64_t first_row, Tensor logits) {
+  const Inputs in = upload(compute, batch);
+  const Activations a = activations_.first_rows(in.count());
+  forward(compute, in, a);
+  const Weights w = parameters_.acquire(units_.head(), compute);
+  ops_.gemm(
+      compute,
+      {.a = a.norm.rows(first_row, first_row + logits.dim(0)), .b = w[0], .c = logits, .trans_b = Transpose::kYes});
+  parameters_.release(units_.head(), compute);
+}
+
+void Transformer::finish_gradients(Stream& compute) {
+  parameters_.reduce(units_.norms(), compute);
+  parameters_.wait_reduced(compute);
+}
+
+void Transformer::forward(Stream& compute, const Inputs& in, const Activations& a) {
+  const Weights norms = parameters_.acquire(units_.norms(), compute);
+  const Weights embedding = parameters_.acquire(units_.embedding(), compute);
+  parameters_.prefetch(units_.layer(0), compute);
+  ops_.embedding(compute, {.ids = in.tokens, .table = embedding[0], .out = a.layers[0].x});
+  parameters_.release(units_.embedding(), compute);
+
+  for (int64_t l = 0; l < config_.num_hidden_layers; ++l) {
+    const Weights w = parameters_.acquire(units_.layer(l), compute);
+    parameters_.prefetch(l + 1 < config_.num_hidden_layers ? units_.layer(l + 1) : units_.head(), compute);
+    layer_interior(compute, in, a, l, w, norms);
+    layer_output(compute, a, l, w);
+    parameters_.release(units_.layer(l), compute);
+  }
+
+  ops_.rmsnorm(compute, {.x = a.last,
+                         .weight = norms[units_.final_norm()],
+                         .y = a.norm,
+                         .rstd = a.rstd_final,
+                         .eps = static_cast<float>(config_.rms_norm_eps)});
+  parameters_.release(units_.norms(), compute);
+}
+
+LinearCrossEntropy Transformer::head_arguments(const Inputs& in, const Activations& a, Tensor weight,
+                                               Tensor sums) const {
+  return {.hidden = a.norm,
+          .weight = weight,
+          .targets = in.targets,
+          .token_loss = a.token_loss,
+          .sums = sums,
+          .z_weight = static_cast<float>(options_.z_loss)};
+}
+
+void Transformer::backward_head(Stream& compute, const Inputs& in, const Activations& a, Tensor sums,
+                                const Weights& dnorms) {
+  const int64_t unit = units_.head();
+  const Weights w = parameters_.acquire(unit, compute);
+  const ShardedParameters::Gradient g = parameters_.gradient(unit, compute);
+  LinearCrossEntropy args = head_arguments(in, a, w[0], sums);
+  args.dhidden = a.dnorm;
+  args.dweight = g.matrices[0];
+  args.write = g.write;
+  ops_.linear_cross_entropy(compute, args);
+  parameters_.release(unit, compute);
+  if (!units_.tied) parameters_.reduce(unit, compute);  // tied: the embedding's own gradient is still to come
+
+  const Weights norms = parameters_.acquire(units_.norms(), compute);
+  ops_.rmsnorm_backward(compute, {.dy = a.dnorm,
+                                  .x = a.last,
+                                  .weight = norms[units_.final_norm()],
+                                  .rstd = a.rstd_final,
+                                  .dx = a.dx,
+                                  .dweight = dnorms[units_.final_norm()]});
+  parameters_.release(units_.norms(), compute);
+}
+
+void Transformer::backward_embedding(Stream& compute, const Inputs& in, const Activations& a) {
+  const ShardedParameters::Gradient g = parameters_.gradient(units_.embedding(), compute);
+  if (g.write == Write::kOverwrite) ops_.fill(compute, {.x = g.matrices[0], .value = 0});
+  ops_.embedding_backward(compute, {.ids = in.tokens, .dout = a.dx, .dtable = g.matrices[0]});
+  parameters_.reduce(units_.embedding(), compute);
+}
+
+Transformer::Weights Transformer::norm_gradients(Stream& compute) {
+  const ShardedParameters::Gradient g = parameters_.gradient(units_.norms(), compute);
+  if (g.write == Write::kOverwrite) {
+    for (const Tensor& dweight : g.matrices) ops_.fill(compute, {.x = dweight, .value = 0});
+  }
+  return g.matrices;
+}
+
+}  // namespace tokamak

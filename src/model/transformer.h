@@ -1,0 +1,94 @@
+// A Llama decoder: RMSNorm, rotary attention with grouped queries, SwiGLU, residual stream (Touvron et al. 2023).
+// Forward and backward are written out as straight lines of operations. Weights come whole from ShardedParameters, unit
+// by unit, and gradients go back to it the same way; everything else this needs lies in planned buffers.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "model/activations.h"
+#include "model/model_config.h"
+#include "model/parameters.h"
+#include "zero/sharded_parameters.h"
+
+namespace tokamak {
+
+// A micro-batch on the host: N = B T tokens. Valid until the next synchronisation of the compute stream.
+struct TokenBatch {
+  std::span<const int32_t> tokens;      // (N) ids
+  std::span<const int32_t> targets;     // (N) ids, -1: does not count; empty where only logits are wanted
+  std::span<const int32_t> positions;   // (N) position of each token for the rotary embedding
+  std::span<const int32_t> cu_seqlens;  // (S + 1) boundaries between which attention stays
+};
+
+struct TransformerOptions {
+  int64_t max_tokens = 0;  // N of the largest micro-batch
+  int64_t max_length = 0;  // longest sequence
+  DType compute = DType::kBF16;
+  Keep keep = Keep::kBackward;
+  double z_loss = 0;
+};
+
+class Transformer {
+ public:
+  // Plans its buffers. `parameters` was made from make_param_table(config) and outlives this.
+  Transformer(const ModelConfig& config, ShardedParameters& parameters, const TransformerOptions& options,
+              MemoryPlan& plan);
+  void commit(const Arena& arena, Stream& compute);
+
+  // Adds the losses and counts of `batch` to `sums` (ops.h, StepSum), and its gradients to the parameters' own.
+  void forward_backward(Stream& compute, const TokenBatch& batch, Tensor sums);
+
+  // Adds the losses and counts to `sums`; no gradients.
+  void evaluate(Stream& compute, const TokenBatch& batch, Tensor sums);
+
+  // Logits of the given rows of the batch.                                     (rows, V) f32
+  void logits(Stream& compute, const TokenBatch& batch, int64_t first_row, Tensor logits);
+
+  const ModelConfig& config() const { return config_; }
+  // Sends the reduced gradient of the norm weights, once a step, after its last micro-batch.
+  void finish_gradients(Stream& compute);
+
+ private:
+  struct Inputs {
+    Tensor tokens, targets, positions, cu_seqlens;  // (N), (N), (N), (S + 1) i32, on the device
+    int64_t count() const { return tokens.count(); }
+  };
+  using Weights = std::vector<Tensor>;
+
+  Inputs upload(Stream& compute, const TokenBatch& batch);
+
+  // transformer.cc: the walk over the units
+  void forward(Stream& compute, const Inputs& in, const Activations& a);  // up to the final norm's output, in a.norm
+  LinearCrossEntropy head_arguments(const Inputs& in, const Activations& a, Tensor weight, Tensor sums) const;
+  void backward_head(Stream& compute, const Inputs& in, const Activations& a, Tensor sums, const Weights& dnorms);
+  void backward_embedding(Stream& compute, const Inputs& in, const Activations& a);
+  Weights norm_gradients(Stream& compute);
+
+  // layer.cc: one layer
+  void layer_interior(Stream& compute, const Inputs& in, const Activations& a, int64_t l, const Weights& w,
+                      const Weights& norms);
+  void layer_output(Stream& compute, const Activations& a, int64_t l, const Weights& w);
+  void backward_mlp(Stream& compute, const Activations& a, int64_t l, const Weights& w, const Weights& norms,
+                    const ShardedParameters::Gradient& g, const Weights& dnorms);
+  void backward_attention(Stream& compute, const Inputs& in, const Activations& a, int64_t l, const Weights& w,
+                          const Weights& norms, const ShardedParameters::Gradient& g, const Weights& dnorms);
+
+  ModelConfig config_;
+  UnitIndex units_;
+  HeadLayout heads_;
+  ShardedParameters& parameters_;
+  Ops& ops_;
+  Device& device_;
+  TransformerOptions options_;
+  ActivationPlan activation_plan_;
+  MemoryPlan::Slot tokens_slot_, targets_slot_, positions_slot_, cu_seqlens_slot_, rope_slot_, workspace_slot_;
+
+  Activations activations_;  // at full size
+  Inputs inputs_;            //
+  Tensor rope_;              // (max_length, D) f32
+};
+
+}  // namespace tokamak

@@ -1,0 +1,28 @@
+// AdamW over this rank's shard: fp32 moments beside the fp32 masters, one launch per range of like treatment. Norm
+// weights never decay; the embedding and the head do unless told otherwise.
+#pragma once
+
+#include "optim/options.h"
+#include "zero/sharded_parameters.h"
+
+namespace tokamak {
+
+class AdamWOptimizer {
+ public:
+  AdamWOptimizer(const OptimizerOptions& options, ShardedParameters& parameters, MemoryPlan& plan);
+  void commit(const Arena& arena);
+
+  // Step t = 1, 2, ... with this learning rate; scale and permission come from `control` (ops.h, StepControl).
+  void step(Stream& stream, int64_t t, double lr, Tensor control);
+
+  Tensor exp_avg() const { return exp_avg_; }        // (shard_elements) f32
+  Tensor exp_avg_sq() const { return exp_avg_sq_; }  // (shard_elements) f32
+
+ private:
+  OptimizerOptions options_;
+  ShardedParameters& parameters_;
+  MemoryPlan::Slot exp_avg_slot_, exp_avg_sq_slot_;
+  Tensor exp_avg_, exp_avg_sq_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,12 @@
+#include "optim/grad_norm.h"
+
+namespace tokamak {
+
+void reduce_and_clip(ShardedParameters& parameters, Stream& stream, Tensor sums, Tensor control, double max_norm) {
+  Ops& ops = *parameters.backend().ops;
+  ops.sum_squares(stream, {.x = parameters.gradients(), .sums = sums});
+  parameters.comm().all_reduce(stream, sums);
+  ops.control_step(stream, {.sums = sums, .control = control, .max_norm = static_cast<float>(max_norm)});
+}
+
+}  // namespace tokamak

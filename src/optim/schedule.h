@@ -1,0 +1,38 @@
+// The learning rate as a function of the step. Pure arithmetic: resuming needs no state.
+#pragma once
+
+#include <cstdint>
+
+#include "optim/options.h"
+
+namespace tokamak {
+
+class Schedule {
+ public:
+  // `peak` is the learning rate at its top; the run has total_steps of tokens_per_step tokens each.
+  Schedule(const ScheduleOptions& options, double peak, int64_t total_steps, int64_t tokens_per_step);
+
+  // Learning rate of step t, t = 1 .. total_steps. With W warm-up steps and the decay over [D, total_steps]:
+  //   t <= W:        peak t / W
+  //   t <= D:        peak
+  //   otherwise:     from peak to min_lr_factor peak, by cosine (SGDR, Loshchilov and Hutter 2017) or linearly
+  // cosine and linear decay from D = W; wsd (Hu et al. 2024, MiniCPM) decays linearly over the last decay_ratio.
+  double at(int64_t step) const;
+
+  int64_t warmup_steps() const { return warmup_steps_; }
+  int64_t decay_start() const { return decay_start_; }
+
+ private:
+  DecayType decay_type_;
+  double peak_;
+  double floor_;
+  int64_t total_steps_;
+  int64_t warmup_steps_;
+  int64_t decay_start_;
+};
+
+// Whole steps of an extent of the run: steps as they are, tokens rounded up, a share of total_steps rounded to nearest.
+// Error(kConfig) naming `key` where the unit makes no sense (seconds).
+int64_t extent_in_steps(const Extent& extent, const char* key, int64_t total_steps, int64_t tokens_per_step);
+
+}  // namespace tokamak

@@ -1,0 +1,195 @@
+#include "zero/sharded_parameters.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace tokamak {
+
+namespace {
+
+bool decays(const Unit& unit) {
+  const Decay first = unit.matrices.at(0).parts.at(0).decay;
+  for (const Matrix& matrix : unit.matrices) {
+    for (const Param& part : matrix.parts) TOKAMAK_CHECK(part.decay == first, part.name, ": one unit, two decays");
+  }
+  return first == Decay::kYes;
+}
+
+bool is_embedding(UnitKind kind) { return kind == UnitKind::kEmbedding || kind == UnitKind::kHead; }
+
+}  // namespace
+
+ShardedParameters::ShardedParameters(const ParamTable& table, Comm& comm, Backend& backend,
+                                     const ShardingOptions& options, MemoryPlan& plan)
+    : table_(table), comm_(comm), backend_(backend), options_(options), reduced_once_(table.units.size(), false) {
+  int64_t largest_slice = 0;
+  for (const Unit& unit : table.units) {
+    layouts_.emplace_back(unit);
+    const int64_t slice = layouts_.back().slice(comm.size());
+    const Decay decay = decays(unit) ? Decay::kYes : Decay::kNo;
+    slice_begin_.push_back(shard_elements_);
+    if (!ranges_.empty() && ranges_.back().decay == decay && ranges_.back().embedding == is_embedding(unit.kind)) {
+      ranges_.back().end += slice;
+    } else {
+      ranges_.push_back({shard_elements_, shard_elements_ + slice, decay, is_embedding(unit.kind)});
+    }
+    shard_elements_ += slice;
+    largest_slice = std::max(largest_slice, slice);
+  }
+  master_slot_ = plan.add("parameters/master", DType::kF32, Shape{shard_elements_});
+  if (options.compute != DType::kF32) {
+    weights_slot_ = plan.add("parameters/compute copy", options.compute, Shape{shard_elements_});
+  }
+  if (options.gradients) grad_slot_ = plan.add("gradients/slices", DType::kF32, Shape{shard_elements_});
+  if (alone()) return;
+  weight_buffers_.emplace("gathered weights", table, layouts_, comm.size(), options.compute, plan);
+  if (!options.gradients) return;
+  gradient_buffers_.emplace("gradients", table, layouts_, comm.size(), DType::kF32, plan);
+  staging_slot_ = plan.add("gradients/reduced", DType::kF32, Shape{largest_slice});
+}
+
+void ShardedParameters::commit(const Arena& arena) {
+  Device& device = *backend_.device;
+  master_ = arena[master_slot_];
+  weights_ = options_.compute == DType::kF32 ? master_ : arena[weights_slot_];
+  if (options_.gradients) grad_ = arena[grad_slot_];
+  gather_stream_ = device.make_stream();
+  reduce_stream_ = device.make_stream();
+  compute_done_ = device.make_event();
+  reduce_done_ = device.make_event();
+  if (alone()) return;
+  // Two communicators, so that a slow reduction never stands before the next gather.
+  gather_comm_ = comm_.split(0);
+  weight_buffers_->commit(arena, device);
+  if (!options_.gradients) return;
+  reduce_comm_ = comm_.split(0);
+  gradient_buffers_->commit(arena, device);
+  staging_ = arena[staging_slot_];
+}
+
+void ShardedParameters::initialize(uint64_t seed, Stream& stream) {
+  backend_.ops->fill(stream, {.x = master_, .value = 0});
+  for (size_t u = 0; u < table_.units.size(); ++u) {
+    const Tensor slice = slice_of(master_, static_cast<int64_t>(u));
+    const int64_t slice_first = comm_.rank() * slice.count();  // in the unit's flat elements
+    for (const FlatParam& flat : flat_params(table_.units[u])) {
+      const int64_t begin = std::max(flat.begin, slice_first);
+      const int64_t end = std::min(flat.end, slice_first + slice.count());
+      if (begin >= end) continue;
+      backend_.ops->random_normal(stream, {.x = slice.flat(begin - slice_first, end - slice_first),
+                                           .seed = seed,
+                                           .name = flat.param->name,
+                                           .first = begin - flat.begin,
+                                           .mean = flat.param->init_mean,
+                                           .std = flat.param->init_std});
+    }
+  }
+  masters_changed(stream);
+}
+
+void ShardedParameters::masters_changed(Stream& stream) {
+  if (options_.compute != DType::kF32) backend_.ops->cast(stream, {.src = master_, .dst = weights_});
+  weights_changed();
+}
+
+void ShardedParameters::weights_changed() {
+  if (!alone()) weight_buffers_->forget_contents();
+}
+
+void ShardedParameters::gather(int64_t unit, Stream& compute) {
+  UnitBuffers::Buffer& buffer = weight_buffers_->take(unit);
+  // The slices come from the compute stream (the optimizer), and the buffer's last user was there too.
+  compute.record(*compute_done_);
+  gather_stream_->wait(*compute_done_);
+  const Tensor whole = buffer.tensor.flat(0, layouts_[static_cast<size_t>(unit)].padded(comm_.size()));
+  gather_comm_->all_gather(*gather_stream_, slice_of(weights_, unit), whole);
+  gather_stream_->record(*buffer.filled);
+}
+
+void ShardedParameters::prefetch(int64_t unit, Stream& compute) {
+  if (alone() || weight_buffers_->holds(unit)) return;
+  gather(unit, compute);
+}
+
+std::vector<Tensor> ShardedParameters::acquire(int64_t unit, Stream& compute) {
+  if (alone()) return matrices_of(slice_of(weights_, unit), unit);
+  if (!weight_buffers_->holds(unit)) gather(unit, compute);
+  UnitBuffers::Buffer& buffer = weight_buffers_->of(unit);
+  ++buffer.users;
+  compute.wait(*buffer.filled);
+  return matrices_of(buffer.tensor, unit);
+}
+
+void ShardedParameters::release(int64_t unit, Stream&) {
+  if (alone()) return;
+  UnitBuffers::Buffer& buffer = weight_buffers_->of(unit);
+  TOKAMAK_CHECK(buffer.holds == unit && buffer.users > 0, "unit ", unit, " released without being acquired");
+  --buffer.users;
+}
+
+void ShardedParameters::begin_step() { std::fill(reduced_once_.begin(), reduced_once_.end(), false); }
+
+ShardedParameters::Gradient ShardedParameters::gradient(int64_t unit, Stream& compute) {
+  const auto u = static_cast<size_t>(unit);
+  if (alone()) {
+    // The slice is the whole gradient: GEMMs accumulate straight into it.
+    const Write write = reduced_once_[u] ? Write::kAccumulate : Write::kOverwrite;
+    reduced_once_[u] = true;
+    return {matrices_of(slice_of(grad_, unit), unit), write};
+  }
+  UnitBuffers::Buffer& buffer = gradient_buffers_->of(unit);
+  if (buffer.users > 0) {
+    TOKAMAK_CHECK(buffer.holds == unit, "gradient of unit ", unit, " while that of ", buffer.holds,
+                  " is being written");
+    return {matrices_of(buffer.tensor, unit), Write::kAccumulate};
+  }
+  gradient_buffers_->take(unit);
+  buffer.users = 1;
+  compute.wait(*buffer.drained);  // its last contents are reduced
+  return {matrices_of(buffer.tensor, unit), Write::kOverwrite};
+}
+
+void ShardedParameters::reduce(int64_t unit, Stream& compute) {
+  if (alone()) return;
+  const auto u = static_cast<size_t>(unit);
+  UnitBuffers::Buffer& buffer = gradient_buffers_->of(unit);
+  TOKAMAK_CHECK(buffer.holds == unit && buffer.users == 1, "gradient of unit ", unit, " reduced without being written");
+  compute.record(*compute_done_);
+  reduce_stream_->wait(*compute_done_);
+  const Tensor whole = buffer.tensor.flat(0, layouts_[u].padded(comm_.size()));
+  const Tensor slice = slice_of(grad_, unit);
+  if (reduced_once_[u]) {
+    const Tensor sum = staging_.flat(0, slice.count());
+    reduce_comm_->reduce_scatter(*reduce_stream_, whole, sum, options_.reduce_wire);
+    backend_.ops->cast(*reduce_stream_, {.src = sum, .dst = slice, .write = Write::kAccumulate});
+  } else {
+    reduce_comm_->reduce_scatter(*reduce_stream_, whole, slice, options_.reduce_wire);
+    reduced_once_[u] = true;
+  }
+  reduce_stream_->record(*buffer.drained);
+  buffer.users = 0;
+}
+
+void ShardedParameters::wait_reduced(Stream& compute) {
+  reduce_stream_->record(*reduce_done_);
+  compute.wait(*reduce_done_);
+}
+
+Tensor ShardedParameters::slice_of(Tensor shard, int64_t unit) const {
+  const int64_t begin = slice_begin(unit);
+  return shard.flat(begin, begin + slice_elements(unit));
+}
+
+std::vector<Tensor> ShardedParameters::matrices_of(Tensor whole, int64_t unit) const {
+  const auto u = static_cast<size_t>(unit);
+  std::vector<Tensor> views;
+  for (size_t m = 0; m < table_.units[u].matrices.size(); ++m) {
+    const Matrix& matrix = table_.units[u].matrices[m];
+    const int64_t begin = layouts_[u].offsets[m];
+    views.push_back(whole.flat(begin, begin + matrix.count()).reshape(matrix.shape()));
+  }
+  return views;
+}
+
+}  // namespace tokamak

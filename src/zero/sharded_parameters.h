@@ -1,0 +1,113 @@
+// The weights of a model, sharded over the ranks of a group (ZeRO stage 3, Rajbhandari et al. 2020; persistent buffers
+// and a separate unit of norms after YaFSDP). Knows units, not models.
+//
+// Each rank owns one contiguous slice of every unit: the fp32 master, its gradient, and the compute-dtype copy that
+// gathers send. Whole units exist only in gather buffers: two for layers, one each for the embedding, the head and the
+// norms; gradients likewise. The protocol, checked at run time:
+//
+//   prefetch(u)                 may start gather(u) early
+//   w = acquire(u) ... release(u)      whole weights, valid in between
+//   g = gradient(u) ... reduce(u)      whole gradient, to be written, then handed back
+//
+// A buffer that still holds the right weights is not gathered again. Gathers and reductions run on streams of their
+// own; events order them against the compute stream. With one rank the slices are the whole units and nothing moves.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "dist/comm.h"
+#include "tensor/arena.h"
+#include "tensor/param_table.h"
+#include "tensor/unit_layout.h"
+#include "zero/unit_buffers.h"
+
+namespace tokamak {
+
+struct ShardingOptions {
+  DType compute = DType::kBF16;     // of gathered weights
+  DType reduce_wire = DType::kF32;  // of gradients between ranks
+  bool gradients = true;            // false: weights only (generation, evaluation)
+};
+
+// The slices of consecutive units that the optimizer treats alike, as one flat range of this rank's shard.
+struct ShardRange {
+  int64_t begin = 0;  // elements of the shard
+  int64_t end = 0;
+  Decay decay = Decay::kYes;
+  bool embedding = false;  // the embedding or the head
+};
+
+class ShardedParameters {
+ public:
+  // Plans its buffers. `table`, `comm` and `backend` outlive this.
+  ShardedParameters(const ParamTable& table, Comm& comm, Backend& backend, const ShardingOptions& options,
+                    MemoryPlan& plan);
+  void commit(const Arena& arena);
+
+  // Draws this rank's slices from each weight's own distribution: the same weights for any number of ranks.
+  void initialize(uint64_t seed, Stream& stream);
+  // The compute-dtype copies follow the masters (after loading); gathered weights are stale from here on.
+  void masters_changed(Stream& stream);
+  // The same without the copy: the optimizer has written both.
+  void weights_changed();
+
+  // --- Whole weights. `compute` is the stream that will read them.
+  void prefetch(int64_t unit, Stream& compute);
+  std::vector<Tensor> acquire(int64_t unit, Stream& compute);  // one view per matrix of the unit
+  void release(int64_t unit, Stream& compute);
+
+  // --- Whole gradients.
+  struct Gradient {
+    std::vector<Tensor> matrices;  // f32, one view per matrix
+    Write write;                   // kOverwrite: contents are undefined; kAccumulate: add
+  };
+  void begin_step();  // forgets the gradients of the last step
+  Gradient gradient(int64_t unit, Stream& compute);
+  void reduce(int64_t unit, Stream& compute);  // adds the group's sum to this rank's slice
+  void wait_reduced(Stream& compute);          // `compute` goes on after all reductions so far
+
+  // --- This rank's shard, flat over all units.
+  int64_t shard_elements() const { return shard_elements_; }
+  const std::vector<ShardRange>& ranges() const { return ranges_; }
+  Tensor master() const { return master_; }    // (shard_elements) f32
+  Tensor gradients() const { return grad_; }   // (shard_elements) f32
+  Tensor weights() const { return weights_; }  // (shard_elements) compute dtype; the master itself if that is f32
+  int64_t slice_begin(int64_t unit) const { return slice_begin_[static_cast<size_t>(unit)]; }  // in the shard
+  int64_t slice_elements(int64_t unit) const { return layouts_[static_cast<size_t>(unit)].slice(comm_.size()); }
+
+  const ParamTable& table() const { return table_; }
+  Comm& comm() { return comm_; }
+  Backend& backend() { return backend_; }
+
+ private:
+  bool alone() const { return comm_.size() == 1; }
+  Tensor slice_of(Tensor shard, int64_t unit) const;
+  std::vector<Tensor> matrices_of(Tensor whole, int64_t unit) const;
+  void gather(int64_t unit, Stream& compute);
+
+  const ParamTable& table_;
+  Comm& comm_;
+  Backend& backend_;
+  ShardingOptions options_;
+  std::vector<UnitLayout> layouts_;
+  std::vector<int64_t> slice_begin_;
+  std::vector<ShardRange> ranges_;
+  int64_t shard_elements_ = 0;
+
+  MemoryPlan::Slot master_slot_, weights_slot_, grad_slot_, staging_slot_;
+  Tensor master_, weights_, grad_, staging_;
+  std::optional<UnitBuffers> weight_buffers_;    // absent when alone
+  std::optional<UnitBuffers> gradient_buffers_;  //
+  std::vector<bool> reduced_once_;               // in this step, per unit
+
+  std::unique_ptr<Comm> gather_comm_, reduce_comm_;
+  std::unique_ptr<Stream> gather_stream_, reduce_stream_;
+  std::unique_ptr<Event> compute_done_, reduce_done_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,44 @@
+// Persistent buffers for whole units, shared in turn: two for the layers, sized to a layer, and one each for the
+// embedding, the head and the norms. Says which unit each buffer holds and whether somebody still uses it; misuse is a
+// bug that throws.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/device.h"
+#include "tensor/arena.h"
+#include "tensor/param_table.h"
+#include "tensor/unit_layout.h"
+
+namespace tokamak {
+
+class UnitBuffers {
+ public:
+  // Plans the buffers as "group/name".
+  UnitBuffers(const std::string& group, const ParamTable& table, const std::vector<UnitLayout>& layouts, int ranks,
+              DType dtype, MemoryPlan& plan);
+  void commit(const Arena& arena, Device& device);
+
+  struct Buffer {
+    MemoryPlan::Slot slot;
+    Tensor tensor;                   // (padded elements)
+    int64_t holds = -1;              // unit whose contents are (being made) valid; -1: none
+    int users = 0;                   // acquired and not yet released
+    std::unique_ptr<Event> filled;   // the contents of `holds` have arrived
+    std::unique_ptr<Event> drained;  // the last user has finished
+  };
+
+  Buffer& of(int64_t unit);  // the buffer this unit lives in
+  bool holds(int64_t unit) { return of(unit).holds == unit; }
+  Buffer& take(int64_t unit);  // makes it this unit's; nobody may be using another unit in it
+  void forget_contents();      // all contents are stale; nobody may be using any
+
+ private:
+  std::vector<Buffer> buffers_;
+  std::vector<size_t> buffer_of_;  // per unit
+};
+
+}  // namespace tokamak
