@@ -1,0 +1,48 @@
+// Options -> ConfigNode: what the printer writes, and the defaults that a file is laid over.
+#pragma once
+
+#include <string>
+
+#include "base/strings.h"
+#include "config/config_tree.h"
+#include "config/field_kinds.h"
+#include "config/units.h"
+
+namespace tokamak {
+
+inline std::string text_of(const std::string& value) { return value; }
+inline std::string text_of(bool value) { return print_bool(value); }
+inline std::string text_of(int64_t value) { return print_count(value); }
+inline std::string text_of(double value) { return print_number(value); }
+inline std::string text_of(AutoInt value) { return print_auto_int(value); }
+inline std::string text_of(const Extent& value) { return print_extent(value); }
+template <class Enum>
+requires std::is_enum_v<Enum> std::string text_of(Enum value) {
+  return enum_names(value).at(static_cast<size_t>(value));
+}
+
+// With each field's help as its node's comment.
+template <class T>
+ConfigNode tree_of(const T& value) {
+  ConfigNode node;
+  if constexpr (OptionsStruct<T>) {
+    node.type = ConfigNode::Type::kMap;
+    const auto each = [&](const char* name, auto& field, const char* help) {
+      node.children.push_back(tree_of(field));
+      node.children.back().key = name;
+      node.children.back().comment = help;
+    };
+    T copy = value;  // fields() is for readers and writers alike, and so not const
+    copy.fields(each);
+  } else if constexpr (kIsVector<T> || kIsArray<T>) {
+    node.type = ConfigNode::Type::kList;
+    for (const auto& item : value) node.children.push_back(tree_of(item));
+  } else {
+    node.type = ConfigNode::Type::kScalar;
+    node.text = text_of(value);
+    node.is_text = std::is_same_v<T, std::string>;
+  }
+  return node;
+}
+
+}  // namespace tokamak

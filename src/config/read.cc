@@ -1,0 +1,56 @@
+#include "config/read.h"
+
+#include "config/bind.h"
+#include "config/options_tree.h"
+#include "config/overrides.h"
+#include "config/references.h"
+#include "config/yaml.h"
+
+namespace tokamak {
+
+namespace {
+
+bool is_written(const ConfigNode& node) {
+  return !node.place.empty() || std::any_of(node.children.begin(), node.children.end(),
+                                            [](const ConfigNode& child) { return is_written(child); });
+}
+
+// Sections without which no config is complete, whatever else it says.
+void require_sections(ConfigNode& root, const std::string& name, std::vector<Problem>& problems) {
+  for (const char* section : {"model", "data", "training"}) {
+    const ConfigNode* node = root.child(section);
+    if (node == nullptr || !is_written(*node)) {
+      problems.push_back(
+          {name, str("section '", section, "' is missing"), "docs/config.md lists the keys of each section"});
+    }
+  }
+}
+
+std::vector<std::string> all_keys(const ConfigNode& defaults) {
+  std::vector<std::string> keys;
+  for (const ConfigNode& section : defaults.children) {
+    keys.push_back(section.key);
+    for (const ConfigNode& field : section.children) keys.push_back(join_path(section.key, field.key));
+  }
+  return keys;
+}
+
+}  // namespace
+
+ReadConfig read_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides) {
+  std::vector<Problem> problems;
+  ReadConfig read;
+  read.tree = tree_of(RunConfig{});
+  Binder binder(problems, all_keys(read.tree));
+  overlay(read.tree, parse_yaml(text, name, problems));
+  for (const std::string& override_text : overrides) apply_override(read.tree, override_text, problems);
+  resolve_references(read.tree, problems);
+  if (!problems.empty()) fail_with(problems);
+
+  binder.bind(read.tree, "", read.config);
+  require_sections(read.tree, name, problems);
+  if (!problems.empty()) fail_with(problems);
+  return read;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,19 @@
+// The loader without validation: text, overrides, references, types. For load.cc and the tests.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/config_tree.h"
+#include "config/run_config.h"
+
+namespace tokamak {
+
+struct ReadConfig {
+  RunConfig config;
+  ConfigNode tree;  // defaults, file and overrides merged, references resolved: where each value comes from
+};
+
+ReadConfig read_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides);
+
+}  // namespace tokamak

@@ -1,0 +1,97 @@
+// docs/config.md, from the options' own lists. A help text that ends in "; required" marks a field without a default.
+#include "config/options_tree.h"
+#include "config/print.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr const char* kIntroduction = R"(# Config reference
+
+A run is one YAML file. This page is generated from the program's own list of options
+(`tokamak train --config-reference > docs/config.md`); a test keeps it so.
+
+- An unknown key, a key given twice and a value of the wrong type are errors that name file and line.
+- `KEY=VALUE` after the file on the command line replaces a value: `optimizer.lr=3e-4`, `data.sources[0].weight=2`,
+  `'data.sources=[{path: my/data}]'`. The value is YAML.
+- `${section.key}` stands for another key's value, default or not; it is resolved after the overrides.
+- *count*: `4096`, `1e6`, `64Ki`, `1.5M`, `250B`. K, M, B, T are powers of 1000; Ki, Mi, Gi, Ti of 1024.
+- *number*: `0.1`, `3e-4`, `5%`.
+- *length*: `2000` or `2000 steps`, `1B tokens`, `5%` of the run, `90min`, `2h`, `30s`; a key's meaning says which it takes.
+)";
+
+std::string type_name(const std::string&) { return "text"; }
+std::string type_name(bool) { return "true, false"; }
+std::string type_name(int64_t) { return "count"; }
+std::string type_name(double) { return "number"; }
+std::string type_name(AutoInt) { return "auto, count"; }
+std::string type_name(const Extent&) { return "length"; }
+template <class Enum>
+requires std::is_enum_v<Enum> std::string type_name(Enum value) { return join(enum_names(value), ", "); }
+template <class T, size_t N>
+std::string type_name(const std::array<T, N>&) {
+  return str("list of ", N, " ", type_name(T{}), "s");
+}
+template <class T>
+std::string type_name(const std::vector<T>&) {
+  if constexpr (OptionsStruct<T>)
+    return "list of mappings";
+  else
+    return str("list of ", type_name(T{}), "s");
+}
+
+std::string code(const std::string& text) { return text.empty() ? "" : str("`", text, "`"); }
+
+std::string cell(const std::string& text) {  // a bar would end the cell
+  std::string out;
+  for (const char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);
+  return out;
+}
+
+template <class T>
+std::string default_of(const T& value, const std::string& help) {
+  constexpr std::string_view kRequired = "; required";
+  if (help.size() > kRequired.size() && help.substr(help.size() - kRequired.size()) == kRequired) return "required";
+  const ConfigNode node = tree_of(value);
+  if (node.type == ConfigNode::Type::kScalar) return code(node.text);
+  std::vector<std::string> items;
+  for (const ConfigNode& item : node.children) items.push_back(item.text);
+  return code(str("[", join(items, ", "), "]"));
+}
+
+// The rows of one options struct; `prefix` leads to it: "sources[]." for the items of a list.
+template <class T>
+std::string rows(T options, const std::string& prefix) {
+  std::string out;
+  const auto each = [&](const char* name, auto& value, const char* help) {
+    using Field = std::remove_reference_t<decltype(value)>;
+    if constexpr (OptionsStruct<Field>) {
+      out += rows(value, str(prefix, name, "."));
+    } else {
+      out +=
+          str("| `", prefix, name, "` | ", type_name(value), " | ", default_of(value, help), " | ", cell(help), " |\n");
+      if constexpr (kIsVector<Field>) {
+        if constexpr (OptionsStruct<typename Field::value_type>) {
+          out += rows(typename Field::value_type{}, str(prefix, name, "[]."));
+        }
+      }
+    }
+  };
+  options.fields(each);
+  return out;
+}
+
+}  // namespace
+
+std::string config_reference() {
+  std::string out = kIntroduction;
+  RunConfig defaults;
+  const auto section = [&](const char* name, auto& options, const std::string& help) {
+    out += str("\n## ", name, "\n\n", help, ".\n\n| key | type | default | meaning |\n|---|---|---|---|\n",
+               rows(options, ""));
+  };
+  defaults.fields(section);
+  return out;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,103 @@
+#include "config/references.h"
+
+#include <algorithm>
+
+namespace tokamak {
+
+namespace {
+
+class Resolver {
+ public:
+  Resolver(ConfigNode& root, std::vector<Problem>& problems) : root_(root), problems_(problems) {}
+
+  // `trail`: the keys whose values led here, outermost first; a reference to one of them is a cycle.
+  bool resolve(ConfigNode& node, const std::string& path, std::vector<std::string> trail) {
+    trail.push_back(path);
+    if (node.type == ConfigNode::Type::kScalar) return resolve_scalar(node, trail);
+    bool all = true;
+    for (size_t i = 0; i < node.children.size(); ++i) {
+      ConfigNode& child = node.children[i];
+      const bool in_list = node.type == ConfigNode::Type::kList;
+      all = resolve(child, in_list ? str(path, "[", i, "]") : join_path(path, child.key), trail) && all;
+    }
+    return all;
+  }
+
+ private:
+  bool resolve_scalar(ConfigNode& node, const std::vector<std::string>& trail) {
+    size_t begin = node.text.find("${");
+    while (begin != std::string::npos) {
+      const size_t end = node.text.find('}', begin);
+      if (end == std::string::npos) return report(node, trail, "has '${' without '}'", "");
+      ConfigNode target;
+      if (!fetch(node, node.text.substr(begin + 2, end - begin - 2), trail, target)) return false;
+      const bool whole = begin == 0 && end + 1 == node.text.size();
+      if (whole) {
+        node.type = target.type;
+        node.text = target.text;
+        node.children = target.children;
+        return true;
+      }
+      if (target.type != ConfigNode::Type::kScalar) {
+        return report(node, trail, str("puts ", target.shown(), " into text"),
+                      "only single values can be part of text");
+      }
+      node.text.replace(begin, end + 1 - begin, target.text);
+      begin = node.text.find("${", begin + target.text.size());
+    }
+    return true;
+  }
+
+  // A resolved copy of what the reference names.
+  bool fetch(const ConfigNode& node, const std::string& reference, const std::vector<std::string>& trail,
+             ConfigNode& target) {
+    const std::vector<PathStep> path = parse_path(reference);
+    const std::string key = printed_path(path);
+    const auto seen = std::find(trail.begin(), trail.end(), key);
+    if (!path.empty() && seen != trail.end()) {
+      return report(node, trail, str("refers to itself: ", join({seen, trail.end()}, " -> "), " -> ", key), "");
+    }
+    const ConfigNode* found = path.empty() ? nullptr : find_node(root_, path);
+    if (found == nullptr) return report(node, trail, str("refers to '", reference, "', which is no key"), near(path));
+    target = *found;
+    return resolve(target, key, trail);
+  }
+
+  std::string near(std::vector<PathStep> path) {
+    if (path.empty()) return "a reference is ${section.key}";
+    const std::string word = path.back().key;
+    path.pop_back();
+    const ConfigNode* parent = find_node(root_, path);
+    std::vector<std::string> known;
+    if (parent != nullptr) {
+      for (const ConfigNode& child : parent->children) known.push_back(child.key);
+    }
+    const std::string best = nearest(word, known);
+    return best.empty() ? "" : str("did you mean '", best, "'?");
+  }
+
+  // Reports the key at the end of the trail, once. A default has no place: then that of the written key that led to it.
+  bool report(const ConfigNode& node, const std::vector<std::string>& trail, const std::string& rule,
+              const std::string& hint) {
+    Problem problem{node.place, str("key '", trail.back(), "' (value ", node.shown(), ") ", rule), hint};
+    for (auto key = trail.rbegin(); problem.place.empty() && key != trail.rend(); ++key) {
+      problem.place = nearest_place(root_, *key, "");
+    }
+    const bool known = std::any_of(problems_.begin(), problems_.end(), [&](const Problem& p) {
+      return p.place == problem.place && p.what == problem.what;
+    });
+    if (!known) problems_.push_back(problem);
+    return false;
+  }
+
+  ConfigNode& root_;
+  std::vector<Problem>& problems_;
+};
+
+}  // namespace
+
+void resolve_references(ConfigNode& root, std::vector<Problem>& problems) {
+  Resolver(root, problems).resolve(root, "", {});
+}
+
+}  // namespace tokamak

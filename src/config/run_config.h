@@ -1,0 +1,48 @@
+// Everything a run is told: one section per room that has options. The loader, the printer and docs/config.md walk this
+// list and each section's own.
+#pragma once
+
+#include "backend/options.h"
+#include "checkpoint/options.h"
+#include "data/options.h"
+#include "model/model_config.h"
+#include "optim/options.h"
+#include "train/options.h"
+#include "zero/options.h"
+
+namespace tokamak {
+
+struct RunConfig {
+  RunOptions run;
+  ModelConfig model;
+  DataOptions data;
+  TrainingOptions training;
+  OptimizerOptions optimizer;
+  ScheduleOptions lr_scheduler;
+  ParallelismOptions parallelism;
+  PrecisionOptions precision;
+  ActivationCheckpointOptions activation_checkpoint;
+  CheckpointOptions checkpoint;
+  MetricsOptions metrics;
+  ResilienceOptions resilience;
+  RuntimeOptions runtime;
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("run", run, "the run's name, place and seed");
+    v("model", model, "the decoder, in the terms of Hugging Face's config.json; required");
+    v("data", data, "what to train on; required");
+    v("training", training, "length, batch and validation; required");
+    v("optimizer", optimizer, "AdamW");
+    v("lr_scheduler", lr_scheduler, "the learning rate over the run");
+    v("parallelism", parallelism, "how the state is spread over the ranks");
+    v("precision", precision, "number formats");
+    v("activation_checkpoint", activation_checkpoint, "memory against recomputation");
+    v("checkpoint", checkpoint, "saving and resuming");
+    v("metrics", metrics, "what is logged");
+    v("resilience", resilience, "what to bear before giving up");
+    v("runtime", runtime, "backend and threads");
+  }
+};
+
+}  // namespace tokamak

@@ -1,0 +1,176 @@
+#include "config/validate.h"
+
+#include <cmath>
+
+#include "base/field_checks.h"
+#include "config/config_tree.h"
+#include "config/units.h"
+
+namespace tokamak {
+
+namespace {
+
+using Unit = Extent::Unit;
+
+void check_run(const RunOptions& run, FieldChecks& checks) {
+  checks.given(!run.name.empty(), "run.name", "");
+  checks.given(!run.output_dir.empty(), "run.output_dir", "");
+  checks.at_least("run.seed", run.seed, 0);
+}
+
+void check_sources(const std::vector<SourceOptions>& sources, const std::string& key, FieldChecks& checks) {
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const std::string item = str(key, "[", i, "]");
+    checks.given(!sources[i].path.empty(), item + ".path", "the directory of a tokenized data set");
+    checks.positive(item + ".weight", sources[i].weight);
+  }
+}
+
+void check_data(const DataOptions& data, const ModelConfig& model, FieldChecks& checks) {
+  const bool length_ok = checks.given(data.sequence_length != 0, "data.sequence_length", "for example 2048") &&
+                         checks.at_least("data.sequence_length", data.sequence_length, 1);
+  if (length_ok && model.max_position_embeddings > 0) {
+    checks.require(data.sequence_length <= model.max_position_embeddings, "data.sequence_length", data.sequence_length,
+                   str("is longer than model.max_position_embeddings (", model.max_position_embeddings, ")"),
+                   "raise model.max_position_embeddings, or shorten the sequences");
+  }
+  checks.given(!data.sources.empty(), "data.sources", "for example [{path: my/data}]");
+  check_sources(data.sources, "data.sources", checks);
+  check_sources(data.validation, "data.validation", checks);
+  checks.not_negative("data.max_epochs", data.max_epochs);
+}
+
+// The batch is cut into sequences, and those into micro-batches.
+void check_batch(const TrainingOptions& training, int64_t sequence_length, FieldChecks& checks) {
+  const int64_t batch = training.global_batch_tokens;
+  const std::string key = "training.global_batch_tokens";
+  if (!checks.given(batch != 0, key, "tokens of one optimizer step over all ranks, for example 512Ki")) return;
+  if (!checks.at_least(key, batch, 1) || sequence_length < 1) return;
+  const int64_t below = batch / sequence_length * sequence_length;
+  const std::string next = below > INT64_MAX - sequence_length ? "" : str(below + sequence_length);
+  const std::string nearest_ones = below == 0 ? next : next.empty() ? str(below) : str(below, " and ", next);
+  if (!checks.require(below == batch, key, batch,
+                      str("must be a multiple of data.sequence_length (", sequence_length, ")"),
+                      str("nearest: ", nearest_ones))) {
+    return;
+  }
+  const int64_t sequences = batch / sequence_length;
+  const int64_t micro = training.micro_batch_size.value;
+  if (micro > 0) {
+    checks.require(sequences % micro == 0, "training.micro_batch_size", micro,
+                   str("must divide the ", sequences, " sequences of a step (training.global_batch_tokens ", batch,
+                       " / data.sequence_length ", sequence_length, ")"));
+  }
+}
+
+void check_training(const TrainingOptions& training, const DataOptions& data, FieldChecks& checks) {
+  checks.at_least("training.max_steps", training.max_steps, 0);
+  checks.at_least("training.max_tokens", training.max_tokens, 0);
+  if (training.max_steps == 0 && training.max_tokens == 0) {
+    checks.given(false, "training.max_steps", "give training.max_steps or training.max_tokens");
+  }
+  checks.require(training.max_steps == 0 || training.max_tokens == 0, "training.max_tokens", training.max_tokens,
+                 str("contradicts training.max_steps (", training.max_steps, ")"), "give one of the two");
+  check_batch(training, data.sequence_length, checks);
+  checks.at_least("training.micro_batch_size", training.micro_batch_size.value, 0);
+  checks.not_negative("training.max_grad_norm", training.max_grad_norm);
+  checks.not_negative("training.z_loss", training.z_loss);
+  checks.at_least("training.validation_interval", training.validation_interval, 0);
+  checks.at_least("training.validation_sequences", training.validation_sequences, 1);
+  checks.require(training.validation_interval <= 0 || !data.validation.empty(), "training.validation_interval",
+                 training.validation_interval, "has no data to validate on: data.validation is empty",
+                 "give data.validation, or set training.validation_interval to 0");
+}
+
+void check_optimizer(const OptimizerOptions& optimizer, FieldChecks& checks) {
+  checks.require(optimizer.name == "adamw", "optimizer.name", str("'", optimizer.name, "'"),
+                 "must be adamw, the only optimizer of this version");
+  checks.positive("optimizer.lr", optimizer.lr);
+  for (size_t i = 0; i < optimizer.betas.size(); ++i) {
+    const double beta = optimizer.betas[i];
+    checks.require(beta >= 0 && beta < 1, str("optimizer.betas[", i, "]"), print_number(beta),
+                   "must be at least 0 and less than 1");
+  }
+  checks.positive("optimizer.eps", optimizer.eps);
+  checks.not_negative("optimizer.weight_decay", optimizer.weight_decay);
+}
+
+// The share of the run that an extent takes, where both are in the same unit or can be put into one; else NaN.
+double share_of_run(const Extent& extent, const TrainingOptions& training) {
+  const auto batch = static_cast<double>(training.global_batch_tokens);
+  const double tokens = training.max_tokens > 0 ? static_cast<double>(training.max_tokens)
+                                                : static_cast<double>(training.max_steps) * batch;
+  if (extent.unit == Unit::kNone) return 0;
+  if (extent.unit == Unit::kFraction) return extent.value;
+  if (extent.unit == Unit::kSteps && batch > 0 && tokens > 0) return extent.value * batch / tokens;
+  if (extent.unit == Unit::kTokens && tokens > 0) return extent.value / tokens;
+  return NAN;
+}
+
+void check_schedule(const ScheduleOptions& schedule, const TrainingOptions& training, FieldChecks& checks) {
+  const std::string warmup = str("'", print_extent(schedule.warmup), "'");
+  const bool unit_ok =
+      checks.require(schedule.warmup.unit != Unit::kSeconds, "lr_scheduler.warmup", warmup,
+                     "must be in steps or tokens, or a share of the run", "for example 2000 steps, 1B tokens or 5%");
+  const bool ratio_ok = checks.fraction("lr_scheduler.decay_ratio", schedule.decay_ratio);
+  checks.fraction("lr_scheduler.min_lr_factor", schedule.min_lr_factor);
+  const double share = share_of_run(schedule.warmup, training);
+  if (!unit_ok || !ratio_ok || std::isnan(share)) return;
+  const bool fits = checks.require(share >= 0 && share <= 1, "lr_scheduler.warmup", warmup,
+                                   str("is longer than the run (", significant(share * 100, 4), "% of it)"));
+  if (fits && schedule.decay_type == DecayType::kWsd) {
+    checks.require(share + schedule.decay_ratio <= 1, "lr_scheduler.decay_ratio", print_number(schedule.decay_ratio),
+                   str("and lr_scheduler.warmup (", print_extent(schedule.warmup), ") together exceed the run"));
+  }
+}
+
+void check_parallelism(const ParallelismOptions& parallelism, FieldChecks& checks) {
+  checks.require(parallelism.zero_stage == 3, "parallelism.zero_stage", parallelism.zero_stage,
+                 "must be 3: stages 1 and 2 are not available in this version");
+  checks.require(parallelism.data_parallel_shard_degree == -1, "parallelism.data_parallel_shard_degree",
+                 parallelism.data_parallel_shard_degree,
+                 "must be -1 (all ranks): hybrid sharding is not available in this version");
+  checks.require(parallelism.data_parallel_replicate_degree == 1, "parallelism.data_parallel_replicate_degree",
+                 parallelism.data_parallel_replicate_degree,
+                 "must be 1: hybrid sharding is not available in this version");
+  checks.require(parallelism.reduce == ReduceWhen::kEveryMicrobatch, "parallelism.reduce",
+                 enum_names(parallelism.reduce).at(static_cast<size_t>(parallelism.reduce)),
+                 "must be every_microbatch: last_microbatch is not available in this version");
+}
+
+void check_checkpoint(const CheckpointOptions& checkpoint, FieldChecks& checks) {
+  const Extent& interval = checkpoint.interval;
+  checks.require(interval.unit != Unit::kFraction, "checkpoint.interval", str("'", print_extent(interval), "'"),
+                 "must be in steps, tokens or time", "for example 1000 steps, 1B tokens or 30min");
+  checks.at_least("checkpoint.keep_latest", checkpoint.keep_latest, 0);
+  checks.given(!checkpoint.load.empty(), "checkpoint.load", "auto, none or the path of a checkpoint");
+}
+
+}  // namespace
+
+std::vector<FieldError> find_problems(const RunConfig& config) {
+  FieldChecks checks;
+  check_run(config.run, checks);
+  check_data(config.data, config.model, checks);
+  check_training(config.training, config.data, checks);
+  check_optimizer(config.optimizer, checks);
+  check_schedule(config.lr_scheduler, config.training, checks);
+  check_parallelism(config.parallelism, checks);
+  check_checkpoint(config.checkpoint, checks);
+  checks.at_least("metrics.log_interval", config.metrics.log_interval, 1);
+  checks.at_least("resilience.max_bad_steps", config.resilience.max_bad_steps, 1);
+  checks.at_least("runtime.threads_per_rank", config.runtime.threads_per_rank.value, 0);
+
+  std::vector<FieldError> found = config.model.problems();
+  const std::vector<FieldError> others = checks.take();
+  found.insert(found.end(), others.begin(), others.end());
+  return found;
+}
+
+void validate(const RunConfig& config) {
+  std::vector<Problem> problems;
+  for (const FieldError& error : find_problems(config)) problems.push_back({"", error.what, error.hint});
+  if (!problems.empty()) fail_with(problems);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,20 @@
+// YAML <-> ConfigNode. yaml.cc is the only file that includes yaml-cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/config_tree.h"
+
+namespace tokamak {
+
+// Each node's place is "NAME:LINE". Bad YAML is an Error(kConfig); duplicate keys are added to `problems`.
+ConfigNode parse_yaml(const std::string& text, const std::string& name, std::vector<Problem>& problems);
+
+// As parse_yaml for the value of an override: every node's place is `place` as it stands.
+ConfigNode parse_yaml_value(const std::string& text, const std::string& place, std::vector<Problem>& problems);
+
+// Block style, two spaces a level, lists of scalars in brackets; each line ends in its node's comment.
+std::string emit_yaml(const ConfigNode& root);
+
+}  // namespace tokamak
