@@ -152,19 +152,20 @@ inline double max_relative_error(const HostTensor& actual, const Values& expecte
   return max_relative_error(actual.values(), expected);
 }
 
-// The greatest error in units of the last place of the tensor's dtype, that of magnitude `floor` below it. A result
-// that was formed exactly and rounded once has 0.5; one formed in f32 and rounded once to bf16 a little more.
-inline double max_ulp_error(const HostTensor& actual, const Values& expected, double floor) {
+// What is left of the errors once each value is allowed one rounding to the tensor's dtype, over the greatest magnitude
+// expected: the error of the f32 arithmetic before that rounding, about 1e-7 where terms do not cancel.
+inline double max_error_before_rounding(const HostTensor& actual, const Values& expected) {
   const Values values = actual.values();
   TOKAMAK_CHECK(values.size() == expected.size(), values.size(), " against ", expected.size());
   const int precision = actual.dtype() == DType::kBF16 ? 8 : actual.dtype() == DType::kF32 ? 24 : 53;
   double worst = 0;
   for (size_t i = 0; i < values.size(); ++i) {
-    const double magnitude = std::max(std::abs(expected[i]), floor);
-    const double error = std::abs(values[i] - expected[i]) / std::ldexp(1.0, std::ilogb(magnitude) + 1 - precision);
+    if (values[i] == expected[i]) continue;
+    const double half_unit = expected[i] == 0 ? 0 : std::ldexp(0.5, std::ilogb(expected[i]) + 1 - precision);
+    const double error = std::abs(values[i] - expected[i]) - half_unit;
     worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);
   }
-  return worst;
+  return worst / std::max(max_abs(expected), 1e-300);
 }
 
 // Gradient of f at x by central differences; error about step^2 |f'''| / 6 + 1e-16 |f| / step.

@@ -1,0 +1,96 @@
+// Casts, fills and random contents.
+#include "support.h"
+
+using namespace tokamak;
+using namespace tokamak::testing;
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+const std::vector<int64_t> kCounts = {0, 1, 83, 16385, 70'001};
+
+}  // namespace
+
+TEST_CASE("cast rounds to nearest, copies what needs no rounding, and keeps infinities") {
+  CpuBackend cpu;
+  for (const int64_t n : kCounts) {
+    for (const DType from : {DType::kF32, DType::kBF16}) {
+      for (const DType to : {DType::kF32, DType::kBF16}) {
+        const HostTensor src = random_tensor(from, {n}, "src");
+        HostTensor dst = random_tensor(to, {n}, "before");
+        cpu.ops().cast(*cpu.stream, {src, dst});
+        CHECK(dst.bytes() == HostTensor(to, {n}, src.values()).bytes());
+      }
+    }
+  }
+  const HostTensor src(DType::kF32, {3}, {kInf, -kInf, std::nan("")});
+  HostTensor dst(DType::kBF16, {3});
+  cpu.ops().cast(*cpu.stream, {src, dst});
+  CHECK((dst.values()[0] == kInf && dst.values()[1] == -kInf && std::isnan(dst.values()[2])));
+}
+
+TEST_CASE("cast accumulates into f32") {
+  CpuBackend cpu;
+  for (const int64_t n : kCounts) {
+    for (const DType from : {DType::kF32, DType::kBF16}) {
+      const HostTensor src = random_tensor(from, {n}, "src"), before = random_tensor(DType::kF32, {n}, "before");
+      HostTensor dst = before;
+      cpu.ops().cast(*cpu.stream, {src, dst, Write::kAccumulate});
+      Values expected = before.values();
+      const Values added = src.values();
+      for (size_t i = 0; i < expected.size(); ++i) expected[i] += added[i];
+      CHECK(dst.bytes() == HostTensor(DType::kF32, {n}, expected).bytes());
+    }
+  }
+}
+
+TEST_CASE("fill writes its value in every dtype and touches nothing beside") {
+  CpuBackend cpu;
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF64, DType::kI32}) {
+    for (const double value : {0.0, -0.0, 3.0, -7.0}) {
+      for (const int64_t n : kCounts) {
+        const HostTensor x(dtype, {n + 2}, Values(static_cast<size_t>(n + 2), 1));
+        cpu.ops().fill(*cpu.stream, {x.view().flat(1, n + 1), value});
+        Values expected(static_cast<size_t>(n + 2), value);
+        expected.front() = expected.back() = 1;
+        CHECK(x.bytes() == HostTensor(dtype, {n + 2}, expected).bytes());
+      }
+    }
+  }
+}
+
+TEST_CASE("fill takes tensors of any rank") {
+  CpuBackend cpu;
+  const HostTensor x(DType::kF32, {3, 5, 7});
+  cpu.ops().fill(*cpu.stream, {x, 2.5});
+  CHECK(x.values() == Values(105, 2.5));
+}
+
+TEST_CASE("random_normal is the RandomStream, at any split and for any number of threads") {
+  CpuBackend cpu;
+  const int64_t n = 2 * 16384 + 1003;
+  HostTensor whole(DType::kF32, {n});
+  RandomStream(9, "model.embed_tokens.weight").fill_normal(whole.as<float>(), n, 0, 0.5, 0.02);
+  for (const int64_t first : {int64_t{0}, int64_t{1}, int64_t{4099}, int64_t{16384}, n - 3, n}) {
+    HostTensor part(DType::kF32, {n - first});
+    const RandomNormal args{part, 9, "model.embed_tokens.weight", first, 0.5, 0.02};
+    require_thread_invariance([&] {
+      part.set(Values(static_cast<size_t>(n - first)));
+      cpu.ops().random_normal(*cpu.stream, args);
+      return part.bytes();
+    });
+    CHECK(part.bytes() == whole.bytes().substr(static_cast<size_t>(first) * 4));
+  }
+}
+
+TEST_CASE("casts give the same bits for any number of threads") {
+  CpuBackend cpu;
+  const HostTensor src = random_tensor(DType::kF32, {70'001}, "src");
+  require_thread_invariance([&] {
+    HostTensor narrow(DType::kBF16, {70'001}), copy(DType::kF32, {70'001}), sum = src;
+    cpu.ops().cast(*cpu.stream, {src, narrow});
+    cpu.ops().cast(*cpu.stream, {src, copy});
+    cpu.ops().cast(*cpu.stream, {narrow, sum, Write::kAccumulate});
+    return narrow.bytes() + copy.bytes() + sum.bytes();
+  });
+}

@@ -1,0 +1,157 @@
+// The verdict of a step, and AdamW against torch.optim.AdamW.
+#include "support.h"
+
+using namespace tokamak;
+using namespace tokamak::testing;
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+Values control_of(const Values& sums, float max_norm) {
+  CpuBackend cpu;
+  const HostTensor in(DType::kF64, {kStepSums}, sums);
+  HostTensor control(DType::kF32, {kStepControls});
+  cpu.ops().control_step(*cpu.stream, {in, control, max_norm});
+  return control.values();
+}
+
+struct State {
+  explicit State(int64_t n)
+      : master(random_tensor(DType::kF32, {n}, "master")),
+        exp_avg(random_tensor(DType::kF32, {n}, "exp_avg", 0.1)),
+        exp_avg_sq(DType::kF32, {n}),
+        grad(random_tensor(DType::kF32, {n}, "grad")),
+        weights(DType::kBF16, {n}),
+        control(DType::kF32, {kStepControls}, {1, 1, 0, 0, 0}) {
+    Values v = random_tensor(DType::kF32, {n}, "exp_avg_sq", 0.1).values();
+    for (double& x : v) x = x * x;
+    exp_avg_sq.set(v);
+  }
+  AdamW args() const {
+    AdamW a{master, exp_avg, exp_avg_sq, grad, weights, control};
+    a.lr = 0.003;
+    a.beta1 = 0.9;
+    a.beta2 = 0.95;
+    a.eps = 1e-8;
+    a.weight_decay = 0.1;
+    a.bias1 = 1 - std::pow(0.9, 7);
+    a.bias2 = 1 - std::pow(0.95, 7);
+    return a;
+  }
+  std::string bytes() const { return master.bytes() + exp_avg.bytes() + exp_avg_sq.bytes() + weights.bytes(); }
+  HostTensor master, exp_avg, exp_avg_sq, grad, weights, control;
+};
+
+}  // namespace
+
+TEST_CASE("control_step divides by the targets and clips to the norm") {
+  // 50 targets, summed gradients of norm 200: the mean's norm is 4.
+  const Values clipped = control_of({150, 5, 50, 40000}, 1.0f);
+  CHECK(clipped[kGradNorm] == Approx(4).epsilon(1e-7));
+  CHECK(clipped[kMeanLoss] == Approx(3).epsilon(1e-7));
+  CHECK(clipped[kMeanZLoss] == Approx(0.1).epsilon(1e-7));
+  CHECK(clipped[kGradScale] == Approx(1.0 / (4 + 1e-6) / 50).epsilon(1e-7));
+  CHECK(clipped[kApply] == 1);
+  CHECK(control_of({150, 5, 50, 40000}, 5.0f)[kGradScale] == Approx(1.0 / 50).epsilon(1e-7));  // below the bound
+  CHECK(control_of({150, 5, 50, 40000}, 0.0f)[kGradScale] == Approx(1.0 / 50).epsilon(1e-7));  // no clipping
+  CHECK(control_of({150, 5, 50, 0}, 1.0f)[kGradScale] == Approx(1.0 / 50).epsilon(1e-7));      // no gradient
+}
+
+TEST_CASE("control_step skips a step whose loss or norm is not finite") {
+  for (const Values& sums : std::vector<Values>{{kNaN, 0, 50, 1},
+                                                {kInf, 0, 50, 1},
+                                                {1, kNaN, 50, 1},
+                                                {1, 0, 50, kNaN},
+                                                {1, 0, 50, kInf},
+                                                {1, 0, 50, 1e300},  // finite in f64, not in f32
+                                                {0, 0, 0, 0}}) {    // nothing to learn from
+    for (const float max_norm : {0.0f, 1.0f}) {
+      const Values control = control_of(sums, max_norm);
+      CHECK(control[kApply] == 0);
+      CHECK(control[kGradScale] == 0);
+    }
+  }
+}
+
+TEST_CASE("AdamW takes the steps that torch.optim.AdamW takes") {
+  // torch 2.15, float64, betas (0.9, 0.95), eps 1e-8, weight_decay 0.1: param, exp_avg and exp_avg_sq after each step.
+  const Values start = {0.5, -1.25, 3.0, 0.0};
+  const std::vector<Values> gradients = {{0.1, -2.0, 1e-4, 0.0}, {0.3, 1.0, -2e-4, 0.5}, {-0.2, 0.25, 5e-4, -0.125}};
+  const Values lr = {0.01, 0.02, 0.005};
+  const Values table[3][3] = {
+      {{0.489500001, -1.23875000005, 2.9870009999, 0}, {0.01, -0.2, 1e-05, 0}, {0.0005, 0.2, 5e-10, 0}},
+      {{0.470347159008, -1.23090511112, 2.9882940208, -0.0146991996355},
+       {0.039, -0.08, -1.1e-05, 0.05},
+       {0.004975, 0.24, 2.475e-09, 0.0125}},
+      {{0.468829096766, -1.22960846124, 2.98450716998, -0.0167047832507},
+       {0.0151, -0.047, 4.01e-05, 0.0325},
+       {0.00672625, 0.231125, 1.485125e-08, 0.01265625}}};
+  CpuBackend cpu;
+  const double scale = 0.125;  // gradients arrive as sums; kGradScale makes them means
+  HostTensor master(DType::kF32, {4}, start), exp_avg(DType::kF32, {4}), exp_avg_sq(DType::kF32, {4});
+  HostTensor grad(DType::kF32, {4}), weights(DType::kBF16, {4});
+  const HostTensor control(DType::kF32, {kStepControls}, {scale, 1, 0, 0, 0});
+  for (size_t t = 0; t < 3; ++t) {
+    Values sum = gradients[t];
+    for (double& g : sum) g /= scale;
+    grad.set(sum);
+    AdamW args{master, exp_avg, exp_avg_sq, grad, weights, control};
+    args.lr = lr[t];
+    args.beta1 = 0.9;
+    args.beta2 = 0.95;
+    args.eps = 1e-8;
+    args.weight_decay = 0.1;
+    args.bias1 = 1 - std::pow(0.9, static_cast<double>(t + 1));
+    args.bias2 = 1 - std::pow(0.95, static_cast<double>(t + 1));
+    cpu.ops().adamw(*cpu.stream, args);
+    const HostTensor* actual[3] = {&master, &exp_avg, &exp_avg_sq};
+    for (size_t what = 0; what < 3; ++what) {
+      const Values values = actual[what]->values();
+      for (size_t i = 0; i < 4; ++i) {
+        INFO("step " << t << ", row " << what << ", element " << i);
+        CHECK(values[i] == Approx(table[t][what][i]).epsilon(5e-7).margin(1e-15));
+      }
+    }
+    CHECK(max_error_before_rounding(weights, master.values()) == 0);
+  }
+}
+
+TEST_CASE("AdamW forms 1 - beta2 in double") {
+  CpuBackend cpu;
+  State s(1);
+  s.exp_avg_sq.set({0});
+  s.grad.set({1});
+  AdamW args = s.args();
+  args.beta2 = 0.9999;
+  cpu.ops().adamw(*cpu.stream, args);
+  CHECK(s.exp_avg_sq.values()[0] == Approx(1e-4).epsilon(1e-7));  // from an f32 beta2 it is 0.00009999...
+}
+
+TEST_CASE("AdamW changes nothing where the step is not to be applied") {
+  CpuBackend cpu;
+  State s(1003);
+  s.grad.set(Values(1003, kNaN));
+  s.control.set({0, 0, kNaN, kNaN, 0});
+  const std::string before = s.bytes();
+  cpu.ops().adamw(*cpu.stream, s.args());
+  CHECK(s.bytes() == before);
+}
+
+TEST_CASE("AdamW gives the same master weights with and without a bf16 copy, for any number of threads") {
+  CpuBackend cpu;
+  const int64_t n = 3 * 16384 + 77;
+  const State start(n);
+  require_thread_invariance([&] {
+    const State with = start, without = start;
+    cpu.ops().adamw(*cpu.stream, with.args());
+    AdamW args = without.args();
+    args.weights = Tensor();
+    cpu.ops().adamw(*cpu.stream, args);
+    CHECK(with.master.bytes() == without.master.bytes());
+    CHECK(with.exp_avg_sq.bytes() == without.exp_avg_sq.bytes());
+    CHECK(with.weights.bytes() == HostTensor(DType::kBF16, {n}, with.master.values()).bytes());
+    return with.bytes();
+  });
+}

@@ -1,0 +1,178 @@
+// Root mean square normalisation against the formula in float64, and its gradient against finite differences.
+#include "support.h"
+
+using namespace tokamak;
+using namespace tokamak::testing;
+
+namespace {
+
+struct Problem {
+  int64_t rows;
+  int64_t width;
+  DType act;
+  double eps = 1e-5;
+};
+
+struct Reference {
+  Values sum;  // rounded to act, as the contract says
+  Values rstd;
+  Values y;
+};
+
+Values plus(Values a, const Values& b) {
+  for (size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+  return a;
+}
+
+// y and rstd from x that is already the rounded sum.
+Reference reference(const Values& x, const Values& weight, double eps) {
+  const size_t width = weight.size();
+  Reference out{x, Values(x.size() / width), Values(x.size())};
+  for (size_t n = 0; n < out.rstd.size(); ++n) {
+    double mean = 0;
+    for (size_t c = 0; c < width; ++c) mean += x[n * width + c] * x[n * width + c] / static_cast<double>(width);
+    out.rstd[n] = 1 / std::sqrt(mean + eps);
+    for (size_t c = 0; c < width; ++c) out.y[n * width + c] = x[n * width + c] * out.rstd[n] * weight[c];
+  }
+  return out;
+}
+
+struct Inputs {
+  explicit Inputs(const Problem& p)
+      : x(random_tensor(p.act, {p.rows, p.width}, "x", 3.0)),
+        residual(random_tensor(p.act, {p.rows, p.width}, "residual", 2.0)),
+        weight(random_tensor(p.act, {p.width}, "weight")),
+        dy(random_tensor(p.act, {p.rows, p.width}, "dy")),
+        dresidual(random_tensor(p.act, {p.rows, p.width}, "dresidual")),
+        dweight(random_tensor(DType::kF32, {p.width}, "dweight")),
+        rstd(DType::kF32, {p.rows}, reference(x.values(), weight.values(), p.eps).rstd) {}
+  HostTensor x, residual, weight, dy, dresidual, dweight, rstd;
+};
+
+// dx and the contribution to dweight, by the formula of the contract.
+struct Gradients {
+  Values dx;
+  Values dweight;
+};
+Gradients gradients(const Inputs& in, bool with_dresidual) {
+  const Values dy = in.dy.values(), x = in.x.values(), w = in.weight.values(), r = in.rstd.values();
+  const size_t width = w.size();
+  Gradients out{with_dresidual ? in.dresidual.values() : Values(x.size()), in.dweight.values()};
+  for (size_t n = 0; n < r.size(); ++n) {
+    double mean = 0;
+    for (size_t i = n * width, c = 0; c < width; ++i, ++c) mean += dy[i] * w[c] * x[i] / static_cast<double>(width);
+    for (size_t i = n * width, c = 0; c < width; ++i, ++c) {
+      out.dx[i] += r[n] * (dy[i] * w[c] - x[i] * r[n] * r[n] * mean);
+      out.dweight[c] += dy[i] * x[i] * r[n];
+    }
+  }
+  return out;
+}
+
+const std::vector<Problem> kProblems = {{2, 3, DType::kF32},      {45, 83, DType::kF32},   {45, 83, DType::kBF16},
+                                        {2100, 131, DType::kF32}, {17, 509, DType::kBF16}, {3, 64, DType::kBF16}};
+
+}  // namespace
+
+TEST_CASE("rmsnorm is the formula, rounded once") {
+  CpuBackend cpu;
+  for (const Problem& p : kProblems) {
+    const Inputs in(p);
+    HostTensor y(p.act, {p.rows, p.width}), rstd(DType::kF32, {p.rows});
+    RmsNorm args{in.x, {}, in.weight, {}, y, rstd};
+    cpu.ops().rmsnorm(*cpu.stream, args);
+    const Reference expected = reference(in.x.values(), in.weight.values(), p.eps);
+    CHECK(max_relative_error(rstd, expected.rstd) < 1e-6);
+    CHECK(max_error_before_rounding(y, expected.y) < 1e-6);
+  }
+}
+
+TEST_CASE("rmsnorm adds the residual first and normalises the rounded sum") {
+  CpuBackend cpu;
+  for (const Problem& p : kProblems) {
+    const Inputs in(p);
+    HostTensor sum(p.act, {p.rows, p.width}), y(p.act, {p.rows, p.width}), rstd(DType::kF32, {p.rows});
+    cpu.ops().rmsnorm(*cpu.stream, {in.x, in.residual, in.weight, sum, y, rstd});
+    CHECK(max_error_before_rounding(sum, plus(in.x.values(), in.residual.values())) == 0);
+    const Reference expected = reference(sum.values(), in.weight.values(), p.eps);
+    CHECK(max_relative_error(rstd, expected.rstd) < 1e-6);
+    CHECK(max_error_before_rounding(y, expected.y) < 1e-6);
+
+    for (const bool onto_x : {true, false}) {  // the sum may replace either of its terms
+      HostTensor x = in.x, residual = in.residual, y2(p.act, {p.rows, p.width}), rstd2(DType::kF32, {p.rows});
+      const HostTensor& onto = onto_x ? x : residual;
+      cpu.ops().rmsnorm(*cpu.stream, {x, residual, in.weight, onto, y2, rstd2});
+      CHECK((onto.bytes() == sum.bytes() && y2.bytes() == y.bytes() && rstd2.bytes() == rstd.bytes()));
+    }
+  }
+}
+
+TEST_CASE("eps keeps a row of zeros finite") {
+  CpuBackend cpu;
+  const HostTensor x(DType::kF32, {1, 5}), weight(DType::kF32, {5}, Values(5, 2.0));
+  HostTensor y(DType::kF32, {1, 5}), rstd(DType::kF32, {1});
+  RmsNorm args{x, {}, weight, {}, y, rstd};
+  args.eps = 0.25f;
+  cpu.ops().rmsnorm(*cpu.stream, args);
+  CHECK(rstd.values() == Values{2.0});
+  CHECK(max_abs(y.values()) == 0);
+}
+
+TEST_CASE("rmsnorm_backward is the formula, rounded once, and accumulates the weight's gradient") {
+  CpuBackend cpu;
+  for (const Problem& p : kProblems) {
+    const Inputs in(p);
+    for (const bool with_dresidual : {false, true}) {
+      HostTensor dx(p.act, {p.rows, p.width}), dweight = in.dweight;
+      const Tensor dresidual = with_dresidual ? Tensor(in.dresidual) : Tensor();
+      cpu.ops().rmsnorm_backward(*cpu.stream, {in.dy, in.x, in.weight, in.rstd, dresidual, dx, dweight});
+      const Gradients expected = gradients(in, with_dresidual);
+      CHECK(max_error_before_rounding(dx, expected.dx) < 1e-6);
+      CHECK(max_relative_error(dweight, expected.dweight) < 1e-6);
+    }
+  }
+}
+
+TEST_CASE("rmsnorm_backward may write over its inputs") {
+  CpuBackend cpu;
+  for (const Problem& p : kProblems) {
+    const Inputs in(p);
+    HostTensor dx(p.act, {p.rows, p.width}), dweight = in.dweight;
+    cpu.ops().rmsnorm_backward(*cpu.stream, {in.dy, in.x, in.weight, in.rstd, in.dresidual, dx, dweight});
+    for (const bool onto_dy : {true, false}) {
+      HostTensor dy = in.dy, dresidual = in.dresidual, dweight2 = in.dweight;
+      const HostTensor& onto = onto_dy ? dy : dresidual;
+      cpu.ops().rmsnorm_backward(*cpu.stream, {dy, in.x, in.weight, in.rstd, dresidual, onto, dweight2});
+      CHECK((onto.bytes() == dx.bytes() && dweight2.bytes() == dweight.bytes()));
+    }
+  }
+}
+
+TEST_CASE("rmsnorm_backward is the gradient of rmsnorm") {
+  CpuBackend cpu;
+  const Problem p{3, 11, DType::kF32, 0.5};  // an eps that shows
+  const Inputs in(p);
+  HostTensor dx(p.act, {p.rows, p.width}), dweight(DType::kF32, {p.width});
+  cpu.ops().rmsnorm_backward(*cpu.stream, {in.dy, in.x, in.weight, in.rstd, in.dresidual, dx, dweight});
+  const auto of_x = [&](const Values& x) {
+    return dot(reference(x, in.weight.values(), p.eps).y, in.dy.values()) + dot(x, in.dresidual.values());
+  };
+  const auto of_weight = [&](const Values& w) { return dot(reference(in.x.values(), w, p.eps).y, in.dy.values()); };
+  CHECK(max_relative_error(dx, finite_difference(of_x, in.x.values())) < 1e-6);
+  CHECK(max_relative_error(dweight, finite_difference(of_weight, in.weight.values())) < 1e-6);
+}
+
+TEST_CASE("rmsnorm gives the same bits for any number of threads") {
+  CpuBackend cpu;
+  for (const DType act : {DType::kF32, DType::kBF16}) {
+    const Problem p{2100, 131, act};
+    const Inputs in(p);
+    require_thread_invariance([&] {
+      HostTensor sum(act, {p.rows, p.width}), y(act, {p.rows, p.width}), rstd(DType::kF32, {p.rows});
+      HostTensor dx(act, {p.rows, p.width}), dweight = in.dweight;
+      cpu.ops().rmsnorm(*cpu.stream, {in.x, in.residual, in.weight, sum, y, rstd});
+      cpu.ops().rmsnorm_backward(*cpu.stream, {in.dy, in.x, in.weight, in.rstd, in.dresidual, dx, dweight});
+      return sum.bytes() + y.bytes() + rstd.bytes() + dx.bytes() + dweight.bytes();
+    });
+  }
+}

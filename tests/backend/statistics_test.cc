@@ -1,0 +1,94 @@
+// Sums over whole tensors: right, in a fixed order, and honest about what is not finite.
+#include "support.h"
+
+using namespace tokamak;
+using namespace tokamak::testing;
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// Sizes around the block of 16384 and beyond 256 blocks, none of them round.
+const std::vector<int64_t> kCounts = {0, 1, 3, 83, 16383, 16385, 100'003, 256 * 16384 + 12'345};
+
+Values statistics_of(CpuBackend& cpu, const HostTensor& x) {
+  HostTensor out(DType::kF64, {kStatistics}, {7, 7, 7, 7});
+  cpu.ops().statistics(*cpu.stream, {x, out});
+  return out.values();
+}
+
+}  // namespace
+
+TEST_CASE("sum_squares adds the squares to its sum and to no other") {
+  CpuBackend cpu;
+  for (const int64_t n : kCounts) {
+    const HostTensor x = random_tensor(DType::kF32, {n}, "x");
+    HostTensor sums(DType::kF64, {kStepSums}, {1, 2, 3, 4});
+    cpu.ops().sum_squares(*cpu.stream, {x, sums});
+    const Values v = x.values(), out = sums.values();
+    CHECK(out[kSumSquaredGradients] == Approx(4 + dot(v, v)).epsilon(1e-12));
+    CHECK((out[kSumLoss] == 1 && out[kSumZLoss] == 2 && out[kSumTargets] == 3));
+  }
+}
+
+TEST_CASE("sum_squares neither overflows nor loses small values, and shows what is not finite") {
+  CpuBackend cpu;
+  const auto squares = [&](const Values& v) {
+    const HostTensor x(DType::kF32, {static_cast<int64_t>(v.size())}, v);
+    HostTensor sums(DType::kF64, {kStepSums});
+    cpu.ops().sum_squares(*cpu.stream, {x, sums});
+    return sums.values()[kSumSquaredGradients];
+  };
+  CHECK(squares({0x1p100, 0, 0, 0, 0x1p100}) == 0x1p201);
+  CHECK(squares({0x1p-100, 0x1p-100}) == 0x1p-199);
+  CHECK(squares({1, kInf, 1}) == kInf);
+  CHECK(std::isnan(squares({1, kNaN, 1})));
+}
+
+TEST_CASE("statistics finds the extremes and the squares of a tensor") {
+  CpuBackend cpu;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const int64_t n : kCounts) {
+      if (n == 0) continue;
+      const HostTensor x = random_tensor(dtype, {n}, "x");
+      const Values v = x.values(), out = statistics_of(cpu, x);
+      CHECK(out[kMin] == *std::min_element(v.begin(), v.end()));
+      CHECK(out[kMax] == *std::max_element(v.begin(), v.end()));
+      CHECK(out[kSquares] == Approx(dot(v, v)).epsilon(1e-12));
+      CHECK(out[kNonFinite] == 0);
+    }
+  }
+}
+
+TEST_CASE("statistics counts what is not finite and leaves it out of the rest") {
+  CpuBackend cpu;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const int64_t n : {5, 83, 40'000}) {
+      Values v(static_cast<size_t>(n), 0.5);
+      v[0] = kNaN;
+      v[1] = -3;
+      v[2] = kInf;
+      v[3] = 2;
+      v.back() = -kInf;
+      CHECK(statistics_of(cpu, HostTensor(dtype, {n}, v)) == Values{-3, 2, 13 + 0.25 * static_cast<double>(n - 5), 3});
+    }
+    CHECK(statistics_of(cpu, HostTensor(dtype, {3}, {kNaN, kInf, -kInf})) == Values{kInf, -kInf, 0, 3});
+    CHECK(statistics_of(cpu, HostTensor(dtype, {0})) == Values{kInf, -kInf, 0, 0});
+  }
+  const HostTensor huge(DType::kF32, {2}, {std::numeric_limits<float>::max(), -std::numeric_limits<float>::max()});
+  CHECK(statistics_of(cpu, huge)[kNonFinite] == 0);
+}
+
+TEST_CASE("sums over a tensor have the same bits for any number of threads") {
+  CpuBackend cpu;
+  const HostTensor x = random_tensor(DType::kF32, {300'007}, "x");
+  const HostTensor narrow = random_tensor(DType::kBF16, {300'007}, "x");
+  require_thread_invariance([&] {
+    HostTensor sums(DType::kF64, {kStepSums}), a(DType::kF64, {kStatistics}), b(DType::kF64, {kStatistics});
+    cpu.ops().sum_squares(*cpu.stream, {x, sums});
+    cpu.ops().statistics(*cpu.stream, {x, a});
+    cpu.ops().statistics(*cpu.stream, {narrow, b});
+    return sums.bytes() + a.bytes() + b.bytes();
+  });
+}
