@@ -1,0 +1,44 @@
+// The index of a shard: Megatron-LM's IndexedDataset, version 1, little-endian and without padding.
+//
+//   idx        := magic version type S D length[S] pointer[S] first[D]
+//   magic      := "MMIDIDX\0\0"                    9 bytes
+//   version    := u64 = 1
+//   type       := u8                               TokenType; Megatron also knows 1 u8, 2 i8, 3 i16, 5 i64, 6 f64, 7
+//   f32 S, D       := u64                              sequences; documents + 1 length[i]  := i32 tokens of sequence i;
+//   zero is legal pointer[i] := i64                              its byte offset in the .bin first[d]   := i64 first
+//   sequence of document d; first[0] = 0, first[D - 1] = S
+//
+// The .bin is the tokens of all sequences, one after another, and nothing else. A shard of ours has one sequence for
+// each document (D = S + 1), and the sequences fill the .bin without gaps.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "data/token_type.h"
+
+namespace tokamak {
+
+inline constexpr int64_t kIndexHeaderBytes = 34;
+
+struct IndexHeader {
+  TokenType type = TokenType::kUint16;
+  int64_t sequences = 0;         // S
+  int64_t document_entries = 0;  // D
+
+  int64_t lengths_at() const { return kIndexHeaderBytes; }
+  int64_t pointers_at() const { return lengths_at() + 4 * sequences; }
+  int64_t documents_at() const { return pointers_at() + 8 * sequences; }
+  int64_t file_bytes() const { return documents_at() + 8 * document_entries; }
+};
+
+std::array<std::byte, kIndexHeaderBytes> encode_index_header(const IndexHeader& header);
+
+// Error(kData), naming `path`, if the bytes are not the head of an index that we can read and that is `file_bytes`
+// long (with or without the S trailing mode bytes of multimodal data). `head` may be shorter than a header.
+IndexHeader parse_index_header(std::span<const std::byte> head, int64_t file_bytes, const std::string& path);
+
+}  // namespace tokamak

@@ -1,0 +1,44 @@
+// Which source sample k comes from, as a pure function of (weights, k). Every sample has the same number of tokens, so
+// shares of samples are shares of tokens. After any number k of samples each source has given k times its share, to
+// within less than one sample: the schedule is a Pfair one (Baruah et al., Algorithmica 15 (1996)), cut into slots by
+// earliest deadline first over one period, and then repeated.
+//
+// Shares are whole parts of a period of at most 2^16 samples: exact where the weights allow (1:1:1, or 0.5, 0.3, 0.2),
+// otherwise off by less than 2^-16 of all samples.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tokamak {
+
+class Mixture {
+ public:
+  static constexpr int64_t kMaxPeriod = int64_t{1} << 16;
+
+  struct Place {
+    int64_t source;
+    int64_t index;  // among the samples of that source
+  };
+
+  // Error(kConfig), naming names[i], if a weight is not above zero, not finite, or too small a share to be kept.
+  Mixture(std::span<const double> weights, std::span<const std::string> names);
+
+  Place at(int64_t k) const;                             // O(1)
+  int64_t count(int64_t source, int64_t samples) const;  // how many of samples [0, samples) come from there
+  int64_t period() const { return period_; }
+  const std::vector<int64_t>& parts() const { return parts_; }  // (sources), their sum is the period
+
+ private:
+  void choose_parts(std::span<const double> shares);
+  void schedule();
+
+  int64_t period_ = 1;
+  std::vector<int64_t> parts_;
+  std::vector<int32_t> source_;  // (period) of each slot
+  std::vector<int32_t> rank_;    // (period) earlier slots of the period with the same source
+};
+
+}  // namespace tokamak

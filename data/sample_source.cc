@@ -1,0 +1,157 @@
+#include "data/sample_source.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/rng.h"
+#include "data/permutation.h"
+
+namespace tokamak {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kStateVersion = 1;
+
+const std::string& order_name(SampleOrder order) { return enum_names(order)[static_cast<size_t>(order)]; }
+
+// Everything that decides which tokens sample k has, but the seed.
+Json identity(const SampleSource& source, const Mixture& mixture, SampleOrder order) {
+  Json sources = Json::array();
+  for (int64_t i = 0; i < source.sources(); ++i) {
+    sources.push_back({{"dataset", source.dataset(i).id()}, {"parts", mixture.parts()[static_cast<size_t>(i)]}});
+  }
+  return {{"sources", sources}, {"order", order_name(order)}, {"sequence_length", source.sequence_length()}};
+}
+
+}  // namespace
+
+SampleSource::SampleSource(const DataOptions& options, std::span<const SourceOptions> sources, int64_t seed,
+                           int64_t vocab_size)
+    : files_(std::make_unique<FilePool>()),
+      sequence_length_(options.sequence_length),
+      order_(options.order),
+      seed_(seed) {
+  const int64_t T = sequence_length_;
+  if (T <= 0) fail(Kind::kConfig, str("data.sequence_length is ", T, "; it must be above zero"));
+  if (sources.empty()) fail(Kind::kConfig, "there is no data set to read: the list of sources is empty");
+  std::vector<double> weights;
+  std::vector<std::string> names;
+  for (const SourceOptions& source : sources) {
+    datasets_.push_back(std::make_unique<Dataset>(source.path, vocab_size, *files_));
+    const Dataset& dataset = *datasets_.back();
+    const TokenizerIdentity& mine = dataset.manifest().tokenizer;
+    if (mine.hash != tokenizer().hash) {
+      fail(Kind::kData,
+           str("the data sets were made with different tokenizers: ", datasets_.front()->directory(), " with ",
+               tokenizer().name, " (", tokenizer().hash, "), ", dataset.directory(), " with ", mine.name, " (",
+               mine.hash, ")"),
+           "tokenize all sources with one tokenizer");
+    }
+    if (dataset.tokens() < T + 1) {
+      fail(Kind::kData, str("data set ", dataset.directory(), " has ", dataset.tokens(),
+                            " tokens; one sequence takes data.sequence_length + 1 = ", T + 1));
+    }
+    windows_.push_back((dataset.tokens() - 1) / T);
+    weights.push_back(source.weight);
+    names.push_back(source.path);
+  }
+  mixture_ = std::make_unique<Mixture>(weights, names);
+}
+
+void SampleSource::read(int64_t k, Sample& out) const {
+  const int64_t T = sequence_length_;
+  const Mixture::Place place = mixture_->at(k);
+  const int64_t W = windows(place.source);
+  int64_t window = place.index % W;
+  if (order_ == SampleOrder::kShuffled) {
+    window = Permutation(W, permutation_key(place.source, place.index / W))(window);
+  }
+  const Dataset& data = dataset(place.source);
+  out.tokens.resize(static_cast<size_t>(T + 1));
+  data.read(window * T, out.tokens);
+  out.document_starts.assign(1, 0);  // what lies before the window is out of sight, whatever document it belongs to
+  data.document_starts(window * T, T, out.document_starts);
+  if (out.document_starts.size() > 1 && out.document_starts[1] == 0) {
+    out.document_starts.erase(out.document_starts.begin());
+  }
+}
+
+uint64_t SampleSource::permutation_key(int64_t source, int64_t epoch) const {
+  uint64_t key = mix64(static_cast<uint64_t>(seed_) + 0x9e3779b97f4a7c15ull);
+  key = mix64(key ^ static_cast<uint64_t>(source));
+  return mix64(key + 0x9e3779b97f4a7c15ull * static_cast<uint64_t>(epoch + 1));
+}
+
+int64_t SampleSource::tokens() const {
+  int64_t sum = 0;
+  for (const auto& dataset : datasets_) sum += dataset->tokens();
+  return sum;
+}
+
+std::string SampleSource::mixture_id() const {
+  const std::string text = identity(*this, *mixture_, order_).dump();
+  return xxh3_128_hex(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+double SampleSource::epochs(int64_t source, int64_t samples) const {
+  return static_cast<double>(mixture_->count(source, samples)) / static_cast<double>(windows(source));
+}
+
+void SampleSource::check_epochs(int64_t samples, double max_epochs) const {
+  if (max_epochs <= 0) return;
+  for (int64_t i = 0; i < sources(); ++i) {
+    if (epochs(i, samples) <= max_epochs) continue;
+    fail(Kind::kConfig,
+         str("the run would read data set ", dataset(i).directory(), " ", fixed(epochs(i, samples), 2),
+             " times: ", mixture_->count(i, samples), " of its ", samples, " samples, where one epoch has ", windows(i),
+             "; data.max_epochs is ", max_epochs),
+         "train for fewer tokens, give the source a smaller weight, add data or raise data.max_epochs");
+  }
+}
+
+std::string SampleSource::state_json(int64_t next_sample) const {
+  Json state = identity(*this, *mixture_, order_);
+  state["version"] = kStateVersion;
+  state["tokenizer"] = tokenizer().hash;
+  state["seed"] = seed_;
+  state["next_sample"] = next_sample;
+  return state.dump();
+}
+
+int64_t SampleSource::restore(const std::string& state_json) const {
+  const std::string hint =
+      "the order of the samples would change; resume with what the checkpoint was trained with, or start a new run";
+  try {
+    const Json saved = Json::parse(state_json);
+    const Json mine = Json::parse(this->state_json(0));
+    const auto check = [&](const std::string& what, const Json& was, const Json& is) {
+      if (was == is) return;
+      fail(Kind::kData,
+           str("the checkpoint was trained with another ", what, ": ", was.dump(), "; now it is ", is.dump()), hint);
+    };
+    check("format of the data's state", saved.at("version"), mine.at("version"));
+    check("tokenizer", saved.at("tokenizer"), mine.at("tokenizer"));
+    check("number of data sets", saved.at("sources").size(), mine.at("sources").size());
+    for (size_t i = 0; i < datasets_.size(); ++i) {
+      const std::string& path = datasets_[i]->directory();
+      const Json& was = saved.at("sources").at(i);
+      const Json& is = mine.at("sources").at(i);
+      check(str("data set in the place of ", path, " (source ", i, ", by its id)"), was.at("dataset"),
+            is.at("dataset"));
+      check(str("share of samples from ", path, " (parts of the mixture's period)"), was.at("parts"), is.at("parts"));
+    }
+    check("data.sequence_length", saved.at("sequence_length"), mine.at("sequence_length"));
+    check("data.order", saved.at("order"), mine.at("order"));
+    check("run.seed", saved.at("seed"), mine.at("seed"));
+    const auto next = saved.at("next_sample").get<int64_t>();
+    if (next < 0) fail(Kind::kData, str("the checkpoint's next sample is ", next));
+    return next;
+  } catch (const Json::exception& e) {
+    fail(Kind::kData, str("the checkpoint's state of the data cannot be read: ", e.what(), " in ", state_json));
+  }
+}
+
+}  // namespace tokamak

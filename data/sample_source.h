@@ -1,0 +1,67 @@
+// The samples of a run. Sample k is a pure function of (manifests, seed, weights, order, sequence length, k): nothing
+// depends on ranks, threads, prefetching or time, and nothing has to be replayed to get to k.
+//
+// A data set of N tokens is cut into W = (N - 1) / T windows; window i covers tokens [i T, i T + T], so neighbours
+// share one token and every token but the first is a target exactly once per epoch. Sample j of a source is window j %
+// W of epoch j / W, through a permutation of its own for each epoch if the order is shuffled.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/file_pool.h"
+#include "data/mixture.h"
+#include "data/options.h"
+
+namespace tokamak {
+
+struct Sample {
+  std::vector<int32_t> tokens;           // (T + 1)
+  std::vector<int32_t> document_starts;  // offsets in [0, T) at which a document begins, rising; the first is 0 always
+};
+
+class SampleSource {
+ public:
+  // Opens `sources` (options.sources or options.validation). Error(kData): a damaged or short data set, ids beyond
+  // vocab_size, two tokenizers. Error(kConfig): no sources, bad weights.
+  SampleSource(const DataOptions& options, std::span<const SourceOptions> sources, int64_t seed, int64_t vocab_size);
+
+  // Fills `out` with sample k >= 0. Safe for several threads; allocates nothing once `out` has been used.
+  void read(int64_t k, Sample& out) const;
+
+  int64_t sequence_length() const { return sequence_length_; }  // T
+  int64_t sources() const { return static_cast<int64_t>(datasets_.size()); }
+  const Dataset& dataset(int64_t source) const { return *datasets_[static_cast<size_t>(source)]; }
+  int64_t windows(int64_t source) const { return windows_[static_cast<size_t>(source)]; }  // W: samples of one epoch
+  int64_t tokens() const;                                                                  // of all sources
+  const TokenizerIdentity& tokenizer() const { return datasets_.front()->manifest().tokenizer; }
+  // Identity of the whole order but for the seed: data sets, shares, order and T.
+  std::string mixture_id() const;
+
+  double epochs(int64_t source, int64_t samples) const;  // of a source, after samples [0, samples) of the mixture
+  // Error(kConfig) if a run of `samples` samples repeats a source more than max_epochs times. 0: no limit.
+  void check_epochs(int64_t samples, double max_epochs) const;
+
+  // What a checkpoint records: JSON of the identities and of the next sample.
+  std::string state_json(int64_t next_sample) const;
+  // The next sample of a recorded state. Error(kData), with both values, if it is of other data, tokenizer, seed,
+  // weights, order or sequence length.
+  int64_t restore(const std::string& state_json) const;
+
+ private:
+  uint64_t permutation_key(int64_t source, int64_t epoch) const;
+
+  std::unique_ptr<FilePool> files_;
+  std::vector<std::unique_ptr<Dataset>> datasets_;
+  std::vector<int64_t> windows_;
+  std::unique_ptr<Mixture> mixture_;
+  int64_t sequence_length_;
+  SampleOrder order_;
+  int64_t seed_;
+};
+
+}  // namespace tokamak

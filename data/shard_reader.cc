@@ -1,0 +1,159 @@
+#include "data/shard_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int64_t kPointers = 256;  // read from an index at once
+
+void check_size(const std::string& path, int64_t expected) {
+  std::error_code code;
+  const auto size = std::filesystem::file_size(path, code);
+  const std::string hint = "the copy of the data set is incomplete; `tokamak data verify` lists all its faults";
+  if (code) fail(Kind::kData, str("cannot read ", path, ": ", code.message()), hint);
+  if (expected >= 0 && static_cast<int64_t>(size) != expected) {
+    fail(Kind::kData, str(path, " is ", size, " bytes long; its manifest says ", expected), hint);
+  }
+}
+
+// Widens u16 to i32 in place: the packed ids lie in the upper half of `out`, and position i is written only after
+// every id at or before it has been read.
+void widen(std::span<int32_t> out) {
+  const auto* packed = reinterpret_cast<const std::byte*>(out.data()) + 2 * out.size();
+  for (size_t i = 0; i < out.size(); ++i) {
+    uint16_t id;
+    std::memcpy(&id, packed + 2 * i, 2);
+    out[i] = id;
+  }
+}
+
+}  // namespace
+
+Shard::Shard(const std::string& directory, const ShardInfo& info, TokenType type, FilePool& pool)
+    : prefix_(directory + "/" + info.name), info_(info), type_(type), pool_(pool) {
+  check_size(prefix_ + ".bin", info.bytes);
+  check_size(prefix_ + ".idx", info.index_bytes);
+  check_size(prefix_ + ".sum", -1);
+}
+
+const Shard::Files& Shard::files() const {
+  std::call_once(once_, [&] {
+    ShardSums sums = read_sums(prefix_ + ".sum", info_.bytes, info_.index_bytes);
+    auto files = std::make_unique<Files>(
+        Files{CheckedFile(prefix_ + ".bin", info_.bytes, std::move(sums.bin), pool_),
+              CheckedFile(prefix_ + ".idx", info_.index_bytes, std::move(sums.idx), pool_), IndexHeader{}});
+    std::array<std::byte, kIndexHeaderBytes> head{};
+    const auto bytes = std::span(head).first(static_cast<size_t>(std::min(kIndexHeaderBytes, info_.index_bytes)));
+    files->idx.read_at(0, bytes);
+    files->header = parse_index_header(bytes, info_.index_bytes, files->idx.path());
+    const IndexHeader& header = files->header;
+    if (header.type != type_ || header.sequences != info_.documents || header.document_entries != info_.documents + 1) {
+      fail(Kind::kData, str(files->idx.path(), " has ", header.sequences, " sequences, ", header.document_entries,
+                            " document entries and tokens of ", token_type_name(header.type), "; its manifest says ",
+                            info_.documents, ", ", info_.documents + 1, " and ", token_type_name(type_)));
+    }
+    files_ = std::move(files);
+  });
+  return *files_;
+}
+
+void Shard::read(int64_t first, int64_t vocab_size, std::span<int32_t> out) const {
+  if (out.empty()) return;
+  const auto count = static_cast<int64_t>(out.size());
+  TOKAMAK_CHECK(first >= 0 && first + count <= info_.tokens, prefix_, ": tokens from ", first, ", ", count);
+  const auto bytes = std::as_writable_bytes(out);
+  if (type_ == TokenType::kUint16) {
+    files().bin.read_at(2 * first, bytes.subspan(2 * out.size()));
+    widen(out);
+  } else {
+    files().bin.read_at(4 * first, bytes);
+  }
+  uint32_t largest = 0;
+  for (const int32_t id : out) largest = std::max(largest, static_cast<uint32_t>(id));  // a negative id is very large
+  if (largest >= static_cast<uint64_t>(vocab_size)) {
+    const auto bad = std::find_if(out.begin(), out.end(), [&](int32_t id) { return id < 0 || id >= vocab_size; });
+    fail(Kind::kData, str("token ", first + (bad - out.begin()), " of ", prefix_, ".bin has id ", *bad,
+                          "; the vocabulary has ", vocab_size));
+  }
+}
+
+void Shard::read_pointers(int64_t first, std::span<int64_t> out) const {
+  files().idx.read_at(files().header.pointers_at() + 8 * first, std::as_writable_bytes(out));
+  int64_t last = 0;
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (out[i] < last || out[i] > info_.bytes || out[i] % token_bytes(type_) != 0) {
+      fail(Kind::kData, str("pointer ", first + static_cast<int64_t>(i), " of ", prefix_, ".idx is ", out[i],
+                            ": it should lie between ", last, " and ", info_.bytes, ", on a whole token"));
+    }
+    last = out[i];
+  }
+}
+
+void Shard::document_starts(int64_t first, int64_t count, int64_t base, std::vector<int32_t>& out) const {
+  const int64_t begin = first * token_bytes(type_);
+  const int64_t end = (first + count) * token_bytes(type_);
+  std::array<int64_t, kPointers> pointers;
+  int64_t low = 0;  // the first document at or after `begin` lies in [low, high]
+  int64_t high = info_.documents;
+  while (high - low > kPointers / 4) {
+    const int64_t middle = low + (high - low) / 2;
+    read_pointers(middle, std::span(pointers).first(1));
+    (pointers[0] < begin ? low : high) = pointers[0] < begin ? middle + 1 : middle;
+  }
+  int64_t last = -1;
+  while (low < info_.documents) {
+    const auto piece = std::span(pointers).first(static_cast<size_t>(std::min(kPointers, info_.documents - low)));
+    read_pointers(low, piece);
+    for (const int64_t pointer : piece) {
+      if (pointer >= end) return;
+      if (pointer >= begin && pointer != last) {
+        out.push_back(static_cast<int32_t>(base + pointer / token_bytes(type_) - first));
+      }
+      last = pointer;
+    }
+    low += static_cast<int64_t>(piece.size());
+  }
+}
+
+void Shard::check_index() const {
+  const auto& [bin, idx, header] = files();
+  std::array<int64_t, kPointers> pointers;
+  std::array<int64_t, kPointers> firsts;
+  std::array<int32_t, kPointers> lengths;
+  const auto bad = [&, &path = idx.path()](auto... what) { fail(Kind::kData, str(path, ": ", what...)); };
+  int64_t expected = 0;
+  for (int64_t at = 0; at <= header.sequences; at += kPointers) {
+    const auto count = static_cast<size_t>(std::min(kPointers, header.sequences - at));
+    const size_t entries = static_cast<size_t>(std::min(kPointers, header.document_entries - at));
+    idx.read_at(header.lengths_at() + 4 * at, std::as_writable_bytes(std::span(lengths).first(count)));
+    idx.read_at(header.pointers_at() + 8 * at, std::as_writable_bytes(std::span(pointers).first(count)));
+    idx.read_at(header.documents_at() + 8 * at, std::as_writable_bytes(std::span(firsts).first(entries)));
+    for (size_t i = 0; i < entries; ++i) {
+      const int64_t document = at + static_cast<int64_t>(i);
+      if (firsts[i] != document) bad("document ", document, " begins at sequence ", firsts[i]);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t sequence = at + static_cast<int64_t>(i);
+      if (lengths[i] < 0) bad("sequence ", sequence, " has length ", lengths[i]);
+      if (pointers[i] != expected) {
+        bad("sequence ", sequence, " begins at byte ", pointers[i], "; the ones before it end at byte ", expected);
+      }
+      expected += lengths[i] * token_bytes(type_);
+      if (expected > bin.size()) {
+        bad("sequence ", sequence, " ends at byte ", expected, " of ", bin.size(), " in ", bin.path());
+      }
+    }
+  }
+  if (expected != bin.size()) {
+    bad("its sequences end at byte ", expected, "; ", bin.path(), " has ", bin.size(), " bytes");
+  }
+}
+
+}  // namespace tokamak

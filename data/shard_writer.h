@@ -1,0 +1,53 @@
+// Writes one shard: NAME.bin, NAME.idx (index_format.h) and NAME.sum (block_sums.h). Documents' lengths are spooled to
+// disk, so that memory does not grow with the number of documents. Nothing is complete before finish() has returned.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "data/block_sums.h"
+#include "data/token_type.h"
+
+namespace tokamak {
+
+// What a manifest records of a shard.
+struct ShardInfo {
+  std::string name;  // "part-00000"
+  int64_t tokens = 0;
+  int64_t documents = 0;
+  int64_t bytes = 0;          // of the .bin
+  int64_t index_bytes = 0;    // of the .idx
+  int32_t max_token_id = -1;  // -1: no tokens
+  std::string hash;           // XXH3-128 of the .bin
+  std::string index_hash;     // XXH3-128 of the .idx
+
+  bool operator==(const ShardInfo&) const = default;
+};
+
+class ShardWriter {
+ public:
+  ShardWriter(const std::string& directory, const std::string& name, TokenType type);
+
+  void append(std::span<const int32_t> document);  // ids in [0, 65535] for kUint16, [0, 2^31) for kInt32; may be empty
+  ShardInfo finish();                              // writes index and checksums; all three files are on disk
+  int64_t tokens() const { return info_.tokens; }
+
+ private:
+  void flush();
+  void write_index();
+
+  std::string prefix_;
+  TokenType type_;
+  ShardInfo info_;
+  OutputFile bin_;
+  OutputFile lengths_;  // i32 for each document; removed by finish()
+  std::vector<std::byte> bin_buffer_;
+  std::vector<std::byte> length_buffer_;
+  BlockHasher bin_hasher_;
+  BlockHasher idx_hasher_;
+};
+
+}  // namespace tokamak
