@@ -1,0 +1,67 @@
+// SentencePiece's model file (message ModelProto of sentencepiece_model.proto), as far as encoding and decoding depend
+// on it. Absent fields have the defaults of the .proto file.
+//
+//   ModelProto      pieces = 1 (repeated), trainer_spec = 2, normalizer_spec = 3, self_test_data = 4,
+//                   denormalizer_spec = 5
+//   SentencePiece   piece = 1 string, score = 2 float, type = 3 enum
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tokamak {
+
+enum class ModelType : int { kUnigram = 1, kBpe = 2, kWord = 3, kChar = 4 };
+enum class PieceType : int { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
+
+const char* name_of(ModelType type);  // "bpe"; "unknown" for a number that is none of them
+const char* name_of(PieceType type);
+
+struct Piece {
+  std::string text;
+  float score = 0;
+  PieceType type = PieceType::kNormal;
+};
+
+struct TrainerSpec {
+  bool present = false;
+  ModelType model_type = ModelType::kUnigram;
+  int32_t vocab_size = 8000;
+  float character_coverage = 0.9995f;
+  bool split_digits = false;
+  bool treat_whitespace_as_suffix = false;
+  bool byte_fallback = false;
+  std::string bos_piece = "<s>";
+  std::string eos_piece = "</s>";
+  std::string unk_surface = " \xE2\x81\x87 ";  // what <unk> decodes to
+};
+
+struct NormalizerSpec {
+  bool present = false;
+  std::string name;
+  std::string precompiled_charsmap;  // empty: identity
+  bool add_dummy_prefix = true;
+  bool remove_extra_whitespaces = true;
+  bool escape_whitespaces = true;
+};
+
+struct ModelProto {
+  std::vector<Piece> pieces;
+  TrainerSpec trainer;
+  NormalizerSpec normalizer;
+  NormalizerSpec denormalizer;
+};
+
+// Error(kData) if `bytes` are no ModelProto; `source` names the file in it.
+ModelProto parse_model_proto(std::string_view bytes, const std::string& source);
+
+// Error(kData) naming the first thing in the model that this room does not reproduce exactly as SentencePiece would,
+// or that SentencePiece itself would refuse to load.
+void check_supported(const ModelProto& model, const std::string& source);
+
+// The byte that a byte piece "<0x0A>" stands for; -1 if `piece` is not written so.
+int byte_of_piece(std::string_view piece);
+
+}  // namespace tokamak

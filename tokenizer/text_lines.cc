@@ -1,0 +1,100 @@
+#include "tokenizer/text_lines.h"
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int64_t kBlock = int64_t{1} << 20;  // bytes
+
+bool is_json_lines(const std::string& path) { return path.ends_with(".jsonl"); }
+
+std::string text_of(const std::string& line, const std::string& key, const LineReader& reader) {
+  const auto bad = [&](const std::string& what) {
+    fail(Kind::kData, str(reader.path(), ":", reader.line_number(), ": ", what),
+         str("each line must be a JSON object whose text is in \"", key, "\""));
+  };
+  nlohmann::json document;
+  try {
+    document = nlohmann::json::parse(line);
+  } catch (const nlohmann::json::exception& e) {
+    bad(str("not JSON: ", e.what()));
+  }
+  if (!document.is_object()) bad(str("a JSON ", document.type_name(), " instead of an object"));
+  const auto text = document.find(key);
+  if (text == document.end()) bad(str("no member \"", key, "\""));
+  if (!text->is_string()) bad(str("\"", key, "\" is a JSON ", text->type_name(), " instead of a string"));
+  return text->get<std::string>();
+}
+
+}  // namespace
+
+bool LineReader::fill() {
+  const int64_t length = std::min(kBlock, file_.size() - offset_);
+  block_.resize(static_cast<size_t>(length));
+  file_.read_at(offset_, std::as_writable_bytes(std::span(block_.data(), block_.size())));
+  offset_ += length;
+  at_ = 0;
+  return length > 0;
+}
+
+bool LineReader::next(std::string& line) {
+  line.clear();
+  bool any = false;  // a last line without '\n' counts, if it has a byte
+  while (at_ < block_.size() || fill()) {
+    any = true;
+    const char* begin = block_.data() + at_;
+    const size_t rest = block_.size() - at_;
+    const auto* end = static_cast<const char*>(std::memchr(begin, '\n', rest));
+    const size_t length = end == nullptr ? rest : static_cast<size_t>(end - begin);
+    line.append(begin, length);
+    at_ += length + (end == nullptr ? 0 : 1);
+    if (end != nullptr) break;
+  }
+  line_number_ += any ? 1 : 0;
+  return any;
+}
+
+TextLines::TextLines(std::vector<std::string> paths, std::string json_key)
+    : paths_(std::move(paths)), json_key_(std::move(json_key)), at_(1) {
+  for (const std::string& path : paths_) {
+    if (is_json_lines(path) || path.ends_with(".txt")) continue;
+    fail(Kind::kData, str("cannot tell what kind of text ", path, " is"),
+         "name plain text .txt and JSON lines .jsonl; unpack compressed files first");
+  }
+}
+
+bool TextLines::next_document(std::string& text) {
+  for (;;) {
+    if (!reader_) {
+      if (opened_ == paths_.size()) return false;
+      reader_.emplace(paths_[opened_++]);
+    }
+    if (!reader_->next(text)) {
+      reader_.reset();
+      continue;
+    }
+    if (!is_json_lines(reader_->path())) return true;
+    if (trim(text).empty()) continue;
+    text = text_of(text, json_key_, *reader_);
+    return true;
+  }
+}
+
+bool TextLines::next(std::string& line) {
+  if (at_ > document_.size()) {
+    if (!next_document(document_)) return false;
+    at_ = 0;
+  }
+  const size_t end = std::min(document_.find('\n', at_), document_.size());
+  line.assign(document_, at_, end - at_);
+  at_ = end + 1;
+  return true;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,36 @@
+#include "tokenizer/user_symbols.h"
+
+#include <algorithm>
+
+namespace tokamak {
+
+UserSymbols::UserSymbols(const std::vector<Piece>& pieces) {
+  for (size_t id = 0; id < pieces.size(); ++id) {
+    if (pieces[id].type != PieceType::kUserDefined) continue;
+    symbols_.push_back({pieces[id].text, static_cast<int32_t>(id)});
+    first_byte_[static_cast<unsigned char>(pieces[id].text[0])] = true;
+  }
+  std::sort(symbols_.begin(), symbols_.end(), [](const Symbol& a, const Symbol& b) { return a.text < b.text; });
+  for (size_t i = 1; i < symbols_.size(); ++i) {
+    // The prefixes of a symbol that are symbols are the one before it, or prefixes of that one.
+    auto candidate = static_cast<int64_t>(i) - 1;
+    while (candidate >= 0 && !symbols_[i].text.starts_with(symbols_[static_cast<size_t>(candidate)].text)) {
+      candidate = symbols_[static_cast<size_t>(candidate)].shorter;
+    }
+    symbols_[i].shorter = candidate;
+  }
+}
+
+// Whatever sorts between a prefix of `text` and `text` itself begins with that prefix; so the longest match is the last
+// symbol not after `text`, or one of the symbols that it begins with.
+UserSymbols::Match UserSymbols::longest(std::string_view text) const {
+  const auto after = std::upper_bound(symbols_.begin(), symbols_.end(), text,
+                                      [](std::string_view t, const Symbol& symbol) { return t < symbol.text; });
+  for (int64_t i = after - symbols_.begin() - 1; i >= 0; i = symbols_[static_cast<size_t>(i)].shorter) {
+    const Symbol& symbol = symbols_[static_cast<size_t>(i)];
+    if (text.starts_with(symbol.text)) return {symbol.id, static_cast<int64_t>(symbol.text.size())};
+  }
+  return {};
+}
+
+}  // namespace tokamak

@@ -1,0 +1,40 @@
+// User-defined symbols: pieces that are found in the text before anything else, the longest first, and never merge
+// with what stands beside them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/model_proto.h"
+
+namespace tokamak {
+
+class UserSymbols {
+ public:
+  explicit UserSymbols(const std::vector<Piece>& pieces);
+
+  struct Match {
+    int32_t id = -1;  // -1: no symbol begins here
+    int64_t length = 0;
+  };
+  // The longest symbol that `text` (not empty, normalised) begins with.
+  Match match(std::string_view text) const {
+    return first_byte_[static_cast<unsigned char>(text[0])] ? longest(text) : Match{};
+  }
+
+ private:
+  struct Symbol {
+    std::string text;
+    int32_t id;
+    int64_t shorter = -1;  // index of the longest other symbol that this one begins with; -1: none
+  };
+  Match longest(std::string_view text) const;
+
+  std::vector<Symbol> symbols_;  // sorted by text, as unsigned bytes
+  std::array<bool, 256> first_byte_{};
+};
+
+}  // namespace tokamak

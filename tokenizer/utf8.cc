@@ -1,0 +1,49 @@
+#include "tokenizer/utf8.h"
+
+namespace tokamak {
+
+namespace {
+
+// Bytes that a lead byte announces, and the smallest code point that needs so many; 0 bytes: no lead byte.
+struct Lead {
+  int64_t length;
+  char32_t smallest;
+  unsigned payload;  // mask of the lead byte's own bits
+};
+
+Lead lead_of(unsigned char byte) {
+  if (byte < 0x80) return {1, 0, 0x7F};
+  if ((byte & 0xE0) == 0xC0) return {2, 0x80, 0x1F};
+  if ((byte & 0xF0) == 0xE0) return {3, 0x800, 0x0F};
+  if ((byte & 0xF8) == 0xF0) return {4, 0x10000, 0x07};
+  return {0, 0, 0};
+}
+
+}  // namespace
+
+Utf8Char decode_utf8(std::string_view text) {
+  constexpr Utf8Char kInvalid = {kInvalidUtf8, 1};
+  const auto first = static_cast<unsigned char>(text[0]);
+  const Lead lead = lead_of(first);
+  if (lead.length == 0 || lead.length > static_cast<int64_t>(text.size())) return kInvalid;
+  char32_t code = first & lead.payload;
+  for (int64_t i = 1; i < lead.length; ++i) {
+    const auto byte = static_cast<unsigned char>(text[static_cast<size_t>(i)]);
+    if ((byte & 0xC0) != 0x80) return kInvalid;
+    code = code << 6 | (byte & 0x3Fu);
+  }
+  const bool surrogate = code >= 0xD800 && code < 0xE000;
+  if (code < lead.smallest || surrogate || code > 0x10FFFF) return kInvalid;
+  return {code, lead.length};
+}
+
+bool is_valid_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const Utf8Char c = decode_utf8(text);
+    if (c.code == kInvalidUtf8) return false;
+    text.remove_prefix(static_cast<size_t>(c.length));
+  }
+  return true;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,33 @@
+// UTF-8, with SentencePiece's idea of what is valid: no overlong forms, no surrogates, nothing above U+10FFFF; an
+// invalid sequence counts byte by byte.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace tokamak {
+
+constexpr char32_t kInvalidUtf8 = 0xFFFFFFFF;
+constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";      // U+2581, how a space is written inside pieces
+constexpr std::string_view kReplacementChar = "\xEF\xBF\xBD";  // U+FFFD
+
+struct Utf8Char {
+  char32_t code;   // kInvalidUtf8 where the bytes are no character
+  int64_t length;  // bytes it takes; 1 for an invalid byte
+};
+
+// The character at the start of `text`, which is not empty.
+Utf8Char decode_utf8(std::string_view text);
+
+bool is_valid_utf8(std::string_view text);
+
+// As decode_utf8 at `p`, for text known to be valid; twice as fast.
+inline Utf8Char decode_valid_utf8(const char* p) {
+  const auto b = [p](int i) { return static_cast<char32_t>(static_cast<unsigned char>(p[i])); };
+  if (b(0) < 0x80) return {b(0), 1};
+  if (b(0) < 0xE0) return {(b(0) & 0x1F) << 6 | (b(1) & 0x3F), 2};
+  if (b(0) < 0xF0) return {(b(0) & 0x0F) << 12 | (b(1) & 0x3F) << 6 | (b(2) & 0x3F), 3};
+  return {(b(0) & 0x07) << 18 | (b(1) & 0x3F) << 12 | (b(2) & 0x3F) << 6 | (b(3) & 0x3F), 4};
+}
+
+}  // namespace tokamak
