@@ -1,0 +1,146 @@
+// Each rule, broken by one override of a valid config.
+#include "config/validate.h"
+
+#include <limits>
+
+#include "config/sample.h"
+
+using namespace tokamak;
+using Catch::Contains;
+
+TEST_CASE("each value has its range") {
+  const auto [override_text, sentence] = GENERATE(table<std::string, std::string>({
+      {"run.name=''", "key 'run.name' is required"},
+      {"run.output_dir=''", "key 'run.output_dir' is required"},
+      {"run.seed=-1", "key 'run.seed' (value -1) must be at least 0"},
+      {"model.hidden_size=0", "key 'model.hidden_size' is required"},
+      {"model.hidden_size=-64", "key 'model.hidden_size' (value -64) must be from 1 to 1048576"},
+      {"model.hidden_size=1T", "key 'model.hidden_size' (value 1000000000000) must be from 1 to 1048576"},
+      {"model.intermediate_size=0", "key 'model.intermediate_size' is required"},
+      {"model.num_hidden_layers=0", "key 'model.num_hidden_layers' is required"},
+      {"model.num_attention_heads=0", "key 'model.num_attention_heads' is required"},
+      {"model.num_key_value_heads=-1", "key 'model.num_key_value_heads' (value -1) must be from 0"},
+      {"model.head_dim=-2", "key 'model.head_dim' (value -2) must be from 0"},
+      {"model.vocab_size=-1", "key 'model.vocab_size' (value -1) must be from 0"},
+      {"model.max_position_embeddings=0", "key 'model.max_position_embeddings' (value 0) must be from 1"},
+      {"model.rope_theta=0", "key 'model.rope_theta' (value 0) must be a positive number"},
+      {"model.rms_norm_eps=-1", "key 'model.rms_norm_eps' (value -1) must be a positive number"},
+      {"model.initializer_range=0", "key 'model.initializer_range' (value 0) must be a positive number"},
+      {"data.sequence_length=0", "key 'data.sequence_length' is required"},
+      {"data.sequence_length=-8", "key 'data.sequence_length' (value -8) must be at least 1"},
+      {"data.sources=[]", "key 'data.sources' is required"},
+      {"data.sources=[{weight: 1}]", "key 'data.sources[0].path' is required"},
+      {"data.validation=[{path: a, weight: -1}]",
+       "key 'data.validation[0].weight' (value -1) must be a positive number"},
+      {"data.max_epochs=-1", "key 'data.max_epochs' (value -1) must be 0 or a positive number"},
+      {"training.max_steps=-1", "key 'training.max_steps' (value -1) must be at least 0"},
+      {"training.max_tokens=-1", "key 'training.max_tokens' (value -1) must be at least 0"},
+      {"training.global_batch_tokens=0", "key 'training.global_batch_tokens' is required"},
+      {"training.global_batch_tokens=-1", "key 'training.global_batch_tokens' (value -1) must be at least 1"},
+      {"training.max_grad_norm=-1", "key 'training.max_grad_norm' (value -1) must be 0 or"},
+      {"training.z_loss=-1", "key 'training.z_loss' (value -1) must be 0 or"},
+      {"training.validation_interval=-1", "key 'training.validation_interval' (value -1) must be at least 0"},
+      {"training.validation_sequences=0", "key 'training.validation_sequences' (value 0) must be at least 1"},
+      {"optimizer.name=sgd", "key 'optimizer.name' (value 'sgd') must be adamw"},
+      {"optimizer.lr=0", "key 'optimizer.lr' (value 0) must be a positive number"},
+      {"optimizer.betas[0]=1", "key 'optimizer.betas[0]' (value 1) must be at least 0 and less than 1"},
+      {"optimizer.betas[1]=-0.1", "key 'optimizer.betas[1]' (value -0.1) must be at least 0 and less than 1"},
+      {"optimizer.eps=0", "key 'optimizer.eps' (value 0) must be a positive number"},
+      {"optimizer.weight_decay=-1", "key 'optimizer.weight_decay' (value -1) must be 0 or"},
+      {"lr_scheduler.warmup=10min", "key 'lr_scheduler.warmup' (value '10min') must be in steps or tokens"},
+      {"lr_scheduler.decay_ratio=1.1", "key 'lr_scheduler.decay_ratio' (value 1.1) must be from 0 to 1"},
+      {"lr_scheduler.min_lr_factor=-5%", "key 'lr_scheduler.min_lr_factor' (value -0.05) must be from 0 to 1"},
+      {"parallelism.zero_stage=2",
+       "key 'parallelism.zero_stage' (value 2) must be 3: stages 1 and 2 are not available"},
+      {"parallelism.data_parallel_shard_degree=4", "key 'parallelism.data_parallel_shard_degree' (value 4) must be -1"},
+      {"parallelism.data_parallel_replicate_degree=2",
+       "key 'parallelism.data_parallel_replicate_degree' (value 2) must be 1"},
+      {"parallelism.reduce=last_microbatch",
+       "key 'parallelism.reduce' (value last_microbatch) must be every_microbatch"},
+      {"checkpoint.interval=5%", "key 'checkpoint.interval' (value '5%') must be in steps, tokens or time"},
+      {"checkpoint.keep_latest=-1", "key 'checkpoint.keep_latest' (value -1) must be at least 0"},
+      {"checkpoint.load=''", "key 'checkpoint.load' is required"},
+      {"metrics.log_interval=0", "key 'metrics.log_interval' (value 0) must be at least 1"},
+      {"resilience.max_bad_steps=0", "key 'resilience.max_bad_steps' (value 0) must be at least 1"},
+  }));
+  CHECK_THAT(error_of(kSample, {override_text}), Contains(str("command line: ", override_text, ": ", sentence)));
+}
+
+TEST_CASE("NaN passes no rule") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  RunConfig config = parse_config(kSample, "c.yaml", {});
+  CHECK_NOTHROW(validate(config));
+  config.optimizer.lr = config.optimizer.eps = config.optimizer.weight_decay = config.optimizer.betas[0] = nan;
+  config.model.rope_theta = config.model.initializer_range = config.data.sources[0].weight = nan;
+  config.training.max_grad_norm = config.lr_scheduler.decay_ratio = config.lr_scheduler.min_lr_factor = nan;
+  CHECK(find_problems(config).size() == 10);
+}
+
+TEST_CASE("the heads of a model fit each other") {
+  CHECK_THAT(error_of(kSample, {"model.num_attention_heads=5"}),
+             Contains("key 'model.num_attention_heads' (value 5) must divide model.hidden_size (64)"));
+  CHECK_THAT(error_of(kSample, {"model.num_key_value_heads=3"}),
+             Contains("key 'model.num_key_value_heads' (value 3) must divide model.num_attention_heads (4)"));
+  CHECK_THAT(error_of(kSample, {"model.num_key_value_heads=8"}), Contains("must divide model.num_attention_heads (4)"));
+  CHECK_THAT(error_of(kSample, {"model.head_dim=15"}), Contains("key 'model.head_dim' (value 15) must be even"));
+  CHECK_THAT(error_of(kSample, {"model.num_attention_heads=64"}),
+             Contains("key 'model.num_attention_heads' (value 64) makes a head 1 wide (model.hidden_size 64 / 64)"));
+  CHECK_NOTHROW(parse_config(kSample, "c", {"model.num_attention_heads=5", "model.head_dim=16"}));
+  CHECK_NOTHROW(parse_config(kSample, "c", {"model.num_key_value_heads=2"}));
+}
+
+TEST_CASE("a model's own validation ends with its first problem") {
+  ModelConfig model;
+  CHECK_THROWS_WITH(model.validate(), "key 'model.hidden_size' is required");
+  model = parse_config(kSample, "c.yaml", {}).model;
+  CHECK_NOTHROW(model.validate());
+}
+
+TEST_CASE("the length of a run is given once") {
+  CHECK_THAT(error_of(kSample, {"training.max_tokens=1M"}),
+             Contains("key 'training.max_tokens' (value 1000000) contradicts training.max_steps (100)"));
+  CHECK_THAT(error_of(kSample, {"training.max_steps=0"}), Contains("give training.max_steps or training.max_tokens"));
+  CHECK_NOTHROW(parse_config(kSample, "c", {"training.max_steps=0", "training.max_tokens=1M"}));
+}
+
+TEST_CASE("a batch is whole sequences, and the two nearest batches are named") {
+  CHECK_THAT(
+      error_of(kSample, {"training.global_batch_tokens=1000"}),
+      Contains("key 'training.global_batch_tokens' (value 1000) must be a multiple of data.sequence_length (128)") &&
+          Contains("nearest: 896 and 1024"));
+  CHECK_THAT(error_of(kSample, {"training.global_batch_tokens=100"}), Contains("nearest: 128)"));
+  CHECK_THAT(error_of(kSample, {"training.global_batch_tokens=9223372036854775807"}),
+             Contains("nearest: 9223372036854775680)"));
+}
+
+TEST_CASE("micro-batches divide the batch") {
+  CHECK_THAT(error_of(kSample, {"training.micro_batch_size=3"}),
+             Contains("key 'training.micro_batch_size' (value 3) must divide the 8 sequences of a step"));
+  CHECK_THAT(error_of(kSample, {"training.micro_batch_size=16"}), Contains("must divide the 8 sequences"));
+  CHECK_NOTHROW(parse_config(kSample, "c", {"training.micro_batch_size=4"}));
+}
+
+TEST_CASE("sequences fit the model's positions") {
+  CHECK_THAT(error_of(kSample, {"model.max_position_embeddings=100"}),
+             Contains("key 'data.sequence_length' (value 128) is longer than model.max_position_embeddings (100)"));
+  CHECK_NOTHROW(parse_config(kSample, "c", {"model.max_position_embeddings=128"}));
+}
+
+TEST_CASE("validation needs something to validate on") {
+  CHECK_THAT(error_of(kSample, {"training.validation_interval=10"}), Contains("data.validation is empty"));
+  CHECK_NOTHROW(parse_config(kSample, "c", {"training.validation_interval=10", "data.validation=[{path: v}]"}));
+}
+
+TEST_CASE("warm-up and decay fit into the run, in whatever unit") {
+  for (const char* warmup : {"101 steps", "102401 tokens", "101%"}) {
+    CHECK_THAT(error_of(kSample, {str("lr_scheduler.warmup=", warmup)}), Contains("is longer than the run"));
+  }
+  for (const char* warmup : {"100 steps", "102400 tokens", "100%", "0", "none"}) {
+    CHECK_NOTHROW(parse_config(kSample, "c", {str("lr_scheduler.warmup=", warmup)}));
+  }
+  CHECK_THAT(error_of(kSample, {"training.max_steps=0", "training.max_tokens=10240", "lr_scheduler.warmup=11"}),
+             Contains("is longer than the run (110% of it)"));
+  const std::vector<std::string> wsd = {"lr_scheduler.decay_type=wsd", "lr_scheduler.decay_ratio=0.6"};
+  CHECK_THAT(error_of(kSample, {wsd[0], wsd[1], "lr_scheduler.warmup=41%"}), Contains("together exceed the run"));
+  CHECK_NOTHROW(parse_config(kSample, "c", {wsd[0], wsd[1], "lr_scheduler.warmup=39%"}));
+}
