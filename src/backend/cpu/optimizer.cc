@@ -69,8 +69,9 @@ void CpuOps::do_adamw(Stream&, const AdamW& args) {
     if (weights != nullptr) {
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) {
-        master[i] = update(k, master[i], exp_avg[i], exp_avg_sq[i], grad[i]);
-        weights[i] = bf16(master[i]);
+        const float updated = update(k, master[i], exp_avg[i], exp_avg_sq[i], grad[i]);
+        master[i] = updated;
+        weights[i] = from_float<bf16>(updated);  // a bf16 built here would keep the loop from vectorising
       }
     } else {
 #pragma omp simd
