@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Everything that must hold, in one command: installs what is missing, builds, runs every test (the style checks are
+# tests too), clang-tidy, and the unit tests once more under the sanitizers. CI runs this and nothing else.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+usage() {
+  cat <<'EOF'
+usage: scripts/test.sh [--fast] [--no-install]
+
+  --fast         without clang-tidy and the sanitizers
+  --no-install   do not call apt-get
+
+One test by hand:  cmake --build build && ctest --test-dir build -R 'part of its name' --output-on-failure
+EOF
+}
+
+fast=no install=yes
+for argument in "$@"; do
+  case $argument in
+    --fast) fast=yes ;;
+    --no-install) install=no ;;
+    -h | --help) usage && exit 0 ;;
+    *) echo "test: unknown argument '$argument'; see scripts/test.sh --help" >&2 && exit 2 ;;
+  esac
+done
+
+names=() seconds=() verdicts=()
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+
+stage() { # stage NAME COMMAND...: runs it, shows its output, remembers how long it took and how it ended
+  local name=$1 start=$SECONDS code=0
+  shift
+  printf '\n== %s\n$ %s\n' "$name" "$*"
+  "$@" 2>&1 | tee "$logs/last" || code=$?
+  names+=("$name")
+  seconds+=($((SECONDS - start)))
+  verdicts+=("$([[ $code -eq 0 ]] && echo passed || echo FAILED)")
+  return $code
+}
+
+finish() { # finish CODE: the table, then ctest's closing line
+  local i
+  printf '\n%-22s %8s  %s\n' stage seconds result
+  for i in "${!names[@]}"; do printf '%-22s %8d  %s\n' "${names[i]}" "${seconds[i]}" "${verdicts[i]}"; done
+  printf '%-22s %8d\n' total "$SECONDS"
+  [[ ! -f $logs/ctest ]] || cat "$logs/ctest"
+  exit "$1"
+}
+
+required() { stage "$@" || finish 1; } # what follows makes no sense without it
+failed=0
+checked() { stage "$@" || failed=1; } # the rest still tells something
+
+[[ $install == no ]] || required packages scripts/install_deps.sh build test
+required configure cmake --preset cpu -DTOKAMAK_TESTS=ON
+required build cmake --build --preset cpu
+checked tests ctest --preset cpu -j "$(nproc)"
+grep -E '^[0-9]+% tests passed' "$logs/last" >"$logs/ctest" || true
+if [[ $fast == no ]]; then
+  checked tidy scripts/check_tidy.py build
+  required "configure (sanitizers)" cmake --preset cpu-asan -DTOKAMAK_TESTS=ON
+  required "build (sanitizers)" cmake --build --preset cpu-asan
+  checked "unit tests (sanitizers)" ctest --preset cpu-asan -L '^unit$' --no-tests=error -j "$(nproc)"
+fi
+finish $failed
