@@ -243,7 +243,7 @@ std::string print_extent(const Extent& value) {
     case Extent::Unit::kTokens:
       return str(print_human_count(static_cast<int64_t>(value.value)), " tokens");
     case Extent::Unit::kFraction: {
-      const std::string percent = print_number(value.value * 100) + "%";  // a bit off for some values: then in parts
+      std::string percent = print_number(value.value * 100) + "%";  // a bit off for some values: then in parts
       if (parse_extent(percent).value == value) return percent;
       const auto [mantissa, power] = scientific(value.value);
       return str(mantissa, "e", power + 2, "%");
