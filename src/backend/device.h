@@ -13,6 +13,7 @@ namespace tokamak {
 class Event {
  public:
   virtual ~Event() = default;
+  virtual void synchronize() = 0;  // the host waits until the event is reached
 };
 
 class Stream {

@@ -5,7 +5,10 @@
 
 namespace tokamak {
 
-class CpuEvent final : public Event {};
+class CpuEvent final : public Event {
+ public:
+  void synchronize() override {}
+};
 
 class CpuStream final : public Stream {
  public:

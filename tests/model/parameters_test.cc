@@ -1,0 +1,89 @@
+#include "model/parameters.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <map>
+
+#include "model/flops.h"
+#include "model/rope_table.h"
+
+using namespace tokamak;
+
+namespace {
+
+ModelConfig llama3_8b() {
+  ModelConfig config;
+  config.hidden_size = 4096;
+  config.intermediate_size = 14336;
+  config.num_hidden_layers = 32;
+  config.num_attention_heads = 32;
+  config.num_key_value_heads = 8;
+  config.vocab_size = 128256;
+  return config;
+}
+
+}  // namespace
+
+TEST_CASE("Llama 3 8B has the published number of parameters") {
+  CHECK(model_size(llama3_8b()).parameters == 8'030'261'248);
+}
+
+TEST_CASE("a tied head adds no parameters, and its matrix counts as multiplied, not as looked up") {
+  ModelConfig config = llama3_8b();
+  const double untied = flops_per_token_full(config, 8192);
+  config.tie_word_embeddings = true;
+  CHECK(model_size(config).parameters == 8'030'261'248 - 128256ll * 4096);
+  CHECK(flops_per_token_full(config, 8192) == untied);
+}
+
+TEST_CASE("FLOPs per token follow the two conventions") {
+  const double matrices = 6.0 * (8'030'261'248.0 - 128256.0 * 4096);
+  const double attention = 12.0 * 32 * 4096 * 8192;
+  CHECK(flops_per_token_full(llama3_8b(), 8192) == Approx(matrices + attention));
+  CHECK(flops_per_token_causal(llama3_8b(), 8192) == Approx(matrices + attention / 2));
+}
+
+TEST_CASE("every weight of the table is named once, with transformers' name and shape") {
+  ModelConfig config = llama3_8b();
+  config.num_hidden_layers = 2;
+  const ParamTable table = make_param_table(config);
+  std::map<std::string, Shape> shapes;
+  for (const Unit& unit : table.units) {
+    for (const Matrix& matrix : unit.matrices) {
+      for (const Param& part : matrix.parts) CHECK(shapes.emplace(part.name, part.shape).second);
+    }
+  }
+  CHECK(shapes.size() == 2 * 9 + 3);
+  CHECK(shapes.at("model.embed_tokens.weight") == Shape{128256, 4096});
+  CHECK(shapes.at("model.layers.1.self_attn.k_proj.weight") == Shape{1024, 4096});
+  CHECK(shapes.at("model.layers.0.mlp.down_proj.weight") == Shape{4096, 14336});
+  CHECK(shapes.at("model.layers.0.input_layernorm.weight") == Shape{4096});
+  CHECK(shapes.at("lm_head.weight") == Shape{128256, 4096});
+}
+
+TEST_CASE("unit indices point at the units they name") {
+  for (const bool tied : {false, true}) {
+    ModelConfig config = llama3_8b();
+    config.num_hidden_layers = 3;
+    config.tie_word_embeddings = tied;
+    const ParamTable table = make_param_table(config);
+    const UnitIndex index(config);
+    const auto name = [&](int64_t unit) { return table.units.at(static_cast<size_t>(unit)).name; };
+    CHECK(name(index.embedding()) == "embedding");
+    CHECK(name(index.layer(2)) == "layer.2");
+    CHECK(name(index.head()) == (tied ? "embedding" : "head"));
+    CHECK(name(index.norms()) == "norms");
+    const Unit& norms = table.units.at(static_cast<size_t>(index.norms()));
+    CHECK(norms.matrices.at(index.input_norm(1)).name == "model.layers.1.input_layernorm.weight");
+    CHECK(norms.matrices.at(index.post_attention_norm(2)).name == "model.layers.2.post_attention_layernorm.weight");
+    CHECK(norms.matrices.at(index.final_norm()).name == "model.norm.weight");
+  }
+}
+
+TEST_CASE("the rotary table holds cosines, then sines, of position times frequency") {
+  const auto table = make_rope_table(5, 8, 10000.0);
+  CHECK(table[0] == 1.0f);
+  CHECK(table[4] == 0.0f);
+  CHECK(table[3 * 8 + 2] == Approx(std::cos(3 * 0.01)));  // w_2 = 10000^(-4/8)
+  CHECK(table[3 * 8 + 4 + 2] == Approx(std::sin(3 * 0.01)));
+}
