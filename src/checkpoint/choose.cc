@@ -1,0 +1,123 @@
+#include "checkpoint/choose.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "checkpoint/rank_zero.h"
+#include "dist/together.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr const char* kNothingChanged =
+    "Nothing was changed. Repair or restore a checkpoint, or start anew with another run.output_dir.";
+
+[[noreturn]] void fail_everywhere(const std::string& what, const std::string& hint) {
+  throw SharedError(Kind::kCheckpoint, what, hint);
+}
+
+// Rank 0 opens; all verify. On success `reader` is set, else the answer says what is wrong.
+std::string try_checkpoint(Comm& comm, const std::string& directory, const std::function<CheckpointReader()>& open,
+                           std::optional<CheckpointReader>& reader) {
+  // "=manifest", or "!problem": a damaged checkpoint is an answer here, and no error yet.
+  const std::string answer = ask_rank_zero(comm, [&]() -> std::string {
+    try {
+      return str("=", open().manifest_text());
+    } catch (const Error& error) {
+      return str("!", error.what());
+    }
+  });
+  if (answer[0] == '!') return answer.substr(1);
+  reader.emplace(directory, std::string_view(answer).substr(1));
+  const std::string problem = find_problem(comm, *reader);
+  if (!problem.empty()) reader.reset();
+  return problem;
+}
+
+std::vector<int64_t> steps_on_rank_zero(Comm& comm, const CheckpointStore& store) {
+  const std::string answer = ask_rank_zero(comm, [&] {
+    std::string list;
+    for (const int64_t step : store.steps()) list += str(step, ' ');
+    return list;
+  });
+  std::vector<int64_t> steps;
+  for (const std::string& word : split(answer, ' ')) {
+    if (!word.empty()) steps.push_back(std::stoll(word));
+  }
+  return steps;
+}
+
+// A directory without a committed checkpoint: empty, or something that a start from scratch would bury.
+void expect_fresh(Comm& comm, const CheckpointStore& store) {
+  ask_rank_zero(comm, [&]() -> std::string {
+    const std::vector<std::string> aside = store.set_aside();
+    if (!aside.empty()) {
+      fail(Kind::kCheckpoint, str(store.directory(), " has no committed checkpoint, but ", join(aside, ", ")),
+           kNothingChanged);
+    }
+    const std::vector<std::string> unfinished = store.unfinished();
+    if (!unfinished.empty()) {
+      log::warning(store.directory(), " has no committed checkpoint, only unfinished saves (", join(unfinished, ", "),
+                   "): starting from the beginning");
+    }
+    return "";
+  });
+}
+
+std::optional<CheckpointReader> choose_newest(Comm& comm, const CheckpointStore& store) {
+  const std::vector<int64_t> steps = steps_on_rank_zero(comm, store);
+  if (steps.empty()) {
+    expect_fresh(comm, store);
+    return std::nullopt;
+  }
+  std::vector<std::string> problems;
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    std::optional<CheckpointReader> reader;
+    const std::string problem = try_checkpoint(
+        comm, store.path_of(*step), [&] { return store.open(*step); }, reader);
+    if (reader) {
+      if (!problems.empty() && comm.rank() == 0) {
+        log::warning("falling back from step ", steps.back(), " to step ", *step, ": ", reader->directory());
+      }
+      return reader;
+    }
+    problems.push_back(problem);
+    if (comm.rank() == 0) log::warning("checkpoint ", store.path_of(*step), " cannot be used: ", problem);
+  }
+  fail_everywhere(str(store.directory(), " holds ", steps.size(), steps.size() == 1 ? " checkpoint" : " checkpoints",
+                      " and none can be used: ", join(problems, "; ")),
+                  kNothingChanged);
+}
+
+CheckpointReader choose_path(Comm& comm, const std::string& path) {
+  std::optional<CheckpointReader> reader;
+  const std::string problem = try_checkpoint(
+      comm, path, [&] { return CheckpointReader::open(path); }, reader);
+  if (reader) return *std::move(reader);
+  fail_everywhere(str("checkpoint.load names ", path, ", which cannot be used: ", problem),
+                  ask_rank_zero(comm, [&]() -> std::string {
+                    const std::vector<int64_t> steps =
+                        is_directory(path) ? CheckpointStore(path).steps() : std::vector<int64_t>();
+                    if (steps.empty()) return "Give the directory of one step, or 'auto' for the newest that verifies.";
+                    return str("It holds checkpoints; name one of them, such as ", path, "/", step_name(steps.back()));
+                  }));
+}
+
+}  // namespace
+
+std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointStore& store, const std::string& load) {
+  if (load == "auto") return choose_newest(comm, store);
+  if (load != "none") return choose_path(comm, load);
+  const std::vector<int64_t> steps = steps_on_rank_zero(comm, store);
+  if (!steps.empty()) {
+    fail_everywhere(str("checkpoint.load is 'none', but ", store.directory(), " holds ", steps.size(),
+                        steps.size() == 1 ? " checkpoint" : " checkpoints", ", the newest of step ", steps.back()),
+                    "Give this run another run.output_dir, or continue with checkpoint.load=auto.");
+  }
+  expect_fresh(comm, store);
+  return std::nullopt;
+}
+
+}  // namespace tokamak

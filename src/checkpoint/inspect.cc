@@ -1,0 +1,109 @@
+#include "checkpoint/inspect.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+
+#include "base/file.h"
+#include "checkpoint/store.h"
+
+namespace tokamak {
+
+namespace {
+
+std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text = "(";
+  for (size_t i = 0; i < shape.size(); ++i) text += str(i > 0 ? ", " : "", shape[i]);
+  return text + ")";
+}
+
+// A step's directory by its manifest or, where that is lost, by its name.
+bool is_step(const std::string& path) {
+  const std::string trimmed = path.substr(0, path.find_last_not_of('/') + 1);
+  return exists(path + "/" + kManifestName) || parse_step_name(trimmed.substr(trimmed.rfind('/') + 1)).has_value();
+}
+
+std::vector<int64_t> steps_in(const std::string& path) {
+  const std::vector<int64_t> steps = is_directory(path) ? CheckpointStore(path).steps() : std::vector<int64_t>();
+  if (steps.empty()) {
+    fail(Kind::kCheckpoint, "there is no checkpoint in " + path,
+         "Give a directory step-NNNNNNNN, or the directory 'checkpoints' that holds them.");
+  }
+  return steps;
+}
+
+void verify_one(const CheckpointReader& reader, const std::function<void(const std::string&)>& line) {
+  const CheckpointManifest& manifest = reader.manifest();
+  line(str(reader.directory(), "/", kManifestName, "  ok"));
+  for (size_t i = 0; i < manifest.files.size(); ++i) {
+    const std::string problem = reader.file_problem(static_cast<int64_t>(i));
+    if (!problem.empty()) fail(Kind::kCheckpoint, problem);
+    line(str(reader.directory(), "/", manifest.files[i].name, "  ok  ", human(manifest.files[i].bytes)));
+  }
+}
+
+}  // namespace
+
+std::string describe_checkpoint(const CheckpointReader& reader) {
+  const CheckpointManifest& m = reader.manifest();
+  std::ostringstream out;
+  size_t params = 0, widest = 0;
+  for (const SavedUnit& unit : m.units) {
+    params += unit.params.size();
+    for (const SavedParam& param : unit.params) widest = std::max(widest, param.name.size());
+  }
+  out << reader.directory() << "\n"
+      << "  step         " << m.point.step << "\n"
+      << "  tokens       " << m.point.tokens << "\n"
+      << "  next sample  " << m.point.next_sample << "\n"
+      << "  seed         " << m.point.seed << "\n"
+      << "  written      " << m.created << " by Tokamak " << m.tool << ", " << m.incarnation << "\n"
+      << "  world size   " << m.world_size << "\n"
+      << "  files        " << m.files.size() << ", " << human(m.total_bytes()) << "\n"
+      << "  state        " << join(m.kinds, ", ") << "\n"
+      << "  parameters   " << m.param_elements() << " (" << human_count(static_cast<double>(m.param_elements()))
+      << ") in " << params << " tensors\n";
+  for (const SavedUnit& unit : m.units) {
+    for (const SavedParam& param : unit.params) {
+      out << "    " << std::left << std::setw(static_cast<int>(widest) + 2) << param.name << std::right << std::setw(16)
+          << shape_text(param.shape) << std::setw(14) << param.count() << "\n";
+    }
+  }
+  return out.str();
+}
+
+std::string inspect_checkpoints(const std::string& path) {
+  if (is_step(path)) return describe_checkpoint(CheckpointReader::open(path));
+  const CheckpointStore store(path);
+  std::ostringstream out;
+  out << std::left << std::setw(16) << "checkpoint" << std::right << std::setw(16) << "tokens" << std::setw(8)
+      << "files" << std::setw(13) << "size"
+      << "  written\n";
+  for (const int64_t step : steps_in(path)) {
+    out << std::left << std::setw(16) << step_name(step) << std::right;
+    try {
+      const CheckpointReader reader = store.open(step);
+      const CheckpointManifest& m = reader.manifest();
+      out << std::setw(16) << m.point.tokens << std::setw(8) << m.files.size() << std::setw(13)
+          << human(m.total_bytes()) << "  " << m.created << "\n";
+    } catch (const Error& error) {
+      out << "  damaged: " << error.what() << "\n";
+    }
+  }
+  for (const std::string& name : store.unfinished()) out << name << "  (unfinished save)\n";
+  for (const std::string& name : store.set_aside()) out << name << "  (set aside)\n";
+  return out.str();
+}
+
+void verify_checkpoints(const std::string& path, const std::function<void(const std::string&)>& line) {
+  if (is_step(path)) {
+    verify_one(CheckpointReader::open(path), line);
+    return;
+  }
+  const CheckpointStore store(path);
+  for (const int64_t step : steps_in(path)) verify_one(store.open(step), line);
+}
+
+}  // namespace tokamak

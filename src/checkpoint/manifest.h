@@ -1,0 +1,73 @@
+// manifest.json: what a checkpoint is. It is written last, so a checkpoint that has one is whole.
+//
+//   manifest.json := {"xxh3_128":"<32 hex digits>","manifest":BODY}\n      the checksum is of BODY's bytes
+//   BODY          := one JSON object, see CheckpointManifest
+//
+// So a flipped bit anywhere, this file included, is found. The files follow safetensors_header.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tokamak {
+
+inline constexpr const char* kManifestName = "manifest.json";
+inline constexpr int64_t kManifestVersion = 1;
+
+// Where the run stands. What the trainer hands in and gets back.
+struct TrainingPoint {
+  int64_t step = 0;         // optimizer steps done
+  int64_t tokens = 0;       // trained on so far
+  int64_t next_sample = 0;  // first sample of the next step
+  int64_t seed = 0;
+  std::string config;  // the resolved config, YAML
+  std::string data;    // the data room's own state, opaque here
+};
+
+struct SavedParam {
+  std::string name;
+  std::vector<int64_t> shape;
+  int64_t begin = 0;  // first element in the unit's flat buffer
+
+  int64_t count() const;
+};
+
+struct SavedUnit {
+  std::string name;
+  int64_t slice = 0;  // elements of each rank's slice; rank r holds [r slice, (r + 1) slice) of the flat buffer
+  std::vector<SavedParam> params;
+};
+
+struct SavedFile {
+  std::string name;
+  int64_t bytes = 0;
+  std::string xxh3_128;
+};
+
+struct CheckpointManifest {
+  TrainingPoint point;
+  std::string tool;                // version that wrote it
+  std::string created;             // "2026-01-31T12:34:56Z"
+  std::string incarnation;         // start of the run that wrote it
+  int64_t world_size = 0;          // ranks of that run
+  std::vector<std::string> kinds;  // "master", "exp_avg", "exp_avg_sq"; each file holds "<kind>/<unit>" for all of them
+  std::vector<SavedUnit> units;
+  std::vector<SavedFile> files;  // one for each slice, in order
+
+  int64_t total_bytes() const;  // of the files
+  int64_t param_elements() const;
+};
+
+struct EncodedManifest {
+  std::string text;      // of the file
+  std::string checksum;  // identifies the checkpoint, since it covers the checksums of all files
+};
+
+EncodedManifest encode_manifest(const CheckpointManifest& manifest);
+
+// Error(kCheckpoint) naming `path` if the text is damaged, inconsistent, or of a newer version.
+CheckpointManifest parse_manifest(std::string_view text, const std::string& path);
+
+}  // namespace tokamak

@@ -1,0 +1,15 @@
+// What rank 0 alone does to the checkpoint directory, with the same outcome on every rank.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "dist/comm.h"
+
+namespace tokamak {
+
+// Runs `ask` on rank 0 and returns its answer on every rank. If it throws an Error, every rank throws it, as a
+// SharedError. Collective.
+std::string ask_rank_zero(Comm& comm, const std::function<std::string()>& ask);
+
+}  // namespace tokamak

@@ -1,0 +1,139 @@
+#include "checkpoint/reader.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "base/file.h"
+#include "base/hash.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr size_t kOpenFiles = 128;  // a reader of everything would otherwise hold one for each saved rank
+constexpr size_t kReadBytes = size_t{4} << 20;
+
+std::string size_problem(const std::string& path, const SavedFile& file) {
+  std::error_code code;
+  const auto bytes = std::filesystem::file_size(path, code);
+  if (code) return str(path, ": ", code.message());
+  if (static_cast<int64_t>(bytes) == file.bytes) return "";
+  return str(path, " has ", bytes, " bytes, it should have ", file.bytes);
+}
+
+}  // namespace
+
+CheckpointReader CheckpointReader::open(const std::string& directory) {
+  const std::string path = directory + "/" + kManifestName;
+  if (!is_directory(directory)) fail(Kind::kCheckpoint, directory + " is no directory");
+  if (!exists(path)) fail(Kind::kCheckpoint, str(path, " is missing: this is no whole checkpoint"));
+  CheckpointReader reader(directory, read_text(path, Kind::kCheckpoint));
+  for (size_t i = 0; i < reader.manifest_.files.size(); ++i) {
+    const std::string problem = size_problem(reader.path_of(static_cast<int64_t>(i)), reader.manifest_.files[i]);
+    if (!problem.empty()) fail(Kind::kCheckpoint, problem);
+  }
+  return reader;
+}
+
+CheckpointReader::CheckpointReader(std::string directory, std::string_view manifest_text)
+    : directory_(std::move(directory)),
+      manifest_text_(manifest_text),
+      manifest_(parse_manifest(manifest_text, directory_ + "/" + kManifestName)) {
+  for (size_t u = 0; u < manifest_.units.size(); ++u) {
+    for (size_t p = 0; p < manifest_.units[u].params.size(); ++p) {
+      params_[manifest_.units[u].params[p].name] = {u, p};
+    }
+  }
+}
+
+std::string CheckpointReader::path_of(int64_t file) const {
+  return directory_ + "/" + manifest_.files[static_cast<size_t>(file)].name;
+}
+
+std::string CheckpointReader::file_problem(int64_t index) const {
+  const std::string path = path_of(index);
+  const SavedFile& saved = manifest_.files[static_cast<size_t>(index)];
+  try {
+    const InputFile file(path, Kind::kCheckpoint);
+    if (file.size() != saved.bytes) return str(path, " has ", file.size(), " bytes, it should have ", saved.bytes);
+    Hasher hasher;
+    std::vector<std::byte> buffer(kReadBytes);
+    for (int64_t at = 0; at < file.size(); at += static_cast<int64_t>(kReadBytes)) {
+      const auto piece =
+          std::span(buffer).first(static_cast<size_t>(std::min(file.size() - at, static_cast<int64_t>(kReadBytes))));
+      file.read_at(at, piece);
+      hasher.update(piece);
+    }
+    const std::string found = hasher.hex128();
+    if (found != saved.xxh3_128)
+      return str(path, " is damaged: its checksum is ", found, ", it should be ", saved.xxh3_128);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+const SavedParam* CheckpointReader::find(const std::string& param) const {
+  const auto found = params_.find(param);
+  if (found == params_.end()) return nullptr;
+  return &manifest_.units[found->second.unit].params[found->second.param];
+}
+
+const SafetensorsFile& CheckpointReader::shard(int64_t index) {
+  const auto found = open_.find(index);
+  if (found != open_.end()) return found->second;
+  if (open_.size() >= kOpenFiles) open_.clear();
+  return open_.emplace(index, SafetensorsFile(path_of(index), Kind::kCheckpoint)).first->second;
+}
+
+void CheckpointReader::read(const std::string& kind, const std::string& param, int64_t first, std::span<float> out) {
+  const auto found = params_.find(param);
+  if (found == params_.end()) fail(Kind::kCheckpoint, str(directory_, " has no parameter '", param, "'"));
+  const auto& kinds = manifest_.kinds;
+  if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
+    fail(Kind::kCheckpoint, str(directory_, " has no '", kind, "'; it has ", join(kinds, ", ")));
+  }
+  const SavedUnit& unit = manifest_.units[found->second.unit];
+  const SavedParam& saved = unit.params[found->second.param];
+  TOKAMAK_CHECK(0 <= first && first <= saved.count() && static_cast<int64_t>(out.size()) <= saved.count() - first,
+                out.size(), " elements from ", first, " of ", param);
+  const std::string tensor_name = shard_tensor_name(kind, unit.name);
+  for (int64_t at = saved.begin + first; !out.empty();) {
+    const int64_t index = at / unit.slice;
+    const int64_t in_slice = at % unit.slice;
+    const auto piece =
+        out.first(static_cast<size_t>(std::min(static_cast<int64_t>(out.size()), unit.slice - in_slice)));
+    const SafetensorsFile& file = shard(index);
+    const SafetensorsEntry& tensor = file.at(tensor_name);
+    if (tensor.count() != unit.slice) {
+      fail(Kind::kCheckpoint,
+           str(file.path(), ": '", tensor_name, "' has ", tensor.count(), " elements, the manifest says ", unit.slice));
+    }
+    file.read<float>(tensor, in_slice, piece);
+    at += static_cast<int64_t>(piece.size());
+    out = out.subspan(piece.size());
+  }
+}
+
+std::string find_problem(Comm& comm, const CheckpointReader& reader) {
+  const auto files = static_cast<int64_t>(reader.manifest().files.size());
+  // "index \0 problem", so that the first in the order of the files is told whatever the number of ranks.
+  std::string own;
+  for (int64_t i = comm.rank(); i < files && own.empty(); i += comm.size()) {
+    const std::string problem = reader.file_problem(i);
+    if (!problem.empty()) own = str(i, '\0', problem);
+  }
+  int64_t first = files;
+  std::string first_problem;
+  for (const std::string& other : comm.gather_all(own)) {
+    if (other.empty()) continue;
+    const int64_t index = std::stoll(other.substr(0, other.find('\0')));
+    if (index >= first) continue;
+    first = index;
+    first_problem = other.substr(other.find('\0') + 1);
+  }
+  return first_problem;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,64 @@
+// Reads a checkpoint: any range of any parameter, whatever the number of ranks that saved it. Verification is a pass of
+// its own (file_problem, find_problem), and comes before any read that matters.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint/manifest.h"
+#include "checkpoint/safetensors.h"
+#include "checkpoint/shard_file.h"
+#include "dist/comm.h"
+
+namespace tokamak {
+
+class CheckpointReader {
+ public:
+  // Reads the manifest and looks at the size of every file. Error(kCheckpoint), naming the file, if it is damaged.
+  static CheckpointReader open(const std::string& directory);
+
+  // For ranks that were sent the text of a manifest that another rank has opened.
+  CheckpointReader(std::string directory, std::string_view manifest_text);
+
+  const std::string& directory() const { return directory_; }
+  const CheckpointManifest& manifest() const { return manifest_; }
+  const std::string& manifest_text() const { return manifest_text_; }
+
+  // Reads file `index` whole; empty if its size and checksum are those of the manifest, else what is wrong.
+  std::string file_problem(int64_t index) const;
+
+  // The parameter in the manifest; nullptr if there is none.
+  const SavedParam* find(const std::string& param) const;
+
+  // Elements [first, first + out.size()) of the parameter, row-major, from whichever files hold them.
+  // Error(kCheckpoint) if the checkpoint has no such kind or parameter, or a file cannot be read.
+  void read(const std::string& kind, const std::string& param, int64_t first, std::span<float> out);
+
+ private:
+  struct Place {
+    size_t unit = 0;
+    size_t param = 0;
+  };
+  std::string path_of(int64_t file) const;
+  const SafetensorsFile& shard(int64_t index);
+
+  std::string directory_;
+  std::string manifest_text_;
+  CheckpointManifest manifest_;
+  std::map<std::string, Place> params_;
+  std::map<int64_t, SafetensorsFile> open_;  // by shard
+};
+
+// Collective: each rank reads its share of the files. The same answer everywhere: empty, or what is wrong with the
+// first damaged file.
+std::string find_problem(Comm& comm, const CheckpointReader& reader);
+
+// Fills this rank's slices of every unit, for any number of slices; what belongs to no parameter becomes zero. Errors
+// of one rank are thrown by all: SharedError(kCheckpoint). The checkpoint's parameters and their shapes must be the
+// units'.
+void load(Comm& comm, CheckpointReader& reader, const ShardPlace& place, const std::vector<UnitSlices>& units);
+
+}  // namespace tokamak

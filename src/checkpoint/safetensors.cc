@@ -1,0 +1,79 @@
+#include "checkpoint/safetensors.h"
+
+#include <algorithm>
+
+namespace tokamak {
+
+namespace {
+
+// Small enough that the bytes are still in the cache when write() copies what the checksum has just read.
+constexpr size_t kPieceBytes = size_t{1} << 20;
+
+SafetensorsHeader read_header(const InputFile& file, Kind kind) {
+  if (file.size() < kSafetensorsLengthBytes) {
+    fail(kind, str(file.path(), ": ", file.size(), " bytes are too few for a safetensors file"));
+  }
+  uint64_t length = 0;
+  file.read_at(0, std::as_writable_bytes(std::span(&length, 1)));
+  check_safetensors_length(length, file.size(), file.path(), kind);
+  std::string text(length, '\0');
+  file.read_at(kSafetensorsLengthBytes, std::as_writable_bytes(std::span(text.data(), text.size())));
+  return parse_safetensors_header(text, file.size(), file.path(), kind);
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(const std::string& path, Kind kind)
+    : kind_(kind), file_(path, kind), header_(read_header(file_, kind)) {
+  for (size_t i = 0; i < header_.tensors.size(); ++i) index_.emplace(header_.tensors[i].name, i);
+}
+
+const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : &header_.tensors[found->second];
+}
+
+const SafetensorsEntry& SafetensorsFile::at(std::string_view name) const {
+  const SafetensorsEntry* tensor = find(name);
+  if (tensor == nullptr) fail(kind_, str(path(), " has no tensor '", name, "'"));
+  return *tensor;
+}
+
+void SafetensorsFile::read_bytes(const SafetensorsEntry& tensor, int64_t first, std::span<std::byte> out) const {
+  TOKAMAK_CHECK(0 <= first && first <= tensor.bytes() && static_cast<int64_t>(out.size()) <= tensor.bytes() - first,
+                out.size(), " bytes from ", first, " of ", tensor.name, " (", tensor.bytes(), ")");
+  file_.read_at(header_.data_begin + tensor.begin + first, out);
+}
+
+void SafetensorsFile::expect(const SafetensorsEntry& tensor, DType dtype) const {
+  if (tensor.dtype != name_of(dtype)) {
+    fail(kind_, str(path(), ": tensor '", tensor.name, "' is ", tensor.dtype, ", expected ", name_of(dtype)));
+  }
+}
+
+SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<SafetensorsEntry> tensors,
+                                     const SafetensorsMetadata& metadata, Kind kind)
+    : file_(path, kind) {
+  const std::string head = render_safetensors_header(tensors, metadata);
+  file_bytes_ = static_cast<int64_t>(head.size()) + (tensors.empty() ? 0 : tensors.back().end);
+  write(std::as_bytes(std::span(head.data(), head.size())));
+}
+
+void SafetensorsWriter::write(std::span<const std::byte> bytes) {
+  TOKAMAK_CHECK(static_cast<int64_t>(bytes.size()) <= file_bytes_ - file_.size(), "too many bytes for ", file_.path());
+  while (!bytes.empty()) {
+    const auto piece = bytes.first(std::min(bytes.size(), kPieceBytes));
+    hasher_.update(piece);
+    file_.write(piece);
+    bytes = bytes.subspan(piece.size());
+  }
+}
+
+FileDigest SafetensorsWriter::finish() {
+  TOKAMAK_CHECK(file_.size() == file_bytes_, file_.path(), ": ", file_.size(), " of ", file_bytes_, " bytes");
+  file_.sync();
+  file_.close();
+  return {file_bytes_, hasher_.hex128()};
+}
+
+}  // namespace tokamak

@@ -1,0 +1,86 @@
+// safetensors files: a reader that has checked every rule before it hands out a tensor, and a writer that streams. The
+// grammar is in safetensors_header.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "checkpoint/safetensors_header.h"
+#include "tensor/dtype.h"
+
+namespace tokamak {
+
+// A file open for reading, by several threads at once. The caller says of which Kind its errors are.
+class SafetensorsFile {
+ public:
+  SafetensorsFile(const std::string& path, Kind kind);
+
+  const std::vector<SafetensorsEntry>& tensors() const { return header_.tensors; }  // in the order of their data
+  const SafetensorsMetadata& metadata() const { return header_.metadata; }
+  const std::string& path() const { return file_.path(); }
+
+  const SafetensorsEntry* find(std::string_view name) const;  // nullptr if there is none
+  const SafetensorsEntry& at(std::string_view name) const;    // fails if there is none
+
+  // Bytes [first, first + out.size()) of the tensor.
+  void read_bytes(const SafetensorsEntry& tensor, int64_t first, std::span<std::byte> out) const;
+
+  // Elements [first, first + out.size()) of the flattened tensor; fails if its dtype is not T's.
+  template <class T>
+  void read(const SafetensorsEntry& tensor, int64_t first, std::span<T> out) const {
+    expect(tensor, DTypeOf<T>::kValue);
+    read_bytes(tensor, first * static_cast<int64_t>(sizeof(T)), std::as_writable_bytes(out));
+  }
+
+  // The whole tensor.
+  template <class T>
+  std::vector<T> values(std::string_view name) const {
+    const SafetensorsEntry& tensor = at(name);
+    expect(tensor, DTypeOf<T>::kValue);
+    std::vector<T> out(static_cast<size_t>(tensor.count()));
+    read<T>(tensor, 0, out);
+    return out;
+  }
+
+ private:
+  void expect(const SafetensorsEntry& tensor, DType dtype) const;
+
+  Kind kind_;
+  InputFile file_;
+  SafetensorsHeader header_;
+  std::map<std::string, size_t, std::less<>> index_;
+};
+
+struct FileDigest {
+  int64_t bytes = 0;
+  std::string xxh3_128;
+};
+
+// Writes a file from start to end. Its checksum is taken from the bytes in memory, never read back.
+class SafetensorsWriter {
+ public:
+  // The tensors' begin and end are ignored; their order is kept and must leave each aligned (sort_as_reference does).
+  SafetensorsWriter(const std::string& path, std::vector<SafetensorsEntry> tensors, const SafetensorsMetadata& metadata,
+                    Kind kind);
+
+  int64_t file_bytes() const { return file_bytes_; }
+
+  // The next bytes of the data: one tensor after another, in pieces of any length.
+  void write(std::span<const std::byte> bytes);
+
+  FileDigest finish();  // syncs and closes; a bug unless all data has been written
+
+ private:
+  OutputFile file_;
+  Hasher hasher_;
+  int64_t file_bytes_ = 0;
+};
+
+}  // namespace tokamak

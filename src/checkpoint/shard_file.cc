@@ -1,0 +1,77 @@
+#include "checkpoint/shard_file.h"
+
+#include <array>
+#include <cstdio>
+
+#include "tensor/unit_layout.h"
+
+namespace tokamak {
+
+std::string shard_file_name(int index, int count) {
+  std::array<char, 64> buffer;
+  std::snprintf(buffer.data(), buffer.size(), "rank-%05d-of-%05d.safetensors", index, count);
+  return buffer.data();
+}
+
+std::string shard_tensor_name(const std::string& kind, const std::string& unit) { return kind + "/" + unit; }
+
+std::vector<SafetensorsEntry> shard_entries(const std::vector<UnitSlices>& units) {
+  std::vector<SafetensorsEntry> entries;
+  for (const UnitSlices& unit : units) {
+    for (const KindSlice& part : unit.slices) {
+      SafetensorsEntry& entry = entries.emplace_back();
+      entry.name = shard_tensor_name(part.kind, unit.unit->name);
+      entry.dtype = name_of(DType::kF32);
+      entry.shape = {part.slice.count()};
+    }
+  }
+  return entries;
+}
+
+std::vector<std::string> kinds_of(const std::vector<UnitSlices>& units) {
+  std::vector<std::string> kinds;
+  TOKAMAK_CHECK(!units.empty());
+  for (const KindSlice& part : units[0].slices) kinds.push_back(part.kind);
+  return kinds;
+}
+
+std::vector<SavedUnit> describe_units(const std::vector<UnitSlices>& units, int shards) {
+  const std::vector<std::string> kinds = kinds_of(units);
+  TOKAMAK_CHECK(!kinds.empty());
+  std::vector<SavedUnit> saved;
+  for (const UnitSlices& unit : units) {
+    TOKAMAK_CHECK(unit.slices.size() == kinds.size(), unit.unit->name);
+    SavedUnit& entry = saved.emplace_back();
+    entry.name = unit.unit->name;
+    entry.slice = unit.slices[0].slice.count();
+    for (size_t k = 0; k < kinds.size(); ++k) {
+      const KindSlice& part = unit.slices[k];
+      TOKAMAK_CHECK(part.kind == kinds[k] && part.slice.count() == entry.slice, entry.name, ": ", part.kind);
+      TOKAMAK_CHECK(part.slice.dtype() == DType::kF32, entry.name, ": ", part.slice.text());
+    }
+    for (const FlatParam& flat : flat_params(*unit.unit)) {
+      TOKAMAK_CHECK(flat.end <= entry.slice * shards, entry.name, ": ", shards, " slices of ", entry.slice);
+      SavedParam& param = entry.params.emplace_back();
+      param.name = flat.param->name;
+      param.begin = flat.begin;
+      for (int axis = 0; axis < flat.param->shape.rank(); ++axis) param.shape.push_back(flat.param->shape[axis]);
+    }
+  }
+  return saved;
+}
+
+FileDigest write_shard(const std::string& path, const ShardPlace& place, int64_t step,
+                       const std::vector<UnitSlices>& units) {
+  const SafetensorsMetadata metadata = {
+      {"format", "pt"}, {"shard", str(place.index, "/", place.count)}, {"step", str(step)}};
+  SafetensorsWriter writer(path, shard_entries(units), metadata, Kind::kCheckpoint);
+  for (const UnitSlices& unit : units) {
+    for (const KindSlice& part : unit.slices) {
+      const float* values = part.slice.as<float>();
+      writer.write(std::as_bytes(std::span(values, static_cast<size_t>(part.slice.count()))));
+    }
+  }
+  return writer.finish();
+}
+
+}  // namespace tokamak

@@ -1,0 +1,48 @@
+// One rank's file of a checkpoint: its flat slices, named "<kind>/<unit>", 1-D F32 (safetensors_header.h has the
+// format).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "checkpoint/manifest.h"
+#include "checkpoint/safetensors.h"
+#include "tensor/param_table.h"
+#include "tensor/tensor.h"
+
+namespace tokamak {
+
+// Which slice of every unit a rank holds.
+struct ShardPlace {
+  int index = 0;
+  int count = 1;       // slices of a unit: ranks that share one copy of the state
+  bool writes = true;  // hybrid sharding: false on the ranks of every replica but the first
+};
+
+struct KindSlice {
+  std::string kind;  // "master", "exp_avg", "exp_avg_sq"
+  Tensor slice;      // (slice) f32, in host memory
+};
+
+// This rank's slices of one unit. All ranks give the same units, kinds and lengths.
+struct UnitSlices {
+  const Unit* unit = nullptr;
+  std::vector<KindSlice> slices;
+};
+
+std::string shard_file_name(int index, int count);  // "rank-00000-of-00004.safetensors"
+std::string shard_tensor_name(const std::string& kind, const std::string& unit);
+
+// The tensors of a shard's file, in order.
+std::vector<SafetensorsEntry> shard_entries(const std::vector<UnitSlices>& units);
+
+// What the manifest says of these units. A bug if units differ in their kinds or slices do not cover their unit.
+std::vector<SavedUnit> describe_units(const std::vector<UnitSlices>& units, int shards);
+std::vector<std::string> kinds_of(const std::vector<UnitSlices>& units);
+
+// Written, synced and closed on return; the checksum is that of the bytes in memory.
+FileDigest write_shard(const std::string& path, const ShardPlace& place, int64_t step,
+                       const std::vector<UnitSlices>& units);
+
+}  // namespace tokamak

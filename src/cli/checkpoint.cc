@@ -1,0 +1,57 @@
+// tokamak checkpoint inspect|verify DIR
+#include <cstdio>
+#include <string>
+
+#include "checkpoint/inspect.h"
+#include "cli/command.h"
+
+namespace tokamak::cli {
+
+namespace {
+
+void add_directory(CLI::App* parser, std::string& directory) {
+  parser->add_option("DIR", directory, "one checkpoint (.../checkpoints/step-00000020), or the directory of all")
+      ->required();
+}
+
+class Inspect : public Command {
+ public:
+  explicit Inspect(CLI::App* parser) : Command(parser) { add_directory(parser, directory_); }
+
+  int run() override {
+    std::fputs(inspect_checkpoints(directory_).c_str(), stdout);
+    return 0;
+  }
+
+ private:
+  std::string directory_;
+};
+
+class Verify : public Command {
+ public:
+  explicit Verify(CLI::App* parser) : Command(parser) { add_directory(parser, directory_); }
+
+  int run() override {
+    verify_checkpoints(directory_, [](const std::string& line) {
+      std::printf("%s\n", line.c_str());
+      std::fflush(stdout);  // a large file takes its time
+    });
+    return 0;
+  }
+
+ private:
+  std::string directory_;
+};
+
+}  // namespace
+
+void add_checkpoint(CLI::App& root, Commands& commands) {
+  CLI::App* checkpoint = root.add_subcommand("checkpoint", "look into checkpoints, or check that they are whole");
+  checkpoint->require_subcommand(1);
+  commands.push_back(std::make_unique<Inspect>(
+      checkpoint->add_subcommand("inspect", "what is in a checkpoint: step, tokens, files, parameters")));
+  commands.push_back(std::make_unique<Verify>(
+      checkpoint->add_subcommand("verify", "read every file and compare sizes and checksums (exit code 4: damaged)")));
+}
+
+}  // namespace tokamak::cli
