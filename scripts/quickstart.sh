@@ -83,10 +83,16 @@ last_value() { # last_value KEY: its value in the last line of metrics.jsonl tha
     END { gsub(/ /, "", value); print value }' $kRun/metrics.jsonl
 }
 
-last_step() {
+last_step() { # that was logged
   local step
   step=$(last_value step)
   echo "${step:-0}"
+}
+
+saved_step() { # of the newest checkpoint
+  [[ -f $kRun/metrics.jsonl ]] || { echo 0 && return; }
+  awk 'index($0, "\"event\":\"checkpoint\",") { at = index($0, "\"step\":"); step = substr($0, at + 7) + 0 }
+    END { print step + 0 }' $kRun/metrics.jsonl
 }
 
 config_value() { # config_value KEY: a scalar of the resolved config, whatever its section
@@ -186,7 +192,9 @@ wait_for_training() { # returns mpirun's exit code; a signal to this script only
 rank_pids() { # children of mpirun; without pgrep, which a small Debian lacks
   local directory name value
   for directory in /proc/[0-9]*; do
-    [[ $(cat "$directory/comm" 2>/dev/null) == tokamak ]] || continue
+    name=''
+    read -r name 2>/dev/null <"$directory/comm" || true
+    [[ $name == tokamak ]] || continue
     while read -r name value; do
       [[ $name == PPid: && $value == "$trainer" ]] && echo "${directory#/proc/}"
     done 2>/dev/null <"$directory/status"
@@ -218,19 +226,24 @@ train() {
   steps=$(config_value max_steps)
   [[ $steps =~ ^[1-9][0-9]*$ ]] || die 2 "$kConfig sets no training.max_steps"
   half=$((steps / 2))
-  if [[ $(last_step) -ge $steps ]]; then
+  if [[ $(saved_step) -ge $steps ]]; then
     echo "training is finished ($steps steps); --fresh trains anew"
     return
   fi
   trap on_interrupt HUP INT TERM
   if [[ $(last_step) -lt $half ]]; then
     start_training
-    while kill -0 "$trainer" 2>/dev/null && [[ $(last_step) -lt $half ]]; do sleep 1; done
+    while kill -0 "$trainer" 2>/dev/null && [[ $(last_step) -lt $half ]]; do sleep 0.3; done
     announce "interrupting at step $(last_step) of $steps, as a cluster would"
     ask_one_rank_to_save || true # already gone: its exit code tells
     wait_for_training || code=$?
+    if [[ $code -eq 0 ]]; then
+      echo "training was faster than the interruption"
+      trap - HUP INT TERM
+      return
+    fi
     [[ $code -eq $kSavedExit ]] ||
-      die "$((code > 0 ? code : 1))" "training ended with exit code $code instead of $kSavedExit (saved)" \
+      die $code "training ended with exit code $code instead of $kSavedExit (saved)" \
         "its log is $kRun/train.log"
     announce "resuming from $kRun/checkpoints (training ended with exit code $code: saved)"
     last_step >$kRun/stamps/resumed_at
@@ -262,8 +275,8 @@ show_results() {
   awk '{ at = index($0, "\"throughput/tokens_per_sec\":")
          if (at) { value = substr($0, at + 28); sub(/[,}].*/, "", value); sum += value; ++n } }
     END { if (n) printf "throughput       %.0f tokens/s on average\n", sum / n }' $kRun/metrics.jsonl
+  if [[ $resumed_at -gt 0 ]]; then echo "resumed          at step $resumed_at, after SIGTERM to one rank"; fi
   cat <<EOF
-resumed          at step $resumed_at, after SIGTERM
 
 where everything lies
   $input

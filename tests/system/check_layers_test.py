@@ -33,14 +33,15 @@ CLEAN = {
     "src/checkpoint/writer.h": '// Writer.\n#pragma once\n#include "backend/ops.h"\n',
     "src/cli/command.h": '// Printing is for this room.\n#pragma once\n#include <iostream>\n'
                          '#include "data/prepare/rules.h"\n',
-    "data/loader.h": '// "The loader": printf( and std::cout << in a comment, and here\'s an apostrophe.\n#pragma once\n'
+    "data/loader.h": '// "The loader": printf( and std::cout << in a comment; here\'s an apostrophe.\n#pragma once\n'
                      'auto s = "new Tensor; printf(";  // 400\'000\nauto n = 400\'000;\n'
                      '/* std::cout */ char c = \'"\';\n',
     "data/prepare/rules.h": '// Rules.\n#pragma once\n#include "tokenizer/tokenizer.h"\n#include "data/loader.h"\n',
     "tokenizer/tokenizer.h": '// Tokenizer.\n#pragma once\n#include "base/error.h"\n',
     "tests/backend/CMakeLists.txt": "tokamak_test(backend SOURCES gemm_test.cc)\n",
-    "tests/backend/gemm_test.cc": '#include "support/temp_dir.h"\n#include <catch2/catch.hpp>\n'
+    "tests/backend/gemm_test.cc": '#include "cases.h"\n#include "support/temp_dir.h"\n#include <catch2/catch.hpp>\n'
                                   'int x = ops.gemm(s, 1);\n',
+    "tests/backend/cases.h": "// Cases.\n#pragma once\n",
     "tests/support/temp_dir.h": "// A folder.\n#pragma once\n",
 }
 CUDA = {
@@ -104,7 +105,8 @@ class CheckLayers(unittest.TestCase):
         self.append("src/backend/ops.cc", '#include "options.h"\n', "layers", "options.h")
 
     def test_a_room_does_not_include_tests(self):
-        self.append("src/base/error.h", '#include "support/temp_dir.h"\n', "layers", "test")
+        self.append("src/base/error.h", '#include "tests/support/temp_dir.h"\n', "layers", "test")
+        self.append("src/base/error.h", '#include "support/temp_dir.h"\n', "layers", "no file")
 
     def test_headers_of_options_stand_on_base(self):
         self.append("src/backend/options.h", '#include "backend/ops.h"\n', "layers", "options")
