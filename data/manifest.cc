@@ -34,7 +34,7 @@ Json identity_json(const Manifest& m) {
           {"version", kVersion},
           {"token_type", token_type_name(m.token_type)},
           {"vocab_size", m.vocab_size},
-          {"tokenizer", {{"name", m.tokenizer.name}, {"xxh3_128", m.tokenizer.hash}, {"file", m.tokenizer.file}}},
+          {"tokenizer", {{"xxh3_128", m.tokenizer.hash}}},
           {"eos_id", id_or_null(m.eos_id)},
           {"bos_id", id_or_null(m.bos_id)},
           {"document_end", m.eos_id < 0 ? "none" : "eos"},
@@ -153,10 +153,10 @@ std::string Manifest::id() const {
 }
 
 Manifest read_manifest(const std::string& directory) {
-  const std::string path = directory + "/" + kManifestName;
+  const std::string path = directory + "/" + kDatasetManifest;
   if (!exists(path)) {
-    const bool parts = exists(directory + "/train/" + kManifestName);
-    fail(Kind::kData, str(directory, " is not a data set: it has no ", kManifestName),
+    const bool parts = exists(directory + "/train/" + kDatasetManifest);
+    fail(Kind::kData, str(directory, " is not a data set: it has no ", kDatasetManifest),
          parts ? str("its parts are data sets: ", directory, "/train and ", directory, "/validation")
                : "`tokamak data tokenize` makes data sets; one that was interrupted has no manifest");
   }
@@ -169,9 +169,11 @@ Manifest read_manifest(const std::string& directory) {
 
 void write_manifest(const std::string& directory, const Manifest& manifest) {
   Json json = identity_json(manifest);
+  json["tokenizer"]["name"] = manifest.tokenizer.name;
+  json["tokenizer"]["file"] = manifest.tokenizer.file;
   json["tool"] = manifest.tool;
   json["created"] = manifest.created;
-  write_text_atomically(directory + "/" + kManifestName, json.dump(2) + "\n", Kind::kData);
+  write_text_atomically(directory + "/" + kDatasetManifest, json.dump(2) + "\n", Kind::kData);
 }
 
 }  // namespace tokamak

@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-inline constexpr const char* kManifestName = "manifest.json";
+inline constexpr const char* kDatasetManifest = "manifest.json";
 
 // Which tokenizer made the ids. Two data sets may be mixed, and a model trained on, only where the hashes are equal.
 struct TokenizerIdentity {
@@ -34,8 +34,8 @@ struct Manifest {
   int64_t tokens() const;
   int64_t documents() const;
   int32_t max_token_id() const;  // -1: no tokens
-  // The data set's identity: XXH3-128 of the canonical JSON of everything but `tool` and `created`. As the shards'
-  // hashes are in it, two sets with one identity have the same tokens in the same order.
+  // The data set's identity: XXH3-128 of the canonical JSON of everything but `tool`, `created` and the names of the
+  // tokenizer. As the shards' hashes are in it, two sets with one identity have the same tokens in the same order.
   std::string id() const;
 };
 

@@ -1,0 +1,64 @@
+// Encodes batches of documents on several threads and gives them back in the order they came in, so that the output
+// does not depend on the number of threads.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "data/prepare/text_encoder.h"
+#include "data/prepare/text_reader.h"
+
+namespace tokamak {
+
+struct EncodeBatch {
+  std::vector<RawDocument> documents;  // consumed
+  std::vector<int32_t> ids;            // of all documents, one after another, with BOS and EOS
+  std::vector<int64_t> ends;           // (documents) where each ends in ids; a document without text has no ids
+};
+
+struct EncodePoolOptions {
+  int64_t threads = 1;
+  std::string json_key = "text";
+  int32_t bos_id = -1;  // begins each document; -1: none
+  int32_t eos_id = -1;  // ends each document
+};
+
+class EncodePool {
+ public:
+  EncodePool(const TextEncoder& encoder, EncodePoolOptions options);
+  ~EncodePool();
+  EncodePool(const EncodePool&) = delete;
+  EncodePool& operator=(const EncodePool&) = delete;
+
+  void submit(EncodeBatch batch);
+  EncodeBatch take();  // the oldest, when it is done; throws what encoding it threw
+  int64_t pending() const { return pending_; }
+
+ private:
+  enum class State { kWaiting, kRunning, kDone };
+  struct Job {
+    EncodeBatch batch;
+    State state = State::kWaiting;
+    std::exception_ptr error;
+  };
+  void run();
+  void encode(const TextEncoder::Encode& encode, EncodeBatch& batch) const;
+
+  const TextEncoder& encoder_;
+  const EncodePoolOptions options_;
+  int64_t pending_ = 0;  // submitted and not taken; the owner's thread only
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::unique_ptr<Job>> jobs_;
+  bool stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tokamak

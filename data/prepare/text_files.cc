@@ -1,0 +1,89 @@
+#include "data/prepare/text_files.h"
+
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+
+namespace tokamak {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<TextFormat> format_of(const std::string& path) {
+  const std::string extension = fs::path(path).extension().string();
+  if (extension == ".txt") return TextFormat::kPlain;
+  if (extension == ".jsonl") return TextFormat::kJsonLines;
+  return std::nullopt;
+}
+
+// "a.jsonl.gz" and the like: left out silently, a directory of them would look empty or half full.
+bool is_compressed_text(const std::string& path) {
+  const std::string extension = fs::path(path).extension().string();
+  const bool compressed = extension == ".gz" || extension == ".zst" || extension == ".bz2" || extension == ".xz";
+  return compressed && format_of(fs::path(path).stem().string());
+}
+
+class Finder {
+ public:
+  void add_input(const std::string& path) {
+    if (!exists(path)) fail(Kind::kData, str("input ", path, " does not exist"));
+    if (is_directory(path)) {
+      add_directory(path);
+    } else if (!add_file(path)) {
+      fail(Kind::kData, str("input ", path, " is not text that can be read; the kinds are .txt and .jsonl"));
+    }
+  }
+
+  std::vector<TextFile> finish() {
+    if (left_out_ > 0) {
+      log::warning(left_out_, " files are left out, being neither .txt nor .jsonl; the first is ", first_left_out_);
+    }
+    if (files_.empty()) fail(Kind::kData, "the inputs hold no .txt or .jsonl file");
+    return std::move(files_);
+  }
+
+ private:
+  void add_directory(const std::string& directory) {
+    for (const std::string& name : list_directory(directory, Kind::kData)) {
+      const std::string path = directory + "/" + name;
+      if (is_directory(path)) {
+        add_directory(path);
+      } else if (!add_file(path) && left_out_++ == 0) {
+        first_left_out_ = path;
+      }
+    }
+  }
+
+  bool add_file(const std::string& path) {
+    if (is_compressed_text(path)) {
+      fail(Kind::kData, str("input ", path, " is compressed; only plain .txt and .jsonl can be read"),
+           "decompress it first, for example with gunzip or unzstd");
+    }
+    const std::optional<TextFormat> format = format_of(path);
+    if (!format) return false;
+    const auto [before, fresh] = seen_.emplace(fs::weakly_canonical(path).string(), path);
+    if (!fresh) fail(Kind::kData, str("input ", path, " is given twice: it is the same file as ", before->second));
+    files_.push_back({path, *format, InputFile(path, Kind::kData).size()});
+    return true;
+  }
+
+  std::vector<TextFile> files_;
+  std::map<std::string, std::string> seen_;  // canonical path -> as given
+  int64_t left_out_ = 0;
+  std::string first_left_out_;
+};
+
+}  // namespace
+
+std::vector<TextFile> find_text_files(const std::vector<std::string>& inputs) {
+  Finder finder;
+  for (const std::string& input : inputs) finder.add_input(input);
+  return finder.finish();
+}
+
+}  // namespace tokamak

@@ -1,0 +1,138 @@
+#include "data/prepare/text_reader.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int64_t kReadBytes = int64_t{1} << 20;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+// How much of `text`, all of which is too long by itself, makes a document; see PlainTextReader.
+size_t cut_point(std::string_view text) {
+  const size_t blank = text.rfind("\n\n");
+  const size_t blank_crlf = text.rfind("\n\r\n");
+  size_t cut = 0;
+  if (blank != std::string_view::npos) cut = blank + 2;
+  if (blank_crlf != std::string_view::npos) cut = std::max(cut, blank_crlf + 3);
+  if (cut > 0) return cut;
+  if (const size_t line = text.rfind('\n'); line != std::string_view::npos) return line + 1;
+  cut = text.size();  // go back to the first byte of the character that the end would cut
+  for (size_t back = 0; back < 4 && back < cut; ++back) {
+    const auto byte = static_cast<unsigned char>(text[cut - 1 - back]);
+    if (byte < 0x80) break;  // ASCII: nothing is cut
+    if (byte >= 0xC0) {
+      const size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
+      if (back + 1 < length) cut -= back + 1;
+      break;
+    }
+  }
+  return cut > 0 ? cut : text.size();
+}
+
+}  // namespace
+
+PlainTextReader::PlainTextReader(const std::string& path, int64_t max_bytes)
+    : file_(path, Kind::kData), max_bytes_(static_cast<size_t>(max_bytes)) {
+  if (fill() && buffer_.starts_with(kByteOrderMark)) at_ = scanned_ = kByteOrderMark.size();
+}
+
+bool PlainTextReader::fill() {
+  buffer_.erase(0, at_);
+  scanned_ -= at_;
+  at_ = 0;
+  const int64_t count = std::min(kReadBytes, file_.size() - offset_);
+  if (count <= 0) return false;
+  const size_t old = buffer_.size();
+  buffer_.resize(old + static_cast<size_t>(count));
+  file_.read_at(offset_, std::as_writable_bytes(std::span(buffer_).subspan(old)));
+  offset_ += count;
+  return true;
+}
+
+bool PlainTextReader::next(std::string& document) {
+  for (;;) {
+    const size_t feed = buffer_.find('\f', scanned_);
+    const size_t end = std::min(feed, buffer_.size());
+    if (max_bytes_ > 0 && end - at_ > max_bytes_) {
+      const size_t cut = cut_point(std::string_view(buffer_).substr(at_, max_bytes_));
+      document.assign(buffer_, at_, cut);
+      at_ += cut;
+      scanned_ = at_;
+      return true;
+    }
+    if (feed != std::string::npos) {
+      document.assign(buffer_, at_, feed - at_);
+      at_ = scanned_ = feed + 1;
+      return true;
+    }
+    scanned_ = buffer_.size();
+    if (fill()) continue;
+    if (buffer_.empty()) return false;
+    document = std::move(buffer_);
+    buffer_.clear();
+    at_ = scanned_ = 0;
+    return true;
+  }
+}
+
+TextReader::TextReader(const std::vector<TextFile>& files, int64_t max_document_bytes)
+    : files_(files), max_document_bytes_(max_document_bytes) {}
+
+bool TextReader::next(RawDocument& document) {
+  for (;;) {
+    if (plain_ && plain_->next(document.bytes)) {
+      document.line = 0;
+    } else if (lines_ && lines_->next(document.bytes)) {
+      document.line = lines_->line_number();
+      if (document.line == 1 && document.bytes.starts_with(kByteOrderMark)) {
+        document.bytes.erase(0, kByteOrderMark.size());
+      }
+    } else {
+      plain_.reset();
+      lines_.reset();
+      if (opened_ == files_.size()) return false;
+      const TextFile& file = files_[opened_++];
+      if (file.format == TextFormat::kPlain) {
+        plain_.emplace(file.path, max_document_bytes_);
+      } else {
+        lines_.emplace(file.path);
+      }
+      continue;
+    }
+    bytes_read_ += static_cast<int64_t>(document.bytes.size()) + 1;
+    if (trim(document.bytes).empty()) continue;
+    document.file = &files_[opened_ - 1];
+    return true;
+  }
+}
+
+std::string text_of(RawDocument&& document, const std::string& json_key) {
+  if (document.file->format == TextFormat::kPlain) return std::move(document.bytes);
+  const std::string where = str(document.file->path, ":", document.line);
+  using Json = nlohmann::json;
+  Json json;
+  try {
+    json = Json::parse(document.bytes);
+  } catch (const Json::exception& e) {
+    fail(Kind::kData, str(where, ": the line is not valid JSON: ", e.what()));
+  }
+  if (!json.is_object()) fail(Kind::kData, str(where, ": the line is not a JSON object but ", json.type_name()));
+  const auto found = json.find(json_key);
+  if (found == json.end()) {
+    std::vector<std::string> keys;
+    for (const auto& item : json.items()) keys.push_back(item.key());
+    fail(Kind::kData, str(where, ": the object has no member '", json_key, "'; it has ", join(keys, ", ")),
+         "--text-key names the member that holds the text");
+  }
+  if (!found->is_string()) {
+    fail(Kind::kData, str(where, ": member '", json_key, "' is not a string but ", found->type_name()));
+  }
+  return std::move(found->get_ref<std::string&>());
+}
+
+}  // namespace tokamak

@@ -1,0 +1,63 @@
+// Documents from text files, in the order of the files. In a .jsonl file each line is one. A .txt file is one document,
+// or several with form feeds (U+000C) between them; a piece longer than the limit is cut.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "data/prepare/text_files.h"
+#include "tokenizer/text_lines.h"
+
+namespace tokamak {
+
+// A document as it was read. Parsing JSON takes longer than reading, so it is left to text_of(), on any thread.
+struct RawDocument {
+  std::string bytes;
+  const TextFile* file = nullptr;  // into the list that the reader was given
+  int64_t line = 0;                // of a .jsonl file, from 1
+};
+
+// The pieces of one .txt file.
+class PlainTextReader {
+ public:
+  // A document longer than max_bytes is cut after the last blank line within them, else after the last line, else
+  // between two characters. 0: never cut.
+  PlainTextReader(const std::string& path, int64_t max_bytes);
+  bool next(std::string& document);  // false at the end of the file
+
+ private:
+  bool fill();
+
+  InputFile file_;
+  size_t max_bytes_;
+  std::string buffer_;
+  size_t at_ = 0;       // where the next document begins in buffer_
+  size_t scanned_ = 0;  // no form feed lies between at_ and here
+  int64_t offset_ = 0;  // of what follows buffer_ in the file
+};
+
+class TextReader {
+ public:
+  // `files` must outlive the reader and its documents.
+  TextReader(const std::vector<TextFile>& files, int64_t max_document_bytes);
+
+  bool next(RawDocument& document);                   // false after the last; lines of white space are no documents
+  int64_t bytes_read() const { return bytes_read_; }  // about: of the documents handed out
+
+ private:
+  const std::vector<TextFile>& files_;
+  int64_t max_document_bytes_;
+  size_t opened_ = 0;  // files
+  std::optional<PlainTextReader> plain_;
+  std::optional<LineReader> lines_;
+  int64_t bytes_read_ = 0;
+};
+
+// The text of a document: as it is, or member `json_key` of its JSON object. Error(kData) naming file and line if the
+// line is not JSON or has no such text.
+std::string text_of(RawDocument&& document, const std::string& json_key);
+
+}  // namespace tokamak

@@ -1,0 +1,135 @@
+#include "data/prepare/tokenize.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/parallel_for.h"
+#include "base/rng.h"
+#include "data/dataset_writer.h"
+#include "data/prepare/encode_pool.h"
+#include "data/prepare/text_files.h"
+#include "data/prepare/text_reader.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int64_t kBatchBytes = int64_t{1} << 20;
+constexpr size_t kBatchDocuments = 4096;
+constexpr const char* kTokenizerFile = "tokenizer.model";
+
+void check_options(const TextEncoder& encoder, const TokenizeOptions& options) {
+  const auto range = [](bool good, const std::string& what) {
+    if (!good) fail(Kind::kConfig, what);
+  };
+  range(!options.inputs.empty(), "there is no input");
+  range(options.validation_fraction >= 0 && options.validation_fraction < 1,
+        str("the validation share is ", options.validation_fraction, "; it must be at least 0 and below 1"));
+  range(options.shard_tokens > 0, str("a shard of ", options.shard_tokens, " tokens: there must be at least one"));
+  range(options.max_document_bytes >= 0, str("documents of at most ", options.max_document_bytes, " bytes"));
+  range(options.threads >= 0, str(options.threads, " threads"));
+  if (encoder.eos_id < 0) {
+    fail(Kind::kData, str("tokenizer ", encoder.name, " has no end-of-text token, which has to end each document"));
+  }
+  if (options.begin == DocumentBegin::kBos && encoder.bos_id < 0) {
+    fail(Kind::kData, str("tokenizer ", encoder.name, " has no begin-of-text token to begin documents with"));
+  }
+}
+
+// One of the data sets being written.
+DatasetWriter open_part(const std::string& directory, const TextEncoder& encoder, const TokenizeOptions& options) {
+  make_directories(directory, Kind::kData);
+  DatasetWriterOptions writer;
+  writer.directory = directory;
+  writer.vocab_size = encoder.vocab_size;
+  writer.tokenizer = {encoder.name, encoder.hash, encoder.file.empty() ? "" : kTokenizerFile};
+  writer.eos_id = encoder.eos_id;
+  writer.bos_id = options.begin == DocumentBegin::kBos ? encoder.bos_id : -1;
+  writer.shard_tokens = options.shard_tokens;
+  writer.tool = options.tool;
+  if (!encoder.file.empty()) {
+    const std::string model = read_text(encoder.file, Kind::kData);
+    write_text_atomically(directory + "/" + kTokenizerFile, model, Kind::kData);
+  }
+  return DatasetWriter(std::move(writer));
+}
+
+void check_part(const DatasetWriter& part, const char* name, const TokenizeOptions& options, int64_t documents) {
+  if (part.documents() > 0) return;
+  fail(Kind::kData,
+       str("the ", name, " part would be empty: of ", documents, " documents a share of ", options.validation_fraction,
+           " is held out, each by its number and seed ", options.seed),
+       "hold out another share, take another seed, or cut .txt files into more documents: --max-document-bytes");
+}
+
+// Reads the next batch; false if there is none.
+bool read_batch(TextReader& reader, EncodeBatch& batch) {
+  const int64_t begin = reader.bytes_read();
+  RawDocument document;
+  while (reader.bytes_read() - begin < kBatchBytes && batch.documents.size() < kBatchDocuments &&
+         reader.next(document)) {
+    batch.documents.push_back(std::move(document));
+  }
+  return !batch.documents.empty();
+}
+
+}  // namespace
+
+bool held_out(int64_t seed, int64_t number, double fraction) {
+  const uint64_t hash =
+      mix64(mix64(static_cast<uint64_t>(seed) + 0x9e3779b97f4a7c15ull) + static_cast<uint64_t>(number));
+  return static_cast<double>(hash >> 11) * 0x1p-53 < fraction;
+}
+
+TokenizeReport tokenize(const TextEncoder& encoder, const TokenizeOptions& options,
+                        const std::function<void(const TokenizeProgress&)>& progress) {
+  check_options(encoder, options);
+  const std::vector<TextFile> files = find_text_files(options.inputs);
+  TokenizeReport report;
+  report.files = static_cast<int64_t>(files.size());
+  for (const TextFile& file : files) report.bytes += file.bytes;
+
+  StagedDirectory output(options.output, options.existing);
+  const bool split = options.validation_fraction > 0;
+  DatasetWriter train = open_part(split ? output.staging() + "/train" : output.staging(), encoder, options);
+  std::optional<DatasetWriter> validation;
+  if (split) validation.emplace(open_part(output.staging() + "/validation", encoder, options));
+
+  const int64_t threads = options.threads > 0 ? options.threads : available_cores();
+  EncodePool pool(
+      encoder, {threads, options.text_key, options.begin == DocumentBegin::kBos ? encoder.bos_id : -1, encoder.eos_id});
+  TextReader reader(files, options.max_document_bytes);
+  int64_t number = 0;  // of the next document to be written
+  const auto write = [&](const EncodeBatch& batch) {
+    int64_t begin = 0;
+    for (const int64_t end : batch.ends) {
+      const bool hold = held_out(options.seed, number++, options.validation_fraction);
+      const auto ids = std::span(batch.ids).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+      begin = end;
+      if (ids.empty()) {
+        ++report.empty;
+        continue;
+      }
+      ++report.documents;
+      (hold ? *validation : train).append(ids);
+    }
+    const int64_t tokens = train.tokens() + (validation ? validation->tokens() : 0);
+    if (progress) progress({std::min(reader.bytes_read(), report.bytes), report.bytes, report.documents, tokens});
+  };
+  for (;;) {
+    EncodeBatch batch;
+    const bool more = read_batch(reader, batch);
+    if (more) pool.submit(std::move(batch));
+    while (pool.pending() > (more ? 2 * threads + 2 : 0)) write(pool.take());
+    if (!more) break;
+  }
+
+  if (report.documents == 0) fail(Kind::kData, str("the ", report.files, " input files hold no text"));
+  if (split) check_part(train, "training", options, report.documents);
+  if (split) check_part(*validation, "validation", options, report.documents);
+  report.train = train.finish();
+  if (validation) report.validation = validation->finish();
+  output.commit();
+  return report;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,127 @@
+// Which documents text files hold, and what is said of files that hold none.
+#include "data/prepare/text_reader.h"
+
+#include "data/prepare/text_files.h"
+#include "support/temp_dir.h"
+#include "tests/data/fixture.h"
+
+using namespace tokamak;
+
+namespace {
+
+void put(const std::string& path, const std::string& text) { write_text_atomically(path, text, Kind::kData); }
+
+std::vector<std::string> documents_of(const std::vector<std::string>& inputs, int64_t max_bytes = 0) {
+  const std::vector<TextFile> files = find_text_files(inputs);
+  TextReader reader(files, max_bytes);
+  std::vector<std::string> out;
+  RawDocument document;
+  while (reader.next(document)) out.push_back(text_of(std::move(document), "text"));
+  return out;
+}
+
+std::vector<std::string> documents_of_text(const std::string& text, int64_t max_bytes = 0) {
+  const TempDir dir;
+  put(dir.file("a.txt"), text);
+  return documents_of({dir.file("a.txt")}, max_bytes);
+}
+
+using Strings = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a text file is one document, and form feeds make several") {
+  CHECK(documents_of_text("one\n\ntwo\n") == Strings{"one\n\ntwo\n"});
+  CHECK(documents_of_text("one\n\ftwo\f\f \n \fthree") == Strings{"one\n", "two", "three"});
+  CHECK(documents_of_text("one\f") == Strings{"one"});
+  CHECK(documents_of_text("\xEF\xBB\xBFone") == Strings{"one"});
+  CHECK(documents_of_text("").empty());
+  CHECK(documents_of_text("\n \f\n").empty());
+}
+
+TEST_CASE("a long document is cut after a blank line, else after a line, else between characters") {
+  CHECK(documents_of_text("aaa\n\nbb\nb\n\ncccc", 9) == Strings{"aaa\n\n", "bb\nb\n\n", "cccc"});
+  CHECK(documents_of_text("aaa\r\n\r\nbb\r\nccc", 10) == Strings{"aaa\r\n\r\n", "bb\r\nccc"});
+  CHECK(documents_of_text("aaa\nbbb\nccc", 9) == Strings{"aaa\nbbb\n", "ccc"});
+  CHECK(documents_of_text("aaaabbbbcc", 4) == Strings{"aaaa", "bbbb", "cc"});
+  CHECK(documents_of_text("\xC3\xA9\xC3\xA9\xC3\xA9", 3) == Strings{"\xC3\xA9", "\xC3\xA9", "\xC3\xA9"});
+  CHECK(documents_of_text("\xE2\x82\xAC\xE2\x82\xAC", 5) == Strings{"\xE2\x82\xAC", "\xE2\x82\xAC"});
+  CHECK(documents_of_text("\xE2\x82\xAC\xE2\x82\xAC", 6) == Strings{"\xE2\x82\xAC\xE2\x82\xAC"});
+  CHECK(documents_of_text("\xF0\x9F\x98\x80z", 4) == Strings{"\xF0\x9F\x98\x80", "z"});
+  CHECK(documents_of_text("\x80\x80\x80\x80\x80", 2) == Strings{"\x80\x80", "\x80\x80", "\x80"});  // not UTF-8
+  CHECK(documents_of_text("aaaa", 4) == Strings{"aaaa"});
+  CHECK(documents_of_text("aaaa\fbbbbbb", 4) == Strings{"aaaa", "bbbb", "bb"});
+}
+
+TEST_CASE("text larger than a read comes whole, whatever lies on the seam") {
+  const int64_t seam = int64_t{1} << 20;
+  for (const int64_t at : {seam - 1, seam, seam + 1}) {
+    const std::string first(static_cast<size_t>(at), 'a');
+    const std::string second(static_cast<size_t>(2 * seam + 5), 'b');
+    CHECK(documents_of_text(first + "\f" + second + "\f" + "c") == Strings{first, second, "c"});
+  }
+  std::string many;
+  for (int i = 0; i < 400'000; ++i) many += std::to_string(i) + "\f";
+  CHECK(documents_of_text(many).size() == 400'000);
+  std::string lines;
+  for (int i = 0; i < 400'000; ++i) lines += std::to_string(i) + "\n";
+  std::string joined;
+  for (const std::string& piece : documents_of_text(lines, 1000)) {
+    REQUIRE(piece.size() <= 1000);
+    REQUIRE(piece.back() == '\n');
+    joined += piece;
+  }
+  CHECK(joined == lines);
+}
+
+TEST_CASE("each line of a JSON lines file is a document") {
+  const TempDir dir;
+  put(dir.file("a.jsonl"),
+      "\xEF\xBB\xBF{\"text\": \"one\\n\\u00e9\", \"id\": 1}\n\n  \n{\"id\": 2, \"text\": \"two\"}\r\n{\"text\":\"\"}");
+  CHECK(documents_of({dir.file("a.jsonl")}) == Strings{"one\n\xC3\xA9", "two", ""});
+}
+
+TEST_CASE("a bad line is named by file and line") {
+  const std::string good = "{\"text\": \"one\"}\n\n";
+  const auto refused = [&](const std::string& line, const Strings& words) {
+    const TempDir dir;
+    put(dir.file("a.jsonl"), good + line + "\n" + good);
+    Strings all = words;
+    all.push_back(dir.file("a.jsonl") + ":3");
+    check_fails(Kind::kData, all, [&] { documents_of({dir.file("a.jsonl")}); });
+  };
+  refused("{\"text\": \"one\"", {"not valid JSON"});
+  refused("{\"text\": \"one\"} x", {"not valid JSON"});
+  refused("{\"text\": \"\x80\"}", {"not valid JSON"});
+  refused("[\"text\"]", {"not a JSON object", "array"});
+  refused("{\"txt\": \"one\", \"id\": 3}", {"no member 'text'", "id, txt"});
+  refused("{\"text\": null}", {"'text'", "null"});
+}
+
+TEST_CASE("directories are read by name, below too, and other files left out") {
+  const TempDir dir;
+  make_directories(dir.file("b/c"), Kind::kData);
+  put(dir.file("z.txt"), "z");
+  put(dir.file("b/y.jsonl"), "{\"text\": \"y\"}");
+  put(dir.file("b/c/x.txt"), "x");
+  put(dir.file("b/README.md"), "no");
+  put(dir.file("a.txt"), "a");
+  CHECK(documents_of({dir.path()}) == Strings{"a", "x", "y", "z"});
+  CHECK(documents_of({dir.file("z.txt"), dir.file("b")}) == Strings{"z", "x", "y"});
+}
+
+TEST_CASE("inputs that cannot be meant are refused") {
+  const TempDir dir;
+  make_directories(dir.file("empty"), Kind::kData);
+  put(dir.file("a.txt"), "a");
+  put(dir.file("a.md"), "a");
+  const auto refused = [&](const Strings& inputs, const Strings& words) {
+    check_fails(Kind::kData, words, [&] { find_text_files(inputs); });
+  };
+  refused({dir.file("none")}, {dir.file("none"), "does not exist"});
+  refused({dir.file("a.md")}, {dir.file("a.md"), ".txt and .jsonl"});
+  refused({dir.file("empty")}, {"no .txt or .jsonl"});
+  refused({dir.file("a.txt"), dir.path()}, {"twice", dir.file("a.txt")});
+  put(dir.file("b.jsonl.gz"), "x");
+  refused({dir.path()}, {dir.file("b.jsonl.gz"), "compressed"});
+}

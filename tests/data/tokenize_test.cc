@@ -1,0 +1,253 @@
+// Text becomes a data set that holds it, the same for any number of threads, and whole or not at all.
+#include "data/prepare/tokenize.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "data/dataset.h"
+#include "data/verify.h"
+#include "support/temp_dir.h"
+#include "tests/data/fixture.h"
+
+using namespace tokamak;
+
+namespace {
+
+constexpr int32_t kBos = 1;
+
+// Bytes as tokens: id = byte + 3.
+TextEncoder byte_encoder(const std::string& file = "") {
+  TextEncoder encoder;
+  encoder.name = "bytes";
+  encoder.hash = "00112233445566778899aabbccddeeff";
+  encoder.file = file;
+  encoder.vocab_size = 259;
+  encoder.eos_id = kEos;
+  encoder.bos_id = kBos;
+  encoder.make = [] {
+    return [](std::string_view text, std::vector<int32_t>& ids) {
+      for (const char c : text) ids.push_back(static_cast<unsigned char>(c) + 3);
+    };
+  };
+  return encoder;
+}
+
+void put(const std::string& path, const std::string& text) { write_text_atomically(path, text, Kind::kData); }
+
+std::string jsonl(int64_t documents) {
+  std::string out;
+  for (int64_t i = 0; i < documents; ++i) {
+    out += "{\"text\": \"document " + std::to_string(i) + std::string(static_cast<size_t>(i % 50), '.') + "\"}\n";
+  }
+  return out;
+}
+
+// The documents of a data set, as text between the end tokens.
+std::vector<std::string> texts_of(const std::string& directory) {
+  FilePool pool;
+  const Dataset dataset(directory, 259, pool);
+  std::vector<int32_t> ids(static_cast<size_t>(dataset.tokens()));
+  dataset.read(0, ids);
+  std::vector<int32_t> starts;
+  dataset.document_starts(0, dataset.tokens(), starts);
+  starts.push_back(static_cast<int32_t>(ids.size()));
+  std::vector<std::string> out;
+  for (size_t d = 0; d + 1 < starts.size(); ++d) {
+    std::string text;
+    for (int32_t p = starts[d]; p < starts[d + 1]; ++p) {
+      const int32_t id = ids[static_cast<size_t>(p)];
+      text += id == kEos ? '|' : id == kBos ? '^' : static_cast<char>(id - 3);
+    }
+    out.push_back(text);
+  }
+  return out;
+}
+
+TokenizeOptions options_for(const TempDir& dir, const std::string& input) {
+  TokenizeOptions options;
+  options.inputs = {dir.file(input)};
+  options.output = dir.file("out");
+  options.threads = 2;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("every document is there, in order, with its end token") {
+  const TempDir dir;
+  put(dir.file("in.jsonl"), "{\"text\": \"one\"}\n{\"text\": \" \"}\n{\"text\": \"two\"}\n");
+  put(dir.file("in.txt"), "three\ffour");
+  TokenizeOptions options = options_for(dir, "in.jsonl");
+  options.inputs.push_back(dir.file("in.txt"));
+  const TokenizeReport report = tokenize(byte_encoder(), options);
+  CHECK(texts_of(dir.file("out")) == std::vector<std::string>{"one|", "two|", "three|", "four|"});
+  CHECK(report.documents == 4);
+  CHECK(report.empty == 1);
+  CHECK(report.files == 2);
+  CHECK_FALSE(report.validation);
+  CHECK(report.train.tokens() == 3 + 3 + 5 + 4 + 4);
+  CHECK(verify_dataset(dir.file("out")).problems.empty());
+  CHECK_FALSE(exists(dir.file("out.tmp")));
+
+  options.output = dir.file("with_bos/out");
+  options.begin = DocumentBegin::kBos;
+  CHECK(tokenize(byte_encoder(), options).train.bos_id == kBos);
+  CHECK(texts_of(options.output) == std::vector<std::string>{"^one|", "^two|", "^three|", "^four|"});
+}
+
+TEST_CASE("the number of threads does not change a byte") {
+  const TempDir dir;
+  put(dir.file("in.jsonl"), jsonl(60'000));  // several batches
+  std::vector<std::string> ids;
+  for (const int64_t threads : {1, 2, 7}) {
+    TokenizeOptions options = options_for(dir, "in.jsonl");
+    options.output = dir.file("out" + std::to_string(threads));
+    options.threads = threads;
+    options.validation_fraction = 0.1;
+    options.shard_tokens = 300'000;
+    TokenizeProgress last;
+    int64_t calls = 0;
+    const TokenizeReport report = tokenize(byte_encoder(), options, [&](const TokenizeProgress& p) {
+      CHECK(p.tokens > last.tokens);
+      last = p;
+      ++calls;
+    });
+    CHECK(calls > 3);
+    CHECK(last.tokens == report.train.tokens() + report.validation->tokens());
+    CHECK(last.bytes == last.total_bytes);
+    CHECK(report.train.shards.size() > 3);
+    ids.push_back(report.train.id() + report.validation->id());
+  }
+  CHECK(ids[0] == ids[1]);
+  CHECK(ids[0] == ids[2]);
+}
+
+TEST_CASE("held-out documents are a fair share, disjoint from the rest, and stay put when text is added") {
+  const TempDir dir;
+  put(dir.file("in.jsonl"), jsonl(10'000));
+  put(dir.file("more.jsonl"), jsonl(12'000));
+  TokenizeOptions options = options_for(dir, "in.jsonl");
+  options.validation_fraction = 0.05;
+  const TokenizeReport report = tokenize(byte_encoder(), options);
+  CHECK(report.train.documents() + report.validation->documents() == 10'000);
+  CHECK(std::abs(report.validation->documents() - 500) < 5 * 22);  // five standard deviations
+  auto all = texts_of(dir.file("out/train"));
+  const auto held = texts_of(dir.file("out/validation"));
+  all.insert(all.end(), held.begin(), held.end());
+  std::sort(all.begin(), all.end());
+  CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
+  CHECK(all.size() == 10'000);
+
+  options.inputs = {dir.file("more.jsonl")};
+  options.output = dir.file("out2");
+  tokenize(byte_encoder(), options);
+  const auto later = texts_of(dir.file("out2/validation"));
+  REQUIRE(later.size() > held.size());
+  CHECK(std::equal(held.begin(), held.end(), later.begin()));
+
+  options.output = dir.file("out3");
+  options.seed = 5;
+  tokenize(byte_encoder(), options);
+  CHECK(texts_of(dir.file("out3/validation")) != later);
+}
+
+TEST_CASE("a part without documents is an error, and leaves nothing") {
+  const TempDir dir;
+  put(dir.file("in.txt"), "only one document");
+  TokenizeOptions options = options_for(dir, "in.txt");
+  options.validation_fraction = 0.05;
+  check_fails(Kind::kData, {"validation part would be empty", "1 documents", "0.05"},
+              [&] { tokenize(byte_encoder(), options); });
+  options.validation_fraction = 0.999999;
+  check_fails(Kind::kData, {"training part would be empty"}, [&] { tokenize(byte_encoder(), options); });
+  put(dir.file("in.txt"), " \n");
+  options.validation_fraction = 0;
+  check_fails(Kind::kData, {"hold no text"}, [&] { tokenize(byte_encoder(), options); });
+  CHECK(list_directory(dir.path(), Kind::kData) == std::vector<std::string>{"in.txt"});
+}
+
+TEST_CASE("a bad line far into the text ends the work with its name, and leaves nothing") {
+  const TempDir dir;
+  put(dir.file("in.jsonl"), jsonl(50'000) + "{]\n" + jsonl(1000) + "{[\n");
+  for (const int64_t threads : {1, 8}) {
+    TokenizeOptions options = options_for(dir, "in.jsonl");
+    options.threads = threads;
+    check_fails(Kind::kData, {dir.file("in.jsonl") + ":50001", "not valid JSON"},
+                [&] { tokenize(byte_encoder(), options); });
+    CHECK(list_directory(dir.path(), Kind::kData) == std::vector<std::string>{"in.jsonl"});
+  }
+}
+
+TEST_CASE("an output directory in use is kept, and --overwrite replaces data sets only") {
+  const TempDir dir;
+  put(dir.file("in.txt"), "one");
+  TokenizeOptions options = options_for(dir, "in.txt");
+  make_directories(dir.file("out"), Kind::kData);
+  tokenize(byte_encoder(), options);  // an empty directory is no obstacle
+  check_fails(Kind::kConfig, {dir.file("out"), "not empty"}, [&] { tokenize(byte_encoder(), options); });
+
+  put(dir.file("in.txt"), "two");
+  options.existing = Existing::kReplace;
+  options.output = dir.file("out/");
+  tokenize(byte_encoder(), options);
+  CHECK(texts_of(dir.file("out")) == std::vector<std::string>{"two|"});
+
+  put(dir.file("in.txt"), " ");
+  CHECK_THROWS_AS(tokenize(byte_encoder(), options), Error);
+  CHECK(texts_of(dir.file("out")) == std::vector<std::string>{"two|"});  // a failure keeps what was there
+
+  put(dir.file("in.txt"), "three");
+  make_directories(dir.file("precious"), Kind::kData);
+  put(dir.file("precious/thesis.tex"), "x");
+  options.output = dir.file("precious");
+  check_fails(Kind::kConfig, {dir.file("precious"), "other than a data set"},
+              [&] { tokenize(byte_encoder(), options); });
+  options.output = dir.file("in.txt");
+  check_fails(Kind::kConfig, {"not a directory"}, [&] { tokenize(byte_encoder(), options); });
+
+  make_directories(dir.file("fresh.tmp/train"), Kind::kData);  // left by an interrupted run
+  options.output = dir.file("fresh");
+  tokenize(byte_encoder(), options);
+  CHECK(list_directory(dir.path(), Kind::kData) == std::vector<std::string>{"fresh", "in.txt", "out", "precious"});
+  CHECK_FALSE(exists(dir.file("fresh/train")));
+}
+
+TEST_CASE("a data set carries its tokenizer") {
+  const TempDir dir;
+  put(dir.file("in.jsonl"), jsonl(200));
+  const std::string model = "a model";
+  put(dir.file("my.model"), model);
+  TokenizeOptions options = options_for(dir, "in.jsonl");
+  options.validation_fraction = 0.1;
+  TextEncoder encoder = byte_encoder(dir.file("my.model"));
+  encoder.hash = xxh3_128_hex(std::as_bytes(std::span(model)));
+  tokenize(encoder, options);
+  for (const std::string part : {"out/train", "out/validation"}) {
+    CHECK(read_manifest(dir.file(part)).tokenizer == TokenizerIdentity{"bytes", encoder.hash, "tokenizer.model"});
+    CHECK(read_text(dir.file(part) + "/tokenizer.model", Kind::kData) == model);
+    CHECK(verify_dataset(dir.file(part)).problems.empty());
+  }
+}
+
+TEST_CASE("options out of range, and tokenizers that cannot end a document, are refused") {
+  const TempDir dir;
+  put(dir.file("in.txt"), "one");
+  const auto refused = [&](Kind kind, const std::string& word, const std::function<void(TokenizeOptions&)>& change) {
+    TokenizeOptions options = options_for(dir, "in.txt");
+    change(options);
+    check_fails(kind, {word}, [&] { tokenize(byte_encoder(), options); });
+  };
+  refused(Kind::kConfig, "validation share is 1", [](TokenizeOptions& o) { o.validation_fraction = 1; });
+  refused(Kind::kConfig, "validation share is -", [](TokenizeOptions& o) { o.validation_fraction = -0.1; });
+  refused(Kind::kConfig, "shard", [](TokenizeOptions& o) { o.shard_tokens = 0; });
+  refused(Kind::kConfig, "no input", [](TokenizeOptions& o) { o.inputs.clear(); });
+  refused(Kind::kConfig, "-1 bytes", [](TokenizeOptions& o) { o.max_document_bytes = -1; });
+  TextEncoder endless = byte_encoder();
+  endless.eos_id = -1;
+  check_fails(Kind::kData, {"bytes", "end-of-text"}, [&] { tokenize(endless, options_for(dir, "in.txt")); });
+  TextEncoder no_begin = byte_encoder();
+  no_begin.bos_id = -1;
+  TokenizeOptions options = options_for(dir, "in.txt");
+  options.begin = DocumentBegin::kBos;
+  check_fails(Kind::kData, {"begin-of-text"}, [&] { tokenize(no_begin, options); });
+}
