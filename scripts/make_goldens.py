@@ -26,10 +26,11 @@ ADAMW = {"steps": 20, "sequence_length": 16, "lr": 1e-2, "betas": [0.9, 0.95], "
          "max_grad_norm": 1.0}
 
 # Names as in src/model/model_config.h. Heads are wider than hidden_size / num_attention_heads, 88 and 101 are awkward,
-# and initializer_range is ten times the usual, so that attention is far from uniform and no gradient is tiny.
+# and initializer_range is five times the usual, so that attention is far from uniform and no gradient is tiny, while the
+# rounding noise of a bf16 run stays below what a test can allow.
 BASE = {"hidden_size": 32, "intermediate_size": 88, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 16,
         "vocab_size": 101, "max_position_embeddings": 64, "rope_theta": 10000.0, "rms_norm_eps": 1e-5,
-        "initializer_range": 0.2}
+        "initializer_range": 0.1}
 CASES = {
     "llama_mha_untied": {"num_key_value_heads": 4, "tie_word_embeddings": False},
     "llama_mha_tied": {"num_key_value_heads": 4, "tie_word_embeddings": True},
