@@ -1,0 +1,234 @@
+// tokamak tokenizer train | encode | decode | inspect: make a tokenizer, try it, and see what is in it.
+#include "tokenizer/tokenizer.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "config/units.h"
+#include "tokenizer/model_proto.h"
+#include "tokenizer/train.h"
+
+namespace tokamak::cli {
+
+namespace {
+
+// Makes each field of an options struct an option of the command line: vocab_size is --vocab-size.
+class FieldOptions {
+ public:
+  explicit FieldOptions(CLI::App& parser) : parser_(parser) {}
+
+  void operator()(const char* name, int64_t& value, const char* help) {
+    add(name, value, help, parse_count)->type_name("N")->default_str(print_count(value));
+  }
+  void operator()(const char* name, double& value, const char* help) {
+    add(name, value, help, parse_number)->type_name("X")->default_str(print_number(value));
+  }
+  void operator()(const char* name, bool& value, const char* help) {
+    add(name, value, help, parse_bool)->type_name("true|false")->default_str(print_bool(value));
+  }
+  void operator()(const char* name, std::string& value, const char* help) {
+    parser_.add_option(flag(name), value, help)->capture_default_str();
+  }
+  void operator()(const char* name, std::vector<std::string>& value, const char* help) {
+    parser_.add_option(flag(name), value, help);
+  }
+
+ private:
+  template <class T>
+  CLI::Option* add(const char* name, T& value, const char* help, Parsed<T> (*parse)(std::string_view)) {
+    const auto set = [&value, parse, option = flag(name)](const std::string& text) {
+      const Parsed<T> parsed = parse(text);
+      if (!parsed.value) throw CLI::ValidationError(str(option, " ", text), parsed.rule);
+      value = *parsed.value;
+    };
+    return parser_.add_option_function<std::string>(flag(name), set, help);
+  }
+
+  static std::string flag(std::string name) {
+    std::replace(name.begin(), name.end(), '_', '-');
+    return "--" + name;
+  }
+
+  CLI::App& parser_;
+};
+
+void add_model(CLI::App* parser, std::string& path) {
+  parser->add_option("--model", path, "tokenizer model, as SentencePiece and `tokamak tokenizer train` write it")
+      ->required()
+      ->type_name("FILE");
+}
+
+class Train : public Command {
+ public:
+  explicit Train(CLI::App* parser) : Command(parser) {
+    parser->add_option("--input", inputs_, "text to train on: .txt, or .jsonl with a text in each line")
+        ->required()
+        ->type_name("PATH");
+    parser->add_option("--output", output_, "model file to write")->required()->type_name("FILE");
+    FieldOptions fields(*parser);
+    options_.fields(fields);
+  }
+
+  int run() override {
+    log::info("training a tokenizer of ", options_.vocab_size, " pieces on ", join(inputs_, ", "));
+    const Stopwatch time;
+    const TokenizerTrainReport report = train_tokenizer(inputs_, options_, output_);
+    if (report.too_long > 0) {
+      log::warning("left out ", report.too_long, " of ", report.lines,
+                   " lines: longer than max_sentence_length=", options_.max_sentence_length, " bytes");
+    }
+    if (report.with_reserved > 0) {
+      log::warning("left out ", report.with_reserved, " of ", report.lines, " lines: they contain U+2585");
+    }
+    std::cout << output_ << ": " << options_.vocab_size << " pieces from " << human_count(double(report.lines))
+              << " lines (" << human_bytes(double(report.bytes)) << ") in " << human_duration(time.seconds())
+              << ", hash " << report.hash << "\n";
+    return 0;
+  }
+
+ private:
+  TokenizerTrainOptions options_;
+  std::vector<std::string> inputs_;
+  std::string output_;
+};
+
+// Runs `line` on the words of the command line or, where there are none, on each line of standard input.
+template <class Line>
+void for_each_line(const std::vector<std::string>& words, const Line& line) {
+  if (!words.empty()) {
+    line(join(words, " "));
+    return;
+  }
+  for (std::string text; std::getline(std::cin, text);) line(text);
+}
+
+class Encode : public Command {
+ public:
+  explicit Encode(CLI::App* parser) : Command(parser) {
+    add_model(parser, model_);
+    parser->add_option("text", text_, "text to encode; without it, each line of standard input is one");
+    parser->add_flag("--pieces", pieces_, "print the pieces instead of their ids");
+  }
+
+  int run() override {
+    const Tokenizer tokenizer = Tokenizer::load(model_);
+    Encoder encoder(tokenizer);
+    for_each_line(text_, [&](const std::string& text) {
+      std::vector<int32_t> ids;
+      encoder.encode(text, ids);
+      std::vector<std::string> words;
+      for (const int32_t id : ids) words.push_back(pieces_ ? std::string(tokenizer.piece(id)) : str(id));
+      std::cout << join(words, " ") << "\n";
+    });
+    return 0;
+  }
+
+ private:
+  std::string model_;
+  std::vector<std::string> text_;
+  bool pieces_ = false;
+};
+
+class Decode : public Command {
+ public:
+  explicit Decode(CLI::App* parser) : Command(parser) {
+    add_model(parser, model_);
+    parser->add_option("ids", ids_, "token ids; without them, each line of standard input is one text");
+  }
+
+  int run() override {
+    const Tokenizer tokenizer = Tokenizer::load(model_);
+    for_each_line(ids_, [&](const std::string& line) {
+      std::vector<int32_t> ids;
+      for (const std::string& word : split(line, ' ')) {
+        if (!trim(word).empty()) ids.push_back(parse_id(trim(word)));
+      }
+      std::cout << tokenizer.decode(ids) << "\n";
+    });
+    return 0;
+  }
+
+ private:
+  static int32_t parse_id(std::string_view word) {
+    int32_t id = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
+    if (error != std::errc() || end != word.data() + word.size()) fail(Kind::kData, str("'", word, "' is no token id"));
+    return id;
+  }
+
+  std::string model_;
+  std::vector<std::string> ids_;
+};
+
+class Inspect : public Command {
+ public:
+  explicit Inspect(CLI::App* parser) : Command(parser) {
+    add_model(parser, model_);
+    parser->add_flag("--pieces", pieces_, "print the vocabulary: id, score, type, piece");
+  }
+
+  int run() override {
+    const Tokenizer tokenizer = Tokenizer::load(model_);  // refuses what cannot be used
+    const ModelProto model = parse_model_proto(read_text(model_, Kind::kData), model_);
+    if (pieces_) {
+      print_pieces(model);
+    } else {
+      print_settings(tokenizer, model);
+    }
+    return 0;
+  }
+
+ private:
+  static void print_pieces(const ModelProto& model) {
+    for (size_t id = 0; id < model.pieces.size(); ++id) {
+      const Piece& piece = model.pieces[id];
+      std::cout << id << "\t" << piece.score << "\t" << name_of(piece.type) << "\t" << piece.text << "\n";
+    }
+  }
+
+  static void print_settings(const Tokenizer& tokenizer, const ModelProto& model) {
+    std::vector<std::string> symbols;
+    for (const Piece& piece : model.pieces) {
+      if (piece.type == PieceType::kUserDefined) symbols.push_back(piece.text);
+    }
+    std::cout << "path:                 " << tokenizer.path() << "\n"
+              << "hash:                 " << tokenizer.hash() << "\n"
+              << "type:                 " << name_of(model.trainer.model_type) << "\n"
+              << "vocab_size:           " << tokenizer.vocab_size() << "\n"
+              << "unk_id:               " << tokenizer.unk_id() << "\n"
+              << "bos_id:               " << tokenizer.bos_id() << "\n"
+              << "eos_id:               " << tokenizer.eos_id() << "\n"
+              << "byte_fallback:        " << print_bool(model.trainer.byte_fallback) << "\n"
+              << "split_digits:         " << print_bool(model.trainer.split_digits) << "\n"
+              << "add_dummy_prefix:     " << print_bool(model.normalizer.add_dummy_prefix) << "\n"
+              << "character_coverage:   " << model.trainer.character_coverage << "\n"
+              << "user_defined_symbols: " << symbols.size() << (symbols.empty() ? "" : ": ") << join(symbols, " ")
+              << "\n";
+  }
+
+  std::string model_;
+  bool pieces_ = false;
+};
+
+}  // namespace
+
+void add_tokenizer(CLI::App& root, Commands& commands) {
+  CLI::App* group = root.add_subcommand("tokenizer", "train a tokenizer, try it, look into it");
+  group->require_subcommand(1);
+  commands.push_back(
+      std::make_unique<Train>(group->add_subcommand("train", "train a SentencePiece BPE model on text")));
+  commands.push_back(std::make_unique<Encode>(group->add_subcommand("encode", "text to token ids")));
+  commands.push_back(std::make_unique<Decode>(group->add_subcommand("decode", "token ids to text")));
+  commands.push_back(std::make_unique<Inspect>(group->add_subcommand("inspect", "what a tokenizer model contains")));
+}
+
+}  // namespace tokamak::cli
