@@ -19,7 +19,7 @@ TEST_CASE("cast rounds to nearest, copies what needs no rounding, and keeps infi
         const HostTensor src = random_tensor(from, {n}, "src");
         HostTensor dst = random_tensor(to, {n}, "before");
         cpu.ops().cast(*cpu.stream, {src, dst});
-        CHECK(dst.bytes() == HostTensor(to, {n}, src.values()).bytes());
+        CHECK((dst.bytes() == HostTensor(to, {n}, src.values()).bytes()));
       }
     }
   }
@@ -39,7 +39,7 @@ TEST_CASE("cast accumulates into f32") {
       Values expected = before.values();
       const Values added = src.values();
       for (size_t i = 0; i < expected.size(); ++i) expected[i] += added[i];
-      CHECK(dst.bytes() == HostTensor(DType::kF32, {n}, expected).bytes());
+      CHECK((dst.bytes() == HostTensor(DType::kF32, {n}, expected).bytes()));
     }
   }
 }
@@ -53,7 +53,7 @@ TEST_CASE("fill writes its value in every dtype and touches nothing beside") {
         cpu.ops().fill(*cpu.stream, {x.view().flat(1, n + 1), value});
         Values expected(static_cast<size_t>(n + 2), value);
         expected.front() = expected.back() = 1;
-        CHECK(x.bytes() == HostTensor(dtype, {n + 2}, expected).bytes());
+        CHECK((x.bytes() == HostTensor(dtype, {n + 2}, expected).bytes()));
       }
     }
   }
@@ -79,7 +79,7 @@ TEST_CASE("random_normal is the RandomStream, at any split and for any number of
       cpu.ops().random_normal(*cpu.stream, args);
       return part.bytes();
     });
-    CHECK(part.bytes() == whole.bytes().substr(static_cast<size_t>(first) * 4));
+    CHECK((part.bytes() == whole.bytes().substr(static_cast<size_t>(first) * 4)));
   }
 }
 

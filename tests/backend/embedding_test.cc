@@ -47,7 +47,7 @@ TEST_CASE("embedding_backward adds each token's gradient to its row, in order an
     require_thread_invariance([&] {
       HostTensor dtable = before;
       cpu.ops().embedding_backward(*cpu.stream, {ids, dout, dtable});
-      CHECK(dtable.bytes() == expected.bytes());
+      CHECK((dtable.bytes() == expected.bytes()));
       return dtable.bytes();
     });
   }
@@ -89,5 +89,5 @@ TEST_CASE("embedding accepts no tokens") {
   HostTensor dtable = table;
   cpu.ops().embedding(*cpu.stream, {ids, table, none});
   cpu.ops().embedding_backward(*cpu.stream, {ids, none, dtable});
-  CHECK(dtable.bytes() == table.bytes());
+  CHECK((dtable.bytes() == table.bytes()));
 }

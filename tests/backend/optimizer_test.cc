@@ -136,7 +136,7 @@ TEST_CASE("AdamW changes nothing where the step is not to be applied") {
   s.control.set({0, 0, kNaN, kNaN, 0});
   const std::string before = s.bytes();
   cpu.ops().adamw(*cpu.stream, s.args());
-  CHECK(s.bytes() == before);
+  CHECK((s.bytes() == before));
 }
 
 TEST_CASE("AdamW gives the same master weights with and without a bf16 copy, for any number of threads") {
@@ -149,9 +149,9 @@ TEST_CASE("AdamW gives the same master weights with and without a bf16 copy, for
     AdamW args = without.args();
     args.weights = Tensor();
     cpu.ops().adamw(*cpu.stream, args);
-    CHECK(with.master.bytes() == without.master.bytes());
-    CHECK(with.exp_avg_sq.bytes() == without.exp_avg_sq.bytes());
-    CHECK(with.weights.bytes() == HostTensor(DType::kBF16, {n}, with.master.values()).bytes());
+    CHECK((with.master.bytes() == without.master.bytes()));
+    CHECK((with.exp_avg_sq.bytes() == without.exp_avg_sq.bytes()));
+    CHECK((with.weights.bytes() == HostTensor(DType::kBF16, {n}, with.master.values()).bytes()));
     return with.bytes();
   });
 }

@@ -61,7 +61,7 @@ TEST_CASE("swiglu_backward is the formula, rounded once, also in place") {
     const Values expected = backward64(gate_up.values(), dout.values(), static_cast<size_t>(p.width));
     CHECK(max_error_before_rounding(dgate_up, expected) < 1e-6);
     cpu.ops().swiglu_backward(*cpu.stream, {in_place, dout, in_place});
-    CHECK(in_place.bytes() == dgate_up.bytes());
+    CHECK((in_place.bytes() == dgate_up.bytes()));
   }
 }
 
