@@ -1,4 +1,6 @@
 // Each way in which a config can be wrong, and what its author is told.
+#include <random>
+
 #include "base/file.h"
 #include "config/print.h"
 #include "config/sample.h"
@@ -97,8 +99,17 @@ TEST_CASE("text that is not YAML names the line") {
   CHECK_THAT(error_of("model:\n  a: 1\n b: 2\n"), Catch::StartsWith("c.yaml:3: not valid YAML: "));
   CHECK_THAT(error_of("model:\n  a: [1, 2\nb: 3\n"), Contains("not valid YAML: "));
   CHECK_THAT(error_of("just words"), Equals("c.yaml: holds no sections but 'just words'"));
-  CHECK_THAT(error_of(kSample + "---\nrun:\n  seed: 1\n"), Contains("a second YAML document begins here"));
-  CHECK_THAT(error_of(sample_and("run: &a\n  name: {b: *a}")), Contains("nested more than"));
+  CHECK_THAT(error_of(kSample + "---\nrun:\n  seed: 1\n"),
+             Catch::StartsWith("c.yaml:14: the document has ended, and more"));
+  CHECK_THAT(error_of(kSample + "}\n"), Contains("c.yaml:14: "));
+  CHECK_THAT(error_of("}"), Contains("c.yaml:1: "));
+  CHECK_THAT(error_of(std::string(100000, '[')), Contains("not valid YAML: "));
+  CHECK_THAT(error_of(sample_and("run: {[a, b]: c}")), Equals("c.yaml:14: a key of 'run' is a list of 2, not a word"));
+}
+
+TEST_CASE("an alias is refused, with what to write instead") {
+  CHECK_THAT(error_of(sample_and("optimizer: &a\n  lr: [*a]")),
+             Equals("c.yaml:15: YAML aliases (*name) are not read (${section.key} takes another key's value)"));
 }
 
 TEST_CASE("several errors are all told at once, each with its place") {
@@ -130,5 +141,22 @@ TEST_CASE("a file is read as text is, and a file that is not there is named") {
   } catch (const Error& error) {
     CHECK(error.kind() == Kind::kConfig);
     CHECK_THAT(error.what(), Contains(dir.file("b.yaml")));
+  }
+}
+
+TEST_CASE("a damaged config is read or refused with Error(kConfig), never anything else") {
+  std::mt19937_64 random(1);
+  const std::string bytes = "{}[]:,-?&*!|>'\"%@`#$ \n\t.0159aez~<\x80\xff\x01";
+  const std::string whole = sample_and("run:\n  name: a${run.seed}\noptimizer:\n  betas: [0.9, 0.95]");
+  for (int i = 0; i < 5000; ++i) {
+    std::string text = whole;
+    for (uint64_t n = 1 + random() % 4; n > 0; --n) text[random() % text.size()] = bytes[random() % bytes.size()];
+    if (random() % 4 == 0) text.resize(random() % text.size());
+    CAPTURE(i, text);
+    try {
+      parse_config(text, "c.yaml", {text.substr(random() % (text.size() + 1), random() % 20)});
+    } catch (const Error& error) {
+      CHECK(error.kind() == Kind::kConfig);
+    }
   }
 }
