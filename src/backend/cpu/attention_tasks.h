@@ -1,0 +1,69 @@
+// What attention's two directions share: a worker's share of the workspace, and the loop over independent tasks. A task
+// is a document and a head; its result depends on no other task, so not on the number of workers either.
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "backend/cpu/simd.h"
+#include "backend/cpu/workspace.h"
+#include "base/parallel_for.h"
+
+namespace tokamak {
+
+inline constexpr int64_t kAttentionBlock = 64;  // tokens of a tile, both queries and keys
+
+inline constexpr float kLog2E = 1.44269504088896341f;
+inline constexpr float kLn2 = 0.693147180559945309f;
+
+// The documents of a call, checked.
+struct Documents {
+  const int32_t* begins;
+  int64_t count;
+
+  Documents(const Tensor& cu_seqlens, int64_t tokens, int64_t max_length)
+      : begins(cu_seqlens.as<int32_t>()), count(cu_seqlens.count() - 1) {
+    TOKAMAK_CHECK(begins[0] == 0 && begins[count] == tokens, "documents cover [", begins[0], ", ", begins[count],
+                  ") of ", tokens, " tokens");
+    for (int64_t d = 0; d < count; ++d) {
+      TOKAMAK_CHECK(begins[d] <= begins[d + 1] && begins[d + 1] - begins[d] <= max_length, "document ", d, " is [",
+                    begins[d], ", ", begins[d + 1], "), max_length ", max_length);
+    }
+  }
+};
+
+// Cuts a worker's memory into aligned pieces. With no memory it only counts.
+class Carver {
+ public:
+  explicit Carver(std::byte* memory) : memory_(memory) {}
+  template <class T>
+  T* take(int64_t count) {
+    T* piece = memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + used_);
+    used_ += simd::round_up(count * static_cast<int64_t>(sizeof(T)), 256);
+    return piece;
+  }
+  int64_t used() const { return used_; }
+
+ private:
+  std::byte* memory_;
+  int64_t used_ = 0;
+};
+
+// Calls task(document, head, memory) for every pair, on as many workers as there are threads and as the workspace has
+// room for.
+template <class Task>
+void for_each_task(const Documents& documents, int64_t heads, int64_t worker_bytes, const Tensor& workspace,
+                   const Task& task) {
+  const int64_t tasks = documents.count * heads;
+  if (tasks == 0) return;
+  std::byte* memory = scratch<std::byte>(workspace, worker_bytes);
+  const int64_t room = workspace.bytes() / worker_bytes;
+  const auto workers = static_cast<int>(std::min<int64_t>({thread_count(), room, tasks}));
+#pragma omp parallel for schedule(dynamic, 1) num_threads(workers)
+  for (int64_t i = 0; i < tasks; ++i) {
+    task(i / heads, i % heads, memory + omp_get_thread_num() * worker_bytes);
+  }
+}
+
+}  // namespace tokamak

@@ -1,0 +1,120 @@
+// Vectors of floats as wide as the processor's registers, in GCC's vector extension: the same source runs on any
+// processor, and intrinsics appear only where an instruction has no other spelling.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "base/bf16.h"
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+namespace tokamak::simd {
+
+#if defined(__AVX512F__)
+inline constexpr int kLanes = 16;
+#elif defined(__AVX__)
+inline constexpr int kLanes = 8;
+#else
+inline constexpr int kLanes = 4;
+#endif
+
+using Vec [[gnu::vector_size(kLanes * 4)]] = float;
+using Ints [[gnu::vector_size(kLanes * 4)]] = int32_t;
+
+inline int64_t round_up(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
+
+inline Vec splat(float x) { return Vec{} + x; }
+
+inline Vec load(const float* from) {
+  Vec x;
+  std::memcpy(&x, from, sizeof(x));
+  return x;
+}
+inline Vec load(const bf16* from) {
+  using Shorts [[gnu::vector_size(kLanes * 2)]] = uint16_t;
+  Shorts bits;
+  std::memcpy(&bits, from, sizeof(bits));
+  return reinterpret_cast<Vec>(__builtin_convertvector(bits, Ints) << 16);
+}
+
+inline void store(float* to, Vec x) { std::memcpy(to, &x, sizeof(x)); }
+inline void store(bf16* to, Vec x) {
+#if defined(__AVX512BF16__)
+  const __m256bh rounded = _mm512_cvtneps_pbh(x);
+  std::memcpy(to, &rounded, sizeof(rounded));
+#else
+  for (int i = 0; i < kLanes; ++i) to[i] = bf16(x[i]);
+#endif
+}
+
+// The greater of each pair of lanes. NaN in b is kept; NaN in a is lost.
+inline Vec maximum(Vec a, Vec b) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_max_ps(0xFFFF, a, b);  // the plain form makes g++ 12 warn of its own header
+#else
+  return a > b ? a : b;
+#endif
+}
+
+inline float sum(Vec x) {
+  float total = 0;
+  for (int i = 0; i < kLanes; ++i) total += x[i];
+  return total;
+}
+
+inline Ints lane_numbers() {
+  Ints out;
+  for (int i = 0; i < kLanes; ++i) out[i] = i;
+  return out;
+}
+
+// 2^x for finite x <= 128, within two units in the last place; at most 2^-126 where x is below that; NaN for NaN.
+// x = n + r with n whole, |r| <= 1/2; 2^r by the polynomial of degree 5 nearest in relative error.
+inline Vec exp2(Vec x) {
+#if defined(__AVX512F__)
+  const Vec whole = _mm512_maskz_roundscale_ps(0xFFFF, x, 0);  // to nearest
+#else
+  constexpr float kRounder = 0x1.8p23f;  // adding it leaves the nearest integer in the low bits
+  x = maximum(splat(-126.0f), x);
+  const Vec shifted = x + kRounder;
+  const Vec whole = shifted - kRounder;
+#endif
+  const Vec r = x - whole;
+  Vec p = splat(1.32647272e-3f);
+  p = p * r + 9.67151268e-3f;
+  p = p * r + 5.55073374e-2f;
+  p = p * r + 2.40222421e-1f;
+  p = p * r + 6.93146978e-1f;
+  p = p * r + 1.0f;
+#if defined(__AVX512F__)
+  return _mm512_maskz_scalef_ps(0xFFFF, p, whole);
+#else
+  return reinterpret_cast<Vec>(reinterpret_cast<Ints>(p) + (reinterpret_cast<Ints>(shifted) << 23));
+#endif
+}
+
+// Transposes a square of words held in registers, by log2(kLanes) rounds of swaps across growing distances.
+template <int kDistance = 1>
+inline void transpose(Vec (&rows)[kLanes]) {
+  if constexpr (kDistance < kLanes) {
+    Ints low, high;
+    for (int i = 0; i < kLanes; ++i) {
+      low[i] = (i & kDistance) != 0 ? kLanes + i - kDistance : i;
+      high[i] = (i & kDistance) != 0 ? kLanes + i : i + kDistance;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) {
+      if ((i & kDistance) != 0) continue;
+      const Vec a = rows[i], b = rows[i + kDistance];
+      rows[i] = __builtin_shuffle(a, b, low);
+      rows[i + kDistance] = __builtin_shuffle(a, b, high);
+    }
+    transpose<2 * kDistance>(rows);
+  }
+}
+
+}  // namespace tokamak::simd
