@@ -35,6 +35,9 @@ TOP_LEVEL_ROOMS = ["data/prepare", "data", "tokenizer", "cuda"]  # the others ar
 # Structs of plain options: they stand on base alone, so that reading one never drags in its room.
 OPTION_HEADERS = ["*/options.h", "src/model/model_config.h"]
 
+# Headers that the build writes into its own directory, as they are included.
+GENERATED = ["cli/build_info.h"]
+
 # header -> where it may be included, besides tests.
 LIBRARIES = [
     (r"yaml-cpp/", "yaml-cpp", ["src/config/*"]),
@@ -147,12 +150,13 @@ class Tree:
 
     def resolve(self, name, of):
         """The file that an include of file `of` means: written from src/ or the root; in tests also from tests/ or the
-        test's own folder. A header that the build generates has its template NAME.in there."""
-        bases = ["src", "."] + (["tests", Path(of.path).parent] if of.is_test else [])
-        for base in bases:
-            for candidate in (self.root / base / name, self.root / base / (name + ".in")):
-                if candidate.is_file():
-                    return candidate.relative_to(self.root).as_posix()
+        test's own folder."""
+        if name in GENERATED:
+            return "src/" + name
+        for base in ["src", "."] + (["tests", Path(of.path).parent] if of.is_test else []):
+            candidate = self.root / base / name
+            if candidate.is_file():
+                return candidate.relative_to(self.root).as_posix()
         return None
 
 
