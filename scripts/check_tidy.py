@@ -26,6 +26,7 @@ EXTRA = ["-Wno-everything", "-ferror-limit=0", "-D__malloc__(x)=__malloc__", "-D
 CLANG_14_CANNOT = [
     "reference to local binding",          # structured bindings in a lambda (P1381)
     "invalid cpu feature string",          # __builtin_cpu_supports of newer processors
+    "for call to 'emplace",                # aggregates made from parentheses (P0960)
 ]
 DIAGNOSTIC = re.compile(r"^\S[^\n]*:\d+:\d+: (?:warning|error): [^\n]*\[[\w.,-]+\]$", re.M)
 
