@@ -107,7 +107,7 @@ struct GemmEngine::State {
   bool probe_bf16() const {
     const memory::desc square({64, 64}, memory::data_type::bf16, memory::format_tag::ab);
     try {
-      dnnl::matmul::primitive_desc({square, square, square}, engine);
+      const dnnl::matmul::primitive_desc possible({square, square, square}, engine);
       return true;
     } catch (const dnnl::error&) {
       return false;
