@@ -50,6 +50,10 @@ WordCache::Slot& WordCache::free_slot(uint64_t hash) {
   return slots_[i];
 }
 
+int64_t WordCache::bytes() const {
+  return static_cast<int64_t>(slots_.capacity() * sizeof(Slot) + keys_.capacity() + ids_.capacity() * sizeof(int32_t));
+}
+
 void WordCache::make_room() {
   if (static_cast<int64_t>(slots_.size()) < 2 * most_words_) {
     const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(2 * slots_.size()));

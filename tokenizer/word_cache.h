@@ -24,7 +24,8 @@ class WordCache {
   // `word` must not be in the cache, and not be longer than kLongestWord.
   void insert(std::string_view word, std::span<const int32_t> ids);
 
-  int64_t size() const { return size_; }
+  int64_t size() const { return size_; }  // words
+  int64_t bytes() const;                  // memory of its tables
 
  private:
   struct Slot {

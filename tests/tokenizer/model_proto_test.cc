@@ -111,6 +111,7 @@ TEST_CASE("what is no model says so, and where the damage is") {
   CHECK_THAT(refusal("{\"model\": {}}"), Contains("damaged"));
   const ModelBuilder model;
   CHECK_THAT(refusal(model.pieces_part() + model.trainer_part()), Contains("no normalizer_spec"));
+  CHECK_THAT(refusal(model.pieces_part() + model.normalizer_part()), Contains("no trainer_spec"));
   CHECK_THAT(refusal(model.pieces_part().substr(0, 10)), Contains("needs") && Contains("byte"));
   CHECK_THAT(refusal(wire_number(1, 5)), Contains("wire type"));
   CHECK_THAT(refusal(std::string(11, '\xFF')), Contains("more than 10 bytes"));

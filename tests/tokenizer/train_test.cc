@@ -1,5 +1,8 @@
 #include "tokenizer/train.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <stdexcept>
 
@@ -199,6 +202,21 @@ TEST_CASE("options out of range are refused with their value") {
   contains(config_error([](auto& o) { o.user_defined_symbols = {""}; }), "empty");
   contains(config_error([](auto& o) { o.user_defined_symbols = {"\xFF"}; }), "not UTF-8");
   contains(config_error([](auto& o) { o.user_defined_symbols = {"<0x0A>"}; }), "byte piece");
+}
+
+TEST_CASE("training says nothing on standard error") {
+  const TempDir dir;
+  const int saved = dup(STDERR_FILENO);
+  const int file = open(dir.file("stderr").c_str(), O_WRONLY | O_CREAT, 0600);
+  dup2(file, STDERR_FILENO);
+  TokenizerTrainOptions options = small_options();
+  train_small(dir.file("m.model"), options);
+  options.vocab_size = 30000;
+  CHECK_THROWS_AS(train_small(dir.file("m.model"), options), Error);
+  dup2(saved, STDERR_FILENO);
+  close(saved);
+  close(file);
+  CHECK(read_text(dir.file("stderr"), Kind::kData).empty());
 }
 
 TEST_CASE("lines of the greatest length allowed are trained on, not an abort") {

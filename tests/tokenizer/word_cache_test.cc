@@ -33,6 +33,7 @@ TEST_CASE("the word cache stays within its bound and forgets rather than errs") 
     const std::string word = str("w", i);
     cache.insert(word, std::vector<int32_t>{i});
     CHECK(cache.size() <= 16);
+    CHECK(cache.bytes() < 2000);
     REQUIRE(cache.find(word));
     CHECK(cache.find(word)->front() == i);
   }
