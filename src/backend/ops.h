@@ -233,6 +233,9 @@ class Ops {
   virtual int64_t workspace_bytes(const Workload& workload) const = 0;
   void bind_workspace(Tensor workspace) { workspace_ = workspace; }
 
+  // Rows of logits that linear_cross_entropy forms at a time: the shape of the head's GEMMs.
+  virtual int64_t head_chunk_rows(int64_t tokens, int64_t vocab) const = 0;
+
   void profile(Profile* profile) { profile_ = profile; }  // nullptr: off
 
   void gemm(Stream& stream, const Gemm& args);

@@ -31,5 +31,6 @@ void add_data(CLI::App& root, Commands& commands);
 void add_checkpoint(CLI::App& root, Commands& commands);
 void add_generate(CLI::App& root, Commands& commands);
 void add_bench(CLI::App& root, Commands& commands);
+void add_all(CLI::App& root, Commands& commands);
 
 }  // namespace tokamak::cli

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "config/run_config.h"
+#include "train/run_config.h"
 
 namespace tokamak {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "config/run_config.h"
+#include "train/run_config.h"
 
 namespace tokamak {
 

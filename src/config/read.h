@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "config/config_tree.h"
-#include "config/run_config.h"
+#include "train/run_config.h"
 
 namespace tokamak {
 

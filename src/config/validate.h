@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "config/run_config.h"
+#include "train/run_config.h"
 
 namespace tokamak {
 

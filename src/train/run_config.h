@@ -1,5 +1,4 @@
-// Everything a run is told: one section per room that has options. The loader, the printer and docs/config.md walk this
-// list and each section's own.
+// Everything a run is told: one section per room that has options. config/ reads and prints it; the trainer obeys it.
 #pragma once
 
 #include "backend/options.h"

@@ -1,0 +1,265 @@
+// tokamak data tokenize | verify | inspect: make data sets from text, check them, and see what is in them.
+#include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/version.h"
+#include "config/units.h"
+#include "data/manifest.h"
+#include "data/prepare/tokenize.h"
+#include "data/sample_source.h"
+#include "data/verify.h"
+#include "tokenizer/tokenizer.h"
+
+namespace tokamak::cli {
+
+namespace {
+
+constexpr double kSecondsBetweenLines = 5;
+
+// An option whose value people write with units ("250B", "5%").
+template <class T>
+CLI::Option* add_quantity(CLI::App* parser, const std::string& flag, T& value, Parsed<T> (*parse)(std::string_view),
+                          const std::string& help) {
+  const auto set = [&value, parse, flag](const std::string& text) {
+    const Parsed<T> parsed = parse(text);
+    if (!parsed.value) throw CLI::ValidationError(str(flag, " ", text), parsed.rule);
+    value = *parsed.value;
+  };
+  return parser->add_option_function<std::string>(flag, set, help);
+}
+
+// The data sets at a directory: itself, or its training and held-out parts.
+std::vector<std::string> data_sets_at(const std::string& directory) {
+  if (exists(directory + "/" + kDatasetManifest)) return {directory};
+  std::vector<std::string> out;
+  for (const std::string part : {"/train", "/validation"}) {
+    if (exists(directory + part + "/" + kDatasetManifest)) out.push_back(directory + part);
+  }
+  return out.empty() ? std::vector<std::string>{directory} : out;  // opening it will say what is missing
+}
+
+// Says now and then how far a long task is, and when it should be done.
+class ProgressLines {
+ public:
+  void at(int64_t done, int64_t total, const std::string& more) {
+    const double seconds = total_.seconds();
+    if (since_.seconds() < kSecondsBetweenLines || done <= 0) return;
+    since_.restart();
+    const double share = double(done) / double(total);
+    log::info(fixed(100 * share, 1), "% of ", human_bytes(double(total)), more, ", ",
+              human_bytes(double(done) / seconds), "/s, ", human_duration(seconds * (1 - share) / share), " to go");
+  }
+  double seconds() const { return total_.seconds(); }
+
+ private:
+  Stopwatch total_;
+  Stopwatch since_;
+};
+
+class Tokenize : public Command {
+ public:
+  explicit Tokenize(CLI::App* parser) : Command(parser) {
+    parser->add_option("--input", options_.inputs, "text: .txt and .jsonl files, or directories of them")
+        ->required()
+        ->type_name("PATH...");
+    parser->add_option("--tokenizer", tokenizer_, "SentencePiece BPE model; its copy goes into the data set")
+        ->required()
+        ->type_name("FILE");
+    parser->add_option("--output", options_.output, "data set to make; with --validation DIR/train and DIR/validation")
+        ->required()
+        ->type_name("DIR");
+    add_quantity(parser, "--validation", options_.validation_fraction, parse_number,
+                 "share of the documents to hold out, like 5% or 0.05")
+        ->type_name("SHARE")
+        ->default_str("0");
+    add_quantity(parser, "--seed", options_.seed, parse_count, "decides which documents are held out")
+        ->type_name("N")
+        ->default_str(print_count(options_.seed));
+    parser->add_option("--text-key", options_.text_key, "member of each .jsonl line that holds the text")
+        ->type_name("KEY")
+        ->capture_default_str();
+    add_quantity(parser, "--max-document-bytes", options_.max_document_bytes, parse_count,
+                 "cut longer documents of .txt files at a blank line; bytes, 0: never")
+        ->type_name("N")
+        ->default_str("1Mi");
+    add_quantity(parser, "--shard-tokens", options_.shard_tokens, parse_count,
+                 "close a shard at the first document end past this many tokens")
+        ->type_name("N")
+        ->default_str(print_human_count(options_.shard_tokens));
+    add_quantity(parser, "--threads", options_.threads, parse_count, "threads that encode; 0: all cores")
+        ->type_name("N")
+        ->default_str("0");
+    parser->add_flag("--bos", bos_,
+                     "begin each document with the tokenizer's begin token (its end token always ends it)");
+    parser->add_flag("--overwrite", overwrite_, "replace the data set that is there");
+  }
+
+  int run() override {
+    const Tokenizer tokenizer = Tokenizer::load(tokenizer_);
+    options_.begin = bos_ ? DocumentBegin::kBos : DocumentBegin::kNothing;
+    options_.existing = overwrite_ ? Existing::kReplace : Existing::kRefuse;
+    options_.tool = split(version_text(), '\n').front();
+    ProgressLines lines;
+    const TokenizeReport report = tokenize(text_encoder(tokenizer), options_, [&](const TokenizeProgress& p) {
+      lines.at(p.bytes, p.total_bytes, str(", ", human_count(double(p.tokens)), " tokens"));
+    });
+    if (report.empty > 0) log::warning("left out ", report.empty, " documents that hold nothing but white space");
+    const int64_t tokens = report.train.tokens() + (report.validation ? report.validation->tokens() : 0);
+    std::cout << report.files << " files, " << human_bytes(double(report.bytes)) << ", " << report.documents
+              << " documents, " << human_count(double(tokens)) << " tokens ("
+              << fixed(double(report.bytes) / double(tokens), 2) << " bytes a token) in "
+              << human_duration(lines.seconds()) << "\n";
+    if (report.validation) {
+      print_part(options_.output + "/train", report.train);
+      print_part(options_.output + "/validation", *report.validation);
+    } else {
+      print_part(options_.output, report.train);
+    }
+    return 0;
+  }
+
+ private:
+  static void print_part(const std::string& directory, const Manifest& manifest) {
+    std::cout << directory << ": " << manifest.documents() << " documents, " << manifest.tokens() << " tokens, "
+              << manifest.shards.size() << " shards, id " << manifest.id() << "\n";
+  }
+
+  TokenizeOptions options_;
+  std::string tokenizer_;
+  bool bos_ = false;
+  bool overwrite_ = false;
+};
+
+class Verify : public Command {
+ public:
+  explicit Verify(CLI::App* parser) : Command(parser) {
+    parser->add_option("DIR", directory_, "data set, or directory of train and validation")->required();
+  }
+
+  int run() override {
+    int64_t problems = 0;
+    for (const std::string& directory : data_sets_at(directory_)) {
+      ProgressLines lines;
+      const VerifyReport report =
+          verify_dataset(directory, [&](int64_t done, int64_t total) { lines.at(done, total, ""); });
+      for (const std::string& problem : report.problems) std::cout << problem << "\n";
+      std::cout << directory << ": " << (report.problems.empty() ? "sound" : "DAMAGED") << ", " << report.shards
+                << " shards, " << report.documents << " documents, " << report.tokens << " tokens, "
+                << human_bytes(double(report.bytes)) << "\n";
+      problems += static_cast<int64_t>(report.problems.size());
+    }
+    if (problems == 0) return 0;
+    std::cout.flush();
+    fail(Kind::kData, str(directory_, " has ", problems, " faults"),
+         "restore the files named from where the data set came from");
+  }
+
+ private:
+  std::string directory_;
+};
+
+class Inspect : public Command {
+ public:
+  explicit Inspect(CLI::App* parser) : Command(parser) {
+    parser->add_option("DIR", directory_, "data set, or directory of train and validation")->required();
+    add_quantity(parser, "--sample", sample_, parse_count, "print window K of the text as it lies, from 0")
+        ->type_name("K");
+    add_quantity(parser, "--sequence-length", sequence_length_, parse_count, "tokens of that window")
+        ->type_name("N")
+        ->default_str(print_count(sequence_length_));
+    parser->add_flag("--decode", decode_, "print it as text, by the data set's own tokenizer, instead of ids");
+  }
+
+  int run() override {
+    const std::vector<std::string> directories = data_sets_at(directory_);
+    for (const std::string& directory : directories) print_manifest(directory, read_manifest(directory));
+    if (sample_ >= 0) print_sample(directories.front());
+    return 0;
+  }
+
+ private:
+  static void print_manifest(const std::string& directory, const Manifest& m) {
+    const auto id_text = [](int32_t id) { return id < 0 ? std::string("none") : str(id); };
+    std::cout << "path:        " << directory << "\n"
+              << "id:          " << m.id() << "\n"
+              << "tokens:      " << m.tokens() << "\n"
+              << "documents:   " << m.documents() << " (" << fixed(double(m.tokens()) / double(m.documents()), 1)
+              << " tokens each)\n"
+              << "token type:  " << token_type_name(m.token_type) << "\n"
+              << "vocab_size:  " << m.vocab_size << ", largest id " << m.max_token_id() << "\n"
+              << "eos_id:      " << id_text(m.eos_id) << ", ends each document\n"
+              << "bos_id:      " << id_text(m.bos_id) << ", begins each document\n"
+              << "tokenizer:   " << m.tokenizer.name << ", hash " << m.tokenizer.hash << "\n"
+              << "made by:     " << m.tool << ", " << m.created << "\n"
+              << "shards:      " << m.shards.size() << "\n";
+    for (const ShardInfo& shard : m.shards) {
+      std::cout << "  " << shard.name << "  " << shard.tokens << " tokens, " << shard.documents << " documents, "
+                << human_bytes(double(shard.bytes)) << ", xxh3_128 " << shard.hash << "\n";
+    }
+  }
+
+  // The window's documents, each under a line that says where it begins.
+  void print_sample(const std::string& directory) const {
+    const Manifest manifest = read_manifest(directory);
+    DataOptions options;
+    options.sequence_length = sequence_length_;
+    options.order = SampleOrder::kSequential;
+    const std::vector<SourceOptions> sources = {{directory, 1.0}};
+    const SampleSource source(options, sources, 0, manifest.vocab_size);
+    if (sample_ >= source.windows(0)) {
+      fail(Kind::kConfig, str("--sample ", sample_, ": ", directory, " has ", source.windows(0), " windows of ",
+                              sequence_length_, " tokens, counted from 0"));
+    }
+    std::optional<Tokenizer> tokenizer;
+    if (decode_) tokenizer.emplace(load_tokenizer(directory, manifest));
+    Sample sample;
+    source.read(sample_, sample);
+    std::vector<int32_t>& starts = sample.document_starts;
+    starts.push_back(static_cast<int32_t>(sequence_length_));
+    std::cout << "window " << sample_ << " of " << source.windows(0) << ", of " << sequence_length_ << " tokens:\n";
+    for (size_t d = 0; d + 1 < starts.size(); ++d) {
+      const auto ids = std::span(sample.tokens)
+                           .subspan(static_cast<size_t>(starts[d]), static_cast<size_t>(starts[d + 1] - starts[d]));
+      std::cout << "--- tokens " << starts[d] << " to " << starts[d + 1] << "\n";
+      if (tokenizer) {
+        std::cout << tokenizer->decode(ids) << "\n";
+        continue;
+      }
+      for (size_t i = 0; i < ids.size(); ++i) std::cout << (i == 0 ? "" : " ") << ids[i];
+      std::cout << "\n";
+    }
+  }
+
+  static Tokenizer load_tokenizer(const std::string& directory, const Manifest& manifest) {
+    if (manifest.tokenizer.file.empty()) {
+      fail(Kind::kData, str("data set ", directory, " holds no tokenizer to decode with"), "leave out --decode");
+    }
+    return Tokenizer::load(directory + "/" + manifest.tokenizer.file);
+  }
+
+  std::string directory_;
+  int64_t sample_ = -1;
+  int64_t sequence_length_ = 512;
+  bool decode_ = false;
+};
+
+}  // namespace
+
+void add_data(CLI::App& root, Commands& commands) {
+  CLI::App* data = root.add_subcommand("data", "make data sets from text, check them, or look into them");
+  data->require_subcommand(1);
+  commands.push_back(std::make_unique<Tokenize>(data->add_subcommand("tokenize", "turn text into a data set")));
+  commands.push_back(std::make_unique<Verify>(data->add_subcommand(
+      "verify", "read a whole data set and check sums, index, ids and document ends (exit code 3: damaged)")));
+  commands.push_back(
+      std::make_unique<Inspect>(data->add_subcommand("inspect", "what is in a data set, or in one window of it")));
+}
+
+}  // namespace tokamak::cli

@@ -1,0 +1,69 @@
+// tokamak plan: the memory that a run would take on each rank, without starting it.
+#include <iostream>
+
+#include "base/error.h"
+#include "base/process.h"
+#include "cli/command.h"
+#include "config/load.h"
+#include "dist/planned.h"
+#include "model/flops.h"
+#include "train/assembly.h"
+#include "train/batch_shape.h"
+
+namespace tokamak::cli {
+
+namespace {
+
+class PlanCommand : public Command {
+ public:
+  explicit PlanCommand(CLI::App* parser) : Command(parser) {
+    parser->add_option("config", path_, "YAML file of the run")->required();
+    parser->add_option("overrides", overrides_, "KEY=VALUE over the file");
+    parser->add_option("--ranks", ranks_, "ranks of the run to plan for")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
+  }
+
+  int run() override {
+    RunConfig config = load_config(path_, overrides_);
+    if (config.model.vocab_size == 0) {
+      fail(Kind::kConfig, str(path_, ": model.vocab_size is 0 (taken from the data), and a plan reads no data"),
+           "tokamak plan CONFIG.yaml model.vocab_size=32000");
+    }
+    BatchShape shape = make_batch_shape(config.training, config.data, ranks_);
+    if (shape.micro_batch == 0) shape.micro_batch = shape.sequences_per_rank;
+    const auto comm = make_planned_comm(ranks_);
+    Backend backend = make_cpu_backend();
+    const Assembly paper(config, *comm, backend,
+                         {.max_tokens = shape.micro_batch * shape.length, .max_length = shape.length});
+    const ModelSize size = model_size(config.model);
+    const double flops =
+        flops_per_token_full(config.model, shape.length) * static_cast<double>(shape.tokens_per_step());
+    std::cout << "model        " << human_count(static_cast<double>(size.parameters)) << " parameters ("
+              << size.parameters << ")\n"
+              << "step         " << human_count(static_cast<double>(shape.tokens_per_step())) << " tokens: " << ranks_
+              << " rank(s) x " << shape.micro_batches() << " micro-batch(es) of " << shape.micro_batch
+              << " sequences of " << shape.length << "; " << human_count(flops) << "FLOP (mfu_full's count)\n"
+              << "run          " << shape.total_steps << " steps, "
+              << human_count(static_cast<double>(shape.total_steps * shape.tokens_per_step())) << " tokens, "
+              << human_count(flops * static_cast<double>(shape.total_steps)) << "FLOP\n"
+              << "memory of each rank, besides about " << human_bytes(static_cast<double>(resident_bytes()))
+              << " of program and libraries:\n"
+              << paper.plan().report();
+    return 0;
+  }
+
+ private:
+  std::string path_;
+  std::vector<std::string> overrides_;
+  int ranks_ = 1;
+};
+
+}  // namespace
+
+void add_plan(CLI::App& root, Commands& commands) {
+  CLI::App* parser = root.add_subcommand("plan", "print the memory and work of a run on any number of ranks");
+  commands.push_back(std::make_unique<PlanCommand>(parser));
+}
+
+}  // namespace tokamak::cli

@@ -1,0 +1,42 @@
+#include "cli/run_context.h"
+
+#include "base/log.h"
+#include "dist/together.h"
+
+namespace tokamak::cli {
+
+namespace {
+
+void report(const Error& error) {
+  log::error(error.what(), error.hint().empty() ? "" : "\n  hint: ", error.hint());
+  log::flush();
+}
+
+}  // namespace
+
+int run_in_world(const std::function<int(World&)>& body) {
+  World world;
+  log::configure(world.rank(), world.size(), log::Level::kInfo);
+  try {
+    return body(world);
+  } catch (const SharedError& error) {
+    if (world.rank() == 0) report(error);
+    return error.exit_code();
+  } catch (const Error& error) {
+    report(error);
+    if (world.size() > 1) world.comm().abort(error.exit_code());
+    return error.exit_code();
+  } catch (const std::exception& error) {
+    report(Error(Kind::kBug, error.what()));
+    if (world.size() > 1) world.comm().abort(static_cast<int>(Kind::kBug));
+    return static_cast<int>(Kind::kBug);
+  }
+}
+
+Backend make_backend_together(World& world, const RuntimeOptions& options) {
+  Backend backend;
+  together(world.comm(), [&] { backend = make_backend(options, world.local_rank(), world.local_size()); });
+  return backend;
+}
+
+}  // namespace tokamak::cli

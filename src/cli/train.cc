@@ -1,0 +1,71 @@
+// tokamak train: a training run from a YAML file, alone or on every rank that mpirun or srun has started.
+#include <iostream>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/run_context.h"
+#include "config/load.h"
+#include "config/print.h"
+#include "dist/together.h"
+#include "train/trainer.h"
+
+namespace tokamak::cli {
+
+namespace {
+
+class TrainCommand : public Command {
+ public:
+  explicit TrainCommand(CLI::App* parser) : Command(parser) {
+    parser->add_option("config", path_, "YAML file of the run (configs/ has examples, docs/config.md the reference)");
+    parser->add_option("overrides", overrides_, "KEY=VALUE over the file, for example optimizer.lr=3e-4");
+    parser->add_flag("--print-config", print_config_, "print the resolved config with each key's meaning, and stop");
+    parser->add_flag("--config-reference", print_reference_, "print docs/config.md, and stop");
+    parser->add_option("--stop-at-step", stop_at_step_, "save and exit 75 after this step, as on SIGTERM; 0: never")
+        ->capture_default_str();
+    parser->footer(
+        "Exit codes: 0 done, 2 config, 3 data, 4 checkpoint, 5 device or memory, 6 communication, 7 numerics,\n"
+        "75 stopped by SIGTERM, SIGINT or SIGUSR1 with everything saved: start it again and it goes on.\n\n"
+        "  tokamak train configs/quickstart.yaml\n"
+        "  mpirun -n 4 tokamak train configs/llama-125m.yaml optimizer.lr=3e-4");
+  }
+
+  int run() override {
+    if (print_reference_) {
+      std::cout << config_reference();
+      return 0;
+    }
+    if (path_.empty()) fail(Kind::kConfig, "train: no config file given", "tokamak train CONFIG.yaml [KEY=VALUE ...]");
+    if (print_config_) {
+      std::cout << tokamak::print_config(load_config(path_, overrides_), Help::kTrailing);
+      return 0;
+    }
+    return run_in_world([this](World& world) { return train(world); });
+  }
+
+ private:
+  int train(World& world) {
+    RunConfig config;
+    together(world.comm(), [&] { config = load_config(path_, overrides_); });
+    const std::string text = tokamak::print_config(config);
+    Backend backend = make_backend_together(world, config.runtime);
+    Trainer trainer(world, backend, std::move(config), {.config_text = text, .stop_at_step = stop_at_step_});
+    const RunEnd end = trainer.run();
+    if (world.rank() == 0) log::info(end == RunEnd::kDone ? "done" : "stopped; start again to go on");
+    return end == RunEnd::kDone ? 0 : static_cast<int>(Kind::kStopped);
+  }
+
+  std::string path_;
+  std::vector<std::string> overrides_;
+  bool print_config_ = false;
+  bool print_reference_ = false;
+  int64_t stop_at_step_ = 0;
+};
+
+}  // namespace
+
+void add_train(CLI::App& root, Commands& commands) {
+  CLI::App* parser = root.add_subcommand("train", "train a model as a YAML file says; resumes by itself");
+  commands.push_back(std::make_unique<TrainCommand>(parser));
+}
+
+}  // namespace tokamak::cli

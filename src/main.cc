@@ -1,0 +1,44 @@
+// argv -> subcommand -> exit code. The only place that catches: an error ends the process with the code of its kind.
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/version.h"
+
+namespace tokamak::cli {
+namespace {
+
+int run(int argc, char** argv) {
+  CLI::App root("Pretrains large language models: tokenizer, data, training, checkpoints, in one program.", "tokamak");
+  root.set_version_flag("--version", version_text());
+  root.require_subcommand(1);
+  root.get_formatter()->column_width(36);
+  Commands commands;
+  add_all(root, commands);
+  try {
+    root.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return root.exit(error) == 0 ? EXIT_SUCCESS : static_cast<int>(Kind::kConfig);
+  }
+  for (const auto& command : commands) {
+    if (command->chosen()) return command->run();
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+}  // namespace tokamak::cli
+
+int main(int argc, char** argv) {
+  using namespace tokamak;
+  try {
+    return cli::run(argc, argv);
+  } catch (const Error& error) {
+    log::error(error.what(), error.hint().empty() ? "" : "\n  hint: ", error.hint());
+    return error.exit_code();
+  } catch (const std::exception& error) {
+    log::error(error.what());
+    return static_cast<int>(Kind::kBug);
+  }
+}

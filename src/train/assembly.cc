@@ -1,0 +1,51 @@
+#include "train/assembly.h"
+
+namespace tokamak {
+
+namespace {
+
+DType dtype_of(Precision precision) { return precision == Precision::kBF16 ? DType::kBF16 : DType::kF32; }
+
+Keep keep_of(const RunConfig& config, bool training) {
+  if (!training) return Keep::kNothing;
+  return config.activation_checkpoint.mode == RecomputeMode::kFull ? Keep::kLayerInputs : Keep::kBackward;
+}
+
+}  // namespace
+
+DType compute_dtype(const PrecisionOptions& precision) { return dtype_of(precision.compute); }
+DType reduce_dtype(const PrecisionOptions& precision) { return dtype_of(precision.reduce); }
+
+Assembly::Assembly(const RunConfig& config, Comm& comm, Backend& backend, const AssemblyOptions& options)
+    : comm_(comm),
+      backend_(backend),
+      table_(make_param_table(config.model)),
+      parameters_(table_, comm, backend,
+                  {.compute = compute_dtype(config.precision),
+                   .reduce_wire = reduce_dtype(config.precision),
+                   .gradients = options.training},
+                  plan_),
+      optimizer_(options.training ? std::optional<AdamWOptimizer>(std::in_place, config.optimizer, parameters_, plan_)
+                                  : std::nullopt),
+      model_(config.model, parameters_,
+             {.max_tokens = options.max_tokens,
+              .max_length = options.max_length,
+              .compute = compute_dtype(config.precision),
+              .keep = keep_of(config, options.training),
+              .z_loss = config.training.z_loss},
+             plan_) {
+  sums_slot_ = plan_.add("step/sums", DType::kF64, Shape{kStepSums});
+  control_slot_ = plan_.add("step/control", DType::kF32, Shape{kStepControls});
+}
+
+void Assembly::commit() {
+  compute_ = backend_.device->make_stream();
+  arena_ = std::make_unique<Arena>(plan_, *backend_.device);
+  parameters_.commit(*arena_);
+  if (optimizer_) optimizer_->commit(*arena_);
+  model_.commit(*arena_, *compute_);
+  sums_ = (*arena_)[sums_slot_];
+  control_ = (*arena_)[control_slot_];
+}
+
+}  // namespace tokamak

@@ -1,0 +1,60 @@
+// The parts of a training run that take memory, put together: first on paper (the constructor plans), then for real.
+// `tokamak plan` stops at the paper; the trainer, the benchmark and generation commit it.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "backend/backend.h"
+#include "dist/comm.h"
+#include "model/transformer.h"
+#include "optim/adamw.h"
+#include "tensor/arena.h"
+#include "train/run_config.h"
+#include "zero/sharded_parameters.h"
+
+namespace tokamak {
+
+struct AssemblyOptions {
+  int64_t max_tokens = 0;  // of a micro-batch
+  int64_t max_length = 0;  // of a sequence
+  bool training = true;    // false: weights and forward only
+};
+
+class Assembly {
+ public:
+  // `comm` and `backend` outlive this. config.model.vocab_size is known.
+  Assembly(const RunConfig& config, Comm& comm, Backend& backend, const AssemblyOptions& options);
+  // Takes the memory. Error(kDevice) if it is not there.
+  void commit();
+
+  const MemoryPlan& plan() const { return plan_; }
+  const ParamTable& table() const { return table_; }
+  ShardedParameters& parameters() { return parameters_; }
+  bool trains() const { return optimizer_.has_value(); }
+  AdamWOptimizer& optimizer() { return *optimizer_; }  // if it trains
+  Transformer& model() { return model_; }
+  Backend& backend() { return backend_; }
+  Comm& comm() { return comm_; }
+  Stream& compute() { return *compute_; }
+  Tensor sums() const { return sums_; }        // (kStepSums) f64
+  Tensor control() const { return control_; }  // (kStepControls) f32
+
+ private:
+  Comm& comm_;
+  Backend& backend_;
+  MemoryPlan plan_;
+  ParamTable table_;
+  ShardedParameters parameters_;
+  std::optional<AdamWOptimizer> optimizer_;
+  Transformer model_;
+  MemoryPlan::Slot sums_slot_, control_slot_;
+  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<Stream> compute_;
+  Tensor sums_, control_;
+};
+
+DType compute_dtype(const PrecisionOptions& precision);
+DType reduce_dtype(const PrecisionOptions& precision);
+
+}  // namespace tokamak

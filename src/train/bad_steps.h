@@ -1,0 +1,23 @@
+// Counts steps whose loss or gradient was not finite. Such a step leaves the weights alone; too many in a row end the
+// run.
+#pragma once
+
+#include <cstdint>
+
+#include "train/step.h"
+
+namespace tokamak {
+
+class BadSteps {
+ public:
+  explicit BadSteps(int64_t most_in_a_row) : most_in_a_row_(most_in_a_row) {}
+
+  // Logs a bad step; Error(kNumerics) when it is the last one to be borne. All ranks see the same outcomes.
+  void see(const StepOutcome& outcome);
+
+ private:
+  int64_t most_in_a_row_;
+  int64_t in_a_row_ = 0;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,25 @@
+// How a global batch is cut: G sequences a step over R ranks, each in micro-batches of B.
+#pragma once
+
+#include <cstdint>
+
+#include "data/options.h"
+#include "train/options.h"
+
+namespace tokamak {
+
+struct BatchShape {
+  int64_t length = 0;              // T
+  int64_t sequences_per_step = 0;  // G
+  int64_t sequences_per_rank = 0;  // G / R
+  int64_t micro_batch = 0;         // B, at most G / R; the last micro-batch of a step may be smaller
+  int64_t total_steps = 0;
+
+  int64_t tokens_per_step() const { return sequences_per_step * length; }
+  int64_t micro_batches() const { return (sequences_per_rank + micro_batch - 1) / micro_batch; }
+};
+
+// Everything but an automatic micro-batch, which is left 0. Error(kConfig) where the batch does not divide.
+BatchShape make_batch_shape(const TrainingOptions& training, const DataOptions& data, int ranks);
+
+}  // namespace tokamak

@@ -1,0 +1,161 @@
+#include "train/benchmark.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "optim/grad_norm.h"
+
+namespace tokamak {
+
+namespace {
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : 0.5 * (values[middle - 1] + values[middle]);
+}
+
+// y = x w^T, dx = dy w and dw = dy^T x of a linear layer with `in` inputs and `out` outputs.
+void add_linear(std::vector<GemmShape>& gemms, const std::string& name, int64_t tokens, int64_t in, int64_t out,
+                int64_t count, DType compute, DType forward_output) {
+  gemms.push_back({name + " forward", tokens, out, in, Transpose::kNo, Transpose::kYes, forward_output, count});
+  gemms.push_back({name + " dx", tokens, in, out, Transpose::kNo, Transpose::kNo, compute, count});
+  gemms.push_back({name + " dw", out, in, tokens, Transpose::kYes, Transpose::kNo, DType::kF32, count});
+}
+
+// Operands for any of the shapes.
+class GemmBuffers {
+ public:
+  GemmBuffers(Backend& backend, const std::vector<GemmShape>& gemms, DType compute)
+      : backend_(backend), stream_(backend.device->make_stream()) {
+    int64_t a = 0, b = 0, c = 0;
+    for (const GemmShape& g : gemms) {
+      a = std::max(a, g.m * g.k);
+      b = std::max(b, g.k * g.n);
+      c = std::max(c, g.m * g.n);
+    }
+    const auto a_slot = plan_.add("a", compute, Shape{a});
+    const auto b_slot = plan_.add("b", compute, Shape{b});
+    const auto c_slot = plan_.add("c", DType::kF32, Shape{c});
+    arena_ = std::make_unique<Arena>(plan_, *backend.device);
+    a_ = (*arena_)[a_slot];
+    b_ = (*arena_)[b_slot];
+    c_ = (*arena_)[c_slot];
+    backend.ops->fill(*stream_, {.x = a_, .value = 0.01});
+    backend.ops->fill(*stream_, {.x = b_, .value = 0.01});
+  }
+
+  double seconds(const GemmShape& g) {
+    const bool ta = g.trans_a == Transpose::kYes, tb = g.trans_b == Transpose::kYes;
+    const auto view = [](Tensor t, int64_t rows, int64_t columns) {
+      return t.flat(0, rows * columns).reshape({rows, columns});
+    };
+    const Tensor c(c_.data(), g.c, Shape{g.m, g.n});
+    const Gemm call{.a = ta ? view(a_, g.k, g.m) : view(a_, g.m, g.k),
+                    .b = tb ? view(b_, g.n, g.k) : view(b_, g.k, g.n),
+                    .c = c,
+                    .trans_a = g.trans_a,
+                    .trans_b = g.trans_b,
+                    .write = g.c == DType::kF32 && ta ? Write::kAccumulate : Write::kOverwrite};
+    const Stopwatch watch;
+    backend_.ops->gemm(*stream_, call);
+    stream_->synchronize();
+    return watch.seconds();
+  }
+
+ private:
+  Backend& backend_;
+  std::unique_ptr<Stream> stream_;
+  MemoryPlan plan_;
+  std::unique_ptr<Arena> arena_;
+  Tensor a_, b_, c_;
+};
+
+// Sequences of random tokens.
+struct RandomBatch {
+  RandomBatch(int64_t sequences, int64_t length, int64_t vocab, int rank) {
+    const RandomStream random(static_cast<uint64_t>(rank), "benchmark");
+    for (int64_t i = 0; i < sequences * length; ++i) {
+      tokens.push_back(static_cast<int32_t>(random.word(static_cast<uint64_t>(i)) % static_cast<uint64_t>(vocab)));
+      positions.push_back(static_cast<int32_t>(i % length));
+    }
+    targets.assign(tokens.begin() + 1, tokens.end());
+    targets.push_back(tokens.front());
+    for (int64_t s = 0; s <= sequences; ++s) cu_seqlens.push_back(static_cast<int32_t>(s * length));
+  }
+  TokenBatch view() const { return {tokens, targets, positions, cu_seqlens}; }
+
+  std::vector<int32_t> tokens, targets, positions, cu_seqlens;
+};
+
+double time_step(Assembly& assembly, const BatchShape& shape, const TokenBatch& batch, int64_t t) {
+  Stream& compute = assembly.compute();
+  assembly.comm().barrier();
+  const Stopwatch watch;
+  assembly.backend().ops->fill(compute, {.x = assembly.sums(), .value = 0});
+  assembly.parameters().begin_step();
+  for (int64_t m = 0; m < shape.micro_batches(); ++m) {
+    assembly.model().forward_backward(compute, batch, assembly.sums());
+  }
+  assembly.model().finish_gradients(compute);
+  reduce_and_clip(assembly.parameters(), compute, assembly.sums(), assembly.control(), 1.0);
+  assembly.optimizer().step(compute, t, 1e-4, assembly.control());
+  compute.synchronize();
+  assembly.comm().barrier();
+  return watch.seconds();
+}
+
+}  // namespace
+
+std::vector<GemmShape> step_gemms(const ModelConfig& config, int64_t tokens, int64_t head_rows, DType compute) {
+  std::vector<GemmShape> gemms;
+  const int64_t layers = config.num_hidden_layers, hidden = config.hidden_size;
+  add_linear(gemms, "qkv", tokens, hidden, config.qkv_width(), layers, compute, compute);
+  add_linear(gemms, "o", tokens, config.q_width(), hidden, layers, compute, compute);
+  add_linear(gemms, "gate_up", tokens, hidden, 2 * config.intermediate_size, layers, compute, compute);
+  add_linear(gemms, "down", tokens, config.intermediate_size, hidden, layers, compute, compute);
+  const int64_t chunks = (tokens + head_rows - 1) / head_rows;
+  add_linear(gemms, "head", std::min(tokens, head_rows), hidden, config.vocab_size, chunks, compute, DType::kF32);
+  return gemms;
+}
+
+BenchmarkResult run_benchmark(Assembly& assembly, const BatchShape& shape, int64_t rounds) {
+  const ModelConfig& config = assembly.model().config();
+  Comm& comm = assembly.comm();
+  Ops& ops = *assembly.backend().ops;
+  const int64_t tokens = shape.micro_batch * shape.length;
+  const DType compute = assembly.parameters().weights().dtype();
+  const std::vector<GemmShape> gemms =
+      step_gemms(config, tokens, ops.head_chunk_rows(tokens, config.vocab_size), compute);
+  GemmBuffers buffers(assembly.backend(), gemms, compute);
+  const RandomBatch batch(shape.micro_batch, shape.length, config.vocab_size, comm.rank());
+
+  BenchmarkResult result;
+  result.tokens_per_step = shape.micro_batches() * tokens * comm.size();
+  std::vector<std::vector<double>> gemm_seconds(gemms.size());
+  std::vector<double> step_seconds;
+  for (const GemmShape& g : gemms) buffers.seconds(g);  // kernels are made at their first use
+  time_step(assembly, shape, batch.view(), 1);
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < gemms.size(); ++i) gemm_seconds[i].push_back(buffers.seconds(gemms[i]));
+    step_seconds.push_back(time_step(assembly, shape, batch.view(), 2 + round));
+  }
+  ops.profile(&result.profile);
+  time_step(assembly, shape, batch.view(), 2 + rounds);
+  ops.profile(nullptr);
+
+  double flops = 0, seconds = 0;
+  for (size_t i = 0; i < gemms.size(); ++i) {
+    const double once = median(gemm_seconds[i]);
+    flops += static_cast<double>(gemms[i].count) * gemms[i].flops();
+    seconds += static_cast<double>(gemms[i].count) * once;
+    result.gemms.emplace_back(gemms[i], gemms[i].flops() / once);
+  }
+  result.gemm_rate = flops / seconds * comm.size();
+  result.step_seconds = median(step_seconds);
+  result.tokens_per_second = static_cast<double>(result.tokens_per_step) / result.step_seconds;
+  return result;
+}
+
+}  // namespace tokamak

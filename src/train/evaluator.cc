@@ -1,0 +1,54 @@
+#include "train/evaluator.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "data/loader.h"
+#include "train/step.h"
+
+namespace tokamak {
+
+namespace {
+
+int64_t all_windows(const SampleSource& source) {
+  int64_t sum = 0;
+  for (int64_t s = 0; s < source.sources(); ++s) sum += source.windows(s);
+  return sum;
+}
+
+}  // namespace
+
+Evaluator::Evaluator(const SampleSource& source, int64_t sequences, int64_t micro_batch, bool document_masking)
+    : source_(source),
+      sequences_(std::min(sequences, all_windows(source))),
+      micro_batch_(micro_batch),
+      document_masking_(document_masking) {}
+
+double Evaluator::mean_loss(Assembly& assembly) const {
+  Comm& comm = assembly.comm();
+  Stream& compute = assembly.compute();
+  // Collectives need as many micro-batches on every rank, so the last sequences may be fillers that do not count.
+  const int64_t per_rank = (sequences_ + comm.size() - 1) / comm.size();
+  Loader loader(source_, {.rank = comm.rank(),
+                          .ranks = comm.size(),
+                          .micro_batch = std::min(micro_batch_, per_rank),
+                          .samples_per_step = per_rank * comm.size(),
+                          .document_masking = document_masking_});
+  assembly.backend().ops->fill(compute, {.x = assembly.sums(), .value = 0});
+  for (int64_t m = 0; m < loader.micro_batches_per_step(); ++m) {
+    const MicroBatch& batch = loader.next();
+    const int64_t counted = std::clamp(sequences_ - batch.first_sample, int64_t{0}, batch.sequences);
+    std::vector<int32_t> targets = batch.targets;
+    std::fill(targets.begin() + counted * batch.length, targets.end(), -1);
+    TokenBatch view = view_of(batch);
+    view.targets = targets;
+    assembly.model().evaluate(compute, view, assembly.sums());
+  }
+  comm.all_reduce(compute, assembly.sums());
+  double sums[kStepSums] = {};
+  assembly.backend().device->copy_to_host(compute, assembly.sums(), sums);
+  compute.synchronize();
+  return sums[kSumLoss] / sums[kSumTargets];
+}
+
+}  // namespace tokamak

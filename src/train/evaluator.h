@@ -1,0 +1,29 @@
+// The loss on held-out data: the same sequences every time, in the order they lie, shared among the ranks.
+#pragma once
+
+#include <memory>
+
+#include "data/sample_source.h"
+#include "train/assembly.h"
+
+namespace tokamak {
+
+class Evaluator {
+ public:
+  // `sequences` of `source`, or all of them if it has fewer; in micro-batches of at most micro_batch.
+  Evaluator(const SampleSource& source, int64_t sequences, int64_t micro_batch, bool document_masking);
+
+  // Mean loss per token, in nats. Collective.
+  double mean_loss(Assembly& assembly) const;
+
+  int64_t sequences() const { return sequences_; }
+  int64_t tokens() const { return sequences_ * source_.sequence_length(); }
+
+ private:
+  const SampleSource& source_;
+  int64_t sequences_;
+  int64_t micro_batch_;
+  bool document_masking_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,112 @@
+#include "train/metrics.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/process.h"
+
+namespace tokamak {
+
+namespace {
+
+std::string percent(double fraction) { return fixed(100.0 * fraction, 1) + "%"; }
+
+}  // namespace
+
+Metrics::Metrics(const MetricsOptions& options, const RunFigures& figures, const std::string& path)
+    : options_(options), figures_(figures), path_(path) {
+  if (path_.empty()) return;
+  file_.open(path_, std::ios::app);
+  if (!file_) fail_errno(Kind::kConfig, str("cannot append to ", path_), "check run.output_dir");
+}
+
+void Metrics::step(const StepOutcome& outcome, double data_wait) {
+  ++steps_;
+  if (outcome.applied) {
+    loss_sum_ += outcome.loss;
+    ++loss_count_;
+  } else {
+    ++skipped_;
+  }
+  if (outcome.step % options_.log_interval == 0 || outcome.step == figures_.total_steps) report(outcome, data_wait);
+}
+
+void Metrics::report(const StepOutcome& outcome, double data_wait) {
+  const double seconds = interval_.seconds() - paused_interval_;
+  const double tokens_per_second = static_cast<double>(steps_ * figures_.tokens_per_step) / seconds;
+  const double loss = loss_count_ > 0 ? loss_sum_ / static_cast<double>(loss_count_) : std::nan("");
+  const double mfu_full = tokens_per_second * figures_.flops_per_token_full / figures_.peak_flops;
+  const double mfu_causal = tokens_per_second * figures_.flops_per_token_causal / figures_.peak_flops;
+  const int64_t resident = resident_bytes();
+  const int64_t done_here = outcome.step - figures_.first_step;
+  const double eta = (run_.seconds() - paused_run_) / static_cast<double>(done_here) *
+                     static_cast<double>(figures_.total_steps - outcome.step);
+
+  log::info("step ", outcome.step, "/", figures_.total_steps, " (",
+            percent(static_cast<double>(outcome.step) / static_cast<double>(figures_.total_steps)), ")  loss ",
+            fixed(loss, 4), "  lr ", significant(outcome.lr, 3), "  grad norm ", fixed(outcome.grad_norm, 2), "  ",
+            human_count(tokens_per_second), " tokens/s  mfu_full ", percent(mfu_full), "  mfu_causal ",
+            percent(mfu_causal), "  memory ", human_bytes(static_cast<double>(resident)), "  eta ", human_duration(eta),
+            skipped_ > 0 ? str("  skipped ", skipped_) : "");
+
+  nlohmann::ordered_json record = {{"step", outcome.step},
+                                   {"tokens", outcome.step * figures_.tokens_per_step},
+                                   {"loss/avg", loss},  // NaN becomes null
+                                   {"loss/last", outcome.loss},
+                                   {"loss/z", outcome.z_loss},
+                                   {"optim/lr", outcome.lr},
+                                   {"optim/grad_norm", outcome.grad_norm},
+                                   {"optim/skipped_steps", skipped_},
+                                   {"throughput/tokens_per_sec", tokens_per_second},
+                                   {"throughput/mfu_full", mfu_full},
+                                   {"throughput/mfu_causal", mfu_causal},
+                                   {"time/interval", seconds},
+                                   {"time/data", data_wait - data_wait_},
+                                   {"memory/rss", resident}};
+  append(record.dump());
+
+  interval_.restart();
+  paused_interval_ = 0;
+  data_wait_ = data_wait;
+  loss_sum_ = 0;
+  loss_count_ = 0;
+  steps_ = 0;
+}
+
+void Metrics::validation(int64_t step, double loss, double seconds) {
+  log::info("step ", step, "/", figures_.total_steps, "  validation loss ", fixed(loss, 4), "  perplexity ",
+            fixed(std::exp(loss), 2), "  (", fixed(seconds, 1), " s)");
+  const nlohmann::ordered_json record = {{"step", step},
+                                         {"tokens", step * figures_.tokens_per_step},
+                                         {"validation/loss", loss},
+                                         {"validation/perplexity", std::exp(loss)},
+                                         {"time/validation", seconds}};
+  append(record.dump());
+}
+
+void Metrics::event(const std::string& name, int64_t step, const std::string& detail) {
+  const nlohmann::ordered_json record = {
+      {"event", name}, {"step", step}, {"time", utc_timestamp()}, {"detail", detail}};
+  append(record.dump());
+}
+
+void Metrics::pause() { pause_.restart(); }
+
+void Metrics::resume() {
+  const double seconds = pause_.seconds();
+  paused_run_ += seconds;
+  paused_interval_ += seconds;
+}
+
+void Metrics::append(const std::string& line) {
+  if (!file_.is_open()) return;
+  file_ << line << "\n" << std::flush;
+  if (file_) return;
+  // A log is not worth a run: say so once, and train on.
+  log::warning("cannot write ", path_, "; no more metrics go there");
+  file_.close();
+}
+
+}  // namespace tokamak

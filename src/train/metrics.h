@@ -1,0 +1,58 @@
+// What a run tells: a line on the console and a record in metrics.jsonl every log_interval steps, validations, and
+// events (start, resume, checkpoint). Rank 0 writes; the file is only ever appended to.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+#include "base/clock.h"
+#include "train/options.h"
+#include "train/step.h"
+
+namespace tokamak {
+
+struct RunFigures {
+  int64_t first_step = 0;  // done before this start
+  int64_t total_steps = 0;
+  int64_t tokens_per_step = 0;
+  double flops_per_token_full = 0;    // model/flops.h
+  double flops_per_token_causal = 0;  //
+  double peak_flops = 0;              // of all ranks, per second; see peak.h for what it is
+};
+
+class Metrics {
+ public:
+  // `path`: metrics.jsonl; empty: none.
+  Metrics(const MetricsOptions& options, const RunFigures& figures, const std::string& path);
+
+  // One finished step, in order. `data_wait` is this rank's total time of waiting for data so far, in seconds.
+  void step(const StepOutcome& outcome, double data_wait);
+  void validation(int64_t step, double loss, double seconds);
+  // {"event": name, "step": step, "detail": detail}
+  void event(const std::string& name, int64_t step, const std::string& detail);
+
+  // Time that is not training (validation, saving) is kept out of tokens/s.
+  void pause();
+  void resume();
+
+ private:
+  void report(const StepOutcome& outcome, double data_wait);
+  void append(const std::string& line);
+
+  MetricsOptions options_;
+  RunFigures figures_;
+  std::string path_;
+  std::ofstream file_;
+  Stopwatch run_;       // since the first step of this start
+  Stopwatch interval_;  // since the last report
+  double paused_run_ = 0, paused_interval_ = 0;
+  Stopwatch pause_;
+  double data_wait_ = 0;  // at the last report
+  double loss_sum_ = 0;   // of the steps since the last report that were applied
+  int64_t loss_count_ = 0;
+  int64_t steps_ = 0;    // since the last report
+  int64_t skipped_ = 0;  // steps not applied, in this start
+};
+
+}  // namespace tokamak

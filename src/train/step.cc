@@ -1,0 +1,51 @@
+#include "train/step.h"
+
+#include "base/error.h"
+#include "optim/grad_norm.h"
+
+namespace tokamak {
+
+TokenBatch view_of(const MicroBatch& batch) {
+  return {batch.tokens, batch.targets, batch.positions,
+          std::span(batch.cu_seqlens).first(static_cast<size_t>(batch.segments + 1))};
+}
+
+void run_step(Assembly& assembly, Loader& loader, int64_t t, double lr, double max_grad_norm) {
+  Stream& compute = assembly.compute();
+  assembly.backend().ops->fill(compute, {.x = assembly.sums(), .value = 0});
+  assembly.parameters().begin_step();
+  for (int64_t m = 0; m < loader.micro_batches_per_step(); ++m) {
+    assembly.model().forward_backward(compute, view_of(loader.next()), assembly.sums());
+  }
+  assembly.model().finish_gradients(compute);
+  reduce_and_clip(assembly.parameters(), compute, assembly.sums(), assembly.control(), max_grad_norm);
+  assembly.optimizer().step(compute, t, lr, assembly.control());
+}
+
+StepReader::StepReader(Assembly& assembly) : assembly_(assembly) {
+  for (Slot& slot : slots_) slot.arrived = assembly.backend().device->make_event();
+}
+
+void StepReader::fetch(int64_t step, double lr) {
+  TOKAMAK_CHECK(pending_ < kDepth, "step ", step, ": ", pending_, " outcomes wait to be read");
+  Slot& slot = slots_[fetched_++ % kDepth];
+  slot.step = step;
+  slot.lr = lr;
+  assembly_.backend().device->copy_to_host(assembly_.compute(), assembly_.control(), slot.control);
+  assembly_.compute().record(*slot.arrived);
+  ++pending_;
+}
+
+StepOutcome StepReader::take() {
+  TOKAMAK_CHECK(pending_ > 0, "no outcome waits to be read");
+  const Slot& slot = slots_[(fetched_ - pending_--) % kDepth];
+  slot.arrived->synchronize();
+  return {slot.step,
+          slot.lr,
+          slot.control[kMeanLoss],
+          slot.control[kMeanZLoss],
+          slot.control[kGradNorm],
+          slot.control[kApply] != 0.0f};
+}
+
+}  // namespace tokamak

@@ -1,0 +1,50 @@
+// One optimizer step: micro-batches forward and backward, gradients reduced and clipped, weights updated. It only
+// enqueues; what came of it is read later (StepReader), so that the device never waits for the host.
+#pragma once
+
+#include "data/loader.h"
+#include "train/assembly.h"
+
+namespace tokamak {
+
+// Step t = 1, 2, ... on the loader's next micro-batches.
+void run_step(Assembly& assembly, Loader& loader, int64_t t, double lr, double max_grad_norm);
+
+// The micro-batch as the model takes it.
+TokenBatch view_of(const MicroBatch& batch);
+
+struct StepOutcome {
+  int64_t step = 0;
+  double lr = 0;
+  double loss = 0;       // mean over the global batch
+  double z_loss = 0;     //
+  double grad_norm = 0;  // global, before clipping
+  bool applied = true;   // false: not finite, weights untouched
+};
+
+// Brings what a step has decided (StepControl) to the host a step late: the copy is enqueued behind the step, and read
+// when the next one is under way.
+class StepReader {
+ public:
+  explicit StepReader(Assembly& assembly);
+
+  void fetch(int64_t step, double lr);          // behind the step just enqueued
+  int64_t pending() const { return pending_; }  // outcomes not yet taken
+  StepOutcome take();                           // the oldest of them; waits for that step, not for later ones
+
+ private:
+  static constexpr int64_t kDepth = 2;
+  struct Slot {
+    int64_t step = 0;
+    double lr = 0;
+    float control[kStepControls] = {};
+    std::unique_ptr<Event> arrived;
+  };
+
+  Assembly& assembly_;
+  Slot slots_[kDepth];
+  int64_t fetched_ = 0;
+  int64_t pending_ = 0;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,20 @@
+// "Please stop": SIGTERM, SIGINT or SIGUSR1 on any rank. Slurm sends one before a time limit or a preemption; the run
+// saves and exits with 75. All ranks learn of it at the end of the same step.
+#pragma once
+
+#include "dist/comm.h"
+
+namespace tokamak {
+
+class StopSignal {
+ public:
+  StopSignal();   // catches the signals from here on
+  ~StopSignal();  // gives them back
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  // The number of the signal that some rank has received, or 0. Collective; every rank gets the same answer.
+  int agreed(Comm& comm) const;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,112 @@
+// The loop of a training run.
+#include "train/trainer.h"
+
+#include "base/log.h"
+#include "dist/together.h"
+#include "train/state_slices.h"
+
+namespace tokamak {
+
+RunEnd Trainer::run() {
+  while (!finished()) {
+    if (should_stop()) {
+      save_or_fail();
+      return RunEnd::kStopped;
+    }
+    train_step();
+    validate_if_due();
+    save_if_due();
+  }
+  save_or_fail();
+  return RunEnd::kDone;
+}
+
+void Trainer::train_step() {
+  const int64_t step = step_ + 1;
+  const double lr = schedule_->at(step);
+  run_step(*assembly_, *loader_, step, lr, config_.training.max_grad_norm);
+  reader_->fetch(step, lr);
+  step_ = step;
+  tokens_ += shape_.tokens_per_step();
+  next_sample_ += shape_.sequences_per_step;
+  // A step late, so that the device never waits; at once where something is about to look at the weights.
+  read_outcomes(finished() ? 0 : 1);
+}
+
+void Trainer::read_outcomes(int64_t leave) {
+  while (reader_->pending() > leave) {
+    const StepOutcome outcome = reader_->take();
+    if (metrics_) metrics_->step(outcome, loader_->wait_seconds());
+    bad_steps_.see(outcome);
+  }
+}
+
+bool Trainer::should_stop() {
+  const int signal = stop_.agreed(comm_);
+  const bool at_limit = options_.stop_at_step > 0 && step_ >= options_.stop_at_step;
+  if (signal == 0 && !at_limit) return false;
+  read_outcomes(0);
+  if (comm_.rank() == 0) {
+    log::info(signal != 0 ? str("signal ", signal) : str("--stop-at-step ", options_.stop_at_step),
+              ": stopping after step ", step_, " of ", shape_.total_steps);
+  }
+  if (metrics_) metrics_->event("stop", step_, signal != 0 ? str("signal ", signal) : "--stop-at-step");
+  return true;
+}
+
+void Trainer::validate_if_due() {
+  const int64_t interval = config_.training.validation_interval;
+  const bool due = finished() || (interval > 0 && step_ % interval == 0);
+  if (!evaluator_ || !due) return;
+  read_outcomes(0);
+  if (metrics_) metrics_->pause();
+  const Stopwatch watch;
+  const double loss = evaluator_->mean_loss(*assembly_);
+  if (!metrics_) return;
+  metrics_->resume();
+  metrics_->validation(step_, loss, watch.seconds());
+}
+
+void Trainer::save_if_due() {
+  const Extent& interval = config_.checkpoint.interval;
+  bool due = false;
+  if (interval.unit == Extent::Unit::kSeconds) {
+    due = comm_.max(since_save_.seconds() >= interval.value) > 0;  // clocks differ: any rank's word counts
+  } else if (interval.unit == Extent::Unit::kTokens) {
+    due = static_cast<double>(tokens_ - tokens_saved_) >= interval.value;
+  } else {
+    const int64_t steps =
+        extent_in_steps(interval, "checkpoint.interval", shape_.total_steps, shape_.tokens_per_step());
+    due = steps > 0 && step_ % steps == 0;
+  }
+  if (due) save();
+}
+
+// While training goes on, a refused save costs nothing yet; at the end it would cost the run.
+void Trainer::save_or_fail() {
+  save();
+  if (step_ == saved_step_ || step_ == 0) return;
+  throw SharedError(Kind::kCheckpoint,
+                    str("the run ends at step ", step_, ", but its last checkpoint was refused: ", refusal_),
+                    "make room and start again: training goes on from the newest checkpoint");
+}
+
+void Trainer::save() {
+  read_outcomes(0);
+  if (step_ == saved_step_ || step_ == 0) return;
+  if (metrics_) metrics_->pause();
+  const TrainingPoint point{
+      step_, tokens_, next_sample_, config_.run.seed, options_.config_text, train_data_->state_json(next_sample_)};
+  assembly_->compute().synchronize();
+  const SaveOutcome outcome = checkpointer_->save(point, shard_place(comm_), state_slices(*assembly_));
+  since_save_.restart();
+  tokens_saved_ = tokens_;
+  refusal_ = outcome.reason;
+  if (outcome.committed) saved_step_ = step_;
+  if (!metrics_) return;
+  metrics_->resume();
+  metrics_->event(outcome.committed ? "checkpoint" : "checkpoint refused", step_,
+                  outcome.committed ? checkpointer_->store().path_of(step_) : outcome.reason);
+}
+
+}  // namespace tokamak

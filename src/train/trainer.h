@@ -1,0 +1,87 @@
+// A training run, from its config to its last checkpoint. Construction opens the data, plans and takes memory, and
+// loads or initialises the weights; run() trains. Every phase that can fail does so on all ranks alike
+// (dist/together.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "checkpoint/checkpointer.h"
+#include "data/loader.h"
+#include "data/sample_source.h"
+#include "dist/world.h"
+#include "optim/schedule.h"
+#include "train/assembly.h"
+#include "train/bad_steps.h"
+#include "train/batch_shape.h"
+#include "train/evaluator.h"
+#include "train/metrics.h"
+#include "train/run_config.h"
+#include "train/step.h"
+#include "train/stop_signal.h"
+
+namespace tokamak {
+
+enum class RunEnd { kDone, kStopped };
+
+struct TrainerOptions {
+  std::string config_text;   // the resolved config as YAML, for the run directory and the checkpoints
+  int64_t stop_at_step = 0;  // save and stop after this step, as on a signal; 0: never
+};
+
+class Trainer {
+ public:
+  // Collective. SharedError where the run cannot start.
+  Trainer(World& world, Backend& backend, RunConfig config, TrainerOptions options);
+  ~Trainer();
+
+  RunEnd run();
+
+ private:
+  void open_data();
+  void open_run_directory();
+  void build();  // plan, memory
+  void load_or_initialize();
+  void start_metrics();
+
+  void train_step();
+  void read_outcomes(int64_t leave);  // of finished steps, but for the last `leave`
+  void validate_if_due();
+  void save_if_due();
+  void save();
+  void save_or_fail();
+  bool finished() const { return step_ >= shape_.total_steps; }
+  bool should_stop();
+
+  World& world_;
+  Comm& comm_;
+  Backend& backend_;
+  RunConfig config_;
+  TrainerOptions options_;
+  BatchShape shape_;
+  StopSignal stop_;
+
+  std::optional<SampleSource> train_data_;
+  std::optional<SampleSource> validation_data_;
+  std::optional<Evaluator> evaluator_;
+  std::optional<Assembly> assembly_;
+  std::optional<Checkpointer> checkpointer_;
+  std::optional<Schedule> schedule_;
+  std::optional<Loader> loader_;
+  std::optional<StepReader> reader_;
+  std::optional<Metrics> metrics_;  // on rank 0
+  BadSteps bad_steps_;
+
+  int64_t step_ = 0;          // done
+  int64_t tokens_ = 0;        // trained on
+  int64_t next_sample_ = 0;   // of the data
+  int64_t first_step_ = 0;    // done before this start
+  int64_t saved_step_ = -1;   // of the last checkpoint
+  int64_t tokens_saved_ = 0;  // tokens_ at the last checkpoint
+  std::string refusal_;       // why the last save was refused
+  Stopwatch since_save_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,155 @@
+// How a run starts: data, directory, memory, weights. The loop is in trainer.cc.
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/parallel_for.h"
+#include "base/process.h"
+#include "dist/together.h"
+#include "model/flops.h"
+#include "train/memory_check.h"
+#include "train/peak.h"
+#include "train/state_slices.h"
+#include "train/trainer.h"
+
+namespace tokamak {
+
+namespace {
+
+// A micro-batch beyond this many tokens gains no speed on any device we know, and costs memory.
+constexpr int64_t kAutoMicroBatchTokens = 8192;
+
+// The smallest number of equal micro-batches whose plan fits, beginning at the cap.
+int64_t automatic_micro_batch(const RunConfig& config, Comm& comm, Backend& backend, const BatchShape& shape,
+                              int64_t available) {
+  int64_t pieces = 1;
+  for (;; ++pieces) {
+    const int64_t micro_batch = (shape.sequences_per_rank + pieces - 1) / pieces;
+    if (micro_batch == 1) return 1;
+    if (micro_batch * shape.length > kAutoMicroBatchTokens) continue;
+    const Assembly paper(config, comm, backend, {.max_tokens = micro_batch * shape.length, .max_length = shape.length});
+    if (paper.plan().total_bytes() <= available) return micro_batch;
+  }
+}
+
+}  // namespace
+
+Trainer::Trainer(World& world, Backend& backend, RunConfig config, TrainerOptions options)
+    : world_(world),
+      comm_(world.comm()),
+      backend_(backend),
+      config_(std::move(config)),
+      options_(std::move(options)),
+      bad_steps_(config_.resilience.max_bad_steps) {
+  together(comm_, [&] { shape_ = make_batch_shape(config_.training, config_.data, comm_.size()); });
+  together(comm_, [&] { open_data(); });
+  together(comm_, [&] { open_run_directory(); });
+  checkpointer_.emplace(comm_, config_.run.output_dir + "/checkpoints", Checkpointer::Setup{config_.checkpoint});
+  together(comm_, [&] { build(); });
+  assembly_->commit();  // splits the communicator, so on its own
+  load_or_initialize();
+  start_metrics();
+}
+
+Trainer::~Trainer() = default;
+
+void Trainer::open_data() {
+  train_data_.emplace(config_.data, config_.data.sources, config_.run.seed, config_.model.vocab_size);
+  const int64_t vocab = train_data_->dataset(0).manifest().vocab_size;
+  if (config_.model.vocab_size == 0) config_.model.vocab_size = vocab;
+  train_data_->check_epochs(shape_.total_steps * shape_.sequences_per_step, config_.data.max_epochs);
+  schedule_.emplace(config_.lr_scheduler, config_.optimizer.lr, shape_.total_steps, shape_.tokens_per_step());
+  if (config_.data.validation.empty()) return;
+
+  DataOptions in_order = config_.data;
+  in_order.order = SampleOrder::kSequential;
+  validation_data_.emplace(in_order, config_.data.validation, config_.run.seed, config_.model.vocab_size);
+  if (validation_data_->tokenizer().hash != train_data_->tokenizer().hash) {
+    fail(Kind::kData,
+         str("data.validation ", config_.data.validation[0].path, " was made with tokenizer ",
+             validation_data_->tokenizer().hash, ", data.sources ", config_.data.sources[0].path, " with ",
+             train_data_->tokenizer().hash),
+         "tokenize both with the same tokenizer.model");
+  }
+}
+
+void Trainer::open_run_directory() {
+  if (comm_.rank() != 0) return;
+  make_directories(config_.run.output_dir, Kind::kConfig);
+  write_text_atomically(config_.run.output_dir + "/config.yaml", options_.config_text, Kind::kConfig);
+}
+
+void Trainer::build() {
+  const int64_t available = memory_share(*backend_.device, world_.local_size());
+  const int64_t baseline = resident_bytes();
+  if (shape_.micro_batch == 0) {
+    shape_.micro_batch = automatic_micro_batch(config_, comm_, backend_, shape_, available);
+  }
+  assembly_.emplace(config_, comm_, backend_,
+                    AssemblyOptions{.max_tokens = shape_.micro_batch * shape_.length, .max_length = shape_.length});
+  expect_fit(assembly_->plan(), available, world_.local_size(), config_, shape_.micro_batch);
+  if (validation_data_) {
+    evaluator_.emplace(*validation_data_, config_.training.validation_sequences, shape_.micro_batch,
+                       config_.data.document_masking);
+  }
+  if (comm_.rank() != 0) return;
+  const ModelSize size = model_size(config_.model);
+  log::info("model: ", human_count(static_cast<double>(size.parameters)), " parameters, ",
+            config_.model.num_hidden_layers, " layers, vocabulary ", config_.model.vocab_size);
+  log::info("data: ", human_count(static_cast<double>(train_data_->tokens())), " tokens in ", train_data_->sources(),
+            " source(s), ", validation_data_ ? human_count(static_cast<double>(validation_data_->tokens())) : "no",
+            " held-out tokens, tokenizer ", train_data_->tokenizer().name);
+  log::info("batch: ", shape_.sequences_per_step, " sequences of ", shape_.length, " = ",
+            human_count(static_cast<double>(shape_.tokens_per_step())), " tokens a step, ", comm_.size(), " rank(s) x ",
+            shape_.micro_batches(), " micro-batch(es) of ", shape_.micro_batch, "; ", shape_.total_steps,
+            " steps = ", human_count(static_cast<double>(shape_.total_steps * shape_.tokens_per_step())), " tokens");
+  log::info("device: ", backend_.device->description());
+  log::info("memory planned on each rank, besides ", human_bytes(static_cast<double>(baseline)),
+            " of program and libraries:\n", assembly_->plan().report());
+}
+
+void Trainer::load_or_initialize() {
+  std::optional<CheckpointReader> reader = checkpointer_->resume();
+  if (!reader) {
+    assembly_->parameters().initialize(static_cast<uint64_t>(config_.run.seed), assembly_->compute());
+    if (comm_.rank() == 0) log::info("weights: initialised from run.seed ", config_.run.seed);
+    return;
+  }
+  const TrainingPoint& point = reader->manifest().point;
+  together(comm_, [&] { next_sample_ = train_data_->restore(point.data); });
+  load(comm_, *reader, shard_place(comm_), state_slices(*assembly_));
+  assembly_->parameters().masters_changed(assembly_->compute());
+  step_ = first_step_ = saved_step_ = point.step;
+  tokens_ = tokens_saved_ = point.tokens;
+  if (comm_.rank() == 0) {
+    log::info("weights: resumed from ", reader->directory(), " (step ", step_, ", ",
+              human_count(static_cast<double>(tokens_)), " tokens, saved by ", reader->manifest().world_size,
+              " rank(s))");
+  }
+}
+
+void Trainer::start_metrics() {
+  loader_.emplace(*train_data_, LoaderOptions{.rank = comm_.rank(),
+                                              .ranks = comm_.size(),
+                                              .micro_batch = shape_.micro_batch,
+                                              .samples_per_step = shape_.sequences_per_step,
+                                              .document_masking = config_.data.document_masking,
+                                              .first_sample = next_sample_});
+  reader_.emplace(*assembly_);
+  // All ranks measure at the same time, as they will train at the same time.
+  const double peak = measure_gemm_rate(backend_, compute_dtype(config_.precision)) * comm_.size();
+  together(comm_, [&] {
+    if (comm_.rank() != 0) return;
+    RunFigures figures;
+    figures.first_step = first_step_;
+    figures.total_steps = shape_.total_steps;
+    figures.tokens_per_step = shape_.tokens_per_step();
+    figures.flops_per_token_full = flops_per_token_full(config_.model, shape_.length);
+    figures.flops_per_token_causal = flops_per_token_causal(config_.model, shape_.length);
+    figures.peak_flops = peak;
+    metrics_.emplace(config_.metrics, figures, config_.metrics.jsonl ? config_.run.output_dir + "/metrics.jsonl" : "");
+    metrics_->event(first_step_ > 0 ? "resume" : "start", first_step_, str(comm_.size(), " rank(s)"));
+    log::info("MFU is against ", human_count(peak), "FLOP/s: a 1024^3 GEMM, measured now, times the ranks");
+  });
+}
+
+}  // namespace tokamak
