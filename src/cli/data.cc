@@ -68,7 +68,7 @@ class Tokenize : public Command {
   explicit Tokenize(CLI::App* parser) : Command(parser) {
     parser->add_option("--input", options_.inputs, "text: .txt and .jsonl files, or directories of them")
         ->required()
-        ->type_name("PATH...");
+        ->type_name("PATH");
     parser->add_option("--tokenizer", tokenizer_, "SentencePiece BPE model; its copy goes into the data set")
         ->required()
         ->type_name("FILE");
@@ -157,7 +157,7 @@ class Verify : public Command {
     }
     if (problems == 0) return 0;
     std::cout.flush();
-    fail(Kind::kData, str(directory_, " has ", problems, " faults"),
+    fail(Kind::kData, str(directory_, " is damaged: ", problems, problems == 1 ? " fault" : " faults"),
          "restore the files named from where the data set came from");
   }
 
@@ -186,7 +186,7 @@ class Inspect : public Command {
 
  private:
   static void print_manifest(const std::string& directory, const Manifest& m) {
-    const auto id_text = [](int32_t id) { return id < 0 ? std::string("none") : str(id); };
+    const auto id_text = [](int32_t id) { return id < 0 ? std::string("none") : str(id, " in each document"); };
     std::cout << "path:        " << directory << "\n"
               << "id:          " << m.id() << "\n"
               << "tokens:      " << m.tokens() << "\n"
@@ -194,8 +194,8 @@ class Inspect : public Command {
               << " tokens each)\n"
               << "token type:  " << token_type_name(m.token_type) << "\n"
               << "vocab_size:  " << m.vocab_size << ", largest id " << m.max_token_id() << "\n"
-              << "eos_id:      " << id_text(m.eos_id) << ", ends each document\n"
-              << "bos_id:      " << id_text(m.bos_id) << ", begins each document\n"
+              << "eos_id:      " << id_text(m.eos_id) << "\n"
+              << "bos_id:      " << id_text(m.bos_id) << "\n"
               << "tokenizer:   " << m.tokenizer.name << ", hash " << m.tokenizer.hash << "\n"
               << "made by:     " << m.tool << ", " << m.created << "\n"
               << "shards:      " << m.shards.size() << "\n";
