@@ -80,10 +80,9 @@ void Committer::expect_files(const CheckpointManifest& manifest) const {
     std::error_code code;
     const auto bytes = std::filesystem::file_size(directory + "/" + file.name, code);
     if (code || static_cast<int64_t>(bytes) != file.bytes) {
-      fail(Kind::kCheckpoint,
-           str(directory, "/", file.name, " was written by another rank, but rank 0 ",
-               code ? code.message() : str("finds ", bytes, " bytes of ", file.bytes)),
-           "run.output_dir must be on a file system that all nodes share.");
+      fail(Kind::kCheckpoint, str("rank 0 does not see ", directory, "/", file.name, " as it was written: ",
+                                  code ? code.message() : str("it finds ", bytes, " bytes of ", file.bytes),
+                                  "; is run.output_dir on a file system that all nodes share?"));
     }
   }
 }
@@ -91,6 +90,7 @@ void Committer::expect_files(const CheckpointManifest& manifest) const {
 bool Committer::commit(const CheckpointManifest& manifest, const DirectoryLock& lock) {
   const int64_t step = manifest.point.step;
   const std::string directory = unfinished_path(step);
+  if (!lock.still_ours()) return false;  // whoever has it now may have removed our files: no disk error
   expect_files(manifest);
   OutputFile file(directory + "/" + kManifestName, Kind::kCheckpoint);
   file.write(encode_manifest(manifest).text);
@@ -123,21 +123,26 @@ bool Committer::intact(int64_t step) const {
   }
 }
 
-void Committer::remove_checkpoint(int64_t step) {
-  const std::string trash = in_store(".trash-" + step_name(step) + "-" + incarnation_);
-  rename_path(store_.path_of(step), trash, Kind::kCheckpoint);
-  remove_tree(trash, Kind::kCheckpoint);
+void Committer::remove_checkpoints(const std::vector<int64_t>& steps) {
+  if (steps.empty()) return;
+  const auto trash = [&](int64_t step) { return in_store(".trash-" + step_name(step) + "-" + incarnation_); };
+  for (const int64_t step : steps) rename_path(store_.path_of(step), trash(step), Kind::kCheckpoint);
+  // Else a power loss may bring the old name back, with half of the files.
+  sync_directory(store_.directory(), Kind::kCheckpoint);
+  for (const int64_t step : steps) remove_tree(trash(step), Kind::kCheckpoint);
 }
 
 void Committer::retain(int64_t newest, int64_t keep) noexcept {
   if (keep <= 0) return;
   try {
     const std::vector<int64_t> steps = store_.steps();
+    std::vector<int64_t> superfluous;
     int64_t kept = 1;
     for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
       if (*step >= newest || !intact(*step)) continue;
-      if (kept++ >= keep) remove_checkpoint(*step);
+      if (kept++ >= keep) superfluous.push_back(*step);
     }
+    remove_checkpoints(superfluous);
   } catch (const std::exception& error) {
     log::warning("old checkpoints could not be removed: ", error.what());
   }

@@ -42,7 +42,7 @@ class Committer {
   bool intact(int64_t step) const;
   void set_aside_from(int64_t step);
   void expect_files(const CheckpointManifest& manifest) const;
-  void remove_checkpoint(int64_t step);
+  void remove_checkpoints(const std::vector<int64_t>& steps);
   std::string in_store(const std::string& name) const { return store_.directory() + "/" + name; }
 
   CheckpointStore store_;

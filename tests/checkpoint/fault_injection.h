@@ -1,0 +1,35 @@
+// The disk in the hands of a test. This program's own open, write, fsync, rename and so on stand before the C
+// library's, for our code and for std::filesystem alike: the k-th operation below a directory can fail, or be the last
+// thing that the process, or the machine, ever does.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tokamak {
+
+enum class Fault {
+  kNone,        // only count
+  kError,       // the operation fails with `error` and has no effect
+  kShortWrite,  // a write takes half of its bytes
+  kKill,        // the process dies before the operation
+  kTornWrite,   // the process dies after half of the write
+  kPowerLoss,   // the machine stops before the operation; whatever was not synced is gone: data, new names, renames
+  kPowerLossOfData,  // as kPowerLoss, but the names had reached the disk: files are there and too short
+};
+
+struct FaultPlan {
+  std::string under;  // operations on paths that begin so
+  Fault fault = Fault::kNone;
+  int64_t at = 0;  // which operation, from 1
+  int error = 0;   // errno of kError
+};
+
+void arm(const FaultPlan& plan);
+void disarm();
+
+// Since arm(): "fsync /path", in order.
+const std::vector<std::string>& operations();
+
+}  // namespace tokamak

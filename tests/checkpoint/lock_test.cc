@@ -1,0 +1,88 @@
+#include "checkpoint/lock.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <thread>
+
+#include "checkpoint/captured_log.h"
+#include "checkpoint/toy_run.h"
+
+using namespace tokamak;
+using Catch::Contains;
+
+TEST_CASE("a second run on the same directory is refused, naming the first") {
+  const TempDir dir;
+  ToyRun first(dir.file("c"));
+  try {
+    ToyRun second(dir.file("c"), toy_setup(0, "auto", "toy.2"));
+    FAIL("two runs write to one directory");
+  } catch (const Error& error) {
+    CHECK(error.exit_code() == 4);
+    CHECK_THAT(error.what(), Contains("another run is writing to " + dir.file("c")) && Contains("incarnation toy.1") &&
+                                 Contains("pid "));
+  }
+  CHECK(first.save(10).committed);
+}
+
+TEST_CASE("the lock goes with its holder, and a start waits a little for that") {
+  const TempDir dir;
+  auto first = std::make_unique<DirectoryLock>(dir.path(), Incarnation{"a", ""}, 0.0);
+  std::thread end([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    first.reset();
+  });
+  CHECK_NOTHROW(DirectoryLock(dir.path(), Incarnation{"b", ""}, 30.0));
+  end.join();
+}
+
+TEST_CASE("a later start of the same job shuts its predecessor out: the zombie cannot commit") {
+  const TempDir dir;
+  const std::string store = dir.file("c");
+  auto setup = toy_setup();
+  setup.incarnation = {"job7.0", "7"};
+  ToyRun zombie(store, setup);
+  REQUIRE(zombie.save(10).committed);
+  zombie.state().fill(20);
+  zombie.checkpointer().begin_save(toy_point(20), zombie.state().place(), zombie.state().units());
+  zombie.checkpointer().write_save();
+
+  setup.incarnation = {"job7.1", "7"};
+  CapturedLog captured;
+  ToyRun later(store, setup);
+  CHECK_THAT(captured.text(), Contains("taking over") && Contains("incarnation job7.0"));
+  CHECK(later.resumed() == 10);
+  const std::string taken_over = "a later start of this job has taken over " + store;
+  CHECK_THROWS_WITH(zombie.checkpointer().finish_save(), Contains(taken_over));
+  CHECK_THROWS_WITH(zombie.save(20), Contains(taken_over));
+  CHECK(CheckpointStore(store).steps() == std::vector<int64_t>{10});
+  CHECK(CheckpointStore(store).unfinished().empty());
+  CHECK(later.save(20).committed);
+
+  setup.incarnation = {"job8.0", "8"};
+  CHECK_THROWS_WITH(ToyRun(store, setup), Contains("another run is writing"));
+}
+
+TEST_CASE("the fence is the claim of the latest start, whatever the locks say") {
+  const TempDir dir;
+  DirectoryLock lock(dir.path(), {"a", ""}, 0);
+  CHECK(!lock.still_ours());
+  lock.claim();
+  CHECK(lock.still_ours());
+  write_text_atomically(dir.file(".lock"), "incarnation b\n", Kind::kBug);
+  CHECK(!lock.still_ours());
+  remove_file(dir.file(".lock"), Kind::kBug);
+  CHECK(!lock.still_ours());
+}
+
+TEST_CASE("an incarnation is fit for a file name and knows its job") {
+  ::setenv("SLURM_JOB_ID", "4711", 1);
+  ::setenv("SLURM_RESTART_COUNT", "2", 1);
+  const Incarnation slurm = current_incarnation();
+  ::unsetenv("SLURM_JOB_ID");
+  ::unsetenv("SLURM_RESTART_COUNT");
+  CHECK(slurm.job == "4711");
+  CHECK_THAT(slurm.id, Catch::StartsWith("job4711.2."));
+  const Incarnation alone = current_incarnation();
+  CHECK(alone.job.empty());
+  CHECK(alone.id.find_first_of("/ :-") == std::string::npos);
+}

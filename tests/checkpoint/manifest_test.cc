@@ -1,0 +1,103 @@
+#include "checkpoint/manifest.h"
+
+#include <catch2/catch.hpp>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "checkpoint/toy_state.h"
+
+using namespace tokamak;
+
+namespace {
+
+CheckpointManifest example() {
+  CheckpointManifest manifest;
+  manifest.point = {20, 2'000'000'000'000, 160, -5, "run:\n  name: \"a\\b\"\n", R"({"epoch":2})"};
+  manifest.tool = "0.1.0";
+  manifest.created = "2026-01-31T12:34:56Z";
+  manifest.incarnation = "node7.1";
+  manifest.world_size = 4;
+  manifest.kinds = {"master", "exp_avg"};
+  manifest.units = {{"embedding", 64, {{"embed.weight", {7, 16}, 0}, {"other", {}, 112}}}, {"norms", 64, {}}};
+  manifest.files = {{"rank-00000-of-00002.safetensors", 100, std::string(32, 'a')},
+                    {"rank-00001-of-00002.safetensors", 101, std::string(32, 'b')}};
+  return manifest;
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_manifest(text, "dir/manifest.json");
+    return "";
+  } catch (const Error& error) {
+    CHECK(error.kind() == Kind::kCheckpoint);
+    CHECK(std::string(error.what()).find("dir/manifest.json") != std::string::npos);
+    return error.what();
+  }
+}
+
+// The example with one part of its text replaced, and a checksum that agrees.
+std::string error_with(const std::string& from, const std::string& to) {
+  std::string text = encode_manifest(example()).text;
+  const size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  text.replace(at, from.size(), to);
+  const size_t body = text.find(",\"manifest\":") + 12;
+  const std::string sum = xxh3_128_hex(std::as_bytes(std::span(text).subspan(body, text.size() - body - 2)));
+  return error_of(text.replace(13, 32, sum));
+}
+
+}  // namespace
+
+TEST_CASE("a manifest comes back as it was") {
+  const CheckpointManifest before = example();
+  const EncodedManifest encoded = encode_manifest(before);
+  const CheckpointManifest after = parse_manifest(encoded.text, "m");
+  CHECK(encode_manifest(after).text == encoded.text);
+  CHECK(encoded.text.find(encoded.checksum) != std::string::npos);
+  CHECK(after.point.tokens == before.point.tokens);
+  CHECK(after.point.seed == -5);
+  CHECK(after.point.config == before.point.config);
+  CHECK(after.point.data == before.point.data);
+  CHECK(after.units.at(0).params.at(1).shape.empty());
+  CHECK(after.files.at(1).bytes == 101);
+  CHECK(after.total_bytes() == 201);
+  CHECK(after.param_elements() == 7 * 16 + 1);
+}
+
+TEST_CASE("every flipped bit and every cut of a manifest is found") {
+  const std::string good = encode_manifest(example()).text;
+  int missed = 0;
+  for (size_t at = 0; at < good.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string bad = good;
+      bad[at] = static_cast<char>(bad[at] ^ (1 << bit));
+      missed += error_of(bad).empty();
+    }
+    missed += error_of(good.substr(0, at)).empty();
+  }
+  CHECK(missed == 0);
+  CHECK(!error_of(good + " ").empty());
+  CHECK(error_of(good).empty());
+}
+
+TEST_CASE("a manifest of a newer version is refused by name") {
+  const std::string error = error_with("\"version\":1", "\"version\":2");
+  CHECK_THAT(error, Catch::Contains("format version 2, written by Tokamak 0.1.0; this one reads up to 1"));
+}
+
+TEST_CASE("a manifest that contradicts itself is refused") {
+  using Catch::Contains;
+  CHECK_THAT(error_with("\"tokamak-checkpoint\"", "\"tokamak\""), Contains("format"));
+  CHECK_THAT(error_with("\"step\":20", "\"step\":-1"), Contains("'step' is -1"));
+  CHECK_THAT(error_with("\"step\":20", "\"step\":2.5"), Contains("'step' is 2.5"));
+  CHECK_THAT(error_with("\"step\":20", "\"step\":18446744073709551615"), Contains("'step'"));
+  CHECK_THAT(error_with("\"step\":20,", ""), Contains("step"));
+  CHECK_THAT(error_with("\"tool\":\"0.1.0\"", "\"tool\":1"), Contains("manifest"));
+  CHECK_THAT(error_with("[7,16]", "[8,16]"), Contains("'other' overlaps"));
+  CHECK_THAT(error_with("[7,16]", "[4611686018427387904,16]"), Contains("'embed.weight' is too large"));
+  CHECK_THAT(error_with("[7,16]", "[7,-16]"), Contains("'shape of embed.weight' is -16"));
+  CHECK_THAT(error_with("\"slice\":64", "\"slice\":56"), Contains("2 slices of unit 'embedding' do not hold its 113"));
+  CHECK_THAT(error_with("\"begin\":112", "\"begin\":9223372036854775807"), Contains("'other' is too large"));
+  CHECK_THAT(error_with("\"other\"", "\"embed.weight\""), Contains("'embed.weight' comes twice"));
+  CHECK_THAT(error_with("\"rank-00000-of-00002.safetensors\"", "\"../other\""), Contains("'../other' is no file name"));
+}

@@ -1,0 +1,212 @@
+// Saving: what stays, what goes, and what happens where the disk says no.
+#include <sys/mount.h>
+#include <sys/resource.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <thread>
+
+#include "checkpoint/captured_log.h"
+#include "checkpoint/toy_run.h"
+
+using namespace tokamak;
+using Catch::Contains;
+
+namespace {
+
+std::vector<int64_t> steps_in(const std::string& directory) { return CheckpointStore(directory).steps(); }
+
+// Files may grow to this size and no further (EFBIG, as ENOSPC would come in the middle of a write).
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+}  // namespace
+
+TEST_CASE("keep_latest checkpoints stay, the newest among them; 0 keeps all") {
+  for (const int64_t keep : {0, 1, 2, 3}) {
+    const TempDir dir;
+    ToyRun run(dir.file("c"), toy_setup(keep));
+    for (int64_t step = 10; step <= 50; step += 10) {
+      REQUIRE(run.save(step).committed);
+      const auto steps = steps_in(dir.file("c"));
+      CHECK(steps.back() == step);
+      CHECK(static_cast<int64_t>(steps.size()) == (keep == 0 ? step / 10 : std::min(keep, step / 10)));
+    }
+    CHECK(list_directory(dir.file("c"), Kind::kBug).size() == steps_in(dir.file("c")).size() + 1);  // and .lock
+  }
+}
+
+TEST_CASE("damaged checkpoints do not count among those kept, and stay") {
+  const TempDir dir;
+  ToyRun run(dir.file("c"), toy_setup(2));
+  run.save(10);
+  run.save(20);
+  truncate_by_one(dir.file("c/step-00000020/") + kOnlyFile);
+  run.save(30);
+  CHECK(steps_in(dir.file("c")) == std::vector<int64_t>{10, 20, 30});
+  run.save(40);
+  CHECK(steps_in(dir.file("c")) == std::vector<int64_t>{20, 30, 40});
+}
+
+TEST_CASE("a save sets aside what lies at its step or later, and never deletes it") {
+  const TempDir dir;
+  const std::string store = dir.file("c");
+  {
+    ToyRun run(store);
+    for (const int64_t step : {10, 20, 30}) run.save(step);
+  }
+  flip_bit(store + "/step-00000020/" + kOnlyFile, 300);
+  flip_bit(store + "/step-00000030/" + kOnlyFile, 300);
+  const std::string damaged = read_text(store + "/step-00000030/" + kOnlyFile, Kind::kBug);
+  ToyRun run(store, toy_setup(1, "auto", "toy.2"));
+  REQUIRE(run.resumed() == 10);
+  CapturedLog captured;
+  CHECK(run.save(20).committed);
+  CHECK_THAT(captured.text(), Contains("set aside " + store + "/step-00000020.set-aside-toy.2") &&
+                                  Contains("set aside " + store + "/step-00000030.set-aside-toy.2"));
+  CHECK(steps_in(store) == std::vector<int64_t>{20});
+  CHECK(read_text(store + "/step-00000030.set-aside-toy.2/" + kOnlyFile, Kind::kBug) == damaged);
+  CHECK(CheckpointStore(store).set_aside().size() == 2);
+}
+
+TEST_CASE("a run that was sent back to an older checkpoint continues from there, not from what it left") {
+  const TempDir dir;
+  const std::string store = dir.file("c");
+  {
+    ToyRun run(store);
+    for (const int64_t step : {10, 20, 30}) run.save(step);
+  }
+  {
+    CapturedLog captured;
+    ToyRun run(store, toy_setup(2, store + "/step-00000010", "toy.2"));
+    CHECK_THAT(captured.text(), Contains("step-00000030 is later than what this run starts from"));
+    CHECK(run.save(15).committed);
+  }
+  CHECK(steps_in(store) == std::vector<int64_t>{10, 15});
+  CHECK(ToyRun(store, toy_setup(2, "auto", "toy.3")).resumed() == 15);
+}
+
+TEST_CASE("a step that is already committed is not written again") {
+  const TempDir dir;
+  {
+    ToyRun run(dir.file("c"));
+    CHECK(run.save(10).bytes > 0);
+    const auto before = contents_of(dir.file("c"));
+    const SaveOutcome again = run.save(10);
+    CHECK(again.committed);
+    CHECK(again.bytes == 0);
+    CHECK(contents_of(dir.file("c")) == before);
+  }
+  for (const std::string& load : {std::string("auto"), dir.file("c/step-00000010/")}) {
+    ToyRun run(dir.file("c"), toy_setup(0, load, "toy.2"));
+    CHECK(run.save(10).bytes == 0);
+  }
+  CHECK(CheckpointStore(dir.file("c")).set_aside().empty());
+}
+
+TEST_CASE("a start removes what earlier starts left unfinished, and nothing else") {
+  const TempDir dir;
+  const std::string store = dir.file("c");
+  ToyRun(store).save(10);
+  for (const char* name :
+       {"step-00000020.tmp-toy.0", ".trash-step-00000005-toy.0", "notes", "step-00000030.set-aside-x"}) {
+    make_directories(store + "/" + name, Kind::kBug);
+    write_text_atomically(store + "/" + name + "/file", "text", Kind::kBug);
+  }
+  write_text_atomically(store + "/.probe-toy.0", "", Kind::kBug);
+  ToyRun run(store, toy_setup(1, "auto", "toy.2"));
+  CHECK(list_directory(store, Kind::kBug) ==
+        std::vector<std::string>{".lock", "notes", "step-00000010", "step-00000030.set-aside-x"});
+}
+
+TEST_CASE("a disk that ends in the middle of a file refuses the save, and the next one works") {
+  const TempDir dir;
+  const std::string store = dir.file("c");
+  ToyRun run(store);
+  REQUIRE(run.save(10).committed);
+  const auto before = contents_of(store);
+  CapturedLog captured;
+  SaveOutcome outcome;
+  {
+    const FileSizeLimit limit(5000);
+    outcome = run.save(20);
+  }
+  CHECK(!outcome.committed);
+  CHECK_THAT(outcome.reason, Contains("step-00000020.tmp-toy.1/" + kOnlyFile) && Contains("File too large"));
+  CHECK_THAT(captured.text(),
+             Contains("checkpoint of step 20 was not written") && Contains("older ones are as they were"));
+  CHECK(contents_of(store) == before);
+  CHECK(run.save(20).committed);
+  CHECK(CheckpointReader::open(store + "/step-00000020").file_problem(0).empty());
+}
+
+TEST_CASE("a full file system is noticed before anything is written") {
+  const TempDir dir;
+  const std::string store = dir.file("small");
+  make_directories(store, Kind::kBug);
+  if (::mount("tmpfs", store.c_str(), "tmpfs", 0, "size=64k") != 0) {
+    WARN("skipped: mounting a small file system is not permitted here");
+    return;
+  }
+  {
+    CapturedLog captured;
+    ToyRun run(store);
+    REQUIRE(run.save(10).committed);
+    write_text_atomically(store + "/filler", std::string(36 << 10, ' '), Kind::kBug);
+    const auto before = contents_of(store);
+    const SaveOutcome outcome = run.save(20);
+    CHECK(!outcome.committed);
+    CHECK_THAT(outcome.reason, Contains("free, a checkpoint of") && Contains("needs"));
+    CHECK(contents_of(store) == before);
+    remove_file(store + "/filler", Kind::kBug);
+    CHECK(run.save(20).committed);
+  }
+  ::umount(store.c_str());
+}
+
+TEST_CASE("a checkpoint directory that has gone refuses the save") {
+  const TempDir dir;
+  ToyRun run(dir.file("c"));
+  REQUIRE(run.save(10).committed);
+  remove_tree(dir.file("c"), Kind::kBug);
+  CapturedLog captured;
+  const SaveOutcome outcome = run.save(20);
+  CHECK(!outcome.committed);
+  CHECK_THAT(outcome.reason, Contains(dir.file("c")));
+}
+
+TEST_CASE("the middle part of a save runs beside training, on a thread of its own") {
+  const TempDir dir;
+  ToyRun run(dir.file("c"));
+  ToyState snapshot{ShardPlace{}};
+  snapshot.fill(10);
+  run.checkpointer().begin_save(toy_point(10), snapshot.place(), snapshot.units());
+  std::thread writer([&] { run.checkpointer().write_save(); });
+  run.state().fill(11);  // training goes on
+  writer.join();
+  CHECK(steps_in(dir.file("c")).empty());
+  CHECK(run.checkpointer().finish_save().committed);
+  const ToyRun next(dir.file("d"), toy_setup(0, dir.file("c/step-00000010"), "toy.2"));
+  CHECK(next.whole());
+}
+
+TEST_CASE("saves out of order are a bug, and found") {
+  const TempDir dir;
+  ToyRun run(dir.file("c"));
+  REQUIRE(run.save(20).committed);
+  CHECK_THROWS_WITH(run.save(10), Contains("step 10 after 20"));
+}
