@@ -53,7 +53,7 @@ bool LineReader::next(std::string& line) {
     const auto* end = static_cast<const char*>(std::memchr(begin, '\n', rest));
     const size_t length = end == nullptr ? rest : static_cast<size_t>(end - begin);
     line.append(begin, length);
-    at_ += length + (end == nullptr ? 0 : 1);
+    at_ += length + 1;  // past the '\n', or past the block
     if (end != nullptr) break;
   }
   line_number_ += any ? 1 : 0;

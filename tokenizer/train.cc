@@ -148,6 +148,7 @@ std::unordered_map<std::string, std::string> arguments(const TokenizerTrainOptio
       // Not an option: it is written into the model, whose bytes must not depend on the machine; and it parallelises
       // nothing but normalisation, a hundredth of the time.
       {"num_threads", "16"},
+      // Not only for silence: what the trainer would log when no pair can merge reads past an empty vector.
       {"minloglevel", "3"},
   };
   if (!o.user_defined_symbols.empty()) args["user_defined_symbols"] = csv(o.user_defined_symbols);

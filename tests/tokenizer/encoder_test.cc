@@ -110,4 +110,9 @@ TEST_CASE("the special ids and the identity of a tokenizer are those of its file
   CHECK(renamed.bos_id() == 3);
   CHECK(renamed.eos_id() == -1);
   CHECK(renamed.hash() != tokenizer.hash());
+
+  ModelBuilder nameless;  // an empty name means the usual one
+  nameless.more_trainer_fields = wire_bytes(46, "") + wire_bytes(47, "");
+  CHECK(Tokenizer::load(nameless.write(dir.file("n.model"))).bos_id() == Oracle(nameless.build()).bos_id());
+  CHECK(Tokenizer::load(nameless.write(dir.file("n.model"))).eos_id() == 2);
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <stdexcept>
 
@@ -69,6 +70,19 @@ TEST_CASE("a trained model has Llama's settings") {
     CHECK_FALSE((digit && piece.text.size() > 1));
   }
   CHECK(spaces);  // allow_whitespace_only_pieces
+}
+
+TEST_CASE("no piece is longer than max_piece_length characters") {
+  const TempDir dir;
+  TokenizerTrainOptions options = small_options();
+  options.max_piece_length = 3;
+  options.vocab_size = 450;
+  const ModelProto model = parse_model_proto(read_text(train_small(dir.file("m.model"), options), Kind::kData), "m");
+  for (const Piece& piece : model.pieces) {
+    if (piece.type != PieceType::kNormal) continue;
+    const auto is_first_byte = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
+    CHECK(std::count_if(piece.text.begin(), piece.text.end(), is_first_byte) <= 3);
+  }
 }
 
 TEST_CASE("the same text and options give the same bytes") {
