@@ -46,9 +46,10 @@ class TrainCommand : public Command {
   int train(World& world) {
     RunConfig config;
     together(world.comm(), [&] { config = load_config(path_, overrides_); });
-    const std::string text = tokamak::print_config(config);
     Backend backend = make_backend_together(world, config.runtime);
-    Trainer trainer(world, backend, std::move(config), {.config_text = text, .stop_at_step = stop_at_step_});
+    Trainer trainer(world, backend, std::move(config),
+                    {.print_config = [](const RunConfig& resolved) { return tokamak::print_config(resolved); },
+                     .stop_at_step = stop_at_step_});
     const RunEnd end = trainer.run();
     if (world.rank() == 0) log::info(end == RunEnd::kDone ? "done" : "stopped; start again to go on");
     return end == RunEnd::kDone ? 0 : static_cast<int>(Kind::kStopped);

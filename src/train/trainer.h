@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,7 +28,8 @@ namespace tokamak {
 enum class RunEnd { kDone, kStopped };
 
 struct TrainerOptions {
-  std::string config_text;   // the resolved config as YAML, for the run directory and the checkpoints
+  // The resolved config as text, for the run directory and the checkpoints (config/ knows how to print it).
+  std::function<std::string(const RunConfig&)> print_config;
   int64_t stop_at_step = 0;  // save and stop after this step, as on a signal; 0: never
 };
 
@@ -60,6 +62,7 @@ class Trainer {
   Backend& backend_;
   RunConfig config_;
   TrainerOptions options_;
+  std::string config_text_;
   BatchShape shape_;
   StopSignal stop_;
 

@@ -1,6 +1,7 @@
 // How a run starts: data, directory, memory, weights. The loop is in trainer.cc.
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/parallel_for.h"
 #include "base/process.h"
@@ -53,9 +54,10 @@ Trainer::Trainer(World& world, Backend& backend, RunConfig config, TrainerOption
 Trainer::~Trainer() = default;
 
 void Trainer::open_data() {
+  if (config_.model.vocab_size == 0)
+    config_.model.vocab_size = read_manifest(config_.data.sources.at(0).path).vocab_size;
+  config_text_ = options_.print_config(config_);
   train_data_.emplace(config_.data, config_.data.sources, config_.run.seed, config_.model.vocab_size);
-  const int64_t vocab = train_data_->dataset(0).manifest().vocab_size;
-  if (config_.model.vocab_size == 0) config_.model.vocab_size = vocab;
   train_data_->check_epochs(shape_.total_steps * shape_.sequences_per_step, config_.data.max_epochs);
   schedule_.emplace(config_.lr_scheduler, config_.optimizer.lr, shape_.total_steps, shape_.tokens_per_step());
   if (config_.data.validation.empty()) return;
@@ -75,7 +77,12 @@ void Trainer::open_data() {
 void Trainer::open_run_directory() {
   if (comm_.rank() != 0) return;
   make_directories(config_.run.output_dir, Kind::kConfig);
-  write_text_atomically(config_.run.output_dir + "/config.yaml", options_.config_text, Kind::kConfig);
+  write_text_atomically(config_.run.output_dir + "/config.yaml", config_text_, Kind::kConfig);
+  // The run takes its tokenizer along, so that its checkpoints can be used when the data set is gone.
+  const Dataset& dataset = train_data_->dataset(0);
+  const std::string tokenizer = dataset.directory() + "/" + train_data_->tokenizer().file;
+  if (train_data_->tokenizer().file.empty() || !exists(tokenizer)) return;
+  write_text_atomically(config_.run.output_dir + "/tokenizer.model", read_text(tokenizer, Kind::kData), Kind::kConfig);
 }
 
 void Trainer::build() {
@@ -118,7 +125,8 @@ void Trainer::load_or_initialize() {
   together(comm_, [&] { next_sample_ = train_data_->restore(point.data); });
   load(comm_, *reader, shard_place(comm_), state_slices(*assembly_));
   assembly_->parameters().masters_changed(assembly_->compute());
-  step_ = first_step_ = saved_step_ = point.step;
+  step_ = first_step_ = point.step;
+  if (reader->directory() == checkpointer_->store().path_of(step_)) saved_step_ = step_;  // else: another run's
   tokens_ = tokens_saved_ = point.tokens;
   if (comm_.rank() == 0) {
     log::info("weights: resumed from ", reader->directory(), " (step ", step_, ", ",

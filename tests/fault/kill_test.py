@@ -1,0 +1,74 @@
+"""kill -9 of one rank at a random moment of training or of a save: all ranks are gone within seconds, mpirun fails, and
+the next start goes on from a committed checkpoint."""
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+from harness import ENV, gathered, main, mpirun, tokamak  # noqa: E402
+from processes import alive, children, wait_for  # noqa: E402
+
+RANKS, TIMES = 3, int(os.environ.get("KILLS", "20"))
+RNG = random.Random(int(os.environ.get("KILL_SEED", "11")))
+STEPS = 100000  # never reached: only death ends a run
+
+
+def kill_one_rank(place, name, *overrides):
+    """Starts, kills one rank some time after its training has begun; returns (step it had resumed from, seconds)."""
+    log = open(place.file(name + ".log"), "w+")
+    process = subprocess.Popen(mpirun(RANKS, "train", place.config(name), f"training.max_steps={STEPS}", *overrides),
+                               env=ENV, stdout=log, stderr=log)
+    try:
+        wait_for(process, log.name, r"step \d+/")
+        ranks = children(process.pid)
+        assert len(ranks) == RANKS, ranks
+        time.sleep(RNG.random() * 0.6)
+        os.kill(RNG.choice(ranks), signal.SIGKILL)
+        killed = time.monotonic()
+        code = process.wait(timeout=10)
+        assert code != 0, "mpirun says that all is well"
+        while alive(ranks):
+            assert time.monotonic() < killed + 10, f"still there: {alive(ranks)}"
+            time.sleep(0.02)
+        seconds = time.monotonic() - killed
+    finally:
+        if process.poll() is None:
+            process.kill()
+    resumed = re.search(r"resumed from \S+ \(step (\d+)", open(log.name).read())
+    return int(resumed.group(1)) if resumed else 0, seconds
+
+
+def run_of_kills(place, name, *overrides):
+    slowest, last_committed = 0, 0
+    for _ in range(TIMES):
+        resumed, seconds = kill_one_rank(place, name, *overrides)
+        assert resumed >= last_committed, f"committed step {last_committed}, but resumed from {resumed}"
+        slowest = max(slowest, seconds)
+        committed = place.steps(name)
+        last_committed = committed[-1] if committed else 0
+        if committed:
+            tokamak("checkpoint", "verify", place.checkpoint(name, last_committed))
+    assert last_committed > 0, "nothing was ever committed"
+    print(f"  {TIMES} kills, all ranks gone after {slowest:.1f} s at most, last committed step {last_committed}")
+    # What is left is the state of an undisturbed run.
+    place.train(name + "-straight", RANKS, f"training.max_steps={STEPS}", "--stop-at-step", str(last_committed),
+                expect=75)
+    assert gathered(place.checkpoint(name, last_committed)) == gathered(
+        place.checkpoint(name + "-straight", last_committed)), "the resumed run has other weights"
+
+
+def in_training(place):
+    """kill -9 of one rank in training, again and again: the survivors' weights are those of an undisturbed run"""
+    run_of_kills(place, "training", "checkpoint.interval=40")
+
+
+def in_saving(place):
+    """kill -9 of one rank while the run does little but save: a committed checkpoint is always whole"""
+    run_of_kills(place, "saving", "checkpoint.interval=1")
+
+
+main([in_training, in_saving])

@@ -1,0 +1,141 @@
+"""Bad input of every kind: one clear error that names file, key and values, the right exit code, on all ranks, soon."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+
+from harness import CONFIG, call, digest, main, mpirun, tokamak
+
+
+def refused(place, name, code, words, *overrides, text=CONFIG, ranks=2):
+    """One error with all of `words`, this exit code, within seconds, and no rank left behind."""
+    start = time.monotonic()
+    output = place.train(name, ranks, *overrides, expect=code, text=text)
+    seconds = time.monotonic() - start
+    errors = [line for line in output.splitlines() if re.search(r"\d error ", line)]
+    assert len(errors) == 1, f"{len(errors)} errors\n{output}"
+    for word in words:
+        assert word in output, f"'{word}' is not in\n{output}"
+    assert seconds < 10, seconds
+    print("  " + errors[0])
+
+
+def config_errors(place):
+    """config: unknown key, wrong type, heads that do not divide, batch that does not divide: exit 2"""
+    with_typo = CONFIG.replace("hidden_size", "hiden_size", 1)
+    refused(place, "typo", 2, ["typo.yaml:3", "hiden_size", "hidden_size"], text=with_typo)
+    refused(place, "type", 2, ["type.yaml:4", "intermediate_size", "many"],
+            text=CONFIG.replace("intermediate_size: 100", "intermediate_size: many"))
+    refused(place, "heads", 2, ["num_key_value_heads", "3", "num_attention_heads", "4"], "model.num_key_value_heads=3")
+    refused(place, "override", 2, ["command line", "optimizer.lrr", "optimizer.lr"], "optimizer.lrr=1")
+    refused(place, "batch", 2, ["training.global_batch_tokens", "770", "768", "800"],
+            "training.global_batch_tokens=770")
+    refused(place, "ranks", 2, ["training.global_batch_tokens", "768", "24", "5 ranks"], ranks=5)
+    refused(place, "missing", 2, ["training.global_batch_tokens"],
+            text=CONFIG.replace("global_batch_tokens: 768, ", ""))
+
+
+def data_errors(place):
+    """data: missing, empty, truncated, ids beyond the vocabulary, two tokenizers: exit 3"""
+    refused(place, "nowhere", 3, ["no/such/set", "manifest.json"], "data.sources=[{path: no/such/set}]")
+    os.makedirs(place.file("empty"))
+    refused(place, "empty", 3, [place.file("empty")], f"data.sources=[{{path: {place.file('empty')}}}]")
+    refused(place, "vocabulary", 3, ["vocab_size", "400", "300"], "model.vocab_size=300")
+
+    damaged = place.file("damaged")
+    shutil.copytree(place.data + "/train", damaged)
+    os.truncate(damaged + "/part-00000.bin", 1000)
+    refused(place, "truncated", 3, ["part-00000.bin", "1000"], f"data.sources=[{{path: {damaged}}}]")
+    os.remove(damaged + "/part-00000.bin")
+    refused(place, "shardless", 3, ["part-00000.bin"], f"data.sources=[{{path: {damaged}}}]")
+
+    tokamak("tokenizer", "train", "--input", place.file("text.jsonl"), "--vocab-size", "350", "--output",
+            place.file("other.model"))
+    tokamak("data", "tokenize", "--input", place.file("text.jsonl"), "--tokenizer", place.file("other.model"),
+            "--output", place.file("other"), "--validation", "10%")
+    both = f"data.sources=[{{path: {place.data}/train}}, {{path: {place.file('other')}/train}}]"
+    refused(place, "tokenizers", 3, ["tokenizer", place.file("other")], both)
+    refused(place, "held-out", 3, ["tokenizer"], f"data.validation=[{{path: {place.file('other')}/validation}}]")
+
+    flipped = place.file("flipped")
+    shutil.copytree(place.data + "/train", flipped)
+    with open(flipped + "/part-00000.bin", "r+b") as file:
+        file.seek(501)
+        file.write(b"\x01")
+    refused(place, "flipped", 3, ["part-00000.bin", "checksum"], f"data.sources=[{{path: {flipped}}}]")
+
+
+def other_data_on_resume(place):
+    """a resumed run that is given other data is refused: exit 3, with both identities"""
+    place.train("resumed", 2, "--stop-at-step", "5", expect=75)
+    before = digest(place.run("resumed") + "/checkpoints")
+    refused(place, "resumed", 3, ["data"], f"data.sources=[{{path: {place.file('other')}/train}}]",
+            "data.validation=[]")
+    refused(place, "resumed", 3, ["seed", "1234", "77"], "run.seed=77")
+    assert digest(place.run("resumed") + "/checkpoints") == before
+
+
+def other_model_on_resume(place):
+    """a checkpoint of another shape is refused: exit 4, naming the weight"""
+    before = digest(place.run("resumed") + "/checkpoints")
+    refused(place, "resumed", 4, ["model.layers", "48"], "model.intermediate_size=96")
+    assert digest(place.run("resumed") + "/checkpoints") == before
+
+
+def output_errors(place):
+    """an output directory that cannot be written: exit 2"""
+    with open(place.file("file"), "w"):
+        pass
+    refused(place, "unwritable", 2, [place.file("file")], f"run.output_dir={place.file('file')}/run")
+
+
+def no_memory(place):
+    """a plan that does not fit: exit 5, with the numbers and the keys that would help"""
+    refused(place, "huge", 5, ["activation_checkpoint.mode", "GiB"], "model.hidden_size=48000",
+            "model.intermediate_size=480000", "model.num_hidden_layers=40")
+
+
+def disk_full(place):
+    """a full disk: the save is refused, training goes on, the older checkpoint stays; at the end it is exit 4"""
+    mount = place.file("small-disk")
+    os.makedirs(mount)
+    size = 3  # MiB; a checkpoint of the small model takes 1.2
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}m", "tmpfs", mount], stderr=subprocess.DEVNULL).returncode:
+        print("  SKIPPED: disk_full (mounting a tmpfs is not permitted here)")
+        return
+    try:
+        arguments = (f"run.output_dir={mount}/run", "checkpoint.interval=5", "checkpoint.keep_latest=0",
+                     "training.max_steps=20")
+        output = place.train("full", 2, *arguments, expect=4)
+        assert "No space" in output or "free" in output or "room" in output, output
+        assert "step 20/20" in output, f"training did not go on\n{output}"
+        steps = sorted(d for d in os.listdir(mount + "/run/checkpoints") if d.startswith("step-"))
+        assert steps and "step-00000005" == steps[0], steps
+        assert "OK" in tokamak("checkpoint", "verify", f"{mount}/run/checkpoints/{steps[0]}")
+        print("  ", steps, "stay;", [line for line in output.splitlines() if " error " in line][0])
+        shutil.rmtree(f"{mount}/run/checkpoints/{steps[0]}")  # room again
+        output = place.train("full", 2, *arguments[:2], "checkpoint.keep_latest=1", "training.max_steps=20")
+        assert "done" in output
+    finally:
+        subprocess.run(["umount", mount], check=True)
+
+
+def not_finite(place):
+    """numbers that blow up: updates are skipped, and after max_bad_steps in a row the run ends with exit 7"""
+    output = place.train("wild", 2, "optimizer.lr=1e30", "resilience.max_bad_steps=3", expect=7)
+    assert "skipped" in output and "max_bad_steps" in output, output
+
+
+def usage_errors(place):
+    """the command line: no subcommand, unknown option, no config: exit 2"""
+    for arguments in ([], ["train", "--no-such-option"], ["train"], ["nonsense"]):
+        done = call([os.environ["TOKAMAK"], *arguments])
+        assert done.returncode == 2, (arguments, done.returncode, done.stdout)
+    done = call(mpirun(2, "train", place.file("absent.yaml")))
+    assert done.returncode == 2 and "absent.yaml" in done.stdout, done.stdout
+
+
+main([config_errors, data_errors, other_data_on_resume, other_model_on_resume, output_errors, no_memory, disk_full,
+      not_finite, usage_errors])

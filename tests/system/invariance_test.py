@@ -1,0 +1,105 @@
+"""A run's numbers do not depend on how it is cut: ranks, micro-batches, recomputation, interruptions."""
+import shutil
+
+from harness import digest, gathered, main, relative
+
+
+def ranks(place):
+    """1, 2, 3 and 4 ranks: 50 steps in f32, losses within 1e-5 of each other, the same validation loss"""
+    reference = None
+    for count in (1, 2, 3, 4):
+        place.train(f"ranks{count}", count)
+        losses = place.records(f"ranks{count}")
+        assert sorted(losses) == list(range(1, 51)), sorted(losses)
+        validation = place.records(f"ranks{count}", "validation/loss")[50]
+        if reference is None:
+            reference, reference_validation = losses, validation
+            assert losses[50] < losses[1] - 0.5, f"nothing was learned: {losses[1]} -> {losses[50]}"
+        worst = max(relative(losses[step], reference[step]) for step in losses)
+        print(f"  {count} ranks: largest relative difference from 1 rank {worst:.1e}")
+        assert worst < 1e-5, worst
+        assert relative(validation, reference_validation) < 1e-5, (validation, reference_validation)
+
+
+def initial_weights(place):
+    """the initial weights are the same bits on 1, 2, 3 and 4 ranks"""
+    reference = None
+    for count in (1, 2, 3, 4):
+        # A learning rate that moves no weight by a rounding error.
+        place.train(f"initial{count}", count, "optimizer.lr=1e-30", "--stop-at-step", "1", expect=75)
+        weights = {name: data for (kind, name), data in gathered(place.checkpoint(f"initial{count}", 1)).items()
+                   if kind == "master"}
+        assert len(weights) == 3 * 9 + 3, len(weights)
+        reference = reference or weights
+        assert weights == reference, f"{count} ranks start from other weights"
+
+
+def accumulation(place):
+    """a micro-batch of 8 and 8 micro-batches of 1: f32 losses within 1e-5"""
+    place.train("whole", 1, "training.global_batch_tokens=256", "training.micro_batch_size=8")
+    place.train("parts", 1, "training.global_batch_tokens=256", "training.micro_batch_size=1")
+    place.train("parts2", 2, "training.global_batch_tokens=256", "training.micro_batch_size=1")
+    whole = place.records("whole")
+    for name in ("parts", "parts2"):
+        parts = place.records(name)
+        worst = max(relative(parts[step], whole[step]) for step in whole)
+        print(f"  {name}: largest relative difference {worst:.1e}")
+        assert worst < 1e-5, worst
+
+
+def recomputation(place):
+    """activation_checkpoint none and full: the same bits, in f32 and in bf16"""
+    for compute in ("f32", "bf16"):
+        for mode in ("none", "full"):
+            place.train(f"recompute-{compute}-{mode}", 2, f"precision.compute={compute}",
+                        f"activation_checkpoint.mode={mode}", "training.max_steps=10")
+        none, full = (f"recompute-{compute}-{mode}" for mode in ("none", "full"))
+        assert place.records(none) == place.records(full)
+        assert gathered(place.checkpoint(none, 10)) == gathered(place.checkpoint(full, 10))
+
+
+def threads(place):
+    """1, 2 and 3 threads: the same bits"""
+    for count in (1, 2, 3):
+        place.train(f"threads{count}", 1, f"runtime.threads_per_rank={count}", "precision.compute=bf16",
+                    "training.max_steps=10", "training.micro_batch_size=24")
+        assert gathered(place.checkpoint(f"threads{count}", 10)) == gathered(place.checkpoint("threads1", 10))
+
+
+def resume(place):
+    """stopped after step 20 of 50 and resumed: all later losses and the final weights are the same bits"""
+    for compute in ("f32", "bf16"):
+        straight, stopped = f"straight-{compute}", f"stopped-{compute}"
+        place.train(straight, 2, f"precision.compute={compute}")
+        place.train(stopped, 2, f"precision.compute={compute}", "--stop-at-step", "20", expect=75)
+        assert max(place.records(stopped)) == 20
+        output = place.train(stopped, 2, f"precision.compute={compute}")
+        assert "resumed from" in output and "step 20" in output, output
+        assert place.records(stopped) == place.records(straight)
+        a, b = gathered(place.checkpoint(stopped, 50)), gathered(place.checkpoint(straight, 50))
+        assert a == b, [key for key in a if a[key] != b[key]]
+
+
+def other_world_size(place):
+    """saved on 4 ranks, loaded on 1, 2 and 3: weights and moments the same bits, and the data goes on exactly"""
+    place.train("four", 4, "--stop-at-step", "20", expect=75)
+    saved = gathered(place.checkpoint("four", 20))
+    shutil.copytree(place.run("four"), place.run("four-saved"))
+    place.train("four", 4)
+    straight = place.records("four")
+    for count in (1, 2, 3):
+        name = f"from-four-{count}"
+        path = place.checkpoint("four-saved", 20)
+        before = digest(path)
+        place.train(name, count, f"checkpoint.load={path}", "--stop-at-step", "20", expect=75)
+        assert gathered(place.checkpoint(name, 20)) == saved, f"{count} ranks hold other weights or moments"
+        place.train(name, count)
+        losses = place.records(name)
+        assert sorted(losses) == list(range(21, 51)), sorted(losses)
+        worst = max(relative(losses[step], straight[step]) for step in losses)
+        print(f"  {count} ranks: largest relative difference after resuming {worst:.1e}")
+        assert worst < 1e-5, worst
+        assert digest(path) == before
+
+
+main([ranks, initial_weights, accumulation, recomputation, threads, resume, other_world_size])
