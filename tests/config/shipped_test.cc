@@ -1,16 +1,23 @@
 // What the repository ships: configs/*.yaml and docs/config.md.
+#include <map>
 #include <set>
 
 #include "base/file.h"
 #include "config/load.h"
 #include "config/print.h"
 #include "config/sample.h"
+#include "model/flops.h"
 
 using namespace tokamak;
 
 namespace {
 
 const std::string kRoot = TOKAMAK_SOURCE;
+
+double in_units(const std::string& text) {  // "134M", "0.77 G"
+  const double unit = std::map<char, double>{{'M', 1e6}, {'B', 1e9}, {'G', 1e9}, {'T', 1e12}}.at(text.back());
+  return std::stod(text) * unit;
+}
 
 }  // namespace
 
@@ -27,6 +34,25 @@ TEST_CASE("every config in configs/ loads, and names its run after itself") {
   const std::set<std::string> promised = {"quickstart.yaml", "llama-125m.yaml", "llama-350m.yaml", "llama-1b.yaml",
                                           "llama-8b.yaml",   "llama-29b.yaml",  "llama-70b.yaml"};
   CHECK(names == promised);
+}
+
+TEST_CASE("the headers of configs/ count parameters and FLOPs as the program does") {
+  for (const std::string& name : list_directory(kRoot + "/configs", Kind::kData)) {
+    const std::string path = str(kRoot, "/configs/", name);
+    const std::string text = read_text(path, Kind::kData);
+    const RunConfig config = load_config(path, {});
+    // The header gives three digits, so half of the last one is the closest that can be asked.
+    const auto figure = [&](const std::string& before, const std::string& after) {
+      const size_t begin = text.find(before) + before.size();
+      return in_units(text.substr(begin, text.find(after, begin) - begin));
+    };
+    CAPTURE(name);
+    CHECK(figure("parameters   ", " (") ==
+          Approx(static_cast<double>(model_size(config.model).parameters)).epsilon(0.005));
+    const int64_t length = config.data.sequence_length;
+    CHECK(figure("H S: ", "FLOP a") == Approx(flops_per_token_full(config.model, length)).epsilon(0.005));
+    CHECK(figure("attention term: ", "FLOP a") == Approx(flops_per_token_causal(config.model, length)).epsilon(0.005));
+  }
 }
 
 TEST_CASE("docs/config.md is what the program prints") {
