@@ -15,6 +15,7 @@ class CpuOps final : public Ops {
   ~CpuOps() override;
 
   int64_t workspace_bytes(const Workload& workload) const override;
+  int64_t head_chunk_rows(int64_t tokens, int64_t vocab) const override;
 
  protected:
   void do_gemm(Stream& stream, const Gemm& args) override;

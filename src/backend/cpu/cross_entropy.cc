@@ -1,90 +1,142 @@
-// The head and its loss, in chunks of rows: logits, statistics and dlogits of one chunk, then their products.
+// The head and its loss, in chunks of rows: the chunk's logits by a GEMM (f32), their statistics and dlogits, then the
+// chunk's share of dhidden and dweight by two more. Logits exist for one chunk only. In bf16, dlogits enter their
+// products rounded to bf16.
 #include <algorithm>
 #include <cmath>
 
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/partition.h"
+#include "backend/cpu/simd.h"
 #include "backend/cpu/workspace.h"
-#include "base/parallel_for.h"
 
 namespace tokamak {
-
 namespace {
 
+using namespace simd;
+
+// Large enough that reading and writing dweight once a chunk is little beside the products.
 constexpr int64_t kLogitsBytes = int64_t{64} << 20;
+constexpr int64_t kMinRows = 64;
+constexpr float kLog2E = 1.44269504088896341f;
 
-int64_t align(int64_t bytes) { return (bytes + 255) / 256 * 256; }
-
-// Rows of a chunk: as many as keep the f32 logits below kLogitsBytes, a multiple of 64.
 int64_t chunk_rows(int64_t tokens, int64_t vocab) {
-  const int64_t rows = std::max<int64_t>(64, kLogitsBytes / (4 * vocab) / 64 * 64);
-  return std::min(tokens, rows);
+  const int64_t row = std::max<int64_t>(1, vocab) * size_of(DType::kF32);
+  return std::min(tokens, std::max(kMinRows, kLogitsBytes / row / kMinRows * kMinRows));
 }
 
-int64_t logits_bytes(int64_t tokens, int64_t vocab) { return align(chunk_rows(tokens, vocab) * vocab * 4); }
+// The workspace of one call.
+struct Chunk {
+  int64_t rows;     // of a full chunk
+  float* logits;    // (rows, V)
+  void* dlogits;    // (rows, V) act; in f32 the logits themselves
+  float* z_losses;  // (N)
+  int64_t bytes;
+
+  Chunk(std::byte* memory, int64_t tokens, int64_t vocab, DType act) : rows(chunk_rows(tokens, vocab)) {
+    const int64_t logits_bytes = round_up(rows * vocab * size_of(DType::kF32), 256);
+    const int64_t dlogits_bytes = act == DType::kF32 ? 0 : round_up(rows * vocab * size_of(act), 256);
+    logits = reinterpret_cast<float*>(memory);
+    dlogits = memory + (act == DType::kF32 ? 0 : logits_bytes);
+    z_losses = reinterpret_cast<float*>(memory + logits_bytes + dlogits_bytes);
+    bytes = logits_bytes + dlogits_bytes + tokens * size_of(DType::kF32);
+  }
+};
+
+// Calls body(first, lanes), lanes == kLanes but for the last of a row of `count`.
+template <class Body>
+void for_each_vector(int64_t count, const Body& body) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) body(i, int64_t{kLanes});
+  if (i < count) body(i, count - i);
+}
+
+Vec load_lanes(const float* from, int64_t lanes, float rest) {
+  return lanes == kLanes ? load(from) : load_part(from, lanes, rest);
+}
+
+// log sum exp of a row.
+double log_sum_exp(const float* x, int64_t vocab) {
+  Vec top = splat(x[0]);
+  for_each_vector(vocab, [&](int64_t i, int64_t lanes) { top = maximum(top, load_lanes(x + i, lanes, x[0])); });
+  float highest = top[0];
+  for (int i = 1; i < kLanes; ++i) highest = std::max(highest, top[i]);
+  Vec total{};
+  for_each_vector(vocab, [&](int64_t i, int64_t lanes) {
+    // Lanes past the end hold 2^-1000, which is nothing.
+    total += exp2((load_lanes(x + i, lanes, highest - 1000.0f) - highest) * kLog2E);
+  });
+  return static_cast<double>(highest) + std::log(static_cast<double>(sum(total)));
+}
+
+// dlogits of a row; d may be x itself.
+template <class T>
+void gradient(const float* x, int64_t vocab, int32_t target, float log_z, float factor, T* d) {
+  const float at_target = x[target];
+  for_each_vector(vocab, [&](int64_t i, int64_t lanes) {
+    const Vec v = factor * exp2((load_lanes(x + i, lanes, 0.0f) - log_z) * kLog2E);
+    lanes == kLanes ? store(d + i, v) : store_part(d + i, lanes, v);
+  });
+  d[target] = from_float<T>(factor * exp2(splat((at_target - log_z) * kLog2E))[0] - 1.0f);
+}
+
+// Row n of the batch, whose logits are x.
+template <class T>
+void loss_row(const LinearCrossEntropy& args, int64_t n, const float* x, float* z_loss, T* d) {
+  const int64_t vocab = args.weight.dim(0);
+  const int32_t target = args.targets.as<int32_t>()[n];
+  float& loss = args.token_loss.as<float>()[n];
+  loss = *z_loss = 0.0f;
+  if (target >= 0) {
+    const double log_z = log_sum_exp(x, vocab), z_weight = static_cast<double>(args.z_weight);
+    loss = static_cast<float>(log_z - static_cast<double>(x[target]));
+    *z_loss = static_cast<float>(z_weight * log_z * log_z);
+    const auto factor = static_cast<float>(1 + 2 * z_weight * log_z);
+    if (args.dhidden) gradient(x, vocab, target, static_cast<float>(log_z), factor, d);
+  } else if (args.dhidden) {
+    std::fill(d, d + vocab, T(0.0f));
+  }
+}
 
 }  // namespace
 
-int64_t cross_entropy_workspace(const Workload& w) {
-  const int64_t logits = logits_bytes(w.tokens, w.vocab);
-  return logits + align(w.tokens * 4);
-}
+int64_t cross_entropy_workspace(const Workload& w) { return Chunk(nullptr, w.tokens, w.vocab, w.compute).bytes; }
+
+int64_t CpuOps::head_chunk_rows(int64_t tokens, int64_t vocab) const { return chunk_rows(tokens, vocab); }
 
 void CpuOps::do_linear_cross_entropy(Stream&, const LinearCrossEntropy& args) {
-  const int64_t tokens = args.hidden.dim(0), vocab = args.weight.dim(0), rows = chunk_rows(tokens, vocab);
-  std::byte* memory = scratch<std::byte>(workspace(), logits_bytes(tokens, vocab) + align(tokens * 4));
-  auto* z_losses = reinterpret_cast<float*>(memory + logits_bytes(tokens, vocab));
-  auto* losses = args.token_loss.as<float>();
+  const int64_t tokens = args.hidden.dim(0), vocab = args.weight.dim(0);
+  const DType act = args.hidden.dtype();
   const auto* targets = args.targets.as<int32_t>();
-  for (int64_t begin = 0; begin < tokens; begin += rows) {
-    const int64_t end = std::min(tokens, begin + rows);
-    GemmEngine::Call product;
-    product.a = MatrixView(args.hidden.rows(begin, end));
-    product.b = MatrixView(args.weight).transposed();
-    product.c = MatrixView(Tensor(memory, DType::kF32, {end - begin, vocab}));
-    gemm_->run(product);
-    parallel_for(end - begin, 1, [&](int64_t first, int64_t last) {
-      for (int64_t r = first; r < last; ++r) {
-        float* x = reinterpret_cast<float*>(memory) + r * vocab;
-        const int32_t target = targets[begin + r];
-        float maximum = x[0];
-        for (int64_t j = 1; j < vocab; ++j) maximum = std::max(maximum, x[j]);
-        double sum = 0;
-        for (int64_t j = 0; j < vocab; ++j) sum += std::exp(x[j] - maximum);
-        const float log_z = maximum + static_cast<float>(std::log(sum));
-        losses[begin + r] = target >= 0 ? log_z - x[target] : 0.0f;
-        z_losses[begin + r] = target >= 0 ? args.z_weight * log_z * log_z : 0.0f;
-        if (!args.dhidden) continue;
-        const float factor = target >= 0 ? 1 + 2 * args.z_weight * log_z : 0.0f;
-        for (int64_t j = 0; j < vocab; ++j) {
-          const float d = factor * std::exp(x[j] - log_z) - (j == target ? 1.0f : 0.0f);
-          if (args.hidden.dtype() == DType::kBF16) {
-            reinterpret_cast<bf16*>(x)[j] = bf16(d);
-          } else {
-            x[j] = d;
-          }
+  for (int64_t n = 0; n < tokens; ++n) {
+    TOKAMAK_CHECK(-1 <= targets[n] && targets[n] < vocab, "target ", n, " is ", targets[n], ", vocabulary of ", vocab);
+  }
+  const Chunk chunk(scratch<std::byte>(workspace(), Chunk(nullptr, tokens, vocab, act).bytes), tokens, vocab, act);
+  for (int64_t begin = 0; begin < tokens; begin += chunk.rows) {
+    const int64_t end = std::min(tokens, begin + chunk.rows);
+    const MatrixView hidden(args.hidden.rows(begin, end)), weight(args.weight);
+    const MatrixView logits(Tensor(chunk.logits, DType::kF32, {end - begin, vocab}));
+    gemm_->run({.a = hidden, .b = weight.transposed(), .c = logits});
+    with_act_type(act, [&]<class T>(T) {
+      parallel_for(end - begin, 1, [&](int64_t first, int64_t last) {
+        for (int64_t r = first; r < last; ++r) {
+          loss_row(args, begin + r, chunk.logits + r * vocab, chunk.z_losses + begin + r,
+                   static_cast<T*>(chunk.dlogits) + r * vocab);
         }
-      }
+      });
     });
     if (!args.dhidden) continue;
-    MatrixView dlogits(Tensor(memory, args.hidden.dtype(), {end - begin, vocab}));
-    if (args.hidden.dtype() == DType::kBF16) dlogits.row_stride = 2 * vocab;
-    GemmEngine::Call dhidden;
-    dhidden.a = dlogits;
-    dhidden.b = MatrixView(args.weight);
-    dhidden.c = MatrixView(args.dhidden.rows(begin, end));
-    gemm_->run(dhidden);
-    GemmEngine::Call dweight;
-    dweight.a = dlogits.transposed();
-    dweight.b = MatrixView(args.hidden.rows(begin, end));
-    dweight.c = MatrixView(args.dweight);
-    dweight.accumulate = begin > 0 || args.write == Write::kAccumulate;
-    gemm_->run(dweight);
+    const MatrixView dlogits(Tensor(chunk.dlogits, act, {end - begin, vocab}));
+    gemm_->run({.a = dlogits, .b = weight, .c = MatrixView(args.dhidden.rows(begin, end))});
+    gemm_->run({.a = dlogits.transposed(),
+                .b = hidden,
+                .c = MatrixView(args.dweight),
+                .accumulate = begin > 0 || args.write == Write::kAccumulate});
   }
   auto* sums = args.sums.as<double>();
   for (int64_t n = 0; n < tokens; ++n) {
-    sums[kSumLoss] += static_cast<double>(losses[n]);
-    sums[kSumZLoss] += static_cast<double>(z_losses[n]);
-    sums[kSumTargets] += targets[n] >= 0 ? 1 : 0;
+    sums[kSumLoss] += static_cast<double>(args.token_loss.as<float>()[n]);
+    sums[kSumZLoss] += static_cast<double>(chunk.z_losses[n]);
+    sums[kSumTargets] += targets[n] >= 0 ? 1.0 : 0.0;
   }
 }
 

@@ -94,13 +94,7 @@ void write_transposed(const float* from, int64_t rows, int64_t columns, const fl
       transpose(words);
       for (int i = 0; i < valid; ++i) {
         T* out = to + (r + i) * to_stride + c;
-        if (taken == kLanes) {
-          store(out, words[i]);
-        } else {
-          T part[kLanes];
-          store(part, words[i]);
-          std::memcpy(out, part, static_cast<size_t>(taken) * sizeof(T));
-        }
+        taken == kLanes ? store(out, words[i]) : store_part(out, taken, words[i]);
       }
     }
   }

@@ -41,6 +41,14 @@ inline Vec load(const bf16* from) {
   return reinterpret_cast<Vec>(__builtin_convertvector(bits, Ints) << 16);
 }
 
+// The first `count` lanes from memory, `rest` in the others.
+template <class T>
+Vec load_part(const T* from, int64_t count, float rest) {
+  T part[kLanes];
+  for (int i = 0; i < kLanes; ++i) part[i] = i < count ? from[i] : T(rest);
+  return load(part);
+}
+
 inline void store(float* to, Vec x) { std::memcpy(to, &x, sizeof(x)); }
 inline void store(bf16* to, Vec x) {
 #if defined(__AVX512BF16__)
@@ -49,6 +57,13 @@ inline void store(bf16* to, Vec x) {
 #else
   for (int i = 0; i < kLanes; ++i) to[i] = bf16(x[i]);
 #endif
+}
+
+template <class T>
+void store_part(T* to, int64_t count, Vec x) {
+  T part[kLanes];
+  store(part, x);
+  std::memcpy(to, part, static_cast<size_t>(count) * sizeof(T));
 }
 
 // The greater of each pair of lanes. NaN in b is kept; NaN in a is lost.

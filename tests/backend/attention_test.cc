@@ -1,0 +1,232 @@
+// Attention against the plain formula in float64, its gradient against finite differences of that formula, and both for
+// any cut into documents and any number of threads.
+#include "support.h"
+
+using namespace tokamak;
+using namespace tokamak::testing;
+
+namespace {
+
+struct Problem {
+  HeadLayout heads;
+  std::vector<int64_t> lengths;  // of the documents
+  float scale = 0.0f;            // 0: 1 / sqrt(D)
+  DType act = DType::kF32;
+
+  int64_t tokens() const {
+    int64_t sum = 0;
+    for (const int64_t length : lengths) sum += length;
+    return sum;
+  }
+  int64_t max_length() const { return *std::max_element(lengths.begin(), lengths.end()); }
+  float factor() const { return scale != 0 ? scale : 1 / std::sqrt(static_cast<float>(heads.head_dim)); }
+  HostTensor cu_seqlens() const {
+    Values cu = {0};
+    for (const int64_t length : lengths) cu.push_back(cu.back() + static_cast<double>(length));
+    return HostTensor(DType::kI32, {static_cast<int64_t>(cu.size())}, cu);
+  }
+  HostTensor qkv() const { return random_tensor(act, {tokens(), heads.qkv_width()}, "qkv"); }
+  HostTensor dout() const { return random_tensor(act, {tokens(), heads.q_width()}, "dout"); }
+  std::string text() const {
+    std::string out =
+        str(heads.q_heads, "/", heads.kv_heads, " heads of ", heads.head_dim, ", ", name_of(act), ", documents");
+    for (const int64_t length : lengths) out += str(" ", length);
+    return out;
+  }
+};
+
+// Sizes around the tiles' 64 tokens and the vectors' 16; groups of 1, 2 and 4; documents of 0 and 1 token.
+const std::vector<Problem> kProblems = {
+    {{1, 1, 2}, {1}},        {{2, 1, 6}, {37}},         {{4, 1, 6}, {0, 1, 5, 0, 64, 65, 0}},
+    {{4, 2, 10}, {2, 1, 3}}, {{1, 1, 16}, {130}, 0.7f}, {{2, 2, 64}, {63, 128, 1}},
+    {{3, 3, 80}, {70}},      {{4, 1, 128}, {100, 17}},  {{2, 1, 32}, {200, 0, 49}, -0.1f},
+    {{1, 1, 8}, {0, 0, 3}},
+};
+
+std::vector<Problem> problems_of(DType act) {
+  std::vector<Problem> out = kProblems;
+  for (Problem& p : out) p.act = act;
+  return out;
+}
+
+struct Forward64 {
+  Values out, lse;
+};
+
+// Row by row, straight from ops.h.
+Forward64 forward64(const Problem& p, const Values& qkv) {
+  const auto n = static_cast<size_t>(p.tokens()), hq = static_cast<size_t>(p.heads.q_heads),
+             dim = static_cast<size_t>(p.heads.head_dim), group = hq / static_cast<size_t>(p.heads.kv_heads),
+             width = static_cast<size_t>(p.heads.qkv_width());
+  Forward64 f{Values(n * hq * dim), Values(hq * n)};
+  size_t begin = 0;
+  for (const int64_t length : p.lengths) {
+    for (size_t t = begin; t < begin + static_cast<size_t>(length); ++t) {
+      for (size_t h = 0; h < hq; ++h) {
+        const size_t key = hq * dim + h / group * dim, value = key + static_cast<size_t>(p.heads.kv_width());
+        Values weights;
+        double total = 0;
+        for (size_t s = begin; s <= t; ++s) {
+          double score = 0;
+          for (size_t i = 0; i < dim; ++i) score += qkv[t * width + h * dim + i] * qkv[s * width + key + i];
+          weights.push_back(std::exp(score * static_cast<double>(p.factor())));
+          total += weights.back();
+        }
+        f.lse[h * n + t] = std::log(total);
+        for (size_t s = begin; s <= t; ++s) {
+          for (size_t i = 0; i < dim; ++i) {
+            f.out[(t * hq + h) * dim + i] += weights[s - begin] / total * qkv[s * width + value + i];
+          }
+        }
+      }
+    }
+    begin += static_cast<size_t>(length);
+  }
+  return f;
+}
+
+// With out and lse as given (rounded perhaps): dP = dO V^T, dS = P (dP - dO . O), dV = P^T dO, dQ = scale dS K, ...
+Values backward64(const Problem& p, const Values& qkv, const Values& out, const Values& lse, const Values& dout) {
+  const auto n = static_cast<size_t>(p.tokens()), hq = static_cast<size_t>(p.heads.q_heads),
+             dim = static_cast<size_t>(p.heads.head_dim), group = hq / static_cast<size_t>(p.heads.kv_heads),
+             width = static_cast<size_t>(p.heads.qkv_width());
+  const auto scale = static_cast<double>(p.factor());
+  Values d(n * width);
+  size_t begin = 0;
+  for (const int64_t length : p.lengths) {
+    for (size_t t = begin; t < begin + static_cast<size_t>(length); ++t) {
+      for (size_t h = 0; h < hq; ++h) {
+        const size_t q = t * width + h * dim, o = (t * hq + h) * dim;
+        double delta = 0;
+        for (size_t i = 0; i < dim; ++i) delta += out[o + i] * dout[o + i];
+        for (size_t s = begin; s <= t; ++s) {
+          const size_t k = s * width + hq * dim + h / group * dim, v = k + static_cast<size_t>(p.heads.kv_width());
+          double score = 0, dp = 0;
+          for (size_t i = 0; i < dim; ++i) {
+            score += qkv[q + i] * qkv[k + i];
+            dp += dout[o + i] * qkv[v + i];
+          }
+          const double weight = std::exp(score * scale - lse[h * n + t]), ds = weight * (dp - delta) * scale;
+          for (size_t i = 0; i < dim; ++i) {
+            d[q + i] += ds * qkv[k + i];
+            d[k + i] += ds * qkv[q + i];
+            d[v + i] += weight * dout[o + i];
+          }
+        }
+      }
+    }
+    begin += static_cast<size_t>(length);
+  }
+  return d;
+}
+
+struct Outputs {
+  HostTensor out, lse, dqkv;
+};
+
+Outputs run(CpuBackend& cpu, const Problem& p) {
+  const HostTensor qkv = p.qkv(), cu = p.cu_seqlens(), dout = p.dout();
+  const int64_t n = p.tokens();
+  Outputs o{HostTensor(p.act, {n, p.heads.q_width()}), HostTensor(DType::kF32, {p.heads.q_heads, n}),
+            random_tensor(p.act, {n, p.heads.qkv_width()}, "rubbish", 100.0)};
+  cpu.ops().attention(*cpu.stream, {.qkv = qkv,
+                                    .cu_seqlens = cu,
+                                    .out = o.out,
+                                    .lse = o.lse,
+                                    .heads = p.heads,
+                                    .scale = p.factor(),
+                                    .max_length = p.max_length()});
+  cpu.ops().attention_backward(*cpu.stream, {.qkv = qkv,
+                                             .cu_seqlens = cu,
+                                             .out = o.out,
+                                             .lse = o.lse,
+                                             .dout = dout,
+                                             .dqkv = o.dqkv,
+                                             .heads = p.heads,
+                                             .scale = p.factor(),
+                                             .max_length = p.max_length()});
+  return o;
+}
+
+// In bf16 the weights P, and in backward dS, are rounded to bf16 (2^-9 of each) before they are summed against values
+// of about the size of the result; in f32 there are only the roundings of f32.
+double tolerance(DType act) { return act == DType::kBF16 ? std::ldexp(1.0, -8) : 3e-6; }
+
+}  // namespace
+
+TEST_CASE("attention is softmax over the keys of its document up to itself, of every query head's group") {
+  CpuBackend cpu;
+  for (const DType act : {DType::kF32, DType::kBF16}) {
+    for (const Problem& p : problems_of(act)) {
+      INFO(p.text());
+      const Outputs o = run(cpu, p);
+      const Forward64 expected = forward64(p, p.qkv().values());
+      CHECK(max_error_before_rounding(o.out, expected.out) < tolerance(act));
+      CHECK(max_abs_error(o.lse, expected.lse) < 1e-5);  // of scores of up to 20, in either type
+    }
+  }
+}
+
+TEST_CASE("attention_backward is the formula, on the out and lse it is given") {
+  CpuBackend cpu;
+  for (const DType act : {DType::kF32, DType::kBF16}) {
+    for (const Problem& p : problems_of(act)) {
+      INFO(p.text());
+      const Outputs o = run(cpu, p);
+      const Values expected = backward64(p, p.qkv().values(), o.out.values(), o.lse.values(), p.dout().values());
+      CHECK(max_error_before_rounding(o.dqkv, expected) < tolerance(act));
+    }
+  }
+}
+
+TEST_CASE("attention_backward is the gradient of attention") {
+  CpuBackend cpu;
+  for (const Problem& p : {Problem{{2, 1, 4}, {5, 3}}, Problem{{1, 1, 2}, {7}}, Problem{{4, 2, 2}, {4}}}) {
+    INFO(p.text());
+    const auto loss = [&](const Values& qkv) { return dot(forward64(p, qkv).out, p.dout().values()); };
+    CHECK(max_relative_error(run(cpu, p).dqkv, finite_difference(loss, p.qkv().values())) < 3e-6);
+  }
+}
+
+TEST_CASE("attention does not see other documents") {
+  CpuBackend cpu;
+  const Problem together{{2, 1, 16}, {70, 33}}, alone{{2, 1, 16}, {70}};
+  const Outputs a = run(cpu, together), b = run(cpu, alone);
+  CHECK(a.out.bytes().substr(0, b.out.bytes().size()) == b.out.bytes());
+  CHECK(a.dqkv.bytes().substr(0, b.dqkv.bytes().size()) == b.dqkv.bytes());
+}
+
+TEST_CASE("attention stays finite where scores are large, and says so where an input is not a number") {
+  CpuBackend cpu;
+  const Problem p{{1, 1, 4}, {20}, 1000.0f};
+  for (const double x : run(cpu, p).out.values()) REQUIRE(std::isfinite(x));
+  HostTensor qkv = p.qkv(), out(DType::kF32, {20, 4}), lse(DType::kF32, {1, 20});
+  qkv.as<float>()[11 * 12] = std::numeric_limits<float>::quiet_NaN();  // query 11
+  const HostTensor cu = p.cu_seqlens();
+  cpu.ops().attention(*cpu.stream, {qkv, cu, out, lse, p.heads, 1.0f, 20});
+  CHECK(std::isnan(out.values()[11 * 4]));
+  CHECK(std::isfinite(out.values()[12 * 4]));
+}
+
+TEST_CASE("attention gives the same bits for any number of threads") {
+  for (const DType act : {DType::kF32, DType::kBF16}) {
+    const Problem p{{4, 2, 24}, {70, 1, 130, 9}, 0, act};
+    const ThreadCount largest(4);
+    CpuBackend cpu;
+    require_thread_invariance([&] {
+      const Outputs o = run(cpu, p);
+      return o.out.bytes() + o.lse.bytes() + o.dqkv.bytes();
+    });
+  }
+}
+
+TEST_CASE("attention refuses documents that do not cover the tokens, overlap, or are longer than announced") {
+  CpuBackend cpu;
+  const Problem p{{1, 1, 4}, {6}};
+  const HostTensor qkv = p.qkv();
+  HostTensor out(DType::kF32, {6, 4}), lse(DType::kF32, {1, 6});
+  for (const Values& cu : {Values{0, 5}, Values{1, 6}, Values{0, 4, 3, 6}, Values{0, 6}}) {
+    const HostTensor bad(DType::kI32, {static_cast<int64_t>(cu.size())}, cu);
+    CHECK_THROWS_AS(cpu.ops().attention(*cpu.stream, {qkv, bad, out, lse, p.heads, 1.0f, 5}), Error);
+  }
+}

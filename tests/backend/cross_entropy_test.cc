@@ -1,0 +1,188 @@
+// The head and its loss against the formula in float64, and its gradients against finite differences of that formula.
+#include "support.h"
+
+using namespace tokamak;
+using namespace tokamak::testing;
+
+namespace {
+
+struct Problem {
+  int64_t tokens, hidden, vocab;
+  float z_weight = 0.0f;
+  DType act = DType::kF32;
+  int ignore_every = 3;  // every third token has no target
+  double logit_scale = 1.0;
+
+  HostTensor h() const { return random_tensor(act, {tokens, hidden}, "hidden"); }
+  HostTensor w() const {
+    return random_tensor(act, {vocab, hidden}, "weight", logit_scale / std::sqrt(static_cast<double>(hidden)));
+  }
+  HostTensor targets() const {
+    HostTensor out = random_ids({tokens}, 0, vocab, "targets");
+    for (int64_t n = 0; n < tokens; n += ignore_every) out.as<int32_t>()[n] = -1;
+    return out;
+  }
+  std::string text() const {
+    return str(name_of(act), " N ", tokens, " C ", hidden, " V ", vocab, " z ", z_weight, " logits ", logit_scale);
+  }
+};
+
+const std::vector<Problem> kProblems = {
+    {37, 29, 101},
+    {37, 29, 101, 1e-2f},
+    {1, 3, 1, 0, DType::kF32, 2},
+    {2, 5, 17, 1e-3f},
+    {130, 64, 64, 1e-4f},
+    {37, 30, 101, 1e-2f, DType::kBF16},
+    {130, 64, 1000, 0, DType::kBF16},
+    {50, 16, 33, 1e-3f, DType::kF32, 3, 30.0},
+    {9, 8, 20, 0, DType::kF32, 1},  // no token counts
+    {300, 6, 65537, 1e-3f},         // more than one chunk of rows
+    {300, 6, 65537, 1e-3f, DType::kBF16},
+};
+
+struct Result64 {
+  Values losses, dhidden, dweight;
+  double loss = 0, z_loss = 0, count = 0;
+};
+
+Result64 reference64(const Problem& p, const Values& h, const Values& w, const Values& targets) {
+  const auto n = static_cast<size_t>(p.tokens), c = static_cast<size_t>(p.hidden), v = static_cast<size_t>(p.vocab);
+  const auto z_weight = static_cast<double>(p.z_weight);
+  Result64 r{Values(n), Values(n * c), Values(v * c)};
+  Values logits(v);
+  for (size_t t = 0; t < n; ++t) {
+    if (targets[t] < 0) continue;
+    const auto target = static_cast<size_t>(targets[t]);
+    double top = -1e300, z = 0;
+    for (size_t j = 0; j < v; ++j) {
+      logits[j] = 0;
+      for (size_t i = 0; i < c; ++i) logits[j] += h[t * c + i] * w[j * c + i];
+      top = std::max(top, logits[j]);
+    }
+    for (size_t j = 0; j < v; ++j) z += std::exp(logits[j] - top);
+    const double log_z = top + std::log(z);
+    r.losses[t] = log_z - logits[target];
+    r.loss += r.losses[t];
+    r.z_loss += z_weight * log_z * log_z;
+    r.count += 1;
+    for (size_t j = 0; j < v; ++j) {
+      const double d = std::exp(logits[j] - log_z) * (1 + 2 * z_weight * log_z) - (j == target ? 1 : 0);
+      for (size_t i = 0; i < c; ++i) {
+        r.dhidden[t * c + i] += d * w[j * c + i];
+        r.dweight[j * c + i] += d * h[t * c + i];
+      }
+    }
+  }
+  return r;
+}
+
+struct Outputs {
+  HostTensor token_loss, sums, dhidden, dweight;
+};
+
+Workload workload_of(const Problem& p) {
+  Workload w = CpuBackend::small_workload();
+  w.tokens = std::max(w.tokens, p.tokens);
+  w.vocab = std::max(w.vocab, p.vocab);
+  w.compute = p.act;
+  return w;
+}
+
+Outputs run(CpuBackend& cpu, const Problem& p, Write write) {
+  const HostTensor h = p.h(), w = p.w(), targets = p.targets();
+  Outputs o{random_tensor(DType::kF32, {p.tokens}, "rubbish", 100.0),
+            HostTensor(DType::kF64, {kStepSums}, {10, 20, 30, 40}),
+            random_tensor(p.act, {p.tokens, p.hidden}, "rubbish", 100.0),
+            random_tensor(DType::kF32, {p.vocab, p.hidden}, "dweight before")};
+  cpu.ops().linear_cross_entropy(*cpu.stream, {.hidden = h,
+                                               .weight = w,
+                                               .targets = targets,
+                                               .token_loss = o.token_loss,
+                                               .sums = o.sums,
+                                               .dhidden = o.dhidden,
+                                               .dweight = o.dweight,
+                                               .write = write,
+                                               .z_weight = p.z_weight});
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE("linear_cross_entropy is the loss of the logits, with its sums and both gradients") {
+  for (const Problem& p : kProblems) {
+    INFO(p.text());
+    CpuBackend cpu(workload_of(p));
+    const Outputs o = run(cpu, p, Write::kOverwrite);
+    const Result64 r = reference64(p, p.h().values(), p.w().values(), p.targets().values());
+    CHECK(max_abs_error(o.token_loss, r.losses) < 1e-6 * (10 + 10 * p.logit_scale));  // f32 logits and log Z
+    const Values sums = o.sums.values();
+    CHECK(sums[kSumLoss] == Approx(10 + r.loss).epsilon(1e-6));
+    CHECK(sums[kSumZLoss] == Approx(20 + r.z_loss).epsilon(1e-6));
+    CHECK(sums[kSumTargets] == 30 + r.count);
+    CHECK(sums[kSumSquaredGradients] == 40);
+    // In bf16 dlogits are rounded (2^-9 of each) before they are summed.
+    const double tolerance = p.act == DType::kBF16 ? std::ldexp(1.0, -8) : 1e-6 * (3 + p.logit_scale);
+    CHECK(max_error_before_rounding(o.dhidden, r.dhidden) <= tolerance);
+    CHECK(max_error_before_rounding(o.dweight, r.dweight) <= tolerance);
+  }
+}
+
+TEST_CASE("linear_cross_entropy's gradients are those of loss plus z-loss") {
+  const Problem p{5, 3, 7, 0.1f};
+  CpuBackend cpu;
+  const Outputs o = run(cpu, p, Write::kOverwrite);
+  const Values h = p.h().values(), w = p.w().values(), targets = p.targets().values();
+  const auto total = [&](const Values& hidden, const Values& weight) {
+    const Result64 r = reference64(p, hidden, weight, targets);
+    return r.loss + r.z_loss;
+  };
+  CHECK(max_relative_error(o.dhidden, finite_difference([&](const Values& x) { return total(x, w); }, h)) < 3e-6);
+  CHECK(max_relative_error(o.dweight, finite_difference([&](const Values& x) { return total(h, x); }, w)) < 3e-6);
+}
+
+TEST_CASE("linear_cross_entropy adds to dweight where it is told to accumulate") {
+  for (const Problem& p : {kProblems[1], kProblems[9]}) {
+    CpuBackend cpu(workload_of(p));
+    const Values before = random_tensor(DType::kF32, {p.vocab, p.hidden}, "dweight before").values();
+    const Values fresh = run(cpu, p, Write::kOverwrite).dweight.values();
+    Values expected;
+    for (size_t i = 0; i < before.size(); ++i) expected.push_back(before[i] + fresh[i]);
+    CHECK(max_relative_error(run(cpu, p, Write::kAccumulate).dweight, expected) < 1e-6);
+  }
+}
+
+TEST_CASE("linear_cross_entropy forward only gives the same loss bit for bit") {
+  const Problem p{37, 29, 101, 1e-2f};
+  CpuBackend cpu;
+  const Outputs both = run(cpu, p, Write::kOverwrite);
+  HostTensor token_loss(DType::kF32, {p.tokens}), sums(DType::kF64, {kStepSums}, {10, 20, 30, 40});
+  const HostTensor h = p.h(), w = p.w(), targets = p.targets();
+  cpu.ops().linear_cross_entropy(
+      *cpu.stream,
+      {.hidden = h, .weight = w, .targets = targets, .token_loss = token_loss, .sums = sums, .z_weight = p.z_weight});
+  CHECK(token_loss.bytes() == both.token_loss.bytes());
+  CHECK(sums.bytes() == both.sums.bytes());
+}
+
+TEST_CASE("linear_cross_entropy gives the same bits for any number of threads") {
+  for (const Problem& p : {Problem{130, 64, 501, 1e-3f, DType::kBF16}, Problem{37, 29, 101}, kProblems[9]}) {
+    require_thread_invariance([&] {
+      CpuBackend cpu(workload_of(p));
+      const Outputs o = run(cpu, p, Write::kAccumulate);
+      return o.token_loss.bytes() + o.sums.bytes() + o.dhidden.bytes() + o.dweight.bytes();
+    });
+  }
+}
+
+TEST_CASE("linear_cross_entropy refuses a target outside the vocabulary") {
+  CpuBackend cpu;
+  const HostTensor h = random_tensor(DType::kF32, {2, 4}, "h"), w = random_tensor(DType::kF32, {5, 4}, "w");
+  HostTensor loss(DType::kF32, {2}), sums(DType::kF64, {kStepSums});
+  for (const double bad : {5.0, -2.0}) {
+    const HostTensor targets(DType::kI32, {2}, {1, bad});
+    CHECK_THROWS_AS(cpu.ops().linear_cross_entropy(
+                        *cpu.stream, {.hidden = h, .weight = w, .targets = targets, .token_loss = loss, .sums = sums}),
+                    Error);
+  }
+}

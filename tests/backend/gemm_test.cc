@@ -1,0 +1,136 @@
+// Matrix products of every transposition, type and addend against float64, and their bits for any number of threads.
+#include "support.h"
+
+using namespace tokamak;
+using namespace tokamak::testing;
+
+namespace {
+
+constexpr Transpose kNo = Transpose::kNo, kYes = Transpose::kYes;
+
+struct Sizes {
+  int64_t m, n, k;
+};
+const std::vector<Sizes> kSizes = {{1, 1, 1},    {1, 29, 3},   {37, 1, 5},     {37, 29, 6},   {16, 64, 128},
+                                   {65, 33, 17}, {70, 96, 64}, {13, 11, 2101}, {5, 40, 4100}, {129, 257, 100}};
+
+enum class Addend { kNothing, kOutput, kResidual, kResidualInPlace };
+
+struct Types {
+  DType in, out;
+};
+const std::vector<Types> kTypes = {
+    {DType::kF32, DType::kF32}, {DType::kBF16, DType::kBF16}, {DType::kBF16, DType::kF32}};
+
+struct Problem {
+  Sizes s;
+  Types types;
+  Transpose ta, tb;
+
+  HostTensor a() const { return random_tensor(types.in, ta == kYes ? Shape{s.k, s.m} : Shape{s.m, s.k}, "a"); }
+  HostTensor b() const { return random_tensor(types.in, tb == kYes ? Shape{s.n, s.k} : Shape{s.k, s.n}, "b"); }
+  HostTensor addend() const { return random_tensor(types.out, {s.m, s.n}, "addend", 3.0); }
+};
+
+Values product64(const Problem& p, const Values& a, const Values& b) {
+  Values out;
+  for (int64_t i = 0; i < p.s.m; ++i) {
+    for (int64_t j = 0; j < p.s.n; ++j) {
+      double sum = 0;
+      for (int64_t k = 0; k < p.s.k; ++k) {
+        sum += a[static_cast<size_t>(p.ta == kYes ? k * p.s.m + i : i * p.s.k + k)] *
+               b[static_cast<size_t>(p.tb == kYes ? j * p.s.k + k : k * p.s.n + j)];
+      }
+      out.push_back(sum);
+    }
+  }
+  return out;
+}
+
+// The product on the CPU backend; `addend` is what c, or the residual, holds before.
+HostTensor run(CpuBackend& cpu, const Problem& p, Addend kind) {
+  const HostTensor a = p.a(), b = p.b(), addend = p.addend();
+  HostTensor c = kind == Addend::kOutput || kind == Addend::kResidualInPlace
+                     ? addend
+                     : random_tensor(p.types.out, {p.s.m, p.s.n}, "rubbish", 100.0);
+  Gemm gemm{.a = a, .b = b, .c = c, .trans_a = p.ta, .trans_b = p.tb};
+  if (kind == Addend::kOutput) gemm.write = Write::kAccumulate;
+  if (kind == Addend::kResidual) gemm.residual = addend;
+  if (kind == Addend::kResidualInPlace) gemm.residual = c;
+  cpu.ops().gemm(*cpu.stream, gemm);
+  return c;
+}
+
+void check(CpuBackend& cpu, const Problem& p, Addend kind) {
+  INFO("(" << p.s.m << ", " << p.s.n << ", " << p.s.k << ") transposed " << (p.ta == kYes) << (p.tb == kYes) << " "
+           << name_of(p.types.in) << " to " << name_of(p.types.out) << ", addend " << static_cast<int>(kind));
+  Values expected = product64(p, p.a().values(), p.b().values());
+  if (kind != Addend::kNothing) {
+    const Values addend = p.addend().values();
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] += addend[i];
+  }
+  // Sums of k terms in f32: a few units in the last place of the greatest partial sum. bf16 products are exact in f32.
+  CHECK(max_error_before_rounding(run(cpu, p, kind), expected) < 2e-6);
+}
+
+}  // namespace
+
+TEST_CASE("gemm is the product of its operands, whatever their transposition, size and type") {
+  CpuBackend cpu;
+  for (const Types& types : kTypes) {
+    for (const Sizes& s : kSizes) {
+      for (const Transpose ta : {kNo, kYes}) {
+        for (const Transpose tb : {kNo, kYes}) check(cpu, {s, types, ta, tb}, Addend::kNothing);
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm adds a residual, also one that is the output itself, and rounds once") {
+  CpuBackend cpu;
+  for (const Types& types : kTypes) {
+    for (const Sizes& s : kSizes) {
+      for (const Transpose t : {kNo, kYes}) {
+        check(cpu, {s, types, t, kYes}, Addend::kResidual);
+        check(cpu, {s, types, t, kNo}, Addend::kResidualInPlace);
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm accumulates into f32") {
+  CpuBackend cpu;
+  for (const DType in : {DType::kF32, DType::kBF16}) {
+    for (const Sizes& s : kSizes) {
+      for (const Transpose ta : {kNo, kYes}) {
+        for (const Transpose tb : {kNo, kYes}) check(cpu, {s, {in, DType::kF32}, ta, tb}, Addend::kOutput);
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm of no rows does nothing") {
+  CpuBackend cpu;
+  const HostTensor b = random_tensor(DType::kF32, {3, 4}, "b");
+  HostTensor none(DType::kF32, {0, 3}), out(DType::kF32, {0, 4});
+  CHECK_NOTHROW(cpu.ops().gemm(*cpu.stream, {.a = none, .b = b, .c = out}));
+}
+
+TEST_CASE("gemm gives the same bits for any number of threads, long sums of small products too") {
+  const std::vector<Sizes> sizes = {{64, 64, 32768},  {64, 64, 2048},  {1, 64, 4096}, {37, 29, 4100},
+                                    {128, 128, 4096}, {256, 192, 300}, {100, 384, 96}};
+  for (const Types& types : kTypes) {
+    for (const Sizes& s : sizes) {
+      for (const Transpose ta : {kNo, kYes}) {
+        for (const Transpose tb : {kNo, kYes}) {
+          INFO("(" << s.m << ", " << s.n << ", " << s.k << ") transposed " << (ta == kYes) << (tb == kYes) << " "
+                   << name_of(types.in) << " to " << name_of(types.out));
+          require_thread_invariance([&] {
+            CpuBackend cpu;  // anew: kernels are compiled for a number of threads
+            return run(cpu, {s, types, ta, tb}, types.out == DType::kF32 ? Addend::kOutput : Addend::kResidual).bytes();
+          });
+        }
+      }
+    }
+  }
+}
