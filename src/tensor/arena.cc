@@ -16,6 +16,15 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 
 std::string group_of(const std::string& name) { return name.substr(0, name.find('/')); }
 
+// "layer.3 qkv" -> "layer.* qkv": buffers that differ by a number share a line of the report.
+std::string without_number(const std::string& name) {
+  const size_t dot = name.find('.');
+  if (dot == std::string::npos) return name;
+  const size_t end = name.find_first_not_of("0123456789", dot + 1);
+  if (end == dot + 1) return name;
+  return name.substr(0, dot + 1) + "*" + (end == std::string::npos ? "" : name.substr(end));
+}
+
 }  // namespace
 
 MemoryPlan::Slot MemoryPlan::add(std::string name, DType dtype, Shape shape, MemoryKind kind) {
@@ -30,28 +39,46 @@ int64_t MemoryPlan::total_bytes() const {
 }
 
 std::string MemoryPlan::report() const {
-  std::vector<std::pair<std::string, int64_t>> groups;
+  struct Line {
+    std::string name;
+    int64_t bytes = 0, buffers = 0;
+    std::string detail;
+  };
+  struct Group {
+    std::string name;
+    int64_t bytes = 0;
+    std::vector<Line> lines;
+  };
+  const auto find_or_add = [](auto& list, const std::string& name) -> auto& {
+    const auto found = std::find_if(list.begin(), list.end(), [&](const auto& item) { return item.name == name; });
+    if (found != list.end()) return *found;
+    list.push_back({name, 0, {}});
+    return list.back();
+  };
+  std::vector<Group> groups;
   for (const Entry& entry : entries_) {
-    const std::string group = group_of(entry.name);
-    auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == group; });
-    if (found == groups.end()) found = groups.insert(groups.end(), {group, 0});
-    found->second += aligned(entry.bytes());
+    Group& group = find_or_add(groups, group_of(entry.name));
+    group.bytes += aligned(entry.bytes());
+    if (entry.name == group.name) continue;
+    Line& line = find_or_add(group.lines, without_number(entry.name.substr(group.name.size() + 1)));
+    line.bytes += entry.bytes();
+    ++line.buffers;
+    line.detail = str(name_of(entry.dtype), " ", entry.shape.text());
   }
+
   std::ostringstream out;
-  const auto line = [&out](const std::string& name, int64_t bytes, const std::string& detail) {
+  const auto print = [&out](const std::string& name, int64_t bytes, const std::string& detail) {
     out << "  " << std::left << std::setw(28) << name << std::right << std::setw(12)
         << human_bytes(static_cast<double>(bytes)) << (detail.empty() ? "" : "   ") << detail << "\n";
   };
-  for (const auto& [group, bytes] : groups) {
-    line(group, bytes, "");
-    for (const Entry& entry : entries_) {
-      // Entries below a fiftieth of the group only make the table long.
-      if (group_of(entry.name) != group || entry.bytes() * 50 < bytes || entry.name == group) continue;
-      line("  " + entry.name.substr(std::min(entry.name.size(), group.size() + 1)), entry.bytes(),
-           str(name_of(entry.dtype), " ", entry.shape.text()));
+  for (const Group& group : groups) {
+    print(group.name, group.bytes, "");
+    for (const Line& line : group.lines) {
+      if (line.bytes * 50 < group.bytes) continue;  // small ones only make the table long
+      print("  " + line.name, line.bytes, str(line.buffers > 1 ? str(line.buffers, " x ") : "", line.detail));
     }
   }
-  line("total", total_bytes(), "");
+  print("total", total_bytes(), "");
   return out.str();
 }
 

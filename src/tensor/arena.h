@@ -29,7 +29,8 @@ class MemoryPlan {
 
   const std::vector<Entry>& entries() const { return entries_; }
   int64_t total_bytes() const;  // as committed, with alignment
-  // A table: bytes per group (the name up to the first '/'), in order of first appearance, largest entries named.
+  // A table: bytes of each group (the name up to the first '/'), in order of first appearance, and of its larger
+  // members.
   std::string report() const;
 
  private:

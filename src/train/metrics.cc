@@ -34,14 +34,14 @@ void Metrics::step(const StepOutcome& outcome, double data_wait) {
 }
 
 void Metrics::report(const StepOutcome& outcome, double data_wait) {
-  const double seconds = interval_.seconds() - paused_interval_;
+  const double seconds = outcome.time - interval_start_;
   const double tokens_per_second = static_cast<double>(steps_ * figures_.tokens_per_step) / seconds;
   const double loss = loss_count_ > 0 ? loss_sum_ / static_cast<double>(loss_count_) : std::nan("");
   const double mfu_full = tokens_per_second * figures_.flops_per_token_full / figures_.peak_flops;
   const double mfu_causal = tokens_per_second * figures_.flops_per_token_causal / figures_.peak_flops;
   const int64_t resident = resident_bytes();
   const int64_t done_here = outcome.step - figures_.first_step;
-  const double eta = (run_.seconds() - paused_run_) / static_cast<double>(done_here) *
+  const double eta = (outcome.time - run_start_) / static_cast<double>(done_here) *
                      static_cast<double>(figures_.total_steps - outcome.step);
 
   log::info("step ", outcome.step, "/", figures_.total_steps, " (",
@@ -67,8 +67,7 @@ void Metrics::report(const StepOutcome& outcome, double data_wait) {
                                    {"memory/rss", resident}};
   append(record.dump());
 
-  interval_.restart();
-  paused_interval_ = 0;
+  interval_start_ = outcome.time;
   data_wait_ = data_wait;
   loss_sum_ = 0;
   loss_count_ = 0;
@@ -96,8 +95,8 @@ void Metrics::pause() { pause_.restart(); }
 
 void Metrics::resume() {
   const double seconds = pause_.seconds();
-  paused_run_ += seconds;
-  paused_interval_ += seconds;
+  run_start_ += seconds;
+  interval_start_ += seconds;
 }
 
 void Metrics::append(const std::string& line) {

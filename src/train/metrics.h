@@ -44,9 +44,8 @@ class Metrics {
   RunFigures figures_;
   std::string path_;
   std::ofstream file_;
-  Stopwatch run_;       // since the first step of this start
-  Stopwatch interval_;  // since the last report
-  double paused_run_ = 0, paused_interval_ = 0;
+  double run_start_ = now_seconds();       // of the first step of this start, moved on by pauses
+  double interval_start_ = now_seconds();  // of the steps since the last report, likewise
   Stopwatch pause_;
   double data_wait_ = 0;  // at the last report
   double loss_sum_ = 0;   // of the steps since the last report that were applied

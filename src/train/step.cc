@@ -1,5 +1,6 @@
 #include "train/step.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "optim/grad_norm.h"
 
@@ -31,6 +32,7 @@ void StepReader::fetch(int64_t step, double lr) {
   Slot& slot = slots_[fetched_++ % kDepth];
   slot.step = step;
   slot.lr = lr;
+  slot.time = now_seconds();
   assembly_.backend().device->copy_to_host(assembly_.compute(), assembly_.control(), slot.control);
   assembly_.compute().record(*slot.arrived);
   ++pending_;
@@ -45,7 +47,8 @@ StepOutcome StepReader::take() {
           slot.control[kMeanLoss],
           slot.control[kMeanZLoss],
           slot.control[kGradNorm],
-          slot.control[kApply] != 0.0f};
+          slot.control[kApply] != 0.0f,
+          slot.time};
 }
 
 }  // namespace tokamak

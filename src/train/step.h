@@ -20,6 +20,7 @@ struct StepOutcome {
   double z_loss = 0;     //
   double grad_norm = 0;  // global, before clipping
   bool applied = true;   // false: not finite, weights untouched
+  double time = 0;       // now_seconds() when the step had been enqueued
 };
 
 // Brings what a step has decided (StepControl) to the host a step late: the copy is enqueued behind the step, and read
@@ -37,6 +38,7 @@ class StepReader {
   struct Slot {
     int64_t step = 0;
     double lr = 0;
+    double time = 0;
     float control[kStepControls] = {};
     std::unique_ptr<Event> arrived;
   };
