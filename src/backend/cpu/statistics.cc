@@ -1,6 +1,7 @@
 // Sums over whole tensors. The partition is fixed by the number of elements and the parts are added in order, in f64,
 // so that neither the threads nor their number show in the result.
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "backend/cpu/cpu_ops.h"
@@ -31,19 +32,13 @@ void reduce_in_order(int64_t count, const Part& part, const Merge& merge) {
 }
 
 double sum_of_squares(const float* x, int64_t count) {
-  // Four sums at a time hide the latency of the addition.
-  const int64_t quarter = count / 4;
-  double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-#pragma omp simd reduction(+ : s0, s1, s2, s3)
-  for (int64_t i = 0; i < quarter; ++i) {
-    const double a = x[i], b = x[i + quarter], c = x[i + 2 * quarter], d = x[i + 3 * quarter];
-    s0 += a * a;
-    s1 += b * b;
-    s2 += c * c;
-    s3 += d * d;
+  double total = 0;
+#pragma omp simd reduction(+ : total)
+  for (int64_t i = 0; i < count; ++i) {
+    const double v = x[i];  // in f32 the square of a large gradient would overflow
+    total += v * v;
   }
-  for (int64_t i = 4 * quarter; i < count; ++i) s0 += static_cast<double>(x[i]) * x[i];
-  return (s0 + s1) + (s2 + s3);
+  return total;
 }
 
 struct Health {
