@@ -1,0 +1,175 @@
+// The seam that every operation passes: arguments that break the contract are refused before anything is touched, and
+// an attached profile books each call.
+#include "support.h"
+
+using namespace tokamak;
+using namespace tokamak::testing;
+
+namespace {
+
+constexpr DType kF32 = DType::kF32, kBF16 = DType::kBF16, kI32 = DType::kI32, kF64 = DType::kF64;
+
+// A call that must be refused, and why.
+struct Refusal {
+  const char* why;
+  std::function<void(Ops&, Stream&)> call;
+};
+
+HostTensor f32(Shape shape) { return HostTensor(kF32, shape); }
+HostTensor bf(Shape shape) { return HostTensor(kBF16, shape); }
+HostTensor i32(Shape shape) { return HostTensor(kI32, shape); }
+HostTensor f64(Shape shape) { return HostTensor(kF64, shape); }
+
+const HeadLayout kHeads{2, 1, 4};
+
+std::vector<Refusal> refusals() {
+  static const HostTensor a = f32({3, 4}), b = f32({4, 5}), c = f32({3, 5}), half = bf({3, 4}), ids = i32({3}),
+                          cu = i32({2}), qkv = f32({3, 16}), out = f32({3, 8}), lse = f32({2, 3}),
+                          sums = f64({kStepSums}), control = f32({kStepControls}), x = f32({8}), y = f32({8}),
+                          z = f32({8}), v = f32({8}), column = f32({4}), row = f32({3}), wide = f32({3, 8}),
+                          x3 = f32({3, 4}), y3 = f32({3, 4}), table = f32({7, 4}), hidden = f32({3, 4});
+  return {
+      {"gemm: inner sizes differ", [](Ops& o, Stream& s) { o.gemm(s, {.a = a, .b = a, .c = c}); }},
+      {"gemm: output of another shape", [](Ops& o, Stream& s) { o.gemm(s, {.a = a, .b = b, .c = a}); }},
+      {"gemm: operands of two types", [](Ops& o, Stream& s) { o.gemm(s, {.a = half, .b = b, .c = c}); }},
+      {"gemm: output in bf16 of f32 operands",
+       [](Ops& o, Stream& s) {
+         o.gemm(s, {.a = a, .b = b, .c = bf({3, 5})});
+       }},
+      {"gemm: no output", [](Ops& o, Stream& s) { o.gemm(s, {.a = a, .b = b, .c = {}}); }},
+      {"gemm: residual of another shape",
+       [](Ops& o, Stream& s) { o.gemm(s, {.a = a, .b = b, .c = c, .residual = a}); }},
+      {"gemm: accumulation with a residual",
+       [](Ops& o, Stream& s) {
+         o.gemm(s, {.a = a, .b = b, .c = c, .residual = f32({3, 5}), .write = Write::kAccumulate});
+       }},
+      {"gemm: accumulation into bf16",
+       [](Ops& o, Stream& s) {
+         o.gemm(s, {.a = half, .b = bf({4, 5}), .c = bf({3, 5}), .write = Write::kAccumulate});
+       }},
+      {"gemm: output over an operand",
+       [](Ops& o, Stream& s) {
+         o.gemm(s, {.a = f32({4, 4}), .b = table.view().rows(0, 4), .c = table.view().rows(1, 5)});
+       }},
+      {"embedding: ids not i32", [](Ops& o, Stream& s) { o.embedding(s, {.ids = row, .table = table, .out = a}); }},
+      {"embedding: out of another width",
+       [](Ops& o, Stream& s) { o.embedding(s, {.ids = ids, .table = table, .out = c}); }},
+      {"embedding_backward: table in bf16",
+       [](Ops& o, Stream& s) {
+         o.embedding_backward(s, {.ids = ids, .dout = a, .dtable = bf({7, 4})});
+       }},
+      {"rmsnorm: sum without residual",
+       [](Ops& o, Stream& s) { o.rmsnorm(s, {.x = a, .weight = column, .sum = x3, .y = y3, .rstd = row}); }},
+      {"rmsnorm: weight of another type",
+       [](Ops& o, Stream& s) { o.rmsnorm(s, {.x = a, .weight = bf({4}), .y = y3, .rstd = row}); }},
+      {"rmsnorm: y over x", [](Ops& o, Stream& s) { o.rmsnorm(s, {.x = a, .weight = column, .y = a, .rstd = row}); }},
+      {"rmsnorm_backward: dx over x",
+       [](Ops& o, Stream& s) {
+         o.rmsnorm_backward(s, {.dy = x3, .x = a, .weight = column, .rstd = row, .dx = a, .dweight = f32({4})});
+       }},
+      {"rope: width is not that of the heads",
+       [](Ops& o, Stream& s) { o.rope(s, {.qkv = out, .positions = ids, .table = table, .heads = kHeads}); }},
+      {"rope: table narrower than a head",
+       [](Ops& o, Stream& s) {
+         o.rope(s, {.qkv = qkv, .positions = ids, .table = f32({9, 2}), .heads = kHeads});
+       }},
+      {"attention: odd head size",
+       [](Ops& o, Stream& s) {
+         o.attention(s, {f32({3, 9}), cu, a, f32({1, 3}), {1, 1, 3}, 1.0f, 3});
+       }},
+      {"attention: query heads not a multiple of key-value heads",
+       [](Ops& o, Stream& s) {
+         o.attention(s, {f32({3, 14}), cu, f32({3, 6}), f32({3, 3}), {3, 2, 2}, 1.0f, 3});
+       }},
+      {"attention: lse transposed",
+       [](Ops& o, Stream& s) {
+         o.attention(s, {qkv, cu, out, f32({3, 2}), kHeads, 1.0f, 3});
+       }},
+      {"attention: no longest length",
+       [](Ops& o, Stream& s) {
+         o.attention(s, {qkv, cu, out, lse, kHeads, 1.0f, 0});
+       }},
+      {"attention_backward: gradient over the input",
+       [](Ops& o, Stream& s) {
+         o.attention_backward(s, {qkv, cu, out, lse, wide, qkv, kHeads, 1.0f, 3});
+       }},
+      {"swiglu: gate_up not twice as wide", [](Ops& o, Stream& s) { o.swiglu(s, {.gate_up = a, .out = x3}); }},
+      {"swiglu_backward: dgate_up over dout",
+       [](Ops& o, Stream& s) {
+         const HostTensor both = f32({6, 4});
+         o.swiglu_backward(s, {wide, both.view().rows(0, 3), both.view().rows(0, 6).reshape({3, 8})});
+       }},
+      {"linear_cross_entropy: dhidden without dweight",
+       [](Ops& o, Stream& s) {
+         o.linear_cross_entropy(
+             s, {.hidden = hidden, .weight = table, .targets = ids, .token_loss = row, .sums = sums, .dhidden = x3});
+       }},
+      {"linear_cross_entropy: sums in f32",
+       [](Ops& o, Stream& s) {
+         o.linear_cross_entropy(
+             s, {.hidden = hidden, .weight = table, .targets = ids, .token_loss = row, .sums = f32({kStepSums})});
+       }},
+      {"control_step: control too short",
+       [](Ops& o, Stream& s) { o.control_step(s, {.sums = sums, .control = f32({2})}); }},
+      {"adamw: moments are one tensor",
+       [](Ops& o, Stream& s) {
+         o.adamw(s, {.master = x, .exp_avg = y, .exp_avg_sq = y, .grad = z, .control = control});
+       }},
+      {"adamw: gradient of another size",
+       [](Ops& o, Stream& s) {
+         o.adamw(s, {.master = x, .exp_avg = y, .exp_avg_sq = v, .grad = column, .control = control});
+       }},
+      {"sum_squares: bf16", [](Ops& o, Stream& s) { o.sum_squares(s, {.x = bf({8}), .sums = sums}); }},
+      {"statistics: integers", [](Ops& o, Stream& s) { o.statistics(s, {.x = ids, .out = f64({kStatistics})}); }},
+      {"cast: sizes differ", [](Ops& o, Stream& s) { o.cast(s, {.src = x, .dst = column}); }},
+      {"cast: accumulation into bf16",
+       [](Ops& o, Stream& s) { o.cast(s, {.src = x, .dst = bf({8}), .write = Write::kAccumulate}); }},
+      {"fill: nothing to fill", [](Ops& o, Stream& s) { o.fill(s, {.x = {}, .value = 1}); }},
+      {"random_normal: bf16", [](Ops& o, Stream& s) { o.random_normal(s, {.x = bf({8}), .seed = 1, .name = "x"}); }},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("operations refuse arguments that break their contract, as bugs of ours") {
+  CpuBackend cpu;
+  for (const Refusal& refusal : refusals()) {
+    INFO(refusal.why);
+    bool refused = false;
+    try {
+      refusal.call(cpu.ops(), *cpu.stream);
+    } catch (const Error& error) {
+      refused = error.kind() == Kind::kBug;
+    }
+    CHECK(refused);
+  }
+}
+
+TEST_CASE("a refusal names the tensor, what it is and what it should be") {
+  CpuBackend cpu;
+  const HostTensor a = f32({3, 4}), b = f32({5, 6}), c = f32({3, 6});
+  CHECK_THROWS_WITH(cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c}),
+                    Catch::Contains("b is F32 (5, 6)") && Catch::Contains("(4, 6)"));
+}
+
+TEST_CASE("a profile books calls, seconds and floating-point operations while it is attached") {
+  CpuBackend cpu;
+  Profile profile;
+  const HostTensor a = f32({3, 4}), b = f32({4, 5}), c = f32({3, 5});
+  cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c});
+  cpu.ops().profile(&profile);
+  cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c});
+  cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c});
+  cpu.ops().fill(*cpu.stream, {.x = c, .value = 1});
+  const HostTensor qkv = f32({10, 16}), cu(kI32, {2}, {0, 10}), out = f32({10, 8}), lse = f32({2, 10});
+  cpu.ops().attention(*cpu.stream, {qkv, cu, out, lse, kHeads, 1.0f, 10});
+  cpu.ops().profile(nullptr);
+  cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c});
+  REQUIRE(profile.entries().size() == 3);
+  const Profile::Entry& gemm = profile.entries().at("gemm");
+  CHECK(gemm.calls == 2);
+  CHECK(gemm.flops == 2 * (2 * 3 * 4 * 5));
+  CHECK(gemm.seconds > 0);
+  CHECK(profile.entries().at("fill").calls == 1);
+  CHECK(profile.entries().at("attention").flops == 4 * 55 * 2 * 4);  // 55 pairs of query and key, 2 heads of 4
+}
