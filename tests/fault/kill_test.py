@@ -17,7 +17,7 @@ RNG = random.Random(int(os.environ.get("KILL_SEED", "11")))
 STEPS = 100000  # never reached: only death ends a run
 
 
-def kill_one_rank(place, name, *overrides):
+def kill_one_rank(place, name, *overrides, in_save=False):
     """Starts, kills one rank some time after its training has begun; returns (step it had resumed from, seconds)."""
     log = open(place.file(name + ".log"), "w+")
     process = subprocess.Popen(mpirun(RANKS, "train", place.config(name), f"training.max_steps={STEPS}", *overrides),
@@ -27,6 +27,9 @@ def kill_one_rank(place, name, *overrides):
         ranks = children(process.pid)
         assert len(ranks) == RANKS, ranks
         time.sleep(RNG.random() * 0.6)
+        while in_save and not cut_short(place, name):
+            pass  # until a save has begun; then anywhere in it
+        time.sleep(RNG.random() * 0.003 if in_save else 0)
         os.kill(RNG.choice(ranks), signal.SIGKILL)
         killed = time.monotonic()
         code = process.wait(timeout=10)
@@ -42,10 +45,18 @@ def kill_one_rank(place, name, *overrides):
     return int(resumed.group(1)) if resumed else 0, seconds
 
 
-def run_of_kills(place, name, *overrides):
-    slowest, last_committed = 0, 0
-    for _ in range(TIMES):
-        resumed, seconds = kill_one_rank(place, name, *overrides)
+def cut_short(place, name):
+    """Whether a save is under way, or the last run died in one."""
+    return any(".tmp-" in entry for entry in os.listdir(place.run(name) + "/checkpoints"))
+
+
+def run_of_kills(place, name, *overrides, only_in_saves=False):
+    slowest, last_committed, kills, hits = 0, 0, 0, 0
+    while hits < TIMES:
+        assert kills < 10 * TIMES, f"of {kills} kills only {hits} hit a save"
+        resumed, seconds = kill_one_rank(place, name, *overrides, in_save=only_in_saves)
+        kills += 1
+        hits += not only_in_saves or cut_short(place, name)
         assert resumed >= last_committed, f"committed step {last_committed}, but resumed from {resumed}"
         slowest = max(slowest, seconds)
         committed = place.steps(name)
@@ -53,7 +64,8 @@ def run_of_kills(place, name, *overrides):
         if committed:
             tokamak("checkpoint", "verify", place.checkpoint(name, last_committed))
     assert last_committed > 0, "nothing was ever committed"
-    print(f"  {TIMES} kills, all ranks gone after {slowest:.1f} s at most, last committed step {last_committed}")
+    print(f"  {kills} kills, {hits} of them counted; all ranks gone after {slowest:.1f} s at most, last committed step "
+          f"{last_committed}")
     # What is left is the state of an undisturbed run.
     place.train(name + "-straight", RANKS, f"training.max_steps={STEPS}", "--stop-at-step", str(last_committed),
                 expect=75)
@@ -67,8 +79,8 @@ def in_training(place):
 
 
 def in_saving(place):
-    """kill -9 of one rank while the run does little but save: a committed checkpoint is always whole"""
-    run_of_kills(place, "saving", "checkpoint.interval=1")
+    """kill -9 of one rank during a save, 20 times: a committed checkpoint is always whole"""
+    run_of_kills(place, "saving", "checkpoint.interval=1", only_in_saves=True)
 
 
 main([in_training, in_saving])
