@@ -14,6 +14,14 @@ constexpr double kHeadroom = 1.2;
 
 std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
+void write_manifest(const std::string& directory, const CheckpointManifest& manifest) {
+  OutputFile file(directory + "/" + kManifestName, Kind::kCheckpoint);
+  file.write(encode_manifest(manifest).text);
+  file.sync();
+  file.close();
+  sync_directory(directory, Kind::kCheckpoint);
+}
+
 }  // namespace
 
 void Committer::create_store() {
@@ -90,13 +98,13 @@ void Committer::expect_files(const CheckpointManifest& manifest) const {
 bool Committer::commit(const CheckpointManifest& manifest, const DirectoryLock& lock) {
   const int64_t step = manifest.point.step;
   const std::string directory = unfinished_path(step);
-  if (!lock.still_ours()) return false;  // whoever has it now may have removed our files: no disk error
-  expect_files(manifest);
-  OutputFile file(directory + "/" + kManifestName, Kind::kCheckpoint);
-  file.write(encode_manifest(manifest).text);
-  file.sync();
-  file.close();
-  sync_directory(directory, Kind::kCheckpoint);
+  try {
+    expect_files(manifest);
+    write_manifest(directory, manifest);
+  } catch (const Error&) {
+    if (!lock.still_ours()) return false;  // whoever has it now has removed our files: no disk error
+    throw;
+  }
   if (!lock.still_ours()) return false;
   set_aside_from(step);
   rename_path(directory, store_.path_of(step), Kind::kCheckpoint);

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/file.h"
 
@@ -33,6 +34,7 @@ struct State {
   std::set<int> writable;                // descriptors whose close can tell of lost data
   std::map<std::string, bool> unsynced;  // files with data that fsync has not seen
   std::vector<PendingName> pending;
+  std::function<void()> before_flock;
 };
 
 State& state() {
@@ -137,6 +139,8 @@ void arm(const FaultPlan& plan) {
 
 void disarm() { state().armed = false; }
 
+void before_next_flock(std::function<void()> action) { state().before_flock = std::move(action); }
+
 const std::vector<std::string>& operations() { return state().operations; }
 
 }  // namespace tokamak
@@ -192,6 +196,13 @@ int close(int fd) {
   if (!fails) return result;
   errno = reason;
   return -1;
+}
+
+// Under its C name it would hide the constructor of struct flock.
+int flock_of_test(int fd, int operation) noexcept __asm__("flock");
+int flock_of_test(int fd, int operation) noexcept {
+  if (state().before_flock) std::exchange(state().before_flock, nullptr)();
+  return static_cast<int>(::syscall(SYS_flock, fd, operation));
 }
 
 int rename(const char* from, const char* to) noexcept {

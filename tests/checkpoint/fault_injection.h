@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct FaultPlan {
 
 void arm(const FaultPlan& plan);
 void disarm();
+
+// `action` runs once, at the moment when the next lock is asked for.
+void before_next_flock(std::function<void()> action);
 
 // Since arm(): "fsync /path", in order.
 const std::vector<std::string>& operations();

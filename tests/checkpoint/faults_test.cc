@@ -196,3 +196,14 @@ TEST_CASE("a save syncs each file, then the directory, renames it, and syncs the
   CHECK(renamed < parent);
   CHECK(parent < trash);
 }
+
+TEST_CASE("a lock file that is replaced just before it is locked is not the one that counts") {
+  const TempDir dir;
+  std::optional<DirectoryLock> other;
+  before_next_flock([&] {
+    remove_file(dir.file(".lock"), Kind::kBug);
+    other.emplace(dir.path(), Incarnation{"other", ""}, 0);
+    other->claim();
+  });
+  CHECK_THROWS_WITH(DirectoryLock(dir.path(), Incarnation{"late", ""}, 0), Catch::Contains("incarnation other"));
+}

@@ -179,6 +179,7 @@ TEST_CASE("data with holes, overlaps, wrong sizes or trailing bytes is refused")
             "'a' lies at bytes [4, 12), but the data before it ends at 0"));
   CHECK(has(error_of_header(two("[0,8]", "[8,0]"), 8), "'b' lies at bytes [8, 0)"));
   CHECK(has(error_of_header(two("[0,8]", "[8,15]"), 15), "'b': shape [2] of F32 takes 8 bytes, its offsets span 7"));
+  CHECK(has(error_of_header(two("[0,8]", "[8,17]"), 17), "'b': shape [2] of F32 takes 8 bytes, its offsets span 9"));
   CHECK(has(error_of_header(two("[0,8]", "[8,16]"), 15), "its tensors end at byte 16 of 15"));
   CHECK(has(error_of_header(two("[0,8]", "[8,16]"), 17), "its tensors end at byte 16 of 17"));
   CHECK(has(error_of_header("{\"f\":" + entry("F4", "[3]", "[0,1]") + "}", 1), "has no size in bytes"));
