@@ -153,6 +153,12 @@ def duration(seconds):
     return f"{seconds:.2g} seconds"
 
 
+def auto_micro_batch(sequences, length):
+    """As the trainer chooses where memory is plenty: equal micro-batches of at most 8192 tokens."""
+    pieces = next(p for p in range(1, sequences + 1) if -(-sequences // p) * length <= 8192 or p == sequences)
+    return -(-sequences // pieces)
+
+
 def check_run(name, run, shape, batch, micro_batch, needed):
     step = run.ranks * micro_batch * shape.T
     if batch % step != 0:
@@ -164,7 +170,10 @@ def check_run(name, run, shape, batch, micro_batch, needed):
 def header(name, text):
     run, v = RUNS[name], read_flat(text)
     shape = Shape.of(v)
-    batch, micro_batch = count(v["training.global_batch_tokens"]), count(v["training.micro_batch_size"])
+    batch = count(v["training.global_batch_tokens"])
+    micro_batch = auto_micro_batch(batch // shape.T // run.ranks, shape.T)
+    if v["training.micro_batch_size"] != "auto":
+        micro_batch = count(v["training.micro_batch_size"])
     if "training.max_tokens" in v:
         steps = -(-count(v["training.max_tokens"]) // batch)
     else:

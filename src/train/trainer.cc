@@ -2,6 +2,7 @@
 #include "train/trainer.h"
 
 #include "base/log.h"
+#include "base/process.h"
 #include "dist/together.h"
 #include "train/state_slices.h"
 
@@ -18,6 +19,7 @@ RunEnd Trainer::run() {
     save_if_due();
   }
   save_or_fail();
+  report_memory();
   return RunEnd::kDone;
 }
 
@@ -80,6 +82,14 @@ void Trainer::save_if_due() {
     due = steps > 0 && step_ % steps == 0;
   }
   if (due) save();
+}
+
+void Trainer::report_memory() const {
+  const int64_t planned = assembly_->plan().total_bytes() + program_bytes_;
+  const int64_t peak = peak_resident_bytes();
+  log::info("memory: planned ", human_bytes(static_cast<double>(planned)), ", peak ",
+            human_bytes(static_cast<double>(peak)), " (",
+            fixed(100.0 * static_cast<double>(peak) / static_cast<double>(planned), 1), "% of the plan)");
 }
 
 // While training goes on, a refused save costs nothing yet; at the end it would cost the run.

@@ -87,7 +87,7 @@ void Trainer::open_run_directory() {
 
 void Trainer::build() {
   const int64_t available = memory_share(*backend_.device, world_.local_size());
-  const int64_t baseline = resident_bytes();
+  program_bytes_ = resident_bytes();
   if (shape_.micro_batch == 0) {
     shape_.micro_batch = automatic_micro_batch(config_, comm_, backend_, shape_, available);
   }
@@ -110,7 +110,7 @@ void Trainer::build() {
             shape_.micro_batches(), " micro-batch(es) of ", shape_.micro_batch, "; ", shape_.total_steps,
             " steps = ", human_count(static_cast<double>(shape_.total_steps * shape_.tokens_per_step())), " tokens");
   log::info("device: ", backend_.device->description());
-  log::info("memory planned on each rank, besides ", human_bytes(static_cast<double>(baseline)),
+  log::info("memory planned on each rank, besides ", human_bytes(static_cast<double>(program_bytes_)),
             " of program and libraries:\n", assembly_->plan().report());
 }
 
