@@ -104,6 +104,15 @@ std::vector<Refusal> refusals() {
          o.linear_cross_entropy(
              s, {.hidden = hidden, .weight = table, .targets = ids, .token_loss = row, .sums = sums, .dhidden = x3});
        }},
+      {"linear_cross_entropy: dweight without dhidden",
+       [](Ops& o, Stream& s) {
+         o.linear_cross_entropy(s, {.hidden = hidden,
+                                    .weight = table,
+                                    .targets = ids,
+                                    .token_loss = row,
+                                    .sums = sums,
+                                    .dweight = f32({7, 4})});
+       }},
       {"linear_cross_entropy: sums in f32",
        [](Ops& o, Stream& s) {
          o.linear_cross_entropy(

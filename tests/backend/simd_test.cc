@@ -85,7 +85,7 @@ TEST_CASE("formats summed over tokens hold each element at its place") {
     const int64_t tokens = 64, width = round_up(columns, kLanes);
     std::vector<E> rows;
     for (int64_t i = 0; i < tokens * columns; ++i) rows.push_back(E(static_cast<float>(i % 251)));
-    std::vector<E> b(static_cast<size_t>(tokens * width)), a(static_cast<size_t>(tokens * columns));
+    std::vector<E> b(static_cast<size_t>(tokens * width), E(7.0f)), a(static_cast<size_t>(tokens * columns));
     interleave_rows(rows.data(), tokens, columns, width, b.data());
     b_to_a(b.data(), tokens, columns, width, a.data());
     for (int64_t t = 0; t < tokens; ++t) {
