@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/file.h"
-#include "base/parallel_for.h"
+#include "base/log.h"
 #include "base/rng.h"
 #include "checkpoint/choose.h"
 #include "cli/command.h"
@@ -40,6 +40,7 @@ class GenerateCommand : public Command {
 
   int run() override {
     return run_in_world([this](World& world) {
+      log::configure(world.rank(), world.size(), log::Level::kWarning);  // the text is what was asked for
       if (world.size() > 1) fail(Kind::kConfig, str("generate runs on one rank, not ", world.size()));
       return generate(world);
     });
