@@ -1,9 +1,7 @@
 // tokamak bench: the speed of a config's training step on this machine, beside the rate of its own GEMMs.
-#include <algorithm>
 #include <iomanip>
 #include <iostream>
 
-#include "base/parallel_for.h"
 #include "base/process.h"
 #include "cli/command.h"
 #include "cli/run_context.h"
@@ -11,6 +9,7 @@
 #include "dist/together.h"
 #include "model/flops.h"
 #include "train/benchmark.h"
+#include "train/memory_check.h"
 
 namespace tokamak::cli {
 
@@ -46,13 +45,16 @@ class BenchCommand : public Command {
     }
     BatchShape shape;
     together(world.comm(), [&] { shape = make_batch_shape(config.training, config.data, world.size()); });
+    Backend backend = make_backend_together(world, config.runtime);
+    const int64_t available = memory_share(*backend.device, world.local_size());
     if (shape.micro_batch == 0) {
-      shape.micro_batch = std::clamp(kDefaultTokens / shape.length, int64_t{1}, shape.sequences_per_rank);
+      shape.micro_batch = choose_micro_batch(config, world.comm(), backend, shape, available);
     }
     if (micro_batches_ > 0) shape.sequences_per_rank = micro_batches_ * shape.micro_batch;
-    Backend backend = make_backend_together(world, config.runtime);
     Assembly assembly(config, world.comm(), backend,
                       {.max_tokens = shape.micro_batch * shape.length, .max_length = shape.length});
+    together(world.comm(),
+             [&] { expect_fit(assembly.plan(), available, world.local_size(), config, shape.micro_batch); });
     const int64_t baseline = resident_bytes();
     assembly.commit();
     assembly.parameters().initialize(static_cast<uint64_t>(config.run.seed), assembly.compute());
@@ -110,7 +112,6 @@ class BenchCommand : public Command {
                        << " (rank 0; includes the operands of the GEMMs run alone)\n";
   }
 
-  static constexpr int64_t kDefaultTokens = 4096;
   std::string path_;
   std::vector<std::string> overrides_;
   int64_t rounds_ = 3;

@@ -9,6 +9,7 @@
 #include "model/flops.h"
 #include "train/assembly.h"
 #include "train/batch_shape.h"
+#include "train/memory_check.h"
 
 namespace tokamak::cli {
 
@@ -31,9 +32,9 @@ class PlanCommand : public Command {
            "tokamak plan CONFIG.yaml model.vocab_size=32000");
     }
     BatchShape shape = make_batch_shape(config.training, config.data, ranks_);
-    if (shape.micro_batch == 0) shape.micro_batch = shape.sequences_per_rank;
     const auto comm = make_planned_comm(ranks_);
     Backend backend = make_cpu_backend();
+    if (shape.micro_batch == 0) shape.micro_batch = choose_micro_batch(config, *comm, backend, shape, INT64_MAX);
     const Assembly paper(config, *comm, backend,
                          {.max_tokens = shape.micro_batch * shape.length, .max_length = shape.length});
     const ModelSize size = model_size(config.model);

@@ -1,10 +1,29 @@
 #include "train/memory_check.h"
 
 #include "base/error.h"
+#include "train/assembly.h"
 
 namespace tokamak {
 
+namespace {
+
+// More tokens gain no speed on any device we know, and cost memory.
+constexpr int64_t kAutoMicroBatchTokens = 8192;
+
+}  // namespace
+
 int64_t memory_share(const Device& device, int local_size) { return device.available_bytes() / local_size; }
+
+int64_t choose_micro_batch(const RunConfig& config, Comm& comm, Backend& backend, const BatchShape& shape,
+                           int64_t available) {
+  for (int64_t pieces = 1;; ++pieces) {
+    const int64_t micro_batch = (shape.sequences_per_rank + pieces - 1) / pieces;
+    if (micro_batch == 1) return 1;
+    if (micro_batch * shape.length > kAutoMicroBatchTokens) continue;
+    const Assembly paper(config, comm, backend, {.max_tokens = micro_batch * shape.length, .max_length = shape.length});
+    if (paper.plan().total_bytes() <= available) return micro_batch;
+  }
+}
 
 void expect_fit(const MemoryPlan& plan, int64_t available, int local_size, const RunConfig& config,
                 int64_t micro_batch) {

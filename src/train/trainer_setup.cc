@@ -1,9 +1,6 @@
 // How a run starts: data, directory, memory, weights. The loop is in trainer.cc.
-#include <algorithm>
-
 #include "base/file.h"
 #include "base/log.h"
-#include "base/parallel_for.h"
 #include "base/process.h"
 #include "dist/together.h"
 #include "model/flops.h"
@@ -13,26 +10,6 @@
 #include "train/trainer.h"
 
 namespace tokamak {
-
-namespace {
-
-// A micro-batch beyond this many tokens gains no speed on any device we know, and costs memory.
-constexpr int64_t kAutoMicroBatchTokens = 8192;
-
-// The smallest number of equal micro-batches whose plan fits, beginning at the cap.
-int64_t automatic_micro_batch(const RunConfig& config, Comm& comm, Backend& backend, const BatchShape& shape,
-                              int64_t available) {
-  int64_t pieces = 1;
-  for (;; ++pieces) {
-    const int64_t micro_batch = (shape.sequences_per_rank + pieces - 1) / pieces;
-    if (micro_batch == 1) return 1;
-    if (micro_batch * shape.length > kAutoMicroBatchTokens) continue;
-    const Assembly paper(config, comm, backend, {.max_tokens = micro_batch * shape.length, .max_length = shape.length});
-    if (paper.plan().total_bytes() <= available) return micro_batch;
-  }
-}
-
-}  // namespace
 
 Trainer::Trainer(World& world, Backend& backend, RunConfig config, TrainerOptions options)
     : world_(world),
@@ -89,7 +66,7 @@ void Trainer::build() {
   const int64_t available = memory_share(*backend_.device, world_.local_size());
   program_bytes_ = resident_bytes();
   if (shape_.micro_batch == 0) {
-    shape_.micro_batch = automatic_micro_batch(config_, comm_, backend_, shape_, available);
+    shape_.micro_batch = choose_micro_batch(config_, comm_, backend_, shape_, available);
   }
   assembly_.emplace(config_, comm_, backend_,
                     AssemblyOptions{.max_tokens = shape_.micro_batch * shape_.length, .max_length = shape_.length});
