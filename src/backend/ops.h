@@ -92,6 +92,7 @@ struct Rope {
 // Causal softmax attention inside each document, without ever holding a T x T matrix (Dao et al. 2022).
 // Query head h uses key-value head h / (Hq / Hkv). For tokens t >= s of one document:
 // S = scale q_t . k_s;  lse_t = log sum_s exp S;  out_t = sum_s exp(S - lse_t) v_s
+// In bf16 the weights exp(S - lse), and dS in backward, may enter their products rounded to bf16 (as dlogits below).
 struct Attention {
   Tensor qkv;         // (N, (Hq + 2 Hkv) D) act, queries and keys rotated
   Tensor cu_seqlens;  // (S + 1) i32: document d is [cu[d], cu[d+1]); cu[0] = 0, cu[S] = N; empty documents allowed
