@@ -1,4 +1,5 @@
-// argv -> subcommand -> exit code. The only place that catches: an error ends the process with the code of its kind.
+// argv -> subcommand -> exit code. An error ends the process with the code of its kind (cli/run_context.h
+// ends all ranks of a run).
 #include <cstdlib>
 
 #include "base/error.h"

@@ -1,7 +1,5 @@
 #include "backend/backend.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "backend/cpu/cpu_ops.h"
@@ -12,17 +10,15 @@
 
 namespace tokamak {
 
-int threads_of_rank(const RuntimeOptions& options, int own_cores, int node_cores, int local_size) {
+int threads_of_rank(const RuntimeOptions& options, int cores, int sharers) {
   if (!options.threads_per_rank.is_auto()) return static_cast<int>(options.threads_per_rank.value);
-  if (own_cores < node_cores) return std::max(1, own_cores);
-  return std::max(1, node_cores / std::max(1, local_size));
+  return std::max(1, cores / std::max(1, sharers));
 }
 
 Backend make_cpu_backend() { return {std::make_unique<CpuDevice>(), std::make_unique<CpuOps>()}; }
 
-Backend make_backend(const RuntimeOptions& options, int local_rank, int local_size) {
-  set_thread_count(
-      threads_of_rank(options, available_cores(), static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), local_size));
+Backend make_backend(const RuntimeOptions& options, int local_rank, int sharers) {
+  set_thread_count(threads_of_rank(options, available_cores(), sharers));
   const bool cuda =
       options.backend == BackendKind::kCuda || (options.backend == BackendKind::kAuto && cuda_device_count() > 0);
   if (cuda && cuda_built_in() && cuda_device_count() == 0) {

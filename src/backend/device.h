@@ -29,9 +29,12 @@ class Device : public Allocator {
   virtual std::string description() const = 0;  // "CPU, AMD EPYC, 2 threads, bf16 by AVX512-BF16"
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
+  virtual int64_t total_bytes() const = 0;      // that it has in all
   virtual int64_t available_bytes() const = 0;  // that a plan may still take
 
-  // Enqueued copies of tensor.bytes() bytes. `host` stays valid until the stream has passed.
+  // Copies of tensor.bytes() bytes, in the order of the stream. copy_to_device returns when `host` may be written again
+  // (a device that copies later keeps a pinned copy until then); what copy_to_host brings is there when the stream has
+  // passed.
   virtual void copy_to_device(Stream& stream, const void* host, Tensor tensor) = 0;
   virtual void copy_to_host(Stream& stream, Tensor tensor, void* host) = 0;
 };

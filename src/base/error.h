@@ -38,7 +38,8 @@ class Error : public std::exception {
   std::string hint_;
 };
 
-// Ends the run: throws Error. Only main catches it (and dist/together, to make all ranks end alike).
+// Ends the run: throws Error. Caught where a process ends: main, cli/run_context, and dist/together,
+// which makes all ranks end alike.
 [[noreturn]] void fail(Kind kind, std::string what, std::string hint = "");
 
 // As fail, with the operating system's reason for errno appended to `what`.

@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <sstream>
 #include <string_view>
+#include <vector>
 
 namespace tokamak {
 
@@ -23,11 +25,57 @@ int64_t proc_kilobytes(const char* path, std::string_view key) {
   return 0;
 }
 
+struct GroupMemory {
+  int64_t limit = 0;
+  int64_t used = 0;
+};
+
+bool read_number(const std::string& path, int64_t& value) {
+  std::ifstream in(path);
+  return static_cast<bool>(in >> value);  // false for "max", too
+}
+
+// Every limited control group above this process: version 2 (one hierarchy) and version 1 (the memory controller's).
+std::vector<GroupMemory> memory_groups() {
+  std::vector<GroupMemory> groups;
+  std::ifstream in("/proc/self/cgroup");
+  for (std::string line; std::getline(in, line);) {  // "0::/a/b" or "4:memory:/a/b"
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool unified = controllers.empty();
+    if (!unified && controllers.find("memory") == std::string::npos) continue;
+    const std::string root = unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    for (std::string path = line.substr(second + 1);; path.erase(path.rfind('/'))) {
+      GroupMemory group;
+      const std::string base = root + path + "/memory.";
+      if (read_number(base + (unified ? "max" : "limit_in_bytes"), group.limit) &&
+          read_number(base + (unified ? "current" : "usage_in_bytes"), group.used)) {
+        groups.push_back(group);
+      }
+      if (path.find('/') == std::string::npos) break;
+    }
+  }
+  return groups;
+}
+
 }  // namespace
 
 int64_t resident_bytes() { return proc_kilobytes("/proc/self/status", "VmRSS:"); }
 int64_t peak_resident_bytes() { return proc_kilobytes("/proc/self/status", "VmHWM:"); }
-int64_t available_memory_bytes() { return proc_kilobytes("/proc/meminfo", "MemAvailable:"); }
+
+int64_t total_memory_bytes() {
+  int64_t bytes = proc_kilobytes("/proc/meminfo", "MemTotal:");
+  for (const GroupMemory& group : memory_groups()) bytes = std::min(bytes, group.limit);
+  return bytes;
+}
+
+int64_t available_memory_bytes() {
+  int64_t bytes = proc_kilobytes("/proc/meminfo", "MemAvailable:");
+  for (const GroupMemory& group : memory_groups())
+    bytes = std::min(bytes, std::max(int64_t{0}, group.limit - group.used));
+  return bytes;
+}
 
 std::string host_name() {
   std::array<char, 256> name{};

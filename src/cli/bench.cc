@@ -46,15 +46,15 @@ class BenchCommand : public Command {
     BatchShape shape;
     together(world.comm(), [&] { shape = make_batch_shape(config.training, config.data, world.size()); });
     Backend backend = make_backend_together(world, config.runtime);
-    const int64_t available = memory_share(*backend.device, world.local_size());
+    const MemoryShare memory = memory_share(*backend.device, world);
     if (shape.micro_batch == 0) {
-      shape.micro_batch = choose_micro_batch(config, world.comm(), backend, shape, available);
+      shape.micro_batch = choose_micro_batch(config, world.comm(), backend, shape, memory.total);
     }
     if (micro_batches_ > 0) shape.sequences_per_rank = micro_batches_ * shape.micro_batch;
     Assembly assembly(config, world.comm(), backend,
                       {.max_tokens = shape.micro_batch * shape.length, .max_length = shape.length});
     together(world.comm(),
-             [&] { expect_fit(assembly.plan(), available, world.local_size(), config, shape.micro_batch); });
+             [&] { expect_fit(assembly.plan(), memory.available, world.local_size(), config, shape.micro_batch); });
     const int64_t baseline = resident_bytes();
     assembly.commit();
     assembly.parameters().initialize(static_cast<uint64_t>(config.run.seed), assembly.compute());

@@ -58,7 +58,7 @@ class GenerateCommand : public Command {
 
     RuntimeOptions runtime = config.runtime;
     runtime.threads_per_rank.value = threads_;
-    Backend backend = make_backend(runtime, world.local_rank(), world.local_size());
+    Backend backend = make_backend(runtime, world.local_rank(), 1);
     const int64_t context = config.data.sequence_length;
     Assembly assembly(config, world.comm(), backend, {.max_tokens = context, .max_length = context, .training = false});
     assembly.commit();

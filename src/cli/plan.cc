@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "base/error.h"
+#include "base/parallel_for.h"
 #include "base/process.h"
 #include "cli/command.h"
 #include "config/load.h"
@@ -33,6 +34,9 @@ class PlanCommand : public Command {
     }
     BatchShape shape = make_batch_shape(config.training, config.data, ranks_);
     const auto comm = make_planned_comm(ranks_);
+    // Each thread has working memory of its own.
+    const AutoInt threads = config.runtime.threads_per_rank;
+    if (!threads.is_auto()) set_thread_count(static_cast<int>(threads.value));
     Backend backend = make_cpu_backend();
     if (shape.micro_batch == 0) shape.micro_batch = choose_micro_batch(config, *comm, backend, shape, INT64_MAX);
     const Assembly paper(config, *comm, backend,
@@ -48,8 +52,8 @@ class PlanCommand : public Command {
               << "run          " << shape.total_steps << " steps, "
               << human_count(static_cast<double>(shape.total_steps * shape.tokens_per_step())) << " tokens, "
               << human_count(flops * static_cast<double>(shape.total_steps)) << "FLOP\n"
-              << "memory of each rank, besides about " << human_bytes(static_cast<double>(resident_bytes()))
-              << " of program and libraries:\n"
+              << "memory of each rank with " << thread_count() << " CPU thread(s), besides about "
+              << human_bytes(static_cast<double>(resident_bytes())) << " of program and libraries:\n"
               << paper.plan().report();
     return 0;
   }

@@ -1,6 +1,10 @@
 #include "cli/run_context.h"
 
+#include <algorithm>
+
 #include "base/log.h"
+#include "base/parallel_for.h"
+#include "base/process.h"
 #include "dist/together.h"
 
 namespace tokamak::cli {
@@ -34,8 +38,12 @@ int run_in_world(const std::function<int(World&)>& body) {
 }
 
 Backend make_backend_together(World& world, const RuntimeOptions& options) {
+  // A launcher may have given every rank cores of its own, or the same ones to several.
+  const std::string cores = host_name() + affinity();
+  const std::vector<std::string> all = world.comm().gather_all(cores);
+  const auto sharers = static_cast<int>(std::count(all.begin(), all.end(), cores));
   Backend backend;
-  together(world.comm(), [&] { backend = make_backend(options, world.local_rank(), world.local_size()); });
+  together(world.comm(), [&] { backend = make_backend(options, world.local_rank(), sharers); });
   return backend;
 }
 

@@ -39,15 +39,16 @@ class TrainCommand : public Command {
       std::cout << tokamak::print_config(load_config(path_, overrides_), Help::kTrailing);
       return 0;
     }
-    return run_in_world([this](World& world) { return train(world); });
+    const StopSignal stop;  // before MPI starts: a signal then is remembered, too
+    return run_in_world([&](World& world) { return train(world, stop); });
   }
 
  private:
-  int train(World& world) {
+  int train(World& world, const StopSignal& stop) {
     RunConfig config;
     together(world.comm(), [&] { config = load_config(path_, overrides_); });
     Backend backend = make_backend_together(world, config.runtime);
-    Trainer trainer(world, backend, std::move(config),
+    Trainer trainer(world, backend, stop, std::move(config),
                     {.print_config = [](const RunConfig& resolved) { return tokamak::print_config(resolved); },
                      .stop_at_step = stop_at_step_});
     const RunEnd end = trainer.run();

@@ -17,7 +17,7 @@ class SingleComm : public Comm {
   void all_gather(Stream&, Tensor slice, Tensor full) override { copy(slice, full); }
   void reduce_scatter(Stream&, Tensor full, Tensor slice, DType wire) override {
     TOKAMAK_CHECK(full.dtype() == DType::kF32, full.text());
-    // The wire's rounding is kept, so that a run on one rank shows what the option does to the numbers.
+    // The wire's rounding is part of the contract, also where nothing travels.
     if (wire == DType::kBF16) {
       TOKAMAK_CHECK(full.count() == slice.count(), full.text(), " to ", slice.text());
       const float* from = full.as<float>();

@@ -10,7 +10,8 @@ namespace tokamak {
 
 class World {
  public:
-  World();   // starts MPI if a launcher started us; Error(kComm) if that fails
+  World();   // starts MPI if a launcher started us; Error(kComm) if that fails, Error(kConfig)
+             // where a launcher started several of us in a way that we cannot join
   ~World();  // ends it
   World(const World&) = delete;
   World& operator=(const World&) = delete;

@@ -1,4 +1,4 @@
-// The rules that a decoder's dimensions obey. The upper bounds keep every product of them inside int64.
+// The rules that a decoder's dimensions obey. The upper bounds keep the sizes of its matrices inside int64.
 #include "model/model_config.h"
 
 #include <string>

@@ -1,7 +1,6 @@
 #include "train/bad_steps.h"
 
-#include "base/error.h"
-#include "base/log.h"
+#include "dist/together.h"
 
 namespace tokamak {
 
@@ -11,10 +10,8 @@ void BadSteps::see(const StepOutcome& outcome) {
     return;
   }
   ++in_a_row_;
-  log::warning("step ", outcome.step, ": loss ", outcome.loss, ", gradient norm ", outcome.grad_norm,
-               ": the update is skipped (", in_a_row_, " in a row)");
   if (in_a_row_ < most_in_a_row_) return;
-  fail(
+  throw SharedError(
       Kind::kNumerics,
       str("step ", outcome.step, ": loss ", outcome.loss, " and gradient norm ", outcome.grad_norm, "; ", in_a_row_,
           " steps in a row were not finite (resilience.max_bad_steps ", most_in_a_row_, ")"),

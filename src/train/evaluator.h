@@ -10,7 +10,8 @@ namespace tokamak {
 
 class Evaluator {
  public:
-  // `sequences` of `source`, or all of them if it has fewer; in micro-batches of at most micro_batch.
+  // `sequences` of `source`, at most as many as it has windows in all; in micro-batches of at most micro_batch. Of
+  // several sources with weights, a small one may come round again.
   Evaluator(const SampleSource& source, int64_t sequences, int64_t micro_batch, bool document_masking);
 
   // Mean loss per token, in nats. Collective.

@@ -1,5 +1,7 @@
 #include "train/memory_check.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "train/assembly.h"
 
@@ -12,16 +14,20 @@ constexpr int64_t kAutoMicroBatchTokens = 8192;
 
 }  // namespace
 
-int64_t memory_share(const Device& device, int local_size) { return device.available_bytes() / local_size; }
+MemoryShare memory_share(const Device& device, World& world) {
+  const auto smallest = [&](int64_t bytes) { return -world.comm().max(-(bytes / world.local_size())); };
+  const int64_t total = smallest(device.total_bytes());
+  return {total, std::min(total, smallest(device.available_bytes()))};
+}
 
 int64_t choose_micro_batch(const RunConfig& config, Comm& comm, Backend& backend, const BatchShape& shape,
-                           int64_t available) {
+                           int64_t bytes) {
   for (int64_t pieces = 1;; ++pieces) {
     const int64_t micro_batch = (shape.sequences_per_rank + pieces - 1) / pieces;
     if (micro_batch == 1) return 1;
     if (micro_batch * shape.length > kAutoMicroBatchTokens) continue;
     const Assembly paper(config, comm, backend, {.max_tokens = micro_batch * shape.length, .max_length = shape.length});
-    if (paper.plan().total_bytes() <= available) return micro_batch;
+    if (paper.plan().total_bytes() <= bytes) return micro_batch;
   }
 }
 

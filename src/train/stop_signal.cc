@@ -1,30 +1,33 @@
 #include "train/stop_signal.h"
 
-#include <csignal>
+#include <atomic>
 
 namespace tokamak {
 
 namespace {
 
-// A signal handler can reach nothing but a global of this type.
-volatile std::sig_atomic_t received = 0;
+// A handler has no object to reach; it may run on any thread.
+std::atomic<int> received{0};
+static_assert(std::atomic<int>::is_always_lock_free);
 
 void on_signal(int number) { received = number; }
-
-constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1};
 
 }  // namespace
 
 StopSignal::StopSignal() {
   received = 0;
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART;  // reads and writes in progress go on
-  for (const int number : kSignals) sigaction(number, &action, nullptr);
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler == SIG_IGN) continue;  // as nohup asks
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;  // reads and writes in progress go on
+    sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 StopSignal::~StopSignal() {
-  for (const int number : kSignals) std::signal(number, SIG_DFL);
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
 }
 
 int StopSignal::agreed(Comm& comm) const { return static_cast<int>(comm.max(received)); }

@@ -31,7 +31,7 @@ void Trainer::train_step() {
   step_ = step;
   tokens_ += shape_.tokens_per_step();
   next_sample_ += shape_.sequences_per_step;
-  // A step late, so that the device never waits; at once where something is about to look at the weights.
+  // A step late, so that the device never waits for the host; the last one at once.
   read_outcomes(finished() ? 0 : 1);
 }
 
@@ -39,6 +39,10 @@ void Trainer::read_outcomes(int64_t leave) {
   while (reader_->pending() > leave) {
     const StepOutcome outcome = reader_->take();
     if (metrics_) metrics_->step(outcome, loader_->wait_seconds());
+    if (!outcome.applied && comm_.rank() == 0) {
+      log::warning("step ", outcome.step, ": loss ", outcome.loss, ", gradient norm ", outcome.grad_norm,
+                   ": not finite, the update is skipped");
+    }
     bad_steps_.see(outcome);
   }
 }
@@ -71,6 +75,7 @@ void Trainer::validate_if_due() {
 
 void Trainer::save_if_due() {
   const Extent& interval = config_.checkpoint.interval;
+  if (!(interval.value > 0)) return;  // only at the end
   bool due = false;
   if (interval.unit == Extent::Unit::kSeconds) {
     due = comm_.max(since_save_.seconds() >= interval.value) > 0;  // clocks differ: any rank's word counts
@@ -79,7 +84,7 @@ void Trainer::save_if_due() {
   } else {
     const int64_t steps =
         extent_in_steps(interval, "checkpoint.interval", shape_.total_steps, shape_.tokens_per_step());
-    due = steps > 0 && step_ % steps == 0;
+    due = step_ % steps == 0;
   }
   if (due) save();
 }

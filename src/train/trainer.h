@@ -18,6 +18,7 @@
 #include "train/bad_steps.h"
 #include "train/batch_shape.h"
 #include "train/evaluator.h"
+#include "train/memory_check.h"
 #include "train/metrics.h"
 #include "train/run_config.h"
 #include "train/step.h"
@@ -36,15 +37,17 @@ struct TrainerOptions {
 class Trainer {
  public:
   // Collective. SharedError where the run cannot start.
-  Trainer(World& world, Backend& backend, RunConfig config, TrainerOptions options);
+  Trainer(World& world, Backend& backend, const StopSignal& stop, RunConfig config, TrainerOptions options);
   ~Trainer();
 
   RunEnd run();
 
  private:
+  std::string checkpoint_directory() const;
+  CheckpointOptions checkpoint_options() const;
   void open_data();
-  void open_run_directory();
-  void build();  // plan, memory
+  void write_run_directory();
+  void build(const MemoryShare& memory);  // plan, and check that it fits
   void load_or_initialize();
   void start_metrics();
 
@@ -61,11 +64,11 @@ class Trainer {
   World& world_;
   Comm& comm_;
   Backend& backend_;
+  const StopSignal& stop_;
   RunConfig config_;
   TrainerOptions options_;
   std::string config_text_;
   BatchShape shape_;
-  StopSignal stop_;
 
   std::optional<SampleSource> train_data_;
   std::optional<SampleSource> validation_data_;

@@ -11,24 +11,40 @@
 
 namespace tokamak {
 
-Trainer::Trainer(World& world, Backend& backend, RunConfig config, TrainerOptions options)
+Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConfig config, TrainerOptions options)
     : world_(world),
       comm_(world.comm()),
       backend_(backend),
+      stop_(stop),
       config_(std::move(config)),
       options_(std::move(options)),
       bad_steps_(config_.resilience.max_bad_steps) {
   together(comm_, [&] { shape_ = make_batch_shape(config_.training, config_.data, comm_.size()); });
   together(comm_, [&] { open_data(); });
-  together(comm_, [&] { open_run_directory(); });
-  checkpointer_.emplace(comm_, config_.run.output_dir + "/checkpoints", Checkpointer::Setup{config_.checkpoint});
-  together(comm_, [&] { build(); });
+  together(comm_, [&] { make_directories(config_.run.output_dir, Kind::kConfig); });
+  checkpointer_.emplace(comm_, checkpoint_directory(), Checkpointer::Setup{checkpoint_options()});
+  const MemoryShare memory = memory_share(*backend_.device, world_);
+  together(comm_, [&] { build(memory); });
   assembly_->commit();  // splits the communicator, so on its own
   load_or_initialize();
+  together(comm_, [&] { write_run_directory(); });
   start_metrics();
 }
 
 Trainer::~Trainer() = default;
+
+std::string Trainer::checkpoint_directory() const { return config_.run.output_dir + "/checkpoints"; }
+
+// A run that began from another run's checkpoint has its own soon, and goes on from those when it is started again.
+CheckpointOptions Trainer::checkpoint_options() const {
+  CheckpointOptions options = config_.checkpoint;
+  if (options.load == "auto" || options.load == "none") return options;
+  const CheckpointStore own(checkpoint_directory());
+  const bool from_elsewhere = parent_directory(options.load) != own.directory();
+  const bool has_own = comm_.max(comm_.rank() == 0 && !own.steps().empty()) > 0;
+  if (from_elsewhere && has_own) options.load = "auto";
+  return options;
+}
 
 void Trainer::open_data() {
   if (config_.model.vocab_size == 0)
@@ -51,9 +67,9 @@ void Trainer::open_data() {
   }
 }
 
-void Trainer::open_run_directory() {
+// Only now that nothing can refuse this start: another run may be living in the directory until then.
+void Trainer::write_run_directory() {
   if (comm_.rank() != 0) return;
-  make_directories(config_.run.output_dir, Kind::kConfig);
   write_text_atomically(config_.run.output_dir + "/config.yaml", config_text_, Kind::kConfig);
   // The run takes its tokenizer along, so that its checkpoints can be used when the data set is gone.
   const Dataset& dataset = train_data_->dataset(0);
@@ -62,15 +78,14 @@ void Trainer::open_run_directory() {
   write_text_atomically(config_.run.output_dir + "/tokenizer.model", read_text(tokenizer, Kind::kData), Kind::kConfig);
 }
 
-void Trainer::build() {
-  const int64_t available = memory_share(*backend_.device, world_.local_size());
+void Trainer::build(const MemoryShare& memory) {
   program_bytes_ = resident_bytes();
   if (shape_.micro_batch == 0) {
-    shape_.micro_batch = choose_micro_batch(config_, comm_, backend_, shape_, available);
+    shape_.micro_batch = choose_micro_batch(config_, comm_, backend_, shape_, memory.total);
   }
   assembly_.emplace(config_, comm_, backend_,
                     AssemblyOptions{.max_tokens = shape_.micro_batch * shape_.length, .max_length = shape_.length});
-  expect_fit(assembly_->plan(), available, world_.local_size(), config_, shape_.micro_batch);
+  expect_fit(assembly_->plan(), memory.available, world_.local_size(), config_, shape_.micro_batch);
   if (validation_data_) {
     evaluator_.emplace(*validation_data_, config_.training.validation_sequences, shape_.micro_batch,
                        config_.data.document_masking);
@@ -86,7 +101,6 @@ void Trainer::build() {
             human_count(static_cast<double>(shape_.tokens_per_step())), " tokens a step, ", comm_.size(), " rank(s) x ",
             shape_.micro_batches(), " micro-batch(es) of ", shape_.micro_batch, "; ", shape_.total_steps,
             " steps = ", human_count(static_cast<double>(shape_.total_steps * shape_.tokens_per_step())), " tokens");
-  log::info("device: ", backend_.device->description());
   log::info("memory planned on each rank, besides ", human_bytes(static_cast<double>(program_bytes_)),
             " of program and libraries:\n", assembly_->plan().report());
 }
@@ -102,6 +116,12 @@ void Trainer::load_or_initialize() {
   together(comm_, [&] { next_sample_ = train_data_->restore(point.data); });
   load(comm_, *reader, shard_place(comm_), state_slices(*assembly_));
   assembly_->parameters().masters_changed(assembly_->compute());
+  if (point.tokens != point.step * shape_.tokens_per_step()) {
+    throw SharedError(Kind::kConfig,
+                      str("training.global_batch_tokens is ", shape_.tokens_per_step(), ", but ", reader->directory(),
+                          " has ", point.tokens, " tokens after ", point.step, " steps"),
+                      "go on with the batch that the run began with");
+  }
   step_ = first_step_ = point.step;
   if (reader->directory() == checkpointer_->store().path_of(step_)) saved_step_ = step_;  // else: another run's
   tokens_ = tokens_saved_ = point.tokens;

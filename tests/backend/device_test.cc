@@ -51,13 +51,12 @@ TEST_CASE("a rank takes the cores its launcher gave it, or its share of the node
   RuntimeOptions automatic, told;
   told.threads_per_rank.value = 5;
   struct Row {
-    int own, node, ranks, expected;
+    int cores, sharers, expected;
   };
-  for (const Row& row : {Row{64, 64, 1, 64}, Row{64, 64, 4, 16}, Row{8, 64, 4, 8}, Row{1, 64, 64, 1}, Row{2, 2, 8, 1},
-                         Row{64, 64, 3, 21}}) {
-    INFO(row.own << " of " << row.node << " cores, " << row.ranks << " ranks");
-    CHECK(threads_of_rank(automatic, row.own, row.node, row.ranks) == row.expected);
-    CHECK(threads_of_rank(told, row.own, row.node, row.ranks) == 5);
+  for (const Row& row : {Row{64, 1, 64}, Row{64, 4, 16}, Row{8, 1, 8}, Row{1, 1, 1}, Row{2, 8, 1}, Row{64, 3, 21}}) {
+    INFO(row.cores << " cores, " << row.sharers << " ranks on them");
+    CHECK(threads_of_rank(automatic, row.cores, row.sharers) == row.expected);
+    CHECK(threads_of_rank(told, row.cores, row.sharers) == 5);
   }
 }
 

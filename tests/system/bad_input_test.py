@@ -88,6 +88,23 @@ def other_model_on_resume(place):
     assert digest(place.checkpoint("resumed", 5)) == before
 
 
+def other_batch_on_resume(place):
+    """a resumed run with another global batch is refused: exit 2, both batches named, and its files left alone"""
+    config = place.run("resumed") + "/config.yaml"
+    with open(config) as file:
+        before = file.read()
+    refused(place, "resumed", 2, ["training.global_batch_tokens", "1536", "3840", "5 steps"],
+            "training.global_batch_tokens=1536")
+    with open(config) as file:
+        assert file.read() == before, "the refused start has overwritten the run's config"
+
+
+def foreign_launcher(place):
+    """one of several tasks of a launcher without PMIx: exit 2, not a run of its own"""
+    done = call([os.environ["TOKAMAK"], "train", place.config("alone")], env_more={"SLURM_STEP_NUM_TASKS": "2"})
+    assert done.returncode == 2 and "PMIx" in done.stdout, done.stdout
+
+
 def output_errors(place):
     """an output directory that cannot be written: exit 2"""
     with open(place.file("file"), "w"):
@@ -141,5 +158,5 @@ def usage_errors(place):
     assert done.returncode == 2 and "absent.yaml" in done.stdout, done.stdout
 
 
-main([config_errors, data_errors, other_data_on_resume, other_model_on_resume, output_errors, no_memory, disk_full,
-      not_finite, usage_errors])
+main([config_errors, data_errors, other_data_on_resume, other_model_on_resume, other_batch_on_resume, foreign_launcher,
+      output_errors, no_memory, disk_full, not_finite, usage_errors])

@@ -37,8 +37,8 @@ runtime: {{threads_per_rank: 1}}
 """
 
 
-def call(command, **options):
-    return subprocess.run(command, env=ENV, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+def call(command, env_more=None, **options):
+    return subprocess.run(command, env=dict(ENV, **(env_more or {})), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
 
 
 def tokamak(*arguments):

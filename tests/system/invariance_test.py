@@ -102,4 +102,23 @@ def other_world_size(place):
         assert digest(path) == before
 
 
-main([ranks, initial_weights, accumulation, recomputation, threads, resume, other_world_size])
+def begun_elsewhere(place):
+    """a run begun from another run's checkpoint goes on from its own when it is started again with the same command"""
+    place.train("source", 2, "--stop-at-step", "10", expect=75)
+    load = f"checkpoint.load={place.checkpoint('source', 10)}"
+    place.train("branch", 2, load, "--stop-at-step", "15", expect=75)
+    output = place.train("branch", 2, load, "--stop-at-step", "20", expect=75)
+    assert "resumed from" in output and "(step 15," in output, output
+
+
+def intervals(place):
+    """checkpoint.interval in steps, tokens and none of a unit"""
+    for name, interval, expected in (("steps", "20", [20, 40, 50]), ("tokens", "15360 tokens", [20, 40, 50]),
+                                     ("zero-steps", "0", [50]), ("zero-tokens", "0 tokens", [50]),
+                                     ("zero-time", "0min", [50])):
+        place.train("every-" + name, 1, f"checkpoint.interval={interval}", "checkpoint.keep_latest=0")
+        assert place.steps("every-" + name) == expected, (interval, place.steps("every-" + name))
+
+
+main([ranks, initial_weights, accumulation, recomputation, threads, resume, other_world_size, begun_elsewhere,
+      intervals])

@@ -76,6 +76,7 @@ std::unique_ptr<Stream> CpuDevice::make_stream() { return std::make_unique<CpuSt
 
 std::unique_ptr<Event> CpuDevice::make_event() { return std::make_unique<CpuEvent>(); }
 
+int64_t CpuDevice::total_bytes() const { return total_memory_bytes(); }
 int64_t CpuDevice::available_bytes() const { return available_memory_bytes(); }
 
 void CpuDevice::copy_to_device(Stream&, const void* host, Tensor tensor) { copy(tensor.data(), host, tensor.bytes()); }
