@@ -21,6 +21,17 @@ def ranks(place):
         assert relative(validation, reference_validation) < 1e-5, (validation, reference_validation)
 
 
+def tied(place):
+    """the same with the head tied to the embedding, which then has two gradients to add: 1 and 3 ranks"""
+    for count in (1, 3):
+        place.train(f"tied{count}", count, "model.tie_word_embeddings=true")
+    one, three = place.records("tied1"), place.records("tied3")
+    worst = max(relative(three[step], one[step]) for step in one)
+    print(f"  largest relative difference {worst:.1e}")
+    assert worst < 1e-5, worst
+    assert one[50] < one[1] - 0.5
+
+
 def initial_weights(place):
     """the initial weights are the same bits on 1, 2, 3 and 4 ranks"""
     reference = None
@@ -120,5 +131,5 @@ def intervals(place):
         assert place.steps("every-" + name) == expected, (interval, place.steps("every-" + name))
 
 
-main([ranks, initial_weights, accumulation, recomputation, threads, resume, other_world_size, begun_elsewhere,
+main([ranks, tied, initial_weights, accumulation, recomputation, threads, resume, other_world_size, begun_elsewhere,
       intervals])

@@ -30,11 +30,15 @@ TEST_CASE("matrices begin aligned, and fused weights lie without a gap") {
 }
 
 TEST_CASE("slices of any number of ranks are equal, aligned and cover the unit") {
-  const UnitLayout layout(awkward_unit());
-  for (int ranks = 1; ranks <= 9; ++ranks) {
-    CHECK(layout.slice(ranks) % UnitLayout::kAlignment == 0);
-    CHECK(layout.padded(ranks) >= layout.count);
-    CHECK(layout.padded(ranks) == layout.slice(ranks) * ranks);
+  for (int64_t count = 1; count <= 700; ++count) {
+    const UnitLayout layout(Unit{UnitKind::kLayer, "layer.0", {{"m", {{"m", Shape{count}}}}}});
+    for (int ranks = 1; ranks <= 9; ++ranks) {
+      const int64_t slice = layout.slice(ranks);
+      REQUIRE(slice % UnitLayout::kAlignment == 0);
+      REQUIRE(slice * ranks >= count);
+      REQUIRE((slice - UnitLayout::kAlignment) * ranks < count);  // no more padding than it takes
+      REQUIRE(layout.padded(ranks) == slice * ranks);
+    }
   }
 }
 
