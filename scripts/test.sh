@@ -61,7 +61,7 @@ grep -E '^[0-9]+% tests passed' "$logs/last" >"$logs/ctest" || true
 if [[ $fast == no ]]; then
   checked tidy scripts/check_tidy.py build
   required "configure (sanitizers)" cmake --preset cpu-asan -DTOKAMAK_TESTS=ON
-  required "build (sanitizers)" cmake --build --preset cpu-asan
+  required "build (sanitizers)" cmake --build --preset cpu-asan --target unit_tests
   checked "unit tests (sanitizers)" ctest --preset cpu-asan -L '^unit$' --no-tests=error -j "$(nproc)"
 fi
 finish $failed
