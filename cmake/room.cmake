@@ -1,10 +1,14 @@
 # tokamak_room(NAME SOURCES... [USES rooms...] [LIBS libraries...]): a static library tokamak_NAME.
 # USES are the rooms whose headers it may include; LIBS stay private to the room.
 add_library(tokamak_flags INTERFACE)
+target_compile_features(tokamak_flags INTERFACE cxx_std_20)  # CMAKE_CXX_STANDARD would ask the same of nvcc
 # Options structs are filled by designated initialisers; what is left out has its default.
-target_compile_options(tokamak_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers -Werror
-  -march=${TOKAMAK_MARCH}
-  -fno-math-errno -fno-trapping-math)
+target_compile_options(tokamak_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers -Werror
+  -march=${TOKAMAK_MARCH} -fno-math-errno -fno-trapping-math>
+  # CMake 3.25 knows no C++20 for nvcc 13. constexpr functions of the standard library may run on the GPU.
+  $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --expt-relaxed-constexpr --extended-lambda --Werror=all-warnings
+  -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers,-Werror>)
 target_include_directories(tokamak_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
 target_link_libraries(tokamak_flags INTERFACE OpenMP::OpenMP_CXX)
 if(TOKAMAK_SANITIZE)

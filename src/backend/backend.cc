@@ -19,19 +19,16 @@ Backend make_cpu_backend() { return {std::make_unique<CpuDevice>(), std::make_un
 
 Backend make_backend(const RuntimeOptions& options, int local_rank, int sharers) {
   set_thread_count(threads_of_rank(options, available_cores(), sharers));
-  const bool cuda =
-      options.backend == BackendKind::kCuda || (options.backend == BackendKind::kAuto && cuda_device_count() > 0);
-  if (cuda && cuda_built_in() && cuda_device_count() == 0) {
-    fail(Kind::kDevice, "runtime.backend is cuda, and this machine has no usable NVIDIA GPU",
-         "nvidia-smi shows what the driver sees; runtime.backend: cpu runs without");
+  const CudaPresence presence = cuda_presence();
+  if (options.backend == BackendKind::kCuda && presence.devices == 0) {
+    fail(Kind::kDevice, str("runtime.backend is cuda: ", presence.missing),
+         presence.built_in ? "nvidia-smi shows what the driver sees; runtime.backend: cpu runs without"
+                           : "a build finds CUDA where nvcc is on the PATH; runtime.backend: cpu runs without");
   }
-  Backend backend = cuda ? make_cuda_backend(local_rank) : make_cpu_backend();
+  const bool cuda = options.backend != BackendKind::kCpu && presence.devices > 0;
+  Backend backend = cuda ? make_cuda_backend(options, local_rank) : make_cpu_backend();
   if (options.backend == BackendKind::kAuto) {
-    log::info("backend ", cuda ? "cuda" : "cpu", " (auto",
-              cuda              ? ""
-              : cuda_built_in() ? ": no NVIDIA GPU here"
-                                : ": this build has no CUDA",
-              ")");
+    log::info("backend ", cuda ? "cuda" : str("cpu: ", presence.missing), " (runtime.backend: auto)");
   }
   log::info("device ", backend.device->description());
   return backend;

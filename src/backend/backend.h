@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "backend/device.h"
 #include "backend/ops.h"
@@ -18,10 +19,18 @@ struct Backend {
 // Error(kDevice) where the backend asked for is missing; says in the log which one `auto` took.
 Backend make_backend(const RuntimeOptions& options, int local_rank, int sharers);
 
-Backend make_cpu_backend();                 // threads as parallel_for has them
-Backend make_cuda_backend(int local_rank);  // cuda/, or cuda_absent.cc in a build without CUDA
-bool cuda_built_in();
-int cuda_device_count();  // 0 also where the driver is missing
+Backend make_cpu_backend();  // threads as parallel_for has them
+
+// What this program and this machine have of CUDA.
+struct CudaPresence {
+  bool built_in = false;
+  int devices = 0;
+  std::string missing;  // why there are none: "this build has no CUDA", "no NVIDIA driver on this machine"
+};
+
+// In cuda/, or in cuda_absent.cc in a build without CUDA.
+CudaPresence cuda_presence();
+Backend make_cuda_backend(const RuntimeOptions& options, int local_rank);
 
 // Threads of one rank: what the options say, or an equal share of the `cores` that it and its neighbours may run on; at
 // least 1.

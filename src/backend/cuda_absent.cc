@@ -4,10 +4,10 @@
 
 namespace tokamak {
 
-bool cuda_built_in() { return false; }
+CudaPresence cuda_presence() { return {.missing = "this build has no CUDA"}; }
 
-int cuda_device_count() { return 0; }
-
-Backend make_cuda_backend(int) { fail(Kind::kDevice, "this build has no CUDA backend", "runtime.backend: cpu"); }
+Backend make_cuda_backend(const RuntimeOptions&, int) {
+  fail(Kind::kDevice, "this build has no CUDA backend", "runtime.backend: cpu");
+}
 
 }  // namespace tokamak

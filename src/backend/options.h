@@ -15,14 +15,25 @@ inline const std::vector<std::string>& enum_names(BackendKind) {
   return names;
 }
 
+enum class AttentionKind { kAuto, kNative, kCudnn };
+inline const std::vector<std::string>& enum_names(AttentionKind) {
+  static const std::vector<std::string> names = {"auto", "native", "cudnn"};
+  return names;
+}
+
 struct RuntimeOptions {
   BackendKind backend = BackendKind::kAuto;
+  AttentionKind attention = AttentionKind::kAuto;
+  bool tf32 = false;
   AutoInt threads_per_rank;
   bool deterministic = true;
 
   template <class Visitor>
   void fields(Visitor& v) {
     v("backend", backend, "where to compute; auto takes a GPU where one is, else the CPU");
+    v("attention", attention,
+      "on a GPU: auto takes cuDNN where it is there and supports the case, else our own kernels; the CPU has one kind");
+    v("tf32", tf32, "on a GPU, products of f32 tensors in TF32: 10 bits of mantissa, several times the speed");
     v("threads_per_rank", threads_per_rank, "CPU threads of each rank; auto shares the node's cores among its ranks");
     v("deterministic", deterministic, "same bits from run to run; the CPU backend always is, for any thread count");
   }

@@ -4,18 +4,20 @@
 #include <bit>
 #include <cstdint>
 
+#include "base/host_device.h"
+
 namespace tokamak {
 
 struct bf16 {
   uint16_t bits;
 
   bf16() = default;
-  explicit bf16(float value) : bits(round(value)) {}
-  explicit operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+  TOKAMAK_HOST_DEVICE explicit bf16(float value) : bits(round(value)) {}
+  TOKAMAK_HOST_DEVICE explicit operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
  private:
   // Branch-free, so that loops over arrays vectorise.
-  static uint16_t round(float value) {
+  TOKAMAK_HOST_DEVICE static uint16_t round(float value) {
     const auto u = std::bit_cast<uint32_t>(value);
     const uint32_t rounded = (u + 0x7FFFu + ((u >> 16) & 1u)) >> 16;
     const uint32_t quiet_nan = (u >> 16) | 0x40u;
@@ -26,10 +28,10 @@ struct bf16 {
 static_assert(sizeof(bf16) == 2);
 
 // One spelling for both compute types, so that a kernel is written once as a template.
-inline float to_float(float x) { return x; }
-inline float to_float(bf16 x) { return static_cast<float>(x); }
+TOKAMAK_HOST_DEVICE inline float to_float(float x) { return x; }
+TOKAMAK_HOST_DEVICE inline float to_float(bf16 x) { return static_cast<float>(x); }
 template <class T>
-T from_float(float x) {
+TOKAMAK_HOST_DEVICE T from_float(float x) {
   return T(x);
 }
 

@@ -5,11 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define TOKAMAK_HOST_DEVICE __host__ __device__
-#else
-#define TOKAMAK_HOST_DEVICE
-#endif
+#include "base/host_device.h"
 
 namespace tokamak {
 

@@ -24,6 +24,10 @@ class RandomStream {
   // out[i] = mean + std * normal(first + i), rounded to float once.
   void fill_normal(float* out, int64_t count, uint64_t first, double mean, double std) const;
 
+  // For another implementation of fill_normal.
+  std::array<uint32_t, 2> key() const { return key_; }
+  uint64_t stream() const { return stream_; }
+
  private:
   std::array<uint32_t, 2> key_;
   uint64_t stream_;

@@ -8,7 +8,7 @@ namespace tokamak::cli {
 
 std::string version_text() {
   return str("tokamak ", kVersion, "\ncommit   ", kGitCommit, "\ncompiler ", __VERSION__, " (", kBuildType,
-             ", -march=", kMarch, ")\nbackends cpu", cuda_built_in() ? ", cuda" : " (built without cuda)");
+             ", -march=", kMarch, ")\nbackends cpu", cuda_presence().built_in ? ", cuda" : " (built without cuda)");
 }
 
 }  // namespace tokamak::cli

@@ -32,4 +32,14 @@ struct DTypeOf<int32_t> {
   static constexpr DType kValue = DType::kI32;
 };
 
+// Calls body(T{}) with the compute type, float or bf16, of an "act" tensor.
+template <class Body>
+void with_act_type(DType dtype, const Body& body) {
+  if (dtype == DType::kBF16) {
+    body(bf16{});
+  } else {
+    body(float{});
+  }
+}
+
 }  // namespace tokamak

@@ -124,7 +124,7 @@ struct Outputs {
   HostTensor out, lse, dqkv;
 };
 
-Outputs run(CpuBackend& cpu, const Problem& p) {
+Outputs run(TestBackend& cpu, const Problem& p) {
   const HostTensor qkv = p.qkv(), cu = p.cu_seqlens(), dout = p.dout();
   const int64_t n = p.tokens();
   Outputs o{HostTensor(p.act, {n, p.heads.q_width()}), HostTensor(DType::kF32, {p.heads.q_heads, n}),
@@ -155,7 +155,7 @@ double tolerance(DType act) { return act == DType::kBF16 ? std::ldexp(1.0, -8) :
 }  // namespace
 
 TEST_CASE("attention is softmax over the keys of its document up to itself, of every query head's group") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const DType act : {DType::kF32, DType::kBF16}) {
     for (const Problem& p : problems_of(act)) {
       INFO(p.text());
@@ -168,7 +168,7 @@ TEST_CASE("attention is softmax over the keys of its document up to itself, of e
 }
 
 TEST_CASE("attention_backward is the formula, on the out and lse it is given") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const DType act : {DType::kF32, DType::kBF16}) {
     for (const Problem& p : problems_of(act)) {
       INFO(p.text());
@@ -180,7 +180,7 @@ TEST_CASE("attention_backward is the formula, on the out and lse it is given") {
 }
 
 TEST_CASE("attention_backward is the gradient of attention") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const Problem& p : {Problem{{2, 1, 4}, {5, 3}}, Problem{{1, 1, 2}, {7}}, Problem{{4, 2, 2}, {4}}}) {
     INFO(p.text());
     const auto loss = [&](const Values& qkv) { return dot(forward64(p, qkv).out, p.dout().values()); };
@@ -189,7 +189,7 @@ TEST_CASE("attention_backward is the gradient of attention") {
 }
 
 TEST_CASE("attention does not see other documents") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const Problem together{{2, 1, 16}, {70, 33}}, alone{{2, 1, 16}, {70}};
   const Outputs a = run(cpu, together), b = run(cpu, alone);
   CHECK(a.out.bytes().substr(0, b.out.bytes().size()) == b.out.bytes());
@@ -197,7 +197,7 @@ TEST_CASE("attention does not see other documents") {
 }
 
 TEST_CASE("attention stays finite where scores are large, and says so where an input is not a number") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const Problem p{{1, 1, 4}, {20}, 1000.0f};
   for (const double x : run(cpu, p).out.values()) REQUIRE(std::isfinite(x));
   HostTensor qkv = p.qkv(), out(DType::kF32, {20, 4}), lse(DType::kF32, {1, 20});
@@ -212,7 +212,7 @@ TEST_CASE("attention gives the same bits for any number of threads") {
   for (const DType act : {DType::kF32, DType::kBF16}) {
     const Problem p{{4, 2, 24}, {70, 1, 130, 9}, 0, act};
     const ThreadCount largest(4);
-    CpuBackend cpu;
+    TestBackend cpu;
     require_thread_invariance([&] {
       const Outputs o = run(cpu, p);
       return o.out.bytes() + o.lse.bytes() + o.dqkv.bytes();
@@ -221,7 +221,7 @@ TEST_CASE("attention gives the same bits for any number of threads") {
 }
 
 TEST_CASE("attention refuses documents that do not cover the tokens, overlap, or are longer than announced") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const Problem p{{1, 1, 4}, {6}};
   const HostTensor qkv = p.qkv();
   HostTensor out(DType::kF32, {6, 4}), lse(DType::kF32, {1, 6});

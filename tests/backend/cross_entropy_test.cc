@@ -82,14 +82,14 @@ struct Outputs {
 };
 
 Workload workload_of(const Problem& p) {
-  Workload w = CpuBackend::small_workload();
+  Workload w = TestBackend::small_workload();
   w.tokens = std::max(w.tokens, p.tokens);
   w.vocab = std::max(w.vocab, p.vocab);
   w.compute = p.act;
   return w;
 }
 
-Outputs run(CpuBackend& cpu, const Problem& p, Write write) {
+Outputs run(TestBackend& cpu, const Problem& p, Write write) {
   const HostTensor h = p.h(), w = p.w(), targets = p.targets();
   Outputs o{random_tensor(DType::kF32, {p.tokens}, "rubbish", 100.0),
             HostTensor(DType::kF64, {kStepSums}, {10, 20, 30, 40}),
@@ -112,7 +112,7 @@ Outputs run(CpuBackend& cpu, const Problem& p, Write write) {
 TEST_CASE("linear_cross_entropy is the loss of the logits, with its sums and both gradients") {
   for (const Problem& p : kProblems) {
     INFO(p.text());
-    CpuBackend cpu(workload_of(p));
+    TestBackend cpu(workload_of(p));
     const Outputs o = run(cpu, p, Write::kOverwrite);
     const Result64 r = reference64(p, p.h().values(), p.w().values(), p.targets().values());
     CHECK(max_abs_error(o.token_loss, r.losses) < 1e-6 * (10 + 10 * p.logit_scale));  // f32 logits and log Z
@@ -130,7 +130,7 @@ TEST_CASE("linear_cross_entropy is the loss of the logits, with its sums and bot
 
 TEST_CASE("linear_cross_entropy's gradients are those of loss plus z-loss") {
   const Problem p{5, 3, 7, 0.1f};
-  CpuBackend cpu;
+  TestBackend cpu;
   const Outputs o = run(cpu, p, Write::kOverwrite);
   const Values h = p.h().values(), w = p.w().values(), targets = p.targets().values();
   const auto total = [&](const Values& hidden, const Values& weight) {
@@ -143,7 +143,7 @@ TEST_CASE("linear_cross_entropy's gradients are those of loss plus z-loss") {
 
 TEST_CASE("linear_cross_entropy adds to dweight where it is told to accumulate") {
   for (const Problem& p : {kProblems[1], kProblems[9]}) {
-    CpuBackend cpu(workload_of(p));
+    TestBackend cpu(workload_of(p));
     const Values before = random_tensor(DType::kF32, {p.vocab, p.hidden}, "dweight before").values();
     const Values fresh = run(cpu, p, Write::kOverwrite).dweight.values();
     Values expected;
@@ -154,7 +154,7 @@ TEST_CASE("linear_cross_entropy adds to dweight where it is told to accumulate")
 
 TEST_CASE("linear_cross_entropy forward only gives the same loss bit for bit") {
   const Problem p{37, 29, 101, 1e-2f};
-  CpuBackend cpu;
+  TestBackend cpu;
   const Outputs both = run(cpu, p, Write::kOverwrite);
   HostTensor token_loss(DType::kF32, {p.tokens}), sums(DType::kF64, {kStepSums}, {10, 20, 30, 40});
   const HostTensor h = p.h(), w = p.w(), targets = p.targets();
@@ -168,7 +168,7 @@ TEST_CASE("linear_cross_entropy forward only gives the same loss bit for bit") {
 TEST_CASE("linear_cross_entropy gives the same bits for any number of threads") {
   for (const Problem& p : {Problem{130, 64, 501, 1e-3f, DType::kBF16}, Problem{37, 29, 101}, kProblems[9]}) {
     require_thread_invariance([&] {
-      CpuBackend cpu(workload_of(p));
+      TestBackend cpu(workload_of(p));
       const Outputs o = run(cpu, p, Write::kAccumulate);
       return o.token_loss.bytes() + o.sums.bytes() + o.dhidden.bytes() + o.dweight.bytes();
     });
@@ -176,7 +176,7 @@ TEST_CASE("linear_cross_entropy gives the same bits for any number of threads") 
 }
 
 TEST_CASE("linear_cross_entropy refuses a target outside the vocabulary") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const HostTensor h = random_tensor(DType::kF32, {2, 4}, "h"), w = random_tensor(DType::kF32, {5, 4}, "w");
   HostTensor loss(DType::kF32, {2}), sums(DType::kF64, {kStepSums});
   for (const double bad : {5.0, -2.0}) {

@@ -73,7 +73,7 @@ TEST_CASE("the backend asked for is made, with its threads") {
 TEST_CASE("a missing CUDA backend is an error when asked for, and no trouble when not") {
   const ThreadCount before(1);
   RuntimeOptions options;
-  if (cuda_device_count() == 0) {
+  if (cuda_presence().devices == 0) {
     CHECK_THAT(make_backend(options, 0, 1).device->description(), Catch::StartsWith("CPU"));
     options.backend = BackendKind::kCuda;
     CHECK_THROWS_AS(make_backend(options, 0, 1), Error);

@@ -12,7 +12,7 @@ const std::vector<int64_t> kCounts = {0, 1, 83, 16385, 70'001};
 }  // namespace
 
 TEST_CASE("cast rounds to nearest, copies what needs no rounding, and keeps infinities") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const int64_t n : kCounts) {
     for (const DType from : {DType::kF32, DType::kBF16}) {
       for (const DType to : {DType::kF32, DType::kBF16}) {
@@ -30,7 +30,7 @@ TEST_CASE("cast rounds to nearest, copies what needs no rounding, and keeps infi
 }
 
 TEST_CASE("cast accumulates into f32") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const int64_t n : kCounts) {
     for (const DType from : {DType::kF32, DType::kBF16}) {
       const HostTensor src = random_tensor(from, {n}, "src"), before = random_tensor(DType::kF32, {n}, "before");
@@ -45,7 +45,7 @@ TEST_CASE("cast accumulates into f32") {
 }
 
 TEST_CASE("fill writes its value in every dtype and touches nothing beside") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF64, DType::kI32}) {
     for (const double value : {0.0, -0.0, 3.0, -7.0}) {
       for (const int64_t n : kCounts) {
@@ -60,14 +60,14 @@ TEST_CASE("fill writes its value in every dtype and touches nothing beside") {
 }
 
 TEST_CASE("fill takes tensors of any rank") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const HostTensor x(DType::kF32, {3, 5, 7});
   cpu.ops().fill(*cpu.stream, {x, 2.5});
   CHECK(x.values() == Values(105, 2.5));
 }
 
 TEST_CASE("random_normal is the RandomStream, at any split and for any number of threads") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const int64_t n = 2 * 16384 + 1003;
   HostTensor whole(DType::kF32, {n});
   RandomStream(9, "model.embed_tokens.weight").fill_normal(whole.as<float>(), n, 0, 0.5, 0.02);
@@ -84,7 +84,7 @@ TEST_CASE("random_normal is the RandomStream, at any split and for any number of
 }
 
 TEST_CASE("casts give the same bits for any number of threads") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const HostTensor src = random_tensor(DType::kF32, {70'001}, "src");
   require_thread_invariance([&] {
     HostTensor narrow(DType::kBF16, {70'001}), copy(DType::kF32, {70'001}), sum = src;

@@ -23,7 +23,7 @@ HostTensor add_in_order(HostTensor dtable, const HostTensor& ids, const HostTens
 }  // namespace
 
 TEST_CASE("embedding copies the rows that the ids name") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const DType act : {DType::kF32, DType::kBF16}) {
     const HostTensor table = random_tensor(act, {kVocab, kWidth}, "table");
     const HostTensor ids = random_ids({53}, 0, kVocab, "ids");
@@ -38,7 +38,7 @@ TEST_CASE("embedding copies the rows that the ids name") {
 }
 
 TEST_CASE("embedding_backward adds each token's gradient to its row, in order and to the bit") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const DType act : {DType::kF32, DType::kBF16}) {
     const HostTensor ids = random_ids({301}, 0, kVocab, "ids");  // each id about eight times
     const HostTensor dout = random_tensor(act, {301, kWidth}, "dout");
@@ -54,7 +54,7 @@ TEST_CASE("embedding_backward adds each token's gradient to its row, in order an
 }
 
 TEST_CASE("embedding_backward is the gradient of embedding") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const HostTensor ids(DType::kI32, {5}, {2, 0, 2, 3, 2});
   const HostTensor dout = random_tensor(DType::kF32, {5, 3}, "dout");
   const HostTensor table = random_tensor(DType::kF32, {4, 3}, "table");
@@ -72,7 +72,7 @@ TEST_CASE("embedding_backward is the gradient of embedding") {
 }
 
 TEST_CASE("an id outside the vocabulary is a bug, not a read outside the table") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const HostTensor table = random_tensor(DType::kF32, {4, 3}, "table");
   HostTensor out(DType::kF32, {2, 3}), dtable(DType::kF32, {4, 3});
   for (const double bad : {4.0, -1.0}) {
@@ -83,7 +83,7 @@ TEST_CASE("an id outside the vocabulary is a bug, not a read outside the table")
 }
 
 TEST_CASE("embedding accepts no tokens") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const HostTensor table = random_tensor(DType::kF32, {4, 3}, "table");
   const HostTensor ids(DType::kI32, {0}), none(DType::kF32, {0, 3});
   HostTensor dtable = table;

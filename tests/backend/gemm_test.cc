@@ -48,7 +48,7 @@ Values product64(const Problem& p, const Values& a, const Values& b) {
 }
 
 // The product on the CPU backend; `addend` is what c, or the residual, holds before.
-HostTensor run(CpuBackend& cpu, const Problem& p, Addend kind) {
+HostTensor run(TestBackend& cpu, const Problem& p, Addend kind) {
   const HostTensor a = p.a(), b = p.b(), addend = p.addend();
   HostTensor c = kind == Addend::kOutput || kind == Addend::kResidualInPlace
                      ? addend
@@ -61,7 +61,7 @@ HostTensor run(CpuBackend& cpu, const Problem& p, Addend kind) {
   return c;
 }
 
-void check(CpuBackend& cpu, const Problem& p, Addend kind) {
+void check(TestBackend& cpu, const Problem& p, Addend kind) {
   INFO("(" << p.s.m << ", " << p.s.n << ", " << p.s.k << ") transposed " << (p.ta == kYes) << (p.tb == kYes) << " "
            << name_of(p.types.in) << " to " << name_of(p.types.out) << ", addend " << static_cast<int>(kind));
   Values expected = product64(p, p.a().values(), p.b().values());
@@ -76,7 +76,7 @@ void check(CpuBackend& cpu, const Problem& p, Addend kind) {
 }  // namespace
 
 TEST_CASE("gemm is the product of its operands, whatever their transposition, size and type") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const Types& types : kTypes) {
     for (const Sizes& s : kSizes) {
       for (const Transpose ta : {kNo, kYes}) {
@@ -87,7 +87,7 @@ TEST_CASE("gemm is the product of its operands, whatever their transposition, si
 }
 
 TEST_CASE("gemm adds a residual, also one that is the output itself, and rounds once") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const Types& types : kTypes) {
     for (const Sizes& s : kSizes) {
       for (const Transpose t : {kNo, kYes}) {
@@ -99,7 +99,7 @@ TEST_CASE("gemm adds a residual, also one that is the output itself, and rounds 
 }
 
 TEST_CASE("gemm accumulates into f32") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const DType in : {DType::kF32, DType::kBF16}) {
     for (const Sizes& s : kSizes) {
       for (const Transpose ta : {kNo, kYes}) {
@@ -110,7 +110,7 @@ TEST_CASE("gemm accumulates into f32") {
 }
 
 TEST_CASE("gemm of no rows does nothing") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const HostTensor b = random_tensor(DType::kF32, {3, 4}, "b");
   HostTensor none(DType::kF32, {0, 3}), out(DType::kF32, {0, 4});
   CHECK_NOTHROW(cpu.ops().gemm(*cpu.stream, {.a = none, .b = b, .c = out}));
@@ -126,7 +126,7 @@ TEST_CASE("gemm gives the same bits for any number of threads, long sums of smal
           INFO("(" << s.m << ", " << s.n << ", " << s.k << ") transposed " << (ta == kYes) << (tb == kYes) << " "
                    << name_of(types.in) << " to " << name_of(types.out));
           require_thread_invariance([&] {
-            CpuBackend cpu;  // anew: kernels are compiled for a number of threads
+            TestBackend cpu;  // anew: kernels are compiled for a number of threads
             return run(cpu, {s, types, ta, tb}, types.out == DType::kF32 ? Addend::kOutput : Addend::kResidual).bytes();
           });
         }

@@ -141,7 +141,7 @@ std::vector<Refusal> refusals() {
 }  // namespace
 
 TEST_CASE("operations refuse arguments that break their contract, as bugs of ours") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const Refusal& refusal : refusals()) {
     INFO(refusal.why);
     bool refused = false;
@@ -155,14 +155,14 @@ TEST_CASE("operations refuse arguments that break their contract, as bugs of our
 }
 
 TEST_CASE("a refusal names the tensor, what it is and what it should be") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const HostTensor a = f32({3, 4}), b = f32({5, 6}), c = f32({3, 6});
   CHECK_THROWS_WITH(cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c}),
                     Catch::Contains("b is F32 (5, 6)") && Catch::Contains("(4, 6)"));
 }
 
 TEST_CASE("a profile books calls, seconds and floating-point operations while it is attached") {
-  CpuBackend cpu;
+  TestBackend cpu;
   Profile profile;
   const HostTensor a = f32({3, 4}), b = f32({4, 5}), c = f32({3, 5});
   cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c});

@@ -10,7 +10,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 Values control_of(const Values& sums, float max_norm) {
-  CpuBackend cpu;
+  TestBackend cpu;
   const HostTensor in(DType::kF64, {kStepSums}, sums);
   HostTensor control(DType::kF32, {kStepControls});
   cpu.ops().control_step(*cpu.stream, {in, control, max_norm});
@@ -88,7 +88,7 @@ TEST_CASE("AdamW takes the steps that torch.optim.AdamW takes") {
       {{0.468829096766, -1.22960846124, 2.98450716998, -0.0167047832507},
        {0.0151, -0.047, 4.01e-05, 0.0325},
        {0.00672625, 0.231125, 1.485125e-08, 0.01265625}}};
-  CpuBackend cpu;
+  TestBackend cpu;
   const double scale = 0.125;  // gradients arrive as sums; kGradScale makes them means
   HostTensor master(DType::kF32, {4}, start), exp_avg(DType::kF32, {4}), exp_avg_sq(DType::kF32, {4});
   HostTensor grad(DType::kF32, {4}), weights(DType::kBF16, {4});
@@ -119,7 +119,7 @@ TEST_CASE("AdamW takes the steps that torch.optim.AdamW takes") {
 }
 
 TEST_CASE("AdamW forms 1 - beta2 in double") {
-  CpuBackend cpu;
+  TestBackend cpu;
   State s(1);
   s.exp_avg_sq.set({0});
   s.grad.set({1});
@@ -130,7 +130,7 @@ TEST_CASE("AdamW forms 1 - beta2 in double") {
 }
 
 TEST_CASE("AdamW changes nothing where the step is not to be applied") {
-  CpuBackend cpu;
+  TestBackend cpu;
   State s(1003);
   s.grad.set(Values(1003, kNaN));
   s.control.set({0, 0, kNaN, kNaN, 0});
@@ -140,7 +140,7 @@ TEST_CASE("AdamW changes nothing where the step is not to be applied") {
 }
 
 TEST_CASE("AdamW gives the same master weights with and without a bf16 copy, for any number of threads") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const int64_t n = 3 * 16384 + 77;
   const State start(n);
   require_thread_invariance([&] {

@@ -75,7 +75,7 @@ const std::vector<Problem> kProblems = {{2, 3, DType::kF32},      {45, 83, DType
 }  // namespace
 
 TEST_CASE("rmsnorm is the formula, rounded once") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const Problem& p : kProblems) {
     const Inputs in(p);
     HostTensor y(p.act, {p.rows, p.width}), rstd(DType::kF32, {p.rows});
@@ -88,7 +88,7 @@ TEST_CASE("rmsnorm is the formula, rounded once") {
 }
 
 TEST_CASE("rmsnorm adds the residual first and normalises the rounded sum") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const Problem& p : kProblems) {
     const Inputs in(p);
     HostTensor sum(p.act, {p.rows, p.width}), y(p.act, {p.rows, p.width}), rstd(DType::kF32, {p.rows});
@@ -108,7 +108,7 @@ TEST_CASE("rmsnorm adds the residual first and normalises the rounded sum") {
 }
 
 TEST_CASE("eps keeps a row of zeros finite") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const HostTensor x(DType::kF32, {1, 5}), weight(DType::kF32, {5}, Values(5, 2.0));
   HostTensor y(DType::kF32, {1, 5}), rstd(DType::kF32, {1});
   RmsNorm args{x, {}, weight, {}, y, rstd};
@@ -119,7 +119,7 @@ TEST_CASE("eps keeps a row of zeros finite") {
 }
 
 TEST_CASE("rmsnorm_backward is the formula, rounded once, and accumulates the weight's gradient") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const Problem& p : kProblems) {
     const Inputs in(p);
     for (const bool with_dresidual : {false, true}) {
@@ -134,7 +134,7 @@ TEST_CASE("rmsnorm_backward is the formula, rounded once, and accumulates the we
 }
 
 TEST_CASE("rmsnorm_backward may write over its inputs") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const Problem& p : kProblems) {
     const Inputs in(p);
     HostTensor dx(p.act, {p.rows, p.width}), dweight = in.dweight;
@@ -149,7 +149,7 @@ TEST_CASE("rmsnorm_backward may write over its inputs") {
 }
 
 TEST_CASE("rmsnorm_backward is the gradient of rmsnorm") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const Problem p{3, 11, DType::kF32, 0.5};  // an eps that shows
   const Inputs in(p);
   HostTensor dx(p.act, {p.rows, p.width}), dweight(DType::kF32, {p.width});
@@ -163,7 +163,7 @@ TEST_CASE("rmsnorm_backward is the gradient of rmsnorm") {
 }
 
 TEST_CASE("rmsnorm gives the same bits for any number of threads") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const DType act : {DType::kF32, DType::kBF16}) {
     const Problem p{2100, 131, act};
     const Inputs in(p);

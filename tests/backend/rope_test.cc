@@ -43,7 +43,7 @@ Values rotated(Values x, const Values& positions, const Values& table, const Hea
 }  // namespace
 
 TEST_CASE("rope rotates queries and keys and leaves values alone") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const HostTensor table = angle_table(kPositions, kHeads.head_dim);
   const HostTensor positions = random_ids({kTokens}, 0, kPositions, "positions");
   for (const DType act : {DType::kF32, DType::kBF16}) {
@@ -66,7 +66,7 @@ TEST_CASE("rope rotates queries and keys and leaves values alone") {
 }
 
 TEST_CASE("rope pairs element i with element i + D/2, and turns a quarter as expected") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const HostTensor table(DType::kF32, {2, 4}, {1, 1, 0, 0, 0, 1, 1, 0});  // position 1: pair 0 by 90 degrees
   const HostTensor positions(DType::kI32, {2}, {1, 0});
   HostTensor qkv(DType::kF32, {2, 12}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
@@ -75,7 +75,7 @@ TEST_CASE("rope pairs element i with element i + D/2, and turns a quarter as exp
 }
 
 TEST_CASE("the inverse rotation undoes rope and is its gradient") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const HeadLayout heads{2, 1, 6};
   const HostTensor table = angle_table(9, heads.head_dim);
   const HostTensor positions(DType::kI32, {3}, {8, 0, 5});
@@ -95,7 +95,7 @@ TEST_CASE("the inverse rotation undoes rope and is its gradient") {
 }
 
 TEST_CASE("rope gives the same bits for any number of threads, and refuses positions outside the table") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const HostTensor table = angle_table(kPositions, kHeads.head_dim);
   const HostTensor positions = random_ids({1031}, 0, kPositions, "positions");
   const HostTensor before = random_tensor(DType::kBF16, {1031, kHeads.qkv_width()}, "qkv");

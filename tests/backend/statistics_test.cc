@@ -12,7 +12,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 // Sizes around the block of 16384 and beyond 256 blocks, none of them round.
 const std::vector<int64_t> kCounts = {0, 1, 3, 83, 16383, 16385, 100'003, 256 * 16384 + 12'345};
 
-Values statistics_of(CpuBackend& cpu, const HostTensor& x) {
+Values statistics_of(TestBackend& cpu, const HostTensor& x) {
   HostTensor out(DType::kF64, {kStatistics}, {7, 7, 7, 7});
   cpu.ops().statistics(*cpu.stream, {x, out});
   return out.values();
@@ -21,7 +21,7 @@ Values statistics_of(CpuBackend& cpu, const HostTensor& x) {
 }  // namespace
 
 TEST_CASE("sum_squares adds the squares to its sum and to no other") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const int64_t n : kCounts) {
     const HostTensor x = random_tensor(DType::kF32, {n}, "x");
     HostTensor sums(DType::kF64, {kStepSums}, {1, 2, 3, 4});
@@ -33,7 +33,7 @@ TEST_CASE("sum_squares adds the squares to its sum and to no other") {
 }
 
 TEST_CASE("sum_squares neither overflows nor loses small values, and shows what is not finite") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const auto squares = [&](const Values& v) {
     const HostTensor x(DType::kF32, {static_cast<int64_t>(v.size())}, v);
     HostTensor sums(DType::kF64, {kStepSums});
@@ -47,7 +47,7 @@ TEST_CASE("sum_squares neither overflows nor loses small values, and shows what 
 }
 
 TEST_CASE("statistics finds the extremes and the squares of a tensor") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     for (const int64_t n : kCounts) {
       if (n == 0) continue;
@@ -62,7 +62,7 @@ TEST_CASE("statistics finds the extremes and the squares of a tensor") {
 }
 
 TEST_CASE("statistics counts what is not finite and leaves it out of the rest") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     for (const int64_t n : {5, 83, 40'000}) {
       Values v(static_cast<size_t>(n), 0.5);
@@ -81,7 +81,7 @@ TEST_CASE("statistics counts what is not finite and leaves it out of the rest") 
 }
 
 TEST_CASE("sums over a tensor have the same bits for any number of threads") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const HostTensor x = random_tensor(DType::kF32, {300'007}, "x");
   const HostTensor narrow = random_tensor(DType::kBF16, {300'007}, "x");
   require_thread_invariance([&] {

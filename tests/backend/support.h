@@ -1,5 +1,6 @@
 // What tests of operations share: host tensors that own their memory, reproducible contents, float64 copies, errors in
-// units that mean something, finite differences, and a CPU backend ready to run. References are always float64.
+// units that mean something, finite differences, and the backend under test, ready to run. References are always
+// float64. The same cases run on every backend: the program that they are linked into says which (under_test.h).
 #pragma once
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "base/error.h"
 #include "base/parallel_for.h"
 #include "base/rng.h"
+#include "backend/under_test.h"
 
 namespace tokamak::testing {
 
@@ -37,7 +39,7 @@ class HostTensor {
   HostTensor() = default;  // empty: "not given"
   HostTensor(DType dtype, Shape shape) {
     const auto bytes = static_cast<size_t>(std::max<int64_t>(shape.count() * size_of(dtype), 1));
-    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(256, (bytes + 255) / 256 * 256)));
+    memory_.reset(allocate_under_test(bytes));
     std::memset(memory_.get(), 0, bytes);
     view_ = Tensor(memory_.get(), dtype, shape);
   }
@@ -99,7 +101,7 @@ class HostTensor {
 
  private:
   struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
+    void operator()(std::byte* memory) const { release_under_test(memory); }
   };
   std::unique_ptr<std::byte, Free> memory_;
   Tensor view_;
@@ -191,10 +193,10 @@ inline double dot(const Values& x, const Values& weights) {
   return sum;
 }
 
-// A CPU backend with a stream and a workspace bound; `largest` bounds the problems of the test.
-struct CpuBackend {
-  explicit CpuBackend(const Workload& largest = small_workload())
-      : backend(make_cpu_backend()),
+// The backend under test with a stream and a workspace bound; `largest` bounds the problems of the test.
+struct TestBackend {
+  explicit TestBackend(const Workload& largest = small_workload())
+      : backend(make_backend_under_test()),
         stream(backend.device->make_stream()),
         workspace(DType::kF32, {(backend.ops->workspace_bytes(largest) + 3) / 4}) {
     backend.ops->bind_workspace(workspace);

@@ -43,7 +43,7 @@ HostTensor dout_of(const Problem& p) { return random_tensor(p.act, {p.rows, p.wi
 }  // namespace
 
 TEST_CASE("swiglu is the formula, rounded once") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const Problem& p : kProblems) {
     const HostTensor gate_up = gate_up_of(p);
     HostTensor out(p.act, {p.rows, p.width});
@@ -53,7 +53,7 @@ TEST_CASE("swiglu is the formula, rounded once") {
 }
 
 TEST_CASE("swiglu_backward is the formula, rounded once, also in place") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const Problem& p : kProblems) {
     const HostTensor gate_up = gate_up_of(p), dout = dout_of(p);
     HostTensor dgate_up(p.act, gate_up.shape()), in_place = gate_up;
@@ -66,7 +66,7 @@ TEST_CASE("swiglu_backward is the formula, rounded once, also in place") {
 }
 
 TEST_CASE("swiglu_backward is the gradient of swiglu") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const Problem p{3, 7, DType::kF32};
   const HostTensor gate_up = gate_up_of(p), dout = dout_of(p);
   HostTensor dgate_up(p.act, gate_up.shape());
@@ -76,7 +76,7 @@ TEST_CASE("swiglu_backward is the gradient of swiglu") {
 }
 
 TEST_CASE("swiglu saturates without overflow") {
-  CpuBackend cpu;
+  TestBackend cpu;
   const HostTensor gate_up(DType::kF32, {1, 6}, {-1e30, -200, 200, 3, 3, 3});
   const HostTensor dout(DType::kF32, {1, 3}, {1, 1, 1});
   HostTensor out(DType::kF32, {1, 3}), dgate_up(DType::kF32, {1, 6});
@@ -87,7 +87,7 @@ TEST_CASE("swiglu saturates without overflow") {
 }
 
 TEST_CASE("swiglu gives the same bits for any number of threads") {
-  CpuBackend cpu;
+  TestBackend cpu;
   for (const DType act : {DType::kF32, DType::kBF16}) {
     const Problem p{307, 411, act};
     const HostTensor gate_up = gate_up_of(p), dout = dout_of(p);

@@ -26,14 +26,4 @@ void parallel_blocks(int64_t count, const Body& body) {
   });
 }
 
-// Calls body(T{}) with the compute type, float or bf16, of an "act" tensor.
-template <class Body>
-void with_act_type(DType dtype, const Body& body) {
-  if (dtype == DType::kBF16) {
-    body(bf16{});
-  } else {
-    body(float{});
-  }
-}
-
 }  // namespace tokamak

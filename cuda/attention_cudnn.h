@@ -1,0 +1,34 @@
+// cuDNN's fused attention, where the build found cudnn-frontend's headers and the machine has the library; otherwise
+// attention_cudnn_absent.cc is linked in its place, and our own kernels do all.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "backend/ops.h"
+
+namespace tokamak {
+
+class CudnnAttention {
+ public:
+  // Null where cuDNN cannot be used; then `why_not` says what is missing.
+  static std::unique_ptr<CudnnAttention> make(int device, bool deterministic, std::string* why_not);
+  virtual ~CudnnAttention() = default;
+
+  // Whether these calls can be done by it: bf16, documents all of one length, and a plan that cuDNN accepts. The plan of
+  // a shape is built at the first question and kept.
+  virtual bool supports(const Attention& args) = 0;
+  virtual bool supports(const AttentionBackward& args) = 0;
+
+  // Of any call of such a run.
+  virtual int64_t workspace_bytes(const Workload& workload) = 0;
+
+  // Enqueues; `workspace` has what workspace_bytes said, aligned to 256 bytes.
+  virtual void run(cudaStream_t stream, const Attention& args, std::byte* workspace) = 0;
+  virtual void run(cudaStream_t stream, const AttentionBackward& args, std::byte* workspace) = 0;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,54 @@
+// The operations on an NVIDIA GPU: the twins of src/backend/cpu. One file per family of operations defines the do_
+// methods; each only enqueues work on the stream. With RuntimeOptions::deterministic the bits are the same at every run
+// on one kind of GPU.
+#pragma once
+
+#include <memory>
+
+#include "backend/ops.h"
+#include "backend/options.h"
+#include "cuda/attention_cudnn.h"
+#include "cuda/gemm.h"
+
+namespace tokamak {
+
+class CudaOps final : public Ops {
+ public:
+  CudaOps(const RuntimeOptions& options, int device);
+  ~CudaOps() override;
+
+  int64_t workspace_bytes(const Workload& workload) const override;
+  int64_t head_chunk_rows(int64_t tokens, int64_t vocab) const override;
+
+ protected:
+  void do_gemm(Stream& stream, const Gemm& args) override;
+  void do_embedding(Stream& stream, const Embedding& args) override;
+  void do_embedding_backward(Stream& stream, const EmbeddingBackward& args) override;
+  void do_rmsnorm(Stream& stream, const RmsNorm& args) override;
+  void do_rmsnorm_backward(Stream& stream, const RmsNormBackward& args) override;
+  void do_rope(Stream& stream, const Rope& args) override;
+  void do_attention(Stream& stream, const Attention& args) override;
+  void do_attention_backward(Stream& stream, const AttentionBackward& args) override;
+  void do_swiglu(Stream& stream, const SwiGlu& args) override;
+  void do_swiglu_backward(Stream& stream, const SwiGluBackward& args) override;
+  void do_linear_cross_entropy(Stream& stream, const LinearCrossEntropy& args) override;
+  void do_control_step(Stream& stream, const ControlStep& args) override;
+  void do_adamw(Stream& stream, const AdamW& args) override;
+  void do_sum_squares(Stream& stream, const SumSquares& args) override;
+  void do_statistics(Stream& stream, const Statistics& args) override;
+  void do_cast(Stream& stream, const Cast& args) override;
+  void do_fill(Stream& stream, const Fill& args) override;
+  void do_random_normal(Stream& stream, const RandomNormal& args) override;
+
+ private:
+  // The workspace is shared by operations that do not nest, but for the products inside the cross entropy: the GEMM
+  // engine has its first part, the operations' scratch the rest.
+  std::byte* scratch(int64_t bytes) const;
+
+  RuntimeOptions options_;
+  int device_;
+  std::unique_ptr<CudaGemm> gemm_;
+  std::unique_ptr<CudnnAttention> cudnn_;  // null: not wanted, not built in, or not on this machine
+};
+
+}  // namespace tokamak

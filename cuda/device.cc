@@ -1,0 +1,126 @@
+#include "cuda/device.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "cuda/check.h"
+
+namespace tokamak {
+
+namespace {
+
+// Large enough that a piece's copy hides its event, and few enough that they do not show in the host's memory.
+constexpr int64_t kPieceBytes = int64_t{4} << 20;
+constexpr size_t kPieces = 4;
+
+}  // namespace
+
+CudaEvent::CudaEvent() { TOKAMAK_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming)); }
+CudaEvent::~CudaEvent() { cudaEventDestroy(event_); }
+void CudaEvent::synchronize() { TOKAMAK_CUDA(cudaEventSynchronize(event_)); }
+
+CudaStream::CudaStream() { TOKAMAK_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+CudaStream::~CudaStream() { cudaStreamDestroy(stream_); }
+void CudaStream::record(Event& event) {
+  TOKAMAK_CUDA(cudaEventRecord(static_cast<CudaEvent&>(event).handle(), stream_));
+}
+void CudaStream::wait(const Event& event) {
+  TOKAMAK_CUDA(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).handle(), 0));
+}
+void CudaStream::synchronize() { TOKAMAK_CUDA(cudaStreamSynchronize(stream_)); }
+
+UploadRing::~UploadRing() {
+  for (const auto& piece : pieces_) cudaFreeHost(piece->memory);
+}
+
+UploadRing::Piece& UploadRing::next() {
+  if (pieces_.size() < kPieces) {
+    pieces_.push_back(std::make_unique<Piece>());
+    Piece& piece = *pieces_.back();
+    TOKAMAK_CUDA(cudaMallocHost(reinterpret_cast<void**>(&piece.memory), static_cast<size_t>(kPieceBytes)));
+    return piece;
+  }
+  Piece& piece = *pieces_[at_++ % kPieces];
+  piece.read.synchronize();
+  return piece;
+}
+
+void UploadRing::copy(CudaStream& stream, const void* host, void* device, int64_t bytes) {
+  const auto* from = static_cast<const std::byte*>(host);
+  auto* to = static_cast<std::byte*>(device);
+  for (int64_t at = 0; at < bytes; at += kPieceBytes) {
+    const auto count = static_cast<size_t>(std::min(kPieceBytes, bytes - at));
+    Piece& piece = next();
+    std::memcpy(piece.memory, from + at, count);
+    TOKAMAK_CUDA(cudaMemcpyAsync(to + at, piece.memory, count, cudaMemcpyHostToDevice, stream.handle()));
+    stream.record(piece.read);
+  }
+}
+
+CudaDevice::CudaDevice(int index) : index_(index) { TOKAMAK_CUDA(cudaSetDevice(index)); }
+
+std::byte* CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
+  const auto count = static_cast<size_t>(bytes);
+  void* memory = nullptr;
+  const cudaError_t error = kind == MemoryKind::kDevice ? cudaMalloc(&memory, count) : cudaMallocHost(&memory, count);
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // the runtime keeps it, and it is told here
+    const int64_t available = available_bytes();
+    const bool device = kind == MemoryKind::kDevice;
+    fail(Kind::kDevice,
+         str("not enough ", device ? "GPU" : "pinned host", " memory: asked for ",
+             human_bytes(static_cast<double>(bytes)),
+             device ? str(", ", human_bytes(static_cast<double>(available)), " available") : std::string()),
+         "a smaller training.micro_batch_size, more ranks to shard over, or activation_checkpoint.mode: full");
+  }
+  TOKAMAK_CUDA(error);
+  if (kind == MemoryKind::kDevice) {
+    TOKAMAK_CUDA(cudaMemset(memory, 0, count));
+    TOKAMAK_CUDA(cudaDeviceSynchronize());  // our streams do not wait for the default stream
+  } else {
+    std::memset(memory, 0, count);
+  }
+  return static_cast<std::byte*>(memory);
+}
+
+void CudaDevice::release(std::byte* memory, int64_t, MemoryKind kind) noexcept {
+  kind == MemoryKind::kDevice ? cudaFree(memory) : cudaFreeHost(memory);
+}
+
+std::string CudaDevice::description() const {
+  cudaDeviceProp properties;
+  TOKAMAK_CUDA(cudaGetDeviceProperties(&properties, index_));
+  int driver = 0;
+  TOKAMAK_CUDA(cudaDriverGetVersion(&driver));
+  return str("GPU ", index_, ", ", properties.name, ", ", human_bytes(static_cast<double>(properties.totalGlobalMem)),
+             ", compute capability ", properties.major, ".", properties.minor, ", driver for CUDA ", driver / 1000, ".",
+             driver % 1000 / 10);
+}
+
+std::unique_ptr<Stream> CudaDevice::make_stream() { return std::make_unique<CudaStream>(); }
+
+std::unique_ptr<Event> CudaDevice::make_event() { return std::make_unique<CudaEvent>(); }
+
+int64_t CudaDevice::total_bytes() const {
+  size_t available = 0, total = 0;
+  TOKAMAK_CUDA(cudaMemGetInfo(&available, &total));
+  return static_cast<int64_t>(total);
+}
+
+int64_t CudaDevice::available_bytes() const {
+  size_t available = 0, total = 0;
+  TOKAMAK_CUDA(cudaMemGetInfo(&available, &total));
+  return static_cast<int64_t>(available);
+}
+
+void CudaDevice::copy_to_device(Stream& stream, const void* host, Tensor tensor) {
+  uploads_.copy(static_cast<CudaStream&>(stream), host, tensor.data(), tensor.bytes());
+}
+
+void CudaDevice::copy_to_host(Stream& stream, Tensor tensor, void* host) {
+  TOKAMAK_CUDA(cudaMemcpyAsync(host, tensor.data(), static_cast<size_t>(tensor.bytes()), cudaMemcpyDeviceToHost,
+                               static_cast<CudaStream&>(stream).handle()));
+}
+
+}  // namespace tokamak

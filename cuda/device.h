@@ -1,0 +1,88 @@
+// A GPU as a device: memory of the CUDA runtime, streams that run beside the default stream, copies from and to the host
+// through pinned memory.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <vector>
+
+#include "backend/device.h"
+
+namespace tokamak {
+
+class CudaEvent final : public Event {
+ public:
+  CudaEvent();
+  ~CudaEvent() override;
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+
+  void synchronize() override;
+  cudaEvent_t handle() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+class CudaStream final : public Stream {
+ public:
+  CudaStream();
+  ~CudaStream() override;
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+
+  void record(Event& event) override;
+  void wait(const Event& event) override;
+  void synchronize() override;
+  cudaStream_t handle() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+// Of a stream that a CudaDevice made.
+inline cudaStream_t handle(Stream& stream) { return static_cast<CudaStream&>(stream).handle(); }
+
+// Pinned memory that a host buffer is copied to first, so that the caller may go on: pieces in a ring, each with the
+// event of the copy that last read it.
+class UploadRing {
+ public:
+  UploadRing() = default;
+  ~UploadRing();
+  UploadRing(const UploadRing&) = delete;
+  UploadRing& operator=(const UploadRing&) = delete;
+
+  void copy(CudaStream& stream, const void* host, void* device, int64_t bytes);
+
+ private:
+  struct Piece {
+    std::byte* memory = nullptr;
+    CudaEvent read;
+  };
+  Piece& next();
+
+  std::vector<std::unique_ptr<Piece>> pieces_;
+  size_t at_ = 0;
+};
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(int index);
+
+  std::byte* allocate(int64_t bytes, MemoryKind kind) override;
+  void release(std::byte* memory, int64_t bytes, MemoryKind kind) noexcept override;
+
+  std::string description() const override;
+  std::unique_ptr<Stream> make_stream() override;
+  std::unique_ptr<Event> make_event() override;
+  int64_t total_bytes() const override;
+  int64_t available_bytes() const override;
+  void copy_to_device(Stream& stream, const void* host, Tensor tensor) override;
+  void copy_to_host(Stream& stream, Tensor tensor, void* host) override;
+
+ private:
+  int index_;
+  UploadRing uploads_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,33 @@
+// Matrix products by cuBLASLt: bf16 with f32 accumulation on tensor cores; f32 in true f32 unless TF32 is asked for.
+// The algorithm of each shape is asked for once and kept.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "backend/ops.h"
+#include "backend/options.h"
+
+namespace tokamak {
+
+class CudaGemm {
+ public:
+  // What cuBLASLt may use as scratch; NVIDIA's advice for Hopper and later.
+  static constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
+
+  explicit CudaGemm(const RuntimeOptions& options);
+  ~CudaGemm();
+  CudaGemm(const CudaGemm&) = delete;
+  CudaGemm& operator=(const CudaGemm&) = delete;
+
+  // args as Ops::gemm has checked them; `workspace` of kWorkspaceBytes, aligned to 256 bytes.
+  void run(cudaStream_t stream, const Gemm& args, std::byte* workspace);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,71 @@
+// SwiGLU and its gradient, with the CPU's formulas (base/math.h). One block row per token; 16 bytes per access where the
+// width allows. The gradient may overwrite gate and up: each thread reads its elements before it writes them.
+#include "base/math.h"
+#include "cuda/cuda_ops.h"
+#include "cuda/device.h"
+#include "cuda/launch.h"
+#include "cuda/vec.h"
+
+namespace tokamak {
+namespace {
+
+constexpr int kThreads = 256;
+
+// Block (x, y): token x, the y-th kThreads vectors of its row.
+template <class T, int kWidth>
+__global__ void forward(const T* gate_up, T* out, int64_t width) {
+  const int64_t i = (int64_t{blockIdx.y} * kThreads + threadIdx.x) * kWidth;
+  if (i >= width) return;
+  const T* gate = gate_up + int64_t{blockIdx.x} * 2 * width + i;
+  const auto g = load<kWidth>(gate), u = load<kWidth>(gate + width);
+  Vec<kWidth> result;
+#pragma unroll
+  for (int k = 0; k < kWidth; ++k) result[k] = silu(g[k]) * u[k];
+  store(out + int64_t{blockIdx.x} * width + i, result);
+}
+
+template <class T, int kWidth>
+__global__ void backward(const T* gate_up, const T* dout, T* dgate_up, int64_t width) {
+  const int64_t i = (int64_t{blockIdx.y} * kThreads + threadIdx.x) * kWidth;
+  if (i >= width) return;
+  const int64_t at = int64_t{blockIdx.x} * 2 * width + i;
+  const auto g = load<kWidth>(gate_up + at), u = load<kWidth>(gate_up + at + width);
+  const auto d = load<kWidth>(dout + int64_t{blockIdx.x} * width + i);
+  Vec<kWidth> dgate, dup;
+#pragma unroll
+  for (int k = 0; k < kWidth; ++k) {
+    const float s = sigmoid(g[k]);
+    dgate[k] = d[k] * u[k] * silu_gradient(g[k], s);
+    dup[k] = d[k] * (g[k] * s);
+  }
+  store(dgate_up + at, dgate);
+  store(dgate_up + at + width, dup);
+}
+
+dim3 grid_of(int64_t rows, int64_t width, int per_thread) {
+  return {static_cast<unsigned>(rows), blocks_for(width, int64_t{kThreads} * per_thread)};
+}
+
+}  // namespace
+
+void CudaOps::do_swiglu(Stream& stream, const SwiGlu& args) {
+  const int64_t rows = args.out.dim(0), width = args.out.dim(1);
+  with_act_type(args.out.dtype(), [&]<class T>(T) {
+    with_vec_width<T>(width, [&]<int kWidth>() {
+      launch({"swiglu", grid_of(rows, width, kWidth), kThreads}, handle(stream), forward<T, kWidth>,
+             args.gate_up.as<T>(), args.out.as<T>(), width);
+    });
+  });
+}
+
+void CudaOps::do_swiglu_backward(Stream& stream, const SwiGluBackward& args) {
+  const int64_t rows = args.dout.dim(0), width = args.dout.dim(1);
+  with_act_type(args.dout.dtype(), [&]<class T>(T) {
+    with_vec_width<T>(width, [&]<int kWidth>() {
+      launch({"swiglu_backward", grid_of(rows, width, kWidth), kThreads}, handle(stream), backward<T, kWidth>,
+             args.gate_up.as<T>(), args.dout.as<T>(), args.dgate_up.as<T>(), width);
+    });
+  });
+}
+
+}  // namespace tokamak

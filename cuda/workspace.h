@@ -1,0 +1,16 @@
+// How much scratch memory each family of operations takes at most in a run; defined in the family's file.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/ops.h"
+
+namespace tokamak {
+
+int64_t attention_backward_scratch(const Workload& workload);
+int64_t cross_entropy_scratch(const Workload& workload);
+int64_t embedding_backward_scratch(const Workload& workload);
+int64_t rmsnorm_backward_scratch(const Workload& workload);
+int64_t reduction_scratch();  // of sums and statistics
+
+}  // namespace tokamak

@@ -1,0 +1,20 @@
+// The cases on the emulator. Memory under test is the host's: only what a CudaDevice allocates is protected.
+#include <cstdlib>
+
+#include "backend/under_test.h"
+
+namespace tokamak::testing {
+
+Backend make_backend_under_test() {
+  RuntimeOptions options;
+  options.backend = BackendKind::kCuda;
+  return make_cuda_backend(options, 0);
+}
+
+std::byte* allocate_under_test(size_t bytes) {
+  return static_cast<std::byte*>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+}
+
+void release_under_test(std::byte* memory) { std::free(memory); }
+
+}  // namespace tokamak::testing

@@ -1,0 +1,262 @@
+#include "emulator.h"
+
+#include <sys/mman.h>
+
+#include <boost/context/fiber.hpp>
+#include <boost/context/fixedsize_stack.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace emulator {
+
+namespace {
+
+namespace context = boost::context;
+
+constexpr size_t kStackBytes = 64 << 10;
+constexpr size_t kMaxShared = 228 << 10;
+
+[[noreturn]] void broken(const char* rule);
+
+struct Copy {
+  void* to;
+  const void* from;
+  bool valid;
+};
+
+// Threads that wait for each other: a warp, or the block.
+struct Group {
+  int members = 0;  // that have not returned
+  int arrived = 0;
+  int returned = 0;
+  uint64_t generation = 0;
+
+  void open() {
+    arrived = 0;
+    ++generation;
+  }
+};
+
+struct Fiber {
+  context::fiber context;
+  Place place;
+  int lane = 0;
+  Group* warp = nullptr;
+  Group* waits_for = nullptr;
+  uint64_t generation = 0;  // of waits_for, when this fiber came to it
+  bool done = true;
+  std::vector<std::vector<Copy>> groups;  // of asynchronous copies, oldest first
+  std::vector<Copy> uncommitted;
+};
+
+struct Machine {
+  const char* kernel = "";
+  const std::function<void()>* body = nullptr;
+  dim3 grid, block;
+  std::vector<std::unique_ptr<Fiber>> fibers;  // kept from launch to launch
+  std::vector<Group> warps;
+  Group all;
+  std::vector<unsigned char> slots;
+  alignas(128) unsigned char shared[kMaxShared];
+  context::fiber scheduler;
+  Fiber* running = nullptr;
+  bool reverse = false;
+};
+
+Machine& machine() {
+  static const auto instance = [] {
+    auto m = std::make_unique<Machine>();
+    const char* order = std::getenv("TOKAMAK_EMULATOR_ORDER");
+    m->reverse = order != nullptr && std::string_view(order) == "reverse";
+    return m;
+  }();
+  return *instance;
+}
+
+void broken(const char* rule) {
+  const Machine& m = machine();
+  const Place& p = m.running->place;
+  std::fprintf(stderr, "emulator: %s: %s (block %u %u %u, thread %u)\n", m.kernel, rule, p.block.x, p.block.y,
+               p.block.z, p.thread.x);
+  std::abort();
+}
+
+void back_to_scheduler() {
+  Machine& m = machine();
+  m.scheduler = std::move(m.scheduler).resume();
+}
+
+void wait_in(Group& group) {
+  Machine& m = machine();
+  Fiber& fiber = *m.running;
+  if (++group.arrived == group.members) return group.open();
+  fiber.waits_for = &group;
+  fiber.generation = group.generation;
+  back_to_scheduler();
+}
+
+// A fiber's life: one kernel after the other.
+context::fiber live(context::fiber&& scheduler) {
+  Machine& m = machine();
+  m.scheduler = std::move(scheduler);
+  for (;;) {
+    (*m.body)();
+    Fiber& fiber = *m.running;
+    fiber.done = true;
+    for (Group* group : {fiber.warp, &m.all}) {
+      ++group->returned;
+      // A barrier counts those that have returned as arrived.
+      if (--group->members > 0 && group->arrived == group->members) group->open();
+    }
+    back_to_scheduler();
+  }
+}
+
+void run_block(dim3 block, unsigned threads) {
+  Machine& m = machine();
+  std::memset(m.shared, 0xFF, sizeof(m.shared));  // NaN
+  m.all = {.members = static_cast<int>(threads)};
+  m.warps.assign((threads + kLanes - 1) / kLanes, Group{});
+  for (unsigned t = 0; t < threads; ++t) {
+    Fiber& fiber = *m.fibers[t];
+    fiber.place = {dim3(t, 0, 0), block};
+    fiber.lane = static_cast<int>(t % kLanes);
+    fiber.warp = &m.warps[t / kLanes];
+    fiber.warp->members++;
+    fiber.waits_for = nullptr;
+    fiber.done = false;
+    fiber.groups.clear();
+    fiber.uncommitted.clear();
+  }
+  for (;;) {
+    bool moved = false, waiting = false;
+    for (unsigned i = 0; i < threads; ++i) {
+      Fiber& fiber = *m.fibers[m.reverse ? threads - 1 - i : i];
+      if (fiber.done) continue;
+      if (fiber.waits_for != nullptr && fiber.waits_for->generation == fiber.generation) {
+        waiting = true;
+        continue;
+      }
+      fiber.waits_for = nullptr;
+      m.running = &fiber;
+      fiber.context = std::move(fiber.context).resume();
+      moved = true;
+    }
+    if (!moved && !waiting) return;
+    if (!moved) broken("threads wait at different barriers");
+  }
+}
+
+// Device memory by address.
+struct Region {
+  size_t bytes;
+};
+std::map<void*, Region>& regions() {
+  static std::map<void*, Region> all;
+  return all;
+}
+int access_depth = 0;
+
+void protect(int rights) {
+  for (const auto& [memory, region] : regions()) mprotect(memory, region.bytes, rights);
+}
+
+}  // namespace
+
+const Place& place() { return machine().running->place; }
+const dim3& block_size() { return machine().block; }
+const dim3& grid_size() { return machine().grid; }
+unsigned char* shared_memory() { return machine().shared; }
+int lane() { return machine().running->lane; }
+
+unsigned char* slot(int lane) {
+  Machine& m = machine();
+  return m.slots.data() + (m.running->place.thread.x / kLanes * kLanes + static_cast<unsigned>(lane)) * kSlotBytes;
+}
+
+void sync_block() { wait_in(machine().all); }
+
+void sync_warp() {
+  Group& warp = *machine().running->warp;
+  if (warp.returned > 0) broken("a warp's collective, and lanes have returned");
+  if (warp.members != kLanes) broken("a warp's collective, and the warp is not full");
+  wait_in(warp);
+}
+
+void copy_async(void* to, const void* from, bool valid) {
+  if (reinterpret_cast<uintptr_t>(to) % 16 != 0 || (valid && reinterpret_cast<uintptr_t>(from) % 16 != 0)) {
+    broken("an asynchronous copy that is not aligned to 16 bytes");
+  }
+  machine().running->uncommitted.push_back({to, from, valid});
+}
+
+void commit_copies() {
+  Fiber& fiber = *machine().running;
+  fiber.groups.push_back(std::move(fiber.uncommitted));
+  fiber.uncommitted.clear();
+}
+
+void wait_for_copies(int younger) {
+  Fiber& fiber = *machine().running;
+  while (fiber.groups.size() > static_cast<size_t>(younger)) {
+    for (const Copy& copy : fiber.groups.front()) {
+      if (copy.valid) {
+        std::memcpy(copy.to, copy.from, 16);
+      } else {
+        std::memset(copy.to, 0, 16);
+      }
+    }
+    fiber.groups.erase(fiber.groups.begin());
+  }
+}
+
+void run(const char* name, dim3 grid, unsigned threads, size_t shared_bytes, const std::function<void()>& body) {
+  const Access access;
+  Machine& m = machine();
+  m.kernel = name;
+  m.body = &body;
+  m.grid = grid;
+  m.block = dim3(threads);
+  if (threads == 0 || threads > 1024 || shared_bytes > kMaxShared) {
+    std::fprintf(stderr, "emulator: %s: %u threads, %zu bytes of shared memory\n", name, threads, shared_bytes);
+    std::abort();
+  }
+  while (m.fibers.size() < threads) {
+    m.fibers.push_back(std::make_unique<Fiber>());
+    m.fibers.back()->context = context::fiber(std::allocator_arg, context::fixedsize_stack(kStackBytes), live);
+    m.slots.resize(m.fibers.size() * kSlotBytes);
+  }
+  for (unsigned z = 0; z < grid.z; ++z) {
+    for (unsigned y = 0; y < grid.y; ++y) {
+      for (unsigned x = 0; x < grid.x; ++x) run_block(dim3(x, y, z), threads);
+    }
+  }
+}
+
+void* allocate(size_t bytes) {
+  void* memory = mmap(nullptr, bytes, access_depth > 0 ? PROT_READ | PROT_WRITE : PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  regions()[memory] = {bytes};
+  return memory;
+}
+
+void release(void* memory) {
+  const auto at = regions().find(memory);
+  if (at == regions().end()) return;
+  munmap(memory, at->second.bytes);
+  regions().erase(at);
+}
+
+Access::Access() {
+  if (access_depth++ == 0) protect(PROT_READ | PROT_WRITE);
+}
+Access::~Access() {
+  if (--access_depth == 0) protect(PROT_NONE);
+}
+
+}  // namespace emulator

@@ -1,0 +1,73 @@
+// A GPU made of one CPU thread, to run cuda/'s kernels where there is none. A block's threads are fibers that change
+// only at barriers and warp collectives; blocks run one after the other. It stands in for correctness alone: indices,
+// barriers, fragment layouts, asynchronous copies that were not waited for. It knows nothing of speed, of memory order
+// between blocks, or of the limits of a real GPU.
+//
+// What it finds that a real GPU may hide: a barrier that not all threads reach; a collective that lanes have left;
+// shared memory read before it was written (it starts as NaN); device memory touched by the host (it is protected
+// outside kernels); a missing barrier, by running the threads in another order (TOKAMAK_EMULATOR_ORDER=reverse).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+  dim3() = default;
+  dim3(unsigned x_, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+
+namespace emulator {
+
+struct Place {
+  dim3 thread, block;  // threadIdx, blockIdx
+};
+
+const Place& place();      // of the running fiber
+const dim3& block_size();  // blockDim
+const dim3& grid_size();   // gridDim
+unsigned char* shared_memory();
+
+// Runs `body` for every thread of every block of the grid; `name` for errors. A broken rule ends the process.
+void run(const char* name, dim3 grid, unsigned threads, size_t shared_bytes, const std::function<void()>& body);
+
+void sync_block();
+void sync_warp();
+
+constexpr int kLanes = 32;
+constexpr size_t kSlotBytes = 64;
+int lane();
+// What the lanes of this warp put into their slots. Between put_slot and the end of the reads, and again before the next
+// put_slot, stands a sync_warp.
+unsigned char* slot(int lane);
+
+template <class T>
+T exchange(const T& value, int source) {
+  static_assert(sizeof(T) <= kSlotBytes);
+  std::memcpy(slot(lane()), &value, sizeof(T));
+  sync_warp();
+  T out;
+  std::memcpy(&out, slot(source), sizeof(T));
+  sync_warp();
+  return out;
+}
+
+// cp.async: copies take place when they are waited for, not before.
+void copy_async(void* to, const void* from, bool valid);
+void commit_copies();
+void wait_for_copies(int younger);
+
+// Device memory: readable and writable only while a kernel or a copy of the runtime runs.
+void* allocate(size_t bytes);
+void release(void* memory);
+class Access {
+ public:
+  Access();
+  ~Access();
+  Access(const Access&) = delete;
+  Access& operator=(const Access&) = delete;
+};
+
+}  // namespace emulator
