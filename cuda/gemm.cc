@@ -1,13 +1,149 @@
-// Placeholder; to be written.
+// cuBLASLt behind CudaGemm. For each problem its heuristic is asked once; the algorithm and the descriptors are kept,
+// so that a later product of the same shape is one call. Sums are formed in f32 and rounded once, the addend among
+// them.
+//
+// NVIDIA documents that cuBLAS gives the same bits at every run on GPUs of one architecture and number of SMs; its
+// exception for concurrent streams falls away where the caller owns the workspace, as here. Of the ways to share a sum
+// among blocks, that in the output's type and that in the output itself would round partial sums to bf16: only partial
+// sums in f32, added in a step of their own, are allowed beside the undivided sum.
 #include "cuda/gemm.h"
 
+#include <cublasLt.h>
+
+#include <map>
+#include <memory>
+
 #include "base/error.h"
+#include "cuda/check.h"
+#include "cuda/gemm_problem.h"
 
 namespace tokamak {
+namespace {
 
-struct CudaGemm::Impl {};
-CudaGemm::CudaGemm(const RuntimeOptions&) {}
+constexpr size_t kMaxPlans = 1024;  // a model poses a few dozen problems; beyond this the map starts anew
+
+[[noreturn]] void cublas_failed(cublasStatus_t status, const char* call, int line) {
+  fail(Kind::kDevice,
+       str("cuBLASLt: ", cublasLtGetStatusString(status), " (", cublasLtGetStatusName(status), ") from ", call, " at ",
+           __FILE__, ":", line),
+       "CUBLASLT_LOG_LEVEL=2 makes cuBLASLt say more; an error of execution may have its cause in an earlier kernel");
+}
+
+#define TOKAMAK_CUBLAS(call)                                                                  \
+  do {                                                                                        \
+    if (const cublasStatus_t status_ = (call); status_ != CUBLAS_STATUS_SUCCESS) [[unlikely]] \
+      cublas_failed(status_, #call, __LINE__);                                                \
+  } while (false)
+
+cudaDataType_t type_of(DType dtype) { return dtype == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
+
+// A matrix product that cuBLASLt has an algorithm for. The descriptors are filled where they stay: their contents are
+// the library's own.
+struct Plan {
+  cublasLtMatmulDescOpaque_t product;
+  cublasLtMatrixLayoutOpaque_t left, right, output;
+  cublasLtMatmulAlgo_t algorithm;
+};
+
+void describe(cublasLtMatrixLayoutOpaque_t& layout, DType dtype, const GemmProblem::Stored& stored) {
+  TOKAMAK_CUBLAS(cublasLtMatrixLayoutInit(&layout, type_of(dtype), static_cast<uint64_t>(stored.rows),
+                                          static_cast<uint64_t>(stored.columns), stored.rows));
+}
+
+void describe(Plan& plan, const GemmProblem& problem, bool tf32) {
+  const bool fast = tf32 && problem.in == DType::kF32;
+  TOKAMAK_CUBLAS(
+      cublasLtMatmulDescInit(&plan.product, fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  const cublasOperation_t left = problem.transpose_left ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t right = problem.transpose_right ? CUBLAS_OP_T : CUBLAS_OP_N;
+  TOKAMAK_CUBLAS(cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof(left)));
+  TOKAMAK_CUBLAS(cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof(right)));
+  describe(plan.left, problem.in, problem.left());
+  describe(plan.right, problem.in, problem.right());
+  describe(plan.output, problem.out, problem.output());
+}
+
+template <class T>
+void prefer(cublasLtMatmulPreferenceOpaque_t& preference, cublasLtMatmulPreferenceAttributes_t attribute, T value) {
+  TOKAMAK_CUBLAS(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof(value)));
+}
+
+// Whether there is an algorithm for the plan's product, which is then in it.
+bool choose(cublasLtHandle_t handle, const GemmProblem& problem, Plan& plan) {
+  cublasLtMatmulPreferenceOpaque_t preference;
+  TOKAMAK_CUBLAS(cublasLtMatmulPreferenceInit(&preference));
+  prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(CudaGemm::kWorkspaceBytes));
+  prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+         static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, problem.left_alignment);
+  prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem.right_alignment);
+  prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem.addend_alignment);
+  prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, problem.output_alignment);
+  cublasLtMatmulHeuristicResult_t best;
+  int found = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handle, &plan.product, &plan.left, &plan.right, &plan.output, &plan.output, &preference, 1, &best, &found);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+  if (status != CUBLAS_STATUS_SUCCESS) cublas_failed(status, "cublasLtMatmulAlgoGetHeuristic", __LINE__);
+  if (found == 0 || best.state != CUBLAS_STATUS_SUCCESS) return false;
+  plan.algorithm = best.algo;
+  return true;
+}
+
+std::string text_of(const Tensor& x, Transpose transpose) {
+  return x.text() + (transpose == Transpose::kYes ? " transposed" : "");
+}
+
+// The product of no terms: c is what would be added to it.
+void add_to_nothing(cudaStream_t stream, const GemmOperands& operands, int64_t bytes) {
+  const auto count = static_cast<size_t>(bytes);
+  if (operands.beta == 0) {
+    TOKAMAK_CUDA(cudaMemsetAsync(operands.output, 0, count, stream));
+  } else if (operands.addend != operands.output) {
+    TOKAMAK_CUDA(cudaMemcpyAsync(operands.output, operands.addend, count, cudaMemcpyDeviceToDevice, stream));
+  }
+}
+
+}  // namespace
+
+struct CudaGemm::Impl {
+  explicit Impl(bool allow_tf32) : tf32(allow_tf32) { TOKAMAK_CUBLAS(cublasLtCreate(&handle)); }
+  ~Impl() { cublasLtDestroy(handle); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  Plan& plan(const Gemm& args) {
+    const GemmProblem problem = gemm_problem(args);
+    if (const auto known = plans.find(problem); known != plans.end()) return *known->second;
+    auto made = std::make_unique<Plan>();
+    describe(*made, problem, tf32);
+    if (!choose(handle, problem, *made)) {
+      fail(Kind::kDevice, str("cuBLASLt has no algorithm for ", text_of(args.a, args.trans_a), " times ",
+                              text_of(args.b, args.trans_b), " to ", args.c.text()));
+    }
+    if (plans.size() >= kMaxPlans) plans.clear();  // what is enqueued has copies of its own
+    return *plans.emplace(problem, std::move(made)).first->second;
+  }
+
+  const bool tf32;
+  cublasLtHandle_t handle = nullptr;
+  std::map<GemmProblem, std::unique_ptr<Plan>> plans;
+};
+
+CudaGemm::CudaGemm(const RuntimeOptions& options) : impl_(std::make_unique<Impl>(options.tf32)) {}
+
 CudaGemm::~CudaGemm() = default;
-void CudaGemm::run(cudaStream_t, const Gemm&, std::byte*) { TOKAMAK_CHECK(false, "not written"); }
+
+void CudaGemm::run(cudaStream_t stream, const Gemm& args, std::byte* workspace) {
+  if (args.c.count() == 0) return;
+  const GemmOperands operands = gemm_operands(args);
+  if (args.a.count() == 0) return add_to_nothing(stream, operands, args.c.bytes());
+  Plan& plan = impl_->plan(args);
+  const float alpha = 1.0f;
+  TOKAMAK_CUBLAS(cublasLtMatmul(impl_->handle, &plan.product, &alpha, operands.left, &plan.left, operands.right,
+                                &plan.right, &operands.beta, operands.addend, &plan.output, operands.output,
+                                &plan.output, &plan.algorithm, workspace, static_cast<size_t>(kWorkspaceBytes),
+                                stream));
+}
 
 }  // namespace tokamak

@@ -1,0 +1,77 @@
+// A product of ops.h as cuBLASLt is asked for it, without cuBLASLt: D = op(left) op(right) + beta C, all matrices
+// stored by columns. Read by columns, a row-major tensor is its transpose, so that c^T = op(b)^T op(a)^T is posed and b
+// stands on the left. (cuBLASLt's row-major order would spare the swap, but its tables of supported types and its
+// tuning are those of column-major matrices.)
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+#include "backend/ops.h"
+
+namespace tokamak {
+
+// All that the choice of an algorithm depends on: the key of what is kept of it.
+struct GemmProblem {
+  static constexpr uint32_t kMaxAlignment = 256;  // more is not asked for by any algorithm
+
+  struct Stored {
+    int64_t rows, columns;  // the distance of two columns is `rows`: tensors are contiguous
+  };
+
+  int64_t m, n, k;            // D is (m, n); each element is a sum of k terms
+  bool transpose_left;        // left is stored as (k, m)
+  bool transpose_right;       // right is stored as (n, k)
+  DType in, out;              // of left and right; of C and D
+  uint32_t left_alignment;    // of the addresses, in bytes: powers of two, kMaxAlignment at most
+  uint32_t right_alignment;   //
+  uint32_t addend_alignment;  //
+  uint32_t output_alignment;  //
+
+  auto operator<=>(const GemmProblem&) const = default;
+
+  Stored left() const { return transpose_left ? Stored{k, m} : Stored{m, k}; }
+  Stored right() const { return transpose_right ? Stored{n, k} : Stored{k, n}; }
+  Stored output() const { return {m, n}; }  // and the addend, C
+};
+
+struct GemmOperands {
+  const void* left;
+  const void* right;
+  const void* addend;  // C; the output itself where there is nothing to add, and beta 0
+  void* output;        // D
+  float beta;          // 0 or 1
+};
+
+inline GemmOperands gemm_operands(const Gemm& args) {
+  const bool adds = args.residual || args.write == Write::kAccumulate;
+  return {.left = args.b.data(),
+          .right = args.a.data(),
+          .addend = args.residual ? args.residual.data() : args.c.data(),
+          .output = args.c.data(),
+          .beta = adds ? 1.0f : 0.0f};
+}
+
+// The largest power of two that divides the address, kMaxAlignment at most.
+inline uint32_t gemm_alignment(const void* address) {
+  const auto bits = reinterpret_cast<uintptr_t>(address) | GemmProblem::kMaxAlignment;
+  return static_cast<uint32_t>(bits & (~bits + 1));
+}
+
+inline GemmProblem gemm_problem(const Gemm& args) {
+  const GemmOperands operands = gemm_operands(args);
+  const bool ta = args.trans_a == Transpose::kYes, tb = args.trans_b == Transpose::kYes;
+  return {.m = args.c.dim(1),
+          .n = args.c.dim(0),
+          .k = args.a.dim(ta ? 0 : 1),
+          .transpose_left = tb,
+          .transpose_right = ta,
+          .in = args.a.dtype(),
+          .out = args.c.dtype(),
+          .left_alignment = gemm_alignment(operands.left),
+          .right_alignment = gemm_alignment(operands.right),
+          .addend_alignment = gemm_alignment(operands.addend),
+          .output_alignment = gemm_alignment(operands.output)};
+}
+
+}  // namespace tokamak
