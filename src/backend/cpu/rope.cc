@@ -1,19 +1,20 @@
 // Rotary position embedding, in place on the query and key heads. The inverse is the rotation by the opposite angle.
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/partition.h"
+#include "backend/formulas.h"
 #include "base/error.h"
 
 namespace tokamak {
 namespace {
 
-// One head: (a_i, b_i) <- (a_i cos - b_i sin, b_i cos + a_i sin), with the sign of the angle in `sign`.
+// One head: each (a_i, b_i) turned, with the sign of the angle in `sign`.
 template <class T>
 void rotate(T* a, T* b, const float* cosine, const float* sine, float sign, int64_t half) {
 #pragma omp simd
   for (int64_t i = 0; i < half; ++i) {
-    const float x = to_float(a[i]), y = to_float(b[i]), c = cosine[i], s = sign * sine[i];
-    a[i] = from_float<T>(x * c - y * s);
-    b[i] = from_float<T>(y * c + x * s);
+    const RopePair turned = rotated({to_float(a[i]), to_float(b[i])}, cosine[i], sign * sine[i]);
+    a[i] = from_float<T>(turned.a);
+    b[i] = from_float<T>(turned.b);
   }
 }
 

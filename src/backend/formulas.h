@@ -1,0 +1,63 @@
+// Formulas of single elements that the CPU's operations and CUDA's kernels share, so that each has one text: the
+// rotation of RoPE, AdamW's update, the verdict of a step. (The elementary functions are in base/math.h.)
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "backend/ops.h"
+#include "base/host_device.h"
+
+namespace tokamak {
+
+struct RopePair {
+  float a, b;
+};
+
+// (a, b) turned by the angle of this cosine and sine.
+TOKAMAK_HOST_DEVICE inline RopePair rotated(RopePair x, float cosine, float sine) {
+  return {x.a * cosine - x.b * sine, x.b * cosine + x.a * sine};
+}
+
+// Formed in double, as torch.optim does, because 1 - beta2 in f32 is off in the fifth digit.
+struct AdamWConstants {
+  float beta1, one_minus_beta1, beta2, one_minus_beta2;
+  float decay;           // 1 - lr weight_decay
+  float step;            // lr / bias1
+  float inv_sqrt_bias2;  // 1 / sqrt(bias2)
+  float eps;
+};
+
+inline AdamWConstants constants_of(const AdamW& args) {
+  return {.beta1 = static_cast<float>(args.beta1),
+          .one_minus_beta1 = static_cast<float>(1.0 - args.beta1),
+          .beta2 = static_cast<float>(args.beta2),
+          .one_minus_beta2 = static_cast<float>(1.0 - args.beta2),
+          .decay = static_cast<float>(1.0 - args.lr * args.weight_decay),
+          .step = static_cast<float>(args.lr / args.bias1),
+          .inv_sqrt_bias2 = static_cast<float>(1.0 / std::sqrt(args.bias2)),
+          .eps = static_cast<float>(args.eps)};
+}
+
+// One element, g being its gradient times kGradScale; returns the new master weight.
+TOKAMAK_HOST_DEVICE inline float adamw_update(const AdamWConstants& k, float master, float& m, float& v, float g) {
+  m = k.beta1 * m + k.one_minus_beta1 * g;
+  v = k.beta2 * v + k.one_minus_beta2 * (g * g);
+  return k.decay * master - k.step * m / (std::sqrt(v) * k.inv_sqrt_bias2 + k.eps);
+}
+
+// ControlStep: sums (kStepSums) to control (kStepControls).
+TOKAMAK_HOST_DEVICE inline void decide_step(const double* sums, float max_norm, float* control) {
+  const double targets = sums[kSumTargets];
+  const double norm = std::sqrt(sums[kSumSquaredGradients]) / targets;
+  const double clip = max_norm > 0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0;
+  control[kGradNorm] = static_cast<float>(norm);
+  control[kMeanLoss] = static_cast<float>(sums[kSumLoss] / targets);
+  control[kMeanZLoss] = static_cast<float>(sums[kSumZLoss] / targets);
+  const bool finite =
+      std::isfinite(control[kGradNorm]) && std::isfinite(control[kMeanLoss]) && std::isfinite(control[kMeanZLoss]);
+  control[kGradScale] = finite ? static_cast<float>(clip / targets) : 0.0f;
+  control[kApply] = finite ? 1.0f : 0.0f;
+}
+
+}  // namespace tokamak
