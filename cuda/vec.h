@@ -1,5 +1,6 @@
 // kWidth elements at a time, in f32: 16-byte accesses where kWidth is kVecWidth<T>, single ones where it is 1 (rows
-// whose length or start is no multiple of 16 bytes). Rounded to T once, by store.
+// whose length or start is no multiple of 16 bytes), and the 8- or 32-byte ones of an array beside such another.
+// Rounded to T once, by pack and store.
 #pragma once
 
 #include <bit>
@@ -24,6 +25,12 @@ void with_vec_width(int64_t width, const Body& body) {
   }
 }
 
+// Elements between the last multiple of 16 bytes and x: of a slice of an array it may be any number.
+template <class T>
+int64_t skew_of(const T* x) {
+  return static_cast<int64_t>(reinterpret_cast<uintptr_t>(x) % 16 / sizeof(T));
+}
+
 template <int kWidth>
 struct Vec {
   float v[kWidth];
@@ -31,6 +38,8 @@ struct Vec {
   __device__ float operator[](int i) const { return v[i]; }
 };
 
+__device__ inline Vec<1> unpack(float raw) { return {raw}; }
+__device__ inline Vec<1> unpack(bf16 raw) { return {to_float(raw)}; }
 __device__ inline Vec<4> unpack(const float4& raw) { return {raw.x, raw.y, raw.z, raw.w}; }
 __device__ inline Vec<8> unpack(const uint4& raw) {
   const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
@@ -43,35 +52,58 @@ __device__ inline Vec<8> unpack(const uint4& raw) {
   return out;
 }
 
+// Elements as they lie in memory (a word of T or of 16 bytes): fewer registers than a Vec where many of bf16 wait.
+template <int kWidth, class T>
+__device__ auto load_packed(const T* from) {
+  if constexpr (kWidth == 1) {
+    return *from;
+  } else if constexpr (sizeof(T) == 4) {
+    return *reinterpret_cast<const float4*>(from);
+  } else {
+    return *reinterpret_cast<const uint4*>(from);
+  }
+}
+template <class T, int kWidth>
+using Packed = decltype(load_packed<kWidth>(static_cast<const T*>(nullptr)));
+
+template <class T, int kWidth>
+__device__ Packed<T, kWidth> pack(const Vec<kWidth>& x) {
+  if constexpr (kWidth == 1) {
+    return from_float<T>(x[0]);
+  } else if constexpr (sizeof(T) == 4) {
+    return make_float4(x[0], x[1], x[2], x[3]);
+  } else {
+    return make_uint4(ptx::pack_bf16(x[0], x[1]), ptx::pack_bf16(x[2], x[3]), ptx::pack_bf16(x[4], x[5]),
+                      ptx::pack_bf16(x[6], x[7]));
+  }
+}
+
 template <int kWidth, class T>
 __device__ Vec<kWidth> load(const T* from) {
-  if constexpr (kWidth == 1) {
-    return {to_float(*from)};
-  } else if constexpr (sizeof(T) == 4) {
-    return unpack(*reinterpret_cast<const float4*>(from));
+  if constexpr (kWidth * sizeof(T) == 32) {
+    const Vec<4> low = load<4>(from), high = load<4>(from + 4);
+    return {low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]};
   } else {
-    return unpack(*reinterpret_cast<const uint4*>(from));
+    return unpack(load_packed<kWidth>(from));
   }
 }
 
 template <int kWidth, class T>
 __device__ void store(T* to, const Vec<kWidth>& x) {
-  if constexpr (kWidth == 1) {
-    *to = from_float<T>(x[0]);
-  } else if constexpr (sizeof(T) == 4) {
-    *reinterpret_cast<float4*>(to) = make_float4(x[0], x[1], x[2], x[3]);
+  if constexpr (kWidth * sizeof(T) == 32) {
+    store(to, Vec<4>{x[0], x[1], x[2], x[3]});
+    store(to + 4, Vec<4>{x[4], x[5], x[6], x[7]});
+  } else if constexpr (kWidth == 4 && sizeof(T) == 2) {
+    *reinterpret_cast<uint2*>(to) = make_uint2(ptx::pack_bf16(x[0], x[1]), ptx::pack_bf16(x[2], x[3]));
   } else {
-    *reinterpret_cast<uint4*>(to) = make_uint4(ptx::pack_bf16(x[0], x[1]), ptx::pack_bf16(x[2], x[3]),
-                                               ptx::pack_bf16(x[4], x[5]), ptx::pack_bf16(x[6], x[7]));
+    *reinterpret_cast<Packed<T, kWidth>*>(to) = pack<T>(x);
   }
 }
 
 // What store would leave, for values that are used again after it.
 template <class T, int kWidth>
-__device__ Vec<kWidth> rounded(Vec<kWidth> x) {
-#pragma unroll
-  for (int i = 0; i < kWidth; ++i) x[i] = to_float(from_float<T>(x[i]));
-  return x;
+__device__ Vec<kWidth> rounded(const Vec<kWidth>& x) {
+  return unpack(pack<T>(x));
 }
 
 }  // namespace tokamak
