@@ -32,7 +32,7 @@ CudaPresence cuda_presence() {
                            ", this program for CUDA ", CUDART_VERSION / 1000, ".", CUDART_VERSION % 1000 / 10);
   } else {
     presence.missing = error == cudaErrorNoDevice || error == cudaSuccess ? "the NVIDIA driver shows no GPU"
-                                                                         : str("CUDA: ", cudaGetErrorString(error));
+                                                                          : str("CUDA: ", cudaGetErrorString(error));
   }
   return presence;
 }

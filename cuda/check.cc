@@ -7,13 +7,14 @@
 namespace tokamak {
 
 void cuda_failed(cudaError_t error, const char* call, const char* file, int line) {
-  const std::string what = str("CUDA: ", cudaGetErrorString(error), " (", cudaGetErrorName(error), ") from ", call,
-                               " at ", file, ":", line);
+  const std::string what =
+      str("CUDA: ", cudaGetErrorString(error), " (", cudaGetErrorName(error), ") from ", call, " at ", file, ":", line);
   if (error == cudaErrorMemoryAllocation) {
     fail(Kind::kDevice, what, "a smaller training.micro_batch_size, or activation_checkpoint.mode: full");
   }
-  fail(Kind::kDevice, what, "an illegal access or a lost device may have its cause in an earlier kernel: "
-                            "CUDA_LAUNCH_BLOCKING=1 names that one");
+  fail(Kind::kDevice, what,
+       "an illegal access or a lost device may have its cause in an earlier kernel: "
+       "CUDA_LAUNCH_BLOCKING=1 names that one");
 }
 
 void check_launch(const char* kernel) {

@@ -13,8 +13,8 @@ void check_launch(const char* kernel);
 
 }  // namespace tokamak
 
-#define TOKAMAK_CUDA(call)                                                                                     \
-  do {                                                                                                         \
-    if (const cudaError_t error_ = (call); error_ != cudaSuccess) [[unlikely]]                                 \
-      ::tokamak::cuda_failed(error_, #call, __FILE__, __LINE__);                                               \
+#define TOKAMAK_CUDA(call)                                                     \
+  do {                                                                         \
+    if (const cudaError_t error_ = (call); error_ != cudaSuccess) [[unlikely]] \
+      ::tokamak::cuda_failed(error_, #call, __FILE__, __LINE__);               \
   } while (false)

@@ -5,14 +5,15 @@
 
 #include "base/error.h"
 #include "cuda/check.h"
+#include "cuda/peak_flops.h"
 
 namespace tokamak {
 
 namespace {
 
 // Large enough that a piece's copy hides its event, and few enough that they do not show in the host's memory.
-constexpr int64_t kPieceBytes = int64_t{4} << 20;
-constexpr size_t kPieces = 4;
+constexpr int64_t kPieceBytes = int64_t{1} << 20;
+constexpr size_t kPieces = 16;
 
 }  // namespace
 
@@ -58,7 +59,13 @@ void UploadRing::copy(CudaStream& stream, const void* host, void* device, int64_
   }
 }
 
-CudaDevice::CudaDevice(int index) : index_(index) { TOKAMAK_CUDA(cudaSetDevice(index)); }
+CudaDevice::CudaDevice(int index) : index_(index) {
+  TOKAMAK_CUDA(cudaSetDevice(index));
+  cudaDeviceProp properties;
+  TOKAMAK_CUDA(cudaGetDeviceProperties(&properties, index));
+  name_ = properties.name;
+  used_ = total_bytes() - available_bytes();
+}
 
 std::byte* CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
   const auto count = static_cast<size_t>(bytes);
@@ -81,6 +88,7 @@ std::byte* CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
   } else {
     std::memset(memory, 0, count);
   }
+  used_ = total_bytes() - available_bytes();
   return static_cast<std::byte*>(memory);
 }
 
@@ -113,6 +121,8 @@ int64_t CudaDevice::available_bytes() const {
   TOKAMAK_CUDA(cudaMemGetInfo(&available, &total));
   return static_cast<int64_t>(available);
 }
+
+double CudaDevice::peak_flops(DType dtype) const { return peak_flops_of(name_, dtype); }
 
 void CudaDevice::copy_to_device(Stream& stream, const void* host, Tensor tensor) {
   uploads_.copy(static_cast<CudaStream&>(stream), host, tensor.data(), tensor.bytes());

@@ -1,5 +1,5 @@
-// A GPU as a device: memory of the CUDA runtime, streams that run beside the default stream, copies from and to the host
-// through pinned memory.
+// A GPU as a device: memory of the CUDA runtime, streams that run beside the default stream, copies from and to the
+// host through pinned memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -75,13 +75,19 @@ class CudaDevice final : public Device {
   std::string description() const override;
   std::unique_ptr<Stream> make_stream() override;
   std::unique_ptr<Event> make_event() override;
+  bool uses_host_memory() const override { return false; }
   int64_t total_bytes() const override;
   int64_t available_bytes() const override;
+  int64_t used_bytes() const override { return used_; }
+  int64_t peak_bytes() const override { return used_; }  // what a run takes it takes at once, and keeps
+  double peak_flops(DType dtype) const override;
   void copy_to_device(Stream& stream, const void* host, Tensor tensor) override;
   void copy_to_host(Stream& stream, Tensor tensor, void* host) override;
 
  private:
   int index_;
+  std::string name_;
+  int64_t used_ = 0;  // asked of the driver when it changes: the question is slow
   UploadRing uploads_;
 };
 

@@ -29,8 +29,16 @@ class Device : public Allocator {
   virtual std::string description() const = 0;  // "CPU, AMD EPYC, 2 threads, bf16 by AVX512-BF16"
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
+
+  // Whether its memory is the node's: then the host may touch it, and the ranks of a node share it. A GPU's is its own.
+  virtual bool uses_host_memory() const = 0;
   virtual int64_t total_bytes() const = 0;      // that it has in all
   virtual int64_t available_bytes() const = 0;  // that a plan may still take
+  virtual int64_t used_bytes() const = 0;       // now: by this process (CPU), by all (GPU)
+  virtual int64_t peak_bytes() const = 0;       // the most that used_bytes was, as far as the device knows
+
+  // FLOP/s of dense matrix products, as its maker states them; 0: unknown. (CPUs have no honest table.)
+  virtual double peak_flops(DType dtype) const = 0;
 
   // Copies of tensor.bytes() bytes, in the order of the stream. copy_to_device returns when `host` may be written again
   // (a device that copies later keeps a pinned copy until then); what copy_to_host brings is there when the stream has

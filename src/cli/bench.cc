@@ -2,7 +2,6 @@
 #include <iomanip>
 #include <iostream>
 
-#include "base/process.h"
 #include "cli/command.h"
 #include "cli/run_context.h"
 #include "config/load.h"
@@ -54,8 +53,8 @@ class BenchCommand : public Command {
     Assembly assembly(config, world.comm(), backend,
                       {.max_tokens = shape.micro_batch * shape.length, .max_length = shape.length});
     together(world.comm(),
-             [&] { expect_fit(assembly.plan(), memory.available, world.local_size(), config, shape.micro_batch); });
-    const int64_t baseline = resident_bytes();
+             [&] { expect_fit(assembly.plan(), *backend.device, memory, config, shape.micro_batch); });
+    const int64_t baseline = backend.device->used_bytes();
     assembly.commit();
     assembly.parameters().initialize(static_cast<uint64_t>(config.run.seed), assembly.compute());
     const BenchmarkResult result = run_benchmark(assembly, shape, rounds_);
@@ -94,8 +93,8 @@ class BenchCommand : public Command {
       std::cout << "\n";
     }
     std::cout << "\n";
-    const int64_t planned = assembly.plan().total_bytes() + baseline;
-    const int64_t peak = peak_resident_bytes();
+    const int64_t planned = planned_bytes(assembly.plan(), *backend.device) + baseline;
+    const int64_t peak = backend.device->peak_bytes();
     row("step time") << fixed(result.step_seconds, 3) << " s\n";
     row("tokens/s") << fixed(result.tokens_per_second, 0) << "\n";
     row("GEMM rate") << fixed(result.gemm_rate / 1e9, 1)

@@ -62,7 +62,9 @@ class GenerateCommand : public Command {
     const int64_t context = config.data.sequence_length;
     Assembly assembly(config, world.comm(), backend, {.max_tokens = context, .max_length = context, .training = false});
     assembly.commit();
-    load(world.comm(), reader, shard_place(world.comm()), state_slices(assembly));
+    HostState state(assembly);
+    load(world.comm(), reader, shard_place(world.comm()), state.slices());
+    state.push();
     assembly.parameters().masters_changed(assembly.compute());
 
     std::vector<int32_t> ids;

@@ -43,7 +43,13 @@ Backend make_backend_together(World& world, const RuntimeOptions& options) {
   const std::vector<std::string> all = world.comm().gather_all(cores);
   const auto sharers = static_cast<int>(std::count(all.begin(), all.end(), cores));
   Backend backend;
-  together(world.comm(), [&] { backend = make_backend(options, world.local_rank(), sharers); });
+  together(world.comm(), [&] {
+    backend = make_backend(options, world.local_rank(), sharers);
+    if (world.size() > 1 && !backend.device->uses_host_memory()) {
+      fail(Kind::kDevice, str(world.size(), " ranks on GPUs: this version trains on one GPU only"),
+           "runtime.backend: cpu, or one rank");
+    }
+  });
   return backend;
 }
 

@@ -33,8 +33,14 @@ MemoryPlan::Slot MemoryPlan::add(std::string name, DType dtype, Shape shape, Mem
 }
 
 int64_t MemoryPlan::total_bytes() const {
+  return total_bytes(MemoryKind::kDevice) + total_bytes(MemoryKind::kPinned);
+}
+
+int64_t MemoryPlan::total_bytes(MemoryKind kind) const {
   int64_t total = 0;
-  for (const Entry& entry : entries_) total += aligned(entry.bytes());
+  for (const Entry& entry : entries_) {
+    if (entry.kind == kind) total += aligned(entry.bytes());
+  }
   return total;
 }
 

@@ -29,6 +29,7 @@ class MemoryPlan {
 
   const std::vector<Entry>& entries() const { return entries_; }
   int64_t total_bytes() const;  // as committed, with alignment
+  int64_t total_bytes(MemoryKind kind) const;
   // A table: bytes of each group (the name up to the first '/'), in order of first appearance, and of its larger
   // members.
   std::string report() const;

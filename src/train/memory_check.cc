@@ -15,9 +15,14 @@ constexpr int64_t kAutoMicroBatchTokens = 8192;
 }  // namespace
 
 MemoryShare memory_share(const Device& device, World& world) {
-  const auto smallest = [&](int64_t bytes) { return -world.comm().max(-(bytes / world.local_size())); };
+  const int sharers = device.uses_host_memory() ? world.local_size() : 1;
+  const auto smallest = [&](int64_t bytes) { return -world.comm().max(-(bytes / sharers)); };
   const int64_t total = smallest(device.total_bytes());
-  return {total, std::min(total, smallest(device.available_bytes()))};
+  return {total, std::min(total, smallest(device.available_bytes())), sharers};
+}
+
+int64_t planned_bytes(const MemoryPlan& plan, const Device& device) {
+  return device.uses_host_memory() ? plan.total_bytes() : plan.total_bytes(MemoryKind::kDevice);
 }
 
 int64_t choose_micro_batch(const RunConfig& config, Comm& comm, Backend& backend, const BatchShape& shape,
@@ -27,22 +32,22 @@ int64_t choose_micro_batch(const RunConfig& config, Comm& comm, Backend& backend
     if (micro_batch == 1) return 1;
     if (micro_batch * shape.length > kAutoMicroBatchTokens) continue;
     const Assembly paper(config, comm, backend, {.max_tokens = micro_batch * shape.length, .max_length = shape.length});
-    if (paper.plan().total_bytes() <= bytes) return micro_batch;
+    if (planned_bytes(paper.plan(), *backend.device) <= bytes) return micro_batch;
   }
 }
 
-void expect_fit(const MemoryPlan& plan, int64_t available, int local_size, const RunConfig& config,
+void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare& memory, const RunConfig& config,
                 int64_t micro_batch) {
-  const int64_t needed = plan.total_bytes();
-  if (needed <= available) return;
+  const int64_t needed = planned_bytes(plan, device);
+  if (needed <= memory.available) return;
   std::vector<std::string> help;
   if (micro_batch > 1) help.push_back(str("lower training.micro_batch_size (now ", micro_batch, ")"));
   if (config.activation_checkpoint.mode == RecomputeMode::kNone) help.push_back("activation_checkpoint.mode: full");
   help.push_back("more ranks on more nodes, each holding a smaller part of the state");
   fail(Kind::kDevice,
        str("the run needs ", human_bytes(static_cast<double>(needed)), " on each rank, but ",
-           human_bytes(static_cast<double>(available)), " are available",
-           local_size > 1 ? str(" to each of ", local_size, " ranks of this node") : ""),
+           human_bytes(static_cast<double>(memory.available)), " are available",
+           memory.sharers > 1 ? str(" to each of ", memory.sharers, " ranks of this node") : ""),
        str("what would help: ", join(help, "; "), "\nplan:\n", plan.report()));
 }
 

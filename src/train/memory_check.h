@@ -16,8 +16,12 @@ namespace tokamak {
 struct MemoryShare {
   int64_t total = 0;      // the same from start to start: what automatic choices go by
   int64_t available = 0;  // now: what a plan must fit into
+  int sharers = 1;        // ranks of this node that share the memory
 };
 MemoryShare memory_share(const Device& device, World& world);
+
+// What a plan takes of the device's memory; pinned buffers are the host's, which is the device's own on a CPU.
+int64_t planned_bytes(const MemoryPlan& plan, const Device& device);
 
 // The micro-batch of training.micro_batch_size: auto. Of the ways to cut a rank's share of the batch into equal pieces,
 // the coarsest that stays below 8192 tokens and whose plan fits into `bytes`; at least 1.
@@ -25,7 +29,7 @@ int64_t choose_micro_batch(const RunConfig& config, Comm& comm, Backend& backend
                            int64_t bytes);
 
 // Error(kDevice) naming the numbers and the keys that would help.
-void expect_fit(const MemoryPlan& plan, int64_t available, int local_size, const RunConfig& config,
+void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare& memory, const RunConfig& config,
                 int64_t micro_batch);
 
 }  // namespace tokamak

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/process.h"
 
 namespace tokamak {
 
@@ -39,7 +38,6 @@ void Metrics::report(const StepOutcome& outcome, double data_wait) {
   const double loss = loss_count_ > 0 ? loss_sum_ / static_cast<double>(loss_count_) : std::nan("");
   const double mfu_full = tokens_per_second * figures_.flops_per_token_full / figures_.peak_flops;
   const double mfu_causal = tokens_per_second * figures_.flops_per_token_causal / figures_.peak_flops;
-  const int64_t resident = resident_bytes();
   const int64_t done_here = outcome.step - figures_.first_step;
   const double eta = (outcome.time - run_start_) / static_cast<double>(done_here) *
                      static_cast<double>(figures_.total_steps - outcome.step);
@@ -48,8 +46,8 @@ void Metrics::report(const StepOutcome& outcome, double data_wait) {
             percent(static_cast<double>(outcome.step) / static_cast<double>(figures_.total_steps)), ")  loss ",
             fixed(loss, 4), "  lr ", significant(outcome.lr, 3), "  grad norm ", fixed(outcome.grad_norm, 2), "  ",
             human_count(tokens_per_second), " tokens/s  mfu_full ", percent(mfu_full), "  mfu_causal ",
-            percent(mfu_causal), "  memory ", human_bytes(static_cast<double>(resident)), "  eta ", human_duration(eta),
-            skipped_ > 0 ? str("  skipped ", skipped_) : "");
+            percent(mfu_causal), "  memory ", human_bytes(static_cast<double>(outcome.memory)), "  eta ",
+            human_duration(eta), skipped_ > 0 ? str("  skipped ", skipped_) : "");
 
   nlohmann::ordered_json record = {{"step", outcome.step},
                                    {"tokens", outcome.step * figures_.tokens_per_step},
@@ -64,7 +62,7 @@ void Metrics::report(const StepOutcome& outcome, double data_wait) {
                                    {"throughput/mfu_causal", mfu_causal},
                                    {"time/interval", seconds},
                                    {"time/data", data_wait - data_wait_},
-                                   {"memory/rss", resident}};
+                                   {"memory/used", outcome.memory}};
   append(record.dump());
 
   interval_start_ = outcome.time;

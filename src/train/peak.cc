@@ -3,12 +3,16 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/strings.h"
 
 namespace tokamak {
 
+namespace {
+
+constexpr int64_t kSize = 1024;
+constexpr int kRepetitions = 8;
+
 double measure_gemm_rate(Backend& backend, DType compute) {
-  constexpr int64_t kSize = 1024;
-  constexpr int kRepetitions = 8;
   MemoryPlan plan;
   const auto a = plan.add("a", compute, Shape{kSize, kSize});
   const auto b = plan.add("b", compute, Shape{kSize, kSize});
@@ -25,6 +29,14 @@ double measure_gemm_rate(Backend& backend, DType compute) {
     best = std::max(best, 2.0 * kSize * kSize * kSize / watch.seconds());
   }
   return best;
+}
+
+}  // namespace
+
+Peak peak_of(Backend& backend, DType compute) {
+  const double stated = backend.device->peak_flops(compute);
+  if (stated > 0) return {stated, "its maker's figure for dense products"};
+  return {measure_gemm_rate(backend, compute), str("a ", kSize, "^3 GEMM, measured now")};
 }
 
 }  // namespace tokamak

@@ -1,12 +1,19 @@
-// What MFU is measured against. On a GPU a table of published dense peaks would stand here; a CPU's peak depends on
-// clock and neighbours, so there it is the rate of a large GEMM, measured through the backend when the run starts.
+// What MFU is measured against: on a GPU the dense peak that its maker states; a CPU's peak depends on clock and
+// neighbours, so there it is the rate of a large GEMM, measured through the backend when the run starts.
 #pragma once
+
+#include <string>
 
 #include "backend/backend.h"
 
 namespace tokamak {
 
-// FLOP/s of C = A B^T at 1024 x 1024 x 1024 in this dtype, best of a few repetitions (about 0.2 s).
-double measure_gemm_rate(Backend& backend, DType compute);
+struct Peak {
+  double flops = 0;    // per second, of one rank
+  std::string source;  // "the maker's dense peak", "a 1024^3 GEMM, measured now"
+};
+
+// Where it measures: C = A B^T in this dtype, best of a few repetitions (about 0.2 s on two cores).
+Peak peak_of(Backend& backend, DType compute);
 
 }  // namespace tokamak

@@ -1,20 +1,57 @@
 #include "train/state_slices.h"
 
+#include <new>
+
+#include "base/error.h"
+
 namespace tokamak {
 
 ShardPlace shard_place(const Comm& comm) { return {.index = comm.rank(), .count = comm.size()}; }
 
-std::vector<UnitSlices> state_slices(Assembly& assembly) {
-  ShardedParameters& parameters = assembly.parameters();
+HostState::HostState(Assembly& assembly) : assembly_(assembly) {
+  parts_.push_back({.kind = "master", .state = assembly.parameters().master()});
+  if (assembly.trains()) {
+    parts_.push_back({.kind = "exp_avg", .state = assembly.optimizer().exp_avg()});
+    parts_.push_back({.kind = "exp_avg_sq", .state = assembly.optimizer().exp_avg_sq()});
+  }
+  for (Part& part : parts_) {
+    part.host = part.state;
+    if (assembly.backend().device->uses_host_memory()) continue;
+    try {
+      part.copy = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(part.state.count()));
+    } catch (const std::bad_alloc&) {
+      fail(Kind::kDevice,
+           str("no host memory for the copy of ", part.kind,
+               " that checkpoints are written from: ", human_bytes(static_cast<double>(part.state.bytes()))),
+           "more ranks on more nodes, each holding a smaller part of the state");
+    }
+    part.host = Tensor(part.copy.get(), DType::kF32, part.state.shape());
+  }
+}
+
+void HostState::fetch() {
+  Device& device = *assembly_.backend().device;
+  for (const Part& part : parts_) {
+    if (part.copy != nullptr) device.copy_to_host(assembly_.compute(), part.state, part.copy.get());
+  }
+  assembly_.compute().synchronize();
+}
+
+void HostState::push() {
+  Device& device = *assembly_.backend().device;
+  for (const Part& part : parts_) {
+    if (part.copy != nullptr) device.copy_to_device(assembly_.compute(), part.copy.get(), part.state);
+  }
+}
+
+std::vector<UnitSlices> HostState::slices() const {
+  ShardedParameters& parameters = assembly_.parameters();
   std::vector<UnitSlices> units;
-  for (size_t u = 0; u < assembly.table().units.size(); ++u) {
+  for (size_t u = 0; u < assembly_.table().units.size(); ++u) {
     const int64_t begin = parameters.slice_begin(static_cast<int64_t>(u));
     const int64_t end = begin + parameters.slice_elements(static_cast<int64_t>(u));
-    UnitSlices unit{&assembly.table().units[u], {{"master", parameters.master().flat(begin, end)}}};
-    if (assembly.trains()) {
-      unit.slices.push_back({"exp_avg", assembly.optimizer().exp_avg().flat(begin, end)});
-      unit.slices.push_back({"exp_avg_sq", assembly.optimizer().exp_avg_sq().flat(begin, end)});
-    }
+    UnitSlices unit{&assembly_.table().units[u], {}};
+    for (const Part& part : parts_) unit.slices.push_back({part.kind, part.host.flat(begin, end)});
     units.push_back(std::move(unit));
   }
   return units;

@@ -24,7 +24,14 @@ void run_step(Assembly& assembly, Loader& loader, int64_t t, double lr, double m
 }
 
 StepReader::StepReader(Assembly& assembly) : assembly_(assembly) {
-  for (Slot& slot : slots_) slot.arrived = assembly.backend().device->make_event();
+  // Pinned, or the copy to it would make the host wait.
+  MemoryPlan plan;
+  const auto control = plan.add("outcomes", DType::kF32, Shape{kDepth, kStepControls}, MemoryKind::kPinned);
+  arena_ = std::make_unique<Arena>(plan, *assembly.backend().device);
+  for (int64_t i = 0; i < kDepth; ++i) {
+    slots_[i].control = (*arena_)[control].rows(i, i + 1);
+    slots_[i].arrived = assembly.backend().device->make_event();
+  }
 }
 
 void StepReader::fetch(int64_t step, double lr) {
@@ -33,7 +40,7 @@ void StepReader::fetch(int64_t step, double lr) {
   slot.step = step;
   slot.lr = lr;
   slot.time = now_seconds();
-  assembly_.backend().device->copy_to_host(assembly_.compute(), assembly_.control(), slot.control);
+  assembly_.backend().device->copy_to_host(assembly_.compute(), assembly_.control(), slot.control.data());
   assembly_.compute().record(*slot.arrived);
   ++pending_;
 }
@@ -42,13 +49,11 @@ StepOutcome StepReader::take() {
   TOKAMAK_CHECK(pending_ > 0, "no outcome waits to be read");
   const Slot& slot = slots_[(fetched_ - pending_--) % kDepth];
   slot.arrived->synchronize();
-  return {slot.step,
-          slot.lr,
-          slot.control[kMeanLoss],
-          slot.control[kMeanZLoss],
-          slot.control[kGradNorm],
-          slot.control[kApply] != 0.0f,
-          slot.time};
+  const auto* control = slot.control.as<float>();
+  return {slot.step,          slot.lr,
+          control[kMeanLoss], control[kMeanZLoss],
+          control[kGradNorm], control[kApply] != 0.0f,
+          slot.time,          assembly_.backend().device->used_bytes()};
 }
 
 }  // namespace tokamak

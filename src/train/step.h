@@ -21,6 +21,7 @@ struct StepOutcome {
   double grad_norm = 0;  // global, before clipping
   bool applied = true;   // false: not finite, weights untouched
   double time = 0;       // now_seconds() when the step had been enqueued
+  int64_t memory = 0;    // Device::used_bytes() when it was read
 };
 
 // Brings what a step has decided (StepControl) to the host a step late: the copy is enqueued behind the step, and read
@@ -39,11 +40,12 @@ class StepReader {
     int64_t step = 0;
     double lr = 0;
     double time = 0;
-    float control[kStepControls] = {};
+    Tensor control;  // (kStepControls) f32, pinned
     std::unique_ptr<Event> arrived;
   };
 
   Assembly& assembly_;
+  std::unique_ptr<Arena> arena_;
   Slot slots_[kDepth];
   int64_t fetched_ = 0;
   int64_t pending_ = 0;

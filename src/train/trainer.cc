@@ -2,8 +2,8 @@
 #include "train/trainer.h"
 
 #include "base/log.h"
-#include "base/process.h"
 #include "dist/together.h"
+#include "train/memory_check.h"
 #include "train/state_slices.h"
 
 namespace tokamak {
@@ -90,8 +90,8 @@ void Trainer::save_if_due() {
 }
 
 void Trainer::report_memory() const {
-  const int64_t planned = assembly_->plan().total_bytes() + program_bytes_;
-  const int64_t peak = peak_resident_bytes();
+  const int64_t planned = planned_bytes(assembly_->plan(), *backend_.device) + program_bytes_;
+  const int64_t peak = backend_.device->peak_bytes();
   log::info("memory: planned ", human_bytes(static_cast<double>(planned)), ", peak ",
             human_bytes(static_cast<double>(peak)), " (",
             fixed(100.0 * static_cast<double>(peak) / static_cast<double>(planned), 1), "% of the plan)");
@@ -112,8 +112,8 @@ void Trainer::save() {
   if (metrics_) metrics_->pause();
   const TrainingPoint point{
       step_, tokens_, next_sample_, config_.run.seed, config_text_, train_data_->state_json(next_sample_)};
-  assembly_->compute().synchronize();
-  const SaveOutcome outcome = checkpointer_->save(point, shard_place(comm_), state_slices(*assembly_));
+  host_state_->fetch();
+  const SaveOutcome outcome = checkpointer_->save(point, shard_place(comm_), host_state_->slices());
   since_save_.restart();
   tokens_saved_ = tokens_;
   refusal_ = outcome.reason;

@@ -21,6 +21,7 @@
 #include "train/memory_check.h"
 #include "train/metrics.h"
 #include "train/run_config.h"
+#include "train/state_slices.h"
 #include "train/step.h"
 #include "train/stop_signal.h"
 
@@ -74,6 +75,7 @@ class Trainer {
   std::optional<SampleSource> validation_data_;
   std::optional<Evaluator> evaluator_;
   std::optional<Assembly> assembly_;
+  std::optional<HostState> host_state_;
   std::optional<Checkpointer> checkpointer_;
   std::optional<Schedule> schedule_;
   std::optional<Loader> loader_;

@@ -26,6 +26,7 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
   const MemoryShare memory = memory_share(*backend_.device, world_);
   together(comm_, [&] { build(memory); });
   assembly_->commit();  // splits the communicator, so on its own
+  together(comm_, [&] { host_state_.emplace(*assembly_); });
   load_or_initialize();
   together(comm_, [&] { write_run_directory(); });
   start_metrics();
@@ -79,13 +80,13 @@ void Trainer::write_run_directory() {
 }
 
 void Trainer::build(const MemoryShare& memory) {
-  program_bytes_ = resident_bytes();
+  program_bytes_ = backend_.device->used_bytes();
   if (shape_.micro_batch == 0) {
     shape_.micro_batch = choose_micro_batch(config_, comm_, backend_, shape_, memory.total);
   }
   assembly_.emplace(config_, comm_, backend_,
                     AssemblyOptions{.max_tokens = shape_.micro_batch * shape_.length, .max_length = shape_.length});
-  expect_fit(assembly_->plan(), memory.available, world_.local_size(), config_, shape_.micro_batch);
+  expect_fit(assembly_->plan(), *backend_.device, memory, config_, shape_.micro_batch);
   if (validation_data_) {
     evaluator_.emplace(*validation_data_, config_.training.validation_sequences, shape_.micro_batch,
                        config_.data.document_masking);
@@ -114,7 +115,8 @@ void Trainer::load_or_initialize() {
   }
   const TrainingPoint& point = reader->manifest().point;
   together(comm_, [&] { next_sample_ = train_data_->restore(point.data); });
-  load(comm_, *reader, shard_place(comm_), state_slices(*assembly_));
+  load(comm_, *reader, shard_place(comm_), host_state_->slices());
+  host_state_->push();
   assembly_->parameters().masters_changed(assembly_->compute());
   if (point.tokens != point.step * shape_.tokens_per_step()) {
     throw SharedError(Kind::kConfig,
@@ -141,7 +143,7 @@ void Trainer::start_metrics() {
                                               .first_sample = next_sample_});
   reader_.emplace(*assembly_);
   // All ranks measure at the same time, as they will train at the same time.
-  const double peak = measure_gemm_rate(backend_, compute_dtype(config_.precision)) * comm_.size();
+  const Peak peak = peak_of(backend_, compute_dtype(config_.precision));
   together(comm_, [&] {
     if (comm_.rank() != 0) return;
     RunFigures figures;
@@ -150,10 +152,10 @@ void Trainer::start_metrics() {
     figures.tokens_per_step = shape_.tokens_per_step();
     figures.flops_per_token_full = flops_per_token_full(config_.model, shape_.length);
     figures.flops_per_token_causal = flops_per_token_causal(config_.model, shape_.length);
-    figures.peak_flops = peak;
+    figures.peak_flops = peak.flops * comm_.size();
     metrics_.emplace(config_.metrics, figures, config_.metrics.jsonl ? config_.run.output_dir + "/metrics.jsonl" : "");
     metrics_->event(first_step_ > 0 ? "resume" : "start", first_step_, str(comm_.size(), " rank(s)"));
-    log::info("MFU is against ", human_count(peak), "FLOP/s: a 1024^3 GEMM, measured now, times the ranks");
+    log::info("MFU is against ", human_count(figures.peak_flops), "FLOP/s: ", peak.source, ", times the ranks");
   });
 }
 

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/under_test.h"
 #include "base/error.h"
 #include "base/parallel_for.h"
 #include "base/rng.h"
-#include "backend/under_test.h"
 
 namespace tokamak::testing {
 

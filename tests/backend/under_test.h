@@ -1,5 +1,5 @@
-// Which backend the cases run on: defined once in each program that they are linked into. Memory under test is touched by
-// the host and by the backend alike.
+// Which backend the cases run on: defined once in each program that they are linked into. Memory under test is touched
+// by the host and by the backend alike.
 #pragma once
 
 #include <cstddef>

@@ -150,7 +150,7 @@ TEST_CASE("the printed config shows every default, resolved") {
                        "  validation: []\n"));
   CHECK_THAT(text, Catch::Contains("  betas: [0.9, 0.95]\n  eps: 1e-8\n"));
   CHECK_THAT(text, Catch::Contains("  warmup: 1%\n"));
-  CHECK_THAT(text, Catch::Contains("\nruntime:\n  backend: auto\n  threads_per_rank: auto\n"));
+  CHECK_THAT(text, Catch::Contains("\nruntime:\n  backend: auto\n  attention: auto\n"));
   CHECK_THAT(text, !Catch::Contains("#"));
 }
 

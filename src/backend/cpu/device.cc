@@ -78,6 +78,8 @@ std::unique_ptr<Event> CpuDevice::make_event() { return std::make_unique<CpuEven
 
 int64_t CpuDevice::total_bytes() const { return total_memory_bytes(); }
 int64_t CpuDevice::available_bytes() const { return available_memory_bytes(); }
+int64_t CpuDevice::used_bytes() const { return resident_bytes(); }
+int64_t CpuDevice::peak_bytes() const { return peak_resident_bytes(); }
 
 void CpuDevice::copy_to_device(Stream&, const void* host, Tensor tensor) { copy(tensor.data(), host, tensor.bytes()); }
 

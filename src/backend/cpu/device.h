@@ -25,8 +25,12 @@ class CpuDevice final : public Device {
   std::string description() const override;
   std::unique_ptr<Stream> make_stream() override;
   std::unique_ptr<Event> make_event() override;
+  bool uses_host_memory() const override { return true; }
   int64_t total_bytes() const override;
   int64_t available_bytes() const override;
+  int64_t used_bytes() const override;
+  int64_t peak_bytes() const override;
+  double peak_flops(DType) const override { return 0; }
   void copy_to_device(Stream& stream, const void* host, Tensor tensor) override;
   void copy_to_host(Stream& stream, Tensor tensor, void* host) override;
 };

@@ -39,8 +39,8 @@ void sync_warp();
 constexpr int kLanes = 32;
 constexpr size_t kSlotBytes = 64;
 int lane();
-// What the lanes of this warp put into their slots. Between put_slot and the end of the reads, and again before the next
-// put_slot, stands a sync_warp.
+// What the lanes of this warp put into their slots. Between put_slot and the end of the reads, and again before the
+// next put_slot, stands a sync_warp.
 unsigned char* slot(int lane);
 
 template <class T>

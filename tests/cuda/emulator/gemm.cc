@@ -32,7 +32,8 @@ CudaGemm::~CudaGemm() = default;
 
 void CudaGemm::run(cudaStream_t, const Gemm& args, std::byte*) {
   const emulator::Access access;
-  const int64_t m = args.c.dim(0), n = args.c.dim(1), k = args.trans_a == Transpose::kYes ? args.a.dim(0) : args.a.dim(1);
+  const int64_t m = args.c.dim(0), n = args.c.dim(1),
+                k = args.trans_a == Transpose::kYes ? args.a.dim(0) : args.a.dim(1);
   const std::vector<double> a = matrix(args.a, args.trans_a), b = matrix(args.b, args.trans_b);
   std::vector<double> row(static_cast<size_t>(n));
   for (int64_t i = 0; i < m; ++i) {
