@@ -1,0 +1,140 @@
+#include "cli/bench_report.h"
+
+#include <iomanip>
+
+#include "base/strings.h"
+#include "model/flops.h"
+
+namespace tokamak::cli {
+
+namespace {
+
+constexpr int kNameWidth = 26;
+
+std::ostream& row(std::ostream& out, const std::string& name) {
+  return out << std::left << std::setw(kNameWidth) << name << std::right;
+}
+
+std::string compute_name(const RunConfig& config) {
+  return enum_names(config.precision.compute)[static_cast<size_t>(config.precision.compute)];
+}
+
+void print_gemms(std::ostream& out, const BenchmarkResult& result) {
+  out << "GEMMs of a micro-batch, each run alone\n";
+  for (const auto& [gemm, rate] : result.gemms) {
+    out << "  " << std::left << std::setw(18) << gemm.name << std::right << std::setw(4) << gemm.count << " x "
+        << std::setw(6) << gemm.m << " x " << std::setw(6) << gemm.n << " x " << std::setw(6) << gemm.k << std::setw(10)
+        << fixed(rate / 1e9, 0) << " GFLOP/s\n";
+  }
+}
+
+void print_profile(std::ostream& out, const Profile& profile) {
+  out << "A step by operation (rank 0, profiled apart)\n";
+  double total = 0;
+  for (const auto& [name, entry] : profile.entries()) total += entry.seconds;
+  for (const auto& [name, entry] : profile.entries()) {
+    out << "  " << std::left << std::setw(24) << name << std::right << std::setw(6) << entry.calls << " calls"
+        << std::setw(9) << fixed(entry.seconds, 3) << " s" << std::setw(8) << fixed(100 * entry.seconds / total, 1)
+        << " %";
+    if (entry.flops > 0) out << std::setw(10) << fixed(entry.flops / entry.seconds / 1e9, 0) << " GFLOP/s";
+    out << "\n";
+  }
+}
+
+}  // namespace
+
+double StepReport::mfu_full() const {
+  return result.tokens_per_second * flops_per_token_full(config.model, shape.length) / (peak.flops * ranks);
+}
+
+double StepReport::mfu_causal() const {
+  return result.tokens_per_second * flops_per_token_causal(config.model, shape.length) / (peak.flops * ranks);
+}
+
+void print(std::ostream& out, const StepReport& r) {
+  const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
+  const auto training = [&](const char* count, double flops_per_token) {
+    const double rate = r.result.tokens_per_second * flops_per_token;
+    row(out, str("training, ", count, " count"))
+        << fixed(rate / 1e9, 1) << " GFLOP/s = " << fixed(100 * rate / r.result.gemm_rate, 1)
+        << " % of the GEMM rate\n";
+  };
+  row(out, "model") << human_count(static_cast<double>(model_size(r.config.model).parameters)) << " parameters, T "
+                    << r.shape.length << ", " << compute_name(r.config) << "\n";
+  row(out, "machine") << r.device << ", " << r.ranks << " rank(s)\n";
+  row(out, "step") << r.result.tokens_per_step << " tokens: " << r.shape.micro_batches() << " micro-batch(es) of "
+                   << r.shape.micro_batch << " sequences on each rank\n\n";
+  print_gemms(out, r.result);
+  out << "\n";
+  print_profile(out, r.result.profile);
+  out << "\n";
+  row(out, "step time") << fixed(r.result.step_seconds, 3) << " s\n";
+  row(out, "tokens/s") << fixed(r.result.tokens_per_second, 0) << "\n";
+  row(out, "GEMM rate") << fixed(r.result.gemm_rate / 1e9, 1)
+                        << " GFLOP/s (FLOP-weighted over the GEMMs above, all ranks)\n";
+  training("causal", flops_per_token_causal(r.config.model, r.shape.length));
+  training("full", flops_per_token_full(r.config.model, r.shape.length));
+  row(out, "mfu_full") << fixed(100 * r.mfu_full(), 1) << " % of " << human_count(r.peak.flops * r.ranks)
+                       << "FLOP/s: " << r.peak.source << "\n";
+  row(out, "mfu_causal") << fixed(100 * r.mfu_causal(), 1) << " %\n";
+  row(out, "memory planned") << bytes(r.planned_bytes) << " (with " << bytes(r.baseline_bytes) << " used before)\n";
+  row(out, "memory peak") << bytes(r.peak_bytes) << " (rank 0; includes the operands of the GEMMs run alone)\n";
+}
+
+nlohmann::ordered_json as_json(const StepReport& r) {
+  nlohmann::ordered_json operations = nlohmann::ordered_json::object();
+  for (const auto& [name, entry] : r.result.profile.entries()) {
+    operations[name] = {{"calls", entry.calls}, {"seconds", entry.seconds}, {"flops", entry.flops}};
+  }
+  return {{"device", r.device},
+          {"ranks", r.ranks},
+          {"parameters", model_size(r.config.model).parameters},
+          {"layers", r.config.model.num_hidden_layers},
+          {"sequence_length", r.shape.length},
+          {"compute", compute_name(r.config)},
+          {"tokens_per_step", r.result.tokens_per_step},
+          {"step_seconds", r.result.step_seconds},
+          {"tokens_per_second", r.result.tokens_per_second},
+          {"gemm_flops_per_second", r.result.gemm_rate},
+          {"peak_flops_per_second", r.peak.flops * r.ranks},
+          {"peak_source", r.peak.source},
+          {"mfu_full", r.mfu_full()},
+          {"mfu_causal", r.mfu_causal()},
+          {"memory_planned_bytes", r.planned_bytes},
+          {"memory_peak_bytes", r.peak_bytes},
+          {"operations", operations}};
+}
+
+void print(std::ostream& out, const OpTimes& times) {
+  row(out, "copy") << fixed(times.copy_rate / 1e9, 0) << " GB/s read and written\n";
+  row(out, "large product") << fixed(times.gemm_rate / 1e12, 2) << " TFLOP/s\n\n";
+  row(out, "operation") << std::setw(12) << "ms" << std::setw(10) << "GB/s" << std::setw(10) << "of copy"
+                        << std::setw(10) << "TFLOP/s" << std::setw(12) << "of product"
+                        << "\n";
+  for (const OpTime& op : times.ops) {
+    row(out, op.name) << std::setw(12) << fixed(1e3 * op.seconds, 3) << std::setw(10)
+                      << fixed(op.bytes / op.seconds / 1e9, 0) << std::setw(9)
+                      << fixed(100 * op.bytes / op.seconds / times.copy_rate, 0) << "%";
+    if (op.flops > 0) {
+      out << std::setw(10) << fixed(op.flops / op.seconds / 1e12, 2) << std::setw(11)
+          << fixed(100 * op.flops / op.seconds / times.gemm_rate, 0) << "%";
+    }
+    out << "\n";
+  }
+}
+
+nlohmann::ordered_json as_json(const OpTimes& times) {
+  nlohmann::ordered_json operations = nlohmann::ordered_json::object();
+  for (const OpTime& op : times.ops) {
+    operations[op.name] = {{"seconds", op.seconds},
+                           {"bytes", op.bytes},
+                           {"flops", op.flops},
+                           {"of_copy", op.bytes / op.seconds / times.copy_rate},
+                           {"of_product", op.flops / op.seconds / times.gemm_rate}};
+  }
+  return {{"copy_bytes_per_second", times.copy_rate},
+          {"product_flops_per_second", times.gemm_rate},
+          {"operations", operations}};
+}
+
+}  // namespace tokamak::cli

@@ -1,0 +1,35 @@
+// What `tokamak bench` prints, and writes as JSON for scripts.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "train/benchmark.h"
+#include "train/op_benchmark.h"
+#include "train/peak.h"
+#include "train/run_config.h"
+
+namespace tokamak::cli {
+
+struct StepReport {
+  const RunConfig& config;
+  const BatchShape& shape;
+  const BenchmarkResult& result;
+  std::string device;
+  Peak peak;  // of one rank
+  int ranks = 1;
+  int64_t planned_bytes = 0;   // with what was used before
+  int64_t baseline_bytes = 0;  // that was used before
+  int64_t peak_bytes = 0;
+
+  double mfu_full() const;
+  double mfu_causal() const;
+};
+
+void print(std::ostream& out, const StepReport& report);
+nlohmann::ordered_json as_json(const StepReport& report);
+
+void print(std::ostream& out, const OpTimes& times);
+nlohmann::ordered_json as_json(const OpTimes& times);
+
+}  // namespace tokamak::cli

@@ -1,0 +1,37 @@
+// How fast each operation is by itself at the shapes of a run, beside what the same device does in the same minute: a
+// plain copy for what memory bounds, a large product for what arithmetic bounds.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "model/model_config.h"
+
+namespace tokamak {
+
+struct OpTime {
+  std::string name;    // "rmsnorm_backward", "gemm gate_up dw"
+  double seconds = 0;  // of one call, median
+  double bytes = 0;    // that it must read and write at least: each tensor once
+  double flops = 0;    // of its products; 0 for those without
+};
+
+struct OpTimes {
+  double copy_rate = 0;  // bytes read and written per second
+  double gemm_rate = 0;  // FLOP/s of a large square product
+  std::vector<OpTime> ops;
+};
+
+struct OpBenchmarkOptions {
+  int64_t sequences = 1;
+  int64_t length = 1024;
+  DType compute = DType::kBF16;
+  int64_t rounds = 5;
+};
+
+// Takes memory of its own. Contents are random, except that products are of constants: their speed does not depend on
+// them but for the power that they draw.
+OpTimes benchmark_ops(Backend& backend, const ModelConfig& config, const OpBenchmarkOptions& options);
+
+}  // namespace tokamak
