@@ -39,6 +39,9 @@ const std::vector<Problem> kProblems = {
     {9, 8, 20, 0, DType::kF32, 1},  // no token counts
     {300, 6, 65537, 1e-3f},         // more than one chunk of rows
     {300, 6, 65537, 1e-3f, DType::kBF16},
+    {4200, 3, 5, 1e-3f},  // more than one chunk on a GPU
+    {20, 5, 40004, 1e-3f},  // several vectors a thread
+    {20, 5, 40004, 1e-3f, DType::kBF16},
 };
 
 struct Result64 {
@@ -142,7 +145,7 @@ TEST_CASE("linear_cross_entropy's gradients are those of loss plus z-loss") {
 }
 
 TEST_CASE("linear_cross_entropy adds to dweight where it is told to accumulate") {
-  for (const Problem& p : {kProblems[1], kProblems[9]}) {
+  for (const Problem& p : {kProblems[1], kProblems[9], kProblems[11]}) {
     TestBackend cpu(workload_of(p));
     const Values before = random_tensor(DType::kF32, {p.vocab, p.hidden}, "dweight before").values();
     const Values fresh = run(cpu, p, Write::kOverwrite).dweight.values();
@@ -175,7 +178,7 @@ TEST_CASE("linear_cross_entropy gives the same bits for any number of threads") 
   }
 }
 
-TEST_CASE("linear_cross_entropy refuses a target outside the vocabulary") {
+TEST_CASE("linear_cross_entropy refuses a target outside the vocabulary", "[cpu]") {
   TestBackend cpu;
   const HostTensor h = random_tensor(DType::kF32, {2, 4}, "h"), w = random_tensor(DType::kF32, {5, 4}, "w");
   HostTensor loss(DType::kF32, {2}), sums(DType::kF64, {kStepSums});
