@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "base/error.h"
 #include "dist/comm.h"
@@ -17,5 +18,10 @@ class SharedError : public Error {
 
 // Runs `phase` on every rank. If it throws anywhere, every rank throws the SharedError of the lowest rank that failed.
 void together(Comm& comm, const std::function<void()>& phase);
+
+// The two halves of it, for others that tell of an error: what `phase` failed with, as text, or "" where it succeeded
+// (a SharedError passes: it is told already); and the error of such a text, `where` put before what it says.
+std::string failure_of(const std::function<void()>& phase);
+SharedError shared_error(const std::string& failure, const std::string& where = "");
 
 }  // namespace tokamak

@@ -2,7 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <map>
+
 #include "model/flops.h"
+#include "train/op_benchmark.h"
 
 using namespace tokamak;
 
@@ -21,4 +24,34 @@ TEST_CASE("the listed GEMMs have all the FLOPs of a step but attention's") {
   }
   const double norms = 6.0 * (2 * 3 + 1) * 64;  // counted as parameters, multiplied by no GEMM
   CHECK(flops == Approx(static_cast<double>(tokens) * (flops_per_token_full(config, 0) - norms)));
+}
+
+TEST_CASE("every operation of a step is timed by itself, with the bytes and FLOPs of its shapes") {
+  ModelConfig config;
+  config.hidden_size = 32;
+  config.intermediate_size = 48;
+  config.num_hidden_layers = 2;
+  config.num_attention_heads = 4;
+  config.num_key_value_heads = 2;
+  config.vocab_size = 50;
+  Backend backend = make_cpu_backend();
+  const OpTimes times =
+      benchmark_ops(backend, config, {.sequences = 2, .length = 8, .compute = DType::kBF16, .rounds = 1});
+  CHECK(times.copy_rate > 0);
+  CHECK(times.gemm_rate > 0);
+  std::map<std::string, OpTime> by_name;
+  for (const OpTime& op : times.ops) {
+    CHECK(op.seconds > 0);
+    by_name[op.name] = op;
+  }
+  const double hidden = 16 * 32 * 2;  // bytes of (N, C) bf16
+  CHECK(by_name.at("rmsnorm").bytes == 4 * hidden + 32 * 2 + 16 * 4);
+  CHECK(by_name.at("swiglu_backward").bytes == 5 * 16 * 48 * 2);
+  CHECK(by_name.at("attention").flops == 2 * 2 * (2 * 8 * 9 / 2) * 32);  // Q K^T and P V, half of each square
+  CHECK(by_name.at("linear_cross_entropy").flops == 3 * 2.0 * 16 * 50 * 32);
+  CHECK(by_name.at("gemm down dw").flops == 2.0 * 16 * 48 * 32);
+  for (const char* name : {"rmsnorm_backward", "rope", "attention_backward", "swiglu", "embedding",
+                           "embedding_backward", "adamw", "sum_squares", "cast", "gemm qkv forward", "gemm head dx"}) {
+    CHECK(by_name.count(name) == 1);
+  }
 }
