@@ -62,6 +62,7 @@ inline unsigned __ballot_sync(unsigned, bool vote) {
   for (int lane = 0; lane < emulator::kLanes; ++lane) out |= (emulator::exchange(vote, lane) ? 1u : 0u) << lane;
   return out;
 }
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
 template <class T>
 T atomicAdd(T* to, T value) {  // fibers change at barriers only
   const T before = *to;

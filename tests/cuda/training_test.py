@@ -1,0 +1,126 @@
+"""Training on the CUDA backend against training on the CPU, by the program that TOKAMAK names: the real one where a GPU
+is, or the emulated one, which takes few steps of a small model. Where neither can be, the cases are skipped by name."""
+import functools
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "system"))
+from harness import CONFIG, TOKAMAK, call, gathered, main, relative, tokamak  # noqa: E402
+
+EMULATED = "emulated" in os.path.basename(TOKAMAK)
+STEPS = 4 if EMULATED else 50
+# Heads of 64, so that bf16 goes through the tensor cores.
+WIDE = CONFIG.replace("head_dim: 12", "head_dim: 64").replace("num_hidden_layers: 3", "num_hidden_layers: 2")
+
+
+class Skipped(Exception):
+    pass
+
+
+def cuda_missing(place):
+    """Why this program has no CUDA here, or None."""
+    done = call([TOKAMAK, "train", place.config("probe", WIDE), "runtime.backend=cuda", "training.max_steps=1",
+                 "training.global_batch_tokens=64", "training.validation_sequences=1"])
+    if done.returncode == 0:
+        return None
+    assert done.returncode == 5, (done.returncode, done.stdout)
+    return next(line for line in done.stdout.splitlines() if "runtime.backend is cuda" in line)
+
+
+def on_cuda(case):
+    @functools.wraps(case)
+    def run(place):
+        if missing := cuda_missing(place):
+            raise Skipped(missing)
+        case(place)
+    return run
+
+
+def train(place, name, backend, *overrides, expect=0, text=WIDE):
+    more = [f"runtime.backend={backend}", f"training.max_steps={STEPS}", *overrides]
+    if EMULATED:
+        more = [more[0], "training.global_batch_tokens=128", *more[1:]]
+    done = call([TOKAMAK, "train", place.config(name, text), *more], timeout=900)
+    assert done.returncode == expect, f"{name}: exit {done.returncode}, expected {expect}\n{done.stdout}"
+    return done.stdout
+
+
+@on_cuda
+def curves(place):
+    """loss curves of CPU and CUDA from the same weights: f32 within 1e-4, bf16 within 2e-2; the initial bits agree"""
+    for compute, bar in (("f32", 1e-4), ("bf16", 2e-2)):
+        for backend in ("cpu", "cuda"):
+            train(place, f"{compute}-{backend}", backend, f"precision.compute={compute}")
+        cpu, cuda = (place.records(f"{compute}-{backend}") for backend in ("cpu", "cuda"))
+        assert sorted(cpu) == sorted(cuda) == list(range(1, STEPS + 1)), (cpu, cuda)
+        worst = max(relative(cuda[step], cpu[step]) for step in cpu)
+        norms = [place.records(f"{compute}-{backend}", "optim/grad_norm") for backend in ("cpu", "cuda")]
+        worst_norm = max(relative(norms[1][step], norms[0][step]) for step in norms[0])
+        validation = [place.records(f"{compute}-{backend}", "validation/loss")[STEPS] for backend in ("cpu", "cuda")]
+        print(f"  {compute}: losses differ by {worst:.1e} at most, gradient norms by {worst_norm:.1e}, validation by "
+              f"{relative(*validation):.1e}")
+        assert worst < bar and worst_norm < 10 * bar and relative(*validation) < bar
+        assert cpu[1] != cpu[STEPS]
+    starts = []
+    for backend in ("cpu", "cuda"):
+        train(place, f"start-{backend}", backend, "optimizer.lr=1e-30", "--stop-at-step", "1", expect=75)
+        starts.append({name: data for (kind, name), data in gathered(place.checkpoint(f"start-{backend}", 1)).items()
+                       if kind == "master"})
+    assert starts[0] == starts[1], "the initial weights differ"
+
+
+@on_cuda
+def resume(place):
+    """stopped half-way and resumed on CUDA: the same bits; a CPU goes on from a checkpoint of CUDA within 1e-4"""
+    half = STEPS // 2
+    for compute in ("f32", "bf16"):
+        straight, stopped = f"straight-{compute}", f"stopped-{compute}"
+        train(place, straight, "cuda", f"precision.compute={compute}")
+        train(place, stopped, "cuda", f"precision.compute={compute}", "--stop-at-step", str(half), expect=75)
+        train(place, stopped, "cuda", f"precision.compute={compute}")
+        assert place.records(stopped) == place.records(straight)
+        assert gathered(place.checkpoint(stopped, STEPS)) == gathered(place.checkpoint(straight, STEPS))
+    train(place, "moved", "cuda", "precision.compute=f32", "--stop-at-step", str(half), expect=75)
+    train(place, "moved", "cpu", "precision.compute=f32")
+    moved, straight = place.records("moved"), place.records("straight-f32")
+    assert max(relative(moved[step], straight[step]) for step in straight) < 1e-4
+
+
+@on_cuda
+def recomputation(place):
+    """activation_checkpoint none and full on CUDA: the same bits"""
+    for mode in ("none", "full"):
+        train(place, f"recompute-{mode}", "cuda", "precision.compute=bf16", f"activation_checkpoint.mode={mode}")
+    assert place.records("recompute-none") == place.records("recompute-full")
+    assert gathered(place.checkpoint("recompute-none", STEPS)) == gathered(place.checkpoint("recompute-full", STEPS))
+
+
+@on_cuda
+def generation(place):
+    """a checkpoint's likeliest continuation is the same text"""
+    text = {}
+    for backend in ("cpu", "cuda"):
+        # The backend is the one that the checkpoint's config names.
+        train(place, f"generate-{backend}", backend, "precision.compute=f32")
+        text[backend] = tokamak("generate", "--checkpoint", place.run(f"generate-{backend}") + "/checkpoints",
+                                "--prompt", "ab", "--temperature", "0", "--max-tokens", "8")
+    assert text["cpu"] == text["cuda"], text
+
+
+def without_gpu(place):
+    """no GPU: runtime.backend cuda says what is missing and exits 5; auto says that it takes the CPU"""
+    if not cuda_missing(place):
+        raise Skipped("there is a GPU")
+    done = call([TOKAMAK, "train", place.config("asked"), "runtime.backend=cuda"])
+    assert done.returncode == 5 and "runtime.backend is cuda: " in done.stdout, (done.returncode, done.stdout)
+    assert not os.path.exists(place.run("asked") + "/checkpoints/LOCK"), done.stdout
+    done = call([TOKAMAK, "train", place.config("auto"), "runtime.backend=auto", "training.max_steps=1"])
+    assert done.returncode == 0 and "backend cpu: " in done.stdout, done.stdout
+
+
+if __name__ == "__main__":
+    try:
+        main([curves, resume, recomputation, generation, without_gpu])
+    except Skipped as why:
+        print(f"skipped: {' '.join(sys.argv[1:])}: {why}")
+        sys.exit(77)
