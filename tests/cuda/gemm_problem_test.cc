@@ -140,6 +140,8 @@ TEST_CASE("problems are the same where an algorithm for one serves the other") {
                          .trans_b = tb});
   };
   const DType bf = DType::kBF16, f32 = DType::kF32;
+  const GemmProblem mixed = problem(bf, f32, 8, 8, 8, kNo, kNo, 0x10000);
+  CHECK((mixed.in == bf && mixed.out == f32));
   const GemmProblem first = problem(bf, bf, 8, 8, 8, kNo, kNo, 0x10000);
   CHECK(first == problem(bf, bf, 8, 8, 8, kNo, kNo, 0x50000));
   for (const GemmProblem& other :
