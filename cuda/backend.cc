@@ -2,15 +2,29 @@
 #include "backend/backend.h"
 
 #include "base/error.h"
+#include "base/log.h"
 #include "cuda/check.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
+#include "cuda/planned_device.h"
 
 namespace tokamak {
 
 namespace {
 
 constexpr int kOldestCapability = 8;  // Ampere: bf16 tensor cores
+
+std::unique_ptr<CudnnAttention> cudnn_attention(const RuntimeOptions& options, int device) {
+  if (options.attention == AttentionKind::kNative) return nullptr;
+  std::string why_not;
+  auto cudnn = CudnnAttention::make(device, options.deterministic, &why_not);
+  if (cudnn == nullptr && options.attention == AttentionKind::kCudnn) {
+    fail(Kind::kDevice, str("runtime.attention is cudnn: ", why_not), "runtime.attention: auto takes what is there");
+  }
+  log::info("attention by ", cudnn != nullptr ? "cuDNN where it supports the case, else our own kernels"
+                                              : str("our own kernels: ", why_not));
+  return cudnn;
+}
 
 }  // namespace
 
@@ -51,7 +65,13 @@ Backend make_cuda_backend(const RuntimeOptions& options, int local_rank) {
              properties.minor, "; ", kOldestCapability, ".0 is needed"),
          "runtime.backend: cpu runs without");
   }
-  return {std::make_unique<CudaDevice>(local_rank), std::make_unique<CudaOps>(options, local_rank)};
+  auto device = std::make_unique<CudaDevice>(local_rank);  // first: it makes the GPU current
+  auto gemm = std::make_unique<CudaGemm>(options);
+  return {std::move(device), std::make_unique<CudaOps>(options, std::move(gemm), cudnn_attention(options, local_rank))};
+}
+
+Backend plan_cuda_backend(const RuntimeOptions& options) {
+  return {std::make_unique<PlannedDevice>(), std::make_unique<CudaOps>(options, nullptr, nullptr)};
 }
 
 }  // namespace tokamak

@@ -3,23 +3,13 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "cuda/device.h"
 #include "cuda/workspace.h"
 
 namespace tokamak {
 
-CudaOps::CudaOps(const RuntimeOptions& options, int device)
-    : options_(options), device_(device), gemm_(std::make_unique<CudaGemm>(options)) {
-  if (options.attention == AttentionKind::kNative) return;
-  std::string why_not;
-  cudnn_ = CudnnAttention::make(device, options.deterministic, &why_not);
-  if (cudnn_ == nullptr && options.attention == AttentionKind::kCudnn) {
-    fail(Kind::kDevice, str("runtime.attention is cudnn: ", why_not), "runtime.attention: auto takes what is there");
-  }
-  log::info("attention by ", cudnn_ != nullptr ? "cuDNN where it supports the case, else our own kernels"
-                                               : str("our own kernels: ", why_not));
-}
+CudaOps::CudaOps(const RuntimeOptions& options, std::unique_ptr<CudaGemm> gemm, std::unique_ptr<CudnnAttention> cudnn)
+    : options_(options), gemm_(std::move(gemm)), cudnn_(std::move(cudnn)) {}
 
 CudaOps::~CudaOps() = default;
 

@@ -14,7 +14,8 @@ namespace tokamak {
 
 class CudaOps final : public Ops {
  public:
-  CudaOps(const RuntimeOptions& options, int device);
+  // What computes; `gemm` is null where it is only planned, `cudnn` where cuDNN's attention is not wanted or not there.
+  CudaOps(const RuntimeOptions& options, std::unique_ptr<CudaGemm> gemm, std::unique_ptr<CudnnAttention> cudnn);
   ~CudaOps() override;
 
   int64_t workspace_bytes(const Workload& workload) const override;
@@ -46,9 +47,8 @@ class CudaOps final : public Ops {
   std::byte* scratch(int64_t bytes) const;
 
   RuntimeOptions options_;
-  int device_;
   std::unique_ptr<CudaGemm> gemm_;
-  std::unique_ptr<CudnnAttention> cudnn_;  // null: not wanted, not built in, or not on this machine
+  std::unique_ptr<CudnnAttention> cudnn_;
 };
 
 }  // namespace tokamak

@@ -31,6 +31,8 @@ struct CudaPresence {
 // In cuda/, or in cuda_absent.cc in a build without CUDA.
 CudaPresence cuda_presence();
 Backend make_cuda_backend(const RuntimeOptions& options, int local_rank);
+// Knows what a GPU's operations need, and computes nothing: for plans on a machine without one.
+Backend plan_cuda_backend(const RuntimeOptions& options);
 
 // Threads of one rank: what the options say, or an equal share of the `cores` that it and its neighbours may run on; at
 // least 1.

@@ -10,4 +10,8 @@ Backend make_cuda_backend(const RuntimeOptions&, int) {
   fail(Kind::kDevice, "this build has no CUDA backend", "runtime.backend: cpu");
 }
 
+Backend plan_cuda_backend(const RuntimeOptions&) {
+  fail(Kind::kDevice, "this build has no CUDA backend to plan for", "runtime.backend: cpu");
+}
+
 }  // namespace tokamak

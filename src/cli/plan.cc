@@ -37,7 +37,10 @@ class PlanCommand : public Command {
     // Each thread has working memory of its own.
     const AutoInt threads = config.runtime.threads_per_rank;
     if (!threads.is_auto()) set_thread_count(static_cast<int>(threads.value));
-    Backend backend = make_cpu_backend();
+    const CudaPresence presence = cuda_presence();
+    const bool cuda = config.runtime.backend == BackendKind::kCuda ||
+                      (config.runtime.backend == BackendKind::kAuto && presence.devices > 0);
+    Backend backend = cuda ? plan_cuda_backend(config.runtime) : make_cpu_backend();
     if (shape.micro_batch == 0) shape.micro_batch = choose_micro_batch(config, *comm, backend, shape, INT64_MAX);
     const Assembly paper(config, *comm, backend,
                          {.max_tokens = shape.micro_batch * shape.length, .max_length = shape.length});
@@ -52,8 +55,11 @@ class PlanCommand : public Command {
               << "run          " << shape.total_steps << " steps, "
               << human_count(static_cast<double>(shape.total_steps * shape.tokens_per_step())) << " tokens, "
               << human_count(flops * static_cast<double>(shape.total_steps)) << "FLOP\n"
-              << "memory of each rank with " << thread_count() << " CPU thread(s), besides about "
-              << human_bytes(static_cast<double>(resident_bytes())) << " of program and libraries:\n"
+              << "memory of each rank "
+              << (cuda ? str("on its GPU, besides the CUDA context (0.5 to 1 GiB)")
+                       : str("with ", thread_count(), " CPU thread(s), besides about ",
+                             human_bytes(static_cast<double>(resident_bytes())), " of program and libraries"))
+              << ":\n"
               << paper.plan().report();
     return 0;
   }
