@@ -18,8 +18,9 @@ RUN scripts/install_deps.sh build quickstart test
 
 # Not the builder's own processor: the image should run on any with AVX2.
 ARG MARCH=x86-64-v3
+ARG BACKEND
 COPY . .
-RUN cmake --preset cpu -DTOKAMAK_MARCH=${MARCH} && cmake --build --preset cpu
+RUN cmake --preset ${BACKEND} -DTOKAMAK_MARCH=${MARCH} && cmake --build --preset ${BACKEND}
 
 ENV PATH=/tokamak/build:${PATH} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 CMD ["tokamak", "--help"]
