@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly kRun=runs/quickstart kConfig=configs/quickstart.yaml kVocab=4096 kTokamak=build/tokamak
+readonly kRun=runs/quickstart kConfig=configs/quickstart.yaml kVocab=4096
 readonly kSavedExit=75 # the program's "saved, wants to be started again"
 
 # Containers and CI run as root, which Open MPI refuses unless told twice.
@@ -13,13 +13,15 @@ if [[ $(id -u) -eq 0 ]]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_
 
 usage() {
   cat <<'EOF'
-usage: scripts/quickstart.sh [--text PATH] [--ranks N] [--no-install] [--fresh]
+usage: scripts/quickstart.sh [--text PATH] [--ranks N] [--no-install] [--fresh] [--data-only] [--program PATH]
 
   --text PATH    your own text, .txt or .jsonl (key "text"), a few MB at least; otherwise the novels of Jane Austen
                  and the King James Bible (8 MB), which Debian packages ship
   --ranks N      processes that mpirun starts (2)
   --no-install   do not call apt-get
   --fresh        discard the training in runs/quickstart/ and start anew
+  --data-only    stop when the shards are there
+  --program PATH a tokamak that is built already
 
 Ctrl-C saves a checkpoint; the next start goes on from there.
 EOF
@@ -33,7 +35,7 @@ die() { # die EXIT_CODE WHAT [HINT]
 
 announce() { printf '\n== %s (after %d s)\n' "$1" "$SECONDS"; }
 
-text='' ranks=2 install=yes fresh=no
+text='' ranks=2 install=yes fresh=no data_only=no program=''
 while [[ $# -gt 0 ]]; do
   case $1 in
     --text)
@@ -48,12 +50,19 @@ while [[ $# -gt 0 ]]; do
       ;;
     --no-install) install=no ;;
     --fresh) fresh=yes ;;
+    --data-only) data_only=yes ;;
+    --program)
+      [[ -x ${2-} ]] || die 2 "--program needs a program, not '${2-}'"
+      program=$2
+      shift
+      ;;
     -h | --help) usage && exit 0 ;;
     *) die 2 "unknown argument '$1'" "see scripts/quickstart.sh --help" ;;
   esac
   shift
 done
 [[ -z $text || -r $text ]] || die 3 "cannot read --text '$text'"
+readonly kTokamak=${program:-build/tokamak}
 
 # ---- steps that run again only if what they depend on changed ------------------------------------------------------
 
@@ -161,7 +170,9 @@ make_data() {
   fi
   refuse_if_trained
   rm -rf $kRun/data
-  $kTokamak data tokenize --input "$input" --tokenizer $kRun/tokenizer.model --output $kRun/data --validation 2%
+  # A .txt file is cut into documents short enough that 2 % of a few MB are several of them.
+  $kTokamak data tokenize --input "$input" --tokenizer $kRun/tokenizer.model --output $kRun/data --validation 2% \
+    --max-document-bytes 16384
   stamp data "$hash"
 }
 
@@ -295,9 +306,11 @@ if [[ $install == yes ]]; then
   scripts/install_deps.sh build quickstart
 fi
 
-announce "build"
-[[ -f build/build.ninja ]] || cmake --preset cpu -DTOKAMAK_TESTS=OFF
-cmake --build build --target tokamak
+if [[ -z $program ]]; then
+  announce "build"
+  [[ -f build/build.ninja ]] || cmake --preset cpu -DTOKAMAK_TESTS=OFF
+  cmake --build build --target tokamak
+fi
 
 mkdir -p $kRun
 if [[ $fresh == yes ]]; then
@@ -315,6 +328,7 @@ fi
 text_hash=$(content_hash "${files[@]}")
 make_tokenizer
 make_data
+[[ $data_only == no ]] || exit 0
 
 announce "training"
 train

@@ -98,7 +98,8 @@ class Quickstart(unittest.TestCase):
         self.assertEqual(calls[0], "tokenizer train --input text.txt --vocab-size 4096"
                                    " --output runs/quickstart/tokenizer.model")
         self.assertEqual(calls[1], "data tokenize --input text.txt --tokenizer runs/quickstart/tokenizer.model"
-                                   " --output runs/quickstart/data --validation 2%")
+                                   " --output runs/quickstart/data --validation 2%"
+                                   " --max-document-bytes 16384")
         starts = [call for call in calls if call.startswith("mpirun -n 2 ")]
         self.assertEqual(len(starts), 2, calls)
         metrics = (self.root / "runs/quickstart/metrics.jsonl").read_text()
@@ -117,6 +118,13 @@ class Quickstart(unittest.TestCase):
         self.assertEqual([call.split()[0] for call in calls], ["train", "generate"])
         self.assertIn("training is finished (40 steps)", output)
         self.assertIn("perplexity 70.1", output)
+
+    def test_data_only_stops_at_the_shards_of_the_program_named(self):
+        (self.root / "build" / "tokamak").rename(self.root / "built-elsewhere")
+        code, output, calls = self.quickstart("--data-only", "--program", "./built-elsewhere")
+        self.assertEqual(code, 0, output)
+        self.assertEqual([call.split()[0] for call in calls], ["tokenizer", "data"])
+        self.assertNotIn("== build", output)
 
     def test_fresh_trains_anew_on_the_same_tokens(self):
         self.quickstart()
