@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "support/temp_dir.h"
+#include "support/test_data.h"
 
 using namespace tokamak;
 
@@ -106,7 +107,7 @@ TEST_CASE("a file is read back by name, whole or in part, in its own type only")
 }
 
 TEST_CASE("the files that the reference library wrote are read") {
-  const SafetensorsFile file(std::string(TOKAMAK_TEST_DATA) + "/llama_gqa_tied.safetensors", Kind::kData);
+  const SafetensorsFile file(test_data() + "/llama_gqa_tied.safetensors", Kind::kData);
   CHECK(file.values<float>("model.norm.weight").size() == 32);
   CHECK(file.at("t16/loss").shape.empty());
   CHECK(file.values<float>("t16/loss").size() == 1);

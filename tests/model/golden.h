@@ -10,12 +10,12 @@
 #include "dist/comm.h"
 #include "model/transformer.h"
 #include "optim/adamw.h"
+#include "support/test_data.h"
 
 namespace tokamak {
 
 struct Golden {
-  explicit Golden(const std::string& name)
-      : file(std::string(TOKAMAK_TEST_DATA) + "/llama_" + name + ".safetensors", Kind::kData) {
+  explicit Golden(const std::string& name) : file(test_data() + "/llama_" + name + ".safetensors", Kind::kData) {
     const auto json = nlohmann::json::parse(file.metadata().at("config"));
     config.hidden_size = json.at("hidden_size");
     config.intermediate_size = json.at("intermediate_size");
