@@ -10,6 +10,7 @@ usage: scripts/install_deps.sh [--check] [GROUP...]
   GROUP     build       compiler, CMake and the libraries that build/tokamak links
             quickstart  what scripts/quickstart.sh needs besides: perl, the text of the King James Bible
             test        what scripts/test.sh needs besides: Catch2, clang-format and clang-tidy 14, ...
+            package     what scripts/package.sh needs besides
             all of them if none is named
   --check   only say what is missing; exit 1 if anything is
 
@@ -33,10 +34,12 @@ packages() {
     quickstart) echo perl bible-kjv bible-kjv-text ;;
     test)
       echo catch2 python3 sentencepiece
+      echo python3-venv # scripts/check_cuda_code.py --install
       echo clang-format-14 clang-tidy-14 shellcheck
       ;;
+    package) echo patchelf ;;
     *)
-      echo "install_deps: no group named '$1'; there are build, quickstart and test" >&2
+      echo "install_deps: no group named '$1'; there are build, quickstart, test and package" >&2
       return 2
       ;;
   esac
@@ -57,7 +60,7 @@ for argument in "$@"; do
     *) groups+=("$argument") ;;
   esac
 done
-[[ ${#groups[@]} -gt 0 ]] || groups=(build quickstart test)
+[[ ${#groups[@]} -gt 0 ]] || groups=(build quickstart test package)
 
 wanted=()
 for group in "${groups[@]}"; do

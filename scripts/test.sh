@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Everything that must hold, in one command: installs what is missing, builds, runs every test (the style checks are
-# tests too), clang-tidy, and the unit tests once more under the sanitizers. CI runs this and nothing else.
+# Everything that must hold, in one command: installs what is missing, builds (with CUDA where nvcc is on the PATH),
+# runs every test (the style checks are tests too), clang-tidy, and the unit tests once more under the sanitizers. CI
+# runs this and nothing else.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -53,10 +54,16 @@ required() { stage "$@" || finish 1; } # what follows makes no sense without it
 failed=0
 checked() { stage "$@" || failed=1; } # the rest still tells something
 
-[[ $install == no ]] || required packages scripts/install_deps.sh build test
-required configure cmake --preset cpu -DTOKAMAK_TESTS=ON
-required build cmake --build --preset cpu
-checked tests ctest --preset cpu -j "$(nproc)"
+[[ $install == no ]] || required packages scripts/install_deps.sh build test package
+# One build, with CUDA where its compiler is. What reads its machine code is not Debian's: without, a test is skipped.
+preset=cpu
+if command -v nvcc >/dev/null; then
+  preset=cuda
+  [[ $install == no ]] || checked "CUDA tools" scripts/check_cuda_code.py --install
+fi
+required configure cmake --preset $preset -DTOKAMAK_TESTS=ON
+required build cmake --build --preset $preset
+checked tests ctest --preset $preset -j "$(nproc)"
 grep -E '^[0-9]+% tests passed' "$logs/last" >"$logs/ctest" || true
 if [[ $fast == no ]]; then
   checked tidy scripts/check_tidy.py build

@@ -1,0 +1,70 @@
+"""The order of the check, its time, its arguments. See scripts/gpu_check.sh."""
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import correctness
+import place as places
+import speed
+from report import FAILED, NOT_RUN, SKIPPED, Report
+
+RESERVE = 10  # seconds for the table
+
+
+def arguments():
+    def path(text):
+        return Path(text).resolve()
+
+    parser = argparse.ArgumentParser(
+        prog="scripts/gpu_check.sh",
+        description="Checks the CUDA backend on this machine's first GPU; exits 1 if a line has FAILED.")
+    parser.add_argument("--build", type=path, help="the build to check (build/; in a bundle, itself)")
+    parser.add_argument("--data", type=path,
+                        help="the shards to train on, train/ and validation/ (runs/quickstart/data)")
+    parser.add_argument("--output", type=path, default=path("runs/gpu_check"),
+                        help="logs and gpu_check.json (runs/gpu_check)")
+    parser.add_argument("--seconds", type=int, default=540, help="when it ends at the latest (540)")
+    parser.add_argument("--only", choices=["twins", "sanitizers", "training", "kernels", "models"], action="append",
+                        help="a part of it; may be repeated")
+    return parser.parse_args()
+
+
+def check(place, report, parts):
+    """What is timed has the machine for itself; the sanitizers, which take whatever time there is, come last."""
+    on_cpu = correctness.CpuCurves(place) if "training" in parts else None
+    if "twins" in parts:
+        correctness.twins(place, report)
+    if on_cpu:
+        correctness.curves(place, report, on_cpu)
+        correctness.resume(place, report)
+    if "kernels" in parts:
+        speed.kernels(place, report)
+    if "models" in parts:
+        speed.models(place, report)
+    if "sanitizers" in parts:
+        correctness.sanitizers(place, report)
+
+
+def main():
+    start, options = time.monotonic(), arguments()
+    options.output.mkdir(parents=True, exist_ok=True)
+    place = places.Place(options.build, options.data, options.output, options.seconds - RESERVE)
+    if not place.tokamak.exists():
+        sys.exit(f"gpu_check: error: no {place.tokamak}; build it, or name a build with --build")
+    report = Report(options.output / "gpu_check.json", places.facts(place))
+    missing = places.missing_gpu()
+    without_cuda = "without cuda" in " ".join(report.facts["tokamak"])
+    if missing or without_cuda:
+        for name in correctness.names() + speed.names():
+            report.add(name, SKIPPED if missing else NOT_RUN, detail=missing or "the program is built without CUDA")
+    else:
+        check(place, report, options.only or ["twins", "training", "kernels", "models", "sanitizers"])
+    report.write(seconds=round(time.monotonic() - start, 1))
+    machine = ", ".join(f"{gpu['name']}, driver {gpu['driver_version']}" for gpu in report.facts["gpus"]) or "no GPU"
+    print(f"\n{report.facts['date']}, {machine}, {' '.join(report.facts['tokamak'][:2])}, "
+          f"{report.facts['seconds']:.0f} s; {report.path}\n\n{report.table()}")
+    return 1 if report.count(FAILED) else 0
+
+
+sys.exit(main())

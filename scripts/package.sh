@@ -1,0 +1,184 @@
+#!/usr/bin/env bash
+# A relocatable bundle of the program for machines where nothing can be installed: binary, test programs, Open MPI,
+# every library but glibc and CUDA's, configs, the GPU check and its data. It runs wherever it is unpacked; its README
+# says how.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+
+readonly kMaxBytes=60000000
+readonly kMarch=x86-64-v3 # of the bundle's own build: any processor with AVX2; oneDNN takes what it finds besides
+
+usage() {
+  cat <<'END'
+usage: scripts/package.sh [--output DIR] [--build DIR] [--data DIR] [--no-install]
+
+  --output DIR   where tokamak-VERSION-x86_64.tar.gz and its .sha256 go (build-package)
+  --build DIR    a build to pack; otherwise build-package/ is built, for any processor with AVX2 (x86-64-v3), with CUDA
+                 where nvcc is on the PATH
+  --data DIR     train/ and validation/ shards to pack; otherwise the quickstart's, made if they are not there
+  --no-install   do not call apt-get
+END
+}
+
+die() {
+  echo "package: error: $1" >&2
+  exit "${2:-1}"
+}
+
+output=$root/build-package build='' data='' install=yes
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --output | --build | --data)
+      [[ $# -ge 2 ]] || die "$1 needs a path" 2
+      printf -v "${1#--}" %s "$(realpath -m -- "$2")"
+      shift
+      ;;
+    --no-install) install=no ;;
+    -h | --help) usage && exit 0 ;;
+    *) die "unknown argument '$1'; see scripts/package.sh --help" 2 ;;
+  esac
+  shift
+done
+# ---- what goes in --------------------------------------------------------------------------------------------------
+
+if [[ $install == yes ]]; then scripts/install_deps.sh build test package; fi
+command -v patchelf >/dev/null || die "patchelf is missing; scripts/install_deps.sh package installs it"
+
+if [[ -z $build ]]; then
+  build=$root/build-package
+  preset=cpu
+  if command -v nvcc >/dev/null; then preset=cuda; fi
+  cmake --preset $preset -B "$build" -DTOKAMAK_MARCH=$kMarch -DTOKAMAK_TESTS=ON
+  cmake --build "$build"
+fi
+[[ -x $build/tokamak ]] || die "no program in $build"
+
+if [[ -z $data ]]; then
+  data=$root/runs/quickstart/data
+  if [[ ! -f $data/train/manifest.json ]]; then
+    arguments=(--data-only --program "$build/tokamak")
+    if [[ $install == no ]]; then arguments+=(--no-install); fi
+    scripts/quickstart.sh "${arguments[@]}"
+  fi
+fi
+for part in train validation; do
+  [[ -f $data/$part/manifest.json ]] || die "no shards in $data/$part"
+done
+
+# ---- the tree ------------------------------------------------------------------------------------------------------
+
+mkdir -p "$output"
+work=$(mktemp -d "$output/.package-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+version=$("$build/tokamak" --version | awk '$1 == "tokamak" { print $2 }')
+commit=$("$build/tokamak" --version | awk '$1 == "commit" { print $2 }')
+march=$("$build/tokamak" --version | grep -o -- '-march=[^)]*')
+name=tokamak-$version-x86_64
+tree=$work/$name
+mkdir -p "$tree"/{bin,libexec,lib,tests,configs,scripts,licenses} "$tree"/openmpi/{bin,etc,share}
+
+cp scripts/package/{tokamak,mpirun,tokamak-env} "$tree/bin/"
+cp "$build/tokamak" "$tree/libexec/"
+# Those of the emulator prove the kernels' logic where they are built; there a GPU runs them.
+find "$build/tests" -type f -name 'test_*' -perm -u+x ! -name '*emulated*' -exec cp -t "$tree/tests" {} +
+cp -r tests/golden "$tree/tests/"
+cp configs/*.yaml "$tree/configs/"
+cp -r scripts/gpu_check.sh scripts/gpu_check "$tree/scripts/"
+mkdir -p "$tree/runs/quickstart/data"
+cp -r "$data/train" "$data/validation" "$tree/runs/quickstart/data/"
+find "$tree" -name __pycache__ -prune -exec rm -r {} +
+
+# Open MPI finds its parts below OPAL_PREFIX at the paths that Debian has below /usr.
+plugins=lib/x86_64-linux-gnu/openmpi/lib/openmpi3
+mkdir -p "$tree/openmpi/$plugins" "$tree"/openmpi/pmix/{lib/pmix,share}
+cp "$(readlink -f "$(command -v mpirun)")" "$tree/openmpi/bin/mpirun"
+cp "$(readlink -f "$(command -v orted)")" "$tree/openmpi/bin/orted"
+cp "/usr/$plugins"/mca_*.so "$tree/openmpi/$plugins/"
+# Networks that Debian switches off or that bring their own drivers, SHMEM, other launchers, tracing. TCP and shared
+# memory start processes and carry host values; tensors travel between GPUs without MPI.
+for part in '*ofi*' '*ucx*' '*psm*' '*openib*' '*scoll*' '*spml*' '*sshmem*' '*memheap*' '*atomic*' '*flux*' '*jsm*' \
+  '*monitoring*'; do
+  find "$tree/openmpi/$plugins" -name "$part.so" -delete
+done
+cp -rL /usr/share/openmpi "$tree/openmpi/share/"
+cp /etc/openmpi/openmpi-mca-params.conf "$tree/openmpi/etc/"
+cp /usr/lib/x86_64-linux-gnu/pmix2/lib/pmix/*.so "$tree/openmpi/pmix/lib/pmix/"
+cp -rL /usr/lib/x86_64-linux-gnu/pmix2/share/pmix "$tree/openmpi/pmix/share/"
+
+# ---- libraries -----------------------------------------------------------------------------------------------------
+
+is_elf() { [[ $(head -c 4 -- "$1" | tr -d '\0') == $'\x7fELF' ]]; }
+elf_files() {
+  local file
+  while IFS= read -r -d '' file; do
+    if is_elf "$file"; then echo "$file"; fi
+  done < <(find "$tree" -type f -print0)
+}
+
+readonly kGlibc='^(ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libresolv|libutil|libanl|libnsl)\.so'
+readonly kCuda='^lib(cuda|cudart|cublas|cublasLt|cudnn[a-z_]*|nccl|nvrtc[a-z-]*|nvJitLink|nvidia-ml)\.so'
+
+mapfile -t programs < <(elf_files)
+: >"$work/libraries"
+for file in "${programs[@]}"; do ldd "$file" >>"$work/libraries"; done
+awk '$2 == "=>" && $3 != "not" { print $1, $3 }' "$work/libraries" | sort -u | while read -r soname path; do
+  if [[ $soname =~ $kGlibc || $soname =~ $kCuda ]]; then continue; fi
+  cp -L "$path" "$tree/lib/$soname"
+done
+missing=$(awk '$2 == "=>" && $3 == "not" { print $1 }' "$work/libraries" | grep -vE "$kCuda" | sort -u || true)
+[[ -z $missing ]] || die "libraries that ldd does not find: $missing"
+
+# What of CUDA the program wants: what it is linked to (without it, it does not start), and what it opens by name.
+{
+  objdump -p "$tree/libexec/tokamak" | awk '$1 == "NEEDED" { print $2 }' | grep -E "$kCuda" | sed 's/$/ needed/' || true
+  strings "$tree/libexec/tokamak" | grep -E "$kCuda.[0-9]+$" | sed 's/$/ optional/' || true
+} | grep -vE '^libcuda\.so' | sort -u -k1,1 >"$tree/libexec/cuda-libraries"
+if objdump -p "$tree"/libexec/tokamak "$tree"/tests/test_* | grep -qE 'NEEDED +libcuda\.so'; then
+  die "a program is linked to the driver, and would not start without one"
+fi
+
+mapfile -t files < <(elf_files)
+strip --strip-unneeded "${files[@]}"
+for file in "${files[@]}"; do
+  # The old kind, which libraries that are opened later inherit and which comes before LD_LIBRARY_PATH: no mixing with
+  # another Open MPI.
+  patchelf --force-rpath --set-rpath "\$ORIGIN/$(realpath --relative-to="$(dirname "$file")" "$tree/lib")" "$file"
+done
+
+# ---- papers --------------------------------------------------------------------------------------------------------
+
+cp LICENSE "$tree/licenses/tokamak"
+awk '$2 == "=>" && $3 != "not" { print $3 }' "$work/libraries" | sort -u | while read -r path; do
+  [[ -e $tree/lib/${path##*/} ]] || continue
+  owner=$(dpkg-query -S "$(realpath "$path")" "$path" 2>/dev/null | head -n 1 | cut -d: -f1) || true
+  if [[ -r /usr/share/doc/$owner/copyright ]]; then cp -L "/usr/share/doc/$owner/copyright" "$tree/licenses/$owner"; fi
+done
+cp /usr/share/doc/openmpi-bin/copyright "$tree/licenses/openmpi-bin"
+
+glibc=$(for file in "${files[@]}"; do objdump -T "$file"; done | grep -o 'GLIBC_2\.[0-9]*' | sort -u -V | tail -n 1)
+glibc=${glibc#GLIBC_}
+since='its time'
+case $glibc in
+  2.3[0-1]) since='Debian 11, Ubuntu 20.04' ;;
+  2.3[2-4]) since='RHEL 9, Ubuntu 22.04, Debian 12' ;;
+  2.35) since='Ubuntu 22.04, Debian 12' ;;
+  2.36) since='Debian 12, Ubuntu 24.04' ;;
+esac
+cuda=$(cut -d' ' -f1 "$tree/libexec/cuda-libraries" | paste -sd, | sed 's/,/, /g')
+sed -e "s/@VERSION@/$version/" -e "s/@MARCH@/$march/" -e "s/@COMMIT@/$commit/" -e "s/@GLIBC@/$glibc/" \
+  -e "s/@GLIBC_SINCE@/$since/" -e "s/@CUDA@/${cuda:-none: this one is built without CUDA}/" \
+  scripts/package/README >"$tree/README"
+
+# ---- the archive ---------------------------------------------------------------------------------------------------
+
+archive=$output/$name.tar.gz
+tar -C "$work" --owner=0 --group=0 --sort=name -cf - "$name" | gzip -n >"$work/archive"
+bytes=$(stat -c %s "$work/archive")
+[[ $bytes -le $kMaxBytes ]] || die "the bundle has $bytes bytes, more than $kMaxBytes"
+mv "$work/archive" "$archive"
+(cd "$output" && sha256sum "$name.tar.gz" >"$name.tar.gz.sha256")
+echo "package: $archive"
+packed=$((bytes / 1000000)).$((bytes / 100000 % 10))
+echo "  $packed MB packed, of at most $((kMaxBytes / 1000000)), $(du -sm "$tree" | cut -f1) MiB unpacked"
+echo "  commit $commit, $march, glibc $glibc or newer; not in it: ${cuda:-nothing of CUDA is wanted}"

@@ -1,0 +1,158 @@
+"""scripts/gpu_check.sh with stand-ins for the GPU: a driver library that shows one, the program computing on the CPU
+and telling figures of its own, sanitizers that find what they are told to. What is right passes, what is wrong fails.
+"""
+import json
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+from harness import TOKAMAK, main
+
+ROOT = Path(__file__).resolve().parents[2]
+TEST_BACKEND = os.environ["TEST_BACKEND"]
+
+DRIVER = "int cuInit(unsigned flags) { return (int)flags; } int cuDeviceGetCount(int* n) { *n = 1; return 0; }"
+
+# $PLANT names what is wrong. A tiny model in place of the quickstart's; what the GPU would print of speeds.
+PROGRAM = r"""#!/bin/bash
+arguments=("$@")
+for i in "${!arguments[@]}"; do
+  case ${arguments[i]} in
+    runtime.backend=cuda) arguments[i]=runtime.backend=cpu cuda=yes ;;
+    run.output_dir=*/resumed) resumed=yes ;;
+    runtime.attention=*) attention=${arguments[i]#*=} ;;
+    model.num_hidden_layers=*) layers=${arguments[i]#*=} ;;
+    --json) json=${arguments[i + 1]} ;;
+  esac
+done
+case $1 in
+  train)
+    arguments+=(model.hidden_size=32 model.intermediate_size=64 model.num_hidden_layers=1 model.num_attention_heads=2
+      data.sequence_length=32 training.global_batch_tokens=256 data.max_epochs=1000 runtime.threads_per_rank=1)
+    if [[ $cuda$PLANT == yescurve || $resumed$PLANT == yesresume ]]; then arguments+=(optimizer.lr=4e-3); fi
+    if [[ $cuda$PLANT == yescrash ]]; then exit 7; fi
+    exec "$TOKAMAK" "${arguments[@]}" ;;
+  bench)
+    if [[ ${layers-0} -gt 20 ]]; then
+      echo "error: the run needs $((layers * 4)).5 GiB on each rank, but 81.0 GiB are available" >&2; exit 5; fi
+    if [[ -n $attention ]]; then
+      rate=600e12; [[ $attention == cudnn ]] || rate=310e12; [[ $PLANT != slow ]] || rate=200e12
+      cat >"$json" <<END
+{"copy_bytes_per_second": 4e12, "product_flops_per_second": 7e14, "operations": {
+ "rmsnorm": {"seconds": 1, "bytes": 3.3e12, "flops": 0}, "swiglu": {"seconds": 1, "bytes": 3.1e12, "flops": 0},
+ "adamw": {"seconds": 1, "bytes": 3.5e12, "flops": 0}, "cast": {"seconds": 1, "bytes": 1e12, "flops": 0},
+ "gemm qkv forward": {"seconds": 1, "bytes": 1, "flops": 6.5e14, "best_flops_per_second": 6.6e14},
+ "attention": {"seconds": 1, "bytes": 1, "flops": $rate, "best_flops_per_second": 610e12},
+ "attention_backward": {"seconds": 1, "bytes": 1, "flops": $rate}}}
+END
+    else
+      echo '{"tokens_per_second": 1000, "mfu_full": 0.45, "mfu_causal": 0.4, "memory_peak_bytes": 1e10}' >"$json"
+    fi ;;
+  *) exec "$TOKAMAK" "$@" ;;
+esac
+"""
+TEST_CUDA = r"""#!/bin/bash
+if [[ $PLANT == hang ]]; then sleep 600; fi
+if [[ $PLANT == operation ]]; then # one case that fails, and an end in the middle of the next
+  while [[ $1 != -o ]]; do shift; done
+  echo '<TestCase name="a" filename="/x/gemm_test.cc"><OverallResult success="false"/></TestCase>' >"$2"
+  echo '<TestCase name="b" filename="/x/rope_test.cc">' >>"$2"
+  exit 139
+fi
+exec "$TEST_BACKEND" "${@/'~[cpu]'/swiglu*,rope*}" # some of them, for the sake of time
+"""
+SANITIZER = r"""#!/bin/bash
+found=0; [[ $PLANT != sanitizer || $2 != memcheck ]] || found=2
+while [[ $1 != --error-exitcode ]]; do shift; done
+shift 2
+"$@" || exit
+if [[ $found -gt 0 ]]; then echo "========= ERROR SUMMARY: 2 errors"; exit 86; fi
+echo "========= ERROR SUMMARY: 0 errors"
+"""
+
+
+def executable(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def check(place, name, *arguments, plant="", gpu=True):
+    """(exit code, {line: record}, what it printed)."""
+    folder = Path(place.file(name))
+    executable(folder / "build/tokamak", PROGRAM)
+    executable(folder / "build/tests/cuda/test_cuda", TEST_CUDA)
+    executable(folder / "bin/compute-sanitizer", SANITIZER)
+    executable(folder / "bin/nvidia-smi", "#!/bin/bash\nexit 9\n")
+    environment = dict(os.environ, PLANT=plant, TOKAMAK=TOKAMAK, TEST_BACKEND=TEST_BACKEND, OMP_NUM_THREADS="1",
+                       PATH=f"{folder}/bin:{os.environ['PATH']}")
+    if gpu:
+        (folder / "cuda.c").write_text(DRIVER)
+        subprocess.run(["cc", "-shared", "-fPIC", folder / "cuda.c", "-o", folder / "libcuda.so.1"], check=True)
+        environment["LD_LIBRARY_PATH"] = f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+    done = subprocess.run([ROOT / "scripts/gpu_check.sh", "--build", folder / "build", "--output", folder / "out",
+                           "--data", place.data, *arguments], env=environment, text=True, timeout=300,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    lines = json.loads((folder / "out/gpu_check.json").read_text())["lines"]
+    return done.returncode, {line["name"]: line for line in lines}, done.stdout
+
+
+def results(lines, start=""):
+    return {line["result"] for name, line in lines.items() if name.startswith(start)}
+
+
+def without_gpu(place):
+    """without a GPU every line is skipped, and that is no failure"""
+    if os.path.exists("/dev/nvidia0"):
+        return
+    code, lines, output = check(place, "absent", gpu=False)
+    assert code == 0 and results(lines) == {"skipped"} and len(lines) > 20, output
+    assert "skipped: no GPU" in output and output.rstrip().endswith("skipped"), output
+
+
+def all_is_well(place):
+    """what is right passes, speeds stand against their goals, the 8B shape has the layers that fit"""
+    code, lines, output = check(place, "well")
+    assert code == 0, output
+    for start in ("twin rope", "twin swiglu", "memcheck", "racecheck", "loss curve", "resume", "rmsnorm", "adamw",
+                  "gemm qkv"):
+        assert results(lines, start) == {"passed"}, (start, output)
+    assert lines["twin gemm"]["result"] == "not run", output
+    assert lines["loss curve f32, CPU against CUDA"]["values"]["worst"] == 0
+    assert lines["swiglu"]["result"] == "below goal", output  # 3.1 of 4 TB/s
+    assert lines["cast"]["result"] == "measured", output
+    assert lines["attention through cuDNN, of cuDNN alone"]["result"] == "passed", output
+    assert lines["attention_backward through cuDNN, of cuDNN alone"]["result"] == "not run", output
+    assert results(lines, "attention, native") == results(lines, "attention_backward, native") == {"passed"}, output
+    assert "20 of 32 layers" in lines["training 8B-shaped"]["measured"], output
+    assert "mfu_full 45.0%, mfu_causal 40.0%" in lines["training 0.5B"]["measured"], output
+
+
+def what_is_wrong_fails(place):
+    """a failed case, a sanitizer's error, another curve, another state after resuming, a crash: each its own line"""
+    curves = {"loss curve f32, CPU against CUDA", "loss curve bf16, CPU against CUDA"}
+    planted = {"operation": ("twins", {"twin gemm", "twin rope"}),
+               "sanitizer": ("sanitizers", {"memcheck, all operations"}),
+               "curve": ("training", curves),
+               "resume": ("training", {"resume, bit for bit"}),
+               "crash": ("training", curves | {"resume, bit for bit"})}
+    for plant, (part, wrong) in planted.items():
+        code, lines, output = check(place, plant, "--only", part, plant=plant)
+        assert code == 1, output
+        assert {name for name, line in lines.items() if line["result"] == "FAILED"} == wrong, output
+
+
+def slow_is_told(place):
+    """a speed below its goal is told and fails nothing"""
+    code, lines, output = check(place, "slow", "--only", "kernels", plant="slow")
+    assert code == 0 and results(lines, "attention, native") == {"below goal"}, output
+
+
+def time_runs_out(place):
+    """what does not end in time is not run, and never passed"""
+    code, lines, output = check(place, "hang", "--only", "twins", "--seconds", "14", plant="hang")
+    assert code == 0 and results(lines) == {"not run"} and "out of time" in output, output
+
+
+main([without_gpu, all_is_well, what_is_wrong_fails, slow_is_told, time_runs_out])
