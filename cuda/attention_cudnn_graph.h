@@ -1,0 +1,53 @@
+// One pass of attention as cuDNN's operation graph, built once for a shape and then run. The only user of
+// cudnn-frontend, whose headers take half a minute to compile, is attention_cudnn_graph.cc.
+#pragma once
+
+#include <cudnn.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "cuda/attention_cudnn_layout.h"
+
+namespace tokamak {
+
+struct AttentionGraphSpec {
+  UniformDocuments documents;
+  HeadLayout heads;
+  bool backward = false;
+  bool deterministic = false;  // of backward; forward always is
+};
+
+// What a graph is built for: a GPU that is here, or the description of one in cuDNN's JSON (then cuDNN says whether it
+// takes the graph, which cannot run).
+struct CudnnTarget {
+  cudnnHandle_t handle = nullptr;
+  std::string description;
+  int compute_capability = 0;  // 90: Hopper
+};
+
+struct AttentionPointers {
+  void* qkv = nullptr;
+  void* out = nullptr;
+  void* lse = nullptr;   // forward: (Hq, N); backward: packed (B, Hq, T)
+  void* dout = nullptr;  // backward only, as dqkv
+  void* dqkv = nullptr;
+  float scale = 1.0f;
+};
+
+class AttentionGraph {
+ public:
+  // Null if cuDNN refuses; then `why_not` is its reason.
+  static std::unique_ptr<AttentionGraph> build(const AttentionGraphSpec& spec, const CudnnTarget& target,
+                                               std::string* why_not);
+  virtual ~AttentionGraph() = default;
+
+  virtual int64_t workspace_bytes() const = 0;
+  virtual std::string engine() const = 0;  // cuDNN's name of what was chosen
+
+  // Enqueues on the handle's stream.
+  virtual void run(cudnnHandle_t handle, const AttentionPointers& pointers, std::byte* workspace) = 0;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Gets the headers of NVIDIA's cudnn-frontend from PyPI into ~/.cache/tokamak, where CMake looks for them; the build
+# itself never touches the network. Without them the build has no cuDNN, and attention runs on our own kernels.
+set -euo pipefail
+
+requirements=$(dirname "${BASH_SOURCE[0]}")/requirements-cudnn-frontend.txt
+version=$(sed -n 's/^nvidia-cudnn-frontend==\([0-9.]*\) .*/\1/p' "$requirements")
+home=${XDG_CACHE_HOME:-$HOME/.cache}/tokamak/cudnn-frontend-$version
+if [[ -e $home/include/cudnn_frontend.h ]]; then
+  echo "install_cudnn_frontend: $version is in $home"
+  exit 0
+fi
+
+mkdir -p "$(dirname "$home")"
+partial=$(mktemp -d "$home.XXXXXX")
+trap 'rm -rf "$partial"' EXIT
+python3 -m pip download -q --disable-pip-version-check --no-deps --require-hashes --only-binary=:all: \
+  --python-version 3.11 --implementation cp --abi cp311 --platform manylinux_2_28_x86_64 -d "$partial" -r "$requirements"
+python3 - "$partial" <<'PYTHON'
+import sys
+import zipfile
+from pathlib import Path
+
+folder = Path(sys.argv[1])
+wheel = next(folder.glob("*.whl"))
+with zipfile.ZipFile(wheel) as archive:
+    archive.extractall(folder, [n for n in archive.namelist() if n.startswith("include/")])
+wheel.unlink()
+PYTHON
+chmod 755 "$partial"
+mv -T "$partial" "$home"
+trap - EXIT
+echo "install_cudnn_frontend: installed $version in $home"
