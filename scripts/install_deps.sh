@@ -34,6 +34,7 @@ packages() {
     quickstart) echo perl bible-kjv bible-kjv-text ;;
     test)
       echo catch2 python3 sentencepiece
+      echo libboost-context-dev # tests/cuda/emulator
       echo python3-venv # scripts/check_cuda_code.py --install
       echo clang-format-14 clang-tidy-14 shellcheck
       ;;

@@ -61,9 +61,9 @@ def main():
     else:
         check(place, report, options.only or ["twins", "training", "kernels", "models", "sanitizers"])
     report.write(seconds=round(time.monotonic() - start, 1))
-    machine = ", ".join(f"{gpu['name']}, driver {gpu['driver_version']}" for gpu in report.facts["gpus"]) or "no GPU"
-    print(f"\n{report.facts['date']}, {machine}, {' '.join(report.facts['tokamak'][:2])}, "
-          f"{report.facts['seconds']:.0f} s; {report.path}\n\n{report.table()}")
+    machine = ", ".join(f"{gpu['name']}, driver {gpu['driver_version']}" for gpu in report.facts["gpus"])
+    print(f"\n{report.facts['date']}, {machine or missing or 'a GPU that nvidia-smi does not show'}, "
+          f"{' '.join(report.facts['tokamak'][:2])}, {report.facts['seconds']:.0f} s; {report.path}\n\n{report.table()}")
     return 1 if report.count(FAILED) else 0
 
 

@@ -42,11 +42,12 @@ class Place:
         path.mkdir(parents=True)
         return path
 
-    def start(self, name, command):
+    def start(self, name, command, environment=None):
         log = open(self.output / f"{name}.log", "w", encoding="utf-8")
         print(f"$ {' '.join(str(word) for word in command)}", file=log, flush=True)
-        return subprocess.Popen([str(word) for word in command], env=self.environment, stdin=subprocess.DEVNULL,
-                                stdout=log, stderr=subprocess.STDOUT, start_new_session=True, cwd=self.output)
+        return subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=log,
+                                stderr=subprocess.STDOUT, start_new_session=True, cwd=self.output,
+                                env=dict(self.environment, **(environment or {})))
 
     def finish(self, name, process, limit):
         """(exit code or None if it ran out of time, what it printed)."""
@@ -59,8 +60,8 @@ class Place:
         text = (self.output / f"{name}.log").read_text(encoding="utf-8", errors="replace")
         return code, text.split("\n", 1)[1]
 
-    def run(self, name, command, limit):
-        return self.finish(name, self.start(name, command), limit)
+    def run(self, name, command, limit, environment=None):
+        return self.finish(name, self.start(name, command, environment), limit)
 
 
 def last_line(text):
