@@ -19,7 +19,7 @@ struct Problem {
   }
   HostTensor targets() const {
     HostTensor out = random_ids({tokens}, 0, vocab, "targets");
-    for (int64_t n = 0; n < tokens; n += ignore_every) out.as<int32_t>()[n] = -1;
+    for (int64_t n = ignore_every - 1; n < tokens; n += ignore_every) out.as<int32_t>()[n] = -1;
     return out;
   }
   std::string text() const {

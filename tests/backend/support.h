@@ -199,6 +199,7 @@ struct TestBackend {
       : backend(make_backend_under_test()),
         stream(backend.device->make_stream()),
         workspace(DType::kF32, {(backend.ops->workspace_bytes(largest) + 3) / 4}) {
+    std::memset(workspace.as<float>(), 0xFF, static_cast<size_t>(workspace.view().bytes()));  // NaN: as good as any
     backend.ops->bind_workspace(workspace);
   }
   Ops& ops() { return *backend.ops; }

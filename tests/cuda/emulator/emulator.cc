@@ -230,10 +230,12 @@ void run(const char* name, dim3 grid, unsigned threads, size_t shared_bytes, con
     m.fibers.back()->context = context::fiber(std::allocator_arg, context::fixedsize_stack(kStackBytes), live);
     m.slots.resize(m.fibers.size() * kSlotBytes);
   }
-  for (unsigned z = 0; z < grid.z; ++z) {
-    for (unsigned y = 0; y < grid.y; ++y) {
-      for (unsigned x = 0; x < grid.x; ++x) run_block(dim3(x, y, z), threads);
-    }
+  const uint64_t blocks = uint64_t{grid.x} * grid.y * grid.z;
+  for (uint64_t i = 0; i < blocks; ++i) {
+    const uint64_t at = m.reverse ? blocks - 1 - i : i, above = at / grid.x;
+    run_block(dim3(static_cast<unsigned>(at % grid.x), static_cast<unsigned>(above % grid.y),
+                   static_cast<unsigned>(above / grid.y)),
+              threads);
   }
 }
 

@@ -5,7 +5,8 @@
 //
 // What it finds that a real GPU may hide: a barrier that not all threads reach; a collective that lanes have left;
 // shared memory read before it was written (it starts as NaN); device memory touched by the host (it is protected
-// outside kernels); a missing barrier, by running the threads in another order (TOKAMAK_EMULATOR_ORDER=reverse).
+// outside kernels); a missing barrier, or blocks that need an order, by running both backwards
+// (TOKAMAK_EMULATOR_ORDER=reverse).
 #pragma once
 
 #include <cstddef>
