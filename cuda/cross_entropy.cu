@@ -1,6 +1,6 @@
 // The head and its loss, in chunks of rows as on the CPU: logits by a GEMM (f32), one block per row for loss and
 // dlogits, two GEMMs for the chunk's share of dhidden and dweight. A row is read once for its maximum and sum together
-// and once for dlogits (from the L2 cache where V is tens of thousands): 8 V bytes in and 2 V out in bf16, beside the
+// and once for dlogits (from the L2 cache up to some 50 000 columns): 8 V bytes in and 2 V out in bf16, beside the
 // products' 6 V C FLOPs and their 8 V bytes of the same numbers.
 #include <algorithm>
 #include <cmath>
@@ -17,8 +17,9 @@
 namespace tokamak {
 namespace {
 
-constexpr int kThreads = 512;  // two or more blocks an SM: one reads while another meets at its barriers
-constexpr int kBatch = 4;      // accesses of a thread in flight
+// Two blocks fill an SM's registers: one reads while the other meets at its barriers, and the rows in flight stay few.
+constexpr int kThreads = 512;
+constexpr int kBatch = 8;  // accesses of a thread in flight
 constexpr float kLog2E = 1.44269504088896341f;
 
 // The product for dweight moves 8 V C bytes a chunk beside 2 V C rows FLOPs. A GPU does about 300 FLOPs in the time of
