@@ -18,8 +18,8 @@ class CudnnAttention {
   static std::unique_ptr<CudnnAttention> make(int device, bool deterministic, std::string* why_not);
   virtual ~CudnnAttention() = default;
 
-  // Whether these calls can be done by it: bf16, documents all of one length, and a plan that cuDNN accepts. The plan of
-  // a shape is built at the first question and kept.
+  // Whether these calls can be done by it: bf16, documents all of one length, and a plan that cuDNN accepts. The plan
+  // of a shape is built at the first question and kept.
   virtual bool supports(const Attention& args) = 0;
   virtual bool supports(const AttentionBackward& args) = 0;
 

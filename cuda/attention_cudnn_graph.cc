@@ -35,6 +35,7 @@ class Builder {
 
   void forward() {
     auto options = fe::graph::SDPA_attributes().set_name("attention").set_generate_stats(true);
+    options.set_implementation(fe::AttentionImplementation_t::COMPOSITE);
     causal(options);
     auto [out, stats] = graph_.sdpa(input(kQuery), input(kKey), input(kValue), options);
     describe(*out, kOut).set_output(true);
