@@ -25,6 +25,14 @@ enum TensorId : int64_t { kQuery = 1, kKey, kValue, kOut, kStats, kScale, kDOut,
 
 std::vector<int64_t> strides_of(const HeadStrides& s, int64_t last = 1) { return {s.batch, s.head, s.token, last}; }
 
+// cuDNN's message, which may list what each of its engines had against the graph: the first line and the last.
+std::string text_of(fe::error_t& status) {
+  std::string text = status.get_message();
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  const size_t first = text.find('\n');
+  return first == std::string::npos ? text : str(text.substr(0, first), " ... ", text.substr(text.rfind('\n') + 1));
+}
+
 class Builder {
  public:
   Builder(const AttentionGraphSpec& spec, Graph& graph) : spec_(spec), graph_(graph) {
@@ -118,7 +126,7 @@ class BuiltGraph final : public AttentionGraph {
     if (target.handle == nullptr) {
       auto properties = std::make_unique<fe::DeviceProperties>();
       const std::vector<uint8_t> json(target.description.begin(), target.description.end());
-      if (auto status = properties->deserialize(json); status.is_bad()) return status.get_message();
+      if (auto status = properties->deserialize(json); status.is_bad()) return text_of(status);
       graph_.set_device_properties(std::move(properties));
     }
     auto status = graph_.validate();
@@ -126,10 +134,10 @@ class BuiltGraph final : public AttentionGraph {
     // Mode B has no model of attention: cuDNN answers as A.
     if (status.is_good()) status = graph_.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
     if (status.is_good()) status = graph_.check_support();
-    if (target.handle == nullptr) return status.is_good() ? "" : status.get_message();
+    if (target.handle == nullptr) return status.is_good() ? "" : text_of(status);
     if (status.is_good()) status = graph_.build_plans();
     if (status.is_good()) status = graph_.get_workspace_size(workspace_bytes_);
-    return status.is_good() ? "" : status.get_message();
+    return status.is_good() ? "" : text_of(status);
   }
 
   int64_t workspace_bytes() const override { return workspace_bytes_; }
@@ -149,7 +157,7 @@ class BuiltGraph final : public AttentionGraph {
       pack.insert({{kDOut, p.dout}, {kDQuery, dqkv}, {kDKey, dqkv + key}, {kDValue, dqkv + value}});
     }
     if (auto status = graph_.execute(handle, pack, workspace); status.is_bad()) {
-      fail(Kind::kDevice, str("cuDNN: attention", spec_.backward ? " backward" : "", ": ", status.get_message()));
+      fail(Kind::kDevice, str("cuDNN: attention", spec_.backward ? " backward" : "", ": ", text_of(status)));
     }
   }
 

@@ -91,3 +91,12 @@ TEST_CASE("what cuDNN refuses, it refuses with a reason") {
   CHECK_THAT(refusal(kH100, {{1, 512}, {8, 2, 12}}), Catch::Contains("multiple of 8"));
   CHECK(refusal(kH100, {{1, 512}, {8, 3, 64}}) != "");
 }
+
+TEST_CASE("a refusal is one line, fit for the log") {
+  if (skipped()) return;
+  // No GPU has this many little shared memory: every engine has its own complaint.
+  const Gpu impossible = {"none", 90, 132, 1024};
+  const std::string why_not = refusal(impossible, {{1, 512}, {8, 2, 128}, kBackward});
+  CHECK(why_not != "");
+  CHECK(why_not.find('\n') == std::string::npos);
+}
