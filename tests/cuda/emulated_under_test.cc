@@ -2,10 +2,12 @@
 #include <cstdlib>
 
 #include "backend/under_test.h"
+#include "base/log.h"
 
 namespace tokamak::testing {
 
 Backend make_backend_under_test() {
+  log::configure(0, 1, log::Level::kWarning);
   RuntimeOptions options;
   options.backend = BackendKind::kCuda;
   return make_cuda_backend(options, 0);

@@ -8,11 +8,13 @@
 #include <cstdlib>
 
 #include "backend/under_test.h"
+#include "base/log.h"
 #include "cuda/check.h"
 
 namespace tokamak::testing {
 
 Backend make_backend_under_test() {
+  log::configure(0, 1, log::Level::kWarning);
   RuntimeOptions options;
   options.backend = BackendKind::kCuda;
   if (const char* kind = std::getenv("TOKAMAK_TEST_ATTENTION"); kind != nullptr && std::string(kind) == "native") {
