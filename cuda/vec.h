@@ -14,21 +14,21 @@ namespace tokamak {
 template <class T>
 inline constexpr int kVecWidth = 16 / sizeof(T);
 
-// On the host: calls body<kWidth>() with the widest access that rows of `width` elements allow, where the first row
-// starts at a multiple of 16 bytes (an Arena's tensors do).
-template <class T, class Body>
-void with_vec_width(int64_t width, const Body& body) {
-  if (width % kVecWidth<T> == 0) {
-    body.template operator()<kVecWidth<T>>();
-  } else {
-    body.template operator()<1>();
-  }
-}
-
 // Elements between the last multiple of 16 bytes and x: of a slice of an array it may be any number.
 template <class T>
 int64_t skew_of(const T* x) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(x) % 16 / sizeof(T));
+}
+
+// On the host: calls body<kWidth>() with the widest access that rows of `width` elements allow. `arrays` (null ones
+// too) are those that may not start at a multiple of 16 bytes, as an Arena's tensors do.
+template <class T, class Body, class... Element>
+void with_vec_width(int64_t width, const Body& body, const Element*... arrays) {
+  if (width % kVecWidth<T> == 0 && ((skew_of(arrays) == 0) && ...)) {
+    body.template operator()<kVecWidth<T>>();
+  } else {
+    body.template operator()<1>();
+  }
 }
 
 template <int kWidth>
@@ -37,6 +37,13 @@ struct Vec {
   __device__ float& operator[](int i) { return v[i]; }
   __device__ float operator[](int i) const { return v[i]; }
 };
+
+template <int kWidth>
+__device__ Vec<kWidth> operator+(Vec<kWidth> a, const Vec<kWidth>& b) {
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) a[i] += b[i];
+  return a;
+}
 
 __device__ inline Vec<1> unpack(float raw) { return {raw}; }
 __device__ inline Vec<1> unpack(bf16 raw) { return {to_float(raw)}; }
@@ -65,6 +72,11 @@ __device__ auto load_packed(const T* from) {
 }
 template <class T, int kWidth>
 using Packed = decltype(load_packed<kWidth>(static_cast<const T*>(nullptr)));
+
+template <int kWidth, class T>
+__device__ void store_packed(T* to, const Packed<T, kWidth>& x) {
+  *reinterpret_cast<Packed<T, kWidth>*>(to) = x;
+}
 
 template <class T, int kWidth>
 __device__ Packed<T, kWidth> pack(const Vec<kWidth>& x) {
@@ -96,7 +108,7 @@ __device__ void store(T* to, const Vec<kWidth>& x) {
   } else if constexpr (kWidth == 4 && sizeof(T) == 2) {
     *reinterpret_cast<uint2*>(to) = make_uint2(ptx::pack_bf16(x[0], x[1]), ptx::pack_bf16(x[2], x[3]));
   } else {
-    *reinterpret_cast<Packed<T, kWidth>*>(to) = pack<T>(x);
+    store_packed<kWidth>(to, pack<T>(x));
   }
 }
 
