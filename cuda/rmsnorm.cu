@@ -1,15 +1,356 @@
-// Placeholder of the family; to be written.
-#include "base/error.h"
+// Root mean square normalisation with the residual addition, and its gradient, at the speed of a copy: a team of
+// threads (a warp, or the block) holds a row in registers, as it lies in memory. Rows too wide for that, or of no whole
+// number of 16 bytes, are read a second time. The weight's gradient is summed over a fixed partition of the rows, then
+// over the parts, in order.
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
 #include "cuda/launch.h"
+#include "cuda/reduce.h"
+#include "cuda/vec.h"
 #include "cuda/workspace.h"
 
 namespace tokamak {
+namespace {
 
-void CudaOps::do_rmsnorm(Stream&, const RmsNorm&) { TOKAMAK_CHECK(false, "not written"); }
-void CudaOps::do_rmsnorm_backward(Stream&, const RmsNormBackward&) { TOKAMAK_CHECK(false, "not written"); }
+constexpr int kThreads = 256;
+constexpr int kResident = 768;      // threads of forward on a multiprocessor at least; more would spill on sm_80
+constexpr int kMaxRowBlocks = 512;  // of the gradient: about two waves on the GPUs of today
+constexpr int kMinBlockRows = 8;    // one for each warp
+constexpr int kColumns = kWarp;     // of the weight's gradient whose parts a block adds up
+constexpr int kAdders = 16;         // warps that share the parts
 
-int64_t rmsnorm_backward_scratch(const Workload&) { return 0; }
+int64_t rows_per_block(int64_t rows) {
+  return std::max<int64_t>(kMinBlockRows, (rows + kMaxRowBlocks - 1) / kMaxRowBlocks);
+}
+
+// Of a block of kBlock threads, kSize work on a row; each has kVectors vectors of it, kSize apart.
+template <int kBlockThreads, int kTeamThreads, int kVectorsOfThread>
+struct Team {
+  static constexpr int kBlock = kBlockThreads, kSize = kTeamThreads, kVectors = kVectorsOfThread;
+  static constexpr int kTeams = kBlock / kSize;  // of a block
+  static_assert(kSize == kWarp || kSize == kBlock);
+
+  __device__ static int index() { return static_cast<int>(threadIdx.x) / kSize; }
+  __device__ static int member() { return static_cast<int>(threadIdx.x) % kSize; }
+  // Each member gets it. `partial` as in block_reduce.
+  __device__ static float sum(float x, float* partial) {
+    if constexpr (kSize == kWarp) {
+      return warp_sum(x);
+    } else {
+      return block_sum<kBlock>(x, partial);
+    }
+  }
+};
+
+template <class T>
+struct Forward {
+  const T* x;
+  const T* residual;  // or null
+  const T* weight;
+  T* sum;  // null with residual
+  T* y;
+  float* rstd;
+  int64_t rows, width;
+  float eps;
+
+  __device__ float rstd_of(float squares) const { return 1.0f / std::sqrt(squares / static_cast<float>(width) + eps); }
+};
+
+template <class T, class Team>
+__global__ void __launch_bounds__(Team::kBlock, kResident / Team::kBlock) forward(Forward<T> f) {
+  constexpr int kWidth = kVecWidth<T>, kVectors = Team::kVectors;
+  __shared__ float partial[Team::kBlock / kWarp];
+  const int64_t row = int64_t{blockIdx.x} * Team::kTeams + Team::index(), at = row * f.width;
+  if (row >= f.rows) return;
+  const int width = static_cast<int>(f.width), first = Team::member() * kWidth;
+  constexpr int kStep = Team::kSize * kWidth;
+  Packed<T, kWidth> x[kVectors] = {}, residual[kVectors] = {};  // zeros past the end of the row
+  // All loads before the first store, which might be to the same tensor.
+#pragma unroll
+  for (int k = 0; k < kVectors; ++k) {
+    const int c = first + k * kStep;
+    if (c >= width) break;
+    x[k] = load_packed<kWidth>(f.x + at + c);
+    if (f.residual != nullptr) residual[k] = load_packed<kWidth>(f.residual + at + c);
+  }
+  if (f.residual != nullptr) {
+#pragma unroll
+    for (int k = 0; k < kVectors; ++k) {
+      const int c = first + k * kStep;
+      x[k] = pack<T>(unpack(x[k]) + unpack(residual[k]));
+      if (c < width) store_packed<kWidth>(f.sum + at + c, x[k]);
+    }
+  }
+  float squares = 0;
+#pragma unroll
+  for (int k = 0; k < kVectors; ++k) {
+    const auto v = unpack(x[k]);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) squares += v[i] * v[i];
+  }
+  const float rstd = f.rstd_of(Team::sum(squares, partial));
+  if (Team::member() == 0) f.rstd[row] = rstd;
+  const T* __restrict__ weights = f.weight;
+#pragma unroll
+  for (int k = 0; k < kVectors; ++k) {
+    const int c = first + k * kStep;
+    if (c >= width) break;
+    const auto weight = load<kWidth>(weights + c);
+    auto y = unpack(x[k]);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) y[i] = y[i] * rstd * weight[i];
+    store(f.y + at + c, y);
+  }
+}
+
+template <class T, int kWidth>
+__global__ void forward_wide(Forward<T> f) {
+  __shared__ float partial[kThreads / kWarp];
+  const int64_t at = int64_t{blockIdx.x} * f.width, first = int64_t{threadIdx.x} * kWidth;
+  constexpr int kStep = kThreads * kWidth;
+  float squares = 0;
+  for (int64_t c = first; c < f.width; c += kStep) {
+    auto x = load<kWidth>(f.x + at + c);
+    if (f.residual != nullptr) {
+      x = rounded<T>(x + load<kWidth>(f.residual + at + c));
+      store(f.sum + at + c, x);
+    }
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) squares += x[i] * x[i];
+  }
+  const float rstd = f.rstd_of(block_sum<kThreads>(squares, partial));
+  if (threadIdx.x == 0) f.rstd[blockIdx.x] = rstd;
+  const T* input = f.residual != nullptr ? f.sum : f.x;
+  for (int64_t c = first; c < f.width; c += kStep) {
+    auto y = load<kWidth>(input + at + c);
+    const auto weight = load<kWidth>(f.weight + c);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) y[i] = y[i] * rstd * weight[i];
+    store(f.y + at + c, y);
+  }
+}
+
+template <class T>
+struct Backward {
+  const T* dy;
+  const T* x;
+  const T* weight;
+  const float* rstd;
+  const T* dresidual;  // or null
+  T* dx;               // may be dy or dresidual: a thread reads its elements before it writes them
+  float* parts;        // (blocks, width): the weight's gradient over the rows of each block
+  int64_t rows, width, block_rows;
+};
+
+// The sum of dy weight x to the factor of x in dx.
+__device__ inline float along(float projection, float rstd, int64_t width) {
+  return projection * rstd * rstd / static_cast<float>(width);
+}
+
+template <int kWidth>
+__device__ float projection(const Vec<kWidth>& dy, const Vec<kWidth>& weight, const Vec<kWidth>& x) {
+  float total = 0;
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) total += dy[i] * weight[i] * x[i];
+  return total;
+}
+
+// Adds to dweight, and turns `past`, the gradient that passes the norm, into dx.
+template <int kWidth>
+__device__ void backward_vector(const Vec<kWidth>& dy, const Vec<kWidth>& weight, const Vec<kWidth>& x, float rstd,
+                                float factor, Vec<kWidth>& past, Vec<kWidth>& dweight) {
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) {
+    dweight[i] += dy[i] * x[i] * rstd;
+    past[i] = rstd * (dy[i] * weight[i] - x[i] * factor) + past[i];
+  }
+}
+
+// dweight of the block's teams, added up in order, to the block's part.
+template <class T, class Team>
+__device__ void write_part(const Vec<kVecWidth<T>> (&dweight)[Team::kVectors], float* part, int width) {
+  constexpr int kWidth = kVecWidth<T>, kStep = Team::kSize * kWidth;
+  __shared__ __align__(16) float total[Team::kTeams > 1 ? Team::kVectors * kStep : 1];
+#pragma unroll 1
+  for (int team = 0; team < Team::kTeams; ++team) {
+    if (Team::index() == team) {
+#pragma unroll
+      for (int k = 0; k < Team::kVectors; ++k) {
+        const int c = Team::member() * kWidth + k * kStep;
+        if (c >= width) break;
+        const auto sum = team > 0 ? load<kWidth>(total + c) + dweight[k] : dweight[k];
+        store(team + 1 < Team::kTeams ? total + c : part + c, sum);
+      }
+    }
+    if constexpr (Team::kTeams > 1) __syncthreads();
+  }
+}
+
+template <class T, class Team>
+__global__ void __launch_bounds__(Team::kBlock) backward(Backward<T> b) {
+  constexpr int kWidth = kVecWidth<T>, kVectors = Team::kVectors, kStep = Team::kSize * kWidth;
+  __shared__ float partial[2][Team::kBlock / kWarp];  // of one row and the next: one barrier a row
+  const int width = static_cast<int>(b.width), first = Team::member() * kWidth;
+  const int64_t begin = int64_t{blockIdx.x} * b.block_rows, end = min(b.rows, begin + b.block_rows);
+  const T* __restrict__ weights = b.weight;
+  Vec<kWidth> dweight[kVectors] = {};
+  int parity = 0;
+  for (int64_t row = begin + Team::index(); row < end; row += Team::kTeams, parity ^= 1) {
+    const int64_t at = row * b.width;
+    Packed<T, kWidth> dy[kVectors] = {}, x[kVectors] = {}, past[kVectors] = {};
+#pragma unroll
+    for (int k = 0; k < kVectors; ++k) {
+      const int c = first + k * kStep;
+      if (c >= width) break;
+      dy[k] = load_packed<kWidth>(b.dy + at + c);
+      x[k] = load_packed<kWidth>(b.x + at + c);
+      if (b.dresidual != nullptr) past[k] = load_packed<kWidth>(b.dresidual + at + c);
+    }
+    const float rstd = b.rstd[row];
+    float total = 0;
+#pragma unroll
+    for (int k = 0; k < kVectors; ++k) {
+      const int c = first + k * kStep;
+      if (c < width) total += projection(unpack(dy[k]), load<kWidth>(weights + c), unpack(x[k]));
+    }
+    const float factor = along(Team::sum(total, partial[parity]), rstd, b.width);
+#pragma unroll
+    for (int k = 0; k < kVectors; ++k) {
+      const int c = first + k * kStep;
+      if (c >= width) break;
+      auto dx = unpack(past[k]);
+      backward_vector(unpack(dy[k]), load<kWidth>(weights + c), unpack(x[k]), rstd, factor, dx, dweight[k]);
+      store(b.dx + at + c, dx);
+    }
+  }
+  write_part<T, Team>(dweight, b.parts + int64_t{blockIdx.x} * b.width, width);
+}
+
+template <class T, int kWidth>
+__global__ void backward_wide(Backward<T> b) {
+  __shared__ float partial[2][kThreads / kWarp];
+  const int64_t first = int64_t{threadIdx.x} * kWidth;
+  constexpr int kStep = kThreads * kWidth;
+  const int64_t begin = int64_t{blockIdx.x} * b.block_rows, end = min(b.rows, begin + b.block_rows);
+  float* part = b.parts + int64_t{blockIdx.x} * b.width;
+  for (int64_t row = begin; row < end; ++row) {
+    const int64_t at = row * b.width;
+    const float rstd = b.rstd[row];
+    float total = 0;
+    for (int64_t c = first; c < b.width; c += kStep) {
+      total += projection(load<kWidth>(b.dy + at + c), load<kWidth>(b.weight + c), load<kWidth>(b.x + at + c));
+    }
+    const float factor = along(block_sum<kThreads>(total, partial[row % 2]), rstd, b.width);
+    for (int64_t c = first; c < b.width; c += kStep) {
+      Vec<kWidth> dx = {}, dweight = {};
+      if (b.dresidual != nullptr) dx = load<kWidth>(b.dresidual + at + c);
+      if (row > begin) dweight = load<kWidth>(part + c);
+      backward_vector(load<kWidth>(b.dy + at + c), load<kWidth>(b.weight + c), load<kWidth>(b.x + at + c), rstd, factor,
+                      dx, dweight);
+      store(b.dx + at + c, dx);
+      store(part + c, dweight);
+    }
+  }
+}
+
+// dweight[c] += sum of parts[.][c]: each warp of a block adds every kAdders-th part, then the first adds up the warps.
+__global__ void add_parts(const float* parts, int64_t count, int64_t width, float* dweight) {
+  __shared__ float sums[kAdders][kColumns];
+  const int64_t c = int64_t{blockIdx.x} * kColumns + lane();
+  float sum = 0;
+  if (c < width) {
+#pragma unroll 8
+    for (int64_t p = warp(); p < count; p += kAdders) sum += parts[p * width + c];
+  }
+  sums[warp()][lane()] = sum;
+  __syncthreads();
+  if (warp() > 0 || c >= width) return;
+  for (int w = 1; w < kAdders; ++w) sum += sums[w][lane()];
+  dweight[c] += sum;
+}
+
+// Calls body<Team>() with the smallest team that holds rows of so many vectors; false where none does.
+template <class Body>
+bool with_team(int64_t vectors, const Body& body) {
+  if (vectors <= 32) {
+    body.template operator()<Team<256, kWarp, 1>>();
+  } else if (vectors <= 64) {
+    body.template operator()<Team<256, kWarp, 2>>();
+  } else if (vectors <= 128) {
+    body.template operator()<Team<256, kWarp, 4>>();
+  } else if (vectors <= 256) {
+    body.template operator()<Team<256, 256, 1>>();
+  } else if (vectors <= 512) {
+    body.template operator()<Team<256, 256, 2>>();
+  } else if (vectors <= 1024) {
+    body.template operator()<Team<256, 256, 4>>();
+  } else if (vectors <= 2048) {
+    body.template operator()<Team<512, 512, 4>>();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+int64_t rmsnorm_backward_scratch(const Workload& workload) {
+  const int64_t blocks = std::min<int64_t>(kMaxRowBlocks, (workload.tokens + kMinBlockRows - 1) / kMinBlockRows);
+  return blocks * workload.hidden * size_of(DType::kF32);
+}
+
+void CudaOps::do_rmsnorm(Stream& stream, const RmsNorm& args) {
+  const int64_t rows = args.x.dim(0), width = args.x.dim(1);
+  with_act_type(args.x.dtype(), [&]<class T>(T) {
+    const auto optional = [](const Tensor& tensor) { return tensor ? tensor.as<T>() : nullptr; };
+    const Forward<T> f{.x = args.x.as<T>(),
+                       .residual = optional(args.residual),
+                       .weight = args.weight.as<T>(),
+                       .sum = optional(args.sum),
+                       .y = args.y.as<T>(),
+                       .rstd = args.rstd.as<float>(),
+                       .rows = rows,
+                       .width = width,
+                       .eps = args.eps};
+    const auto run = [&]<int kWidth>() {
+      const bool held =
+          kWidth > 1 && with_team(width / kWidth, [&]<class Team>() {
+            launch({"rmsnorm", blocks_for(rows, Team::kTeams), Team::kBlock}, handle(stream), forward<T, Team>, f);
+          });
+      if (held) return;
+      launch({"rmsnorm, wide", static_cast<unsigned>(rows), kThreads}, handle(stream), forward_wide<T, kWidth>, f);
+    };
+    with_vec_width<T>(width, run, f.x, f.residual, f.weight, f.sum, f.y);
+  });
+}
+
+void CudaOps::do_rmsnorm_backward(Stream& stream, const RmsNormBackward& args) {
+  const int64_t rows = args.x.dim(0), width = args.x.dim(1);
+  if (rows == 0) return;
+  const unsigned blocks = blocks_for(rows, rows_per_block(rows));
+  auto* parts = reinterpret_cast<float*>(scratch(blocks * width * size_of(DType::kF32)));
+  with_act_type(args.x.dtype(), [&]<class T>(T) {
+    const Backward<T> b{.dy = args.dy.as<T>(),
+                        .x = args.x.as<T>(),
+                        .weight = args.weight.as<T>(),
+                        .rstd = args.rstd.as<float>(),
+                        .dresidual = args.dresidual ? args.dresidual.as<T>() : nullptr,
+                        .dx = args.dx.as<T>(),
+                        .parts = parts,
+                        .rows = rows,
+                        .width = width,
+                        .block_rows = rows_per_block(rows)};
+    const auto run = [&]<int kWidth>() {
+      const bool held = kWidth > 1 && with_team(width / kWidth, [&]<class Team>() {
+                          launch({"rmsnorm_backward", blocks, Team::kBlock}, handle(stream), backward<T, Team>, b);
+                        });
+      if (held) return;
+      launch({"rmsnorm_backward, wide", blocks, kThreads}, handle(stream), backward_wide<T, kWidth>, b);
+    };
+    with_vec_width<T>(width, run, b.dy, b.x, b.weight, b.dresidual, b.dx);
+  });
+  launch({"rmsnorm_backward, dweight", blocks_for(width, kColumns), kAdders * kWarp}, handle(stream), add_parts, parts,
+         int64_t{blocks}, width, args.dweight.as<float>());
+}
 
 }  // namespace tokamak

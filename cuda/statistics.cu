@@ -1,15 +1,144 @@
-// Placeholder of the family; to be written.
-#include "base/error.h"
+// Sums over whole tensors, in f64: squares of large f32 must not overflow. (A byte read costs at most half an operation
+// in f64, which the GPUs that this is for hide behind their memory.) Block b takes a fixed share of the elements, by
+// their number alone, and leaves its result in scratch; a last block combines these in a fixed order.
+#include <limits>
+
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
 #include "cuda/launch.h"
+#include "cuda/reduce.h"
+#include "cuda/vec.h"
 #include "cuda/workspace.h"
 
 namespace tokamak {
+namespace {
 
-void CudaOps::do_sum_squares(Stream&, const SumSquares&) { TOKAMAK_CHECK(false, "not written"); }
-void CudaOps::do_statistics(Stream&, const Statistics&) { TOKAMAK_CHECK(false, "not written"); }
+constexpr int kThreads = 256;
+constexpr int64_t kMaxBlocks = 1024;     // about one wave
+constexpr int kAhead = 4;                // vectors loaded before the first is used
+constexpr int64_t kMinElements = 16384;  // of a block
 
-int64_t reduction_scratch() { return 0; }
+unsigned blocks_of(int64_t count) { return blocks_for(std::min(count, kMaxBlocks * kMinElements), kMinElements); }
+
+// Calls visit(x[i]) for this thread's share of x: whole vectors of 16 bytes, and single elements before and after them.
+template <class T, class Visit>
+__device__ void for_share(const T* __restrict__ x, int64_t count, int64_t skew, const Visit& visit) {
+  constexpr int kWidth = kVecWidth<T>;
+  const int64_t thread = int64_t{blockIdx.x} * kThreads + threadIdx.x, threads = int64_t{gridDim.x} * kThreads;
+  const int64_t head = min(count, (kWidth - skew) % kWidth), vectors = (count - head) / kWidth;
+  const T* body = x + head;
+  const auto visit_all = [&](const Packed<T, kWidth>& packed) {
+    const auto values = unpack(packed);
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) visit(values[k]);
+  };
+  int64_t v = thread;
+  for (; v + (kAhead - 1) * threads < vectors; v += kAhead * threads) {
+    Packed<T, kWidth> ahead[kAhead];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) ahead[k] = load_packed<kWidth>(body + (v + k * threads) * kWidth);
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) visit_all(ahead[k]);
+  }
+  for (; v < vectors; v += threads) visit_all(load_packed<kWidth>(body + v * kWidth));
+  const int64_t tail = head + vectors * kWidth;
+  if (thread < head) visit(to_float(x[thread]));
+  if (tail + thread < count) visit(to_float(x[tail + thread]));
+}
+
+__global__ void squares_of_share(const float* x, int64_t count, int64_t skew, double* shares) {
+  __shared__ double partial[kThreads / kWarp];
+  double sum = 0;
+  for_share(x, count, skew, [&](float v) { sum += static_cast<double>(v) * v; });
+  sum = block_sum<kThreads>(sum, partial);
+  if (threadIdx.x == 0) shares[blockIdx.x] = sum;
+}
+
+// total += the sum of the shares; one block.
+__global__ void add_shares(const double* shares, int64_t count, double* total) {
+  __shared__ double partial[kThreads / kWarp];
+  double sum = 0;
+  for (int64_t s = threadIdx.x; s < count; s += kThreads) sum += shares[s];
+  sum = block_sum<kThreads>(sum, partial);
+  if (threadIdx.x == 0) *total += sum;
+}
+
+// Statistics of elements seen so far; what leaves is f64 throughout, counts too (exact up to 2^53).
+struct Health {
+  double min = std::numeric_limits<double>::infinity();
+  double max = -std::numeric_limits<double>::infinity();
+  double squares = 0;
+  double non_finite = 0;
+};
+
+// Combined over the block; `out` (kStatistics) is written by one thread.
+__device__ void write_health(const Health& mine, double* out) {
+  __shared__ double partial[kStatistics][kThreads / kWarp];
+  const double low = block_reduce<kThreads>(mine.min, partial[kMin], [](double a, double b) { return min(a, b); });
+  const double high = block_reduce<kThreads>(mine.max, partial[kMax], [](double a, double b) { return max(a, b); });
+  const double squares = block_sum<kThreads>(mine.squares, partial[kSquares]);
+  const double non_finite = block_sum<kThreads>(mine.non_finite, partial[kNonFinite]);
+  if (threadIdx.x > 0) return;
+  out[kMin] = low;
+  out[kMax] = high;
+  out[kSquares] = squares;
+  out[kNonFinite] = non_finite;
+}
+
+template <class T>
+__global__ void health_of_share(const T* x, int64_t count, int64_t skew, double* shares) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  float low = kInf, high = -kInf;
+  double squares = 0;
+  int64_t non_finite = 0;
+  for_share(x, count, skew, [&](float v) {
+    const bool finite = std::abs(v) < kInf;  // false for NaN
+    low = finite ? min(low, v) : low;
+    high = finite ? max(high, v) : high;
+    const double value = finite ? v : 0.0f;
+    squares += value * value;
+    non_finite += finite ? 0 : 1;
+  });
+  write_health({low, high, squares, static_cast<double>(non_finite)}, shares + blockIdx.x * kStatistics);
+}
+
+// The shares (count, kStatistics) to out; one block.
+__global__ void combine_shares(const double* shares, int64_t count, double* out) {
+  Health total;
+  for (int64_t s = threadIdx.x; s < count; s += kThreads) {
+    const double* share = shares + s * kStatistics;
+    total.min = min(total.min, share[kMin]);
+    total.max = max(total.max, share[kMax]);
+    total.squares += share[kSquares];
+    total.non_finite += share[kNonFinite];
+  }
+  write_health(total, out);
+}
+
+}  // namespace
+
+int64_t reduction_scratch() { return kMaxBlocks * kStatistics * size_of(DType::kF64); }
+
+void CudaOps::do_sum_squares(Stream& stream, const SumSquares& args) {
+  const auto* x = args.x.as<float>();
+  const int64_t count = args.x.count();
+  const unsigned blocks = blocks_of(count);
+  auto* shares = reinterpret_cast<double*>(scratch(reduction_scratch()));
+  launch({"sum_squares", blocks, kThreads}, handle(stream), squares_of_share, x, count, skew_of(x), shares);
+  launch({"sum_squares, total", 1, kThreads}, handle(stream), add_shares, shares, int64_t{blocks},
+         args.sums.as<double>() + kSumSquaredGradients);
+}
+
+void CudaOps::do_statistics(Stream& stream, const Statistics& args) {
+  const int64_t count = args.x.count();
+  const unsigned blocks = blocks_of(count);
+  auto* shares = reinterpret_cast<double*>(scratch(reduction_scratch()));
+  with_act_type(args.x.dtype(), [&]<class T>(T) {
+    const T* x = args.x.as<T>();
+    launch({"statistics", blocks, kThreads}, handle(stream), health_of_share<T>, x, count, skew_of(x), shares);
+  });
+  launch({"statistics, total", 1, kThreads}, handle(stream), combine_shares, shares, int64_t{blocks},
+         args.out.as<double>());
+}
 
 }  // namespace tokamak
