@@ -25,24 +25,27 @@ HostTensor add_in_order(HostTensor dtable, const HostTensor& ids, const HostTens
 TEST_CASE("embedding copies the rows that the ids name") {
   TestBackend cpu;
   for (const DType act : {DType::kF32, DType::kBF16}) {
-    const HostTensor table = random_tensor(act, {kVocab, kWidth}, "table");
-    const HostTensor ids = random_ids({53}, 0, kVocab, "ids");
-    HostTensor out(act, {53, kWidth});
-    cpu.ops().embedding(*cpu.stream, {ids, table, out});
-    for (int64_t n = 0; n < 53; ++n) {
-      const int64_t id = ids.as<int32_t>()[n];
-      CHECK(std::memcmp(out.view().rows(n, n + 1).data(), table.view().rows(id, id + 1).data(),
-                        static_cast<size_t>(kWidth * size_of(act))) == 0);
+    for (const int64_t width : {kWidth, int64_t{3}, int64_t{8}, int64_t{1032}}) {
+      const HostTensor table = random_tensor(act, {kVocab, width}, "table");
+      const HostTensor ids = random_ids({53}, 0, kVocab, "ids");
+      HostTensor out(act, {53, width});
+      cpu.ops().embedding(*cpu.stream, {ids, table, out});
+      for (int64_t n = 0; n < 53; ++n) {
+        const int64_t id = ids.as<int32_t>()[n];
+        CHECK(std::memcmp(out.view().rows(n, n + 1).data(), table.view().rows(id, id + 1).data(),
+                          static_cast<size_t>(width * size_of(act))) == 0);
+      }
     }
   }
 }
 
 TEST_CASE("embedding_backward adds each token's gradient to its row, in order and to the bit") {
-  TestBackend cpu;
-  for (const DType act : {DType::kF32, DType::kBF16}) {
-    const HostTensor ids = random_ids({301}, 0, kVocab, "ids");  // each id about eight times
-    const HostTensor dout = random_tensor(act, {301, kWidth}, "dout");
-    const HostTensor before = random_tensor(DType::kF32, {kVocab, kWidth}, "dtable");
+  Workload largest = TestBackend::small_workload();
+  largest.tokens = 2500;
+  TestBackend cpu(largest);
+  const auto check = [&](const HostTensor& ids, int64_t width, DType act) {
+    const HostTensor dout = random_tensor(act, {ids.count(), width}, "dout");
+    const HostTensor before = random_tensor(DType::kF32, {kVocab, width}, "dtable");
     const HostTensor expected = add_in_order(before, ids, dout);
     require_thread_invariance([&] {
       HostTensor dtable = before;
@@ -50,6 +53,38 @@ TEST_CASE("embedding_backward adds each token's gradient to its row, in order an
       CHECK((dtable.bytes() == expected.bytes()));
       return dtable.bytes();
     });
+  };
+  for (const DType act : {DType::kF32, DType::kBF16}) {
+    check(random_ids({301}, 0, kVocab, "ids"), kWidth, act);  // each id about eight times
+    check(random_ids({301}, 0, kVocab, "ids"), 8, act);
+    check(random_ids({301}, 0, kVocab, "ids"), 264, act);
+    check(random_ids({2500}, 0, kVocab, "ids"), 16, act);  // about seventy times
+    for (const int64_t tokens : {31, 32, 33, 64, 65}) check(random_ids({tokens}, 5, 6, "ids"), 8, act);
+  }
+}
+
+TEST_CASE("embedding takes tensors that start anywhere") {
+  TestBackend cpu;
+  const int64_t width = 8, count = kVocab * width;
+  const HostTensor ids = random_ids({kVocab}, 0, kVocab, "ids");
+  for (const int64_t out_at : {0, 1}) {
+    const int64_t table_at = 1 - out_at;
+    const HostTensor table = random_tensor(DType::kF32, {count + 1}, "table");
+    HostTensor out(DType::kF32, {count + 1});
+    const Tensor t = table.view().flat(table_at, table_at + count).reshape({kVocab, width});
+    const Tensor o = out.view().flat(out_at, out_at + count).reshape({kVocab, width});
+    cpu.ops().embedding(*cpu.stream, {ids, t, o});
+    for (int64_t n = 0; n < kVocab; ++n) {
+      const int64_t id = ids.as<int32_t>()[n];
+      CHECK(std::memcmp(o.rows(n, n + 1).data(), t.rows(id, id + 1).data(), static_cast<size_t>(4 * width)) == 0);
+    }
+    const HostTensor dout(DType::kF32, {kVocab, width}, Values(static_cast<size_t>(count), 1.0));
+    HostTensor dtable(DType::kF32, {count + 1});
+    const Tensor d = dtable.view().flat(out_at, out_at + count).reshape({kVocab, width});
+    cpu.ops().embedding_backward(*cpu.stream, {ids, dout, d});
+    double total = 0;
+    for (const double v : dtable.values()) total += v;
+    CHECK(total == static_cast<double>(count));
   }
 }
 
@@ -71,7 +106,7 @@ TEST_CASE("embedding_backward is the gradient of embedding") {
   CHECK(max_relative_error(dtable, finite_difference(loss, table.values())) < 1e-6);
 }
 
-TEST_CASE("an id outside the vocabulary is a bug, not a read outside the table") {
+TEST_CASE("an id outside the vocabulary is a bug, not a read outside the table", "[cpu]") {
   TestBackend cpu;
   const HostTensor table = random_tensor(DType::kF32, {4, 3}, "table");
   HostTensor out(DType::kF32, {2, 3}), dtable(DType::kF32, {4, 3});
@@ -79,6 +114,28 @@ TEST_CASE("an id outside the vocabulary is a bug, not a read outside the table")
     const HostTensor ids(DType::kI32, {2}, {1, bad});
     CHECK_THROWS_AS(cpu.ops().embedding(*cpu.stream, {ids, table, out}), Error);
     CHECK_THROWS_AS(cpu.ops().embedding_backward(*cpu.stream, {ids, out, dtable}), Error);
+  }
+}
+
+TEST_CASE("an id outside the vocabulary shows as NaN, and adds to no row, where it is not refused") {
+  TestBackend cpu;
+  const HostTensor memory = random_tensor(DType::kF32, {6, 8}, "memory"),
+                   dout = random_tensor(DType::kF32, {3, 8}, "d");
+  for (const double bad : {4.0, -1.0}) {
+    const HostTensor ids(DType::kI32, {3}, {bad, 1, bad});
+    HostTensor out(DType::kF32, {3, 8}), gradients = memory;
+    const Tensor dtable = gradients.view().rows(1, 5);
+    try {
+      cpu.ops().embedding(*cpu.stream, {ids, memory.view().rows(1, 5), out});
+      cpu.ops().embedding_backward(*cpu.stream, {ids, dout, dtable});
+    } catch (const Error&) {
+      continue;
+    }
+    const Values values = out.values();
+    for (size_t i = 0; i < 24; ++i) CHECK(std::isnan(values[i]) == (i < 8 || i >= 16));
+    Values expected = memory.values();
+    for (size_t i = 0; i < 8; ++i) expected[16 + i] += dout.values()[8 + i];
+    CHECK((gradients.bytes() == HostTensor(DType::kF32, {6, 8}, expected).bytes()));
   }
 }
 

@@ -155,3 +155,39 @@ TEST_CASE("AdamW gives the same master weights with and without a bf16 copy, for
     return with.bytes();
   });
 }
+
+TEST_CASE("AdamW on a slice is AdamW on its elements, wherever it starts") {
+  TestBackend cpu;
+  const int64_t n = 47;
+  const State start(n), whole = start;
+  cpu.ops().adamw(*cpu.stream, whole.args());
+  for (const int64_t begin : {0, 1, 2, 3, 4, 5, 41}) {
+    for (const int64_t end : {begin, begin + 1, begin + 6, n}) {
+      for (const bool skewed : {false, true}) {  // the gradient is a slice too, or a tensor of its own
+        const State part = start;
+        AdamW args = part.args();
+        for (Tensor* tensor : {&args.master, &args.exp_avg, &args.exp_avg_sq, &args.weights}) {
+          *tensor = tensor->flat(begin, end);
+        }
+        const Values all = start.grad.values();
+        const HostTensor own(DType::kF32, {end - begin}, Values(all.begin() + begin, all.begin() + end));
+        args.grad = skewed ? own.view() : args.grad.flat(begin, end);
+        cpu.ops().adamw(*cpu.stream, args);
+        const auto check = [&](const HostTensor& actual, const HostTensor& before, const HostTensor& after) {
+          Values expected = before.values();
+          const Values changed = after.values();
+          std::copy(changed.begin() + begin, changed.begin() + end, expected.begin() + begin);
+          CHECK(max_relative_error(actual, expected) < 1e-6);
+          for (int64_t i = 0; i < n; ++i) {
+            if (i < begin || i >= end)
+              CHECK(actual.values()[static_cast<size_t>(i)] == expected[static_cast<size_t>(i)]);
+          }
+        };
+        check(part.master, start.master, whole.master);
+        check(part.exp_avg, start.exp_avg, whole.exp_avg);
+        check(part.exp_avg_sq, start.exp_avg_sq, whole.exp_avg_sq);
+        check(part.weights, start.weights, whole.weights);
+      }
+    }
+  }
+}

@@ -69,13 +69,26 @@ Gradients gradients(const Inputs& in, bool with_dresidual) {
   return out;
 }
 
-const std::vector<Problem> kProblems = {{2, 3, DType::kF32},      {45, 83, DType::kF32},   {45, 83, DType::kBF16},
-                                        {2100, 131, DType::kF32}, {17, 509, DType::kBF16}, {3, 64, DType::kBF16}};
+// Rows of odd widths; then of whole vectors of 16 bytes, that a GPU keeps in 1, 2 or 4 registers of a warp or of a
+// block, and rows too wide for that. Numbers of rows that no number of parts divides.
+const std::vector<Problem> kProblems = {
+    {2, 3, DType::kF32},      {45, 83, DType::kF32},    {45, 83, DType::kBF16},  {2100, 131, DType::kF32},
+    {17, 509, DType::kBF16},  {3, 2051, DType::kBF16},  {3, 64, DType::kBF16},   {4101, 8, DType::kF32},
+    {2100, 136, DType::kF32}, {45, 264, DType::kBF16},  {19, 1000, DType::kF32}, {19, 1000, DType::kBF16},
+    {9, 2040, DType::kF32},   {9, 4000, DType::kBF16},  {9, 4092, DType::kF32},  {9, 7992, DType::kBF16},
+    {9, 8188, DType::kF32},   {9, 16008, DType::kBF16}, {3, 8196, DType::kF32},  {9, 16400, DType::kBF16}};
+
+Workload largest() {
+  Workload w = TestBackend::small_workload();
+  w.tokens = 4101;
+  w.hidden = 16400;
+  return w;
+}
 
 }  // namespace
 
 TEST_CASE("rmsnorm is the formula, rounded once") {
-  TestBackend cpu;
+  TestBackend cpu(largest());
   for (const Problem& p : kProblems) {
     const Inputs in(p);
     HostTensor y(p.act, {p.rows, p.width}), rstd(DType::kF32, {p.rows});
@@ -88,7 +101,7 @@ TEST_CASE("rmsnorm is the formula, rounded once") {
 }
 
 TEST_CASE("rmsnorm adds the residual first and normalises the rounded sum") {
-  TestBackend cpu;
+  TestBackend cpu(largest());
   for (const Problem& p : kProblems) {
     const Inputs in(p);
     HostTensor sum(p.act, {p.rows, p.width}), y(p.act, {p.rows, p.width}), rstd(DType::kF32, {p.rows});
@@ -107,8 +120,50 @@ TEST_CASE("rmsnorm adds the residual first and normalises the rounded sum") {
   }
 }
 
-TEST_CASE("eps keeps a row of zeros finite") {
+TEST_CASE("rmsnorm takes tensors that start anywhere") {
+  TestBackend cpu(largest());
+  const int64_t rows = 5, width = 64;
+  const Inputs in({rows, width, DType::kBF16});
+  const Reference expected = reference(in.x.values(), in.weight.values(), 1e-5);
+  const Gradients gradient = gradients(in, true);
+  enum { kX, kWeight, kY, kDy, kDresidual, kDx, kTensors };
+  for (int moved = 0; moved < kTensors; ++moved) {
+    std::vector<HostTensor> memory;
+    const auto place = [&](int which, const HostTensor& tensor) {
+      const int64_t at = which == moved ? 1 : 0;
+      const Tensor view = memory.emplace_back(DType::kBF16, tokamak::Shape{tensor.count() + at}).view();
+      const Tensor placed = view.flat(at, at + tensor.count()).reshape(tensor.shape());
+      std::memcpy(placed.data(), tensor.view().data(), static_cast<size_t>(placed.bytes()));
+      return placed;
+    };
+    const Tensor x = place(kX, in.x), weight = place(kWeight, in.weight), y = place(kY, in.x), dy = place(kDy, in.dy),
+                 dresidual = place(kDresidual, in.dresidual), dx = place(kDx, in.x);
+    const auto values_of = [](const Tensor& tensor) {
+      HostTensor copy(tensor.dtype(), tensor.shape());
+      std::memcpy(copy.view().data(), tensor.data(), static_cast<size_t>(tensor.bytes()));
+      return copy;
+    };
+    HostTensor rstd(DType::kF32, {rows}), dweight = in.dweight;
+    cpu.ops().rmsnorm(*cpu.stream, {x, {}, weight, {}, y, rstd});
+    cpu.ops().rmsnorm_backward(*cpu.stream, {dy, x, weight, in.rstd, dresidual, dx, dweight});
+    INFO("tensor " << moved);
+    CHECK(max_error_before_rounding(values_of(y), expected.y) < 1e-6);
+    CHECK(max_error_before_rounding(values_of(dx), gradient.dx) < 1e-6);
+    CHECK(max_relative_error(dweight, gradient.dweight) < 1e-6);
+  }
+}
+
+TEST_CASE("rmsnorm accepts no tokens") {
   TestBackend cpu;
+  const HostTensor none(DType::kBF16, {0, 64}), weight(DType::kBF16, {64}), rstd(DType::kF32, {0});
+  const HostTensor y = none, dx = none, before = random_tensor(DType::kF32, {64}, "dweight"), dweight = before;
+  cpu.ops().rmsnorm(*cpu.stream, {none, {}, weight, {}, y, rstd});
+  cpu.ops().rmsnorm_backward(*cpu.stream, {none, none, weight, rstd, {}, dx, dweight});
+  CHECK((dweight.bytes() == before.bytes()));
+}
+
+TEST_CASE("eps keeps a row of zeros finite") {
+  TestBackend cpu(largest());
   const HostTensor x(DType::kF32, {1, 5}), weight(DType::kF32, {5}, Values(5, 2.0));
   HostTensor y(DType::kF32, {1, 5}), rstd(DType::kF32, {1});
   RmsNorm args{x, {}, weight, {}, y, rstd};
@@ -119,7 +174,7 @@ TEST_CASE("eps keeps a row of zeros finite") {
 }
 
 TEST_CASE("rmsnorm_backward is the formula, rounded once, and accumulates the weight's gradient") {
-  TestBackend cpu;
+  TestBackend cpu(largest());
   for (const Problem& p : kProblems) {
     const Inputs in(p);
     for (const bool with_dresidual : {false, true}) {
@@ -134,7 +189,7 @@ TEST_CASE("rmsnorm_backward is the formula, rounded once, and accumulates the we
 }
 
 TEST_CASE("rmsnorm_backward may write over its inputs") {
-  TestBackend cpu;
+  TestBackend cpu(largest());
   for (const Problem& p : kProblems) {
     const Inputs in(p);
     HostTensor dx(p.act, {p.rows, p.width}), dweight = in.dweight;
@@ -149,7 +204,7 @@ TEST_CASE("rmsnorm_backward may write over its inputs") {
 }
 
 TEST_CASE("rmsnorm_backward is the gradient of rmsnorm") {
-  TestBackend cpu;
+  TestBackend cpu(largest());
   const Problem p{3, 11, DType::kF32, 0.5};  // an eps that shows
   const Inputs in(p);
   HostTensor dx(p.act, {p.rows, p.width}), dweight(DType::kF32, {p.width});
@@ -163,7 +218,7 @@ TEST_CASE("rmsnorm_backward is the gradient of rmsnorm") {
 }
 
 TEST_CASE("rmsnorm gives the same bits for any number of threads") {
-  TestBackend cpu;
+  TestBackend cpu(largest());
   for (const DType act : {DType::kF32, DType::kBF16}) {
     const Problem p{2100, 131, act};
     const Inputs in(p);

@@ -8,6 +8,8 @@ namespace {
 
 constexpr int64_t kTokens = 45, kPositions = 61;
 const HeadLayout kHeads{6, 2, 10};
+// Halves of no whole vector of 16 bytes, of one, of several, and of more than a GPU's block has threads.
+const std::vector<HeadLayout> kLayouts = {kHeads, {5, 5, 16}, {20, 4, 128}, {4, 1, 80}, {2, 1, 266}};
 
 HostTensor angle_table(int64_t positions, int64_t head_dim) {
   Values values;
@@ -44,25 +46,43 @@ Values rotated(Values x, const Values& positions, const Values& table, const Hea
 
 TEST_CASE("rope rotates queries and keys and leaves values alone") {
   TestBackend cpu;
-  const HostTensor table = angle_table(kPositions, kHeads.head_dim);
   const HostTensor positions = random_ids({kTokens}, 0, kPositions, "positions");
-  for (const DType act : {DType::kF32, DType::kBF16}) {
-    const HostTensor before = random_tensor(act, {kTokens, kHeads.qkv_width()}, "qkv");
+  const auto check = [&](const HeadLayout& heads, DType act) {
+    const HostTensor table = angle_table(kPositions, heads.head_dim);
+    const HostTensor before = random_tensor(act, {kTokens, heads.qkv_width()}, "qkv");
     for (const Rotation rotation : {Rotation::kForward, Rotation::kInverse}) {
       HostTensor qkv = before;
-      cpu.ops().rope(*cpu.stream, {qkv, positions, table, kHeads, rotation});
+      cpu.ops().rope(*cpu.stream, {qkv, positions, table, heads, rotation});
       const double sign = rotation == Rotation::kForward ? 1 : -1;
-      const Values expected = rotated(before.values(), positions.values(), table.values(), kHeads, sign);
+      const Values expected = rotated(before.values(), positions.values(), table.values(), heads, sign);
       CHECK(max_error_before_rounding(qkv, expected) < 1e-7);
-      const int64_t values_at = kHeads.q_width() + kHeads.kv_width();
+      const int64_t values_at = heads.q_width() + heads.kv_width();
       for (int64_t n = 0; n < kTokens; ++n) {
-        const int64_t row = n * kHeads.qkv_width();
-        const Tensor was = before.view().flat(row + values_at, row + kHeads.qkv_width());
-        const Tensor is = qkv.view().flat(row + values_at, row + kHeads.qkv_width());
+        const int64_t row = n * heads.qkv_width();
+        const Tensor was = before.view().flat(row + values_at, row + heads.qkv_width());
+        const Tensor is = qkv.view().flat(row + values_at, row + heads.qkv_width());
         REQUIRE(std::memcmp(was.data(), is.data(), static_cast<size_t>(was.bytes())) == 0);
       }
     }
+  };
+  for (const HeadLayout& heads : kLayouts) {
+    for (const DType act : {DType::kF32, DType::kBF16}) check(heads, act);
   }
+}
+
+TEST_CASE("rope takes tensors that start anywhere") {
+  TestBackend cpu;
+  const HeadLayout heads{2, 1, 16};
+  const int64_t count = kTokens * heads.qkv_width();
+  const HostTensor table = angle_table(kPositions, heads.head_dim);
+  const HostTensor positions = random_ids({kTokens}, 0, kPositions, "positions");
+  HostTensor memory = random_tensor(DType::kF32, {count + 1}, "qkv");
+  const Values before = memory.values();
+  const Tensor qkv = memory.view().flat(1, count + 1).reshape({kTokens, heads.qkv_width()});
+  cpu.ops().rope(*cpu.stream, {qkv, positions, table, heads});
+  Values expected = rotated(Values(before.begin() + 1, before.end()), positions.values(), table.values(), heads, 1);
+  expected.insert(expected.begin(), before[0]);
+  CHECK(max_error_before_rounding(memory, expected) < 1e-7);
 }
 
 TEST_CASE("rope pairs element i with element i + D/2, and turns a quarter as expected") {
@@ -94,7 +114,7 @@ TEST_CASE("the inverse rotation undoes rope and is its gradient") {
   CHECK(max_relative_error(gradient, finite_difference(loss, x.values())) < 1e-6);
 }
 
-TEST_CASE("rope gives the same bits for any number of threads, and refuses positions outside the table") {
+TEST_CASE("rope gives the same bits for any number of threads") {
   TestBackend cpu;
   const HostTensor table = angle_table(kPositions, kHeads.head_dim);
   const HostTensor positions = random_ids({1031}, 0, kPositions, "positions");
@@ -104,9 +124,31 @@ TEST_CASE("rope gives the same bits for any number of threads, and refuses posit
     cpu.ops().rope(*cpu.stream, {qkv, positions, table, kHeads});
     return qkv.bytes();
   });
+}
+
+TEST_CASE("rope refuses positions outside the table", "[cpu]") {
+  TestBackend cpu;
+  const HostTensor table = angle_table(kPositions, kHeads.head_dim);
   HostTensor qkv(DType::kF32, {1, kHeads.qkv_width()});
   for (const double bad : {-1.0, static_cast<double>(kPositions)}) {
     const HostTensor position(DType::kI32, {1}, {bad});
     CHECK_THROWS_AS(cpu.ops().rope(*cpu.stream, {qkv, position, table, kHeads}), Error);
+  }
+}
+
+TEST_CASE("a position outside the table shows as NaN where it is not refused") {
+  TestBackend cpu;
+  const HostTensor table = angle_table(kPositions, kHeads.head_dim);
+  const int64_t rotated_width = kHeads.q_width() + kHeads.kv_width();
+  for (const double bad : {-1.0, static_cast<double>(kPositions)}) {
+    const HostTensor position(DType::kI32, {1}, {bad});
+    HostTensor qkv(DType::kF32, {1, kHeads.qkv_width()}, Values(static_cast<size_t>(kHeads.qkv_width()), 1.0));
+    try {
+      cpu.ops().rope(*cpu.stream, {qkv, position, table, kHeads});
+    } catch (const Error&) {
+      continue;
+    }
+    const Values out = qkv.values();
+    CHECK(std::all_of(out.begin(), out.begin() + rotated_width, [](double v) { return std::isnan(v); }));
   }
 }

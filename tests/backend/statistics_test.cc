@@ -80,6 +80,28 @@ TEST_CASE("statistics counts what is not finite and leaves it out of the rest") 
   CHECK(statistics_of(cpu, huge)[kNonFinite] == 0);
 }
 
+TEST_CASE("sums take slices that start anywhere, and no element beside them") {
+  TestBackend cpu;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const HostTensor whole = random_tensor(dtype, {50}, "x");
+    const Values all = whole.values();
+    for (int64_t begin = 0; begin < 10; ++begin) {
+      for (int64_t end = begin + 1; end <= 50; end += 3) {
+        const Tensor x = whole.view().flat(begin, end);
+        const Values v(all.begin() + begin, all.begin() + end);
+        HostTensor out(DType::kF64, {kStatistics}), sums(DType::kF64, {kStepSums});
+        cpu.ops().statistics(*cpu.stream, {x, out});
+        CHECK(out.values()[kMin] == *std::min_element(v.begin(), v.end()));
+        CHECK(out.values()[kMax] == *std::max_element(v.begin(), v.end()));
+        CHECK(out.values()[kSquares] == Approx(dot(v, v)).epsilon(1e-12));
+        if (dtype == DType::kBF16) continue;
+        cpu.ops().sum_squares(*cpu.stream, {x, sums});
+        CHECK(sums.values()[kSumSquaredGradients] == Approx(dot(v, v)).epsilon(1e-12));
+      }
+    }
+  }
+}
+
 TEST_CASE("sums over a tensor have the same bits for any number of threads") {
   TestBackend cpu;
   const HostTensor x = random_tensor(DType::kF32, {300'007}, "x");
