@@ -26,7 +26,7 @@ struct RuntimeOptions {
   AttentionKind attention = AttentionKind::kAuto;
   bool tf32 = false;
   AutoInt threads_per_rank;
-  bool deterministic = true;
+  bool deterministic = false;
 
   template <class Visitor>
   void fields(Visitor& v) {
@@ -35,7 +35,9 @@ struct RuntimeOptions {
       "on a GPU: auto takes cuDNN where it is there and supports the case, else our own kernels; the CPU has one kind");
     v("tf32", tf32, "on a GPU, products of f32 tensors in TF32: 10 bits of mantissa, several times the speed");
     v("threads_per_rank", threads_per_rank, "CPU threads of each rank; auto shares the node's cores among its ranks");
-    v("deterministic", deterministic, "same bits from run to run; the CPU backend always is, for any thread count");
+    v("deterministic", deterministic,
+      "on a GPU, the same bits from run to run, at some cost in attention's gradient; the CPU's always are, for any "
+      "thread count");
   }
 };
 

@@ -37,7 +37,7 @@ def on_cuda(case):
 
 
 def train(place, name, backend, *overrides, expect=0, text=WIDE):
-    more = [f"runtime.backend={backend}", f"training.max_steps={STEPS}", *overrides]
+    more = [f"runtime.backend={backend}", f"training.max_steps={STEPS}", "runtime.deterministic=true", *overrides]
     if EMULATED:
         more = [more[0], "training.global_batch_tokens=128", *more[1:]]
     done = call([TOKAMAK, "train", place.config(name, text), *more], timeout=900)
