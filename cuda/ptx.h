@@ -57,6 +57,12 @@ __device__ inline void copy_async(void* shared, const void* global, bool valid) 
                "r"(valid ? 16 : 0)
                : "memory");
 }
+// The same for 4 bytes, through the first-level cache (cp.async.ca).
+__device__ inline void copy_word_async(void* shared, const void* global, bool valid) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(shared)), "l"(global),
+               "r"(valid ? 4 : 0)
+               : "memory");
+}
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int kYounger>
 __device__ inline void wait_for_copies() {

@@ -23,7 +23,7 @@ SKIPPED = 77
 MAY_USE_STACK = {}
 
 # Objects whose bf16 kernels must multiply on tensor cores, and the kernels there that multiply nothing -> what they do.
-ON_TENSOR_CORES = re.compile(r"attention\w*\.cu\.o$")
+ON_TENSOR_CORES = re.compile(r"attention_(forward|dkv|dq)\.cu\.o$")
 MULTIPLIES_NOTHING = {}
 
 TENSOR_CORE_CODE = re.compile(r"\b(?:HMMA|HGMMA|UTC\w*MMA)\b")  # Ampere (and mma.sync later), Hopper, Blackwell

@@ -25,6 +25,7 @@ constexpr size_t kMaxShared = 228 << 10;
 struct Copy {
   void* to;
   const void* from;
+  size_t bytes;
   bool valid;
 };
 
@@ -187,11 +188,11 @@ void sync_warp() {
   wait_in(warp);
 }
 
-void copy_async(void* to, const void* from, bool valid) {
-  if (reinterpret_cast<uintptr_t>(to) % 16 != 0 || (valid && reinterpret_cast<uintptr_t>(from) % 16 != 0)) {
-    broken("an asynchronous copy that is not aligned to 16 bytes");
+void copy_async(void* to, const void* from, size_t bytes, bool valid) {
+  if (reinterpret_cast<uintptr_t>(to) % bytes != 0 || (valid && reinterpret_cast<uintptr_t>(from) % bytes != 0)) {
+    broken("an asynchronous copy that is not aligned to its size");
   }
-  machine().running->uncommitted.push_back({to, from, valid});
+  machine().running->uncommitted.push_back({to, from, bytes, valid});
 }
 
 void commit_copies() {
@@ -205,9 +206,9 @@ void wait_for_copies(int younger) {
   while (fiber.groups.size() > static_cast<size_t>(younger)) {
     for (const Copy& copy : fiber.groups.front()) {
       if (copy.valid) {
-        std::memcpy(copy.to, copy.from, 16);
+        std::memcpy(copy.to, copy.from, copy.bytes);
       } else {
-        std::memset(copy.to, 0, 16);
+        std::memset(copy.to, 0, copy.bytes);
       }
     }
     fiber.groups.erase(fiber.groups.begin());

@@ -56,7 +56,7 @@ T exchange(const T& value, int source) {
 }
 
 // cp.async: copies take place when they are waited for, not before.
-void copy_async(void* to, const void* from, bool valid);
+void copy_async(void* to, const void* from, size_t bytes, bool valid);  // aligned to as many
 void commit_copies();
 void wait_for_copies(int younger);
 

@@ -65,7 +65,12 @@ inline void load_matrices_as(uint32_t (&out)[4], const void* row, bool transpose
 inline void load_matrices(uint32_t (&out)[4], const void* row) { load_matrices_as(out, row, false); }
 inline void load_matrices_transposed(uint32_t (&out)[4], const void* row) { load_matrices_as(out, row, true); }
 
-inline void copy_async(void* shared, const void* global, bool valid) { emulator::copy_async(shared, global, valid); }
+inline void copy_async(void* shared, const void* global, bool valid) {
+  emulator::copy_async(shared, global, 16, valid);
+}
+inline void copy_word_async(void* shared, const void* global, bool valid) {
+  emulator::copy_async(shared, global, 4, valid);
+}
 inline void commit_copies() { emulator::commit_copies(); }
 template <int kYounger>
 inline void wait_for_copies() {

@@ -1,0 +1,81 @@
+// What attention's own kernels are told, and which rows of which document a block of theirs works on.
+//
+// Only the device knows where documents begin, so the grid counts slots: the pieces of `rows` rows of document d have
+// the slots from cu[d] / rows + d on. That is room for all of them, as floor(a + b) >= floor(a) + floor(b), and never
+// more than one slot too many for a document; a block whose piece begins past the document's end returns at once.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "backend/ops.h"
+
+namespace tokamak::flash {
+
+template <class T>
+struct Problem {
+  const T* qkv;
+  const int32_t* cu_seqlens;
+  int documents;
+  int q_heads, kv_heads, head_dim;
+  float scale;
+  int64_t tokens;
+
+  template <class Args>
+  explicit Problem(const Args& args)
+      : qkv(args.qkv.template as<T>()),
+        cu_seqlens(args.cu_seqlens.template as<int32_t>()),
+        documents(static_cast<int>(args.cu_seqlens.count() - 1)),
+        q_heads(static_cast<int>(args.heads.q_heads)),
+        kv_heads(static_cast<int>(args.heads.kv_heads)),
+        head_dim(static_cast<int>(args.heads.head_dim)),
+        scale(args.scale),
+        tokens(args.qkv.dim(0)) {}
+
+  // A block per slot and head; x alone has room for them.
+  dim3 grid(int rows, int heads) const { return {static_cast<unsigned>((tokens / rows + documents) * heads), 1, 1}; }
+
+  // All in elements: between tokens, and from a token's beginning to a head.
+  __device__ int64_t stride() const { return (q_heads + 2 * int64_t{kv_heads}) * head_dim; }
+  __device__ int64_t out_stride() const { return int64_t{q_heads} * head_dim; }
+  __device__ int64_t query_at(int head) const { return int64_t{head} * head_dim; }
+  __device__ int64_t key_at(int kv_head) const { return (q_heads + int64_t{kv_head}) * head_dim; }
+  __device__ int64_t value_at(int kv_head) const { return key_at(kv_head) + kv_width(); }
+  __device__ int64_t kv_width() const { return int64_t{kv_heads} * head_dim; }
+  __device__ int group() const { return q_heads / kv_heads; }
+};
+
+// Rows [first, first + kRows) of a document of `length` tokens, the first of which is token `begin`.
+struct Piece {
+  int64_t begin;
+  int length;
+  int first;
+  __device__ bool empty() const { return first >= length; }
+};
+
+template <int kRows, class T>
+__device__ Piece piece_of(const Problem<T>& problem, int slot) {
+  const int32_t* cu = problem.cu_seqlens;
+  int document = 0;  // the last whose slots begin at or before this one
+  for (int end = problem.documents; end - document > 1;) {
+    const int middle = document + (end - document) / 2;
+    (cu[middle] / kRows + middle <= slot ? document : end) = middle;
+  }
+  const int begin = cu[document], slots_before = begin / kRows + document;
+  const auto end = static_cast<int>(min(int64_t{cu[document + 1]}, problem.tokens));  // whatever cu says
+  return {begin, end - begin, (slot - slots_before) * kRows};
+}
+
+// The head of a block, and its slot, with the slots of many blocks' heads side by side: they share keys and values in
+// the cache. The last slots come first where kBackward is true: of a document's pieces, those with most to do.
+struct BlockPlace {
+  int head, slot;
+};
+template <bool kLastFirst>
+__device__ inline BlockPlace block_place(int heads) {
+  const int head = static_cast<int>(blockIdx.x) % heads, slot = static_cast<int>(blockIdx.x) / heads;
+  return {head, kLastFirst ? static_cast<int>(gridDim.x) / heads - 1 - slot : slot};
+}
+
+}  // namespace tokamak::flash

@@ -1,0 +1,169 @@
+// Building blocks of flash attention on tensor cores: tiles of bf16 in shared memory, and products of 16 rows per warp
+// and row tile with them, summed in f32 registers (mma.sync m16n8k16; the layouts are in ptx.h). Addresses are written
+// as a part that depends on the lane and a part that is a constant once loops are unrolled: registers are scarce.
+#pragma once
+
+#include <cstdint>
+
+#include "base/bf16.h"
+#include "cuda/ptx.h"
+#include "cuda/reduce.h"
+
+namespace tokamak::flash {
+
+inline constexpr int kWarps = 4, kThreads = kWarps * kWarp;
+inline constexpr float kLog2E = 1.44269504088896341f, kLn2 = 0.693147180559945309f;
+
+// kRows rows of kDim features, in panels of 64 features: a panel's row fills all banks of shared memory once. Its eight
+// 16-byte chunks are permuted by the row's number, chunk c lying at c ^ (row % 8): ldmatrix reads one chunk of 8
+// consecutive rows, which so lie in different banks.
+template <int kDim, int kRows>
+struct Tile {
+  static constexpr int kPanel = 64, kChunk = 8;
+  static_assert(kDim % kPanel == 0);
+
+  bf16 elements[kDim * kRows];
+
+  // Where the chunk of (row + below, column + beyond) begins; row is a multiple of 8, column of 16, beyond 0 or 8.
+  __device__ static int at(int row, int below, int column, int beyond) {
+    const int chunk = column % kPanel / kChunk ^ (beyond / kChunk ^ below % 8);
+    return (column / kPanel * kRows + row) * kPanel + (below * kPanel + chunk * kChunk);
+  }
+
+  // Copies rows from global memory in the background; zeros in place of those from row `rows` on.
+  __device__ void load(const bf16* from, int64_t stride, int rows) {
+    constexpr int kChunks = kDim / kChunk, kRowsAtOnce = kThreads / kChunks;
+    static_assert(kRows % kRowsAtOnce == 0 && kRowsAtOnce % 8 == 0);
+    const int row = static_cast<int>(threadIdx.x) / kChunks, column = static_cast<int>(threadIdx.x) % kChunks * kChunk;
+    bf16* const to = elements + at(0, row, column / 16 * 16, column % 16);
+    from += row * stride + column;
+#pragma unroll
+    for (int i = 0; i < kRows; i += kRowsAtOnce) ptx::copy_async(to + i * kPanel, from + i * stride, row + i < rows);
+  }
+
+  // The 16 x 16 block at (row, column), as mma's A.
+  __device__ void load_a(uint32_t (&a)[4], int row, int column) const {
+    ptx::load_matrices(a, elements + at(row, lane() % 16, column, lane() / 16 * 8));
+  }
+};
+
+// Two of mma's B side by side, 16 deep and 8 wide each: b[0..1] and b[2..3].
+struct TwoB {
+  uint32_t b[4];
+  __device__ void multiply(float (&left)[4], float (&right)[4], const uint32_t (&a)[4]) const {
+    const uint32_t first[2] = {b[0], b[1]}, second[2] = {b[2], b[3]};
+    ptx::mma_bf16(left, a, first);
+    ptx::mma_bf16(right, a, second);
+  }
+};
+
+// The 16 x 16 block at (row, column) of a tile: as it stands, or transposed.
+template <int kDim, int kRows>
+__device__ inline TwoB load_b(const Tile<kDim, kRows>& tile, int row, int column) {
+  TwoB out;
+  ptx::load_matrices_transposed(out.b, tile.elements + tile.at(row, lane() % 16, column, lane() / 16 * 8));
+  return out;
+}
+template <int kDim, int kRows>
+__device__ inline TwoB load_b_transposed(const Tile<kDim, kRows>& tile, int row, int column) {
+  TwoB out;
+  ptx::load_matrices(out.b, tile.elements + tile.at(row, lane() % 8 + lane() / 16 * 8, column, lane() / 8 % 2 * 8));
+  return out;
+}
+
+// A warp's part of a matrix: 16 kRowTiles rows, kColumns columns.
+template <int kRowTiles, int kColumns>
+using Sums = float[kRowTiles][kColumns / 8][4];
+
+// Row and column of element e of mma's sum, relative to its 16 x 8 block.
+__device__ inline int row_of(int e) { return lane() / 4 + e / 2 * 8; }
+__device__ inline int column_of(int e) { return lane() % 4 * 2 + e % 2; }
+
+template <int kRowTiles, int kBlocks>
+__device__ void set_zero(float (&sums)[kRowTiles][kBlocks][4]) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i) {
+#pragma unroll
+    for (int j = 0; j < kBlocks; ++j) {
+#pragma unroll
+      for (float& x : sums[i][j]) x = 0.0f;
+    }
+  }
+}
+
+// Calls body(x, row, column) for every element of a warp's part.
+template <int kRowTiles, int kBlocks, class Body>
+__device__ void for_each(float (&sums)[kRowTiles][kBlocks][4], const Body& body) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i) {
+#pragma unroll
+    for (int j = 0; j < kBlocks; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) body(sums[i][j][e], 16 * i + row_of(e), 8 * j + column_of(e));
+    }
+  }
+}
+
+// sums += A tile^T, summed over features: load(i, k, fragment) loads A's rows 16 i on, features 16 k on; the tile's
+// rows are the result's columns.
+template <int kDim, int kRows, int kRowTiles, class LoadA>
+__device__ void add_products_with_rows(float (&sums)[kRowTiles][kRows / 8][4], const LoadA& load,
+                                       const Tile<kDim, kRows>& tile) {
+#pragma unroll
+  for (int k = 0; k < kDim / 16; ++k) {
+    uint32_t a[kRowTiles][4];
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i) load(i, k, a[i]);
+#pragma unroll
+    for (int j = 0; j < kRows / 8; j += 2) {
+      const TwoB b = load_b_transposed(tile, 8 * j, 16 * k);
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i) b.multiply(sums[i][j], sums[i][j + 1], a[i]);
+    }
+  }
+}
+
+// sums += W tile, with the weights W rounded to bf16: a row of weights has an element per row of the tile. Two blocks
+// of weights as mma leaves them are an A as mma takes it.
+template <int kDim, int kRows, int kRowTiles>
+__device__ void add_weighted_rows(float (&sums)[kRowTiles][kDim / 8][4],
+                                  const float (&weights)[kRowTiles][kRows / 8][4], const Tile<kDim, kRows>& tile) {
+#pragma unroll
+  for (int k = 0; k < kRows / 8; k += 2) {
+    uint32_t a[kRowTiles][4];
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i) {
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+        const float(&w)[4] = weights[i][k + r / 2];
+        a[i][r] = ptx::pack_bf16(w[r % 2 * 2], w[r % 2 * 2 + 1]);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < kDim / 8; j += 2) {
+      const TwoB b = load_b(tile, 8 * k, 8 * j);
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i) b.multiply(sums[i][j], sums[i][j + 1], a[i]);
+    }
+  }
+}
+
+// Rounds a warp's rows and writes those of them below `rows`, the first to `to`.
+template <int kRowTiles, int kBlocks>
+__device__ void store_rows(const float (&sums)[kRowTiles][kBlocks][4], bf16* to, int64_t stride, int rows) {
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i) {
+#pragma unroll
+    for (int e = 0; e < 4; e += 2) {
+      const int row = 16 * i + row_of(e);
+      if (row >= rows) continue;
+#pragma unroll
+      for (int j = 0; j < kBlocks; ++j) {
+        *reinterpret_cast<uint32_t*>(to + row * stride + 8 * j + column_of(e)) =
+            ptx::pack_bf16(sums[i][j][e], sums[i][j][e + 1]);
+      }
+    }
+  }
+}
+
+}  // namespace tokamak::flash
