@@ -20,7 +20,7 @@ arguments=("$@")
 for i in "${!arguments[@]}"; do
   case ${arguments[i]} in
     runtime.backend=cuda) arguments[i]=runtime.backend=cpu cuda=yes ;;
-    run.output_dir=*/resumed) resumed=yes ;;
+    run.output_dir=*/resumed) resumed=yes run=${arguments[i]#*=} ;;
     runtime.attention=*) attention=${arguments[i]#*=} ;;
     model.num_hidden_layers=*) layers=${arguments[i]#*=} ;;
     --json) json=${arguments[i + 1]} ;;
@@ -32,7 +32,13 @@ case $1 in
       data.sequence_length=32 training.global_batch_tokens=256 data.max_epochs=1000 runtime.threads_per_rank=1)
     if [[ $cuda$PLANT == yescurve || $resumed$PLANT == yesresume ]]; then arguments+=(optimizer.lr=4e-3); fi
     if [[ $cuda$PLANT == yescrash ]]; then exit 7; fi
-    exec "$TOKAMAK" "${arguments[@]}" ;;
+    "$TOKAMAK" "${arguments[@]}"
+    code=$?
+    case $resumed$PLANT in
+      yesstate) for file in "$run"/checkpoints/*/*.safetensors; do truncate -s -1 "$file"; echo >>"$file"; done ;;
+      yesnumbers) sed -i '/"step":15,/s/"loss\/last":/&1/' "$run/metrics.jsonl" ;;
+    esac
+    exit $code ;;
   bench)
     if [[ ${layers-0} -gt 20 ]]; then
       echo "error: the run needs $((layers * 4)).5 GiB on each rank, but 81.0 GiB are available" >&2; exit 5; fi
@@ -137,6 +143,8 @@ def what_is_wrong_fails(place):
                "sanitizer": ("sanitizers", {"memcheck, all operations"}),
                "curve": ("training", curves),
                "resume": ("training", {"resume, bit for bit"}),
+               "state": ("training", {"resume, bit for bit"}),
+               "numbers": ("training", {"resume, bit for bit"}),
                "crash": ("training", curves | {"resume, bit for bit"})}
     for plant, (part, wrong) in planted.items():
         code, lines, output = check(place, plant, "--only", part, plant=plant)

@@ -48,7 +48,9 @@ def knows_itself(place):
     for program in (bundle / "bin/tokamak", link):
         assert clean_run(program, "--version") == (0, expected), program
     code, output = clean_run(bundle / "bin/tokamak-env", bundle / "tests/test_model", "*transformers*")
-    assert code == 0, output  # reads tests/golden of the bundle
+    assert code == 0, output
+    code, golden = clean_run(bundle / "bin/tokamak-env", "printenv", "TOKAMAK_TEST_DATA")
+    assert golden == f"{bundle}/tests/golden\n" and os.listdir(golden.strip()), golden
 
 
 def trains_under_its_mpirun(place):
