@@ -81,7 +81,8 @@ mkdir -p "$tree"/{bin,libexec,lib,tests,configs,scripts,licenses} "$tree"/openmp
 cp scripts/package/{tokamak,mpirun,tokamak-env} "$tree/bin/"
 cp "$build/tokamak" "$tree/libexec/"
 # Those of the emulator, and of cuDNN without a driver, prove their thing where there is no GPU.
-find "$build/tests" -type f -name 'test_*' -perm -u+x ! -name '*emulated*' ! -name test_cudnn_graph -exec cp -t "$tree/tests" {} +
+find "$build/tests" -type f -name 'test_*' -perm -u+x ! -name '*emulated*' ! -name test_cudnn_graph \
+  -exec cp -t "$tree/tests" {} +
 cp -r tests/golden "$tree/tests/"
 cp configs/*.yaml "$tree/configs/"
 cp -r scripts/gpu_check.sh scripts/gpu_check "$tree/scripts/"

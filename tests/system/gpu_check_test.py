@@ -35,7 +35,8 @@ case $1 in
     "$TOKAMAK" "${arguments[@]}"
     code=$?
     case $resumed$PLANT in
-      yesstate) for file in "$run"/checkpoints/*/*.safetensors; do truncate -s -1 "$file"; echo >>"$file"; done ;;
+      yesstate) for file in "$run"/checkpoints/step-00000020/*.safetensors; do
+        [[ ! -e $file ]] || { truncate -s -1 "$file" && echo >>"$file"; }; done ;;
       yesnumbers) sed -i '/"step":15,/s/"loss\/last":/&1/' "$run/metrics.jsonl" ;;
     esac
     exit $code ;;
