@@ -23,8 +23,8 @@ __device__ T warp_sum(T x) {
   return warp_reduce(x, [](T a, T b) { return a + b; });
 }
 
-// Over a one-dimensional block of kThreads; every thread gets the result. `partial` is shared memory of kThreads / kWarp
-// elements, free again when the next barrier has been passed.
+// Over a one-dimensional block of kThreads; every thread gets the result. `partial` is shared memory of kThreads /
+// kWarp elements, free again when the next barrier has been passed.
 template <int kThreads, class T, class Combine>
 __device__ T block_reduce(T x, T* partial, const Combine& combine) {
   static_assert(kThreads % kWarp == 0 && kThreads <= kWarp * kWarp);

@@ -1,5 +1,5 @@
-// SwiGLU and its gradient, with the CPU's formulas (base/math.h). One block row per token; 16 bytes per access where the
-// width allows. The gradient may overwrite gate and up: each thread reads its elements before it writes them.
+// SwiGLU and its gradient, with the CPU's formulas (base/math.h). One block row per token; 16 bytes per access where
+// the width allows. The gradient may overwrite gate and up: each thread reads its elements before it writes them.
 #include "base/math.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
