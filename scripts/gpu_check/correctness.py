@@ -166,7 +166,10 @@ def curves(place, report, on_cpu):
         if code != SAVED:
             report.add(name, NOT_RUN, bar=bar, detail=f"CPU: {ended(code, text)}")
             continue
-        cpu, cuda = (records(place.output / f"curve-{backend}-{dtype}") for backend in ("cpu", "cuda"))
+        folders = [place.output / f"curve-{backend}-{dtype}" for backend in ("cpu", "cuda")]
+        cpu, cuda = map(records, folders)
+        for folder in folders:
+            shutil.rmtree(folder / "checkpoints", ignore_errors=True)
         steps = sorted(set(cpu) & set(cuda))
         apart = {step: abs(cpu[step]["loss/last"] - cuda[step]["loss/last"]) for step in steps}
         worst = max(steps, key=apart.get)
@@ -204,5 +207,7 @@ def resume(place, report):
     same_numbers = len(numbers[0]) == 2 * HALF and numbers[0] == numbers[1]
     saved = state(straight, 2 * HALF)
     same_state = len(saved) > 0 and saved == state(resumed, 2 * HALF)
+    for run in (straight, resumed):
+        shutil.rmtree(run / "checkpoints")
     differs = "" if same_numbers and same_state else "the saved states differ" if same_numbers else "the losses differ"
     report.against(name, not differs, "equal" if not differs else "different", bar, differs)
