@@ -44,7 +44,7 @@ __device__ void load_stage(Stage<kDim>& stage, const Problem<bf16>& problem, con
   const int rows = piece.length - query;
   stage.queries.load(problem.qkv + token * problem.stride() + problem.query_at(head), problem.stride(), rows);
   stage.dout.load(from.dout + token * problem.out_stride() + problem.query_at(head), problem.out_stride(), rows);
-  // Queries past the end: P is 1 then, and meets rows of zeros.
+  // Past the end P is 1, as scores and lse are 0, and meets rows of zeros.
   if (const int row = static_cast<int>(threadIdx.x); row < kQueries) {
     const int64_t at = head * problem.tokens + token + (row < rows ? row : 0);
     ptx::copy_word_async(stage.lse + row, from.lse + at, row < rows);
@@ -73,15 +73,8 @@ __device__ void add_tile(float (&dkeys)[kRowTiles<kDim>][kDim / 8][4], float (&d
   add_weighted_rows(dvalues, weights, stage.dout);
   set_zero(dscores);
   add_products_with_rows(dscores, rows_of(shared.values), stage.dout);
-#pragma unroll
-  for (int i = 0; i < kRowTiles<kDim>; ++i) {
-#pragma unroll
-    for (int j = 0; j < kQueries / 8; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        dscores[i][j][e] = weights[i][j][e] * (dscores[i][j][e] - stage.delta[8 * j + column_of(e)]);
-    }
-  }
+  for_each_indexed(
+      dscores, [&](float& x, int i, int j, int e) { x = weights[i][j][e] * (x - stage.delta[8 * j + column_of(e)]); });
   add_weighted_rows(dkeys, dscores, stage.queries);
 }
 

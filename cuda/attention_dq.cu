@@ -90,39 +90,16 @@ __device__ void add_tile(float (&dqueries)[kRowTiles<kDim>][kDim / 8][4], const 
   Sums<kRowTiles<kDim>, kKeys> weights, dscores;
   set_zero(weights);
   add_products_with_rows(weights, fragments(rows.queries), stage.keys);
-#pragma unroll
-  for (int i = 0; i < kRowTiles<kDim>; ++i) {
-#pragma unroll
-    for (int j = 0; j < kKeys / 8; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        weights[i][j][e] = ptx::exp2_approx(weights[i][j][e] * scale - rows.lse[i][e / 2]);
-      }
-    }
-  }
+  for_each_indexed(weights, [&](float& x, int i, int, int e) { x = ptx::exp2_approx(x * scale - rows.lse[i][e / 2]); });
   if (ahead + kKeys > 1) {
     for_each(weights, [&](float& x, int row, int column) {
       if (ahead + column > row) x = 0.0f;
     });
   }
   // From -delta on: one instruction less for each score.
-#pragma unroll
-  for (int i = 0; i < kRowTiles<kDim>; ++i) {
-#pragma unroll
-    for (auto& block : dscores[i]) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) block[e] = -rows.delta[i][e / 2];
-    }
-  }
+  for_each_indexed(dscores, [&](float& x, int i, int, int e) { x = -rows.delta[i][e / 2]; });
   add_products_with_rows(dscores, fragments(rows.dout), stage.values);
-#pragma unroll
-  for (int i = 0; i < kRowTiles<kDim>; ++i) {
-#pragma unroll
-    for (int j = 0; j < kKeys / 8; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) dscores[i][j][e] *= weights[i][j][e];
-    }
-  }
+  for_each_indexed(dscores, [&](float& x, int i, int j, int e) { x *= weights[i][j][e]; });
   add_weighted_rows(dqueries, dscores, stage.keys);
 }
 

@@ -67,8 +67,9 @@ __device__ Piece piece_of(const Problem<T>& problem, int slot) {
   return {begin, end - begin, (slot - slots_before) * kRows};
 }
 
-// The head of a block, and its slot, with the slots of many blocks' heads side by side: they share keys and values in
-// the cache. The last slots come first where kBackward is true: of a document's pieces, those with most to do.
+// The head and the slot of a block. Heads of a slot are neighbours: they share keys and values in the cache. A
+// document's pieces with the most to do begin first: the last ones where queries look back at keys (kLastFirst), the
+// first ones where keys wait for queries.
 struct BlockPlace {
   int head, slot;
 };

@@ -79,29 +79,27 @@ using Sums = float[kRowTiles][kColumns / 8][4];
 __device__ inline int row_of(int e) { return lane() / 4 + e / 2 * 8; }
 __device__ inline int column_of(int e) { return lane() % 4 * 2 + e % 2; }
 
-template <int kRowTiles, int kBlocks>
-__device__ void set_zero(float (&sums)[kRowTiles][kBlocks][4]) {
+// Calls body(x, i, j, e) for every element of a warp's part: element e of block (i, j).
+template <int kRowTiles, int kBlocks, class Body>
+__device__ void for_each_indexed(float (&sums)[kRowTiles][kBlocks][4], const Body& body) {
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i) {
 #pragma unroll
     for (int j = 0; j < kBlocks; ++j) {
 #pragma unroll
-      for (float& x : sums[i][j]) x = 0.0f;
+      for (int e = 0; e < 4; ++e) body(sums[i][j][e], i, j, e);
     }
   }
 }
-
-// Calls body(x, row, column) for every element of a warp's part.
+// The same with body(x, row, column).
 template <int kRowTiles, int kBlocks, class Body>
 __device__ void for_each(float (&sums)[kRowTiles][kBlocks][4], const Body& body) {
-#pragma unroll
-  for (int i = 0; i < kRowTiles; ++i) {
-#pragma unroll
-    for (int j = 0; j < kBlocks; ++j) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) body(sums[i][j][e], 16 * i + row_of(e), 8 * j + column_of(e));
-    }
-  }
+  for_each_indexed(sums, [&](float& x, int i, int j, int e) { body(x, 16 * i + row_of(e), 8 * j + column_of(e)); });
+}
+
+template <int kRowTiles, int kBlocks>
+__device__ void set_zero(float (&sums)[kRowTiles][kBlocks][4]) {
+  for_each_indexed(sums, [](float& x, int, int, int) { x = 0.0f; });
 }
 
 // sums += A tile^T, summed over features: load(i, k, fragment) loads A's rows 16 i on, features 16 k on; the tile's

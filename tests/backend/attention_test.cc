@@ -42,6 +42,7 @@ const std::vector<Problem> kProblems = {
     {{4, 2, 10}, {2, 1, 3}}, {{1, 1, 16}, {130}, 0.7f},  {{2, 2, 64}, {63, 128, 1}},
     {{3, 3, 80}, {70}},      {{4, 1, 128}, {100, 17}},   {{2, 1, 32}, {200, 0, 49}, -0.1f},
     {{1, 1, 8}, {0, 0, 3}},  {{4, 2, 64}, {65, 65, 65}}, {{8, 2, 128}, {128, 128}},
+    {{2, 1, 256}, {33, 20}},
 };
 
 // For bf16 of 64 and 128 features, which GPUs do on tensor cores: lengths around tiles of 32, 64 and 128 tokens, in
@@ -245,8 +246,12 @@ TEST_CASE("attention gives the same bits where no document is as long as announc
 TEST_CASE("attention stays finite where scores are large, and says so where an input is not a number") {
   TestBackend cpu;
   const Problem p{{1, 1, 4}, {20}, 1000.0f};
-  for (const double x : run(cpu, p).out.values()) REQUIRE(std::isfinite(x));
-  for (const double x : run(cpu, {{1, 1, 64}, {70}, 1000.0f, DType::kBF16}).out.values()) REQUIRE(std::isfinite(x));
+  // A document of one token has the one score as its lse, large of either sign.
+  for (const Problem& large : {p, Problem{{1, 1, 64}, {1, 1, 1, 1, 70}, 1000.0f, DType::kBF16}}) {
+    const Outputs o = run(cpu, large);
+    for (const double x : o.out.values()) REQUIRE(std::isfinite(x));
+    for (const double x : o.dqkv.values()) REQUIRE(std::isfinite(x));
+  }
   HostTensor qkv = p.qkv(), out(DType::kF32, {20, 4}), lse(DType::kF32, {1, 20});
   qkv.as<float>()[11 * 12] = std::numeric_limits<float>::quiet_NaN();  // query 11
   const HostTensor cu = p.cu_seqlens();
