@@ -1,6 +1,7 @@
-// Token embedding. Forward copies rows, a warp per token. Backward adds rows in order of the tokens and to the bit, so
-// it first sorts the tokens by id, stably and by counting: N^2 comparisons, spread over the GPU, take 0.1 ms at N =
-// 32768. Then each id that occurs adds its rows in registers, some loads ahead, and touches its row of the table once.
+// Token embedding. Forward copies rows, a warp per token. Backward adds rows in order of the tokens and to the bit: so
+// the tokens are first sorted by id, stably, by counting for each how many come before it (N^2 comparisons spread over
+// the GPU: about 0.2 ms of an H100's integer units at N = 32768). Then a warp for each id that occurs adds its rows in
+// registers, some loads ahead, and touches its row of the table once.
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
 #include "cuda/launch.h"

@@ -35,7 +35,7 @@ packages() {
     test)
       echo catch2 python3 sentencepiece
       echo libboost-context-dev # tests/cuda/emulator
-      echo python3-venv # scripts/check_cuda_code.py --install
+      echo python3-venv python3-pip # scripts/check_cuda_code.py --install, scripts/install_cudnn_frontend.sh
       echo clang-format-14 clang-tidy-14 shellcheck
       ;;
     package) echo patchelf ;;

@@ -42,7 +42,10 @@ while [[ $# -gt 0 ]]; do
 done
 # ---- what goes in --------------------------------------------------------------------------------------------------
 
-if [[ $install == yes ]]; then scripts/install_deps.sh build test package; fi
+if [[ $install == yes ]]; then
+  scripts/install_deps.sh build test package
+  scripts/install_cudnn_frontend.sh || echo "package: without cuDNN's attention" >&2
+fi
 command -v patchelf >/dev/null || die "patchelf is missing; scripts/install_deps.sh package installs it"
 
 if [[ -z $build ]]; then

@@ -59,7 +59,10 @@ checked() { stage "$@" || failed=1; } # the rest still tells something
 preset=cpu
 if command -v nvcc >/dev/null; then
   preset=cuda
-  [[ $install == no ]] || checked "CUDA tools" scripts/check_cuda_code.py --install
+  if [[ $install == yes ]]; then
+    checked "CUDA tools" scripts/check_cuda_code.py --install
+    stage "cudnn-frontend" scripts/install_cudnn_frontend.sh || echo "without cuDNN: its tests are skipped"
+  fi
 fi
 required configure cmake --preset $preset -DTOKAMAK_TESTS=ON
 required build cmake --build --preset $preset

@@ -158,11 +158,11 @@ TEST_CASE("AdamW gives the same master weights with and without a bf16 copy, for
 
 TEST_CASE("AdamW on a slice is AdamW on its elements, wherever it starts") {
   TestBackend cpu;
-  const int64_t n = 47;
+  const int64_t n = 1030;
   const State start(n), whole = start;
   cpu.ops().adamw(*cpu.stream, whole.args());
-  for (const int64_t begin : {0, 1, 2, 3, 4, 5, 41}) {
-    for (const int64_t end : {begin, begin + 1, begin + 6, n}) {
+  for (const int64_t begin : {0, 1, 2, 3, 4, 5}) {
+    for (const int64_t end : {begin, begin + 1, begin + 6, begin + 1024, n}) {
       for (const bool skewed : {false, true}) {  // the gradient is a slice too, or a tensor of its own
         const State part = start;
         AdamW args = part.args();
@@ -178,10 +178,9 @@ TEST_CASE("AdamW on a slice is AdamW on its elements, wherever it starts") {
           const Values changed = after.values();
           std::copy(changed.begin() + begin, changed.begin() + end, expected.begin() + begin);
           CHECK(max_relative_error(actual, expected) < 1e-6);
-          for (int64_t i = 0; i < n; ++i) {
-            if (i < begin || i >= end)
-              CHECK(actual.values()[static_cast<size_t>(i)] == expected[static_cast<size_t>(i)]);
-          }
+          const Values values = actual.values();
+          CHECK(std::equal(values.begin(), values.begin() + begin, expected.begin()));
+          CHECK(std::equal(values.begin() + end, values.end(), expected.begin() + end));
         };
         check(part.master, start.master, whole.master);
         check(part.exp_avg, start.exp_avg, whole.exp_avg);

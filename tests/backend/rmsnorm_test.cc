@@ -70,13 +70,15 @@ Gradients gradients(const Inputs& in, bool with_dresidual) {
 }
 
 // Rows of odd widths; then of whole vectors of 16 bytes, that a GPU keeps in 1, 2 or 4 registers of a warp or of a
-// block, and rows too wide for that. Numbers of rows that no number of parts divides.
-const std::vector<Problem> kProblems = {
-    {2, 3, DType::kF32},      {45, 83, DType::kF32},    {45, 83, DType::kBF16},  {2100, 131, DType::kF32},
-    {17, 509, DType::kBF16},  {3, 2051, DType::kBF16},  {3, 64, DType::kBF16},   {4101, 8, DType::kF32},
-    {2100, 136, DType::kF32}, {45, 264, DType::kBF16},  {19, 1000, DType::kF32}, {19, 1000, DType::kBF16},
-    {9, 2040, DType::kF32},   {9, 4000, DType::kBF16},  {9, 4092, DType::kF32},  {9, 7992, DType::kBF16},
-    {9, 8188, DType::kF32},   {9, 16008, DType::kBF16}, {3, 8196, DType::kF32},  {9, 16400, DType::kBF16}};
+// block (some just beyond what the smaller holds), and rows too wide for that. Numbers of rows that no number of parts
+// divides.
+const std::vector<Problem> kProblems = {{2, 3, DType::kF32},      {45, 83, DType::kF32},   {45, 83, DType::kBF16},
+                                        {2100, 131, DType::kF32}, {17, 509, DType::kBF16}, {3, 2051, DType::kBF16},
+                                        {3, 64, DType::kBF16},    {4101, 8, DType::kF32},  {2100, 136, DType::kF32},
+                                        {45, 264, DType::kBF16},  {19, 260, DType::kF32},  {19, 1000, DType::kBF16},
+                                        {9, 516, DType::kF32},    {9, 1028, DType::kF32},  {9, 4000, DType::kBF16},
+                                        {9, 2052, DType::kF32},   {9, 7992, DType::kBF16}, {9, 4100, DType::kF32},
+                                        {9, 16008, DType::kBF16}, {3, 8196, DType::kF32},  {9, 16400, DType::kBF16}};
 
 Workload largest() {
   Workload w = TestBackend::small_workload();
