@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <boost/context/fiber.hpp>
 #include <boost/context/fixedsize_stack.hpp>
 #include <cstdio>
@@ -133,19 +134,26 @@ void run_block(dim3 block, unsigned threads) {
     fiber.groups.clear();
     fiber.uncommitted.clear();
   }
+  // A warp goes on until it waits for others, so that the first is as far ahead of the last as barriers let it.
+  const auto number_of = [&](unsigned i) { return m.reverse ? threads - 1 - i : i; };
   for (;;) {
     bool moved = false, waiting = false;
-    for (unsigned i = 0; i < threads; ++i) {
-      Fiber& fiber = *m.fibers[m.reverse ? threads - 1 - i : i];
-      if (fiber.done) continue;
-      if (fiber.waits_for != nullptr && fiber.waits_for->generation == fiber.generation) {
-        waiting = true;
-        continue;
+    for (unsigned first = 0; first < threads; first += kLanes) {
+      for (bool again = true; again;) {
+        again = false;
+        for (unsigned i = first; i < std::min(first + kLanes, threads); ++i) {
+          Fiber& fiber = *m.fibers[number_of(i)];
+          if (fiber.done) continue;
+          if (fiber.waits_for != nullptr && fiber.waits_for->generation == fiber.generation) {
+            waiting = true;
+            continue;
+          }
+          fiber.waits_for = nullptr;
+          m.running = &fiber;
+          fiber.context = std::move(fiber.context).resume();
+          again = moved = true;
+        }
       }
-      fiber.waits_for = nullptr;
-      m.running = &fiber;
-      fiber.context = std::move(fiber.context).resume();
-      moved = true;
     }
     if (!moved && !waiting) return;
     if (!moved) broken("threads wait at different barriers");
