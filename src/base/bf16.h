@@ -13,7 +13,9 @@ struct bf16 {
 
   bf16() = default;
   TOKAMAK_HOST_DEVICE explicit bf16(float value) : bits(round(value)) {}
-  TOKAMAK_HOST_DEVICE explicit operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+  TOKAMAK_HOST_DEVICE explicit operator float() const {
+    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  }
 
  private:
   // Branch-free, so that loops over arrays vectorise.

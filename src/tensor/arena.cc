@@ -32,9 +32,7 @@ MemoryPlan::Slot MemoryPlan::add(std::string name, DType dtype, Shape shape, Mem
   return {static_cast<int64_t>(entries_.size()) - 1};
 }
 
-int64_t MemoryPlan::total_bytes() const {
-  return total_bytes(MemoryKind::kDevice) + total_bytes(MemoryKind::kPinned);
-}
+int64_t MemoryPlan::total_bytes() const { return total_bytes(MemoryKind::kDevice) + total_bytes(MemoryKind::kPinned); }
 
 int64_t MemoryPlan::total_bytes(MemoryKind kind) const {
   int64_t total = 0;

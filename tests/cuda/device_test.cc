@@ -1,5 +1,5 @@
-// A CudaDevice keeps the promises of src/backend/device.h: memory is zeroed, copies come in the order of the stream, and
-// the host's buffer is free again at once.
+// A CudaDevice keeps the promises of src/backend/device.h: memory is zeroed, copies come in the order of the stream,
+// and the host's buffer is free again at once.
 #include "cuda/device.h"
 
 #include <catch2/catch.hpp>

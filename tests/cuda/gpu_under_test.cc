@@ -1,6 +1,6 @@
 // The cases on a real GPU, and the program's main: without a GPU it names what it leaves out and returns 77, which
-// ctest counts as skipped. Memory under test is managed, so that host and GPU touch it alike, and every launch is waited
-// for: the cases read results at once.
+// ctest counts as skipped. Memory under test is managed, so that host and GPU touch it alike, and every launch is
+// waited for: the cases read results at once.
 #define CATCH_CONFIG_RUNNER
 #include <cuda_runtime.h>
 
