@@ -260,7 +260,7 @@ TEST_CASE("attention stays finite where scores are large, and says so where an i
   CHECK(std::isfinite(out.values()[12 * 4]));
 }
 
-TEST_CASE("attention gives the same bits for any number of threads") {
+TEST_CASE("attention gives the same bits for any number of threads", "[threads]") {
   for (const DType act : {DType::kF32, DType::kBF16}) {
     const Problem p{{4, 2, 24}, {70, 1, 130, 9}, 0, act};
     const ThreadCount largest(4);

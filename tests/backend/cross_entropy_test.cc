@@ -168,7 +168,7 @@ TEST_CASE("linear_cross_entropy forward only gives the same loss bit for bit") {
   CHECK(sums.bytes() == both.sums.bytes());
 }
 
-TEST_CASE("linear_cross_entropy gives the same bits for any number of threads") {
+TEST_CASE("linear_cross_entropy gives the same bits for any number of threads", "[threads]") {
   for (const Problem& p : {Problem{130, 64, 501, 1e-3f, DType::kBF16}, Problem{37, 29, 101}, kProblems[9]}) {
     require_thread_invariance([&] {
       TestBackend cpu(workload_of(p));

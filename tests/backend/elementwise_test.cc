@@ -88,7 +88,7 @@ TEST_CASE("random_normal is the RandomStream, at any split and for any number of
   CHECK((actual.bytes() == expected.bytes()));
 }
 
-TEST_CASE("casts give the same bits for any number of threads") {
+TEST_CASE("casts give the same bits for any number of threads", "[threads]") {
   TestBackend cpu;
   const HostTensor src = random_tensor(DType::kF32, {70'001}, "src");
   require_thread_invariance([&] {

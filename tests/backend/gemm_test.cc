@@ -116,7 +116,7 @@ TEST_CASE("gemm of no rows does nothing") {
   CHECK_NOTHROW(cpu.ops().gemm(*cpu.stream, {.a = none, .b = b, .c = out}));
 }
 
-TEST_CASE("gemm gives the same bits for any number of threads, long sums of small products too") {
+TEST_CASE("gemm gives the same bits for any number of threads, long sums of small products too", "[threads]") {
   const std::vector<Sizes> sizes = {{64, 64, 32768},  {64, 64, 2048},  {1, 64, 4096}, {37, 29, 4100},
                                     {128, 128, 4096}, {256, 192, 300}, {100, 384, 96}};
   for (const Types& types : kTypes) {

@@ -219,7 +219,7 @@ TEST_CASE("rmsnorm_backward is the gradient of rmsnorm") {
   CHECK(max_relative_error(dweight, finite_difference(of_weight, in.weight.values())) < 1e-6);
 }
 
-TEST_CASE("rmsnorm gives the same bits for any number of threads") {
+TEST_CASE("rmsnorm gives the same bits for any number of threads", "[threads]") {
   TestBackend cpu(largest());
   for (const DType act : {DType::kF32, DType::kBF16}) {
     const Problem p{2100, 131, act};

@@ -115,7 +115,7 @@ TEST_CASE("the inverse rotation undoes rope and is its gradient") {
   CHECK(max_relative_error(gradient, finite_difference(loss, x.values())) < 1e-6);
 }
 
-TEST_CASE("rope gives the same bits for any number of threads") {
+TEST_CASE("rope gives the same bits for any number of threads", "[threads]") {
   TestBackend cpu;
   const HostTensor table = angle_table(kPositions, kHeads.head_dim);
   const HostTensor positions = random_ids({1031}, 0, kPositions, "positions");

@@ -102,7 +102,7 @@ TEST_CASE("sums take slices that start anywhere, and no element beside them") {
   }
 }
 
-TEST_CASE("sums over a tensor have the same bits for any number of threads") {
+TEST_CASE("sums over a tensor have the same bits for any number of threads", "[threads]") {
   TestBackend cpu;
   const HostTensor x = random_tensor(DType::kF32, {300'007}, "x");
   const HostTensor narrow = random_tensor(DType::kBF16, {300'007}, "x");

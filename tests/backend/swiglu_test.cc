@@ -86,7 +86,7 @@ TEST_CASE("swiglu saturates without overflow") {
   CHECK(dgate_up.values() == Values{0, 0, 3, 0, 0, 200});
 }
 
-TEST_CASE("swiglu gives the same bits for any number of threads") {
+TEST_CASE("swiglu gives the same bits for any number of threads", "[threads]") {
   TestBackend cpu;
   for (const DType act : {DType::kF32, DType::kBF16}) {
     const Problem p{307, 411, act};

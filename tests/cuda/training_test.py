@@ -107,6 +107,17 @@ def generation(place):
     assert text["cpu"] == text["cuda"], text
 
 
+@on_cuda
+def planning(place):
+    """a plan for a GPU counts what its operations need, and leaves out what only a CPU has"""
+    plans = {backend: tokamak("plan", place.config("plan", WIDE), f"runtime.backend={backend}", "model.vocab_size=400")
+             for backend in ("cpu", "cuda")}
+    assert "on its GPU" in plans["cuda"] and "CPU thread(s)" in plans["cpu"], plans
+    workspace = {backend: next(line for line in text.splitlines() if line.split()[:1] == ["workspace"])
+                 for backend, text in plans.items()}
+    assert workspace["cpu"] != workspace["cuda"] and "MiB" in workspace["cuda"], workspace
+
+
 def without_gpu(place):
     """no GPU: runtime.backend cuda says what is missing and exits 5; auto says that it takes the CPU"""
     if not cuda_missing(place):
@@ -120,7 +131,7 @@ def without_gpu(place):
 
 if __name__ == "__main__":
     try:
-        main([curves, resume, recomputation, generation, without_gpu])
+        main([curves, resume, recomputation, generation, planning, without_gpu])
     except Skipped as why:
         print(f"skipped: {' '.join(sys.argv[1:])}: {why}")
         sys.exit(77)
