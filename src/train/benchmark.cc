@@ -10,12 +10,6 @@ namespace tokamak {
 
 namespace {
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : 0.5 * (values[middle - 1] + values[middle]);
-}
-
 // y = x w^T, dx = dy w and dw = dy^T x of a linear layer with `in` inputs and `out` outputs.
 void add_linear(std::vector<GemmShape>& gemms, const std::string& name, int64_t tokens, int64_t in, int64_t out,
                 int64_t count, DType compute, DType forward_output) {
@@ -47,17 +41,7 @@ class GemmBuffers {
   }
 
   double seconds(const GemmShape& g) {
-    const bool ta = g.trans_a == Transpose::kYes, tb = g.trans_b == Transpose::kYes;
-    const auto view = [](Tensor t, int64_t rows, int64_t columns) {
-      return t.flat(0, rows * columns).reshape({rows, columns});
-    };
-    const Tensor c(c_.data(), g.c, Shape{g.m, g.n});
-    const Gemm call{.a = ta ? view(a_, g.k, g.m) : view(a_, g.m, g.k),
-                    .b = tb ? view(b_, g.n, g.k) : view(b_, g.k, g.n),
-                    .c = c,
-                    .trans_a = g.trans_a,
-                    .trans_b = g.trans_b,
-                    .write = g.c == DType::kF32 && ta ? Write::kAccumulate : Write::kOverwrite};
+    const Gemm call = call_of(g, a_, b_, c_);
     const Stopwatch watch;
     backend_.ops->gemm(*stream_, call);
     stream_->synchronize();
@@ -107,6 +91,25 @@ double time_step(Assembly& assembly, const BatchShape& shape, const TokenBatch& 
 }
 
 }  // namespace
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : 0.5 * (values[middle - 1] + values[middle]);
+}
+
+Gemm call_of(const GemmShape& g, Tensor a, Tensor b, Tensor c) {
+  const auto view = [](Tensor t, Transpose transpose, int64_t rows, int64_t columns) {
+    const Tensor matrix = t.flat(0, rows * columns);
+    return transpose == Transpose::kYes ? matrix.reshape({columns, rows}) : matrix.reshape({rows, columns});
+  };
+  return {.a = view(a, g.trans_a, g.m, g.k),
+          .b = view(b, g.trans_b, g.k, g.n),
+          .c = Tensor(c.data(), g.c, Shape{g.m, g.n}),
+          .trans_a = g.trans_a,
+          .trans_b = g.trans_b,
+          .write = g.c == DType::kF32 && g.trans_a == Transpose::kYes ? Write::kAccumulate : Write::kOverwrite};
+}
 
 std::vector<GemmShape> step_gemms(const ModelConfig& config, int64_t tokens, int64_t head_rows, DType compute) {
   std::vector<GemmShape> gemms;

@@ -25,6 +25,12 @@ struct GemmShape {
 // Every GEMM of one micro-batch's forward and backward, the head's in chunks of `head_rows` rows.
 std::vector<GemmShape> step_gemms(const ModelConfig& config, int64_t tokens, int64_t head_rows, DType compute);
 
+// The call of such a GEMM, on operands of at least its sizes: the dW of a linear layer accumulates, the others
+// overwrite.
+Gemm call_of(const GemmShape& shape, Tensor a, Tensor b, Tensor c);
+
+double median(std::vector<double> values);
+
 struct BenchmarkResult {
   double gemm_rate = 0;          // FLOP/s: FLOPs of all GEMMs of a step over the sum of their times, each run alone
   double tokens_per_second = 0;  // of all ranks

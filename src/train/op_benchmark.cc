@@ -147,8 +147,7 @@ class OpBenchmark {
     const auto calls = std::clamp(static_cast<int64_t>(kSecondsPerRound / once), int64_t{1}, kMostCalls);
     std::vector<double> seconds;
     for (int64_t round = 0; round < options_.rounds; ++round) seconds.push_back(timed(calls));
-    std::nth_element(seconds.begin(), seconds.begin() + options_.rounds / 2, seconds.end());
-    return seconds[static_cast<size_t>(options_.rounds / 2)];
+    return median(std::move(seconds));
   }
 
   // `touched`: the tensors that the call reads or writes, each as often as it must.
@@ -278,16 +277,7 @@ class OpBenchmark {
 
   void time_products(OpTimes& times) {
     for (const GemmShape& g : products()) {
-      const bool ta = g.trans_a == Transpose::kYes, tb = g.trans_b == Transpose::kYes;
-      const auto view = [](Tensor t, int64_t rows, int64_t columns) {
-        return t.flat(0, rows * columns).reshape({rows, columns});
-      };
-      const Gemm call{.a = ta ? view(at(s_.a), g.k, g.m) : view(at(s_.a), g.m, g.k),
-                      .b = tb ? view(at(s_.b), g.n, g.k) : view(at(s_.b), g.k, g.n),
-                      .c = Tensor(at(s_.c).data(), g.c, Shape{g.m, g.n}),
-                      .trans_a = g.trans_a,
-                      .trans_b = g.trans_b,
-                      .write = g.c == DType::kF32 && ta ? Write::kAccumulate : Write::kOverwrite};
+      const Gemm call = call_of(g, at(s_.a), at(s_.b), at(s_.c));
       time(times, "gemm " + g.name, {call.a, call.b, call.c}, g.flops(), [&] { ops_.gemm(*stream_, call); });
     }
   }

@@ -9,14 +9,23 @@
 
 using namespace tokamak;
 
-TEST_CASE("the listed GEMMs have all the FLOPs of a step but attention's") {
+namespace {
+
+ModelConfig small_model(int64_t hidden, int64_t intermediate, int64_t layers, int64_t vocab) {
   ModelConfig config;
-  config.hidden_size = 64;
-  config.intermediate_size = 176;
-  config.num_hidden_layers = 3;
+  config.hidden_size = hidden;
+  config.intermediate_size = intermediate;
+  config.num_hidden_layers = layers;
   config.num_attention_heads = 4;
   config.num_key_value_heads = 2;
-  config.vocab_size = 100;
+  config.vocab_size = vocab;
+  return config;
+}
+
+}  // namespace
+
+TEST_CASE("the listed GEMMs have all the FLOPs of a step but attention's") {
+  const ModelConfig config = small_model(64, 176, 3, 100);
   const int64_t tokens = 128;
   double flops = 0;
   for (const GemmShape& gemm : step_gemms(config, tokens, 32, DType::kBF16)) {
@@ -27,13 +36,7 @@ TEST_CASE("the listed GEMMs have all the FLOPs of a step but attention's") {
 }
 
 TEST_CASE("every operation of a step is timed by itself, with the bytes and FLOPs of its shapes") {
-  ModelConfig config;
-  config.hidden_size = 32;
-  config.intermediate_size = 48;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 4;
-  config.num_key_value_heads = 2;
-  config.vocab_size = 50;
+  const ModelConfig config = small_model(32, 48, 2, 50);
   Backend backend = make_cpu_backend();
   const OpTimes times =
       benchmark_ops(backend, config, {.sequences = 2, .length = 8, .compute = DType::kBF16, .rounds = 1});
