@@ -57,6 +57,10 @@ Backend make_cuda_backend(const RuntimeOptions& options, int local_rank) {
     fail(Kind::kDevice, str("local rank ", local_rank, " has no GPU: this node shows ", devices),
          "one rank per GPU; CUDA_VISIBLE_DEVICES limits what is shown");
   }
+  if (options.autotune && options.deterministic) {
+    fail(Kind::kConfig, "runtime.autotune and runtime.deterministic are both true",
+         "timing may choose other algorithms in another run, with other last bits");
+  }
   cudaDeviceProp properties;
   TOKAMAK_CUDA(cudaGetDeviceProperties(&properties, local_rank));
   if (properties.major < kOldestCapability) {

@@ -1,6 +1,6 @@
-// cuBLASLt behind CudaGemm. For each problem its heuristic is asked once; the algorithm and the descriptors are kept,
-// so that a later product of the same shape is one call. Sums are formed in f32 and rounded once, the addend among
-// them.
+// cuBLASLt behind CudaGemm. For each problem its heuristic is asked once, or its candidates are timed (gemm_tuning.h);
+// algorithm and descriptors are kept, so that a later product of the same shape is one call. Sums are formed in f32 and
+// rounded once, the addend among them.
 //
 // NVIDIA documents that cuBLAS gives the same bits at every run on GPUs of one architecture and number of SMs; its
 // exception for concurrent streams falls away where the caller owns the workspace, as here. Of the ways to share a sum
@@ -8,42 +8,23 @@
 // sums in f32, added in a step of their own, are allowed beside the undivided sum.
 #include "cuda/gemm.h"
 
-#include <cublasLt.h>
-
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "base/error.h"
 #include "cuda/check.h"
-#include "cuda/gemm_problem.h"
+#include "cuda/gemm_plan.h"
+#include "cuda/gemm_tuning.h"
 
 namespace tokamak {
 namespace {
 
 constexpr size_t kMaxPlans = 1024;  // a model poses a few dozen problems; beyond this the map starts anew
 
-[[noreturn]] void cublas_failed(cublasStatus_t status, const char* call, int line) {
-  fail(Kind::kDevice,
-       str("cuBLASLt: ", cublasLtGetStatusString(status), " (", cublasLtGetStatusName(status), ") from ", call, " at ",
-           __FILE__, ":", line),
-       "CUBLASLT_LOG_LEVEL=2 makes cuBLASLt say more; an error of execution may have its cause in an earlier kernel");
-}
-
-#define TOKAMAK_CUBLAS(call)                                                                  \
-  do {                                                                                        \
-    if (const cublasStatus_t status_ = (call); status_ != CUBLAS_STATUS_SUCCESS) [[unlikely]] \
-      cublas_failed(status_, #call, __LINE__);                                                \
-  } while (false)
-
 cudaDataType_t type_of(DType dtype) { return dtype == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
-
-// A matrix product that cuBLASLt has an algorithm for. The descriptors are filled where they stay: their contents are
-// the library's own.
-struct Plan {
-  cublasLtMatmulDescOpaque_t product;
-  cublasLtMatrixLayoutOpaque_t left, right, output;
-  cublasLtMatmulAlgo_t algorithm;
-};
 
 void describe(cublasLtMatrixLayoutOpaque_t& layout, DType dtype, const GemmProblem::Stored& stored) {
   TOKAMAK_CUBLAS(cublasLtMatrixLayoutInit(&layout, type_of(dtype), static_cast<uint64_t>(stored.rows),
@@ -68,8 +49,9 @@ void prefer(cublasLtMatmulPreferenceOpaque_t& preference, cublasLtMatmulPreferen
   TOKAMAK_CUBLAS(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof(value)));
 }
 
-// Whether there is an algorithm for the plan's product, which is then in it.
-bool choose(cublasLtHandle_t handle, const GemmProblem& problem, Plan& plan) {
+// The heuristic's best `most` algorithms for the plan's product, the best first; none where there is none.
+std::vector<cublasLtMatmulAlgo_t> candidates(cublasLtHandle_t handle, const GemmProblem& problem, Plan& plan,
+                                             int most) {
   cublasLtMatmulPreferenceOpaque_t preference;
   TOKAMAK_CUBLAS(cublasLtMatmulPreferenceInit(&preference));
   prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(CudaGemm::kWorkspaceBytes));
@@ -79,15 +61,18 @@ bool choose(cublasLtHandle_t handle, const GemmProblem& problem, Plan& plan) {
   prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem.right_alignment);
   prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem.addend_alignment);
   prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, problem.output_alignment);
-  cublasLtMatmulHeuristicResult_t best;
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(most));
   int found = 0;
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      handle, &plan.product, &plan.left, &plan.right, &plan.output, &plan.output, &preference, 1, &best, &found);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
-  if (status != CUBLAS_STATUS_SUCCESS) cublas_failed(status, "cublasLtMatmulAlgoGetHeuristic", __LINE__);
-  if (found == 0 || best.state != CUBLAS_STATUS_SUCCESS) return false;
-  plan.algorithm = best.algo;
-  return true;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle, &plan.product, &plan.left, &plan.right, &plan.output, &plan.output,
+                                     &preference, most, results.data(), &found);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
+  TOKAMAK_CUBLAS(status);
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  for (const auto& result : std::span(results).first(static_cast<size_t>(found))) {
+    if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(result.algo);
+  }
+  return algorithms;
 }
 
 std::string text_of(const Tensor& x, Transpose transpose) {
@@ -106,20 +91,48 @@ void add_to_nothing(cudaStream_t stream, const GemmOperands& operands, int64_t b
 
 }  // namespace
 
+void cublas_failed(cublasStatus_t status, const char* call, const char* file, int line) {
+  fail(Kind::kDevice,
+       str("cuBLASLt: ", cublasLtGetStatusString(status), " (", cublasLtGetStatusName(status), ") from ", call, " at ",
+           file, ":", line),
+       "CUBLASLT_LOG_LEVEL=2 makes cuBLASLt say more; an error of execution may have its cause in an earlier kernel");
+}
+
+cublasStatus_t run_plan(cublasLtHandle_t handle, Plan& plan, const cublasLtMatmulAlgo_t& algorithm,
+                        const GemmOperands& operands, std::byte* workspace, cudaStream_t stream) {
+  const float alpha = 1.0f;
+  return cublasLtMatmul(handle, &plan.product, &alpha, operands.left, &plan.left, operands.right, &plan.right,
+                        &operands.beta, operands.addend, &plan.output, operands.output, &plan.output, &algorithm,
+                        workspace, static_cast<size_t>(CudaGemm::kWorkspaceBytes), stream);
+}
+
 struct CudaGemm::Impl {
-  explicit Impl(bool allow_tf32) : tf32(allow_tf32) { TOKAMAK_CUBLAS(cublasLtCreate(&handle)); }
+  explicit Impl(const RuntimeOptions& options) : tf32(options.tf32) {
+    TOKAMAK_CUBLAS(cublasLtCreate(&handle));
+    if (options.autotune) tuning.emplace();
+  }
   ~Impl() { cublasLtDestroy(handle); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  Plan& plan(const Gemm& args) {
+  Plan& plan(const Gemm& args, const GemmOperands& operands, std::byte* workspace, cudaStream_t stream) {
     const GemmProblem problem = gemm_problem(args);
     if (const auto known = plans.find(problem); known != plans.end()) return *known->second;
     auto made = std::make_unique<Plan>();
     describe(*made, problem, tf32);
-    if (!choose(handle, problem, *made)) {
+    const auto algorithms = candidates(handle, problem, *made, tuning ? GemmTuning::kCandidates : 1);
+    if (algorithms.empty()) {
       fail(Kind::kDevice, str("cuBLASLt has no algorithm for ", text_of(args.a, args.trans_a), " times ",
                               text_of(args.b, args.trans_b), " to ", args.c.text()));
+    }
+    made->algorithm = algorithms.front();
+    if (tuning) {
+      made->algorithm = tuning->fastest(
+          problem, algorithms, args.c.bytes(), operands,
+          [&](const cublasLtMatmulAlgo_t& algorithm, const GemmOperands& scratch) {
+            return run_plan(handle, *made, algorithm, scratch, workspace, stream);
+          },
+          stream);
     }
     if (plans.size() >= kMaxPlans) plans.clear();  // what is enqueued has copies of its own
     return *plans.emplace(problem, std::move(made)).first->second;
@@ -127,10 +140,11 @@ struct CudaGemm::Impl {
 
   const bool tf32;
   cublasLtHandle_t handle = nullptr;
+  std::optional<GemmTuning> tuning;  // absent: the heuristic's first choice is taken
   std::map<GemmProblem, std::unique_ptr<Plan>> plans;
 };
 
-CudaGemm::CudaGemm(const RuntimeOptions& options) : impl_(std::make_unique<Impl>(options.tf32)) {}
+CudaGemm::CudaGemm(const RuntimeOptions& options) : impl_(std::make_unique<Impl>(options)) {}
 
 CudaGemm::~CudaGemm() = default;
 
@@ -138,12 +152,8 @@ void CudaGemm::run(cudaStream_t stream, const Gemm& args, std::byte* workspace) 
   if (args.c.count() == 0) return;
   const GemmOperands operands = gemm_operands(args);
   if (args.a.count() == 0) return add_to_nothing(stream, operands, args.c.bytes());
-  Plan& plan = impl_->plan(args);
-  const float alpha = 1.0f;
-  TOKAMAK_CUBLAS(cublasLtMatmul(impl_->handle, &plan.product, &alpha, operands.left, &plan.left, operands.right,
-                                &plan.right, &operands.beta, operands.addend, &plan.output, operands.output,
-                                &plan.output, &plan.algorithm, workspace, static_cast<size_t>(kWorkspaceBytes),
-                                stream));
+  Plan& plan = impl_->plan(args, operands, workspace, stream);
+  TOKAMAK_CUBLAS(run_plan(impl_->handle, plan, plan.algorithm, operands, workspace, stream));
 }
 
 }  // namespace tokamak

@@ -25,6 +25,7 @@ struct RuntimeOptions {
   BackendKind backend = BackendKind::kAuto;
   AttentionKind attention = AttentionKind::kAuto;
   bool tf32 = false;
+  bool autotune = false;
   AutoInt threads_per_rank;
   bool deterministic = false;
 
@@ -34,6 +35,9 @@ struct RuntimeOptions {
     v("attention", attention,
       "on a GPU: auto takes cuDNN where it is there and supports the case, else our own kernels; the CPU has one kind");
     v("tf32", tf32, "on a GPU, products of f32 tensors in TF32: 10 bits of mantissa, several times the speed");
+    v("autotune", autotune,
+      "on a GPU, time cuBLASLt's algorithms for each product at its first use and keep the choice in ~/.cache/tokamak; "
+      "not with deterministic");
     v("threads_per_rank", threads_per_rank, "CPU threads of each rank; auto shares the node's cores among its ranks");
     v("deterministic", deterministic,
       "on a GPU, the same bits from run to run, at some cost in attention's gradient; the CPU's always are, for any "

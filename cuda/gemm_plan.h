@@ -1,0 +1,30 @@
+// What gemm.cc and gemm_tuning.cc share of cuBLASLt: its errors, and a product made ready.
+#pragma once
+
+#include <cublasLt.h>
+
+#include "cuda/gemm_problem.h"
+
+namespace tokamak {
+
+[[noreturn]] void cublas_failed(cublasStatus_t status, const char* call, const char* file, int line);
+
+// A matrix product that cuBLASLt has an algorithm for. The descriptors are filled where they stay: their contents are
+// the library's own.
+struct Plan {
+  cublasLtMatmulDescOpaque_t product;
+  cublasLtMatrixLayoutOpaque_t left, right, output;
+  cublasLtMatmulAlgo_t algorithm;
+};
+
+// Enqueues the product by `algorithm`; `workspace` of CudaGemm::kWorkspaceBytes.
+cublasStatus_t run_plan(cublasLtHandle_t handle, Plan& plan, const cublasLtMatmulAlgo_t& algorithm,
+                        const GemmOperands& operands, std::byte* workspace, cudaStream_t stream);
+
+}  // namespace tokamak
+
+#define TOKAMAK_CUBLAS(call)                                                                  \
+  do {                                                                                        \
+    if (const cublasStatus_t status_ = (call); status_ != CUBLAS_STATUS_SUCCESS) [[unlikely]] \
+      ::tokamak::cublas_failed(status_, #call, __FILE__, __LINE__);                           \
+  } while (false)

@@ -1,0 +1,122 @@
+#include "cuda/gemm_tuning.h"
+
+#include <cctype>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "cuda/check.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int kRuns = 5;    // timed together
+constexpr int kRounds = 3;  // of which the best counts
+
+std::string text_of(const GemmProblem& p) {
+  return str(p.m, " ", p.n, " ", p.k, " ", p.transpose_left ? "T" : "N", p.transpose_right ? "T" : "N", " ",
+             name_of(p.in), " ", name_of(p.out), " ", p.left_alignment, " ", p.right_alignment, " ", p.addend_alignment,
+             " ", p.output_alignment);
+}
+
+std::string cache_path() {
+  int device = 0;
+  TOKAMAK_CUDA(cudaGetDevice(&device));
+  cudaDeviceProp properties;
+  TOKAMAK_CUDA(cudaGetDeviceProperties(&properties, device));
+  std::string name = properties.name;
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '-';
+  }
+  const char* home = std::getenv("HOME");
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache == nullptr && home == nullptr) return "";
+  const std::string root = cache != nullptr ? std::string(cache) : str(home, "/.cache");
+  return str(root, "/tokamak/gemm-", name, "-", properties.multiProcessorCount, "-", cublasLtGetVersion());
+}
+
+struct Timer {
+  Timer() {
+    TOKAMAK_CUDA(cudaEventCreate(&begin));
+    TOKAMAK_CUDA(cudaEventCreate(&end));
+  }
+  ~Timer() {
+    cudaEventDestroy(begin);
+    cudaEventDestroy(end);
+  }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+  cudaEvent_t begin = nullptr, end = nullptr;
+};
+
+struct Free {
+  void operator()(void* memory) const { cudaFree(memory); }
+};
+
+// Milliseconds of kRuns runs, or infinity where the algorithm does not run.
+float time_of(const std::function<cublasStatus_t()>& run, const Timer& timer, cudaStream_t stream) {
+  if (run() != CUBLAS_STATUS_SUCCESS) return std::numeric_limits<float>::infinity();
+  float best = std::numeric_limits<float>::infinity();
+  for (int round = 0; round < kRounds; ++round) {
+    TOKAMAK_CUDA(cudaEventRecord(timer.begin, stream));
+    for (int i = 0; i < kRuns; ++i) {
+      if (run() != CUBLAS_STATUS_SUCCESS) return std::numeric_limits<float>::infinity();
+    }
+    TOKAMAK_CUDA(cudaEventRecord(timer.end, stream));
+    TOKAMAK_CUDA(cudaEventSynchronize(timer.end));
+    float milliseconds = 0;
+    TOKAMAK_CUDA(cudaEventElapsedTime(&milliseconds, timer.begin, timer.end));
+    best = std::min(best, milliseconds);
+  }
+  return best;
+}
+
+}  // namespace
+
+GemmTuning::GemmTuning() : choices_(cache_path(), sizeof(cublasLtMatmulAlgo_t)) {}
+
+cublasLtMatmulAlgo_t GemmTuning::fastest(const GemmProblem& problem,
+                                         const std::vector<cublasLtMatmulAlgo_t>& algorithms, int64_t output_bytes,
+                                         const GemmOperands& operands, const Run& run, cudaStream_t stream) {
+  const std::string key = text_of(problem);
+  if (const auto known = choices_.find(key)) {
+    cublasLtMatmulAlgo_t algorithm;
+    std::memcpy(&algorithm, known->data(), sizeof(algorithm));
+    return algorithm;
+  }
+  void* memory = nullptr;
+  if (cudaMalloc(&memory, static_cast<size_t>(output_bytes)) != cudaSuccess) {
+    cudaGetLastError();  // the runtime keeps it
+    log::warning("runtime.autotune: no memory to time the product ", key, "; it runs as cuBLASLt's heuristic says");
+    return algorithms.front();
+  }
+  const std::unique_ptr<void, Free> owner(memory);
+  GemmOperands scratch = operands;
+  scratch.output = memory;
+  if (operands.addend == operands.output) scratch.addend = memory;
+
+  const Timer timer;
+  size_t best = 0;
+  float least = std::numeric_limits<float>::infinity(), first = 0;
+  for (size_t i = 0; i < algorithms.size(); ++i) {
+    const float time = time_of([&] { return run(algorithms[i], scratch); }, timer, stream);
+    if (i == 0) first = time;
+    if (time < least) {
+      least = time;
+      best = i;
+    }
+  }
+  log::info("product ", key, ": algorithm ", best + 1, " of ", algorithms.size(), ", ",
+            fixed(100.0 * (static_cast<double>(first) / static_cast<double>(least) - 1.0), 1),
+            "% faster than the heuristic's");
+  // cuBLAS documents that an algorithm's bytes may be kept and restored for the same version of the library.
+  choices_.keep(key, {reinterpret_cast<const char*>(&algorithms[best]), sizeof(cublasLtMatmulAlgo_t)});
+  return algorithms[best];
+}
+
+}  // namespace tokamak
