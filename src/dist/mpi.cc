@@ -1,25 +1,20 @@
 // Comm over MPI, for host memory. Data moves as bytes, because MPI knows no bf16 and its own reductions promise no
-// order of summation: reductions are an exchange of slices followed by our own sum, rank 0 first.
+// order of summation: host_comm.cc sums.
 #include "dist/mpi.h"
 
 // The C++ bindings were removed from the standard in MPI 3; their header does not compile without warnings.
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <cstring>
+#include <utility>
 
 #include "base/error.h"
-#include "base/parallel_for.h"
+#include "dist/host_comm.h"
 
 namespace tokamak {
 
 namespace {
-
-// Elements of scratch for one round of a reduction, over all ranks: 4 Mi f32 = 16 MiB.
-constexpr int64_t kScratchElements = int64_t{4} << 20;
-constexpr int64_t kSliceElements = Comm::kSliceAlignment / 2;  // of bf16, the narrowest
 
 void check(int code, const char* what) {
   if (code == MPI_SUCCESS) return;
@@ -34,7 +29,7 @@ int to_int(int64_t count) {
   return static_cast<int>(count);
 }
 
-class MpiComm : public Comm {
+class MpiComm : public HostComm {
  public:
   explicit MpiComm(MPI_Comm comm) : comm_(comm) {
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
@@ -50,34 +45,6 @@ class MpiComm : public Comm {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-
-  void all_gather(Stream&, Tensor slice, Tensor full) override {
-    TOKAMAK_CHECK(slice.dtype() == full.dtype() && slice.count() * size_ == full.count(), slice.text(), " to ",
-                  full.text());
-    const int blocks = to_int(blocks_of(slice));
-    const auto* own = static_cast<const std::byte*>(full.data()) + rank_ * slice.bytes();
-    const void* from = slice.data() == own ? MPI_IN_PLACE : slice.data();
-    check(MPI_Allgather(from, blocks, block_, full.data(), blocks, block_, comm_), "MPI_Allgather");
-  }
-
-  void reduce_scatter(Stream&, Tensor full, Tensor slice, DType wire) override {
-    TOKAMAK_CHECK(full.dtype() == DType::kF32 && slice.dtype() == DType::kF32 && slice.count() * size_ == full.count(),
-                  full.text(), " to ", slice.text());
-    TOKAMAK_CHECK(slice.count() % kSliceElements == 0, slice.text());
-    if (wire == DType::kBF16) {
-      reduce_scatter_as<bf16>(full, slice);
-    } else {
-      reduce_scatter_as<float>(full, slice);
-    }
-  }
-
-  void all_reduce(Stream&, Tensor x) override {
-    if (x.dtype() == DType::kF64) {
-      all_reduce_as(x.as<double>(), x.count());
-    } else {
-      all_reduce_as(x.as<float>(), x.count());
-    }
-  }
 
   void barrier() override { check(MPI_Barrier(comm_), "MPI_Barrier"); }
 
@@ -125,68 +92,30 @@ class MpiComm : public Comm {
   }
 
  private:
-  static int64_t blocks_of(Tensor tensor) {
-    TOKAMAK_CHECK(tensor.bytes() % kSliceAlignment == 0, tensor.text(), " is no multiple of ", kSliceAlignment,
-                  " bytes");
-    return tensor.bytes() / kSliceAlignment;
+  void gather_bytes(const std::byte* own, std::byte* all, int64_t bytes) override {
+    const void* from = own == all + rank_ * bytes ? MPI_IN_PLACE : own;
+    const auto [type, count] = counted(bytes);
+    check(MPI_Allgather(from, count, type, all, count, type, comm_), "MPI_Allgather");
   }
 
-  // Rounds of at most kScratchElements: every rank sends each other rank its addends of that rank's slice, then sums.
-  template <class Wire>
-  void reduce_scatter_as(Tensor full, Tensor slice) {
-    const int64_t length = slice.count();
-    const int64_t longest = std::max(kScratchElements / size_ / kSliceElements, int64_t{1}) * kSliceElements;
-    const float* addends = full.as<float>();
-    float* sum = slice.as<float>();
-    for (int64_t begin = 0; begin < length; begin += longest) {
-      const int64_t piece = std::min(longest, length - begin);
-      send_.resize(static_cast<size_t>(piece * size_ * static_cast<int64_t>(sizeof(Wire))));
-      receive_.resize(send_.size());
-      auto* send = reinterpret_cast<Wire*>(send_.data());
-      const auto* received = reinterpret_cast<const Wire*>(receive_.data());
-      for (int to = 0; to < size_; ++to) {
-        parallel_for(piece, 16384, [&](int64_t first, int64_t last) {
-          const float* from = addends + to * length + begin;
-          for (int64_t i = first; i < last; ++i) send[to * piece + i] = from_float<Wire>(from[i]);
-        });
-      }
-      const int blocks = to_int(piece * static_cast<int64_t>(sizeof(Wire)) / kSliceAlignment);
-      check(MPI_Alltoall(send_.data(), blocks, block_, receive_.data(), blocks, block_, comm_), "MPI_Alltoall");
-      parallel_for(piece, 16384, [&](int64_t first, int64_t last) {
-        for (int64_t i = first; i < last; ++i) {
-          float total = 0;
-          for (int from = 0; from < size_; ++from) total += to_float(received[from * piece + i]);
-          sum[begin + i] = total;
-        }
-      });
-    }
+  void exchange_bytes(const std::byte* outgoing, std::byte* incoming, int64_t bytes) override {
+    const auto [type, count] = counted(bytes);
+    check(MPI_Alltoall(outgoing, count, type, incoming, count, type, comm_), "MPI_Alltoall");
   }
 
-  template <class T>
-  void all_reduce_as(T* x, int64_t count) {
-    std::vector<T> all(static_cast<size_t>(count * size_));
-    const int bytes = to_int(count * static_cast<int64_t>(sizeof(T)));
-    check(MPI_Allgather(x, bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, comm_), "MPI_Allgather");
-    for (int64_t i = 0; i < count; ++i) {
-      T total = 0;
-      for (int from = 0; from < size_; ++from) total += all[static_cast<size_t>(from * count + i)];
-      x[i] = total;
-    }
+  // MPI counts in int: large transfers, which are aligned, go in blocks.
+  std::pair<MPI_Datatype, int> counted(int64_t bytes) const {
+    if (bytes % kSliceAlignment == 0) return {block_, to_int(bytes / kSliceAlignment)};
+    return {MPI_BYTE, to_int(bytes)};
   }
 
   MPI_Comm comm_;
   MPI_Datatype block_ = MPI_DATATYPE_NULL;
   int rank_ = 0;
   int size_ = 1;
-  std::vector<std::byte> send_;
-  std::vector<std::byte> receive_;
 };
 
 }  // namespace
-
-bool started_by_launcher() {
-  return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMIX_RANK") != nullptr;
-}
 
 MpiWorld start_mpi() {
   int provided = 0;

@@ -7,8 +7,6 @@
 
 namespace tokamak {
 
-bool started_by_launcher();  // mpirun, or srun with PMIx
-
 struct MpiWorld {
   std::unique_ptr<Comm> comm;
   int local_rank = 0;

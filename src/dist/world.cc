@@ -1,42 +1,51 @@
 #include "dist/world.h"
 
+#include <algorithm>
 #include <cstdlib>
 
-#include "base/error.h"
+#include "base/process.h"
 #include "dist/mpi.h"
+#include "dist/tcp.h"
 
 namespace tokamak {
 
 namespace {
 
-// Several tasks that each take themselves for the whole world would train N models into one directory.
-void refuse_unknown_launcher() {
-  for (const char* name : {"SLURM_STEP_NUM_TASKS", "PMI_SIZE"}) {
-    const char* value = std::getenv(name);
-    if (value == nullptr || std::atoi(value) <= 1) continue;
-    fail(Kind::kConfig, str(name, " is ", value, ": this is one of several tasks, but their launcher offers no PMIx"),
-         "start with srun --mpi=pmix, or with mpirun");
-  }
-}
+constexpr double kPatienceSeconds = 120;
 
 }  // namespace
 
-World::World() {
-  if (!started_by_launcher()) {
-    refuse_unknown_launcher();
+World::World() : launch_(find_launch([](const char* name) { return std::getenv(name); })) {
+  if (launch_.by == Launch::By::kMpi) {
+    MpiWorld world = start_mpi();
+    comm_ = std::move(world.comm);
+    local_rank_ = world.local_rank;
+    local_size_ = world.local_size;
+  } else if (launch_.by == Launch::By::kTcp) {
+    comm_ = make_tcp_comm({.rank = launch_.rank,
+                           .size = launch_.size,
+                           .address = launch_.address,
+                           .port = launch_.port,
+                           .job = launch_.job,
+                           .patience_seconds = kPatienceSeconds});
+    find_neighbours();
+  } else {
     comm_ = make_single_comm();
-    return;
   }
-  MpiWorld world = start_mpi();
-  comm_ = std::move(world.comm);
-  local_rank_ = world.local_rank;
-  local_size_ = world.local_size;
 }
 
 World::~World() {
-  const bool mpi = started_by_launcher();
   comm_.reset();
-  if (mpi) end_mpi();
+  if (launch_.by == Launch::By::kMpi) end_mpi();
+}
+
+// Ranks with this host's name; what the launcher has said about them is taken as it is.
+void World::find_neighbours() {
+  const std::vector<std::string> hosts = comm_->gather_all(host_name());
+  const auto own = hosts.begin() + comm_->rank();
+  local_rank_ = launch_.local_rank >= 0 ? launch_.local_rank : static_cast<int>(std::count(hosts.begin(), own, *own));
+  local_size_ =
+      launch_.local_size >= 0 ? launch_.local_size : static_cast<int>(std::count(hosts.begin(), hosts.end(), *own));
 }
 
 }  // namespace tokamak

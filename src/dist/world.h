@@ -1,18 +1,18 @@
-// All processes of the run, and how this one was started. Under mpirun or srun the ranks talk through MPI; a process
-// started alone is a world of one and never touches MPI.
+// All processes of the run, and how this one was started (launch.h). Under mpirun or srun with PMIx the ranks talk
+// through MPI, otherwise over TCP; a process started alone is a world of one and touches neither.
 #pragma once
 
 #include <memory>
 
 #include "dist/comm.h"
+#include "dist/launch.h"
 
 namespace tokamak {
 
 class World {
  public:
-  World();   // starts MPI if a launcher started us; Error(kComm) if that fails, Error(kConfig)
-             // where a launcher started several of us in a way that we cannot join
-  ~World();  // ends it
+  World();   // joins the other ranks; Error(kComm) if that fails, Error(kConfig) as find_launch
+  ~World();  // takes leave of them; collective
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
@@ -23,6 +23,9 @@ class World {
   int local_size() const { return local_size_; }
 
  private:
+  void find_neighbours();
+
+  const Launch launch_;
   std::unique_ptr<Comm> comm_;
   int local_rank_ = 0;
   int local_size_ = 1;

@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -100,6 +101,64 @@ TEST_CASE("split makes groups in the order of the ranks") {
   const auto part = comm.split(comm.rank() % 2);
   CHECK(part->rank() == comm.rank() / 2);
   CHECK(part->size() == (comm.size() + (comm.rank() % 2 == 0 ? 1 : 0)) / 2);
+}
+
+TEST_CASE("sums are formed in f32 in the order of the ranks, to the bit") {
+  Comm& comm = test_world().comm();
+  NoStream stream;
+  constexpr int64_t kSlice = 96;
+  // Of very different sizes, so that another order or a wider sum shows.
+  const auto addend = [](int64_t i, int rank) {
+    return std::ldexp(1.0f + 0.37f * static_cast<float>(i % 11), rank * 5 % 13);
+  };
+  std::vector<float> full(static_cast<size_t>(kSlice * comm.size())), slice(kSlice), all(kSlice);
+  for (int64_t i = 0; i < kSlice * comm.size(); ++i) full[i] = addend(i, comm.rank());
+  for (int64_t i = 0; i < kSlice; ++i) all[i] = addend(i, comm.rank());
+  comm.reduce_scatter(stream, view(full), view(slice), DType::kF32);
+  comm.all_reduce(stream, view(all));
+  for (int64_t i = 0; i < kSlice; ++i) {
+    float scattered = 0, reduced = 0;
+    for (int r = 0; r < comm.size(); ++r) {
+      scattered += addend(comm.rank() * kSlice + i, r);
+      reduced += addend(i, r);
+    }
+    REQUIRE(slice[i] == scattered);
+    REQUIRE(all[i] == reduced);
+  }
+}
+
+TEST_CASE("any rank may be the root of a broadcast, of nothing or of more than a socket holds") {
+  Comm& comm = test_world().comm();
+  for (int root = 0; root < comm.size(); ++root) {
+    for (const size_t length : {size_t{0}, size_t{1}, size_t{30} << 20}) {
+      std::string bytes = comm.rank() == root ? std::string(length, static_cast<char>('a' + root)) : "other";
+      comm.broadcast(bytes, root);
+      REQUIRE(bytes == std::string(length, static_cast<char>('a' + root)));
+      comm.barrier();
+    }
+  }
+}
+
+TEST_CASE("groups exchange among themselves, between exchanges of all") {
+  Comm& comm = test_world().comm();
+  NoStream stream;
+  const int color = comm.rank() % 2;
+  const auto part = comm.split(color);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<double> mine = {static_cast<double>(comm.rank() + round)}, all = mine;
+    part->all_reduce(stream, view(mine));
+    comm.all_reduce(stream, view(all));
+    double of_part = 0, of_all = 0;
+    for (int r = 0; r < comm.size(); ++r) {
+      of_part += r % 2 == color ? r + round : 0;
+      of_all += r + round;
+    }
+    CHECK(mine[0] == of_part);
+    CHECK(all[0] == of_all);
+    std::string text = part->rank() == part->size() - 1 ? str("last of ", color) : "";
+    part->broadcast(text, part->size() - 1);
+    CHECK(text == str("last of ", color));
+  }
 }
 
 TEST_CASE("an error on one rank becomes the error of all, with that rank's message and kind") {

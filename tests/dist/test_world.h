@@ -1,4 +1,4 @@
-// The World of a test program that runs under mpirun.
+// The World of a test program that runs on several ranks.
 #pragma once
 
 #include "dist/world.h"

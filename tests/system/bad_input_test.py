@@ -100,8 +100,8 @@ def other_batch_on_resume(place):
 
 
 def foreign_launcher(place):
-    """one of several tasks of a launcher without PMIx: exit 2, not a run of its own"""
-    done = call([os.environ["TOKAMAK"], "train", place.config("alone")], env_more={"SLURM_STEP_NUM_TASKS": "2"})
+    """one of several tasks of a launcher that offers no way to the others: exit 2, not a run of its own"""
+    done = call([os.environ["TOKAMAK"], "train", place.config("alone")], env_more={"PMI_SIZE": "2"})
     assert done.returncode == 2 and "PMIx" in done.stdout, done.stdout
 
 

@@ -1,0 +1,89 @@
+#include "dist/host_comm.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/parallel_for.h"
+
+namespace tokamak {
+
+namespace {
+
+// Elements of scratch for one round of a reduction, over all ranks: 4 Mi f32 = 16 MiB.
+constexpr int64_t kScratchElements = int64_t{4} << 20;
+constexpr int64_t kSliceElements = Comm::kSliceAlignment / 2;  // of bf16, the narrowest
+constexpr int64_t kGrain = 16384;
+
+}  // namespace
+
+void HostComm::all_gather(Stream&, Tensor slice, Tensor full) {
+  TOKAMAK_CHECK(slice.dtype() == full.dtype() && slice.count() * size() == full.count(), slice.text(), " to ",
+                full.text());
+  TOKAMAK_CHECK(slice.bytes() % kSliceAlignment == 0, slice.text(), " is no multiple of ", kSliceAlignment, " bytes");
+  gather_bytes(static_cast<const std::byte*>(slice.data()), static_cast<std::byte*>(full.data()), slice.bytes());
+}
+
+void HostComm::reduce_scatter(Stream&, Tensor full, Tensor slice, DType wire) {
+  TOKAMAK_CHECK(full.dtype() == DType::kF32 && slice.dtype() == DType::kF32 && slice.count() * size() == full.count(),
+                full.text(), " to ", slice.text());
+  TOKAMAK_CHECK(slice.count() % kSliceElements == 0, slice.text());
+  if (wire == DType::kBF16) {
+    reduce_scatter_as<bf16>(full, slice);
+  } else {
+    reduce_scatter_as<float>(full, slice);
+  }
+}
+
+void HostComm::all_reduce(Stream&, Tensor x) {
+  if (x.dtype() == DType::kF64) {
+    all_reduce_as(x.as<double>(), x.count());
+  } else {
+    all_reduce_as(x.as<float>(), x.count());
+  }
+}
+
+// Rounds of at most kScratchElements: every rank sends each other rank its addends of that rank's slice, then sums.
+template <class Wire>
+void HostComm::reduce_scatter_as(Tensor full, Tensor slice) {
+  const int ranks = size();
+  const int64_t length = slice.count();
+  const int64_t longest = std::max(kScratchElements / ranks / kSliceElements, int64_t{1}) * kSliceElements;
+  const float* addends = full.as<float>();
+  float* sum = slice.as<float>();
+  for (int64_t begin = 0; begin < length; begin += longest) {
+    const int64_t piece = std::min(longest, length - begin);
+    const int64_t bytes = piece * static_cast<int64_t>(sizeof(Wire));
+    outgoing_.resize(static_cast<size_t>(bytes * ranks));
+    incoming_.resize(outgoing_.size());
+    auto* send = reinterpret_cast<Wire*>(outgoing_.data());
+    const auto* received = reinterpret_cast<const Wire*>(incoming_.data());
+    for (int to = 0; to < ranks; ++to) {
+      parallel_for(piece, kGrain, [&](int64_t first, int64_t last) {
+        const float* from = addends + to * length + begin;
+        for (int64_t i = first; i < last; ++i) send[to * piece + i] = from_float<Wire>(from[i]);
+      });
+    }
+    exchange_bytes(outgoing_.data(), incoming_.data(), bytes);
+    parallel_for(piece, kGrain, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        float total = 0;
+        for (int from = 0; from < ranks; ++from) total += to_float(received[from * piece + i]);
+        sum[begin + i] = total;
+      }
+    });
+  }
+}
+
+template <class T>
+void HostComm::all_reduce_as(T* x, int64_t count) {
+  std::vector<T> all(static_cast<size_t>(count * size()));
+  gather_bytes(reinterpret_cast<const std::byte*>(x), reinterpret_cast<std::byte*>(all.data()),
+               count * static_cast<int64_t>(sizeof(T)));
+  for (int64_t i = 0; i < count; ++i) {
+    T total = 0;
+    for (int from = 0; from < size(); ++from) total += all[static_cast<size_t>(from * count + i)];
+    x[i] = total;
+  }
+}
+
+}  // namespace tokamak

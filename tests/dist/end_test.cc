@@ -1,0 +1,40 @@
+// How a run over TCP ends when one rank does. Hidden: each case ends every process; the exit codes are what is tested
+// (CMakeLists.txt). One rank waits for the one that ends, another computes and calls nothing.
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "dist/test_world.h"
+
+using namespace tokamak;
+
+namespace {
+
+void all_but(int ender, const std::function<void()>& end) {
+  Comm& comm = test_world().comm();
+  comm.barrier();
+  if (comm.rank() == ender) end();
+  if (comm.rank() == 1) comm.barrier();
+  for (volatile bool forever = true; forever;) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+}  // namespace
+
+TEST_CASE("rank 0 ends the run with a code of its own", "[.]") {
+  all_but(0, [] { test_world().comm().abort(7); });
+}
+
+TEST_CASE("rank 2 ends the run with a code of its own", "[.]") {
+  all_but(2, [] { test_world().comm().abort(7); });
+}
+
+TEST_CASE("rank 0 is killed", "[.]") {
+  all_but(0, [] { ::raise(SIGKILL); });
+}
+
+TEST_CASE("rank 2 is killed", "[.]") {
+  all_but(2, [] { ::raise(SIGKILL); });
+}

@@ -1,0 +1,118 @@
+"""The program on two nodes of a real Slurm, started in each way that Slurm knows: srun with PMIx, srun without, and
+mpirun in a batch script. CPU backend. Skipped by name (77) where there is no Slurm, or no right to make namespaces."""
+import os
+import re
+import subprocess
+import time
+
+from slurm_cluster import Cluster, enter_or_skip
+
+if __name__ == "__main__":
+    enter_or_skip()
+
+from harness import ENV, MPIRUN, TOKAMAK, call, gathered, main  # noqa: E402
+
+STEPS = 3
+SHAPE = ["-N2", "--ntasks-per-node=2"]
+OVERRIDES = [f"training.max_steps={STEPS}", "checkpoint.interval=3"]
+cluster = None
+
+
+def up(place):
+    """two nodes come up"""
+    global cluster
+    cluster = Cluster(place.file("slurm"), nodes=2)
+    ENV.update(cluster.env)
+    ENV["PATH"] = os.environ["PATH"]
+
+
+def expect_success(done):
+    assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}"
+    print("  " + "\n  ".join(line for line in done.stdout.splitlines() if re.search(r"step \d+/|done|error", line)))
+
+
+def srun(place, name, mpi):
+    expect_success(call(["srun", *SHAPE, "--mpi=" + mpi, TOKAMAK, "train", place.config(name), *OVERRIDES], timeout=120))
+
+
+def with_pmix(place):
+    """srun --mpi=pmix: four ranks on two nodes train, through MPI"""
+    srun(place, "pmix", "pmix")
+
+
+def without_pmix(place):
+    """srun --mpi=none: they train over TCP, to the same bits"""
+    srun(place, "none", "none")
+    same_as_with_pmix(place, "none")
+
+
+def batch(place):
+    """sbatch: mpirun trains to the same bits, a step without PMIx too, and a command by itself runs alone"""
+    arguments = " ".join(OVERRIDES)
+    script = place.file("job.sh")
+    with open(script, "w") as out:
+        out.write(f"""#!/bin/bash
+set -e
+{TOKAMAK} train {place.config("alone")} training.max_steps=1 checkpoint.interval=1
+{TOKAMAK} checkpoint verify {place.run("alone")}/checkpoints
+{MPIRUN} {TOKAMAK} train {place.config("mpirun")} {arguments}
+srun --mpi=none {TOKAMAK} train {place.config("step")} {arguments}
+""")
+    log = place.file("job.out")
+    done = call(["sbatch", "--wait", *SHAPE, "--output", log, script], timeout=240)
+    with open(log) as file:
+        done.stdout += file.read()
+    expect_success(done)
+    same_as_with_pmix(place, "mpirun")
+    same_as_with_pmix(place, "step")
+    assert len(place.records("alone")) == 1
+
+
+def same_as_with_pmix(place, name):
+    assert place.records(name) == place.records("pmix") and len(place.records(name)) == STEPS
+    assert gathered(place.checkpoint(name, STEPS)) == gathered(place.checkpoint("pmix", STEPS)), "the weights differ"
+
+
+def killed(place):
+    """kill -9 of a rank on the second node, without PMIx: every rank is gone within seconds, and the log names it"""
+    log = place.file("killed.log")
+    with open(log, "w") as out:
+        process = subprocess.Popen(["srun", *SHAPE, "--mpi=none", TOKAMAK, "train", place.config("killed"),
+                                    "training.max_steps=1000000"], env=ENV, stdout=out, stderr=out)
+    cluster.wait_until(lambda: "step 1/" in read(log), "the first step", 60)
+    victim = next(pid for pid in ranks() if environment(pid)["SLURM_PROCID"] == "3")
+    os.kill(victim, 9)
+    begin = time.monotonic()
+    cluster.wait_until(lambda: not ranks(), "the end of all ranks", 10)
+    seconds = time.monotonic() - begin
+    assert process.wait(timeout=30) != 0
+    assert "rank 3 (on n2) is gone without a farewell" in read(log), read(log)
+    print(f"  all gone after {seconds:.2f} s")
+
+
+def ranks():
+    """Process ids of the training ranks on all nodes; their processes are visible from here."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/stat") as file:
+                stat = file.read()
+            if "(tokamak)" in stat and stat.rsplit(")", 1)[1].split()[0] != "Z":
+                found.append(int(entry))
+        except OSError:
+            pass
+    return found
+
+
+def environment(pid):
+    with open(f"/proc/{pid}/environ") as file:
+        return dict(entry.split("=", 1) for entry in file.read().split("\0") if "=" in entry)
+
+
+def read(path):
+    with open(path) as file:
+        return file.read()
+
+
+if __name__ == "__main__":
+    main([up, with_pmix, without_pmix, batch, killed])
