@@ -1,6 +1,7 @@
 """Training on the CUDA backend against training on the CPU, by the program that TOKAMAK names: the real one where a GPU
 is, or the emulated one, which takes few steps of a small model. Where neither can be, the cases are skipped by name."""
 import functools
+import json
 import os
 import sys
 
@@ -36,11 +37,11 @@ def on_cuda(case):
     return run
 
 
-def train(place, name, backend, *overrides, expect=0, text=WIDE):
+def train(place, name, backend, *overrides, expect=0, text=WIDE, environment=None):
     more = [f"runtime.backend={backend}", f"training.max_steps={STEPS}", "runtime.deterministic=true", *overrides]
     if EMULATED:
         more = [more[0], "training.global_batch_tokens=128", *more[1:]]
-    done = call([TOKAMAK, "train", place.config(name, text), *more], timeout=900)
+    done = call([TOKAMAK, "train", place.config(name, text), *more], environment, timeout=900)
     assert done.returncode == expect, f"{name}: exit {done.returncode}, expected {expect}\n{done.stdout}"
     return done.stdout
 
@@ -118,6 +119,23 @@ def planning(place):
     assert workspace["cpu"] != workspace["cuda"] and "MiB" in workspace["cuda"], workspace
 
 
+@on_cuda
+def no_stall(place):
+    """a training step takes no memory, waits for no stream and copies from and to pinned memory only"""
+    if not EMULATED:
+        raise Skipped("the emulator counts the calls")
+    counts = {}
+    for steps in (3, 7):
+        path = place.file(f"calls{steps}.json")
+        train(place, f"calls{steps}", "cuda", "precision.compute=bf16", f"training.max_steps={steps}",
+              environment={"TOKAMAK_EMULATOR_CALLS": path})
+        with open(path) as file:
+            counts[steps] = json.load(file)
+    print(f"  in all of a run: {counts[7]}")
+    assert counts[3]["cudaMalloc"] > 0 and counts[3]["cudaStreamSynchronize"] > 0, counts
+    assert counts[3] == counts[7], f"steps make calls: {counts}"
+
+
 def without_gpu(place):
     """no GPU: runtime.backend cuda says what is missing and exits 5; auto says that it takes the CPU"""
     if not cuda_missing(place):
@@ -131,7 +149,7 @@ def without_gpu(place):
 
 if __name__ == "__main__":
     try:
-        main([curves, resume, recomputation, generation, planning, without_gpu])
+        main([curves, resume, recomputation, generation, planning, no_stall, without_gpu])
     except Skipped as why:
         print(f"skipped: {' '.join(sys.argv[1:])}: {why}")
         sys.exit(77)

@@ -3,11 +3,27 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <map>
+
+#include "calls.h"
 
 namespace {
 
 constexpr size_t kTotalBytes = size_t{8} << 30;
 int something;  // what streams and events point to
+
+// Pinned host memory: copies from and to any other host memory make the host wait.
+std::map<const std::byte*, size_t>& pinned() {
+  static std::map<const std::byte*, size_t> all;
+  return all;
+}
+bool is_pinned(const void* memory) {
+  const auto* at = static_cast<const std::byte*>(memory);
+  const auto after = pinned().upper_bound(at);
+  if (after == pinned().begin()) return false;
+  const auto& [begin, bytes] = *std::prev(after);
+  return at < begin + bytes;
+}
 
 }  // namespace
 
@@ -31,20 +47,29 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int) { return cudaSuccess; }
-cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+cudaError_t cudaDeviceSynchronize() {
+  emulator::count_call("cudaDeviceSynchronize");
+  return cudaSuccess;
+}
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  emulator::count_call("cudaMalloc");
   *memory = bytes > kTotalBytes ? nullptr : emulator::allocate(bytes);
   return *memory == nullptr && bytes > 0 ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 cudaError_t cudaFree(void* memory) {
+  emulator::count_call("cudaFree");
   emulator::release(memory);
   return cudaSuccess;
 }
 cudaError_t cudaMallocHost(void** memory, size_t bytes) {
+  emulator::count_call("cudaMallocHost");
   *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  pinned()[static_cast<std::byte*>(*memory)] = bytes;
   return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void* memory) {
+  emulator::count_call("cudaFreeHost");
+  pinned().erase(static_cast<std::byte*>(memory));
   std::free(memory);
   return cudaSuccess;
 }
@@ -53,14 +78,19 @@ cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {
   return cudaSuccess;
 }
 cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
+  emulator::count_call("cudaMemset");
   const emulator::Access access;
   std::memset(memory, value, bytes);
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t) {
-  return cudaMemset(memory, value, bytes);
+  const emulator::Access access;
+  std::memset(memory, value, bytes);
+  return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+  const void* host = kind == cudaMemcpyHostToDevice ? from : kind == cudaMemcpyDeviceToHost ? to : nullptr;
+  if (host != nullptr && !is_pinned(host)) emulator::count_call("copy of pageable memory");
   const emulator::Access access;
   std::memcpy(to, from, bytes);
   return cudaSuccess;
@@ -70,7 +100,10 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t) {
+  emulator::count_call("cudaStreamSynchronize");
+  return cudaSuccess;
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   *event = &something;
