@@ -88,7 +88,7 @@ find "$build/tests" -type f -name 'test_*' -perm -u+x ! -name '*emulated*' ! -na
   -exec cp -t "$tree/tests" {} +
 cp -r tests/golden "$tree/tests/"
 cp configs/*.yaml "$tree/configs/"
-cp -r scripts/gpu_check.sh scripts/gpu_check "$tree/scripts/"
+cp -r scripts/gpu_check.sh scripts/gpu_check scripts/bench "$tree/scripts/"
 mkdir -p "$tree/runs/quickstart/data"
 cp -r "$data/train" "$data/validation" "$tree/runs/quickstart/data/"
 find "$tree" -name __pycache__ -prune -exec rm -r {} +

@@ -42,12 +42,13 @@ class Place:
         path.mkdir(parents=True)
         return path
 
-    def start(self, name, command, environment=None):
+    def start(self, name, command, environment=None, base=None):
+        """`base`: the environment to add to, in place of the one that our programs need."""
         log = open(self.output / f"{name}.log", "w", encoding="utf-8")
         print(f"$ {' '.join(str(word) for word in command)}", file=log, flush=True)
         return subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=log,
                                 stderr=subprocess.STDOUT, start_new_session=True, cwd=self.output,
-                                env=dict(self.environment, **(environment or {})))
+                                env=dict(self.environment if base is None else base, **(environment or {})))
 
     def finish(self, name, process, limit):
         """(exit code or None if it ran out of time, what it printed)."""
@@ -60,8 +61,8 @@ class Place:
         text = (self.output / f"{name}.log").read_text(encoding="utf-8", errors="replace")
         return code, text.split("\n", 1)[1]
 
-    def run(self, name, command, limit, environment=None):
-        return self.finish(name, self.start(name, command, environment), limit)
+    def run(self, name, command, limit, environment=None, base=None):
+        return self.finish(name, self.start(name, command, environment, base), limit)
 
 
 def last_line(text):

@@ -101,8 +101,8 @@ def check(place, name, *arguments, plant="", gpu=True):
         subprocess.run(["cc", "-shared", "-fPIC", folder / "cuda.c", "-o", folder / "libcuda.so.1"], check=True)
         environment["LD_LIBRARY_PATH"] = f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}"
     done = subprocess.run([ROOT / "scripts/gpu_check.sh", "--build", folder / "build", "--output", folder / "out",
-                           "--data", place.data, *arguments], env=environment, text=True, timeout=300,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                           "--data", place.data, "--python", "/nowhere/python3", *arguments], env=environment,
+                          text=True, timeout=300, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     lines = json.loads((folder / "out/gpu_check.json").read_text())["lines"]
     return done.returncode, {line["name"]: line for line in lines}, done.stdout
 
@@ -134,6 +134,7 @@ def all_is_well(place):
     assert lines["attention through cuDNN, of cuDNN alone"]["result"] == "passed", output
     assert lines["attention_backward through cuDNN, of cuDNN alone"]["result"] == "not run", output
     assert results(lines, "attention, native") == results(lines, "attention_backward, native") == {"passed"}, output
+    assert results(lines, "race ") == {"not run"} and "no torch" in output, output
     assert "20 of 32 layers" in lines["training 8B-shaped"]["measured"], output
     assert "mfu_full 45.0%, mfu_causal 40.0%" in lines["training 0.5B"]["measured"], output
 

@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""The standing race: `tokamak bench` and PyTorch (torch_baseline.py) in turn on the same device, threads and batch.
+
+First it tries PyTorch's options one after the other and keeps what is faster; then each round runs our step and
+PyTorch's, each in a process of its own. What counts is the median of the rounds' ratios. Then the same program tells
+where its step's time goes, each operation beside its floor. Prints a page, and writes it with the JSON of everything.
+Exit codes: 0, 1 (our program failed), 2 (usage), 3 (PyTorch did), 77 (skipped: the interpreter has no torch).
+
+  scripts/bench/race.py configs/llama-125m.yaml training.micro_batch_size=4 --device cpu --bar 1.3 --gemm-bar 0.65
+  scripts/bench/race.py configs/llama-0.5b.yaml --device cuda --bar 1.15 --python ~/torch/bin/python3
+"""
+import argparse
+import ctypes
+import datetime
+import json
+import os
+import resource
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import report
+from printed_config import read_config
+
+ROOT = Path(__file__).resolve().parents[2]
+BASELINE = Path(__file__).resolve().parent / "torch_baseline.py"
+OUT_OF_MEMORY = 3  # of the baseline
+OURS_FAILED, TORCH_FAILED, SKIPPED = 1, 3, 77
+
+START = {"weights": "bf16", "compile": "whole", "head": "whole", "attention": "auto", "allocator": "keep"}
+# What may be faster, tried in this order, one change at a time: on top of whatever was the fastest so far.
+TRIALS = {"cpu": [("allocator", "default"), ("head", "chunked"), ("weights", "autocast"), ("compile", "none")],
+          "cuda": [("attention", "cudnn"), ("attention", "flash"), ("head", "chunked"), ("weights", "autocast"),
+                   ("compile", "layers"), ("compile", "max-autotune")]}
+# "keep": glibc gives no memory back, so that pages are faulted in once, and PyTorch asks for huge pages; on a GPU,
+# segments that grow.
+ALLOCATOR = {"keep": {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40), "MALLOC_TOP_PAD_": str(2**26),
+                      "THP_MEM_ALLOC_ENABLE": "1", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
+             "default": {}}
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("config")
+    parser.add_argument("overrides", nargs="*", help="KEY=VALUE over the file")
+    parser.add_argument("--device", choices=["cpu", "cuda", "auto"], default="auto")
+    parser.add_argument("--rounds", type=int, default=3, help="each runs ours, then PyTorch's (3)")
+    parser.add_argument("--steps", type=int, default=0, help="measured in each run (2 on the CPU, 10 on a GPU)")
+    parser.add_argument("--micro-batches", type=int, default=2, help="of a step (2)")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="CPU threads of both")
+    parser.add_argument("--python", default="python3", help="an interpreter that has torch (python3)")
+    parser.add_argument("--tokamak", help="the program (build/tokamak; in a bundle, bin/tokamak)")
+    parser.add_argument("--tuning-seconds", type=float, default=1800,
+                        help="for trying options of PyTorch, besides the first (1800)")
+    parser.add_argument("--torch", metavar="NAME=VALUE,...", help="PyTorch's options; nothing else is then tried")
+    parser.add_argument("--bar", type=float, help="the ratio to reach")
+    parser.add_argument("--gemm-bar", type=float, help="the share of the GEMM rate to reach")
+    parser.add_argument("--output", type=Path, help="stem of the .json and .md (tests/bench/results/DATE-NAME-DEVICE)")
+    return parser.parse_intermixed_args()
+
+
+class Failed(Exception):
+    """A program that did not end well; code None: it ran out of time."""
+
+    def __init__(self, what, code, text):
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        told = [line for line in lines if "error" in line.lower() or "out of memory" in line.lower()] or lines or ["-"]
+        super().__init__(f"{what}: " + ("out of time" if code is None else f"exit {code}: {told[-1][:200]}"))
+        self.what, self.code = what, code
+
+
+def busy_seconds():
+    """CPU seconds that this machine has worked, and that its host has kept from it, since it started."""
+    words = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    user, nice, system, _, _, irq, softirq, steal = [int(word) / os.sysconf("SC_CLK_TCK") for word in words[1:9]]
+    return user + nice + system + irq + softirq, steal
+
+
+def run(what, command, environment=None, limit=None):
+    """(standard output, the share of the machine's cores that others had meanwhile)."""
+    def own():
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    begin, busy, steal, before = time.monotonic(), *busy_seconds(), own()
+    try:
+        done = subprocess.run([str(word) for word in command], text=True, check=False, stdin=subprocess.DEVNULL,
+                              env=dict(os.environ, **(environment or {})), stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=limit)
+    except subprocess.TimeoutExpired as late:
+        raise Failed(what, None, "") from late
+    wall, busy_after, steal_after = time.monotonic() - begin, *busy_seconds()
+    if done.returncode != 0:
+        raise Failed(what, done.returncode, done.stdout + done.stderr)
+    foreign = busy_after - busy - (own() - before) + steal_after - steal
+    return done.stdout, max(0.0, foreign / (wall * os.cpu_count()))
+
+
+class Race:
+    def __init__(self, options):
+        self.options = options
+        bundled = ROOT / "bin" / "tokamak"
+        self.tokamak = options.tokamak or str(bundled if bundled.exists() else ROOT / "build" / "tokamak")
+        self.device = self._device()
+        self.steps = options.steps or (10 if self.device == "cuda" else 2)
+        self.overrides = [*options.overrides, f"runtime.backend={self.device}",
+                          f"runtime.threads_per_rank={options.threads}"]
+        self.micro_batch = 0  # of ours; told by its first run
+        self.torch_micro_batch = 0
+        self.tried = []
+
+    def _device(self):
+        if self.options.device != "auto":
+            return self.options.device
+        try:
+            driver, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+        except OSError:
+            return "cpu"
+        return "cuda" if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value \
+            else "cpu"
+
+    def ours(self, *arguments, steps=None):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "bench.json"
+            _, others = run("tokamak bench", [self.tokamak, "bench", self.options.config, *self.overrides, "--rounds",
+                                              steps or self.steps, "--json", path, *arguments])
+            return dict(json.loads(path.read_text()), others=others)
+
+    def step_of_ours(self, steps=None):
+        found = self.ours("--micro-batches", self.options.micro_batches, steps=steps)
+        self.micro_batch = found["tokens_per_step"] // (found["sequence_length"] * self.options.micro_batches)
+        return found
+
+    def torch(self, chosen, warmup, steps, limit=None):
+        """One run of the baseline; where its memory does not do for our micro-batch, with more of half the size."""
+        micro_batch = self.torch_micro_batch or self.micro_batch
+        while True:
+            split = self.micro_batch // micro_batch
+            command = [self.options.python, BASELINE, self.options.config, *self.overrides, "--tokamak", self.tokamak,
+                       "--device", self.device, "--threads", self.options.threads, "--micro-batch", micro_batch,
+                       "--micro-batches", self.options.micro_batches * split, "--warmup", warmup, "--steps", steps]
+            for name, value in chosen.items():
+                command += [f"--{name}", value] if name != "allocator" else []
+            environment = dict(ALLOCATOR[chosen["allocator"]], OMP_NUM_THREADS=str(self.options.threads),
+                               PYTHONDONTWRITEBYTECODE="1")
+            try:
+                output, others = run("torch_baseline.py", command, environment, limit)
+                self.torch_micro_batch = micro_batch
+                return dict(json.loads(output.splitlines()[-1]), others=others)
+            except Failed as error:
+                if error.code != OUT_OF_MEMORY or micro_batch % 2 == 1:
+                    raise
+                micro_batch //= 2
+
+    def trial(self, chosen, change, limit=None):
+        try:
+            rate = self.torch(chosen, warmup=2, steps=max(1, self.steps // 2), limit=limit)["tokens_per_second"]
+            self.tried.append({"change": change, "tokens_per_second": rate})
+            say(f"PyTorch, {change}: {rate:.0f} tokens/s")
+            return rate
+        except Failed as error:
+            self.tried.append({"change": change, "failed": str(error)})
+            say(f"PyTorch, {change}: {error}")
+            return 0
+
+    def tune(self):
+        """The fastest options found, one changed at a time."""
+        chosen, begin = dict(START), time.monotonic()
+        if self.options.torch is not None:
+            chosen.update(pair.split("=", 1) for pair in self.options.torch.split(",") if pair)
+            return chosen
+        best = self.trial(chosen, ", ".join(f"{name} {value}" for name, value in chosen.items()))
+        for name, value in TRIALS[self.device]:
+            left = self.options.tuning_seconds - (time.monotonic() - begin)
+            if left <= 0:
+                self.tried.append({"change": f"{name} {value}", "failed": "not tried: out of time"})
+                continue
+            rate = self.trial(dict(chosen, **{name: value}), f"{name} {value}", left)
+            if rate > best:
+                chosen[name], best = value, rate
+        if best == 0:
+            raise Failed("torch_baseline.py", 1, f"error: no set of options works: {self.tried[0]['failed']}")
+        return chosen
+
+    def rounds(self, chosen):
+        rounds = []
+        for _ in range(self.options.rounds):
+            ours = self.step_of_ours()
+            theirs = self.torch(chosen, warmup=2, steps=self.steps)
+            if ours["tokens_per_step"] != theirs["tokens_per_step"]:
+                raise Failed("torch_baseline.py", 0, f"error: it took {theirs['tokens_per_step']} tokens a step")
+            rounds.append({"tokamak": ours, "torch": theirs,
+                           "ratio": ours["tokens_per_second"] / theirs["tokens_per_second"]})
+            say(f"round {len(rounds)}: {ours['tokens_per_second']:.0f} and {theirs['tokens_per_second']:.0f} tokens/s, "
+                f"ratio {rounds[-1]['ratio']:.2f}")
+        return rounds
+
+
+def say(text):
+    print(f"race: {text}", file=sys.stderr, flush=True)
+
+
+def machine():
+    def output(command):
+        try:
+            return subprocess.run(command, text=True, check=True, stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL).stdout.strip()
+        except (OSError, subprocess.CalledProcessError):
+            return ""
+    cpu = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+                if line.startswith("model name")), "unknown")
+    return {"cpu": cpu, "cores": len(os.sched_getaffinity(0)), "kernel": os.uname().release,
+            "gpus": output(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]).splitlines()}
+
+
+def main():
+    options = arguments()
+    race = Race(options)
+    probe = subprocess.run([options.python, "-c", "import torch"], check=False, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL) if report.on_path(options.python) else None
+    if probe is None or probe.returncode != 0:
+        print(f"race: skipped: {options.python} has no torch; name an interpreter that has it with --python")
+        return SKIPPED
+    try:
+        name = read_config(race.tokamak, options.config, race.overrides)["run"]["name"]
+        race.step_of_ours(steps=1)
+        chosen = race.tune()
+        rounds = race.rounds(chosen)
+        operations = race.ours("--ops", steps=5)
+    except (Failed, OSError) as error:
+        print(f"race: error: {error}", file=sys.stderr)
+        return TORCH_FAILED if getattr(error, "what", "") == "torch_baseline.py" else OURS_FAILED
+    version = subprocess.run([race.tokamak, "--version"], text=True, check=True, stdout=subprocess.PIPE).stdout
+    result = {"name": name, "device": race.device, "threads": options.threads,
+              "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="minutes"),
+              "machine": machine(), "tokamak": version.strip().splitlines(),
+              "command": "scripts/bench/race.py " + report.command_of(sys.argv[1:]),
+              "torch_options": chosen, "torch_environment": ALLOCATOR[chosen["allocator"]], "tried": race.tried,
+              "rounds": rounds, "isolated": operations}
+    result.update(report.summary(rounds, operations, options.bar, options.gemm_bar))
+    stem = options.output or ROOT / "tests/bench/results" / f"{result['date'][:10]}-{name}-{race.device}"
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    page = report.page(result)
+    Path(f"{stem}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    Path(f"{stem}.md").write_text(page, encoding="utf-8")
+    print(page + f"\nwritten to {shlex.quote(str(stem))}.json and .md")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""Is it faster than PyTorch? scripts/bench/race.py on whole training steps: torch.compile on the same GPU, in turn."""
+import json
+import os
+import sys
+from pathlib import Path
+
+from place import ROOT, ended
+from report import FAILED, NOT_RUN
+
+BAR = 1.15
+# All 32 layers of the 8B shape have no room on one GPU; these have it in 80 GB, for PyTorch too.
+MODELS = {"0.5B": ["llama-0.5b.yaml"], "1.5B": ["llama-1.5b.yaml"],
+          "8B-shaped": ["llama-8b.yaml", "model.num_hidden_layers=8", "training.micro_batch_size=1"]}
+OURS_FAILED, SKIPPED = 1, 77  # exit codes of race.py
+LEAST_SECONDS = 150  # for one model
+
+
+def names():
+    return [f"race {model}" for model in MODELS]
+
+
+def race(place, report, python):
+    tokamak = ROOT / "bin" / "tokamak" if place.bundle else place.tokamak
+    python = os.path.abspath(python) if os.sep in python else python
+    for number, (model, (config, *overrides)) in enumerate(MODELS.items()):
+        name, bar, left = f"race {model}", f"{BAR:g} times PyTorch", place.left()
+        if left < LEAST_SECONDS:
+            report.add(name, NOT_RUN, bar=bar, detail=f"{max(0, left):.0f} s are left; --only race --seconds 1700")
+            continue
+        share = left / (len(MODELS) - number)
+        stem = place.output / f"race-{model}"
+        for old in (f"{stem}.json", f"{stem}.md"):
+            Path(old).unlink(missing_ok=True)
+        code, text = place.run(f"race-{model}", [
+            sys.executable, ROOT / "scripts" / "bench" / "race.py", place.configs / config, *overrides, "--device",
+            "cuda", "--tokamak", tokamak, "--python", python, "--output", stem, "--bar", BAR, "--tuning-seconds",
+            int(0.4 * share)], left, base=dict(os.environ))
+        if code == SKIPPED:
+            report.add(name, NOT_RUN, bar=bar, detail="no torch")
+        elif code != 0:
+            report.add(name, FAILED if code == OURS_FAILED else NOT_RUN, bar=bar, detail=ended(code, text))
+        else:
+            tell(report, name, bar, json.loads(Path(f"{stem}.json").read_text()))
+
+
+def tell(report, name, bar, found):
+    rates, (low, high) = found["tokens_per_second"], found["ratio_spread"]
+    report.against(name, found["ratio"] >= BAR,
+                   f"{found['ratio']:.2f} ({low:.2f} to {high:.2f}): {rates['tokamak']:.0f} and {rates['torch']:.0f} "
+                   f"tokens/s; {found['gemm_share_causal']:.0%} of the GEMM rate", bar,
+                   ratio=found["ratio"], spread=[low, high], tokens_per_second=rates, options=found["torch_options"])
