@@ -36,7 +36,7 @@ class FileSizeLimit {
 
 }  // namespace
 
-TEST_CASE("keep_latest checkpoints stay, the newest among them; 0 keeps all") {
+TEST_CASE("keep_latest checkpoints stay, the newest among them, and 0 keeps all") {
   for (const int64_t keep : {0, 1, 2, 3}) {
     const TempDir dir;
     ToyRun run(dir.file("c"), toy_setup(keep));

@@ -59,7 +59,7 @@ Set without(Set set, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("a process without a launcher is alone; so is a batch script's, and a step's of one task") {
+TEST_CASE("a process without a launcher is alone, and so is a batch script's, and a step's of one task") {
   CHECK(launch({}).by == Launch::By::kNobody);
   CHECK(launch({{"MASTER_ADDR", "n1"}, {"LOCAL_RANK", "0"}}).by == Launch::By::kNobody);
   CHECK(launch(kBatchScript).by == Launch::By::kNobody);

@@ -104,7 +104,7 @@ TEST_CASE("ranks that count differently are an error of all") {
   }
 }
 
-TEST_CASE("a rank of another job, and whoever else connects, is turned away; the others meet") {
+TEST_CASE("a rank of another job, and whoever else connects, is turned away, and the others meet") {
   const int port = free_port();
   std::vector<std::string> met;
   std::thread rank_zero([&] { met = outcomes({meeting(0, 2, port)}); });
@@ -139,7 +139,7 @@ TEST_CASE("a rank that leaves before all have come is an error of all") {
   CHECK_THAT(met[0], Contains("rank 1 has left"));
 }
 
-TEST_CASE("a message larger than the system's buffers arrives whole; a closed connection is said to be closed") {
+TEST_CASE("a message larger than the system's buffers arrives whole, and a closed connection is said to be closed") {
   const Socket listener = listen_on(0);
   std::string why;
   Socket sender = connect_to("localhost", listener.port(), in_seconds(5), why);

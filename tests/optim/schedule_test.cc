@@ -50,7 +50,7 @@ TEST_CASE("wsd: warm-up, stable, then linearly down over the last share of the r
   CHECK(s.decay_start() == 80);
 }
 
-TEST_CASE("a warm-up is as long in steps, in tokens and in percent; none is none") {
+TEST_CASE("a warm-up is as long in steps, in tokens and in percent, and none is none") {
   CHECK(make(DecayType::kCosine, Extent::steps(5), 0.1).warmup_steps() == 5);
   CHECK(make(DecayType::kCosine, Extent::tokens(4500), 0.1).warmup_steps() == 5);  // rounded up
   CHECK(make(DecayType::kCosine, Extent::fraction(0.05), 0.1).warmup_steps() == 5);

@@ -51,7 +51,7 @@ TEST_CASE("a batch that the ranks cannot share is refused, with the nearest ones
   }
 }
 
-TEST_CASE("a micro-batch beyond a rank's share is refused; an automatic one is left open") {
+TEST_CASE("a micro-batch beyond a rank's share is refused, and an automatic one is left open") {
   CHECK_THROWS_WITH(make_batch_shape(training(768, 13), data(), 2), Catch::Contains("13") && Catch::Contains("12"));
   CHECK(make_batch_shape(training(768, 0), data(), 2).micro_batch == 0);
 }
