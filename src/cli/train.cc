@@ -1,4 +1,4 @@
-// tokamak train: a training run from a YAML file, alone or on every rank that mpirun or srun has started.
+// tokamak train: a training run from a YAML file, alone or on every rank that a launcher has started (dist/launch.h).
 #include <iostream>
 
 #include "base/log.h"
@@ -26,7 +26,8 @@ class TrainCommand : public Command {
         "Exit codes: 0 done, 2 config, 3 data, 4 checkpoint, 5 device or memory, 6 communication, 7 numerics,\n"
         "75 stopped by SIGTERM, SIGINT or SIGUSR1 with everything saved: start it again and it goes on.\n\n"
         "  tokamak train configs/quickstart.yaml\n"
-        "  mpirun -n 4 tokamak train configs/llama-125m.yaml optimizer.lr=3e-4");
+        "  mpirun -n 4 tokamak train configs/llama-125m.yaml optimizer.lr=3e-4\n"
+        "  srun -N2 --ntasks-per-node=8 tokamak train configs/llama-1b.yaml");
   }
 
   int run() override {

@@ -59,7 +59,7 @@ void Watch::listen() const {
     const Socket*& socket = watched[static_cast<size_t>(from)];
     Message message = {};
     if (!socket->receive(&message, sizeof(message), in_seconds(kSecondsToSay))) {
-      log::error(name(from), " is gone without a farewell: killed, crashed, out of memory, or its host is");
+      log::error(name(from), " is gone without a farewell: killed, crashed, out of memory, or cut off");
       log::flush();
       abort(static_cast<int>(Kind::kComm));
     }
