@@ -32,7 +32,7 @@ OURS_FAILED, TORCH_FAILED, SKIPPED = 1, 3, 77
 
 START = {"weights": "bf16", "compile": "whole", "head": "whole", "attention": "auto", "allocator": "keep"}
 # What may be faster, tried in this order, one change at a time: on top of whatever was the fastest so far.
-TRIALS = {"cpu": [("allocator", "default"), ("head", "chunked"), ("weights", "autocast"), ("compile", "none")],
+TRIALS = {"cpu": [("compile", "none"), ("head", "chunked"), ("weights", "autocast"), ("allocator", "default")],
           "cuda": [("attention", "cudnn"), ("attention", "flash"), ("head", "chunked"), ("weights", "autocast"),
                    ("compile", "layers"), ("compile", "max-autotune")]}
 # "keep": glibc gives no memory back, so that pages are faulted in once, and PyTorch asks for huge pages; on a GPU,
@@ -212,7 +212,7 @@ def machine():
             return ""
     cpu = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                 if line.startswith("model name")), "unknown")
-    return {"cpu": cpu, "cores": len(os.sched_getaffinity(0)), "kernel": os.uname().release,
+    return {"cpu": cpu, "cores": len(os.sched_getaffinity(0)), "kernel": os.uname().release.split("-")[0],
             "gpus": output(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]).splitlines()}
 
 

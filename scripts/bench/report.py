@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 LONGEST = 10
+DISTURBED = 0.1  # share of the machine's cores that others had, from which a page says so
 # Operations that run over the whole state: bytes a parameter, each tensor once (fp32 master, moments and gradient, bf16
 # weight). `bench --ops` times them on a piece.
 PER_PARAMETER = {"adamw": 30, "sum_squares": 4}
@@ -86,6 +87,20 @@ def against(result, bar, word):
     return "" if result[bar] is None else f"; the bar is {result[bar]:g}: **{result[word]}**"
 
 
+def doubts(result):
+    """What a reader must know before the median's verdict is taken for more than it is."""
+    others = max(race[who]["others"] for race in result["rounds"] for who in ("tokamak", "torch"))
+    (low, high), bar = result["ratio_spread"], result["bar"]
+    said = []
+    if bar is not None and low < bar <= high:
+        said.append("The rounds lie on both sides of the bar.")
+    if others > DISTURBED:
+        said.append(f"The machine was not quiet: others had up to {others:.0%} of it.")
+    if any("failed" in entry and "out of time" in entry["failed"] for entry in result["tried"]):
+        said.append("Not every option of PyTorch could be tried.")
+    return f"\n**Not settled.** {' '.join(said)} Repeat it on a quiet machine, with time to try.\n" if said else ""
+
+
 def page(result):
     ours, theirs = result["rounds"][0]["tokamak"], result["rounds"][0]["torch"]
     versions = ", ".join(f"{name} {value}" for name, value in theirs["versions"].items() if value)
@@ -97,19 +112,20 @@ def page(result):
     rounds.append(["median", f"{rates['tokamak']:.0f}", f"{rates['torch']:.0f}", f"{result['ratio']:.2f}", "", ""])
     low, high = result["ratio_spread"]
     micro_batches = theirs["tokens_per_step"] // (ours["sequence_length"] * theirs["micro_batch"])
-    split = f"PyTorch's step: {micro_batches} micro-batches of {theirs['micro_batch']} sequences"
+    split = f"PyTorch's step: {micro_batches} micro-batch(es) of {theirs['micro_batch']} sequences"
     options = ", ".join(f"{name} {value}" for name, value in result["torch_options"].items())
     peaks = [race / 2**30 for race in (ours["memory_peak_bytes"], theirs["memory_peak_bytes"])]
+    program = ", ".join(" ".join(line.split()) for line in result["tokamak"][:2])
     return f"""# {result['name']} against PyTorch, {result['device']}
 
     {result['command']}
 
 {result['date']}; {ours['device']}; {where['cpu']}, {where['cores']} cores, {result['threads']} threads\
-{''.join('; ' + gpu for gpu in where['gpus'])}; Linux {where['kernel']}; {', '.join(result['tokamak'][:2])}; {versions}.
+{''.join('; ' + gpu for gpu in where['gpus'])}; Linux {where['kernel']}; {program}; {versions}.
 
-{ours['parameters'] / 1e6:.0f}M parameters in {ours['layers']} layers, T {ours['sequence_length']}, bf16,
-{ours['tokens_per_step']} tokens a step with its update. {split}. Peak memory: ours {peaks[0]:.1f} GiB, \
-PyTorch's {peaks[1]:.1f} GiB.
+{ours['parameters'] / 1e6:.0f}M parameters in {ours['layers']} layers, T {ours['sequence_length']}, bf16, \
+{ours['tokens_per_step']} tokens a step with its update. {split}. Peak memory: \
+ours {peaks[0]:.1f} GiB, PyTorch's {peaks[1]:.1f} GiB.
 
 {table(["round", "ours, tokens/s", "PyTorch, tokens/s", "ratio", "others, ours", "others, PyTorch"], rounds)}
 
@@ -119,7 +135,7 @@ PyTorch's {peaks[1]:.1f} GiB.
 - Share of the GEMM rate **{result['gemm_share_causal']:.1%}** by the causal count of FLOPs, \
 {result['gemm_share_full']:.1%} by the full one, of {result['gemm_flops_per_second'] / 1e9:.0f} GFLOP/s, measured at the
   model's shapes in the same rounds{against(result, 'gemm_bar', 'gemm_verdict')}.
-
+{doubts(result)}
 ## What PyTorch was given
 
 {options}. {tried(result)}

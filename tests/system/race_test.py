@@ -91,6 +91,7 @@ def a_race(folder):
     tried = {entry["change"]: entry for entry in result["tried"]}
     assert tried["head chunked"]["tokens_per_second"] == 1200 and "not so" in tried["weights autocast"]["failed"], tried
     assert "Ratio **1.08** (1.00 to 1.25); the bar is 1.08: **reached**" in output, output
+    assert "Not settled.** The rounds lie on both sides of the bar." in output, output
     assert "**60.0%**" in output and "the bar is 0.65: **MISSED**" in output, output
     page = (folder / "out/result.md").read_text()
     assert page in output and str(folder) not in page and str(ROOT) not in page, page  # it names no places
@@ -110,10 +111,23 @@ def where_it_goes(folder):
 
 
 def out_of_time(folder):
-    """options that there is no time to try are named as not tried"""
+    """options that there is no time to try are named as not tried, and the page takes nothing for settled"""
     _, result, output, runs = race(folder, "--rounds", "1", "--tuning-seconds", "0")
     assert len(result["tried"]) == 5 and output.count("not tried: out of time") == 4, output
-    assert "--head whole" in runs[-2], runs
+    assert "--head whole" in runs[-2] and "Not every option of PyTorch could be tried." in output, output
+
+
+def doubts(_):
+    """a page says that others had the machine, and doubts nothing where all was well"""
+    sys.path.insert(0, str(ROOT / "scripts/bench"))
+    import report
+    for others, ratio, doubtful in ((0.0, 1.4, False), (0.05, 1.3, False), (0.2, 1.4, True), (0.0, 1.29, True)):
+        quiet, measured = {"others": 0.0}, {"others": others}
+        said = report.doubts({"rounds": [{"tokamak": quiet, "torch": measured}], "ratio_spread": [ratio, 1.5],
+                              "bar": 1.3, "tried": [{"change": "a", "tokens_per_second": 1}]})
+        assert bool(said) == doubtful and ("others had up to 20%" in said) == (others == 0.2), said
+    del sys.modules["report"]  # the GPU check has one of its own
+    sys.path.remove(str(ROOT / "scripts/bench"))
 
 
 def no_torch(folder):
@@ -186,7 +200,7 @@ def the_config(_):
     assert config["training"]["max_grad_norm"] == 1 and config["model"]["rms_norm_eps"] == 1e-5, config
 
 
-for test in (a_race, where_it_goes, out_of_time, no_torch, a_program_fails, pytorch_fails, in_the_gpu_check,
+for test in (a_race, where_it_goes, out_of_time, doubts, no_torch, a_program_fails, pytorch_fails, in_the_gpu_check,
              the_config):
     with tempfile.TemporaryDirectory(prefix="tokamak-race-") as place:
         test(Path(place))
