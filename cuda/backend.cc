@@ -53,25 +53,30 @@ CudaPresence cuda_presence() {
 
 Backend make_cuda_backend(const RuntimeOptions& options, int local_rank) {
   const int devices = cuda_presence().devices;
-  if (local_rank >= devices) {
-    fail(Kind::kDevice, str("local rank ", local_rank, " has no GPU: this node shows ", devices),
-         "one rank per GPU; CUDA_VISIBLE_DEVICES limits what is shown");
+  const auto index = static_cast<int>(local_rank / options.ranks_per_gpu);
+  if (index >= devices) {
+    fail(Kind::kDevice,
+         str("local rank ", local_rank, " has no GPU: this node shows ", devices, ", and runtime.ranks_per_gpu is ",
+             options.ranks_per_gpu),
+         "one rank per GPU of a node, each of which is shown all of them (CUDA_VISIBLE_DEVICES, or srun "
+         "--gpus-per-task, "
+         "may hide some)");
   }
   if (options.autotune && options.deterministic) {
     fail(Kind::kConfig, "runtime.autotune and runtime.deterministic are both true",
          "timing may choose other algorithms in another run, with other last bits");
   }
   cudaDeviceProp properties;
-  TOKAMAK_CUDA(cudaGetDeviceProperties(&properties, local_rank));
+  TOKAMAK_CUDA(cudaGetDeviceProperties(&properties, index));
   if (properties.major < kOldestCapability) {
     fail(Kind::kDevice,
-         str("GPU ", local_rank, ", ", properties.name, ", has compute capability ", properties.major, ".",
-             properties.minor, "; ", kOldestCapability, ".0 is needed"),
+         str("GPU ", index, ", ", properties.name, ", has compute capability ", properties.major, ".", properties.minor,
+             "; ", kOldestCapability, ".0 is needed"),
          "runtime.backend: cpu runs without");
   }
-  auto device = std::make_unique<CudaDevice>(local_rank);  // first: it makes the GPU current
+  auto device = std::make_unique<CudaDevice>(index);  // first: it makes the GPU current
   auto gemm = std::make_unique<CudaGemm>(options);
-  return {std::move(device), std::make_unique<CudaOps>(options, std::move(gemm), cudnn_attention(options, local_rank))};
+  return {std::move(device), std::make_unique<CudaOps>(options, std::move(gemm), cudnn_attention(options, index))};
 }
 
 Backend plan_cuda_backend(const RuntimeOptions& options) {

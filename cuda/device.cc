@@ -69,12 +69,13 @@ CudaDevice::CudaDevice(int index) : index_(index) {
 
 std::byte* CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
   const auto count = static_cast<size_t>(bytes);
-  void* memory = nullptr;
-  const cudaError_t error = kind == MemoryKind::kDevice ? cudaMalloc(&memory, count) : cudaMallocHost(&memory, count);
+  const bool device = kind != MemoryKind::kPinned;
+  void* memory = kind == MemoryKind::kExchanged && exchanged_ != nullptr ? exchanged_->allocate(count) : nullptr;
+  cudaError_t error = cudaSuccess;
+  if (memory == nullptr) error = device ? cudaMalloc(&memory, count) : cudaMallocHost(&memory, count);
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();  // the runtime keeps it, and it is told here
     const int64_t available = available_bytes();
-    const bool device = kind == MemoryKind::kDevice;
     fail(Kind::kDevice,
          str("not enough ", device ? "GPU" : "pinned host", " memory: asked for ",
              human_bytes(static_cast<double>(bytes)),
@@ -82,7 +83,7 @@ std::byte* CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
          "a smaller training.micro_batch_size, more ranks to shard over, or activation_checkpoint.mode: full");
   }
   TOKAMAK_CUDA(error);
-  if (kind == MemoryKind::kDevice) {
+  if (device) {
     TOKAMAK_CUDA(cudaMemset(memory, 0, count));
     TOKAMAK_CUDA(cudaDeviceSynchronize());  // our streams do not wait for the default stream
   } else {
@@ -93,7 +94,8 @@ std::byte* CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
 }
 
 void CudaDevice::release(std::byte* memory, int64_t, MemoryKind kind) noexcept {
-  kind == MemoryKind::kDevice ? cudaFree(memory) : cudaFreeHost(memory);
+  if (kind == MemoryKind::kExchanged && exchanged_ != nullptr && exchanged_->release(memory)) return;
+  kind == MemoryKind::kPinned ? cudaFreeHost(memory) : cudaFree(memory);
 }
 
 std::string CudaDevice::description() const {

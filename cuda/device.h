@@ -65,12 +65,23 @@ class UploadRing {
   size_t at_ = 0;
 };
 
+// Memory for what ranks exchange, where the CUDA runtime's own is not the best.
+class ExchangedMemory {
+ public:
+  virtual ~ExchangedMemory() = default;
+  virtual void* allocate(size_t bytes) = 0;         // null where it cannot
+  virtual bool release(void* memory) noexcept = 0;  // false: it is not from here
+};
+
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int index);
 
   std::byte* allocate(int64_t bytes, MemoryKind kind) override;
   void release(std::byte* memory, int64_t bytes, MemoryKind kind) noexcept override;
+
+  // From now on MemoryKind::kExchanged comes from there, as far as it goes; null: from the CUDA runtime.
+  void exchange_through(ExchangedMemory* memory) { exchanged_ = memory; }
 
   std::string description() const override;
   std::unique_ptr<Stream> make_stream() override;
@@ -89,6 +100,7 @@ class CudaDevice final : public Device {
   std::string name_;
   int64_t used_ = 0;  // asked of the driver when it changes: the question is slow
   UploadRing uploads_;
+  ExchangedMemory* exchanged_ = nullptr;
 };
 
 }  // namespace tokamak

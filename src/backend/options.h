@@ -28,6 +28,7 @@ struct RuntimeOptions {
   bool autotune = false;
   AutoInt threads_per_rank;
   bool deterministic = false;
+  int64_t ranks_per_gpu = 1;
 
   template <class Visitor>
   void fields(Visitor& v) {
@@ -42,6 +43,9 @@ struct RuntimeOptions {
     v("deterministic", deterministic,
       "on a GPU, the same bits from run to run, at some cost in attention's gradient; the CPU's always are, for any "
       "thread count");
+    v("ranks_per_gpu", ranks_per_gpu,
+      "ranks that share a GPU: local rank r computes on GPU r / ranks_per_gpu; above 1 only for tests, at a small part "
+      "of the speed");
   }
 };
 

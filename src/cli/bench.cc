@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/run_context.h"
 #include "config/load.h"
+#include "dist/data_comm.h"
 #include "dist/together.h"
 #include "train/benchmark.h"
 #include "train/memory_check.h"
@@ -49,18 +50,20 @@ class BenchCommand : public Command {
     together(world.comm(), [&] { shape = make_batch_shape(config.training, config.data, world.size()); });
     if (ops_) return bench_ops(world, config, shape);
     Backend backend = make_backend_together(world, config.runtime);
-    const MemoryShare memory = memory_share(*backend.device, world);
+    const auto data_comm = make_data_comm(world.comm(), *backend.device, config.runtime);
+    const MemoryShare memory = memory_share(*backend.device, world, config.runtime);
     if (shape.micro_batch == 0) {
-      shape.micro_batch = choose_micro_batch(config, world.comm(), backend, shape, memory.total);
+      shape.micro_batch = choose_micro_batch(config, *data_comm, backend, shape, memory.total);
     }
     if (micro_batches_ > 0) shape.sequences_per_rank = micro_batches_ * shape.micro_batch;
-    Assembly assembly(config, world.comm(), backend,
+    Assembly assembly(config, *data_comm, backend,
                       {.max_tokens = shape.micro_batch * shape.length, .max_length = shape.length});
     together(world.comm(), [&] { expect_fit(assembly.plan(), *backend.device, memory, config, shape.micro_batch); });
     const int64_t baseline = backend.device->used_bytes();
     assembly.commit();
     assembly.parameters().initialize(static_cast<uint64_t>(config.run.seed), assembly.compute());
-    const BenchmarkResult result = run_benchmark(assembly, shape, rounds_);
+    BenchmarkResult result;
+    or_end_all(world, [&] { result = run_benchmark(assembly, shape, rounds_); });
     const Peak peak = peak_of(backend, compute_dtype(config.precision));
     if (world.rank() != 0) return 0;
     const StepReport report{.config = config,

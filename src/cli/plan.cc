@@ -33,7 +33,6 @@ class PlanCommand : public Command {
            "tokamak plan CONFIG.yaml model.vocab_size=32000");
     }
     BatchShape shape = make_batch_shape(config.training, config.data, ranks_);
-    const auto comm = make_planned_comm(ranks_);
     // Each thread has working memory of its own.
     const AutoInt threads = config.runtime.threads_per_rank;
     if (!threads.is_auto()) set_thread_count(static_cast<int>(threads.value));
@@ -41,6 +40,7 @@ class PlanCommand : public Command {
     const bool cuda = config.runtime.backend == BackendKind::kCuda ||
                       (config.runtime.backend == BackendKind::kAuto && presence.devices > 0);
     Backend backend = cuda ? plan_cuda_backend(config.runtime) : make_cpu_backend();
+    const auto comm = make_planned_comm(ranks_, *backend.device);
     if (shape.micro_batch == 0) shape.micro_batch = choose_micro_batch(config, *comm, backend, shape, INT64_MAX);
     const Assembly paper(config, *comm, backend,
                          {.max_tokens = shape.micro_batch * shape.length, .max_length = shape.length});

@@ -18,6 +18,22 @@ void report(const Error& error) {
 
 }  // namespace
 
+void or_end_all(World& world, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const SharedError&) {
+    throw;
+  } catch (const Error& error) {
+    if (world.size() == 1) throw;
+    report(error);
+    world.comm().abort(error.exit_code());
+  } catch (const std::exception& error) {
+    if (world.size() == 1) throw;
+    report(Error(Kind::kBug, error.what()));
+    world.comm().abort(static_cast<int>(Kind::kBug));
+  }
+}
+
 int run_in_world(const std::function<int(World&)>& body) {
   World world;
   log::configure(world.rank(), world.size(), log::Level::kInfo);
@@ -43,13 +59,7 @@ Backend make_backend_together(World& world, const RuntimeOptions& options) {
   const std::vector<std::string> all = world.comm().gather_all(cores);
   const auto sharers = static_cast<int>(std::count(all.begin(), all.end(), cores));
   Backend backend;
-  together(world.comm(), [&] {
-    backend = make_backend(options, world.local_rank(), sharers);
-    if (world.size() > 1 && !backend.device->uses_host_memory()) {
-      fail(Kind::kDevice, str(world.size(), " ranks on GPUs: this version trains on one GPU only"),
-           "runtime.backend: cpu, or one rank");
-    }
-  });
+  together(world.comm(), [&] { backend = make_backend(options, world.local_rank(), sharers); });
   return backend;
 }
 

@@ -13,6 +13,10 @@ namespace tokamak::cli {
 // is reported by rank 0 alone and every rank leaves in order; an error of one rank ends all ranks at once.
 int run_in_world(const std::function<int(World&)>& body);
 
+// For a body whose objects live outside of it and may have work on a device that waits for other ranks: an error of
+// this rank alone ends all ranks here, before a destructor waits for that work.
+void or_end_all(World& world, const std::function<void()>& body);
+
 // The backend, on all ranks or none: SharedError where one rank cannot have it.
 Backend make_backend_together(World& world, const RuntimeOptions& options);
 

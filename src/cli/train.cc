@@ -52,7 +52,8 @@ class TrainCommand : public Command {
     Trainer trainer(world, backend, stop, std::move(config),
                     {.print_config = [](const RunConfig& resolved) { return tokamak::print_config(resolved); },
                      .stop_at_step = stop_at_step_});
-    const RunEnd end = trainer.run();
+    RunEnd end = RunEnd::kDone;
+    or_end_all(world, [&] { end = trainer.run(); });
     if (world.rank() == 0) log::info(end == RunEnd::kDone ? "done" : "stopped; start again to go on");
     return end == RunEnd::kDone ? 0 : static_cast<int>(Kind::kStopped);
   }

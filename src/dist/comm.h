@@ -1,6 +1,8 @@
 // A group of ranks. Collectives of the data plane are enqueued on a Stream, like operations, and move tensors;
 // those of the control plane move host values and return when done. Every rank calls the same ones in the same order.
-// Sums are formed in f32 (f64 for f64) in the order of the ranks: for one world size the bits are the same every time.
+// Sums are formed in f32 (f64 for f64), on the CPU in the order of the ranks: for one world size the bits are the same
+// every time. On GPUs the order is NCCL's, which is fixed as long as the ranks' GPUs and links and NCCL's own choices
+// are; a bf16 wire is summed in the order of the ranks there too.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +31,11 @@ class Comm {
   // slice = sum over ranks of their full[rank n .. (rank + 1) n). On the way each addend has dtype `wire`.
   virtual void reduce_scatter(Stream& stream, Tensor full, Tensor slice, DType wire) = 0;  // (size n) f32, (n) f32
 
+  // Elements of `wire` that reduce_scatter works in, for slices of up to `slice` elements. They are planned, and given
+  // to the group that will reduce before it does; where none are asked for, none need be given.
+  virtual int64_t scratch_elements(int64_t slice, DType wire) const;
+  virtual void use_scratch(Tensor scratch);  // (scratch_elements) wire
+
   // x = sum over ranks, for a handful of numbers.
   virtual void all_reduce(Stream& stream, Tensor x) = 0;  // (n) f32 or f64
 
@@ -37,12 +44,15 @@ class Comm {
   virtual std::vector<std::string> gather_all(const std::string& bytes) = 0;  // by rank; lengths may differ
   virtual int64_t max(int64_t value) = 0;
 
-  // Ranks of one color form a group, in the order of their ranks here. Collective.
+  // Ranks of one color form a group, in the order of their ranks here. Collective. This one outlives it.
   virtual std::unique_ptr<Comm> split(int color) = 0;
 
   // Ends every process of the run at once with this exit code. For errors that the other ranks do not share.
   [[noreturn]] virtual void abort(int exit_code) = 0;
 };
+
+inline int64_t Comm::scratch_elements(int64_t, DType) const { return 0; }
+inline void Comm::use_scratch(Tensor) {}
 
 std::unique_ptr<Comm> make_single_comm();  // one rank, no library behind it
 

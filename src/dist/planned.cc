@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "dist/exchange.h"
 
 namespace tokamak {
 
@@ -10,12 +11,15 @@ namespace {
 
 class PlannedComm : public Comm {
  public:
-  explicit PlannedComm(int size) : size_(size) {}
+  PlannedComm(int size, bool nccl) : size_(size), nccl_(nccl) {}
 
   int rank() const override { return 0; }
   int size() const override { return size_; }
   void all_gather(Stream&, Tensor, Tensor) override { refuse(); }
   void reduce_scatter(Stream&, Tensor, Tensor, DType) override { refuse(); }
+  int64_t scratch_elements(int64_t slice, DType wire) const override {
+    return nccl_ && wire == DType::kBF16 ? ExchangeRounds{size_, slice}.scratch_elements() : 0;
+  }
   void all_reduce(Stream&, Tensor) override { refuse(); }
   void barrier() override { refuse(); }
   void broadcast(std::string&, int) override { refuse(); }
@@ -27,10 +31,13 @@ class PlannedComm : public Comm {
  private:
   [[noreturn]] static void refuse() { fail(Kind::kBug, "a planned group of ranks was asked to communicate"); }
   int size_;
+  bool nccl_;
 };
 
 }  // namespace
 
-std::unique_ptr<Comm> make_planned_comm(int size) { return std::make_unique<PlannedComm>(size); }
+std::unique_ptr<Comm> make_planned_comm(int size, const Device& device) {
+  return std::make_unique<PlannedComm>(size, !device.uses_host_memory());
+}
 
 }  // namespace tokamak

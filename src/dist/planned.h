@@ -8,6 +8,6 @@
 
 namespace tokamak {
 
-std::unique_ptr<Comm> make_planned_comm(int size);  // seen from rank 0
+std::unique_ptr<Comm> make_planned_comm(int size, const Device& device);  // seen from rank 0
 
 }  // namespace tokamak

@@ -32,7 +32,11 @@ MemoryPlan::Slot MemoryPlan::add(std::string name, DType dtype, Shape shape, Mem
   return {static_cast<int64_t>(entries_.size()) - 1};
 }
 
-int64_t MemoryPlan::total_bytes() const { return total_bytes(MemoryKind::kDevice) + total_bytes(MemoryKind::kPinned); }
+int64_t MemoryPlan::total_bytes() const {
+  int64_t total = 0;
+  for (const MemoryKind kind : kMemoryKinds) total += total_bytes(kind);
+  return total;
+}
 
 int64_t MemoryPlan::total_bytes(MemoryKind kind) const {
   int64_t total = 0;
@@ -87,22 +91,22 @@ std::string MemoryPlan::report() const {
 }
 
 Arena::Arena(const MemoryPlan& plan, Allocator& allocator) : allocator_(allocator) {
-  for (const MemoryKind kind : {MemoryKind::kDevice, MemoryKind::kPinned}) {
+  for (const MemoryKind kind : kMemoryKinds) {
     for (const auto& entry : plan.entries()) {
       if (entry.kind == kind) block(kind).bytes += aligned(entry.bytes());
     }
     if (block(kind).bytes > 0) block(kind).memory = allocator_.allocate(block(kind).bytes, kind);
   }
-  int64_t used[2] = {0, 0};
+  int64_t used[std::size(kMemoryKinds)] = {};
   for (const auto& entry : plan.entries()) {
-    int64_t& begin = used[entry.kind == MemoryKind::kDevice ? 0 : 1];
+    int64_t& begin = used[static_cast<size_t>(entry.kind)];
     tensors_.emplace_back(block(entry.kind).memory + begin, entry.dtype, entry.shape);
     begin += aligned(entry.bytes());
   }
 }
 
 Arena::~Arena() {
-  for (const MemoryKind kind : {MemoryKind::kDevice, MemoryKind::kPinned}) {
+  for (const MemoryKind kind : kMemoryKinds) {
     if (block(kind).memory != nullptr) allocator_.release(block(kind).memory, block(kind).bytes, kind);
   }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,12 @@
 
 namespace tokamak {
 
-enum class MemoryKind { kDevice, kPinned };  // pinned: host memory that the device copies from and to directly
+enum class MemoryKind {
+  kDevice,
+  kExchanged,  // the device's too, but moved between ranks: a device may have memory of its own kind for it
+  kPinned,     // host memory that the device copies from and to directly
+};
+inline constexpr MemoryKind kMemoryKinds[] = {MemoryKind::kDevice, MemoryKind::kExchanged, MemoryKind::kPinned};
 
 class MemoryPlan {
  public:
@@ -61,10 +67,10 @@ class Arena {
     std::byte* memory = nullptr;
     int64_t bytes = 0;
   };
-  Block& block(MemoryKind kind) { return blocks_[kind == MemoryKind::kDevice ? 0 : 1]; }
+  Block& block(MemoryKind kind) { return blocks_[static_cast<size_t>(kind)]; }
 
   Allocator& allocator_;
-  Block blocks_[2];
+  Block blocks_[std::size(kMemoryKinds)];
   std::vector<Tensor> tensors_;
 };
 

@@ -14,15 +14,16 @@ constexpr int64_t kAutoMicroBatchTokens = 8192;
 
 }  // namespace
 
-MemoryShare memory_share(const Device& device, World& world) {
-  const int sharers = device.uses_host_memory() ? world.local_size() : 1;
+MemoryShare memory_share(const Device& device, World& world, const RuntimeOptions& options) {
+  const int64_t on_device = device.uses_host_memory() ? INT64_MAX : options.ranks_per_gpu;
+  const auto sharers = static_cast<int>(std::min<int64_t>(world.local_size(), on_device));
   const auto smallest = [&](int64_t bytes) { return -world.comm().max(-(bytes / sharers)); };
   const int64_t total = smallest(device.total_bytes());
   return {total, std::min(total, smallest(device.available_bytes())), sharers};
 }
 
 int64_t planned_bytes(const MemoryPlan& plan, const Device& device) {
-  return device.uses_host_memory() ? plan.total_bytes() : plan.total_bytes(MemoryKind::kDevice);
+  return plan.total_bytes() - (device.uses_host_memory() ? 0 : plan.total_bytes(MemoryKind::kPinned));
 }
 
 int64_t choose_micro_batch(const RunConfig& config, Comm& comm, Backend& backend, const BatchShape& shape,

@@ -18,7 +18,7 @@ struct MemoryShare {
   int64_t available = 0;  // now: what a plan must fit into
   int sharers = 1;        // ranks of this node that share the memory
 };
-MemoryShare memory_share(const Device& device, World& world);
+MemoryShare memory_share(const Device& device, World& world, const RuntimeOptions& options);
 
 // What a plan takes of the device's memory; pinned buffers are the host's, which is the device's own on a CPU.
 int64_t planned_bytes(const MemoryPlan& plan, const Device& device);

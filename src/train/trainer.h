@@ -63,7 +63,8 @@ class Trainer {
   void report_memory() const;
 
   World& world_;
-  Comm& comm_;
+  Comm& comm_;                       // what the ranks agree by
+  std::unique_ptr<Comm> data_comm_;  // what their tensors travel by
   Backend& backend_;
   const StopSignal& stop_;
   RunConfig config_;

@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "dist/data_comm.h"
 #include "dist/together.h"
 #include "model/flops.h"
 #include "train/memory_check.h"
@@ -23,7 +24,8 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
   together(comm_, [&] { open_data(); });
   together(comm_, [&] { make_directories(config_.run.output_dir, Kind::kConfig); });
   checkpointer_.emplace(comm_, checkpoint_directory(), Checkpointer::Setup{checkpoint_options()});
-  const MemoryShare memory = memory_share(*backend_.device, world_);
+  data_comm_ = make_data_comm(comm_, *backend_.device, config_.runtime);  // before memory is measured: it takes some
+  const MemoryShare memory = memory_share(*backend_.device, world_, config_.runtime);
   together(comm_, [&] { build(memory); });
   assembly_->commit();  // splits the communicator, so on its own
   together(comm_, [&] { host_state_.emplace(*assembly_); });
@@ -82,9 +84,9 @@ void Trainer::write_run_directory() {
 void Trainer::build(const MemoryShare& memory) {
   program_bytes_ = backend_.device->used_bytes();
   if (shape_.micro_batch == 0) {
-    shape_.micro_batch = choose_micro_batch(config_, comm_, backend_, shape_, memory.total);
+    shape_.micro_batch = choose_micro_batch(config_, *data_comm_, backend_, shape_, memory.total);
   }
-  assembly_.emplace(config_, comm_, backend_,
+  assembly_.emplace(config_, *data_comm_, backend_,
                     AssemblyOptions{.max_tokens = shape_.micro_batch * shape_.length, .max_length = shape_.length});
   expect_fit(assembly_->plan(), *backend_.device, memory, config_, shape_.micro_batch);
   if (validation_data_) {

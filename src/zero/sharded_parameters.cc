@@ -39,14 +39,20 @@ ShardedParameters::ShardedParameters(const ParamTable& table, Comm& comm, Backen
   }
   master_slot_ = plan.add("parameters/master", DType::kF32, Shape{shard_elements_});
   if (options.compute != DType::kF32) {
-    weights_slot_ = plan.add("parameters/compute copy", options.compute, Shape{shard_elements_});
+    weights_slot_ =
+        plan.add("parameters/compute copy", options.compute, Shape{shard_elements_}, MemoryKind::kExchanged);
   }
-  if (options.gradients) grad_slot_ = plan.add("gradients/slices", DType::kF32, Shape{shard_elements_});
+  if (options.gradients) {
+    grad_slot_ = plan.add("gradients/slices", DType::kF32, Shape{shard_elements_}, MemoryKind::kExchanged);
+  }
   if (alone()) return;
   weight_buffers_.emplace("gathered weights", table, layouts_, comm.size(), options.compute, plan);
   if (!options.gradients) return;
   gradient_buffers_.emplace("gradients", table, layouts_, comm.size(), DType::kF32, plan);
-  staging_slot_ = plan.add("gradients/reduced", DType::kF32, Shape{largest_slice});
+  staging_slot_ = plan.add("gradients/reduced", DType::kF32, Shape{largest_slice}, MemoryKind::kExchanged);
+  const int64_t scratch = comm.scratch_elements(largest_slice, options.reduce_wire);
+  if (scratch == 0) return;
+  scratch_slot_ = plan.add("gradients/on the wire", options.reduce_wire, Shape{scratch}, MemoryKind::kExchanged);
 }
 
 void ShardedParameters::commit(const Arena& arena) {
@@ -66,6 +72,7 @@ void ShardedParameters::commit(const Arena& arena) {
   reduce_comm_ = comm_.split(0);
   gradient_buffers_->commit(arena, device);
   staging_ = arena[staging_slot_];
+  if (scratch_slot_) reduce_comm_->use_scratch(arena[*scratch_slot_]);
 }
 
 void ShardedParameters::initialize(uint64_t seed, Stream& stream) {

@@ -100,6 +100,7 @@ class ShardedParameters {
   int64_t shard_elements_ = 0;
 
   MemoryPlan::Slot master_slot_, weights_slot_, grad_slot_, staging_slot_;
+  std::optional<MemoryPlan::Slot> scratch_slot_;  // absent where the group asks for none
   Tensor master_, weights_, grad_, staging_;
   std::optional<UnitBuffers> weight_buffers_;    // absent when alone
   std::optional<UnitBuffers> gradient_buffers_;  //

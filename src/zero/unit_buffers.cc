@@ -42,7 +42,7 @@ UnitBuffers::UnitBuffers(const std::string& group, const ParamTable& table, cons
     for (size_t i = 0; i < count; ++i) {
       const std::string number = kind == UnitKind::kLayer ? str(".", i) : "";
       Buffer buffer;
-      buffer.slot = plan.add(group + "/" + name_of_kind(kind) + number, dtype, Shape{elements});
+      buffer.slot = plan.add(group + "/" + name_of_kind(kind) + number, dtype, Shape{elements}, MemoryKind::kExchanged);
       buffers_.push_back(std::move(buffer));
     }
     for (size_t i = 0; i < units.size(); ++i) buffer_of_[units[i]] = first + i % count;

@@ -6,7 +6,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "system"))
-from harness import CONFIG, TOKAMAK, call, gathered, main, relative, tokamak  # noqa: E402
+from harness import CONFIG, TOKAMAK, call, gathered, main, mpirun, relative, tokamak  # noqa: E402
 
 EMULATED = "emulated" in os.path.basename(TOKAMAK)
 STEPS = 4 if EMULATED else 50
@@ -136,6 +136,59 @@ def no_stall(place):
     assert counts[3] == counts[7], f"steps make calls: {counts}"
 
 
+def train_on(ranks, place, name, *overrides, expect=0, devices=None, env=None):
+    """On GPUs that ranks share where there are not enough."""
+    more = ["runtime.backend=cuda", f"training.max_steps={STEPS}", "runtime.deterministic=true"]
+    if EMULATED:
+        more.append("training.global_batch_tokens=128")
+    elif devices is None:
+        more.append(f"runtime.ranks_per_gpu={ranks}")
+    more += overrides
+    env = dict({"TOKAMAK_EMULATOR_DEVICES": str(devices or ranks)}, **(env or {}))
+    done = call(mpirun(ranks, "train", place.config(name, WIDE), *more), env, timeout=900)
+    assert done.returncode == expect, f"{name}: exit {done.returncode}, expected {expect}\n{done.stdout}"
+    return done.stdout
+
+
+@on_cuda
+def ranks(place):
+    """1 and 2 CUDA ranks: f32 losses within 1e-5, bf16 ones within 2e-2; either resumes from the other; the same bits again"""
+    half = str(STEPS // 2)
+    for kind, overrides, bar in (("f32", ["precision.compute=f32"], 1e-5),
+                                 ("bf16", ["precision.compute=bf16", "precision.reduce=bf16"], 2e-2)):
+        alone, two = f"{kind}-alone", f"{kind}-two"
+        train_on(1, place, alone, *overrides)
+        said = train_on(2, place, two, *overrides)
+        assert "NCCL " in said, said
+        one, both = place.records(alone), place.records(two)
+        worst = max(relative(both[step], one[step]) for step in one)
+        print(f"  {kind}: losses of 1 and 2 ranks differ by {worst:.1e} at most")
+        assert sorted(one) == sorted(both) == list(range(1, STEPS + 1)) and worst < bar, (one, both)
+        train_on(2, place, two + "-again", *overrides, env={"TOKAMAK_EMULATOR_NCCL_NO_MEMORY": "1"})
+        assert place.records(two + "-again") == both
+    one = place.records("f32-alone")
+    for first, second in ((1, 2), (2, 1)):
+        moved = f"{first}-to-{second}"
+        train_on(first, place, moved, "precision.compute=f32", "--stop-at-step", half, expect=75)
+        train_on(second, place, moved, "precision.compute=f32")
+        assert max(relative(place.records(moved)[step], one[step]) for step in one) < 1e-5
+
+
+def lost_rank(place):
+    """an error that NCCL reports of a rank ends all ranks within seconds, with that rank's name and exit code 6"""
+    said = train_on(3, place, "lost", "training.global_batch_tokens=192", "training.micro_batch_size=1",
+                    "training.max_steps=100000", expect=6, env={"TOKAMAK_EMULATOR_NCCL_FAILS": "1"})
+    assert "rank 1 on " in said and "NCCL: remote error" in said, said
+
+
+@on_cuda
+def ranks_beyond_gpus(place):
+    """more ranks than GPUs: exit 5 with both numbers, before anything is written"""
+    said = train_on(3 if EMULATED else 17, place, "beyond", expect=5, devices=2)
+    assert "has no GPU: this node shows" in said and "runtime.ranks_per_gpu is 1" in said, said
+    assert not os.path.exists(place.run("beyond")), said
+
+
 def without_gpu(place):
     """no GPU: runtime.backend cuda says what is missing and exits 5; auto says that it takes the CPU"""
     if not cuda_missing(place):
@@ -149,7 +202,8 @@ def without_gpu(place):
 
 if __name__ == "__main__":
     try:
-        main([curves, resume, recomputation, generation, planning, no_stall, without_gpu])
+        main([curves, resume, recomputation, generation, planning, no_stall, ranks, lost_rank, ranks_beyond_gpus,
+              without_gpu])
     except Skipped as why:
         print(f"skipped: {' '.join(sys.argv[1:])}: {why}")
         sys.exit(77)

@@ -1,4 +1,5 @@
-// The CUDA runtime's calls on the emulator: one device, whose work is done when it is enqueued.
+// The CUDA runtime's calls on the emulator: one device, or as many as TOKAMAK_EMULATOR_DEVICES says, of which a process
+// uses one; its work is done when it is enqueued.
 #include <cuda_runtime.h>
 
 #include <cstdlib>
@@ -31,7 +32,8 @@ cudaError_t cudaGetLastError() { return cudaSuccess; }
 const char* cudaGetErrorString(cudaError_t) { return "an error"; }
 const char* cudaGetErrorName(cudaError_t) { return "cudaError"; }
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  const char* devices = std::getenv("TOKAMAK_EMULATOR_DEVICES");
+  *count = devices == nullptr ? 1 : std::atoi(devices);
   return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int* version) {
@@ -46,7 +48,11 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
   *value = 4;
   return cudaSuccess;
 }
-cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaSetDevice(int device) {
+  int count = 0;
+  cudaGetDeviceCount(&count);
+  return device < count ? cudaSuccess : cudaErrorInvalidValue;
+}
 cudaError_t cudaDeviceSynchronize() {
   emulator::count_call("cudaDeviceSynchronize");
   return cudaSuccess;

@@ -1,0 +1,26 @@
+// What a reduction over a bf16 wire computes beside the exchange: it rounds the addends, and sums those that have come,
+// in f32 and in the order of the ranks.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "base/bf16.h"
+
+namespace tokamak {
+
+// Elements [begin, begin + piece) of every rank's slice.
+struct WirePiece {
+  int ranks = 1;
+  int64_t slice = 0;  // elements of one rank; all three are multiples of 8
+  int64_t begin = 0;
+  int64_t piece = 0;
+};
+
+// full (ranks, slice) -> send (ranks, piece). 6 bytes per element.
+void round_to_wire(cudaStream_t stream, const float* full, bf16* send, const WirePiece& at);
+// received (ranks, piece) -> slice[begin, begin + piece). 2 ranks + 4 bytes per element of the piece.
+void sum_from_wire(cudaStream_t stream, const bf16* received, float* slice, const WirePiece& at);
+
+}  // namespace tokamak

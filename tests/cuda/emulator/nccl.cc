@@ -1,0 +1,266 @@
+// NCCL's calls on the emulator. The ranks of a communicator map a file whose name is its id, and take turns to show
+// each other pieces of their memory there. Breaking NCCL's rules (a buffer freed while it is registered, a message that
+// nobody takes) ends the process.
+#include <fcntl.h>
+#include <nccl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cuda/nccl_library.h"
+
+namespace {
+
+constexpr int kMostRanks = 16;
+constexpr size_t kPieceBytes = 1 << 20;
+
+struct Meeting {  // what the ranks share
+  std::atomic<bool> ready;
+  pthread_barrier_t barrier;
+  alignas(64) std::byte pieces[kMostRanks][kPieceBytes];
+};
+
+[[noreturn]] void broken(const char* rule) {
+  std::fprintf(stderr, "emulator: NCCL: %s\n", rule);
+  std::abort();
+}
+
+}  // namespace
+
+struct ncclComm {
+  Meeting* meeting = nullptr;
+  int ranks = 1, rank = 0;
+  int registered = 0;
+  std::atomic<int> collectives = 0;
+};
+
+namespace {
+
+struct Message {
+  std::byte* memory;
+  size_t bytes;
+  int peer;
+  ncclComm_t comm;
+};
+struct Group {
+  int depth = 0;
+  std::vector<Message> sent, expected;
+};
+Group& group() {
+  static Group instance;
+  return instance;
+}
+
+size_t size_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclInt8:
+      return 1;
+    case ncclBfloat16:
+      return 2;
+    case ncclFloat32:
+      return 4;
+    case ncclFloat64:
+      return 8;
+  }
+  broken("an unknown type");
+}
+
+// Every rank shows `bytes` of its own memory to all. see(rank, piece, at, bytes) is called for each piece of each rank.
+using See = std::function<void(int, const std::byte*, size_t, size_t)>;
+void show(ncclComm_t comm, const void* own, size_t bytes, const See& see) {
+  const emulator::Access access;
+  ++comm->collectives;
+  for (size_t at = 0; at < bytes; at += kPieceBytes) {
+    const size_t piece = std::min(kPieceBytes, bytes - at);
+    std::memcpy(comm->meeting->pieces[comm->rank], static_cast<const std::byte*>(own) + at, piece);
+    pthread_barrier_wait(&comm->meeting->barrier);
+    for (int r = 0; r < comm->ranks; ++r) see(r, comm->meeting->pieces[r], at, piece);
+    pthread_barrier_wait(&comm->meeting->barrier);
+  }
+}
+
+// Sums from the rank after `first` on, as a ring does: an order that the caller may not count on.
+template <class T>
+void sum_of_all(ncclComm_t comm, const void* own, T* to, size_t count, int first, bool wanted) {
+  std::vector<std::vector<T>> addends(static_cast<size_t>(comm->ranks), std::vector<T>(count));
+  show(comm, own, count * sizeof(T), [&](int rank, const std::byte* piece, size_t at, size_t bytes) {
+    std::memcpy(reinterpret_cast<std::byte*>(addends[static_cast<size_t>(rank)].data()) + at, piece, bytes);
+  });
+  if (!wanted) return;
+  const emulator::Access access;
+  for (size_t i = 0; i < count; ++i) {
+    T total = 0;
+    for (int r = 1; r <= comm->ranks; ++r) total += addends[static_cast<size_t>((first + r) % comm->ranks)][i];
+    to[i] = total;
+  }
+}
+
+int failing_rank() {
+  const char* rank = std::getenv("TOKAMAK_EMULATOR_NCCL_FAILS");
+  return rank == nullptr ? -1 : std::atoi(rank);
+}
+
+}  // namespace
+
+namespace tokamak {
+bool open_nccl(std::string*) { return true; }
+std::string nccl_version() { return "emulated"; }
+}  // namespace tokamak
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = 22809;
+  return ncclSuccess;
+}
+const char* ncclGetErrorString(ncclResult_t result) { return result == ncclRemoteError ? "remote error" : "an error"; }
+const char* ncclGetLastError(ncclComm_t) { return "the emulator was asked to fail"; }
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  char path[] = "/dev/shm/tokamak-emulated-nccl-XXXXXX";
+  const int file = mkstemp(path);
+  if (file < 0 || ftruncate(file, sizeof(Meeting)) != 0) return ncclSystemError;
+  close(file);
+  std::memset(id->internal, 0, sizeof(id->internal));
+  std::memcpy(id->internal, path, sizeof(path));
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
+  if (ranks > kMostRanks) return ncclInvalidArgument;
+  const int file = open(id.internal, O_RDWR);
+  void* memory = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  if (memory == MAP_FAILED) return ncclSystemError;
+  auto* meeting = static_cast<Meeting*>(memory);
+  if (rank == 0) {
+    pthread_barrierattr_t attributes;
+    pthread_barrierattr_init(&attributes);
+    pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(&meeting->barrier, &attributes, static_cast<unsigned>(ranks));
+    meeting->ready = true;
+  }
+  while (!meeting->ready) usleep(1000);
+  pthread_barrier_wait(&meeting->barrier);
+  if (rank == 0) unlink(id.internal);
+  *comm = new ncclComm{.meeting = meeting, .ranks = ranks, .rank = rank};
+  return ncclSuccess;
+}
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  if (comm->registered != 0) broken("a communicator destroyed while buffers are registered");
+  return ncclCommAbort(comm);
+}
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  munmap(comm->meeting, sizeof(Meeting));
+  delete comm;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  constexpr int kAfterCollectives = 20;
+  *error = comm->rank == failing_rank() && comm->collectives > kAfterCollectives ? ncclRemoteError : ncclSuccess;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclMemAlloc(void** memory, size_t bytes) {
+  if (std::getenv("TOKAMAK_EMULATOR_NCCL_NO_MEMORY") != nullptr) return ncclSystemError;
+  *memory = emulator::allocate(bytes);
+  return *memory == nullptr ? ncclUnhandledCudaError : ncclSuccess;
+}
+namespace {
+struct Registered {
+  void* memory;
+  ncclComm_t comm;
+};
+std::vector<Registered*>& registered() {
+  static std::vector<Registered*> all;
+  return all;
+}
+}  // namespace
+ncclResult_t ncclMemFree(void* memory) {
+  for (const Registered* r : registered()) {
+    if (r->memory == memory) broken("a buffer freed while it is registered");
+  }
+  emulator::release(memory);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommRegister(ncclComm_t comm, void* memory, size_t, void** handle) {
+  registered().push_back(new Registered{memory, comm});
+  ++comm->registered;
+  *handle = registered().back();
+  return ncclSuccess;
+}
+ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
+  auto* mine = static_cast<Registered*>(handle);
+  if (mine->comm != comm) broken("a buffer deregistered from another communicator");
+  std::erase(registered(), mine);
+  --comm->registered;
+  delete mine;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t) {
+  const size_t slice = count * size_of(type);
+  show(comm, from, slice, [&](int rank, const std::byte* piece, size_t at, size_t bytes) {
+    std::memcpy(static_cast<std::byte*>(to) + static_cast<size_t>(rank) * slice + at, piece, bytes);
+  });
+  return ncclSuccess;
+}
+
+ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t,
+                               ncclComm_t comm, cudaStream_t) {
+  if (type != ncclFloat32) return ncclInvalidArgument;
+  for (int r = 0; r < comm->ranks; ++r) {
+    sum_of_all(comm, static_cast<const float*>(from) + static_cast<size_t>(r) * count, static_cast<float*>(to), count,
+               r, r == comm->rank);
+  }
+  return ncclSuccess;
+}
+
+ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm,
+                           cudaStream_t) {
+  if (type == ncclFloat64) {
+    sum_of_all(comm, from, static_cast<double*>(to), count, 0, true);
+  } else {
+    sum_of_all(comm, from, static_cast<float*>(to), count, 0, true);
+  }
+  return ncclSuccess;
+}
+
+ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t) {
+  auto* memory = const_cast<std::byte*>(static_cast<const std::byte*>(from));
+  group().sent.push_back({memory, count * size_of(type), peer, comm});
+  return ncclSuccess;
+}
+ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t) {
+  group().expected.push_back({static_cast<std::byte*>(to), count * size_of(type), peer, comm});
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupStart() {
+  ++group().depth;
+  return ncclSuccess;
+}
+
+// Only exchanges of all with all, in the order of the ranks: the one group that cuda/ makes.
+ncclResult_t ncclGroupEnd() {
+  if (--group().depth > 0) return ncclSuccess;
+  const std::vector<Message> sent = std::move(group().sent), expected = std::move(group().expected);
+  group() = {};
+  if (sent.empty() || sent.size() != expected.size()) broken("a group that is no exchange");
+  const ncclComm_t comm = sent[0].comm;
+  if (sent.size() != static_cast<size_t>(comm->ranks)) broken("an exchange that leaves ranks out");
+  for (int to = 0; to < comm->ranks; ++to) {
+    const Message& message = sent[static_cast<size_t>(to)];
+    if (message.peer != to || expected[static_cast<size_t>(to)].peer != to) broken("an exchange in another order");
+    show(comm, message.memory, message.bytes, [&](int from, const std::byte* piece, size_t at, size_t bytes) {
+      if (to == comm->rank) std::memcpy(expected[static_cast<size_t>(from)].memory + at, piece, bytes);
+    });
+  }
+  return ncclSuccess;
+}

@@ -1,0 +1,181 @@
+// The group that ranks on GPUs exchange tensors by, under mpirun: on the emulator, or on a GPU that the ranks share.
+// Small integers, so that sums are exact in any order.
+#define CATCH_CONFIG_RUNNER
+#include <catch2/catch.hpp>
+#include <numeric>
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "dist/data_comm.h"
+#include "dist/exchange.h"
+#include "dist/world.h"
+#include "tensor/arena.h"
+
+using namespace tokamak;
+
+namespace {
+
+World* world = nullptr;  // of main
+Backend* backend = nullptr;
+Comm* data = nullptr;
+
+RuntimeOptions shared_gpus() {
+  RuntimeOptions options;
+  options.backend = BackendKind::kCuda;
+  options.ranks_per_gpu = (world->local_size() + cuda_presence().devices - 1) / cuda_presence().devices;
+  return options;
+}
+
+// Tensors on the device, all of them exchanged, and what the host writes and reads there.
+class Exchanged {
+ public:
+  MemoryPlan::Slot add(DType dtype, int64_t count) {
+    return plan_.add("x", dtype, Shape{count}, MemoryKind::kExchanged);
+  }
+  void commit() { arena_ = std::make_unique<Arena>(plan_, *backend->device); }
+  Tensor operator[](MemoryPlan::Slot slot) const { return (*arena_)[slot]; }
+
+  template <class T>
+  void write(Tensor tensor, const std::vector<T>& values) {
+    backend->device->copy_to_device(*stream, values.data(), tensor);
+  }
+  template <class T>
+  std::vector<T> read(Tensor tensor) {
+    std::vector<T> values(static_cast<size_t>(tensor.count()));
+    backend->device->copy_to_host(*stream, tensor, values.data());
+    stream->synchronize();
+    return values;
+  }
+
+  std::unique_ptr<Stream> stream = backend->device->make_stream();
+
+ private:
+  MemoryPlan plan_;
+  std::unique_ptr<Arena> arena_;
+};
+
+}  // namespace
+
+TEST_CASE("all_gather puts the slices in the order of the ranks, in place or not") {
+  constexpr int64_t kSlice = 192;
+  Exchanged memory;
+  const auto slice = memory.add(DType::kBF16, kSlice), full = memory.add(DType::kBF16, kSlice * data->size());
+  memory.commit();
+  const auto group = data->split(0);
+  std::vector<bf16> own;
+  for (int64_t i = 0; i < kSlice; ++i) own.emplace_back(static_cast<float>(group->rank() + i));
+  const auto check = [&] {
+    const auto all = memory.read<bf16>(memory[full]);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < kSlice * group->size(); ++i) {
+      wrong += to_float(all[static_cast<size_t>(i)]) != static_cast<float>(i / kSlice + i % kSlice);
+    }
+    CHECK(wrong == 0);
+  };
+  memory.write(memory[slice], own);
+  group->all_gather(*memory.stream, memory[slice], memory[full]);
+  check();
+  memory.write(memory[full], std::vector<bf16>(static_cast<size_t>(kSlice * group->size()), bf16(-1.0f)));
+  const Tensor place = memory[full].flat(group->rank() * kSlice, (group->rank() + 1) * kSlice);
+  memory.write(place, own);
+  group->all_gather(*memory.stream, place, memory[full]);
+  check();
+}
+
+TEST_CASE("reduce_scatter sums what every rank holds of a slice, over either wire, in one round or several") {
+  const int64_t rounds = ExchangeRounds::kElements / data->size() * 3 / 2 / 64 * 64;
+  for (const int64_t length : {int64_t{64}, int64_t{4160}, rounds}) {
+    for (const DType wire : {DType::kF32, DType::kBF16}) {
+      if (length == rounds && wire == DType::kF32) continue;
+      INFO("slices of " << length);
+      Exchanged memory;
+      const auto full = memory.add(DType::kF32, length * data->size()), slice = memory.add(DType::kF32, length);
+      const int64_t elements = data->scratch_elements(length, wire);
+      CHECK((elements > 0) == (wire == DType::kBF16));
+      const auto scratch = memory.add(wire, std::max<int64_t>(elements, 1));
+      memory.commit();
+      const auto group = data->split(0);
+      if (elements > 0) group->use_scratch(memory[scratch]);
+      const auto value = [](int64_t i, int rank) { return static_cast<float>(i % 61 + rank); };
+      std::vector<float> own(static_cast<size_t>(length * group->size()));
+      for (size_t i = 0; i < own.size(); ++i) own[i] = value(static_cast<int64_t>(i), group->rank());
+      memory.write(memory[full], own);
+      group->reduce_scatter(*memory.stream, memory[full], memory[slice], wire);
+      const auto sums = memory.read<float>(memory[slice]);
+      int64_t wrong = 0;
+      for (int64_t i = 0; i < length; ++i) {
+        float expected = 0;
+        for (int r = 0; r < group->size(); ++r) expected += value(group->rank() * length + i, r);
+        wrong += sums[static_cast<size_t>(i)] != expected;
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("a bf16 wire rounds each addend, and the sum stays f32") {
+  Exchanged memory;
+  const auto full = memory.add(DType::kF32, 64 * data->size()), slice = memory.add(DType::kF32, 64);
+  const auto scratch = memory.add(DType::kBF16, data->scratch_elements(64, DType::kBF16));
+  memory.commit();
+  memory.write(memory[full], std::vector<float>(static_cast<size_t>(64 * data->size()), 1.0f + 0x1p-10f));
+  const auto group = data->split(0);
+  group->use_scratch(memory[scratch]);
+  group->reduce_scatter(*memory.stream, memory[full], memory[slice], DType::kBF16);
+  CHECK(memory.read<float>(memory[slice])[7] == static_cast<float>(data->size()));
+  group->reduce_scatter(*memory.stream, memory[full], memory[slice], DType::kF32);
+  CHECK(memory.read<float>(memory[slice])[7] == static_cast<float>(data->size()) * (1.0f + 0x1p-10f));
+}
+
+TEST_CASE("all_reduce sums a handful of numbers of either type") {
+  Exchanged memory;
+  const auto wide = memory.add(DType::kF64, 2), narrow = memory.add(DType::kF32, 3);
+  memory.commit();
+  const int ranks = data->size(), rank = data->rank();
+  memory.write(memory[wide], std::vector<double>{1.0, static_cast<double>(rank)});
+  memory.write(memory[narrow], std::vector<float>{2.0f, 0.0f, static_cast<float>(rank)});
+  data->all_reduce(*memory.stream, memory[wide]);
+  data->all_reduce(*memory.stream, memory[narrow]);
+  CHECK((memory.read<double>(memory[wide]) == std::vector<double>{1.0 * ranks, ranks * (ranks - 1) / 2.0}));
+  CHECK((memory.read<float>(memory[narrow]) ==
+         std::vector<float>{2.0f * static_cast<float>(ranks), 0.0f, static_cast<float>(ranks * (ranks - 1)) / 2}));
+}
+
+TEST_CASE("host values travel by the data group, too") {
+  std::string text = data->rank() == 0 ? "from rank 0" : "";
+  data->broadcast(text, 0);
+  CHECK(text == "from rank 0");
+  CHECK(data->gather_all(str(data->rank())).back() == str(data->size() - 1));
+  CHECK(data->max(data->rank() * 7) == (data->size() - 1) * 7);
+  data->barrier();
+}
+
+TEST_CASE("split makes groups in the order of the ranks, that sum among themselves") {
+  const auto part = data->split(data->rank() % 2);
+  CHECK(part->rank() == data->rank() / 2);
+  Exchanged memory;
+  const auto x = memory.add(DType::kF64, 1);
+  memory.commit();
+  memory.write(memory[x], std::vector<double>{static_cast<double>(data->rank())});
+  part->all_reduce(*memory.stream, memory[x]);
+  double expected = 0;
+  for (int r = data->rank() % 2; r < data->size(); r += 2) expected += r;
+  CHECK(memory.read<double>(memory[x])[0] == expected);
+}
+
+int main(int argc, char** argv) {
+  World own_world;
+  world = &own_world;
+  log::configure(world->rank(), world->size(), log::Level::kWarning);
+  if (const CudaPresence presence = cuda_presence(); presence.devices == 0) {
+    constexpr int kSkipped = 77;
+    if (world->rank() == 0) Catch::cout() << "nccl_comm_test skipped: " << presence.missing << std::endl;
+    return kSkipped;
+  }
+  Backend own_backend = make_cuda_backend(shared_gpus(), world->local_rank());
+  backend = &own_backend;
+  const auto own_data = make_data_comm(world->comm(), *backend->device, shared_gpus());
+  data = own_data.get();
+  return Catch::Session().run(argc, argv);
+}

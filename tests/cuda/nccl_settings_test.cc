@@ -1,0 +1,41 @@
+#include "cuda/nccl_settings.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "base/strings.h"
+#include "dist/exchange.h"
+
+using namespace tokamak;
+
+TEST_CASE("of an environment, NCCL's settings are told in the order of their names") {
+  const char* const some[] = {"PATH=/bin", "NCCL_IB_HCA=mlx5", "MY_NCCL_X=1", "NCCL_DEBUG=INFO", "NCCL=1", nullptr};
+  CHECK(nccl_settings(some) == "NCCL_DEBUG=INFO NCCL_IB_HCA=mlx5");
+  const char* const none[] = {nullptr};
+  CHECK(nccl_settings(none).empty());
+}
+
+TEST_CASE("ranks that share a GPU are hosts of their own to NCCL, but for what the user has set") {
+  setenv("NCCL_IB_DISABLE", "0", 1);
+  unsetenv("NCCL_HOSTID");
+  let_ranks_share_gpu(3);
+  CHECK(std::string(std::getenv("NCCL_HOSTID")).ends_with("-rank-3"));
+  CHECK(std::string(std::getenv("NCCL_IB_DISABLE")) == "0");
+  CHECK(std::string(std::getenv("NCCL_SOCKET_IFNAME")) == "lo");
+}
+
+TEST_CASE("the rounds of an exchange cover a slice in aligned pieces, and their scratch is bounded") {
+  for (const int ranks : {1, 2, 3, 7, 64, 1024, 100000}) {
+    for (const int64_t slice : {int64_t{64}, int64_t{1} << 20, int64_t{3} << 32}) {
+      const ExchangeRounds rounds{ranks, slice};
+      INFO(ranks << " ranks, " << slice);
+      CHECK(rounds.longest_piece() > 0);
+      CHECK(rounds.longest_piece() <= slice);
+      CHECK(rounds.longest_piece() % ExchangeRounds::kGrain == 0);
+      CHECK(rounds.scratch_elements() == 2 * ranks * rounds.longest_piece());
+      if (ranks * ExchangeRounds::kGrain <= ExchangeRounds::kElements) {
+        CHECK(rounds.scratch_elements() <= 2 * ExchangeRounds::kElements);
+      }
+    }
+  }
+}
