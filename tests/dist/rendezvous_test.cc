@@ -107,7 +107,8 @@ TEST_CASE("ranks that count differently are an error of all") {
 TEST_CASE("a rank of another job, and whoever else connects, is turned away, and the others meet") {
   const int port = free_port();
   std::vector<std::string> met;
-  std::thread rank_zero([&] { met = outcomes({meeting(0, 2, port)}); });
+  std::vector<Peers> zero, one;  // both stay until both have met: who leaves earlier is missed
+  std::thread rank_zero([&] { met = outcomes({meeting(0, 2, port)}, &zero); });
   wait_until_it_listens(port);  // by connecting and going away without a word: the first stranger
   std::string why;
   const Socket stranger = connect_to("127.0.0.1", port, in_seconds(5), why);
@@ -117,7 +118,7 @@ TEST_CASE("a rank of another job, and whoever else connects, is turned away, and
   Meeting other = meeting(1, 2, port);
   other.job = "another run";
   CHECK_THAT(outcomes({other})[0], Contains("belongs to 'run'"));
-  CHECK(outcomes({meeting(1, 2, port)})[0].empty());
+  CHECK(outcomes({meeting(1, 2, port)}, &one)[0].empty());
   rank_zero.join();
   CHECK(met[0].empty());
 }
