@@ -1,4 +1,7 @@
-// The cases on the emulator. Memory under test is the host's: only what a CudaDevice allocates is protected.
+// The cases on the emulator, and the program's main. Memory under test is the host's (only what a CudaDevice allocates
+// is protected), and every launch is waited for: the cases read results at once.
+#define CATCH_CONFIG_RUNNER
+#include <catch2/catch.hpp>
 #include <cstdlib>
 
 #include "backend/under_test.h"
@@ -20,3 +23,8 @@ std::byte* allocate_under_test(size_t bytes) {
 void release_under_test(std::byte* memory) { std::free(memory); }
 
 }  // namespace tokamak::testing
+
+int main(int argc, char** argv) {
+  setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+  return Catch::Session().run(argc, argv);
+}

@@ -1,5 +1,4 @@
-// Stands in for CUDA's own header: the part of the runtime and of the language that cuda/ uses, on the emulator. Work
-// is done at once, so streams are in order and events always reached.
+// Stands in for CUDA's own header: the part of the runtime and of the language that cuda/ uses, on the emulator.
 #pragma once
 
 #include <algorithm>
@@ -89,8 +88,8 @@ enum cudaError_t {
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount };
-using cudaStream_t = void*;
-using cudaEvent_t = void*;
+using cudaStream_t = struct emulator_stream*;
+using cudaEvent_t = struct emulator_event*;
 struct cudaDeviceProp {
   char name[256];
   size_t totalGlobalMem;

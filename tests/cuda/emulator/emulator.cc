@@ -249,9 +249,10 @@ void run(const char* name, dim3 grid, unsigned threads, size_t shared_bytes, con
 }
 
 void* allocate(size_t bytes) {
-  void* memory =
-      mmap(nullptr, bytes, access_depth > 0 ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
+  std::memset(memory, 0xFF, bytes);  // NaN
+  if (access_depth == 0) mprotect(memory, bytes, PROT_NONE);
   regions()[memory] = {bytes};
   return memory;
 }

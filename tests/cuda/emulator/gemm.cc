@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "streams.h"
+
 namespace tokamak {
 
 namespace {
@@ -24,13 +26,7 @@ std::vector<double> matrix(const Tensor& x, Transpose transpose) {
   return out;
 }
 
-}  // namespace
-
-struct CudaGemm::Impl {};
-CudaGemm::CudaGemm(const RuntimeOptions&) {}
-CudaGemm::~CudaGemm() = default;
-
-void CudaGemm::run(cudaStream_t, const Gemm& args, std::byte*) {
+void multiply(const Gemm& args) {
   const emulator::Access access;
   const int64_t m = args.c.dim(0), n = args.c.dim(1),
                 k = args.trans_a == Transpose::kYes ? args.a.dim(0) : args.a.dim(1);
@@ -54,6 +50,16 @@ void CudaGemm::run(cudaStream_t, const Gemm& args, std::byte*) {
       }
     }
   }
+}
+
+}  // namespace
+
+struct CudaGemm::Impl {};
+CudaGemm::CudaGemm(const RuntimeOptions&) {}
+CudaGemm::~CudaGemm() = default;
+
+void CudaGemm::run(cudaStream_t stream, const Gemm& args, std::byte*) {
+  emulator::enqueue(stream, [args] { multiply(args); });
 }
 
 }  // namespace tokamak

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cuda/nccl_library.h"
+#include "streams.h"
 
 namespace {
 
@@ -49,6 +50,7 @@ struct Message {
   size_t bytes;
   int peer;
   ncclComm_t comm;
+  cudaStream_t stream;
 };
 struct Group {
   int depth = 0;
@@ -186,6 +188,7 @@ ncclResult_t ncclMemFree(void* memory) {
   for (const Registered* r : registered()) {
     if (r->memory == memory) broken("a buffer freed while it is registered");
   }
+  emulator::run_all_streams();
   emulator::release(memory);
   return ncclSuccess;
 }
@@ -205,41 +208,47 @@ ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
 }
 
 ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t comm,
-                           cudaStream_t) {
-  const size_t slice = count * size_of(type);
-  show(comm, from, slice, [&](int rank, const std::byte* piece, size_t at, size_t bytes) {
-    std::memcpy(static_cast<std::byte*>(to) + static_cast<size_t>(rank) * slice + at, piece, bytes);
+                           cudaStream_t stream) {
+  emulator::enqueue(stream, [=, slice = count * size_of(type)] {
+    show(comm, from, slice, [&](int rank, const std::byte* piece, size_t at, size_t bytes) {
+      std::memcpy(static_cast<std::byte*>(to) + static_cast<size_t>(rank) * slice + at, piece, bytes);
+    });
   });
   return ncclSuccess;
 }
 
 ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t,
-                               ncclComm_t comm, cudaStream_t) {
+                               ncclComm_t comm, cudaStream_t stream) {
   if (type != ncclFloat32) return ncclInvalidArgument;
-  for (int r = 0; r < comm->ranks; ++r) {
-    sum_of_all(comm, static_cast<const float*>(from) + static_cast<size_t>(r) * count, static_cast<float*>(to), count,
-               r, r == comm->rank);
-  }
+  emulator::enqueue(stream, [=] {
+    for (int r = 0; r < comm->ranks; ++r) {
+      sum_of_all(comm, static_cast<const float*>(from) + static_cast<size_t>(r) * count, static_cast<float*>(to), count,
+                 r, r == comm->rank);
+    }
+  });
   return ncclSuccess;
 }
 
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm,
-                           cudaStream_t) {
-  if (type == ncclFloat64) {
-    sum_of_all(comm, from, static_cast<double*>(to), count, 0, true);
-  } else {
-    sum_of_all(comm, from, static_cast<float*>(to), count, 0, true);
-  }
+                           cudaStream_t stream) {
+  emulator::enqueue(stream, [=] {
+    if (type == ncclFloat64) {
+      sum_of_all(comm, from, static_cast<double*>(to), count, 0, true);
+    } else {
+      sum_of_all(comm, from, static_cast<float*>(to), count, 0, true);
+    }
+  });
   return ncclSuccess;
 }
 
-ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t) {
+ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
   auto* memory = const_cast<std::byte*>(static_cast<const std::byte*>(from));
-  group().sent.push_back({memory, count * size_of(type), peer, comm});
+  group().sent.push_back({memory, count * size_of(type), peer, comm, stream});
   return ncclSuccess;
 }
-ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t) {
-  group().expected.push_back({static_cast<std::byte*>(to), count * size_of(type), peer, comm});
+ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+  group().expected.push_back({static_cast<std::byte*>(to), count * size_of(type), peer, comm, stream});
   return ncclSuccess;
 }
 ncclResult_t ncclGroupStart() {
@@ -258,9 +267,14 @@ ncclResult_t ncclGroupEnd() {
   for (int to = 0; to < comm->ranks; ++to) {
     const Message& message = sent[static_cast<size_t>(to)];
     if (message.peer != to || expected[static_cast<size_t>(to)].peer != to) broken("an exchange in another order");
-    show(comm, message.memory, message.bytes, [&](int from, const std::byte* piece, size_t at, size_t bytes) {
-      if (to == comm->rank) std::memcpy(expected[static_cast<size_t>(from)].memory + at, piece, bytes);
-    });
   }
+  emulator::enqueue(sent[0].stream, [=] {
+    for (int to = 0; to < comm->ranks; ++to) {
+      const Message& message = sent[static_cast<size_t>(to)];
+      show(comm, message.memory, message.bytes, [&](int from, const std::byte* piece, size_t at, size_t bytes) {
+        if (to == comm->rank) std::memcpy(expected[static_cast<size_t>(from)].memory + at, piece, bytes);
+      });
+    }
+  });
   return ncclSuccess;
 }

@@ -1,5 +1,5 @@
 // Stands in for NCCL's own header: the part that cuda/ uses, between processes of one machine that each emulate a GPU.
-// Work is done at once, in shared memory.
+// Data goes through shared memory.
 #pragma once
 
 #include <cuda_runtime.h>

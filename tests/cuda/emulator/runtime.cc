@@ -1,17 +1,18 @@
 // The CUDA runtime's calls on the emulator: one device, or as many as TOKAMAK_EMULATOR_DEVICES says, of which a process
-// uses one; its work is done when it is enqueued.
+// uses one.
 #include <cuda_runtime.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <vector>
 
 #include "calls.h"
+#include "streams.h"
 
 namespace {
 
 constexpr size_t kTotalBytes = size_t{8} << 30;
-int something;  // what streams and events point to
 
 // Pinned host memory: copies from and to any other host memory make the host wait.
 std::map<const std::byte*, size_t>& pinned() {
@@ -53,10 +54,6 @@ cudaError_t cudaSetDevice(int device) {
   cudaGetDeviceCount(&count);
   return device < count ? cudaSuccess : cudaErrorInvalidValue;
 }
-cudaError_t cudaDeviceSynchronize() {
-  emulator::count_call("cudaDeviceSynchronize");
-  return cudaSuccess;
-}
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   emulator::count_call("cudaMalloc");
   *memory = bytes > kTotalBytes ? nullptr : emulator::allocate(bytes);
@@ -64,6 +61,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
 }
 cudaError_t cudaFree(void* memory) {
   emulator::count_call("cudaFree");
+  emulator::run_all_streams();
   emulator::release(memory);
   return cudaSuccess;
 }
@@ -75,6 +73,7 @@ cudaError_t cudaMallocHost(void** memory, size_t bytes) {
 }
 cudaError_t cudaFreeHost(void* memory) {
   emulator::count_call("cudaFreeHost");
+  emulator::run_all_streams();
   pinned().erase(static_cast<std::byte*>(memory));
   std::free(memory);
   return cudaSuccess;
@@ -89,32 +88,27 @@ cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
   std::memset(memory, value, bytes);
   return cudaSuccess;
 }
-cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t) {
-  const emulator::Access access;
-  std::memset(memory, value, bytes);
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
+  emulator::enqueue(stream, [=] {
+    const emulator::Access access;
+    std::memset(memory, value, bytes);
+  });
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   const void* host = kind == cudaMemcpyHostToDevice ? from : kind == cudaMemcpyDeviceToHost ? to : nullptr;
-  if (host != nullptr && !is_pinned(host)) emulator::count_call("copy of pageable memory");
-  const emulator::Access access;
-  std::memcpy(to, from, bytes);
+  const bool pageable = host != nullptr && !is_pinned(host);
+  if (pageable) emulator::count_call("copy of pageable memory");
+  const auto copy = [=](const void* source) {
+    const emulator::Access access;
+    std::memcpy(to, source, bytes);
+  };
+  if (pageable && host == from) {  // read before the call returns
+    const auto* bytes_of = static_cast<const std::byte*>(from);
+    emulator::enqueue(stream, [=, read = std::vector<std::byte>(bytes_of, bytes_of + bytes)] { copy(read.data()); });
+  } else {
+    emulator::enqueue(stream, [=] { copy(from); });
+    if (pageable) emulator::run_all(stream);
+  }
   return cudaSuccess;
 }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  *stream = &something;
-  return cudaSuccess;
-}
-cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) {
-  emulator::count_call("cudaStreamSynchronize");
-  return cudaSuccess;
-}
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  *event = &something;
-  return cudaSuccess;
-}
-cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }

@@ -1,9 +1,11 @@
 // Stands in for cuda/launch.h: the same calls, on the emulator.
 #pragma once
 
+#include <tuple>
 #include <type_traits>
 
 #include "cuda/check.h"
+#include "tests/cuda/emulator/streams.h"
 
 #define TOKAMAK_SHARED_MEMORY(name) unsigned char* const name = ::emulator::shared_memory()
 
@@ -17,10 +19,12 @@ struct Launch {
 };
 
 template <class... Parameters>
-void launch(const Launch& how, cudaStream_t, void (*kernel)(Parameters...),
+void launch(const Launch& how, cudaStream_t stream, void (*kernel)(Parameters...),
             const std::type_identity_t<Parameters>&... arguments) {
   if (how.grid.x == 0 || how.grid.y == 0 || how.grid.z == 0) return;
-  emulator::run(how.name, how.grid, how.threads, how.shared, [&] { kernel(arguments...); });
+  emulator::enqueue(stream, [how, kernel, values = std::tuple<Parameters...>(arguments...)] {
+    emulator::run(how.name, how.grid, how.threads, how.shared, [&] { std::apply(kernel, values); });
+  });
 }
 
 inline unsigned blocks_for(int64_t items, int64_t per_block) {

@@ -1,0 +1,21 @@
+// Streams and events of the emulator. Work on a stream is put off until something waits for it: the host that
+// synchronises, or a stream that waits for an event. So what reads without a wait reads too early. With
+// TOKAMAK_EMULATOR_ORDER=reverse only the oldest stream is late, and the others do their work at once: what they
+// overwrite without a wait was not read yet. With CUDA_LAUNCH_BLOCKING=1 nothing is put off, as on a GPU.
+#pragma once
+
+#include <functional>
+
+#include "cuda_runtime.h"
+
+namespace emulator {
+
+using Work = std::function<void()>;
+
+// The default stream (null) does its work at once: the others do not wait for it, nor it for them.
+void enqueue(cudaStream_t stream, Work work);
+
+void run_all(cudaStream_t stream);
+void run_all_streams();
+
+}  // namespace emulator
