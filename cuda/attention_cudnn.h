@@ -1,5 +1,5 @@
-// cuDNN's fused attention, where the build found cudnn-frontend's headers and the machine has the library; otherwise
-// attention_cudnn_absent.cc is linked in its place, and our own kernels do all.
+// cuDNN's fused attention, where the build found cuDNN's headers and the machine has the library. Without the headers
+// attention_cudnn_absent.cc is linked in its place; without either, our own kernels do all.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,10 +1,10 @@
-// Stands in for attention_cudnn.cc in a build that found no cudnn-frontend.
+// Stands in for attention_cudnn.cc in a build that found no cudnn.h.
 #include "cuda/attention_cudnn.h"
 
 namespace tokamak {
 
 std::unique_ptr<CudnnAttention> CudnnAttention::make(int, bool, std::string* why_not) {
-  *why_not = "this build has no cudnn-frontend";
+  *why_not = "this build has no cuDNN";
   return nullptr;
 }
 

@@ -1,5 +1,9 @@
-// One pass of attention as cuDNN's operation graph, built once for a shape and then run. The only user of
-// cudnn-frontend, whose headers take half a minute to compile, is attention_cudnn_graph.cc.
+// One pass of cuDNN's attention (causal, grouped heads, bf16 with sums in f32) as its operation graph, built once for a
+// shape and then run. By cudnn-frontend where the build found it (attention_cudnn_graph_frontend.cc), else by cuDNN's
+// own graph API (attention_cudnn_graph_backend.cc): the same graph.
+//
+// Its Stats are our lse: max + ln(sum exp(S - max)) of scaled scores. It writes them in any layout since 9.12, but
+// before 9.26 its backward reads only (B, Hq, T).
 #pragma once
 
 #include <cudnn.h>
@@ -20,7 +24,7 @@ struct AttentionGraphSpec {
 };
 
 // What a graph is built for: a GPU that is here, or the description of one in cuDNN's JSON (then cuDNN says whether it
-// takes the graph, which cannot run).
+// takes the graph, and no more: there is no plan to run).
 struct CudnnTarget {
   cudnnHandle_t handle = nullptr;
   std::string description;

@@ -11,7 +11,7 @@
 namespace tokamak {
 namespace {
 
-// The oldest that writes Stats in any layout (see attention_cudnn_graph.cc).
+// The oldest that writes Stats in any layout (see attention_cudnn_graph.h).
 constexpr size_t kOldest = 91200;
 
 void* library() {

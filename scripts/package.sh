@@ -44,7 +44,7 @@ done
 
 if [[ $install == yes ]]; then
   scripts/install_deps.sh build test package
-  scripts/install_cudnn_frontend.sh || echo "package: without cuDNN's attention" >&2
+  scripts/install_cudnn_frontend.sh || echo "package: without it: cuDNN by its own graph API" >&2
 fi
 command -v patchelf >/dev/null || die "patchelf is missing; scripts/install_deps.sh package installs it"
 
@@ -84,7 +84,7 @@ mkdir -p "$tree"/{bin,libexec,lib,tests,configs,scripts,licenses} "$tree"/openmp
 cp scripts/package/{tokamak,mpirun,tokamak-env} "$tree/bin/"
 cp "$build/tokamak" "$tree/libexec/"
 # Those of the emulator, and of cuDNN without a driver, prove their thing where there is no GPU.
-find "$build/tests" -type f -name 'test_*' -perm -u+x ! -name '*emulated*' ! -name test_cudnn_graph \
+find "$build/tests" -type f -name 'test_*' -perm -u+x ! -name '*emulated*' ! -name 'test_cudnn_graph*' \
   -exec cp -t "$tree/tests" {} +
 cp -r tests/golden "$tree/tests/"
 cp configs/*.yaml "$tree/configs/"

@@ -61,7 +61,7 @@ if command -v nvcc >/dev/null; then
   preset=cuda
   if [[ $install == yes ]]; then
     checked "CUDA tools" scripts/check_cuda_code.py --install
-    stage "cudnn-frontend" scripts/install_cudnn_frontend.sh || echo "without cuDNN: its tests are skipped"
+    stage "cudnn-frontend" scripts/install_cudnn_frontend.sh || echo "without it: cuDNN by its own graph API"
   fi
 fi
 required configure cmake --preset $preset -DTOKAMAK_TESTS=ON

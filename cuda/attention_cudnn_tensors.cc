@@ -1,0 +1,60 @@
+#include "cuda/attention_cudnn_tensors.h"
+
+#include "base/strings.h"
+
+namespace tokamak {
+namespace {
+
+using Element = uint16_t;  // bf16
+
+HeadStrides strides_of(const AttentionGraphSpec& spec, CallTensor tensor) {
+  const int64_t length = spec.documents.length;
+  switch (tensor) {
+    case kQuery:
+    case kDQuery:
+      return query_strides(spec.heads, length);
+    case kKey:
+    case kDKey:
+      return key_strides(spec.heads, length);
+    case kValue:
+    case kDValue:
+      return value_strides(spec.heads, length);
+    case kStats:
+      return spec.backward ? packed_lse_strides(spec.heads, length) : lse_strides(spec.documents);
+    default:
+      return out_strides(spec.heads, length);
+  }
+}
+
+}  // namespace
+
+CallTensorShape shape_of(const AttentionGraphSpec& spec, CallTensor tensor) {
+  if (tensor == kScale) return {{1, 1, 1, 1}, {1, 1, 1, 1}, true};
+  const auto& [b, t] = spec.documents;
+  const auto& [hq, hkv, d] = spec.heads;
+  const bool of_keys = tensor == kKey || tensor == kValue || tensor == kDKey || tensor == kDValue;
+  const HeadStrides s = strides_of(spec, tensor);
+  return {{b, of_keys ? hkv : hq, t, tensor == kStats ? 1 : d}, {s.batch, s.head, s.token, 1}, tensor == kStats};
+}
+
+std::vector<std::pair<int64_t, void*>> addresses_of(const AttentionGraphSpec& spec, const AttentionPointers& p,
+                                                    float* scale) {
+  const int64_t length = spec.documents.length;
+  const int64_t key = key_strides(spec.heads, length).offset, value = value_strides(spec.heads, length).offset;
+  const auto qkv = static_cast<Element*>(p.qkv), dqkv = static_cast<Element*>(p.dqkv);
+  std::vector<std::pair<int64_t, void*>> addresses = {{kQuery, qkv}, {kKey, qkv + key}, {kValue, qkv + value},
+                                                      {kOut, p.out}, {kStats, p.lse},   {kScale, scale}};
+  if (spec.backward) {
+    addresses.insert(addresses.end(), {{kDOut, p.dout}, {kDQuery, dqkv}, {kDKey, dqkv + key}, {kDValue, dqkv + value}});
+  }
+  return addresses;
+}
+
+std::string one_line(std::string message) {
+  while (!message.empty() && message.back() == '\n') message.pop_back();
+  const size_t first = message.find('\n');
+  return first == std::string::npos ? message
+                                    : str(message.substr(0, first), " ... ", message.substr(message.rfind('\n') + 1));
+}
+
+}  // namespace tokamak
