@@ -21,6 +21,9 @@ struct AttentionGraphSpec {
   HeadLayout heads;
   bool backward = false;
   bool deterministic = false;  // of backward; forward always is
+  // Q, K and V one after another, each (B, heads, T, D), instead of interleaved token by token; out and dout alike, and
+  // the lse of both passes packed. How cuDNN would have them if it were alone: to measure against.
+  bool separate_tensors = false;
 };
 
 // What a graph is built for: a GPU that is here, or the description of one in cuDNN's JSON (then cuDNN says whether it

@@ -7,8 +7,24 @@ namespace {
 
 using Element = uint16_t;  // bf16
 
+bool of_keys(CallTensor tensor) { return tensor == kKey || tensor == kValue || tensor == kDKey || tensor == kDValue; }
+
+// (B, heads, T, D) in one piece.
+HeadStrides separate_strides(const AttentionGraphSpec& spec, CallTensor tensor) {
+  const auto& [hq, hkv, d] = spec.heads;
+  const int64_t heads = of_keys(tensor) ? hkv : hq, tokens = spec.documents.tokens(), t = spec.documents.length;
+  const int64_t offset = tensor == kKey || tensor == kDKey ? tokens * spec.heads.q_width()
+                         : tensor == kValue || tensor == kDValue
+                             ? tokens * (spec.heads.q_width() + spec.heads.kv_width())
+                             : 0;
+  return {offset, heads * t * d, t * d, d};
+}
+
 HeadStrides strides_of(const AttentionGraphSpec& spec, CallTensor tensor) {
   const int64_t length = spec.documents.length;
+  if (spec.separate_tensors) {
+    return tensor == kStats ? packed_lse_strides(spec.heads, length) : separate_strides(spec, tensor);
+  }
   switch (tensor) {
     case kQuery:
     case kDQuery:
@@ -32,15 +48,14 @@ CallTensorShape shape_of(const AttentionGraphSpec& spec, CallTensor tensor) {
   if (tensor == kScale) return {{1, 1, 1, 1}, {1, 1, 1, 1}, true};
   const auto& [b, t] = spec.documents;
   const auto& [hq, hkv, d] = spec.heads;
-  const bool of_keys = tensor == kKey || tensor == kValue || tensor == kDKey || tensor == kDValue;
   const HeadStrides s = strides_of(spec, tensor);
-  return {{b, of_keys ? hkv : hq, t, tensor == kStats ? 1 : d}, {s.batch, s.head, s.token, 1}, tensor == kStats};
+  return {
+      {b, of_keys(tensor) ? hkv : hq, t, tensor == kStats ? 1 : d}, {s.batch, s.head, s.token, 1}, tensor == kStats};
 }
 
 std::vector<std::pair<int64_t, void*>> addresses_of(const AttentionGraphSpec& spec, const AttentionPointers& p,
                                                     float* scale) {
-  const int64_t length = spec.documents.length;
-  const int64_t key = key_strides(spec.heads, length).offset, value = value_strides(spec.heads, length).offset;
+  const int64_t key = strides_of(spec, kKey).offset, value = strides_of(spec, kValue).offset;
   const auto qkv = static_cast<Element*>(p.qkv), dqkv = static_cast<Element*>(p.dqkv);
   std::vector<std::pair<int64_t, void*>> addresses = {{kQuery, qkv}, {kKey, qkv + key}, {kValue, qkv + value},
                                                       {kOut, p.out}, {kStats, p.lse},   {kScale, scale}};

@@ -84,7 +84,8 @@ mkdir -p "$tree"/{bin,libexec,lib,tests,configs,scripts,licenses} "$tree"/openmp
 cp scripts/package/{tokamak,mpirun,tokamak-env} "$tree/bin/"
 cp "$build/tokamak" "$tree/libexec/"
 # Those of the emulator, and of cuDNN without a driver, prove their thing where there is no GPU.
-find "$build/tests" -type f -name 'test_*' -perm -u+x ! -name '*emulated*' ! -name 'test_cudnn_graph*' \
+find "$build/tests" -type f \( -name 'test_*' -o -name cudnn_rate \) -perm -u+x \
+  ! -name '*emulated*' ! -name 'test_cudnn_graph*' \
   -exec cp -t "$tree/tests" {} +
 cp -r tests/golden "$tree/tests/"
 cp configs/*.yaml "$tree/configs/"
@@ -138,7 +139,8 @@ missing=$(awk '$2 == "=>" && $3 == "not" { print $1 }' "$work/libraries" | grep 
   objdump -p "$tree/libexec/tokamak" | awk '$1 == "NEEDED" { print $2 }' | grep -E "$kCuda" | sed 's/$/ needed/' || true
   strings "$tree/libexec/tokamak" | grep -E "$kCuda.[0-9]+$" | sed 's/$/ optional/' || true
 } | grep -vE '^libcuda\.so' | sort -u -k1,1 >"$tree/libexec/cuda-libraries"
-if objdump -p "$tree"/libexec/tokamak "$tree"/tests/test_* | grep -qE 'NEEDED +libcuda\.so'; then
+if find "$tree/libexec/tokamak" "$tree/tests" -type f -perm -u+x -exec objdump -p {} + |
+  grep -qE 'NEEDED +libcuda\.so'; then
   die "a program is linked to the driver, and would not start without one"
 fi
 

@@ -1,8 +1,8 @@
 """How fast is it? Each kernel against copy bandwidth and the GEMM ceiling of the same run, and whole training steps.
 
 Read from `tokamak bench --json` (src/cli/bench_report.cc). The best that cuBLASLt finds is what the same product reaches
-with runtime.autotune. Of attention, "best_flops_per_second" would be what cuDNN does alone. What is not there is
-reported as not run.
+with runtime.autotune. What cuDNN's attention does alone, on tensors of its own, tests/cuda/cudnn_rate.cc measures. What
+is not there is reported as not run.
 """
 import json
 import math
@@ -10,9 +10,11 @@ import re
 import subprocess
 
 from place import ended
-from report import DOES_NOT_FIT, MEASURED, NOT_RUN, not_zero
+from report import DOES_NOT_FIT, FAILED, MEASURED, NOT_RUN, not_zero
 
 OPS_CONFIG = ["llama-8b.yaml", "model.num_hidden_layers=1", "training.micro_batch_size=1"]
+ATTENTION = ("attention", "attention_backward")
+SKIPS = 77  # exit code of a test program that has no GPU, or no cuDNN
 OF_COPY = {"rmsnorm": 0.8, "swiglu": 0.8, "adamw": 0.8}  # by how the operation's name begins
 GEMM_GOAL, CUDNN_GOAL, NATIVE_GOAL = 0.95, 0.90, 0.50
 MODELS = {"0.5B": "llama-0.5b.yaml", "1.5B": "llama-1.5b.yaml"}
@@ -82,7 +84,7 @@ def kernels(place, report):
             seen.add(kernel(report, name, operation, copy, product))
     for kind in sorted({*OF_COPY, "gemm"} - seen):
         report.add(f"{kind}, all of them", NOT_RUN, detail="no such line in bench --ops")
-    attention(report, native, cudnn, why, verdict or NOT_RUN)
+    attention(place, report, native, cudnn, why, verdict or NOT_RUN)
 
 
 def kernel(report, name, operation, copy, product):
@@ -112,12 +114,32 @@ def kernel(report, name, operation, copy, product):
     return kind
 
 
-def attention(report, native, cudnn, why, verdict):
+def cudnn_alone(place, shape, limit):
+    """({operation: FLOPs a second of cuDNN alone}, why there are none, the verdict on that)."""
+    sizes = [shape.get(key) for key in ("documents", "length", "q_heads", "kv_heads", "head_dim")]
+    if None in sizes:
+        return {}, "bench does not say the shape", NOT_RUN
+    if not place.cudnn_rate.exists():
+        return {}, f"no {place.cudnn_rate}", NOT_RUN
+    code, text = place.run("cudnn-rate", [place.cudnn_rate, *sizes], limit)
+    if code != 0:
+        return {}, ended(code, text), NOT_RUN if code == SKIPS else not_zero(code)
+    try:
+        found = json.loads(text.splitlines()[-1])
+        rates = {name: number(found.get(name), "tflops") for name in ATTENTION}
+        return {name: 1e12 * found for name, found in rates.items() if found}, "cudnn_rate tells no rate", NOT_RUN
+    except (ValueError, IndexError, AttributeError) as error:
+        return {}, f"cudnn_rate: {error}", FAILED
+
+
+def attention(place, report, native, cudnn, why, verdict):
     """Forward and backward: through cuDNN against cuDNN alone, and our own kernels against that."""
-    for name in ("attention", "attention_backward"):
+    alone_of, no_rate, no_rate_verdict = cudnn_alone(place, native.get("attention_shape", {}), 60)
+    if not why:
+        why, verdict = no_rate, no_rate_verdict
+    for name in ATTENTION:
         ours = rate(native["operations"].get(name), "flops")
-        operation = cudnn.get("operations", {}).get(name)
-        through, alone = rate(operation, "flops"), number(operation, "best_flops_per_second")
+        through, alone = rate(cudnn.get("operations", {}).get(name), "flops"), alone_of.get(name)
         share_of(report, f"{name} through cuDNN, of cuDNN alone", through, alone, CUDNN_GOAL, why, verdict)
         share_of(report, f"{name}, native, of cuDNN", ours, alone or through, NATIVE_GOAL, why, NOT_RUN)
 
@@ -128,8 +150,7 @@ def share_of(report, name, reached, best, goal, why, verdict):
         report.against(name, reached >= goal * best, f"{tflops(reached)}, {reached / best:.0%}", bar, goal=True,
                        rate=reached, share=reached / best)
     else:
-        report.add(name, verdict, tflops(reached) if reached else "", bar, why or "bench does not say cuDNN's own",
-                   rate=reached)
+        report.add(name, verdict, tflops(reached) if reached else "", bar, why, rate=reached)
 
 
 # ---- whole steps ---------------------------------------------------------------------------------------------------

@@ -134,6 +134,12 @@ nlohmann::ordered_json as_json(const OpTimes& times) {
   }
   return {{"copy_bytes_per_second", times.copy_rate},
           {"product_flops_per_second", times.gemm_rate},
+          {"attention_shape",
+           {{"documents", times.documents},
+            {"length", times.length},
+            {"q_heads", times.heads.q_heads},
+            {"kv_heads", times.heads.kv_heads},
+            {"head_dim", times.heads.head_dim}}},
           {"operations", operations}};
 }
 

@@ -33,7 +33,7 @@ class OpBenchmark {
   }
 
   OpTimes run() {
-    OpTimes times;
+    OpTimes times{.documents = options_.sequences, .length = options_.length, .heads = heads_};
     times.copy_rate = rate_of_copy();
     times.gemm_rate = rate_of_product();
     time_norms(times);

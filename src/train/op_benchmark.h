@@ -18,8 +18,11 @@ struct OpTime {
 };
 
 struct OpTimes {
-  double copy_rate = 0;  // bytes read and written per second
-  double gemm_rate = 0;  // FLOP/s of a large square product
+  double copy_rate = 0;   // bytes read and written per second
+  double gemm_rate = 0;   // FLOP/s of a large square product
+  int64_t documents = 0;  // of attention: how many
+  int64_t length = 0;     // and how long
+  HeadLayout heads;
   std::vector<OpTime> ops;
 };
 

@@ -34,9 +34,14 @@ constexpr bool kBackward = true, kDeterministic = true;
 
 // cudnn-frontend asks the runtime as well; the linker sends its questions here (--wrap).
 int asked_capability = 0;
+size_t pretended_version = 0;  // of cuDNN; 0: what it is
 
 }  // namespace
 
+extern "C" size_t __real_cudnnGetVersion();
+extern "C" size_t __wrap_cudnnGetVersion() {
+  return pretended_version != 0 ? pretended_version : __real_cudnnGetVersion();
+}
 extern "C" cudaError_t __wrap_cudaGetDevice(int* device) {
   *device = 0;
   return cudaSuccess;
@@ -105,6 +110,22 @@ TEST_CASE("what cuDNN refuses, it refuses with a reason") {
   CHECK(refusal(kH100, {{1, 512}, {8, 3, 64}}) != "");
 }
 
+TEST_CASE("an older cuDNN is not asked for what it does wrong") {
+  if (skipped()) return;
+  constexpr char kLess[] = "mode=304";  // than the documents' lengths: keys behind them are masked
+  const AttentionGraphSpec partial{{4, 1000}, {8, 2, 128}, kBackward},
+      deterministic{{4, 1024}, {8, 2, 128}, kBackward, kDeterministic};
+  take_recorded_text();
+  pretended_version = 91500;
+  const bool refused = refusal(kH100, partial) != "";
+  CHECK((refused || take_recorded_text().find(kLess) != std::string::npos));
+  CHECK(refusal(kH100, {{4, 1024}, {8, 2, 128}, kBackward}) == "");
+  pretended_version = 91700;
+  CHECK(refusal(kH100, deterministic) == "");
+  CHECK(refusal(kB200, deterministic) != "");
+  pretended_version = 0;
+}
+
 TEST_CASE("a refusal is one line, fit for the log") {
   if (skipped()) return;
   // No GPU has this many little shared memory: every engine has its own complaint.
@@ -151,63 +172,114 @@ TEST_CASE("the graphs are cudnn-frontend's, operation by operation") {
   CHECK(recorded.size() == expected.size());
 }
 
+namespace {
+
+// Addresses are passed on, never followed; plans are not made, since they are code for a GPU.
+char* address(int64_t number) { return reinterpret_cast<char*>(number << 40); }
+const AttentionPointers kPointers{address(1), address(2), address(3), address(4), address(5), 0.25f};
+char* const kWorkspace = address(6);
+
+RecordedRun run_on(const Gpu& gpu, const AttentionGraphSpec& spec, int64_t* workspace_bytes) {
+  pretend_gpu(description(gpu));
+  asked_capability = gpu.compute_capability;
+  const auto handle = reinterpret_cast<cudnnHandle_t>(address(7));
+  std::string why_not;
+  auto graph = AttentionGraph::build(spec, {handle, "", gpu.compute_capability}, &why_not);
+  REQUIRE(why_not == "");
+  CHECK(graph->engine().substr(0, 3) == "eng");
+  graph->run(handle, kPointers, reinterpret_cast<std::byte*>(kWorkspace));
+  *workspace_bytes = graph->workspace_bytes();
+  return recorded_run();
+}
+
+// The call's own tensors; what is left of `run` are the graph's.
+void check_call_tensors(const AttentionGraphSpec& spec, RecordedRun& run) {
+  const int64_t rows = spec.separate_tensors ? spec.documents.tokens() : 1;
+  const int64_t key = 2 * rows * spec.heads.q_width(), value = key + 2 * rows * spec.heads.kv_width();  // bytes
+  std::map<int64_t, char*> expected = {{kQuery, address(1)},
+                                       {kKey, address(1) + key},
+                                       {kValue, address(1) + value},
+                                       {kOut, address(2)},
+                                       {kStats, address(3)}};
+  if (spec.backward) {
+    expected.insert(
+        {{kDOut, address(4)}, {kDQuery, address(5)}, {kDKey, address(5) + key}, {kDValue, address(5) + value}});
+  }
+  CHECK(run.addresses == run.tensors.size());
+  for (auto tensor = run.tensors.begin(); tensor != run.tensors.end();) {
+    const bool is_scale = tensor->id == kScale;
+    if (is_scale) CHECK(tensor->value == kPointers.scale);
+    if (!is_scale && expected.count(tensor->id) == 0) {
+      ++tensor;
+      continue;
+    }
+    if (!is_scale) CHECK(tensor->address == expected.at(tensor->id));
+    expected.erase(tensor->id);
+    tensor = run.tensors.erase(tensor);
+  }
+  CHECK(expected.empty());
+}
+
+}  // namespace
+
 TEST_CASE("a run gives cuDNN every tensor's address, and workspace within what was asked for") {
   if (skipped()) return;
-  // Addresses are passed on, never followed; plans are not made, since they are code for a GPU.
-  const auto at = [](int64_t address) { return reinterpret_cast<char*>(address << 40); };
-  char* const workspace = at(7);
-  const AttentionPointers pointers{at(1), at(2), at(3), at(4), at(5), 0.25f};
-  const auto handle = reinterpret_cast<cudnnHandle_t>(at(6));
-  const HeadLayout heads{3, 1, 64};
-  const int64_t key = 2 * heads.q_width(), value = key + 2 * heads.kv_width();  // bytes
   for (const Gpu& gpu : {kA100, kH100, kB200}) {
-    pretend_gpu(description(gpu));
-    asked_capability = gpu.compute_capability;
     for (const auto& [backward, deterministic] : {std::pair(false, false), {true, false}, {true, true}}) {
-      INFO(gpu.name << (backward ? ", backward" : ", forward") << (deterministic ? ", deterministic" : ""));
-      std::string why_not;
-      // 129 rows of 3 heads: a region's bytes are a multiple of no alignment.
-      auto graph = AttentionGraph::build({{1, 129}, heads, backward, deterministic},
-                                         {handle, "", gpu.compute_capability}, &why_not);
-      REQUIRE(why_not == "");
-      CHECK(graph->engine().substr(0, 3) == "eng");
-      graph->run(handle, pointers, reinterpret_cast<std::byte*>(workspace));
-      const RecordedRun run = recorded_run();
+      for (const bool separate : {false, true}) {
+        INFO(gpu.name << (backward ? ", backward" : ", forward") << (deterministic ? ", deterministic" : "")
+                      << (separate ? ", separate" : ""));
+        // 129 rows of 3 heads: a region's bytes are a multiple of no alignment.
+        const AttentionGraphSpec spec{{1, 129}, {3, 1, 64}, backward, deterministic, separate};
+        int64_t workspace_bytes = 0;
+        RecordedRun run = run_on(gpu, spec, &workspace_bytes);
+        CHECK(run.handle_for_graph);
+        CHECK(run.plan_was_finalized);
+        check_call_tensors(spec, run);
 
-      std::map<int64_t, char*> expected = {
-          {kQuery, at(1)}, {kKey, at(1) + key}, {kValue, at(1) + value}, {kOut, at(2)}, {kStats, at(3)}};
-      if (backward) {
-        expected.insert({{kDOut, at(4)}, {kDQuery, at(5)}, {kDKey, at(5) + key}, {kDValue, at(5) + value}});
-      }
-      std::vector<float> constants;
-      std::map<char*, int64_t> regions;  // of the workspace, with their bytes
-      for (const auto& tensor : run.tensors) {
-        if (tensor.id == kScale) {
-          CHECK(tensor.value == 0.25f);
-        } else if (tensor.by_value) {
-          constants.push_back(tensor.value);
-        } else if (expected.count(tensor.id) > 0) {
-          CHECK(tensor.address == expected.at(tensor.id));
-          expected.erase(tensor.id);
-        } else {
-          CHECK(regions.emplace(tensor.address, tensor.elements * 4).second);  // all of them f32
+        std::vector<float> constants;
+        std::map<char*, int64_t> regions;  // of the workspace, with their bytes; all of them are f32
+        for (const auto& tensor : run.tensors) {
+          if (tensor.by_value) {
+            constants.push_back(tensor.value);
+          } else {
+            CHECK(regions.emplace(tensor.address, tensor.elements * 4).second);
+          }
         }
-      }
-      CHECK(expected.empty());
-      CHECK(run.addresses == run.tensors.size());
-      std::sort(constants.begin(), constants.end());
-      const float infinity = std::numeric_limits<float>::infinity();
-      CHECK(constants == (backward ? std::vector{-infinity, 1.0f} : std::vector{-infinity}));
+        std::sort(constants.begin(), constants.end());
+        const float infinity = std::numeric_limits<float>::infinity();
+        CHECK(constants == (backward ? std::vector{-infinity, 1.0f} : std::vector{-infinity}));
 
-      CHECK(regions.size() == (deterministic ? 1 : backward ? 2 : 0));
-      char* end = workspace;
-      for (const auto& [address, bytes] : regions) {
-        CHECK(address >= end);
-        CHECK(reinterpret_cast<uintptr_t>(address) % 16 == 0);
-        end = address + bytes;
+        CHECK(regions.size() == (deterministic ? 1 : backward ? 2 : 0));
+        regions.emplace(run.workspace, run.workspace_bytes);  // cuDNN's own, after them
+        char* end = kWorkspace;
+        for (const auto& [begin, bytes] : regions) {
+          CHECK(begin >= end);
+          if (begin != run.workspace) CHECK(reinterpret_cast<uintptr_t>(begin) % 16 == 0);
+          end = begin + bytes;
+        }
+        CHECK(end <= kWorkspace + workspace_bytes);
       }
-      CHECK(run.workspace >= end);
-      CHECK(run.workspace <= workspace + graph->workspace_bytes());
     }
+  }
+}
+
+TEST_CASE("cuDNN takes separate tensors too") {
+  if (skipped()) return;
+  for (const Gpu& gpu : {kA100, kH100, kB200}) {
+    CHECK(refusal(gpu, {{2, 1000}, {32, 8, 128}, false, false, true}) == "");
+    CHECK(refusal(gpu, {{2, 1000}, {32, 8, 128}, kBackward, false, true}) == "");
+  }
+  take_recorded_text();
+  refusal(kH100, {{3, 256}, {8, 2, 64}, kBackward, false, true});
+  const std::string text = take_recorded_text();
+  for (const char* query : {"id=1", "id=4", "id=7", "id=8"}) {
+    CHECK_THAT(text, Catch::Contains(str("dims=3,8,256,64 strides=131072,16384,64,1 ", query)));
+  }
+  for (const char* key : {"id=9", "id=10"}) {
+    CHECK_THAT(text, Catch::Contains(str("dims=3,2,256,64 strides=32768,16384,64,1 ", key)));
+  }
+  for (const char* key : {"id=2", "id=3"}) {  // transposed
+    CHECK_THAT(text, Catch::Contains(str("dims=3,2,64,256 strides=32768,16384,1,64 ", key)));
   }
 }

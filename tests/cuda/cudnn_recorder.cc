@@ -21,6 +21,8 @@ struct Descriptor {
   };
   cudnnBackendDescriptorType_t type{};
   std::map<int, Value> values;  // by attribute
+  bool finalized = false;
+  int64_t workspace_bytes = 0;  // of a plan, once it was asked
 
   int64_t number(int attribute, int64_t otherwise = 0) const {
     const auto found = values.find(attribute);
@@ -32,6 +34,7 @@ std::map<cudnnBackendDescriptor_t, Descriptor> descriptors;
 std::map<int64_t, size_t> numbers;     // in the text, of the last graph's tensors by id
 std::map<int64_t, Descriptor> inputs;  // of those that do not stay inside it
 std::string text;
+bool handle_for_graph = false;
 RecordedRun run;
 cudnnBackendDescriptor_t pretended = nullptr;
 
@@ -113,6 +116,7 @@ void record_finalized(const Descriptor& descriptor) {
   if (descriptor.type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {
     numbers.clear();
     inputs.clear();
+    handle_for_graph = descriptor.values.count(CUDNN_ATTR_OPERATIONGRAPH_HANDLE) > 0;
     for (const Descriptor& operation : descriptor.values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).parts) {
       const std::string line = fields_of(operation);
       text += str(operation.type == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR ? "reshape " : "", line, "\n");
@@ -131,11 +135,16 @@ void record_finalized(const Descriptor& descriptor) {
   }
 }
 
-void record_run(const Descriptor& pack) {
+void record_run(const Descriptor& plan, const Descriptor& pack) {
   const auto& ids = pack.values.at(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS).numbers;
   const auto& addresses = pack.values.at(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS).numbers;
   const auto pointer = [](int64_t address) { return reinterpret_cast<char*>(address); };
-  run = {{}, ids.size(), pointer(pack.number(CUDNN_ATTR_VARIANT_PACK_WORKSPACE))};
+  run = {{},
+         ids.size(),
+         pointer(pack.number(CUDNN_ATTR_VARIANT_PACK_WORKSPACE)),
+         plan.workspace_bytes,
+         handle_for_graph,
+         plan.finalized};
   for (const auto& [id, tensor] : inputs) {
     RecordedRun::Given given{id, 1, tensor.number(CUDNN_ATTR_TENSOR_IS_BY_VALUE) != 0};
     for (const int64_t dim : tensor.values.at(CUDNN_ATTR_TENSOR_DIMENSIONS).numbers) given.elements *= dim;
@@ -188,16 +197,21 @@ cudnnStatus_t __wrap_cudnnBackendSetAttribute(cudnnBackendDescriptor_t descripto
 cudnnStatus_t __wrap_cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
                                               cudnnBackendAttributeType_t type, int64_t room, int64_t* count,
                                               void* elements) {
-  if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) {
-    descriptor = descriptors[descriptor].values.at(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).handle;
-    name = CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE;
+  if (name != CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) {
+    return __real_cudnnBackendGetAttribute(descriptor, name, type, room, count, elements);
   }
-  return __real_cudnnBackendGetAttribute(descriptor, name, type, room, count, elements);
+  Descriptor& plan = descriptors[descriptor];
+  const auto config = plan.values.at(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).handle;
+  const cudnnStatus_t status =
+      __real_cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, type, room, count, elements);
+  std::memcpy(&plan.workspace_bytes, elements, sizeof(int64_t));
+  return status;
 }
 
 cudnnStatus_t __wrap_cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
-  const Descriptor& known = descriptors[descriptor];
+  Descriptor& known = descriptors[descriptor];
   record_finalized(known);
+  known.finalized = true;
   if (known.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) return CUDNN_STATUS_SUCCESS;
   const bool of_heuristics = known.type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR;
   const auto device = of_heuristics ? CUDNN_ATTR_ENGINEHEUR_DEVICEPROP : CUDNN_ATTR_ENGINE_DEVICEPROP;
@@ -212,8 +226,8 @@ cudnnStatus_t __wrap_cudnnGetStream(cudnnHandle_t, cudaStream_t* stream) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t __wrap_cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t, cudnnBackendDescriptor_t pack) {
-  record_run(descriptors[pack]);
+cudnnStatus_t __wrap_cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack) {
+  record_run(descriptors[plan], descriptors[pack]);
   return CUDNN_STATUS_SUCCESS;
 }
 

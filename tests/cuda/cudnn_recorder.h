@@ -28,6 +28,9 @@ struct RecordedRun {
   std::vector<Given> tensors;
   size_t addresses = 0;  // how many were given
   char* workspace = nullptr;
+  int64_t workspace_bytes = 0;    // that the plan said it needs
+  bool handle_for_graph = false;  // as one for a GPU that is here must have
+  bool plan_was_finalized = false;
 };
 RecordedRun recorded_run();
 

@@ -47,11 +47,12 @@ case $1 in
       product=6.5e14; [[ $* != *runtime.autotune=true* ]] || product=6.6e14
       rate=600e12; [[ $attention == cudnn ]] || rate=310e12; [[ $PLANT != slow ]] || rate=200e12
       cat >"$json" <<END
-{"copy_bytes_per_second": 4e12, "product_flops_per_second": 7e14, "operations": {
+{"copy_bytes_per_second": 4e12, "product_flops_per_second": 7e14,
+ "attention_shape": {"documents": 1, "length": 8192, "q_heads": 32, "kv_heads": 8, "head_dim": 128}, "operations": {
  "rmsnorm": {"seconds": 1, "bytes": 3.3e12, "flops": 0}, "swiglu": {"seconds": 1, "bytes": 3.1e12, "flops": 0},
  "adamw": {"seconds": 1, "bytes": 3.5e12, "flops": 0}, "cast": {"seconds": 1, "bytes": 1e12, "flops": 0},
  "gemm qkv forward": {"seconds": 1, "bytes": 1, "flops": $product},
- "attention": {"seconds": 1, "bytes": 1, "flops": $rate, "best_flops_per_second": 610e12},
+ "attention": {"seconds": 1, "bytes": 1, "flops": $rate},
  "attention_backward": {"seconds": 1, "bytes": 1, "flops": $rate}}}
 END
     else
@@ -70,6 +71,17 @@ if [[ $PLANT == operation ]]; then # one case that fails, and an end in the midd
 fi
 [[ $1 != '~[cpu]' ]] || set -- 'swiglu*,rope*' "${@:2}" # some of them, for the sake of time
 exec "$TEST_BACKEND" "$@"
+"""
+CUDNN_RATE = r"""#!/bin/bash
+[[ $* == "1 8192 32 8 128" ]] || exit 1
+case $PLANT in
+  no_cudnn) echo "skipped: no libcudnn.so.9 on this machine"; exit 77 ;;
+  rate_refused) echo "error: cuDNN does not take it: no engine" >&2; exit 5 ;;
+  rate_crash) exit 139 ;;
+  rate_mute) echo '{"attention": {}}' ; exit ;;
+  rate_torn) echo '{"attention": {"tfl' ; exit ;;
+esac
+echo '{"attention": {"seconds": 1, "tflops": 610}, "attention_backward": {"seconds": 1, "tflops": 615}}'
 """
 SANITIZER = r"""#!/bin/bash
 found=0; [[ $PLANT != sanitizer || $2 != memcheck ]] || found=2
@@ -92,6 +104,8 @@ def check(place, name, *arguments, plant="", gpu=True):
     folder = Path(place.file(name))
     executable(folder / "build/tokamak", PROGRAM)
     executable(folder / "build/tests/cuda/test_cuda", TEST_CUDA)
+    if plant != "no_rate":
+        executable(folder / "build/tests/cuda/cudnn_rate", CUDNN_RATE)
     executable(folder / "bin/compute-sanitizer", SANITIZER)
     executable(folder / "bin/nvidia-smi", "#!/bin/bash\nexit 9\n")
     environment = dict(os.environ, PLANT=plant, TOKAMAK=TOKAMAK, TEST_BACKEND=TEST_BACKEND, OMP_NUM_THREADS="1",
@@ -131,8 +145,10 @@ def all_is_well(place):
     assert lines["loss curve f32, CPU against CUDA"]["values"]["worst"] == 0
     assert lines["swiglu"]["result"] == "below goal", output  # 3.1 of 4 TB/s
     assert lines["cast"]["result"] == "measured", output
-    assert lines["attention through cuDNN, of cuDNN alone"]["result"] == "passed", output
-    assert lines["attention_backward through cuDNN, of cuDNN alone"]["result"] == "not run", output
+    assert lines["attention through cuDNN, of cuDNN alone"]["values"]["share"] == 600 / 610, output
+    assert lines["attention_backward through cuDNN, of cuDNN alone"]["values"]["share"] == 600 / 615, output
+    for name in ("attention", "attention_backward"):
+        assert lines[f"{name} through cuDNN, of cuDNN alone"]["result"] == "passed", output
     assert results(lines, "attention, native") == results(lines, "attention_backward, native") == {"passed"}, output
     assert results(lines, "race ") == {"not run"} and "no torch" in output, output
     assert "20 of 32 layers" in lines["training 8B-shaped"]["measured"], output
@@ -158,7 +174,22 @@ def what_is_wrong_fails(place):
 def slow_is_told(place):
     """a speed below its goal is told and fails nothing"""
     code, lines, output = check(place, "slow", "--only", "kernels", plant="slow")
-    assert code == 0 and results(lines, "attention, native") == {"below goal"}, output
+    assert code == 0, output
+    for start in ("attention, native", "attention through cuDNN", "attention_backward through cuDNN"):
+        assert results(lines, start) == {"below goal"}, output
+
+
+def cudnn_alone_is_needed(place):
+    """without cuDNN's own rate there is no verdict on it but why; a crash fails, and our own kernels have another bar"""
+    for plant, verdict, why in (("no_rate", "not run", "no /"), ("no_cudnn", "not run", "no libcudnn"),
+                                ("rate_refused", "not run", "no engine"), ("rate_mute", "not run", "no rate"),
+                                ("rate_crash", "FAILED", "exit 139"), ("rate_torn", "FAILED", "cudnn_rate: ")):
+        code, lines, output = check(place, plant, "--only", "kernels", plant=plant)
+        assert code == (verdict == "FAILED"), output
+        for name in ("attention", "attention_backward"):
+            line = lines[f"{name} through cuDNN, of cuDNN alone"]
+            assert line["result"] == verdict and why in line["detail"] and line["measured"] == "600 TFLOP/s", output
+            assert lines[f"{name}, native, of cuDNN"]["values"]["share"] == 310 / 600, output
 
 
 def time_runs_out(place):
@@ -167,4 +198,4 @@ def time_runs_out(place):
     assert code == 0 and results(lines) == {"not run"} and "out of time" in output, output
 
 
-main([without_gpu, all_is_well, what_is_wrong_fails, slow_is_told, time_runs_out])
+main([without_gpu, all_is_well, what_is_wrong_fails, slow_is_told, cudnn_alone_is_needed, time_runs_out])

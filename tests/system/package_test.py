@@ -95,8 +95,12 @@ def checks_the_gpu(place):
     """scripts/gpu_check.sh runs from the bundle"""
     if os.path.exists("/dev/nvidia0"):
         return  # it would take its minutes
-    code, output = clean_run(STATE["bundle"] / "scripts/gpu_check.sh", "--output", place.file("check"))
+    bundle = STATE["bundle"]
+    code, output = clean_run(bundle / "scripts/gpu_check.sh", "--output", place.file("check"))
     assert code == 0 and "skipped: no GPU" in output, output
+    if (Path(TOKAMAK).parent / "tests/cuda/cudnn_rate").exists():
+        code, output = clean_run(bundle / "bin/tokamak-env", bundle / "tests/cudnn_rate", "1", "64", "2", "1", "64")
+        assert code == 77 and output.startswith("skipped: no GPU"), output
 
 
 main([packs, knows_itself, trains_under_its_mpirun, finds_cuda, checks_the_gpu])

@@ -42,6 +42,11 @@ TEST_CASE("every operation of a step is timed by itself, with the bytes and FLOP
       benchmark_ops(backend, config, {.sequences = 2, .length = 8, .compute = DType::kBF16, .rounds = 1});
   CHECK(times.copy_rate > 0);
   CHECK(times.gemm_rate > 0);
+  CHECK(times.documents == 2);
+  CHECK(times.length == 8);
+  CHECK(times.heads.q_heads == 4);
+  CHECK(times.heads.kv_heads == 2);
+  CHECK(times.heads.head_dim == 8);
   std::map<std::string, OpTime> by_name;
   for (const OpTime& op : times.ops) {
     CHECK(op.seconds > 0);
