@@ -26,7 +26,6 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 std::string known_limit(const AttentionGraphSpec& spec, const CudnnTarget& target) {
   const int architecture = target.compute_capability / 10;
   const int64_t head_dim = spec.heads.head_dim, length = spec.documents.length;
-  if (spec.heads.q_heads % spec.heads.kv_heads != 0) return "query heads are no multiple of key heads";
   if (head_dim % 8 != 0) return "hidden_dim (of a head) is no multiple of 8";
   if (!spec.backward) return "";
   if (head_dim > (architecture == 9 ? 256 : 128)) return str("hidden_dim (of a head) is ", head_dim, ", too large");

@@ -13,10 +13,9 @@ bool of_keys(CallTensor tensor) { return tensor == kKey || tensor == kValue || t
 HeadStrides separate_strides(const AttentionGraphSpec& spec, CallTensor tensor) {
   const auto& [hq, hkv, d] = spec.heads;
   const int64_t heads = of_keys(tensor) ? hkv : hq, tokens = spec.documents.tokens(), t = spec.documents.length;
-  const int64_t offset = tensor == kKey || tensor == kDKey ? tokens * spec.heads.q_width()
-                         : tensor == kValue || tensor == kDValue
-                             ? tokens * (spec.heads.q_width() + spec.heads.kv_width())
-                             : 0;
+  int64_t offset = 0;
+  if (tensor == kKey || tensor == kDKey) offset = tokens * spec.heads.q_width();
+  if (tensor == kValue || tensor == kDValue) offset = tokens * (spec.heads.q_width() + spec.heads.kv_width());
   return {offset, heads * t * d, t * d, d};
 }
 
@@ -55,12 +54,13 @@ CallTensorShape shape_of(const AttentionGraphSpec& spec, CallTensor tensor) {
 
 std::vector<std::pair<int64_t, void*>> addresses_of(const AttentionGraphSpec& spec, const AttentionPointers& p,
                                                     float* scale) {
-  const int64_t key = strides_of(spec, kKey).offset, value = strides_of(spec, kValue).offset;
-  const auto qkv = static_cast<Element*>(p.qkv), dqkv = static_cast<Element*>(p.dqkv);
-  std::vector<std::pair<int64_t, void*>> addresses = {{kQuery, qkv}, {kKey, qkv + key}, {kValue, qkv + value},
-                                                      {kOut, p.out}, {kStats, p.lse},   {kScale, scale}};
+  const auto in = [&](void* whole, CallTensor tensor) -> std::pair<int64_t, void*> {
+    return {tensor, static_cast<Element*>(whole) + strides_of(spec, tensor).offset};
+  };
+  std::vector<std::pair<int64_t, void*>> addresses = {in(p.qkv, kQuery), in(p.qkv, kKey), in(p.qkv, kValue),
+                                                      {kOut, p.out},     {kStats, p.lse}, {kScale, scale}};
   if (spec.backward) {
-    addresses.insert(addresses.end(), {{kDOut, p.dout}, {kDQuery, dqkv}, {kDKey, dqkv + key}, {kDValue, dqkv + value}});
+    addresses.insert(addresses.end(), {{kDOut, p.dout}, in(p.dqkv, kDQuery), in(p.dqkv, kDKey), in(p.dqkv, kDValue)});
   }
   return addresses;
 }

@@ -107,7 +107,10 @@ TEST_CASE("what cuDNN refuses, it refuses with a reason") {
   CHECK(refusal(kB200, {{1, 512}, {8, 2, 256}, kBackward}) != "");
   CHECK(refusal(kH100, {{4, 1}, {8, 2, 64}, kBackward}) != "");
   CHECK_THAT(refusal(kH100, {{1, 512}, {8, 2, 12}}), Catch::Contains("multiple of 8"));
-  CHECK(refusal(kH100, {{1, 512}, {8, 3, 64}}) != "");
+  for (const Gpu& gpu : {kA100, kH100, kB200}) {
+    CHECK(refusal(gpu, {{1, 512}, {8, 3, 64}}) != "");
+    CHECK(refusal(gpu, {{1, 512}, {8, 3, 64}, kBackward}) != "");
+  }
 }
 
 TEST_CASE("an older cuDNN is not asked for what it does wrong") {
@@ -230,7 +233,7 @@ TEST_CASE("a run gives cuDNN every tensor's address, and workspace within what w
         INFO(gpu.name << (backward ? ", backward" : ", forward") << (deterministic ? ", deterministic" : "")
                       << (separate ? ", separate" : ""));
         // 129 rows of 3 heads: a region's bytes are a multiple of no alignment.
-        const AttentionGraphSpec spec{{1, 129}, {3, 1, 64}, backward, deterministic, separate};
+        const AttentionGraphSpec spec{{3, 43}, {3, 1, 64}, backward, deterministic, separate};
         int64_t workspace_bytes = 0;
         RecordedRun run = run_on(gpu, spec, &workspace_bytes);
         CHECK(run.handle_for_graph);
@@ -271,6 +274,8 @@ TEST_CASE("cuDNN takes separate tensors too") {
     CHECK(refusal(gpu, {{2, 1000}, {32, 8, 128}, kBackward, false, true}) == "");
   }
   take_recorded_text();
+  refusal(kH100, {{3, 256}, {8, 2, 64}, false, false, true});
+  CHECK_THAT(take_recorded_text(), Catch::Contains("dims=3,8,256,1 strides=2048,256,1,1 id=5"));
   refusal(kH100, {{3, 256}, {8, 2, 64}, kBackward, false, true});
   const std::string text = take_recorded_text();
   for (const char* query : {"id=1", "id=4", "id=7", "id=8"}) {
