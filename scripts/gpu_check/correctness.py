@@ -23,7 +23,7 @@ OUR_ATTENTION = {"TOKAMAK_TEST_ATTENTION": "native"}  # where cuDNN would be tak
 
 
 def names():
-    return ([f"twin {family}" for family in FAMILIES] + ["twin attention, native"]
+    return ([f"twin {family}" for family in FAMILIES] + ["twin attention, native", "twin attention, cuDNN's own API"]
             + [f"{tool}, all operations" for tool in SANITIZERS]
             + [f"loss curve {dtype}, CPU against CUDA" for dtype in CURVES] + ["resume, bit for bit"])
 
@@ -42,18 +42,22 @@ def cases_of(text):
 
 
 def twins(place, report):
-    twins_of(place, report, "test_cuda", NOT_ON_CPU, FAMILIES, "")
-    twins_of(place, report, "test_cuda-native", f"{NOT_ON_CPU}attention*", ["attention"], ", native", OUR_ATTENTION)
+    program, attention = place.test_cuda, f"{NOT_ON_CPU}attention*"
+    twins_of(place, report, "test_cuda", program, NOT_ON_CPU, FAMILIES, "")
+    twins_of(place, report, "test_cuda-native", program, attention, ["attention"], ", native", OUR_ATTENTION)
+    # cuDNN without cudnn-frontend, where the others have it.
+    program = place.test_cudnn_backend
+    twins_of(place, report, "test_cuda-cudnn-backend", program, attention, ["attention"], ", cuDNN's own API")
 
 
-def twins_of(place, report, run, cases, families, suffix, environment=None):
-    if not place.test_cuda.exists():
+def twins_of(place, report, run, program, cases, families, suffix, environment=None):
+    if not program.exists():
         for family in families:
-            report.add(f"twin {family}{suffix}", NOT_RUN, detail=f"no {place.test_cuda}")
+            report.add(f"twin {family}{suffix}", NOT_RUN, detail=f"no {program}")
         return
     xml = place.output / f"{run}.xml"
     xml.unlink(missing_ok=True)
-    code, text = place.run(run, [place.test_cuda, cases, "-r", "xml", "-o", xml], 120, environment)
+    code, text = place.run(run, [program, cases, "-r", "xml", "-o", xml], 120, environment)
     found = cases_of(xml.read_text(errors="replace")) if xml.exists() else []
     for family in families + sorted({family for family, _, _ in found} - set(families)):
         here = [(title, good) for f, title, good in found if f == family]

@@ -19,8 +19,9 @@ class Place:
         self.bundle = (ROOT / "libexec" / "tokamak").exists() and build is None
         folder = ROOT if self.bundle else build or ROOT / "build"
         self.tokamak = folder / ("libexec/tokamak" if self.bundle else "tokamak")
-        self.cudnn_rate = folder / ("tests/cudnn_rate" if self.bundle else "tests/cuda/cudnn_rate")
         self.test_cuda = folder / ("tests/test_cuda" if self.bundle else "tests/cuda/test_cuda")
+        self.test_cudnn_backend = self.test_cuda.with_name("test_cuda_cudnn_backend")
+        self.cudnn_rate = self.test_cuda.with_name("cudnn_rate")
         self.data = data or ROOT / "runs" / "quickstart" / "data"
         self.configs = ROOT / "configs"
         self.output = output

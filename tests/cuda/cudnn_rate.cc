@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -49,10 +50,7 @@ DeviceMemory random_bf16(int64_t count) {
   for (uint16_t& value : values) {
     state = state * 1664525u + 1013904223u;
     const float x = static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31f;
-    uint32_t bits;
-    static_assert(sizeof(bits) == sizeof(x));
-    __builtin_memcpy(&bits, &x, sizeof(bits));
-    value = static_cast<uint16_t>(bits >> 16);
+    value = static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16);
   }
   DeviceMemory memory = allocate(2 * count);
   check(cudaMemcpy(memory.get(), values.data(), 2 * values.size(), cudaMemcpyHostToDevice), "cudaMemcpy");

@@ -69,6 +69,11 @@ if [[ $PLANT == operation ]]; then # one case that fails, and an end in the midd
   echo '<TestCase name="b" filename="/x/rope_test.cc">' >>"$2"
   exit 139
 fi
+if [[ $PLANT$0 == own_api*_cudnn_backend ]]; then # in this program alone
+  while [[ $1 != -o ]]; do shift; done
+  echo '<TestCase name="c" filename="/x/attention_test.cc"><OverallResult success="false"/></TestCase>' >"$2"
+  exit 1
+fi
 [[ $1 != '~[cpu]' ]] || set -- 'swiglu*,rope*' "${@:2}" # some of them, for the sake of time
 exec "$TEST_BACKEND" "$@"
 """
@@ -103,7 +108,8 @@ def check(place, name, *arguments, plant="", gpu=True):
     """(exit code, {line: record}, what it printed)."""
     folder = Path(place.file(name))
     executable(folder / "build/tokamak", PROGRAM)
-    executable(folder / "build/tests/cuda/test_cuda", TEST_CUDA)
+    for program in ("test_cuda", "test_cuda_cudnn_backend"):
+        executable(folder / f"build/tests/cuda/{program}", TEST_CUDA)
     if plant != "no_rate":
         executable(folder / "build/tests/cuda/cudnn_rate", CUDNN_RATE)
     executable(folder / "bin/compute-sanitizer", SANITIZER)
@@ -138,8 +144,8 @@ def all_is_well(place):
     """what is right passes, speeds stand against their goals, the 8B shape has the layers that fit"""
     code, lines, output = check(place, "well")
     assert code == 0, output
-    for start in ("twin rope", "twin swiglu", "twin attention, native", "memcheck", "racecheck", "loss curve", "resume",
-                  "rmsnorm", "adamw", "gemm qkv"):
+    for start in ("twin rope", "twin swiglu", "twin attention, native", "twin attention, cuDNN's", "memcheck",
+                  "racecheck", "loss curve", "resume", "rmsnorm", "adamw", "gemm qkv"):
         assert results(lines, start) == {"passed"}, (start, output)
     assert lines["twin gemm"]["result"] == "not run", output
     assert lines["loss curve f32, CPU against CUDA"]["values"]["worst"] == 0
@@ -158,7 +164,9 @@ def all_is_well(place):
 def what_is_wrong_fails(place):
     """a failed case, a sanitizer's error, another curve, another state after resuming, a crash: each its own line"""
     curves = {"loss curve f32, CPU against CUDA", "loss curve bf16, CPU against CUDA"}
-    planted = {"operation": ("twins", {"twin gemm", "twin rope", "twin gemm, native", "twin rope, native"}),
+    operations = {f"twin {name}{how}" for name in ("gemm", "rope") for how in ("", ", native", ", cuDNN's own API")}
+    planted = {"operation": ("twins", operations),
+               "own_api": ("twins", {"twin attention, cuDNN's own API"}),
                "sanitizer": ("sanitizers", {"memcheck, all operations"}),
                "curve": ("training", curves),
                "resume": ("training", {"resume, bit for bit"}),
