@@ -9,6 +9,7 @@
 #include "calls.h"
 
 struct emulator_stream {
+  uint64_t id;  // a later one may lie at the address of one that is gone
   bool late = true;
   std::deque<emulator::Work> waiting;
   uint64_t enqueued = 0, begun = 0;
@@ -16,7 +17,8 @@ struct emulator_stream {
 
 struct emulator_event {
   cudaStream_t stream = nullptr;  // null: never recorded, hence reached
-  uint64_t position = 0;          // what the stream had enqueued
+  uint64_t id = 0;                // of the stream
+  uint64_t position = 0;          // what it had enqueued
 };
 
 namespace {
@@ -45,7 +47,8 @@ void run_up_to(cudaStream_t stream, uint64_t position) {
 }
 
 void reach(const emulator_event& event) {
-  if (event.stream != nullptr && streams().count(event.stream) == 1) run_up_to(event.stream, event.position);
+  const bool lives = streams().count(event.stream) == 1 && event.stream->id == event.id;
+  if (lives) run_up_to(event.stream, event.position);  // a stream that is gone has done all
 }
 
 }  // namespace
@@ -70,7 +73,9 @@ void run_all_streams() {
 }  // namespace emulator
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  *stream = new emulator_stream{.late = streams().empty() || !is_set("TOKAMAK_EMULATOR_ORDER", "reverse")};
+  static uint64_t made = 0;
+  *stream =
+      new emulator_stream{.id = ++made, .late = streams().empty() || !is_set("TOKAMAK_EMULATOR_ORDER", "reverse")};
   streams().insert(*stream);
   return cudaSuccess;
 }
@@ -103,7 +108,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  *event = {stream, stream == nullptr ? 0 : stream->enqueued};
+  *event = stream == nullptr ? emulator_event{} : emulator_event{stream, stream->id, stream->enqueued};
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
