@@ -1,5 +1,5 @@
-// AttentionGraph by cuDNN's own graph API, where the build found no cudnn-frontend (else attention_cudnn_graph.cc is
-// in its place, and tests hold that both build the same graph).
+// AttentionGraph by cuDNN's own graph API, where the build found no cudnn-frontend (else
+// attention_cudnn_graph_frontend.cc is in its place, and tests hold that both build the same graph).
 #include <limits>
 #include <optional>
 #include <utility>

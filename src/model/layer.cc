@@ -32,8 +32,8 @@ Gemm linear_dw(Tensor dy, Tensor x, Tensor dw, Write write) {
 
 }  // namespace
 
-void Transformer::layer_interior(Stream& compute, const Inputs& in, const Activations& a, int64_t l, const Weights& w,
-                                 const Weights& norms) {
+void Transformer::layer_interior(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
+                                 const Weights& w, const Weights& norms) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
   const auto eps = static_cast<float>(config_.rms_norm_eps);
 
@@ -89,7 +89,7 @@ void Transformer::backward_mlp(Stream& compute, const Activations& a, int64_t l,
 }
 
 // On entry a.dx is the gradient of `mid`, on return that of the layer's input.
-void Transformer::backward_attention(Stream& compute, const Inputs& in, const Activations& a, int64_t l,
+void Transformer::backward_attention(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
                                      const Weights& w, const Weights& norms, const ShardedParameters::Gradient& g,
                                      const Weights& dnorms) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];

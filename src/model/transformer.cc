@@ -15,12 +15,8 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
       ops_(*parameters.backend().ops),
       device_(*parameters.backend().device),
       options_(options),
+      inputs_(options.max_tokens, plan),
       activation_plan_(config, options.max_tokens, options.compute, options.keep, plan) {
-  const Shape tokens{options.max_tokens};
-  tokens_slot_ = plan.add("batch/tokens", DType::kI32, tokens);
-  targets_slot_ = plan.add("batch/targets", DType::kI32, tokens);
-  positions_slot_ = plan.add("batch/positions", DType::kI32, tokens);
-  cu_seqlens_slot_ = plan.add("batch/cu_seqlens", DType::kI32, Shape{options.max_tokens + 1});
   rope_slot_ = plan.add("rope table", DType::kF32, Shape{options.max_length, heads_.head_dim});
   const int64_t workspace = ops_.workspace_bytes({.tokens = options.max_tokens,
                                                   .hidden = config.hidden_size,
@@ -34,7 +30,7 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
 
 void Transformer::commit(const Arena& arena, Stream& compute) {
   activations_ = activation_plan_.commit(arena);
-  inputs_ = {arena[tokens_slot_], arena[targets_slot_], arena[positions_slot_], arena[cu_seqlens_slot_]};
+  inputs_.commit(arena, device_);
   rope_ = arena[rope_slot_];
   ops_.bind_workspace(arena[workspace_slot_]);
   const std::vector<float> table = make_rope_table(options_.max_length, heads_.head_dim, config_.rope_theta);
@@ -42,19 +38,8 @@ void Transformer::commit(const Arena& arena, Stream& compute) {
   compute.synchronize();
 }
 
-Transformer::Inputs Transformer::upload(Stream& compute, const TokenBatch& batch) {
-  const auto send = [&](std::span<const int32_t> values, Tensor buffer) {
-    const Tensor tensor = buffer.rows(0, static_cast<int64_t>(values.size()));
-    if (!values.empty()) device_.copy_to_device(compute, values.data(), tensor);
-    return tensor;
-  };
-  TOKAMAK_CHECK(batch.positions.size() == batch.tokens.size() && !batch.cu_seqlens.empty());
-  return {send(batch.tokens, inputs_.tokens), send(batch.targets, inputs_.targets),
-          send(batch.positions, inputs_.positions), send(batch.cu_seqlens, inputs_.cu_seqlens)};
-}
-
 void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Tensor sums) {
-  const Inputs in = upload(compute, batch);
+  const DeviceBatch in = inputs_.upload(compute, batch);
   const Activations a = activations_.first_rows(in.count());
   forward(compute, in, a);
 
@@ -77,7 +62,7 @@ void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Ten
 }
 
 void Transformer::evaluate(Stream& compute, const TokenBatch& batch, Tensor sums) {
-  const Inputs in = upload(compute, batch);
+  const DeviceBatch in = inputs_.upload(compute, batch);
   const Activations a = activations_.first_rows(in.count());
   forward(compute, in, a);
   const Weights w = parameters_.acquire(units_.head(), compute);
@@ -86,7 +71,7 @@ void Transformer::evaluate(Stream& compute, const TokenBatch& batch, Tensor sums
 }
 
 void Transformer::logits(Stream& compute, const TokenBatch& batch, int64_t first_row, Tensor logits) {
-  const Inputs in = upload(compute, batch);
+  const DeviceBatch in = inputs_.upload(compute, batch);
   const Activations a = activations_.first_rows(in.count());
   forward(compute, in, a);
   const Weights w = parameters_.acquire(units_.head(), compute);
@@ -101,7 +86,7 @@ void Transformer::finish_gradients(Stream& compute) {
   parameters_.wait_reduced(compute);
 }
 
-void Transformer::forward(Stream& compute, const Inputs& in, const Activations& a) {
+void Transformer::forward(Stream& compute, const DeviceBatch& in, const Activations& a) {
   const Weights norms = parameters_.acquire(units_.norms(), compute);
   const Weights embedding = parameters_.acquire(units_.embedding(), compute);
   parameters_.prefetch(units_.layer(0), compute);
@@ -124,7 +109,7 @@ void Transformer::forward(Stream& compute, const Inputs& in, const Activations& 
   parameters_.release(units_.norms(), compute);
 }
 
-LinearCrossEntropy Transformer::head_arguments(const Inputs& in, const Activations& a, Tensor weight,
+LinearCrossEntropy Transformer::head_arguments(const DeviceBatch& in, const Activations& a, Tensor weight,
                                                Tensor sums) const {
   return {.hidden = a.norm,
           .weight = weight,
@@ -134,7 +119,7 @@ LinearCrossEntropy Transformer::head_arguments(const Inputs& in, const Activatio
           .z_weight = static_cast<float>(options_.z_loss)};
 }
 
-void Transformer::backward_head(Stream& compute, const Inputs& in, const Activations& a, Tensor sums,
+void Transformer::backward_head(Stream& compute, const DeviceBatch& in, const Activations& a, Tensor sums,
                                 const Weights& dnorms) {
   const int64_t unit = units_.head();
   const Weights w = parameters_.acquire(unit, compute);
@@ -157,7 +142,7 @@ void Transformer::backward_head(Stream& compute, const Inputs& in, const Activat
   parameters_.release(units_.norms(), compute);
 }
 
-void Transformer::backward_embedding(Stream& compute, const Inputs& in, const Activations& a) {
+void Transformer::backward_embedding(Stream& compute, const DeviceBatch& in, const Activations& a) {
   const ShardedParameters::Gradient g = parameters_.gradient(units_.embedding(), compute);
   if (g.write == Write::kOverwrite) ops_.fill(compute, {.x = g.matrices[0], .value = 0});
   ops_.embedding_backward(compute, {.ids = in.tokens, .dout = a.dx, .dtable = g.matrices[0]});

@@ -4,24 +4,16 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "backend/backend.h"
 #include "model/activations.h"
+#include "model/batch_inputs.h"
 #include "model/model_config.h"
 #include "model/parameters.h"
 #include "zero/sharded_parameters.h"
 
 namespace tokamak {
-
-// A micro-batch on the host: N = B T tokens. Valid until the next synchronisation of the compute stream.
-struct TokenBatch {
-  std::span<const int32_t> tokens;      // (N) ids
-  std::span<const int32_t> targets;     // (N) ids, -1: does not count; empty where only logits are wanted
-  std::span<const int32_t> positions;   // (N) position of each token for the rotary embedding
-  std::span<const int32_t> cu_seqlens;  // (S + 1) boundaries between which attention stays
-};
 
 struct TransformerOptions {
   int64_t max_tokens = 0;  // N of the largest micro-batch
@@ -52,28 +44,23 @@ class Transformer {
   void finish_gradients(Stream& compute);
 
  private:
-  struct Inputs {
-    Tensor tokens, targets, positions, cu_seqlens;  // (N), (N), (N), (S + 1) i32, on the device
-    int64_t count() const { return tokens.count(); }
-  };
   using Weights = std::vector<Tensor>;
 
-  Inputs upload(Stream& compute, const TokenBatch& batch);
-
   // transformer.cc: the walk over the units
-  void forward(Stream& compute, const Inputs& in, const Activations& a);  // up to the final norm's output, in a.norm
-  LinearCrossEntropy head_arguments(const Inputs& in, const Activations& a, Tensor weight, Tensor sums) const;
-  void backward_head(Stream& compute, const Inputs& in, const Activations& a, Tensor sums, const Weights& dnorms);
-  void backward_embedding(Stream& compute, const Inputs& in, const Activations& a);
+  void forward(Stream& compute, const DeviceBatch& in,
+               const Activations& a);  // up to the final norm's output, in a.norm
+  LinearCrossEntropy head_arguments(const DeviceBatch& in, const Activations& a, Tensor weight, Tensor sums) const;
+  void backward_head(Stream& compute, const DeviceBatch& in, const Activations& a, Tensor sums, const Weights& dnorms);
+  void backward_embedding(Stream& compute, const DeviceBatch& in, const Activations& a);
   Weights norm_gradients(Stream& compute);
 
   // layer.cc: one layer
-  void layer_interior(Stream& compute, const Inputs& in, const Activations& a, int64_t l, const Weights& w,
+  void layer_interior(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const Weights& w,
                       const Weights& norms);
   void layer_output(Stream& compute, const Activations& a, int64_t l, const Weights& w);
   void backward_mlp(Stream& compute, const Activations& a, int64_t l, const Weights& w, const Weights& norms,
                     const ShardedParameters::Gradient& g, const Weights& dnorms);
-  void backward_attention(Stream& compute, const Inputs& in, const Activations& a, int64_t l, const Weights& w,
+  void backward_attention(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const Weights& w,
                           const Weights& norms, const ShardedParameters::Gradient& g, const Weights& dnorms);
 
   ModelConfig config_;
@@ -83,11 +70,11 @@ class Transformer {
   Ops& ops_;
   Device& device_;
   TransformerOptions options_;
+  BatchInputs inputs_;
   ActivationPlan activation_plan_;
-  MemoryPlan::Slot tokens_slot_, targets_slot_, positions_slot_, cu_seqlens_slot_, rope_slot_, workspace_slot_;
+  MemoryPlan::Slot rope_slot_, workspace_slot_;
 
   Activations activations_;  // at full size
-  Inputs inputs_;            //
   Tensor rope_;              // (max_length, D) f32
 };
 

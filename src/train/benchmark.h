@@ -27,7 +27,7 @@ std::vector<GemmShape> step_gemms(const ModelConfig& config, int64_t tokens, int
 
 // The call of such a GEMM, on operands of at least its sizes: the dW of a linear layer accumulates, the others
 // overwrite.
-Gemm call_of(const GemmShape& shape, Tensor a, Tensor b, Tensor c);
+Gemm call_of(const GemmShape& g, Tensor a, Tensor b, Tensor c);
 
 double median(std::vector<double> values);
 

@@ -1,0 +1,47 @@
+#include "model/batch_inputs.h"
+
+#include "base/error.h"
+
+namespace tokamak {
+
+BatchInputs::BatchInputs(int64_t max_tokens, MemoryPlan& plan) {
+  const Shape tokens{max_tokens};
+  for (Slots& slots : slots_) {
+    slots.tokens = plan.add("batch/tokens", DType::kI32, tokens);
+    slots.targets = plan.add("batch/targets", DType::kI32, tokens);
+    slots.positions = plan.add("batch/positions", DType::kI32, tokens);
+    slots.cu_seqlens = plan.add("batch/cu_seqlens", DType::kI32, Shape{max_tokens + 1});
+  }
+}
+
+void BatchInputs::commit(const Arena& arena, Device& device) {
+  device_ = &device;
+  copies_ = device.make_stream();
+  for (int i = 0; i < kPlaces; ++i) {
+    const Slots& slots = slots_[i];
+    places_[i] = {{arena[slots.tokens], arena[slots.targets], arena[slots.positions], arena[slots.cu_seqlens]},
+                  device.make_event(),
+                  device.make_event()};
+  }
+}
+
+DeviceBatch BatchInputs::upload(Stream& compute, const TokenBatch& batch) {
+  TOKAMAK_CHECK(batch.positions.size() == batch.tokens.size() && !batch.cu_seqlens.empty());
+  compute.record(*places_[at_].left);  // by now compute has been given all that the latest batch is for
+  at_ = (at_ + 1) % kPlaces;
+  const Place& place = places_[at_];
+  copies_->wait(*place.left);
+  const auto send = [&](std::span<const int32_t> values, Tensor whole) {
+    const Tensor tensor = whole.rows(0, static_cast<int64_t>(values.size()));
+    if (!values.empty()) device_->copy_to_device(*copies_, values.data(), tensor);
+    return tensor;
+  };
+  const DeviceBatch sent = {send(batch.tokens, place.whole.tokens), send(batch.targets, place.whole.targets),
+                            send(batch.positions, place.whole.positions),
+                            send(batch.cu_seqlens, place.whole.cu_seqlens)};
+  copies_->record(*place.arrived);
+  compute.wait(*place.arrived);
+  return sent;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,53 @@
+// Where micro-batches come to on the device: two places in turn, written on a stream of their own, so that a batch
+// travels while the one before it is computed on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "backend/device.h"
+
+namespace tokamak {
+
+// A micro-batch on the host: N = B T tokens. Free again when it has been given to the model.
+struct TokenBatch {
+  std::span<const int32_t> tokens;      // (N) ids
+  std::span<const int32_t> targets;     // (N) ids, -1: does not count; empty where only logits are wanted
+  std::span<const int32_t> positions;   // (N) position of each token for the rotary embedding
+  std::span<const int32_t> cu_seqlens;  // (S + 1) boundaries between which attention stays
+};
+
+// The same on the device.
+struct DeviceBatch {
+  Tensor tokens, targets, positions, cu_seqlens;  // i32
+  int64_t count() const { return tokens.count(); }
+};
+
+class BatchInputs {
+ public:
+  BatchInputs(int64_t max_tokens, MemoryPlan& plan);
+  void commit(const Arena& arena, Device& device);
+
+  // Enqueues the copies; `compute` goes on when they are there. A batch stays until the second upload after it, which
+  // waits for what `compute` was given up to the first.
+  DeviceBatch upload(Stream& compute, const TokenBatch& batch);
+
+ private:
+  static constexpr int kPlaces = 2;
+  struct Slots {
+    MemoryPlan::Slot tokens, targets, positions, cu_seqlens;
+  };
+  struct Place {
+    DeviceBatch whole;  // for the largest batch
+    std::unique_ptr<Event> arrived, left;
+  };
+
+  Device* device_ = nullptr;
+  std::unique_ptr<Stream> copies_;
+  Slots slots_[kPlaces];
+  Place places_[kPlaces];
+  int at_ = 0;  // of the latest batch
+};
+
+}  // namespace tokamak
