@@ -1,5 +1,6 @@
 """Where things are, in the source tree or in a bundle, what this machine is, and how programs are run here: each with
 a time limit, its whole output in a log."""
+import contextlib
 import ctypes
 import datetime
 import os
@@ -22,6 +23,7 @@ class Place:
         self.test_cuda = folder / ("tests/test_cuda" if self.bundle else "tests/cuda/test_cuda")
         self.test_cudnn_backend = self.test_cuda.with_name("test_cuda_cudnn_backend")
         self.cudnn_rate = self.test_cuda.with_name("cudnn_rate")
+        self.test_nccl = self.test_cuda.with_name("test_nccl")
         self.data = data or ROOT / "runs" / "quickstart" / "data"
         self.configs = ROOT / "configs"
         self.output = output
@@ -58,13 +60,37 @@ class Place:
             code = process.wait(max(1, min(limit, self.left())))
         except subprocess.TimeoutExpired:
             code = None
-            os.killpg(process.pid, signal.SIGKILL)
+            end_session(process.pid)
             process.wait()
         text = (self.output / f"{name}.log").read_text(encoding="utf-8", errors="replace")
         return code, text.split("\n", 1)[1]
 
     def run(self, name, command, limit, environment=None, base=None):
         return self.finish(name, self.start(name, command, environment, base), limit)
+
+
+def session(leader):
+    """The processes of a session that run."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, its_session = path.read_text(errors="replace").rsplit(")", 1)[1].split()[:4]
+        except OSError:
+            continue  # it has just ended
+        if its_session == str(leader) and state not in "ZX":
+            found.append(int(path.parent.name))
+    return found
+
+
+def end_session(leader):
+    """A process group would not be enough: mpirun gives each rank one of its own."""
+    for _ in range(10):  # some may have been started meanwhile
+        for pid in session(leader):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.1)
+        if not session(leader):
+            return
 
 
 def last_line(text):
@@ -80,16 +106,20 @@ def ended(code, text):
     return f"exit {code}: {last_line(text)}" if code >= 0 else f"signal {-code}: {last_line(text)}"
 
 
-def missing_gpu():
-    """Why there is no GPU; empty where there is one. The driver itself is asked."""
+def gpus():
+    """How many GPUs the driver shows; None without a driver."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return "no GPU (no NVIDIA driver)"
+        return None
     count = ctypes.c_int()
-    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0 or count.value == 0:
-        return "no GPU (the driver shows none)"
-    return ""
+    good = driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
+    return count.value if good else 0
+
+
+def missing_gpu():
+    """Why there is no GPU; empty where there is one."""
+    return {None: "no GPU (no NVIDIA driver)", 0: "no GPU (the driver shows none)"}.get(gpus(), "")
 
 
 def output_of(command):
