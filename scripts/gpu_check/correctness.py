@@ -123,15 +123,20 @@ def sanitize(place, report, name, command, titles, limit):
 
 # ---- training ------------------------------------------------------------------------------------------------------
 
-def train(place, name, backend, dtype, stop, limit, fresh=True, threads="auto"):
-    """The quickstart's training up to a step; (exit code, output)."""
-    folder = place.scratch(name) if fresh else place.output / name
-    return place.run(f"{name}-{stop}", [
+def training(place, folder, backend, dtype, stop, *overrides):
+    """The command of the quickstart's training up to a step."""
+    return [
         place.tokamak, "train", place.configs / "quickstart.yaml", "--stop-at-step", stop, f"run.output_dir={folder}",
         f"data.sources=[{{path: {place.data}/train}}]", "data.validation=[]", "training.validation_interval=0",
         "model.vocab_size=0", "training.micro_batch_size=8", "checkpoint.interval=0", "metrics.log_interval=1",
-        f"precision.compute={dtype}", f"runtime.backend={backend}", f"runtime.threads_per_rank={threads}",
-        "runtime.deterministic=true"], limit)
+        f"precision.compute={dtype}", f"runtime.backend={backend}", "runtime.deterministic=true", *overrides]
+
+
+def train(place, name, backend, dtype, stop, limit, fresh=True, threads="auto"):
+    """That training, run here; (exit code, output)."""
+    folder = place.scratch(name) if fresh else place.output / name
+    return place.run(f"{name}-{stop}", training(
+        place, folder, backend, dtype, stop, f"runtime.threads_per_rank={threads}"), limit)
 
 
 def records(folder):

@@ -7,10 +7,12 @@ from pathlib import Path
 import correctness
 import peer
 import place as places
+import ranks
 import speed
 from report import FAILED, NOT_RUN, SKIPPED, Report
 
 RESERVE = 10  # seconds for the table
+PARTS = ["twins", "ranks", "training", "kernels", "models", "sanitizers", "race"]  # in their order
 
 
 def arguments():
@@ -26,20 +28,21 @@ def arguments():
     parser.add_argument("--output", type=path, default=path("runs/gpu_check"),
                         help="logs and gpu_check.json (runs/gpu_check)")
     parser.add_argument("--seconds", type=int, default=540, help="when it ends at the latest (540)")
-    parser.add_argument("--only", action="append",
-                        choices=["twins", "sanitizers", "training", "kernels", "models", "race"],
-                        help="a part of it; may be repeated")
+    parser.add_argument("--only", action="append", choices=PARTS, help="a part of it; may be repeated")
     parser.add_argument("--python", default="python3",
                         help="an interpreter that has torch, for the race against it (python3)")
     return parser.parse_args()
 
 
 def check(place, report, parts, python):
-    """What is timed has the machine for itself. The sanitizers take whatever time there is, but for what they do not
-    need, which is the race's: PyTorch compiles for minutes. With --only race it has all of it."""
+    """What is timed has the machine for itself; the ranks come while the CPU still trains. The sanitizers take whatever
+    time there is, so they give way to all before them; what they do not need is the race's: PyTorch compiles for
+    minutes. With --only race it has all of it."""
     on_cpu = correctness.CpuCurves(place) if "training" in parts else None
     if "twins" in parts:
         correctness.twins(place, report)
+    if "ranks" in parts:
+        ranks.ranks(place, report)
     if on_cpu:
         correctness.curves(place, report, on_cpu)
         correctness.resume(place, report)
@@ -63,11 +66,10 @@ def main():
     missing = places.missing_gpu()
     without_cuda = "without cuda" in " ".join(report.facts["tokamak"])
     if missing or without_cuda:
-        for name in correctness.names() + speed.names() + peer.names():
+        for name in correctness.names() + ranks.names() + speed.names() + peer.names():
             report.add(name, SKIPPED if missing else NOT_RUN, detail=missing or "the program is built without CUDA")
     else:
-        parts = options.only or ["twins", "training", "kernels", "models", "sanitizers", "race"]
-        check(place, report, parts, options.python)
+        check(place, report, options.only or PARTS, options.python)
     report.write(seconds=round(time.monotonic() - start, 1))
     machine = ", ".join(f"{gpu['name']}, driver {gpu['driver_version']}" for gpu in report.facts["gpus"])
     print(f"\n{report.facts['date']}, {machine or missing or 'a GPU that nvidia-smi does not show'}, "

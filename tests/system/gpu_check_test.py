@@ -16,11 +16,13 @@ DRIVER = "int cuInit(unsigned flags) { return (int)flags; } int cuDeviceGetCount
 
 # $PLANT names what is wrong. A tiny model in place of the quickstart's; what the GPU would print of speeds.
 PROGRAM = r"""#!/bin/bash
-arguments=("$@")
+arguments=("$@") RANKS=${OMPI_COMM_WORLD_SIZE-1}
 for i in "${!arguments[@]}"; do
   case ${arguments[i]} in
     runtime.backend=cuda) arguments[i]=runtime.backend=cpu cuda=yes ;;
     run.output_dir=*/resumed) resumed=yes run=${arguments[i]#*=} ;;
+    run.output_dir=*/ranks-2-4) moved=yes ;;
+    runtime.ranks_per_gpu=*) sharers=${arguments[i]#*=} ;;
     runtime.attention=*) attention=${arguments[i]#*=} ;;
     model.num_hidden_layers=*) layers=${arguments[i]#*=} ;;
     --json) json=${arguments[i + 1]} ;;
@@ -29,9 +31,12 @@ done
 case $1 in
   train)
     arguments+=(model.hidden_size=32 model.intermediate_size=64 model.num_hidden_layers=1 model.num_attention_heads=2
-      data.sequence_length=32 training.global_batch_tokens=256 data.max_epochs=1000 runtime.threads_per_rank=1)
+      data.sequence_length=32 training.global_batch_tokens=512 data.max_epochs=1000 runtime.threads_per_rank=1)
     if [[ $cuda$PLANT == yescurve || $resumed$PLANT == yesresume ]]; then arguments+=(optimizer.lr=4e-3); fi
-    if [[ $cuda$PLANT == yescrash ]]; then exit 7; fi
+    case $RANKS$moved$PLANT in 4ranks | 4yesmoved) arguments+=(optimizer.lr=4e-3) ;; esac
+    if [[ $cuda$PLANT == yescrash || $RANKS$PLANT == 2lost ]]; then exit 7; fi
+    if [[ $RANKS$PLANT == 4hang ]]; then echo $$ >>"$PIDS" && sleep 600; fi
+    if [[ -n $sharers && $PLANT != other_mpi && $sharers != "$RANKS" ]]; then exit 2; fi
     "$TOKAMAK" "${arguments[@]}"
     code=$?
     case $resumed$PLANT in
@@ -77,6 +82,16 @@ fi
 [[ $1 != '~[cpu]' ]] || set -- 'swiglu*,rope*' "${@:2}" # some of them, for the sake of time
 exec "$TEST_BACKEND" "$@"
 """
+TEST_NCCL = r"""#!/bin/bash
+RANKS=${OMPI_COMM_WORLD_SIZE-1}
+case $RANKS$PLANT in
+  4hang) echo $$ >>"$PIDS" && sleep 600 ;;
+  ?no_nccl) echo "nccl_comm_test skipped: no libnccl.so.2"; exit 77 ;;
+  2collective) echo "error: wrong == 0"; exit 1 ;;
+esac
+echo "nccl_comm_test: $RANKS ranks"
+echo "All tests passed (40 assertions in 6 test cases)"
+"""
 CUDNN_RATE = r"""#!/bin/bash
 [[ $* == "1 8192 32 8 128" ]] || exit 1
 case $PLANT in
@@ -98,13 +113,33 @@ echo "========= ERROR SUMMARY: 0 errors"
 """
 
 
+RANKS = ("training, 2 ranks against 1", "training, 4 ranks against 1", "resume, from 2 ranks to 4, against 1")
+# An mpirun that starts one process, as one of another MPI starts processes that know nothing of each other.
+OTHER_MPIRUN = """#!/bin/bash
+if [[ $1 == --version ]]; then echo "mpirun (Open MPI) 9.9"; exit; fi
+exec "${@:6}"
+"""
+NOT_OPEN_MPI = """#!/bin/bash
+echo "HYDRA build details:"
+"""
+
+
 def executable(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
 
-def check(place, name, *arguments, plant="", gpu=True):
+def path_without(program, folder):
+    """The PATH's programs but one."""
+    folder.mkdir()
+    for entry in (entry for part in os.environ["PATH"].split(":") if os.path.isdir(part) for entry in os.scandir(part)):
+        if entry.name != program and not os.path.lexists(folder / entry.name):
+            os.symlink(entry.path, folder / entry.name)
+    return folder
+
+
+def check(place, name, *arguments, plant="", gpu=True, mpirun=""):
     """(exit code, {line: record}, what it printed)."""
     folder = Path(place.file(name))
     executable(folder / "build/tokamak", PROGRAM)
@@ -112,10 +147,15 @@ def check(place, name, *arguments, plant="", gpu=True):
         executable(folder / f"build/tests/cuda/{program}", TEST_CUDA)
     if plant != "no_rate":
         executable(folder / "build/tests/cuda/cudnn_rate", CUDNN_RATE)
+    if plant != "no_test_nccl":
+        executable(folder / "build/tests/cuda/test_nccl", TEST_NCCL)
     executable(folder / "bin/compute-sanitizer", SANITIZER)
     executable(folder / "bin/nvidia-smi", "#!/bin/bash\nexit 9\n")
+    if mpirun:
+        executable(folder / "bin/mpirun", mpirun)
+    path = path_without("mpirun", folder / "path") if plant == "no_mpirun" else os.environ["PATH"]
     environment = dict(os.environ, PLANT=plant, TOKAMAK=TOKAMAK, TEST_BACKEND=TEST_BACKEND, OMP_NUM_THREADS="1",
-                       PATH=f"{folder}/bin:{os.environ['PATH']}")
+                       PIDS=folder / "pids", PATH=f"{folder}/bin:{path}")
     if gpu:
         (folder / "cuda.c").write_text(DRIVER)
         subprocess.run(["cc", "-shared", "-fPIC", folder / "cuda.c", "-o", folder / "libcuda.so.1"], check=True)
@@ -156,6 +196,9 @@ def all_is_well(place):
     for name in ("attention", "attention_backward"):
         assert lines[f"{name} through cuDNN, of cuDNN alone"]["result"] == "passed", output
     assert results(lines, "attention, native") == results(lines, "attention_backward, native") == {"passed"}, output
+    assert results(lines, "NCCL, ") == {"passed"} and "6 cases on 1 GPU" in lines["NCCL, 4 ranks"]["measured"], output
+    for name in RANKS:
+        assert lines[name]["result"] == "passed" and lines[name]["values"]["worst"] <= 1e-5, output
     assert results(lines, "race ") == {"not run"} and "no torch" in output, output
     assert "20 of 32 layers" in lines["training 8B-shaped"]["measured"], output
     assert "mfu_full 45.0%, mfu_causal 40.0%" in lines["training 0.5B"]["measured"], output
@@ -172,7 +215,11 @@ def what_is_wrong_fails(place):
                "resume": ("training", {"resume, bit for bit"}),
                "state": ("training", {"resume, bit for bit"}),
                "numbers": ("training", {"resume, bit for bit"}),
-               "crash": ("training", curves | {"resume, bit for bit"})}
+               "crash": ("training", curves | {"resume, bit for bit"}),
+               "collective": ("ranks", {"NCCL, 2 ranks"}),
+               "ranks": ("ranks", {RANKS[1]}),
+               "moved": ("ranks", {RANKS[2]}),
+               "lost": ("ranks", {RANKS[0], RANKS[2]})}
     for plant, (part, wrong) in planted.items():
         code, lines, output = check(place, plant, "--only", part, plant=plant)
         assert code == 1, output
@@ -206,4 +253,30 @@ def time_runs_out(place):
     assert code == 0 and results(lines) == {"not run"} and "out of time" in output, output
 
 
-main([without_gpu, all_is_well, what_is_wrong_fails, slow_is_told, cudnn_alone_is_needed, time_runs_out])
+def ranks_need_their_mpi(place):
+    """without an mpirun, without NCCL, under another MPI: not run, and why"""
+    for plant, mpirun, starts, why in (("no_mpirun", "", [""], "no mpirun on the PATH"),
+                                       ("not_open_mpi", NOT_OPEN_MPI, [""], "is not Open MPI's"),
+                                       ("other_mpi", OTHER_MPIRUN, [""], "ran on 1 rank(s): this mpirun is not"),
+                                       ("no_test_nccl", "", ["NCCL, "], "no /"),
+                                       ("no_nccl", "", ["NCCL, "], "no libnccl.so.2")):
+        code, lines, output = check(place, plant, "--only", "ranks", plant=plant, mpirun=mpirun)
+        assert code == 0, output
+        for name, line in lines.items():
+            affected = name.startswith(tuple(starts))
+            assert line["result"] == ("not run" if affected else "passed"), (name, output)
+            assert not affected or why in line["detail"], (name, output)
+
+
+def ranks_that_hang_are_ended(place):
+    """ranks that wait for ever are ended, mpirun and all of them; the lines say so"""
+    code, lines, output = check(place, "hang_ranks", "--only", "ranks", "--seconds", "25", plant="hang")
+    assert code == 0 and lines["NCCL, 2 ranks"]["result"] == "passed", output
+    assert lines["NCCL, 4 ranks"]["detail"] == "out of time" and results(lines, "resume") == {"not run"}, output
+    pids = Path(place.file("hang_ranks/pids")).read_text().split()
+    assert len(pids) >= 4, pids
+    assert not [pid for pid in pids if os.path.exists(f"/proc/{pid}/exe")], pids
+
+
+main([without_gpu, all_is_well, what_is_wrong_fails, slow_is_told, cudnn_alone_is_needed, time_runs_out,
+      ranks_need_their_mpi, ranks_that_hang_are_ended])

@@ -1,0 +1,129 @@
+"""Do several ranks compute what one does? NCCL's collectives by their own test, trainings on more ranks against that on
+one, also stopped on some ranks and resumed on others. Ranks share GPUs where there are fewer, which is slow."""
+import math
+import os
+import re
+import shutil
+import time
+
+from correctness import SAVED, records, training
+from place import ROOT, ended, gpus, output_of
+from report import FAILED, NOT_RUN, PASSED, not_zero
+
+COUNTS = (2, 4)
+STEPS, HALF, BAR = 20, 10, 1e-5
+# line: on how many ranks up to which step, one after the other
+TRAININGS = {**{f"training, {n} ranks against 1": [(n, STEPS)] for n in COUNTS},
+             "resume, from 2 ranks to 4, against 1": [(2, HALF), (4, STEPS)]}
+SKIPS = 77  # exit code of a test program that has no GPU, or no NCCL
+LIMIT, PART_LIMIT = 60, 150  # seconds, for one run and for all of them
+OTHER_MPI = "rank(s): this mpirun is not of the MPI that the program is built with"
+# As the bundle's tokamak-env does: Open MPI refuses root unless told twice.
+MPI_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def names():
+    return [collectives_line(n) for n in COUNTS] + list(TRAININGS)
+
+
+def collectives_line(n):
+    return f"NCCL, {n} ranks"
+
+
+def find_mpirun(place):
+    """(mpirun, why there is none)."""
+    if place.bundle:
+        return ROOT / "bin" / "mpirun", ""
+    found = shutil.which("mpirun")
+    if not found:
+        return None, "no mpirun on the PATH"
+    return (found, "") if "Open MPI" in output_of([found, "--version"]) else (None, f"{found} is not Open MPI's")
+
+
+class Runs:
+    """Programs on several ranks, within the part's time."""
+
+    def __init__(self, place, mpirun):
+        self.place, self.mpirun, self.gpus = place, mpirun, gpus()
+        self.until = time.monotonic() + PART_LIMIT
+        self.environment = MPI_AS_ROOT if os.geteuid() == 0 else {}
+
+    def run(self, log, n, command):
+        if n > 1:
+            command = [self.mpirun, "-n", n, "--oversubscribe", "--bind-to", "none", *command]
+        limit = min(LIMIT, self.until - time.monotonic())
+        return self.place.run(log, command, limit, self.environment)
+
+    def train(self, name, legs):
+        """(verdict, why) where it did not come to its end, else (None, "")."""
+        folder = self.place.scratch(name)
+        for n, stop in legs:
+            code, text = self.run(f"{name}-{stop}", n, training(
+                self.place, folder, "cuda", "f32", stop, "training.micro_batch_size=4",  # 16 sequences a step
+                f"runtime.ranks_per_gpu={-(-n // self.gpus)}"))
+            if code != SAVED:
+                return not_zero(code), f"{n} rank(s): {ended(code, text)}"
+            saved = len(list((folder / "checkpoints" / f"step-{stop:08d}").glob("*.safetensors")))
+            if saved != n:  # one file a rank
+                return NOT_RUN, f"it ran on {saved} {OTHER_MPI}"
+        shutil.rmtree(folder / "checkpoints")
+        return None, ""
+
+
+def ranks(place, report):
+    mpirun, why = find_mpirun(place)
+    if not mpirun:
+        for name in names():
+            report.add(name, NOT_RUN, detail=why)
+        return
+    runs = Runs(place, mpirun)
+    for n in COUNTS:
+        collectives(runs, report, n)
+    trainings(runs, report)
+
+
+def collectives(runs, report, n):
+    name, bar, program = collectives_line(n), "exact", runs.place.test_nccl
+    if not program.exists():
+        report.add(name, NOT_RUN, bar=bar, detail=f"no {program}")
+        return
+    code, text = runs.run(f"test_nccl-{n}", n, [program])
+    skipped = re.search(r"nccl_comm_test skipped: (.*)", text)
+    told = re.search(r"nccl_comm_test: (\d+) ranks", text)
+    if code == SKIPS and skipped:
+        report.add(name, NOT_RUN, bar=bar, detail=skipped[1])
+    elif code != 0:
+        report.add(name, NOT_RUN if code is None else FAILED, bar=bar, detail=ended(code, text))
+    elif not told or int(told[1]) != n:
+        report.add(name, NOT_RUN, bar=bar, detail=f"it ran on {told[1] if told else 'no'} {OTHER_MPI}")
+    else:
+        cases = re.search(r"All tests passed \(\d+ assertions in (\d+) test cases\)", text)
+        report.add(name, PASSED, f"{cases[1] if cases else 'all'} cases on {min(n, runs.gpus)} GPU(s)", bar)
+
+
+def trainings(runs, report):
+    bar, data = f"within {BAR:g} of it at each of {STEPS} steps", runs.place.data
+    if data.exists():
+        verdict, why = runs.train("ranks-1", [(1, STEPS)])
+    else:
+        verdict, why = NOT_RUN, f"no {data}; scripts/quickstart.sh --data-only makes it"
+    for name, legs in TRAININGS.items():
+        folder = "ranks-" + "-".join(str(n) for n, _ in legs)
+        its_verdict, its_why = (verdict, why) if verdict else runs.train(folder, legs)
+        if its_verdict:
+            report.add(name, its_verdict, bar=bar, detail=its_why)
+            continue
+        one, more = (records(runs.place.output / run) for run in ("ranks-1", folder))
+        apart = {step: relative(more[step]["loss/last"], one[step]["loss/last"]) for step in set(one) & set(more)}
+        worst = max(apart, key=apart.get, default=0)
+        all_steps = sorted(one) == sorted(more) == list(range(1, STEPS + 1))
+        report.against(name, all_steps and apart[worst] <= BAR,
+                       f"{apart.get(worst, math.inf):.2g} at step {worst} on {min(legs[-1][0], runs.gpus)} GPU(s)", bar,
+                       "" if all_steps else f"{len(one)} and {len(more)} steps", worst=apart.get(worst))
+
+
+def relative(value, reference):
+    """Infinite where one of them is no number, as a loss that is not finite is written."""
+    if not all(isinstance(x, (int, float)) and math.isfinite(x) for x in (value, reference)):
+        return math.inf
+    return abs(value - reference) / abs(reference)
