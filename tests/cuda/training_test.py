@@ -10,6 +10,9 @@ from harness import CONFIG, TOKAMAK, call, gathered, main, mpirun, relative, tok
 
 EMULATED = "emulated" in os.path.basename(TOKAMAK)
 STEPS = 4 if EMULATED else 50
+# A step waits for events of the past, so that the GPU never does: its outcome is read when the next step is queued, and
+# a buffer for uploads is used again once its last copy is through.
+PAST_EVENTS = ("cudaEventSynchronize", "cuEventSynchronize")
 # Heads of 64, so that bf16 goes through the tensor cores.
 WIDE = CONFIG.replace("head_dim: 12", "head_dim: 64").replace("num_hidden_layers: 3", "num_hidden_layers: 2")
 
@@ -123,15 +126,17 @@ def planning(place):
 @on_cuda
 def no_stall(place):
     """a training step takes no memory, waits for no stream and copies from and to pinned memory only"""
-    if not EMULATED:
-        raise Skipped("the emulator counts the calls")
+    counter = os.environ.get("TOKAMAK_CALL_COUNTER")  # call_counter.cc
+    if not EMULATED and not counter:
+        raise Skipped("this build found no CUPTI, which counts the calls on a GPU")
     counts = {}
     for steps in (3, 7):
         path = place.file(f"calls{steps}.json")
         train(place, f"calls{steps}", "cuda", "precision.compute=bf16", f"training.max_steps={steps}",
-              environment={"TOKAMAK_EMULATOR_CALLS": path})
+              environment={"TOKAMAK_EMULATOR_CALLS": path} if EMULATED else
+              {"CUDA_INJECTION64_PATH": counter, "TOKAMAK_CALLS": path})
         with open(path) as file:
-            counts[steps] = json.load(file)
+            counts[steps] = {name: count for name, count in json.load(file).items() if name not in PAST_EVENTS}
     print(f"  in all of a run: {counts[7]}")
     assert counts[3]["cudaMalloc"] > 0 and counts[3]["cudaStreamSynchronize"] > 0, counts
     assert counts[3] == counts[7], f"steps make calls: {counts}"
