@@ -84,7 +84,7 @@ mkdir -p "$tree"/{bin,libexec,lib,tests,configs,scripts,licenses} "$tree"/openmp
 cp scripts/package/{tokamak,mpirun,tokamak-env} "$tree/bin/"
 cp "$build/tokamak" "$tree/libexec/"
 # Those of the emulator, and of cuDNN without a driver, prove their thing where there is no GPU.
-find "$build/tests" -type f \( -name 'test_*' -o -name cudnn_rate \) -perm -u+x \
+find "$build/tests" -type f \( -name 'test_*' -o -name cudnn_rate -o -name libtokamak_call_counter.so \) -perm -u+x \
   ! -name '*emulated*' ! -name 'test_cudnn_graph*' \
   -exec cp -t "$tree/tests" {} +
 cp -r tests/golden "$tree/tests/"
@@ -122,7 +122,7 @@ elf_files() {
 }
 
 readonly kGlibc='^(ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libresolv|libutil|libanl|libnsl)\.so'
-readonly kCuda='^lib(cuda|cudart|cublas|cublasLt|cudnn[a-z_]*|nccl|nvrtc[a-z-]*|nvJitLink|nvidia-ml)\.so'
+readonly kCuda='^lib(cuda|cudart|cublas|cublasLt|cudnn[a-z_]*|cupti|nccl|nvrtc[a-z-]*|nvJitLink|nvidia-ml)\.so'
 
 mapfile -t programs < <(elf_files)
 : >"$work/libraries"
@@ -138,6 +138,8 @@ missing=$(awk '$2 == "=>" && $3 == "not" { print $1 }' "$work/libraries" | grep 
 {
   objdump -p "$tree/libexec/tokamak" | awk '$1 == "NEEDED" { print $2 }' | grep -E "$kCuda" | sed 's/$/ needed/' || true
   strings "$tree/libexec/tokamak" | grep -E "$kCuda.[0-9]+$" | sed 's/$/ optional/' || true
+  find "$tree/tests" -name libtokamak_call_counter.so -exec objdump -p {} + |
+    awk '/NEEDED +libcupti/ { print $2, "optional" }'
 } | grep -vE '^libcuda\.so' | sort -u -k1,1 >"$tree/libexec/cuda-libraries"
 if find "$tree/libexec/tokamak" "$tree/tests" -type f -perm -u+x -exec objdump -p {} + |
   grep -qE 'NEEDED +libcuda\.so'; then

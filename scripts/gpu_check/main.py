@@ -9,10 +9,11 @@ import peer
 import place as places
 import ranks
 import speed
+import stalls
 from report import FAILED, NOT_RUN, SKIPPED, Report
 
 RESERVE = 10  # seconds for the table
-PARTS = ["twins", "ranks", "training", "kernels", "models", "sanitizers", "race"]  # in their order
+PARTS = ["twins", "ranks", "stalls", "training", "kernels", "models", "sanitizers", "race"]  # in their order
 
 
 def arguments():
@@ -35,14 +36,16 @@ def arguments():
 
 
 def check(place, report, parts, python):
-    """What is timed has the machine for itself; the ranks come while the CPU still trains. The sanitizers take whatever
-    time there is, so they give way to all before them; what they do not need is the race's: PyTorch compiles for
-    minutes. With --only race it has all of it."""
+    """What is timed has the machine for itself; ranks and stalls come while the CPU still trains. The sanitizers take
+    whatever time there is, so they give way to all before them; what they do not need is the race's: PyTorch compiles
+    for minutes. With --only race it has all of it."""
     on_cpu = correctness.CpuCurves(place) if "training" in parts else None
     if "twins" in parts:
         correctness.twins(place, report)
     if "ranks" in parts:
         ranks.ranks(place, report)
+    if "stalls" in parts:
+        stalls.stalls(place, report)
     if on_cpu:
         correctness.curves(place, report, on_cpu)
         correctness.resume(place, report)
@@ -66,7 +69,7 @@ def main():
     missing = places.missing_gpu()
     without_cuda = "without cuda" in " ".join(report.facts["tokamak"])
     if missing or without_cuda:
-        for name in correctness.names() + ranks.names() + speed.names() + peer.names():
+        for name in [name for part in (correctness, ranks, stalls, speed, peer) for name in part.names()]:
             report.add(name, SKIPPED if missing else NOT_RUN, detail=missing or "the program is built without CUDA")
     else:
         check(place, report, options.only or PARTS, options.python)

@@ -24,6 +24,7 @@ class Place:
         self.test_cudnn_backend = self.test_cuda.with_name("test_cuda_cudnn_backend")
         self.cudnn_rate = self.test_cuda.with_name("cudnn_rate")
         self.test_nccl = self.test_cuda.with_name("test_nccl")
+        self.call_counter = self.test_cuda.with_name("libtokamak_call_counter.so")
         self.data = data or ROOT / "runs" / "quickstart" / "data"
         self.configs = ROOT / "configs"
         self.output = output

@@ -26,6 +26,7 @@ for i in "${!arguments[@]}"; do
     runtime.attention=*) attention=${arguments[i]#*=} ;;
     model.num_hidden_layers=*) layers=${arguments[i]#*=} ;;
     --json) json=${arguments[i + 1]} ;;
+    --stop-at-step) stop=${arguments[i + 1]} ;;
   esac
 done
 case $1 in
@@ -44,6 +45,15 @@ case $1 in
         [[ ! -e $file ]] || { truncate -s -1 "$file" && echo >>"$file"; }; done ;;
       yesnumbers) sed -i '/"step":15,/s/"loss\/last":/&1/' "$run/metrics.jsonl" ;;
     esac
+    if [[ -n $TOKAMAK_CALLS ]]; then
+      [[ $CUDA_INJECTION64_PATH == */libtokamak_call_counter.so ]] || exit 1
+      case $PLANT in
+        mute) echo "call counter: error: cuptiSubscribe: refused" ;;
+        blind) echo '{}' >"$TOKAMAK_CALLS" ;;
+        stall) echo "{\"cudaMalloc\": $stop, \"cudaStreamSynchronize\": 9, \"cudaMemcpy\": 2}" >"$TOKAMAK_CALLS" ;;
+        *) echo "{\"cudaMalloc\": 9, \"cudaStreamSynchronize\": 9, \"cudaEventSynchronize\": $stop}" >"$TOKAMAK_CALLS" ;;
+      esac
+    fi
     exit $code ;;
   bench)
     if [[ ${layers-0} -gt 20 ]]; then
@@ -114,6 +124,7 @@ echo "========= ERROR SUMMARY: 0 errors"
 
 
 RANKS = ("training, 2 ranks against 1", "training, 4 ranks against 1", "resume, from 2 ranks to 4, against 1")
+STALLS = "a step's synchronisations and allocations"
 # An mpirun that starts one process, as one of another MPI starts processes that know nothing of each other.
 OTHER_MPIRUN = """#!/bin/bash
 if [[ $1 == --version ]]; then echo "mpirun (Open MPI) 9.9"; exit; fi
@@ -149,6 +160,12 @@ def check(place, name, *arguments, plant="", gpu=True, mpirun=""):
         executable(folder / "build/tests/cuda/cudnn_rate", CUDNN_RATE)
     if plant != "no_test_nccl":
         executable(folder / "build/tests/cuda/test_nccl", TEST_NCCL)
+    if plant != "no_counter":
+        executable(folder / "build/tests/cuda/libtokamak_call_counter.so", "what the loader takes for no library")
+    if plant not in ("no_counter", "no_cupti"):
+        (folder / "counter.c").write_text("int InitializeInjection(void) { return 1; }")
+        subprocess.run(["cc", "-shared", "-fPIC", folder / "counter.c", "-o",
+                        folder / "build/tests/cuda/libtokamak_call_counter.so"], check=True)
     executable(folder / "bin/compute-sanitizer", SANITIZER)
     executable(folder / "bin/nvidia-smi", "#!/bin/bash\nexit 9\n")
     if mpirun:
@@ -199,6 +216,8 @@ def all_is_well(place):
     assert results(lines, "NCCL, ") == {"passed"} and "6 cases on 1 GPU" in lines["NCCL, 4 ranks"]["measured"], output
     for name in RANKS:
         assert lines[name]["result"] == "passed" and lines[name]["values"]["worst"] <= 1e-5, output
+    assert lines[STALLS]["result"] == "passed" and lines[STALLS]["measured"] == "0 in 20 steps", output
+    assert lines[STALLS]["values"]["event_waits"] == 20, output
     assert results(lines, "race ") == {"not run"} and "no torch" in output, output
     assert "20 of 32 layers" in lines["training 8B-shaped"]["measured"], output
     assert "mfu_full 45.0%, mfu_causal 40.0%" in lines["training 0.5B"]["measured"], output
@@ -216,6 +235,7 @@ def what_is_wrong_fails(place):
                "state": ("training", {"resume, bit for bit"}),
                "numbers": ("training", {"resume, bit for bit"}),
                "crash": ("training", curves | {"resume, bit for bit"}),
+               "stall": ("stalls", {STALLS}),
                "collective": ("ranks", {"NCCL, 2 ranks"}),
                "ranks": ("ranks", {RANKS[1]}),
                "moved": ("ranks", {RANKS[2]}),
@@ -278,5 +298,14 @@ def ranks_that_hang_are_ended(place):
     assert not [pid for pid in pids if os.path.exists(f"/proc/{pid}/exe")], pids
 
 
+def counting_needs_cupti(place):
+    """without CUPTI, or where it tells of no calls, a step's stalls are not run, and the reason is told"""
+    for plant, why in (("no_counter", "no /"), ("no_cupti", "OSError: "), ("mute", "cuptiSubscribe: refused"),
+                       ("blind", "no cudaMalloc")):
+        code, lines, output = check(place, plant, "--only", "stalls", plant=plant)
+        assert code == 0 and list(lines) == [STALLS], output
+        assert lines[STALLS]["result"] == "not run" and why in lines[STALLS]["detail"], output
+
+
 main([without_gpu, all_is_well, what_is_wrong_fails, slow_is_told, cudnn_alone_is_needed, time_runs_out,
-      ranks_need_their_mpi, ranks_that_hang_are_ended])
+      ranks_need_their_mpi, ranks_that_hang_are_ended, counting_needs_cupti])

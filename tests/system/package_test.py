@@ -98,6 +98,10 @@ def checks_the_gpu(place):
     bundle = STATE["bundle"]
     code, output = clean_run(bundle / "scripts/gpu_check.sh", "--output", place.file("check"))
     assert code == 0 and "skipped: no GPU" in output, output
+    if (Path(TOKAMAK).parent / "tests/cuda/libtokamak_call_counter.so").exists():
+        assert (bundle / "tests/libtokamak_call_counter.so").exists()
+        assert not list(bundle.glob("**/libcupti*")), "CUPTI is CUDA's"
+        assert re.search(r"^libcupti\.so\.\d+ optional$", (bundle / "libexec/cuda-libraries").read_text(), re.M)
     if (Path(TOKAMAK).parent / "tests/cuda/test_nccl").exists():
         code, output = clean_run(bundle / "bin/mpirun", "-n", "2", "--oversubscribe", "--bind-to", "none",
                                  bundle / "tests/test_nccl")

@@ -1,0 +1,69 @@
+"""Does a training step make the host wait, or take memory? CUPTI counts the calls that do (tests/cuda/call_counter.cc)
+in two runs of different length: whatever the longer one has more of, steps do."""
+import json
+import shutil
+import sys
+
+from correctness import SAVED, training
+from place import ended, last_line
+from report import NOT_RUN, not_zero
+
+NAME, BAR = "a step's synchronisations and allocations", "0"
+SHORT, LONG = 10, 30  # steps; 10 are enough to see every shape, and to make all buffers for uploads
+# A step waits for events of the past: its outcome is read when the next step is queued, and an upload's buffer is used
+# again once its last copy is through. Neither keeps the GPU waiting.
+BY_DESIGN = ("cudaEventSynchronize", "cuEventSynchronize")
+SEEN = ("cudaMalloc", "cudaStreamSynchronize")  # in every run, outside its steps
+
+
+def names():
+    return [NAME]
+
+
+def stalls(place, report):
+    why, counted = unable(place), []
+    if why:
+        report.add(NAME, NOT_RUN, bar=BAR, detail=why)
+        return
+    for steps in (SHORT, LONG):
+        verdict, why = count(place, steps, counted)
+        if verdict:
+            report.add(NAME, verdict, bar=BAR, detail=why)
+            return
+    short, long = counted
+    more = {name: long.get(name, 0) - short.get(name, 0) for name in sorted({*short, *long})}
+    events = sum(more.pop(name, 0) for name in BY_DESIGN)
+    stall = [f"{number} {name}" for name, number in more.items() if number != 0]
+    report.against(NAME, not stall, f"{', '.join(stall) or '0'} in {LONG - SHORT} steps", BAR, short=short, long=long,
+                   event_waits=events)
+
+
+def unable(place):
+    """Why nothing can be counted."""
+    counter = place.call_counter
+    if not counter.exists():
+        return f"no {counter}"
+    if not place.data.exists():
+        return f"no {place.data}; scripts/quickstart.sh --data-only makes it"
+    load = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
+    code, text = place.run("call-counter", [sys.executable, "-c", load, counter], 30)
+    return "" if code == 0 else last_line(text)  # no libcupti, says the loader
+
+
+def count(place, steps, counted):
+    """Appends {call: how often} of a run; else (verdict, why)."""
+    path, folder = place.output / f"calls-{steps}.json", place.scratch(f"calls-{steps}")
+    path.unlink(missing_ok=True)
+    code, text = place.run(f"calls-{steps}", training(place, folder, "cuda", "bf16", steps), 60,
+                           {"CUDA_INJECTION64_PATH": str(place.call_counter), "TOKAMAK_CALLS": str(path)})
+    if code != SAVED:
+        return not_zero(code), ended(code, text)
+    shutil.rmtree(folder / "checkpoints")
+    told = [line for line in text.splitlines() if line.startswith("call counter: ")]
+    if not path.exists():
+        return NOT_RUN, told[-1] if told else "CUDA did not load the counter"
+    calls = json.loads(path.read_text())
+    if not all(calls.get(name, 0) > 0 for name in SEEN):
+        return NOT_RUN, f"CUPTI told of no {' and no '.join(name for name in SEEN if not calls.get(name))}"
+    counted.append(calls)
+    return None, ""
