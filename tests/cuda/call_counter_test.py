@@ -14,10 +14,10 @@ CUPTI = r"""
 
 static CUpti_CallbackFunc callback;
 static char enabled[CUPTI_CB_DOMAIN_STATE + 1][2048];
-int calls_enabled = 0;
 
 CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc function, void* data) {
   if (getenv("REFUSE")) return CUPTI_ERROR_NOT_INITIALIZED;
+  if (callback) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   callback = function;
   return CUPTI_SUCCESS;
 }
@@ -67,6 +67,14 @@ void a_program(void) {
   DRIVER(cuMemcpyDtoHAsync_v2, &down);
   DRIVER(cuMemcpyDtoHAsync_v2, &pageable_down);
 }
+int every_call(void) {
+  static const char nulls[1024];
+  int calls = 0;
+  for (int domain = 0; domain <= CUPTI_CB_DOMAIN_STATE; ++domain) {
+    for (int id = 0; id < 2048; calls += enabled[domain][id++]) call(domain, id, nulls);
+  }
+  return calls;
+}
 """
 DRIVER = r"""
 int cuPointerGetAttribute(void* data, int attribute, unsigned long long pointer) {
@@ -83,7 +91,11 @@ def program():
     """As CUDA does: the library is loaded and asked to begin."""
     counter = ctypes.CDLL(COUNTER)
     assert counter.InitializeInjection() == 1 and counter.InitializeInjection() == 1
-    ctypes.CDLL("libcupti.so.13").a_program()
+    cupti = ctypes.CDLL("libcupti.so.13")
+    if "EVERY_CALL" in os.environ:
+        print(cupti.every_call())
+    else:
+        cupti.a_program()
 
 
 def run(folder, *, driver=True, **environment):
@@ -107,6 +119,8 @@ def main():
                             f"-Wl,-soname,{library}", folder / "source.c", "-o", folder / library], check=True)
         counts, said = run(folder)
         assert counts == COUNTED and said == "", (counts, said)
+        counts, said = run(folder, EVERY_CALL="1")
+        assert sum(counts.values()) == int(said) > 40, (counts, said)
         for refusal, why in ({"REFUSE": "1"}, "cuptiSubscribe: refused"), ({"REFUSE_CALLS": "1"}, ": refused"):
             counts, said = run(folder, **refusal)
             assert counts is None and said.startswith("call counter: error: ") and why in said, (counts, said)
