@@ -109,7 +109,7 @@ cublasStatus_t run_plan(cublasLtHandle_t handle, Plan& plan, const cublasLtMatmu
 struct CudaGemm::Impl {
   explicit Impl(const RuntimeOptions& options) : tf32(options.tf32) {
     TOKAMAK_CUBLAS(cublasLtCreate(&handle));
-    if (options.autotune) tuning.emplace();
+    if (options.autotune) tuning.emplace(options);
   }
   ~Impl() { cublasLtDestroy(handle); }
   Impl(const Impl&) = delete;

@@ -1,6 +1,7 @@
 #include "cuda/gemm_tuning.h"
 
 #include <cctype>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -23,7 +24,7 @@ std::string text_of(const GemmProblem& p) {
              " ", p.output_alignment);
 }
 
-std::string cache_path() {
+std::string cache_path(const RuntimeOptions& options) {
   int device = 0;
   TOKAMAK_CUDA(cudaGetDevice(&device));
   cudaDeviceProp properties;
@@ -36,7 +37,8 @@ std::string cache_path() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   if (cache == nullptr && home == nullptr) return "";
   const std::string root = cache != nullptr ? std::string(cache) : str(home, "/.cache");
-  return str(root, "/tokamak/gemm-", name, "-", properties.multiProcessorCount, "-", cublasLtGetVersion());
+  return str(root, "/tokamak/gemm-", name, "-", properties.multiProcessorCount, "-", cublasLtGetVersion(),
+             options.tf32 ? "-tf32" : "");
 }
 
 struct Timer {
@@ -78,7 +80,7 @@ float time_of(const std::function<cublasStatus_t()>& run, const Timer& timer, cu
 
 }  // namespace
 
-GemmTuning::GemmTuning() : choices_(cache_path(), sizeof(cublasLtMatmulAlgo_t)) {}
+GemmTuning::GemmTuning(const RuntimeOptions& options) : choices_(cache_path(options), sizeof(cublasLtMatmulAlgo_t)) {}
 
 cublasLtMatmulAlgo_t GemmTuning::fastest(const GemmProblem& problem,
                                          const std::vector<cublasLtMatmulAlgo_t>& algorithms, int64_t output_bytes,
@@ -111,6 +113,7 @@ cublasLtMatmulAlgo_t GemmTuning::fastest(const GemmProblem& problem,
       best = i;
     }
   }
+  if (std::isinf(least)) return algorithms.front();  // its own run will say what is wrong
   log::info("product ", key, ": algorithm ", best + 1, " of ", algorithms.size(), ", ",
             fixed(100.0 * (static_cast<double>(first) / static_cast<double>(least) - 1.0), 1),
             "% faster than the heuristic's");

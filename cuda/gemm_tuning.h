@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "backend/options.h"
 #include "cuda/gemm_choices.h"
 #include "cuda/gemm_plan.h"
 
@@ -15,15 +16,16 @@ class GemmTuning {
  public:
   static constexpr int kCandidates = 16;  // of the heuristic's ranking
 
-  // Kept for the current GPU and library in ~/.cache/tokamak/gemm-NAME-SMS-VERSION, or under XDG_CACHE_HOME.
-  GemmTuning();
+  // Kept for the current GPU and library in ~/.cache/tokamak/gemm-NAME-SMS-VERSION, or under XDG_CACHE_HOME; with
+  // runtime.tf32 in a file of its own.
+  explicit GemmTuning(const RuntimeOptions& options);
 
   // Runs a product with these operands; a status other than success: not by this algorithm.
   using Run = std::function<cublasStatus_t(const cublasLtMatmulAlgo_t&, const GemmOperands&)>;
 
   // The algorithm that the file has, or the fastest of `algorithms` (best guess first). Host and GPU wait for each
   // other here. The operands' output keeps its contents: what is computed goes to memory taken for that time. Where
-  // there is none, the first algorithm it is.
+  // there is none, or where no algorithm runs, it is the first one.
   cublasLtMatmulAlgo_t fastest(const GemmProblem& problem, const std::vector<cublasLtMatmulAlgo_t>& algorithms,
                                int64_t output_bytes, const GemmOperands& operands, const Run& run, cudaStream_t stream);
 
