@@ -87,13 +87,14 @@ def collectives(runs, report, n):
     if not program.exists():
         report.add(name, NOT_RUN, bar=bar, detail=f"no {program}")
         return
-    code, text = runs.run(f"test_nccl-{n}", n, [program])
+    log = f"test_nccl-{n}"
+    code, text = runs.run(log, n, [program, "--use-colour", "no"])  # mpirun looks like a terminal
     skipped = re.search(r"nccl_comm_test skipped: (.*)", text)
     told = re.search(r"nccl_comm_test: (\d+) ranks", text)
     if code == SKIPS and skipped:
         report.add(name, NOT_RUN, bar=bar, detail=skipped[1])
     elif code != 0:
-        report.add(name, NOT_RUN if code is None else FAILED, bar=bar, detail=ended(code, text))
+        report.add(name, NOT_RUN if code is None else FAILED, bar=bar, detail=f"{ended(code, text)} (see {log}.log)")
     elif not told or int(told[1]) != n:
         report.add(name, NOT_RUN, bar=bar, detail=f"it ran on {told[1] if told else 'no'} {OTHER_MPI}")
     else:
