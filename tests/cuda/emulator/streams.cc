@@ -12,7 +12,8 @@ struct emulator_stream {
   uint64_t id;  // a later one may lie at the address of one that is gone
   bool late = true;
   std::deque<emulator::Work> waiting;
-  uint64_t enqueued = 0, begun = 0;
+  uint64_t enqueued = 0;
+  uint64_t begun() const { return enqueued - waiting.size(); }
 };
 
 struct emulator_event {
@@ -38,10 +39,9 @@ bool launches_block() {
 }
 
 void run_up_to(cudaStream_t stream, uint64_t position) {
-  while (stream->begun < position) {
+  while (stream->begun() < position) {
     const emulator::Work work = std::move(stream->waiting.front());
     stream->waiting.pop_front();
-    ++stream->begun;
     work();  // which may run other streams, up to events that were recorded before it was enqueued
   }
 }
