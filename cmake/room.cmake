@@ -12,8 +12,9 @@ target_compile_options(tokamak_flags INTERFACE
 target_include_directories(tokamak_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
 target_link_libraries(tokamak_flags INTERFACE OpenMP::OpenMP_CXX)
 if(TOKAMAK_SANITIZE)
-  # -O1: what g++ 12 adds at higher levels to instrumented code are minutes and false warnings.
-  target_compile_options(tokamak_flags INTERFACE -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+  # -O1: what g++ 12 adds at higher levels to instrumented code are minutes and false warnings. -g1: a report needs no
+  # more than lines, and the rest of the debug information is a third of the build's time.
+  target_compile_options(tokamak_flags INTERFACE -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all
     -fno-omit-frame-pointer -Wno-maybe-uninitialized)
   target_link_options(tokamak_flags INTERFACE -fsanitize=address,undefined)
 endif()

@@ -35,7 +35,7 @@ packages() {
     test)
       echo catch2 python3 sentencepiece
       echo libboost-context-dev # tests/cuda/emulator
-      echo python3-venv python3-pip # scripts/check_cuda_code.py --install, scripts/install_cudnn_frontend.sh
+      echo python3-venv python3-pip # check_cuda_code.py --install, install_cudnn_frontend.sh, install_python.sh
       echo clang-format-14 clang-tidy-14 shellcheck
       echo slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 # a Slurm of two nodes
       ;;

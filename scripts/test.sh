@@ -10,7 +10,8 @@ usage() {
 usage: scripts/test.sh [--fast] [--no-install]
 
   --fast         without clang-tidy and the sanitizers
-  --no-install   do not call apt-get
+  --no-install   do not call apt-get nor pip; $TOKAMAK_PYTHON names the interpreter that has the packages of
+                 scripts/requirements-interop.txt, if there is one
 
 One test by hand:  cmake --build build && ctest --test-dir build -R 'part of its name' --output-on-failure
 EOF
@@ -64,8 +65,17 @@ if command -v nvcc >/dev/null; then
     stage "cudnn-frontend" scripts/install_cudnn_frontend.sh || echo "without it: cuDNN by its own graph API"
   fi
 fi
+# What the tests of export, import and evaluation compare with: large, so it comes while the build goes on.
+[[ $install == no || -n ${TOKAMAK_PYTHON-} ]] || scripts/install_python.sh &>/dev/null &
 required configure cmake --preset $preset -DTOKAMAK_TESTS=ON
 required build cmake --build --preset $preset
+if [[ $install == yes && -z ${TOKAMAK_PYTHON-} ]]; then
+  if stage "Python packages" scripts/install_python.sh; then # waits for the one above
+    TOKAMAK_PYTHON=$(tail -n 1 "$logs/last") && export TOKAMAK_PYTHON
+  else
+    echo "without them: the tests that compare with Python are skipped"
+  fi
+fi
 checked tests ctest --preset $preset -j "$(nproc)"
 grep -E '^[0-9]+% tests passed' "$logs/last" >"$logs/ctest" || true
 if [[ $fast == no ]]; then

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Makes the Python environment that the tests of export, import and evaluation compare with, from
+# requirements-interop.txt, in ~/.cache/tokamak (5.6 GB, kept), and prints the path of its interpreter. Exit code 1 where
+# it cannot be had: those tests are skipped by name then.
+set -euo pipefail
+
+requirements=$(dirname "${BASH_SOURCE[0]}")/requirements-interop.txt
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/tokamak
+home=$cache/python-$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')-$(sha256sum "$requirements" | cut -c 1-12)
+if [[ ! -e $home/complete ]]; then
+  mkdir -p "$cache"
+  exec 9>"$cache/python.lock"
+  flock 9 # another run may be making it
+fi
+if [[ ! -e $home/complete ]]; then
+  echo "install_python: installs $requirements in $home" >&2
+  rm -rf "$home" # left by one that was cut short; an environment cannot be moved, so it is made in its place
+  python3 -m venv "$home"
+  "$home/bin/python3" -m pip install -q --disable-pip-version-check --no-cache-dir --no-compile \
+    -r "$requirements" >&2
+  "$home/bin/python3" -c 'import gguf, lm_eval, sentencepiece, torch, transformers' >&2
+  touch "$home/complete"
+fi
+echo "$home/bin/python3"
