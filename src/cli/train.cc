@@ -1,12 +1,15 @@
 // tokamak train: a training run from a YAML file, alone or on every rank that a launcher has started (dist/launch.h).
 #include <iostream>
+#include <optional>
 
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/run_context.h"
 #include "config/load.h"
 #include "config/print.h"
+#include "data/manifest.h"
 #include "dist/together.h"
+#include "eval/evaluations.h"
 #include "train/trainer.h"
 
 namespace tokamak::cli {
@@ -49,13 +52,28 @@ class TrainCommand : public Command {
     RunConfig config;
     together(world.comm(), [&] { config = load_config(path_, overrides_); });
     Backend backend = make_backend_together(world, config.runtime);
+    std::optional<Evaluations> evals;  // read before the run starts, so that a mistake in them does not end it later
+    together(world.comm(), [&] { evals = read_evals(config); });
     Trainer trainer(world, backend, stop, std::move(config),
                     {.print_config = [](const RunConfig& resolved) { return tokamak::print_config(resolved); },
+                     .evals = [&](Assembly& assembly) { return flatten(evals->run(assembly)); },
                      .stop_at_step = stop_at_step_});
     RunEnd end = RunEnd::kDone;
     or_end_all(world, [&] { end = trainer.run(); });
     if (world.rank() == 0) log::info(end == RunEnd::kDone ? "done" : "stopped; start again to go on");
     return end == RunEnd::kDone ? 0 : static_cast<int>(Kind::kStopped);
+  }
+
+  // With the tokenizer of the training data, and texts begun as its documents are.
+  static std::optional<Evaluations> read_evals(const RunConfig& config) {
+    if (config.training.evals.empty()) return std::nullopt;
+    const std::string& directory = config.data.sources.at(0).path;
+    const Manifest data = read_manifest(directory);
+    if (data.tokenizer.file.empty()) {
+      fail(Kind::kConfig, str("training.evals: the data set ", directory, " has no tokenizer.model to read them with"));
+    }
+    return Evaluations(config.training.evals, Tokenizer::load(directory + "/" + data.tokenizer.file),
+                       {.context = config.data.sequence_length, .add_bos = data.bos_id >= 0});
   }
 
   std::string path_;

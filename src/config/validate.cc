@@ -63,6 +63,22 @@ void check_batch(const TrainingOptions& training, int64_t sequence_length, Field
   }
 }
 
+void check_evals(const TrainingOptions& training, FieldChecks& checks) {
+  checks.at_least("training.evals_interval", training.evals_interval, 0);
+  checks.require(training.evals_interval <= 0 || !training.evals.empty(), "training.evals_interval",
+                 training.evals_interval, "needs training.evals", "give training.evals, or leave it out");
+  for (size_t i = 0; i < training.evals.size(); ++i) {
+    const EvalOptions& eval = training.evals[i];
+    const std::string item = str("training.evals[", i, "]");
+    checks.given(!eval.path.empty(), item + ".path", "the file of its questions or texts");
+    checks.at_least(item + ".limit", eval.limit, 0);
+    for (size_t j = 0; j < i; ++j) {
+      checks.require(eval.called() != training.evals[j].called(), item + ".name", eval.called(),
+                     str("is what training.evals[", j, "] is called, too"), "give them different names");
+    }
+  }
+}
+
 void check_training(const TrainingOptions& training, const DataOptions& data, FieldChecks& checks) {
   checks.at_least("training.max_steps", training.max_steps, 0);
   checks.at_least("training.max_tokens", training.max_tokens, 0);
@@ -77,6 +93,7 @@ void check_training(const TrainingOptions& training, const DataOptions& data, Fi
   checks.not_negative("training.z_loss", training.z_loss);
   checks.at_least("training.validation_interval", training.validation_interval, 0);
   checks.at_least("training.validation_sequences", training.validation_sequences, 1);
+  check_evals(training, checks);
   checks.require(training.validation_interval <= 0 || !data.validation.empty(), "training.validation_interval",
                  training.validation_interval, "has no data to validate on: data.validation is empty",
                  "give data.validation, or set training.validation_interval to 0");

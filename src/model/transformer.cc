@@ -61,13 +61,14 @@ void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Ten
   parameters_.release(units_.norms(), compute);
 }
 
-void Transformer::evaluate(Stream& compute, const TokenBatch& batch, Tensor sums) {
+Tensor Transformer::evaluate(Stream& compute, const TokenBatch& batch, Tensor sums) {
   const DeviceBatch in = inputs_.upload(compute, batch);
   const Activations a = activations_.first_rows(in.count());
   forward(compute, in, a);
   const Weights w = parameters_.acquire(units_.head(), compute);
   ops_.linear_cross_entropy(compute, head_arguments(in, a, w[0], sums));
   parameters_.release(units_.head(), compute);
+  return a.token_loss;
 }
 
 void Transformer::logits(Stream& compute, const TokenBatch& batch, int64_t first_row, Tensor logits) {

@@ -33,13 +33,16 @@ class Transformer {
   // Adds the losses and counts of `batch` to `sums` (ops.h, StepSum), and its gradients to the parameters' own.
   void forward_backward(Stream& compute, const TokenBatch& batch, Tensor sums);
 
-  // Adds the losses and counts to `sums`; no gradients.
-  void evaluate(Stream& compute, const TokenBatch& batch, Tensor sums);
+  // Adds the losses and counts to `sums`; no gradients. Returns the loss of each token, 0 where it has no target; valid
+  // until the next call.                                                                                   (N) f32
+  Tensor evaluate(Stream& compute, const TokenBatch& batch, Tensor sums);
 
   // Logits of the given rows of the batch.                                     (rows, V) f32
   void logits(Stream& compute, const TokenBatch& batch, int64_t first_row, Tensor logits);
 
   const ModelConfig& config() const { return config_; }
+  int64_t max_tokens() const { return options_.max_tokens; }  // of a batch
+  int64_t max_length() const { return options_.max_length; }  // of a sequence
   // Sends the reduced gradient of the norm weights, once a step, after its last micro-batch.
   void finish_gradients(Stream& compute);
 

@@ -83,6 +83,18 @@ void Metrics::validation(int64_t step, double loss, double seconds) {
   append(record.dump());
 }
 
+void Metrics::evals(int64_t step, const std::vector<Figure>& figures, double seconds) {
+  nlohmann::ordered_json record = {{"step", step}, {"tokens", step * figures_.tokens_per_step}};
+  std::string line;
+  for (const Figure& figure : figures) {
+    record["evals/" + figure.name] = figure.value;
+    line += str("  ", figure.name, " ", fixed(figure.value, 4));
+  }
+  record["time/evals"] = seconds;
+  log::info("step ", step, "/", figures_.total_steps, line, "  (", fixed(seconds, 1), " s)");
+  append(record.dump());
+}
+
 void Metrics::event(const std::string& name, int64_t step, const std::string& detail) {
   const nlohmann::ordered_json record = {
       {"event", name}, {"step", step}, {"time", utc_timestamp()}, {"detail", detail}};

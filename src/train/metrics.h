@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "train/options.h"
@@ -21,6 +22,12 @@ struct RunFigures {
   double peak_flops = 0;              // of all ranks, per second; see peak.h for what it is
 };
 
+// A number that an evaluation came to.
+struct Figure {
+  std::string name;  // "acc_norm"
+  double value = 0;
+};
+
 class Metrics {
  public:
   // `path`: metrics.jsonl; empty: none.
@@ -29,6 +36,7 @@ class Metrics {
   // One finished step, in order. `data_wait` is this rank's total time of waiting for data so far, in seconds.
   void step(const StepOutcome& outcome, double data_wait);
   void validation(int64_t step, double loss, double seconds);
+  void evals(int64_t step, const std::vector<Figure>& figures, double seconds);  // names: "hellaswag/acc"
   // {"event": name, "step": step, "detail": detail}
   void event(const std::string& name, int64_t step, const std::string& detail);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/fields.h"
+#include "train/eval_options.h"
 
 namespace tokamak {
 
@@ -31,6 +32,8 @@ struct TrainingOptions {
   double z_loss = 0.0;
   int64_t validation_interval = 0;
   int64_t validation_sequences = 64;
+  std::vector<EvalOptions> evals;
+  int64_t evals_interval = 0;
 
   template <class Visitor>
   void fields(Visitor& v) {
@@ -44,6 +47,8 @@ struct TrainingOptions {
     v("z_loss", z_loss, "weight of log(Z)^2 in the loss (PaLM, 1e-4); 0: none");
     v("validation_interval", validation_interval, "steps between validations; 0: only at the end");
     v("validation_sequences", validation_sequences, "held-out sequences per validation, the same ones each time");
+    v("evals", evals, "benchmarks to take on the way; their time is reported apart and is no training time");
+    v("evals_interval", evals_interval, "steps between them; 0: only at the end");
   }
 };
 

@@ -16,6 +16,7 @@ RunEnd Trainer::run() {
     }
     train_step();
     validate_if_due();
+    take_evals_if_due();
     save_if_due();
   }
   save_or_fail();
@@ -61,9 +62,7 @@ bool Trainer::should_stop() {
 }
 
 void Trainer::validate_if_due() {
-  const int64_t interval = config_.training.validation_interval;
-  const bool due = finished() || (interval > 0 && step_ % interval == 0);
-  if (!evaluator_ || !due) return;
+  if (!evaluator_ || !due(config_.training.validation_interval)) return;
   read_outcomes(0);
   if (metrics_) metrics_->pause();
   const Stopwatch watch;
@@ -71,6 +70,17 @@ void Trainer::validate_if_due() {
   if (!metrics_) return;
   metrics_->resume();
   metrics_->validation(step_, loss, watch.seconds());
+}
+
+void Trainer::take_evals_if_due() {
+  if (config_.training.evals.empty() || !due(config_.training.evals_interval)) return;
+  read_outcomes(0);
+  if (metrics_) metrics_->pause();
+  const Stopwatch watch;
+  const std::vector<Figure> figures = options_.evals(*assembly_);
+  if (!metrics_) return;
+  metrics_->resume();
+  metrics_->evals(step_, figures, watch.seconds());
 }
 
 void Trainer::save_if_due() {

@@ -32,6 +32,8 @@ enum class RunEnd { kDone, kStopped };
 struct TrainerOptions {
   // The resolved config as text, for the run directory and the checkpoints (config/ knows how to print it).
   std::function<std::string(const RunConfig&)> print_config;
+  // Takes training.evals (src/eval does). Collective.
+  std::function<std::vector<Figure>(Assembly&)> evals;
   int64_t stop_at_step = 0;  // save and stop after this step, as on a signal; 0: never
 };
 
@@ -55,6 +57,8 @@ class Trainer {
   void train_step();
   void read_outcomes(int64_t leave);  // of finished steps, but for the last `leave`
   void validate_if_due();
+  void take_evals_if_due();
+  bool due(int64_t interval) const { return finished() || (interval > 0 && step_ % interval == 0); }
   void save_if_due();
   void save();
   void save_or_fail();

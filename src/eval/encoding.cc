@@ -1,0 +1,61 @@
+#include "eval/encoding.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "eval/python_text.h"
+
+namespace tokamak {
+
+EvalEncoder::EvalEncoder(const Tokenizer& tokenizer, const EncodingOptions& options)
+    : tokenizer_(tokenizer), options_(options), encoder_(tokenizer) {
+  if (options.add_bos && tokenizer.bos_id() < 0) {
+    fail(Kind::kConfig, str(tokenizer.path(), " has no begin token to put before each text"));
+  }
+}
+
+std::vector<int32_t> EvalEncoder::encode(std::string_view text) {
+  std::vector<int32_t> ids;
+  if (options_.add_bos) ids.push_back(tokenizer_.bos_id());
+  encoder_.encode(text, ids);
+  return ids;
+}
+
+ScoredSequence EvalEncoder::pair(std::string_view context, std::string_view continuation) {
+  const std::string whole = str(context, continuation);
+  std::vector<int32_t> tokens = encode(whole);
+  const auto before = static_cast<int64_t>(encode(python_rstrip(context)).size());
+  const int64_t scored = static_cast<int64_t>(tokens.size()) - before;
+  if (scored < 1 || before < 1) fail(Kind::kData, str("no tokens to score, or none before them, in \"", whole, "\""));
+  if (scored > options_.context) {
+    fail(Kind::kData, str("a choice of ", scored, " tokens is longer than the model's context of ", options_.context,
+                          ": \"", continuation, "\""));
+  }
+  const int64_t surplus = static_cast<int64_t>(tokens.size()) - (options_.context + 1);
+  if (surplus > 0) tokens.erase(tokens.begin(), tokens.begin() + surplus);
+  return {std::move(tokens), scored};
+}
+
+std::vector<ScoredSequence> EvalEncoder::windows(std::string_view text) {
+  const std::vector<int32_t> ids = encode(text);
+  const auto count = static_cast<int64_t>(ids.size());
+  std::vector<ScoredSequence> out;
+  for (int64_t predicted = 0; predicted < count;) {
+    const int64_t scored = std::min(count - predicted, options_.context);
+    const int64_t end = predicted + scored;
+    ScoredSequence window{.tokens = {}, .scored = scored};
+    if (predicted == 0) {
+      window.tokens.push_back(tokenizer_.bos_id() >= 0 ? tokenizer_.bos_id() : tokenizer_.eos_id());
+      window.tokens.insert(window.tokens.end(), ids.begin(), ids.begin() + end);
+    } else {
+      window.tokens.assign(ids.begin() + (end - options_.context - 1), ids.begin() + end);
+    }
+    out.push_back(std::move(window));
+    predicted = end;
+  }
+  return out;
+}
+
+}  // namespace tokamak

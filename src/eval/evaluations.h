@@ -1,0 +1,35 @@
+// A list of tasks, read once and taken as often as asked: by `tokamak eval`, or inside a training run (training.evals).
+#pragma once
+
+#include "eval/task.h"
+
+namespace tokamak {
+
+struct EvalResult {
+  EvalOptions options;
+  int64_t items = 0;
+  double seconds = 0;
+  std::vector<Figure> figures;
+};
+
+class Evaluations {
+ public:
+  // Reads and encodes them all. Error(kData) as make_eval_task.
+  Evaluations(const std::vector<EvalOptions>& tasks, const Tokenizer& tokenizer, const EncodingOptions& encoding);
+
+  // In the order of the tasks. Collective; the same on every rank. The assembly takes sequences of the encoding's
+  // context.
+  std::vector<EvalResult> run(Assembly& assembly) const;
+
+ private:
+  struct Task {
+    EvalOptions options;
+    std::unique_ptr<EvalTask> task;
+  };
+  std::vector<Task> tasks_;
+};
+
+// The figures of all tasks under "<task>/<figure>".
+std::vector<Figure> flatten(const std::vector<EvalResult>& results);
+
+}  // namespace tokamak

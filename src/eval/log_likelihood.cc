@@ -1,0 +1,134 @@
+#include "eval/log_likelihood.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/strings.h"
+
+namespace tokamak {
+
+namespace {
+
+// Sequences [begin, end), computed at once.
+struct Pack {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+int64_t inputs(const ScoredSequence& sequence) { return static_cast<int64_t>(sequence.tokens.size()) - 1; }
+
+// In order, as many as fit. The packs do not depend on the number of ranks, so neither do the answers.
+std::vector<Pack> make_packs(std::span<const ScoredSequence> sequences, const Transformer& model) {
+  std::vector<Pack> packs;
+  int64_t room = 0;
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const int64_t needed = inputs(sequences[i]);
+    TOKAMAK_CHECK(
+        needed >= 1 && needed <= model.max_length() && sequences[i].scored >= 1 && sequences[i].scored <= needed,
+        "sequence ", i, " has ", needed + 1, " tokens, ", sequences[i].scored, " of them scored");
+    if (packs.empty() || needed > room) {
+      packs.push_back({i, i});
+      room = model.max_tokens();
+    }
+    packs.back().end = i + 1;
+    room -= needed;
+  }
+  return packs;
+}
+
+// A micro-batch whose documents are sequences. Only their continuations count.
+struct PackedBatch {
+  void add(const ScoredSequence& sequence) {
+    const auto n = static_cast<size_t>(inputs(sequence));
+    const size_t context = n - static_cast<size_t>(sequence.scored);
+    for (size_t i = 0; i < n; ++i) {
+      tokens.push_back(sequence.tokens[i]);
+      targets.push_back(i >= context ? sequence.tokens[i + 1] : -1);
+      positions.push_back(static_cast<int32_t>(i));
+    }
+    cu_seqlens.push_back(static_cast<int32_t>(tokens.size()));
+  }
+
+  // For a rank that has no sequence left while others have: gathers of weights need all of them.
+  void add_filler() {
+    tokens.push_back(0);
+    targets.push_back(-1);
+    positions.push_back(0);
+    cu_seqlens.push_back(1);
+  }
+
+  TokenBatch view() const { return {tokens, targets, positions, cu_seqlens}; }
+
+  std::vector<int32_t> tokens, targets, positions;
+  std::vector<int32_t> cu_seqlens = {0};
+};
+
+class Progress {
+ public:
+  explicit Progress(size_t total) : total_(total) {}
+
+  void reached(size_t done) {
+    if (since_line_.seconds() < kInterval || done == 0) return;
+    since_line_.restart();
+    const double left = since_start_.seconds() / static_cast<double>(done) * static_cast<double>(total_ - done);
+    log::info(done, " of ", total_, " sequences scored, ", human_duration(left), " left");
+  }
+
+ private:
+  static constexpr double kInterval = 30;  // seconds
+  size_t total_;
+  Stopwatch since_start_, since_line_;
+};
+
+// Adds what the other ranks have found: each answer is nonzero on one rank at most.
+void share(Comm& comm, std::vector<double>& answers) {
+  if (comm.size() == 1) return;
+  std::string bytes(answers.size() * sizeof(double), '\0');
+  std::memcpy(bytes.data(), answers.data(), bytes.size());
+  const std::vector<std::string> parts = comm.gather_all(bytes);
+  std::fill(answers.begin(), answers.end(), 0.0);
+  std::vector<double> part(answers.size());
+  for (const std::string& other : parts) {
+    std::memcpy(part.data(), other.data(), other.size());
+    for (size_t i = 0; i < answers.size(); ++i) answers[i] += part[i];
+  }
+}
+
+}  // namespace
+
+std::vector<double> log_likelihoods(Assembly& assembly, std::span<const ScoredSequence> sequences) {
+  Comm& comm = assembly.comm();
+  Stream& compute = assembly.compute();
+  const std::vector<Pack> packs = make_packs(sequences, assembly.model());
+  const auto ranks = static_cast<size_t>(comm.size());
+  std::vector<double> answers(sequences.size(), 0.0);
+  std::vector<float> losses;
+  Progress progress(sequences.size());
+
+  for (size_t first = 0; first < packs.size(); first += ranks) {
+    const size_t mine = first + static_cast<size_t>(comm.rank());
+    const Pack pack = mine < packs.size() ? packs[mine] : Pack{};
+    PackedBatch batch;
+    for (size_t i = pack.begin; i < pack.end; ++i) batch.add(sequences[i]);
+    if (batch.tokens.empty()) batch.add_filler();
+
+    const Tensor token_losses = assembly.model().evaluate(compute, batch.view(), assembly.sums());
+    losses.resize(batch.tokens.size());
+    assembly.backend().device->copy_to_host(compute, token_losses, losses.data());
+    compute.synchronize();
+    for (size_t i = pack.begin, document = 0; i < pack.end; ++i, ++document) {
+      const auto begin = losses.begin() + batch.cu_seqlens[document];
+      const auto end = losses.begin() + batch.cu_seqlens[document + 1];
+      for (auto loss = begin; loss != end; ++loss) answers[i] -= static_cast<double>(*loss);  // 0 in the context
+    }
+    if (comm.rank() == 0) progress.reached(pack.end);
+  }
+  share(comm, answers);
+  return answers;
+}
+
+}  // namespace tokamak

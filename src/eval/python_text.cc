@@ -1,0 +1,119 @@
+#include "eval/python_text.h"
+
+#include <clocale>
+#include <cwctype>
+
+#include "base/error.h"
+#include "tokenizer/utf8.h"
+
+namespace tokamak {
+
+namespace {
+
+// str.isspace() of Python 3: bidirectional type WS, B or S, or category Zs.
+bool is_space(char32_t c) {
+  return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+Utf8Char last_char(std::string_view text) {
+  size_t begin = text.size() - 1;
+  while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+  return decode_utf8(text.substr(begin));
+}
+
+// The C library's case mapping, in the one locale that every system has and that knows all letters.
+class Letters {
+ public:
+  Letters() : locale_(::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)) {
+    if (locale_ == nullptr) fail(Kind::kData, "the C library has no locale C.UTF-8", "it is in Debian's libc-bin");
+  }
+  ~Letters() { ::freelocale(locale_); }
+  Letters(const Letters&) = delete;
+  Letters& operator=(const Letters&) = delete;
+
+  char32_t upper(char32_t c) const { return static_cast<char32_t>(::towupper_l(static_cast<wint_t>(c), locale_)); }
+  char32_t lower(char32_t c) const { return static_cast<char32_t>(::towlower_l(static_cast<wint_t>(c), locale_)); }
+
+ private:
+  locale_t locale_;
+};
+
+void append_utf8(char32_t c, std::string& out) {
+  const auto byte = [&](char32_t bits) { out.push_back(static_cast<char>(bits)); };
+  if (c < 0x80) return byte(c);
+  if (c < 0x800) {
+    byte(0xC0 | c >> 6);
+  } else if (c < 0x10000) {
+    byte(0xE0 | c >> 12);
+    byte(0x80 | (c >> 6 & 0x3F));
+  } else {
+    byte(0xF0 | c >> 18);
+    byte(0x80 | (c >> 12 & 0x3F));
+    byte(0x80 | (c >> 6 & 0x3F));
+  }
+  byte(0x80 | (c & 0x3F));
+}
+
+}  // namespace
+
+std::string_view python_rstrip(std::string_view text) {
+  while (!text.empty()) {
+    const Utf8Char last = last_char(text);
+    if (!is_space(last.code)) break;
+    text.remove_suffix(static_cast<size_t>(last.length));
+  }
+  return text;
+}
+
+std::string_view python_strip(std::string_view text) {
+  while (!text.empty()) {
+    const Utf8Char first = decode_utf8(text);
+    if (!is_space(first.code)) break;
+    text.remove_prefix(static_cast<size_t>(first.length));
+  }
+  return python_rstrip(text);
+}
+
+int64_t python_len(std::string_view text) {
+  int64_t count = 0;
+  for (const char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;
+  return count;
+}
+
+int64_t python_count_words(std::string_view text) {
+  int64_t words = 1;
+  bool in_space = false;
+  while (!text.empty()) {
+    const Utf8Char c = decode_utf8(text);
+    const bool space = is_space(c.code);
+    words += space && !in_space ? 1 : 0;
+    in_space = space;
+    text.remove_prefix(static_cast<size_t>(c.length));
+  }
+  return words;
+}
+
+std::string python_capitalize(std::string_view text) {
+  const Letters letters;
+  std::string out;
+  for (bool first = true; !text.empty(); first = false) {
+    const Utf8Char c = decode_utf8(text);
+    append_utf8(first ? letters.upper(c.code) : letters.lower(c.code), out);
+    text.remove_prefix(static_cast<size_t>(c.length));
+  }
+  return out;
+}
+
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
+  std::string out;
+  for (size_t at = 0;;) {
+    const size_t found = text.find(from, at);
+    out += text.substr(at, found - at);
+    if (found == std::string_view::npos) return out;
+    out += to;
+    at = found + from.size();
+  }
+}
+
+}  // namespace tokamak

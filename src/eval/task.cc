@@ -1,0 +1,41 @@
+#include "eval/task.h"
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "data/prepare/text_reader.h"
+#include "eval/multiple_choice.h"
+#include "eval/rolling_text.h"
+
+namespace tokamak {
+
+namespace {
+
+std::vector<std::string> read_texts(const EvalOptions& options) {
+  const std::vector<TextFile> files = find_text_files({options.path});
+  TextReader reader(files, 0);
+  std::vector<std::string> texts;
+  RawDocument document;
+  while (reader.next(document)) {
+    texts.push_back(text_of(std::move(document), "text"));
+    if (options.limit > 0 && static_cast<int64_t>(texts.size()) == options.limit) break;
+  }
+  return texts;
+}
+
+}  // namespace
+
+std::unique_ptr<EvalTask> make_eval_task(const EvalOptions& options, const Tokenizer& tokenizer,
+                                         const EncodingOptions& encoding) {
+  EvalEncoder encoder(tokenizer, encoding);
+  if (options.task == EvalKind::kText) {
+    auto task = std::make_unique<RollingText>(read_texts(options), encoder);
+    if (task->sequences().empty()) fail(Kind::kData, str(options.path, " holds no text"));
+    return task;
+  }
+  // The harness gives no acc_norm where all choices are letters, or the choice stands in the context.
+  const bool lengths_tell = options.task != EvalKind::kMmlu && options.task != EvalKind::kWinoGrande;
+  return std::make_unique<MultipleChoice>(read_questions(options), lengths_tell ? LengthNorm::kYes : LengthNorm::kNo,
+                                          encoder);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,36 @@
+// Benchmarks that a run takes on the way (src/eval has them).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tokamak {
+
+enum class EvalKind { kHellaSwag, kArc, kMmlu, kPiqa, kWinoGrande, kText };
+inline const std::vector<std::string>& enum_names(EvalKind) {
+  static const std::vector<std::string> names = {"hellaswag", "arc", "mmlu", "piqa", "winogrande", "text"};
+  return names;
+}
+
+struct EvalOptions {
+  EvalKind task = EvalKind::kHellaSwag;
+  std::string path;
+  std::string name;
+  int64_t limit = 0;
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("task", task,
+      "rules and fields as in lm-evaluation-harness, zero-shot: hellaswag, arc, mmlu, piqa, winogrande (one JSON "
+      "object "
+      "a line), or text: perplexity of whole texts (.jsonl with a member text, or .txt)");
+    v("path", path, "the file; required");
+    v("name", name, "how it is called in results, for example arc_easy; default: the task's name");
+    v("limit", limit, "only the first items; 0: all");
+  }
+
+  std::string called() const { return name.empty() ? enum_names(task)[static_cast<size_t>(task)] : name; }
+};
+
+}  // namespace tokamak
