@@ -34,7 +34,7 @@ BELOW = {
 TOP_LEVEL_ROOMS = ["data/prepare", "data", "tokenizer", "cuda"]  # the others are folders of src/
 
 # Structs of plain options: they stand on base alone, so that reading one never drags in its room.
-OPTION_HEADERS = ["*/options.h", "src/model/model_config.h"]
+OPTION_HEADERS = ["*/options.h", "src/model/model_config.h", "src/model/rope_scaling.h"]
 
 # Headers that the build writes into its own directory, as they are included.
 GENERATED = ["cli/build_info.h"]
