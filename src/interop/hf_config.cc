@@ -44,6 +44,8 @@ class ConfigReader {
  public:
   ConfigReader(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
 
+  const std::string& path() const { return path_; }
+
   // The value of a key, or nullptr where it is absent or null.
   const Json* find(const std::string& key) {
     seen_.push_back(key);
@@ -168,22 +170,97 @@ void check_windows(ConfigReader& config, const Architecture& architecture, int64
   }
 }
 
+RopeType read_rope_type(ConfigReader& rope) {
+  const std::string key = rope.find("rope_type") != nullptr ? "rope_type" : "type";  // "type" in old files
+  const Json* type = rope.find(key);
+  if (type == nullptr) rope.refuse("rope_type", "it is needed");
+  const std::vector<std::string>& names = enum_names(RopeType());
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (*type == names[i]) return static_cast<RopeType>(i);
+  }
+  rope.refuse(key, "supported are " + join(names, ", "));
+}
+
+// Files of transformers 5 have keys that a type does not use; those say nothing.
+void read_scaling(ConfigReader& rope, int64_t max_positions, RopeScaling& scaling) {
+  const bool yarn = scaling.rope_type == RopeType::kYarn, llama3 = scaling.rope_type == RopeType::kLlama3;
+  const std::optional<double> absent = 0.0;
+  if (yarn) {
+    scaling.factor = rope.number("factor", absent);
+    scaling.beta_fast = rope.number("beta_fast", absent);
+    scaling.beta_slow = rope.number("beta_slow", absent);
+    scaling.attention_factor = rope.number("attention_factor", absent);
+    scaling.mscale = rope.number("mscale", absent);
+    scaling.mscale_all_dim = rope.number("mscale_all_dim", absent);
+    scaling.truncate = rope.truth("truncate", true);
+  } else {
+    scaling.factor = rope.number("factor");
+  }
+  if (llama3) {
+    scaling.low_freq_factor = rope.number("low_freq_factor");
+    scaling.high_freq_factor = rope.number("high_freq_factor");
+  }
+  const int64_t original = rope.whole("original_max_position_embeddings", 0);
+  if (yarn || llama3) {
+    scaling.original_max_position_embeddings = original;
+  } else if (original != 0 && original != max_positions) {
+    rope.refuse("original_max_position_embeddings",
+                str("of a rope_type that counts from max_position_embeddings (", max_positions, ")"));
+  }
+}
+
 void read_rope(ConfigReader& config, ModelConfig& model) {
   model.rope_theta = config.number("rope_theta", 10000.0);
   if (config.number("partial_rotary_factor", 1.0) != 1.0) {
     config.refuse("partial_rotary_factor", "rotary embeddings turn whole heads in Tokamak");
   }
+  // Of old files and of transformers 5.
   const Json* legacy = config.find("rope_scaling");
   const Json* current = config.find("rope_parameters");
   const std::string key = legacy != nullptr ? "rope_scaling" : "rope_parameters";
-  const Json* rope = legacy != nullptr ? legacy : current;
-  if (rope == nullptr) return;
-  if (!rope->is_object()) config.refuse(key, "expected an object");
-  ConfigReader fields(*rope, key);
-  model.rope_theta = fields.number("rope_theta", model.rope_theta);
-  const Json* type = fields.find("rope_type") != nullptr ? fields.find("rope_type") : fields.find("type");
-  if (type == nullptr) config.refuse(key, "it has no 'rope_type'");
-  if (*type != "default") config.refuse(key, str("rope_type ", type->dump(), " is not supported"));
+  const Json* object = legacy != nullptr ? legacy : current;
+  const int64_t original = config.whole("original_max_position_embeddings", 0);  // beside it, for llama.cpp
+  if (object == nullptr) return;
+  if (!object->is_object()) config.refuse(key, "expected an object");
+  ConfigReader rope(*object, str(config.path(), ", ", key));
+  model.rope_theta = rope.number("rope_theta", model.rope_theta);
+  if (rope.number("partial_rotary_factor", 1.0) != 1.0) {
+    rope.refuse("partial_rotary_factor", "rotary embeddings turn whole heads in Tokamak");
+  }
+  RopeScaling& scaling = model.rope_scaling;
+  scaling.rope_type = read_rope_type(rope);
+  if (scaling.rope_type == RopeType::kDefault) return;
+  read_scaling(rope, model.max_position_embeddings, scaling);
+  if (original == 0 || scaling.original_max_position_embeddings == original) return;
+  if (scaling.original_max_position_embeddings != 0) {
+    config.refuse("original_max_position_embeddings", str("that of ", key, " is ",
+                                                          scaling.original_max_position_embeddings));
+  }
+  if (scaling.rope_type == RopeType::kYarn || scaling.rope_type == RopeType::kLlama3) {
+    scaling.original_max_position_embeddings = original;
+  }
+}
+
+// The legacy key, which every reader knows; its numbers are floats, as transformers 4 insists.
+Json render_scaling(const ModelConfig& model) {
+  const RopeScaling& scaling = model.rope_scaling;
+  if (scaling.rope_type == RopeType::kDefault) return nullptr;
+  const bool yarn = scaling.rope_type == RopeType::kYarn, llama3 = scaling.rope_type == RopeType::kLlama3;
+  Json json = {{"rope_type", enum_names(scaling.rope_type).at(static_cast<size_t>(scaling.rope_type))},
+               {"factor", yarn ? scaling.extension(model.max_position_embeddings) : scaling.factor}};
+  const auto add = [&](const char* key, double value) {
+    if (value != 0) json[key] = value;
+  };
+  if (yarn || llama3) json["original_max_position_embeddings"] = scaling.original_max_position_embeddings;
+  add("low_freq_factor", scaling.low_freq_factor);
+  add("high_freq_factor", scaling.high_freq_factor);
+  add("beta_fast", scaling.beta_fast);
+  add("beta_slow", scaling.beta_slow);
+  add("attention_factor", scaling.attention_factor);
+  add("mscale", scaling.mscale);
+  add("mscale_all_dim", scaling.mscale_all_dim);
+  if (!scaling.truncate) json["truncate"] = false;
+  return json;
 }
 
 Json id_or_null(const std::optional<int64_t>& id) { return id ? Json(*id) : Json(nullptr); }
@@ -260,7 +337,10 @@ std::string render_hf_config(const ModelConfig& model, WeightType type, const Sp
   json["max_position_embeddings"] = model.max_position_embeddings;
   json["rms_norm_eps"] = model.rms_norm_eps;
   json["rope_theta"] = model.rope_theta;
-  json["rope_scaling"] = nullptr;
+  json["rope_scaling"] = render_scaling(model);
+  // llama.cpp's converter looks for it here, and takes 8192 where it is not.
+  const int64_t original = model.rope_scaling.original_max_position_embeddings;
+  if (original != 0) json["original_max_position_embeddings"] = original;
   json["attention_bias"] = false;
   json["mlp_bias"] = false;
   json["attention_dropout"] = 0.0;

@@ -42,6 +42,7 @@ from harness import CONFIG, call, main, tokamak  # noqa: E402
 
 torch.set_num_threads(1)
 transformers.utils.logging.set_verbosity_error()
+transformers.utils.logging.disable_progress_bar()
 PRINT_LOGITS = os.environ["PRINT_LOGITS"]
 
 # Matrices five times as wide as usual, so that attention is far from uniform and a wrong position shows.
