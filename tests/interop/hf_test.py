@@ -1,49 +1,14 @@
-"""Models and tokenizers in and out, against the real transformers: hf_test.py [case]. Needs TOKAMAK (the program),
-PRINT_LOGITS (tests/interop/logits_main.cc) and TOKAMAK_PYTHON, a Python with what scripts/requirements-interop.txt names;
-without that one it says so and exits with 77, which ctest shows as skipped."""
+"""Exported models and tokenizers against the real transformers: hf_test.py [case]."""
+import json
 import os
-import subprocess
-import sys
+import shutil
 
-NEEDED = "import torch, transformers, tokenizers, safetensors, numpy, sentencepiece, google.protobuf, gguf"
-
-
-def enter_python():
-    """Goes on in the Python that has the packages, or ends with 77."""
-    python = os.environ.get("TOKAMAK_PYTHON")
-    if not python:
-        print("SKIPPED: TOKAMAK_PYTHON is not set; it names a Python with transformers (scripts/requirements-interop.txt)")
-        sys.exit(77)
-    if os.environ.get("TOKAMAK_PYTHON_ENTERED") == python:
-        return
-    try:
-        found = subprocess.run([python, "-c", NEEDED], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        problem = found.stdout.strip().splitlines()[-1] if found.returncode else ""
-    except OSError as error:
-        problem = str(error)
-    if problem:
-        print(f"SKIPPED: {python} has not all of scripts/requirements-interop.txt: {problem}")
-        sys.exit(77)
-    os.execve(python, [python, *sys.argv], dict(os.environ, TOKAMAK_PYTHON_ENTERED=python))
-
-
-enter_python()
-os.environ.update(TRANSFORMERS_OFFLINE="1", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
-
-import json  # noqa: E402
-import shutil  # noqa: E402
-
-import numpy as np  # noqa: E402
-import safetensors.numpy  # noqa: E402
-import torch  # noqa: E402
-import transformers  # noqa: E402
-from harness import CONFIG, call, main, tokamak  # noqa: E402
-
-torch.set_num_threads(1)
-transformers.utils.logging.set_verbosity_error()
-transformers.utils.logging.disable_progress_bar()
-PRINT_LOGITS = os.environ["PRINT_LOGITS"]
+from reference import expect_equal_logits, export, our_logits, their_logits  # first: enters the right Python
+import numpy as np
+import safetensors.numpy
+import torch
+import transformers
+from harness import main, tokamak
 
 # Matrices five times as wide as usual, so that attention is far from uniform and a wrong position shows.
 SHORT = ("training.max_steps=6", "model.initializer_range=0.1")
@@ -60,35 +25,6 @@ MODELS = {  # name: ranks, what differs from harness.CONFIG
     "yarn": (1, f"model.rope_scaling={YARN}"),
     "llama3": (1, f"model.rope_scaling={LLAMA3}", "model.rope_theta=500"),
 }
-
-
-def our_logits(place, model, ids):
-    """(B, T, V) of a Hugging Face directory or a checkpoint."""
-    ids_path, out = place.file("ids.safetensors"), place.file("logits.safetensors")
-    safetensors.numpy.save_file({"ids": ids.astype(np.int32)}, ids_path)
-    done = call([PRINT_LOGITS, model, ids_path, out])
-    assert done.returncode == 0, done.stdout
-    return safetensors.numpy.load_file(out)["logits"]
-
-
-def their_logits(directory, ids):
-    model = transformers.AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager")
-    with torch.no_grad():
-        return model(input_ids=torch.from_numpy(ids.astype(np.int64))).logits.numpy(), model
-
-
-def export(place, name, *options, source=None, to="hf"):
-    out = place.file(f"{name}-{to}")
-    tokamak("checkpoint", "export", "--to", to, *options, source or place.run(name) + "/checkpoints", out)
-    return out
-
-
-def expect_equal_logits(ours, theirs, what, tolerance=1e-4):
-    difference = np.abs(ours - theirs).max()
-    spread = theirs.std()
-    assert difference < tolerance, f"{what}: logits differ by {difference}"
-    assert spread > 0.1, f"{what}: logits that hardly differ ({spread}) prove nothing"
-    print(f"  {what}: logits differ by {difference:.1e} at most, their deviation is {spread:.2f}")
 
 
 def exported_logits(place):
