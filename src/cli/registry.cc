@@ -10,6 +10,7 @@ void add_all(CLI::App& root, Commands& commands) {
   add_data(root, commands);
   add_checkpoint(root, commands);
   add_generate(root, commands);
+  add_eval(root, commands);
   add_bench(root, commands);
 }
 

@@ -18,20 +18,23 @@ EvalEncoder::EvalEncoder(const Tokenizer& tokenizer, const EncodingOptions& opti
 
 std::vector<int32_t> EvalEncoder::encode(std::string_view text) {
   std::vector<int32_t> ids;
-  if (options_.add_bos) ids.push_back(tokenizer_.bos_id());
+  // The harness takes a begin token that is written out for one.
+  if (options_.add_bos && !starts_with(text, tokenizer_.piece(tokenizer_.bos_id()))) ids.push_back(tokenizer_.bos_id());
   encoder_.encode(text, ids);
   return ids;
 }
 
-ScoredSequence EvalEncoder::pair(std::string_view context, std::string_view continuation) {
+ScoredSequence EvalEncoder::pair(std::string_view context, std::string_view continuation, std::string_view where) {
   const std::string whole = str(context, continuation);
   std::vector<int32_t> tokens = encode(whole);
   const auto before = static_cast<int64_t>(encode(python_rstrip(context)).size());
   const int64_t scored = static_cast<int64_t>(tokens.size()) - before;
-  if (scored < 1 || before < 1) fail(Kind::kData, str("no tokens to score, or none before them, in \"", whole, "\""));
+  if (scored < 1 || before < 1) {
+    fail(Kind::kData, str(where, ": no tokens to score, or none before them, in \"", whole, "\""));
+  }
   if (scored > options_.context) {
-    fail(Kind::kData, str("a choice of ", scored, " tokens is longer than the model's context of ", options_.context,
-                          ": \"", continuation, "\""));
+    fail(Kind::kData, str(where, ": a choice of ", scored, " tokens, but the model sees ", options_.context,
+                          " at most: \"", continuation, "\""));
   }
   const int64_t surplus = static_cast<int64_t>(tokens.size()) - (options_.context + 1);
   if (surplus > 0) tokens.erase(tokens.begin(), tokens.begin() + surplus);

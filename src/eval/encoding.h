@@ -15,8 +15,8 @@ class EvalEncoder {
 
   // The continuation's tokens are those of the whole text past as many as the context alone has. White space at the end
   // of the context counts as the continuation's, and a context that is too long loses its beginning.
-  // Error(kData) where the continuation alone is longer than the model's context, or has no token.
-  ScoredSequence pair(std::string_view context, std::string_view continuation);
+  // Error(kData), beginning with `where`, if the continuation alone is longer than that or has no token.
+  ScoredSequence pair(std::string_view context, std::string_view continuation, std::string_view where);
 
   // The whole text in windows of the model's context, each token once: the first window begins after the begin token
   // (the end token where there is none); the last sees as much of the text as fits. Empty for a text without tokens.

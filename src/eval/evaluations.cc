@@ -16,7 +16,12 @@ std::vector<EvalResult> Evaluations::run(Assembly& assembly) const {
   for (const Task& task : tasks_) {
     const Stopwatch watch;
     const std::vector<double> scores = log_likelihoods(assembly, task.task->sequences());
-    results.push_back({task.options, task.task->items(), watch.seconds(), task.task->figures(scores)});
+    EvalResult result{.options = task.options, .seconds = watch.seconds(), .figures = task.task->figures(scores)};
+    result.samples.resize(static_cast<size_t>(task.task->items()));
+    for (size_t i = 0; i < scores.size(); ++i) {
+      result.samples[static_cast<size_t>(task.task->sequences()[i].item)].push_back(scores[i]);
+    }
+    results.push_back(std::move(result));
   }
   return results;
 }

@@ -7,8 +7,8 @@ namespace tokamak {
 
 struct EvalResult {
   EvalOptions options;
-  int64_t items = 0;
   double seconds = 0;
+  std::vector<std::vector<double>> samples;  // for each item, log p of each of its sequences
   std::vector<Figure> figures;
 };
 

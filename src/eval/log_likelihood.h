@@ -12,6 +12,7 @@ namespace tokamak {
 struct ScoredSequence {
   std::vector<int32_t> tokens;  // a context, at least one token of it, and its continuation
   int64_t scored = 0;           // tokens of the continuation
+  int64_t item = 0;             // the question or text that it belongs to
 };
 
 // log p(continuation | context) of each sequence, in nats: the sum over the tokens of the continuation. Collective: the

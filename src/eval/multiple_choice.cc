@@ -27,9 +27,10 @@ void add_accuracy(const std::string& name, int64_t right, int64_t asked, std::ve
 
 MultipleChoice::MultipleChoice(std::vector<Question> questions, LengthNorm norm, EvalEncoder& encoder)
     : questions_(std::move(questions)), norm_(norm) {
-  for (const Question& question : questions_) {
-    for (const Choice& choice : question.choices) {
-      sequences_.push_back(encoder.pair(choice.context, choice.continuation));
+  for (size_t item = 0; item < questions_.size(); ++item) {
+    for (const Choice& choice : questions_[item].choices) {
+      sequences_.push_back(encoder.pair(choice.context, choice.continuation, questions_[item].where));
+      sequences_.back().item = static_cast<int64_t>(item);
     }
   }
 }

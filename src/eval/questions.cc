@@ -167,8 +167,9 @@ std::vector<Question> read_questions(const EvalOptions& options) {
   std::string line;
   while (reader.next(line)) {
     if (trim(line).empty()) continue;
-    const Record record(line, str(options.path, ":", reader.line_number()));
-    questions.push_back(read_question(options.task, record));
+    const std::string where = str(options.path, ":", reader.line_number());
+    questions.push_back(read_question(options.task, Record(line, where)));
+    questions.back().where = where;
     if (options.limit > 0 && static_cast<int64_t>(questions.size()) == options.limit) break;
   }
   if (questions.empty()) fail(Kind::kData, str(options.path, " holds no question"));

@@ -19,6 +19,7 @@ struct Choice {
 struct Question {
   std::vector<Choice> choices;
   size_t answer = 0;
+  std::string where;  // file:line
 };
 
 // Error(kData) naming file, line and member where a line is not such a question.

@@ -9,10 +9,11 @@ namespace tokamak {
 
 RollingText::RollingText(std::span<const std::string> texts, EvalEncoder& encoder)
     : texts_(static_cast<int64_t>(texts.size())) {
-  for (const std::string& text : texts) {
-    words_ += python_count_words(text);
-    bytes_ += static_cast<int64_t>(text.size());
-    for (ScoredSequence& window : encoder.windows(text)) {
+  for (size_t item = 0; item < texts.size(); ++item) {
+    words_ += python_count_words(texts[item]);
+    bytes_ += static_cast<int64_t>(texts[item].size());
+    for (ScoredSequence& window : encoder.windows(texts[item])) {
+      window.item = static_cast<int64_t>(item);
       tokens_ += window.scored;
       sequences_.push_back(std::move(window));
     }

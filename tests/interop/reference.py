@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-NEEDED = "import torch, transformers, tokenizers, safetensors, numpy, sentencepiece, google.protobuf, gguf"
+NEEDED = "import torch, transformers, tokenizers, safetensors, numpy, sentencepiece, google.protobuf, gguf, lm_eval"
 
 
 def enter_python():
