@@ -24,7 +24,8 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
                                                   .vocab = config.vocab_size,
                                                   .heads = heads_,
                                                   .max_length = options.max_length,
-                                                  .compute = options.compute});
+                                                  .compute = options.compute,
+                                                  .cached_tokens = options.cached_sequences});
   workspace_slot_ = plan.add("workspace", DType::kF32, Shape{(workspace + 3) / 4});
 }
 

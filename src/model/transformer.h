@@ -15,9 +15,13 @@
 
 namespace tokamak {
 
+class KvCache;
+struct NewTokens;
+
 struct TransformerOptions {
-  int64_t max_tokens = 0;  // N of the largest micro-batch
-  int64_t max_length = 0;  // longest sequence
+  int64_t max_tokens = 0;        // N of the largest micro-batch
+  int64_t max_length = 0;        // longest sequence
+  int64_t cached_sequences = 0;  // slots of the cache that extend() is given; 0: none
   DType compute = DType::kBF16;
   Keep keep = Keep::kBackward;
   double z_loss = 0;
@@ -39,6 +43,10 @@ class Transformer {
   // Logits of the given rows of the batch.                                     (rows, V) f32
   void logits(Stream& compute, const TokenBatch& batch, int64_t first_row, Tensor logits);
 
+  // Continues sequences by their new tokens, of any number: the tokens' keys and values go into the cache. Returns the
+  // logits of the last token of each, in the cache's own buffer until its next use (kv_cache.h).         (S, V) f32
+  Tensor extend(Stream& compute, const NewTokens& batch, KvCache& cache);
+
   const ModelConfig& config() const { return config_; }
   // Sends the reduced gradient of the norm weights, once a step, after its last micro-batch.
   void finish_gradients(Stream& compute);
@@ -53,6 +61,9 @@ class Transformer {
   void backward_head(Stream& compute, const DeviceBatch& in, const Activations& a, Tensor sums, const Weights& dnorms);
   void backward_embedding(Stream& compute, const DeviceBatch& in, const Activations& a);
   Weights norm_gradients(Stream& compute);
+
+  // extend.cc: attention of a layer, with a cache or without
+  void attend(Stream& compute, const DeviceBatch& in, const LayerActivations& s, int64_t l);
 
   // layer.cc: one layer
   void layer_interior(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const Weights& w,

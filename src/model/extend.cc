@@ -1,0 +1,63 @@
+// The decoder with a cache: new tokens of several sequences, prompts and single tokens alike. The walk over the units
+// is that of training; only a layer's attention differs.
+#include <algorithm>
+
+#include "base/error.h"
+#include "model/kv_cache.h"
+#include "model/transformer.h"
+
+namespace tokamak {
+
+Tensor Transformer::extend(Stream& compute, const NewTokens& batch, KvCache& cache) {
+  TOKAMAK_CHECK(options_.cached_sequences >= cache.slots() && cache.capacity() <= options_.max_length, "a cache of ",
+                cache.slots(), " x ", cache.capacity(), ", planned for ", options_.cached_sequences, " x ",
+                options_.max_length);
+  const std::vector<int32_t> positions = cache.positions(batch);
+  const CachedBatch cached = cache.upload(compute, batch);
+  DeviceBatch in = inputs_.upload(compute, {batch.tokens, {}, positions, batch.cu_seqlens});
+  in.cached = &cached;
+  const Activations a = activations_.first_rows(in.count());
+  forward(compute, in, a);
+
+  const auto sequences = static_cast<int64_t>(batch.slots.size());
+  Tensor last = a.norm;
+  if (in.count() > sequences) {
+    last = cache.last_hidden(sequences);
+    ops_.embedding(compute, {.ids = cached.last_rows, .table = a.norm, .out = last});
+  }
+  const Tensor logits = cache.logits(sequences);
+  const Weights w = parameters_.acquire(units_.head(), compute);
+  ops_.gemm(compute, {.a = last, .b = w[0], .c = logits, .trans_b = Transpose::kYes});
+  parameters_.release(units_.head(), compute);
+  cache.grow(batch);
+  return logits;
+}
+
+void Transformer::attend(Stream& compute, const DeviceBatch& in, const LayerActivations& s, int64_t l) {
+  if (in.cached != nullptr) {
+    const CachedBatch& cached = *in.cached;
+    const CachedSequences sequences{in.cu_seqlens, cached.slots, cached.cached};
+    const Tensor cache = cached.layers[static_cast<size_t>(l)];
+    ops_.cache_append(compute, {.qkv = s.qkv, .sequences = sequences, .cache = cache, .heads = heads_});
+    if (cached.max_cached > 0) {
+      ops_.cached_attention(compute, {.qkv = s.qkv,
+                                      .sequences = sequences,
+                                      .cache = cache,
+                                      .out = s.attn,
+                                      .heads = heads_,
+                                      .scale = heads_.scale(),
+                                      .max_new = cached.max_new,
+                                      .max_length = std::min(cached.max_cached + cached.max_new, cache.dim(2))});
+      return;
+    }
+  }
+  ops_.attention(compute, {.qkv = s.qkv,
+                           .cu_seqlens = in.cu_seqlens,
+                           .out = s.attn,
+                           .lse = s.lse,
+                           .heads = heads_,
+                           .scale = heads_.scale(),
+                           .max_length = options_.max_length});
+}
+
+}  // namespace tokamak
