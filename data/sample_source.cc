@@ -133,7 +133,8 @@ int64_t SampleSource::restore(const std::string& state_json) const {
            str("the checkpoint was trained with another ", what, ": ", was.dump(), "; now it is ", is.dump()), hint);
     };
     check("format of the data's state", saved.at("version"), mine.at("version"));
-    check("tokenizer", saved.at("tokenizer"), mine.at("tokenizer"));
+    if (saved.at("tokenizer") != "") check("tokenizer", saved.at("tokenizer"), mine.at("tokenizer"));
+    if (!saved.contains("sources")) return 0;
     check("number of data sets", saved.at("sources").size(), mine.at("sources").size());
     for (size_t i = 0; i < datasets_.size(); ++i) {
       const std::string& path = datasets_[i]->directory();
@@ -152,6 +153,10 @@ int64_t SampleSource::restore(const std::string& state_json) const {
   } catch (const Json::exception& e) {
     fail(Kind::kData, str("the checkpoint's state of the data cannot be read: ", e.what(), " in ", state_json));
   }
+}
+
+std::string state_before_any_data(const std::string& tokenizer_hash) {
+  return Json{{"version", kStateVersion}, {"tokenizer", tokenizer_hash}}.dump();
 }
 
 }  // namespace tokamak

@@ -48,8 +48,8 @@ class SampleSource {
 
   // What a checkpoint records: JSON of the identities and of the next sample.
   std::string state_json(int64_t next_sample) const;
-  // The next sample of a recorded state. Error(kData), with both values, if it is of other data, tokenizer, seed,
-  // weights, order or sequence length.
+  // The next sample of a recorded state: the first, where none has been read (state_before_any_data). Error(kData),
+  // with both values, if it is of other data, tokenizer, seed, weights, order or sequence length.
   int64_t restore(const std::string& state_json) const;
 
  private:
@@ -63,5 +63,9 @@ class SampleSource {
   SampleOrder order_;
   int64_t seed_;
 };
+
+// The state of a model that comes from elsewhere: no data yet, any data next, but with this tokenizer (its hash; "":
+// not known).
+std::string state_before_any_data(const std::string& tokenizer_hash);
 
 }  // namespace tokamak

@@ -26,14 +26,15 @@ BELOW = {
     "data/prepare": ["data", "tokenizer"],
     "train": ["model", "optim", "checkpoint", "data"],
     "config": ["train"],
-    "cli": ["config", "tokenizer", "data/prepare"],
+    "interop": ["config", "tokenizer"],
+    "cli": ["interop", "data/prepare"],
     "main": ["cli"],
     "cuda": ["backend", "dist"],
 }
 TOP_LEVEL_ROOMS = ["data/prepare", "data", "tokenizer", "cuda"]  # the others are folders of src/
 
 # Structs of plain options: they stand on base alone, so that reading one never drags in its room.
-OPTION_HEADERS = ["*/options.h", "src/model/model_config.h"]
+OPTION_HEADERS = ["*/options.h", "src/model/model_config.h", "src/model/rope_scaling.h"]
 
 # Headers that the build writes into its own directory, as they are included.
 GENERATED = ["cli/build_info.h"]
@@ -45,7 +46,8 @@ LIBRARIES = [
     (r"xxhash\.h", "xxhash", ["src/base/hash.cc"]),
     (r"omp\.h", "OpenMP's runtime", ["src/base/parallel_for.*", "src/backend/cpu/*"]),
     (r"CLI/", "CLI11", ["src/cli/*", "src/main.cc"]),
-    (r"nlohmann/", "nlohmann-json", ["src/checkpoint/*", "src/train/metrics*", "src/cli/*", "data/*", "tokenizer/*"]),
+    (r"nlohmann/", "nlohmann-json", ["src/checkpoint/*", "src/train/metrics*", "src/interop/*", "src/cli/*", "data/*",
+                                   "tokenizer/*"]),
     (r"sentencepiece|google/protobuf/", "SentencePiece", ["tokenizer/*"]),
     (r"(oneapi/)?dnnl", "oneDNN", ["src/backend/cpu/gemm.cc"]),
     (r"mpi\.h", "MPI", ["src/dist/mpi*"]),

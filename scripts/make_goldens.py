@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/llama_*.safetensors: what Hugging Face's LlamaForCausalLM computes on four tiny models.
+"""Writes tests/golden/*.safetensors: what Hugging Face's LlamaForCausalLM computes on tiny models, and the frequencies of
+its rotary embedding under every kind of rope_scaling.
 
 The numbers must stay those of the published implementation: this script only chooses weights and data, calls the
 model, and records. tests/golden/README.md says what every tensor is. The same machine and the same versions
@@ -37,12 +38,59 @@ CASES = {
     "llama_gqa_untied": {"num_key_value_heads": 2, "tie_word_embeddings": False},
     "llama_gqa_tied": {"num_key_value_heads": 2, "tie_word_embeddings": True},
 }
+# Tiny, since only the angles differ: sequences of 37 are beyond the original context, where there is one, and of 16 are
+# not; theta is small, so that 16 places of a head see every branch of a formula.
+ROPE = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "num_key_value_heads": 1, "vocab_size": 29, "tie_word_embeddings": True, "rope_theta": 100.0}
+CASES |= {
+    "llama_rope_linear": {**ROPE, "rope_scaling": {"rope_type": "linear", "factor": 2.5}},
+    "llama_rope_dynamic": {**ROPE, "max_position_embeddings": 24,
+                           "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
+    "llama_rope_yarn": {**ROPE, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 4.0,
+                                                 "beta_slow": 0.25, "original_max_position_embeddings": 16}},
+    "llama_rope_llama3": {**ROPE, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 0.5,
+                                                   "high_freq_factor": 2.0, "original_max_position_embeddings": 16}},
+}
+ANGLES_ONLY = [name for name in CASES if name.startswith("llama_rope_")]  # f32 alone, and no AdamW
+
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048}
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 8192}
+# (head_dim, rope_theta, max_position_embeddings, length, rope_scaling)
+FREQUENCIES = [
+    (16, 10000.0, 2048, 2048, {"rope_type": "default"}),
+    (16, 10000.0, 2048, 2048, {"rope_type": "linear", "factor": 3.0}),
+    (16, 10000.0, 2048, 100, {"rope_type": "dynamic", "factor": 2.0}),
+    (16, 10000.0, 2048, 2049, {"rope_type": "dynamic", "factor": 2.0}),
+    (128, 10000.0, 2048, 4096, {"rope_type": "dynamic", "factor": 2.0}),
+    (64, 500000.0, 1000, 7000, {"rope_type": "dynamic", "factor": 1.5}),
+    (16, 10000.0, 8192, 8192, YARN),
+    (128, 1000000.0, 131072, 131072, {**YARN, "original_max_position_embeddings": 32768}),
+    (128, 1000000.0, 131072, 131072, {**YARN, "original_max_position_embeddings": 32768, "truncate": False}),
+    (64, 10000.0, 8192, 8192, {**YARN, "beta_fast": 16.0, "beta_slow": 2.0}),
+    (64, 10000.0, 8192, 8192, {**YARN, "attention_factor": 0.75}),
+    (64, 10000.0, 8192, 8192, {**YARN, "mscale": 0.707, "mscale_all_dim": 1.5}),
+    (64, 10000.0, 10240, 8192, {**YARN, "factor": None}),
+    (64, 10000.0, 2048, 2048, {**YARN, "factor": 1.0}),
+    (64, 10000.0, 64, 64, {**YARN, "original_max_position_embeddings": 16}),  # no turn of 32 is made: low is 0
+    (16, 10000.0, 16, 16, {**YARN, "original_max_position_embeddings": 4}),   # nor one: high is below low
+    (16, 10000.0, 16, 16, {**YARN, "original_max_position_embeddings": 6}),   # both are 0
+    (16, 10.0, 8192, 8192, YARN),                                             # beyond the head: high is its end
+    (16, 500000.0, 131072, 8192, LLAMA3),
+    (128, 500000.0, 131072, 8192, LLAMA3),
+    (64, 10000.0, 131072, 8192, {**LLAMA3, "factor": 32.0, "low_freq_factor": 2.0, "high_freq_factor": 3.0,
+                                 "original_max_position_embeddings": 1024}),
+]
+
+
+def rope_parameters(config):
+    return {"rope_type": "default", **config.get("rope_scaling", {}), "rope_theta": config["rope_theta"]}
 
 
 def build_model(config, rng):
     """The model with weights drawn here, so that they do not depend on how a version of transformers initialises."""
-    hf = {k: v for k, v in config.items() if k != "rope_theta"}
-    hf["rope_parameters"] = {"rope_type": "default", "rope_theta": config["rope_theta"]}
+    hf = {k: v for k, v in config.items() if k not in ("rope_theta", "rope_scaling")}
+    hf["rope_parameters"] = rope_parameters(config)
     model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**hf, attn_implementation="eager", use_cache=False))
     assert model.config._attn_implementation == "eager" and model.dtype == torch.float32
     assert (model.lm_head.weight is model.model.embed_tokens.weight) == config["tie_word_embeddings"]
@@ -114,13 +162,22 @@ def record_adamw(model, ids, targets, out):
 
 def write(path, tensors, metadata):
     """safetensors leaves the order of the metadata to chance; sorted, the same numbers are the same bytes."""
-    data = safetensors.torch.save({k: v.contiguous() for k, v in tensors.items()}, metadata)
+    text = {k: v if isinstance(v, str) else json.dumps(v) for k, v in metadata.items()}
+    data = safetensors.torch.save({k: v.contiguous() for k, v in tensors.items()}, text)
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8:8 + size])
     header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(size)
     assert len(text) == size
     path.write_bytes(data[:8] + text + data[8 + size:])
+
+
+def provenance():
+    versions = {"python": platform.python_version(), "torch": torch.__version__,
+                "transformers": transformers.__version__, "numpy": np.__version__,
+                "safetensors": safetensors.__version__}
+    return {"versions": versions, "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+            "generator": "scripts/make_goldens.py"}
 
 
 def make_case(name, seed, directory):
@@ -133,20 +190,34 @@ def make_case(name, seed, directory):
         ids, targets = (b[0] for b in draw_batches(1, length, config["vocab_size"], rng))
         out[f"t{length}/input_ids"], out[f"t{length}/targets"] = ids.int(), targets.int()
         record_run(model, ids, targets, f"t{length}", out)
-        record_run(bf16_model, ids, targets, f"bf16/t{length}", out)
-    order = record_adamw(model, *draw_batches(ADAMW["steps"], ADAMW["sequence_length"], config["vocab_size"], rng), out)
-    versions = {"python": platform.python_version(), "torch": torch.__version__,
-                "transformers": transformers.__version__, "numpy": np.__version__,
-                "safetensors": safetensors.__version__}
-    metadata = {"config": config, "adamw": ADAMW, "adamw_final_norms_order": order, "seed": seed, "versions": versions,
-                "cpu_capability": torch.backends.cpu.get_cpu_capability(), "attn_implementation": "eager",
-                "generator": "scripts/make_goldens.py"}
+        if name not in ANGLES_ONLY:
+            record_run(bf16_model, ids, targets, f"bf16/t{length}", out)
+    metadata = {"config": config, "seed": seed, "attn_implementation": "eager", **provenance()}
+    said = f"loss {' '.join(format(out[f't{t}/loss'], '.6f') for t in LENGTHS)}"
+    if name not in ANGLES_ONLY:
+        batches = draw_batches(ADAMW["steps"], ADAMW["sequence_length"], config["vocab_size"], rng)
+        metadata |= {"adamw": ADAMW, "adamw_final_norms_order": record_adamw(model, *batches, out)}
+        said += (f", adamw loss {out['adamw/losses'][0]:.4f} -> {out['adamw/losses'][-1]:.4f},"
+                 f" grad norm {out['adamw/grad_norms'].min():.3f} .. {out['adamw/grad_norms'].max():.3f}")
     path = directory / f"{name}.safetensors"
-    write(path, out, {k: v if isinstance(v, str) else json.dumps(v) for k, v in metadata.items()})
-    print(f"{path.name}: {path.stat().st_size} bytes, {len(out)} tensors,"
-          f" loss {' '.join(format(out[f't{t}/loss'], '.6f') for t in LENGTHS)},"
-          f" adamw loss {out['adamw/losses'][0]:.4f} -> {out['adamw/losses'][-1]:.4f},"
-          f" grad norm {out['adamw/grad_norms'].min():.3f} .. {out['adamw/grad_norms'].max():.3f}")
+    write(path, out, metadata)
+    print(f"{path.name}: {path.stat().st_size} bytes, {len(out)} tensors, {said}")
+
+
+def make_frequencies(directory):
+    """The rotary frequencies and attention factors that transformers computes for the settings of FREQUENCIES."""
+    out, cases = {}, []
+    for i, (head_dim, theta, longest, length, scaling) in enumerate(FREQUENCIES):
+        case = {"head_dim": head_dim, "rope_theta": theta, "max_position_embeddings": longest, "rope_scaling": scaling}
+        sizes = {"hidden_size": head_dim, "num_attention_heads": 1, "head_dim": head_dim}
+        config = transformers.LlamaConfig(max_position_embeddings=longest, rope_parameters=rope_parameters(case), **sizes)
+        rope = transformers.models.llama.modeling_llama.LlamaRotaryEmbedding(config)
+        rope(torch.zeros(1), torch.arange(length)[None])  # as of this length, which matters for dynamic
+        out[f"{i}/w"] = rope.inv_freq.clone()
+        cases.append({**case, "length": length, "attention_factor": rope.attention_scaling})
+    path = directory / "rope_frequencies.safetensors"
+    write(path, out, {"cases": cases, **provenance()})
+    print(f"{path.name}: {path.stat().st_size} bytes, {len(out)} tensors")
 
 
 def main():
@@ -156,6 +227,7 @@ def main():
     directory = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "tests" / "golden"
     for seed, name in enumerate(CASES, start=1):
         make_case(name, seed, directory)
+    make_frequencies(directory)
 
 
 if __name__ == "__main__":

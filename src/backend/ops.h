@@ -82,7 +82,8 @@ struct HeadLayout {
 };
 
 // Rotates each query and key head in place, half against half (Su et al. 2021, in Hugging Face's layout): for i < D/2
-// (x_i, x_{i+D/2}) <- (x_i cos - x_{i+D/2} sin, x_{i+D/2} cos + x_i sin); kInverse rotates back (the gradient).
+// (x_i, x_{i+D/2}) <- (x_i cos - x_{i+D/2} sin, x_{i+D/2} cos + x_i sin); kInverse takes -sin: the gradient, and the
+// rotation back where cos^2 + sin^2 = 1 (a table may hold both times a factor).
 struct Rope {
   Tensor qkv;        // (N, (Hq + 2 Hkv) D) act, in and out: query heads, key heads, value heads (untouched)
   Tensor positions;  // (N) i32, each in [0, P)

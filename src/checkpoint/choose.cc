@@ -120,4 +120,15 @@ std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointSt
   return std::nullopt;
 }
 
+CheckpointReader open_checkpoint_at(Comm& comm, const std::string& path) {
+  const bool one = exists(path + "/" + kManifestName);
+  const CheckpointStore store(one ? parent_directory(path) : path);
+  std::optional<CheckpointReader> reader = choose_checkpoint(comm, store, one ? path : "auto");
+  if (!reader) {
+    fail_everywhere("there is no checkpoint in " + path,
+                    "Give a directory step-NNNNNNNN, or the directory 'checkpoints' that holds them.");
+  }
+  return *std::move(reader);
+}
+
 }  // namespace tokamak

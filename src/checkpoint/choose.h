@@ -18,4 +18,8 @@ namespace tokamak {
 //   PATH  that step's directory; SharedError(kCheckpoint) if it is missing or damaged.
 std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointStore& store, const std::string& load);
 
+// What a user names to read weights from: one step's directory, or a directory of them and then the newest that
+// verifies. Collective, verified and failing as choose_checkpoint; also where there is none.
+CheckpointReader open_checkpoint_at(Comm& comm, const std::string& path);
+
 }  // namespace tokamak

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "checkpoint/flat_slice.h"
 #include "checkpoint/reader.h"
 #include "dist/together.h"
 #include "tensor/unit_layout.h"
@@ -58,19 +59,24 @@ void check_same_model(const CheckpointReader& reader, const std::vector<UnitSlic
        "Compare the section 'model' of this run with that of the checkpoint (tokamak checkpoint inspect).");
 }
 
+// A model that was imported has its weights alone: before the first step the optimizer's moments are zero.
+bool starts_at_zero(const CheckpointManifest& manifest, const std::string& kind) {
+  const auto& kinds = manifest.kinds;
+  return manifest.point.step == 0 && kind != "master" && std::find(kinds.begin(), kinds.end(), kind) == kinds.end();
+}
+
 void load_unit(CheckpointReader& reader, const ShardPlace& place, const UnitSlices& unit) {
   for (const KindSlice& part : unit.slices) {
     const int64_t slice = part.slice.count();
-    const int64_t begin = slice * place.index;
-    float* values = part.slice.as<float>();
-    std::fill(values, values + slice, 0.0f);
-    for (const FlatParam& flat : flat_params(*unit.unit)) {
-      const int64_t first = std::max(flat.begin, begin);
-      const int64_t last = std::min(flat.end, begin + slice);
-      if (first >= last) continue;
-      reader.read(part.kind, flat.param->name, first - flat.begin,
-                  std::span(values + (first - begin), static_cast<size_t>(last - first)));
+    const auto values = std::span(part.slice.as<float>(), static_cast<size_t>(slice));
+    if (starts_at_zero(reader.manifest(), part.kind)) {
+      std::fill(values.begin(), values.end(), 0.0f);
+      continue;
     }
+    read_flat(*unit.unit, slice * place.index, values,
+              [&](const std::string& name, int64_t first, std::span<float> out) {
+                reader.read(part.kind, name, first, out);
+              });
   }
 }
 

@@ -1,4 +1,4 @@
-// tokamak checkpoint inspect|verify DIR
+// tokamak checkpoint inspect|verify DIR; export and import are in files of their own.
 #include <cstdio>
 #include <string>
 
@@ -46,12 +46,15 @@ class Verify : public Command {
 }  // namespace
 
 void add_checkpoint(CLI::App& root, Commands& commands) {
-  CLI::App* checkpoint = root.add_subcommand("checkpoint", "look into checkpoints, or check that they are whole");
+  CLI::App* checkpoint =
+      root.add_subcommand("checkpoint", "look into checkpoints, check that they are whole, export and import models");
   checkpoint->require_subcommand(1);
   commands.push_back(std::make_unique<Inspect>(
       checkpoint->add_subcommand("inspect", "what is in a checkpoint: step, tokens, files, parameters")));
   commands.push_back(std::make_unique<Verify>(
       checkpoint->add_subcommand("verify", "read every file and compare sizes and checksums (exit code 4: damaged)")));
+  add_checkpoint_export(*checkpoint, commands);
+  add_checkpoint_import(*checkpoint, commands);
 }
 
 }  // namespace tokamak::cli

@@ -29,6 +29,8 @@ void add_plan(CLI::App& root, Commands& commands);
 void add_tokenizer(CLI::App& root, Commands& commands);
 void add_data(CLI::App& root, Commands& commands);
 void add_checkpoint(CLI::App& root, Commands& commands);
+void add_checkpoint_export(CLI::App& checkpoint, Commands& commands);  // nested in `checkpoint`
+void add_checkpoint_import(CLI::App& checkpoint, Commands& commands);  //
 void add_generate(CLI::App& root, Commands& commands);
 void add_bench(CLI::App& root, Commands& commands);
 void add_all(CLI::App& root, Commands& commands);

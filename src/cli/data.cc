@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/progress.h"
 #include "cli/version.h"
 #include "config/units.h"
 #include "data/manifest.h"
@@ -20,8 +20,6 @@
 namespace tokamak::cli {
 
 namespace {
-
-constexpr double kSecondsBetweenLines = 5;
 
 // An option whose value people write with units ("250B", "5%").
 template <class T>
@@ -44,24 +42,6 @@ std::vector<std::string> data_sets_at(const std::string& directory) {
   }
   return out.empty() ? std::vector<std::string>{directory} : out;  // opening it will say what is missing
 }
-
-// Says now and then how far a long task is, and when it should be done.
-class ProgressLines {
- public:
-  void at(int64_t done, int64_t total, const std::string& more) {
-    const double seconds = total_.seconds();
-    if (since_.seconds() < kSecondsBetweenLines || done <= 0) return;
-    since_.restart();
-    const double share = double(done) / double(total);
-    log::info(fixed(100 * share, 1), "% of ", human_bytes(double(total)), more, ", ",
-              human_bytes(double(done) / seconds), "/s, ", human_duration(seconds * (1 - share) / share), " to go");
-  }
-  double seconds() const { return total_.seconds(); }
-
- private:
-  Stopwatch total_;
-  Stopwatch since_;
-};
 
 class Tokenize : public Command {
  public:

@@ -29,7 +29,8 @@ void check_sources(const std::vector<SourceOptions>& sources, const std::string&
 void check_data(const DataOptions& data, const ModelConfig& model, FieldChecks& checks) {
   const bool length_ok = checks.given(data.sequence_length != 0, "data.sequence_length", "for example 2048") &&
                          checks.at_least("data.sequence_length", data.sequence_length, 1);
-  if (length_ok && model.max_position_embeddings > 0) {
+  // Dynamic scaling is made for sequences longer than that.
+  if (length_ok && model.max_position_embeddings > 0 && model.rope_scaling.rope_type != RopeType::kDynamic) {
     checks.require(data.sequence_length <= model.max_position_embeddings, "data.sequence_length", data.sequence_length,
                    str("is longer than model.max_position_embeddings (", model.max_position_embeddings, ")"),
                    "raise model.max_position_embeddings, or shorten the sequences");

@@ -53,7 +53,16 @@ std::vector<FieldError> ModelConfig::problems() const {
                          num_attention_heads, "), which must be even: rotary embeddings turn pairs"));
     }
   }
-  return checks.take();
+  if (rope_scaling.rope_type == RopeType::kYarn) {
+    checks.require(rope_theta > 1, "model.rope_theta", rope_theta, "must be above 1 for rope_type yarn");
+  }
+  if (rope_scaling.rope_type == RopeType::kDynamic && width_ok && heads_ok && head_dim_ok) {
+    checks.require(head_size() > 2, "model.head_dim", head_size(), "must be above 2 for rope_type dynamic");
+  }
+  std::vector<FieldError> found = checks.take();
+  const std::vector<FieldError> of_scaling = rope_scaling.problems(max_position_embeddings);
+  found.insert(found.end(), of_scaling.begin(), of_scaling.end());
+  return found;
 }
 
 void ModelConfig::validate() const {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/fields.h"
+#include "model/rope_scaling.h"
 
 namespace tokamak {
 
@@ -18,6 +19,7 @@ struct ModelConfig {
   int64_t vocab_size = 0;
   int64_t max_position_embeddings = 2048;
   double rope_theta = 10000.0;
+  RopeScaling rope_scaling;
   double rms_norm_eps = 1e-5;
   bool tie_word_embeddings = false;
   double initializer_range = 0.02;
@@ -33,6 +35,7 @@ struct ModelConfig {
     v("vocab_size", vocab_size, "rows of the embedding, V; 0: the tokenizer's, as the data manifest records it");
     v("max_position_embeddings", max_position_embeddings, "longest sequence the model is meant for");
     v("rope_theta", rope_theta, "base of the rotary embedding's frequencies (Su et al. 2021)");
+    v("rope_scaling", rope_scaling, "scaling of those frequencies for longer contexts");
     v("rms_norm_eps", rms_norm_eps, "added to the mean square in RMSNorm");
     v("tie_word_embeddings", tie_word_embeddings, "the head uses the embedding matrix");
     v("initializer_range", initializer_range, "standard deviation of the initial matrices (normal, mean 0)");

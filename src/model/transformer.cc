@@ -34,7 +34,7 @@ void Transformer::commit(const Arena& arena, Stream& compute) {
   inputs_.commit(arena, device_);
   rope_ = arena[rope_slot_];
   ops_.bind_workspace(arena[workspace_slot_]);
-  const std::vector<float> table = make_rope_table(options_.max_length, heads_.head_dim, config_.rope_theta);
+  const std::vector<float> table = make_rope_table(config_, options_.max_length, options_.max_length);
   device_.copy_to_device(compute, table.data(), rope_);
   compute.synchronize();
 }

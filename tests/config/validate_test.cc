@@ -144,3 +144,70 @@ TEST_CASE("warm-up and decay fit into the run, in whatever unit") {
   CHECK_THAT(error_of(kSample, {wsd[0], wsd[1], "lr_scheduler.warmup=41%"}), Contains("together exceed the run"));
   CHECK_NOTHROW(parse_config(kSample, "c", {wsd[0], wsd[1], "lr_scheduler.warmup=39%"}));
 }
+
+TEST_CASE("each rope_type has its keys, and no other's") {
+  const std::string section = "model.rope_scaling.";
+  const auto error = [&](const std::string& scaling) { return error_of(kSample, {"model.rope_scaling=" + scaling}); };
+  const auto accepted = [&](const std::string& scaling) {
+    parse_config(kSample, "c", {"model.rope_scaling=" + scaling});
+  };
+  const auto [scaling, sentence] = GENERATE(table<std::string, std::string>({
+      {"{rope_type: longrope}", "rope_type' (value 'longrope') must be one of default, linear, dynamic, yarn, llama3"},
+      {"{factor: 2}", "factor' (value 2) is of no use to rope_type default"},
+      {"{rope_type: linear}", "factor' is required"},
+      {"{rope_type: linear, factor: 0.5}", "factor' (value 0.5) must be a number of at least 1"},
+      {"{rope_type: dynamic}", "factor' is required"},
+      {"{rope_type: dynamic, factor: 2, original_max_position_embeddings: 64}",
+       "original_max_position_embeddings' (value 64) is of no use to rope_type dynamic"},
+      {"{rope_type: linear, factor: 2, beta_fast: 16}", "beta_fast' (value 16) is of no use to rope_type linear"},
+      {"{rope_type: linear, factor: 2, truncate: false}", "truncate' (value false) is of no use to rope_type linear"},
+      {"{rope_type: yarn, factor: 2}", "original_max_position_embeddings' is required"},
+      {"{rope_type: yarn, factor: -1, original_max_position_embeddings: 64}", "factor' (value -1) must be a number of"},
+      {"{rope_type: yarn, factor: 2, original_max_position_embeddings: 4096}",
+       "original_max_position_embeddings' (value 4096) must be from 1 to model.max_position_embeddings (2048)"},
+      {"{rope_type: yarn, factor: 2, original_max_position_embeddings: 64, beta_slow: 33}",
+       "beta_fast' (value 32) must be at least beta_slow (33)"},
+      {"{rope_type: yarn, factor: 2, original_max_position_embeddings: 64, beta_fast: 0.5}",
+       "beta_fast' (value 0.5) must be at least beta_slow (1)"},
+      {"{rope_type: yarn, factor: 2, original_max_position_embeddings: 64, mscale: 1}",
+       "mscale' (value 1) goes with mscale_all_dim (0)"},
+      {"{rope_type: yarn, factor: 2, original_max_position_embeddings: 64, mscale: 1, mscale_all_dim: 1, "
+       "attention_factor: 2}",
+       "mscale' (value 1) contradicts attention_factor (2)"},
+      {"{rope_type: yarn, factor: 2, original_max_position_embeddings: 64, attention_factor: -1}",
+       "attention_factor' (value -1) must be 0 or a positive number"},
+      {"{rope_type: llama3, factor: 8, original_max_position_embeddings: 64, high_freq_factor: 4}",
+       "low_freq_factor' is required"},
+      {"{rope_type: llama3, factor: 8, original_max_position_embeddings: 64, low_freq_factor: 1}",
+       "high_freq_factor' is required"},
+      {"{rope_type: llama3, factor: 8, low_freq_factor: 1, high_freq_factor: 4}",
+       "original_max_position_embeddings' is required"},
+      {"{rope_type: llama3, factor: 8, original_max_position_embeddings: 64, low_freq_factor: 4, high_freq_factor: 4}",
+       "high_freq_factor' (value 4) must be above low_freq_factor (4)"},
+      {"{rope_type: llama3, factor: 8, original_max_position_embeddings: 64, low_freq_factor: 1, high_freq_factor: 4, "
+       "mscale: 1}",
+       "mscale' (value 1) is of no use to rope_type llama3"},
+  }));
+  CHECK_THAT(error(scaling), Contains("key '" + section + sentence));
+  CHECK_NOTHROW(accepted("{rope_type: linear, factor: 1}"));
+  CHECK_NOTHROW(accepted("{rope_type: yarn, original_max_position_embeddings: 2048}"));
+  CHECK_NOTHROW(accepted("{rope_type: yarn, factor: 4, original_max_position_embeddings: 64, truncate: false}"));
+  CHECK_NOTHROW(accepted(
+      "{rope_type: llama3, factor: 8, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 64}"));
+}
+
+TEST_CASE("rope_theta and head_dim fit the rope_type") {
+  const std::string yarn = "model.rope_scaling={rope_type: yarn, factor: 2, original_max_position_embeddings: 64}";
+  CHECK_THAT(error_of(kSample, {yarn, "model.rope_theta=1"}),
+             Contains("key 'model.rope_theta' (value 1) must be above 1 for rope_type yarn"));
+  const std::string dynamic = "model.rope_scaling={rope_type: dynamic, factor: 2}";
+  CHECK_THAT(error_of(kSample, {dynamic, "model.head_dim=2"}),
+             Contains("key 'model.head_dim' (value 2) must be above 2 for rope_type dynamic"));
+}
+
+TEST_CASE("only dynamic scaling takes sequences longer than model.max_position_embeddings") {
+  const std::string shorter = "model.max_position_embeddings=100";
+  CHECK_NOTHROW(parse_config(kSample, "c", {shorter, "model.rope_scaling={rope_type: dynamic, factor: 2}"}));
+  CHECK_THAT(error_of(kSample, {shorter, "model.rope_scaling={rope_type: linear, factor: 2}"}),
+             Contains("key 'data.sequence_length' (value 128) is longer than model.max_position_embeddings (100)"));
+}

@@ -1,6 +1,7 @@
 // The golden files of tests/golden, and a model loaded with their weights.
 #pragma once
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -15,8 +16,25 @@
 
 namespace tokamak {
 
+// Reads the keys of an options struct that `json` has, and leaves the others.
+struct FromJson {
+  template <class T>
+  void operator()(const char* name, T& value, const char* /*help*/) const {
+    if (!json.contains(name) || json.at(name).is_null()) return;
+    if constexpr (std::is_enum_v<T>) {
+      const auto& names = enum_names(value);
+      const auto found = std::find(names.begin(), names.end(), json.at(name).get<std::string>());
+      TOKAMAK_CHECK(found != names.end(), name, " ", json.at(name).dump());
+      value = static_cast<T>(found - names.begin());
+    } else {
+      value = json.at(name).get<T>();
+    }
+  }
+  nlohmann::json json;
+};
+
 struct Golden {
-  explicit Golden(const std::string& name) : file(test_data() + "/llama_" + name + ".safetensors", Kind::kData) {
+  explicit Golden(const std::string& name) : file(test_data() + "/" + name + ".safetensors", Kind::kData) {
     const auto json = nlohmann::json::parse(file.metadata().at("config"));
     config.hidden_size = json.at("hidden_size");
     config.intermediate_size = json.at("intermediate_size");
@@ -28,6 +46,9 @@ struct Golden {
     config.rope_theta = json.at("rope_theta");
     config.rms_norm_eps = json.at("rms_norm_eps");
     config.tie_word_embeddings = json.at("tie_word_embeddings");
+    config.max_position_embeddings = json.at("max_position_embeddings");
+    FromJson scaling{json.value("rope_scaling", nlohmann::json::object())};
+    config.rope_scaling.fields(scaling);
   }
 
   SafetensorsFile file;

@@ -10,7 +10,15 @@ using namespace tokamak;
 
 namespace {
 
-const std::vector<std::string> kCases = {"mha_untied", "mha_tied", "gqa_untied", "gqa_tied"};
+const std::vector<std::string> kCases = {"llama_mha_untied", "llama_mha_tied", "llama_gqa_untied", "llama_gqa_tied"};
+const std::vector<std::string> kAngles = {"llama_rope_linear", "llama_rope_dynamic", "llama_rope_yarn",
+                                          "llama_rope_llama3"};  // f32 alone, and no AdamW
+
+std::vector<std::string> all_cases() {
+  std::vector<std::string> all = kCases;
+  all.insert(all.end(), kAngles.begin(), kAngles.end());
+  return all;
+}
 
 double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
   REQUIRE(a.size() == b.size());
@@ -52,12 +60,12 @@ std::vector<float> floats(const std::vector<bf16>& values) {
 }  // namespace
 
 TEST_CASE("in f32, logits and loss are those of transformers") {
-  for (const std::string& name : kCases) {
+  for (const std::string& name : all_cases()) {
     const Golden golden(name);
-    const auto comm = make_single_comm();
-    SmallModel small(golden.config, *comm, {});
-    small.load(golden.file);
     for (const int64_t length : {16, 37}) {
+      const auto comm = make_single_comm();
+      SmallModel small(golden.config, *comm, {.max_length = length});
+      small.load(golden.file);
       INFO(name << ", T " << length);
       const Sequences sequences = sequences_of(golden, length);
       CHECK(largest_difference(logits_of(small, sequences), golden.file.values<float>(str("t", length, "/logits"))) <
@@ -71,13 +79,13 @@ TEST_CASE("in f32, logits and loss are those of transformers") {
 }
 
 TEST_CASE("in f32, every gradient is that of transformers, with everything kept or recomputed") {
-  for (const std::string& name : kCases) {
+  for (const std::string& name : all_cases()) {
     for (const Keep keep : {Keep::kBackward, Keep::kLayerInputs}) {
       const Golden golden(name);
-      const auto comm = make_single_comm();
-      SmallModel small(golden.config, *comm, {.keep = keep});
-      small.load(golden.file);
       for (const int64_t length : {16, 37}) {
+        const auto comm = make_single_comm();
+        SmallModel small(golden.config, *comm, {.keep = keep, .max_length = length});
+        small.load(golden.file);
         const Sequences sequences = sequences_of(golden, length);
         small.zero_sums();
         small.parameters.begin_step();

@@ -1,11 +1,9 @@
 #include "model/parameters.h"
 
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <map>
 
 #include "model/flops.h"
-#include "model/rope_table.h"
 
 using namespace tokamak;
 
@@ -78,12 +76,4 @@ TEST_CASE("unit indices point at the units they name") {
     CHECK(norms.matrices.at(index.post_attention_norm(2)).name == "model.layers.2.post_attention_layernorm.weight");
     CHECK(norms.matrices.at(index.final_norm()).name == "model.norm.weight");
   }
-}
-
-TEST_CASE("the rotary table holds cosines, then sines, of position times frequency") {
-  const auto table = make_rope_table(5, 8, 10000.0);
-  CHECK(table[0] == 1.0f);
-  CHECK(table[4] == 0.0f);
-  CHECK(table[3 * 8 + 2] == Approx(std::cos(3 * 0.01)));  // w_2 = 10000^(-4/8)
-  CHECK(table[3 * 8 + 4 + 2] == Approx(std::sin(3 * 0.01)));
 }

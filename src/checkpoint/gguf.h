@@ -1,0 +1,96 @@
+// GGUF files, version 3, as llama.cpp reads them: a writer that streams, and a strict reader of what it writes.
+//
+//   file     := "GGUF" u32 version (3)  u64 tensors  u64 keys  key*  tensor*  zeros  data     all little-endian
+//   key      := string name  u32 type  value        type: the index of the value's alternative in GgufValue
+//   string   := u64 length  bytes
+//   array    := u32 type  u64 count  value*
+//   tensor   := string name  u32 dimensions  u64 extent*  u32 type  u64 offset     innermost extent first
+//   data     := each tensor at its offset from the start of data, then zeros up to a multiple of the alignment
+//
+// The alignment is the key general.alignment, or 32. (ggml, docs/gguf.md)
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/file.h"
+
+namespace tokamak {
+
+inline constexpr int64_t kGgufAlignment = 32;
+inline constexpr size_t kGgufLongestTensorName = 64;
+
+// In the order of the format's type numbers, here and below. Arrays of arrays are not supported.
+using GgufArray = std::variant<std::vector<uint8_t>, std::vector<int8_t>, std::vector<uint16_t>, std::vector<int16_t>,
+                               std::vector<uint32_t>, std::vector<int32_t>, std::vector<float>, std::vector<bool>,
+                               std::vector<std::string>, std::monostate, std::vector<uint64_t>, std::vector<int64_t>,
+                               std::vector<double>>;
+using GgufValue = std::variant<uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, float, bool, std::string, GgufArray,
+                               uint64_t, int64_t, double>;
+using GgufKeys = std::vector<std::pair<std::string, GgufValue>>;
+
+enum class GgufType : uint32_t { kF32 = 0, kF16 = 1, kBF16 = 30 };
+
+struct GgufTensor {
+  std::string name;
+  std::vector<int64_t> shape;  // outermost extent first, as everywhere else
+  GgufType type = GgufType::kF32;
+  int64_t offset = 0;  // bytes from the start of data
+
+  int64_t count() const;
+  int64_t bytes() const;  // without padding
+};
+
+struct GgufHeader {
+  GgufKeys keys;                    // in the order of the file
+  std::vector<GgufTensor> tensors;  //
+  int64_t data_begin = 0;           // in the file
+};
+
+// What a file of these keys and tensors (offsets are computed here) starts with, up to its data. A bug if a name is too
+// long or comes twice.
+std::string render_gguf_header(const GgufKeys& keys, std::vector<GgufTensor>& tensors);
+
+// `text`: the file from its start on, at least all of its header. Error(kind) naming `path` where a rule is broken; also
+// if tensors overlap, leave holes or do not end with the file, or are of another type than GgufType has.
+GgufHeader parse_gguf_header(std::string_view text, int64_t file_bytes, const std::string& path, Kind kind);
+
+class GgufWriter {
+ public:
+  GgufWriter(const std::string& path, const GgufKeys& keys, std::vector<GgufTensor> tensors, Kind kind);
+
+  // The next bytes of the data: one tensor after another, in pieces of any length that do not span two. Padding is
+  // added.
+  void write(std::span<const std::byte> bytes);
+  int64_t finish();  // syncs and closes; a bug unless all data has been written. Bytes of the file
+
+ private:
+  void pad();
+
+  OutputFile file_;
+  std::vector<GgufTensor> tensors_;
+  size_t current_ = 0;   // tensor that is being written
+  int64_t written_ = 0;  // of it
+};
+
+// A file open for reading.
+class GgufFile {
+ public:
+  GgufFile(const std::string& path, Kind kind);
+
+  const GgufHeader& header() const { return header_; }
+  const GgufTensor* find(std::string_view name) const;  // nullptr if there is none
+  // Bytes [first, first + out.size()) of the tensor.
+  void read_bytes(const GgufTensor& tensor, int64_t first, std::span<std::byte> out) const;
+
+ private:
+  InputFile file_;
+  GgufHeader header_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,77 @@
+#include "checkpoint/safetensors_index.h"
+
+#include <array>
+#include <cstdio>
+
+#include "checkpoint/strict_json.h"
+
+namespace tokamak {
+
+namespace {
+
+std::string shard_name(size_t index, size_t count) {
+  std::array<char, 64> buffer;
+  std::snprintf(buffer.data(), buffer.size(), "model-%05zu-of-%05zu.safetensors", index + 1, count);
+  return buffer.data();
+}
+
+// Bytes of a tensor whose offsets are not known yet.
+int64_t bytes_of(const SafetensorsEntry& tensor) {
+  std::vector<SafetensorsEntry> alone = {tensor};
+  render_safetensors_header(alone, {});
+  return alone[0].bytes();
+}
+
+}  // namespace
+
+std::vector<ModelShard> split_into_shards(const std::vector<SafetensorsEntry>& tensors, int64_t largest_bytes) {
+  std::vector<ModelShard> shards(1);
+  int64_t filled = 0;
+  for (const SafetensorsEntry& tensor : tensors) {
+    const int64_t bytes = bytes_of(tensor);
+    if (filled + bytes > largest_bytes && !shards.back().tensors.empty()) {
+      shards.emplace_back();
+      filled = 0;
+    }
+    shards.back().tensors.push_back(tensor);
+    filled += bytes;
+  }
+  for (size_t i = 0; i < shards.size(); ++i) {
+    shards[i].file = shards.size() == 1 ? kModelFile : shard_name(i, shards.size());
+    sort_as_reference(shards[i].tensors);
+    render_safetensors_header(shards[i].tensors, {});  // gives them their offsets
+  }
+  return shards;
+}
+
+std::string render_index(const std::vector<ModelShard>& shards) {
+  int64_t total = 0;
+  nlohmann::json map = nlohmann::json::object();  // sorted by name
+  for (const ModelShard& shard : shards) {
+    for (const SafetensorsEntry& tensor : shard.tensors) {
+      map[tensor.name] = shard.file;
+      total += tensor.bytes();
+    }
+  }
+  const nlohmann::ordered_json index = {{"metadata", {{"total_size", total}}}, {"weight_map", map}};
+  return index.dump(2) + "\n";
+}
+
+std::map<std::string, std::string, std::less<>> parse_index(std::string_view text, const std::string& path, Kind kind) {
+  const nlohmann::json index = parse_json_object(text, path, kind);
+  const auto found = index.find("weight_map");
+  if (found == index.end() || !found->is_object()) fail(kind, str(path, " has no object 'weight_map'"));
+  std::map<std::string, std::string, std::less<>> files;
+  for (const auto& [tensor, file] : found->items()) {
+    if (!file.is_string()) fail(kind, str(path, ": the file of tensor '", tensor, "' is ", file.dump(), ", no name"));
+    const auto name = file.get<std::string>();
+    constexpr std::string_view kEnding = ".safetensors";
+    const bool plain = name.size() > kEnding.size() && name.ends_with(kEnding) && name[0] != '.' &&
+                       name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
+    if (!plain) fail(kind, str(path, ": tensor '", tensor, "' lies in '", name, "', no .safetensors file beside it"));
+    files.emplace(tensor, name);
+  }
+  return files;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,103 @@
+// tokamak checkpoint export: a checkpoint's weights in the formats of others.
+#include <iostream>
+
+#include "checkpoint/choose.h"
+#include "cli/command.h"
+#include "cli/interruption.h"
+#include "cli/progress.h"
+#include "cli/run_context.h"
+#include "interop/export_hf.h"
+
+namespace tokamak::cli {
+
+namespace {
+
+// "5GB", "500MB": powers of 1000, as Hugging Face counts; a number alone is bytes.
+int64_t parse_bytes(const std::string& text) {
+  size_t end = 0;
+  double value = 0;
+  try {
+    value = std::stod(text, &end);
+  } catch (const std::exception&) {
+    end = 0;
+  }
+  const std::string unit = text.substr(end);
+  const double scale = unit.empty() || unit == "B" ? 1
+                       : unit == "KB"              ? 1e3
+                       : unit == "MB"              ? 1e6
+                       : unit == "GB"              ? 1e9
+                                                   : 0;
+  const double bytes = value * scale;
+  if (end == 0 || !(bytes >= 1) || !(bytes <= 1e15)) {
+    throw CLI::ValidationError("--max-shard-size " + text, "expected a size like 5GB or 500MB");
+  }
+  return static_cast<int64_t>(bytes);
+}
+
+class Export : public Command {
+ public:
+  explicit Export(CLI::App* parser) : Command(parser) {
+    parser->add_option("--to", format_, "hf: a Hugging Face directory")->required()->check(CLI::IsMember({"hf"}));
+    parser->add_option("--dtype", dtype_, "of the weights")
+        ->check(CLI::IsMember({"bf16", "f32", "f16"}))
+        ->capture_default_str();
+    parser
+        ->add_option_function<std::string>(
+            "--max-shard-size", [this](const std::string& text) { hf_.max_shard_bytes = parse_bytes(text); },
+            "largest safetensors file: 5GB, 500MB")
+        ->default_str("5GB");
+    parser->add_option("--tokenizer", tokenizer_,
+                       "SentencePiece model, directory of Hugging Face tokenizer files to copy, or none; default: the "
+                       "run's own copy, beside its checkpoints");
+    parser->add_flag("--bos", hf_.add_bos,
+                     "the tokenizer begins each text with its begin token, as `data tokenize --bos` did");
+    parser
+        ->add_option("DIR", directory_,
+                     "one checkpoint (.../checkpoints/step-00000020), or the directory of all: "
+                     "then the newest that verifies")
+        ->required();
+    parser->add_option("OUT", out_, "what to write; must not exist")->required();
+    parser->footer(
+        "  tokamak checkpoint export --to hf runs/mine/checkpoints mine-hf\n"
+        "  tokamak checkpoint export --to hf --dtype f32 --max-shard-size 1GB runs/mine/checkpoints/step-00002000 out");
+  }
+
+  int run() override {
+    const Interruption interruption;
+    return run_in_world([&](World& world) {
+      if (world.size() > 1) fail(Kind::kConfig, str("export runs on one rank, not ", world.size()));
+      ExportSource source = make_export_source(open_checkpoint_at(world.comm(), directory_), tokenizer_);
+      log::info("exporting ", source.reader.directory(), " to ", out_);
+      ProgressLines lines;
+      const Progress progress = [&](int64_t done, int64_t total) {
+        interruption.check();
+        lines.at(done, total, "");
+      };
+      hf_.type = type();
+      const ExportReport report = export_hf(source, hf_, out_, progress);
+      std::cout << out_ << ": " << report.tensors << " tensors, " << name_of(hf_.type) << ", "
+                << human_bytes(static_cast<double>(report.bytes)) << " in " << report.weight_files
+                << (report.weight_files == 1 ? " file" : " files") << ", step " << source.reader.manifest().point.step
+                << ", in " << human_duration(lines.seconds()) << "\n";
+      return 0;
+    });
+  }
+
+ private:
+  WeightType type() const {
+    return dtype_ == "f32" ? WeightType::kF32 : dtype_ == "f16" ? WeightType::kF16 : WeightType::kBF16;
+  }
+
+  std::string format_, directory_, out_, tokenizer_;
+  std::string dtype_ = "bf16";
+  ExportHfOptions hf_;
+};
+
+}  // namespace
+
+void add_checkpoint_export(CLI::App& checkpoint, Commands& commands) {
+  commands.push_back(std::make_unique<Export>(
+      checkpoint.add_subcommand("export", "write a checkpoint's weights and tokenizer for other programs")));
+}
+
+}  // namespace tokamak::cli

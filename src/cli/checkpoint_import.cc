@@ -1,0 +1,77 @@
+// tokamak checkpoint import: a Hugging Face model becomes a run to go on training.
+#include <iostream>
+
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/interruption.h"
+#include "cli/progress.h"
+#include "cli/run_context.h"
+#include "interop/import_hf.h"
+
+namespace tokamak::cli {
+
+namespace {
+
+class Import : public Command {
+ public:
+  explicit Import(CLI::App* parser) : Command(parser) {
+    parser->add_option("--from", format_, "hf: a Hugging Face directory")->required()->check(CLI::IsMember({"hf"}));
+    parser
+        ->add_option("--config", options_.config,
+                     "YAML of the run to come; its section 'model' gives way to the imported model's")
+        ->type_name("FILE");
+    parser->add_option("DIR", directory_, "directory with config.json and safetensors")->required();
+    parser->add_option("OUT", out_, "run directory to make; must not exist")->required();
+    parser->add_option("overrides", options_.overrides, "KEY=VALUE over the run's config");
+    parser->footer(
+        "  tokamak checkpoint import --from hf Llama-3.2-1B runs/mine\n"
+        "  tokamak train runs/mine/config.yaml 'data.sources=[{path: my/data}]' training.max_tokens=10B\n\n"
+        "Architectures: Llama, Mistral (full attention), Qwen2, Qwen3. Pickle files are not read.");
+  }
+
+  int run() override {
+    const Interruption interruption;
+    return run_in_world([&](World& world) {
+      if (world.size() > 1) fail(Kind::kConfig, str("import runs on one rank, not ", world.size()));
+      const HfModel model = HfModel::open(directory_);
+      for (const std::string& tensor : model.left_out()) log::info("left out: ", tensor);
+      for (const std::string& key : model.description().unused) {
+        log::warning(directory_, "/config.json: ", model.description().architecture, " does not use the key '", key,
+                     "', and neither does Tokamak");
+      }
+      ProgressLines lines;
+      const ImportReport report = import_hf(model, options_, out_, [&](int64_t done, int64_t total) {
+        interruption.check();
+        lines.at(done, total, "");
+      });
+      if (!report.tokenizer) tell_of_tokenizer();
+      std::cout << out_ << ": " << model.description().architecture << ", "
+                << human_count(static_cast<double>(report.parameters)) << " parameters from " << name_of(model.type())
+                << ", " << human_bytes(static_cast<double>(report.bytes)) << ", in " << human_duration(lines.seconds())
+                << "; " << out_ << "/config.yaml is for data and training to be set\n";
+      return 0;
+    });
+  }
+
+ private:
+  void tell_of_tokenizer() const {
+    const bool fast = exists(directory_ + "/tokenizer.json");
+    log::warning(
+        directory_, " has no tokenizer.model", fast ? ", only tokenizer.json" : "",
+        ": Tokamak reads SentencePiece models, so it can neither tokenize text for this model nor show what it "
+        "says. It trains on ids that were made elsewhere, with this tokenizer; export it again with --tokenizer ",
+        directory_);
+  }
+
+  std::string format_, directory_, out_;
+  ImportOptions options_;
+};
+
+}  // namespace
+
+void add_checkpoint_import(CLI::App& checkpoint, Commands& commands) {
+  commands.push_back(std::make_unique<Import>(
+      checkpoint.add_subcommand("import", "make a run from a model of others, to go on training it")));
+}
+
+}  // namespace tokamak::cli

@@ -1,0 +1,23 @@
+// For commands that write something whole or not at all: a signal ends them in order, with what was written removed.
+#pragma once
+
+#include <memory>
+
+#include "dist/comm.h"
+#include "train/stop_signal.h"
+
+namespace tokamak::cli {
+
+class Interruption {
+ public:
+  Interruption();
+
+  // Error(kStopped) if SIGTERM, SIGINT or SIGUSR1 has come.
+  void check() const;
+
+ private:
+  StopSignal signal_;
+  std::unique_ptr<Comm> alone_;
+};
+
+}  // namespace tokamak::cli

@@ -1,0 +1,33 @@
+// Lines that say how far a long task is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/strings.h"
+
+namespace tokamak::cli {
+
+// Says now and then how far a long task is, and when it should be done.
+class ProgressLines {
+ public:
+  static constexpr double kSecondsBetweenLines = 5;
+
+  void at(int64_t done, int64_t total, const std::string& more) {
+    const double seconds = total_.seconds();
+    if (since_.seconds() < kSecondsBetweenLines || done <= 0) return;
+    since_.restart();
+    const double share = double(done) / double(total);
+    log::info(fixed(100 * share, 1), "% of ", human_bytes(double(total)), more, ", ",
+              human_bytes(double(done) / seconds), "/s, ", human_duration(seconds * (1 - share) / share), " to go");
+  }
+  double seconds() const { return total_.seconds(); }
+
+ private:
+  Stopwatch total_;
+  Stopwatch since_;
+};
+
+}  // namespace tokamak::cli

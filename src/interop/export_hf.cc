@@ -1,0 +1,118 @@
+#include "interop/export_hf.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "checkpoint/safetensors_index.h"
+#include "interop/hf_tokenizer.h"
+#include "interop/model_card.h"
+#include "interop/staged_output.h"
+#include "model/parameters.h"
+
+namespace tokamak {
+
+namespace {
+
+// What belongs to a tokenizer in a Hugging Face directory.
+constexpr std::array<const char*, 9> kTokenizerFiles = {
+    "tokenizer.model", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+    "vocab.json",      "merges.txt",     "chat_template.jinja",   "generation_config.json"};
+
+void write_file(const std::string& path, std::string_view text) {
+  OutputFile file(path, Kind::kCheckpoint);
+  file.write(text);
+  file.sync();
+  file.close();
+}
+
+// Where a weight stands in transformers' state_dict: the embedding, the layers, the final norm, the head.
+int64_t place_of(const std::string& name) {
+  constexpr std::string_view kLayers = "model.layers.";
+  if (name == "model.embed_tokens.weight") return -1;
+  if (starts_with(name, kLayers)) return std::stoll(name.substr(kLayers.size()));
+  return name == "model.norm.weight" ? INT64_MAX - 1 : INT64_MAX;
+}
+
+void write_weights(ExportSource& source, const std::vector<ModelShard>& shards, WeightType type,
+                   const std::string& directory, const Progress& progress, ExportReport& report) {
+  int64_t total = 0;
+  for (const ModelShard& shard : shards) total += shard.tensors.back().end;
+  WeightStream stream(source.weights(), progress, total);
+  for (const ModelShard& shard : shards) {
+    SafetensorsWriter writer(directory + "/" + shard.file, shard.tensors, {{"format", "pt"}}, Kind::kCheckpoint);
+    for (const SafetensorsEntry& tensor : shard.tensors) {
+      stream.copy(tensor.name, tensor.count(), type, [&](std::span<const std::byte> bytes) { writer.write(bytes); });
+    }
+    report.bytes += writer.finish().bytes;
+    report.tensors += static_cast<int64_t>(shard.tensors.size());
+  }
+  report.weight_files = static_cast<int64_t>(shards.size());
+}
+
+void write_tokenizer(const ExportSource& source, bool add_bos, const std::string& directory) {
+  const ExportTokenizer& tokenizer = source.tokenizer;
+  if (tokenizer.model) {
+    write_file(directory + "/tokenizer.model", read_text(tokenizer.model_path, Kind::kData));
+    const HfTokenizerOptions options{add_bos, source.config.model.max_position_embeddings};
+    for (const TextFile& file : render_hf_tokenizer(*tokenizer.model, tokenizer.model_path, options)) {
+      write_file(directory + "/" + file.name, file.text);
+    }
+  }
+  if (tokenizer.directory.empty()) return;
+  for (const char* name : kTokenizerFiles) {
+    const std::string from = str(tokenizer.directory, "/", name);
+    if (exists(from)) write_file(str(directory, "/", name), read_text(from, Kind::kData));
+  }
+}
+
+}  // namespace
+
+std::vector<SafetensorsEntry> hf_tensors(const ModelConfig& model, WeightType type) {
+  std::vector<SafetensorsEntry> tensors;
+  for (const Unit& unit : make_param_table(model).units) {
+    for (const Matrix& matrix : unit.matrices) {
+      for (const Param& param : matrix.parts) {
+        SafetensorsEntry& entry = tensors.emplace_back();
+        entry.name = param.name;
+        entry.dtype = name_of(type);
+        for (int axis = 0; axis < param.shape.rank(); ++axis) entry.shape.push_back(param.shape[axis]);
+      }
+    }
+  }
+  std::stable_sort(tensors.begin(), tensors.end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
+    return place_of(a.name) < place_of(b.name);
+  });
+  return tensors;
+}
+
+ExportReport export_hf(ExportSource& source, const ExportHfOptions& options, const std::string& out,
+                       const Progress& progress) {
+  const ModelConfig& model = source.config.model;
+  if (options.type == WeightType::kF16) {
+    fail(Kind::kConfig, "--dtype f16 is for GGUF; a Hugging Face directory is written in bf16 or f32");
+  }
+  if (model.hidden_size % model.num_attention_heads != 0) {
+    log::warning("transformers refuses a hidden_size (", model.hidden_size, ") that num_attention_heads (",
+                 model.num_attention_heads, ") does not divide; other readers may not");
+  }
+  StagedOutput staged(out, StagedOutput::What::kDirectory);
+  const std::string& directory = staged.staging();
+  ExportReport report;
+  // The small files first: what they refuse shows at once.
+  write_file(directory + "/config.json", render_hf_config(model, options.type, source.ids));
+  write_file(directory + "/generation_config.json", render_generation_config(source.ids));
+  write_tokenizer(source, options.add_bos, directory);
+  const CheckpointManifest& manifest = source.reader.manifest();
+  write_file(directory + "/README.md", render_model_card(manifest, source.config, options.type,
+                                                         read_run_record(source.metrics_path(), manifest.point.step)));
+
+  const std::vector<ModelShard> shards = split_into_shards(hf_tensors(model, options.type), options.max_shard_bytes);
+  if (shards.size() > 1) write_file(str(directory, "/", kModelIndex), render_index(shards));
+  write_weights(source, shards, options.type, directory, progress, report);
+  staged.commit();
+  return report;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,81 @@
+#include "interop/export_source.h"
+
+#include "base/file.h"
+#include "checkpoint/strict_json.h"
+#include "config/load.h"
+
+namespace tokamak {
+
+namespace {
+
+std::string run_directory(const CheckpointReader& reader) {
+  return parent_directory(parent_directory(reader.directory()));
+}
+
+// bos, eos and pad of a Hugging Face directory's config.json; none where it has no such file.
+SpecialIds ids_of_directory(const std::string& directory) {
+  const std::string path = directory + "/config.json";
+  if (!exists(path)) return {};
+  const nlohmann::json json = read_json_object(path, Kind::kData);
+  const auto id = [&](const char* key) -> std::optional<int64_t> {
+    const auto found = json.find(key);
+    if (found == json.end()) return std::nullopt;
+    const nlohmann::json& value = found->is_array() && !found->empty() ? found->front() : *found;
+    return value.is_number_unsigned() ? std::optional(value.get<int64_t>()) : std::nullopt;
+  };
+  return {id("bos_token_id"), id("eos_token_id"), id("pad_token_id")};
+}
+
+SpecialIds ids_of_model(const ModelProto& model) {
+  SpecialIds ids;
+  for (size_t i = 0; i < model.pieces.size(); ++i) {
+    const Piece& piece = model.pieces[i];
+    if (piece.type != PieceType::kControl) continue;
+    if (piece.text == model.trainer.bos_piece) ids.bos = static_cast<int64_t>(i);
+    if (piece.text == model.trainer.eos_piece) ids.eos = static_cast<int64_t>(i);
+  }
+  return ids;
+}
+
+std::string own_tokenizer(const CheckpointReader& reader) {
+  const std::string path = run_directory(reader) + "/tokenizer.model";
+  if (!exists(path)) {
+    fail(Kind::kData, str("there is no ", path, " to export"),
+         "name one with --tokenizer: a SentencePiece model, a directory of Hugging Face tokenizer files, or none");
+  }
+  return path;
+}
+
+}  // namespace
+
+ReadParam ExportSource::weights() {
+  return
+      [this](const std::string& name, int64_t first, std::span<float> out) { reader.read("master", name, first, out); };
+}
+
+std::string ExportSource::metrics_path() const { return run_directory(reader) + "/metrics.jsonl"; }
+
+ExportSource make_export_source(CheckpointReader reader, const std::string& tokenizer) {
+  const std::string manifest_path = reader.directory() + "/" + kManifestName;
+  RunConfig config = parse_config(reader.manifest().point.config, manifest_path, {});
+  ExportSource source{std::move(reader), std::move(config), {}, {}};
+  if (tokenizer == "none") return source;
+  if (is_directory(tokenizer)) {
+    source.tokenizer.directory = tokenizer;
+    source.ids = ids_of_directory(tokenizer);
+    return source;
+  }
+  const std::string path = tokenizer.empty() ? own_tokenizer(source.reader) : tokenizer;
+  ModelProto model = parse_model_proto(read_text(path, Kind::kData), path);
+  check_supported(model, path);
+  const int64_t rows = source.config.model.vocab_size;
+  if (static_cast<int64_t>(model.pieces.size()) > rows) {
+    fail(Kind::kData, str(path, " has ", model.pieces.size(), " pieces, but the model's vocabulary has ", rows));
+  }
+  source.ids = ids_of_model(model);
+  source.tokenizer.model_path = path;
+  source.tokenizer.model = std::move(model);
+  return source;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,150 @@
+#include "interop/hf_model.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/file.h"
+#include "checkpoint/flat_slice.h"
+#include "model/parameters.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr size_t kNamed = 5;
+constexpr const char* kHead = "lm_head.weight";
+constexpr const char* kEmbedding = "model.embed_tokens.weight";
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text = "(";
+  for (size_t i = 0; i < shape.size(); ++i) text += str(i > 0 ? ", " : "", shape[i]);
+  return text + ")";
+}
+
+bool same_shape(const Shape& shape, const std::vector<int64_t>& other) {
+  if (shape.rank() != static_cast<int>(other.size())) return false;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (shape[axis] != other[static_cast<size_t>(axis)]) return false;
+  }
+  return true;
+}
+
+// Old files carry the rotary frequencies, which follow from the config.
+bool is_rotary_table(const std::string& name) { return name.ends_with(".rotary_emb.inv_freq"); }
+
+std::string first_of(std::vector<std::string> names) {
+  const size_t all = names.size();
+  if (all > kNamed) {
+    names.resize(kNamed);
+    names.push_back(str("and ", all - kNamed, " more"));
+  }
+  return join(names, "; ");
+}
+
+}  // namespace
+
+HfModel HfModel::open(const std::string& directory) {
+  if (!is_directory(directory)) fail(Kind::kCheckpoint, directory + " is no directory");
+  const std::string path = directory + "/config.json";
+  if (!exists(path)) {
+    fail(Kind::kCheckpoint, path + " is missing", "give a directory as `save_pretrained` of transformers writes it");
+  }
+  HfConfig description = parse_hf_config(read_text(path, Kind::kCheckpoint), path);
+  return {directory, std::move(description), ModelFiles::open(directory)};
+}
+
+HfModel::HfModel(std::string directory, HfConfig description, ModelFiles files)
+    : directory_(std::move(directory)), description_(std::move(description)), files_(std::move(files)) {
+  check_tensors();
+}
+
+void HfModel::check_tensors() {
+  std::vector<std::string> problems;
+  std::set<std::string, std::less<>> wanted;
+  std::set<std::string> types;
+  for (const Unit& unit : make_param_table(config()).units) {
+    for (const Matrix& matrix : unit.matrices) {
+      for (const Param& param : matrix.parts) {
+        wanted.insert(param.name);
+        const auto found = files_.tensors().find(param.name);
+        if (found == files_.tensors().end()) {
+          problems.push_back(str("tensor '", param.name, "' ", param.shape.text(), " is missing"));
+          continue;
+        }
+        const SafetensorsEntry& entry = *found->second.entry;
+        if (!same_shape(param.shape, entry.shape)) {
+          problems.push_back(str("tensor '", param.name, "' in ", found->second.file->path(), " has the shape ",
+                                 shape_text(entry.shape), ", by config.json it should be ", param.shape.text()));
+        } else if (!is_readable_as_float(entry.dtype)) {
+          problems.push_back(str("tensor '", param.name, "' in ", found->second.file->path(), " is ", entry.dtype,
+                                 "; F32, BF16 and F16 are supported"));
+        }
+        types.insert(entry.dtype);
+      }
+    }
+  }
+  for (const auto& [name, tensor] : files_.tensors()) {
+    if (wanted.count(name) > 0) continue;
+    if (is_rotary_table(name)) {
+      left_out_.push_back(name + " (follows from config.json)");
+    } else if (name == kHead && config().tie_word_embeddings) {
+      left_out_.push_back(str(name, " (tied: equal to ", kEmbedding, ")"));
+    } else {
+      problems.push_back(
+          str("tensor '", name, "' in ", tensor.file->path(), " is none of ", description_.architecture, "'s"));
+    }
+  }
+  if (!problems.empty()) {
+    fail(Kind::kCheckpoint, str(directory_, " does not hold the model of its config.json: ", first_of(problems)));
+  }
+  if (!left_out_.empty()) check_tied_head();
+  const bool one = types.size() == 1;
+  type_ = one && *types.begin() == "BF16"  ? WeightType::kBF16
+          : one && *types.begin() == "F16" ? WeightType::kF16
+                                           : WeightType::kF32;
+}
+
+// A head that is stored though it is tied must be the embedding, or one of the two would be lost.
+void HfModel::check_tied_head() const {
+  if (!config().tie_word_embeddings || files_.tensors().count(kHead) == 0) return;
+  constexpr int64_t kPiece = int64_t{1} << 20;
+  const int64_t count = config().vocab_size * config().hidden_size;
+  const SafetensorsEntry& head = *files_.tensors().find(kHead)->second.entry;
+  bool equal = head.count() == count && is_readable_as_float(head.dtype);
+  std::vector<float> a, b;
+  for (int64_t at = 0; equal && at < count; at += kPiece) {
+    a.resize(static_cast<size_t>(std::min(kPiece, count - at)));
+    b.resize(a.size());
+    files_.read(kHead, at, a);
+    files_.read(kEmbedding, at, b);
+    equal = a == b;
+  }
+  if (equal) return;
+  fail(Kind::kCheckpoint,
+       str(directory_, ": 'tie_word_embeddings' is true, but tensor '", kHead, "' is not equal to '", kEmbedding, "'"),
+       "set tie_word_embeddings to false in its config.json if the head is its own");
+}
+
+std::string HfModel::tokenizer_path() const {
+  const std::string path = directory_ + "/tokenizer.model";
+  return exists(path) ? path : "";
+}
+
+void load(const HfModel& model, const ShardPlace& place, const std::vector<UnitSlices>& units) {
+  const ReadParam read = [&](const std::string& name, int64_t first, std::span<float> out) {
+    model.read(name, first, out);
+  };
+  for (const UnitSlices& unit : units) {
+    for (const KindSlice& part : unit.slices) {
+      const int64_t slice = part.slice.count();
+      const auto values = std::span(part.slice.as<float>(), static_cast<size_t>(slice));
+      if (part.kind == "master") {
+        read_flat(*unit.unit, slice * place.index, values, read);
+      } else {
+        std::fill(values.begin(), values.end(), 0.0f);
+      }
+    }
+  }
+}
+
+}  // namespace tokamak

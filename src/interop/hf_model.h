@@ -1,0 +1,53 @@
+// A model in Hugging Face's layout (config.json and safetensors), to read weights from without a checkpoint:
+//
+//   const HfModel hf = HfModel::open("Qwen3-0.6B");
+//   make_param_table(hf.config())                        what its weights are
+//   load(hf, shard_place(comm), host_state.slices());    as load(comm, checkpoint, ...)
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint/model_files.h"
+#include "checkpoint/shard_file.h"
+#include "interop/hf_config.h"
+
+namespace tokamak {
+
+class HfModel {
+ public:
+  // Reads config.json and all headers. Error(kCheckpoint), naming file, key or tensor with what was expected and found:
+  // nothing that the model would need is missing, and nothing is there that it would not use.
+  static HfModel open(const std::string& directory);
+
+  const std::string& directory() const { return directory_; }
+  const HfConfig& description() const { return description_; }
+  const ModelConfig& config() const { return description_.model; }
+  // Tensors that are left out, with the reason: they hold nothing that is not elsewhere.
+  const std::vector<std::string>& left_out() const { return left_out_; }
+  // The dtype of all weights where it is one; else the widest.
+  WeightType type() const { return type_; }
+  std::string tokenizer_path() const;  // of tokenizer.model; "" if there is none
+
+  // Elements [first, first + out.size()) of the flattened weight, as f32.
+  void read(const std::string& name, int64_t first, std::span<float> out) const { files_.read(name, first, out); }
+
+ private:
+  HfModel(std::string directory, HfConfig description, ModelFiles files);
+  void check_tensors();
+  void check_tied_head() const;
+
+  std::string directory_;
+  HfConfig description_;
+  ModelFiles files_;
+  std::vector<std::string> left_out_;
+  WeightType type_ = WeightType::kF32;
+};
+
+// Fills this rank's slices of every unit with the model's weights; moments become zero. Local: no rank waits for
+// another.
+void load(const HfModel& model, const ShardPlace& place, const std::vector<UnitSlices>& units);
+
+}  // namespace tokamak

@@ -1,0 +1,234 @@
+#include "interop/hf_tokenizer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "tokenizer/utf8.h"
+
+namespace tokamak {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kSpace = "\xE2\x96\x81";  // U+2581
+
+struct Special {
+  const Piece* bos = nullptr;
+  const Piece* eos = nullptr;
+  const Piece* unk = nullptr;
+};
+
+Special find_special(const ModelProto& model) {
+  Special special;
+  for (const Piece& piece : model.pieces) {
+    if (piece.type == PieceType::kUnknown) special.unk = &piece;
+    if (piece.type == PieceType::kControl && piece.text == model.trainer.bos_piece) special.bos = &piece;
+    if (piece.type == PieceType::kControl && piece.text == model.trainer.eos_piece) special.eos = &piece;
+  }
+  return special;
+}
+
+std::vector<size_t> character_ends(std::string_view text) {
+  std::vector<size_t> ends;
+  for (size_t at = 0; at < text.size();) {
+    at += static_cast<size_t>(decode_valid_utf8(text.data() + at).length);
+    ends.push_back(at);
+  }
+  return ends;
+}
+
+// Merges begin with characters that are pieces themselves; SentencePiece's trainer makes no others.
+void check_characters(const ModelProto& model, const std::string& source) {
+  std::unordered_map<std::string_view, bool> normal;
+  for (const Piece& piece : model.pieces) {
+    if (piece.type == PieceType::kNormal) normal.emplace(piece.text, true);
+  }
+  for (const Piece& piece : model.pieces) {
+    if (piece.type != PieceType::kNormal) continue;
+    size_t begin = 0;
+    for (const size_t end : character_ends(piece.text)) {
+      const std::string_view character = std::string_view(piece.text).substr(begin, end - begin);
+      if (normal.count(character) == 0 || character == " ") {
+        fail(Kind::kData,
+             str("tokenizer model ", source, ": the piece '", piece.text, "' has the character '", character,
+                 "', which is no piece of its own: tokenizer.json cannot express that"),
+             "export with --tokenizer DIR (files to copy) or --tokenizer none");
+      }
+      begin = end;
+    }
+  }
+}
+
+bool is_added(const Piece& piece) {
+  return piece.type == PieceType::kControl || piece.type == PieceType::kUnknown ||
+         piece.type == PieceType::kUserDefined;
+}
+
+// A user-defined symbol is looked for in the normalised text, where a space has become U+2581.
+Json added_token(const Piece& piece) {
+  const bool symbol = piece.type == PieceType::kUserDefined;
+  return {{"content", piece.text}, {"single_word", false}, {"lstrip", false},
+          {"rstrip", false},       {"normalized", symbol}, {"special", !symbol}};
+}
+
+std::string escaped_for_regex(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const bool plain = static_cast<unsigned char>(c) >= 0x80 || std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (!plain) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+Json replace(const Json& pattern, const std::string& content) {
+  return {{"type", "Replace"}, {"pattern", pattern}, {"content", content}};
+}
+
+// Spaces to U+2581, and one in front. tokenizers normalises the symbols that it looks for, too: those get their first
+// character back.
+Json normalizer_of(const ModelProto& model) {
+  Json steps = Json::array();
+  const bool prefix = model.normalizer.add_dummy_prefix;
+  if (prefix) steps.push_back({{"type", "Prepend"}, {"prepend", kSpace}});
+  steps.push_back(replace({{"String", " "}}, kSpace));
+  for (const Piece& piece : model.pieces) {
+    if (!prefix || piece.type != PieceType::kUserDefined) continue;
+    steps.push_back(replace({{"Regex", str("\\A", kSpace, escaped_for_regex(piece.text), "\\z")}}, piece.text));
+  }
+  return {{"type", "Sequence"}, {"normalizers", steps}};
+}
+
+Json decoder_of(const ModelProto& model) {
+  Json steps = {replace({{"String", kSpace}}, " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}};
+  if (model.normalizer.add_dummy_prefix) {
+    steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  }
+  return {{"type", "Sequence"}, {"decoders", steps}};
+}
+
+Json post_processor_of(const ModelProto& model, const Special& special, const HfTokenizerOptions& options) {
+  if (!options.add_bos || special.bos == nullptr) return nullptr;
+  const std::string& bos = special.bos->text;
+  const Json id = special.bos - model.pieces.data();
+  const auto token = [&](int type) { return Json{{"SpecialToken", {{"id", bos}, {"type_id", type}}}}; };
+  const auto text = [](const char* name, int type) { return Json{{"Sequence", {{"id", name}, {"type_id", type}}}}; };
+  return {{"type", "TemplateProcessing"},
+          {"single", Json::array({token(0), text("A", 0)})},
+          {"pair", Json::array({token(0), text("A", 0), token(1), text("B", 1)})},
+          {"special_tokens", {{bos, {{"id", bos}, {"ids", Json::array({id})}, {"tokens", Json::array({bos})}}}}}};
+}
+
+Json model_of(const ModelProto& model, const Special& special) {
+  // Appended, not assigned: an ordered object looks through all its keys for each new one.
+  Json::object_t vocab;
+  auto& entries = static_cast<Json::object_t::Container&>(vocab);
+  entries.reserve(model.pieces.size());
+  for (size_t id = 0; id < model.pieces.size(); ++id) entries.emplace_back(model.pieces[id].text, id);
+  return {{"type", "BPE"},
+          {"dropout", nullptr},
+          {"unk_token", special.unk->text},
+          {"continuing_subword_prefix", nullptr},
+          {"end_of_word_suffix", nullptr},
+          {"fuse_unk", true},
+          {"byte_fallback", model.trainer.byte_fallback},
+          {"ignore_merges", false},
+          {"vocab", std::move(vocab)},
+          {"merges", bpe_merges(model)}};
+}
+
+Json text_or_null(const Piece* piece) { return piece == nullptr ? Json(nullptr) : Json(piece->text); }
+
+// tokenizer_class is not LlamaTokenizer: that class of transformers 5 builds a pipeline of its own instead of reading
+// the one in tokenizer.json, and loses a space at the start of a text.
+Json config_of(const ModelProto& model, const Special& special, const HfTokenizerOptions& options) {
+  Json added = Json::object();
+  for (size_t id = 0; id < model.pieces.size(); ++id) {
+    if (is_added(model.pieces[id])) added[std::to_string(id)] = added_token(model.pieces[id]);
+  }
+  return {{"tokenizer_class", "PreTrainedTokenizerFast"},
+          {"model_max_length", options.max_length},
+          {"add_bos_token", options.add_bos},
+          {"add_eos_token", false},
+          {"split_special_tokens", true},
+          {"clean_up_tokenization_spaces", false},
+          {"bos_token", text_or_null(special.bos)},
+          {"eos_token", text_or_null(special.eos)},
+          {"unk_token", text_or_null(special.unk)},
+          {"pad_token", nullptr},
+          {"added_tokens_decoder", added}};
+}
+
+}  // namespace
+
+std::vector<std::string> bpe_merges(const ModelProto& model) {
+  struct Merge {
+    std::string_view left, right;
+    float score;
+    size_t left_id, right_id;
+    size_t left_length, right_length;  // characters
+  };
+  std::unordered_map<std::string_view, size_t> ids;
+  for (size_t id = 0; id < model.pieces.size(); ++id) {
+    if (model.pieces[id].type == PieceType::kNormal) ids.emplace(model.pieces[id].text, id);
+  }
+  std::vector<Merge> merges;
+  for (const Piece& piece : model.pieces) {
+    if (piece.type != PieceType::kNormal) continue;
+    const std::vector<size_t> ends = character_ends(piece.text);
+    for (size_t cut = 0; cut + 1 < ends.size(); ++cut) {
+      const std::string_view text = piece.text;
+      const auto left = ids.find(text.substr(0, ends[cut]));
+      const auto right = ids.find(text.substr(ends[cut]));
+      if (left == ids.end() || right == ids.end()) continue;
+      merges.push_back(
+          {left->first, right->first, piece.score, left->second, right->second, cut + 1, ends.size() - cut - 1});
+    }
+  }
+  // As transformers' converter orders them: by score, then the longer left half, then ids.
+  std::stable_sort(merges.begin(), merges.end(), [](const Merge& a, const Merge& b) {
+    if (a.score != b.score) return a.score > b.score;
+    if (a.left_length != b.left_length) return a.left_length > b.left_length;
+    if (a.right_length != b.right_length) return a.right_length > b.right_length;
+    return std::tie(a.left_id, a.right_id) < std::tie(b.left_id, b.right_id);
+  });
+  std::vector<std::string> lines;
+  lines.reserve(merges.size());
+  for (const Merge& merge : merges) lines.push_back(str(merge.left, " ", merge.right));
+  return lines;
+}
+
+std::vector<TextFile> render_hf_tokenizer(const ModelProto& model, const std::string& source,
+                                          const HfTokenizerOptions& options) {
+  check_characters(model, source);
+  const Special special = find_special(model);
+  Json added = Json::array();
+  for (size_t id = 0; id < model.pieces.size(); ++id) {
+    if (!is_added(model.pieces[id])) continue;
+    Json token = {{"id", id}};
+    token.update(added_token(model.pieces[id]));
+    added.push_back(token);
+  }
+  const Json tokenizer = {{"version", "1.0"},
+                          {"truncation", nullptr},
+                          {"padding", nullptr},
+                          {"added_tokens", added},
+                          {"normalizer", normalizer_of(model)},
+                          {"pre_tokenizer", nullptr},
+                          {"post_processor", post_processor_of(model, special, options)},
+                          {"decoder", decoder_of(model)},
+                          {"model", model_of(model, special)}};
+  Json map = Json::object();
+  if (special.bos != nullptr) map["bos_token"] = special.bos->text;
+  if (special.eos != nullptr) map["eos_token"] = special.eos->text;
+  map["unk_token"] = special.unk->text;
+  return {{"tokenizer.json", tokenizer.dump(1) + "\n"},
+          {"tokenizer_config.json", config_of(model, special, options).dump(2) + "\n"},
+          {"special_tokens_map.json", map.dump(2) + "\n"}};
+}
+
+}  // namespace tokamak

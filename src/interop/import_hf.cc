@@ -1,0 +1,144 @@
+#include "interop/import_hf.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "checkpoint/flat_slice.h"
+#include "checkpoint/lock.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/store.h"
+#include "config/load.h"
+#include "config/print.h"
+#include "data/sample_source.h"
+#include "interop/staged_output.h"
+#include "model/parameters.h"
+#include "tensor/unit_layout.h"
+#include "tokenizer/tokenizer.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int64_t kShardBytes = int64_t{4} << 30;  // about: ranks verify files in parallel
+constexpr int64_t kPiece = int64_t{1} << 20;       // elements
+constexpr int64_t kSequenceLength = 2048;
+
+// Stands in until the user names data and a length of training.
+RunConfig default_config(const ModelConfig& model, const std::string& out) {
+  RunConfig config;
+  config.run.name = out.substr(out.find_last_of('/', out.find_last_not_of('/')) + 1);
+  config.run.output_dir = out;
+  config.data.sequence_length = std::min(model.max_position_embeddings, kSequenceLength);
+  config.data.sources = {{"data/train", 1.0}};
+  config.training.max_steps = 1000;
+  config.training.global_batch_tokens = 64 * config.data.sequence_length;
+  return config;
+}
+
+// The run's config with the imported model in it, checked as a whole.
+RunConfig make_config(const ModelConfig& model, const ImportOptions& options, const std::string& out) {
+  RunConfig config =
+      options.config.empty() ? default_config(model, out) : load_config(options.config, options.overrides);
+  config.model = model;
+  return parse_config(print_config(config), "the config of the imported model", options.overrides);
+}
+
+// The slices as if `shards` ranks had saved them; no memory lies behind.
+std::vector<UnitSlices> describe_slices(const ParamTable& table, int shards) {
+  std::vector<UnitSlices> units;
+  for (const Unit& unit : table.units) {
+    UnitSlices& slices = units.emplace_back(UnitSlices{&unit, {}});
+    slices.slices.push_back({"master", Tensor(nullptr, DType::kF32, Shape{UnitLayout(unit).slice(shards)})});
+  }
+  return units;
+}
+
+class CheckpointWriter {
+ public:
+  CheckpointWriter(const HfModel& model, const Progress& progress) : model_(model), progress_(progress) {}
+
+  // The files of a checkpoint into `directory`; returns their manifest, all but the point.
+  CheckpointManifest write(const std::string& directory) {
+    const ParamTable table = make_param_table(model_.config());
+    total_ = table.count() * size_of(DType::kF32);
+    const auto shards = static_cast<int>((total_ + kShardBytes - 1) / kShardBytes);
+    const std::vector<UnitSlices> units = describe_slices(table, shards);
+    CheckpointManifest manifest;
+    manifest.world_size = shards;
+    manifest.kinds = kinds_of(units);
+    manifest.units = describe_units(units, shards);
+    for (int shard = 0; shard < shards; ++shard) {
+      const std::string name = shard_file_name(shard, shards);
+      const FileDigest digest = write_file(str(directory, "/", name), {.index = shard, .count = shards}, units);
+      manifest.files.push_back({name, digest.bytes, digest.xxh3_128});
+    }
+    return manifest;
+  }
+
+ private:
+  FileDigest write_file(const std::string& path, const ShardPlace& place, const std::vector<UnitSlices>& units) {
+    const ReadParam read = [this](const std::string& name, int64_t first, std::span<float> out) {
+      model_.read(name, first, out);
+    };
+    SafetensorsWriter writer(path, shard_entries(units),
+                             {{"format", "pt"}, {"shard", str(place.index, "/", place.count)}, {"step", "0"}},
+                             Kind::kCheckpoint);
+    for (const UnitSlices& unit : units) {
+      const int64_t slice = unit.slices[0].slice.count();
+      for (int64_t at = 0; at < slice; at += kPiece) {
+        values_.resize(static_cast<size_t>(std::min(kPiece, slice - at)));
+        read_flat(*unit.unit, slice * place.index + at, values_, read);
+        writer.write(std::as_bytes(std::span(values_)));
+        done_ += static_cast<int64_t>(values_.size()) * size_of(DType::kF32);
+        if (progress_) progress_(std::min(done_, total_), total_);  // padding counts for nothing
+      }
+    }
+    return writer.finish();
+  }
+
+  const HfModel& model_;
+  const Progress& progress_;
+  int64_t total_ = 0;
+  int64_t done_ = 0;
+  std::vector<float> values_;
+};
+
+}  // namespace
+
+ImportReport import_hf(const HfModel& model, const ImportOptions& options, const std::string& out,
+                       const Progress& progress) {
+  ImportReport report;
+  report.config = make_config(model.config(), options, out);
+  const std::string config_text = print_config(report.config);
+
+  StagedOutput staged(out, StagedOutput::What::kDirectory);
+  const std::string tokenizer_path = model.tokenizer_path();
+  std::string tokenizer_hash;
+  if (!tokenizer_path.empty()) {
+    tokenizer_hash = Tokenizer::load(tokenizer_path).hash();
+    write_text_atomically(staged.staging() + "/tokenizer.model", read_text(tokenizer_path, Kind::kData),
+                          Kind::kCheckpoint);
+    report.tokenizer = true;
+  }
+  const std::string store = staged.staging() + "/checkpoints";
+  const std::string directory = str(store, "/", step_name(0));
+  make_directories(directory, Kind::kCheckpoint);
+
+  CheckpointManifest manifest = CheckpointWriter(model, progress).write(directory);
+  manifest.point.seed = report.config.run.seed;
+  manifest.point.config = config_text;
+  manifest.point.data = state_before_any_data(tokenizer_hash);
+  manifest.tool = TOKAMAK_VERSION;
+  manifest.created = utc_timestamp();
+  manifest.incarnation = current_incarnation().id;
+  write_text_atomically(str(directory, "/", kManifestName), encode_manifest(manifest).text, Kind::kCheckpoint);
+  sync_directory(store, Kind::kCheckpoint);
+  write_text_atomically(staged.staging() + "/config.yaml", config_text, Kind::kCheckpoint);
+  staged.commit();
+  report.parameters = manifest.param_elements();
+  report.bytes = manifest.total_bytes();
+  return report;
+}
+
+}  // namespace tokamak

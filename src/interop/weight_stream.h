@@ -1,0 +1,51 @@
+// Weights on their way from f32 in pieces of a few MiB to the dtype of an output.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint/flat_slice.h"
+
+namespace tokamak {
+
+enum class WeightType { kF32, kF16, kBF16 };
+const char* name_of(WeightType type);  // safetensors' spelling: "F32", "F16", "BF16"
+int64_t bytes_of(WeightType type);     // of one element
+
+// Called with bytes done and bytes in all; may throw to end the work.
+using Progress = std::function<void(int64_t done, int64_t total)>;
+
+// What a row of the output is in the source, for formats that order rows otherwise: row r comes from row from(r).
+using RowOrder = std::function<int64_t(int64_t row)>;
+
+class WeightStream {
+ public:
+  using Sink = std::function<void(std::span<const std::byte>)>;
+
+  // `total`: bytes that will be written, for `progress`.
+  WeightStream(ReadParam read, Progress progress, int64_t total)
+      : read_(std::move(read)), progress_(std::move(progress)), total_(total) {}
+
+  // The whole weight, row-major. Error(kNumerics) where F16 cannot hold a value.
+  void copy(const std::string& name, int64_t count, WeightType type, const Sink& sink);
+
+  // The same, of rows in another order.
+  void copy_rows(const std::string& name, int64_t rows, int64_t columns, const RowOrder& from, WeightType type,
+                 const Sink& sink);
+
+ private:
+  void copy_range(const std::string& name, int64_t first, int64_t count, WeightType type, const Sink& sink);
+
+  ReadParam read_;
+  Progress progress_;
+  int64_t total_;
+  int64_t done_ = 0;
+  std::vector<float> values_;
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,70 @@
+// How the rotary embedding is stretched to contexts longer than those it was trained on: Hugging Face's rope_scaling,
+// key by key. The formulas are in rope_table.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/fields.h"
+
+namespace tokamak {
+
+enum class RopeType { kDefault, kLinear, kDynamic, kYarn, kLlama3 };
+inline const std::vector<std::string>& enum_names(RopeType) {
+  static const std::vector<std::string> names = {"default", "linear", "dynamic", "yarn", "llama3"};
+  return names;
+}
+
+// 0 stands for a key that config.json does not have; what transformers takes then is in the help of each.
+struct RopeScaling {
+  RopeType rope_type = RopeType::kDefault;
+  double factor = 0;
+  int64_t original_max_position_embeddings = 0;
+  double low_freq_factor = 0;
+  double high_freq_factor = 0;
+  double beta_fast = 0;
+  double beta_slow = 0;
+  double attention_factor = 0;
+  double mscale = 0;
+  double mscale_all_dim = 0;
+  bool truncate = true;
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("rope_type", rope_type,
+      "how frequencies are scaled; default: not at all. The keys below are for some types only");
+    v("factor", factor,
+      "how much longer the context becomes, at least 1; 0: for yarn model.max_position_embeddings / "
+      "original_max_position_embeddings, for the other types it must be given");
+    v("original_max_position_embeddings", original_max_position_embeddings,
+      "yarn and llama3, which need it: the context before scaling (that of dynamic is model.max_position_embeddings)");
+    v("low_freq_factor", low_freq_factor,
+      "llama3, which needs it: wavelengths above original_max_position_embeddings / this are scaled by factor");
+    v("high_freq_factor", high_freq_factor,
+      "llama3, which needs it: wavelengths below original_max_position_embeddings / this stay; above low_freq_factor");
+    v("beta_fast", beta_fast, "yarn: frequencies of at least so many turns in the original context stay; 0: 32");
+    v("beta_slow", beta_slow, "yarn: those of at most so many turns are scaled by factor; 0: 1");
+    v("attention_factor", attention_factor, "yarn: multiplies cosines and sines; 0: 0.1 ln(factor) + 1");
+    v("mscale", mscale,
+      "yarn: with mscale_all_dim, attention_factor is (0.1 mscale ln(factor) + 1) / (0.1 mscale_all_dim ln(factor) + "
+      "1); "
+      "0: not given");
+    v("mscale_all_dim", mscale_all_dim, "yarn: see mscale; 0: not given");
+    v("truncate", truncate, "yarn: the bounds that beta_fast and beta_slow set are whole places of the head");
+  }
+
+  // With the zeros that mean "as transformers has it" filled in; yarn's.
+  double extension(int64_t max_position_embeddings) const {
+    return factor != 0
+               ? factor
+               : static_cast<double>(max_position_embeddings) / static_cast<double>(original_max_position_embeddings);
+  }
+  double fast_turns() const { return beta_fast != 0 ? beta_fast : 32; }
+  double slow_turns() const { return beta_slow != 0 ? beta_slow : 1; }
+
+  // What is out of range, missing or of no use to rope_type, with keys and values; empty where all is well.
+  std::vector<FieldError> problems(int64_t max_position_embeddings) const;
+};
+
+}  // namespace tokamak
