@@ -23,6 +23,7 @@ struct TokenBatch {
 // The same on the device.
 struct DeviceBatch {
   Tensor tokens, targets, positions, cu_seqlens;  // i32
+  Tensor rope;                                    // rows of angles that `positions` count; empty: the model's own
   const CachedBatch* cached = nullptr;            // of sequences whose keys and values are kept, see kv_cache.h
   int64_t count() const { return tokens.count(); }
 };

@@ -32,11 +32,12 @@ std::span<float> Generator::logits_of(const NewTokens& batch) {
 std::span<float> Generator::take_prompt(const Active& entry, int64_t step) {
   cache_.clear(entry.slot);
   const std::span<const int32_t> prompt = entry.ids;
+  const auto length = static_cast<int32_t>(prompt.size());
   std::span<float> logits;
   for (size_t at = 0; at < prompt.size(); at += static_cast<size_t>(step)) {
     const size_t count = std::min(static_cast<size_t>(step), prompt.size() - at);
     const int32_t bounds[] = {0, static_cast<int32_t>(count)};
-    logits = logits_of({prompt.subspan(at, count), bounds, std::span(&entry.slot, 1)});
+    logits = logits_of({prompt.subspan(at, count), bounds, std::span(&entry.slot, 1), std::span(&length, 1)});
   }
   return logits;
 }
@@ -48,7 +49,7 @@ std::span<float> Generator::take_last_tokens(const std::vector<Active>& active) 
     tokens.push_back(entry.ids.back());
     slots.push_back(entry.slot);
   }
-  return logits_of({tokens, bounds, slots});
+  return logits_of({tokens, bounds, slots, {}});
 }
 
 std::optional<Finish> Generator::choose_token(Active& entry, std::span<float> logits, const GenerationOptions& options,

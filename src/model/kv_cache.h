@@ -24,6 +24,8 @@ struct NewTokens {
   std::span<const int32_t> tokens;      // (N) ids, N > 0
   std::span<const int32_t> cu_seqlens;  // (S + 1): sequence s has tokens [cu[s], cu[s+1]), at least one
   std::span<const int32_t> slots;       // (S), no two the same
+  // (S): tokens that each sequence will have when its prompt is in, where that comes in pieces; empty: after this call.
+  std::span<const int32_t> prompt_lengths;
 };
 
 // A call's sequences on the device.
@@ -42,6 +44,7 @@ class KvCache {
 
   int64_t slots() const { return options_.slots; }
   int64_t capacity() const { return options_.capacity; }
+  Tensor layer(int64_t l) const { return layers_[static_cast<size_t>(l)]; }  // (slots, 2 Hkv, P, D) act
   int64_t length(int64_t slot) const { return lengths_[static_cast<size_t>(slot)]; }
   void clear(int64_t slot) { lengths_[static_cast<size_t>(slot)] = 0; }
 

@@ -33,7 +33,7 @@ void Transformer::layer_interior(Stream& compute, const DeviceBatch& in, const A
 
   ops_.rmsnorm(compute, {.x = s.x, .weight = norms[units_.input_norm(l)], .y = a.norm, .rstd = s.rstd1, .eps = eps});
   ops_.gemm(compute, linear(a.norm, w[kQkv], s.qkv));
-  ops_.rope(compute, {.qkv = s.qkv, .positions = in.positions, .table = rope_, .heads = heads_});
+  ops_.rope(compute, {.qkv = s.qkv, .positions = in.positions, .table = in.rope ? in.rope : rope_, .heads = heads_});
   attend(compute, in, s, l);
   ops_.gemm(compute, linear_onto(s.x, s.attn, w[kO], s.mid));
 

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "backend/backend.h"
@@ -43,8 +45,10 @@ class Transformer {
   // Logits of the given rows of the batch.                                     (rows, V) f32
   void logits(Stream& compute, const TokenBatch& batch, int64_t first_row, Tensor logits);
 
-  // Continues sequences by their new tokens, of any number: the tokens' keys and values go into the cache. Returns the
-  // logits of the last token of each, in the cache's own buffer until its next use (kv_cache.h).         (S, V) f32
+  // Continues sequences by their new tokens, of any number: the tokens' keys and values go into the cache. With
+  // rope_scaling dynamic they are turned by the frequencies for the sequence's length then (of a prompt: its own), and
+  // what is cached stays as it was turned, as in transformers. Returns the logits of the last token of each, in the
+  // cache's own buffer until its next use (kv_cache.h).         (S, V) f32
   Tensor extend(Stream& compute, const NewTokens& batch, KvCache& cache);
 
   const ModelConfig& config() const { return config_; }
@@ -63,6 +67,8 @@ class Transformer {
   Weights norm_gradients(Stream& compute);
 
   // extend.cc: attention of a layer, with a cache or without
+  Tensor dynamic_rope(Stream& compute, const NewTokens& batch, std::span<const int32_t> positions,
+                      const KvCache& cache);
   void attend(Stream& compute, const DeviceBatch& in, const LayerActivations& s, int64_t l);
 
   // layer.cc: one layer
@@ -84,9 +90,11 @@ class Transformer {
   BatchInputs inputs_;
   ActivationPlan activation_plan_;
   MemoryPlan::Slot rope_slot_, workspace_slot_;
+  std::optional<MemoryPlan::Slot> dynamic_rope_slot_;
 
   Activations activations_;  // at full size
   Tensor rope_;              // (max_length, D) f32
+  Tensor dynamic_rope_;      // (max_tokens, D) f32: of the tokens at hand, where angles depend on the length
 };
 
 }  // namespace tokamak

@@ -3,12 +3,13 @@
 #include <cmath>
 
 #include "model/golden.h"
+#include "model/rope_table.h"
 
 using namespace tokamak;
 
 namespace {
 
-const std::vector<std::string> kCases = {"mha_untied", "gqa_tied"};
+const std::vector<std::string> kCases = {"llama_mha_untied", "llama_gqa_tied"};
 
 // The sums are the same but for their order: attention forms its own over single rows where the whole context goes by
 // tiles, and a product of one row forms its sums otherwise than one of many. A few roundings of f32, of 2^-24 each,
@@ -27,12 +28,19 @@ double relative_error(std::span<const float> a, std::span<const float> b) {
 }
 
 struct Fixture {
-  Fixture(const std::string& name, DType compute)
-      : golden(name),
+  Fixture(const std::string& name, DType compute, const RopeScaling& scaling = {}, int64_t trained_length = 0)
+      : golden(scaled(name, scaling, trained_length)),
         comm(make_single_comm()),
         small(golden.config, *comm, {.compute = compute, .keep = Keep::kNothing, .cached_sequences = 3}),
         ids(golden.file.values<int32_t>("t37/input_ids")) {
     small.load(golden.file);
+  }
+
+  static Golden scaled(const std::string& name, const RopeScaling& scaling, int64_t trained_length) {
+    Golden golden(name);
+    golden.config.rope_scaling = scaling;
+    if (trained_length > 0) golden.config.max_position_embeddings = trained_length;
+    return golden;
   }
 
   // Logits after each token of a sequence that begins at `first`, without a cache.                          (T, V)
@@ -61,7 +69,7 @@ struct Fixture {
       bounds.push_back(static_cast<int32_t>(tokens.size()));
       slots.push_back(piece.slot);
     }
-    const Tensor logits = small.model.extend(*small.stream, {tokens, bounds, slots}, small.cache);
+    const Tensor logits = small.model.extend(*small.stream, {tokens, bounds, slots, {}}, small.cache);
     return {logits.as<float>(), logits.as<float>() + logits.count()};
   }
 
@@ -120,7 +128,7 @@ TEST_CASE("sequences of a batch, some new and some cached, have the logits that 
 }
 
 TEST_CASE("a slot that was cleared holds nothing of the sequence before") {
-  Fixture f("gqa_tied", DType::kF32);
+  Fixture f("llama_gqa_tied", DType::kF32);
   f.extend({{0, 0, 37}});
   f.small.cache.clear(0);
   f.extend({{0, 37, 3}});
@@ -128,7 +136,58 @@ TEST_CASE("a slot that was cleared holds nothing of the sequence before") {
 }
 
 TEST_CASE("more tokens than a slot has positions are a bug that is named") {
-  Fixture f("gqa_tied", DType::kF32);
+  Fixture f("llama_gqa_tied", DType::kF32);
   f.extend({{0, 0, 37}});
   CHECK_THROWS_WITH(f.extend({{0, 37, 28}}), Catch::Contains("28 new tokens; 3 slots of 64"));
+}
+
+// transformers forms the frequencies anew whenever the sequence is longer than max_position_embeddings; keys that are
+// cached stay as they were turned. Keys of the first layer depend on nothing but the token and the turning.
+TEST_CASE("with dynamic rope_scaling each token is turned for the length of then, a prompt for its own") {
+  constexpr int64_t kTrained = 16, kPrompt = 20;
+  Fixture f("llama_gqa_tied", DType::kF32, {.rope_type = RopeType::kDynamic, .factor = 2}, kTrained);
+  const ModelConfig& config = f.golden.config;
+  const auto dim = static_cast<size_t>(config.head_size());
+
+  // A prompt in two pieces and, beside it, one that stays short; then three tokens one by one.
+  const auto extend = [&](const std::vector<Fixture::Piece>& pieces, const std::vector<int32_t>& lengths) {
+    std::vector<int32_t> tokens, bounds = {0}, slots;
+    for (const auto& piece : pieces) {
+      for (size_t i = 0; i < piece.count; ++i) tokens.push_back(f.ids[piece.first + i]);
+      bounds.push_back(static_cast<int32_t>(tokens.size()));
+      slots.push_back(piece.slot);
+    }
+    return f.small.model.extend(*f.small.stream, {tokens, bounds, slots, lengths}, f.small.cache);
+  };
+  extend({{0, 0, 12}, {1, 40, 5}}, {kPrompt, 5});
+  extend({{0, 12, 8}}, {kPrompt});
+  for (size_t t = kPrompt; t < kPrompt + 3; ++t) extend({{0, t, 1}}, {});
+
+  // The raw keys: a sequence of one token is turned by nothing.
+  const auto key = [&](int64_t slot, int64_t position) {
+    const Tensor cache = f.small.cache.layer(0);
+    const float* at = cache.as<float>() + (slot * cache.dim(1) * cache.dim(2) + position) * cache.dim(3);
+    return std::vector<float>(at, at + dim);
+  };
+  const auto raw = [&](size_t id) {
+    f.small.cache.clear(2);
+    extend({{2, id, 1}}, {});
+    return key(2, 0);
+  };
+  const auto expect = [&](int64_t slot, int64_t position, size_t id, int64_t length) {
+    INFO("slot " << slot << ", position " << position);
+    const RopeFrequencies frequencies = rope_frequencies(config, length);
+    const std::vector<float> before = raw(id), after = key(slot, position);
+    for (size_t i = 0; i < dim / 2; ++i) {
+      const double angle = static_cast<double>(position) * frequencies.w[i], x = before[i], y = before[i + dim / 2];
+      CHECK(after[i] == Approx(x * std::cos(angle) - y * std::sin(angle)).margin(1e-5));
+      CHECK(after[i + dim / 2] == Approx(y * std::cos(angle) + x * std::sin(angle)).margin(1e-5));
+    }
+  };
+  expect(0, 3, 3, kPrompt);    // of the first piece
+  expect(0, 19, 19, kPrompt);  // of the second
+  for (int64_t t = kPrompt; t < kPrompt + 3; ++t) expect(0, t, static_cast<size_t>(t), t + 1);
+  expect(1, 4, 44, kTrained);
+  // The lengths make a difference that the tolerance would show.
+  CHECK(std::abs(rope_frequencies(config, 20).w[1] - rope_frequencies(config, 21).w[1]) * 20 > 1e-3);
 }

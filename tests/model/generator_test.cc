@@ -18,7 +18,7 @@ struct Text {
 
 struct Fixture {
   explicit Fixture(int64_t places)
-      : golden("gqa_tied"),
+      : golden("llama_gqa_tied"),
         comm(make_single_comm()),
         small(golden.config, *comm, {.keep = Keep::kNothing, .cached_sequences = places}),
         ids(golden.file.values<int32_t>("t37/input_ids")) {
