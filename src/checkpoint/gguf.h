@@ -30,8 +30,8 @@ using GgufArray = std::variant<std::vector<uint8_t>, std::vector<int8_t>, std::v
                                std::vector<uint32_t>, std::vector<int32_t>, std::vector<float>, std::vector<bool>,
                                std::vector<std::string>, std::monostate, std::vector<uint64_t>, std::vector<int64_t>,
                                std::vector<double>>;
-using GgufValue = std::variant<uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, float, bool, std::string, GgufArray,
-                               uint64_t, int64_t, double>;
+using GgufValue = std::variant<uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, float, bool, std::string,
+                               GgufArray, uint64_t, int64_t, double>;
 using GgufKeys = std::vector<std::pair<std::string, GgufValue>>;
 
 enum class GgufType : uint32_t { kF32 = 0, kF16 = 1, kBF16 = 30 };
@@ -56,8 +56,8 @@ struct GgufHeader {
 // long or comes twice.
 std::string render_gguf_header(const GgufKeys& keys, std::vector<GgufTensor>& tensors);
 
-// `text`: the file from its start on, at least all of its header. Error(kind) naming `path` where a rule is broken; also
-// if tensors overlap, leave holes or do not end with the file, or are of another type than GgufType has.
+// `text`: the file from its start on, at least all of its header. Error(kind) naming `path` where a rule is broken;
+// also if tensors overlap, leave holes or do not end with the file, or are of another type than GgufType has.
 GgufHeader parse_gguf_header(std::string_view text, int64_t file_bytes, const std::string& path, Kind kind);
 
 class GgufWriter {

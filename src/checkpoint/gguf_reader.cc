@@ -69,7 +69,9 @@ class Cursor {
 
 template <class T>
 GgufArray read_items(Cursor& cursor, uint64_t count) {
-  constexpr size_t kSmallest = std::is_same_v<T, std::string> ? sizeof(uint64_t) : std::is_same_v<T, bool> ? 1 : sizeof(T);
+  constexpr size_t kSmallest = std::is_same_v<T, std::string> ? sizeof(uint64_t)
+                               : std::is_same_v<T, bool>      ? 1
+                                                              : sizeof(T);
   if (count > cursor.left() / kSmallest) throw CutShort();
   std::vector<T> items;
   items.reserve(count);
@@ -158,7 +160,8 @@ GgufTensor read_tensor(Cursor& cursor) {
     tensor.shape.insert(tensor.shape.begin(), static_cast<int64_t>(extent));
   }
   const auto type = cursor.number<uint32_t>();
-  if (type != 0 && type != 1 && type != 30) refuse(str("type ", type, "; F32 (0), F16 (1) and BF16 (30) are supported"));
+  if (type != 0 && type != 1 && type != 30)
+    refuse(str("type ", type, "; F32 (0), F16 (1) and BF16 (30) are supported"));
   tensor.type = static_cast<GgufType>(type);
   const auto offset = cursor.number<uint64_t>();
   if (offset > INT64_MAX) refuse(str("the offset ", offset));

@@ -233,8 +233,8 @@ void read_rope(ConfigReader& config, ModelConfig& model) {
   read_scaling(rope, model.max_position_embeddings, scaling);
   if (original == 0 || scaling.original_max_position_embeddings == original) return;
   if (scaling.original_max_position_embeddings != 0) {
-    config.refuse("original_max_position_embeddings", str("that of ", key, " is ",
-                                                          scaling.original_max_position_embeddings));
+    config.refuse("original_max_position_embeddings",
+                  str("that of ", key, " is ", scaling.original_max_position_embeddings));
   }
   if (scaling.rope_type == RopeType::kYarn || scaling.rope_type == RopeType::kLlama3) {
     scaling.original_max_position_embeddings = original;

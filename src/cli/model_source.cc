@@ -1,0 +1,71 @@
+#include "cli/model_source.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "checkpoint/choose.h"
+#include "config/load.h"
+#include "interop/hf_model.h"
+#include "train/state_slices.h"
+
+namespace tokamak::cli {
+
+namespace {
+
+class CheckpointSource final : public ModelSource {
+ public:
+  CheckpointSource(Comm& comm, const std::string& path) : comm_(comm), reader_(open_checkpoint_at(comm, path)) {
+    config_ = parse_config(reader_.manifest().point.config, reader_.directory() + "/manifest.json", {});
+  }
+  const RunConfig& config() const override { return config_; }
+  std::string tokenizer_path() const override {
+    const std::string path = parent_directory(parent_directory(reader_.directory())) + "/tokenizer.model";
+    if (!exists(path)) fail(Kind::kData, str("no ", path), "name the model with --tokenizer");
+    return path;
+  }
+  void fill(HostState& state) override { load(comm_, reader_, shard_place(comm_), state.slices()); }
+
+ private:
+  Comm& comm_;
+  CheckpointReader reader_;
+  RunConfig config_;
+};
+
+class HfSource final : public ModelSource {
+ public:
+  HfSource(Comm& comm, const std::string& path) : comm_(comm), model_(HfModel::open(path)) {
+    config_.model = model_.config();
+    config_.precision.compute = model_.type() == WeightType::kF32 ? Precision::kF32 : Precision::kBF16;
+  }
+  const RunConfig& config() const override { return config_; }
+  std::string tokenizer_path() const override {
+    if (!model_.tokenizer_path().empty()) return model_.tokenizer_path();
+    fail(Kind::kData, str(model_.directory(), " has no tokenizer.model: only SentencePiece models are read"),
+         "name one that cuts text as this model expects with --tokenizer");
+  }
+  void fill(HostState& state) override { load(model_, shard_place(comm_), state.slices()); }
+
+ private:
+  Comm& comm_;
+  HfModel model_;
+  RunConfig config_;
+};
+
+}  // namespace
+
+std::unique_ptr<ModelSource> open_model_source(Comm& comm, const std::string& checkpoint, const std::string& model) {
+  if (checkpoint.empty() == model.empty()) {
+    fail(Kind::kConfig, checkpoint.empty() ? "neither --checkpoint nor --model is given" : "--checkpoint and --model",
+         "the weights are those of a checkpoint or of a Hugging Face directory");
+  }
+  if (!model.empty()) return std::make_unique<HfSource>(comm, model);
+  return std::make_unique<CheckpointSource>(comm, checkpoint);
+}
+
+void fill(Assembly& assembly, ModelSource& source) {
+  HostState state(assembly);
+  source.fill(state);
+  state.push();
+  assembly.parameters().masters_changed(assembly.compute());
+}
+
+}  // namespace tokamak::cli

@@ -1,0 +1,28 @@
+// Where weights come from that are used but not trained: a checkpoint of any world size, or a Hugging Face directory.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "dist/comm.h"
+#include "train/assembly.h"
+#include "train/run_config.h"
+#include "train/state_slices.h"
+
+namespace tokamak::cli {
+
+class ModelSource {
+ public:
+  virtual ~ModelSource() = default;
+  virtual const RunConfig& config() const = 0;     // its model and precision; the rest as far as it is known
+  virtual std::string tokenizer_path() const = 0;  // of tokenizer.model; Error(kData) where there is none
+  virtual void fill(HostState& state) = 0;         // this rank's slices of the weights
+};
+
+// One of the two paths is given. Error(kConfig, kCheckpoint, kData).
+std::unique_ptr<ModelSource> open_model_source(Comm& comm, const std::string& checkpoint, const std::string& model);
+
+// Brings the weights to the device, in the compute dtype too. `assembly` is committed.
+void fill(Assembly& assembly, ModelSource& source);
+
+}  // namespace tokamak::cli
