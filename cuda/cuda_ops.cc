@@ -14,11 +14,13 @@ CudaOps::CudaOps(const RuntimeOptions& options, std::unique_ptr<CudaGemm> gemm, 
 CudaOps::~CudaOps() = default;
 
 int64_t CudaOps::workspace_bytes(const Workload& workload) const {
-  const int64_t scratch =
-      std::max({attention_backward_scratch(workload), cross_entropy_scratch(workload),
-                embedding_backward_scratch(workload), rmsnorm_backward_scratch(workload), reduction_scratch()});
+  const int64_t scratch = std::max({attention_backward_scratch(workload), cached_attention_scratch(workload),
+                                    cross_entropy_scratch(workload), embedding_backward_scratch(workload),
+                                    rmsnorm_backward_scratch(workload), reduction_scratch()});
   return CudaGemm::kWorkspaceBytes + std::max(scratch, cudnn_ != nullptr ? cudnn_->workspace_bytes(workload) : 0);
 }
+
+int64_t CudaOps::scratch_bytes() const { return workspace() ? workspace().bytes() - CudaGemm::kWorkspaceBytes : 0; }
 
 std::byte* CudaOps::scratch(int64_t bytes) const {
   const int64_t bound = workspace() ? workspace().bytes() : 0;

@@ -30,6 +30,8 @@ class CudaOps final : public Ops {
   void do_rope(Stream& stream, const Rope& args) override;
   void do_attention(Stream& stream, const Attention& args) override;
   void do_attention_backward(Stream& stream, const AttentionBackward& args) override;
+  void do_cache_append(Stream& stream, const CacheAppend& args) override;
+  void do_cached_attention(Stream& stream, const CachedAttention& args) override;
   void do_swiglu(Stream& stream, const SwiGlu& args) override;
   void do_swiglu_backward(Stream& stream, const SwiGluBackward& args) override;
   void do_linear_cross_entropy(Stream& stream, const LinearCrossEntropy& args) override;
@@ -45,6 +47,7 @@ class CudaOps final : public Ops {
   // The workspace is shared by operations that do not nest, but for the products inside the cross entropy: the GEMM
   // engine has its first part, the operations' scratch the rest.
   std::byte* scratch(int64_t bytes) const;
+  int64_t scratch_bytes() const;  // that there are
 
   RuntimeOptions options_;
   std::unique_ptr<CudaGemm> gemm_;

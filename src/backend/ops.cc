@@ -75,6 +75,22 @@ void expect_heads(const HeadLayout& heads) {
                 heads.q_heads, " query heads, ", heads.kv_heads, " key-value heads, head size ", heads.head_dim);
 }
 
+// What the two operations on a cache are both given.
+template <class Args>
+void expect_cached(const Args& args) {
+  const HeadLayout& heads = args.heads;
+  const CachedSequences& s = args.sequences;
+  expect_heads(heads);
+  expect_act({"qkv", args.qkv}, 2);
+  expect_shape({"qkv", args.qkv}, {args.qkv.dim(0), heads.qkv_width()});
+  expect_rank({"cache", args.cache}, 4);
+  expect({"cache", args.cache}, args.qkv.dtype(),
+         {args.cache.dim(0), 2 * heads.kv_heads, args.cache.dim(2), heads.head_dim});
+  expect({"slots", s.slots}, DType::kI32, {s.slots.count()});
+  expect({"cached", s.cached}, DType::kI32, {s.slots.count()});
+  expect({"cu_seqlens", s.cu_seqlens}, DType::kI32, {s.slots.count() + 1});
+}
+
 // (query, key) pairs, were every document as long as the longest: the documents' ends are known to the device only.
 double causal_pairs(int64_t tokens, int64_t max_length) {
   return 0.5 * static_cast<double>(tokens) * static_cast<double>(max_length + 1);
@@ -214,6 +230,30 @@ void Ops::attention_backward(Stream& stream, const AttentionBackward& args) {
       {{"qkv", args.qkv}, {"cu_seqlens", args.cu_seqlens}, {"out", args.out}, {"lse", args.lse}, {"dout", args.dout}});
   const double flops = 10 * causal_pairs(n, args.max_length) * product({heads.q_heads, heads.head_dim});
   timed(profile_, stream, "attention_backward", flops, [&] { do_attention_backward(stream, args); });
+}
+
+void Ops::cache_append(Stream& stream, const CacheAppend& args) {
+  expect_cached(args);
+  expect_apart({"cache", args.cache}, {{"qkv", args.qkv},
+                                       {"cu_seqlens", args.sequences.cu_seqlens},
+                                       {"slots", args.sequences.slots},
+                                       {"cached", args.sequences.cached}});
+  timed(profile_, stream, "cache_append", 0, [&] { do_cache_append(stream, args); });
+}
+
+void Ops::cached_attention(Stream& stream, const CachedAttention& args) {
+  expect_cached(args);
+  const int64_t n = args.qkv.dim(0);
+  expect({"out", args.out}, args.qkv.dtype(), {n, args.heads.q_width()});
+  expect_apart({"out", args.out}, {{"qkv", args.qkv},
+                                   {"cache", args.cache},
+                                   {"cu_seqlens", args.sequences.cu_seqlens},
+                                   {"slots", args.sequences.slots},
+                                   {"cached", args.sequences.cached}});
+  TOKAMAK_CHECK(n == 0 || (0 < args.max_new && args.max_new <= args.max_length && args.max_length <= args.cache.dim(2)),
+                "max_new ", args.max_new, ", max_length ", args.max_length, ", a cache of ", args.cache.dim(2));
+  const double flops = 4 * product({n, args.max_length, args.heads.q_heads, args.heads.head_dim});
+  timed(profile_, stream, "cached_attention", flops, [&] { do_cached_attention(stream, args); });
 }
 
 void Ops::swiglu(Stream& stream, const SwiGlu& args) {

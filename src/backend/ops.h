@@ -8,6 +8,7 @@
 // unless said. Results do not depend on the number of threads.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -77,6 +78,7 @@ struct HeadLayout {
   int64_t q_width() const { return q_heads * head_dim; }
   int64_t kv_width() const { return kv_heads * head_dim; }
   int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
+  float scale() const { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }  // the usual one
 };
 
 // Rotates each query and key head in place, half against half (Su et al. 2021, in Hugging Face's layout): for i < D/2
@@ -114,6 +116,36 @@ struct AttentionBackward {
   HeadLayout heads;
   float scale = 1.0f;
   int64_t max_length = 0;
+};
+
+// Generation. A cache of one layer holds the keys (rotated) and values of sequences that are being continued; a
+// sequence has a row of it, its slot, with room for P positions. Of sequence s, cached[s] tokens are there already, and
+// its new tokens are [cu[s], cu[s+1]) of the batch: token n has position cached[s] + n - cu[s], which is below P.
+struct CachedSequences {
+  Tensor cu_seqlens;  // (S + 1) i32: cu[0] = 0, cu[S] = N; a sequence may have no new tokens
+  Tensor slots;       // (S) i32: no two are the same
+  Tensor cached;      // (S) i32
+};
+
+// Keys and values of the new tokens, copied to their positions.
+struct CacheAppend {
+  Tensor qkv;  // (N, (Hq + 2 Hkv) D) act, keys rotated
+  CachedSequences sequences;
+  Tensor cache;  // (slots, 2 Hkv, P, D) act, in and out: the keys of each head, then the values
+  HeadLayout heads;
+};
+
+// Attention of the new tokens, whose own keys have been appended, with all of their sequence up to themselves: as
+// Attention, over positions 0 to that of the token. Where nothing is cached, Attention gives the same and is faster.
+struct CachedAttention {
+  Tensor qkv;  // (N, (Hq + 2 Hkv) D) act; only the queries, rotated, are read
+  CachedSequences sequences;
+  Tensor cache;  // (slots, 2 Hkv, P, D) act
+  Tensor out;    // (N, Hq D) act
+  HeadLayout heads;
+  float scale = 1.0f;
+  int64_t max_new = 0;     // no sequence has more new tokens
+  int64_t max_length = 0;  // nor more tokens, cached and new; P at most
 };
 
 // out = silu(gate) * up, silu(x) = x / (1 + exp(-x))                  (Shazeer 2020)
@@ -225,6 +257,7 @@ struct Workload {
   HeadLayout heads;
   int64_t max_length = 0;  // T
   DType compute = DType::kBF16;
+  int64_t cached_tokens = 0;  // N of cached attention where sequences have few new tokens; 0: none
 };
 
 class Ops {
@@ -248,6 +281,8 @@ class Ops {
   void rope(Stream& stream, const Rope& args);
   void attention(Stream& stream, const Attention& args);
   void attention_backward(Stream& stream, const AttentionBackward& args);
+  void cache_append(Stream& stream, const CacheAppend& args);
+  void cached_attention(Stream& stream, const CachedAttention& args);
   void swiglu(Stream& stream, const SwiGlu& args);
   void swiglu_backward(Stream& stream, const SwiGluBackward& args);
   void linear_cross_entropy(Stream& stream, const LinearCrossEntropy& args);
@@ -268,6 +303,8 @@ class Ops {
   virtual void do_rope(Stream& stream, const Rope& args) = 0;
   virtual void do_attention(Stream& stream, const Attention& args) = 0;
   virtual void do_attention_backward(Stream& stream, const AttentionBackward& args) = 0;
+  virtual void do_cache_append(Stream& stream, const CacheAppend& args) = 0;
+  virtual void do_cached_attention(Stream& stream, const CachedAttention& args) = 0;
   virtual void do_swiglu(Stream& stream, const SwiGlu& args) = 0;
   virtual void do_swiglu_backward(Stream& stream, const SwiGluBackward& args) = 0;
   virtual void do_linear_cross_entropy(Stream& stream, const LinearCrossEntropy& args) = 0;

@@ -26,11 +26,23 @@ class BenchCommand : public Command {
     parser->add_option("--micro-batches", micro_batches_, "micro-batches of a measured step; 0: as the config says")
         ->capture_default_str();
     parser->add_flag("--ops", ops_, "measure each operation by itself, against a copy and a large product");
+    parser->add_flag("--generate", generate_,
+                     "measure prompts and decoding with a cache, against a copy and the products");
+    parser->add_option("--sequences", generation_.sequences, "with --generate: sequences that are decoded together")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
+    parser->add_option("--prompt-tokens", generation_.prompt, "with --generate: tokens of each prompt")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
+    parser->add_option("--tokens", generation_.tokens, "with --generate: tokens decoded after it, in a round")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
     parser->add_option("--json", json_, "write the figures to this file too");
     parser->footer(
         "  tokamak bench configs/llama-125m.yaml training.micro_batch_size=4\n"
         "  mpirun -n 2 tokamak bench configs/llama-125m.yaml\n"
-        "  tokamak bench configs/llama-125m.yaml --ops --json ops.json");
+        "  tokamak bench configs/llama-125m.yaml --ops --json ops.json\n"
+        "  tokamak bench configs/llama-125m.yaml --generate runtime.threads_per_rank=1");
   }
 
   int run() override {
@@ -46,6 +58,7 @@ class BenchCommand : public Command {
                         str(path_, ": model.vocab_size is 0 (taken from the data), and bench reads no data"),
                         "tokamak bench CONFIG.yaml model.vocab_size=32000");
     }
+    if (generate_) return bench_generate(world, config);
     BatchShape shape;
     together(world.comm(), [&] { shape = make_batch_shape(config.training, config.data, world.size()); });
     if (ops_) return bench_ops(world, config, shape);
@@ -97,6 +110,28 @@ class BenchCommand : public Command {
     return 0;
   }
 
+  // Of generation: one rank, random weights.
+  int bench_generate(World& world, const RunConfig& config) {
+    if (world.size() > 1) fail(Kind::kConfig, str("bench --generate runs on one rank, not ", world.size()));
+    if (ops_) fail(Kind::kConfig, "--ops and --generate: one at a time");
+    generation_.rounds = rounds_;
+    Backend backend = make_backend_together(world, config.runtime);
+    Assembly assembly(config, world.comm(), backend,
+                      {.max_tokens = std::max(generation_.prompt, generation_.sequences),
+                       .max_length = generation_.prompt + generation_.tokens,
+                       .training = false,
+                       .cached_sequences = generation_.sequences});
+    assembly.commit();
+    assembly.parameters().initialize(static_cast<uint64_t>(config.run.seed), assembly.compute());
+    const GenerateTimes times = benchmark_generate(assembly, generation_);
+    std::cout << "machine                   " << backend.device->description() << "\n";
+    print(std::cout, times);
+    nlohmann::ordered_json json = {{"device", backend.device->description()}};
+    json.update(as_json(times));
+    write_json(json);
+    return 0;
+  }
+
   void write_json(const nlohmann::ordered_json& json) const {
     if (!json_.empty()) write_text_atomically(json_, json.dump(2) + "\n", Kind::kConfig);
   }
@@ -105,7 +140,8 @@ class BenchCommand : public Command {
   std::vector<std::string> overrides_;
   int64_t rounds_ = 3;
   int64_t micro_batches_ = 2;
-  bool ops_ = false;
+  bool ops_ = false, generate_ = false;
+  GenerateBenchmarkOptions generation_;
   std::string json_;
 };
 

@@ -105,6 +105,36 @@ nlohmann::ordered_json as_json(const StepReport& r) {
           {"operations", operations}};
 }
 
+void print(std::ostream& out, const GenerateTimes& t) {
+  const auto percent = [](double share) { return fixed(100 * share, 0) + " %"; };
+  row(out, "generation") << t.options.sequences << " sequence(s) of " << t.options.prompt << " tokens, "
+                         << t.options.tokens << " decoded; the median of " << t.options.rounds << " rounds\n\n";
+  row(out, "copy") << fixed(t.copy_rate / 1e9, 1) << " GB/s copied, so " << fixed(2 * t.copy_rate / 1e9, 1)
+                   << " GB/s read and written\n";
+  row(out, "decoding") << fixed(t.decode_rate(), 1) << " tokens/s, " << fixed(1e3 * t.decode_seconds, 2)
+                       << " ms a call that reads " << human_bytes(t.weight_bytes) << " of weights\n";
+  row(out, "weights read") << fixed(t.weight_bytes / t.decode_seconds / 1e9, 1)
+                           << " GB/s = " << percent(t.share_of_copy()) << " of the bytes copied, "
+                           << percent(t.share_of_traffic()) << " of those read and written\n";
+  row(out, "prompts") << fixed(t.prompt_rate, 0) << " tokens/s; their products alone "
+                      << fixed(t.prompt_product_rate, 0) << ": " << percent(t.prompt_rate / t.prompt_product_rate)
+                      << "\n";
+}
+
+nlohmann::ordered_json as_json(const GenerateTimes& t) {
+  return {{"sequences", t.options.sequences},
+          {"prompt_tokens", t.options.prompt},
+          {"decoded_tokens", t.options.tokens},
+          {"rounds", t.options.rounds},
+          {"copied_bytes_per_second", t.copy_rate},
+          {"weight_bytes_per_call", t.weight_bytes},
+          {"decode_tokens_per_second", t.decode_rate()},
+          {"decode_share_of_copied", t.share_of_copy()},
+          {"decode_share_of_read_and_written", t.share_of_traffic()},
+          {"prompt_tokens_per_second", t.prompt_rate},
+          {"prompt_products_tokens_per_second", t.prompt_product_rate}};
+}
+
 void print(std::ostream& out, const OpTimes& times) {
   row(out, "copy") << fixed(times.copy_rate / 1e9, 0) << " GB/s read and written\n";
   row(out, "large product") << fixed(times.gemm_rate / 1e12, 2) << " TFLOP/s\n\n";

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "train/benchmark.h"
+#include "train/generate_benchmark.h"
 #include "train/op_benchmark.h"
 #include "train/peak.h"
 #include "train/run_config.h"
@@ -28,6 +29,9 @@ struct StepReport {
 
 void print(std::ostream& out, const StepReport& report);
 nlohmann::ordered_json as_json(const StepReport& report);
+
+void print(std::ostream& out, const GenerateTimes& times);
+nlohmann::ordered_json as_json(const GenerateTimes& times);
 
 void print(std::ostream& out, const OpTimes& times);
 nlohmann::ordered_json as_json(const OpTimes& times);

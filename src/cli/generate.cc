@@ -1,144 +1,225 @@
-// tokamak generate: continues a prompt with the weights of a checkpoint. Each token runs the whole context again: fine
-// for a look at a model in training.
+// tokamak generate: continues prompts with the weights of a checkpoint or of a Hugging Face directory.
 #include <algorithm>
 #include <iostream>
-#include <numeric>
+#include <map>
 
-#include "base/file.h"
+#include "base/error.h"
 #include "base/log.h"
-#include "base/rng.h"
-#include "checkpoint/choose.h"
 #include "cli/command.h"
+#include "cli/model_source.h"
+#include "cli/prompts.h"
 #include "cli/run_context.h"
-#include "config/load.h"
-#include "model/sampling.h"
+#include "cli/text_writer.h"
+#include "model/generator.h"
 #include "tokenizer/tokenizer.h"
-#include "train/assembly.h"
-#include "train/state_slices.h"
+#include "train/memory_check.h"
 
 namespace tokamak::cli {
 
 namespace {
 
+constexpr int64_t kPrefillStep = 1024;  // tokens of a prompt that are taken at once, at most
+
 class GenerateCommand : public Command {
  public:
   explicit GenerateCommand(CLI::App* parser) : Command(parser) {
-    parser
-        ->add_option("--checkpoint", checkpoint_, "a checkpoint, or a directory of them: then the newest that verifies")
-        ->required();
-    parser->add_option("--prompt", prompt_, "text to continue")->required();
-    parser->add_option("--tokenizer", tokenizer_,
-                       "SentencePiece model; default: the run's own copy, beside its checkpoints");
-    parser->add_option("--max-tokens", max_tokens_, "tokens to generate at most")->capture_default_str();
-    parser->add_option("--temperature", sampling_.temperature, "0: always the likeliest token")->capture_default_str();
-    parser->add_option("--top-k", sampling_.top_k, "choose among the k likeliest; 0: all")->capture_default_str();
-    parser->add_option("--top-p", sampling_.top_p, "choose among the fewest tokens with this probability together")
-        ->capture_default_str();
-    parser->add_option("--seed", seed_, "of the choices")->capture_default_str();
-    parser->add_option("--threads", threads_, "CPU threads; 0: all cores")->capture_default_str();
+    add_source(parser);
+    add_choice(parser);
+    add_output(parser);
+    parser->footer(
+        "  tokamak generate --checkpoint runs/mine/checkpoints --prompt 'It was' --temperature 0\n"
+        "  tokamak generate --model Llama-3.2-1B --prompts questions.jsonl --stop $'\\n' --jsonl > answers.jsonl\n\n"
+        "A prompt's text depends on the prompt, the seed and the options alone, not on the prompts beside it; of a\n"
+        "prompt that is given several times, each has a text of its own. On a CPU this holds to the last bit for a\n"
+        "--batch of up to 8. Logits pass in the order of transformers: repetition penalty, temperature, top-k, top-p.");
   }
 
   int run() override {
     return run_in_world([this](World& world) {
       log::configure(world.rank(), world.size(), log::Level::kWarning);  // the text is what was asked for
       if (world.size() > 1) fail(Kind::kConfig, str("generate runs on one rank, not ", world.size()));
+      check_options();
       return generate(world);
     });
   }
 
  private:
-  int generate(World& world) {
-    CheckpointReader reader = open_checkpoint(world.comm());
-    const RunConfig config = parse_config(reader.manifest().point.config, reader.directory() + "/manifest.json", {});
-    const Tokenizer tokenizer = Tokenizer::load(tokenizer_path(reader.directory()));
-    if (tokenizer.vocab_size() > config.model.vocab_size) {
-      fail(Kind::kData, str(tokenizer.path(), " has ", tokenizer.vocab_size(),
-                            " pieces, but the model's vocabulary has ", config.model.vocab_size));
-    }
+  void add_source(CLI::App* parser) {
+    parser->add_option("--checkpoint", checkpoint_,
+                       "a checkpoint, or a directory of them: then the newest that verifies");
+    parser->add_option("--model", model_, "a Hugging Face directory: config.json, safetensors, tokenizer.model");
+    parser->add_option("--tokenizer", tokenizer_,
+                       "SentencePiece model; default: the run's own copy beside its checkpoints, or the directory's");
+    parser->add_option("--prompt", prompts_.texts, "text to continue; may be given several times")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    parser
+        ->add_option("--prompt-file", prompts_.files,
+                     "a file that is one prompt, without the line break at its end; '-': standard input")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    parser
+        ->add_option("--prompts", prompts_.jsonl,
+                     "a file of prompts: lines of JSON with the key \"prompt\"; '-': standard input")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    parser->add_flag("--bos", bos_, "each prompt begins with the begin token, as `data tokenize --bos` has it");
+    parser->add_option("--dtype", dtype_, "f32 or bf16; default: what the run computed in, or the weights' own")
+        ->check(CLI::IsMember(enum_names(Precision{})));
+    parser->add_option("--backend", backend_, "auto, cpu or cuda; default: what the run's config says")
+        ->check(CLI::IsMember(enum_names(BackendKind{})));
+    parser->add_option("--threads", threads_, "CPU threads; 0: all cores")->capture_default_str();
+  }
 
+  void add_choice(CLI::App* parser) {
+    SamplingOptions& s = options_.sampling;
+    parser->add_option("--max-tokens", options_.max_tokens, "new tokens at most, of each prompt")
+        ->capture_default_str();
+    parser
+        ->add_option("--context", context_,
+                     "tokens of a prompt and its text together, at most; 0: model.max_position_embeddings")
+        ->capture_default_str();
+    parser->add_option("--stop", texts_.stops, "ends a text before this string; may be given several times")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    parser->add_flag("--ignore-eos", ignore_eos_, "the end token ends no text");
+    parser->add_option("--temperature", s.temperature, "0: always the likeliest token")->capture_default_str();
+    parser->add_option("--top-k", s.top_k, "choose among the k likeliest; 0: all")->capture_default_str();
+    parser->add_option("--top-p", s.top_p, "choose among the fewest tokens with this probability together")
+        ->capture_default_str();
+    parser
+        ->add_option("--repetition-penalty", s.repetition_penalty,
+                     "logits of tokens in prompt and text are divided by this if positive, else multiplied; 1: off")
+        ->capture_default_str();
+    parser->add_option("--seed", options_.seed, "of the choices")->capture_default_str();
+  }
+
+  void add_output(CLI::App* parser) {
+    parser->add_option("--batch", batch_, "prompts that are continued at the same time, at most")
+        ->capture_default_str();
+    parser->add_flag("--jsonl", texts_.jsonl,
+                     "a line of JSON for each prompt: prompt, text, tokens (made, with the one that ended it), and "
+                     "finish_reason: stop, length or eos");
+    echo_ = parser->add_flag("--echo,!--no-echo", texts_.echo,
+                             "print the prompt before its text; default, but with --jsonl");
+  }
+
+  void check_options() {
+    const SamplingOptions& s = options_.sampling;
+    const auto require = [](bool good, const char* name, auto value, const char* what) {
+      if (!good) fail(Kind::kConfig, str(name, " ", value, ": ", what));
+    };
+    require(options_.max_tokens >= 1, "--max-tokens", options_.max_tokens, "must be at least 1");
+    require(context_ >= 0, "--context", context_, "must not be negative");
+    require(batch_ >= 1, "--batch", batch_, "must be at least 1");
+    require(s.temperature >= 0, "--temperature", s.temperature, "must not be negative");
+    require(s.top_k >= 0, "--top-k", s.top_k, "must not be negative");
+    require(s.top_p > 0 && s.top_p <= 1, "--top-p", s.top_p, "must be above 0 and at most 1");
+    require(s.repetition_penalty > 0, "--repetition-penalty", s.repetition_penalty, "must be positive");
+    for (const std::string& stop : texts_.stops)
+      require(!stop.empty(), "--stop", "''", "an empty string ends every text");
+    if (texts_.jsonl && echo_->count() > 0 && texts_.echo) {
+      fail(Kind::kConfig, "--echo and --jsonl: with JSON the prompt is a key of its own");
+    }
+  }
+
+  int generate(World& world) {
+    const std::vector<std::string> prompts = read_prompts(prompts_);
+    const std::unique_ptr<ModelSource> source = open_model_source(world.comm(), checkpoint_, model_);
+    RunConfig config = source->config();
+    const Tokenizer tokenizer = load_tokenizer(*source, tokenizer_);
+    const int64_t context = context_ > 0 ? context_ : config.model.max_position_embeddings;
+    const std::vector<GenerationRequest> requests = encode(tokenizer, prompts, context);
+    if (!dtype_.empty()) config.precision.compute = dtype_ == "f32" ? Precision::kF32 : Precision::kBF16;
     RuntimeOptions runtime = config.runtime;
     runtime.threads_per_rank.value = threads_;
-    Backend backend = make_backend(runtime, world.local_rank(), 1);
-    const int64_t context = config.data.sequence_length;
-    Assembly assembly(config, world.comm(), backend, {.max_tokens = context, .max_length = context, .training = false});
-    assembly.commit();
-    HostState state(assembly);
-    load(world.comm(), reader, shard_place(world.comm()), state.slices());
-    state.push();
-    assembly.parameters().masters_changed(assembly.compute());
+    for (const BackendKind kind : {BackendKind::kAuto, BackendKind::kCpu, BackendKind::kCuda}) {
+      if (backend_ == enum_names(kind)[static_cast<size_t>(kind)]) runtime.backend = kind;
+    }
 
-    std::vector<int32_t> ids;
-    Encoder(tokenizer).encode(prompt_, ids);
-    if (ids.empty()) fail(Kind::kConfig, "--prompt has no tokens");
-    continue_text(assembly, tokenizer, ids, context);
+    Backend backend = make_backend(runtime, world.local_rank(), 1);
+    const AssemblyOptions sizes = sizes_for(requests, context);
+    Assembly assembly(config, world.comm(), backend, sizes);
+    expect_room(assembly.plan(), *backend.device, sizes);
+    assembly.commit();
+    fill(assembly, *source);
+    options_.pieces = tokenizer.vocab_size();
+    options_.eos = ignore_eos_ ? -1 : tokenizer.eos_id();
+    options_.prefill_step = sizes.max_tokens;
+    Generator generator(assembly.model(), assembly.cache(), *backend.device, assembly.compute());
+    TextWriter writer(tokenizer, prompts, requests, texts_, std::cout);
+    report(generator.run(
+        requests, options_, [&](size_t request, int32_t id) { return writer.token(request, id); },
+        [&](size_t request, Finish finish, int64_t tokens) { writer.finish(request, finish, tokens); }));
     return 0;
   }
 
-  // Prints the prompt and each token as it comes.
-  void continue_text(Assembly& assembly, const Tokenizer& tokenizer, std::vector<int32_t> ids, int64_t context) const {
-    MemoryPlan plan;
-    const auto slot = plan.add("logits", DType::kF32, Shape{1, assembly.model().config().vocab_size});
-    const Arena arena(plan, *assembly.backend().device);
-    const Tensor device_logits = arena[slot];
-    std::vector<float> logits(static_cast<size_t>(device_logits.count()));
-    const RandomStream random(static_cast<uint64_t>(seed_), "generate");
-
-    std::string shown = tokenizer.decode(ids);
-    std::cout << shown << std::flush;
-    for (int64_t n = 0; n < max_tokens_; ++n) {
-      const auto length = std::min(context, static_cast<int64_t>(ids.size()));
-      const std::span<const int32_t> window = std::span(ids).last(static_cast<size_t>(length));
-      std::vector<int32_t> positions(window.size());
-      std::iota(positions.begin(), positions.end(), 0);
-      const std::vector<int32_t> bounds = {0, static_cast<int32_t>(length)};
-      assembly.model().logits(assembly.compute(), {window, {}, positions, bounds}, length - 1, device_logits);
-      assembly.backend().device->copy_to_host(assembly.compute(), device_logits, logits.data());
-      assembly.compute().synchronize();
-      // The model may have more rows than the tokenizer has pieces: those stand for nothing.
-      const std::span<const float> pieces = std::span(logits).first(static_cast<size_t>(tokenizer.vocab_size()));
-      ids.push_back(sample_token(pieces, sampling_, random.uniform(static_cast<uint64_t>(n))));
-      if (ids.back() == tokenizer.eos_id()) break;
-      const std::string text = tokenizer.decode(ids);
-      // A character of several byte pieces shows up when its last byte has come.
-      if (text.size() > shown.size() && text.compare(0, shown.size(), shown) == 0 && complete_utf8(text)) {
-        std::cout << text.substr(shown.size()) << std::flush;
-        shown = text;
+  std::vector<GenerationRequest> encode(const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
+                                        int64_t context) const {
+    if (bos_ && tokenizer.bos_id() < 0) fail(Kind::kConfig, str("--bos: ", tokenizer.path(), " has no begin token"));
+    Encoder encoder(tokenizer);
+    std::vector<GenerationRequest> requests;
+    std::map<std::string, int64_t> times;  // that a prompt was given before
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      GenerationRequest request;
+      if (bos_) request.prompt.push_back(tokenizer.bos_id());
+      encoder.encode(prompts[i], request.prompt);
+      const auto length = static_cast<int64_t>(request.prompt.size());
+      const std::string which = str("prompt ", i + 1, " of ", prompts.size());
+      if (length == 0) fail(Kind::kConfig, str(which, " has no tokens"));
+      if (length >= context) {
+        fail(Kind::kConfig, str(which, " has ", length, " tokens, which leaves no room in a context of ", context),
+             context_ > 0 ? "a larger --context, or a shorter prompt"
+                          : "the context is model.max_position_embeddings; --context sets another");
       }
+      request.stream = str("generate/", times[prompts[i]]++, "/", prompts[i]);
+      requests.push_back(std::move(request));
     }
-    std::cout << "\n";
+    return requests;
   }
 
-  static bool complete_utf8(const std::string& text) {
-    constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-    return text.size() < 3 || std::string_view(text).substr(text.size() - 3) != kReplacement;
+  // A place in the batch has room for the longest text that may come of these prompts.
+  AssemblyOptions sizes_for(const std::vector<GenerationRequest>& requests, int64_t context) const {
+    int64_t longest = 0;
+    for (const GenerationRequest& r : requests) longest = std::max(longest, static_cast<int64_t>(r.prompt.size()));
+    const int64_t places = std::min(batch_, static_cast<int64_t>(requests.size()));
+    return {.max_tokens = std::max(places, std::min(longest, kPrefillStep)),
+            .max_length = longest + std::min(options_.max_tokens, context - longest),
+            .training = false,
+            .cached_sequences = places};
   }
 
-  CheckpointReader open_checkpoint(Comm& comm) const {
-    const bool one = exists(checkpoint_ + "/manifest.json");
-    const CheckpointStore store(one ? parent_directory(checkpoint_) : checkpoint_);
-    auto reader = choose_checkpoint(comm, store, one ? checkpoint_ : "auto");
-    if (!reader) fail(Kind::kCheckpoint, str(checkpoint_, " holds no checkpoint"));
-    return std::move(*reader);
+  static void expect_room(const MemoryPlan& plan, const Device& device, const AssemblyOptions& sizes) {
+    const int64_t needed = planned_bytes(plan, device), available = device.available_bytes();
+    if (needed <= available) return;
+    fail(Kind::kDevice,
+         str("generation needs ", human_bytes(static_cast<double>(needed)), " for the weights and ",
+             sizes.cached_sequences, " x ", sizes.max_length, " cached tokens; ",
+             human_bytes(static_cast<double>(available)), " are available"),
+         "a smaller --batch, --max-tokens or --context");
   }
 
-  std::string tokenizer_path(const std::string& step_directory) const {
-    if (!tokenizer_.empty()) return tokenizer_;
-    const std::string path = parent_directory(parent_directory(step_directory)) + "/tokenizer.model";
-    if (!exists(path)) fail(Kind::kData, str("no ", path), "name the model with --tokenizer");
-    return path;
+  static void report(const GenerationTimes& t) {
+    const auto rate = [](int64_t tokens, double seconds) {
+      return str(tokens, " tokens, ", seconds > 0 ? fixed(static_cast<double>(tokens) / seconds, 1) : "-", "/s");
+    };
+    std::cerr << "prompts: " << rate(t.prompt_tokens, t.prompt_seconds)
+              << "; text: " << rate(t.decoded_tokens, t.decode_seconds) << "\n";
   }
 
-  std::string checkpoint_, prompt_, tokenizer_;
-  int64_t max_tokens_ = 64;
-  SamplingOptions sampling_;
-  int64_t seed_ = 1;
-  int64_t threads_ = 0;
+  std::string checkpoint_, model_, tokenizer_, dtype_, backend_;
+  PromptOptions prompts_;
+  GenerationOptions options_{.max_tokens = 64, .seed = 1, .sampling = {}};
+  TextOptions texts_;
+  int64_t context_ = 0, batch_ = 8, threads_ = 0;
+  bool bos_ = false, ignore_eos_ = false;
+  CLI::Option* echo_ = nullptr;  // owned by the parser
 };
 
 }  // namespace
 
 void add_generate(CLI::App& root, Commands& commands) {
-  CLI::App* parser = root.add_subcommand("generate", "continue a prompt with a checkpoint's weights");
+  CLI::App* parser = root.add_subcommand("generate", "continue prompts with a model's weights");
   commands.push_back(std::make_unique<GenerateCommand>(parser));
 }
 

@@ -1,5 +1,6 @@
 #include "cli/model_source.h"
 
+#include "base/error.h"
 #include "base/file.h"
 #include "checkpoint/choose.h"
 #include "config/load.h"

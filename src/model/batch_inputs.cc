@@ -19,7 +19,10 @@ void BatchInputs::commit(const Arena& arena, Device& device) {
   copies_ = device.make_stream();
   for (int i = 0; i < kPlaces; ++i) {
     const Slots& slots = slots_[i];
-    places_[i] = {{arena[slots.tokens], arena[slots.targets], arena[slots.positions], arena[slots.cu_seqlens]},
+    places_[i] = {{.tokens = arena[slots.tokens],
+                   .targets = arena[slots.targets],
+                   .positions = arena[slots.positions],
+                   .cu_seqlens = arena[slots.cu_seqlens]},
                   device.make_event(),
                   device.make_event()};
   }
@@ -36,9 +39,10 @@ DeviceBatch BatchInputs::upload(Stream& compute, const TokenBatch& batch) {
     if (!values.empty()) device_->copy_to_device(*copies_, values.data(), tensor);
     return tensor;
   };
-  const DeviceBatch sent = {send(batch.tokens, place.whole.tokens), send(batch.targets, place.whole.targets),
-                            send(batch.positions, place.whole.positions),
-                            send(batch.cu_seqlens, place.whole.cu_seqlens)};
+  const DeviceBatch sent = {.tokens = send(batch.tokens, place.whole.tokens),
+                            .targets = send(batch.targets, place.whole.targets),
+                            .positions = send(batch.positions, place.whole.positions),
+                            .cu_seqlens = send(batch.cu_seqlens, place.whole.cu_seqlens)};
   copies_->record(*place.arrived);
   compute.wait(*place.arrived);
   return sent;

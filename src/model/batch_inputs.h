@@ -10,6 +10,8 @@
 
 namespace tokamak {
 
+struct CachedBatch;
+
 // A micro-batch on the host: N = B T tokens. Free again when it has been given to the model.
 struct TokenBatch {
   std::span<const int32_t> tokens;      // (N) ids
@@ -21,6 +23,8 @@ struct TokenBatch {
 // The same on the device.
 struct DeviceBatch {
   Tensor tokens, targets, positions, cu_seqlens;  // i32
+  Tensor rope;                                    // rows of angles that `positions` count; empty: the model's own
+  const CachedBatch* cached = nullptr;            // of sequences whose keys and values are kept, see kv_cache.h
   int64_t count() const { return tokens.count(); }
 };
 

@@ -4,15 +4,9 @@
 // Matrices are (out, in), as Hugging Face stores them.
 #include "model/transformer.h"
 
-#include <cmath>
-
 namespace tokamak {
 
 namespace {
-
-float attention_scale(const HeadLayout& heads) {
-  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(heads.head_dim)));
-}
 
 // y = x w^T
 Gemm linear(Tensor x, Tensor w, Tensor y) { return {.a = x, .b = w, .c = y, .trans_b = Transpose::kYes}; }
@@ -39,14 +33,8 @@ void Transformer::layer_interior(Stream& compute, const DeviceBatch& in, const A
 
   ops_.rmsnorm(compute, {.x = s.x, .weight = norms[units_.input_norm(l)], .y = a.norm, .rstd = s.rstd1, .eps = eps});
   ops_.gemm(compute, linear(a.norm, w[kQkv], s.qkv));
-  ops_.rope(compute, {.qkv = s.qkv, .positions = in.positions, .table = rope_, .heads = heads_});
-  ops_.attention(compute, {.qkv = s.qkv,
-                           .cu_seqlens = in.cu_seqlens,
-                           .out = s.attn,
-                           .lse = s.lse,
-                           .heads = heads_,
-                           .scale = attention_scale(heads_),
-                           .max_length = options_.max_length});
+  ops_.rope(compute, {.qkv = s.qkv, .positions = in.positions, .table = in.rope ? in.rope : rope_, .heads = heads_});
+  attend(compute, in, s, l);
   ops_.gemm(compute, linear_onto(s.x, s.attn, w[kO], s.mid));
 
   ops_.rmsnorm(compute,
@@ -104,7 +92,7 @@ void Transformer::backward_attention(Stream& compute, const DeviceBatch& in, con
                                     .dout = a.dattn,
                                     .dqkv = a.dqkv,
                                     .heads = heads_,
-                                    .scale = attention_scale(heads_),
+                                    .scale = heads_.scale(),
                                     .max_length = options_.max_length});
   ops_.rope(
       compute,

@@ -84,17 +84,21 @@ RopeFrequencies rope_frequencies(const ModelConfig& config, int64_t length) {
   return out;
 }
 
+void write_rope_row(const RopeFrequencies& frequencies, int64_t position, std::span<float> row) {
+  const size_t half = row.size() / 2;
+  for (size_t i = 0; i < half; ++i) {
+    const double angle = static_cast<double>(position) * frequencies.w[i];
+    row[i] = static_cast<float>(frequencies.attention_factor * std::cos(angle));
+    row[half + i] = static_cast<float>(frequencies.attention_factor * std::sin(angle));
+  }
+}
+
 std::vector<float> make_rope_table(const ModelConfig& config, int64_t positions, int64_t length) {
-  const int64_t head_dim = config.head_size(), half = head_dim / 2;
+  const auto width = static_cast<size_t>(config.head_size());
   const RopeFrequencies frequencies = rope_frequencies(config, length);
-  std::vector<float> table(static_cast<size_t>(positions * head_dim));
-  for (int64_t i = 0; i < half; ++i) {
-    for (int64_t p = 0; p < positions; ++p) {
-      const double angle = static_cast<double>(p) * frequencies.w[static_cast<size_t>(i)];
-      const double factor = frequencies.attention_factor;
-      table[static_cast<size_t>(p * head_dim + i)] = static_cast<float>(factor * std::cos(angle));
-      table[static_cast<size_t>(p * head_dim + half + i)] = static_cast<float>(factor * std::sin(angle));
-    }
+  std::vector<float> table(static_cast<size_t>(positions) * width);
+  for (int64_t p = 0; p < positions; ++p) {
+    write_rope_row(frequencies, p, std::span(table).subspan(static_cast<size_t>(p) * width, width));
   }
   return table;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "model/model_config.h"
@@ -23,6 +24,9 @@ struct RopeFrequencies {
 
 // `length`, of the sequence at hand, matters for dynamic alone.
 RopeFrequencies rope_frequencies(const ModelConfig& config, int64_t length);
+
+// The angles of one position: cos(p w_i) for i < D/2, then sin(p w_i), times attention_factor.              row (D)
+void write_rope_row(const RopeFrequencies& frequencies, int64_t position, std::span<float> row);
 
 // Row p, p < positions: cos(p w_i) for i < D/2, then sin(p w_i), times attention_factor, for a sequence of `length`.
 // Angles are formed in double and rounded once, so that long contexts lose nothing.      (positions, D)

@@ -6,38 +6,93 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/math.h"
 
 namespace tokamak {
 
+namespace {
+
+constexpr size_t kSortedFirst = 64;  // candidates; a peaked distribution needs no more of the vocabulary in order
+
+// The likeliest token, of a tie the lowest id.
+int32_t likeliest(std::span<const float> logits) {
+  size_t best = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (std::isnan(logits[i])) fail(Kind::kNumerics, str("the logit of token ", i, " is not a number"));
+    if (logits[i] > logits[best]) best = i;
+  }
+  if (!std::isfinite(logits[best])) fail(Kind::kNumerics, str("the logit of token ", best, " is ", logits[best]));
+  return static_cast<int32_t>(best);
+}
+
+// Token ids by falling logit, sorted as far as they are asked for.
+class Ranking {
+ public:
+  explicit Ranking(std::span<const float> logits) : logits_(logits), ids_(logits.size()) {
+    std::iota(ids_.begin(), ids_.end(), 0);
+  }
+  int32_t operator[](size_t rank) {
+    while (rank >= sorted_) {
+      const size_t more = std::min(ids_.size(), std::max(kSortedFirst, 4 * sorted_));
+      const auto at = [&](size_t i) { return ids_.begin() + static_cast<std::ptrdiff_t>(i); };
+      const auto likelier = [&](int32_t a, int32_t b) {
+        const float x = logits_[static_cast<size_t>(a)], y = logits_[static_cast<size_t>(b)];
+        return x != y ? x > y : a < b;
+      };
+      if (more < ids_.size()) std::nth_element(at(sorted_), at(more), ids_.end(), likelier);
+      std::sort(at(sorted_), at(more), likelier);
+      sorted_ = more;
+    }
+    return ids_[rank];
+  }
+
+ private:
+  std::span<const float> logits_;
+  std::vector<int32_t> ids_;
+  size_t sorted_ = 0;
+};
+
+}  // namespace
+
+void penalise_repetition(std::span<float> logits, std::span<const int32_t> seen, double penalty) {
+  if (penalty == 1.0) return;
+  std::vector<bool> done(logits.size(), false);
+  for (const int32_t id : seen) {
+    const auto i = static_cast<size_t>(id);
+    if (id < 0 || i >= logits.size() || done[i]) continue;
+    done[i] = true;
+    logits[i] = static_cast<float>(logits[i] > 0 ? logits[i] / penalty : logits[i] * penalty);
+  }
+}
+
 int32_t sample_token(std::span<const float> logits, const SamplingOptions& options, double uniform) {
   TOKAMAK_CHECK(!logits.empty());
-  std::vector<int32_t> ids(logits.size());
-  std::iota(ids.begin(), ids.end(), 0);
-  const auto likelier = [&](int32_t a, int32_t b) {
-    const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
-    return x != y ? x > y : a < b;
-  };
-  if (options.temperature <= 0) return *std::min_element(ids.begin(), ids.end(), likelier);
+  const int32_t first = likeliest(logits);
+  if (options.temperature <= 0) return first;
+  const double best = logits[static_cast<size_t>(first)];
+  const auto weight = [&](size_t id) { return exp_f32(static_cast<float>((logits[id] - best) / options.temperature)); };
 
-  const size_t most = options.top_k > 0 ? std::min(static_cast<size_t>(options.top_k), ids.size()) : ids.size();
-  std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(most), ids.end(), likelier);
-  ids.resize(most);
-  std::vector<double> weights;
-  const double best = logits[static_cast<size_t>(ids[0])];
-  for (const int32_t id : ids) {
-    weights.push_back(std::exp((logits[static_cast<size_t>(id)] - best) / options.temperature));
+  Ranking ranking(logits);
+  const size_t most = options.top_k > 0 ? std::min(static_cast<size_t>(options.top_k), logits.size()) : logits.size();
+  double total = 0;
+  for (size_t i = 0; i < most; ++i) total += weight(most < logits.size() ? static_cast<size_t>(ranking[i]) : i);
+
+  // What top_p keeps: its mass is that of the first `kept`, or all.
+  size_t kept = most;
+  double mass = total;
+  if (options.top_p < 1) {
+    kept = 0;
+    mass = 0;
+    while (kept < most && (kept == 0 || mass < options.top_p * total)) {
+      mass += weight(static_cast<size_t>(ranking[kept++]));
+    }
   }
-  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-  size_t kept = 0;
-  double mass = 0;
-  while (kept < weights.size() && (kept == 0 || mass < options.top_p * total)) mass += weights[kept++];
-
   double rest = uniform * mass;
   for (size_t i = 0; i + 1 < kept; ++i) {
-    rest -= weights[i];
-    if (rest < 0) return ids[i];
+    rest -= weight(static_cast<size_t>(ranking[i]));
+    if (rest < 0) return ranking[i];
   }
-  return ids[kept - 1];
+  return ranking[kept - 1];
 }
 
 }  // namespace tokamak

@@ -18,13 +18,17 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
       inputs_(options.max_tokens, plan),
       activation_plan_(config, options.max_tokens, options.compute, options.keep, plan) {
   rope_slot_ = plan.add("rope table", DType::kF32, Shape{options.max_length, heads_.head_dim});
+  if (options.cached_sequences > 0 && config.rope_scaling.rope_type == RopeType::kDynamic) {
+    dynamic_rope_slot_ = plan.add("generation/rope table", DType::kF32, Shape{options.max_tokens, heads_.head_dim});
+  }
   const int64_t workspace = ops_.workspace_bytes({.tokens = options.max_tokens,
                                                   .hidden = config.hidden_size,
                                                   .intermediate = config.intermediate_size,
                                                   .vocab = config.vocab_size,
                                                   .heads = heads_,
                                                   .max_length = options.max_length,
-                                                  .compute = options.compute});
+                                                  .compute = options.compute,
+                                                  .cached_tokens = options.cached_sequences});
   workspace_slot_ = plan.add("workspace", DType::kF32, Shape{(workspace + 3) / 4});
 }
 
@@ -32,6 +36,7 @@ void Transformer::commit(const Arena& arena, Stream& compute) {
   activations_ = activation_plan_.commit(arena);
   inputs_.commit(arena, device_);
   rope_ = arena[rope_slot_];
+  if (dynamic_rope_slot_) dynamic_rope_ = arena[*dynamic_rope_slot_];
   ops_.bind_workspace(arena[workspace_slot_]);
   const std::vector<float> table = make_rope_table(config_, options_.max_length, options_.max_length);
   device_.copy_to_device(compute, table.data(), rope_);

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "backend/backend.h"
@@ -15,9 +17,13 @@
 
 namespace tokamak {
 
+class KvCache;
+struct NewTokens;
+
 struct TransformerOptions {
-  int64_t max_tokens = 0;  // N of the largest micro-batch
-  int64_t max_length = 0;  // longest sequence
+  int64_t max_tokens = 0;        // N of the largest micro-batch
+  int64_t max_length = 0;        // longest sequence
+  int64_t cached_sequences = 0;  // slots of the cache that extend() is given; 0: none
   DType compute = DType::kBF16;
   Keep keep = Keep::kBackward;
   double z_loss = 0;
@@ -40,6 +46,12 @@ class Transformer {
   // Logits of the given rows of the batch.                                     (rows, V) f32
   void logits(Stream& compute, const TokenBatch& batch, int64_t first_row, Tensor logits);
 
+  // Continues sequences by their new tokens, of any number: the tokens' keys and values go into the cache. With
+  // rope_scaling dynamic they are turned by the frequencies for the sequence's length then (of a prompt: its own), and
+  // what is cached stays as it was turned, as in transformers. Returns the logits of the last token of each, in the
+  // cache's own buffer until its next use (kv_cache.h).         (S, V) f32
+  Tensor extend(Stream& compute, const NewTokens& batch, KvCache& cache);
+
   const ModelConfig& config() const { return config_; }
   int64_t max_tokens() const { return options_.max_tokens; }  // of a batch
   int64_t max_length() const { return options_.max_length; }  // of a sequence
@@ -56,6 +68,11 @@ class Transformer {
   void backward_head(Stream& compute, const DeviceBatch& in, const Activations& a, Tensor sums, const Weights& dnorms);
   void backward_embedding(Stream& compute, const DeviceBatch& in, const Activations& a);
   Weights norm_gradients(Stream& compute);
+
+  // extend.cc: attention of a layer, with a cache or without
+  Tensor dynamic_rope(Stream& compute, const NewTokens& batch, std::span<const int32_t> positions,
+                      const KvCache& cache);
+  void attend(Stream& compute, const DeviceBatch& in, const LayerActivations& s, int64_t l);
 
   // layer.cc: one layer
   void layer_interior(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const Weights& w,
@@ -76,9 +93,11 @@ class Transformer {
   BatchInputs inputs_;
   ActivationPlan activation_plan_;
   MemoryPlan::Slot rope_slot_, workspace_slot_;
+  std::optional<MemoryPlan::Slot> dynamic_rope_slot_;
 
   Activations activations_;  // at full size
   Tensor rope_;              // (max_length, D) f32
+  Tensor dynamic_rope_;      // (max_tokens, D) f32: of the tokens at hand, where angles depend on the length
 };
 
 }  // namespace tokamak

@@ -30,10 +30,18 @@ Assembly::Assembly(const RunConfig& config, Comm& comm, Backend& backend, const 
       model_(config.model, parameters_,
              {.max_tokens = options.max_tokens,
               .max_length = options.max_length,
+              .cached_sequences = options.cached_sequences,
               .compute = compute_dtype(config.precision),
               .keep = keep_of(config, options.training),
               .z_loss = config.training.z_loss},
              plan_) {
+  if (options.cached_sequences > 0) {
+    cache_.emplace(config.model,
+                   KvCacheOptions{.slots = options.cached_sequences,
+                                  .capacity = options.max_length,
+                                  .compute = compute_dtype(config.precision)},
+                   plan_);
+  }
   sums_slot_ = plan_.add("step/sums", DType::kF64, Shape{kStepSums});
   control_slot_ = plan_.add("step/control", DType::kF32, Shape{kStepControls});
 }
@@ -44,6 +52,7 @@ void Assembly::commit() {
   parameters_.commit(*arena_);
   if (optimizer_) optimizer_->commit(*arena_);
   model_.commit(*arena_, *compute_);
+  if (cache_) cache_->commit(*arena_, *backend_.device);
   sums_ = (*arena_)[sums_slot_];
   control_ = (*arena_)[control_slot_];
 }

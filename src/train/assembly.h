@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "dist/comm.h"
+#include "model/kv_cache.h"
 #include "model/transformer.h"
 #include "optim/adamw.h"
 #include "tensor/arena.h"
@@ -16,9 +17,10 @@
 namespace tokamak {
 
 struct AssemblyOptions {
-  int64_t max_tokens = 0;  // of a micro-batch
-  int64_t max_length = 0;  // of a sequence
-  bool training = true;    // false: weights and forward only
+  int64_t max_tokens = 0;        // of a micro-batch
+  int64_t max_length = 0;        // of a sequence
+  bool training = true;          // false: weights and forward only
+  int64_t cached_sequences = 0;  // sequences of max_length whose keys and values are kept, to generate; 0: none
 };
 
 class Assembly {
@@ -34,6 +36,7 @@ class Assembly {
   bool trains() const { return optimizer_.has_value(); }
   AdamWOptimizer& optimizer() { return *optimizer_; }  // if it trains
   Transformer& model() { return model_; }
+  KvCache& cache() { return *cache_; }  // if it has cached sequences
   Backend& backend() { return backend_; }
   Comm& comm() { return comm_; }
   Stream& compute() { return *compute_; }
@@ -48,6 +51,7 @@ class Assembly {
   ShardedParameters parameters_;
   std::optional<AdamWOptimizer> optimizer_;
   Transformer model_;
+  std::optional<KvCache> cache_;
   MemoryPlan::Slot sums_slot_, control_slot_;
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Stream> compute_;

@@ -14,6 +14,11 @@ struct Sizes {
 const std::vector<Sizes> kSizes = {{1, 1, 1},    {1, 29, 3},   {37, 1, 5},     {37, 29, 6},   {16, 64, 128},
                                    {65, 33, 17}, {70, 96, 64}, {13, 11, 2101}, {5, 40, 4100}, {129, 257, 100}};
 
+// As in generation, where few rows have a way of their own: sizes around vectors of 4 to 32 terms and blocks of
+// results.
+const std::vector<Sizes> kFewRows = {{1, 16, 32}, {1, 45, 1},   {2, 17, 31},  {3, 50, 33}, {4, 5, 64},  {5, 100, 97},
+                                     {6, 33, 15}, {7, 16, 700}, {8, 48, 130}, {8, 3, 63},  {9, 40, 65}, {1, 1000, 769}};
+
 enum class Addend { kNothing, kOutput, kResidual, kResidualInPlace };
 
 struct Types {
@@ -109,6 +114,38 @@ TEST_CASE("gemm accumulates into f32") {
   }
 }
 
+TEST_CASE("gemm of few rows is the product too, with every addend") {
+  TestBackend cpu;
+  for (const Types& types : kTypes) {
+    for (const Sizes& s : kFewRows) {
+      for (const Addend kind : {Addend::kNothing, Addend::kResidual, Addend::kResidualInPlace}) {
+        check(cpu, {s, types, kNo, kYes}, kind);
+      }
+      if (types.out == DType::kF32) check(cpu, {s, types, kNo, kYes}, Addend::kOutput);
+    }
+  }
+}
+
+TEST_CASE("gemm of few rows gives each row the bits that it has alone", "[cpu]") {
+  TestBackend cpu;
+  for (const Types& types : kTypes) {
+    for (const int64_t k : {64, 769}) {
+      const HostTensor a = random_tensor(types.in, {8, k}, "a"), b = random_tensor(types.in, {101, k}, "b");
+      const auto bits = [&](int64_t begin, int64_t end) {
+        HostTensor c(types.out, {end - begin, 101});
+        cpu.ops().gemm(*cpu.stream, {.a = a.view().rows(begin, end), .b = b, .c = c, .trans_b = kYes});
+        return c.bytes();
+      };
+      for (int64_t rows = 1; rows <= 8; ++rows) {
+        std::string alone;
+        for (int64_t r = 0; r < rows; ++r) alone += bits(r, r + 1);
+        INFO(rows << " rows of " << k << " terms, " << name_of(types.in) << " to " << name_of(types.out));
+        CHECK((bits(0, rows) == alone));
+      }
+    }
+  }
+}
+
 TEST_CASE("gemm of no rows does nothing") {
   TestBackend cpu;
   const HostTensor b = random_tensor(DType::kF32, {3, 4}, "b");
@@ -117,8 +154,8 @@ TEST_CASE("gemm of no rows does nothing") {
 }
 
 TEST_CASE("gemm gives the same bits for any number of threads, long sums of small products too", "[threads]") {
-  const std::vector<Sizes> sizes = {{64, 64, 32768},  {64, 64, 2048},  {1, 64, 4096}, {37, 29, 4100},
-                                    {128, 128, 4096}, {256, 192, 300}, {100, 384, 96}};
+  const std::vector<Sizes> sizes = {{64, 64, 32768}, {64, 64, 2048}, {1, 64, 4096},  {37, 29, 4100}, {128, 128, 4096},
+                                    {256, 192, 300}, {100, 384, 96}, {1, 3000, 200}, {8, 1001, 300}};
   for (const Types& types : kTypes) {
     for (const Sizes& s : sizes) {
       for (const Transpose ta : {kNo, kYes}) {

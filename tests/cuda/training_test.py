@@ -6,7 +6,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "system"))
-from harness import CONFIG, TOKAMAK, call, gathered, main, mpirun, relative, tokamak  # noqa: E402
+from harness import CONFIG, TOKAMAK, call, gathered, generated, main, mpirun, relative, tokamak  # noqa: E402
 
 EMULATED = "emulated" in os.path.basename(TOKAMAK)
 STEPS = 4 if EMULATED else 50
@@ -102,14 +102,18 @@ def recomputation(place):
 
 @on_cuda
 def generation(place):
-    """a checkpoint's likeliest continuation is the same text"""
+    """a checkpoint's likeliest continuations of several prompts are the same texts, of one alone too"""
     text = {}
+    prompts = ["ab", "de la", "go"]
+    every = [word for prompt in prompts for word in ("--prompt", prompt)]
     for backend in ("cpu", "cuda"):
         # The backend is the one that the checkpoint's config names.
         train(place, f"generate-{backend}", backend, "precision.compute=f32")
-        text[backend] = tokamak("generate", "--checkpoint", place.run(f"generate-{backend}") + "/checkpoints",
-                                "--prompt", "ab", "--temperature", "0", "--max-tokens", "8")
-    assert text["cpu"] == text["cuda"], text
+        checkpoint = ["--checkpoint", place.run(f"generate-{backend}") + "/checkpoints", "--temperature", "0",
+                      "--max-tokens", "8", "--ignore-eos"]
+        text[backend] = generated(*checkpoint, "--batch", "2", *every)
+        assert generated(*checkpoint, "--prompt", prompts[1]) == [text[backend][1]]
+    assert text["cpu"] == text["cuda"] and all(one["tokens"] == 8 for one in text["cpu"]), text
 
 
 @on_cuda

@@ -8,7 +8,7 @@ import numpy as np
 import safetensors.numpy
 import torch
 import transformers
-from harness import main, tokamak
+from harness import generated, main, tokamak
 
 # Matrices five times as wide as usual, so that attention is far from uniform and a wrong position shows.
 SHORT = ("training.max_steps=6", "model.initializer_range=0.1")
@@ -74,23 +74,39 @@ def exported_shards(place):
         assert torch.equal(tensor, torch.from_numpy(expected[name]).to(torch.bfloat16)), name
 
 
-def greedy_text(place):
-    """64 tokens at temperature 0 are those of transformers' generate"""
-    place.train("greedy", 1, "data.sequence_length=96", "model.max_position_embeddings=128",
-                "training.global_batch_tokens=768", "training.max_steps=40", "model.initializer_range=0.1")
-    out = export(place, "greedy", "--dtype", "f32")
+def expect_same_text(place, name, out, ours=(), **theirs):
+    """64 tokens at temperature 0, of our checkpoint and of its export."""
     model = transformers.AutoModelForCausalLM.from_pretrained(out, dtype=torch.float32)
     tokenizer = transformers.AutoTokenizer.from_pretrained(out)
     prompts = [document[:20] for document in list(place.documents())[:3]]
+    expected = []
     for prompt in prompts:
         ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
-        theirs = model.generate(ids, do_sample=False, max_new_tokens=64, pad_token_id=0)[0]
-        ours = tokamak("generate", "--checkpoint", place.run("greedy") + "/checkpoints", "--prompt", prompt,
-                       "--max-tokens", "64", "--temperature", "0", "--threads", "1")
-        expected = tokenizer.decode(theirs, skip_special_tokens=True)
-        assert len(theirs) - ids.shape[1] == 64 or theirs[-1] == tokenizer.eos_token_id
-        assert ours.rstrip("\n") == expected.rstrip("\n"), f"{ours!r}\n{expected!r}"
-        print(f"  {len(theirs) - ids.shape[1]} tokens: {expected[:60]!r}...")
+        text = model.generate(ids, do_sample=False, max_new_tokens=64, pad_token_id=0, **theirs)[0]
+        assert len(text) - ids.shape[1] == 64 or text[-1] == tokenizer.eos_token_id
+        expected.append(tokenizer.decode(text, skip_special_tokens=True))
+        print(f"  {len(text) - ids.shape[1]} tokens: {expected[-1][:60]!r}...")
+    for source in (["--checkpoint", place.run(name) + "/checkpoints"], ["--model", out]):
+        made = generated(*source, *(word for prompt in prompts for word in ("--prompt", prompt)), "--max-tokens", "64",
+                         "--temperature", "0", "--dtype", "f32", *ours)
+        assert [one["prompt"] + one["text"] for one in made] == expected, f"{made!r}\n{expected!r}"
+
+
+def greedy_text(place):
+    """64 tokens at temperature 0 are those of transformers' generate, with a repetition penalty too"""
+    place.train("greedy", 1, "data.sequence_length=96", "model.max_position_embeddings=128",
+                "training.global_batch_tokens=768", "training.max_steps=40", "model.initializer_range=0.1")
+    out = export(place, "greedy", "--dtype", "f32")
+    expect_same_text(place, "greedy", out)
+    expect_same_text(place, "greedy", out, ("--repetition-penalty", "1.3"), repetition_penalty=1.3)
+
+
+def dynamic_text(place):
+    """with dynamic rope_scaling the text is that of transformers also beyond max_position_embeddings"""
+    place.train("stretched", 1, "model.max_position_embeddings=32", "training.max_steps=20",
+                "model.rope_scaling={rope_type: dynamic, factor: 4.0}", "model.initializer_range=0.1")
+    out = export(place, "stretched", "--dtype", "f32")
+    expect_same_text(place, "stretched", out, ("--context", "128"))
 
 
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. Ёлка, объём, съезд."
@@ -184,4 +200,4 @@ def user_symbols(place):
     assert {3, 4, 5, 6} <= used, used
 
 
-main([exported_logits, exported_shards, greedy_text, tokenizers, user_symbols])
+main([exported_logits, exported_shards, greedy_text, dynamic_text, tokenizers, user_symbols])

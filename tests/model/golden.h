@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "checkpoint/safetensors.h"
 #include "dist/comm.h"
+#include "model/kv_cache.h"
 #include "model/transformer.h"
 #include "optim/adamw.h"
 #include "support/test_data.h"
@@ -80,6 +81,7 @@ struct SmallModelOptions {
   Keep keep = Keep::kBackward;
   int64_t max_tokens = 128;
   int64_t max_length = 64;
+  int64_t cached_sequences = 0;
   double z_loss = 0;
   DType reduce_wire = DType::kF32;
   OptimizerOptions optimizer;
@@ -97,9 +99,15 @@ class SmallModel {
         model(config, parameters,
               {.max_tokens = options.max_tokens,
                .max_length = options.max_length,
+               .cached_sequences = options.cached_sequences,
                .compute = options.compute,
                .keep = options.keep,
                .z_loss = options.z_loss},
+              plan),
+        cache(config,
+              {.slots = std::max<int64_t>(options.cached_sequences, 1),
+               .capacity = options.max_length,
+               .compute = options.compute},
               plan),
         sums_slot(plan.add("sums", DType::kF64, Shape{kStepSums})),
         control_slot(plan.add("control", DType::kF32, Shape{kStepControls})),
@@ -107,6 +115,7 @@ class SmallModel {
     parameters.commit(arena);
     optimizer.commit(arena);
     model.commit(arena, *stream);
+    cache.commit(arena, *backend.device);
     sums = arena[sums_slot];
     control = arena[control_slot];
     parameters.begin_step();
@@ -144,6 +153,7 @@ class SmallModel {
   ShardedParameters parameters;
   AdamWOptimizer optimizer;
   Transformer model;
+  KvCache cache;
   MemoryPlan::Slot sums_slot, control_slot;
   Arena arena;
   Tensor sums, control;

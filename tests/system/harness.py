@@ -48,6 +48,14 @@ def tokamak(*arguments):
     return done.stdout
 
 
+def generated(*arguments, **options):
+    """What `tokamak generate` makes of its prompts: a dictionary for each, in their order."""
+    done = subprocess.run([TOKAMAK, "generate", "--jsonl", "--threads", "1", *arguments], env=ENV, text=True,
+                          capture_output=True, **options)
+    assert done.returncode == 0, f"tokamak generate {' '.join(arguments)}: exit {done.returncode}\n{done.stderr}"
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 def mpirun(ranks, *arguments):
     return [MPIRUN, "-n", str(ranks), "--oversubscribe", "--bind-to", "none", TOKAMAK, *arguments]
 

@@ -234,7 +234,8 @@ void CpuOps::do_attention_backward(Stream&, const AttentionBackward& args) {
   const auto* cu = documents.begins;
   with_act_type(args.qkv.dtype(), [&]<class T>(T) {
     const Backward<T> backward(args);
-    for_each_task(documents, args.heads.kv_heads, worker_bytes<T>(args.max_length, args.heads.head_dim), workspace(),
+    for_each_task(documents.count, args.heads.kv_heads, worker_bytes<T>(args.max_length, args.heads.head_dim),
+                  workspace(),
                   [&](int64_t d, int64_t head, std::byte* memory) { backward.run(cu[d], cu[d + 1], head, memory); });
   });
 }

@@ -53,9 +53,8 @@ class Carver {
 // Calls task(document, head, memory) for every pair, on as many workers as there are threads and as the workspace has
 // room for.
 template <class Task>
-void for_each_task(const Documents& documents, int64_t heads, int64_t worker_bytes, const Tensor& workspace,
-                   const Task& task) {
-  const int64_t tasks = documents.count * heads;
+void for_each_task(int64_t documents, int64_t heads, int64_t worker_bytes, const Tensor& workspace, const Task& task) {
+  const int64_t tasks = documents * heads;
   if (tasks == 0) return;
   std::byte* memory = scratch<std::byte>(workspace, worker_bytes);
   const int64_t room = workspace.bytes() / worker_bytes;

@@ -26,6 +26,8 @@ class CpuOps final : public Ops {
   void do_rope(Stream& stream, const Rope& args) override;
   void do_attention(Stream& stream, const Attention& args) override;
   void do_attention_backward(Stream& stream, const AttentionBackward& args) override;
+  void do_cache_append(Stream& stream, const CacheAppend& args) override;
+  void do_cached_attention(Stream& stream, const CachedAttention& args) override;
   void do_swiglu(Stream& stream, const SwiGlu& args) override;
   void do_swiglu_backward(Stream& stream, const SwiGluBackward& args) override;
   void do_linear_cross_entropy(Stream& stream, const LinearCrossEntropy& args) override;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/gemv.h"
 #include "base/error.h"
 #include "base/parallel_for.h"
 
@@ -101,6 +102,7 @@ struct GemmEngine::State {
   dnnl::stream stream{engine};
   std::map<Key, std::optional<dnnl::matmul>> kernels;  // nullopt: none that keeps sums on one thread
   std::vector<Scratch> scratch;
+  std::vector<std::byte> few_rows;
 
   const std::optional<dnnl::matmul>& kernel(const Call& call, Addend addend) {
     const MatrixView &a = call.a, &b = call.b, &c = call.c;
@@ -205,6 +207,7 @@ void GemmEngine::run(const Call& call) {
   if (call.c.rows == 0 || call.c.columns == 0) return;
   TOKAMAK_CHECK(call.a.columns > 0, "a product of no terms");
   const Addend addend = addend_of(call);
+  if (is_few_rows(call)) return multiply_few_rows(call, state_->few_rows);
   if (state_->try_kernel(call, addend) || state_->try_pieces(call, addend)) return;
   state_->run_tiles(call, addend);
 }

@@ -10,6 +10,7 @@
 namespace tokamak {
 
 int64_t attention_workspace(const Workload& workload);
+int64_t cached_attention_workspace(const Workload& workload);
 int64_t attention_backward_workspace(const Workload& workload);
 int64_t cross_entropy_workspace(const Workload& workload);
 int64_t rmsnorm_backward_workspace(const Workload& workload);

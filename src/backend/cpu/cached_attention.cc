@@ -1,0 +1,247 @@
+// Attention over cached keys and values. A task is a sequence and a key-value head, with all query heads that share it.
+// Many new tokens go through the tiles of attention_forward.h. Few, as in decoding, are bound by reading the cache:
+// each block of keys and values is taken from memory once, for all rows (a row is a new token and a head of the group),
+// in f32 throughout, with the running maximum and total of Dao et al. 2022.
+#include "backend/cpu/attention_forward.h"
+#include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/partition.h"
+
+namespace tokamak {
+namespace {
+
+using namespace simd;
+
+constexpr int64_t kFewTokens = 4;    // of a sequence: beyond, tiles are faster
+constexpr int64_t kKeysAtOnce = 64;  // a multiple of kLanes; keys and values of 128 features in bf16 fit a first cache
+constexpr int kVecsAtOnce = 4;       // of a row's result, held in registers
+
+// The batch, checked, and where its parts lie.
+struct Batch {
+  const int32_t *cu, *slots, *cached;
+  int64_t sequences, positions;  // S and P
+
+  Batch(const CachedSequences& s, int64_t tokens, const Tensor& cache)
+      : cu(s.cu_seqlens.as<int32_t>()),
+        slots(s.slots.as<int32_t>()),
+        cached(s.cached.as<int32_t>()),
+        sequences(s.slots.count()),
+        positions(cache.dim(2)) {
+    TOKAMAK_CHECK(cu[0] == 0 && cu[sequences] == tokens, "sequences cover [", cu[0], ", ", cu[sequences], ") of ",
+                  tokens, " tokens");
+    for (int64_t i = 0; i < sequences; ++i) {
+      TOKAMAK_CHECK(0 <= slots[i] && slots[i] < cache.dim(0), "sequence ", i, " in slot ", slots[i], " of ",
+                    cache.dim(0));
+      TOKAMAK_CHECK(cu[i] <= cu[i + 1] && cached[i] >= 0 && cached[i] + count(i) <= positions, "sequence ", i, " has ",
+                    cached[i], " tokens cached and ", count(i), " new ones, the cache room for ", positions);
+    }
+  }
+  int64_t count(int64_t sequence) const { return cu[sequence + 1] - cu[sequence]; }
+};
+
+// A worker's memory for `rows` rows.
+struct RowsMemory {
+  int64_t width;           // D in whole vectors
+  float *queries, *out;    // (rows, width)
+  float* scores;           // (kKeysAtOnce): of the row at hand
+  float *maximum, *total;  // (rows)
+  int64_t bytes;
+
+  RowsMemory(std::byte* memory, int64_t rows, int64_t dim) : width(round_up(dim, kLanes)) {
+    Carver carver(memory);
+    queries = carver.take<float>(rows * width);
+    out = carver.take<float>(rows * width);
+    scores = carver.take<float>(kKeysAtOnce);
+    maximum = carver.take<float>(rows);
+    total = carver.take<float>(rows);
+    bytes = carver.used();
+  }
+};
+
+template <class T>
+Vec load_features(const T* row, int64_t at, int64_t dim) {
+  return at + kLanes <= dim ? load(row + at) : load_part(row + at, dim - at, 0.0f);
+}
+
+// Scores of kLanes keys, of which `count` are there, and 0 for the others: a sum per key, which a transposition brings
+// into its lane.
+template <class T>
+Vec scores_of(const float* query, const T* keys, int64_t count, int64_t dim) {
+  Vec sums[kLanes];
+  for (int i = 0; i < kLanes; ++i) {
+    sums[i] = Vec{};
+    if (i >= count) continue;
+    for (int64_t c = 0; c < dim; c += kLanes) sums[i] += load(query + c) * load_features(keys + i * dim, c, dim);
+  }
+  transpose(sums);
+  Vec score{};
+  for (const Vec& part : sums) score += part;
+  return score;
+}
+
+// out += sum over keys of weights[s] values[s], for the kVecs vectors of features from `at` on.
+template <int kVecs, class T>
+void add_values(const float* weights, const T* values, int64_t keys, int64_t dim, int64_t at, float* out) {
+  Vec sums[kVecs];
+  for (int v = 0; v < kVecs; ++v) sums[v] = load(out + at + v * kLanes);
+  for (int64_t s = 0; s < keys; ++s) {
+    for (int v = 0; v < kVecs; ++v) sums[v] += weights[s] * load_features(values + s * dim, at + v * kLanes, dim);
+  }
+  for (int v = 0; v < kVecs; ++v) store(out + at + v * kLanes, sums[v]);
+}
+
+// One row against `keys` keys and their values, at most kKeysAtOnce; `scale` is scale log2(e).
+template <class T>
+void attend_block(const T* keys, const T* values, int64_t count, int64_t dim, float scale, int64_t row,
+                  const RowsMemory& m) {
+  float top = m.maximum[row];
+  for (int64_t s = 0; s < count; s += kLanes) {
+    store(m.scores + s, scores_of(m.queries + row * m.width, keys + s * dim, count - s, dim) * scale);
+    for (int64_t i = s; i < std::min(s + kLanes, count); ++i) top = std::max(top, m.scores[i]);
+  }
+  const float shrink = exp2(splat(m.maximum[row] - top))[0];
+  float total = m.total[row] * shrink;
+  for (int64_t s = 0; s < count; s += kLanes) {
+    store(m.scores + s, exp2(load(m.scores + s) - top));
+    for (int64_t i = s; i < std::min(s + kLanes, count); ++i) total += m.scores[i];
+  }
+  m.maximum[row] = top;
+  m.total[row] = total;
+  float* out = m.out + row * m.width;
+  for (int64_t c = 0; c < m.width; c += kLanes) store(out + c, load(out + c) * shrink);
+  int64_t c = 0;
+  for (; c + kVecsAtOnce * kLanes <= dim; c += kVecsAtOnce * kLanes) {
+    add_values<kVecsAtOnce>(m.scores, values, count, dim, c, out);
+  }
+  for (; c < dim; c += kLanes) add_values<1>(m.scores, values, count, dim, c, out);
+}
+
+template <class T>
+class Attending {
+ public:
+  Attending(const CachedAttention& args, const Batch& batch)
+      : heads_(args.heads),
+        batch_(batch),
+        dim_(args.heads.head_dim),
+        group_(args.heads.q_heads / args.heads.kv_heads),
+        scale_(args.scale * kLog2E),
+        qkv_(args.qkv.as<T>()),
+        cache_(args.cache.as<T>()),
+        out_(args.out.as<T>()) {}
+
+  void run(int64_t sequence, int64_t kv_head, std::byte* memory) const {
+    const int64_t fresh = batch_.count(sequence);
+    if (fresh == 0) return;
+    fresh <= kFewTokens ? run_rows(sequence, kv_head, memory) : run_tiles(sequence, kv_head, memory);
+  }
+
+  static int64_t bytes(int64_t max_length, const HeadLayout& heads) {
+    const int64_t rows = kFewTokens * heads.q_heads / heads.kv_heads;
+    return std::max(RowsMemory(nullptr, rows, heads.head_dim).bytes,
+                    flash::worker_bytes<T>(max_length, heads.head_dim));
+  }
+
+ private:
+  const T* keys(int64_t sequence, int64_t kv_head) const {
+    return cache_ + (batch_.slots[sequence] * 2 * heads_.kv_heads + kv_head) * batch_.positions * dim_;
+  }
+  const T* values(int64_t sequence, int64_t kv_head) const {
+    return keys(sequence, kv_head) + heads_.kv_heads * batch_.positions * dim_;
+  }
+
+  void run_tiles(int64_t sequence, int64_t kv_head, std::byte* memory) const {
+    const int64_t fresh = batch_.count(sequence), before = batch_.cached[sequence], all = before + fresh;
+    const flash::ForwardMemory<Operand<T>> m(memory, all, dim_);
+    flash::pack_keys<T>({keys(sequence, kv_head), values(sequence, kv_head), dim_, all}, dim_, m);
+    const int64_t token = batch_.cu[sequence];
+    for (int64_t head = kv_head * group_; head < (kv_head + 1) * group_; ++head) {
+      flash::attend<T>({.rows = qkv_ + token * heads_.qkv_width() + head * dim_,
+                        .stride = heads_.qkv_width(),
+                        .count = fresh,
+                        .first = before,
+                        .out = out_ + token * heads_.q_width() + head * dim_,
+                        .out_stride = heads_.q_width(),
+                        .lse = nullptr},
+                       all, dim_, scale_, m);
+    }
+  }
+
+  // Row r is token r / group_ and head r % group_ of the group.
+  void run_rows(int64_t sequence, int64_t kv_head, std::byte* memory) const {
+    const int64_t fresh = batch_.count(sequence), before = batch_.cached[sequence], rows = fresh * group_;
+    const RowsMemory m(memory, rows, dim_);
+    std::fill(m.queries, m.queries + rows * m.width, 0.0f);
+    std::fill(m.out, m.out + rows * m.width, 0.0f);
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* query =
+          qkv_ + (batch_.cu[sequence] + r / group_) * heads_.qkv_width() + (kv_head * group_ + r % group_) * dim_;
+      for (int64_t i = 0; i < dim_; ++i) m.queries[r * m.width + i] = to_float(query[i]);
+      m.maximum[r] = flash::kNoMaximum;
+      m.total[r] = 0.0f;
+    }
+    for (int64_t s = 0; s < before + fresh; s += kKeysAtOnce) {
+      for (int64_t r = 0; r < rows; ++r) {
+        const int64_t seen = std::min(kKeysAtOnce, before + r / group_ + 1 - s);
+        if (seen <= 0) continue;
+        attend_block(keys(sequence, kv_head) + s * dim_, values(sequence, kv_head) + s * dim_, seen, dim_, scale_, r,
+                     m);
+      }
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      T* to = out_ + (batch_.cu[sequence] + r / group_) * heads_.q_width() + (kv_head * group_ + r % group_) * dim_;
+      for (int64_t i = 0; i < dim_; ++i) to[i] = from_float<T>(m.out[r * m.width + i] / m.total[r]);
+    }
+  }
+
+  HeadLayout heads_;
+  const Batch& batch_;
+  int64_t dim_, group_;
+  float scale_;
+  const T* qkv_;
+  const T* cache_;
+  T* out_;
+};
+
+}  // namespace
+
+int64_t cached_attention_workspace(const Workload& w) {
+  int64_t bytes = 0;
+  with_act_type(w.compute, [&]<class T>(T) { bytes = Attending<T>::bytes(w.max_length, w.heads); });
+  return bytes * thread_count();
+}
+
+void CpuOps::do_cache_append(Stream&, const CacheAppend& args) {
+  const Batch batch(args.sequences, args.qkv.dim(0), args.cache);
+  const int64_t dim = args.heads.head_dim, kv_heads = 2 * args.heads.kv_heads, width = args.heads.qkv_width();
+  with_act_type(args.qkv.dtype(), [&]<class T>(T) {
+    const T* from = args.qkv.as<T>() + args.heads.q_width();
+    T* cache = args.cache.as<T>();
+    for (int64_t i = 0; i < batch.sequences; ++i) {
+      parallel_for(batch.count(i), row_grain(width), [&](int64_t begin, int64_t end) {
+        for (int64_t t = begin; t < end; ++t) {
+          const T* token = from + (batch.cu[i] + t) * width;
+          for (int64_t h = 0; h < kv_heads; ++h) {
+            T* to = cache + ((batch.slots[i] * kv_heads + h) * batch.positions + batch.cached[i] + t) * dim;
+            std::copy(token + h * dim, token + (h + 1) * dim, to);
+          }
+        }
+      });
+    }
+  });
+}
+
+void CpuOps::do_cached_attention(Stream&, const CachedAttention& args) {
+  const Batch batch(args.sequences, args.qkv.dim(0), args.cache);
+  for (int64_t i = 0; i < batch.sequences; ++i) {
+    const int64_t fresh = batch.count(i);
+    TOKAMAK_CHECK(fresh <= args.max_new && (fresh == 0 || batch.cached[i] + fresh <= args.max_length), "sequence ", i,
+                  " has ", batch.cached[i], " tokens cached and ", fresh, " new ones; max_new ", args.max_new,
+                  ", max_length ", args.max_length);
+  }
+  with_act_type(args.qkv.dtype(), [&]<class T>(T) {
+    const Attending<T> attending(args, batch);
+    for_each_task(batch.sequences, args.heads.kv_heads, Attending<T>::bytes(args.max_length, args.heads), workspace(),
+                  [&](int64_t sequence, int64_t head, std::byte* memory) { attending.run(sequence, head, memory); });
+  });
+}
+
+}  // namespace tokamak

@@ -1,0 +1,50 @@
+// The texts that are made of prompts, as they go to standard output: one prompt's as it comes, those of several in the
+// order of the prompts, or as lines of JSON.
+#pragma once
+
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "cli/text_stream.h"
+#include "model/generator.h"
+
+namespace tokamak::cli {
+
+struct TextOptions {
+  std::vector<std::string> stops;
+  bool jsonl = false;
+  bool echo = true;  // the prompt before its text
+};
+
+class TextWriter {
+ public:
+  // All outlive this; request r is prompt r.
+  TextWriter(const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
+             const std::vector<GenerationRequest>& requests, const TextOptions& options, std::ostream& out);
+
+  Generator::Verdict token(size_t request, int32_t id);
+  void finish(size_t request, Finish finish, int64_t tokens);
+
+ private:
+  struct Text {
+    Detokenizer detokenizer;
+    StopFilter stops;
+    std::string text;
+    std::optional<Finish> finish;
+    int64_t tokens = 0;
+  };
+
+  void add(Text& text, const std::string& shown);
+  void write(size_t request);
+
+  const std::vector<std::string>& prompts_;
+  const TextOptions& options_;
+  std::ostream& out_;
+  std::vector<Text> texts_;
+  bool streams_;
+  size_t written_ = 0;  // texts
+};
+
+}  // namespace tokamak::cli

@@ -1,0 +1,77 @@
+#include "model/kv_cache.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace tokamak {
+
+KvCache::KvCache(const ModelConfig& config, const KvCacheOptions& options, MemoryPlan& plan)
+    : options_(options), lengths_(static_cast<size_t>(options.slots), 0) {
+  const Shape layer{options.slots, 2 * config.kv_heads(), options.capacity, config.head_size()};
+  for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
+    layer_slots_.push_back(plan.add(str("key-value cache/layer.", l), options.compute, layer));
+  }
+  const Shape sequences{options.slots};
+  slots_slot_ = plan.add("generation/slots", DType::kI32, sequences);
+  cached_slot_ = plan.add("generation/cached", DType::kI32, sequences);
+  last_rows_slot_ = plan.add("generation/last rows", DType::kI32, sequences);
+  last_hidden_slot_ = plan.add("generation/last hidden", options.compute, Shape{options.slots, config.hidden_size});
+  logits_slot_ = plan.add("generation/logits", DType::kF32, Shape{options.slots, config.vocab_size});
+}
+
+void KvCache::commit(const Arena& arena, Device& device) {
+  device_ = &device;
+  for (const MemoryPlan::Slot slot : layer_slots_) layers_.push_back(arena[slot]);
+  slots_ = arena[slots_slot_];
+  cached_ = arena[cached_slot_];
+  last_rows_ = arena[last_rows_slot_];
+  last_hidden_ = arena[last_hidden_slot_];
+  logits_ = arena[logits_slot_];
+}
+
+CachedBatch KvCache::upload(Stream& compute, const NewTokens& batch) {
+  const size_t count = batch.slots.size();
+  TOKAMAK_CHECK(count > 0 && count <= lengths_.size() && batch.cu_seqlens.size() == count + 1, count, " sequences, ",
+                batch.cu_seqlens.size(), " bounds, ", lengths_.size(), " slots");
+  CachedBatch out{.layers = layers_};
+  std::vector<int32_t> cached, last_rows;
+  for (size_t s = 0; s < count; ++s) {
+    const int64_t slot = batch.slots[s], fresh = batch.cu_seqlens[s + 1] - batch.cu_seqlens[s];
+    TOKAMAK_CHECK(0 <= slot && slot < slots() && fresh > 0 && length(slot) + fresh <= capacity(), "sequence ", s,
+                  " in slot ", slot, " has ", fresh, " new tokens; ", slots(), " slots of ", capacity());
+    TOKAMAK_CHECK(std::count(batch.slots.begin(), batch.slots.end(), slot) == 1, "slot ", slot, " is given twice");
+    cached.push_back(static_cast<int32_t>(length(slot)));
+    last_rows.push_back(batch.cu_seqlens[s + 1] - 1);
+    out.max_new = std::max(out.max_new, fresh);
+    out.max_cached = std::max(out.max_cached, length(slot));
+  }
+  const auto send = [&](const int32_t* values, Tensor whole) {
+    const Tensor tensor = whole.rows(0, static_cast<int64_t>(count));
+    device_->copy_to_device(compute, values, tensor);
+    return tensor;
+  };
+  out.slots = send(batch.slots.data(), slots_);
+  out.cached = send(cached.data(), cached_);
+  out.last_rows = send(last_rows.data(), last_rows_);
+  return out;
+}
+
+void KvCache::grow(const NewTokens& batch) {
+  for (size_t s = 0; s < batch.slots.size(); ++s) {
+    lengths_[static_cast<size_t>(batch.slots[s])] += batch.cu_seqlens[s + 1] - batch.cu_seqlens[s];
+  }
+}
+
+std::vector<int32_t> KvCache::positions(const NewTokens& batch) const {
+  std::vector<int32_t> positions;
+  for (size_t s = 0; s < batch.slots.size(); ++s) {
+    const auto first = static_cast<int32_t>(length(batch.slots[s]));
+    for (int32_t n = batch.cu_seqlens[s]; n < batch.cu_seqlens[s + 1]; ++n) {
+      positions.push_back(first + n - batch.cu_seqlens[s]);
+    }
+  }
+  return positions;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,146 @@
+#include "train/generate_benchmark.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "model/flops.h"
+#include "train/benchmark.h"
+
+namespace tokamak {
+
+namespace {
+
+class GenerateBenchmark {
+ public:
+  GenerateBenchmark(Assembly& assembly, const GenerateBenchmarkOptions& options)
+      : assembly_(assembly),
+        options_(options),
+        config_(assembly.model().config()),
+        device_(*assembly.backend().device),
+        ops_(*assembly.backend().ops),
+        stream_(assembly.compute()) {
+    const int64_t copied = device_.uses_host_memory() ? int64_t{1} << 26 : int64_t{1} << 28;  // f32: beyond any cache
+    const auto from = plan_.add("from", DType::kF32, Shape{copied}), to = plan_.add("to", DType::kF32, Shape{copied});
+    arena_ = std::make_unique<Arena>(plan_, device_);
+    from_ = (*arena_)[from];
+    to_ = (*arena_)[to];
+    ops_.fill(stream_, {.x = from_, .value = 1});
+  }
+
+  GenerateTimes run() {
+    std::vector<GenerateTimes> rounds;
+    take_prompts();  // kernels are made, memory is touched
+    for (int64_t round = 0; round < options_.rounds; ++round) {
+      GenerateTimes times{.options = options_};
+      times.weight_bytes = weight_bytes();
+      times.copy_rate = static_cast<double>(from_.bytes()) / seconds_of([&] { copy(); });
+      times.prompt_rate =
+          static_cast<double>(options_.sequences * options_.prompt) / seconds_of([&] { take_prompts(); });
+      times.prompt_product_rate = static_cast<double>(options_.prompt) / product_seconds();
+      times.decode_seconds = seconds_of([&] { decode(); }) / static_cast<double>(options_.tokens);
+      rounds.push_back(times);
+    }
+    const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>(rounds.size() / 2);
+    std::nth_element(rounds.begin(), middle, rounds.end(), [](const GenerateTimes& a, const GenerateTimes& b) {
+      return a.share_of_copy() < b.share_of_copy();
+    });
+    return *middle;
+  }
+
+ private:
+  template <class Work>
+  double seconds_of(const Work& work) {
+    stream_.synchronize();
+    const Stopwatch watch;
+    work();
+    stream_.synchronize();
+    return watch.seconds();
+  }
+
+  // As fast as this device copies within its own memory: memcpy, or a kernel.
+  void copy() {
+    if (device_.uses_host_memory()) {
+      device_.copy_to_host(stream_, from_, to_.data());
+    } else {
+      ops_.cast(stream_, {.src = from_, .dst = to_});
+    }
+  }
+
+  double weight_bytes() const {
+    const ModelSize size = model_size(config_);
+    const DType compute = assembly_.parameters().weights().dtype();
+    return static_cast<double>((size.parameters - size.lookup_parameters) * size_of(compute));
+  }
+
+  void extend(const std::vector<int32_t>& slots, int64_t tokens) {
+    std::vector<int32_t> ids, bounds = {0};
+    for (size_t s = 0; s < slots.size(); ++s) {
+      for (int64_t t = 0; t < tokens; ++t) {
+        ids.push_back(static_cast<int32_t>(random_.word(drawn_++) % static_cast<uint64_t>(config_.vocab_size)));
+      }
+      bounds.push_back(static_cast<int32_t>(ids.size()));
+    }
+    assembly_.model().extend(stream_, {ids, bounds, slots, {}}, assembly_.cache());
+  }
+
+  void take_prompts() {
+    for (int32_t slot = 0; slot < options_.sequences; ++slot) {
+      assembly_.cache().clear(slot);
+      extend({slot}, options_.prompt);
+    }
+  }
+
+  // As generation does: the host looks at the logits of each token before it goes on.
+  void decode() {
+    std::vector<int32_t> slots(static_cast<size_t>(options_.sequences));
+    std::iota(slots.begin(), slots.end(), 0);
+    std::vector<float> logits(static_cast<size_t>(options_.sequences * config_.vocab_size));
+    for (int64_t t = 0; t < options_.tokens; ++t) {
+      extend(slots, 1);
+      device_.copy_to_host(stream_, assembly_.cache().logits(options_.sequences), logits.data());
+      stream_.synchronize();
+    }
+  }
+
+  // Of the products of one prompt, the head's apart, which takes its last token alone.
+  double product_seconds() {
+    double seconds = 0;
+    const DType compute = assembly_.parameters().weights().dtype();
+    for (const GemmShape& g : step_gemms(config_, options_.prompt, options_.prompt, compute)) {
+      if (!forward_of_layer(g)) continue;
+      const Tensor a(to_.data(), compute, Shape{g.m, g.k});
+      const Tensor b(from_.data(), compute, Shape{g.n, g.k});
+      const Tensor c(to_.flat(to_.count() / 2, to_.count()).data(), compute, Shape{g.m, g.n});
+      const double once = seconds_of([&] { ops_.gemm(stream_, {.a = a, .b = b, .c = c, .trans_b = Transpose::kYes}); });
+      seconds += once * static_cast<double>(g.count);
+    }
+    return seconds;
+  }
+
+  static bool forward_of_layer(const GemmShape& g) {
+    return g.name.find("forward") != std::string::npos && g.name.find("head") == std::string::npos;
+  }
+
+  Assembly& assembly_;
+  GenerateBenchmarkOptions options_;
+  const ModelConfig& config_;
+  Device& device_;
+  Ops& ops_;
+  Stream& stream_;
+  MemoryPlan plan_;
+  std::unique_ptr<Arena> arena_;
+  Tensor from_, to_;
+  RandomStream random_{1, "generate benchmark"};
+  uint64_t drawn_ = 0;
+};
+
+}  // namespace
+
+GenerateTimes benchmark_generate(Assembly& assembly, const GenerateBenchmarkOptions& options) {
+  return GenerateBenchmark(assembly, options).run();
+}
+
+}  // namespace tokamak
