@@ -55,6 +55,7 @@ class Transformer {
   Weights norm_gradients(Stream& compute);
 
   // layer.cc: one layer
+  void rotate_qkv(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const Weights& norms);
   void layer_interior(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const Weights& w,
                       const Weights& norms);
   void layer_output(Stream& compute, const Activations& a, int64_t l, const Weights& w);
