@@ -81,10 +81,12 @@ FREQUENCIES = [
     (64, 10000.0, 8192, 8192, {**YARN, "mscale": 0.707, "mscale_all_dim": 1.5}),
     (64, 10000.0, 10240, 8192, {**YARN, "factor": None}),
     (64, 10000.0, 2048, 2048, {**YARN, "factor": 1.0}),
+    (64, 10000.0, 3072, 3072, {**YARN, "factor": 1.5}),
+    (64, 10000.0, 8192, 8192, {**YARN, "beta_fast": 3.0, "beta_slow": 3.0, "truncate": False}),  # low is high
     (64, 10000.0, 64, 64, {**YARN, "original_max_position_embeddings": 16}),  # no turn of 32 is made: low is 0
-    (16, 10000.0, 16, 16, {**YARN, "original_max_position_embeddings": 4}),   # nor one: high is below low
-    (16, 10000.0, 16, 16, {**YARN, "original_max_position_embeddings": 6}),   # both are 0
-    (16, 10.0, 8192, 8192, YARN),                                             # beyond the head: high is its end
+    (16, 10000.0, 16, 16, {**YARN, "original_max_position_embeddings": 4, "beta_slow": 4.0}),  # nor 4: high < low
+    (16, 10000.0, 16, 16, {**YARN, "original_max_position_embeddings": 6}),  # both are 0
+    (16, 8.0, 2048, 2048, {**YARN, "original_max_position_embeddings": 512}),  # beyond the head: high is its end
     (16, 500000.0, 131072, 8192, LLAMA3),
     (128, 500000.0, 131072, 8192, LLAMA3),
     (64, 10000.0, 131072, 8192, {**LLAMA3, "factor": 32.0, "low_freq_factor": 2.0, "high_freq_factor": 3.0,

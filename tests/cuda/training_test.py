@@ -101,6 +101,24 @@ def recomputation(place):
 
 
 @on_cuda
+def options(place):
+    """with biases, normalised heads and scaled angles: CPU and CUDA in f32 within 1e-4; recomputed in bf16, the same bits"""
+    model = ("model.qkv_bias=true", "model.qk_norm=true",
+             "model.rope_scaling={rope_type: yarn, factor: 4, original_max_position_embeddings: 16}",
+             "training.max_steps=2")
+    for backend in ("cpu", "cuda"):
+        train(place, f"options-{backend}", backend, "precision.compute=f32", *model)
+    for key in ("loss/last", "optim/grad_norm"):
+        cpu, cuda = (place.records(f"options-{backend}", key) for backend in ("cpu", "cuda"))
+        worst = max(relative(cuda[step], cpu[step]) for step in cpu)
+        print(f"  {key} differs by {worst:.1e} at most")
+        assert len(cpu) == 2 and worst < 1e-4, worst
+    for mode in ("none", "full"):
+        train(place, f"options-{mode}", "cuda", "precision.compute=bf16", f"activation_checkpoint.mode={mode}", *model)
+    assert gathered(place.checkpoint("options-none", 2)) == gathered(place.checkpoint("options-full", 2))
+
+
+@on_cuda
 def generation(place):
     """a checkpoint's likeliest continuations of several prompts are the same texts, of one alone too"""
     text = {}
@@ -215,8 +233,8 @@ def without_gpu(place):
 
 if __name__ == "__main__":
     try:
-        main([curves, resume, recomputation, generation, planning, no_stall, ranks, lost_rank, ranks_beyond_gpus,
-              without_gpu])
+        main([curves, resume, recomputation, options, generation, planning, no_stall, ranks, lost_rank,
+              ranks_beyond_gpus, without_gpu])
     except Skipped as why:
         print(f"skipped: {' '.join(sys.argv[1:])}: {why}")
         sys.exit(77)

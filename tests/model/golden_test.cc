@@ -103,6 +103,19 @@ TEST_CASE("in f32, every gradient is that of transformers, with everything kept 
   }
 }
 
+TEST_CASE("a model that keeps nothing for backward gives the same bits") {
+  for (const std::string& name : all_cases()) {
+    const Golden golden(name);
+    const Sequences sequences = sequences_of(golden, 37);
+    const auto comm = make_single_comm();
+    SmallModel kept(golden.config, *comm, {}), small(golden.config, *comm, {.keep = Keep::kNothing});
+    kept.load(golden.file);
+    small.load(golden.file);
+    INFO(name);
+    CHECK((logits_of(small, sequences) == logits_of(kept, sequences)));
+  }
+}
+
 TEST_CASE("twenty steps of AdamW with clipping follow torch's losses and gradient norms") {
   for (const std::string& name : kCases) {
     const Golden golden(name);

@@ -21,7 +21,10 @@ ModelConfig one_head(int64_t head_dim, double theta) {
 double largest_relative_error(const std::vector<double>& actual, const std::vector<double>& expected) {
   REQUIRE(actual.size() == expected.size());
   double largest = 0;
-  for (size_t i = 0; i < actual.size(); ++i) largest = std::max(largest, std::abs(actual[i] / expected[i] - 1));
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const double error = std::abs(actual[i] / expected[i] - 1);
+    if (!(error <= largest)) largest = error;  // NaN too
+  }
   return largest;
 }
 
@@ -39,7 +42,7 @@ TEST_CASE("the rotary table holds cosines, then sines, of position times frequen
 TEST_CASE("frequencies and attention factor of each rope_type are those of transformers") {
   const SafetensorsFile file(test_data() + "/rope_frequencies.safetensors", Kind::kData);
   const auto cases = nlohmann::json::parse(file.metadata().at("cases"));
-  REQUIRE(cases.size() == 21);
+  REQUIRE(cases.size() == 23);
   for (size_t i = 0; i < cases.size(); ++i) {
     INFO(cases[i].dump());
     ModelConfig config = one_head(cases[i].at("head_dim"), cases[i].at("rope_theta"));

@@ -80,7 +80,10 @@ struct BackwardRow {
 
 template <class T>
 void backward_row(const BackwardRow<T>& row, int64_t width) {
-  const auto [dy, x, weight, dresidual, dx, dweight, rstd] = row;
+  const T *dy = row.dy, *x = row.x, *weight = row.weight, *dresidual = row.dresidual;
+  T* dx = row.dx;
+  float* dweight = row.dweight;
+  const float rstd = row.rstd;
   const float along = projection(dy, x, weight, width) * rstd * rstd / static_cast<float>(width);
   // dx may be dy or dresidual: each element is read before it is written.
   const auto element = [=](int64_t c, float past) {
