@@ -280,6 +280,13 @@ void Ops::adamw(Stream& stream, const AdamW& args) {
     }
   }
   expect_apart({"weights", args.weights}, {{"grad", args.grad}, {"control", args.control}});
+  TOKAMAK_CHECK(1 <= args.pieces.size() && args.pieces.size() <= AdamW::kMostPieces, args.pieces.size(), " pieces");
+  int64_t end = 0;
+  for (const AdamW::Piece& piece : args.pieces) {
+    TOKAMAK_CHECK(piece.end >= end, "a piece ends at ", piece.end, ", the one before it at ", end);
+    end = piece.end;
+  }
+  TOKAMAK_CHECK(end == args.master.count(), "the pieces end at ", end, ", master is ", args.master.text());
   timed(profile_, stream, "adamw", 0, [&] { do_adamw(stream, args); });
 }
 

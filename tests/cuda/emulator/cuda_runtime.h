@@ -8,6 +8,7 @@
 #include "emulator.h"
 
 #define __global__
+#define __grid_constant__
 #define __device__
 #define __host__
 #define __forceinline__ inline
