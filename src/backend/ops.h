@@ -247,6 +247,7 @@ class Ops {
   virtual int64_t head_chunk_rows(int64_t tokens, int64_t vocab) const = 0;
 
   void profile(Profile* profile) { profile_ = profile; }  // nullptr: off
+  bool profiled() const { return profile_ != nullptr; }
 
   void gemm(Stream& stream, const Gemm& args);
   void embedding(Stream& stream, const Embedding& args);
