@@ -108,10 +108,12 @@ namespace {
 struct GraphTest {
   GraphTest() : backend(make_backend()), device(*backend.device), stream(device.make_stream()) {
     MemoryPlan plan;
-    const auto x_slot = plan.add("x", DType::kF32, Shape{1 << 16}), y_slot = plan.add("y", DType::kF32, Shape{1 << 16});
+    const auto x_slot = plan.add("x", DType::kF32, Shape{1 << 16}), y_slot = plan.add("y", DType::kF32, Shape{1 << 16}),
+               z_slot = plan.add("z", DType::kF32, Shape{1 << 16});
     arena.emplace(plan, device);
     x = (*arena)[x_slot];
     y = (*arena)[y_slot];
+    z = (*arena)[z_slot];
   }
   void fill(Stream& on, Tensor tensor, double value) { backend.ops->fill(on, {.x = tensor, .value = value}); }
   void add(Stream& on, Tensor to, Tensor from) {
@@ -130,7 +132,7 @@ struct GraphTest {
   Device& device;
   std::unique_ptr<Stream> stream;
   std::optional<Arena> arena;
-  Tensor x, y;
+  Tensor x, y, z;
 };
 
 }  // namespace
@@ -167,11 +169,13 @@ TEST_CASE("a graph has the work of streams that wait for its own and are waited 
     t.fill(*t.stream, t.y, 0);
     t.stream->record(*forked);
     side->wait(*forked);
+    t.fill(*t.stream, t.z, 2);  // beside the other stream's work
     t.add(*side, t.y, t.x);
     t.add(*side, t.y, t.x);
     side->record(*joined);
     t.stream->wait(*joined);
-    t.fill(*t.stream, t.x, 7);
+    t.fill(*t.stream, t.x, 5);
+    t.add(*t.stream, t.x, t.z);
     t.add(*t.stream, t.y, t.x);
   });
   for (int again = 0; again < 2; ++again) {
