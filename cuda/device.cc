@@ -112,6 +112,18 @@ std::unique_ptr<Stream> CudaDevice::make_stream() { return std::make_unique<Cuda
 
 std::unique_ptr<Event> CudaDevice::make_event() { return std::make_unique<CudaEvent>(); }
 
+std::unique_ptr<Graph> CudaDevice::record(Stream& stream, const std::function<void()>& work) {
+  auto& own = static_cast<CudaStream&>(stream);
+  CudaGraph::begin(own);
+  try {
+    work();
+  } catch (...) {
+    CudaGraph::abandon(own);
+    throw;
+  }
+  return CudaGraph::end(own);
+}
+
 int64_t CudaDevice::total_bytes() const {
   size_t available = 0, total = 0;
   TOKAMAK_CUDA(cudaMemGetInfo(&available, &total));

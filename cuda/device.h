@@ -40,6 +40,39 @@ class CudaStream final : public Stream {
   cudaStream_t stream_ = nullptr;
 };
 
+class CudaGraph final : public Graph {
+ public:
+  // Between these, what this thread gives to the stream is recorded.
+  static void begin(CudaStream& stream);
+  static std::unique_ptr<CudaGraph> end(CudaStream& stream);
+  static void abandon(CudaStream& stream) noexcept;
+
+  explicit CudaGraph(cudaGraphExec_t exec) : exec_(exec) {}
+  ~CudaGraph() override;
+  CudaGraph(const CudaGraph&) = delete;
+  CudaGraph& operator=(const CudaGraph&) = delete;
+
+  void launch(Stream& stream) override;
+
+ private:
+  cudaGraphExec_t exec_;
+};
+
+class CudaTimer final : public Timer {
+ public:
+  CudaTimer();
+  ~CudaTimer() override;
+  CudaTimer(const CudaTimer&) = delete;
+  CudaTimer& operator=(const CudaTimer&) = delete;
+
+  void start(Stream& stream) override;
+  void stop(Stream& stream) override;
+  std::optional<double> seconds() override;
+
+ private:
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
 // Of a stream that a CudaDevice made.
 inline cudaStream_t handle(Stream& stream) { return static_cast<CudaStream&>(stream).handle(); }
 
@@ -86,6 +119,9 @@ class CudaDevice final : public Device {
   std::string description() const override;
   std::unique_ptr<Stream> make_stream() override;
   std::unique_ptr<Event> make_event() override;
+  bool can_record() const override { return true; }
+  std::unique_ptr<Graph> record(Stream& stream, const std::function<void()>& work) override;
+  std::unique_ptr<Timer> make_timer() override { return std::make_unique<CudaTimer>(); }
   bool uses_host_memory() const override { return false; }
   int64_t total_bytes() const override;
   int64_t available_bytes() const override;

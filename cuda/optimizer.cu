@@ -26,8 +26,12 @@ template <int kWidth>
 __device__ void update(const Arrays& to, int64_t i, const AdamWConstants& constants, float scale) {
   auto master = load<kWidth>(to.master + i), m = load<kWidth>(to.exp_avg + i), v = load<kWidth>(to.exp_avg_sq + i);
   const auto grad = load<kWidth>(to.grad + i);
+  int piece = 0;
 #pragma unroll
-  for (int k = 0; k < kWidth; ++k) master[k] = adamw_update(constants, master[k], m[k], v[k], scale * grad[k]);
+  for (int k = 0; k < kWidth; ++k) {
+    piece = piece_of(constants, i + k, piece);  // pieces end anywhere, also between the elements of a thread
+    master[k] = adamw_update(constants, constants.decay[piece], master[k], m[k], v[k], scale * grad[k]);
+  }
   store(to.master + i, master);
   store(to.exp_avg + i, m);
   store(to.exp_avg_sq + i, v);
@@ -37,7 +41,8 @@ __device__ void update(const Arrays& to, int64_t i, const AdamWConstants& consta
 // A thread has kWidth elements, counted from `skew` elements before the arrays: from where their addresses are
 // multiples of 16 bytes.
 template <int kWidth>
-__global__ void take_step(Arrays arrays, int64_t count, int64_t skew, const float* control, AdamWConstants constants) {
+__global__ void take_step(Arrays arrays, int64_t count, int64_t skew, const float* control,
+                          const __grid_constant__ AdamWConstants constants) {
   if (control[kApply] == 0.0f) return;
   const float scale = control[kGradScale];
   const int64_t first = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kWidth - skew;

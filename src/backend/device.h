@@ -2,7 +2,9 @@
 // calling thread's OpenMP team, so events are always reached; callers are written for the asynchronous case.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tensor/arena.h"
@@ -24,11 +26,34 @@ class Stream {
   virtual void synchronize() = 0;             // the host waits; never inside a training step
 };
 
+// What a stream was given once, to be given to it again by one call: the same work on the same memory.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+  virtual void launch(Stream& stream) = 0;
+};
+
+// How long the device takes for what a stream is given between start and stop.
+class Timer {
+ public:
+  virtual ~Timer() = default;
+  virtual void start(Stream& stream) = 0;
+  virtual void stop(Stream& stream) = 0;
+  virtual std::optional<double> seconds() = 0;  // nothing while it is not over; never waits
+};
+
 class Device : public Allocator {
  public:
   virtual std::string description() const = 0;  // "CPU, AMD EPYC, 2 threads, bf16 by AVX512-BF16"
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
+
+  // Graphs are for devices whose work has to be launched. `work` enqueues on `stream`, and on streams that it makes
+  // wait for it and that it waits for in the end; nothing of it runs yet. It may neither wait for the device, nor take
+  // memory, nor let a stream wait for work from before; Error(kDevice) where it does.
+  virtual bool can_record() const { return false; }
+  virtual std::unique_ptr<Graph> record(Stream& stream, const std::function<void()>& work);
+  virtual std::unique_ptr<Timer> make_timer();
 
   // Whether its memory is the node's: then the host may touch it, and the ranks of a node share it. A GPU's is its own.
   virtual bool uses_host_memory() const = 0;
@@ -46,5 +71,8 @@ class Device : public Allocator {
   virtual void copy_to_device(Stream& stream, const void* host, Tensor tensor) = 0;
   virtual void copy_to_host(Stream& stream, Tensor tensor, void* host) = 0;
 };
+
+inline std::unique_ptr<Graph> Device::record(Stream&, const std::function<void()>&) { return nullptr; }
+inline std::unique_ptr<Timer> Device::make_timer() { return nullptr; }
 
 }  // namespace tokamak

@@ -22,28 +22,42 @@ TOKAMAK_HOST_DEVICE inline RopePair rotated(RopePair x, float cosine, float sine
 // Formed in double, as torch.optim does, because 1 - beta2 in f32 is off in the fifth digit.
 struct AdamWConstants {
   float beta1, one_minus_beta1, beta2, one_minus_beta2;
-  float decay;           // 1 - lr weight_decay
   float step;            // lr / bias1
   float inv_sqrt_bias2;  // 1 / sqrt(bias2)
   float eps;
+  int64_t end[AdamW::kMostPieces];  // of the pieces
+  float decay[AdamW::kMostPieces];  // in each, 1 - lr weight_decay
 };
 
 inline AdamWConstants constants_of(const AdamW& args) {
-  return {.beta1 = static_cast<float>(args.beta1),
-          .one_minus_beta1 = static_cast<float>(1.0 - args.beta1),
-          .beta2 = static_cast<float>(args.beta2),
-          .one_minus_beta2 = static_cast<float>(1.0 - args.beta2),
-          .decay = static_cast<float>(1.0 - args.lr * args.weight_decay),
-          .step = static_cast<float>(args.lr / args.bias1),
-          .inv_sqrt_bias2 = static_cast<float>(1.0 / std::sqrt(args.bias2)),
-          .eps = static_cast<float>(args.eps)};
+  AdamWConstants k{.beta1 = static_cast<float>(args.beta1),
+                   .one_minus_beta1 = static_cast<float>(1.0 - args.beta1),
+                   .beta2 = static_cast<float>(args.beta2),
+                   .one_minus_beta2 = static_cast<float>(1.0 - args.beta2),
+                   .step = static_cast<float>(args.lr / args.bias1),
+                   .inv_sqrt_bias2 = static_cast<float>(1.0 / std::sqrt(args.bias2)),
+                   .eps = static_cast<float>(args.eps),
+                   .end = {},
+                   .decay = {}};
+  for (size_t p = 0; p < args.pieces.size(); ++p) {
+    k.end[p] = args.pieces[p].end;
+    k.decay[p] = static_cast<float>(1.0 - args.lr * args.pieces[p].weight_decay);
+  }
+  return k;
 }
 
-// One element, g being its gradient times kGradScale; returns the new master weight.
-TOKAMAK_HOST_DEVICE inline float adamw_update(const AdamWConstants& k, float master, float& m, float& v, float g) {
+// The piece of element i, at or after piece `from`; there is one, because the last ends behind every element.
+TOKAMAK_HOST_DEVICE inline int piece_of(const AdamWConstants& k, int64_t i, int from) {
+  while (i >= k.end[from]) ++from;
+  return from;
+}
+
+// One element, g being its gradient times kGradScale and decay that of its piece; returns the new master weight.
+TOKAMAK_HOST_DEVICE inline float adamw_update(const AdamWConstants& k, float decay, float master, float& m, float& v,
+                                              float g) {
   m = k.beta1 * m + k.one_minus_beta1 * g;
   v = k.beta2 * v + k.one_minus_beta2 * (g * g);
-  return k.decay * master - k.step * m / (std::sqrt(v) * k.inv_sqrt_bias2 + k.eps);
+  return decay * master - k.step * m / (std::sqrt(v) * k.inv_sqrt_bias2 + k.eps);
 }
 
 // ControlStep: sums (kStepSums) to control (kStepControls).

@@ -1,108 +1,9 @@
 // Each operation once: checks of its arguments as ops.h states them, the profiler's range, the backend's method.
 #include "backend/ops.h"
 
-#include <initializer_list>
-
-#include "base/clock.h"
-#include "base/error.h"
+#include "backend/op_checks.h"
 
 namespace tokamak {
-
-namespace {
-
-// Runs `work` and books its time. Only while a profile is attached does the host wait for the stream.
-template <class Work>
-void timed(Profile* profile, Stream& stream, const char* name, double flops, const Work& work) {
-  if (profile == nullptr) return work();
-  stream.synchronize();
-  const Stopwatch watch;
-  work();
-  stream.synchronize();
-  profile->add(name, watch.seconds(), flops);
-}
-
-struct Named {
-  const char* name;
-  const Tensor& tensor;
-};
-
-bool overlap(const Tensor& a, const Tensor& b) {
-  if (!a || !b) return false;
-  const auto* x = static_cast<const std::byte*>(a.data());
-  const auto* y = static_cast<const std::byte*>(b.data());
-  return x < y + b.bytes() && y < x + a.bytes();
-}
-
-void expect_shape(const Named& x, const Shape& shape) {
-  TOKAMAK_CHECK(x.tensor || x.tensor.count() == 0, x.name, " is missing");
-  TOKAMAK_CHECK(x.tensor.shape() == shape, x.name, " is ", x.tensor.text(), ", expected ", shape.text());
-}
-
-void expect(const Named& x, DType dtype, const Shape& shape) {
-  expect_shape(x, shape);
-  TOKAMAK_CHECK(x.tensor.dtype() == dtype, x.name, " is ", x.tensor.text(), ", expected ", name_of(dtype));
-}
-
-void expect_rank(const Named& x, int rank) {
-  TOKAMAK_CHECK(x.tensor || x.tensor.count() == 0, x.name, " is missing");
-  TOKAMAK_CHECK(x.tensor.shape().rank() == rank, x.name, " is ", x.tensor.text(), ", expected rank ", rank);
-}
-
-bool is_act(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; }
-
-void expect_act(const Named& x, int rank) {
-  expect_rank(x, rank);
-  TOKAMAK_CHECK(is_act(x.tensor.dtype()), x.name, " is ", x.tensor.text(), ", expected F32 or BF16");
-}
-
-void expect_apart(const Named& output, std::initializer_list<Named> others) {
-  for (const Named& other : others) {
-    TOKAMAK_CHECK(!overlap(output.tensor, other.tensor), output.name, " ", output.tensor.text(), " overlaps ",
-                  other.name, " ", other.tensor.text());
-  }
-}
-
-// The output may be this very tensor, but may not overlap it in part.
-void expect_apart_or_same(const Named& output, std::initializer_list<Named> others) {
-  for (const Named& other : others) {
-    if (output.tensor.data() != other.tensor.data()) expect_apart(output, {other});
-  }
-}
-
-void expect_heads(const HeadLayout& heads) {
-  TOKAMAK_CHECK(heads.q_heads > 0 && heads.kv_heads > 0 && heads.q_heads % heads.kv_heads == 0 && heads.head_dim > 0 &&
-                    heads.head_dim % 2 == 0,
-                heads.q_heads, " query heads, ", heads.kv_heads, " key-value heads, head size ", heads.head_dim);
-}
-
-// What the two operations on a cache are both given.
-template <class Args>
-void expect_cached(const Args& args) {
-  const HeadLayout& heads = args.heads;
-  const CachedSequences& s = args.sequences;
-  expect_heads(heads);
-  expect_act({"qkv", args.qkv}, 2);
-  expect_shape({"qkv", args.qkv}, {args.qkv.dim(0), heads.qkv_width()});
-  expect_rank({"cache", args.cache}, 4);
-  expect({"cache", args.cache}, args.qkv.dtype(),
-         {args.cache.dim(0), 2 * heads.kv_heads, args.cache.dim(2), heads.head_dim});
-  expect({"slots", s.slots}, DType::kI32, {s.slots.count()});
-  expect({"cached", s.cached}, DType::kI32, {s.slots.count()});
-  expect({"cu_seqlens", s.cu_seqlens}, DType::kI32, {s.slots.count() + 1});
-}
-
-// (query, key) pairs, were every document as long as the longest: the documents' ends are known to the device only.
-double causal_pairs(int64_t tokens, int64_t max_length) {
-  return 0.5 * static_cast<double>(tokens) * static_cast<double>(max_length + 1);
-}
-
-double product(std::initializer_list<int64_t> factors) {
-  double out = 1;
-  for (const int64_t factor : factors) out *= static_cast<double>(factor);
-  return out;
-}
-
-}  // namespace
 
 void Ops::gemm(Stream& stream, const Gemm& args) {
   expect_act({"a", args.a}, 2);
@@ -373,6 +274,13 @@ void Ops::adamw(Stream& stream, const AdamW& args) {
     }
   }
   expect_apart({"weights", args.weights}, {{"grad", args.grad}, {"control", args.control}});
+  TOKAMAK_CHECK(1 <= args.pieces.size() && args.pieces.size() <= AdamW::kMostPieces, args.pieces.size(), " pieces");
+  int64_t end = 0;
+  for (const AdamW::Piece& piece : args.pieces) {
+    TOKAMAK_CHECK(piece.end >= end, "a piece ends at ", piece.end, ", the one before it at ", end);
+    end = piece.end;
+  }
+  TOKAMAK_CHECK(end == args.master.count(), "the pieces end at ", end, ", master is ", args.master.text());
   timed(profile_, stream, "adamw", 0, [&] { do_adamw(stream, args); });
 }
 

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "backend/device.h"
 #include "backend/profile.h"
@@ -232,16 +233,24 @@ struct ControlStep {
 // Decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2, in torch.optim.AdamW's arrangement). With
 // g = kGradScale grad: m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
 // master = master (1 - lr weight_decay) - lr (m / bias1) / (sqrt(v / bias2) + eps), bias_i = 1 - b_i^t.
-// Nothing changes where kApply is 0.
+// Nothing changes where kApply is 0. Pieces differ in weight_decay alone.
 struct AdamW {
-  Tensor master;      // (n) f32, in and out
-  Tensor exp_avg;     // (n) f32, in and out: m
-  Tensor exp_avg_sq;  // (n) f32, in and out: v
-  Tensor grad;        // (n) f32
-  Tensor weights;     // (n) bf16: master rounded; may be empty
-  Tensor control;     // (kStepControls) f32
+  // The elements from the end of the piece before it (the first: from 0) to its own; may be empty.
+  struct Piece {
+    int64_t end = 0;
+    double weight_decay = 0;
+  };
+  static constexpr size_t kMostPieces = 8;
+
+  Tensor master;              // (n) f32, in and out
+  Tensor exp_avg;             // (n) f32, in and out: m
+  Tensor exp_avg_sq;          // (n) f32, in and out: v
+  Tensor grad;                // (n) f32
+  Tensor weights;             // (n) bf16: master rounded; may be empty
+  Tensor control;             // (kStepControls) f32
+  std::vector<Piece> pieces;  // ascending; the last one ends at n
   // In double: 1 - beta2 formed from an f32 beta2 is off in the fifth digit.
-  double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0, bias1 = 1, bias2 = 1;
+  double lr = 0, beta1 = 0, beta2 = 0, eps = 0, bias1 = 1, bias2 = 1;
 };
 
 // sums[kSumSquaredGradients] += sum of x^2, over a fixed partition and in a fixed order
@@ -303,6 +312,7 @@ class Ops {
   virtual int64_t head_chunk_rows(int64_t tokens, int64_t vocab) const = 0;
 
   void profile(Profile* profile) { profile_ = profile; }  // nullptr: off
+  bool profiled() const { return profile_ != nullptr; }
 
   void gemm(Stream& stream, const Gemm& args);
   void embedding(Stream& stream, const Embedding& args);

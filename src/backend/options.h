@@ -21,11 +21,18 @@ inline const std::vector<std::string>& enum_names(AttentionKind) {
   return names;
 }
 
+enum class CudaGraphs { kAuto, kOn, kOff };
+inline const std::vector<std::string>& enum_names(CudaGraphs) {
+  static const std::vector<std::string> names = {"auto", "on", "off"};
+  return names;
+}
+
 struct RuntimeOptions {
   BackendKind backend = BackendKind::kAuto;
   AttentionKind attention = AttentionKind::kAuto;
   bool tf32 = false;
   bool autotune = false;
+  CudaGraphs cuda_graphs = CudaGraphs::kAuto;
   AutoInt threads_per_rank;
   bool deterministic = false;
   int64_t ranks_per_gpu = 1;
@@ -39,6 +46,10 @@ struct RuntimeOptions {
     v("autotune", autotune,
       "on a GPU, time cuBLASLt's algorithms for each product at its first use and keep the choice in ~/.cache/tokamak; "
       "not with deterministic");
+    v("cuda_graphs", cuda_graphs,
+      "on a GPU, record a micro-batch's work once and launch it as one, which small models gain by: the same bits; "
+      "auto "
+      "times both ways in the first steps; for one rank, more train without");
     v("threads_per_rank", threads_per_rank, "CPU threads of each rank; auto shares the node's cores among its ranks");
     v("deterministic", deterministic,
       "on a GPU, the same bits from run to run, at some cost in attention's gradient; the CPU's always are, for any "

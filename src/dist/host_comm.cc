@@ -1,17 +1,16 @@
 #include "dist/host_comm.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/error.h"
 #include "base/parallel_for.h"
+#include "dist/exchange.h"
 
 namespace tokamak {
 
 namespace {
 
-// Elements of scratch for one round of a reduction, over all ranks: 4 Mi f32 = 16 MiB.
-constexpr int64_t kScratchElements = int64_t{4} << 20;
-constexpr int64_t kSliceElements = Comm::kSliceAlignment / 2;  // of bf16, the narrowest
 constexpr int64_t kGrain = 16384;
 
 }  // namespace
@@ -26,12 +25,16 @@ void HostComm::all_gather(Stream&, Tensor slice, Tensor full) {
 void HostComm::reduce_scatter(Stream&, Tensor full, Tensor slice, DType wire) {
   TOKAMAK_CHECK(full.dtype() == DType::kF32 && slice.dtype() == DType::kF32 && slice.count() * size() == full.count(),
                 full.text(), " to ", slice.text());
-  TOKAMAK_CHECK(slice.count() % kSliceElements == 0, slice.text());
+  TOKAMAK_CHECK(slice.count() % ExchangeRounds::kGrain == 0, slice.text());
   if (wire == DType::kBF16) {
     reduce_scatter_as<bf16>(full, slice);
   } else {
     reduce_scatter_as<float>(full, slice);
   }
+}
+
+int64_t HostComm::scratch_elements(int64_t slice, DType) const {
+  return ExchangeRounds{size(), slice, ExchangeRounds::kHostElements}.scratch_elements();
 }
 
 void HostComm::all_reduce(Stream&, Tensor x) {
@@ -42,28 +45,28 @@ void HostComm::all_reduce(Stream&, Tensor x) {
   }
 }
 
-// Rounds of at most kScratchElements: every rank sends each other rank its addends of that rank's slice, then sums.
+// In each round every rank sends each other rank its addends of that rank's slice, then sums.
 template <class Wire>
 void HostComm::reduce_scatter_as(Tensor full, Tensor slice) {
   const int ranks = size();
   const int64_t length = slice.count();
-  const int64_t longest = std::max(kScratchElements / ranks / kSliceElements, int64_t{1}) * kSliceElements;
+  const int64_t longest = ExchangeRounds{ranks, length, ExchangeRounds::kHostElements}.longest_piece();
+  TOKAMAK_CHECK(scratch_ && scratch_.count() >= 2 * ranks * longest, "a slice of ", length, ", scratch ",
+                scratch_.text());
+  auto* const send = scratch_.as<Wire>();
   const float* addends = full.as<float>();
   float* sum = slice.as<float>();
   for (int64_t begin = 0; begin < length; begin += longest) {
     const int64_t piece = std::min(longest, length - begin);
     const int64_t bytes = piece * static_cast<int64_t>(sizeof(Wire));
-    outgoing_.resize(static_cast<size_t>(bytes * ranks));
-    incoming_.resize(outgoing_.size());
-    auto* send = reinterpret_cast<Wire*>(outgoing_.data());
-    const auto* received = reinterpret_cast<const Wire*>(incoming_.data());
+    Wire* const received = send + ranks * piece;
     for (int to = 0; to < ranks; ++to) {
       parallel_for(piece, kGrain, [&](int64_t first, int64_t last) {
         const float* from = addends + to * length + begin;
         for (int64_t i = first; i < last; ++i) send[to * piece + i] = from_float<Wire>(from[i]);
       });
     }
-    exchange_bytes(outgoing_.data(), incoming_.data(), bytes);
+    exchange_bytes(reinterpret_cast<const std::byte*>(send), reinterpret_cast<std::byte*>(received), bytes);
     parallel_for(piece, kGrain, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
         float total = 0;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 #include "dist/comm.h"
 
@@ -13,6 +12,8 @@ class HostComm : public Comm {
  public:
   void all_gather(Stream& stream, Tensor slice, Tensor full) final;
   void reduce_scatter(Stream& stream, Tensor full, Tensor slice, DType wire) final;
+  int64_t scratch_elements(int64_t slice, DType wire) const final;
+  void use_scratch(Tensor scratch) final { scratch_ = scratch; }
   void all_reduce(Stream& stream, Tensor x) final;
 
  protected:
@@ -28,8 +29,7 @@ class HostComm : public Comm {
   template <class T>
   void all_reduce_as(T* x, int64_t count);
 
-  std::vector<std::byte> outgoing_;
-  std::vector<std::byte> incoming_;
+  Tensor scratch_;
 };
 
 }  // namespace tokamak

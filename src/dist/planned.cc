@@ -18,7 +18,8 @@ class PlannedComm : public Comm {
   void all_gather(Stream&, Tensor, Tensor) override { refuse(); }
   void reduce_scatter(Stream&, Tensor, Tensor, DType) override { refuse(); }
   int64_t scratch_elements(int64_t slice, DType wire) const override {
-    return nccl_ && wire == DType::kBF16 ? ExchangeRounds{size_, slice}.scratch_elements() : 0;
+    if (!nccl_) return ExchangeRounds{size_, slice, ExchangeRounds::kHostElements}.scratch_elements();
+    return wire == DType::kBF16 ? ExchangeRounds{size_, slice}.scratch_elements() : 0;
   }
   void all_reduce(Stream&, Tensor) override { refuse(); }
   void barrier() override { refuse(); }

@@ -35,6 +35,9 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
 void Transformer::commit(const Arena& arena, Stream& compute) {
   activations_ = activation_plan_.commit(arena);
   inputs_.commit(arena, device_);
+  if (options_.graphs != CudaGraphs::kOff && device_.can_record() && parameters_.comm().size() == 1) {
+    passes_.emplace(device_, options_.graphs);
+  }
   rope_ = arena[rope_slot_];
   if (dynamic_rope_slot_) dynamic_rope_ = arena[*dynamic_rope_slot_];
   ops_.bind_workspace(arena[workspace_slot_]);
@@ -44,7 +47,24 @@ void Transformer::commit(const Arena& arena, Stream& compute) {
 }
 
 void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Tensor sums) {
-  const DeviceBatch in = inputs_.upload(compute, batch);
+  // A profile waits for each operation.
+  if (!passes_ || ops_.profiled()) return walk(compute, inputs_.upload(compute, batch), sums);
+  TokenBatch roomy = batch;
+  cu_seqlens_.assign(batch.cu_seqlens.begin(), batch.cu_seqlens.end());
+  const auto documents = static_cast<int64_t>(cu_seqlens_.size()) - 1;
+  const int64_t room = room_for_documents(documents, static_cast<int64_t>(batch.tokens.size()), options_.max_length);
+  cu_seqlens_.resize(static_cast<size_t>(room + 1), cu_seqlens_.back());
+  roomy.cu_seqlens = cu_seqlens_;
+  const DeviceBatch in = inputs_.upload(compute, roomy);  // on its own stream, and so not a part of the graph
+  const PassKey key{in.tokens.data(), sums.data(), in.count(), room, parameters_.next_write()};
+  passes_->run(compute, key, [&] {
+    parameters_.go_on_with(key.gradients);
+    walk(compute, in, sums);
+  });
+  parameters_.go_on_with(Write::kAccumulate);  // also where the walk was a replay
+}
+
+void Transformer::walk(Stream& compute, const DeviceBatch& in, Tensor sums) {
   const Activations a = activations_.first_rows(in.count());
   forward(compute, in, a);
 

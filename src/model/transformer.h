@@ -13,6 +13,7 @@
 #include "model/batch_inputs.h"
 #include "model/model_config.h"
 #include "model/parameters.h"
+#include "model/recorded_passes.h"
 #include "zero/sharded_parameters.h"
 
 namespace tokamak {
@@ -27,6 +28,7 @@ struct TransformerOptions {
   DType compute = DType::kBF16;
   Keep keep = Keep::kBackward;
   double z_loss = 0;
+  CudaGraphs graphs = CudaGraphs::kOff;  // where the device can, and for one rank
 };
 
 class Transformer {
@@ -38,6 +40,10 @@ class Transformer {
 
   // Adds the losses and counts of `batch` to `sums` (ops.h, StepSum), and its gradients to the parameters' own.
   void forward_backward(Stream& compute, const TokenBatch& batch, Tensor sums);
+
+  // Whether forward_backward has found the way in which it will run from now on, and whether that is by graphs.
+  bool settled() const { return !passes_ || passes_->settled(); }
+  bool replays() const { return passes_ && passes_->replays(); }
 
   // Adds the losses and counts to `sums`; no gradients. Returns the loss of each token, 0 where it has no target; valid
   // until the next call.                                                                                   (N) f32
@@ -62,6 +68,7 @@ class Transformer {
   using Weights = std::vector<Tensor>;
 
   // transformer.cc: the walk over the units
+  void walk(Stream& compute, const DeviceBatch& in, Tensor sums);  // forward and backward
   void forward(Stream& compute, const DeviceBatch& in,
                const Activations& a);  // up to the final norm's output, in a.norm
   LinearCrossEntropy head_arguments(const DeviceBatch& in, const Activations& a, Tensor weight, Tensor sums) const;
@@ -93,6 +100,8 @@ class Transformer {
   TransformerOptions options_;
   BatchInputs inputs_;
   ActivationPlan activation_plan_;
+  std::optional<RecordedPasses> passes_;  // absent: none are recorded
+  std::vector<int32_t> cu_seqlens_;       // of the latest micro-batch, with room for more documents
   MemoryPlan::Slot rope_slot_, workspace_slot_;
   std::optional<MemoryPlan::Slot> dynamic_rope_slot_;
 

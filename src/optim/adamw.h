@@ -1,6 +1,8 @@
-// AdamW over this rank's shard: fp32 moments beside the fp32 masters, one launch per range of like treatment. Norm
-// weights never decay; the embedding and the head do unless told otherwise.
+// AdamW over this rank's shard: fp32 moments beside the fp32 masters, in one operation. Norm weights never decay;
+// the embedding and the head do unless told otherwise.
 #pragma once
+
+#include <vector>
 
 #include "optim/options.h"
 #include "zero/sharded_parameters.h"
@@ -21,6 +23,7 @@ class AdamWOptimizer {
  private:
   OptimizerOptions options_;
   ShardedParameters& parameters_;
+  std::vector<AdamW::Piece> pieces_;  // of the shard
   MemoryPlan::Slot exp_avg_slot_, exp_avg_sq_slot_;
   Tensor exp_avg_, exp_avg_sq_;
 };

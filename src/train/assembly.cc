@@ -1,5 +1,7 @@
 #include "train/assembly.h"
 
+#include "base/error.h"
+
 namespace tokamak {
 
 namespace {
@@ -9,6 +11,15 @@ DType dtype_of(Precision precision) { return precision == Precision::kBF16 ? DTy
 Keep keep_of(const RunConfig& config, bool training) {
   if (!training) return Keep::kNothing;
   return config.activation_checkpoint.mode == RecomputeMode::kFull ? Keep::kLayerInputs : Keep::kBackward;
+}
+
+CudaGraphs graphs_of(const RunConfig& config, bool training, const Comm& comm, const Device& device) {
+  const CudaGraphs wanted = config.runtime.cuda_graphs;
+  if (wanted == CudaGraphs::kOn && comm.size() > 1 && !device.uses_host_memory()) {
+    fail(Kind::kConfig, str("runtime.cuda_graphs is on, and ", comm.size(), " ranks train: graphs are for one rank"),
+         "runtime.cuda_graphs: auto");
+  }
+  return training ? wanted : CudaGraphs::kOff;
 }
 
 }  // namespace
@@ -33,7 +44,8 @@ Assembly::Assembly(const RunConfig& config, Comm& comm, Backend& backend, const 
               .cached_sequences = options.cached_sequences,
               .compute = compute_dtype(config.precision),
               .keep = keep_of(config, options.training),
-              .z_loss = config.training.z_loss},
+              .z_loss = config.training.z_loss,
+              .graphs = graphs_of(config, options.training, comm, *backend.device)},
              plan_) {
   if (options.cached_sequences > 0) {
     cache_.emplace(config.model,

@@ -261,11 +261,11 @@ class OpBenchmark {
                             .grad = grad,
                             .weights = weights,
                             .control = at(s_.control),
+                            .pieces = {{master.count(), 0.1}},
                             .lr = 1e-4,
                             .beta1 = 0.9,
                             .beta2 = 0.95,
-                            .eps = 1e-8,
-                            .weight_decay = 0.1});
+                            .eps = 1e-8});
     });
     time(times, "sum_squares", {grad}, 0, [&] { ops_.sum_squares(*stream_, {.x = grad, .sums = at(s_.sums)}); });
     time(times, "cast", {grad, weights}, 0, [&] { ops_.cast(*stream_, {.src = grad, .dst = weights}); });

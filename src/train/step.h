@@ -25,7 +25,9 @@ struct StepOutcome {
 };
 
 // Brings what a step has decided (StepControl) to the host a step late: the copy is enqueued behind the step, and read
-// when the next one is under way.
+// when the next one is under way. The host waits for it then, while the device has a whole step before it. It must not
+// read whatever has arrived instead: ranks would see a step's outcome at different times, and the error that too many
+// bad steps are for all of them (bad_steps.h) would meet ranks that are in a collective already.
 class StepReader {
  public:
   explicit StepReader(Assembly& assembly);

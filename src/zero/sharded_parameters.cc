@@ -135,7 +135,9 @@ void ShardedParameters::release(int64_t unit, Stream&) {
   --buffer.users;
 }
 
-void ShardedParameters::begin_step() { std::fill(reduced_once_.begin(), reduced_once_.end(), false); }
+void ShardedParameters::go_on_with(Write write) {
+  std::fill(reduced_once_.begin(), reduced_once_.end(), write == Write::kAccumulate);
+}
 
 ShardedParameters::Gradient ShardedParameters::gradient(int64_t unit, Stream& compute) {
   const auto u = static_cast<size_t>(unit);

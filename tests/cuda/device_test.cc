@@ -1,14 +1,17 @@
 // A CudaDevice keeps the promises of src/backend/device.h: memory is zeroed, copies come in the order of the stream,
-// and the host's buffer is free again at once.
+// and the host's buffer is free again at once. Graphs and timers as CUDA documents them.
 #include "cuda/device.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <functional>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "backend/backend.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "tensor/arena.h"
 
@@ -98,4 +101,131 @@ TEST_CASE("more memory than there is is refused with the numbers, and the device
                     Catch::Contains("not enough GPU memory: asked for") && Catch::Contains("available"));
   std::byte* memory = device.allocate(4096, MemoryKind::kDevice);
   device.release(memory, 4096, MemoryKind::kDevice);
+}
+
+namespace {
+
+struct GraphTest {
+  GraphTest() : backend(make_backend()), device(*backend.device), stream(device.make_stream()) {
+    MemoryPlan plan;
+    const auto x_slot = plan.add("x", DType::kF32, Shape{1 << 16}), y_slot = plan.add("y", DType::kF32, Shape{1 << 16}),
+               z_slot = plan.add("z", DType::kF32, Shape{1 << 16});
+    arena.emplace(plan, device);
+    x = (*arena)[x_slot];
+    y = (*arena)[y_slot];
+    z = (*arena)[z_slot];
+  }
+  void fill(Stream& on, Tensor tensor, double value) { backend.ops->fill(on, {.x = tensor, .value = value}); }
+  void add(Stream& on, Tensor to, Tensor from) {
+    backend.ops->cast(on, {.src = from, .dst = to, .write = Write::kAccumulate});
+  }
+  // Of every element, which must be the same.
+  float value_of(Tensor tensor) {
+    std::vector<float> back(static_cast<size_t>(tensor.count()));
+    device.copy_to_host(*stream, tensor, back.data());
+    stream->synchronize();
+    CHECK(std::all_of(back.begin(), back.end(), [&](float v) { return v == back[0]; }));
+    return back[0];
+  }
+
+  Backend backend;
+  Device& device;
+  std::unique_ptr<Stream> stream;
+  std::optional<Arena> arena;
+  Tensor x, y, z;
+};
+
+}  // namespace
+
+TEST_CASE("a graph does nothing when it is recorded, and its work as often as it is launched") {
+  GraphTest t;
+  REQUIRE(t.device.can_record());
+  t.fill(*t.stream, t.x, 3);
+  t.fill(*t.stream, t.y, 0);
+  const auto graph = t.device.record(*t.stream, [&] {
+    t.add(*t.stream, t.y, t.x);
+    t.add(*t.stream, t.x, t.y);
+  });
+  CHECK(t.value_of(t.x) == 3);
+  CHECK(t.value_of(t.y) == 0);
+  graph->launch(*t.stream);
+  graph->launch(*t.stream);  // y = 3, x = 6; y = 9, x = 15
+  CHECK(t.value_of(t.y) == 9);
+  CHECK(t.value_of(t.x) == 15);
+  const auto other = t.device.make_stream();
+  t.fill(*t.stream, t.x, 1);
+  t.stream->synchronize();
+  graph->launch(*other);
+  other->synchronize();
+  CHECK(t.value_of(t.y) == 10);
+}
+
+TEST_CASE("a graph has the work of streams that wait for its own and are waited for, in that order") {
+  GraphTest t;
+  const auto side = t.device.make_stream();
+  const auto forked = t.device.make_event(), joined = t.device.make_event();
+  const auto graph = t.device.record(*t.stream, [&] {
+    t.fill(*t.stream, t.x, 5);
+    t.fill(*t.stream, t.y, 0);
+    t.stream->record(*forked);
+    side->wait(*forked);
+    t.fill(*t.stream, t.z, 2);  // beside the other stream's work
+    t.add(*side, t.y, t.x);
+    t.add(*side, t.y, t.x);
+    side->record(*joined);
+    t.stream->wait(*joined);
+    t.fill(*t.stream, t.x, 5);
+    t.add(*t.stream, t.x, t.z);
+    t.add(*t.stream, t.y, t.x);
+  });
+  for (int again = 0; again < 2; ++again) {
+    graph->launch(*t.stream);
+    CHECK(t.value_of(t.y) == 17);
+  }
+}
+
+TEST_CASE("what a graph cannot hold is an error, and the stream goes on after it") {
+  GraphTest t;
+  const auto side = t.device.make_stream();
+  const auto event = t.device.make_event();
+  t.fill(*side, t.x, 1);
+  side->record(*event);  // outside of any graph
+  const auto refused = [&](const std::function<void()>& work, const char* why) {
+    CHECK_THROWS_WITH(t.device.record(*t.stream,
+                                      [&] {
+                                        t.fill(*t.stream, t.y, 9);
+                                        work();
+                                      }),
+                      Catch::Contains(why));
+    t.fill(*t.stream, t.y, 2);
+    CHECK(t.value_of(t.y) == 2);
+  };
+  refused([&] { t.stream->synchronize(); }, "cudaErrorStreamCaptureUnsupported");
+  refused([&] { t.device.allocate(4096, MemoryKind::kDevice); }, "cudaErrorStreamCaptureUnsupported");
+  refused([&] { t.stream->wait(*event); }, "cudaErrorStreamCaptureIsolation");
+  refused(
+      [&] {
+        t.stream->record(*event);
+        event->synchronize();
+      },
+      "cudaErrorCapturedEvent");
+  refused(
+      [&] {
+        t.stream->record(*event);
+        side->wait(*event);
+        t.fill(*side, t.x, 3);
+      },
+      "cudaErrorStreamCaptureUnjoined");
+  refused([&] { throw Error(Kind::kDevice, "a reason of our own"); }, "a reason of our own");
+}
+
+TEST_CASE("a timer knows its time when the work is over") {
+  GraphTest t;
+  const auto timer = t.device.make_timer();
+  timer->start(*t.stream);
+  for (int i = 0; i < 20; ++i) t.fill(*t.stream, t.x, i);
+  timer->stop(*t.stream);
+  t.stream->synchronize();
+  REQUIRE(timer->seconds());
+  CHECK(*timer->seconds() > 0);
 }

@@ -16,6 +16,9 @@ PAST_EVENTS = ("cudaEventSynchronize", "cuEventSynchronize")
 # Heads of 64, so that bf16 goes through the tensor cores.
 WIDE = CONFIG.replace("head_dim: 12", "head_dim: 64").replace("num_hidden_layers: 3", "num_hidden_layers: 2")
 
+# For many steps on the emulator.
+SMALL = ["model.num_hidden_layers=1", "data.sequence_length=16", "training.validation_sequences=1"]
+
 
 class Skipped(Exception):
     pass
@@ -151,17 +154,72 @@ def no_stall(place):
     counter = os.environ.get("TOKAMAK_CALL_COUNTER")  # call_counter.cc
     if not EMULATED and not counter:
         raise Skipped("this build found no CUPTI, which counts the calls on a GPU")
-    counts = {}
-    for steps in (3, 7):
-        path = place.file(f"calls{steps}.json")
-        train(place, f"calls{steps}", "cuda", "precision.compute=bf16", f"training.max_steps={steps}",
-              environment={"TOKAMAK_EMULATOR_CALLS": path} if EMULATED else
-              {"CUDA_INJECTION64_PATH": counter, "TOKAMAK_CALLS": path})
-        with open(path) as file:
-            counts[steps] = {name: count for name, count in json.load(file).items() if name not in PAST_EVENTS}
-    print(f"  in all of a run: {counts[7]}")
-    assert counts[3]["cudaMalloc"] > 0 and counts[3]["cudaStreamSynchronize"] > 0, counts
-    assert counts[3] == counts[7], f"steps make calls: {counts}"
+    for graphs in ("off", "on"):
+        counts = {}
+        for steps in (3, 7):
+            name = f"calls-{graphs}-{steps}"
+            path = place.file(name + ".json")
+            train(place, name, "cuda", "precision.compute=bf16", *SMALL, f"training.max_steps={steps}",
+                  "training.global_batch_tokens=64", f"runtime.cuda_graphs={graphs}", "data.document_masking=false",
+                  environment={"TOKAMAK_EMULATOR_CALLS": path} if EMULATED else
+                  {"CUDA_INJECTION64_PATH": counter, "TOKAMAK_CALLS": path})
+            with open(path) as file:
+                counts[steps] = {name: count for name, count in json.load(file).items() if name not in PAST_EVENTS}
+        launches = [counts[steps].pop("cudaGraphLaunch", 0) for steps in (3, 7)]
+        print(f"  in all of a run, graphs {graphs}: {counts[7]}")
+        assert counts[3]["cudaMalloc"] > 0 and counts[3]["cudaStreamSynchronize"] > 0, counts
+        assert counts[3] == counts[7], f"steps make calls: {counts}"
+        if EMULATED:  # two micro-batches a step, each recorded in the second one
+            recorded = counts[7].get("cudaGraphInstantiate", 0)
+            assert (recorded, launches) == ((2, [4, 12]) if graphs == "on" else (0, [0, 0])), (recorded, launches)
+
+
+@on_cuda
+def graphs(place):
+    """cuda_graphs on, off and auto: the same bits, with accumulation, document masking, and resumed; and they are used"""
+    def run(name, *overrides, expect=0, **environment):
+        """(what it printed, graphs recorded, graphs launched); three micro-batches a step."""
+        path = place.file(name + ".json")
+        said = train(place, name, "cuda", *SMALL, "training.max_steps=6", "training.global_batch_tokens=96",
+                     *overrides, expect=expect, environment={"TOKAMAK_EMULATOR_CALLS": path, **environment})
+        with open(path) if EMULATED else open(os.devnull) as file:
+            calls = json.loads(file.read() or "{}")
+        return said, calls.get("cudaGraphInstantiate"), calls.get("cudaGraphLaunch")
+
+    def bits(name, steps=6):
+        return place.records(name), gathered(place.checkpoint(name, steps))
+
+    for compute, masking in (("f32", "true"), ("bf16", "false")):
+        which = [f"precision.compute={compute}", f"data.document_masking={masking}"]
+        off, on = f"off-{compute}", f"on-{compute}"
+        _, recorded, launched = run(off, *which, "runtime.cuda_graphs=off")
+        assert not recorded and not launched, (recorded, launched)
+        _, recorded, launched = run(on, *which, "runtime.cuda_graphs=on")
+        print(f"  {compute}, document masking {masking}: {recorded} graphs, launched {launched} times")
+        if EMULATED and masking == "false":  # two places, a gradient begun or added to: the first pass of each runs
+            assert (recorded, launched) == (4, 14), (recorded, launched)
+        assert not EMULATED or launched > recorded > 0
+        assert bits(on) == bits(off)
+    stopped = ["precision.compute=f32", "runtime.cuda_graphs=on"]
+    run("halves", *stopped, "--stop-at-step", "3", expect=75)
+    run("halves", *stopped, TOKAMAK_EMULATOR_ORDER="reverse")
+    assert bits("halves") == bits("off-f32")
+
+    # Enough passes of one kind to be timed both ways.
+    long = ["precision.compute=f32", "training.max_steps=11", "training.global_batch_tokens=32",
+            "training.micro_batch_size=1", "data.document_masking=false"]
+    said, recorded, launched = run("auto", *long)
+    assert " as a CUDA graph, " in said and (not EMULATED or launched >= 4), (said, recorded, launched)
+    run("auto-off", *long, "runtime.cuda_graphs=off")
+    assert bits("auto", 11) == bits("auto-off", 11)
+    if EMULATED:
+        said, recorded, _ = run("refused", *long, TOKAMAK_EMULATOR_NO_CAPTURE="1")
+        assert "micro-batches run without CUDA graphs: " in said and recorded is None, said
+        assert bits("refused", 11) == bits("auto-off", 11)
+        said, _, _ = run("required", *long, "runtime.cuda_graphs=on", expect=5, TOKAMAK_EMULATOR_NO_CAPTURE="1")
+        assert "recording a graph" in said, said
+    said = train_on(2, place, "graphs-two", "runtime.cuda_graphs=on", expect=2)
+    assert "runtime.cuda_graphs is on, and 2 ranks train" in said, said
 
 
 def train_on(ranks, place, name, *overrides, expect=0, devices=None, env=None):
@@ -233,7 +291,7 @@ def without_gpu(place):
 
 if __name__ == "__main__":
     try:
-        main([curves, resume, recomputation, options, generation, planning, no_stall, ranks, lost_rank,
+        main([curves, resume, recomputation, options, generation, planning, no_stall, graphs, ranks, lost_rank,
               ranks_beyond_gpus, without_gpu])
     except Skipped as why:
         print(f"skipped: {' '.join(sys.argv[1:])}: {why}")

@@ -1,8 +1,12 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
 #include <vector>
 
+#include "backend/backend.h"
+#include "base/error.h"
+#include "dist/planned.h"
 #include "dist/test_world.h"
 #include "dist/together.h"
 
@@ -19,6 +23,16 @@ struct NoStream : Stream {
 template <class T>
 Tensor view(std::vector<T>& values) {
   return {values.data(), DTypeOf<T>::kValue, Shape{static_cast<int64_t>(values.size())}};
+}
+
+// In the scratch that is asked for, and not a byte more.
+void reduce_scatter(Comm& comm, Tensor full, Tensor slice, DType wire) {
+  NoStream stream;
+  const int64_t elements = comm.scratch_elements(slice.count(), wire), bytes = elements * size_of(wire);
+  std::vector<char> scratch(static_cast<size_t>(bytes) + 64, 'x');
+  comm.use_scratch(Tensor(scratch.data(), wire, Shape{elements}));
+  comm.reduce_scatter(stream, full, slice, wire);
+  CHECK(std::count(scratch.begin() + bytes, scratch.end(), 'x') == 64);
 }
 
 }  // namespace
@@ -54,7 +68,7 @@ TEST_CASE("reduce_scatter sums what every rank holds of a slice") {
       std::vector<float> full(static_cast<size_t>(slice_length * comm.size())), slice(slice_length);
       const auto value = [](int64_t i, int rank) { return static_cast<float>(i % 61 + rank); };
       for (size_t i = 0; i < full.size(); ++i) full[i] = value(static_cast<int64_t>(i), comm.rank());
-      comm.reduce_scatter(stream, view(full), view(slice), wire);
+      reduce_scatter(comm, view(full), view(slice), wire);
       int64_t wrong = 0;
       for (int64_t i = 0; i < slice_length; ++i) {
         float expected = 0;
@@ -66,13 +80,29 @@ TEST_CASE("reduce_scatter sums what every rank holds of a slice") {
   }
 }
 
+TEST_CASE("a plan on paper has the scratch that the ranks work in, and they work in nothing else") {
+  Comm& comm = test_world().comm();
+  if (comm.size() == 1) return;  // alone nothing is reduced
+  const auto paper = make_planned_comm(comm.size(), *make_cpu_backend().device);
+  for (const int64_t slice : {int64_t{32}, int64_t{3} << 20}) {
+    for (const DType wire : {DType::kF32, DType::kBF16}) {
+      CHECK(paper->scratch_elements(slice, wire) == comm.scratch_elements(slice, wire));
+      CHECK(comm.scratch_elements(slice, wire) <= int64_t{8} << 20);  // bounded, however long the slices are
+    }
+  }
+  NoStream stream;
+  const auto group = comm.split(0);
+  std::vector<float> full(static_cast<size_t>(32 * comm.size())), slice(32);
+  CHECK_THROWS_AS(group->reduce_scatter(stream, view(full), view(slice), DType::kF32), Error);
+}
+
 TEST_CASE("a bf16 wire rounds each addend, and the sum stays f32") {
   Comm& comm = test_world().comm();
   NoStream stream;
   std::vector<float> full(static_cast<size_t>(32 * comm.size()), 1.0f + 0x1p-10f), slice(32);
-  comm.reduce_scatter(stream, view(full), view(slice), DType::kBF16);
+  reduce_scatter(comm, view(full), view(slice), DType::kBF16);
   CHECK(slice[7] == static_cast<float>(comm.size()));
-  comm.reduce_scatter(stream, view(full), view(slice), DType::kF32);
+  reduce_scatter(comm, view(full), view(slice), DType::kF32);
   CHECK(slice[7] == static_cast<float>(comm.size()) * (1.0f + 0x1p-10f));
 }
 
@@ -114,7 +144,7 @@ TEST_CASE("sums are formed in f32 in the order of the ranks, to the bit") {
   std::vector<float> full(static_cast<size_t>(kSlice * comm.size())), slice(kSlice), all(kSlice);
   for (int64_t i = 0; i < kSlice * comm.size(); ++i) full[i] = addend(i, comm.rank());
   for (int64_t i = 0; i < kSlice; ++i) all[i] = addend(i, comm.rank());
-  comm.reduce_scatter(stream, view(full), view(slice), DType::kF32);
+  reduce_scatter(comm, view(full), view(slice), DType::kF32);
   comm.all_reduce(stream, view(all));
   for (int64_t i = 0; i < kSlice; ++i) {
     float scattered = 0, reduced = 0;

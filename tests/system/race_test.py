@@ -39,13 +39,16 @@ PYTHON = r"""#!/bin/bash
 [[ $1 != -c ]] || exit "${NO_TORCH-0}"
 echo "torch $* $MALLOC_MMAP_MAX_ $OMP_NUM_THREADS" >>"$RACE_LOG"
 rate=1000
+tokens=8192
+[[ $PLANT != torch ]] || { echo "RuntimeError: never" >&2; exit 1; }
+[[ $PLANT != tokens ]] || tokens=4096
 case "$*" in *"--micro-batch 4 "*) exit 3 ;; esac
 case "$*" in *"--weights autocast"*) echo "RuntimeError: not so" >&2; exit 1 ;; esac
 [[ -n $MALLOC_MMAP_MAX_ ]] || rate=$((rate - 200))
 case "$*" in *"--head chunked"*) rate=$((rate + 200)) ;; esac
 case "$*" in *"--compile none"*) rate=$((rate - 300)) ;; esac
 echo "chatter"
-echo '{"tokens_per_second": '$rate', "tokens_per_step": 8192, "micro_batch": 2, "memory_peak_bytes": 2147483648,
+echo '{"tokens_per_second": '$rate', "tokens_per_step": '$tokens', "micro_batch": 2, "memory_peak_bytes": 2147483648,
  "versions": {"torch": "9.9", "cuda": null}}' | tr '\n' ' '
 """
 
@@ -117,17 +120,38 @@ def out_of_time(folder):
     assert "--head whole" in runs[-2] and "Not every option of PyTorch could be tried." in output, output
 
 
-def doubts(_):
-    """a page says that others had the machine, and doubts nothing where all was well"""
+def report_of_the_race():
     sys.path.insert(0, str(ROOT / "scripts/bench"))
     import report
-    for others, ratio, doubtful in ((0.0, 1.4, False), (0.05, 1.3, False), (0.2, 1.4, True), (0.0, 1.29, True)):
+    del sys.modules["report"]  # the GPU check has one of its own
+    sys.path.remove(str(ROOT / "scripts/bench"))
+    return report
+
+
+def verdicts(_):
+    """the median is held against the bar, which is reached where it is equalled; no bar, no verdict"""
+    report = report_of_the_race()
+    def round_of(ours, theirs, causal):
+        step = {"tokens_per_second": ours, "gemm_flops_per_second": 100, "peak_flops_per_second": 200,
+                "mfu_causal": causal, "mfu_full": 0.4, "operations": {}}
+        return {"tokamak": step, "torch": {"tokens_per_second": theirs}, "ratio": ours / theirs}
+    rounds = [round_of(10, 10, 0.2), round_of(30, 20, 0.3), round_of(40, 20, 0.5), round_of(10, 8, 0.1)]
+    for bar, gemm_bar, expected in ((1.375, 0.5, ("reached", "reached")), (1.376, 0.5, ("MISSED", "reached")),
+                                    (1.3, 0.501, ("reached", "MISSED")), (None, None, (None, None))):
+        found = report.summary(rounds, {}, bar, gemm_bar)
+        assert near(found["ratio"], 1.375) and near(found["gemm_share_causal"], 0.5), found
+        assert found["ratio_spread"] == [1, 2] and (found["verdict"], found["gemm_verdict"]) == expected, found
+        assert found["tokens_per_second"] == {"tokamak": 20, "torch": 15}, found
+
+
+def doubts(_):
+    """a page says that others had the machine, and doubts nothing where all was well"""
+    report = report_of_the_race()
+    for others, ratio, doubtful in ((0.0, 1.4, False), (0.1, 1.3, False), (0.2, 1.4, True), (0.0, 1.29, True)):
         quiet, measured = {"others": 0.0}, {"others": others}
         said = report.doubts({"rounds": [{"tokamak": quiet, "torch": measured}], "ratio_spread": [ratio, 1.5],
                               "bar": 1.3, "tried": [{"change": "a", "tokens_per_second": 1}]})
         assert bool(said) == doubtful and ("others had up to 20%" in said) == (others == 0.2), said
-    del sys.modules["report"]  # the GPU check has one of its own
-    sys.path.remove(str(ROOT / "scripts/bench"))
 
 
 def no_torch(folder):
@@ -147,6 +171,15 @@ def pytorch_fails(folder):
     """that PyTorch fails with every option is told apart from a failure of ours"""
     code, result, output, _ = race(folder, "--torch", "weights=autocast")
     assert code == 3 and result is None and "torch_baseline.py: exit 1: RuntimeError: not so" in output, output
+    code, result, output, runs = race(folder, PLANT="torch")
+    assert code == 3 and result is None and "no set of options works: torch_baseline.py: exit 1" in output, output
+    assert len(runs) == 6, runs  # each set of options was tried once
+
+
+def another_batch(folder):
+    """steps of different numbers of tokens are not compared"""
+    code, result, output, _ = race(folder, "--torch", "", PLANT="tokens")
+    assert code == 3 and result is None and "it took 4096 tokens a step" in output, output
 
 
 class Check:
@@ -180,8 +213,9 @@ def in_the_gpu_check(folder):
     sys.path.insert(0, str(ROOT / "scripts/gpu_check"))
     import peer
     for code, ratio, left, expected in (
-            (0, 1.2, 900, ("passed", "")), (0, 1.1, 900, ("FAILED", "")), (77, 0, 900, ("not run", "no torch")),
-            (1, 0, 900, ("FAILED", "exit 1: race: error: why")), (3, 0, 900, ("not run", "exit 3: race: error: why")),
+            (0, 1.2, 900, ("passed", "")), (0, 1.15, 900, ("passed", "")), (0, 1.149, 900, ("FAILED", "")),
+            (77, 0, 900, ("not run", "no torch")), (1, 0, 900, ("FAILED", "exit 1: race: error: why")),
+            (3, 0, 900, ("not run", "exit 3: race: error: why")),
             (None, 0, 900, ("not run", "out of time")),
             (0, 2, 40, ("not run", "40 s are left; --only race --seconds 1700"))):
         check = Check(folder, code, ratio, left)
@@ -200,8 +234,8 @@ def the_config(_):
     assert config["training"]["max_grad_norm"] == 1 and config["model"]["rms_norm_eps"] == 1e-5, config
 
 
-for test in (a_race, where_it_goes, out_of_time, doubts, no_torch, a_program_fails, pytorch_fails, in_the_gpu_check,
-             the_config):
+for test in (a_race, where_it_goes, out_of_time, verdicts, doubts, no_torch, a_program_fails, pytorch_fails,
+             another_batch, in_the_gpu_check, the_config):
     with tempfile.TemporaryDirectory(prefix="tokamak-race-") as place:
         test(Path(place))
     print("ok:", test.__doc__, flush=True)

@@ -46,6 +46,7 @@ ip link set lo up
 until ip link set eth0 up 2>/dev/null; do sleep 0.02; done
 ip addr add {address}/24 dev eth0
 mount -t tmpfs tmpfs /dev/shm
+mount --bind {hosts} /etc/hosts
 slurmd -D -N {name} &
 while :; do wait; sleep 1 & wait; done
 """
@@ -102,6 +103,10 @@ class Cluster:
         with open(self.path + "/hosts", "w") as hosts:
             hosts.write(f"127.0.0.1 localhost\n{NETWORK}.1 control\n")
             hosts.writelines(f"{address} {name}\n" for name, address in self.addresses.items())
+        for own in self.addresses:  # on itself a node is a loopback address, as Debian's installer has it
+            with open(f"{self.path}/hosts.{own}", "w") as hosts:
+                hosts.write(f"127.0.0.1 localhost\n127.0.1.1 {own}\n{NETWORK}.1 control\n")
+                hosts.writelines(f"{address} {name}\n" for name, address in self.addresses.items() if name != own)
 
     def wire(self):
         for command in ("hostname control", f"mount --bind {self.path}/hosts /etc/hosts", "ip link set lo up",
@@ -114,7 +119,8 @@ class Cluster:
             return subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
 
     def add_node(self, name, address):
-        node = subprocess.Popen([*NAMESPACES, "sh", "-c", NODE.format(name=name, address=address)],
+        node = subprocess.Popen([*NAMESPACES, "sh", "-c", NODE.format(name=name, address=address,
+                                                                                hosts=f"{self.path}/hosts.{name}")],
                                 stdout=open(f"{self.path}/{name}.out", "w"), stderr=subprocess.STDOUT,
                                 stdin=subprocess.DEVNULL)
         own = os.readlink("/proc/self/ns/net")

@@ -17,7 +17,7 @@ class CpuStream final : public Stream {
   void synchronize() override {}
 };
 
-class CpuDevice final : public Device {
+class CpuDevice : public Device {
  public:
   std::byte* allocate(int64_t bytes, MemoryKind kind) override;
   void release(std::byte* memory, int64_t bytes, MemoryKind kind) noexcept override;

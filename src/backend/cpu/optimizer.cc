@@ -19,19 +19,25 @@ void CpuOps::do_adamw(Stream&, const AdamW& args) {
   auto* exp_avg_sq = args.exp_avg_sq.as<float>();
   const auto* grad = args.grad.as<float>();
   bf16* weights = args.weights ? args.weights.as<bf16>() : nullptr;
-  parallel_blocks(args.master.count(), [=](int64_t begin, int64_t end) {
+  const auto update = [=](int64_t begin, int64_t end, float decay) {
     if (weights != nullptr) {
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) {
-        const float updated = adamw_update(k, master[i], exp_avg[i], exp_avg_sq[i], scale * grad[i]);
+        const float updated = adamw_update(k, decay, master[i], exp_avg[i], exp_avg_sq[i], scale * grad[i]);
         master[i] = updated;
         weights[i] = from_float<bf16>(updated);  // a bf16 built here would keep the loop from vectorising
       }
     } else {
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) {
-        master[i] = adamw_update(k, master[i], exp_avg[i], exp_avg_sq[i], scale * grad[i]);
+        master[i] = adamw_update(k, decay, master[i], exp_avg[i], exp_avg_sq[i], scale * grad[i]);
       }
+    }
+  };
+  parallel_blocks(args.master.count(), [&](int64_t begin, int64_t end) {
+    for (int piece = 0; begin < end; begin = std::min(end, k.end[piece])) {
+      piece = piece_of(k, begin, piece);
+      update(begin, std::min(end, k.end[piece]), k.decay[piece]);
     }
   });
 }

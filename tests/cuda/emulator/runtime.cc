@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "calls.h"
+#include "capture.h"
 #include "streams.h"
 
 namespace {
@@ -31,7 +32,22 @@ bool is_pinned(const void* memory) {
 
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 const char* cudaGetErrorString(cudaError_t) { return "an error"; }
-const char* cudaGetErrorName(cudaError_t) { return "cudaError"; }
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated:
+      return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureUnjoined:
+      return "cudaErrorStreamCaptureUnjoined";
+    case cudaErrorStreamCaptureIsolation:
+      return "cudaErrorStreamCaptureIsolation";
+    case cudaErrorCapturedEvent:
+      return "cudaErrorCapturedEvent";
+    default:
+      return "cudaError";
+  }
+}
 cudaError_t cudaGetDeviceCount(int* count) {
   const char* devices = std::getenv("TOKAMAK_EMULATOR_DEVICES");
   *count = devices == nullptr ? 1 : std::atoi(devices);
@@ -55,23 +71,27 @@ cudaError_t cudaSetDevice(int device) {
   return device < count ? cudaSuccess : cudaErrorInvalidValue;
 }
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  if (const cudaError_t error = emulator::refuse_while_capturing(); error != cudaSuccess) return error;
   emulator::count_call("cudaMalloc");
   *memory = bytes > kTotalBytes ? nullptr : emulator::allocate(bytes);
   return *memory == nullptr && bytes > 0 ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 cudaError_t cudaFree(void* memory) {
+  if (const cudaError_t error = emulator::refuse_while_capturing(); error != cudaSuccess) return error;
   emulator::count_call("cudaFree");
   emulator::run_all_streams();
   emulator::release(memory);
   return cudaSuccess;
 }
 cudaError_t cudaMallocHost(void** memory, size_t bytes) {
+  if (const cudaError_t error = emulator::refuse_while_capturing(); error != cudaSuccess) return error;
   emulator::count_call("cudaMallocHost");
   *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   pinned()[static_cast<std::byte*>(*memory)] = bytes;
   return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void* memory) {
+  if (const cudaError_t error = emulator::refuse_while_capturing(); error != cudaSuccess) return error;
   emulator::count_call("cudaFreeHost");
   emulator::run_all_streams();
   pinned().erase(static_cast<std::byte*>(memory));
@@ -83,6 +103,7 @@ cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {
   return cudaSuccess;
 }
 cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
+  if (const cudaError_t error = emulator::refuse_while_capturing(); error != cudaSuccess) return error;
   emulator::count_call("cudaMemset");
   const emulator::Access access;
   std::memset(memory, value, bytes);
@@ -98,6 +119,7 @@ cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   const void* host = kind == cudaMemcpyHostToDevice ? from : kind == cudaMemcpyDeviceToHost ? to : nullptr;
   const bool pageable = host != nullptr && !is_pinned(host);
+  if (pageable && emulator::captures(stream)) return emulator::spoil(cudaErrorStreamCaptureUnsupported);
   if (pageable) emulator::count_call("copy of pageable memory");
   const auto copy = [=](const void* source) {
     const emulator::Access access;

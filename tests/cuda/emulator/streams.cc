@@ -6,7 +6,9 @@
 #include <set>
 #include <string_view>
 
+#include "base/clock.h"
 #include "calls.h"
+#include "capture.h"
 
 struct emulator_stream {
   uint64_t id;  // a later one may lie at the address of one that is gone
@@ -20,6 +22,10 @@ struct emulator_event {
   cudaStream_t stream = nullptr;  // null: never recorded, hence reached
   uint64_t id = 0;                // of the stream
   uint64_t position = 0;          // what it had enqueued
+  uint64_t capture = 0;           // the capture that it was recorded in; 0: none
+  emulator::After after = {};     // there
+  bool timed = false;
+  double seconds = 0;  // of the clock, when it was reached
 };
 
 namespace {
@@ -46,16 +52,19 @@ void run_up_to(cudaStream_t stream, uint64_t position) {
   }
 }
 
+// A stream that is gone has done all.
+bool lives(const emulator_event& event) { return streams().count(event.stream) == 1 && event.stream->id == event.id; }
 void reach(const emulator_event& event) {
-  const bool lives = streams().count(event.stream) == 1 && event.stream->id == event.id;
-  if (lives) run_up_to(event.stream, event.position);  // a stream that is gone has done all
+  if (lives(event)) run_up_to(event.stream, event.position);
 }
+bool is_reached(const emulator_event& event) { return !lives(event) || event.stream->begun() >= event.position; }
 
 }  // namespace
 
 namespace emulator {
 
 void enqueue(cudaStream_t stream, Work work) {
+  if (captures(stream)) return record(stream, std::move(work));
   if (stream == nullptr || launches_block()) return work();
   stream->waiting.push_back(std::move(work));
   ++stream->enqueued;
@@ -86,32 +95,67 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (emulator::captures(stream)) return emulator::spoil(cudaErrorStreamCaptureUnsupported);
   emulator::count_call("cudaStreamSynchronize");
   emulator::run_all(stream);
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
+  if (const cudaError_t error = emulator::refuse_while_capturing(); error != cudaSuccess) return error;
   emulator::count_call("cudaDeviceSynchronize");
   emulator::run_all_streams();
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (event->capture != 0) {
+    if (event->capture != emulator::capture_number()) return cudaErrorCapturedEvent;
+    emulator::join(stream, event->after);
+    return cudaSuccess;
+  }
+  if (emulator::captures(stream)) return emulator::spoil(cudaErrorStreamCaptureIsolation);
   emulator::enqueue(stream, [now = *event] { reach(now); });
   return cudaSuccess;
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  *event = new emulator_event;
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  *event = new emulator_event{.timed = (flags & cudaEventDisableTiming) == 0};
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  if (event->timed) reach(*event);
   delete event;
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  *event = stream == nullptr ? emulator_event{} : emulator_event{stream, stream->id, stream->enqueued};
+  const bool timed = event->timed;
+  if (emulator::captures(stream)) {
+    *event = {.capture = emulator::capture_number(), .after = emulator::recorded(stream), .timed = timed};
+    return cudaSuccess;
+  }
+  if (timed) emulator::enqueue(stream, [event] { event->seconds = tokamak::now_seconds(); });
+  const double seconds = event->seconds;  // where streams do their work at once
+  *event = {.timed = timed, .seconds = seconds};
+  if (stream == nullptr) return cudaSuccess;
+  event->stream = stream;
+  event->id = stream->id;
+  event->position = stream->enqueued;
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (event->capture != 0) {
+    return emulator::a_stream_captures() ? emulator::spoil(cudaErrorCapturedEvent) : cudaErrorCapturedEvent;
+  }
+  return is_reached(*event) ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  if (!begin->timed || !end->timed) return cudaErrorInvalidResourceHandle;
+  if (!is_reached(*begin) || !is_reached(*end)) return cudaErrorNotReady;
+  *milliseconds = static_cast<float>(1e3 * (end->seconds - begin->seconds));
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (event->capture != 0) {
+    return emulator::a_stream_captures() ? emulator::spoil(cudaErrorCapturedEvent) : cudaErrorCapturedEvent;
+  }
   reach(*event);
   return cudaSuccess;
 }

@@ -1,0 +1,105 @@
+#include "model/recorded_passes.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr size_t kTimes = 3;        // that either way is timed; the best counts
+constexpr size_t kMostGraphs = 64;  // the driver keeps them outside of the plan; passes beyond run as they are written
+
+std::string milliseconds(double seconds) { return fixed(1e3 * seconds, 3) + " ms"; }
+
+}  // namespace
+
+RecordedPasses::RecordedPasses(Device& device, CudaGraphs kind)
+    : device_(device),
+      required_(kind == CudaGraphs::kOn),
+      way_(kind == CudaGraphs::kAuto ? Way::kMeasuring
+           : required_               ? Way::kReplayed
+                                     : Way::kDirect) {
+  if (way_ != Way::kMeasuring) return;
+  for (Series* series : {&direct_, &replayed_}) {
+    for (size_t i = 0; i < kTimes; ++i) series->timers.push_back(device.make_timer());
+  }
+}
+
+void RecordedPasses::run(Stream& stream, const PassKey& key, const Pass& pass) {
+  if (way_ == Way::kMeasuring) decide();
+  if (way_ == Way::kDirect) return pass();
+  const auto known = graphs_.find(key);
+  if (known == graphs_.end()) {
+    if (graphs_.size() < kMostGraphs) graphs_.emplace(key, nullptr);
+    return pass();
+  }
+  std::unique_ptr<Graph>& graph = known->second;
+  if (way_ == Way::kMeasuring) {
+    if (!measured_) measured_ = key;
+    return *measured_ == key ? measure(stream, graph, pass) : pass();
+  }
+  if (graph != nullptr || record(stream, graph, pass)) graph->launch(stream);
+}
+
+void RecordedPasses::measure(Stream& stream, std::unique_ptr<Graph>& graph, const Pass& pass) {
+  if (!direct_.full()) return direct_.time(stream, pass);
+  if (graph == nullptr) {  // its first launch brings it to the device, and does not count
+    if (record(stream, graph, pass)) graph->launch(stream);
+    return;
+  }
+  if (replayed_.full()) return graph->launch(stream);
+  replayed_.time(stream, [&] { graph->launch(stream); });
+}
+
+// The numbers come late: as long as one is missing, nothing is decided.
+void RecordedPasses::decide() {
+  const std::optional<double> direct = direct_.best(), replayed = replayed_.best();
+  if (!direct || !replayed) return;
+  way_ = *replayed < *direct ? Way::kReplayed : Way::kDirect;
+  log::info("a micro-batch takes ", milliseconds(*replayed), " as a CUDA graph, ", milliseconds(*direct),
+            " without: they run ", way_ == Way::kReplayed ? "as graphs" : "without", " (runtime.cuda_graphs: auto)");
+}
+
+// False: the pass has been run as it is written.
+bool RecordedPasses::record(Stream& stream, std::unique_ptr<Graph>& graph, const Pass& pass) {
+  try {
+    graph = device_.record(stream, pass);
+    return true;
+  } catch (const Error& error) {
+    if (required_) throw;
+    log::warning("micro-batches run without CUDA graphs: ", error.what());
+    way_ = Way::kDirect;
+    pass();
+    return false;
+  }
+}
+
+void RecordedPasses::Series::time(Stream& stream, const Pass& work) {
+  Timer& timer = *timers[begun++];
+  timer.start(stream);
+  work();
+  timer.stop(stream);
+}
+
+std::optional<double> RecordedPasses::Series::best() const {
+  if (!full()) return std::nullopt;
+  std::optional<double> least;
+  for (const auto& timer : timers) {
+    const std::optional<double> seconds = timer->seconds();
+    if (!seconds) return std::nullopt;
+    least = std::min(least.value_or(*seconds), *seconds);
+  }
+  return least;
+}
+
+int64_t room_for_documents(int64_t documents, int64_t tokens, int64_t max_length) {
+  if (documents * max_length == tokens) return documents;
+  const auto room = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(documents)));
+  return std::max(documents, std::min(room, tokens));
+}
+
+}  // namespace tokamak

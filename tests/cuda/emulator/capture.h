@@ -1,0 +1,32 @@
+// Stream capture and graphs of the emulator, by the rules of CUDA's documentation. While a stream captures, nothing of
+// it runs: launches, copies and events are recorded, on every stream that has come to wait for a captured event too.
+// What would wait for recorded work, or take memory, is refused and spoils the capture; a wait for work outside of it
+// also. A graph's work runs in an order that its dependencies allow: as recorded, or with
+// TOKAMAK_EMULATOR_ORDER=reverse whatever may run and was recorded last. One capture at a time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "streams.h"
+
+namespace emulator {
+
+// What an event or the next work on a stream comes after: pieces of recorded work.
+using After = std::vector<size_t>;
+
+bool captures(cudaStream_t stream);
+bool a_stream_captures();
+uint64_t capture_number();  // of the capture that goes on, from 1
+
+void record(cudaStream_t stream, Work work);  // on a stream that captures
+After recorded(cudaStream_t stream);          // so far
+// `stream` goes on after work that the capture has recorded; it joins if it did not belong to it.
+void join(cudaStream_t stream, const After& after);
+
+// What is not allowed while a stream captures: spoils the capture, and returns its argument.
+cudaError_t spoil(cudaError_t error);
+// cudaErrorStreamCaptureUnsupported, spoiling the capture if there is one; else cudaSuccess.
+cudaError_t refuse_while_capturing();
+
+}  // namespace emulator

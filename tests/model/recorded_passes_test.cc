@@ -1,0 +1,148 @@
+// When a pass is recorded, replayed and timed, on a device that only takes notes.
+#include "model/recorded_passes.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "backend/cpu/device.h"
+#include "base/error.h"
+#include "base/log.h"
+
+using namespace tokamak;
+
+namespace {
+
+// Notes what is done: "p" a pass that runs, "r" one that is recorded, "g" a graph's launch, "[" and "]" a timer's.
+class NotingDevice : public CpuDevice {
+ public:
+  bool can_record() const override { return true; }
+  std::unique_ptr<Graph> record(Stream&, const std::function<void()>& work) override {
+    recording = true;
+    work();
+    recording = false;
+    if (fails) fail(Kind::kDevice, "it cannot be recorded");
+    return std::make_unique<NotingGraph>(*this);
+  }
+  std::unique_ptr<Timer> make_timer() override { return std::make_unique<NotingTimer>(*this); }
+
+  std::string notes;
+  bool recording = false, fails = false;
+  size_t timers = 0, over = 100;  // made so far; of which these have their times
+  double pass_seconds = 2, graph_seconds = 1;
+
+ private:
+  struct NotingGraph : Graph {
+    explicit NotingGraph(NotingDevice& to) : device(to) {}
+    void launch(Stream&) override { device.notes += "g"; }
+    NotingDevice& device;
+  };
+  struct NotingTimer : Timer {
+    explicit NotingTimer(NotingDevice& to) : device(to), number(to.timers++) {}
+    void start(Stream&) override { device.notes += "["; }
+    void stop(Stream&) override {
+      taken = device.notes.back() == 'g' ? device.graph_seconds : device.pass_seconds;
+      device.notes += "]";
+    }
+    std::optional<double> seconds() override { return number < device.over ? std::optional(taken) : std::nullopt; }
+    NotingDevice& device;
+    size_t number;
+    double taken = 0;
+  };
+};
+
+struct Run {
+  explicit Run(CudaGraphs kind) : passes(device, kind) { log::configure(0, 1, log::Level::kError); }
+
+  // The notes that so many runs of a key leave.
+  std::string run(int times = 1, PassKey key = {.tokens = 64}) {
+    device.notes.clear();
+    for (int i = 0; i < times; ++i) {
+      passes.run(stream, key, [this] { device.notes += device.recording ? "r" : "p"; });
+    }
+    return device.notes;
+  }
+
+  NotingDevice device;
+  CpuStream stream;
+  RecordedPasses passes;
+};
+
+}  // namespace
+
+TEST_CASE("a pass runs as it is written the first time, is recorded the second, and then replayed") {
+  Run on(CudaGraphs::kOn);
+  CHECK(on.passes.settled());
+  CHECK(on.run(4) == "prggg");
+  CHECK(on.run(2) == "gg");
+}
+
+TEST_CASE("every part of a key has a graph of its own") {
+  Run on(CudaGraphs::kOn);
+  const PassKey key{.inputs = &on, .sums = &on.device, .tokens = 64, .documents = 2};
+  PassKey inputs = key, sums = key, tokens = key, documents = key, gradients = key;
+  inputs.inputs = &on.stream;
+  sums.sums = &on.stream;
+  tokens.tokens = 32;
+  documents.documents = 4;
+  gradients.gradients = Write::kAccumulate;
+  for (const PassKey& other : {key, inputs, sums, tokens, documents, gradients}) CHECK(on.run(3, other) == "prgg");
+  for (const PassKey& other : {key, inputs, sums, tokens, documents, gradients}) CHECK(on.run(1, other) == "g");
+}
+
+TEST_CASE("graphs are few: passes of further keys run as they are written") {
+  Run on(CudaGraphs::kOn);
+  for (int64_t documents = 1; documents <= 64; ++documents) on.run(2, {.documents = documents});
+  CHECK(on.run(3, {.documents = 65}) == "ppp");
+  CHECK(on.run(3, {.documents = 64}) == "ggg");
+}
+
+TEST_CASE("auto times three passes of one key either way, and keeps the faster for all") {
+  const std::string measured = "p[p][p][p]rg[g][g][g]";
+  for (const bool graphs_win : {true, false}) {
+    Run run(CudaGraphs::kAuto);
+    run.device.graph_seconds = graphs_win ? 1.9 : 2.1;
+    CHECK(run.run(8) == measured);
+    CHECK_FALSE(run.passes.settled());
+    CHECK(run.run(2) == (graphs_win ? "gg" : "pp"));
+    CHECK(run.passes.settled());
+    CHECK(run.run(3, {.tokens = 32}) == (graphs_win ? "prgg" : "ppp"));
+  }
+}
+
+TEST_CASE("auto takes the best of the times, and none before all are over") {
+  Run run(CudaGraphs::kAuto);
+  run.device.pass_seconds = 9;  // the first one was disturbed
+  run.run(2);
+  run.device.pass_seconds = 0.5;
+  run.run(6);
+  run.device.over = 5;        // of 6
+  CHECK(run.run(2) == "gg");  // meanwhile
+  CHECK(run.run(2, {.tokens = 32}) == "pp");
+  CHECK_FALSE(run.passes.settled());
+  run.device.over = 6;
+  CHECK(run.run(2) == "pp");
+  CHECK(run.passes.settled());
+}
+
+TEST_CASE("what cannot be recorded runs as it is written, or is an error where graphs are asked for") {
+  Run automatic(CudaGraphs::kAuto);
+  automatic.device.fails = true;
+  CHECK(automatic.run(7) == "p[p][p][p]rppp");  // the pass that was to be recorded is not left out
+  CHECK(automatic.passes.settled());
+  Run on(CudaGraphs::kOn);
+  on.device.fails = true;
+  on.run(1);
+  CHECK_THROWS_WITH(on.run(1), Catch::Contains("it cannot be recorded"));
+  CHECK(Run(CudaGraphs::kOff).run(3) == "ppp");
+}
+
+TEST_CASE("few numbers of documents have room for all, and documents of the greatest length keep theirs") {
+  CHECK(room_for_documents(4, 4 * 32, 32) == 4);
+  CHECK(room_for_documents(6, 6 * 32, 32) == 6);
+  CHECK(room_for_documents(7, 6 * 32, 32) == 8);
+  CHECK(room_for_documents(5, 4 * 32, 32) == 8);
+  CHECK(room_for_documents(8, 4 * 32, 32) == 8);
+  CHECK(room_for_documents(9, 4 * 32, 32) == 16);
+  CHECK(room_for_documents(33, 48, 32) == 48);  // there are no more than tokens
+  CHECK(room_for_documents(50, 48, 32) == 50);  // but for empty ones
+}
