@@ -16,7 +16,8 @@ CudaOps::~CudaOps() = default;
 int64_t CudaOps::workspace_bytes(const Workload& workload) const {
   const int64_t scratch = std::max({attention_backward_scratch(workload), cached_attention_scratch(workload),
                                     cross_entropy_scratch(workload), embedding_backward_scratch(workload),
-                                    rmsnorm_backward_scratch(workload), reduction_scratch()});
+                                    rmsnorm_backward_scratch(workload), qk_norm_backward_scratch(workload),
+                                    column_sums_scratch(workload), reduction_scratch()});
   return CudaGemm::kWorkspaceBytes + std::max(scratch, cudnn_ != nullptr ? cudnn_->workspace_bytes(workload) : 0);
 }
 

@@ -39,9 +39,21 @@ void describe(Plan& plan, const GemmProblem& problem, bool tf32) {
   const cublasOperation_t right = problem.transpose_right ? CUBLAS_OP_T : CUBLAS_OP_N;
   TOKAMAK_CUBLAS(cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof(left)));
   TOKAMAK_CUBLAS(cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof(right)));
+  if (problem.bias) {
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    TOKAMAK_CUBLAS(
+        cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)));
+  }
   describe(plan.left, problem.in, problem.left());
   describe(plan.right, problem.in, problem.right());
   describe(plan.output, problem.out, problem.output());
+}
+
+// The address is part of the descriptor, but not of the problem: it is set anew for each product.
+void point_to_bias(Plan& plan, const GemmOperands& operands) {
+  if (operands.bias == nullptr) return;
+  TOKAMAK_CUBLAS(cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &operands.bias,
+                                                sizeof(operands.bias)));
 }
 
 template <class T>
@@ -101,6 +113,7 @@ void cublas_failed(cublasStatus_t status, const char* call, const char* file, in
 cublasStatus_t run_plan(cublasLtHandle_t handle, Plan& plan, const cublasLtMatmulAlgo_t& algorithm,
                         const GemmOperands& operands, std::byte* workspace, cudaStream_t stream) {
   const float alpha = 1.0f;
+  point_to_bias(plan, operands);
   return cublasLtMatmul(handle, &plan.product, &alpha, operands.left, &plan.left, operands.right, &plan.right,
                         &operands.beta, operands.addend, &plan.output, operands.output, &plan.output, &algorithm,
                         workspace, static_cast<size_t>(CudaGemm::kWorkspaceBytes), stream);
@@ -120,6 +133,7 @@ struct CudaGemm::Impl {
     if (const auto known = plans.find(problem); known != plans.end()) return *known->second;
     auto made = std::make_unique<Plan>();
     describe(*made, problem, tf32);
+    point_to_bias(*made, operands);
     const auto algorithms = candidates(handle, problem, *made, tuning ? GemmTuning::kCandidates : 1);
     if (algorithms.empty()) {
       fail(Kind::kDevice, str("cuBLASLt has no algorithm for ", text_of(args.a, args.trans_a), " times ",

@@ -1,9 +1,10 @@
-// A product of ops.h as cuBLASLt is asked for it, without cuBLASLt: D = op(left) op(right) + beta C, all matrices
-// stored by columns. Read by columns, a row-major tensor is its transpose, so that c^T = op(b)^T op(a)^T is posed and b
-// stands on the left. (cuBLASLt's row-major order would spare the swap, but its tables of supported types and its
-// tuning are those of column-major matrices.)
+// A product of ops.h as cuBLASLt is asked for it, without cuBLASLt: D = op(left) op(right) + beta C [+ bias to each
+// column], all matrices stored by columns. Read by columns, a row-major tensor is its transpose, so that c^T = op(b)^T
+// op(a)^T is posed and b stands on the left. (cuBLASLt's row-major order would spare the swap, but its tables of
+// supported types and its tuning are those of column-major matrices.)
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 
@@ -22,11 +23,12 @@ struct GemmProblem {
   int64_t m, n, k;            // D is (m, n); each element is a sum of k terms
   bool transpose_left;        // left is stored as (k, m)
   bool transpose_right;       // right is stored as (n, k)
-  DType in, out;              // of left and right; of C and D
+  bool bias;                  // in the epilogue
+  DType in, out;              // of left and right; of C, D and the bias
   uint32_t left_alignment;    // of the addresses, in bytes: powers of two, kMaxAlignment at most
   uint32_t right_alignment;   //
   uint32_t addend_alignment;  //
-  uint32_t output_alignment;  //
+  uint32_t output_alignment;  // and of the bias, which has no preference of its own
 
   auto operator<=>(const GemmProblem&) const = default;
 
@@ -40,6 +42,7 @@ struct GemmOperands {
   const void* right;
   const void* addend;  // C; the output itself where there is nothing to add, and beta 0
   void* output;        // D
+  const void* bias;    // (m), or null
   float beta;          // 0 or 1
 };
 
@@ -49,6 +52,7 @@ inline GemmOperands gemm_operands(const Gemm& args) {
           .right = args.a.data(),
           .addend = args.residual ? args.residual.data() : args.c.data(),
           .output = args.c.data(),
+          .bias = args.bias ? args.bias.data() : nullptr,
           .beta = adds ? 1.0f : 0.0f};
 }
 
@@ -66,12 +70,13 @@ inline GemmProblem gemm_problem(const Gemm& args) {
           .k = args.a.dim(ta ? 0 : 1),
           .transpose_left = tb,
           .transpose_right = ta,
+          .bias = operands.bias != nullptr,
           .in = args.a.dtype(),
           .out = args.c.dtype(),
           .left_alignment = gemm_alignment(operands.left),
           .right_alignment = gemm_alignment(operands.right),
           .addend_alignment = gemm_alignment(operands.addend),
-          .output_alignment = gemm_alignment(operands.output)};
+          .output_alignment = std::min(gemm_alignment(operands.output), gemm_alignment(operands.bias))};
 }
 
 }  // namespace tokamak

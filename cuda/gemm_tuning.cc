@@ -21,7 +21,7 @@ constexpr int kRounds = 3;  // of which the best counts
 std::string text_of(const GemmProblem& p) {
   return str(p.m, " ", p.n, " ", p.k, " ", p.transpose_left ? "T" : "N", p.transpose_right ? "T" : "N", " ",
              name_of(p.in), " ", name_of(p.out), " ", p.left_alignment, " ", p.right_alignment, " ", p.addend_alignment,
-             " ", p.output_alignment);
+             " ", p.output_alignment, p.bias ? " bias" : "");
 }
 
 std::string cache_path(const RuntimeOptions& options) {

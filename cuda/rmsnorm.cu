@@ -2,6 +2,9 @@
 // threads (a warp, or the block) holds a row in registers, as it lies in memory. Rows too wide for that, or of no whole
 // number of 16 bytes, are read a second time. The weight's gradient is summed over a fixed partition of the rows, then
 // over the parts, in order.
+#include "cuda/rmsnorm.h"
+
+#include "cuda/column_sums.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
 #include "cuda/launch.h"
@@ -16,8 +19,6 @@ constexpr int kThreads = 256;
 constexpr int kResident = 768;      // threads of forward on a multiprocessor at least; more would spill on sm_80
 constexpr int kMaxRowBlocks = 512;  // of the gradient: about two waves on the GPUs of today
 constexpr int kMinBlockRows = 8;    // one for each warp
-constexpr int kColumns = kWarp;     // of the weight's gradient whose parts a block adds up
-constexpr int kAdders = 16;         // warps that share the parts
 
 int64_t rows_per_block(int64_t rows) {
   return std::max<int64_t>(kMinBlockRows, (rows + kMaxRowBlocks - 1) / kMaxRowBlocks);
@@ -42,27 +43,14 @@ struct Team {
   }
 };
 
-template <class T>
-struct Forward {
-  const T* x;
-  const T* residual;  // or null
-  const T* weight;
-  T* sum;  // null with residual
-  T* y;
-  float* rstd;
-  int64_t rows, width;
-  float eps;
-
-  __device__ float rstd_of(float squares) const { return 1.0f / std::sqrt(squares / static_cast<float>(width) + eps); }
-};
-
 template <class T, class Team>
-__global__ void __launch_bounds__(Team::kBlock, kResident / Team::kBlock) forward(Forward<T> f) {
+__global__ void __launch_bounds__(Team::kBlock, kResident / Team::kBlock) forward(NormForward<T> f) {
   constexpr int kWidth = kVecWidth<T>, kVectors = Team::kVectors;
   __shared__ float partial[Team::kBlock / kWarp];
-  const int64_t row = int64_t{blockIdx.x} * Team::kTeams + Team::index(), at = row * f.width;
-  if (row >= f.rows) return;
-  const int width = static_cast<int>(f.width), first = Team::member() * kWidth;
+  const int64_t row = int64_t{blockIdx.x} * Team::kTeams + Team::index();
+  if (row >= f.rows.count) return;
+  const int64_t at = f.rows.at(row);
+  const int width = static_cast<int>(f.rows.width), first = Team::member() * kWidth;
   constexpr int kStep = Team::kSize * kWidth;
   Packed<T, kWidth> x[kVectors] = {}, residual[kVectors] = {};  // zeros past the end of the row
   // All loads before the first store, which might be to the same tensor.
@@ -104,12 +92,12 @@ __global__ void __launch_bounds__(Team::kBlock, kResident / Team::kBlock) forwar
 }
 
 template <class T, int kWidth>
-__global__ void forward_wide(Forward<T> f) {
+__global__ void forward_wide(NormForward<T> f) {
   __shared__ float partial[kThreads / kWarp];
-  const int64_t at = int64_t{blockIdx.x} * f.width, first = int64_t{threadIdx.x} * kWidth;
+  const int64_t at = f.rows.at(blockIdx.x), width = f.rows.width, first = int64_t{threadIdx.x} * kWidth;
   constexpr int kStep = kThreads * kWidth;
   float squares = 0;
-  for (int64_t c = first; c < f.width; c += kStep) {
+  for (int64_t c = first; c < width; c += kStep) {
     auto x = load<kWidth>(f.x + at + c);
     if (f.residual != nullptr) {
       x = rounded<T>(x + load<kWidth>(f.residual + at + c));
@@ -121,7 +109,7 @@ __global__ void forward_wide(Forward<T> f) {
   const float rstd = f.rstd_of(block_sum<kThreads>(squares, partial));
   if (threadIdx.x == 0) f.rstd[blockIdx.x] = rstd;
   const T* input = f.residual != nullptr ? f.sum : f.x;
-  for (int64_t c = first; c < f.width; c += kStep) {
+  for (int64_t c = first; c < width; c += kStep) {
     auto y = load<kWidth>(input + at + c);
     const auto weight = load<kWidth>(f.weight + c);
 #pragma unroll
@@ -129,18 +117,6 @@ __global__ void forward_wide(Forward<T> f) {
     store(f.y + at + c, y);
   }
 }
-
-template <class T>
-struct Backward {
-  const T* dy;
-  const T* x;
-  const T* weight;
-  const float* rstd;
-  const T* dresidual;  // or null
-  T* dx;               // may be dy or dresidual: a thread reads its elements before it writes them
-  float* parts;        // (blocks, width): the weight's gradient over the rows of each block
-  int64_t rows, width, block_rows;
-};
 
 // The sum of dy weight x to the factor of x in dx.
 __device__ inline float along(float projection, float rstd, int64_t width) {
@@ -187,16 +163,16 @@ __device__ void write_part(const Vec<kVecWidth<T>> (&dweight)[Team::kVectors], f
 }
 
 template <class T, class Team>
-__global__ void __launch_bounds__(Team::kBlock) backward(Backward<T> b) {
+__global__ void __launch_bounds__(Team::kBlock) backward(NormBackward<T> b) {
   constexpr int kWidth = kVecWidth<T>, kVectors = Team::kVectors, kStep = Team::kSize * kWidth;
   __shared__ float partial[2][Team::kBlock / kWarp];  // of one row and the next: one barrier a row
-  const int width = static_cast<int>(b.width), first = Team::member() * kWidth;
-  const int64_t begin = int64_t{blockIdx.x} * b.block_rows, end = min(b.rows, begin + b.block_rows);
+  const int width = static_cast<int>(b.rows.width), first = Team::member() * kWidth;
+  const int64_t begin = int64_t{blockIdx.x} * b.block_rows, end = min(b.rows.count, begin + b.block_rows);
   const T* __restrict__ weights = b.weight;
   Vec<kWidth> dweight[kVectors] = {};
   int parity = 0;
   for (int64_t row = begin + Team::index(); row < end; row += Team::kTeams, parity ^= 1) {
-    const int64_t at = row * b.width;
+    const int64_t at = b.rows.at(row);
     Packed<T, kWidth> dy[kVectors] = {}, x[kVectors] = {}, past[kVectors] = {};
 #pragma unroll
     for (int k = 0; k < kVectors; ++k) {
@@ -213,7 +189,7 @@ __global__ void __launch_bounds__(Team::kBlock) backward(Backward<T> b) {
       const int c = first + k * kStep;
       if (c < width) total += projection(unpack(dy[k]), load<kWidth>(weights + c), unpack(x[k]));
     }
-    const float factor = along(Team::sum(total, partial[parity]), rstd, b.width);
+    const float factor = along(Team::sum(total, partial[parity]), rstd, width);
 #pragma unroll
     for (int k = 0; k < kVectors; ++k) {
       const int c = first + k * kStep;
@@ -223,25 +199,25 @@ __global__ void __launch_bounds__(Team::kBlock) backward(Backward<T> b) {
       store(b.dx + at + c, dx);
     }
   }
-  write_part<T, Team>(dweight, b.parts + int64_t{blockIdx.x} * b.width, width);
+  write_part<T, Team>(dweight, b.parts + int64_t{blockIdx.x} * width, width);
 }
 
 template <class T, int kWidth>
-__global__ void backward_wide(Backward<T> b) {
+__global__ void backward_wide(NormBackward<T> b) {
   __shared__ float partial[2][kThreads / kWarp];
-  const int64_t first = int64_t{threadIdx.x} * kWidth;
+  const int64_t first = int64_t{threadIdx.x} * kWidth, width = b.rows.width;
   constexpr int kStep = kThreads * kWidth;
-  const int64_t begin = int64_t{blockIdx.x} * b.block_rows, end = min(b.rows, begin + b.block_rows);
-  float* part = b.parts + int64_t{blockIdx.x} * b.width;
+  const int64_t begin = int64_t{blockIdx.x} * b.block_rows, end = min(b.rows.count, begin + b.block_rows);
+  float* part = b.parts + int64_t{blockIdx.x} * width;
   for (int64_t row = begin; row < end; ++row) {
-    const int64_t at = row * b.width;
+    const int64_t at = b.rows.at(row);
     const float rstd = b.rstd[row];
     float total = 0;
-    for (int64_t c = first; c < b.width; c += kStep) {
+    for (int64_t c = first; c < width; c += kStep) {
       total += projection(load<kWidth>(b.dy + at + c), load<kWidth>(b.weight + c), load<kWidth>(b.x + at + c));
     }
-    const float factor = along(block_sum<kThreads>(total, partial[row % 2]), rstd, b.width);
-    for (int64_t c = first; c < b.width; c += kStep) {
+    const float factor = along(block_sum<kThreads>(total, partial[row % 2]), rstd, width);
+    for (int64_t c = first; c < width; c += kStep) {
       Vec<kWidth> dx = {}, dweight = {};
       if (b.dresidual != nullptr) dx = load<kWidth>(b.dresidual + at + c);
       if (row > begin) dweight = load<kWidth>(part + c);
@@ -251,22 +227,6 @@ __global__ void backward_wide(Backward<T> b) {
       store(part + c, dweight);
     }
   }
-}
-
-// dweight[c] += sum of parts[.][c]: each warp of a block adds every kAdders-th part, then the first adds up the warps.
-__global__ void add_parts(const float* parts, int64_t count, int64_t width, float* dweight) {
-  __shared__ float sums[kAdders][kColumns];
-  const int64_t c = int64_t{blockIdx.x} * kColumns + lane();
-  float sum = 0;
-  if (c < width) {
-#pragma unroll 8
-    for (int64_t p = warp(); p < count; p += kAdders) sum += parts[p * width + c];
-  }
-  sums[warp()][lane()] = sum;
-  __syncthreads();
-  if (warp() > 0 || c >= width) return;
-  for (int w = 1; w < kAdders; ++w) sum += sums[w][lane()];
-  dweight[c] += sum;
 }
 
 // Calls body<Team>() with the smallest team that holds rows of so many vectors; false where none does.
@@ -294,63 +254,78 @@ bool with_team(int64_t vectors, const Body& body) {
 
 }  // namespace
 
-int64_t rmsnorm_backward_scratch(const Workload& workload) {
-  const int64_t blocks = std::min<int64_t>(kMaxRowBlocks, (workload.tokens + kMinBlockRows - 1) / kMinBlockRows);
-  return blocks * workload.hidden * size_of(DType::kF32);
+int64_t norm_parts_bytes(int64_t rows, int64_t width) {
+  return std::min<int64_t>(kMaxRowBlocks, (rows + kMinBlockRows - 1) / kMinBlockRows) * width * size_of(DType::kF32);
 }
 
+int64_t rmsnorm_backward_scratch(const Workload& workload) {
+  return norm_parts_bytes(workload.tokens, workload.hidden);
+}
+
+template <class T>
+void rmsnorm_rows(cudaStream_t stream, const NormForward<T>& f) {
+  const int64_t rows = f.rows.count, width = f.rows.width;
+  const auto run = [&]<int kWidth>() {
+    const bool held = kWidth > 1 && with_team(width / kWidth, [&]<class Team>() {
+                        launch({"rmsnorm", blocks_for(rows, Team::kTeams), Team::kBlock}, stream, forward<T, Team>, f);
+                      });
+    if (held) return;
+    launch({"rmsnorm, wide", static_cast<unsigned>(rows), kThreads}, stream, forward_wide<T, kWidth>, f);
+  };
+  with_vec_width<T>(width, run, f.x, f.residual, f.weight, f.sum, f.y);
+}
+
+template <class T>
+void rmsnorm_backward_rows(cudaStream_t stream, NormBackward<T> b, float* dweight) {
+  const int64_t rows = b.rows.count, width = b.rows.width;
+  if (rows == 0) return;
+  b.block_rows = rows_per_block(rows);
+  const unsigned blocks = blocks_for(rows, b.block_rows);
+  const auto run = [&]<int kWidth>() {
+    const bool held = kWidth > 1 && with_team(width / kWidth, [&]<class Team>() {
+                        launch({"rmsnorm_backward", blocks, Team::kBlock}, stream, backward<T, Team>, b);
+                      });
+    if (held) return;
+    launch({"rmsnorm_backward, wide", blocks, kThreads}, stream, backward_wide<T, kWidth>, b);
+  };
+  with_vec_width<T>(width, run, b.dy, b.x, b.weight, b.dresidual, b.dx);
+  add_parts(stream, b.parts, int64_t{blocks}, width, dweight);
+}
+
+template void rmsnorm_rows(cudaStream_t, const NormForward<float>&);
+template void rmsnorm_rows(cudaStream_t, const NormForward<bf16>&);
+template void rmsnorm_backward_rows(cudaStream_t, NormBackward<float>, float*);
+template void rmsnorm_backward_rows(cudaStream_t, NormBackward<bf16>, float*);
+
 void CudaOps::do_rmsnorm(Stream& stream, const RmsNorm& args) {
-  const int64_t rows = args.x.dim(0), width = args.x.dim(1);
   with_act_type(args.x.dtype(), [&]<class T>(T) {
     const auto optional = [](const Tensor& tensor) { return tensor ? tensor.as<T>() : nullptr; };
-    const Forward<T> f{.x = args.x.as<T>(),
-                       .residual = optional(args.residual),
-                       .weight = args.weight.as<T>(),
-                       .sum = optional(args.sum),
-                       .y = args.y.as<T>(),
-                       .rstd = args.rstd.as<float>(),
-                       .rows = rows,
-                       .width = width,
-                       .eps = args.eps};
-    const auto run = [&]<int kWidth>() {
-      const bool held =
-          kWidth > 1 && with_team(width / kWidth, [&]<class Team>() {
-            launch({"rmsnorm", blocks_for(rows, Team::kTeams), Team::kBlock}, handle(stream), forward<T, Team>, f);
-          });
-      if (held) return;
-      launch({"rmsnorm, wide", static_cast<unsigned>(rows), kThreads}, handle(stream), forward_wide<T, kWidth>, f);
-    };
-    with_vec_width<T>(width, run, f.x, f.residual, f.weight, f.sum, f.y);
+    rmsnorm_rows<T>(handle(stream), {.x = args.x.as<T>(),
+                                     .residual = optional(args.residual),
+                                     .weight = args.weight.as<T>(),
+                                     .sum = optional(args.sum),
+                                     .y = args.y.as<T>(),
+                                     .rstd = args.rstd.as<float>(),
+                                     .rows = {.count = args.x.dim(0), .width = args.x.dim(1), .token = args.x.dim(1)},
+                                     .eps = args.eps});
   });
 }
 
 void CudaOps::do_rmsnorm_backward(Stream& stream, const RmsNormBackward& args) {
-  const int64_t rows = args.x.dim(0), width = args.x.dim(1);
-  if (rows == 0) return;
-  const unsigned blocks = blocks_for(rows, rows_per_block(rows));
-  auto* parts = reinterpret_cast<float*>(scratch(blocks * width * size_of(DType::kF32)));
+  const NormRows rows{.count = args.x.dim(0), .width = args.x.dim(1), .token = args.x.dim(1)};
+  auto* parts = reinterpret_cast<float*>(scratch(norm_parts_bytes(rows.count, rows.width)));
   with_act_type(args.x.dtype(), [&]<class T>(T) {
-    const Backward<T> b{.dy = args.dy.as<T>(),
-                        .x = args.x.as<T>(),
-                        .weight = args.weight.as<T>(),
-                        .rstd = args.rstd.as<float>(),
-                        .dresidual = args.dresidual ? args.dresidual.as<T>() : nullptr,
-                        .dx = args.dx.as<T>(),
-                        .parts = parts,
-                        .rows = rows,
-                        .width = width,
-                        .block_rows = rows_per_block(rows)};
-    const auto run = [&]<int kWidth>() {
-      const bool held = kWidth > 1 && with_team(width / kWidth, [&]<class Team>() {
-                          launch({"rmsnorm_backward", blocks, Team::kBlock}, handle(stream), backward<T, Team>, b);
-                        });
-      if (held) return;
-      launch({"rmsnorm_backward, wide", blocks, kThreads}, handle(stream), backward_wide<T, kWidth>, b);
-    };
-    with_vec_width<T>(width, run, b.dy, b.x, b.weight, b.dresidual, b.dx);
+    rmsnorm_backward_rows<T>(handle(stream),
+                             {.dy = args.dy.as<T>(),
+                              .x = args.x.as<T>(),
+                              .weight = args.weight.as<T>(),
+                              .rstd = args.rstd.as<float>(),
+                              .dresidual = args.dresidual ? args.dresidual.as<T>() : nullptr,
+                              .dx = args.dx.as<T>(),
+                              .parts = parts,
+                              .rows = rows},
+                             args.dweight.as<float>());
   });
-  launch({"rmsnorm_backward, dweight", blocks_for(width, kColumns), kAdders * kWarp}, handle(stream), add_parts, parts,
-         int64_t{blocks}, width, args.dweight.as<float>());
 }
 
 }  // namespace tokamak

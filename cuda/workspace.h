@@ -12,6 +12,8 @@ int64_t cached_attention_scratch(const Workload& workload);
 int64_t cross_entropy_scratch(const Workload& workload);
 int64_t embedding_backward_scratch(const Workload& workload);
 int64_t rmsnorm_backward_scratch(const Workload& workload);
+int64_t qk_norm_backward_scratch(const Workload& workload);
+int64_t column_sums_scratch(const Workload& workload);
 int64_t reduction_scratch();  // of sums and statistics
 
 }  // namespace tokamak

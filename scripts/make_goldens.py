@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/*.safetensors: what Hugging Face's LlamaForCausalLM computes on tiny models, and the frequencies of
-its rotary embedding under every kind of rope_scaling.
+"""Writes tests/golden/*.safetensors: what Hugging Face's LlamaForCausalLM, Qwen2ForCausalLM and Qwen3ForCausalLM compute
+on tiny models, and the frequencies of the rotary embedding under every kind of rope_scaling.
 
 The numbers must stay those of the published implementation: this script only chooses weights and data, calls the
 model, and records. tests/golden/README.md says what every tensor is. The same machine and the same versions
@@ -51,6 +51,15 @@ CASES |= {
     "llama_rope_llama3": {**ROPE, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 0.5,
                                                    "high_freq_factor": 2.0, "original_max_position_embeddings": 16}},
 }
+# The other families: what is not Llama's is a name of our config that theirs does not have.
+SMALL = {"intermediate_size": 40, "num_key_value_heads": 2, "vocab_size": 61}
+CASES |= {
+    "qwen2_gqa_tied": {**SMALL, "head_dim": 8, "tie_word_embeddings": True, "qkv_bias": True},
+    "qwen3_gqa_untied": {**SMALL, "head_dim": 12, "tie_word_embeddings": False, "qk_norm": True},
+}
+FAMILIES = {"llama": (transformers.LlamaConfig, transformers.LlamaForCausalLM),
+            "qwen2": (transformers.Qwen2Config, transformers.Qwen2ForCausalLM),
+            "qwen3": (transformers.Qwen3Config, transformers.Qwen3ForCausalLM)}
 ANGLES_ONLY = [name for name in CASES if name.startswith("llama_rope_")]  # f32 alone, and no AdamW
 
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048}
@@ -87,16 +96,19 @@ def rope_parameters(config):
     return {"rope_type": "default", **config.get("rope_scaling", {}), "rope_theta": config["rope_theta"]}
 
 
-def build_model(config, rng):
+def build_model(name, config, rng):
     """The model with weights drawn here, so that they do not depend on how a version of transformers initialises."""
-    hf = {k: v for k, v in config.items() if k not in ("rope_theta", "rope_scaling")}
+    hf = {k: v for k, v in config.items() if k not in ("rope_theta", "rope_scaling", "qkv_bias", "qk_norm")}
     hf["rope_parameters"] = rope_parameters(config)
-    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**hf, attn_implementation="eager", use_cache=False))
+    config_class, model_class = FAMILIES[name.split("_")[0]]
+    model = model_class(config_class(**hf, attn_implementation="eager", use_cache=False))
     assert model.config._attn_implementation == "eager" and model.dtype == torch.float32
     assert (model.lm_head.weight is model.model.embed_tokens.weight) == config["tie_word_embeddings"]
     with torch.no_grad():
-        for _, p in model.named_parameters():  # norm weights in [0.5, 1.5): one that is left out must show
-            values = (rng.uniform(0.5, 1.5, p.shape) if p.dim() == 1
+        # Norm weights in [0.5, 1.5), biases of 0.3: one that is left out must show.
+        for parameter, p in model.named_parameters():
+            values = (0.3 * rng.standard_normal(p.shape) if parameter.endswith(".bias")
+                      else rng.uniform(0.5, 1.5, p.shape) if p.dim() == 1
                       else config["initializer_range"] * rng.standard_normal(p.shape))
             p.copy_(torch.from_numpy(values.astype(np.float32)))
     return model
@@ -141,7 +153,7 @@ def to_bf16(model):
 def record_adamw(model, ids, targets, out):
     """Trains `model` on the given batches, one step each; returns the order of the final norms."""
     decayed = [p for p in model.parameters() if p.dim() == 2]
-    norm_weights = [p for p in model.parameters() if p.dim() == 1]
+    norm_weights = [p for p in model.parameters() if p.dim() == 1]  # and biases
     optimizer = torch.optim.AdamW(
         [{"params": decayed, "weight_decay": ADAMW["weight_decay"]}, {"params": norm_weights, "weight_decay": 0.0}],
         lr=ADAMW["lr"], betas=tuple(ADAMW["betas"]), eps=ADAMW["eps"], foreach=False, fused=False)
@@ -183,7 +195,7 @@ def provenance():
 def make_case(name, seed, directory):
     config = {**BASE, **CASES[name]}
     rng = np.random.Generator(np.random.PCG64(seed))
-    model = build_model(config, rng)
+    model = build_model(name, config, rng)
     out = {n: p.detach().clone() for n, p in model.named_parameters()}  # a tied lm_head is not listed twice
     bf16_model = to_bf16(model)
     for length in LENGTHS:

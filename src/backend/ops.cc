@@ -1,4 +1,5 @@
 // Each operation once: checks of its arguments as ops.h states them, the profiler's range, the backend's method.
+// Longer than 400 lines because the seam of every operation is here, once, in the order of ops.h.
 #include "backend/ops.h"
 
 #include <initializer_list>
@@ -117,7 +118,12 @@ void Ops::gemm(Stream& stream, const Gemm& args) {
   if (args.residual) expect({"residual", args.residual}, args.c.dtype(), args.c.shape());
   TOKAMAK_CHECK(args.write == Write::kOverwrite || (args.c.dtype() == DType::kF32 && !args.residual),
                 "accumulation takes an F32 output and no residual; c is ", args.c.text());
-  expect_apart({"c", args.c}, {{"a", args.a}, {"b", args.b}});
+  if (args.bias) {
+    expect({"bias", args.bias}, args.c.dtype(), {n});
+    TOKAMAK_CHECK(args.write == Write::kOverwrite && !args.residual && k > 0,
+                  "a bias takes a product, without accumulation and residual; a is ", args.a.text());
+  }
+  expect_apart({"c", args.c}, {{"a", args.a}, {"b", args.b}, {"bias", args.bias}});
   expect_apart_or_same({"c", args.c}, {{"residual", args.residual}});
   timed(profile_, stream, "gemm", 2 * product({m, n, k}), [&] { do_gemm(stream, args); });
 }
@@ -179,6 +185,54 @@ void Ops::rmsnorm_backward(Stream& stream, const RmsNormBackward& args) {
       {"dweight", args.dweight},
       {{"dy", args.dy}, {"x", args.x}, {"weight", args.weight}, {"rstd", args.rstd}, {"dresidual", args.dresidual}});
   timed(profile_, stream, "rmsnorm_backward", 0, [&] { do_rmsnorm_backward(stream, args); });
+}
+
+void Ops::column_sums(Stream& stream, const ColumnSums& args) {
+  expect_act({"x", args.x}, 2);
+  expect({"sums", args.sums}, DType::kF32, {args.x.dim(1)});
+  expect_apart({"sums", args.sums}, {{"x", args.x}});
+  timed(profile_, stream, "column_sums", 0, [&] { do_column_sums(stream, args); });
+}
+
+void Ops::qk_norm(Stream& stream, const QkNorm& args) {
+  expect_heads(args.heads);
+  expect_act({"qkv", args.qkv}, 2);
+  const DType act = args.qkv.dtype();
+  const int64_t n = args.qkv.dim(0);
+  expect_shape({"qkv", args.qkv}, {n, args.heads.qkv_width()});
+  expect({"q_weight", args.q_weight}, act, {args.heads.head_dim});
+  expect({"k_weight", args.k_weight}, act, {args.heads.head_dim});
+  expect({"out", args.out}, act, args.qkv.shape());
+  expect({"rstd", args.rstd}, DType::kF32, {n * (args.heads.q_heads + args.heads.kv_heads)});
+  expect_apart_or_same({"out", args.out}, {{"qkv", args.qkv}});
+  for (const Named& output : {Named{"out", args.out}, Named{"rstd", args.rstd}}) {
+    expect_apart(output, {{"q_weight", args.q_weight}, {"k_weight", args.k_weight}});
+  }
+  expect_apart({"rstd", args.rstd}, {{"qkv", args.qkv}, {"out", args.out}});
+  timed(profile_, stream, "qk_norm", 0, [&] { do_qk_norm(stream, args); });
+}
+
+void Ops::qk_norm_backward(Stream& stream, const QkNormBackward& args) {
+  expect_heads(args.heads);
+  expect_act({"dqkv", args.dqkv}, 2);
+  const DType act = args.dqkv.dtype();
+  const int64_t n = args.dqkv.dim(0), head_dim = args.heads.head_dim;
+  expect_shape({"dqkv", args.dqkv}, {n, args.heads.qkv_width()});
+  expect({"qkv", args.qkv}, act, args.dqkv.shape());
+  expect({"q_weight", args.q_weight}, act, {head_dim});
+  expect({"k_weight", args.k_weight}, act, {head_dim});
+  expect({"rstd", args.rstd}, DType::kF32, {n * (args.heads.q_heads + args.heads.kv_heads)});
+  expect({"dq_weight", args.dq_weight}, DType::kF32, {head_dim});
+  expect({"dk_weight", args.dk_weight}, DType::kF32, {head_dim});
+  const Named outputs[] = {{"dqkv", args.dqkv}, {"dq_weight", args.dq_weight}, {"dk_weight", args.dk_weight}};
+  for (const Named& output : outputs) {
+    expect_apart(output,
+                 {{"qkv", args.qkv}, {"q_weight", args.q_weight}, {"k_weight", args.k_weight}, {"rstd", args.rstd}});
+    for (const Named& other : outputs) {
+      if (&other != &output) expect_apart(output, {other});
+    }
+  }
+  timed(profile_, stream, "qk_norm_backward", 0, [&] { do_qk_norm_backward(stream, args); });
 }
 
 void Ops::rope(Stream& stream, const Rope& args) {

@@ -22,15 +22,16 @@ enum class Transpose { kNo, kYes };
 enum class Write { kOverwrite, kAccumulate };
 enum class Rotation { kForward, kInverse };
 
-// C = op(A) op(B) [+ residual] [+ C]
+// C = op(A) op(B) [+ bias to each row] [+ residual] [+ C]
 struct Gemm {
   Tensor a;         // (M, K), or (K, M) if trans_a             f32 or bf16
   Tensor b;         // (K, N), or (N, K) if trans_b             as a
   Tensor c;         // (M, N)                                   f32, or as a; accumulated if write says so
   Tensor residual;  // (M, N), may be empty                     as c; may be c itself
+  Tensor bias;      // (N), may be empty                        as c; without residual
   Transpose trans_a = Transpose::kNo;
   Transpose trans_b = Transpose::kNo;
-  Write write = Write::kOverwrite;  // kAccumulate: c in f32, without residual
+  Write write = Write::kOverwrite;  // kAccumulate: c in f32, without residual and bias
 };
 
 // out[n] = table[ids[n]]
@@ -71,6 +72,12 @@ struct RmsNormBackward {
   Tensor dweight;    // (C) f32, accumulated
 };
 
+// sums[c] += sum over n of x[n][c]: the gradient of a bias
+struct ColumnSums {
+  Tensor x;     // (N, C) act
+  Tensor sums;  // (C) f32, accumulated
+};
+
 struct HeadLayout {
   int64_t q_heads = 0;   // Hq, a multiple of Hkv
   int64_t kv_heads = 0;  // Hkv
@@ -90,6 +97,30 @@ struct Rope {
   Tensor table;      // (P, D) f32: cos in the first half of a row, sin in the second
   HeadLayout heads;
   Rotation rotation = Rotation::kForward;
+};
+
+// Normalises each query and each key head as RmsNorm does, before Rope (Henry et al. 2020, as in Qwen3): of a head x,
+// rstd = 1 / sqrt(mean(x^2) + eps), out = x rstd weight. Values are copied.
+struct QkNorm {
+  Tensor qkv;       // (N, (Hq + 2 Hkv) D) act
+  Tensor q_weight;  // (D) act, of every query head
+  Tensor k_weight;  // (D) act, of every key head
+  Tensor out;       // (N, (Hq + 2 Hkv) D) act; may be qkv itself
+  Tensor rstd;      // (N Hq + N Hkv) f32: (N, Hq) of the query heads, then (N, Hkv) of the key heads
+  HeadLayout heads;
+  float eps = 1e-5f;
+};
+
+// As RmsNormBackward, head by head. The gradient of the values is what it was.
+struct QkNormBackward {
+  Tensor dqkv;       // (N, (Hq + 2 Hkv) D) act, in and out: gradient of QkNorm's out, then of its qkv
+  Tensor qkv;        // as in QkNorm; not normalised
+  Tensor q_weight;   //
+  Tensor k_weight;   //
+  Tensor rstd;       //
+  Tensor dq_weight;  // (D) f32, accumulated
+  Tensor dk_weight;  // (D) f32, accumulated
+  HeadLayout heads;
 };
 
 // Causal softmax attention inside each document, without ever holding a T x T matrix (Dao et al. 2022).
@@ -278,6 +309,9 @@ class Ops {
   void embedding_backward(Stream& stream, const EmbeddingBackward& args);
   void rmsnorm(Stream& stream, const RmsNorm& args);
   void rmsnorm_backward(Stream& stream, const RmsNormBackward& args);
+  void column_sums(Stream& stream, const ColumnSums& args);
+  void qk_norm(Stream& stream, const QkNorm& args);
+  void qk_norm_backward(Stream& stream, const QkNormBackward& args);
   void rope(Stream& stream, const Rope& args);
   void attention(Stream& stream, const Attention& args);
   void attention_backward(Stream& stream, const AttentionBackward& args);
@@ -300,6 +334,9 @@ class Ops {
   virtual void do_embedding_backward(Stream& stream, const EmbeddingBackward& args) = 0;
   virtual void do_rmsnorm(Stream& stream, const RmsNorm& args) = 0;
   virtual void do_rmsnorm_backward(Stream& stream, const RmsNormBackward& args) = 0;
+  virtual void do_column_sums(Stream& stream, const ColumnSums& args) = 0;
+  virtual void do_qk_norm(Stream& stream, const QkNorm& args) = 0;
+  virtual void do_qk_norm_backward(Stream& stream, const QkNormBackward& args) = 0;
   virtual void do_rope(Stream& stream, const Rope& args) = 0;
   virtual void do_attention(Stream& stream, const Attention& args) = 0;
   virtual void do_attention_backward(Stream& stream, const AttentionBackward& args) = 0;

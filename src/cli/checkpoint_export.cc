@@ -6,6 +6,7 @@
 #include "cli/interruption.h"
 #include "cli/progress.h"
 #include "cli/run_context.h"
+#include "interop/export_gguf.h"
 #include "interop/export_hf.h"
 
 namespace tokamak::cli {
@@ -37,14 +38,16 @@ int64_t parse_bytes(const std::string& text) {
 class Export : public Command {
  public:
   explicit Export(CLI::App* parser) : Command(parser) {
-    parser->add_option("--to", format_, "hf: a Hugging Face directory")->required()->check(CLI::IsMember({"hf"}));
-    parser->add_option("--dtype", dtype_, "of the weights")
+    parser->add_option("--to", format_, "hf: a Hugging Face directory; gguf: a file for llama.cpp")
+        ->required()
+        ->check(CLI::IsMember({"hf", "gguf"}));
+    parser->add_option("--dtype", dtype_, "of the weights; f16 for gguf alone")
         ->check(CLI::IsMember({"bf16", "f32", "f16"}))
         ->capture_default_str();
     parser
         ->add_option_function<std::string>(
             "--max-shard-size", [this](const std::string& text) { hf_.max_shard_bytes = parse_bytes(text); },
-            "largest safetensors file: 5GB, 500MB")
+            "hf: largest safetensors file, like 5GB or 500MB")
         ->default_str("5GB");
     parser->add_option("--tokenizer", tokenizer_,
                        "SentencePiece model, directory of Hugging Face tokenizer files to copy, or none; default: the "
@@ -59,7 +62,8 @@ class Export : public Command {
     parser->add_option("OUT", out_, "what to write; must not exist")->required();
     parser->footer(
         "  tokamak checkpoint export --to hf runs/mine/checkpoints mine-hf\n"
-        "  tokamak checkpoint export --to hf --dtype f32 --max-shard-size 1GB runs/mine/checkpoints/step-00002000 out");
+        "  tokamak checkpoint export --to hf --dtype f32 --max-shard-size 1GB runs/mine/checkpoints/step-00002000 out\n"
+        "  tokamak checkpoint export --to gguf --dtype f16 runs/mine/checkpoints mine.gguf");
   }
 
   int run() override {
@@ -73,9 +77,10 @@ class Export : public Command {
         interruption.check();
         lines.at(done, total, "");
       };
-      hf_.type = type();
-      const ExportReport report = export_hf(source, hf_, out_, progress);
-      std::cout << out_ << ": " << report.tensors << " tensors, " << name_of(hf_.type) << ", "
+      const ExportReport report = format_ == "hf"
+                                      ? export_hf(source, hf_options(), out_, progress)
+                                      : export_gguf(source, {.type = type(), .add_bos = hf_.add_bos}, out_, progress);
+      std::cout << out_ << ": " << report.tensors << " tensors, " << name_of(type()) << ", "
                 << human_bytes(static_cast<double>(report.bytes)) << " in " << report.weight_files
                 << (report.weight_files == 1 ? " file" : " files") << ", step " << source.reader.manifest().point.step
                 << ", in " << human_duration(lines.seconds()) << "\n";
@@ -86,6 +91,12 @@ class Export : public Command {
  private:
   WeightType type() const {
     return dtype_ == "f32" ? WeightType::kF32 : dtype_ == "f16" ? WeightType::kF16 : WeightType::kBF16;
+  }
+
+  ExportHfOptions hf_options() const {
+    ExportHfOptions options = hf_;
+    options.type = type();
+    return options;
   }
 
   std::string format_, directory_, out_, tokenizer_;

@@ -38,6 +38,10 @@ ActivationPlan::ActivationPlan(const ModelConfig& config, int64_t tokens, DType 
   norm_ = act("norm", hidden);
   swiglu_ = act("swiglu", intermediate);
   token_loss_ = per_token("token_loss");
+  if (config.qk_norm) {
+    if (backward_) rotated_ = act("rotated qkv", config.qkv_width());
+    qk_rstd_ = plan.add("activations/qk rstd", DType::kF32, Shape{tokens * (heads + config.kv_heads())});
+  }
   if (!backward_) return;
   dx_ = act("d residual", hidden);
   dnorm_ = act("d norm", hidden);
@@ -57,6 +61,8 @@ Activations ActivationPlan::commit(const Arena& arena) const {
   a.norm = arena[norm_];
   a.swiglu = arena[swiglu_];
   a.token_loss = arena[token_loss_];
+  if (rotated_) a.rotated = arena[*rotated_];
+  if (qk_rstd_) a.qk_rstd = arena[*qk_rstd_];
   if (!backward_) return a;
   a.dx = arena[dx_];
   a.dnorm = arena[dnorm_];
@@ -79,6 +85,8 @@ Activations Activations::first_rows(int64_t tokens) const {
   a.norm = rows(norm);
   a.swiglu = rows(swiglu);
   a.token_loss = rows(token_loss);
+  a.rotated = rows(rotated);
+  if (qk_rstd) a.qk_rstd = qk_rstd.flat(0, tokens * (qk_rstd.count() / token_loss.count()));
   a.dx = rows(dx);
   a.dnorm = rows(dnorm);
   a.dqkv = rows(dqkv);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/model_config.h"
@@ -19,7 +20,7 @@ enum class Keep {
 struct LayerActivations {
   Tensor x;        // (N, C)               residual stream that enters
   Tensor rstd1;    // (N) f32
-  Tensor qkv;      // (N, (Hq + 2 Hkv) D)  rotated
+  Tensor qkv;      // (N, (Hq + 2 Hkv) D)  rotated; where Activations::rotated is, as the projection leaves them
   Tensor lse;      // (Hq, N) f32
   Tensor attn;     // (N, Hq D)
   Tensor mid;      // (N, C)               residual stream after attention
@@ -34,6 +35,10 @@ struct Activations {
   Tensor norm;                           // (N, C)   output of the normalisation at hand
   Tensor swiglu;                         // (N, I)   output of the SwiGLU at hand
   Tensor token_loss;                     // (N) f32
+  // With qk_norm only:
+  Tensor rotated;  // (N, (Hq + 2 Hkv) D)  qkv of the layer at hand, normalised and rotated; not in inference, where
+                   //                      they replace the layer's qkv
+  Tensor qk_rstd;  // (N (Hq + Hkv)) f32   of its query heads, then of its key heads
   // Backward only:
   Tensor dx;       // (N, C)   gradient of the residual stream
   Tensor dnorm;    // (N, C)
@@ -41,6 +46,8 @@ struct Activations {
   Tensor dattn;    // (N, Hq D)
   Tensor dswiglu;  // (N, I)
 
+  // What attention reads in layer l.
+  Tensor rotated_of(size_t l) const { return rotated ? rotated : layers[l].qkv; }
   // Where layer l writes its result: the next layer's input.
   Tensor output_of(size_t l) const { return l + 1 < layers.size() ? layers[l + 1].x : last; }
   Activations first_rows(int64_t tokens) const;  // views of the first `tokens` tokens of every buffer
@@ -59,6 +66,7 @@ class ActivationPlan {
 
   std::vector<LayerSlots> layers_;
   Slot last_, rstd_final_, norm_, swiglu_, token_loss_;
+  std::optional<Slot> rotated_, qk_rstd_;
   bool backward_ = false;
   Slot dx_, dnorm_, dqkv_, dattn_, dswiglu_;
 };

@@ -59,14 +59,16 @@ Tensor Transformer::dynamic_rope(Stream& compute, const NewTokens& batch, std::s
   return table;
 }
 
-void Transformer::attend(Stream& compute, const DeviceBatch& in, const LayerActivations& s, int64_t l) {
+void Transformer::attend(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l) {
+  const LayerActivations& s = a.layers[static_cast<size_t>(l)];
+  const Tensor qkv = a.rotated_of(static_cast<size_t>(l));
   if (in.cached != nullptr) {
     const CachedBatch& cached = *in.cached;
     const CachedSequences sequences{in.cu_seqlens, cached.slots, cached.cached};
     const Tensor cache = cached.layers[static_cast<size_t>(l)];
-    ops_.cache_append(compute, {.qkv = s.qkv, .sequences = sequences, .cache = cache, .heads = heads_});
+    ops_.cache_append(compute, {.qkv = qkv, .sequences = sequences, .cache = cache, .heads = heads_});
     if (cached.max_cached > 0) {
-      ops_.cached_attention(compute, {.qkv = s.qkv,
+      ops_.cached_attention(compute, {.qkv = qkv,
                                       .sequences = sequences,
                                       .cache = cache,
                                       .out = s.attn,
@@ -77,7 +79,7 @@ void Transformer::attend(Stream& compute, const DeviceBatch& in, const LayerActi
       return;
     }
   }
-  ops_.attention(compute, {.qkv = s.qkv,
+  ops_.attention(compute, {.qkv = qkv,
                            .cu_seqlens = in.cu_seqlens,
                            .out = s.attn,
                            .lse = s.lse,

@@ -1,5 +1,5 @@
 // One decoder layer, forward and backward:
-//   mid = x + attention(rope(norm1(x) Wqkv^T)) Wo^T
+//   mid = x + attention(rope(norm1(x) Wqkv^T)) Wo^T          (with qkv_bias + b; with qk_norm rope(qk_norm(...)))
 //   out = mid + swiglu(norm2(mid) Wgu^T) Wd^T
 // Matrices are (out, in), as Hugging Face stores them.
 #include "model/transformer.h"
@@ -26,15 +26,35 @@ Gemm linear_dw(Tensor dy, Tensor x, Tensor dw, Write write) {
 
 }  // namespace
 
+// Makes of the layer's queries and keys what attention reads. With qk_norm that is done again in backward, rather than
+// saved per layer.
+void Transformer::rotate_qkv(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
+                             const Weights& norms) {
+  const auto layer = static_cast<size_t>(l);
+  const Tensor rotated = a.rotated_of(layer);
+  if (config_.qk_norm) {
+    ops_.qk_norm(compute, {.qkv = a.layers[layer].qkv,
+                           .q_weight = norms[units_.q_norm(l)],
+                           .k_weight = norms[units_.k_norm(l)],
+                           .out = rotated,
+                           .rstd = a.qk_rstd,
+                           .heads = heads_,
+                           .eps = static_cast<float>(config_.rms_norm_eps)});
+  }
+  ops_.rope(compute, {.qkv = rotated, .positions = in.positions, .table = in.rope ? in.rope : rope_, .heads = heads_});
+}
+
 void Transformer::layer_interior(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
                                  const Weights& w, const Weights& norms) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
   const auto eps = static_cast<float>(config_.rms_norm_eps);
 
   ops_.rmsnorm(compute, {.x = s.x, .weight = norms[units_.input_norm(l)], .y = a.norm, .rstd = s.rstd1, .eps = eps});
-  ops_.gemm(compute, linear(a.norm, w[kQkv], s.qkv));
-  ops_.rope(compute, {.qkv = s.qkv, .positions = in.positions, .table = in.rope ? in.rope : rope_, .heads = heads_});
-  attend(compute, in, s, l);
+  Gemm qkv = linear(a.norm, w[kQkv], s.qkv);
+  if (config_.qkv_bias) qkv.bias = norms[units_.qkv_bias(l)];
+  ops_.gemm(compute, qkv);
+  rotate_qkv(compute, in, a, l, norms);
+  attend(compute, in, a, l);
   ops_.gemm(compute, linear_onto(s.x, s.attn, w[kO], s.mid));
 
   ops_.rmsnorm(compute,
@@ -85,7 +105,8 @@ void Transformer::backward_attention(Stream& compute, const DeviceBatch& in, con
 
   ops_.gemm(compute, linear_dx(a.dx, w[kO], a.dattn));
   ops_.gemm(compute, linear_dw(a.dx, s.attn, g.matrices[kO], g.write));
-  ops_.attention_backward(compute, {.qkv = s.qkv,
+  if (config_.qk_norm) rotate_qkv(compute, in, a, l, norms);
+  ops_.attention_backward(compute, {.qkv = a.rotated_of(static_cast<size_t>(l)),
                                     .cu_seqlens = in.cu_seqlens,
                                     .out = s.attn,
                                     .lse = s.lse,
@@ -97,6 +118,17 @@ void Transformer::backward_attention(Stream& compute, const DeviceBatch& in, con
   ops_.rope(
       compute,
       {.qkv = a.dqkv, .positions = in.positions, .table = rope_, .heads = heads_, .rotation = Rotation::kInverse});
+  if (config_.qk_norm) {
+    ops_.qk_norm_backward(compute, {.dqkv = a.dqkv,
+                                    .qkv = s.qkv,
+                                    .q_weight = norms[units_.q_norm(l)],
+                                    .k_weight = norms[units_.k_norm(l)],
+                                    .rstd = a.qk_rstd,
+                                    .dq_weight = dnorms[units_.q_norm(l)],
+                                    .dk_weight = dnorms[units_.k_norm(l)],
+                                    .heads = heads_});
+  }
+  if (config_.qkv_bias) ops_.column_sums(compute, {.x = a.dqkv, .sums = dnorms[units_.qkv_bias(l)]});
 
   ops_.rmsnorm(
       compute,

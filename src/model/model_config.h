@@ -21,6 +21,8 @@ struct ModelConfig {
   double rope_theta = 10000.0;
   RopeScaling rope_scaling;
   double rms_norm_eps = 1e-5;
+  bool qkv_bias = false;
+  bool qk_norm = false;
   bool tie_word_embeddings = false;
   double initializer_range = 0.02;
 
@@ -37,6 +39,9 @@ struct ModelConfig {
     v("rope_theta", rope_theta, "base of the rotary embedding's frequencies (Su et al. 2021)");
     v("rope_scaling", rope_scaling, "scaling of those frequencies for longer contexts");
     v("rms_norm_eps", rms_norm_eps, "added to the mean square in RMSNorm");
+    v("qkv_bias", qkv_bias,
+      "query, key and value projections have a bias, as in Qwen2; the output projection has none");
+    v("qk_norm", qk_norm, "each query and key head is normalised before it is rotated, as in Qwen3");
     v("tie_word_embeddings", tie_word_embeddings, "the head uses the embedding matrix");
     v("initializer_range", initializer_range, "standard deviation of the initial matrices (normal, mean 0)");
   }

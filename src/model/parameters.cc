@@ -9,8 +9,11 @@ ParamTable make_param_table(const ModelConfig& config) {
   const auto matrix = [&](const std::string& name, int64_t rows, int64_t columns) {
     return Param{name, Shape{rows, columns}, 0.0, config.initializer_range, Decay::kYes};
   };
-  const auto norm = [&](const std::string& name) {
-    return Matrix{name, {Param{name, Shape{hidden}, 1.0, 0.0, Decay::kNo}}};
+  const auto norm = [](const std::string& name, int64_t width) {
+    return Matrix{name, {Param{name, Shape{width}, 1.0, 0.0, Decay::kNo}}};
+  };
+  const auto bias = [](const std::string& name, int64_t width) {
+    return Param{name, Shape{width}, 0.0, 0.0, Decay::kNo};
   };
 
   ParamTable table;
@@ -36,10 +39,21 @@ ParamTable make_param_table(const ModelConfig& config) {
   }
   Unit norms{UnitKind::kNorms, "norms", {}};
   for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
-    norms.matrices.push_back(norm(str("model.layers.", l, ".input_layernorm.weight")));
-    norms.matrices.push_back(norm(str("model.layers.", l, ".post_attention_layernorm.weight")));
+    const std::string layer = str("model.layers.", l, "."), attention = layer + "self_attn.";
+    norms.matrices.push_back(norm(layer + "input_layernorm.weight", hidden));
+    norms.matrices.push_back(norm(layer + "post_attention_layernorm.weight", hidden));
+    if (config.qkv_bias) {
+      norms.matrices.push_back(
+          {attention + "qkv_bias",
+           {bias(attention + "q_proj.bias", config.q_width()), bias(attention + "k_proj.bias", config.kv_width()),
+            bias(attention + "v_proj.bias", config.kv_width())}});
+    }
+    if (config.qk_norm) {
+      norms.matrices.push_back(norm(attention + "q_norm.weight", config.head_size()));
+      norms.matrices.push_back(norm(attention + "k_norm.weight", config.head_size()));
+    }
   }
-  norms.matrices.push_back(norm("model.norm.weight"));
+  norms.matrices.push_back(norm("model.norm.weight", hidden));
   table.units.push_back(std::move(norms));
   return table;
 }

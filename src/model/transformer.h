@@ -69,9 +69,10 @@ class Transformer {
   // extend.cc: attention of a layer, with a cache or without
   Tensor dynamic_rope(Stream& compute, const NewTokens& batch, std::span<const int32_t> positions,
                       const KvCache& cache);
-  void attend(Stream& compute, const DeviceBatch& in, const LayerActivations& s, int64_t l);
+  void attend(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l);
 
   // layer.cc: one layer
+  void rotate_qkv(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const Weights& norms);
   void layer_interior(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const Weights& w,
                       const Weights& norms);
   void layer_output(Stream& compute, const Activations& a, int64_t l, const Weights& w);

@@ -13,8 +13,7 @@ int64_t Matrix::count() const {
 Shape Matrix::shape() const {
   TOKAMAK_CHECK(!parts.empty(), name);
   if (parts[0].shape.rank() == 1) {
-    TOKAMAK_CHECK(parts.size() == 1, name);
-    return parts[0].shape;
+    return {count()};
   }
   return {count() / parts[0].shape[1], parts[0].shape[1]};
 }

@@ -1,6 +1,6 @@
 // THE list of a model's weights. Initialisation, sharding, the optimizer, checkpoints and exports all walk it; nobody
 // else enumerates weights. A weight has its Hugging Face name; a fused matrix is a stack, by rows, of named weights; a
-// unit is what is gathered at once: the embedding, one layer, the head, or all norm weights.
+// unit is what is gathered at once: the embedding, one layer, the head, or all norm weights (with the biases).
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ struct Param {
   Decay decay = Decay::kYes;
 };
 
-// One operand of a GEMM: parameters stacked by rows, contiguous in this order.
+// One operand of an operation: parameters stacked by rows, or vectors end to end, contiguous in this order.
 struct Matrix {
   std::string name;          // "qkv"
   std::vector<Param> parts;  // equal numbers of columns
 
   int64_t count() const;
-  Shape shape() const;  // (sum of rows, columns); (C) for one vector
+  Shape shape() const;  // (sum of rows, columns); (sum of lengths) of vectors
 };
 
 // What gathers and reductions treat as one.

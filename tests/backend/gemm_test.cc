@@ -19,7 +19,7 @@ const std::vector<Sizes> kSizes = {{1, 1, 1},    {1, 29, 3},   {37, 1, 5},     {
 const std::vector<Sizes> kFewRows = {{1, 16, 32}, {1, 45, 1},   {2, 17, 31},  {3, 50, 33}, {4, 5, 64},  {5, 100, 97},
                                      {6, 33, 15}, {7, 16, 700}, {8, 48, 130}, {8, 3, 63},  {9, 40, 65}, {1, 1000, 769}};
 
-enum class Addend { kNothing, kOutput, kResidual, kResidualInPlace };
+enum class Addend { kNothing, kOutput, kResidual, kResidualInPlace, kBias };
 
 struct Types {
   DType in, out;
@@ -34,6 +34,7 @@ struct Problem {
 
   HostTensor a() const { return random_tensor(types.in, ta == kYes ? Shape{s.k, s.m} : Shape{s.m, s.k}, "a"); }
   HostTensor b() const { return random_tensor(types.in, tb == kYes ? Shape{s.n, s.k} : Shape{s.k, s.n}, "b"); }
+  HostTensor bias() const { return random_tensor(types.out, {s.n}, "bias", 3.0); }
   HostTensor addend() const { return random_tensor(types.out, {s.m, s.n}, "addend", 3.0); }
 };
 
@@ -54,7 +55,7 @@ Values product64(const Problem& p, const Values& a, const Values& b) {
 
 // The product on the CPU backend; `addend` is what c, or the residual, holds before.
 HostTensor run(TestBackend& cpu, const Problem& p, Addend kind) {
-  const HostTensor a = p.a(), b = p.b(), addend = p.addend();
+  const HostTensor a = p.a(), b = p.b(), addend = p.addend(), bias = p.bias();
   HostTensor c = kind == Addend::kOutput || kind == Addend::kResidualInPlace
                      ? addend
                      : random_tensor(p.types.out, {p.s.m, p.s.n}, "rubbish", 100.0);
@@ -62,6 +63,7 @@ HostTensor run(TestBackend& cpu, const Problem& p, Addend kind) {
   if (kind == Addend::kOutput) gemm.write = Write::kAccumulate;
   if (kind == Addend::kResidual) gemm.residual = addend;
   if (kind == Addend::kResidualInPlace) gemm.residual = c;
+  if (kind == Addend::kBias) gemm.bias = bias;
   cpu.ops().gemm(*cpu.stream, gemm);
   return c;
 }
@@ -70,7 +72,10 @@ void check(TestBackend& cpu, const Problem& p, Addend kind) {
   INFO("(" << p.s.m << ", " << p.s.n << ", " << p.s.k << ") transposed " << (p.ta == kYes) << (p.tb == kYes) << " "
            << name_of(p.types.in) << " to " << name_of(p.types.out) << ", addend " << static_cast<int>(kind));
   Values expected = product64(p, p.a().values(), p.b().values());
-  if (kind != Addend::kNothing) {
+  if (kind == Addend::kBias) {
+    const Values bias = p.bias().values();
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] += bias[i % bias.size()];
+  } else if (kind != Addend::kNothing) {
     const Values addend = p.addend().values();
     for (size_t i = 0; i < expected.size(); ++i) expected[i] += addend[i];
   }
@@ -103,6 +108,25 @@ TEST_CASE("gemm adds a residual, also one that is the output itself, and rounds 
   }
 }
 
+TEST_CASE("gemm adds a bias to each row and rounds once, wherever the bias starts") {
+  TestBackend cpu;
+  for (const Types& types : kTypes) {
+    for (const Sizes& s : kSizes) {
+      for (const Transpose ta : {kNo, kYes}) {
+        for (const Transpose tb : {kNo, kYes}) check(cpu, {s, types, ta, tb}, Addend::kBias);
+      }
+    }
+    const Problem p{{37, 29, 6}, types, kNo, kYes};
+    const HostTensor a = p.a(), b = p.b(), memory = random_tensor(types.out, {30}, "bias");
+    HostTensor c(types.out, {37, 29}), c2(types.out, {37, 29}), bias(types.out, {29});
+    const Tensor skewed = memory.view().flat(1, 30);
+    std::memcpy(bias.view().data(), skewed.data(), static_cast<size_t>(skewed.bytes()));
+    cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c, .bias = skewed, .trans_b = kYes});
+    cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c2, .bias = bias, .trans_b = kYes});
+    CHECK((c.bytes() == c2.bytes()));
+  }
+}
+
 TEST_CASE("gemm accumulates into f32") {
   TestBackend cpu;
   for (const DType in : {DType::kF32, DType::kBF16}) {
@@ -118,7 +142,7 @@ TEST_CASE("gemm of few rows is the product too, with every addend") {
   TestBackend cpu;
   for (const Types& types : kTypes) {
     for (const Sizes& s : kFewRows) {
-      for (const Addend kind : {Addend::kNothing, Addend::kResidual, Addend::kResidualInPlace}) {
+      for (const Addend kind : {Addend::kNothing, Addend::kResidual, Addend::kResidualInPlace, Addend::kBias}) {
         check(cpu, {s, types, kNo, kYes}, kind);
       }
       if (types.out == DType::kF32) check(cpu, {s, types, kNo, kYes}, Addend::kOutput);
@@ -164,7 +188,9 @@ TEST_CASE("gemm gives the same bits for any number of threads, long sums of smal
                    << name_of(types.in) << " to " << name_of(types.out));
           require_thread_invariance([&] {
             TestBackend cpu;  // anew: kernels are compiled for a number of threads
-            return run(cpu, {s, types, ta, tb}, types.out == DType::kF32 ? Addend::kOutput : Addend::kResidual).bytes();
+            const Problem p{s, types, ta, tb};
+            return run(cpu, p, types.out == DType::kF32 ? Addend::kOutput : Addend::kResidual).bytes() +
+                   run(cpu, p, Addend::kBias).bytes();
           });
         }
       }

@@ -47,6 +47,14 @@ std::vector<Refusal> refusals() {
        [](Ops& o, Stream& s) {
          o.gemm(s, {.a = half, .b = bf({4, 5}), .c = bf({3, 5}), .write = Write::kAccumulate});
        }},
+      {"gemm: bias of another length", [](Ops& o, Stream& s) { o.gemm(s, {.a = a, .b = b, .c = c, .bias = column}); }},
+      {"gemm: bias of another type", [](Ops& o, Stream& s) { o.gemm(s, {.a = a, .b = b, .c = c, .bias = bf({5})}); }},
+      {"gemm: bias and residual",
+       [](Ops& o, Stream& s) {
+         o.gemm(s, {.a = a, .b = b, .c = c, .residual = f32({3, 5}), .bias = f32({5})});
+       }},
+      {"gemm: accumulation with a bias",
+       [](Ops& o, Stream& s) { o.gemm(s, {.a = a, .b = b, .c = c, .bias = f32({5}), .write = Write::kAccumulate}); }},
       {"gemm: output over an operand",
        [](Ops& o, Stream& s) {
          o.gemm(s, {.a = f32({4, 4}), .b = table.view().rows(0, 4), .c = table.view().rows(1, 5)});
@@ -66,6 +74,34 @@ std::vector<Refusal> refusals() {
       {"rmsnorm_backward: dx over x",
        [](Ops& o, Stream& s) {
          o.rmsnorm_backward(s, {.dy = x3, .x = a, .weight = column, .rstd = row, .dx = a, .dweight = f32({4})});
+       }},
+      {"column_sums: sums of another length", [](Ops& o, Stream& s) { o.column_sums(s, {.x = a, .sums = row}); }},
+      {"column_sums: sums in bf16", [](Ops& o, Stream& s) { o.column_sums(s, {.x = a, .sums = bf({4})}); }},
+      {"qk_norm: width is not that of the heads",
+       [](Ops& o, Stream& s) {
+         o.qk_norm(s, {out, column, f32({4}), out, f32({9}), kHeads});
+       }},
+      {"qk_norm: a weight for every element",
+       [](Ops& o, Stream& s) {
+         o.qk_norm(s, {qkv, f32({8}), column, qkv, f32({9}), kHeads});
+       }},
+      {"qk_norm: rstd of the query heads alone",
+       [](Ops& o, Stream& s) {
+         o.qk_norm(s, {qkv, column, f32({4}), qkv, f32({6}), kHeads});
+       }},
+      {"qk_norm: out over a part of qkv",
+       [](Ops& o, Stream& s) {
+         const HostTensor both = f32({4, 16});
+         o.qk_norm(s, {both.view().rows(0, 3), column, f32({4}), both.view().rows(1, 4), f32({9}), kHeads});
+       }},
+      {"qk_norm_backward: gradient over the input",
+       [](Ops& o, Stream& s) {
+         o.qk_norm_backward(s, {qkv, qkv, column, f32({4}), f32({9}), f32({4}), f32({4}), kHeads});
+       }},
+      {"qk_norm_backward: one gradient for both weights",
+       [](Ops& o, Stream& s) {
+         const HostTensor both = f32({4});
+         o.qk_norm_backward(s, {f32({3, 16}), qkv, column, f32({4}), f32({9}), both, both, kHeads});
        }},
       {"rope: width is not that of the heads",
        [](Ops& o, Stream& s) { o.rope(s, {.qkv = out, .positions = ids, .table = table, .heads = kHeads}); }},

@@ -118,6 +118,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
   const bool turn_left = of(CUBLASLT_MATMUL_DESC_TRANSA) == CUBLAS_OP_T,
              turn_right = of(CUBLASLT_MATMUL_DESC_TRANSB) == CUBLAS_OP_T;
   const Matrix a(left_layout), b(right_layout), c(addend_layout), d(output_layout);
+  const auto epilogue = static_cast<uint32_t>(of(CUBLASLT_MATMUL_DESC_EPILOGUE));
+  const void* bias = nullptr;  // of D's type, as is the library's default
+  if (epilogue == CUBLASLT_EPILOGUE_BIAS) {
+    bias = read<const void*>(cublasLtMatmulDescGetAttribute, product, CUBLASLT_MATMUL_DESC_BIAS_POINTER);
+    REQUIRE(bias != nullptr);
+  } else {
+    CHECK(epilogue == CUBLASLT_EPILOGUE_DEFAULT);
+  }
   const int64_t terms = turn_left ? a.rows : a.columns;
   REQUIRE((turn_left ? a.columns : a.rows) == d.rows);
   REQUIRE((turn_right ? b.rows : b.columns) == d.columns);
@@ -132,6 +140,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
       sum *= *static_cast<const float*>(alpha);
       const float share = *static_cast<const float*>(beta);
       if (share != 0) sum += share * c.at(addend, i, j);
+      if (bias != nullptr) sum += d.at(bias, i, 0);
       const int64_t at = i + j * d.distance;
       if (d.is_f32) {
         static_cast<float*>(output)[at] = sum;
@@ -224,13 +233,13 @@ class Operand {
   Tensor view_;
 };
 
-enum class Adds { kNothing, kOutput, kResidual, kResidualInPlace };
+enum class Adds { kNothing, kOutput, kResidual, kResidualInPlace, kBias };
 
 // c = op(a) op(b) + what is added, through `gemm`; whether it came out.
 bool holds(CudaGemm& gemm, std::array<int64_t, 3> sizes, DType in, DType out, bool ta, bool tb, Adds adds) {
   const auto [m, n, k] = sizes;
   const Operand a(ta ? k : m, ta ? m : k, in, 1), b(tb ? n : k, tb ? k : n, in, 2), c(m, n, out, 3),
-      other(m, n, out, 4);
+      other(m, n, out, 4), bias(1, n, out, 5);
   Gemm args{.a = a,
             .b = b,
             .c = c,
@@ -239,10 +248,14 @@ bool holds(CudaGemm& gemm, std::array<int64_t, 3> sizes, DType in, DType out, bo
   if (adds == Adds::kOutput) args.write = Write::kAccumulate;
   if (adds == Adds::kResidual) args.residual = other;
   if (adds == Adds::kResidualInPlace) args.residual = c;
+  if (adds == Adds::kBias) args.bias = Tensor(bias).reshape({n});
   std::vector<float> expected;
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
-      float sum = adds == Adds::kNothing ? 0 : adds == Adds::kResidual ? other.at(i * n + j) : c.at(i * n + j);
+      float sum = adds == Adds::kNothing    ? 0
+                  : adds == Adds::kBias     ? bias.at(j)
+                  : adds == Adds::kResidual ? other.at(i * n + j)
+                                            : c.at(i * n + j);
       for (int64_t l = 0; l < k; ++l) sum += a.at(ta ? l * m + i : i * k + l) * b.at(tb ? j * k + l : l * n + j);
       expected.push_back(sum);
     }
@@ -277,7 +290,8 @@ TEST_CASE("every product of ops.h comes out of what cuBLASLt is told") {
       for (const auto& sizes : {std::array<int64_t, 3>{3, 5, 7}, {1, 4, 6}, {4, 1, 2}}) {
         for (const bool ta : {false, true}) {
           for (const bool tb : {false, true}) {
-            for (const Adds adds : {Adds::kNothing, Adds::kOutput, Adds::kResidual, Adds::kResidualInPlace}) {
+            for (const Adds adds :
+                 {Adds::kNothing, Adds::kOutput, Adds::kResidual, Adds::kResidualInPlace, Adds::kBias}) {
               if (adds == Adds::kOutput && out != DType::kF32) continue;
               CHECK(holds(gemm, sizes, in, out, ta, tb, adds));
               CHECK(library.compute_type ==

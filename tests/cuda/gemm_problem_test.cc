@@ -16,7 +16,7 @@ namespace {
 
 constexpr Transpose kNo = Transpose::kNo, kYes = Transpose::kYes;
 
-enum class Addend { kNothing, kOutput, kResidual, kResidualInPlace };
+enum class Addend { kNothing, kOutput, kResidual, kResidualInPlace, kBias };
 
 // A matrix with memory of its own.
 struct Matrix {
@@ -41,12 +41,14 @@ struct Case {
   Matrix b = tb == kYes ? Matrix(n, k, "b") : Matrix(k, n, "b");
   Matrix c{m, n, "c"};
   Matrix residual{m, n, "residual"};
+  Matrix bias{1, n, "bias"};
 
   Gemm gemm() {
     Gemm args{.a = a, .b = b, .c = c, .trans_a = ta, .trans_b = tb};
     if (addend == Addend::kOutput) args.write = Write::kAccumulate;
     if (addend == Addend::kResidual) args.residual = residual;
     if (addend == Addend::kResidualInPlace) args.residual = c;
+    if (addend == Addend::kBias) args.bias = Tensor(bias).reshape({n});
     return args;
   }
 };
@@ -56,7 +58,10 @@ std::vector<float> expected(const Case& x) {
   std::vector<float> out;
   for (int64_t i = 0; i < x.m; ++i) {
     for (int64_t j = 0; j < x.n; ++j) {
-      float sum = x.addend == Addend::kNothing ? 0 : (x.addend == Addend::kResidual ? x.residual : x.c).at(i, j);
+      float sum = x.addend == Addend::kNothing    ? 0
+                  : x.addend == Addend::kBias     ? x.bias.at(0, j)
+                  : x.addend == Addend::kResidual ? x.residual.at(i, j)
+                                                  : x.c.at(i, j);
       for (int64_t l = 0; l < x.k; ++l) {
         sum += (x.ta == kYes ? x.a.at(l, i) : x.a.at(i, l)) * (x.tb == kYes ? x.b.at(j, l) : x.b.at(l, j));
       }
@@ -80,6 +85,7 @@ void evaluate(const GemmProblem& p, const GemmOperands& o) {
       for (int64_t l = 0; l < p.k; ++l) {
         sum += element(o.left, p.left(), p.transpose_left, i, l) * element(o.right, p.right(), p.transpose_right, l, j);
       }
+      if (p.bias) sum += static_cast<const float*>(o.bias)[i];
       if (o.beta != 0) sum += o.beta * element(o.addend, p.output(), false, i, j);
       static_cast<float*>(o.output)[i + j * p.output().rows] = sum;
     }
@@ -92,7 +98,8 @@ TEST_CASE("the column-major problem is the row-major product, for every transpos
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{5, 7, 3}, {1, 6, 4}, {6, 1, 4}, {3, 4, 1}, {1, 1, 1}}) {
     for (const Transpose ta : {kNo, kYes}) {
       for (const Transpose tb : {kNo, kYes}) {
-        for (const Addend addend : {Addend::kNothing, Addend::kOutput, Addend::kResidual, Addend::kResidualInPlace}) {
+        for (const Addend addend :
+             {Addend::kNothing, Addend::kOutput, Addend::kResidual, Addend::kResidualInPlace, Addend::kBias}) {
           INFO("(" << m << ", " << n << ", " << k << ") transposed " << (ta == kYes) << (tb == kYes) << ", addend "
                    << static_cast<int>(addend));
           Case x{m, n, k, ta, tb, addend};
@@ -125,6 +132,12 @@ TEST_CASE("a problem's alignment is that of each operand's address, 256 bytes at
   args.residual = tensor(0x40008);
   CHECK(gemm_problem(args).addend_alignment == 8);
   CHECK(gemm_problem(args).output_alignment == 64);
+  args.residual = {};
+  args.bias = tensor(0x50004).flat(0, 8);
+  CHECK(gemm_problem(args).output_alignment == 4);
+  CHECK(gemm_problem(args) != alone);
+  args.bias = tensor(0x50000).flat(0, 8);
+  CHECK(gemm_problem(args) != alone);  // another epilogue
 }
 
 TEST_CASE("problems are the same where an algorithm for one serves the other") {

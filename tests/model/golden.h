@@ -46,6 +46,8 @@ struct Golden {
     config.rope_theta = json.at("rope_theta");
     config.rms_norm_eps = json.at("rms_norm_eps");
     config.tie_word_embeddings = json.at("tie_word_embeddings");
+    config.qkv_bias = json.value("qkv_bias", false);
+    config.qk_norm = json.value("qk_norm", false);
     config.max_position_embeddings = json.at("max_position_embeddings");
     FromJson scaling{json.value("rope_scaling", nlohmann::json::object())};
     config.rope_scaling.fields(scaling);

@@ -1,4 +1,4 @@
-// The decoder against Hugging Face transformers' LlamaForCausalLM (tests/golden/README.md says who made the numbers).
+// The decoder against Hugging Face transformers' own (tests/golden/README.md says who made the numbers).
 #include "model/golden.h"
 
 #include <catch2/catch.hpp>
@@ -10,7 +10,8 @@ using namespace tokamak;
 
 namespace {
 
-const std::vector<std::string> kCases = {"llama_mha_untied", "llama_mha_tied", "llama_gqa_untied", "llama_gqa_tied"};
+const std::vector<std::string> kCases = {"llama_mha_untied", "llama_mha_tied", "llama_gqa_untied",
+                                         "llama_gqa_tied",   "qwen2_gqa_tied", "qwen3_gqa_untied"};
 const std::vector<std::string> kAngles = {"llama_rope_linear", "llama_rope_dynamic", "llama_rope_yarn",
                                           "llama_rope_llama3"};  // f32 alone, and no AdamW
 
@@ -146,11 +147,12 @@ TEST_CASE("twenty steps of AdamW with clipping follow torch's losses and gradien
 }
 
 // transformers rounds to bf16 after every operation, we keep statistics, RoPE and the residual sum in f32 and round
-// once: the two differ by their roundings. 3e-2 of the norm is what two such runs may differ by; a wrong formula is far
-// out.
+// once: the two differ by their roundings. 3e-2 of the norm is what two such runs may differ by, and 4e-2 where biases
+// of keys and norms of heads have gradients that nearly cancel; a wrong formula is far out.
 TEST_CASE("in bf16, logits, loss and gradients are near transformers' own bf16 run") {
   for (const std::string& name : kCases) {
     const Golden golden(name);
+    const double bound = golden.config.qkv_bias || golden.config.qk_norm ? 4e-2 : 3e-2;
     const auto comm = make_single_comm();
     SmallModel small(golden.config, *comm, {.compute = DType::kBF16});
     small.load(golden.file);
@@ -168,7 +170,7 @@ TEST_CASE("in bf16, logits, loss and gradients are near transformers' own bf16 r
         INFO(param.name);
         std::vector<float> mean(part.as<float>(), part.as<float>() + part.count());
         for (float& g : mean) g = static_cast<float>(g / targets);
-        CHECK(relative_error(mean, floats(golden.file.values<bf16>(t + "grad/" + param.name))) < 3e-2);
+        CHECK(relative_error(mean, floats(golden.file.values<bf16>(t + "grad/" + param.name))) < bound);
       });
     }
   }

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
+#include "base/strings.h"
 #include "model/flops.h"
 
 using namespace tokamak;
@@ -75,5 +76,47 @@ TEST_CASE("unit indices point at the units they name") {
     CHECK(norms.matrices.at(index.input_norm(1)).name == "model.layers.1.input_layernorm.weight");
     CHECK(norms.matrices.at(index.post_attention_norm(2)).name == "model.layers.2.post_attention_layernorm.weight");
     CHECK(norms.matrices.at(index.final_norm()).name == "model.norm.weight");
+    CHECK(norms.matrices.size() == index.final_norm() + 1);
+  }
+}
+
+TEST_CASE("biases and norms of heads lie among the norms, undecayed, with transformers' names, shapes and beginnings") {
+  for (const bool bias : {false, true}) {
+    for (const bool norm : {false, true}) {
+      ModelConfig config = llama3_8b();
+      const int64_t plain = model_size(config).parameters;
+      config.num_hidden_layers = 3;
+      config.qkv_bias = bias;
+      config.qk_norm = norm;
+      const ParamTable table = make_param_table(config);
+      const UnitIndex index(config);
+      const Unit& norms = table.units.at(static_cast<size_t>(index.norms()));
+      REQUIRE(norms.matrices.size() == index.final_norm() + 1);
+      CHECK(norms.matrices.at(index.input_norm(2)).name == "model.layers.2.input_layernorm.weight");
+      CHECK(norms.matrices.at(index.post_attention_norm(1)).name == "model.layers.1.post_attention_layernorm.weight");
+      CHECK(norms.matrices.at(index.final_norm()).name == "model.norm.weight");
+      for (const Matrix& matrix : norms.matrices) {
+        for (const Param& part : matrix.parts) CHECK((part.decay == Decay::kNo && part.init_std == 0));
+      }
+      if (bias) {
+        const Matrix& qkv = norms.matrices.at(index.qkv_bias(1));
+        REQUIRE(qkv.parts.size() == 3);
+        const char* names[] = {"q_proj", "k_proj", "v_proj"};
+        for (size_t i = 0; i < 3; ++i) {
+          CHECK(qkv.parts[i].name == str("model.layers.1.self_attn.", names[i], ".bias"));
+          CHECK(qkv.parts[i].shape == Shape{i == 0 ? 4096 : 1024});
+          CHECK(qkv.parts[i].init_mean == 0);
+        }
+        CHECK(qkv.shape() == Shape{6144});
+      }
+      if (norm) {
+        const Param& q = norms.matrices.at(index.q_norm(1)).parts.at(0);
+        const Param& k = norms.matrices.at(index.k_norm(1)).parts.at(0);
+        CHECK((q.name == "model.layers.1.self_attn.q_norm.weight" && q.shape == Shape{128} && q.init_mean == 1));
+        CHECK((k.name == "model.layers.1.self_attn.k_norm.weight" && k.shape == Shape{128} && k.init_mean == 1));
+      }
+      config.num_hidden_layers = 32;
+      CHECK(model_size(config).parameters - plain == 32 * ((bias ? 6144 : 0) + (norm ? 2 * 128 : 0)));
+    }
   }
 }

@@ -23,6 +23,9 @@ class CpuOps final : public Ops {
   void do_embedding_backward(Stream& stream, const EmbeddingBackward& args) override;
   void do_rmsnorm(Stream& stream, const RmsNorm& args) override;
   void do_rmsnorm_backward(Stream& stream, const RmsNormBackward& args) override;
+  void do_column_sums(Stream& stream, const ColumnSums& args) override;
+  void do_qk_norm(Stream& stream, const QkNorm& args) override;
+  void do_qk_norm_backward(Stream& stream, const QkNormBackward& args) override;
   void do_rope(Stream& stream, const Rope& args) override;
   void do_attention(Stream& stream, const Attention& args) override;
   void do_attention_backward(Stream& stream, const AttentionBackward& args) override;

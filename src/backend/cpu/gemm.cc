@@ -30,7 +30,7 @@ constexpr int64_t kMaxTerms = 1984;   // longest sum over rows of A that no kern
 constexpr int64_t kTileRows = 256, kTileColumns = 512, kTileTerms = 1024;
 
 // What is added to the product.
-enum class Addend { kNothing, kOutput, kResidual };
+enum class Addend { kNothing, kOutput, kResidual, kBias };
 
 bool by_rows(const MatrixView& m) { return m.column_stride == 1 && m.row_stride >= m.columns; }
 
@@ -46,6 +46,12 @@ MatrixView part(const MatrixView& m, int64_t row, int64_t rows, int64_t column, 
   out.rows = rows;
   out.columns = columns;
   return out;
+}
+
+// A row as a matrix whose rows are all the same.
+MatrixView repeated(MatrixView row) {
+  row.row_stride = 0;
+  return row;
 }
 
 // As f32: the matrix itself, or a copy in `memory`, by rows or by columns as it was.
@@ -87,6 +93,7 @@ void copy_rows(const MatrixView& from, const MatrixView& to) {
 
 Addend addend_of(const GemmEngine::Call& call) {
   if (call.accumulate || (call.residual.data != nullptr && call.residual.data == call.c.data)) return Addend::kOutput;
+  if (call.bias.data != nullptr) return Addend::kBias;
   return call.residual.data != nullptr ? Addend::kResidual : Addend::kNothing;
 }
 
@@ -119,6 +126,7 @@ struct GemmEngine::State {
     dnnl::post_ops post;
     if (addend == Addend::kOutput) post.append_sum(1.0f);
     if (addend == Addend::kResidual) post.append_binary(dnnl::algorithm::binary_add, desc_of(call.c));
+    if (addend == Addend::kBias) post.append_binary(dnnl::algorithm::binary_add, desc_of(call.bias));
     dnnl::primitive_attr attributes;
     attributes.set_post_ops(post);
     try {
@@ -136,8 +144,9 @@ struct GemmEngine::State {
     const auto view = [&](const MatrixView& m) { return memory(desc_of(m), engine, m.data); };
     std::unordered_map<int, memory> arguments = {
         {DNNL_ARG_SRC, view(call.a)}, {DNNL_ARG_WEIGHTS, view(call.b)}, {DNNL_ARG_DST, view(call.c)}};
-    if (addend == Addend::kResidual) {
-      arguments.insert({DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, view(call.residual)});
+    if (addend == Addend::kResidual || addend == Addend::kBias) {
+      const MatrixView& added = addend == Addend::kBias ? call.bias : call.residual;
+      arguments.insert({DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, view(added)});
     }
     found->execute(stream, arguments);
     stream.wait();
@@ -185,7 +194,9 @@ struct GemmEngine::State {
     memory.c.resize(kTileRows * kTileColumns);
     const MatrixView c = part(call.c, row, rows, column, columns);
     const MatrixView tile(Tensor(memory.c.data(), DType::kF32, {rows, columns}));
-    const MatrixView from = addend == Addend::kResidual ? part(call.residual, row, rows, column, columns) : c;
+    const MatrixView from = addend == Addend::kResidual ? part(call.residual, row, rows, column, columns)
+                            : addend == Addend::kBias   ? part(repeated(call.bias), row, rows, column, columns)
+                                                        : c;
     const bool narrow = c.dtype == DType::kBF16;
     if (addend != Addend::kNothing) narrow ? copy_rows<bf16, float>(from, tile) : copy_rows<float, float>(from, tile);
     const int64_t step = call.a.dtype == DType::kF32 ? terms : kTileTerms;
@@ -219,6 +230,7 @@ void CpuOps::do_gemm(Stream&, const Gemm& args) {
   call.b = args.trans_b == Transpose::kYes ? b.transposed() : b;
   call.c = MatrixView(args.c);
   if (args.residual) call.residual = MatrixView(args.residual);
+  if (args.bias) call.bias = MatrixView(args.bias.reshape({1, args.bias.count()}));
   call.accumulate = args.write == Write::kAccumulate;
   gemm_->run(call);
 }

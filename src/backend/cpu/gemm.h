@@ -28,7 +28,7 @@ struct MatrixView {
   }
 };
 
-// c = a b [+ residual] [+ c]. Holds the library's engine and its compiled kernels, one per shape.
+// c = a b [+ bias] [+ residual] [+ c]. Holds the library's engine and its compiled kernels, one per shape.
 class GemmEngine {
  public:
   struct Call {
@@ -36,6 +36,7 @@ class GemmEngine {
     MatrixView b;         // (K, N), dtype of a
     MatrixView c;         // (M, N), f32 or the dtype of a
     MatrixView residual;  // (M, N), dtype and strides of c; data == nullptr: none; may be c
+    MatrixView bias;      // (1, N), dtype of c; data == nullptr: none; excludes the other addends
     bool accumulate = false;
   };
 

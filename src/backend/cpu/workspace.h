@@ -14,6 +14,7 @@ int64_t cached_attention_workspace(const Workload& workload);
 int64_t attention_backward_workspace(const Workload& workload);
 int64_t cross_entropy_workspace(const Workload& workload);
 int64_t rmsnorm_backward_workspace(const Workload& workload);
+int64_t qk_norm_backward_workspace(const Workload& workload);
 
 // Room for `count` elements at the beginning of the workspace, aligned to 64 bytes, not initialised.
 template <class T>

@@ -1,0 +1,90 @@
+// Root mean square normalisation of the query heads, then of the key heads, as rows of rmsnorm.cu; values are copied
+// where the result is another tensor.
+#include "cuda/cuda_ops.h"
+#include "cuda/device.h"
+#include "cuda/launch.h"
+#include "cuda/rmsnorm.h"
+#include "cuda/vec.h"
+#include "cuda/workspace.h"
+
+namespace tokamak {
+namespace {
+
+constexpr int kThreads = 128;
+
+// Elements [begin, end) of each row, of which a block has one.
+template <class T, int kWidth>
+__global__ void copy_columns(const T* __restrict__ from, T* __restrict__ to, int64_t width, int64_t begin,
+                             int64_t end) {
+  const int64_t row = int64_t{blockIdx.x} * width;
+  for (int64_t c = begin + int64_t{threadIdx.x} * kWidth; c < end; c += kThreads * kWidth) {
+    store_packed<kWidth>(to + row + c, load_packed<kWidth>(from + row + c));
+  }
+}
+
+struct BothRows {
+  BothRows(const HeadLayout& heads, int64_t tokens)
+      : queries{tokens * heads.q_heads, heads.head_dim, heads.qkv_width(), static_cast<uint32_t>(heads.q_heads)},
+        keys{tokens * heads.kv_heads, heads.head_dim, heads.qkv_width(), static_cast<uint32_t>(heads.kv_heads)} {}
+  NormRows queries, keys;
+};
+
+}  // namespace
+
+int64_t qk_norm_backward_scratch(const Workload& workload) {
+  return norm_parts_bytes(workload.tokens * workload.heads.q_heads, workload.heads.head_dim);
+}
+
+void CudaOps::do_qk_norm(Stream& stream, const QkNorm& args) {
+  const HeadLayout& heads = args.heads;
+  const int64_t tokens = args.qkv.dim(0), keys_at = heads.q_width(), values_at = keys_at + heads.kv_width();
+  const BothRows rows(heads, tokens);
+  with_act_type(args.qkv.dtype(), [&]<class T>(T) {
+    const T* qkv = args.qkv.as<T>();
+    T* out = args.out.as<T>();
+    const auto normalise = [&](const NormRows& which, int64_t at, const Tensor& weight, float* rstd) {
+      rmsnorm_rows<T>(handle(stream), {.x = qkv + at,
+                                       .residual = nullptr,
+                                       .weight = weight.as<T>(),
+                                       .sum = nullptr,
+                                       .y = out + at,
+                                       .rstd = rstd,
+                                       .rows = which,
+                                       .eps = args.eps});
+    };
+    normalise(rows.queries, 0, args.q_weight, args.rstd.as<float>());
+    normalise(rows.keys, keys_at, args.k_weight, args.rstd.as<float>() + rows.queries.count);
+    if (out == qkv) return;
+    const auto copy = [&]<int kWidth>() {
+      launch({"qk_norm, values", static_cast<unsigned>(tokens), kThreads}, handle(stream), copy_columns<T, kWidth>, qkv,
+             out, heads.qkv_width(), values_at, heads.qkv_width());
+    };
+    with_vec_width<T>(heads.head_dim, copy, qkv, out);
+  });
+}
+
+void CudaOps::do_qk_norm_backward(Stream& stream, const QkNormBackward& args) {
+  const HeadLayout& heads = args.heads;
+  const BothRows rows(heads, args.qkv.dim(0));
+  // The keys' parts follow the queries' in the same place, as their kernels do on the stream.
+  auto* parts = reinterpret_cast<float*>(scratch(norm_parts_bytes(rows.queries.count, heads.head_dim)));
+  with_act_type(args.qkv.dtype(), [&]<class T>(T) {
+    const auto backward = [&](const NormRows& which, int64_t at, const Tensor& weight, const float* rstd,
+                              const Tensor& dweight) {
+      rmsnorm_backward_rows<T>(handle(stream),
+                               {.dy = args.dqkv.as<T>() + at,
+                                .x = args.qkv.as<T>() + at,
+                                .weight = weight.as<T>(),
+                                .rstd = rstd,
+                                .dresidual = nullptr,
+                                .dx = args.dqkv.as<T>() + at,
+                                .parts = parts,
+                                .rows = which},
+                               dweight.as<float>());
+    };
+    backward(rows.queries, 0, args.q_weight, args.rstd.as<float>(), args.dq_weight);
+    backward(rows.keys, heads.q_width(), args.k_weight, args.rstd.as<float>() + rows.queries.count, args.dk_weight);
+  });
+}
+
+}  // namespace tokamak

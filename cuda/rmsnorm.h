@@ -1,0 +1,61 @@
+// RMSNorm of the rows of a matrix, or of the heads inside its rows: what rmsnorm.cu does for qk_norm.cu too.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "cuda/check.h"
+
+namespace tokamak {
+
+// Rows of `width`: a token has `heads` of them, one after another, and tokens begin `token` elements apart.
+struct NormRows {
+  int64_t count;  // of all tokens
+  int64_t width;
+  int64_t token;
+  uint32_t heads = 1;
+
+  __device__ int64_t at(int64_t row) const {
+    const auto r = static_cast<uint32_t>(row), t = heads == 1 ? r : r / heads;
+    return t * token + (r - t * heads) * width;
+  }
+};
+
+// The fields are those of RmsNorm in ops.h.
+template <class T>
+struct NormForward {
+  const T* x;
+  const T* residual;  // or null
+  const T* weight;
+  T* sum;       // null with residual
+  T* y;         // may be x where there is no residual: a thread reads its elements before it writes them
+  float* rstd;  // (count)
+  NormRows rows;
+  float eps;
+
+  __device__ float rstd_of(float squares) const {
+    return 1.0f / std::sqrt(squares / static_cast<float>(rows.width) + eps);
+  }
+};
+
+template <class T>
+struct NormBackward {
+  const T* dy;
+  const T* x;
+  const T* weight;
+  const float* rstd;
+  const T* dresidual;  // or null
+  T* dx;               // may be dy or dresidual: a thread reads its elements before it writes them
+  float* parts;        // (blocks, width), norm_parts_bytes in all: the weight's gradient over the rows of each block
+  NormRows rows;
+  int64_t block_rows = 0;
+};
+
+template <class T>
+void rmsnorm_rows(cudaStream_t stream, const NormForward<T>& f);
+template <class T>
+void rmsnorm_backward_rows(cudaStream_t stream, NormBackward<T> b, float* dweight);  // accumulates dweight
+
+int64_t norm_parts_bytes(int64_t rows, int64_t width);
+
+}  // namespace tokamak

@@ -1,0 +1,255 @@
+#include "interop/export_gguf.h"
+
+#include <array>
+#include <cmath>
+
+#include "base/file.h"
+#include "interop/staged_output.h"
+#include "model/rope_table.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr const char* kRopeFactors = "rope_freqs.weight";
+
+struct NamePart {
+  const char* theirs;
+  const char* gguf;
+};
+constexpr std::array<NamePart, 14> kLayerNames = {{{"input_layernorm.weight", "attn_norm.weight"},
+                                                   {"self_attn.q_proj.weight", "attn_q.weight"},
+                                                   {"self_attn.k_proj.weight", "attn_k.weight"},
+                                                   {"self_attn.v_proj.weight", "attn_v.weight"},
+                                                   {"self_attn.q_proj.bias", "attn_q.bias"},
+                                                   {"self_attn.k_proj.bias", "attn_k.bias"},
+                                                   {"self_attn.v_proj.bias", "attn_v.bias"},
+                                                   {"self_attn.q_norm.weight", "attn_q_norm.weight"},
+                                                   {"self_attn.k_norm.weight", "attn_k_norm.weight"},
+                                                   {"self_attn.o_proj.weight", "attn_output.weight"},
+                                                   {"post_attention_layernorm.weight", "ffn_norm.weight"},
+                                                   {"mlp.gate_proj.weight", "ffn_gate.weight"},
+                                                   {"mlp.up_proj.weight", "ffn_up.weight"},
+                                                   {"mlp.down_proj.weight", "ffn_down.weight"}}};
+
+std::string gguf_name(const std::string& name) {
+  constexpr std::string_view kLayers = "model.layers.";
+  if (name == "model.embed_tokens.weight") return "token_embd.weight";
+  if (name == "model.norm.weight") return "output_norm.weight";
+  if (name == "lm_head.weight") return "output.weight";
+  if (starts_with(name, kLayers)) {
+    const size_t dot = name.find('.', kLayers.size());
+    for (const NamePart& part : kLayerNames) {
+      if (name.substr(dot + 1) == part.theirs) {
+        return str("blk.", name.substr(kLayers.size(), dot - kLayers.size()), ".", part.gguf);
+      }
+    }
+  }
+  TOKAMAK_CHECK(false, "no name in GGUF for ", name);
+}
+
+GgufType gguf_type(WeightType type) {
+  switch (type) {
+    case WeightType::kF32:
+      return GgufType::kF32;
+    case WeightType::kF16:
+      return GgufType::kF16;
+    case WeightType::kBF16:
+      return GgufType::kBF16;
+  }
+  return GgufType::kF32;
+}
+
+// llama.cpp's numbers of file types.
+uint32_t file_type(WeightType type) { return type == WeightType::kF32 ? 0 : type == WeightType::kF16 ? 1 : 32; }
+
+std::string architecture_of(const ModelConfig& model) {
+  const std::string name = hf_architecture(model);
+  return name == "Qwen2ForCausalLM" ? "qwen2" : name == "Qwen3ForCausalLM" ? "qwen3" : "llama";
+}
+
+// Rows of q and k, weights and biases, are in the order of neighbours in architecture "llama" alone.
+bool is_interleaved(const ModelConfig& model, const std::string& name) {
+  const bool q_or_k =
+      name.find(".self_attn.q_proj.") != std::string::npos || name.find(".self_attn.k_proj.") != std::string::npos;
+  return q_or_k && architecture_of(model) == "llama";
+}
+
+void refuse_scaling(const std::string& what) {
+  fail(Kind::kConfig, "GGUF has no place for model.rope_scaling: " + what, "export to hf instead");
+}
+
+void add_rope(const ModelConfig& model, const std::string& prefix, GgufKeys& keys) {
+  const RopeScaling& scaling = model.rope_scaling;
+  keys.emplace_back(prefix + "rope.dimension_count", static_cast<uint32_t>(model.head_size()));
+  keys.emplace_back(prefix + "rope.freq_base", static_cast<float>(model.rope_theta));
+  switch (scaling.rope_type) {
+    case RopeType::kDefault:
+    case RopeType::kDynamic:  // changes nothing within context_length
+      return;
+    case RopeType::kLlama3:  // by the tensor rope_freqs
+      if (architecture_of(model) != "llama") refuse_scaling("llama3 of a Qwen model");
+      return;
+    case RopeType::kLinear:
+      keys.emplace_back(prefix + "rope.scaling.type", std::string("linear"));
+      keys.emplace_back(prefix + "rope.scaling.factor", static_cast<float>(scaling.factor));
+      return;
+    case RopeType::kYarn:
+      // The rest llama.cpp computes itself, by the defaults of the paper.
+      if (scaling.fast_turns() != 32 || scaling.slow_turns() != 1 || scaling.attention_factor != 0 ||
+          scaling.mscale != 0 || !scaling.truncate) {
+        refuse_scaling("yarn with other values than the defaults of its betas, attention_factor, mscale or truncate");
+      }
+      keys.emplace_back(prefix + "rope.scaling.type", std::string("yarn"));
+      keys.emplace_back(prefix + "rope.scaling.factor",
+                        static_cast<float>(scaling.extension(model.max_position_embeddings)));
+      keys.emplace_back(prefix + "rope.scaling.original_context_length",
+                        static_cast<uint32_t>(scaling.original_max_position_embeddings));
+      return;
+  }
+}
+
+// With the rows of the model that are no pieces, under llama.cpp's name for them.
+void add_vocabulary(const ModelProto& tokenizer, int64_t rows, GgufKeys& keys) {
+  constexpr float kScoreOfPadding = -10000;
+  std::vector<std::string> tokens;
+  std::vector<float> scores;
+  std::vector<int32_t> types;
+  for (const Piece& piece : tokenizer.pieces) {
+    tokens.push_back(piece.text);
+    scores.push_back(piece.score);
+    types.push_back(static_cast<int32_t>(piece.type));  // the numbers are SentencePiece's
+  }
+  for (auto id = static_cast<int64_t>(tokens.size()); id < rows; ++id) {
+    tokens.push_back(str("[PAD", id, "]"));
+    scores.push_back(kScoreOfPadding);
+    types.push_back(static_cast<int32_t>(PieceType::kUnused));
+  }
+  keys.emplace_back("tokenizer.ggml.tokens", GgufArray(std::move(tokens)));
+  keys.emplace_back("tokenizer.ggml.scores", GgufArray(std::move(scores)));
+  keys.emplace_back("tokenizer.ggml.token_type", GgufArray(std::move(types)));
+}
+
+void add_tokenizer(const ExportSource& source, bool add_bos, GgufKeys& keys) {
+  if (!source.tokenizer.directory.empty()) {
+    fail(Kind::kConfig,
+         str("--tokenizer ", source.tokenizer.directory,
+             " is a directory; GGUF takes a SentencePiece "
+             "model"),
+         "name tokenizer.model, or none");
+  }
+  if (!source.tokenizer.model) {
+    keys.emplace_back("tokenizer.ggml.model", std::string("none"));
+    return;
+  }
+  const ModelProto& tokenizer = *source.tokenizer.model;
+  keys.emplace_back("tokenizer.ggml.model", std::string("llama"));
+  keys.emplace_back("tokenizer.ggml.pre", std::string("default"));
+  add_vocabulary(tokenizer, source.config.model.vocab_size, keys);
+  if (source.ids.bos) keys.emplace_back("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(*source.ids.bos));
+  if (source.ids.eos) keys.emplace_back("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(*source.ids.eos));
+  for (size_t id = 0; id < tokenizer.pieces.size(); ++id) {
+    if (tokenizer.pieces[id].type == PieceType::kUnknown) {
+      keys.emplace_back("tokenizer.ggml.unknown_token_id", static_cast<uint32_t>(id));
+    }
+  }
+  keys.emplace_back("tokenizer.ggml.add_bos_token", add_bos && source.ids.bos.has_value());
+  keys.emplace_back("tokenizer.ggml.add_eos_token", false);
+  keys.emplace_back("tokenizer.ggml.add_space_prefix", tokenizer.normalizer.add_dummy_prefix);
+}
+
+// What llama.cpp divides the frequencies by.      (D/2)
+std::vector<float> rope_factors(const ModelConfig& model) {
+  ModelConfig plain = model;
+  plain.rope_scaling = {};
+  const std::vector<double> base = rope_frequencies(plain, 1).w;
+  const std::vector<double> scaled = rope_frequencies(model, 1).w;
+  std::vector<float> factors;
+  for (size_t i = 0; i < base.size(); ++i) factors.push_back(static_cast<float>(base[i] / scaled[i]));
+  return factors;
+}
+
+WeightType weight_type(GgufType type) {
+  return type == GgufType::kF32 ? WeightType::kF32 : type == GgufType::kF16 ? WeightType::kF16 : WeightType::kBF16;
+}
+
+}  // namespace
+
+int64_t half_split_row(int64_t row, int64_t head_size) {
+  const int64_t head = row / head_size, in_head = row % head_size;
+  return head * head_size + in_head % 2 * (head_size / 2) + in_head / 2;
+}
+
+GgufKeys gguf_keys(const ExportSource& source, const ExportGgufOptions& options) {
+  const ModelConfig& model = source.config.model;
+  const std::string architecture = architecture_of(model);
+  const std::string prefix = architecture + ".";
+  GgufKeys keys;
+  const auto count = [&](const std::string& name, int64_t value) {
+    keys.emplace_back(prefix + name, static_cast<uint32_t>(value));
+  };
+  keys.emplace_back("general.architecture", architecture);
+  keys.emplace_back("general.type", std::string("model"));
+  keys.emplace_back("general.name", source.config.run.name);
+  keys.emplace_back("general.file_type", file_type(options.type));
+  count("vocab_size", model.vocab_size);
+  count("context_length", model.max_position_embeddings);
+  count("embedding_length", model.hidden_size);
+  count("block_count", model.num_hidden_layers);
+  count("feed_forward_length", model.intermediate_size);
+  count("attention.head_count", model.num_attention_heads);
+  count("attention.head_count_kv", model.kv_heads());
+  count("attention.key_length", model.head_size());
+  count("attention.value_length", model.head_size());
+  keys.emplace_back(prefix + "attention.layer_norm_rms_epsilon", static_cast<float>(model.rms_norm_eps));
+  add_rope(model, prefix, keys);
+  add_tokenizer(source, options.add_bos, keys);
+  return keys;
+}
+
+std::vector<GgufWeight> gguf_weights(const ModelConfig& model, WeightType type) {
+  std::vector<GgufWeight> weights;
+  if (model.rope_scaling.rope_type == RopeType::kLlama3) {
+    weights.push_back({{kRopeFactors, {model.head_size() / 2}, GgufType::kF32}, ""});
+  }
+  for (const SafetensorsEntry& entry : hf_tensors(model, type)) {
+    const GgufType stored = entry.shape.size() == 1 ? GgufType::kF32 : gguf_type(type);
+    weights.push_back({{gguf_name(entry.name), entry.shape, stored}, entry.name});
+  }
+  return weights;
+}
+
+ExportReport export_gguf(ExportSource& source, const ExportGgufOptions& options, const std::string& out,
+                         const Progress& progress) {
+  const ModelConfig& model = source.config.model;
+  const GgufKeys keys = gguf_keys(source, options);
+  const std::vector<GgufWeight> weights = gguf_weights(model, options.type);
+  std::vector<GgufTensor> tensors;
+  int64_t total = 0;
+  for (const GgufWeight& weight : weights) {
+    tensors.push_back(weight.tensor);
+    total += weight.tensor.bytes();
+  }
+  StagedOutput staged(out, StagedOutput::What::kFile);
+  GgufWriter writer(staged.staging(), keys, tensors, Kind::kCheckpoint);
+  WeightStream stream(source.weights(), progress, total);
+  const WeightStream::Sink sink = [&](std::span<const std::byte> bytes) { writer.write(bytes); };
+  const RowOrder interleaved = [&](int64_t row) { return half_split_row(row, model.head_size()); };
+  for (const GgufWeight& weight : weights) {
+    const WeightType type = weight_type(weight.tensor.type);
+    const int64_t rows = weight.tensor.shape[0];
+    if (weight.source.empty()) {
+      const std::vector<float> factors = rope_factors(model);
+      writer.write(std::as_bytes(std::span(factors)));
+    } else if (is_interleaved(model, weight.source)) {
+      stream.copy_rows(weight.source, rows, weight.tensor.count() / rows, interleaved, type, sink);
+    } else {
+      stream.copy(weight.source, weight.tensor.count(), type, sink);
+    }
+  }
+  const int64_t bytes = writer.finish();
+  staged.commit();
+  return {static_cast<int64_t>(tensors.size()), 1, bytes};
+}
+
+}  // namespace tokamak

@@ -1,0 +1,109 @@
+// Valid files with some damage, thousands of them and always the same ones: a reader accepts or refuses, and under the
+// sanitizers touches nothing that is not its own. libFuzzer (-DTOKAMAK_FUZZ=ON) looks further, by hand.
+#include <array>
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "fuzz/samples.h"
+#include "fuzz/targets.h"
+
+using namespace tokamak;
+
+namespace {
+
+constexpr int kCases = 20000;
+
+// What readers trip over: extremes as text and as bytes, and characters with a meaning.
+const std::vector<std::string> kWords = {"18446744073709551615",
+                                         "9223372036854775807",
+                                         "-1",
+                                         "0",
+                                         "1e999",
+                                         "null",
+                                         "{",
+                                         "}",
+                                         "[",
+                                         "]",
+                                         ",",
+                                         ":",
+                                         "\"",
+                                         "\\u0000",
+                                         "F32",
+                                         "BF16",
+                                         "../x",
+                                         "__metadata__",
+                                         std::string(1, '\0'),
+                                         std::string(8, '\xFF'),
+                                         std::string(7, '\xFF') + "\x7F",
+                                         std::string("\x00\x00\x00\x00\x00\x00\x00\x80", 8),
+                                         std::string(20, '['),
+                                         "\"rope_type\": \"yarn\"",
+                                         "true",
+                                         "\xC0\x80"};
+
+class Mutator {
+ public:
+  explicit Mutator(uint64_t seed) : random_(seed) {}
+
+  std::string damage(std::string bytes) {
+    for (uint64_t n = 1 + random_() % 4; n > 0; --n) damage_once(bytes);
+    return bytes;
+  }
+
+ private:
+  size_t place(const std::string& bytes) { return random_() % (bytes.size() + 1); }
+
+  void damage_once(std::string& bytes) {
+    const size_t at = place(bytes);
+    const size_t length = std::min<size_t>(random_() % 12, bytes.size() - at);
+    const std::string& word = kWords[random_() % kWords.size()];
+    switch (random_() % 7) {
+      case 0:
+        if (at < bytes.size()) bytes[at] = static_cast<char>(random_());
+        return;
+      case 1:
+        if (at < bytes.size()) bytes[at] = static_cast<char>(bytes[at] ^ (1 << random_() % 8));
+        return;
+      case 2:
+        bytes.erase(at, length);
+        return;
+      case 3:
+        bytes.insert(at, word);
+        return;
+      case 4:
+        bytes.replace(at, length, word);
+        return;
+      case 5:
+        bytes.insert(place(bytes), bytes.substr(at, length * 8));
+        return;
+      default:
+        if (random_() % 4 == 0) bytes.resize(at);
+        return;
+    }
+  }
+
+  std::mt19937_64 random_;
+};
+
+void expect_verdicts(fuzz::Target target, const std::string& sample) {
+  REQUIRE(target(sample) == fuzz::Verdict::kAccepted);
+  Mutator mutator(1);
+  int accepted = 0;
+  for (int i = 0; i < kCases; ++i) accepted += target(mutator.damage(sample)) == fuzz::Verdict::kAccepted ? 1 : 0;
+  // Damage that reaches nothing proves nothing, and neither does damage that the first check refuses.
+  CHECK(accepted > kCases / 1000);
+  CHECK(accepted < kCases / 2);
+}
+
+}  // namespace
+
+TEST_CASE("damaged safetensors headers are accepted or refused, by name") {
+  expect_verdicts(fuzz::safetensors, fuzz::safetensors_sample());
+}
+TEST_CASE("damaged indexes of safetensors files are accepted or refused, by name") {
+  expect_verdicts(fuzz::index, fuzz::index_sample());
+}
+TEST_CASE("damaged config.json files are accepted or refused, by name") {
+  expect_verdicts(fuzz::hf_config, fuzz::hf_config_sample());
+}
+TEST_CASE("damaged GGUF headers are accepted or refused, by name") { expect_verdicts(fuzz::gguf, fuzz::gguf_sample()); }
