@@ -60,13 +60,12 @@ Tensor Transformer::dynamic_rope(Stream& compute, const NewTokens& batch, std::s
 }
 
 void Transformer::attend(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l) {
-  const auto layer = static_cast<size_t>(l);
-  const Tensor qkv = a.rotated_of(layer);
-  const LayerActivations& s = a.layers[layer];
+  const LayerActivations& s = a.layers[static_cast<size_t>(l)];
+  const Tensor qkv = a.rotated_of(static_cast<size_t>(l));
   if (in.cached != nullptr) {
     const CachedBatch& cached = *in.cached;
     const CachedSequences sequences{in.cu_seqlens, cached.slots, cached.cached};
-    const Tensor cache = cached.layers[layer];
+    const Tensor cache = cached.layers[static_cast<size_t>(l)];
     ops_.cache_append(compute, {.qkv = qkv, .sequences = sequences, .cache = cache, .heads = heads_});
     if (cached.max_cached > 0) {
       ops_.cached_attention(compute, {.qkv = qkv,

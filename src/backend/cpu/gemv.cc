@@ -90,9 +90,10 @@ void multiply(const GemmEngine::Call& call, const Rows<T>& rows) {
   constexpr int kLines = static_cast<int>(std::clamp(kSums / std::bit_ceil(unsigned{kRows}), 1u, 4u));
   const auto* b = static_cast<const T*>(call.b.data);
   auto* c = static_cast<C*>(call.c.data);
-  const auto* bias = static_cast<const C*>(call.bias.data);  // one row for all
-  const C* addend = call.accumulate ? c : bias != nullptr ? bias : static_cast<const C*>(call.residual.data);
-  const int64_t addend_stride = bias != nullptr ? 0 : call.c.row_stride;
+  const C* addend = call.accumulate             ? c
+                    : call.bias.data != nullptr ? static_cast<const C*>(call.bias.data)
+                                                : static_cast<const C*>(call.residual.data);
+  const int64_t addend_stride = call.bias.data != nullptr ? 0 : call.c.row_stride;
   const int64_t columns = call.c.columns, blocks = (columns + kBlockLines - 1) / kBlockLines;
   const int64_t grain = std::max<int64_t>(1, kGrainElements / (kBlockLines * std::max<int64_t>(rows.terms, 1)));
   parallel_for(blocks, grain, [&](int64_t first, int64_t last) {
