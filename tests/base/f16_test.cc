@@ -30,8 +30,7 @@ TEST_CASE("a float becomes the nearest half, of two the even one") {
     const float middle = (f16_value(low) + f16_value(high)) / 2;
     const uint16_t even = low % 2 == 0 ? low : high;
     const bool right = f16_bits(middle) == even && f16_bits(-middle) == (even | 0x8000) &&
-                       f16_bits(std::nextafter(middle, 0.0f)) == low &&
-                       f16_bits(std::nextafter(middle, 1e6f)) == high;
+                       f16_bits(std::nextafter(middle, 0.0f)) == low && f16_bits(std::nextafter(middle, 1e6f)) == high;
     if (!right) FAIL("between " << low << " and " << high);
   }
   CHECK(f16_bits(65519.996f) == 0x7BFF);

@@ -30,8 +30,8 @@ struct ByHand {
   std::string data = std::string(24, 'a') + zeros(8) + std::string(10, 'b') + zeros(22);
 
   std::string header() const {
-    std::string out = magic + u32(version) + u64(tensor_count) + u64(key_count) + architecture + flag + tokens + scores +
-                      a + b;
+    std::string out =
+        magic + u32(version) + u64(tensor_count) + u64(key_count) + architecture + flag + tokens + scores + a + b;
     return out + zeros((32 - out.size() % 32) % 32);
   }
   std::string file() const { return header() + data; }
@@ -135,7 +135,7 @@ TEST_CASE("damage to a GGUF header is named") {
   refuses(with(&ByHand::magic, std::string("GGUX")), "does not begin with 'GGUF'");
   refuses(with(&ByHand::version, 2U), "version 2");
   refuses(with(&ByHand::tensor_count, uint64_t{1} << 60), "1633771873 dimensions");  // "aaaa"
-  refuses(with(&ByHand::key_count, uint64_t{1} << 60), "value of type 0, ");
+  refuses(with(&ByHand::key_count, uint64_t{1} << 60), "a key of 562949953421312 bytes");
   refuses(with(&ByHand::architecture, u64(uint64_t{1} << 62) + "x"), "a key of 4611686018427387904 bytes");
   refuses(with(&ByHand::architecture, text("") + u32(7) + std::string(1, '\1')), "has no name");
   refuses(with(&ByHand::flag, text("flag") + u32(7) + std::string(1, '\2')), "truth value 2");
@@ -156,7 +156,8 @@ TEST_CASE("damage to a tensor of a GGUF file is named") {
   refuses(with_b(text(std::string(65, 'x')) + u32(1) + u64(5) + u32(30) + u64(32)), "name of 65 bytes");
   refuses(with_b(text("b") + u32(5) + zeros(40) + u32(30) + u64(32)), "'b': 5 dimensions");
   refuses(with_b(text("b") + u32(1) + u64(0) + u32(30) + u64(32)), "'b': the extent 0");
-  refuses(with_b(text("b") + u32(2) + u64(1ULL << 40) + u64(1ULL << 40) + u32(30) + u64(32)), "'b': its size overflows");
+  refuses(with_b(text("b") + u32(2) + u64(1ULL << 40) + u64(1ULL << 40) + u32(30) + u64(32)),
+          "'b': its size overflows");
   refuses(with_b(text("b") + u32(1) + u64(5) + u32(8) + u64(32)), "'b': type 8");
   refuses(with_b(text("b") + u32(1) + u64(5) + u32(30) + u64(0)), "'b' lies at byte 0 of the data, expected 32");
   refuses(with_b(text("b") + u32(1) + u64(5) + u32(30) + u64(64)), "'b' lies at byte 64 of the data, expected 32");

@@ -57,12 +57,13 @@ std::string index_error(const std::string& text) {
 }  // namespace
 
 TEST_CASE("tensors fill files in their order, up to the largest size, and a larger one has its own") {
-  const std::vector<SafetensorsEntry> tensors = {entry("d", "F32", {10}), entry("c", "F32", {10}), entry("b", "F32", {100}),
-                                                 entry("a", "F32", {10}), entry("e", "F32", {15})};
+  const std::vector<SafetensorsEntry> tensors = {entry("d", "F32", {10}), entry("c", "F32", {10}),
+                                                 entry("b", "F32", {100}), entry("a", "F32", {10}),
+                                                 entry("e", "F32", {15})};
   const std::vector<ModelShard> shards = split_into_shards(tensors, 80);
   REQUIRE(shards.size() == 4);
   CHECK(shards[0].file == "model-00001-of-00004.safetensors");
-  REQUIRE(shards[0].tensors.size() == 2);  // 40 + 40 bytes fill 80 exactly
+  REQUIRE(shards[0].tensors.size() == 2);   // 40 + 40 bytes fill 80 exactly
   CHECK(shards[0].tensors[0].name == "c");  // the reference's order within a file
   CHECK(shards[1].tensors[0].name == "b");
   CHECK(shards[2].tensors[0].name == "a");
@@ -135,7 +136,9 @@ TEST_CASE("files and index that disagree are refused, by tensor and file") {
   const TempDir dir;
   write_file(dir.file("one.safetensors"), {entry("a", "F32", {2})});
   write_file(dir.file("two.safetensors"), {entry("a", "F32", {2}), entry("b", "F32", {2})});
-  const auto index = [&](const std::string& map) { write_text(dir.file(kModelIndex), "{\"weight_map\": " + map + "}"); };
+  const auto index = [&](const std::string& map) {
+    write_text(dir.file(kModelIndex), "{\"weight_map\": " + map + "}");
+  };
   index(R"({"a": "one.safetensors", "c": "one.safetensors"})");
   CHECK(has(open_error(dir), "tensor 'c' is in one.safetensors, which has none"));
   index(R"({"a": "one.safetensors", "b": "two.safetensors"})");

@@ -11,8 +11,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tokamak;
   // A first input that is valid, so that a search without a corpus does not begin at nothing.
-  static const bool started =
-      fuzz::TOKAMAK_FUZZ_TARGET(fuzz::TOKAMAK_FUZZ_SAMPLE()) == fuzz::Verdict::kAccepted;
+  static const bool started = fuzz::TOKAMAK_FUZZ_TARGET(fuzz::TOKAMAK_FUZZ_SAMPLE()) == fuzz::Verdict::kAccepted;
   fuzz::require(started);
   fuzz::TOKAMAK_FUZZ_TARGET({reinterpret_cast<const char*>(data), size});
   return 0;

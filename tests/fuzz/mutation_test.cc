@@ -14,11 +14,32 @@ namespace {
 constexpr int kCases = 20000;
 
 // What readers trip over: extremes as text and as bytes, and characters with a meaning.
-const std::vector<std::string> kWords = {"18446744073709551615", "9223372036854775807", "-1", "0", "1e999", "null", "{",
-                                         "}", "[", "]", ",", ":", "\"", "\\u0000", "F32", "BF16", "../x", "__metadata__",
-                                         std::string(1, '\0'), std::string(8, '\xFF'), std::string(7, '\xFF') + "\x7F",
-                                         std::string("\x00\x00\x00\x00\x00\x00\x00\x80", 8), std::string(20, '['),
-                                         "\"rope_type\": \"yarn\"", "true", "\xC0\x80"};
+const std::vector<std::string> kWords = {"18446744073709551615",
+                                         "9223372036854775807",
+                                         "-1",
+                                         "0",
+                                         "1e999",
+                                         "null",
+                                         "{",
+                                         "}",
+                                         "[",
+                                         "]",
+                                         ",",
+                                         ":",
+                                         "\"",
+                                         "\\u0000",
+                                         "F32",
+                                         "BF16",
+                                         "../x",
+                                         "__metadata__",
+                                         std::string(1, '\0'),
+                                         std::string(8, '\xFF'),
+                                         std::string(7, '\xFF') + "\x7F",
+                                         std::string("\x00\x00\x00\x00\x00\x00\x00\x80", 8),
+                                         std::string(20, '['),
+                                         "\"rope_type\": \"yarn\"",
+                                         "true",
+                                         "\xC0\x80"};
 
 class Mutator {
  public:
@@ -85,6 +106,4 @@ TEST_CASE("damaged indexes of safetensors files are accepted or refused, by name
 TEST_CASE("damaged config.json files are accepted or refused, by name") {
   expect_verdicts(fuzz::hf_config, fuzz::hf_config_sample());
 }
-TEST_CASE("damaged GGUF headers are accepted or refused, by name") {
-  expect_verdicts(fuzz::gguf, fuzz::gguf_sample());
-}
+TEST_CASE("damaged GGUF headers are accepted or refused, by name") { expect_verdicts(fuzz::gguf, fuzz::gguf_sample()); }

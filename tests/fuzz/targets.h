@@ -80,11 +80,11 @@ inline Verdict gguf(std::string_view bytes) {
     for (const GgufTensor& tensor : header.tensors) {
       require(tensor.offset >= 0 && tensor.bytes() >= 0 && header.data_begin + tensor.offset + tensor.bytes() <= size);
     }
-    const bool aligned_otherwise = std::any_of(header.keys.begin(), header.keys.end(), [](const auto& key) {
-      return key.first == "general.alignment";
-    });
+    const bool aligned_otherwise = std::any_of(header.keys.begin(), header.keys.end(),
+                                               [](const auto& key) { return key.first == "general.alignment"; });
     if (!aligned_otherwise) {
-      require(render_gguf_header(header.keys, header.tensors) == bytes.substr(0, static_cast<size_t>(header.data_begin)));
+      require(render_gguf_header(header.keys, header.tensors) ==
+              bytes.substr(0, static_cast<size_t>(header.data_begin)));
     }
   });
 }
