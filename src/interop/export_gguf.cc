@@ -183,6 +183,12 @@ int64_t half_split_row(int64_t row, int64_t head_size) {
 GgufKeys gguf_keys(const ExportSource& source, const ExportGgufOptions& options) {
   const ModelConfig& model = source.config.model;
   const std::string architecture = architecture_of(model);
+  if (architecture == "qwen2" && model.q_width() != model.hidden_size) {
+    fail(Kind::kConfig,
+         str("llama.cpp's qwen2 has heads of hidden_size / num_attention_heads (", model.hidden_size, " / ",
+             model.num_attention_heads, "), this model's head_dim is ", model.head_size()),
+         "export to hf instead");
+  }
   const std::string prefix = architecture + ".";
   GgufKeys keys;
   const auto count = [&](const std::string& name, int64_t value) {

@@ -303,6 +303,8 @@ HfConfig parse_hf_config(std::string_view text, const std::string& path) {
   model.vocab_size = config.whole("vocab_size");
   model.max_position_embeddings = config.whole("max_position_embeddings");
   model.rms_norm_eps = config.number("rms_norm_eps");
+  model.qkv_bias = architecture.qkv_bias;
+  model.qk_norm = architecture.qk_norm;
   model.tie_word_embeddings = config.truth("tie_word_embeddings", false);
   model.initializer_range = config.number("initializer_range", 0.02);
   read_rope(config, model);
@@ -312,11 +314,16 @@ HfConfig parse_hf_config(std::string_view text, const std::string& path) {
 
   if (model.vocab_size == 0) config.refuse("vocab_size", "expected a positive number");
   for (const FieldError& error : model.problems()) fail(Kind::kCheckpoint, str(path, ": ", error.what), error.hint);
-  if (architecture.qkv_bias || architecture.qk_norm) config.refuse("architectures", "not supported");
   return hf;
 }
 
-std::string hf_architecture(const ModelConfig&) { return "LlamaForCausalLM"; }
+// Mistral's with full attention is Llama's.
+std::string hf_architecture(const ModelConfig& model) {
+  for (const Architecture& a : kArchitectures) {
+    if (a.qkv_bias == model.qkv_bias && a.qk_norm == model.qk_norm) return a.name;
+  }
+  fail(Kind::kConfig, "no architecture of transformers has both model.qkv_bias and model.qk_norm");
+}
 
 std::string render_hf_config(const ModelConfig& model, WeightType type, const SpecialIds& ids) {
   const std::string architecture = hf_architecture(model);
@@ -343,6 +350,7 @@ std::string render_hf_config(const ModelConfig& model, WeightType type, const Sp
   if (original != 0) json["original_max_position_embeddings"] = original;
   json["attention_bias"] = false;
   json["mlp_bias"] = false;
+  if (model.qkv_bias || model.qk_norm) json["use_sliding_window"] = false;
   json["attention_dropout"] = 0.0;
   json["initializer_range"] = model.initializer_range;
   json["tie_word_embeddings"] = model.tie_word_embeddings;

@@ -41,6 +41,11 @@ RunConfig make_config(const ModelConfig& model, const ImportOptions& options, co
   RunConfig config =
       options.config.empty() ? default_config(model, out) : load_config(options.config, options.overrides);
   config.model = model;
+  for (const std::string& word : options.overrides) {
+    if (!starts_with(word, "model.")) continue;
+    fail(Kind::kConfig, str(word, ": the model is the one that is imported"),
+         "what training may change of it, like model.max_position_embeddings, give to `tokamak train`");
+  }
   return parse_config(print_config(config), "the config of the imported model", options.overrides);
 }
 

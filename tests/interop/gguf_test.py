@@ -13,9 +13,10 @@ MODELS = {  # name: what differs from harness.CONFIG
     "untied": (f"model.rope_scaling={LLAMA3}", "model.vocab_size=512"),
     "tied": ("model.tie_word_embeddings=true", "model.rope_scaling={rope_type: linear, factor: 2.0}"),
 }
+QWEN = {"qwen2": "model.qkv_bias=true", "qwen3": "model.qk_norm=true"}
 LAYER = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm", "attn_q": "self_attn.q_proj",
          "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
-         "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
+         "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
 TOP = {"token_embd.weight": "model.embed_tokens.weight", "output_norm.weight": "model.norm.weight",
        "output.weight": "lm_head.weight"}
 HEADS = {"attn_q": 4, "attn_k": 2}
@@ -47,7 +48,21 @@ def read_by_gguf(place):
             tokamak("checkpoint", "export", "--to", "gguf", "--dtype", dtype, place.run(name) + "/checkpoints", out)
             reader = gguf.GGUFReader(out)
             compare_keys(place, reader, name, file_type)
-            compare_tensors(reader, reference, gguf.GGMLQuantizationType[dtype.upper()])
+            compare_tensors(reader, reference, gguf.GGMLQuantizationType[dtype.upper()], HEADS)
+
+
+def qwen(place):
+    """Qwen2 and Qwen3 have keys of their own architecture, and rows of q and k in their own order"""
+    for name, option in QWEN.items():
+        place.train(name, 1, "training.max_steps=2", "model.initializer_range=0.1", option)
+        directory = export(place, name, "--dtype", "f32")
+        out = place.file(name + ".gguf")
+        tokamak("checkpoint", "export", "--to", "gguf", "--dtype", "f32", place.run(name) + "/checkpoints", out)
+        reader = gguf.GGUFReader(out)
+        assert value(reader, "general.architecture") == name
+        assert value(reader, name + ".attention.head_count_kv") == 2
+        compare_tensors(reader, safetensors.numpy.load_file(directory + "/model.safetensors"),
+                        gguf.GGMLQuantizationType.F32, {})
 
 
 def compare_keys(place, reader, name, file_type):
@@ -77,7 +92,7 @@ def compare_keys(place, reader, name, file_type):
     assert all(t == f"[PAD{i}]" and types[i] == 5 for i, t in enumerate(tokens) if i >= 400)
 
 
-def compare_tensors(reader, reference, kind):
+def compare_tensors(reader, reference, kind, heads):
     seen = set()
     for tensor in reader.tensors:
         found = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
@@ -87,8 +102,8 @@ def compare_tensors(reader, reference, kind):
         expected = reference[their_name(tensor.name)]
         seen.add(their_name(tensor.name))
         part = tensor.name.split(".")[-2]
-        if part in HEADS:
-            expected = interleaved(expected, HEADS[part])
+        if part in heads:
+            expected = interleaved(expected, heads[part])
         assert tuple(found.shape) == expected.shape, (tensor.name, found.shape)
         assert tensor.tensor_type == (gguf.GGMLQuantizationType.F32 if expected.ndim == 1 else kind), tensor.name
         if tensor.tensor_type == gguf.GGMLQuantizationType.F16:
@@ -113,8 +128,10 @@ def refused(place):
     place.train("yarn", 1, "training.max_steps=1", "model.rope_scaling={rope_type: yarn, factor: 2, "
                 "original_max_position_embeddings: 32, attention_factor: 1.5}")
     place.train("plain", 1, "training.max_steps=1")
+    place.train("wide", 1, "training.max_steps=1", "model.qkv_bias=true", "model.head_dim=32")
     for arguments, code, words in (
             ((place.run("yarn") + "/checkpoints", place.file("no.gguf")), 2, ["model.rope_scaling", "yarn"]),
+            ((place.run("wide") + "/checkpoints", place.file("no.gguf")), 2, ["qwen2", "48 / 4", "head_dim is 32"]),
             (("--tokenizer", place.path, place.run("plain") + "/checkpoints", place.file("no.gguf")), 2, ["directory"]),
             ((place.run("plain") + "/checkpoints", place.file("tokenizer.model")), 2, ["tokenizer.model", "exists"])):
         before = sorted(os.listdir(place.path))
@@ -123,4 +140,4 @@ def refused(place):
         assert sorted(os.listdir(place.path)) == before
 
 
-main([read_by_gguf, refused])
+main([read_by_gguf, qwen, refused])

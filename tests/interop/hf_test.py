@@ -23,12 +23,14 @@ MODELS = {  # name: ranks, what differs from harness.CONFIG
     "linear": (1, "model.rope_scaling={rope_type: linear, factor: 2.0}"),
     "dynamic": (1, "model.rope_scaling={rope_type: dynamic, factor: 2.0}", "model.tie_word_embeddings=true"),
     "yarn": (1, f"model.rope_scaling={YARN}"),
+    "qwen2": (1, "model.qkv_bias=true"),
+    "qwen3": (2, "model.qk_norm=true"),
     "llama3": (1, f"model.rope_scaling={LLAMA3}", "model.rope_theta=500"),
 }
 
 
 def exported_logits(place):
-    """exports of MHA, GQA, tied, untied and each rope_scaling have our logits in transformers, f32, within 1e-4"""
+    """exports of MHA, GQA, tied, untied, each rope_scaling, Qwen2 and Qwen3 have our logits in transformers, f32, within 1e-4"""
     rng = np.random.default_rng(1)
     for name, (ranks, *overrides) in MODELS.items():
         place.train(name, ranks, *SHORT, *overrides)
@@ -42,7 +44,8 @@ def exported_logits(place):
         assert model.config.tie_word_embeddings == tied
         with open(out + "/config.json") as file:
             config = json.load(file)
-        assert config["architectures"] == ["LlamaForCausalLM"], config
+        architecture = {"qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}.get(name, "LlamaForCausalLM")
+        assert config["architectures"] == [architecture] and type(model).__name__ == architecture, config
 
 
 def exported_shards(place):

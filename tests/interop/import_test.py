@@ -18,6 +18,8 @@ MODELS = {  # name: class, dtype, what differs
     "llama-tied": ("Llama", torch.bfloat16, {"tie_word_embeddings": True, "rope_parameters": LLAMA3}),
     "llama-half": ("Llama", torch.float16, {}),
     "mistral": ("Mistral", torch.bfloat16, {"sliding_window": None}),
+    "qwen2": ("Qwen2", torch.float32, {"tie_word_embeddings": True}),
+    "qwen3": ("Qwen3", torch.bfloat16, {"head_dim": 16, "num_key_value_heads": 1}),
     "mistral-window": ("Mistral", torch.float32, {"sliding_window": 64}),
 }
 

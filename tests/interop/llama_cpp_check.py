@@ -32,6 +32,7 @@ LLAMA3 = ("{rope_type: llama3, factor: 4.0, low_freq_factor: 1.0, high_freq_fact
 YARN = "{rope_type: yarn, factor: 2.0, original_max_position_embeddings: 32}"
 MODELS = {"gqa": (), "mha-tied": ("model.num_key_value_heads=4", "model.tie_word_embeddings=true"),
           "llama3": (f"model.rope_scaling={LLAMA3}", "model.rope_theta=500"), "yarn": (f"model.rope_scaling={YARN}",),
+          "qwen2": ("model.qkv_bias=true", "model.head_dim=12"), "qwen3": ("model.qk_norm=true",),
           "linear": ("model.rope_scaling={rope_type: linear, factor: 2.0}",)}
 TEXTS = ["Hello, world!", "  two spaces", "new\nline\ttab", "Привет 42", "😀", "a <s> b"]
 
