@@ -1,0 +1,142 @@
+// Which tokens are scored. The tokenizer has a piece for each letter and for "ab", so the tokens of a text can be read.
+#include "eval/encoding.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "base/error.h"
+#include "eval/multiple_choice.h"
+#include "eval/rolling_text.h"
+#include "support/temp_dir.h"
+#include "tokenizer/model_builder.h"
+
+namespace tokamak {
+namespace {
+
+const std::string kSpace = "\xE2\x96\x81";
+
+struct Words {
+  Words() : tokenizer(Tokenizer::load(built(dir))) {}
+
+  static std::string built(const TempDir& dir) {
+    ModelBuilder model;
+    model.add("ab", -1).add(kSpace, -9);
+    for (const char* letter : {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}) model.add(letter, -10);
+    return model.write(dir.file("tokenizer.model"));
+  }
+  // What the tokens stand for, "_" for a space, "<s>" and "</s>" by name.
+  std::string text(const std::vector<int32_t>& ids) const {
+    std::string out;
+    for (const int32_t id : ids) out += tokenizer.piece(id) == kSpace ? "_" : std::string(tokenizer.piece(id));
+    return out;
+  }
+
+  TempDir dir;
+  Tokenizer tokenizer;
+};
+
+TEST_CASE("a continuation's tokens are those of the whole text past as many as the context has") {
+  const Words words;
+  EvalEncoder encoder(words.tokenizer, {.context = 20});
+  const ScoredSequence plain = encoder.pair("cd", " e", "x:1");
+  CHECK(words.text(plain.tokens) == "_cd_e");
+  CHECK(plain.scored == 2);
+  // Two letters that become one token at the seam: the context alone has as many tokens, so the piece is not scored.
+  const ScoredSequence joined = encoder.pair("ca", "bd", "x:1");
+  CHECK(words.text(joined.tokens) == "_cabd");
+  CHECK(joined.tokens.size() == 4);
+  CHECK(joined.scored == 1);
+}
+
+TEST_CASE("white space at the end of a context is asked for, too") {
+  const Words words;
+  EvalEncoder encoder(words.tokenizer, {.context = 20});
+  const ScoredSequence sequence = encoder.pair("cd ", "e", "x:1");
+  CHECK(words.text(sequence.tokens) == "_cd_e");
+  CHECK(sequence.scored == 2);
+}
+
+TEST_CASE("a context that is too long loses its beginning; a continuation that is too long is an error") {
+  const Words words;
+  EvalEncoder encoder(words.tokenizer, {.context = 4});
+  const ScoredSequence cut = encoder.pair("cdefgh", "i", "x:1");
+  CHECK(words.text(cut.tokens) == "fghi" + std::string());
+  CHECK(cut.tokens.size() == 4);
+  CHECK(cut.scored == 1);
+  CHECK(encoder.pair("c", "defg", "x:1").scored == 4);
+  CHECK_THROWS_WITH(encoder.pair("c", "defgh", "x:1"), Catch::StartsWith("x:1: a choice of 5 tokens"));
+  CHECK_THROWS_WITH(encoder.pair("c", "", "x:2"), Catch::StartsWith("x:2: no tokens to score"));
+}
+
+TEST_CASE("a begin token stands before each text where it is asked for, and not twice") {
+  const Words words;
+  EvalEncoder encoder(words.tokenizer, {.context = 20, .add_bos = true});
+  CHECK(words.text(encoder.pair("c", " d", "x:1").tokens) == "<s>_c_d");
+  CHECK(encoder.pair("c", " d", "x:1").scored == 2);
+  CHECK(encoder.windows("<s>c").at(0).tokens.size() == encoder.windows("<s>cd").at(0).tokens.size() - 1);
+  const std::vector<int32_t> written = encoder.windows("<s>c").at(0).tokens;
+  CHECK(std::count(written.begin(), written.end(), words.tokenizer.bos_id()) == 1);  // before the first window
+}
+
+// The example of lm-evaluation-harness's loglikelihood_rolling: ten tokens, a context of four.
+TEST_CASE("a long text is cut into windows that predict each token once, the last from as much as fits") {
+  const Words words;
+  EvalEncoder encoder(words.tokenizer, {.context = 4});
+  const std::vector<ScoredSequence> windows = encoder.windows("cdefghijc");  // ten tokens with the space before
+  REQUIRE(windows.size() == 3);
+  CHECK(words.text(windows[0].tokens) == "<s>_cde");
+  CHECK(windows[0].scored == 4);
+  CHECK(words.text(windows[1].tokens) == "efghi");
+  CHECK(windows[1].scored == 4);
+  CHECK(words.text(windows[2].tokens) == "ghijc");
+  CHECK(windows[2].scored == 2);
+  CHECK(encoder.windows("").empty());
+  CHECK(encoder.windows("c").at(0).tokens.size() == 3);
+}
+
+double figure(const std::vector<Figure>& figures, const std::string& name) {
+  for (const Figure& one : figures) {
+    if (one.name == name) return one.value;
+  }
+  FAIL("no figure " << name);
+  return 0;
+}
+
+Question question(size_t answer, const std::vector<std::string>& choices) {
+  Question out{.choices = {}, .answer = answer, .where = "x:1"};
+  for (const std::string& choice : choices) out.choices.push_back({"c", " " + choice, choice});
+  return out;
+}
+
+TEST_CASE("acc takes the likeliest choice, acc_norm the likeliest by its characters; the first of equal ones") {
+  const Words words;
+  EvalEncoder encoder(words.tokenizer, {.context = 20});
+  const MultipleChoice task({question(1, {"d", "efgh"}), question(0, {"d", "e"}), question(1, {"d", "e"})},
+                            LengthNorm::kYes, encoder);
+  CHECK(task.items() == 3);
+  REQUIRE(task.sequences().size() == 6);
+  CHECK(task.sequences()[2].item == 1);
+  // -2 beats -3, but not by the character; then a tie; then the wrong one.
+  const std::vector<Figure> figures = task.figures(std::vector<double>{-2, -3, -1, -1, -1, -2});
+  CHECK(figure(figures, "acc") == Approx(1.0 / 3));
+  CHECK(figure(figures, "acc_norm") == Approx(2.0 / 3));
+  // The deviation of the sample 1, 0, 0 (1 / 3 of it squared) over sqrt(3).
+  CHECK(figure(figures, "acc_stderr") == Approx(1.0 / 3));
+}
+
+TEST_CASE("perplexities count words, bytes and tokens of the texts, not the begin token") {
+  const Words words;
+  EvalEncoder encoder(words.tokenizer, {.context = 20});
+  const std::vector<std::string> texts = {"c d", "ab"};
+  const RollingText task(texts, encoder);
+  REQUIRE(task.sequences().size() == 2);
+  CHECK(task.sequences()[1].item == 1);
+  const std::vector<Figure> figures = task.figures(std::vector<double>{-3, -4.5});
+  CHECK(figure(figures, "word_perplexity") == Approx(std::exp(7.5 / 3)));
+  CHECK(figure(figures, "byte_perplexity") == Approx(std::exp(7.5 / 5)));
+  CHECK(figure(figures, "bits_per_byte") == Approx(7.5 / 5 / std::log(2.0)));
+  CHECK(figure(figures, "token_perplexity") == Approx(std::exp(7.5 / 6)));  // _ c _ d, _ ab
+}
+
+}  // namespace
+}  // namespace tokamak
