@@ -2,6 +2,7 @@
 #include "interop/hf_model.h"
 
 #include <algorithm>
+#include <bit>
 #include <catch2/catch.hpp>
 
 #include "base/file.h"
