@@ -18,7 +18,9 @@ if [[ ! -e $home/complete ]]; then
   python3 -m venv "$home"
   "$home/bin/python3" -m pip install -q --disable-pip-version-check --no-cache-dir --no-compile \
     -r "$requirements" >&2
-  "$home/bin/python3" -c 'import gguf, lm_eval.models.huggingface, sentencepiece, torch, transformers' >&2
+  # What the tests import, compiled by this first import and not by each of them.
+  "$home/bin/python3" -c 'import gguf, lm_eval.models.huggingface, lm_eval.tasks, sentencepiece, torch
+from transformers import AutoTokenizer, LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM' >&2
   touch "$home/complete"
 fi
 echo "$home/bin/python3"

@@ -35,7 +35,7 @@ TEST_CASE("hellaswag: label and both halves of the context, brackets gone, the s
   const Question& question = questions[0];
   CHECK(question.answer == 1);
   REQUIRE(question.choices.size() == 2);
-  CHECK(question.choices[0].context == "Baking:  A man. bakes bread. He then");
+  CHECK(question.choices[0].context == "Baking: A man. bakes bread. He then");
   CHECK(question.choices[0].continuation == " eats it.");
   CHECK(question.choices[1].continuation == " sleeps.");
   CHECK(question.choices[1].text == "sleeps.");

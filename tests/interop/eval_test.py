@@ -11,7 +11,7 @@ from reference import export  # first of these: enters the right Python
 import datasets
 import lm_eval
 import lm_eval.tasks
-from harness import call, main, mpirun, tokamak
+from harness import TOKAMAK, call, main, mpirun, tokamak
 
 ITEMS = 500
 TASKS = {  # ours: the harness's, the split that it scores, its figures
@@ -125,7 +125,10 @@ def ours(place, items, *arguments, ranks=1):
 
 
 def train(place):
-    place.train("judged", 2, "training.max_steps=60", "model.max_position_embeddings=96", "model.initializer_range=0.1")
+    """The checkpoints of one run for all cases."""
+    if not os.path.exists(place.run("judged")):
+        place.train("judged", 2, "training.max_steps=60", "model.max_position_embeddings=96",
+                    "model.initializer_range=0.1")
     return place.run("judged") + "/checkpoints"
 
 
@@ -166,7 +169,7 @@ def ways(place):
     checkpoints = train(place)
     write_tasks(place)
     expected, expected_samples = ours(place, 50, "--checkpoint", checkpoints)
-    model = export(place, "judged", "--dtype", "f32")
+    model = export(place, "judged", "--dtype", "f32", source=checkpoints)
     for what, arguments, ranks in (("export", ("--model", model), 1), ("3 ranks", ("--checkpoint", checkpoints), 3),
                                    ("small batches", ("--checkpoint", checkpoints, "--batch-tokens", "97"), 1)):
         results, samples = ours(place, 50, *arguments, ranks=ranks)
@@ -210,12 +213,14 @@ def refused(place):
                            (json.dumps({**good, "sol1": "x" * 200}), "tokens, but the model sees 96 at most")):
         with open(place.file("bad.jsonl"), "w") as out:
             out.write(json.dumps(good) + "\n" + text + "\n")
-        done = call(mpirun(2, "eval", "--checkpoint", checkpoints, "--task", "piqa=" + place.file("bad.jsonl")))
+        done = call([TOKAMAK, "eval", "--checkpoint", checkpoints, "--task", "piqa=" + place.file("bad.jsonl")])
         assert done.returncode == 3 and expected in done.stdout and done.stdout.count("error") == 1, (expected, done)
+    done = call(mpirun(2, "eval", "--checkpoint", checkpoints, "--task", "piqa=" + place.file("bad.jsonl")))
+    assert done.returncode == 3 and done.stdout.count("error [") == 1, ("one rank tells of it", done)
     for arguments, code, expected in ((("--task", "quiz=x"), 2, "there is no kind 'quiz'"),
                                       (("--task", "piqa"), 2, "must be KIND=FILE"),
                                       (("--task", "piqa=/nowhere"), 3, "/nowhere")):
-        done = call(mpirun(1, "eval", "--checkpoint", checkpoints, *arguments))
+        done = call([TOKAMAK, "eval", "--checkpoint", checkpoints, *arguments])
         assert done.returncode == code and expected in done.stdout, (expected, done)
     done = call(mpirun(2, "train", place.config("bad"), "training.evals=[{task: piqa, path: /nowhere}]"))
     assert done.returncode == 3 and "/nowhere" in done.stdout and not os.path.exists(place.run("bad")), done

@@ -5,7 +5,12 @@ import os
 import subprocess
 import sys
 
-NEEDED = "import torch, transformers, tokenizers, safetensors, numpy, sentencepiece, google.protobuf, gguf, lm_eval"
+PACKAGES = ["torch", "transformers", "tokenizers", "safetensors", "numpy", "sentencepiece", "google.protobuf", "gguf",
+            "lm_eval", "accelerate"]
+# Only looked for: to import them all takes seconds.
+CHECK = ("import importlib.util, sys; "
+         "missing = [name for name in sys.argv[1:] if importlib.util.find_spec(name) is None]; "
+         "sys.exit('no ' + ', '.join(missing) if missing else 0)")
 
 
 def enter_python():
@@ -17,7 +22,7 @@ def enter_python():
     if os.environ.get("TOKAMAK_PYTHON_ENTERED") == python:
         return
     try:
-        found = subprocess.run([python, "-c", NEEDED], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        found = subprocess.run([python, "-c", CHECK, *PACKAGES], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         problem = found.stdout.strip().splitlines()[-1] if found.returncode else ""
     except OSError as error:
         problem = str(error)
