@@ -41,17 +41,17 @@ std::string cache_path(const RuntimeOptions& options) {
              options.tf32 ? "-tf32" : "");
 }
 
-struct Timer {
-  Timer() {
+struct EventPair {
+  EventPair() {
     TOKAMAK_CUDA(cudaEventCreate(&begin));
     TOKAMAK_CUDA(cudaEventCreate(&end));
   }
-  ~Timer() {
+  ~EventPair() {
     cudaEventDestroy(begin);
     cudaEventDestroy(end);
   }
-  Timer(const Timer&) = delete;
-  Timer& operator=(const Timer&) = delete;
+  EventPair(const EventPair&) = delete;
+  EventPair& operator=(const EventPair&) = delete;
 
   cudaEvent_t begin = nullptr, end = nullptr;
 };
@@ -61,7 +61,7 @@ struct Free {
 };
 
 // Milliseconds of kRuns runs, or infinity where the algorithm does not run.
-float time_of(const std::function<cublasStatus_t()>& run, const Timer& timer, cudaStream_t stream) {
+float time_of(const std::function<cublasStatus_t()>& run, const EventPair& timer, cudaStream_t stream) {
   if (run() != CUBLAS_STATUS_SUCCESS) return std::numeric_limits<float>::infinity();
   float best = std::numeric_limits<float>::infinity();
   for (int round = 0; round < kRounds; ++round) {
@@ -102,7 +102,7 @@ cublasLtMatmulAlgo_t GemmTuning::fastest(const GemmProblem& problem,
   scratch.output = memory;
   if (operands.addend == operands.output) scratch.addend = memory;
 
-  const Timer timer;
+  const EventPair timer;
   size_t best = 0;
   float least = std::numeric_limits<float>::infinity(), first = 0;
   for (size_t i = 0; i < algorithms.size(); ++i) {

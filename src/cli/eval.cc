@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/enum_option.h"
 #include "cli/eval_report.h"
 #include "cli/model_source.h"
 #include "cli/run_context.h"
@@ -76,8 +77,8 @@ class EvalCommand : public Command {
     together(world.comm(), [&] { evaluations = read_tasks(*source); });
     RunConfig config = source->config();
 
-    if (!dtype_.empty()) config.precision.compute = chosen<Precision>(dtype_);
-    if (!backend_.empty()) config.runtime.backend = chosen<BackendKind>(backend_);
+    if (!dtype_.empty()) config.precision.compute = enum_called<Precision>(dtype_);
+    if (!backend_.empty()) config.runtime.backend = enum_called<BackendKind>(backend_);
     config.runtime.threads_per_rank.value = threads_;
     Backend backend = make_backend_together(world, config.runtime);
     const std::unique_ptr<Comm> data_comm = make_data_comm(world.comm(), *backend.device, config.runtime);
@@ -121,14 +122,7 @@ class EvalCommand : public Command {
     if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
       fail(Kind::kConfig, str("--task ", text, ": there is no kind '", kind, "'"), "one of " + join(kinds, ", "));
     }
-    return {.task = chosen<EvalKind>(kind), .path = text.substr(equals + 1), .name = name, .limit = limit_};
-  }
-
-  // The value of an enum whose name was checked.
-  template <class Enum>
-  static Enum chosen(const std::string& name) {
-    const std::vector<std::string>& names = enum_names(Enum{});
-    return static_cast<Enum>(std::find(names.begin(), names.end(), name) - names.begin());
+    return {.task = enum_called<EvalKind>(kind), .path = text.substr(equals + 1), .name = name, .limit = limit_};
   }
 
   std::string checkpoint_, model_, tokenizer_, dtype_, backend_, output_, samples_;

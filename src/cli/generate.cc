@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/enum_option.h"
 #include "cli/model_source.h"
 #include "cli/prompts.h"
 #include "cli/run_context.h"
@@ -130,12 +131,10 @@ class GenerateCommand : public Command {
     const Tokenizer tokenizer = load_tokenizer(*source, tokenizer_);
     const int64_t context = context_ > 0 ? context_ : config.model.max_position_embeddings;
     const std::vector<GenerationRequest> requests = encode(tokenizer, prompts, context);
-    if (!dtype_.empty()) config.precision.compute = dtype_ == "f32" ? Precision::kF32 : Precision::kBF16;
+    if (!dtype_.empty()) config.precision.compute = enum_called<Precision>(dtype_);
     RuntimeOptions runtime = config.runtime;
     runtime.threads_per_rank.value = threads_;
-    for (const BackendKind kind : {BackendKind::kAuto, BackendKind::kCpu, BackendKind::kCuda}) {
-      if (backend_ == enum_names(kind)[static_cast<size_t>(kind)]) runtime.backend = kind;
-    }
+    if (!backend_.empty()) runtime.backend = enum_called<BackendKind>(backend_);
 
     Backend backend = make_backend(runtime, world.local_rank(), 1);
     const AssemblyOptions sizes = sizes_for(requests, context);

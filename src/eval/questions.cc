@@ -154,6 +154,7 @@ Question read_question(EvalKind kind, const Record& record) {
     case EvalKind::kWinoGrande:
       return winogrande(record);
     case EvalKind::kText:
+    case EvalKind::kShards:
       break;
   }
   TOKAMAK_CHECK(false, "not a task of questions");

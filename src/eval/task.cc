@@ -5,6 +5,7 @@
 #include "data/prepare/text_reader.h"
 #include "eval/multiple_choice.h"
 #include "eval/rolling_text.h"
+#include "eval/shards.h"
 
 namespace tokamak {
 
@@ -26,6 +27,7 @@ std::vector<std::string> read_texts(const EvalOptions& options) {
 
 std::unique_ptr<EvalTask> make_eval_task(const EvalOptions& options, const Tokenizer& tokenizer,
                                          const EncodingOptions& encoding) {
+  if (options.task == EvalKind::kShards) return std::make_unique<Shards>(options, tokenizer, encoding.context);
   EvalEncoder encoder(tokenizer, encoding);
   if (options.task == EvalKind::kText) {
     auto task = std::make_unique<RollingText>(read_texts(options), encoder);

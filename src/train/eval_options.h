@@ -7,9 +7,9 @@
 
 namespace tokamak {
 
-enum class EvalKind { kHellaSwag, kArc, kMmlu, kPiqa, kWinoGrande, kText };
+enum class EvalKind { kHellaSwag, kArc, kMmlu, kPiqa, kWinoGrande, kText, kShards };
 inline const std::vector<std::string>& enum_names(EvalKind) {
-  static const std::vector<std::string> names = {"hellaswag", "arc", "mmlu", "piqa", "winogrande", "text"};
+  static const std::vector<std::string> names = {"hellaswag", "arc", "mmlu", "piqa", "winogrande", "text", "shards"};
   return names;
 }
 
@@ -24,8 +24,8 @@ struct EvalOptions {
     v("task", task,
       "rules and fields as in lm-evaluation-harness, zero-shot: hellaswag, arc, mmlu, piqa, winogrande (one JSON "
       "object "
-      "a line), or text: perplexity of whole texts (.jsonl with a member text, or .txt)");
-    v("path", path, "the file; required");
+      "a line); text: perplexity of whole texts (.jsonl with a member text, or .txt); shards: of a tokenized data set");
+    v("path", path, "the file, or the data set's directory; required");
     v("name", name, "how it is called in results, for example arc_easy; default: the task's name");
     v("limit", limit, "only the first items; 0: all");
   }

@@ -181,22 +181,28 @@ def ways(place):
 
 
 def in_training(place):
-    """training.evals gives the figures that `tokamak eval` gives of the checkpoint of that step, and leaves losses alone"""
+    """training.evals gives what `tokamak eval` gives of that step's checkpoint, shards the validation loss; losses stay"""
     write_tasks(place)
-    evals = ("training.evals=[{task: hellaswag, path: %s, limit: 40}, {task: text, name: held_out, path: %s}]"
-             % (file_of(place, "hellaswag"), file_of(place, "text")))
-    shared = ("training.max_steps=6", "data.sequence_length=64", "training.micro_batch_size=1", "checkpoint.interval=3", "checkpoint.keep_latest=9", "model.initializer_range=0.1")
+    held_out = place.data + "/validation"
+    evals = ("training.evals=[{task: hellaswag, path: %s, limit: 40}, {task: text, name: held_out, path: %s}, "
+             "{task: shards, path: %s}]" % (file_of(place, "hellaswag"), file_of(place, "text"), held_out))
+    shared = ("training.max_steps=6", "data.sequence_length=64", "training.micro_batch_size=1", "checkpoint.interval=3",
+              "checkpoint.keep_latest=9", "model.initializer_range=0.1", "training.validation_interval=3",
+              "training.validation_sequences=999")
     place.train("with", 2, *shared, evals, "training.evals_interval=3")
     place.train("without", 2, *shared)
     assert place.records("with") == place.records("without")
     for step in (3, 6):
         output = place.file("of_step.json")
-        tokamak("eval", "--checkpoint", place.checkpoint("with", step), "--context", "64", "--limit", "40", "--output", output,
-                "--task", "hellaswag=" + file_of(place, "hellaswag"))
+        tokamak("eval", "--checkpoint", place.checkpoint("with", step), "--context", "64", "--limit", "40", "--output",
+                output,
+                "--task", "hellaswag=" + file_of(place, "hellaswag"), "--task", "shards=" + held_out)
         with open(output) as file:
-            results = json.load(file)["results"]["hellaswag"]
+            results = json.load(file)["results"]
         for figure in ("acc", "acc_norm"):
-            assert place.records("with", f"evals/hellaswag/{figure}")[step] == results[figure], (step, figure)
+            assert place.records("with", f"evals/hellaswag/{figure}")[step] == results["hellaswag"][figure], (step, figure)
+        validation = place.records("with", "validation/loss")[step]
+        assert close(place.records("with", "evals/shards/loss")[step], validation, 1e-6), (step, validation)
     perplexities = place.records("with", "evals/held_out/token_perplexity")
     assert sorted(perplexities) == [3, 6] and perplexities[6] < perplexities[3], perplexities
     assert all(seconds > 0 for seconds in place.records("with", "time/evals").values())

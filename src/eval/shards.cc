@@ -1,0 +1,42 @@
+#include "eval/shards.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "data/sample_source.h"
+
+namespace tokamak {
+
+Shards::Shards(const EvalOptions& options, const Tokenizer& tokenizer, int64_t context) {
+  const DataOptions in_order{
+      .sequence_length = context, .sources = {}, .validation = {}, .order = SampleOrder::kSequential};
+  const std::vector<SourceOptions> sources = {{.path = options.path}};
+  const SampleSource data(in_order, sources, 0, tokenizer.vocab_size());
+  if (data.tokenizer().hash != tokenizer.hash()) {
+    fail(Kind::kData, str(options.path, " was made with tokenizer ", data.tokenizer().hash, ", not with ",
+                          tokenizer.path(), ", ", tokenizer.hash()));
+  }
+  windows_ = options.limit > 0 ? std::min(options.limit, data.windows(0)) : data.windows(0);
+  Sample sample;
+  for (int64_t window = 0; window < windows_; ++window) {
+    data.read(window, sample);
+    sample.document_starts.push_back(static_cast<int32_t>(context));
+    for (size_t d = 0; d + 1 < sample.document_starts.size(); ++d) {
+      const auto first = sample.tokens.begin() + sample.document_starts[d];
+      const auto last = sample.tokens.begin() + sample.document_starts[d + 1];  // the last one's target
+      sequences_.push_back({{first, last + 1}, last - first, window});
+      tokens_ += last - first;
+    }
+  }
+}
+
+std::vector<Figure> Shards::figures(std::span<const double> log_likelihoods) const {
+  const double nats = -std::accumulate(log_likelihoods.begin(), log_likelihoods.end(), 0.0);
+  const double loss = nats / static_cast<double>(tokens_);
+  return {{"loss", loss}, {"token_perplexity", std::exp(loss)}};
+}
+
+}  // namespace tokamak

@@ -1,0 +1,23 @@
+// The loss on a tokenized data set, as a run's validation has it: windows of the model's context in the order they lie,
+// each document for itself.
+#pragma once
+
+#include "eval/task.h"
+
+namespace tokamak {
+
+class Shards : public EvalTask {
+ public:
+  // options.path is the data set's directory. Error(kData) if another tokenizer made it.
+  Shards(const EvalOptions& options, const Tokenizer& tokenizer, int64_t context);
+
+  int64_t items() const override { return windows_; }
+  const std::vector<ScoredSequence>& sequences() const override { return sequences_; }
+  std::vector<Figure> figures(std::span<const double> log_likelihoods) const override;  // loss, token_perplexity
+
+ private:
+  int64_t windows_ = 0, tokens_ = 0;
+  std::vector<ScoredSequence> sequences_;
+};
+
+}  // namespace tokamak
