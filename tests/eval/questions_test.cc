@@ -28,17 +28,19 @@ std::string error_of(EvalKind kind, const std::string& lines) {
 }
 
 TEST_CASE("hellaswag: label and both halves of the context, brackets gone, the second half capitalized") {
-  const auto questions = read(EvalKind::kHellaSwag,
-                              R"({"activity_label": "Baking", "ctx_a": "[header] A man [title] bakes  bread.", )"
-                              R"("ctx_b": "he THEN", "endings": ["eats [substeps] it.", " sleeps. "], "label": "1"})");
+  const auto questions =
+      read(EvalKind::kHellaSwag,
+           R"({"activity_label": "Baking", "ctx_a": "[header] A man [title] bakes  bread.", )"
+           R"("ctx_b": "he THEN", "endings": ["eats [substeps] it.", " sleeps. ", "a [b\nc] d]"], "label": "1"})");
   REQUIRE(questions.size() == 1);
   const Question& question = questions[0];
   CHECK(question.answer == 1);
-  REQUIRE(question.choices.size() == 2);
+  REQUIRE(question.choices.size() == 3);
   CHECK(question.choices[0].context == "Baking: A man. bakes bread. He then");
   CHECK(question.choices[0].continuation == " eats it.");
   CHECK(question.choices[1].continuation == " sleeps.");
   CHECK(question.choices[1].text == "sleeps.");
+  CHECK(question.choices[2].text == "a [b\nc] d]");  // not over the end of a line
 }
 
 TEST_CASE("arc: the answer is found by its label, letters or digits") {
