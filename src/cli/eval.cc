@@ -33,8 +33,9 @@ class EvalCommand : public Command {
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     parser->add_option("--limit", limit_, "only the first items of each task; 0: all")->capture_default_str();
-    parser->add_flag("--bos", encoding_.add_bos,
-                     "each text begins with the begin token, as `data tokenize --bos` has it");
+    bos_given_ = parser->add_flag("--bos,!--no-bos", encoding_.add_bos,
+                                  "each text begins with the begin token, as `data tokenize --bos` has it; default: as "
+                                  "the directory's tokenizer_config.json says, of a checkpoint not");
     parser
         ->add_option("--context", encoding_.context, "tokens the model sees at most; 0: model.max_position_embeddings")
         ->capture_default_str();
@@ -101,6 +102,7 @@ class EvalCommand : public Command {
   Evaluations read_tasks(const ModelSource& source) {
     const Tokenizer tokenizer = load_tokenizer(source, tokenizer_);
     tokenizer_ = tokenizer.path();
+    if (bos_given_->count() == 0) encoding_.add_bos = source.adds_bos();
     if (encoding_.context < 0 || limit_ < 0 || batch_tokens_ < 0) {
       fail(Kind::kConfig, "--context, --limit and --batch-tokens must not be negative");
     }
@@ -128,6 +130,7 @@ class EvalCommand : public Command {
   std::string checkpoint_, model_, tokenizer_, dtype_, backend_, output_, samples_;
   std::vector<std::string> tasks_;
   EncodingOptions encoding_;
+  CLI::Option* bos_given_ = nullptr;  // owned by the parser
   int64_t limit_ = 0;
   int64_t batch_tokens_ = 0;
   int64_t threads_ = 0;

@@ -64,7 +64,10 @@ class GenerateCommand : public Command {
                      "a file of prompts: lines of JSON with the key \"prompt\"; '-': standard input")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    parser->add_flag("--bos", bos_, "each prompt begins with the begin token, as `data tokenize --bos` has it");
+    bos_given_ =
+        parser->add_flag("--bos,!--no-bos", bos_,
+                         "each prompt begins with the begin token, as `data tokenize --bos` has it; default: as "
+                         "the directory's tokenizer_config.json says, of a checkpoint not");
     parser->add_option("--dtype", dtype_, "f32 or bf16; default: what the run computed in, or the weights' own")
         ->check(CLI::IsMember(enum_names(Precision{})));
     parser->add_option("--backend", backend_, "auto, cpu or cuda; default: what the run's config says")
@@ -129,6 +132,7 @@ class GenerateCommand : public Command {
     const std::unique_ptr<ModelSource> source = open_model_source(world.comm(), checkpoint_, model_);
     RunConfig config = source->config();
     const Tokenizer tokenizer = load_tokenizer(*source, tokenizer_);
+    if (bos_given_->count() == 0) bos_ = source->adds_bos();
     const int64_t context = context_ > 0 ? context_ : config.model.max_position_embeddings;
     const std::vector<GenerationRequest> requests = encode(tokenizer, prompts, context);
     if (!dtype_.empty()) config.precision.compute = enum_called<Precision>(dtype_);
@@ -212,7 +216,7 @@ class GenerateCommand : public Command {
   TextOptions texts_;
   int64_t context_ = 0, batch_ = 8, threads_ = 0;
   bool bos_ = false, ignore_eos_ = false;
-  CLI::Option* echo_ = nullptr;  // owned by the parser
+  CLI::Option *echo_ = nullptr, *bos_given_ = nullptr;  // owned by the parser
 };
 
 }  // namespace

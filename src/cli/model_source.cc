@@ -22,6 +22,7 @@ class CheckpointSource final : public ModelSource {
     if (!exists(path)) fail(Kind::kData, str("no ", path), "name the model with --tokenizer");
     return path;
   }
+  bool adds_bos() const override { return false; }  // as `data tokenize` without --bos
   void fill(HostState& state) override { load(comm_, reader_, shard_place(comm_), state.slices()); }
 
  private:
@@ -42,6 +43,7 @@ class HfSource final : public ModelSource {
     fail(Kind::kData, str(model_.directory(), " has no tokenizer.model: only SentencePiece models are read"),
          "name one that cuts text as this model expects with --tokenizer");
   }
+  bool adds_bos() const override { return model_.adds_bos(); }
   void fill(HostState& state) override { load(model_, shard_place(comm_), state.slices()); }
 
  private:

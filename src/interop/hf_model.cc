@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "checkpoint/flat_slice.h"
+#include "checkpoint/strict_json.h"
 #include "model/parameters.h"
 
 namespace tokamak {
@@ -128,6 +129,20 @@ void HfModel::check_tied_head() const {
 std::string HfModel::tokenizer_path() const {
   const std::string path = directory_ + "/tokenizer.model";
   return exists(path) ? path : "";
+}
+
+bool HfModel::adds_bos() const {
+  const std::string path = directory_ + "/tokenizer_config.json";
+  if (!exists(path)) return false;
+  const nlohmann::json config = read_json_object(path, Kind::kCheckpoint);
+  const auto said = config.find("add_bos_token");
+  if (said == config.end() || said->is_null()) {
+    const auto name = config.find("tokenizer_class");
+    return name != config.end() && name->is_string() && starts_with(name->get<std::string>(), "LlamaTokenizer");
+  }
+  if (!said->is_boolean())
+    fail(Kind::kCheckpoint, str(path, ": add_bos_token is ", said->dump(), ", not true or false"));
+  return said->get<bool>();
 }
 
 void load(const HfModel& model, const ShardPlace& place, const std::vector<UnitSlices>& units) {

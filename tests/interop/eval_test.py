@@ -144,6 +144,9 @@ def harness(place):
         model = export(place, name, "--dtype", "f32", *begin, source=checkpoints)
         expected = theirs(model, {task: all_items[:items] for task, all_items in records.items()})
         results, samples = ours(place, items, "--checkpoint", checkpoints, *begin)
+        from_export, _ = ours(place, items, "--model", model)  # which says itself whether texts are begun
+        assert all(close(from_export[task]["acc"], results[task]["acc"]) for task in TASKS), (from_export, results)
+        assert close(from_export["text"]["token_perplexity"], results["text"]["token_perplexity"]), from_export
         for task, (their_task, _, figures) in TASKS.items():
             their_samples = sorted(expected["samples"][their_task], key=lambda sample: sample["doc_id"])
             assert len(their_samples) == len(samples[task]) == items, (task, len(their_samples), len(samples[task]))

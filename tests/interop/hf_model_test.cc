@@ -132,6 +132,23 @@ TEST_CASE("rotary tables are left out, and so is the head of a tied model if it 
   CHECK(has(untied.error(), "'lm_head.weight' (10, 8) is missing"));
 }
 
+TEST_CASE("whether texts begin with the begin token is what tokenizer_config.json says, or its class does") {
+  Model model;
+  model.write();
+  const HfModel opened = HfModel::open(model.dir.path());
+  CHECK_FALSE(opened.adds_bos());
+  const auto says = [&](const std::string& text) {
+    write_text_atomically(model.dir.file("tokenizer_config.json"), text, Kind::kData);
+    return opened.adds_bos();
+  };
+  CHECK(says(R"({"add_bos_token": true, "tokenizer_class": "Qwen2Tokenizer"})"));
+  CHECK_FALSE(says(R"({"add_bos_token": false, "tokenizer_class": "LlamaTokenizer"})"));
+  CHECK(says(R"({"add_bos_token": null, "tokenizer_class": "LlamaTokenizerFast"})"));
+  CHECK_FALSE(says(R"({"tokenizer_class": "PreTrainedTokenizerFast"})"));
+  CHECK_THROWS_WITH(says(R"({"add_bos_token": "yes"})"),
+                    Catch::EndsWith("add_bos_token is \"yes\", not true or false"));
+}
+
 TEST_CASE("a model without config.json, or with a file cut short, is refused") {
   Model model;
   model.write();
