@@ -203,4 +203,5 @@ def user_symbols(place):
     assert {3, 4, 5, 6} <= used, used
 
 
-main([exported_logits, exported_shards, greedy_text, dynamic_text, tokenizers, user_symbols])
+if __name__ == "__main__":
+    main([exported_logits, exported_shards, greedy_text, dynamic_text, tokenizers, user_symbols])
