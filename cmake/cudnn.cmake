@@ -1,6 +1,5 @@
-# TOKAMAK_WITH_CUDNN: whether attention can use cuDNN, which takes the headers of cuDNN 9. TOKAMAK_WITH_CUDNN_FRONTEND:
-# whether through cudnn-frontend (scripts/install_cudnn_frontend.sh), else by cuDNN's own graph API. Nothing links
-# libcudnn: cuda/attention_cudnn_library.cc opens it.
+# TOKAMAK_WITH_CUDNN: whether attention can use cuDNN, which takes the headers of cuDNN 9 and of cudnn-frontend
+# (scripts/install_cudnn_frontend.sh). Nothing links libcudnn: cuda/attention_cudnn_library.cc opens it.
 set(cudnn_cache "$ENV{XDG_CACHE_HOME}")
 if(NOT cudnn_cache)
   set(cudnn_cache "$ENV{HOME}/.cache")
@@ -16,7 +15,6 @@ function(cudnn_read_version result header)
 endfunction()
 
 set(TOKAMAK_WITH_CUDNN OFF)
-set(TOKAMAK_WITH_CUDNN_FRONTEND OFF)
 if(NOT CUDNN_INCLUDE_DIR)
   message(STATUS "cuDNN: OFF (no cudnn.h)")
   return()
@@ -26,17 +24,15 @@ if(cudnn_version VERSION_LESS 9.8)
   message(STATUS "cuDNN: OFF (cudnn.h of ${cudnn_version} in ${CUDNN_INCLUDE_DIR}, older than 9.8)")
   return()
 endif()
-set(TOKAMAK_WITH_CUDNN ON)
 if(NOT CUDNN_FRONTEND_INCLUDE_DIR)
-  message(STATUS "cuDNN: ON, by its own graph API (no cudnn_frontend.h)")
+  message(STATUS "cuDNN: OFF (no cudnn_frontend.h; scripts/install_cudnn_frontend.sh gets it)")
   return()
 endif()
 # From 1.19 on its headers want NVRTC linked, and take twice as long to compile.
 cudnn_read_version(cudnn_version ${CUDNN_FRONTEND_INCLUDE_DIR}/cudnn_frontend_version.h)
-if(cudnn_version VERSION_EQUAL 1.18)
-  set(TOKAMAK_WITH_CUDNN_FRONTEND ON)
-  message(STATUS "cuDNN: ON, through cudnn-frontend ${cudnn_version}")
-else()
-  message(STATUS "cuDNN: ON, by its own graph API "
-    "(cudnn-frontend ${cudnn_version} in ${CUDNN_FRONTEND_INCLUDE_DIR}, not 1.18)")
+if(NOT cudnn_version VERSION_EQUAL 1.18)
+  message(STATUS "cuDNN: OFF (cudnn-frontend ${cudnn_version} in ${CUDNN_FRONTEND_INCLUDE_DIR}, not 1.18)")
+  return()
 endif()
+set(TOKAMAK_WITH_CUDNN ON)
+message(STATUS "cuDNN: ON, through cudnn-frontend ${cudnn_version}")

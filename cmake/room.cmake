@@ -1,5 +1,7 @@
-# tokamak_room(NAME SOURCES... [USES rooms...] [LIBS libraries...]): a static library tokamak_NAME.
-# USES are the rooms whose headers it may include; LIBS stay private to the room.
+# tokamak_room(NAME SOURCES... [USES rooms...] [LIBS libraries...] [TOGETHER] [NUMERIC]): a static library tokamak_NAME.
+# USES are the rooms whose headers it may include; LIBS stay private to the room. TOGETHER compiles its sources as one
+# unit, for rooms that spend their compile time on a library's templates; the sanitizers compile every room so. NUMERIC
+# is what spends its time in loops over data: optimised under the sanitizers, too, which else compile with -O0.
 add_library(tokamak_flags INTERFACE)
 target_compile_features(tokamak_flags INTERFACE cxx_std_20)  # CMAKE_CXX_STANDARD would ask the same of nvcc
 # Options structs are filled by designated initialisers; what is left out has its default.
@@ -12,16 +14,30 @@ target_compile_options(tokamak_flags INTERFACE
 target_include_directories(tokamak_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
 target_link_libraries(tokamak_flags INTERFACE OpenMP::OpenMP_CXX)
 if(TOKAMAK_SANITIZE)
-  # -O1: what g++ 12 adds at higher levels to instrumented code are minutes and false warnings. -g1: a report needs no
-  # more than lines, and the rest of the debug information is a third of the build's time.
-  target_compile_options(tokamak_flags INTERFACE -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all
+  # -g1: a report needs no more than lines, and the rest of the debug information is a third of the build's time.
+  target_compile_options(tokamak_flags INTERFACE -g1 -fsanitize=${TOKAMAK_SANITIZE} -fno-sanitize-recover=all
     -fno-omit-frame-pointer -Wno-maybe-uninitialized)
-  target_link_options(tokamak_flags INTERFACE -fsanitize=address,undefined)
+  target_link_options(tokamak_flags INTERFACE -fsanitize=${TOKAMAK_SANITIZE})
 endif()
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)
+
+function(tokamak_optimise_numerics target)
+  if(TOKAMAK_SANITIZE)
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+endfunction()
 
 function(tokamak_room name)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;USES;LIBS" ${ARGN})
+  cmake_parse_arguments(ROOM "TOGETHER;NUMERIC" "" "SOURCES;USES;LIBS" ${ARGN})
   add_library(tokamak_${name} STATIC ${ROOM_SOURCES})
   list(TRANSFORM ROOM_USES PREPEND tokamak_)
   target_link_libraries(tokamak_${name} PUBLIC tokamak_flags ${ROOM_USES} PRIVATE ${ROOM_LIBS})
+  if(ROOM_NUMERIC)
+    tokamak_optimise_numerics(tokamak_${name})
+  endif()
+  if(ROOM_TOGETHER OR TOKAMAK_SANITIZE)
+    set_target_properties(tokamak_${name} PROPERTIES UNITY_BUILD ON)
+    # Warns of a class with members of another file's anonymous namespace, which every class of a unit then has.
+    target_compile_options(tokamak_${name} PRIVATE -Wno-subobject-linkage)
+  endif()
 endfunction()

@@ -1,6 +1,5 @@
 // One pass of cuDNN's attention (causal, grouped heads, bf16 with sums in f32) as its operation graph, built once for a
-// shape and then run. By cudnn-frontend where the build found it (attention_cudnn_graph_frontend.cc), else by cuDNN's
-// own graph API (attention_cudnn_graph_backend.cc): the same graph.
+// shape and then run.
 //
 // Its Stats are our lse: max + ln(sum exp(S - max)) of scaled scores. It writes them in any layout since 9.12, but
 // before 9.26 its backward reads only (B, Hq, T).

@@ -77,9 +77,8 @@ std::byte* CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
     cudaGetLastError();  // the runtime keeps it, and it is told here
     const int64_t available = available_bytes();
     fail(Kind::kDevice,
-         str("not enough ", device ? "GPU" : "pinned host", " memory: asked for ",
-             human_bytes(static_cast<double>(bytes)),
-             device ? str(", ", human_bytes(static_cast<double>(available)), " available") : std::string()),
+         str("not enough ", device ? "GPU" : "pinned host", " memory: asked for ", human_bytes(bytes),
+             device ? str(", ", human_bytes(available), " available") : std::string()),
          "a smaller training.micro_batch_size, more ranks to shard over, or activation_checkpoint.mode: full");
   }
   TOKAMAK_CUDA(error);
@@ -103,7 +102,7 @@ std::string CudaDevice::description() const {
   TOKAMAK_CUDA(cudaGetDeviceProperties(&properties, index_));
   int driver = 0;
   TOKAMAK_CUDA(cudaDriverGetVersion(&driver));
-  return str("GPU ", index_, ", ", properties.name, ", ", human_bytes(static_cast<double>(properties.totalGlobalMem)),
+  return str("GPU ", index_, ", ", properties.name, ", ", human_bytes(properties.totalGlobalMem),
              ", compute capability ", properties.major, ".", properties.minor, ", driver for CUDA ", driver / 1000, ".",
              driver % 1000 / 10);
 }

@@ -10,7 +10,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr char kMagic[] = "LLMSUM1";  // with its closing zero, 8 bytes
+constexpr char kSumsMagic[] = "LLMSUM1";  // with its closing zero, 8 bytes
 
 void put(std::vector<std::byte>& out, uint64_t value) {
   const size_t at = out.size();
@@ -84,7 +84,7 @@ SumTable BlockHasher::finish() {
 
 void write_sums(const std::string& path, const ShardSums& sums) {
   std::vector<std::byte> out(8);
-  std::memcpy(out.data(), kMagic, 8);
+  std::memcpy(out.data(), kSumsMagic, 8);
   put_table(out, sums.bin);
   put_table(out, sums.idx);
   put(out, xxh3_64(out));
@@ -97,7 +97,7 @@ void write_sums(const std::string& path, const ShardSums& sums) {
 ShardSums read_sums(const std::string& path, int64_t bin_bytes, int64_t idx_bytes) {
   const std::string text = read_text(path, Kind::kData);
   const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
-  if (bytes.size() < 16 || std::memcmp(bytes.data(), kMagic, 8) != 0) {
+  if (bytes.size() < 16 || std::memcmp(bytes.data(), kSumsMagic, 8) != 0) {
     fail(Kind::kData, str(path, " is not a file of block checksums: it does not begin with LLMSUM1"));
   }
   const auto body = bytes.first(bytes.size() - 8);

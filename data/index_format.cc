@@ -9,7 +9,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr char kMagic[] = "MMIDIDX\0";             // with its closing zero, 9 bytes
+constexpr char kIndexMagic[] = "MMIDIDX\0";        // with its closing zero, 9 bytes
 constexpr char kOldMagic[] = "TNTIDX\0";           // with its closing zero, 8 bytes: fairseq's two older formats
 constexpr int64_t kMaxEntries = int64_t{1} << 48;  // far above any real shard; keeps size arithmetic from overflowing
 
@@ -27,7 +27,7 @@ std::array<std::byte, kIndexHeaderBytes> encode_index_header(const IndexHeader& 
   const uint64_t version = 1;
   const auto sequences = static_cast<uint64_t>(header.sequences);
   const auto entries = static_cast<uint64_t>(header.document_entries);
-  std::memcpy(out.data(), kMagic, 9);
+  std::memcpy(out.data(), kIndexMagic, 9);
   std::memcpy(out.data() + 9, &version, 8);
   out[17] = static_cast<std::byte>(header.type);
   std::memcpy(out.data() + 18, &sequences, 8);
@@ -40,7 +40,7 @@ IndexHeader parse_index_header(std::span<const std::byte> head, int64_t file_byt
     fail(Kind::kData, str(path, " is an index of the old fairseq format (magic TNTIDX), which is not supported"),
          "tokenize the text again with `tokamak data tokenize`, or with a current Megatron-LM");
   }
-  if (head.size() < 9 || std::memcmp(head.data(), kMagic, 9) != 0) {
+  if (head.size() < 9 || std::memcmp(head.data(), kIndexMagic, 9) != 0) {
     fail(Kind::kData, str(path, " is not an index of a data set: it does not begin with MMIDIDX"));
   }
   if (static_cast<int64_t>(head.size()) < kIndexHeaderBytes) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Gets the headers of NVIDIA's cudnn-frontend from PyPI into ~/.cache/tokamak, where CMake looks for them; the build
-# itself never touches the network. Without them the build speaks to cuDNN by its own graph API, to the same effect.
+# itself never touches the network. Without them attention runs by our own kernels.
 set -euo pipefail
 
 requirements=$(dirname "${BASH_SOURCE[0]}")/requirements-cudnn-frontend.txt

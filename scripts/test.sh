@@ -62,7 +62,7 @@ if command -v nvcc >/dev/null; then
   preset=cuda
   if [[ $install == yes ]]; then
     checked "CUDA tools" scripts/check_cuda_code.py --install
-    stage "cudnn-frontend" scripts/install_cudnn_frontend.sh || echo "without it: cuDNN by its own graph API"
+    stage "cudnn-frontend" scripts/install_cudnn_frontend.sh || echo "without it: attention by our own kernels"
   fi
 fi
 # What the tests of export, import and evaluation compare with: large, so it comes while the build goes on.

@@ -23,7 +23,7 @@ OUR_ATTENTION = {"TOKAMAK_TEST_ATTENTION": "native"}  # where cuDNN would be tak
 
 
 def names():
-    return ([f"twin {family}" for family in FAMILIES] + ["twin attention, native", "twin attention, cuDNN's own API"]
+    return ([f"twin {family}" for family in FAMILIES] + ["twin attention, native"]
             + [f"{tool}, all operations" for tool in SANITIZERS]
             + [f"loss curve {dtype}, CPU against CUDA" for dtype in CURVES] + ["resume, bit for bit"])
 
@@ -45,9 +45,6 @@ def twins(place, report):
     program, attention = place.test_cuda, f"{NOT_ON_CPU}attention*"
     twins_of(place, report, "test_cuda", program, NOT_ON_CPU, FAMILIES, "")
     twins_of(place, report, "test_cuda-native", program, attention, ["attention"], ", native", OUR_ATTENTION)
-    # cuDNN without cudnn-frontend, where the others have it.
-    program = place.test_cudnn_backend
-    twins_of(place, report, "test_cuda-cudnn-backend", program, attention, ["attention"], ", cuDNN's own API")
 
 
 def twins_of(place, report, run, program, cases, families, suffix, environment=None):

@@ -21,7 +21,6 @@ class Place:
         folder = ROOT if self.bundle else build or ROOT / "build"
         self.tokamak = folder / ("libexec/tokamak" if self.bundle else "tokamak")
         self.test_cuda = folder / ("tests/test_cuda" if self.bundle else "tests/cuda/test_cuda")
-        self.test_cudnn_backend = self.test_cuda.with_name("test_cuda_cudnn_backend")
         self.cudnn_rate = self.test_cuda.with_name("cudnn_rate")
         self.test_nccl = self.test_cuda.with_name("test_nccl")
         self.call_counter = self.test_cuda.with_name("libtokamak_call_counter.so")

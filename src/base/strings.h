@@ -1,6 +1,7 @@
 // Small text helpers: concatenation (g++ 12 has no std::format), human-readable numbers, the nearest known word.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <sstream>
 #include <string>
@@ -27,6 +28,11 @@ std::string human_bytes(double bytes);              // 1536 -> "1.50 KiB" (power
 std::string human_duration(double seconds);         // 3725 -> "1:02:05", 65 -> "1:05"
 std::string fixed(double value, int digits);        // 1.5, 3 -> "1.500"
 std::string significant(double value, int digits);  // 0.00030000, 3 -> "0.0003"
+
+template <std::integral Count>
+std::string human_bytes(Count bytes) {
+  return human_bytes(static_cast<double>(bytes));
+}
 
 // Levenshtein distance, for "did you mean".
 int64_t edit_distance(std::string_view a, std::string_view b);

@@ -179,7 +179,7 @@ SaveOutcome Checkpointer::finish_save() {
   if (comm_.rank() != 0) return job.outcome;
   committer_.retain(job.point.step, setup_.options.keep_latest);
   log::info("checkpoint of step ", job.point.step, " committed: ", store_.path_of(job.point.step), ", ",
-            human_bytes(static_cast<double>(job.outcome.bytes)), " in ", fixed(job.outcome.seconds, 1), " s");
+            human_bytes(job.outcome.bytes), " in ", fixed(job.outcome.seconds, 1), " s");
   return job.outcome;
 }
 

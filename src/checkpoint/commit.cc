@@ -12,8 +12,6 @@ namespace {
 
 constexpr double kHeadroom = 1.2;
 
-std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
-
 void write_manifest(const std::string& directory, const CheckpointManifest& manifest) {
   OutputFile file(directory + "/" + kManifestName, Kind::kCheckpoint);
   file.write(encode_manifest(manifest).text);
@@ -52,8 +50,8 @@ void Committer::preflight(int64_t bytes) {
   const auto needed = static_cast<int64_t>(kHeadroom * static_cast<double>(bytes));
   const int64_t there = free_bytes(store_.directory(), Kind::kCheckpoint);
   if (there < needed) {
-    fail(Kind::kCheckpoint, str("the file system of ", store_.directory(), " has ", human(there),
-                                " free, a checkpoint of ", human(bytes), " needs ", human(needed)));
+    fail(Kind::kCheckpoint, str("the file system of ", store_.directory(), " has ", human_bytes(there),
+                                " free, a checkpoint of ", human_bytes(bytes), " needs ", human_bytes(needed)));
   }
   // Free space says nothing of a quota, or of a file system that has turned read-only.
   const std::string path = in_store(".probe-" + incarnation_);

@@ -240,7 +240,7 @@ std::optional<GgufHeader> try_parse(std::string_view text, int64_t file_bytes, c
   }
 }
 
-GgufHeader read_header(const InputFile& file, Kind kind) {
+GgufHeader read_gguf_header(const InputFile& file, Kind kind) {
   std::string text;
   for (int64_t bytes = kFirstRead;; bytes *= 4) {
     const int64_t length = std::min(std::min(bytes, kLongestHeader), file.size());
@@ -259,7 +259,7 @@ GgufHeader parse_gguf_header(std::string_view text, int64_t file_bytes, const st
   return *std::move(header);
 }
 
-GgufFile::GgufFile(const std::string& path, Kind kind) : file_(path, kind), header_(read_header(file_, kind)) {}
+GgufFile::GgufFile(const std::string& path, Kind kind) : file_(path, kind), header_(read_gguf_header(file_, kind)) {}
 
 const GgufTensor* GgufFile::find(std::string_view name) const {
   const auto found = std::find_if(header_.tensors.begin(), header_.tensors.end(),

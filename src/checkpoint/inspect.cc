@@ -11,14 +11,6 @@ namespace tokamak {
 
 namespace {
 
-std::string human(int64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
-
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text = "(";
-  for (size_t i = 0; i < shape.size(); ++i) text += str(i > 0 ? ", " : "", shape[i]);
-  return text + ")";
-}
-
 // A step's directory by its manifest or, where that is lost, by its name.
 bool is_step(const std::string& path) {
   const std::string trimmed = path.substr(0, path.find_last_not_of('/') + 1);
@@ -40,7 +32,7 @@ void verify_one(const CheckpointReader& reader, const std::function<void(const s
   for (size_t i = 0; i < manifest.files.size(); ++i) {
     const std::string problem = reader.file_problem(static_cast<int64_t>(i));
     if (!problem.empty()) fail(Kind::kCheckpoint, problem);
-    line(str(reader.directory(), "/", manifest.files[i].name, "  ok  ", human(manifest.files[i].bytes)));
+    line(str(reader.directory(), "/", manifest.files[i].name, "  ok  ", human_bytes(manifest.files[i].bytes)));
   }
 }
 
@@ -61,14 +53,14 @@ std::string describe_checkpoint(const CheckpointReader& reader) {
       << "  seed         " << m.point.seed << "\n"
       << "  written      " << m.created << " by Tokamak " << m.tool << ", " << m.incarnation << "\n"
       << "  world size   " << m.world_size << "\n"
-      << "  files        " << m.files.size() << ", " << human(m.total_bytes()) << "\n"
+      << "  files        " << m.files.size() << ", " << human_bytes(m.total_bytes()) << "\n"
       << "  state        " << join(m.kinds, ", ") << "\n"
       << "  parameters   " << m.param_elements() << " (" << human_count(static_cast<double>(m.param_elements()))
       << ") in " << params << " tensors\n";
   for (const SavedUnit& unit : m.units) {
     for (const SavedParam& param : unit.params) {
       out << "    " << std::left << std::setw(static_cast<int>(widest) + 2) << param.name << std::right << std::setw(16)
-          << shape_text(param.shape) << std::setw(14) << param.count() << "\n";
+          << param.shape_text() << std::setw(14) << param.count() << "\n";
     }
   }
   return out.str();
@@ -87,7 +79,7 @@ std::string inspect_checkpoints(const std::string& path) {
       const CheckpointReader reader = store.open(step);
       const CheckpointManifest& m = reader.manifest();
       out << std::setw(16) << m.point.tokens << std::setw(8) << m.files.size() << std::setw(13)
-          << human(m.total_bytes()) << "  " << m.created << "\n";
+          << human_bytes(m.total_bytes()) << "  " << m.created << "\n";
     } catch (const Error& error) {
       out << "  damaged: " << error.what() << "\n";
     }

@@ -14,12 +14,6 @@ namespace {
 
 constexpr size_t kNamedDifferences = 5;
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text = "(";
-  for (size_t i = 0; i < shape.size(); ++i) text += str(i > 0 ? ", " : "", shape[i]);
-  return text + ")";
-}
-
 bool same_shape(const Shape& a, const std::vector<int64_t>& b) {
   if (a.rank() != static_cast<int>(b.size())) return false;
   for (int axis = 0; axis < a.rank(); ++axis) {
@@ -40,7 +34,7 @@ void check_same_model(const CheckpointReader& reader, const std::vector<UnitSlic
         differences.push_back("it has no '" + name + "'");
       } else if (!same_shape(flat.param->shape, saved->shape)) {
         differences.push_back(
-            str("'", name, "' is ", shape_text(saved->shape), " there and ", flat.param->shape.text(), " here"));
+            str("'", name, "' is ", saved->shape_text(), " there and ", flat.param->shape.text(), " here"));
       }
     }
   }

@@ -131,6 +131,12 @@ int64_t SavedParam::count() const {
   return product;
 }
 
+std::string SavedParam::shape_text() const {
+  std::vector<std::string> extents;
+  for (const int64_t extent : shape) extents.push_back(str(extent));
+  return str("(", join(extents, ", "), ")");
+}
+
 int64_t CheckpointManifest::total_bytes() const {
   int64_t sum = 0;
   for (const SavedFile& file : files) sum += file.bytes;

@@ -32,6 +32,7 @@ struct SavedParam {
   int64_t begin = 0;  // first element in the unit's flat buffer
 
   int64_t count() const;
+  std::string shape_text() const;  // "(1024, 768)"
 };
 
 struct SavedUnit {

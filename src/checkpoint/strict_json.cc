@@ -16,12 +16,12 @@ constexpr int kDeepest = 16;
 
 nlohmann::json parse_json_object(std::string_view text, const std::string& path, Kind kind) {
   std::vector<std::set<std::string>> keys;  // of the objects that are open
-  using Event = nlohmann::json::parse_event_t;
-  const auto check = [&](int depth, Event event, nlohmann::json& value) {
+  using JsonEvent = nlohmann::json::parse_event_t;
+  const auto check = [&](int depth, JsonEvent event, nlohmann::json& value) {
     if (depth > kDeepest) fail(kind, str(path, " is nested more than ", kDeepest, " deep"));
-    if (event == Event::object_start) keys.emplace_back();
-    if (event == Event::object_end) keys.pop_back();
-    if (event == Event::key && !keys.back().insert(value.get<std::string>()).second) {
+    if (event == JsonEvent::object_start) keys.emplace_back();
+    if (event == JsonEvent::object_end) keys.pop_back();
+    if (event == JsonEvent::key && !keys.back().insert(value.get<std::string>()).second) {
       fail(kind, str(path, " has the key '", value.get<std::string>(), "' twice"));
     }
     return true;

@@ -52,7 +52,7 @@ double StepReport::mfu_causal() const {
 }
 
 void print(std::ostream& out, const StepReport& r) {
-  const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
+  const auto bytes = [](int64_t count) { return human_bytes(count); };
   const auto training = [&](const char* count, double flops_per_token) {
     const double rate = r.result.tokens_per_second * flops_per_token;
     row(out, str("training, ", count, " count"))

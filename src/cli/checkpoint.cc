@@ -14,9 +14,9 @@ void add_directory(CLI::App* parser, std::string& directory) {
       ->required();
 }
 
-class Inspect : public Command {
+class InspectCheckpoint : public Command {
  public:
-  explicit Inspect(CLI::App* parser) : Command(parser) { add_directory(parser, directory_); }
+  explicit InspectCheckpoint(CLI::App* parser) : Command(parser) { add_directory(parser, directory_); }
 
   int run() override {
     std::fputs(inspect_checkpoints(directory_).c_str(), stdout);
@@ -27,9 +27,9 @@ class Inspect : public Command {
   std::string directory_;
 };
 
-class Verify : public Command {
+class VerifyCheckpoint : public Command {
  public:
-  explicit Verify(CLI::App* parser) : Command(parser) { add_directory(parser, directory_); }
+  explicit VerifyCheckpoint(CLI::App* parser) : Command(parser) { add_directory(parser, directory_); }
 
   int run() override {
     verify_checkpoints(directory_, [](const std::string& line) {
@@ -49,9 +49,9 @@ void add_checkpoint(CLI::App& root, Commands& commands) {
   CLI::App* checkpoint =
       root.add_subcommand("checkpoint", "look into checkpoints, check that they are whole, export and import models");
   checkpoint->require_subcommand(1);
-  commands.push_back(std::make_unique<Inspect>(
+  commands.push_back(std::make_unique<InspectCheckpoint>(
       checkpoint->add_subcommand("inspect", "what is in a checkpoint: step, tokens, files, parameters")));
-  commands.push_back(std::make_unique<Verify>(
+  commands.push_back(std::make_unique<VerifyCheckpoint>(
       checkpoint->add_subcommand("verify", "read every file and compare sizes and checksums (exit code 4: damaged)")));
   add_checkpoint_export(*checkpoint, commands);
   add_checkpoint_import(*checkpoint, commands);

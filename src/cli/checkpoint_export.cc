@@ -81,7 +81,7 @@ class Export : public Command {
                                       ? export_hf(source, hf_options(), out_, progress)
                                       : export_gguf(source, {.type = type(), .add_bos = hf_.add_bos}, out_, progress);
       std::cout << out_ << ": " << report.tensors << " tensors, " << name_of(type()) << ", "
-                << human_bytes(static_cast<double>(report.bytes)) << " in " << report.weight_files
+                << human_bytes(report.bytes) << " in " << report.weight_files
                 << (report.weight_files == 1 ? " file" : " files") << ", step " << source.reader.manifest().point.step
                 << ", in " << human_duration(lines.seconds()) << "\n";
       return 0;

@@ -47,8 +47,8 @@ class Import : public Command {
       if (!report.tokenizer) tell_of_tokenizer();
       std::cout << out_ << ": " << model.description().architecture << ", "
                 << human_count(static_cast<double>(report.parameters)) << " parameters from " << name_of(model.type())
-                << ", " << human_bytes(static_cast<double>(report.bytes)) << ", in " << human_duration(lines.seconds())
-                << "; " << out_ << "/config.yaml is for data and training to be set\n";
+                << ", " << human_bytes(report.bytes) << ", in " << human_duration(lines.seconds()) << "; " << out_
+                << "/config.yaml is for data and training to be set\n";
       return 0;
     });
   }

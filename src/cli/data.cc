@@ -92,10 +92,9 @@ class Tokenize : public Command {
     });
     if (report.empty > 0) log::warning("left out ", report.empty, " documents that hold nothing but white space");
     const int64_t tokens = report.train.tokens() + (report.validation ? report.validation->tokens() : 0);
-    std::cout << report.files << " files, " << human_bytes(double(report.bytes)) << ", " << report.documents
-              << " documents, " << human_count(double(tokens)) << " tokens ("
-              << fixed(double(report.bytes) / double(tokens), 2) << " bytes a token) in "
-              << human_duration(lines.seconds()) << "\n";
+    std::cout << report.files << " files, " << human_bytes(report.bytes) << ", " << report.documents << " documents, "
+              << human_count(double(tokens)) << " tokens (" << fixed(double(report.bytes) / double(tokens), 2)
+              << " bytes a token) in " << human_duration(lines.seconds()) << "\n";
     if (report.validation) {
       print_part(options_.output + "/train", report.train);
       print_part(options_.output + "/validation", *report.validation);
@@ -117,9 +116,9 @@ class Tokenize : public Command {
   bool overwrite_ = false;
 };
 
-class Verify : public Command {
+class VerifyData : public Command {
  public:
-  explicit Verify(CLI::App* parser) : Command(parser) {
+  explicit VerifyData(CLI::App* parser) : Command(parser) {
     parser->add_option("DIR", directory_, "data set, or directory of train and validation")->required();
   }
 
@@ -132,7 +131,7 @@ class Verify : public Command {
       for (const std::string& problem : report.problems) std::cout << problem << "\n";
       std::cout << directory << ": " << (report.problems.empty() ? "sound" : "DAMAGED") << ", " << report.shards
                 << " shards, " << report.documents << " documents, " << report.tokens << " tokens, "
-                << human_bytes(double(report.bytes)) << "\n";
+                << human_bytes(report.bytes) << "\n";
       problems += static_cast<int64_t>(report.problems.size());
     }
     if (problems == 0) return 0;
@@ -145,9 +144,9 @@ class Verify : public Command {
   std::string directory_;
 };
 
-class Inspect : public Command {
+class InspectData : public Command {
  public:
-  explicit Inspect(CLI::App* parser) : Command(parser) {
+  explicit InspectData(CLI::App* parser) : Command(parser) {
     parser->add_option("DIR", directory_, "data set, or directory of train and validation")->required();
     add_quantity(parser, "--sample", sample_, parse_count, "print window K of the text as it lies, from 0")
         ->type_name("K");
@@ -181,7 +180,7 @@ class Inspect : public Command {
               << "shards:      " << m.shards.size() << "\n";
     for (const ShardInfo& shard : m.shards) {
       std::cout << "  " << shard.name << "  " << shard.tokens << " tokens, " << shard.documents << " documents, "
-                << human_bytes(double(shard.bytes)) << ", xxh3_128 " << shard.hash << "\n";
+                << human_bytes(shard.bytes) << ", xxh3_128 " << shard.hash << "\n";
     }
   }
 
@@ -236,10 +235,10 @@ void add_data(CLI::App& root, Commands& commands) {
   CLI::App* data = root.add_subcommand("data", "make data sets from text, check them, or look into them");
   data->require_subcommand(1);
   commands.push_back(std::make_unique<Tokenize>(data->add_subcommand("tokenize", "turn text into a data set")));
-  commands.push_back(std::make_unique<Verify>(data->add_subcommand(
+  commands.push_back(std::make_unique<VerifyData>(data->add_subcommand(
       "verify", "read a whole data set and check sums, index, ids and document ends (exit code 3: damaged)")));
   commands.push_back(
-      std::make_unique<Inspect>(data->add_subcommand("inspect", "what is in a data set, or in one window of it")));
+      std::make_unique<InspectData>(data->add_subcommand("inspect", "what is in a data set, or in one window of it")));
 }
 
 }  // namespace tokamak::cli

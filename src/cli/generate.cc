@@ -196,9 +196,8 @@ class GenerateCommand : public Command {
     const int64_t needed = planned_bytes(plan, device), available = device.available_bytes();
     if (needed <= available) return;
     fail(Kind::kDevice,
-         str("generation needs ", human_bytes(static_cast<double>(needed)), " for the weights and ",
-             sizes.cached_sequences, " x ", sizes.max_length, " cached tokens; ",
-             human_bytes(static_cast<double>(available)), " are available"),
+         str("generation needs ", human_bytes(needed), " for the weights and ", sizes.cached_sequences, " x ",
+             sizes.max_length, " cached tokens; ", human_bytes(available), " are available"),
          "a smaller --batch, --max-tokens or --context");
   }
 

@@ -57,8 +57,8 @@ class PlanCommand : public Command {
               << human_count(flops * static_cast<double>(shape.total_steps)) << "FLOP\n"
               << "memory of each rank "
               << (cuda ? str("on its GPU, besides the CUDA context (0.5 to 1 GiB)")
-                       : str("with ", thread_count(), " CPU thread(s), besides about ",
-                             human_bytes(static_cast<double>(resident_bytes())), " of program and libraries"))
+                       : str("with ", thread_count(), " CPU thread(s), besides about ", human_bytes(resident_bytes()),
+                             " of program and libraries"))
               << ":\n"
               << paper.plan().report();
     return 0;

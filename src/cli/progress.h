@@ -20,8 +20,8 @@ class ProgressLines {
     if (since_.seconds() < kSecondsBetweenLines || done <= 0) return;
     since_.restart();
     const double share = double(done) / double(total);
-    log::info(fixed(100 * share, 1), "% of ", human_bytes(double(total)), more, ", ",
-              human_bytes(double(done) / seconds), "/s, ", human_duration(seconds * (1 - share) / share), " to go");
+    log::info(fixed(100 * share, 1), "% of ", human_bytes(total), more, ", ", human_bytes(double(done) / seconds),
+              "/s, ", human_duration(seconds * (1 - share) / share), " to go");
   }
   double seconds() const { return total_.seconds(); }
 

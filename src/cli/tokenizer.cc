@@ -90,8 +90,8 @@ class Train : public Command {
       log::warning("left out ", report.with_reserved, " of ", report.lines, " lines: they contain U+2585");
     }
     std::cout << output_ << ": " << options_.vocab_size << " pieces from " << human_count(double(report.lines))
-              << " lines (" << human_bytes(double(report.bytes)) << ") in " << human_duration(time.seconds())
-              << ", hash " << report.hash << "\n";
+              << " lines (" << human_bytes(report.bytes) << ") in " << human_duration(time.seconds()) << ", hash "
+              << report.hash << "\n";
     return 0;
   }
 
@@ -169,9 +169,9 @@ class Decode : public Command {
   std::vector<std::string> ids_;
 };
 
-class Inspect : public Command {
+class InspectTokenizer : public Command {
  public:
-  explicit Inspect(CLI::App* parser) : Command(parser) {
+  explicit InspectTokenizer(CLI::App* parser) : Command(parser) {
     add_model(parser, model_);
     parser->add_flag("--pieces", pieces_, "print the vocabulary: id, score, type, piece");
   }
@@ -228,7 +228,8 @@ void add_tokenizer(CLI::App& root, Commands& commands) {
       std::make_unique<Train>(group->add_subcommand("train", "train a SentencePiece BPE model on text")));
   commands.push_back(std::make_unique<Encode>(group->add_subcommand("encode", "text to token ids")));
   commands.push_back(std::make_unique<Decode>(group->add_subcommand("decode", "token ids to text")));
-  commands.push_back(std::make_unique<Inspect>(group->add_subcommand("inspect", "what a tokenizer model contains")));
+  commands.push_back(
+      std::make_unique<InspectTokenizer>(group->add_subcommand("inspect", "what a tokenizer model contains")));
 }
 
 }  // namespace tokamak::cli

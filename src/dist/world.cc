@@ -34,6 +34,8 @@ World::World() : launch_(find_launch([](const char* name) { return std::getenv(n
   }
 }
 
+World::World(std::unique_ptr<Comm> ranks) : comm_(std::move(ranks)) { find_neighbours(); }
+
 World::~World() {
   comm_.reset();
   if (launch_.by == Launch::By::kMpi) end_mpi();

@@ -11,8 +11,9 @@ namespace tokamak {
 
 class World {
  public:
-  World();   // joins the other ranks; Error(kComm) if that fails, Error(kConfig) as find_launch
-  ~World();  // takes leave of them; collective
+  World();  // joins the other ranks; Error(kComm) if that fails, Error(kConfig) as find_launch
+  explicit World(std::unique_ptr<Comm> ranks);  // which have found each other; collective
+  ~World();                                     // takes leave of them; collective
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 

@@ -12,7 +12,7 @@ namespace tokamak {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kSpace = "\xE2\x96\x81";  // U+2581
 
@@ -69,7 +69,7 @@ bool is_added(const Piece& piece) {
 }
 
 // A user-defined symbol is looked for in the normalised text, where a space has become U+2581.
-Json added_token(const Piece& piece) {
+OrderedJson added_token(const Piece& piece) {
   const bool symbol = piece.type == PieceType::kUserDefined;
   return {{"content", piece.text}, {"single_word", false}, {"lstrip", false},
           {"rstrip", false},       {"normalized", symbol}, {"special", !symbol}};
@@ -85,14 +85,14 @@ std::string escaped_for_regex(const std::string& text) {
   return out;
 }
 
-Json replace(const Json& pattern, const std::string& content) {
+OrderedJson replace(const OrderedJson& pattern, const std::string& content) {
   return {{"type", "Replace"}, {"pattern", pattern}, {"content", content}};
 }
 
 // Spaces to U+2581, and one in front. tokenizers normalises the symbols that it looks for, too: those get their first
 // character back.
-Json normalizer_of(const ModelProto& model) {
-  Json steps = Json::array();
+OrderedJson normalizer_of(const ModelProto& model) {
+  OrderedJson steps = OrderedJson::array();
   const bool prefix = model.normalizer.add_dummy_prefix;
   if (prefix) steps.push_back({{"type", "Prepend"}, {"prepend", kSpace}});
   steps.push_back(replace({{"String", " "}}, kSpace));
@@ -103,30 +103,33 @@ Json normalizer_of(const ModelProto& model) {
   return {{"type", "Sequence"}, {"normalizers", steps}};
 }
 
-Json decoder_of(const ModelProto& model) {
-  Json steps = {replace({{"String", kSpace}}, " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}};
+OrderedJson decoder_of(const ModelProto& model) {
+  OrderedJson steps = {replace({{"String", kSpace}}, " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}};
   if (model.normalizer.add_dummy_prefix) {
     steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   }
   return {{"type", "Sequence"}, {"decoders", steps}};
 }
 
-Json post_processor_of(const ModelProto& model, const Special& special, const HfTokenizerOptions& options) {
+OrderedJson post_processor_of(const ModelProto& model, const Special& special, const HfTokenizerOptions& options) {
   if (!options.add_bos || special.bos == nullptr) return nullptr;
   const std::string& bos = special.bos->text;
-  const Json id = special.bos - model.pieces.data();
-  const auto token = [&](int type) { return Json{{"SpecialToken", {{"id", bos}, {"type_id", type}}}}; };
-  const auto text = [](const char* name, int type) { return Json{{"Sequence", {{"id", name}, {"type_id", type}}}}; };
+  const OrderedJson id = special.bos - model.pieces.data();
+  const auto token = [&](int type) { return OrderedJson{{"SpecialToken", {{"id", bos}, {"type_id", type}}}}; };
+  const auto text = [](const char* name, int type) {
+    return OrderedJson{{"Sequence", {{"id", name}, {"type_id", type}}}};
+  };
   return {{"type", "TemplateProcessing"},
-          {"single", Json::array({token(0), text("A", 0)})},
-          {"pair", Json::array({token(0), text("A", 0), token(1), text("B", 1)})},
-          {"special_tokens", {{bos, {{"id", bos}, {"ids", Json::array({id})}, {"tokens", Json::array({bos})}}}}}};
+          {"single", OrderedJson::array({token(0), text("A", 0)})},
+          {"pair", OrderedJson::array({token(0), text("A", 0), token(1), text("B", 1)})},
+          {"special_tokens",
+           {{bos, {{"id", bos}, {"ids", OrderedJson::array({id})}, {"tokens", OrderedJson::array({bos})}}}}}};
 }
 
-Json model_of(const ModelProto& model, const Special& special) {
+OrderedJson model_of(const ModelProto& model, const Special& special) {
   // Appended, not assigned: an ordered object looks through all its keys for each new one.
-  Json::object_t vocab;
-  auto& entries = static_cast<Json::object_t::Container&>(vocab);
+  OrderedJson::object_t vocab;
+  auto& entries = static_cast<OrderedJson::object_t::Container&>(vocab);
   entries.reserve(model.pieces.size());
   for (size_t id = 0; id < model.pieces.size(); ++id) entries.emplace_back(model.pieces[id].text, id);
   return {{"type", "BPE"},
@@ -141,12 +144,14 @@ Json model_of(const ModelProto& model, const Special& special) {
           {"merges", bpe_merges(model)}};
 }
 
-Json text_or_null(const Piece* piece) { return piece == nullptr ? Json(nullptr) : Json(piece->text); }
+OrderedJson text_or_null(const Piece* piece) {
+  return piece == nullptr ? OrderedJson(nullptr) : OrderedJson(piece->text);
+}
 
 // tokenizer_class is not LlamaTokenizer: that class of transformers 5 builds a pipeline of its own instead of reading
 // the one in tokenizer.json, and loses a space at the start of a text.
-Json config_of(const ModelProto& model, const Special& special, const HfTokenizerOptions& options) {
-  Json added = Json::object();
+OrderedJson config_of(const ModelProto& model, const Special& special, const HfTokenizerOptions& options) {
+  OrderedJson added = OrderedJson::object();
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     if (is_added(model.pieces[id])) added[std::to_string(id)] = added_token(model.pieces[id]);
   }
@@ -206,23 +211,23 @@ std::vector<TextFile> render_hf_tokenizer(const ModelProto& model, const std::st
                                           const HfTokenizerOptions& options) {
   check_characters(model, source);
   const Special special = find_special(model);
-  Json added = Json::array();
+  OrderedJson added = OrderedJson::array();
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     if (!is_added(model.pieces[id])) continue;
-    Json token = {{"id", id}};
+    OrderedJson token = {{"id", id}};
     token.update(added_token(model.pieces[id]));
     added.push_back(token);
   }
-  const Json tokenizer = {{"version", "1.0"},
-                          {"truncation", nullptr},
-                          {"padding", nullptr},
-                          {"added_tokens", added},
-                          {"normalizer", normalizer_of(model)},
-                          {"pre_tokenizer", nullptr},
-                          {"post_processor", post_processor_of(model, special, options)},
-                          {"decoder", decoder_of(model)},
-                          {"model", model_of(model, special)}};
-  Json map = Json::object();
+  const OrderedJson tokenizer = {{"version", "1.0"},
+                                 {"truncation", nullptr},
+                                 {"padding", nullptr},
+                                 {"added_tokens", added},
+                                 {"normalizer", normalizer_of(model)},
+                                 {"pre_tokenizer", nullptr},
+                                 {"post_processor", post_processor_of(model, special, options)},
+                                 {"decoder", decoder_of(model)},
+                                 {"model", model_of(model, special)}};
+  OrderedJson map = OrderedJson::object();
   if (special.bos != nullptr) map["bos_token"] = special.bos->text;
   if (special.eos != nullptr) map["eos_token"] = special.eos->text;
   map["unk_token"] = special.unk->text;

@@ -76,8 +76,8 @@ std::string MemoryPlan::report() const {
 
   std::ostringstream out;
   const auto print = [&out](const std::string& name, int64_t bytes, const std::string& detail) {
-    out << "  " << std::left << std::setw(28) << name << std::right << std::setw(12)
-        << human_bytes(static_cast<double>(bytes)) << (detail.empty() ? "" : "   ") << detail << "\n";
+    out << "  " << std::left << std::setw(28) << name << std::right << std::setw(12) << human_bytes(bytes)
+        << (detail.empty() ? "" : "   ") << detail << "\n";
   };
   for (const Group& group : groups) {
     print(group.name, group.bytes, "");

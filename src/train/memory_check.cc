@@ -46,9 +46,8 @@ void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare&
   if (config.activation_checkpoint.mode == RecomputeMode::kNone) help.push_back("activation_checkpoint.mode: full");
   help.push_back("more ranks on more nodes, each holding a smaller part of the state");
   fail(Kind::kDevice,
-       str("the run needs ", human_bytes(static_cast<double>(needed)), " on each rank, but ",
-           human_bytes(static_cast<double>(memory.available)), " are available",
-           memory.sharers > 1 ? str(" to each of ", memory.sharers, " ranks of this node") : ""),
+       str("the run needs ", human_bytes(needed), " on each rank, but ", human_bytes(memory.available),
+           " are available", memory.sharers > 1 ? str(" to each of ", memory.sharers, " ranks of this node") : ""),
        str("what would help: ", join(help, "; "), "\nplan:\n", plan.report()));
 }
 

@@ -46,8 +46,8 @@ void Metrics::report(const StepOutcome& outcome, double data_wait) {
             percent(static_cast<double>(outcome.step) / static_cast<double>(figures_.total_steps)), ")  loss ",
             fixed(loss, 4), "  lr ", significant(outcome.lr, 3), "  grad norm ", fixed(outcome.grad_norm, 2), "  ",
             human_count(tokens_per_second), " tokens/s  mfu_full ", percent(mfu_full), "  mfu_causal ",
-            percent(mfu_causal), "  memory ", human_bytes(static_cast<double>(outcome.memory)), "  eta ",
-            human_duration(eta), skipped_ > 0 ? str("  skipped ", skipped_) : "");
+            percent(mfu_causal), "  memory ", human_bytes(outcome.memory), "  eta ", human_duration(eta),
+            skipped_ > 0 ? str("  skipped ", skipped_) : "");
 
   nlohmann::ordered_json record = {{"step", outcome.step},
                                    {"tokens", outcome.step * figures_.tokens_per_step},

@@ -22,7 +22,7 @@ HostState::HostState(Assembly& assembly) : assembly_(assembly) {
     } catch (const std::bad_alloc&) {
       fail(Kind::kDevice,
            str("no host memory for the copy of ", part.kind,
-               " that checkpoints are written from: ", human_bytes(static_cast<double>(part.state.bytes()))),
+               " that checkpoints are written from: ", human_bytes(part.state.bytes())),
            "more ranks on more nodes, each holding a smaller part of the state");
     }
     part.host = Tensor(part.copy.get(), DType::kF32, part.state.shape());

@@ -102,8 +102,7 @@ void Trainer::save_if_due() {
 void Trainer::report_memory() const {
   const int64_t planned = planned_bytes(assembly_->plan(), *backend_.device) + program_bytes_;
   const int64_t peak = backend_.device->peak_bytes();
-  log::info("memory: planned ", human_bytes(static_cast<double>(planned)), ", peak ",
-            human_bytes(static_cast<double>(peak)), " (",
+  log::info("memory: planned ", human_bytes(planned), ", peak ", human_bytes(peak), " (",
             fixed(100.0 * static_cast<double>(peak) / static_cast<double>(planned), 1), "% of the plan)");
 }
 

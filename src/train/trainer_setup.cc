@@ -104,8 +104,8 @@ void Trainer::build(const MemoryShare& memory) {
             human_count(static_cast<double>(shape_.tokens_per_step())), " tokens a step, ", comm_.size(), " rank(s) x ",
             shape_.micro_batches(), " micro-batch(es) of ", shape_.micro_batch, "; ", shape_.total_steps,
             " steps = ", human_count(static_cast<double>(shape_.total_steps * shape_.tokens_per_step())), " tokens");
-  log::info("memory planned on each rank, besides ", human_bytes(static_cast<double>(program_bytes_)),
-            " of program and libraries:\n", assembly_->plan().report());
+  log::info("memory planned on each rank, besides ", human_bytes(program_bytes_), " of program and libraries:\n",
+            assembly_->plan().report());
 }
 
 void Trainer::load_or_initialize() {

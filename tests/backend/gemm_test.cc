@@ -53,13 +53,21 @@ Values product64(const Problem& p, const Values& a, const Values& b) {
   return out;
 }
 
-// The product on the CPU backend; `addend` is what c, or the residual, holds before.
-HostTensor run(TestBackend& cpu, const Problem& p, Addend kind) {
-  const HostTensor a = p.a(), b = p.b(), addend = p.addend(), bias = p.bias();
+struct Operands {
+  explicit Operands(const Problem& p) : a(p.a()), b(p.b()), addend(p.addend()), bias(p.bias()) {}
+
+  HostTensor a, b;
+  HostTensor addend;  // what c, or the residual, holds before
+  HostTensor bias;
+};
+
+// The product on the CPU backend.
+HostTensor run(TestBackend& cpu, const Problem& p, const Operands& given, Addend kind) {
+  const HostTensor &addend = given.addend, &bias = given.bias;
   HostTensor c = kind == Addend::kOutput || kind == Addend::kResidualInPlace
                      ? addend
                      : random_tensor(p.types.out, {p.s.m, p.s.n}, "rubbish", 100.0);
-  Gemm gemm{.a = a, .b = b, .c = c, .trans_a = p.ta, .trans_b = p.tb};
+  Gemm gemm{.a = given.a, .b = given.b, .c = c, .trans_a = p.ta, .trans_b = p.tb};
   if (kind == Addend::kOutput) gemm.write = Write::kAccumulate;
   if (kind == Addend::kResidual) gemm.residual = addend;
   if (kind == Addend::kResidualInPlace) gemm.residual = c;
@@ -71,16 +79,17 @@ HostTensor run(TestBackend& cpu, const Problem& p, Addend kind) {
 void check(TestBackend& cpu, const Problem& p, Addend kind) {
   INFO("(" << p.s.m << ", " << p.s.n << ", " << p.s.k << ") transposed " << (p.ta == kYes) << (p.tb == kYes) << " "
            << name_of(p.types.in) << " to " << name_of(p.types.out) << ", addend " << static_cast<int>(kind));
-  Values expected = product64(p, p.a().values(), p.b().values());
+  const Operands given(p);
+  Values expected = product64(p, given.a.values(), given.b.values());
   if (kind == Addend::kBias) {
-    const Values bias = p.bias().values();
+    const Values bias = given.bias.values();
     for (size_t i = 0; i < expected.size(); ++i) expected[i] += bias[i % bias.size()];
   } else if (kind != Addend::kNothing) {
-    const Values addend = p.addend().values();
+    const Values addend = given.addend.values();
     for (size_t i = 0; i < expected.size(); ++i) expected[i] += addend[i];
   }
   // Sums of k terms in f32: a few units in the last place of the greatest partial sum. bf16 products are exact in f32.
-  CHECK(max_error_before_rounding(run(cpu, p, kind), expected) < 2e-6);
+  CHECK(max_error_before_rounding(run(cpu, p, given, kind), expected) < 2e-6);
 }
 
 }  // namespace
@@ -186,11 +195,12 @@ TEST_CASE("gemm gives the same bits for any number of threads, long sums of smal
         for (const Transpose tb : {kNo, kYes}) {
           INFO("(" << s.m << ", " << s.n << ", " << s.k << ") transposed " << (ta == kYes) << (tb == kYes) << " "
                    << name_of(types.in) << " to " << name_of(types.out));
+          const Problem p{s, types, ta, tb};
+          const Operands given(p);
           require_thread_invariance([&] {
             TestBackend cpu;  // anew: kernels are compiled for a number of threads
-            const Problem p{s, types, ta, tb};
-            return run(cpu, p, types.out == DType::kF32 ? Addend::kOutput : Addend::kResidual).bytes() +
-                   run(cpu, p, Addend::kBias).bytes();
+            return run(cpu, p, given, types.out == DType::kF32 ? Addend::kOutput : Addend::kResidual).bytes() +
+                   run(cpu, p, given, Addend::kBias).bytes();
           });
         }
       }

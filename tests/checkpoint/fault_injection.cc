@@ -10,6 +10,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <map>
+#include <mutex>
 #include <set>
 #include <utility>
 
@@ -36,6 +37,12 @@ struct State {
   std::vector<PendingName> pending;
   std::function<void()> before_flock;
 };
+
+// Ranks may be threads. Recursive, since what is done before a lock is asked for is file operations, too.
+std::recursive_mutex& turn() {
+  static std::recursive_mutex mutex;
+  return mutex;
+}
 
 State& state() {
   static State instance;
@@ -152,6 +159,7 @@ using namespace tokamak;
 extern "C" {
 
 int open(const char* path, int flags, ...) {
+  const std::lock_guard lock(turn());
   va_list rest;
   va_start(rest, flags);
   const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : 0;
@@ -160,6 +168,7 @@ int open(const char* path, int flags, ...) {
 }
 
 int open64(const char* path, int flags, ...) {
+  const std::lock_guard lock(turn());
   va_list rest;
   va_start(rest, flags);
   const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : 0;
@@ -168,6 +177,7 @@ int open64(const char* path, int flags, ...) {
 }
 
 ssize_t write(int fd, const void* bytes, size_t count) {
+  const std::lock_guard lock(turn());
   bool half = false;
   const std::string path = path_of(fd);
   if (!path.empty()) {
@@ -180,6 +190,7 @@ ssize_t write(int fd, const void* bytes, size_t count) {
 }
 
 int fsync(int fd) {
+  const std::lock_guard lock(turn());
   const std::string path = path_of(fd);
   if (!path.empty() && strike("fsync", path)) return -1;
   const int result = static_cast<int>(::syscall(SYS_fsync, fd));
@@ -188,6 +199,7 @@ int fsync(int fd) {
 }
 
 int close(int fd) {
+  const std::lock_guard lock(turn());
   const std::string path = path_of(fd);
   state().paths.erase(fd);
   const bool fails = state().writable.erase(fd) > 0 && strike("close", path);
@@ -201,11 +213,13 @@ int close(int fd) {
 // Under its C name it would hide the constructor of struct flock.
 int flock_of_test(int fd, int operation) noexcept __asm__("flock");
 int flock_of_test(int fd, int operation) noexcept {
+  const std::lock_guard lock(turn());
   if (state().before_flock) std::exchange(state().before_flock, nullptr)();
   return static_cast<int>(::syscall(SYS_flock, fd, operation));
 }
 
 int rename(const char* from, const char* to) noexcept {
+  const std::lock_guard lock(turn());
   if (strike("rename", from)) return -1;
   const int result = static_cast<int>(::syscall(SYS_rename, from, to));
   if (result == 0 && state().armed) renamed(from, to);
@@ -213,6 +227,7 @@ int rename(const char* from, const char* to) noexcept {
 }
 
 int mkdir(const char* path, mode_t mode) noexcept {
+  const std::lock_guard lock(turn());
   if (strike("mkdir", path)) return -1;
   const int result = static_cast<int>(::syscall(SYS_mkdir, path, mode));
   if (result == 0 && state().armed) state().pending.push_back({PendingName::Kind::kDirectory, path, ""});
@@ -220,6 +235,7 @@ int mkdir(const char* path, mode_t mode) noexcept {
 }
 
 int unlink(const char* path) noexcept {
+  const std::lock_guard lock(turn());
   if (strike("unlink", path)) return -1;
   state().unsynced.erase(path);
   return static_cast<int>(::syscall(SYS_unlink, path));
@@ -227,6 +243,7 @@ int unlink(const char* path) noexcept {
 
 // std::filesystem::remove_all goes by descriptors of directories; their names are in /proc.
 int unlinkat(int directory, const char* name, int flags) noexcept {
+  const std::lock_guard lock(turn());
   std::string path = name;
   if (directory != AT_FDCWD && path[0] != '/') {
     char link[4096];

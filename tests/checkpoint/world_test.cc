@@ -1,14 +1,12 @@
-// Checkpoints among ranks, under the real mpirun: saved by four, loaded by any number; one rank's trouble is
-// everyone's.
-#include <sys/resource.h>
-
+// Checkpoints among ranks: saved by four, loaded by any number; one rank's trouble is everyone's.
 #include <catch2/catch.hpp>
-#include <csignal>
+#include <exception>
 
 #include "checkpoint/captured_log.h"
+#include "checkpoint/fault_injection.h"
 #include "checkpoint/toy_run.h"
-#include "dist/test_world.h"
 #include "dist/together.h"
+#include "support/ranks.h"
 
 using namespace tokamak;
 using Catch::Contains;
@@ -18,11 +16,13 @@ namespace {
 // One directory for all ranks; they leave it together.
 class SharedDir {
  public:
-  SharedDir() : comm_(test_world().comm()) {
+  explicit SharedDir(Comm& comm) : comm_(comm) {
     if (comm_.rank() == 0) path_ = own_.path();
     comm_.broadcast(path_, 0);
   }
-  ~SharedDir() { comm_.barrier(); }
+  ~SharedDir() {
+    if (std::uncaught_exceptions() == 0) comm_.barrier();
+  }
 
   std::string file(const std::string& name) const { return path_ + "/" + name; }
 
@@ -30,6 +30,23 @@ class SharedDir {
   Comm& comm_;
   TempDir own_;
   std::string path_;
+};
+
+// What all ranks write to standard error until text(), of which rank 0 keeps the text.
+class WarningsOfRanks {
+ public:
+  explicit WarningsOfRanks(Comm& comm) : comm_(comm) {
+    if (comm_.rank() == 0) log_.emplace();
+    comm_.barrier();
+  }
+  std::string text() {
+    comm_.barrier();
+    return log_ ? log_->text() : "";
+  }
+
+ private:
+  Comm& comm_;
+  std::optional<CapturedLog> log_;
 };
 
 ShardPlace place_in(const Comm& comm) { return {comm.rank(), comm.size(), true}; }
@@ -41,8 +58,7 @@ SaveOutcome save(Checkpointer& checkpointer, ToyState& state, int64_t step) {
 
 // Runs `change` on rank 0 while the others wait.
 template <class Change>
-void on_rank_zero(const Change& change) {
-  Comm& comm = test_world().comm();
+void on_rank_zero(Comm& comm, const Change& change) {
   comm.barrier();
   if (comm.rank() == 0) change();
   comm.barrier();
@@ -61,9 +77,9 @@ int64_t resumed_step(Comm& comm, const std::string& store, const std::string& id
 
 }  // namespace
 
-TEST_CASE("what all ranks saved is loaded by any number of ranks, to the bit") {
-  Comm& comm = test_world().comm();
-  const SharedDir dir;
+RANKS_CASE("what all ranks saved is loaded by any number of ranks, to the bit") {
+  Comm& comm = world.comm();
+  const SharedDir dir(comm);
   const std::string store = dir.file("c");
   {
     Checkpointer checkpointer(comm, store, toy_setup());
@@ -93,9 +109,9 @@ TEST_CASE("what all ranks saved is loaded by any number of ranks, to the bit") {
   }
 }
 
-TEST_CASE("any range of any parameter is read across the files that hold it") {
-  Comm& comm = test_world().comm();
-  const SharedDir dir;
+RANKS_CASE("any range of any parameter is read across the files that hold it") {
+  Comm& comm = world.comm();
+  const SharedDir dir(comm);
   {
     Checkpointer checkpointer(comm, dir.file("c"), toy_setup());
     checkpointer.resume();
@@ -119,11 +135,11 @@ TEST_CASE("any range of any parameter is read across the files that hold it") {
   CHECK_THROWS(reader.read("exp_avg", "embed.weight", count - 1, too_many));
 }
 
-TEST_CASE("all ranks fall back alike when one file of the newest checkpoint is damaged") {
-  Comm& comm = test_world().comm();
+RANKS_CASE("all ranks fall back alike when one file of the newest checkpoint is damaged") {
+  Comm& comm = world.comm();
   const std::string file = shard_file_name(comm.size() - 1, comm.size());
   for (const int damage : {0, 1, 2, 3}) {
-    const SharedDir dir;
+    const SharedDir dir(comm);
     const std::string store = dir.file("c");
     const std::string newest = store + "/step-00000030/";
     {
@@ -132,13 +148,13 @@ TEST_CASE("all ranks fall back alike when one file of the newest checkpoint is d
       ToyState state(place_in(comm));
       for (const int64_t step : {10, 20, 30}) REQUIRE(save(checkpointer, state, step).committed);
     }
-    on_rank_zero([&] {
+    on_rank_zero(comm, [&] {
       if (damage == 0) flip_bit(newest + file, 1000);
       if (damage == 1) truncate_by_one(newest + file);
       if (damage == 2) remove_file(newest + file, Kind::kBug);
       if (damage == 3) remove_file(newest + "manifest.json", Kind::kBug);
     });
-    CapturedLog captured;
+    WarningsOfRanks captured(comm);
     CHECK(resumed_step(comm, store, "toy.2") == 20);
     const std::string text = captured.text();
     if (comm.rank() == 0) {
@@ -147,12 +163,12 @@ TEST_CASE("all ranks fall back alike when one file of the newest checkpoint is d
     }
 
     std::map<std::string, std::string> before;
-    on_rank_zero([&] {
+    on_rank_zero(comm, [&] {
       flip_bit(store + "/step-00000010/" + file, 1000);
       flip_bit(store + "/step-00000020/" + file, 1000);
       before = contents_of(store);
     });
-    CapturedLog none_left;
+    WarningsOfRanks none_left(comm);
     try {
       resumed_step(comm, store, "toy.3");
       FAIL("a damaged checkpoint was loaded");
@@ -161,42 +177,39 @@ TEST_CASE("all ranks fall back alike when one file of the newest checkpoint is d
       CHECK_THAT(error.what(), Contains("holds 3 checkpoints and none can be used"));
     }
     none_left.text();
-    on_rank_zero([&] { CHECK(contents_of(store) == before); });
+    on_rank_zero(comm, [&] { CHECK(contents_of(store) == before); });
   }
 }
 
-TEST_CASE("a disk that is full on one rank refuses the save on all, and training goes on") {
-  Comm& comm = test_world().comm();
-  const SharedDir dir;
+RANKS_CASE("a disk that is full on one rank refuses the save on all, and training goes on") {
+  Comm& comm = world.comm();
+  const SharedDir dir(comm);
   const std::string store = dir.file("c");
   Checkpointer checkpointer(comm, store, toy_setup());
   checkpointer.resume();
   ToyState state(place_in(comm));
   REQUIRE(save(checkpointer, state, 10).committed);
   std::map<std::string, std::string> before;
-  on_rank_zero([&] { before = contents_of(store); });
-  rlimit unlimited{};
-  getrlimit(RLIMIT_FSIZE, &unlimited);
-  std::signal(SIGXFSZ, SIG_IGN);
-  CapturedLog captured;
+  on_rank_zero(comm, [&] { before = contents_of(store); });
+  WarningsOfRanks captured(comm);
   const int full = comm.size() - 1;
-  // The probe of rank 0 still fits.
-  const rlimit limit{4096, unlimited.rlim_max};
-  if (comm.rank() == full) setrlimit(RLIMIT_FSIZE, &limit);
+  const std::string file = store + "/step-00000020.tmp-toy.1/" + shard_file_name(full, comm.size());
+  // The first operation on it makes the file, the second writes.
+  on_rank_zero(comm, [&] { arm({.under = file, .fault = Fault::kError, .at = 2, .error = ENOSPC}); });
   const SaveOutcome outcome = save(checkpointer, state, 20);
-  if (comm.rank() == full) setrlimit(RLIMIT_FSIZE, &unlimited);
+  on_rank_zero(comm, [] { disarm(); });
   captured.text();
   CHECK(!outcome.committed);
-  CHECK_THAT(outcome.reason, Contains(shard_file_name(full, comm.size())) && Contains("File too large"));
+  CHECK_THAT(outcome.reason, Contains(shard_file_name(full, comm.size())) && Contains("No space left on device"));
   if (comm.size() > 1) CHECK_THAT(outcome.reason, Contains(str("rank ", full, ": ")));
-  on_rank_zero([&] { CHECK(contents_of(store) == before); });
+  on_rank_zero(comm, [&] { CHECK(contents_of(store) == before); });
   CHECK(save(checkpointer, state, 20).committed);
 }
 
-TEST_CASE("with hybrid sharding the first replica writes and every rank loads") {
-  Comm& comm = test_world().comm();
+RANKS_CASE("with hybrid sharding the first replica writes and every rank loads") {
+  Comm& comm = world.comm();
   if (comm.size() % 2 != 0) return;
-  const SharedDir dir;
+  const SharedDir dir(comm);
   const int shards = comm.size() / 2;
   const ShardPlace place{comm.rank() % shards, shards, comm.rank() < shards};
   ToyState state(place);
@@ -213,10 +226,10 @@ TEST_CASE("with hybrid sharding the first replica writes and every rank loads") 
   CHECK(state.is(10));
 }
 
-TEST_CASE("a slice that two ranks write, or none, is a bug, and found on every rank") {
-  Comm& comm = test_world().comm();
+RANKS_CASE("a slice that two ranks write, or none, is a bug, and found on every rank") {
+  Comm& comm = world.comm();
   if (comm.size() == 1) return;
-  const SharedDir dir;
+  const SharedDir dir(comm);
   Checkpointer checkpointer(comm, dir.file("c"), toy_setup());
   checkpointer.resume();
   const int next = (comm.rank() + 1) % comm.size();

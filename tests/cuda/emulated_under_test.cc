@@ -1,11 +1,10 @@
 // The cases on the emulator, and the program's main. Memory under test is the host's (only what a CudaDevice allocates
 // is protected), and every launch is waited for: the cases read results at once.
-#define CATCH_CONFIG_RUNNER
-#include <catch2/catch.hpp>
 #include <cstdlib>
 
 #include "backend/under_test.h"
 #include "base/log.h"
+#include "support/catch.h"
 
 namespace tokamak::testing {
 
@@ -26,5 +25,5 @@ void release_under_test(std::byte* memory) { std::free(memory); }
 
 int main(int argc, char** argv) {
   setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
-  return Catch::Session().run(argc, argv);
+  return tokamak::run_catch(argc, argv);
 }

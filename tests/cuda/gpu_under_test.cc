@@ -1,15 +1,15 @@
 // The cases on a real GPU, and the program's main: without a GPU it names what it leaves out and returns 77, which
 // ctest counts as skipped. Memory under test is managed, so that host and GPU touch it alike, and every launch is
 // waited for: the cases read results at once.
-#define CATCH_CONFIG_RUNNER
 #include <cuda_runtime.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
+#include <string>
 
 #include "backend/under_test.h"
 #include "base/log.h"
 #include "cuda/check.h"
+#include "support/catch.h"
 
 namespace tokamak::testing {
 
@@ -38,17 +38,6 @@ void release_under_test(std::byte* memory) {
 
 int main(int argc, char** argv) {
   setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
-  Catch::Session session;
-  if (const int code = session.applyCommandLine(argc, argv); code != 0) return code;
-  const auto& config = session.configData();
-  const bool lists = config.listTests || config.listTestNamesOnly || config.listTags || config.listReporters;
   const tokamak::CudaPresence presence = tokamak::cuda_presence();
-  if (!lists && presence.devices == 0) {
-    Catch::cout() << "skipped: " << presence.missing;
-    for (const std::string& name : config.testsOrTags) Catch::cout() << "\n  " << name;
-    Catch::cout() << std::endl;
-    constexpr int kSkipped = 77;
-    return kSkipped;
-  }
-  return session.run();
+  return tokamak::run_catch(argc, argv, presence.devices == 0 ? presence.missing : "");
 }

@@ -1,7 +1,7 @@
 // The group that ranks on GPUs exchange tensors by, under mpirun: on the emulator, or on a GPU that the ranks share.
 // Small integers, so that sums are exact in any order.
-#define CATCH_CONFIG_RUNNER
 #include <catch2/catch.hpp>
+#include <iostream>
 #include <numeric>
 
 #include "backend/backend.h"
@@ -10,6 +10,7 @@
 #include "dist/data_comm.h"
 #include "dist/exchange.h"
 #include "dist/world.h"
+#include "support/catch.h"
 #include "tensor/arena.h"
 
 using namespace tokamak;
@@ -170,7 +171,7 @@ int main(int argc, char** argv) {
   log::configure(world->rank(), world->size(), log::Level::kWarning);
   const auto skipped = [](const std::string& why) {
     constexpr int kSkipped = 77;
-    if (world->rank() == 0) Catch::cout() << "nccl_comm_test skipped: " << why << std::endl;
+    if (world->rank() == 0) std::cout << "nccl_comm_test skipped: " << why << std::endl;
     return kSkipped;
   };
   if (const CudaPresence presence = cuda_presence(); presence.devices == 0) return skipped(presence.missing);
@@ -185,6 +186,6 @@ int main(int argc, char** argv) {
   }
   data = own_data.get();
   // Under the mpirun of another MPI, every process is alone, and would pass.
-  if (world->rank() == 0) Catch::cout() << "nccl_comm_test: " << data->size() << " ranks" << std::endl;
-  return Catch::Session().run(argc, argv);
+  if (world->rank() == 0) std::cout << "nccl_comm_test: " << data->size() << " ranks" << std::endl;
+  return tokamak::run_catch(argc, argv);
 }

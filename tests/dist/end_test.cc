@@ -7,14 +7,13 @@
 #include <functional>
 #include <thread>
 
-#include "dist/test_world.h"
+#include "support/ranks.h"
 
 using namespace tokamak;
 
 namespace {
 
-void all_but(int ender, const std::function<void()>& end) {
-  Comm& comm = test_world().comm();
+void all_but(int ender, Comm& comm, const std::function<void()>& end) {
   comm.barrier();
   if (comm.rank() == ender) end();
   if (comm.rank() == 1) comm.barrier();
@@ -23,18 +22,18 @@ void all_but(int ender, const std::function<void()>& end) {
 
 }  // namespace
 
-TEST_CASE("rank 0 ends the run with a code of its own", "[.]") {
-  all_but(0, [] { test_world().comm().abort(7); });
+RANKS_CASE("rank 0 ends the run with a code of its own", "[.]") {
+  all_but(0, world.comm(), [&] { world.comm().abort(7); });
 }
 
-TEST_CASE("rank 2 ends the run with a code of its own", "[.]") {
-  all_but(2, [] { test_world().comm().abort(7); });
+RANKS_CASE("rank 2 ends the run with a code of its own", "[.]") {
+  all_but(2, world.comm(), [&] { world.comm().abort(7); });
 }
 
-TEST_CASE("rank 0 is killed", "[.]") {
-  all_but(0, [] { ::raise(SIGKILL); });
+RANKS_CASE("rank 0 is killed", "[.]") {
+  all_but(0, world.comm(), [] { ::raise(SIGKILL); });
 }
 
-TEST_CASE("rank 2 is killed", "[.]") {
-  all_but(2, [] { ::raise(SIGKILL); });
+RANKS_CASE("rank 2 is killed", "[.]") {
+  all_but(2, world.comm(), [] { ::raise(SIGKILL); });
 }

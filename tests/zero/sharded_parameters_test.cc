@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "dist/test_world.h"
+#include "support/ranks.h"
 
 using namespace tokamak;
 
@@ -28,7 +28,7 @@ ParamTable small_table() {
 }
 
 struct Sharded {
-  explicit Sharded(DType compute) : parameters(table, test_world().comm(), backend, {.compute = compute}, plan) {
+  Sharded(Comm& comm, DType compute) : parameters(table, comm, backend, {.compute = compute}, plan) {
     arena = std::make_unique<Arena>(plan, *backend.device);
     parameters.commit(*arena);
     parameters.initialize(9, *stream);
@@ -44,8 +44,8 @@ struct Sharded {
 
 }  // namespace
 
-TEST_CASE("a gathered unit holds each weight's own random numbers, whatever the number of ranks") {
-  Sharded s(DType::kF32);
+RANKS_CASE("a gathered unit holds each weight's own random numbers, whatever the number of ranks") {
+  Sharded s(world.comm(), DType::kF32);
   for (int64_t unit = 0; unit < 4; ++unit) {
     const std::vector<Tensor> whole = s.parameters.acquire(unit, *s.stream);
     const Unit& spec = s.table.units[static_cast<size_t>(unit)];
@@ -63,15 +63,15 @@ TEST_CASE("a gathered unit holds each weight's own random numbers, whatever the 
   }
 }
 
-TEST_CASE("norm weights begin at exactly one") {
-  Sharded s(DType::kBF16);
+RANKS_CASE("norm weights begin at exactly one") {
+  Sharded s(world.comm(), DType::kBF16);
   const auto norms = s.parameters.acquire(4, *s.stream);
   for (int64_t i = 0; i < 7; ++i) CHECK(to_float(norms[0].as<bf16>()[i]) == 1.0f);
   s.parameters.release(4, *s.stream);
 }
 
-TEST_CASE("changed masters reach the next gather, rounded to the compute dtype") {
-  Sharded s(DType::kBF16);
+RANKS_CASE("changed masters reach the next gather, rounded to the compute dtype") {
+  Sharded s(world.comm(), DType::kBF16);
   s.parameters.release(1, (s.parameters.acquire(1, *s.stream), *s.stream));
   s.backend.ops->fill(*s.stream, {.x = s.parameters.master(), .value = 1.0 + 0x1p-10});
   s.parameters.masters_changed(*s.stream);
@@ -80,9 +80,9 @@ TEST_CASE("changed masters reach the next gather, rounded to the compute dtype")
   s.parameters.release(1, *s.stream);
 }
 
-TEST_CASE("gradients of several micro-batches add up over the ranks") {
-  Sharded s(DType::kF32);
-  Comm& comm = test_world().comm();
+RANKS_CASE("gradients of several micro-batches add up over the ranks") {
+  Sharded s(world.comm(), DType::kF32);
+  Comm& comm = world.comm();
   for (int step = 0; step < 2; ++step) {  // the second step must not see the first one's
     s.parameters.begin_step();
     for (int micro = 0; micro < 3; ++micro) {
@@ -113,8 +113,8 @@ TEST_CASE("gradients of several micro-batches add up over the ranks") {
   }
 }
 
-TEST_CASE("a gradient written from two places before it is reduced counts both") {
-  Sharded s(DType::kF32);
+RANKS_CASE("a gradient written from two places before it is reduced counts both") {
+  Sharded s(world.comm(), DType::kF32);
   s.parameters.begin_step();
   const auto first = s.parameters.gradient(0, *s.stream);
   CHECK(first.write == Write::kOverwrite);
@@ -124,8 +124,8 @@ TEST_CASE("a gradient written from two places before it is reduced counts both")
   s.parameters.reduce(0, *s.stream);
 }
 
-TEST_CASE("the optimizer's ranges cover the shard once, and only norms do not decay") {
-  Sharded s(DType::kBF16);
+RANKS_CASE("the optimizer's ranges cover the shard once, and only norms do not decay") {
+  Sharded s(world.comm(), DType::kBF16);
   int64_t end = 0;
   for (const ShardRange& range : s.parameters.ranges()) {
     CHECK(range.begin == end);
@@ -137,9 +137,9 @@ TEST_CASE("the optimizer's ranges cover the shard once, and only norms do not de
   CHECK(s.parameters.ranges().size() == 3);
 }
 
-TEST_CASE("no rank keeps a whole copy: state is its share, whole units live in two layer buffers") {
-  Sharded s(DType::kBF16);
-  const int ranks = test_world().size();
+RANKS_CASE("no rank keeps a whole copy: state is its share, whole units live in two layer buffers") {
+  Sharded s(world.comm(), DType::kBF16);
+  const int ranks = world.size();
   int64_t shard = 0;
   for (const Unit& unit : s.table.units) shard += UnitLayout(unit).slice(ranks);
   CHECK(s.parameters.master().count() == shard);
@@ -148,9 +148,9 @@ TEST_CASE("no rank keeps a whole copy: state is its share, whole units live in t
   CHECK(layer_buffers == (ranks == 1 ? 0 : 2));
 }
 
-TEST_CASE("misuse of the protocol is a bug that throws") {
-  if (test_world().size() == 1) return;  // alone there are no buffers to misuse
-  Sharded s(DType::kBF16);
+RANKS_CASE("misuse of the protocol is a bug that throws") {
+  if (world.size() == 1) return;  // alone there are no buffers to misuse
+  Sharded s(world.comm(), DType::kBF16);
   CHECK_THROWS_AS(s.parameters.release(1, *s.stream), Error);
   s.parameters.acquire(1, *s.stream);
   CHECK_THROWS_AS(s.parameters.acquire(3, *s.stream), Error);  // shares the buffer of layer 0

@@ -7,31 +7,33 @@
 namespace tokamak {
 namespace {
 
-constexpr int64_t kColumns = 64;  // that are added up together
-constexpr int64_t kRows = 128;    // of a piece: a plain f32 sum of very many terms loses digits
+constexpr int64_t kColumnsAtOnce = 64;  // that are added up together
+constexpr int64_t kRows = 128;          // of a piece: a plain f32 sum of very many terms loses digits
 
 }  // namespace
 
 template <class T>
 void add_columns(const T* x, int64_t rows, int64_t width, float* sums) {
-  parallel_for((width + kColumns - 1) / kColumns, row_grain(rows * kColumns), [&](int64_t first, int64_t last) {
-    for (int64_t begin = first * kColumns; begin < std::min(width, last * kColumns); begin += kColumns) {
-      const int64_t columns = std::min(kColumns, width - begin);
-      float total[kColumns] = {};
-      for (int64_t row = 0; row < rows; row += kRows) {
-        float piece[kColumns] = {};
-        for (int64_t n = row; n < std::min(rows, row + kRows); ++n) {
-          const T* from = x + n * width + begin;
+  parallel_for((width + kColumnsAtOnce - 1) / kColumnsAtOnce, row_grain(rows * kColumnsAtOnce),
+               [&](int64_t first, int64_t last) {
+                 for (int64_t begin = first * kColumnsAtOnce; begin < std::min(width, last * kColumnsAtOnce);
+                      begin += kColumnsAtOnce) {
+                   const int64_t columns = std::min(kColumnsAtOnce, width - begin);
+                   float total[kColumnsAtOnce] = {};
+                   for (int64_t row = 0; row < rows; row += kRows) {
+                     float piece[kColumnsAtOnce] = {};
+                     for (int64_t n = row; n < std::min(rows, row + kRows); ++n) {
+                       const T* from = x + n * width + begin;
 #pragma omp simd
-          for (int64_t c = 0; c < columns; ++c) piece[c] += to_float(from[c]);
-        }
+                       for (int64_t c = 0; c < columns; ++c) piece[c] += to_float(from[c]);
+                     }
 #pragma omp simd
-        for (int64_t c = 0; c < columns; ++c) total[c] += piece[c];
-      }
+                     for (int64_t c = 0; c < columns; ++c) total[c] += piece[c];
+                   }
 #pragma omp simd
-      for (int64_t c = 0; c < columns; ++c) sums[begin + c] += total[c];
-    }
-  });
+                   for (int64_t c = 0; c < columns; ++c) sums[begin + c] += total[c];
+                 }
+               });
 }
 template void add_columns(const float*, int64_t, int64_t, float*);
 

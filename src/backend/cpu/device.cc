@@ -47,8 +47,8 @@ void copy(void* to, const void* from, int64_t bytes) {
 
 std::byte* CpuDevice::allocate(int64_t bytes, MemoryKind) {
   const int64_t available = available_bytes();
-  const std::string what = str("not enough memory: asked for ", human_bytes(static_cast<double>(bytes)), ", ",
-                               human_bytes(static_cast<double>(available)), " available");
+  const std::string what =
+      str("not enough memory: asked for ", human_bytes(bytes), ", ", human_bytes(available), " available");
   const char* hint =
       "a smaller training.micro_batch_size, more ranks to shard over, or activation_checkpoint.mode: full";
   if (bytes > available) fail(Kind::kDevice, what, hint);

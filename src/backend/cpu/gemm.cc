@@ -83,7 +83,7 @@ void multiply_f32(const MatrixView& a, const MatrixView& b, float beta, const Ma
 
 // c = product, row by row; types of c and the product may differ.
 template <class From, class To>
-void copy_rows(const MatrixView& from, const MatrixView& to) {
+void convert_rows(const MatrixView& from, const MatrixView& to) {
   for (int64_t r = 0; r < to.rows; ++r) {
     const From* x = static_cast<const From*>(from.data) + r * from.row_stride;
     To* y = static_cast<To*>(to.data) + r * to.row_stride;
@@ -198,7 +198,8 @@ struct GemmEngine::State {
                             : addend == Addend::kBias   ? part(repeated(call.bias), row, rows, column, columns)
                                                         : c;
     const bool narrow = c.dtype == DType::kBF16;
-    if (addend != Addend::kNothing) narrow ? copy_rows<bf16, float>(from, tile) : copy_rows<float, float>(from, tile);
+    if (addend != Addend::kNothing)
+      narrow ? convert_rows<bf16, float>(from, tile) : convert_rows<float, float>(from, tile);
     const int64_t step = call.a.dtype == DType::kF32 ? terms : kTileTerms;
     for (int64_t k = 0; k < terms; k += step) {
       const int64_t taken = std::min(step, terms - k);
@@ -206,7 +207,7 @@ struct GemmEngine::State {
                    widened(part(call.b, k, taken, column, columns), memory.b.data()),
                    k > 0 || addend != Addend::kNothing ? 1.0f : 0.0f, tile);
     }
-    narrow ? copy_rows<float, bf16>(tile, c) : copy_rows<float, float>(tile, c);
+    narrow ? convert_rows<float, bf16>(tile, c) : convert_rows<float, float>(tile, c);
   }
 };
 

@@ -85,7 +85,7 @@ void write_block(Vec (&sums)[kBlockLines], const C* addend, C* to, int64_t count
 }
 
 template <class T, class C, int kRows>
-void multiply(const GemmEngine::Call& call, const Rows<T>& rows) {
+void multiply_rows(const GemmEngine::Call& call, const Rows<T>& rows) {
   constexpr unsigned kSums = kLanes == 16 ? 16 : 8;  // that the registers hold beside the operands
   constexpr int kLines = static_cast<int>(std::clamp(kSums / std::bit_ceil(unsigned{kRows}), 1u, 4u));
   const auto* b = static_cast<const T*>(call.b.data);
@@ -134,7 +134,7 @@ Rows<T> pack(const GemmEngine::Call& call, std::vector<std::byte>& scratch) {
 template <class T, class C>
 void run(const GemmEngine::Call& call, std::vector<std::byte>& scratch) {
   const Rows<T> rows = pack<T>(call, scratch);
-  const auto with = [&]<int kRows>(std::integral_constant<int, kRows>) { multiply<T, C, kRows>(call, rows); };
+  const auto with = [&]<int kRows>(std::integral_constant<int, kRows>) { multiply_rows<T, C, kRows>(call, rows); };
   switch (call.a.rows) {
     case 1:
       return with(std::integral_constant<int, 1>{});

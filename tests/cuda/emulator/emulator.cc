@@ -9,6 +9,9 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <numeric>
+#include <random>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -55,6 +58,9 @@ struct Fiber {
   std::vector<Copy> uncommitted;
 };
 
+// Of a launch's blocks, of a block's warps and of a warp's lanes, as far as barriers leave them free.
+enum class Order { kForward, kReverse, kRandom };
+
 struct Machine {
   const char* kernel = "";
   const std::function<void()>* body = nullptr;
@@ -66,14 +72,24 @@ struct Machine {
   alignas(128) unsigned char shared[kMaxShared];
   context::fiber scheduler;
   Fiber* running = nullptr;
-  bool reverse = false;
+  Order order = Order::kForward;
+  std::mt19937 random;
+  std::vector<unsigned> warp_order;
 };
 
 Machine& machine() {
   static const auto instance = [] {
     auto m = std::make_unique<Machine>();
-    const char* order = std::getenv("TOKAMAK_EMULATOR_ORDER");
-    m->reverse = order != nullptr && std::string_view(order) == "reverse";
+    const char* named = std::getenv("TOKAMAK_EMULATOR_ORDER");
+    const std::string_view order = named == nullptr ? "forward" : named;
+    if (order == "reverse") m->order = Order::kReverse;
+    if (order == "random") {
+      const char* asked = std::getenv("TOKAMAK_EMULATOR_SEED");
+      const unsigned seed = asked != nullptr ? static_cast<unsigned>(std::stoul(asked)) : std::random_device()();
+      std::fprintf(stderr, "emulator: threads in random order, TOKAMAK_EMULATOR_SEED=%u\n", seed);
+      m->order = Order::kRandom;
+      m->random.seed(seed);
+    }
     return m;
   }();
   return *instance;
@@ -118,6 +134,15 @@ context::fiber live(context::fiber&& scheduler) {
   }
 }
 
+bool last_first(Machine& m) { return m.order == Order::kReverse || (m.order == Order::kRandom && m.random() % 2 == 0); }
+
+void order_warps(Machine& m) {
+  m.warp_order.resize(m.warps.size());
+  std::iota(m.warp_order.begin(), m.warp_order.end(), 0U);
+  if (m.order == Order::kRandom) std::shuffle(m.warp_order.begin(), m.warp_order.end(), m.random);
+  if (m.order == Order::kReverse) std::reverse(m.warp_order.begin(), m.warp_order.end());
+}
+
 void run_block(dim3 block, unsigned threads) {
   Machine& m = machine();
   std::memset(m.shared, 0xFF, sizeof(m.shared));  // NaN
@@ -135,14 +160,16 @@ void run_block(dim3 block, unsigned threads) {
     fiber.uncommitted.clear();
   }
   // A warp goes on until it waits for others, so that the first is as far ahead of the last as barriers let it.
-  const auto number_of = [&](unsigned i) { return m.reverse ? threads - 1 - i : i; };
+  order_warps(m);
   for (;;) {
     bool moved = false, waiting = false;
-    for (unsigned first = 0; first < threads; first += kLanes) {
+    for (const unsigned warp : m.warp_order) {
+      const unsigned first = warp * kLanes, end = std::min(first + kLanes, threads);
+      const bool lanes_reversed = last_first(m);
       for (bool again = true; again;) {
         again = false;
-        for (unsigned i = first; i < std::min(first + kLanes, threads); ++i) {
-          Fiber& fiber = *m.fibers[number_of(i)];
+        for (unsigned i = first; i < end; ++i) {
+          Fiber& fiber = *m.fibers[lanes_reversed ? first + end - 1 - i : i];
           if (fiber.done) continue;
           if (fiber.waits_for != nullptr && fiber.waits_for->generation == fiber.generation) {
             waiting = true;
@@ -240,8 +267,9 @@ void run(const char* name, dim3 grid, unsigned threads, size_t shared_bytes, con
     m.slots.resize(m.fibers.size() * kSlotBytes);
   }
   const uint64_t blocks = uint64_t{grid.x} * grid.y * grid.z;
+  const bool blocks_reversed = last_first(m);
   for (uint64_t i = 0; i < blocks; ++i) {
-    const uint64_t at = m.reverse ? blocks - 1 - i : i, above = at / grid.x;
+    const uint64_t at = blocks_reversed ? blocks - 1 - i : i, above = at / grid.x;
     run_block(dim3(static_cast<unsigned>(at % grid.x), static_cast<unsigned>(above % grid.y),
                    static_cast<unsigned>(above / grid.y)),
               threads);

@@ -5,8 +5,9 @@
 //
 // What it finds that a real GPU may hide: a barrier that not all threads reach; a collective that lanes have left;
 // shared or device memory read before it was written (it starts as NaN); device memory touched by the host (it is
-// protected outside kernels); a missing barrier, or blocks that need an order, by running both backwards
-// (TOKAMAK_EMULATOR_ORDER=reverse); a wait that is missing between streams, or of the host (streams.h).
+// protected outside kernels); a missing barrier, or blocks that need an order, by running both in other orders
+// (TOKAMAK_EMULATOR_ORDER=forward, reverse or random); a wait that is missing between streams, or of the host
+// (streams.h).
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,3 @@
+#include "support/catch.h"
+
+int main(int argc, char** argv) { return tokamak::run_catch(argc, argv); }
