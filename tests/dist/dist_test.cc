@@ -59,25 +59,39 @@ RANKS_CASE("all_gather puts the slices in the order of the ranks, in place or no
   check();
 }
 
-RANKS_CASE("reduce_scatter sums what every rank holds of a slice") {
-  Comm& comm = world.comm();
-  NoStream stream;
-  // 3 Mi elements a slice take more than one round on two ranks and above.
-  for (const int64_t slice_length : {int64_t{32}, int64_t{3} << 20}) {
-    for (const DType wire : {DType::kF32, DType::kBF16}) {
-      std::vector<float> full(static_cast<size_t>(slice_length * comm.size())), slice(slice_length);
-      const auto value = [](int64_t i, int rank) { return static_cast<float>(i % 61 + rank); };
-      for (size_t i = 0; i < full.size(); ++i) full[i] = value(static_cast<int64_t>(i), comm.rank());
-      reduce_scatter(comm, view(full), view(slice), wire);
-      int64_t wrong = 0;
-      for (int64_t i = 0; i < slice_length; ++i) {
-        float expected = 0;
-        for (int r = 0; r < comm.size(); ++r) expected += value(comm.rank() * slice_length + i, r);
-        wrong += slice[i] != expected;
-      }
-      CHECK(wrong == 0);
+namespace {
+
+void check_reduce_scatter(Comm& comm, int64_t slice_length) {
+  for (const DType wire : {DType::kF32, DType::kBF16}) {
+    std::vector<float> full(static_cast<size_t>(slice_length * comm.size())), slice(slice_length);
+    const auto value = [](int64_t i, int rank) { return static_cast<float>(i % 61 + rank); };
+    for (size_t i = 0; i < full.size(); ++i) full[i] = value(static_cast<int64_t>(i), comm.rank());
+    reduce_scatter(comm, view(full), view(slice), wire);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < slice_length; ++i) {
+      float expected = 0;
+      for (int r = 0; r < comm.size(); ++r) expected += value(comm.rank() * slice_length + i, r);
+      wrong += slice[i] != expected;
     }
+    CHECK(wrong == 0);
   }
+}
+
+void check_broadcasts(Comm& comm, size_t length) {
+  for (int root = 0; root < comm.size(); ++root) {
+    std::string bytes = comm.rank() == root ? std::string(length, static_cast<char>('a' + root)) : "other";
+    comm.broadcast(bytes, root);
+    REQUIRE(bytes == std::string(length, static_cast<char>('a' + root)));
+    comm.barrier();
+  }
+}
+
+}  // namespace
+
+RANKS_CASE("reduce_scatter sums what every rank holds of a slice") { check_reduce_scatter(world.comm(), 32); }
+
+RANKS_CASE("reduce_scatter sums long slices in several rounds", "[large]") {
+  check_reduce_scatter(world.comm(), int64_t{3} << 20);  // more than one round on two ranks and above
 }
 
 RANKS_CASE("a plan on paper has the scratch that the ranks work in, and they work in nothing else") {
@@ -157,16 +171,13 @@ RANKS_CASE("sums are formed in f32 in the order of the ranks, to the bit") {
   }
 }
 
-RANKS_CASE("any rank may be the root of a broadcast, of nothing or of more than a socket holds") {
-  Comm& comm = world.comm();
-  for (int root = 0; root < comm.size(); ++root) {
-    for (const size_t length : {size_t{0}, size_t{1}, size_t{30} << 20}) {
-      std::string bytes = comm.rank() == root ? std::string(length, static_cast<char>('a' + root)) : "other";
-      comm.broadcast(bytes, root);
-      REQUIRE(bytes == std::string(length, static_cast<char>('a' + root)));
-      comm.barrier();
-    }
-  }
+RANKS_CASE("any rank may be the root of a broadcast, of nothing or of a byte") {
+  check_broadcasts(world.comm(), 0);
+  check_broadcasts(world.comm(), 1);
+}
+
+RANKS_CASE("a broadcast may be of more than a socket holds", "[large]") {
+  check_broadcasts(world.comm(), size_t{30} << 20);
 }
 
 RANKS_CASE("groups exchange among themselves, between exchanges of all") {

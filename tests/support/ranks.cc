@@ -6,7 +6,6 @@
 namespace tokamak {
 
 void on_threads(int ranks, const RankBody& body) {
-  INFO(ranks << " ranks");
   run_on_threads(ranks, [&](Comm& comm) {
     set_thread_count(1);
     World world(comm.split(0));

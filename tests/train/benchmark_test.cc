@@ -5,7 +5,9 @@
 #include <map>
 
 #include "model/flops.h"
+#include "train/generate_benchmark.h"
 #include "train/op_benchmark.h"
+#include "train/peak.h"
 
 using namespace tokamak;
 
@@ -62,4 +64,56 @@ TEST_CASE("every operation of a step is timed by itself, with the bytes and FLOP
                            "embedding_backward", "adamw", "sum_squares", "cast", "gemm qkv forward", "gemm head dx"}) {
     CHECK(by_name.count(name) == 1);
   }
+}
+
+TEST_CASE("a step is timed with all its GEMMs, which its profile has too") {
+  RunConfig config;
+  config.model = small_model(32, 48, 2, 50);
+  Backend backend = make_cpu_backend();
+  const auto comm = make_single_comm();
+  Assembly assembly(config, *comm, backend, {.max_tokens = 2 * 8, .max_length = 8});
+  assembly.commit();
+  assembly.parameters().initialize(1, assembly.compute());
+  const BatchShape shape{.length = 8, .sequences_per_step = 4, .sequences_per_rank = 4, .micro_batch = 2};
+  const BenchmarkResult result = run_benchmark(assembly, shape, 2);
+  CHECK(result.tokens_per_step == 32);
+  CHECK(result.step_seconds > 0);
+  CHECK(result.tokens_per_second == Approx(32 / result.step_seconds));
+  CHECK(result.gemms.size() == 5 * 3);
+  CHECK(result.gemm_rate > 0);
+  // Two micro-batches; the head's GEMMs are another operation's.
+  double flops = 0;
+  for (const auto& [gemm, rate] : result.gemms) {
+    CHECK(rate > 0);
+    if (gemm.name.find("head") == std::string::npos) flops += 2 * static_cast<double>(gemm.count) * gemm.flops();
+  }
+  CHECK(result.profile.entries().at("gemm").flops == Approx(flops));
+}
+
+TEST_CASE("generation is timed beside a copy and the products of its prompts") {
+  RunConfig config;
+  config.model = small_model(32, 48, 2, 50);
+  Backend backend = make_cpu_backend();
+  const auto comm = make_single_comm();
+  Assembly assembly(config, *comm, backend,
+                    {.max_tokens = 8, .max_length = 12, .training = false, .cached_sequences = 2});
+  assembly.commit();
+  assembly.parameters().initialize(1, assembly.compute());
+  const GenerateTimes times =
+      benchmark_generate(assembly, {.sequences = 2, .prompt = 8, .tokens = 4, .rounds = 1});
+  // All matrices but the embedding's lookup, in bf16.
+  CHECK(times.weight_bytes == 2 * (2 * (32 * (32 + 2 * 16) + 32 * 32 + 3 * 32 * 48) + 50 * 32 + 5 * 32));
+  CHECK(times.copy_rate > 0);
+  CHECK(times.prompt_rate > 0);
+  CHECK(times.prompt_product_rate > 0);
+  CHECK(times.decode_rate() == Approx(2 / times.decode_seconds));
+  CHECK(times.share_of_copy() == Approx(times.weight_bytes / times.decode_seconds / times.copy_rate));
+  CHECK(times.share_of_traffic() == Approx(times.share_of_copy() / 2));
+}
+
+TEST_CASE("what MFU is against: the maker's figure where there is one, else a GEMM measured now") {
+  Backend cpu = make_cpu_backend();
+  const Peak measured = peak_of(cpu, DType::kF32);
+  CHECK(measured.flops > 0);
+  CHECK(measured.source == "a 1024^3 GEMM, measured now");
 }

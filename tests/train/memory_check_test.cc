@@ -1,0 +1,76 @@
+#include "train/memory_check.h"
+
+#include <catch2/catch.hpp>
+
+#include "base/error.h"
+#include "support/ranks.h"
+#include "train/assembly.h"
+#include "train/toy_training.h"
+
+using namespace tokamak;
+
+namespace {
+
+class SmallDevice : public ToyDevice {
+ public:
+  SmallDevice(int64_t total, int64_t available) : total_(total), available_(available) {}
+  int64_t total_bytes() const override { return total_; }
+  int64_t available_bytes() const override { return available_; }
+
+ private:
+  int64_t total_, available_;
+};
+
+}  // namespace
+
+RANKS_CASE("ranks of one node share its memory, and all plan with the smallest share of any") {
+  const SmallDevice device(1200 - 12 * world.rank(), 600 - 12 * world.rank());
+  const MemoryShare share = memory_share(device, world, {});
+  const int size = world.size();
+  CHECK(share.sharers == size);
+  CHECK(share.total == (1200 - 12 * (size - 1)) / size);
+  CHECK(share.available == (600 - 12 * (size - 1)) / size);
+}
+
+RANKS_CASE("less is available than there is in all, whatever the device says") {
+  CHECK(memory_share(SmallDevice(1200, 9000), world, {}).available == 1200 / world.size());
+}
+
+RANKS_CASE("an automatic micro-batch is the coarsest equal cut that fits, and one sequence where none does") {
+  if (world.size() > 2) return;
+  const ToyPlace place;
+  RunConfig config = place.config("run", world.size());
+  config.model.vocab_size = 61;
+  Backend backend = toy_backend();
+  const BatchShape shape = make_batch_shape(config.training, config.data, world.size());
+  const auto bytes_of = [&](int64_t micro_batch) {
+    const Assembly plan(config, world.comm(), backend, {.max_tokens = micro_batch * 16, .max_length = 16});
+    return planned_bytes(plan.plan(), *backend.device);
+  };
+  const int64_t share = 12 / world.size();
+  for (const int64_t micro_batch : {share, share / 2, share / 3, int64_t{1}}) {
+    CHECK(choose_micro_batch(config, world.comm(), backend, shape, bytes_of(micro_batch)) == micro_batch);
+  }
+  CHECK(choose_micro_batch(config, world.comm(), backend, shape, bytes_of(share / 2) - 1) == share / 3);
+  CHECK(choose_micro_batch(config, world.comm(), backend, shape, 0) == 1);
+}
+
+TEST_CASE("a plan that does not fit names both numbers and what would help, and one that fits passes") {
+  const SmallDevice device(1000, 1000);
+  MemoryPlan plan;
+  plan.add("everything", DType::kF32, Shape{250});
+  const int64_t bytes = planned_bytes(plan, device);
+  RunConfig config;
+  expect_fit(plan, device, {.total = bytes, .available = bytes}, config, 1);
+  config.activation_checkpoint.mode = RecomputeMode::kFull;
+  try {
+    expect_fit(plan, device, {.total = bytes, .available = bytes - 1}, config, 1);
+    FAIL("it does not fit");
+  } catch (const Error& error) {
+    CHECK(error.kind() == Kind::kDevice);
+    CHECK_THAT(error.what(), Catch::Contains(human_bytes(bytes)));
+    CHECK_THAT(error.hint(), Catch::Contains("everything"));
+    CHECK(error.hint().find("micro_batch_size") == std::string::npos);  // neither would help
+    CHECK(error.hint().find("activation_checkpoint") == std::string::npos);
+  }
+}

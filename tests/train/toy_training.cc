@@ -1,0 +1,135 @@
+#include "train/toy_training.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "checkpoint/reader.h"
+#include "checkpoint/store.h"
+#include "support/ranks.h"
+#include "tests/data/fixture.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int64_t kVocabulary = 61;
+
+// Each token makes three others likely to follow, so that there is something to learn.
+Documents learnable_documents(int64_t count, uint64_t seed) {
+  const RandomStream random(seed, "documents");
+  uint64_t drawn = 0;
+  Documents documents;
+  for (int64_t d = 0; d < count; ++d) {
+    std::vector<int32_t> document;
+    auto token = static_cast<int32_t>(3 + random.word(drawn++) % (kVocabulary - 3));
+    for (int64_t i = 0; i < 5 + d % 37; ++i) {
+      document.push_back(token);
+      token = static_cast<int32_t>(3 + (token * 5 + random.word(drawn++) % 3) % (kVocabulary - 3));
+    }
+    document.push_back(kEos);
+    documents.push_back(std::move(document));
+  }
+  return documents;
+}
+
+std::vector<nlohmann::json> lines_of(const std::string& run) {
+  std::vector<nlohmann::json> lines;
+  for (const std::string& line : split(read_text(run + "/metrics.jsonl", Kind::kData), '\n')) {
+    if (!line.empty()) lines.push_back(nlohmann::json::parse(line));
+  }
+  return lines;
+}
+
+}  // namespace
+
+ToyPlace::ToyPlace() {
+  log::configure(0, 1, log::Level::kOff);
+  write_dataset(file("train"), learnable_documents(120, 1), {.vocab_size = kVocabulary});
+  write_dataset(file("validation"), learnable_documents(12, 2), {.vocab_size = kVocabulary});
+}
+
+RunConfig ToyPlace::config(const std::string& name, int ranks) const {
+  RunConfig config;
+  config.run = {.name = name, .output_dir = run(name), .seed = 7};
+  config.model.hidden_size = 24;
+  config.model.intermediate_size = 40;
+  config.model.num_hidden_layers = 3;
+  config.model.num_attention_heads = 4;
+  config.model.num_key_value_heads = 2;
+  config.model.head_dim = 8;
+  config.data.sequence_length = 16;
+  config.data.sources = {{file("train")}};
+  config.data.validation = {{file("validation")}};
+  config.training.max_steps = 6;
+  config.training.global_batch_tokens = 12 * 16;
+  config.training.micro_batch_size.value = 12 / ranks;
+  config.training.validation_sequences = 5;
+  config.optimizer.lr = 2e-2;
+  config.precision.compute = Precision::kF32;
+  config.checkpoint.interval = Extent::none();
+  config.metrics.log_interval = 1;
+  return config;
+}
+
+std::string ToyPlace::checkpoint(const std::string& name, int64_t step) const {
+  return CheckpointStore(run(name) + "/checkpoints").path_of(step);
+}
+
+RunEnd train(int ranks, const RunConfig& config, const ToyRunOptions& options) {
+  const StopSignal stop;
+  std::vector<RunEnd> ends(static_cast<size_t>(ranks), RunEnd::kDone);
+  on_threads(ranks, [&](World& world) {
+    Backend backend = options.backend();
+    Trainer trainer(world, backend, stop, config,
+                    {.print_config = [](const RunConfig& resolved) { return "seed: " + str(resolved.run.seed); },
+                     .evals = options.evals,
+                     .stop_at_step = options.stop_at_step});
+    ends[static_cast<size_t>(world.rank())] = trainer.run();
+  });
+  TOKAMAK_CHECK(std::count(ends.begin(), ends.end(), ends[0]) == ranks, "ranks end differently");
+  return ends[0];
+}
+
+ToyState saved_state(const std::string& checkpoint) {
+  CheckpointReader reader = CheckpointReader::open(checkpoint);
+  const TrainingPoint& point = reader.manifest().point;
+  ToyState state{point.step, point.tokens, point.next_sample, point.data, {}};
+  for (const std::string& kind : reader.manifest().kinds) {
+    for (const SavedUnit& unit : reader.manifest().units) {
+      for (const SavedParam& param : unit.params) {
+        std::vector<float>& values = state.tensors[{kind, param.name}];
+        values.resize(static_cast<size_t>(param.count()));
+        reader.read(kind, param.name, 0, values);
+      }
+    }
+  }
+  return state;
+}
+
+std::map<int64_t, double> records(const std::string& run, const std::string& key) {
+  std::map<int64_t, double> values;
+  for (const nlohmann::json& line : lines_of(run)) {
+    if (line.contains(key) && line[key].is_number()) values[line["step"].get<int64_t>()] = line[key].get<double>();
+  }
+  return values;
+}
+
+double worst_difference(const std::map<int64_t, double>& a, const std::map<int64_t, double>& b) {
+  TOKAMAK_CHECK(!a.empty() && a.size() == b.size(), a.size(), " steps and ", b.size());
+  double worst = 0;
+  for (const auto& [step, value] : a) worst = std::max(worst, std::abs(value - b.at(step)) / std::abs(value));
+  return worst;
+}
+
+std::vector<std::string> events(const std::string& run) {
+  std::vector<std::string> names;
+  for (const nlohmann::json& line : lines_of(run)) {
+    if (line.contains("event")) names.push_back(line["event"].get<std::string>());
+  }
+  return names;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,67 @@
+// Training runs of a model small enough to run hundreds of them, whose ranks are threads; and what a run leaves behind,
+// as one value to compare.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/device.h"
+#include "checkpoint/manifest.h"
+#include "support/temp_dir.h"
+#include "train/trainer.h"
+
+namespace tokamak {
+
+// States its speed, so that a start does not measure it.
+class ToyDevice : public CpuDevice {
+ public:
+  double peak_flops(DType) const override { return 1e12; }
+};
+
+inline Backend toy_backend() { return {std::make_unique<ToyDevice>(), std::make_unique<CpuOps>()}; }
+
+// Data sets to train and validate on, and the directories of runs; removed with everything in it.
+class ToyPlace {
+ public:
+  ToyPlace();
+
+  // 6 steps of 12 sequences of 16 tokens, f32, on one micro-batch a rank where `ranks` share them; saved at the end.
+  RunConfig config(const std::string& name, int ranks = 1) const;
+  std::string run(const std::string& name) const { return dir_.file("runs/" + name); }
+  std::string checkpoint(const std::string& name, int64_t step) const;
+  std::string file(const std::string& name) const { return dir_.file(name); }
+
+ private:
+  TempDir dir_;
+};
+
+struct ToyRunOptions {
+  int64_t stop_at_step = 0;
+  std::function<std::vector<Figure>(Assembly&)> evals = [](Assembly&) { return std::vector<Figure>(); };
+  std::function<Backend()> backend = toy_backend;
+};
+
+// On so many threads. Throws what the first rank that failed has thrown.
+RunEnd train(int ranks, const RunConfig& config, const ToyRunOptions& options = {});
+
+// All that a checkpoint says of a run but who wrote it.
+struct ToyState {
+  int64_t step = 0, tokens = 0, next_sample = 0;
+  std::string data;
+  std::map<std::pair<std::string, std::string>, std::vector<float>> tensors;  // by kind and name
+
+  bool operator==(const ToyState&) const = default;  // to the bit, since no value is NaN or -0 by chance
+};
+ToyState saved_state(const std::string& checkpoint);
+
+// {step: value} of a key in metrics.jsonl; of a step that is there twice, the later.
+std::map<int64_t, double> records(const std::string& run, const std::string& key = "loss/last");
+double worst_difference(const std::map<int64_t, double>& a, const std::map<int64_t, double>& b);  // relative
+std::vector<std::string> events(const std::string& run);
+
+}  // namespace tokamak

@@ -1,0 +1,233 @@
+// How a run starts, saves, stops and fails, on several ranks at once.
+#include "train/trainer.h"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <csignal>
+
+#include "base/file.h"
+#include "checkpoint/store.h"
+#include "dist/together.h"
+#include "train/toy_training.h"
+
+using namespace tokamak;
+using Catch::Contains;
+
+namespace {
+
+std::vector<int64_t> steps_of(const ToyPlace& place, const std::string& name) {
+  return CheckpointStore(place.run(name) + "/checkpoints").steps();
+}
+
+// The SharedError that ends a run.
+SharedError error_of(int ranks, const RunConfig& config, const ToyRunOptions& options = {}) {
+  try {
+    train(ranks, config, options);
+  } catch (const SharedError& error) {
+    return error;
+  }
+  FAIL("the run ended well");
+  return SharedError(Kind::kBug, "");
+}
+
+// Calls `act` on every rank after `step`, in the place of evaluations.
+ToyRunOptions at_step(RunConfig& config, int64_t step, const std::function<void()>& act) {
+  config.training.evals = {{}};
+  config.training.evals_interval = step;
+  ToyRunOptions options;
+  options.evals = [act](Assembly&) {
+    act();
+    return std::vector<Figure>();
+  };
+  return options;
+}
+
+// Not host memory, as a GPU's: state goes to checkpoints through copies.
+class DiscreteDevice : public ToyDevice {
+ public:
+  bool uses_host_memory() const override { return false; }
+};
+
+}  // namespace
+
+TEST_CASE("checkpoints come every so many steps, or tokens, and always at the end") {
+  const ToyPlace place;
+  const auto saved = [&](const std::string& name, Extent interval, int64_t keep) {
+    RunConfig config = place.config(name, 2);
+    config.checkpoint.interval = interval;
+    config.checkpoint.keep_latest = keep;
+    train(2, config);
+    return steps_of(place, name);
+  };
+  CHECK(saved("steps", Extent::steps(4), 0) == std::vector<int64_t>{4, 6});
+  CHECK(saved("tokens", Extent::tokens(2 * 192), 0) == std::vector<int64_t>{2, 4, 6});
+  CHECK(saved("fraction", Extent::fraction(0.5), 0) == std::vector<int64_t>{3, 6});
+  CHECK(saved("always", Extent::seconds(1e-9), 0) == std::vector<int64_t>{1, 2, 3, 4, 5, 6});
+  CHECK(saved("never", Extent::seconds(0), 0) == std::vector<int64_t>{6});
+  CHECK(saved("kept", Extent::steps(1), 2) == std::vector<int64_t>{5, 6});
+}
+
+TEST_CASE("validations and evaluations come at their intervals and at the end, with the same loss on any ranks") {
+  const ToyPlace place;
+  std::map<int64_t, double> first;
+  for (const int ranks : {1, 2, 3}) {
+    RunConfig config = place.config(str("ranks", ranks), ranks);
+    config.training.validation_interval = 4;
+    config.training.evals = {{}};
+    config.training.evals_interval = 3;
+    ToyRunOptions options;
+    options.evals = [](Assembly& assembly) {
+      return std::vector<Figure>{{"ranks", static_cast<double>(assembly.comm().size())}};
+    };
+    train(ranks, config, options);
+    const auto losses = records(place.run(config.run.name), "validation/loss");
+    REQUIRE(losses.size() == 2);
+    CHECK(losses.count(4) == 1);
+    if (ranks == 1) first = losses;
+    CHECK(worst_difference(losses, first) < 1e-5);
+    CHECK(records(place.run(config.run.name), "evals/ranks") ==
+          std::map<int64_t, double>{{3, static_cast<double>(ranks)}, {6, static_cast<double>(ranks)}});
+  }
+}
+
+TEST_CASE("a signal to the process stops and saves after the step, and the next start goes on") {
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) {
+    const ToyPlace place;
+    RunConfig config = place.config("run", 3);
+    CHECK(train(3, config, at_step(config, 2, [=] { std::raise(signal); })) == RunEnd::kStopped);
+    CHECK(steps_of(place, "run") == std::vector<int64_t>{2});
+    CHECK(train(3, place.config("run", 3)) == RunEnd::kDone);
+    CHECK(events(place.run("run")) == std::vector<std::string>{"start", "stop", "checkpoint", "resume", "checkpoint"});
+    CHECK(records(place.run("run")).size() == 6);
+  }
+}
+
+TEST_CASE("a stop before the first step leaves no checkpoint") {
+  const ToyPlace place;
+  std::atomic<bool> raised{false};
+  ToyRunOptions options;
+  options.backend = [&] {
+    if (!raised.exchange(true)) std::raise(SIGTERM);  // while the run starts
+    return toy_backend();
+  };
+  CHECK(train(2, place.config("run", 2), options) == RunEnd::kStopped);
+  CHECK(steps_of(place, "run").empty());
+}
+
+TEST_CASE("a run begun from another's checkpoint goes on from its own when it is started again") {
+  const ToyPlace place;
+  train(2, place.config("source", 2), {.stop_at_step = 2});
+  RunConfig branch = place.config("branch", 2);
+  branch.checkpoint.load = place.checkpoint("source", 2);
+  CHECK(train(2, branch, {.stop_at_step = 3}) == RunEnd::kStopped);
+  CHECK(train(2, branch) == RunEnd::kDone);
+  const auto losses = records(place.run("branch"));
+  CHECK(losses.begin()->first == 3);
+  CHECK(losses.size() == 4);
+  train(2, place.config("source", 2));
+  CHECK((saved_state(place.checkpoint("branch", 6)) == saved_state(place.checkpoint("source", 6))));
+}
+
+TEST_CASE("a finished run that is started again does nothing") {
+  const ToyPlace place;
+  train(2, place.config("run", 2));
+  const ToyState state = saved_state(place.checkpoint("run", 6));
+  CHECK(train(2, place.config("run", 2)) == RunEnd::kDone);
+  CHECK((saved_state(place.checkpoint("run", 6)) == state));
+  CHECK(records(place.run("run")).size() == 6);
+}
+
+TEST_CASE("the run directory holds the resolved config, and the tokenizer where the data set has one") {
+  const ToyPlace place;
+  train(2, place.config("run", 2), {.stop_at_step = 1});
+  CHECK(read_text(place.run("run") + "/config.yaml", Kind::kBug) == "seed: 7");
+  CHECK(!exists(place.run("run") + "/tokenizer.model"));
+}
+
+TEST_CASE("steps that are not finite leave the weights alone, and too many in a row end all ranks") {
+  const ToyPlace place;
+  RunConfig config = place.config("run", 3);
+  config.optimizer.lr = 1e38;  // the second step's weights are infinite
+  config.lr_scheduler.warmup = Extent::none();
+  config.resilience.max_bad_steps = 3;
+  const SharedError error = error_of(3, config);
+  CHECK(error.kind() == Kind::kNumerics);
+  CHECK_THAT(error.what(), Contains("3 steps in a row were not finite"));
+  CHECK(records(place.run("run"), "optim/skipped_steps").rbegin()->second > 0);
+  CHECK(steps_of(place, "run").empty());
+}
+
+TEST_CASE("a checkpoint that is refused while training goes on is written later; at the end it is an error of all") {
+  const ToyPlace place;
+  RunConfig config = place.config("run", 2);
+  const std::string directory = place.run("run") + "/checkpoints";
+  config.checkpoint.interval = Extent::steps(3);
+  std::atomic<int> calls{0};
+  const auto remove_once = [&] {
+    if (calls++ == 0) remove_tree(directory, Kind::kBug);
+  };
+  const SharedError error = error_of(2, config, at_step(config, 2, remove_once));
+  CHECK(error.kind() == Kind::kCheckpoint);
+  CHECK_THAT(error.what(), Contains("the run ends at step 6, but its last checkpoint was refused") &&
+                               Contains(directory));
+  const auto all = events(place.run("run"));
+  CHECK(std::count(all.begin(), all.end(), "checkpoint refused") >= 2);
+}
+
+TEST_CASE("a config that its data or its machine cannot serve is one error, the same on all ranks") {
+  const ToyPlace place;
+  RunConfig config = place.config("run", 3);
+  config.data.sources = {{place.file("nowhere")}};
+  CHECK_THAT(error_of(3, config).what(), Contains(place.file("nowhere")));
+
+  config = place.config("run", 3);
+  config.training.global_batch_tokens = 16 * 10;
+  CHECK_THAT(error_of(3, config).what(), Contains("3 ranks cannot share equally"));
+
+  config = place.config("run", 2);
+  config.data.max_epochs = 0.01;
+  CHECK_THAT(error_of(2, config).what(), Contains("max_epochs"));
+
+  config = place.config("run", 2);
+  config.model.hidden_size = 1 << 20;
+  config.model.intermediate_size = 1 << 22;
+  const SharedError error = error_of(2, config);
+  CHECK(error.kind() == Kind::kDevice);
+  CHECK_THAT(error.what(), Contains("the run needs") && Contains("to each of 2 ranks of this node"));
+  CHECK_THAT(error.hint(), Contains("training.micro_batch_size (now 6)") && Contains("activation_checkpoint.mode"));
+}
+
+TEST_CASE("a resume with another batch or other data is refused") {
+  const ToyPlace place;
+  train(2, place.config("run", 2), {.stop_at_step = 2});
+  RunConfig config = place.config("run", 2);
+  config.training.global_batch_tokens = 6 * 16;
+  config.training.micro_batch_size.value = 1;
+  CHECK_THAT(error_of(2, config).what(), Contains("global_batch_tokens"));
+  config = place.config("run", 2);
+  config.run.seed = 8;
+  CHECK_THAT(error_of(2, config).what(), Contains("seed"));
+}
+
+TEST_CASE("an automatic micro-batch takes what a rank has, and leaves the numbers as they are") {
+  const ToyPlace place;
+  train(2, place.config("whole", 2));
+  RunConfig config = place.config("auto", 2);
+  config.training.micro_batch_size = {};
+  train(2, config);
+  CHECK((saved_state(place.checkpoint("auto", 6)) == saved_state(place.checkpoint("whole", 6))));
+}
+
+TEST_CASE("state that the host cannot touch is copied to checkpoints and back: the same bits") {
+  const ToyPlace place;
+  train(1, place.config("host"));
+  ToyRunOptions options;
+  options.backend = [] { return Backend{std::make_unique<DiscreteDevice>(), std::make_unique<CpuOps>()}; };
+  RunConfig config = place.config("discrete");
+  config.runtime.cuda_graphs = CudaGraphs::kOff;
+  options.stop_at_step = 3;
+  CHECK(train(1, config, options) == RunEnd::kStopped);
+  options.stop_at_step = 0;
+  CHECK(train(1, config, options) == RunEnd::kDone);
+  CHECK((saved_state(place.checkpoint("discrete", 6)) == saved_state(place.checkpoint("host", 6))));
+}
