@@ -13,11 +13,13 @@ if [[ $(id -u) -eq 0 ]]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_
 
 usage() {
   cat <<'EOF'
-usage: scripts/quickstart.sh [--text PATH] [--ranks N] [--no-install] [--fresh] [--data-only] [--program PATH]
+usage: scripts/quickstart.sh [--text PATH] [--ranks N] [--steps N] [--no-install] [--fresh] [--data-only]
+                             [--program PATH]
 
   --text PATH    your own text, .txt or .jsonl (key "text"), a few MB at least; otherwise the novels of Jane Austen
                  and the King James Bible (8 MB), which Debian packages ship
   --ranks N      processes that mpirun starts (2)
+  --steps N      optimizer steps (400, as configs/quickstart.yaml has it)
   --no-install   do not call apt-get
   --fresh        discard the training in runs/quickstart/ and start anew
   --data-only    stop when the shards are there
@@ -35,7 +37,7 @@ die() { # die EXIT_CODE WHAT [HINT]
 
 announce() { printf '\n== %s (after %d s)\n' "$1" "$SECONDS"; }
 
-text='' ranks=2 install=yes fresh=no data_only=no program=''
+text='' ranks=2 steps='' install=yes fresh=no data_only=no program=''
 while [[ $# -gt 0 ]]; do
   case $1 in
     --text)
@@ -43,9 +45,9 @@ while [[ $# -gt 0 ]]; do
       text=$2
       shift
       ;;
-    --ranks)
-      [[ ${2-} =~ ^[1-9][0-9]*$ ]] || die 2 "--ranks needs a number, not '${2-}'"
-      ranks=$2
+    --ranks | --steps)
+      [[ ${2-} =~ ^[1-9][0-9]*$ ]] || die 2 "$1 needs a number, not '${2-}'"
+      [[ $1 == --ranks ]] && ranks=$2 || steps=$2
       shift
       ;;
     --no-install) install=no ;;
@@ -63,6 +65,8 @@ while [[ $# -gt 0 ]]; do
 done
 [[ -z $text || -r $text ]] || die 3 "cannot read --text '$text'"
 readonly kTokamak=${program:-build/tokamak}
+overrides=()
+[[ -z $steps ]] || overrides=("training.max_steps=$steps")
 
 # ---- steps that run again only if what they depend on changed ------------------------------------------------------
 
@@ -183,7 +187,7 @@ trainer='' # process id of mpirun while it runs
 # mpirun gets a session of its own, so that the terminal's Ctrl-C reaches this script alone, which then asks one rank
 # to save. Ranks are not bound to a core each: the program divides the cores among the ranks of a machine itself.
 start_training() {
-  local command=(mpirun -n "$ranks" --oversubscribe --bind-to none "$kTokamak" train "$kConfig")
+  local command=(mpirun -n "$ranks" --oversubscribe --bind-to none "$kTokamak" train "$kConfig" "${overrides[@]}")
   echo "\$ ${command[*]}"
   setsid "${command[@]}" </dev/null > >(tee -a $kRun/train.log) 2>&1 &
   trainer=$!
@@ -232,8 +236,8 @@ on_interrupt() {
 }
 
 train() {
-  local steps half code=0
-  resolved=$($kTokamak train $kConfig --print-config)
+  local half code=0
+  resolved=$($kTokamak train $kConfig "${overrides[@]}" --print-config)
   steps=$(config_value max_steps)
   [[ $steps =~ ^[1-9][0-9]*$ ]] || die 2 "$kConfig sets no training.max_steps"
   half=$((steps / 2))

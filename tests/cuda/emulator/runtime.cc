@@ -58,7 +58,7 @@ cudaError_t cudaDriverGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
-  *properties = {"emulator", kTotalBytes, 9, 0, 4};
+  *properties = {"NVIDIA H100, emulated", kTotalBytes, 9, 0, 4};
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {

@@ -1,0 +1,116 @@
+"""What the GPU check and the race against PyTorch conclude from numbers: by hand, without a GPU and without torch."""
+import copy
+import sys
+import tempfile
+import types
+import unittest
+import unittest.mock
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path += [str(ROOT / "scripts" / "gpu_check")]
+import correctness  # noqa: E402
+import speed  # noqa: E402
+import stalls  # noqa: E402
+from report import FAILED, MEASURED, MISSED, NOT_RUN, PASSED, Report, not_zero  # noqa: E402
+
+sys.modules.pop("report")  # the race has one of its own
+sys.path.insert(0, str(ROOT / "scripts" / "bench"))
+import report as race  # noqa: E402
+
+
+class GpuCheck(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.report = Report(Path(self.folder.name) / "check.json", {})
+
+    def results(self):
+        return {line["name"]: line["result"] for line in self.report.lines}
+
+    def test_a_program_that_could_not_run_is_told_from_one_that_failed(self):
+        self.assertEqual([not_zero(code) for code in (None, 2, 5, 1, 7, -9)], [NOT_RUN] * 3 + [FAILED] * 3)
+
+    def test_cases_of_a_report_that_was_cut_off(self):
+        text = ('<TestCase name="a" filename="/x/tests/backend/gemm_test.cc"><OverallResult success="true"/></TestCase>'
+                '<TestCase name="b" filename="/x/tests/backend/rope_test.cc"><OverallResult success="false"/></TestCase>'
+                '<TestCase name="c" filename="/x/tests/backend/rope_test.cc">')
+        self.assertEqual(correctness.cases_of(text), [("gemm", "a", True), ("rope", "b", False), ("rope", "c", None)])
+
+    def test_kernels_against_their_goals(self):
+        gemm = {"flops": 90.0, "seconds": 1.0, "best_flops_per_second": 100.0}
+        kind, goal = next(iter(speed.OF_COPY.items()))
+        for name, operation, expected in (
+                ("gemm good", dict(gemm, flops=speed.GEMM_GOAL * 100), PASSED),
+                ("gemm slow", dict(gemm, flops=speed.GEMM_GOAL * 99), MISSED),
+                ("gemm alone", {"flops": 90.0, "seconds": 1.0}, NOT_RUN),
+                (kind + " good", {"bytes": goal * 1000.0, "seconds": 1.0}, PASSED),
+                (kind + " slow", {"bytes": goal * 990.0, "seconds": 1.0}, MISSED),
+                ("other", {"flops": 5.0, "seconds": 1.0}, MEASURED),
+                ("nothing", {"seconds": 1.0}, NOT_RUN), ("no time", {"bytes": 5.0, "seconds": 0}, NOT_RUN)):
+            speed.kernel(self.report, name, operation, 1000.0, 200.0)
+            self.assertEqual(self.results()[name], expected, name)
+        speed.share_of(self.report, "half", 50.0, 100.0, 0.5, "", None)
+        speed.share_of(self.report, "less", 49.0, 100.0, 0.5, "", None)
+        speed.share_of(self.report, "none", None, 100.0, 0.5, "no cuDNN", NOT_RUN)
+        self.assertEqual([self.results()[name] for name in ("half", "less", "none")], [PASSED, MISSED, NOT_RUN])
+        self.assertTrue(self.report.table().endswith("3 passed, 0 FAILED, 3 below goal, 1 measured, 4 not run"))
+
+    def test_what_a_longer_run_calls_more_often_its_steps_call(self):
+        short = {"cudaMalloc": 9, "cudaStreamSynchronize": 4, "cudaEventSynchronize": 10}
+        for more, expected in (({"cudaEventSynchronize": 20}, PASSED), ({"cudaMalloc": 20}, FAILED),
+                               ({"cudaMemcpy": 1}, FAILED)):
+            runs = [short, {**short, **more}]
+            with unittest.mock.patch.object(stalls, "unable", lambda place: ""), \
+                    unittest.mock.patch.object(stalls, "count", lambda place, steps, counted: counted.append(
+                        copy.copy(runs[len(counted)])) or (None, "")):
+                stalls.stalls(types.SimpleNamespace(), self.report)
+            self.assertEqual(self.report.lines[-1]["result"], expected, more)
+
+
+class Race(unittest.TestCase):
+    # A step: 0.4 s of GEMMs at 250 GFLOP/s, AdamW of 1e9 parameters at 30 bytes each, RMSNorm's 3 x 2 GB at 100 GB/s.
+    STEP = {"parameters": 1e9, "gemm_flops_per_second": 2.5e11, "peak_flops_per_second": 5e11, "mfu_causal": 0.3,
+            "mfu_full": 0.4, "operations": {"adamw": {"calls": 2, "seconds": 0.45, "flops": 0},
+                                            "fill": {"calls": 1, "seconds": 0.01, "flops": 0},
+                                            "gemm": {"calls": 9, "seconds": 0.5, "flops": 1e11},
+                                            "rmsnorm": {"calls": 3, "seconds": 0.04, "flops": 0}}}
+    ISOLATED = {"copy_bytes_per_second": 1e11, "operations": {"adamw": {"bytes": 1}, "rmsnorm": {"bytes": 2e9}}}
+
+    def summary(self, rates, bar=1.08):
+        rounds = [{"tokamak": {**self.STEP, "tokens_per_second": ours}, "torch": {"tokens_per_second": theirs},
+                   "ratio": ours / theirs} for ours, theirs in rates]
+        return race.summary(rounds, self.ISOLATED, bar, 0.65)
+
+    def test_medians_and_verdicts(self):
+        result = self.summary([(1200, 1200), (1500, 1200), (1300, 1200)])
+        self.assertAlmostEqual(result["ratio"], 1300 / 1200)
+        self.assertEqual(result["ratio_spread"], [1.0, 1.25])
+        self.assertEqual(result["tokens_per_second"], {"tokamak": 1300, "torch": 1200})
+        self.assertEqual((result["verdict"], result["gemm_verdict"]), ("reached", "MISSED"))
+        self.assertAlmostEqual(result["gemm_share_causal"], 0.6)
+        self.assertAlmostEqual(result["gemm_share_full"], 0.8)
+        self.assertEqual(self.summary([(1, 1), (3, 1)], bar=2.01)["verdict"], "MISSED")  # of two: their mean
+        self.assertIsNone(self.summary([(1, 1)], bar=None)["verdict"])
+
+    def test_each_operation_beside_its_floor(self):
+        rows = {row["name"]: row for row in self.summary([(1, 1)])["where"]}
+        self.assertEqual(list(rows), ["gemm", "adamw", "rmsnorm", "fill"])  # the longest first
+        for name, floor in (("gemm", 0.4), ("adamw", 0.3), ("rmsnorm", 0.06)):
+            self.assertAlmostEqual(rows[name]["floor_seconds"], floor)
+        self.assertIsNone(rows["fill"]["floor_seconds"])
+        self.assertAlmostEqual(rows["gemm"]["share"], 0.5)
+
+    def test_doubts_are_said(self):
+        quiet = {"rounds": [{"tokamak": {"others": 0.0}, "torch": {"others": 0.0}}], "ratio_spread": (1.1, 1.3),
+                 "bar": 1.2, "tried": []}
+        self.assertIn("both sides of the bar", race.doubts(quiet))
+        self.assertEqual(race.doubts(dict(quiet, bar=1.0)), "")
+        busy = dict(quiet, bar=1.0, rounds=[{"tokamak": {"others": 0.2}, "torch": {"others": 0.0}}])
+        self.assertIn("others had up to 20%", race.doubts(busy))
+        self.assertIn("Not every option", race.doubts(dict(quiet, bar=1.0, tried=[{"failed": "not tried: out of time"}])))
+
+
+if __name__ == "__main__":
+    unittest.main()
