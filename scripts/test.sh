@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
-# Everything that must hold, in one command: installs what is missing, builds (with CUDA where nvcc is on the PATH),
-# runs every test (the style checks are tests too), clang-tidy, and the unit tests once more under the sanitizers. CI
-# runs this and nothing else.
+# Everything that must hold, in one command: installs what is missing, builds (with CUDA where nvcc is on the PATH), runs
+# every test (the style checks are tests too), clang-tidy, and the tests of one process once more under the sanitizers.
+# CI runs this and nothing else. Tests wait more than they compute, so the sanitizers are built and run beside them, as
+# long as nobody else wants the processors; what they print comes when they are done.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage() {
-  cat <<'EOF'
+  cat <<'EOT'
 usage: scripts/test.sh [--fast] [--no-install]
 
-  --fast         without clang-tidy and the sanitizers
+  --fast         what to run before each commit: the build and the tests that take seconds (no label "slow"); without
+                 clang-tidy and the sanitizers
   --no-install   do not call apt-get nor pip; $TOKAMAK_PYTHON names the interpreter that has the packages of
                  scripts/requirements-interop.txt, if there is one
 
 One test by hand:  cmake --build build && ctest --test-dir build -R 'part of its name' --output-on-failure
-EOF
+EOT
 }
 
 fast=no install=yes
@@ -27,26 +29,27 @@ for argument in "$@"; do
   esac
 done
 
-names=() seconds=() verdicts=()
 logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
+beside='' # process id of what runs beside the tests
+trap '[[ -z $beside ]] || kill -- -"$beside" 2>/dev/null || true; rm -rf "$logs"' EXIT
 
-stage() { # stage NAME COMMAND...: runs it, shows its output, remembers how long it took and how it ended
-  local name=$1 start=$SECONDS code=0
+stage() { # stage NAME COMMAND...: runs it, shows its output, notes how long it took and how it ended
+  local name=$1 start=$SECONDS code=0 output=$logs/last.$BASHPID
   shift
   printf '\n== %s\n$ %s\n' "$name" "$*"
-  "$@" 2>&1 | tee "$logs/last" || code=$?
-  names+=("$name")
-  seconds+=($((SECONDS - start)))
-  verdicts+=("$([[ $code -eq 0 ]] && echo passed || echo FAILED)")
+  "$@" 2>&1 | tee "$output" || code=$?
+  printf '%-28s %8d  %s\n' "$name" $((SECONDS - start)) "$([[ $code -eq 0 ]] && echo passed || echo FAILED)" >>"$logs/stages"
   return $code
 }
+last_output() { cat "$logs/last.$BASHPID"; }
 
-finish() { # finish CODE: the table, then ctest's closing line
-  local i
-  printf '\n%-22s %8s  %s\n' stage seconds result
-  for i in "${!names[@]}"; do printf '%-22s %8d  %s\n' "${names[i]}" "${seconds[i]}" "${verdicts[i]}"; done
-  printf '%-22s %8d\n' total "$SECONDS"
+finish() { # finish CODE: where the time went, ctest's closing line
+  local seconds=$SECONDS
+  scripts/test_report.py build build-asan build-tsan || true
+  printf '\n%-28s %8s  %s\n' stage seconds result
+  cat "$logs/stages"
+  printf '%-28s %8d\n' total "$seconds"
+  echo "processor time, of this shell and of what it ran:" && times
   [[ ! -f $logs/ctest ]] || cat "$logs/ctest"
   exit "$1"
 }
@@ -55,7 +58,20 @@ required() { stage "$@" || finish 1; } # what follows makes no sense without it
 failed=0
 checked() { stage "$@" || failed=1; } # the rest still tells something
 
-[[ $install == no ]] || required packages scripts/install_deps.sh build test package
+# Beside the tests. Each line stands on the one before.
+sanitizers() {
+  stage "configure (address)" cmake --preset cpu-asan -DTOKAMAK_TESTS=ON &&
+    stage "build (address)" cmake --build --preset cpu-asan --target unit_tests || return
+  local code=0
+  stage "tidy" scripts/check_tidy.py build-asan || code=1
+  stage "tests (address, undefined)" ctest --preset cpu-asan -L '^unit$' --no-tests=error -j "$(nproc)" || code=1
+  stage "configure (thread)" cmake --preset cpu-tsan -DTOKAMAK_TESTS=ON &&
+    stage "build (thread)" cmake --build --preset cpu-tsan --target thread_tests || return
+  stage "tests (thread)" ctest --preset cpu-tsan -L '^threads$' --no-tests=error -j "$(nproc)" || code=1
+  return $code
+}
+
+[[ $install == no ]] || required packages scripts/install_deps.sh build quickstart test package
 # One build, with CUDA where its compiler is. What reads its machine code is not Debian's: without, a test is skipped.
 preset=cpu
 if command -v nvcc >/dev/null; then
@@ -71,17 +87,26 @@ required configure cmake --preset $preset -DTOKAMAK_TESTS=ON
 required build cmake --build --preset $preset
 if [[ $install == yes && -z ${TOKAMAK_PYTHON-} ]]; then
   if stage "Python packages" scripts/install_python.sh; then # waits for the one above
-    TOKAMAK_PYTHON=$(tail -n 1 "$logs/last") && export TOKAMAK_PYTHON
+    TOKAMAK_PYTHON=$(last_output | tail -n 1) && export TOKAMAK_PYTHON
   else
     echo "without them: the tests that compare with Python are skipped"
   fi
 fi
-checked tests ctest --preset $preset -j "$(nproc)"
-grep -E '^[0-9]+% tests passed' "$logs/last" >"$logs/ctest" || true
-if [[ $fast == no ]]; then
-  checked tidy scripts/check_tidy.py build
-  required "configure (sanitizers)" cmake --preset cpu-asan -DTOKAMAK_TESTS=ON
-  required "build (sanitizers)" cmake --build --preset cpu-asan --target unit_tests
-  checked "unit tests (sanitizers)" ctest --preset cpu-asan -L '^unit$' --no-tests=error -j "$(nproc)"
+
+if [[ $fast == yes ]]; then
+  checked tests ctest --preset $preset -LE '^slow$' -j "$(nproc)"
+  last_output | grep -E '^[0-9]+% tests passed' >"$logs/ctest" || true
+  finish $failed
 fi
+export TOKAMAK_TEST_INSTALLS=$install # for the quickstart's packages
+set -m                                # a process group of its own, to be ended as one
+(renice -n 10 $BASHPID >/dev/null && sanitizers) >"$logs/beside" 2>&1 </dev/null &
+beside=$!
+set +m
+checked tests ctest --preset $preset -j "$(nproc)"
+last_output | grep -E '^[0-9]+% tests passed' >"$logs/ctest" || true
+renice -n 0 -g "$beside" >/dev/null 2>&1 || true # only root may: the processors are free now
+wait "$beside" || failed=1
+beside=''
+cat "$logs/beside"
 finish $failed

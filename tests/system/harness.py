@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 TOKAMAK = os.environ["TOKAMAK"]
 MPIRUN = os.environ.get("MPIRUN", "mpirun")
@@ -177,5 +178,6 @@ def main(tests):
     assert chosen, f"no test called {sys.argv[1:]}"
     with Workplace() as place:
         for test in chosen:
+            start = time.monotonic()
             test(place)
-            print("ok:", " ".join(test.__doc__.split()), flush=True)
+            print(f"ok ({time.monotonic() - start:.1f} s):", " ".join(test.__doc__.split()), flush=True)
