@@ -99,8 +99,7 @@ TEST_CASE("generation is timed beside a copy and the products of its prompts") {
                     {.max_tokens = 8, .max_length = 12, .training = false, .cached_sequences = 2});
   assembly.commit();
   assembly.parameters().initialize(1, assembly.compute());
-  const GenerateTimes times =
-      benchmark_generate(assembly, {.sequences = 2, .prompt = 8, .tokens = 4, .rounds = 1});
+  const GenerateTimes times = benchmark_generate(assembly, {.sequences = 2, .prompt = 8, .tokens = 4, .rounds = 1});
   // All matrices but the embedding's lookup, in bf16.
   CHECK(times.weight_bytes == 2 * (2 * (32 * (32 + 2 * 16) + 32 * 32 + 3 * 32 * 48) + 50 * 32 + 5 * 32));
   CHECK(times.copy_rate > 0);

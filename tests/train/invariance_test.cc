@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
+#include "base/parallel_for.h"
 #include "train/toy_training.h"
 
 using namespace tokamak;
@@ -97,6 +98,24 @@ TEST_CASE("a tied head, biases, normalised heads and scaled angles: the same on 
       INFO(key.second);
       CHECK(std::count(values.begin(), values.end(), initial) == 0);  // every weight has moved
     }
+  }
+}
+
+TEST_CASE("any number of threads in a rank gives the same bits", "[openmp]") {
+  const ToyPlace place;
+  ToyState first;
+  for (const int threads : {1, 2, 3}) {
+    RunConfig config = place.config(str("threads", threads));
+    config.precision.compute = Precision::kBF16;
+    ToyRunOptions options;
+    options.backend = [=] {
+      set_thread_count(threads);
+      return toy_backend();
+    };
+    train(1, config, options);
+    const ToyState state = saved_state(place.checkpoint(config.run.name, kSteps));
+    if (threads == 1) first = state;
+    CHECK((state == first));
   }
 }
 
