@@ -34,14 +34,14 @@ beside='' # process id of what runs beside the tests
 trap '[[ -z $beside ]] || kill -- -"$beside" 2>/dev/null || true; rm -rf "$logs"' EXIT
 
 stage() { # stage NAME COMMAND...: runs it, shows its output, notes how long it took and how it ended
-  local name=$1 start=$SECONDS code=0 output=$logs/last.$BASHPID
+  local name=$1 start=$SECONDS code=0
+  last=$logs/output.$BASHPID # of the last stage of this shell; another runs beside it
   shift
   printf '\n== %s\n$ %s\n' "$name" "$*"
-  "$@" 2>&1 | tee "$output" || code=$?
+  "$@" 2>&1 | tee "$last" || code=$?
   printf '%-28s %8d  %s\n' "$name" $((SECONDS - start)) "$([[ $code -eq 0 ]] && echo passed || echo FAILED)" >>"$logs/stages"
   return $code
 }
-last_output() { cat "$logs/last.$BASHPID"; }
 
 finish() { # finish CODE: where the time went, ctest's closing line
   local seconds=$SECONDS
@@ -87,7 +87,7 @@ required configure cmake --preset $preset -DTOKAMAK_TESTS=ON
 required build cmake --build --preset $preset
 if [[ $install == yes && -z ${TOKAMAK_PYTHON-} ]]; then
   if stage "Python packages" scripts/install_python.sh; then # waits for the one above
-    TOKAMAK_PYTHON=$(last_output | tail -n 1) && export TOKAMAK_PYTHON
+    TOKAMAK_PYTHON=$(tail -n 1 "$last") && export TOKAMAK_PYTHON
   else
     echo "without them: the tests that compare with Python are skipped"
   fi
@@ -95,7 +95,7 @@ fi
 
 if [[ $fast == yes ]]; then
   checked tests ctest --preset $preset -LE '^slow$' -j "$(nproc)"
-  last_output | grep -E '^[0-9]+% tests passed' >"$logs/ctest" || true
+  grep -E '^[0-9]+% tests passed' "$last" >"$logs/ctest" || true
   finish $failed
 fi
 export TOKAMAK_TEST_INSTALLS=$install # for the quickstart's packages
@@ -104,7 +104,7 @@ set -m                                # a process group of its own, to be ended 
 beside=$!
 set +m
 checked tests ctest --preset $preset -j "$(nproc)"
-last_output | grep -E '^[0-9]+% tests passed' >"$logs/ctest" || true
+grep -E '^[0-9]+% tests passed' "$last" >"$logs/ctest" || true
 renice -n 0 -g "$beside" >/dev/null 2>&1 || true # only root may: the processors are free now
 wait "$beside" || failed=1
 beside=''

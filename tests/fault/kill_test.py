@@ -14,19 +14,20 @@ from processes import alive, children, wait_for  # noqa: E402
 
 RANKS, TIMES = 3, int(os.environ.get("KILLS", "20"))
 RNG = random.Random(int(os.environ.get("KILL_SEED", "11")))
+INTERVAL = 40  # steps between checkpoints
 STEPS = 100000  # never reached: only death ends a run
 
 
 def kill_one_rank(place, name, *overrides, in_save=False):
-    """Starts, kills one rank some time after its training has begun; returns (step it had resumed from, seconds)."""
+    """Starts, kills one rank some steps after its training has begun, or in a save; returns (step it had resumed from, seconds)."""
     log = open(place.file(name + ".log"), "w+")
     process = subprocess.Popen(mpirun(RANKS, "train", place.config(name), f"training.max_steps={STEPS}", *overrides),
                                env=ENV, stdout=log, stderr=log)
     try:
-        wait_for(process, log.name, r"step \d+/")
+        steps = 1 if in_save else RNG.randint(1, 2 * INTERVAL)  # not seconds: however slow the machine, some are saved
+        wait_for(process, log.name, rf"(?s)(?:step \d+/.*?){{{steps}}}")
         ranks = children(process.pid)
         assert len(ranks) == RANKS, ranks
-        time.sleep(RNG.random() * 0.6)
         while in_save and not cut_short(place, name):
             pass  # until a save has begun; then anywhere in it
         time.sleep(RNG.random() * 0.003 if in_save else 0)
@@ -75,7 +76,7 @@ def run_of_kills(place, name, *overrides, only_in_saves=False):
 
 def in_training(place):
     """kill -9 of one rank in training, again and again: the survivors' weights are those of an undisturbed run"""
-    run_of_kills(place, "training", "checkpoint.interval=40")
+    run_of_kills(place, "training", f"checkpoint.interval={INTERVAL}")
 
 
 def in_saving(place):
