@@ -9,6 +9,8 @@ TEST_CASE("numbers for people") {
   CHECK(human_count(1234567) == "1.23M");
   CHECK(human_bytes(1536) == "1.50 KiB");
   CHECK(human_bytes(0) == "0 B");
+  CHECK(human_bytes(1023) == "1023 B");
+  CHECK(human_bytes(1024) == "1.00 KiB");
   CHECK(human_duration(65) == "1:05");
   CHECK(human_duration(3725) == "1:02:05");
 }
