@@ -1,9 +1,10 @@
-# tokamak_room(NAME SOURCES... [USES rooms...] [LIBS libraries...] [TOGETHER] [NUMERIC] [ONCE]): a static library
-# tokamak_NAME.
-# USES are the rooms whose headers it may include; LIBS stay private to the room. TOGETHER compiles its sources as one
-# unit, for rooms that spend their compile time on a library's templates; the sanitizers compile every room so. NUMERIC
-# is what spends its time in loops over data: optimised under the sanitizers, too, which else compile with -O0. ONCE is what
-# runs once a start and is compiled with -O1, in two thirds of the time.
+# tokamak_room(NAME SOURCES... [USES rooms...] [LIBS libraries...] [UNITY] [HOT | COLD]): a static library tokamak_NAME.
+#   USES   the rooms whose headers it may include
+#   LIBS   private to the room
+#   UNITY  one translation unit, where a library's templates are most of the compile time; the sanitizers' builds compile
+#          every room so
+#   HOT    loops over data: optimised in the sanitizers' builds too, which otherwise compile with -O0
+#   COLD   runs once a start: -O1, which compiles in two thirds of the time
 add_library(tokamak_flags INTERFACE)
 target_compile_features(tokamak_flags INTERFACE cxx_std_20)  # CMAKE_CXX_STANDARD would ask the same of nvcc
 # Options structs are filled by designated initialisers; what is left out has its default.
@@ -23,24 +24,24 @@ if(TOKAMAK_SANITIZE)
 endif()
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)
 
-function(tokamak_optimise_numerics target)
+function(tokamak_optimise_hot target)
   if(TOKAMAK_SANITIZE)
     target_compile_options(${target} PRIVATE -O1)
   endif()
 endfunction()
 
 function(tokamak_room name)
-  cmake_parse_arguments(ROOM "TOGETHER;NUMERIC;ONCE" "" "SOURCES;USES;LIBS" ${ARGN})
+  cmake_parse_arguments(ROOM "UNITY;HOT;COLD" "" "SOURCES;USES;LIBS" ${ARGN})
   add_library(tokamak_${name} STATIC ${ROOM_SOURCES})
   list(TRANSFORM ROOM_USES PREPEND tokamak_)
   target_link_libraries(tokamak_${name} PUBLIC tokamak_flags ${ROOM_USES} PRIVATE ${ROOM_LIBS})
-  if(ROOM_ONCE AND NOT TOKAMAK_SANITIZE)
+  if(ROOM_COLD AND NOT TOKAMAK_SANITIZE)
     target_compile_options(tokamak_${name} PRIVATE -O1)
   endif()
-  if(ROOM_NUMERIC)
-    tokamak_optimise_numerics(tokamak_${name})
+  if(ROOM_HOT)
+    tokamak_optimise_hot(tokamak_${name})
   endif()
-  if(ROOM_TOGETHER OR TOKAMAK_SANITIZE)
+  if(ROOM_UNITY OR TOKAMAK_SANITIZE)
     set_target_properties(tokamak_${name} PROPERTIES UNITY_BUILD ON)
     # Warns of a class with members of another file's anonymous namespace, which every class of a unit then has.
     target_compile_options(tokamak_${name} PRIVATE -Wno-subobject-linkage)

@@ -25,13 +25,13 @@ struct Call {
   std::string text() const { return str(name, "(", bytes, " bytes)"); }
 };
 
-// Ranks that call collectives together. Guarded by the mutex of the world.
+// Ranks that call collectives together. Guarded by the world's mutex, `posts` by the two waits of an exchange.
 struct Group {
   std::vector<int> members;  // ranks of the world
   std::vector<const void*> posts;
   std::vector<Call> calls;
   int arrived = 0;
-  int64_t passed = 0;  // times that all have arrived
+  int64_t rounds = 0;  // times that all have arrived
 };
 
 class ThreadWorld {
@@ -42,7 +42,7 @@ class ThreadWorld {
     add_group(std::move(all));
   }
 
-  Group& everybody() { return *groups_.front(); }
+  Group& all_ranks() { return *groups_.front(); }
 
   Group& add_group(std::vector<int> members) {
     const std::lock_guard lock(mutex_);
@@ -56,25 +56,25 @@ class ThreadWorld {
   template <class Read>
   void exchange(Group& group, int rank, const Call& call, const void* post, const Read& read) {
     group.posts[static_cast<size_t>(rank)] = post;
-    meet(group, rank, call);
+    wait_for_all(group, rank, call);
     read(group.posts);
-    meet(group, rank, call);
+    wait_for_all(group, rank, call);
   }
 
-  void meet(Group& group, int rank, const Call& call) {
+  void wait_for_all(Group& group, int rank, const Call& call) {
     std::unique_lock lock(mutex_);
     group.calls[static_cast<size_t>(rank)] = call;
-    const int64_t meeting = group.passed;
+    const int64_t round = group.rounds;
     if (++group.arrived == static_cast<int>(group.members.size())) {
       end_if_different(group);
       group.arrived = 0;
-      ++group.passed;
+      ++group.rounds;
       changed_.notify_all();
       return;
     }
-    changed_.wait(lock, [&] { return group.passed != meeting || over() || absent(group) >= 0; });
-    if (group.passed != meeting) return;
-    const int missing = absent(group);
+    changed_.wait(lock, [&] { return group.rounds != round || over() || departed_member(group) >= 0; });
+    if (group.rounds != round) return;
+    const int missing = departed_member(group);
     fail(Kind::kComm, str("rank ", group.members[static_cast<size_t>(rank)], " waits in ", call.text(),
                           over() ? ", and the run is over" : str(", and rank ", missing, " has returned")));
   }
@@ -110,7 +110,7 @@ class ThreadWorld {
 
   bool over() const { return first_error_ != nullptr; }
 
-  int absent(const Group& group) const {  // a member that will never arrive, or -1
+  int departed_member(const Group& group) const {  // a member that will never arrive, or -1
     const auto found = std::find_if(group.members.begin(), group.members.end(),
                                     [&](int member) { return has_left_[static_cast<size_t>(member)]; });
     return found == group.members.end() ? -1 : *found;
@@ -130,7 +130,7 @@ class ThreadComm : public HostComm {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(group_.members.size()); }
 
-  void barrier() override { world_.meet(group_, rank_, {"barrier"}); }
+  void barrier() override { world_.wait_for_all(group_, rank_, {"barrier"}); }
 
   void broadcast(std::string& bytes, int root) override {
     world_.exchange(group_, rank_, {"broadcast"}, &bytes, [&](const auto& posts) {
@@ -211,7 +211,7 @@ void run_on_threads(int ranks, const std::function<void(Comm&)>& body) {
     threads.emplace_back([&world, &body, rank] {
       std::exception_ptr error;
       try {
-        ThreadComm comm(world, world.everybody(), rank);
+        ThreadComm comm(world, world.all_ranks(), rank);
         body(comm);
       } catch (...) {
         error = std::current_exception();
