@@ -25,7 +25,7 @@ def kill_one_rank(place, name, *overrides, in_save=False):
                                env=ENV, stdout=log, stderr=log)
     try:
         steps = 1 if in_save else RNG.randint(1, 2 * INTERVAL)  # not seconds: however slow the machine, some are saved
-        wait_for(process, log.name, rf"(?s)(?:step \d+/.*?){{{steps}}}")
+        wait_for(process, log.name, r"step \d+/", times=steps)
         ranks = children(process.pid)
         assert len(ranks) == RANKS, ranks
         while in_save and not cut_short(place, name):

@@ -31,13 +31,13 @@ def alive(pids):
     return running
 
 
-def wait_for(process, log, pattern, seconds=60):
-    """Until the log says it; a process that ends before that has failed."""
+def wait_for(process, log, pattern, seconds=60, times=1):
+    """Until the log has said it so many times; a process that ends before that has failed."""
     deadline = time.monotonic() + seconds
     while True:
         with open(log) as file:
             text = file.read()
-        if re.search(pattern, text):
+        if len(re.findall(pattern, text)) >= times:
             return text
         assert process.poll() is None and time.monotonic() < deadline, text
         time.sleep(0.02)
