@@ -72,7 +72,7 @@ class ThreadWorld {
       changed_.notify_all();
       return;
     }
-    changed_.wait(lock, [&] { return group.rounds != round || over() || departed_member(group) >= 0; });
+    changed_.wait(lock, [&] { return group.rounds != round || departed_member(group) >= 0; });
     if (group.rounds != round) return;
     const int missing = departed_member(group);
     fail(Kind::kComm, str("rank ", group.members[static_cast<size_t>(rank)], " waits in ", call.text(),

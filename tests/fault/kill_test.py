@@ -24,12 +24,12 @@ def kill_one_rank(place, name, *overrides, in_save=False):
     process = subprocess.Popen(mpirun(RANKS, "train", place.config(name), f"training.max_steps={STEPS}", *overrides),
                                env=ENV, stdout=log, stderr=log)
     try:
-        steps = 1 if in_save else RNG.randint(1, 2 * INTERVAL)  # not seconds: however slow the machine, some are saved
-        wait_for(process, log.name, r"step \d+/", times=steps)
+        # Not seconds: however slow the machine, some steps are saved before the death of the run.
+        wait_for(process, log.name, r"step \d+/", times=RNG.randint(1, 5 if in_save else 2 * INTERVAL))
         ranks = children(process.pid)
         assert len(ranks) == RANKS, ranks
         while in_save and not cut_short(place, name):
-            pass  # until a save has begun; then anywhere in it
+            time.sleep(0.0002)  # until a save has begun; then anywhere in it
         time.sleep(RNG.random() * 0.003 if in_save else 0)
         os.kill(RNG.choice(ranks), signal.SIGKILL)
         killed = time.monotonic()

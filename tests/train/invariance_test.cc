@@ -62,8 +62,8 @@ TEST_CASE("ranks x micro-batches x recomputation x precision: resumed at any ste
           const auto losses = records(place.run(straight));
           CHECK(records(place.run(halves)) == losses);
           CHECK(records(place.run(halves), "validation/loss") == records(place.run(straight), "validation/loss"));
-          // f32: sums in another order. bf16: weights rounded to 8 bits, as far as six steps carry it.
-          CHECK(worst_difference(losses, reference) < (compute == Precision::kF32 ? 1e-5 : 2e-2));
+          // f32: sums in another order (measured: 1.2e-7). bf16: weights rounded to 8 bits (4.4e-4 after six steps).
+          CHECK(worst_difference(losses, reference) < (compute == Precision::kF32 ? 1e-6 : 1e-3));
           if (recompute == RecomputeMode::kNone) kept = state;
           CHECK((state == kept));
         }
