@@ -39,7 +39,8 @@ int64_t packed_lse_bytes(const AttentionGraphSpec& spec) {
 bool can_move_16_bytes(const Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.data()) % 16 == 0; }
 
 void check_cudnn(cudnnStatus_t status, const char* call) {
-  if (status != CUDNN_STATUS_SUCCESS) fail(Kind::kDevice, str("cuDNN: ", cudnnGetErrorString(status), " from ", call));
+  if (status != CUDNN_STATUS_SUCCESS)
+    fail(Kind::kDeviceFault, str("cuDNN: ", cudnnGetErrorString(status), " from ", call));
 }
 
 class Cudnn final : public CudnnAttention {

@@ -112,7 +112,7 @@ class BuiltGraph final : public AttentionGraph {
     const auto addresses = addresses_of(spec_, p, &scale);
     std::unordered_map<int64_t, void*> pack(addresses.begin(), addresses.end());
     if (auto status = graph_.execute(handle, pack, workspace); status.is_bad()) {
-      fail(Kind::kDevice, str("cuDNN: attention", spec_.backward ? " backward" : "", ": ", text_of(status)));
+      fail(Kind::kDeviceFault, str("cuDNN: attention", spec_.backward ? " backward" : "", ": ", text_of(status)));
     }
   }
 

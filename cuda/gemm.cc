@@ -104,7 +104,7 @@ void add_to_nothing(cudaStream_t stream, const GemmOperands& operands, int64_t b
 }  // namespace
 
 void cublas_failed(cublasStatus_t status, const char* call, const char* file, int line) {
-  fail(Kind::kDevice,
+  fail(status == CUBLAS_STATUS_ALLOC_FAILED ? Kind::kDevice : Kind::kDeviceFault,
        str("cuBLASLt: ", cublasLtGetStatusString(status), " (", cublasLtGetStatusName(status), ") from ", call, " at ",
            file, ":", line),
        "CUBLASLT_LOG_LEVEL=2 makes cuBLASLt say more; an error of execution may have its cause in an earlier kernel");
@@ -136,8 +136,8 @@ struct CudaGemm::Impl {
     point_to_bias(*made, operands);
     const auto algorithms = candidates(handle, problem, *made, tuning ? GemmTuning::kCandidates : 1);
     if (algorithms.empty()) {
-      fail(Kind::kDevice, str("cuBLASLt has no algorithm for ", text_of(args.a, args.trans_a), " times ",
-                              text_of(args.b, args.trans_b), " to ", args.c.text()));
+      fail(Kind::kDeviceFault, str("cuBLASLt has no algorithm for ", text_of(args.a, args.trans_a), " times ",
+                                   text_of(args.b, args.trans_b), " to ", args.c.text()));
     }
     made->algorithm = algorithms.front();
     if (tuning) {

@@ -12,14 +12,15 @@ namespace tokamak {
 
 // The kind of an error is the process's exit code.
 enum class Kind : int {
-  kBug = 1,         // a broken promise of ours
-  kConfig = 2,      // config file or command line
-  kData = 3,        // data set, tokenizer, text
-  kCheckpoint = 4,  // checkpoint directory
-  kDevice = 5,      // device missing, out of memory
-  kComm = 6,        // communication, watchdog
-  kNumerics = 7,    // loss or gradients not finite, too often
-  kStopped = 75,    // saved and wants to be started again (EX_TEMPFAIL)
+  kBug = 1,          // a broken promise of ours
+  kConfig = 2,       // config file or command line
+  kData = 3,         // data set, tokenizer, text
+  kCheckpoint = 4,   // checkpoint directory
+  kDevice = 5,       // device or a library of it missing, too little memory
+  kComm = 6,         // communication, watchdog
+  kNumerics = 7,     // loss or gradients not finite, too often
+  kDeviceFault = 8,  // a device that was there failed in use: illegal access, trap, an error of its libraries
+  kStopped = 75,     // saved and wants to be started again (EX_TEMPFAIL)
 };
 
 class Error : public std::exception {

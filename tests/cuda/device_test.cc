@@ -13,6 +13,7 @@
 #include "backend/backend.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "cuda/check.h"
 #include "tensor/arena.h"
 
 using namespace tokamak;
@@ -97,8 +98,13 @@ TEST_CASE("more memory than there is is refused with the numbers, and the device
   Device& device = *backend.device;
   CHECK(device.available_bytes() > 0);
   CHECK(device.available_bytes() <= device.total_bytes());
-  CHECK_THROWS_WITH(device.allocate(device.total_bytes() * 2, MemoryKind::kDevice),
-                    Catch::Contains("not enough GPU memory: asked for") && Catch::Contains("available"));
+  try {
+    device.allocate(device.total_bytes() * 2, MemoryKind::kDevice);
+    FAIL("it was given");
+  } catch (const Error& error) {
+    CHECK(error.kind() == Kind::kDevice);
+    CHECK_THAT(error.what(), Catch::Contains("not enough GPU memory: asked for") && Catch::Contains("available"));
+  }
   std::byte* memory = device.allocate(4096, MemoryKind::kDevice);
   device.release(memory, 4096, MemoryKind::kDevice);
 }
@@ -217,6 +223,24 @@ TEST_CASE("what a graph cannot hold is an error, and the stream goes on after it
       },
       "cudaErrorStreamCaptureUnjoined");
   refused([&] { throw Error(Kind::kDevice, "a reason of our own"); }, "a reason of our own");
+}
+
+TEST_CASE("a device that fails in use is told from one that is too small") {
+  const auto kind_of = [](cudaError_t status) {
+    try {
+      TOKAMAK_CUDA(status);
+    } catch (const Error& error) {
+      return error.kind();
+    }
+    FAIL("no error");
+    return Kind::kBug;
+  };
+  CHECK(kind_of(cudaErrorIllegalAddress) == Kind::kDeviceFault);
+  CHECK(kind_of(cudaErrorLaunchFailure) == Kind::kDeviceFault);
+  CHECK(kind_of(cudaErrorInvalidValue) == Kind::kDeviceFault);
+  CHECK(kind_of(cudaErrorMemoryAllocation) == Kind::kDevice);
+  CHECK(kind_of(cudaErrorNoDevice) == Kind::kDevice);
+  CHECK(kind_of(cudaErrorInsufficientDriver) == Kind::kDevice);
 }
 
 TEST_CASE("a timer knows its time when the work is over") {
