@@ -112,7 +112,7 @@ std::string timed(const AttentionGraphSpec& spec, const CudnnTarget& target, con
              ", \"tflops\": ", flops / seconds / 1e12, ", \"engine\": \"", graph->engine(), "\"}");
 }
 
-std::string rates(const UniformDocuments& documents, const HeadLayout& heads) {
+std::string rates(const DocumentBatch& documents, const HeadLayout& heads) {
   CudnnTarget target;
   check(cudnnCreate(&target.handle), "cudnnCreate");
   cudaDeviceProp device{};
