@@ -1,29 +1,23 @@
-// Keeps one plan of cuDNN for each shape that was asked for, or the knowledge that there is none; and puts what cuDNN
-// wants laid out otherwise where it wants it, before and after.
+// Keeps one plan of cuDNN for each shape that was asked for, or the knowledge why there is none.
 #include "cuda/attention_cudnn.h"
 
 #include <cudnn.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "cuda/attention_cudnn_call.h"
 #include "cuda/attention_cudnn_graph.h"
 #include "cuda/attention_cudnn_layout.h"
 #include "cuda/attention_cudnn_library.h"
 #include "cuda/check.h"
-#include "cuda/pack_lse.h"
-#include "cuda/ragged_tables.h"
 
 namespace tokamak {
 namespace {
-
-constexpr int64_t kAlignment = 256;
-constexpr int64_t kBf16 = 2;
 
 // cuDNN's deterministic backward holds a matrix of T x T for each head before Blackwell. What it may take: four f32
 // of each element of the queries, and this. Our own kernels do with less where it wants more.
@@ -31,40 +25,6 @@ constexpr int64_t kRoomForScores = int64_t{2} << 30;
 
 int64_t allowed_bytes(const AttentionGraphSpec& spec) {
   return spec.documents.tokens() * spec.heads.q_width() * 16 + kRoomForScores;
-}
-
-// The parts of a call's workspace, in bytes from its beginning; cuDNN's own is the last.
-struct Parts {
-  explicit Parts(const AttentionGraphSpec& spec) {
-    const DocumentBatch& documents = spec.documents;
-    tables = next(documents.ragged() ? RaggedTables(documents, spec.heads).bytes() : 0);
-    // One dense document is packed as it lies.
-    const bool moves_lse = documents.ragged() || (spec.backward && documents.count > 1);
-    lse = next(moves_lse ? documents.tokens() * spec.heads.q_heads * int64_t{sizeof(float)} : 0);
-    for (int64_t& part : own_keys)
-      part = next(spec.own_keys() ? documents.tokens() * spec.heads.kv_width() * kBf16 : 0);
-    graph = next(0);
-  }
-  int64_t next(int64_t bytes) {
-    const int64_t at = end_;
-    end_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    return at;
-  }
-  bool moves_lse() const { return own_keys[0] > lse; }
-
-  int64_t tables, lse, graph;
-  std::array<int64_t, 4> own_keys;
-
- private:
-  int64_t end_ = 0;
-};
-
-// Columns of bf16 rows.
-void copy_columns(cudaStream_t stream, void* to, int64_t to_width, const void* from, int64_t from_width,
-                  int64_t columns, int64_t rows) {
-  const auto bytes = [](int64_t elements) { return static_cast<size_t>(elements * kBf16); };
-  TOKAMAK_CUDA(cudaMemcpy2DAsync(to, bytes(to_width), from, bytes(from_width), bytes(columns),
-                                 static_cast<size_t>(rows), cudaMemcpyDeviceToDevice, stream));
 }
 
 bool can_move_16_bytes(const Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.data()) % 16 == 0; }
@@ -121,55 +81,10 @@ class Cudnn final : public CudnnAttention {
   }
 
   void run(cudaStream_t stream, const Attention& args, std::byte* workspace) override {
-    const AttentionGraphSpec spec = spec_of(args, false);
-    const Parts parts(spec);
-    begin(stream, args, spec, workspace + parts.tables);
-    auto* lse = parts.moves_lse() ? reinterpret_cast<float*>(workspace + parts.lse) : args.lse.as<float>();
-    plan(spec).graph->run(target_.handle,
-                          {.qkv = args.qkv.data(),
-                           .out = args.out.data(),
-                           .lse = lse,
-                           .tables = workspace + parts.tables,
-                           .scale = args.scale},
-                          workspace + parts.graph);
-    if (parts.moves_lse()) pack_lse(stream, lse, args.lse.as<float>(), args.qkv.dim(0), spec.heads.q_heads, 1);
+    call(stream, args, spec_of(args, false), workspace);
   }
-
   void run(cudaStream_t stream, const AttentionBackward& args, std::byte* workspace) override {
-    const AttentionGraphSpec spec = spec_of(args, true);
-    const Parts parts(spec);
-    begin(stream, args, spec, workspace + parts.tables);
-    const DocumentBatch& documents = spec.documents;
-    const int64_t tokens = args.qkv.dim(0), width = spec.heads.qkv_width(), kv_width = spec.heads.kv_width();
-    auto* lse = args.lse.as<float>();
-    if (parts.moves_lse()) {
-      lse = reinterpret_cast<float*>(workspace + parts.lse);
-      pack_lse(stream, args.lse.as<float>(), lse, spec.heads.q_heads, documents.ragged() ? tokens : documents.count,
-               documents.ragged() ? 1 : documents.length);
-    }
-    std::array<void*, 4> own_keys;  // K, V, dK, dV
-    for (size_t i = 0; i < 4; ++i) own_keys[i] = workspace + parts.own_keys[i];
-    // Of rows of qkv: where keys, and where values begin.
-    const auto columns = [&](const Tensor& rows, size_t i) {
-      return static_cast<std::byte*>(rows.data()) +
-             (i == 0 ? key_strides : value_strides)(spec.heads, 0).offset * kBf16;
-    };
-    for (size_t i = 0; spec.own_keys() && i < 2; ++i) {
-      copy_columns(stream, own_keys[i], kv_width, columns(args.qkv, i), width, kv_width, tokens);
-    }
-    plan(spec).graph->run(target_.handle,
-                          {.qkv = args.qkv.data(),
-                           .out = args.out.data(),
-                           .lse = lse,
-                           .dout = args.dout.data(),
-                           .dqkv = args.dqkv.data(),
-                           .own_keys = own_keys,
-                           .tables = workspace + parts.tables,
-                           .scale = args.scale},
-                          workspace + parts.graph);
-    for (size_t i = 0; spec.own_keys() && i < 2; ++i) {
-      copy_columns(stream, columns(args.dqkv, i), width, own_keys[2 + i], kv_width, kv_width, tokens);
-    }
+    call(stream, args, spec_of(args, true), workspace);
   }
 
  private:
@@ -190,11 +105,11 @@ class Cudnn final : public CudnnAttention {
   }
 
   template <class Args>
-  void begin(cudaStream_t stream, const Args& args, const AttentionGraphSpec& spec, std::byte* tables) {
+  void call(cudaStream_t stream, const Args& args, const AttentionGraphSpec& spec, std::byte* workspace) {
+    AttentionGraph* graph = plan(spec).graph.get();
+    TOKAMAK_CHECK(graph != nullptr, "run() without supports()");
     check_cudnn(cudnnSetStream(target_.handle, stream), "cudnnSetStream");
-    if (!spec.documents.ragged()) return;
-    fill_ragged_tables(stream, args.cu_seqlens.template as<int32_t>(), args.cu_seqlens.count() - 1,
-                       RaggedTables(spec.documents, spec.heads), tables);
+    call_graph(target_.handle, stream, *graph, spec, args, workspace);
   }
 
   // The plan of a call that it can serve; null if there is none, and then the log says once why.
@@ -240,7 +155,7 @@ class Cudnn final : public CudnnAttention {
       plan.why_not =
           str("it needs ", plan.graph->workspace_bytes(), " bytes of workspace, more than ", allowed_bytes(spec));
     } else {
-      plan.bytes = Parts(spec).graph + plan.graph->workspace_bytes();
+      plan.bytes = CallParts(spec).graph + plan.graph->workspace_bytes();
       log::debug(text_of(spec), ": cuDNN's ", plan.graph->engine(), ", ", plan.bytes, " bytes of workspace");
     }
     if (!plan.why_not.empty()) {

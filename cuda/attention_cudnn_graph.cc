@@ -2,6 +2,7 @@
 // minute to compile.
 #include "cuda/attention_cudnn_graph.h"
 
+#include <cudnn.h>
 #include <cudnn_frontend.h>
 
 #include <unordered_map>

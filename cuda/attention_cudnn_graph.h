@@ -5,8 +5,6 @@
 // since 9.12, but before 9.26 its backward reads only (B, Hq, T); of ragged ones both passes have them token by token.
 #pragma once
 
-#include <cudnn.h>
-
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -14,6 +12,8 @@
 #include <string>
 
 #include "cuda/attention_cudnn_layout.h"
+
+using cudnnHandle_t = struct cudnnContext*;  // cudnn.h's own: who only hands it on does without that header
 
 namespace tokamak {
 

@@ -2,6 +2,7 @@
 // tensors are its own too, (B, heads, T, D) each in one piece, since that our Q, K and V lie interleaved is our choice:
 // what it costs is part of what scripts/gpu_check holds against this rate.
 #include <cuda_runtime.h>
+#include <cudnn.h>
 
 #include <algorithm>
 #include <bit>
