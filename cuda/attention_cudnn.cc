@@ -41,18 +41,25 @@ std::string text_of(const AttentionGraphSpec& spec) {
              " heads of ", spec.heads.head_dim);
 }
 
+struct Plan {
+  std::unique_ptr<AttentionGraph> graph;  // null where there is none
+  int64_t bytes = 0;                      // of workspace, all parts
+  std::string why_not;
+};
+
+// Documents, heads, backward, deterministic.
+using Key = std::tuple<DocumentBatch, int64_t, int64_t, int64_t, bool, bool>;
+
+// What all backends of a process on one device share, since a plan takes half a second and tests make many backends.
+// Never destroyed: at the end of the process libcudnn may be gone before.
+struct Shared {
+  CudnnTarget target;
+  std::map<Key, Plan> plans;
+};
+
 class Cudnn final : public CudnnAttention {
  public:
-  Cudnn(int device, bool deterministic, cudnnHandle_t handle) : deterministic_(deterministic) {
-    target_.handle = handle;
-    int major = 0, minor = 0;
-    TOKAMAK_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-    TOKAMAK_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
-    target_.compute_capability = 10 * major + minor;
-  }
-  ~Cudnn() override { cudnnDestroy(target_.handle); }
-  Cudnn(const Cudnn&) = delete;
-  Cudnn& operator=(const Cudnn&) = delete;
+  Cudnn(Shared& shared, bool deterministic) : shared_(shared), deterministic_(deterministic) {}
 
   bool supports(const Attention& args, int64_t room) override { return usable_plan(args, false, room) != nullptr; }
   bool supports(const AttentionBackward& args, int64_t room) override {
@@ -88,14 +95,6 @@ class Cudnn final : public CudnnAttention {
   }
 
  private:
-  using Key = std::tuple<DocumentBatch, int64_t, int64_t, int64_t, bool>;  // of the spec; deterministic_ is fixed
-
-  struct Plan {
-    std::unique_ptr<AttentionGraph> graph;  // null where there is none
-    int64_t bytes = 0;                      // of workspace, all parts
-    std::string why_not;
-  };
-
   template <class Args>
   AttentionGraphSpec spec_of(const Args& args, bool backward) const {
     const int64_t tokens = args.qkv.dim(0), documents = args.cu_seqlens.count() - 1;
@@ -108,8 +107,8 @@ class Cudnn final : public CudnnAttention {
   void call(cudaStream_t stream, const Args& args, const AttentionGraphSpec& spec, std::byte* workspace) {
     AttentionGraph* graph = plan(spec).graph.get();
     TOKAMAK_CHECK(graph != nullptr, "run() without supports()");
-    check_cudnn(cudnnSetStream(target_.handle, stream), "cudnnSetStream");
-    call_graph(target_.handle, stream, *graph, spec, args, workspace);
+    check_cudnn(cudnnSetStream(shared_.target.handle, stream), "cudnnSetStream");
+    call_graph(shared_.target.handle, stream, *graph, spec, args, workspace);
   }
 
   // The plan of a call that it can serve; null if there is none, and then the log says once why.
@@ -133,10 +132,11 @@ class Cudnn final : public CudnnAttention {
 
   // Built at the first question.
   const Plan& plan(const AttentionGraphSpec& spec) {
-    const Key key{spec.documents, spec.heads.q_heads, spec.heads.kv_heads, spec.heads.head_dim, spec.backward};
-    const auto found = plans_.find(key);
-    if (found != plans_.end()) return found->second;
-    return plans_.emplace(key, build(spec)).first->second;
+    const auto& [hq, hkv, d] = spec.heads;
+    const Key key{spec.documents, hq, hkv, d, spec.backward, spec.deterministic};
+    const auto found = shared_.plans.find(key);
+    if (found != shared_.plans.end()) return found->second;
+    return shared_.plans.emplace(key, build(spec)).first->second;
   }
 
   Plan build(const AttentionGraphSpec& spec) const {
@@ -145,7 +145,7 @@ class Cudnn final : public CudnnAttention {
     if (documents.ragged() && documents.count > most_slots(documents)) {
       return {.why_not = str("most of ", documents.count, " slots for documents would find nothing to do")};
     }
-    CudnnTarget target = target_;
+    CudnnTarget target = shared_.target;
     target.most_workspace_bytes = allowed_bytes(spec);
     Plan plan;
     plan.graph = AttentionGraph::build(spec, target, &plan.why_not);
@@ -165,9 +165,8 @@ class Cudnn final : public CudnnAttention {
     return plan;
   }
 
+  Shared& shared_;
   bool deterministic_;
-  CudnnTarget target_;
-  std::map<Key, Plan> plans_;
   std::set<std::string> told_;
   int64_t planned_tokens_ = 0;
 };
@@ -177,12 +176,19 @@ class Cudnn final : public CudnnAttention {
 std::unique_ptr<CudnnAttention> CudnnAttention::make(int device, bool deterministic, std::string* why_not) {
   if (!open_cudnn(why_not)) return nullptr;
   TOKAMAK_CUDA(cudaSetDevice(device));
-  cudnnHandle_t handle = nullptr;
-  if (const cudnnStatus_t status = cudnnCreate(&handle); status != CUDNN_STATUS_SUCCESS) {
-    *why_not = str("cuDNN: ", cudnnGetErrorString(status), " from cudnnCreate");
-    return nullptr;
+  static auto* const of_devices = new std::map<int, Shared>;
+  CudnnTarget& target = (*of_devices)[device].target;
+  if (target.handle == nullptr) {
+    if (const cudnnStatus_t status = cudnnCreate(&target.handle); status != CUDNN_STATUS_SUCCESS) {
+      *why_not = str("cuDNN: ", cudnnGetErrorString(status), " from cudnnCreate");
+      return nullptr;
+    }
+    int major = 0, minor = 0;
+    TOKAMAK_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+    TOKAMAK_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+    target.compute_capability = 10 * major + minor;
   }
-  return std::make_unique<Cudnn>(device, deterministic, handle);
+  return std::make_unique<Cudnn>((*of_devices)[device], deterministic);
 }
 
 }  // namespace tokamak
