@@ -176,8 +176,8 @@ class Cudnn final : public CudnnAttention {
 std::unique_ptr<CudnnAttention> CudnnAttention::make(int device, bool deterministic, std::string* why_not) {
   if (!open_cudnn(why_not)) return nullptr;
   TOKAMAK_CUDA(cudaSetDevice(device));
-  static auto* const of_devices = new std::map<int, Shared>;
-  CudnnTarget& target = (*of_devices)[device].target;
+  static auto& of_devices = *std::make_unique<std::map<int, Shared>>().release();
+  CudnnTarget& target = of_devices[device].target;
   if (target.handle == nullptr) {
     if (const cudnnStatus_t status = cudnnCreate(&target.handle); status != CUDNN_STATUS_SUCCESS) {
       *why_not = str("cuDNN: ", cudnnGetErrorString(status), " from cudnnCreate");
@@ -188,7 +188,7 @@ std::unique_ptr<CudnnAttention> CudnnAttention::make(int device, bool determinis
     TOKAMAK_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
     target.compute_capability = 10 * major + minor;
   }
-  return std::make_unique<Cudnn>((*of_devices)[device], deterministic);
+  return std::make_unique<Cudnn>(of_devices[device], deterministic);
 }
 
 }  // namespace tokamak
