@@ -23,8 +23,8 @@ struct DocumentBatch {
 };
 
 // The documents of a call if all are of one length. No document is longer than max_length and together they hold all
-// tokens, so numbers that the host knows decide: cu_seqlens stays on the device. Apart from the ragged, because Ampere
-// takes no ragged ones, nobody has to mask, and the deterministic gradient's room is less.
+// tokens, so numbers that the host knows decide: cu_seqlens stays on the device. They are no ragged ones because dense
+// ones have nothing masked and nothing copied around, and are all that Ampere's deterministic gradient takes.
 inline std::optional<DocumentBatch> uniform_documents(int64_t tokens, int64_t documents, int64_t max_length) {
   if (tokens <= 0 || max_length <= 0 || tokens % max_length != 0) return std::nullopt;
   if (tokens / max_length != documents) return std::nullopt;
