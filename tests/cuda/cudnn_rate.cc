@@ -2,6 +2,7 @@
 // tensors are its own too, (B, heads, T, D) each in one piece, since that our Q, K and V lie interleaved is our choice:
 // what it costs is part of what scripts/gpu_check holds against this rate.
 #include <cuda_runtime.h>
+#include <cudnn.h>
 
 #include <algorithm>
 #include <bit>
@@ -112,7 +113,7 @@ std::string timed(const AttentionGraphSpec& spec, const CudnnTarget& target, con
              ", \"tflops\": ", flops / seconds / 1e12, ", \"engine\": \"", graph->engine(), "\"}");
 }
 
-std::string rates(const UniformDocuments& documents, const HeadLayout& heads) {
+std::string rates(const DocumentBatch& documents, const HeadLayout& heads) {
   CudnnTarget target;
   check(cudnnCreate(&target.handle), "cudnnCreate");
   cudaDeviceProp device{};

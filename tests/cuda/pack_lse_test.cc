@@ -1,4 +1,4 @@
-// The statistics of a batch, from our layout into cuDNN's.
+// The rearrangements of the statistics, from our layout into cuDNN's and back.
 #include "cuda/pack_lse.h"
 
 #include "backend/support.h"
@@ -7,22 +7,23 @@
 using namespace tokamak;
 using namespace tokamak::testing;
 
-TEST_CASE("pack_lse: (Hq, B T) becomes (B, Hq, T)") {
+TEST_CASE("pack_lse: (A, B, I) becomes (B, A, I)") {
   TestBackend backend;
-  for (const auto& [documents, heads] :
-       {std::pair<UniformDocuments, int64_t>{{3, 5}, 4}, {{1, 7}, 2}, {{4, 1}, 3}, {{2, 300}, 1}, {{7, 131}, 5}}) {
-    const int64_t count = documents.tokens() * heads, length = documents.length;
-    HostTensor lse(DType::kF32, {heads, documents.tokens()}), packed(DType::kF32, {count + 1});
+  using Sizes = std::array<int64_t, 3>;
+  for (const auto& [heads, documents, length] :
+       {Sizes{4, 3, 5}, Sizes{2, 1, 7}, Sizes{3, 4, 1}, Sizes{1, 2, 300}, Sizes{5, 7, 131}, Sizes{300, 2, 1}}) {
+    const int64_t count = documents * length * heads;
+    HostTensor lse(DType::kF32, {count}), packed(DType::kF32, {count + 1});
     for (int64_t i = 0; i < count; ++i) lse.as<float>()[i] = static_cast<float>(i);
     packed.as<float>()[count] = -1.0f;
-    pack_lse(handle(*backend.stream), lse.as<float>(), packed.as<float>(), documents, heads);
+    pack_lse(handle(*backend.stream), lse.as<float>(), packed.as<float>(), heads, documents, length);
     backend.stream->synchronize();
     const float* element = packed.as<float>();
     bool same = true;
-    for (int64_t b = 0; b < documents.count; ++b) {
+    for (int64_t b = 0; b < documents; ++b) {
       for (int64_t h = 0; h < heads; ++h) {
         for (int64_t t = 0; t < length; ++t) {
-          same = same && *element++ == static_cast<float>(h * documents.tokens() + b * length + t);
+          same = same && *element++ == static_cast<float>((h * documents + b) * length + t);
         }
       }
     }

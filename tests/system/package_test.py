@@ -107,6 +107,8 @@ def checks_the_gpu(place):
                                  bundle / "tests/test_nccl")
         assert code == 77 and "nccl_comm_test skipped: " in output, output
     if (Path(TOKAMAK).parent / "tests/cuda/cudnn_rate").exists():
+        for library in ("libcudnn", "libnvrtc"):  # cuDNN compiles its kernels by the latter
+            assert re.search(rf"^{library}\.so\.\d+ optional$", (bundle / "libexec/cuda-libraries").read_text(), re.M)
         code, output = clean_run(bundle / "bin/tokamak-env", bundle / "tests/cudnn_rate", "1", "64", "2", "1", "64")
         assert code == 77 and output.startswith("skipped: no GPU"), output
 
