@@ -50,19 +50,38 @@ ncclComm_t join_all(Comm& control) {
 
 size_t to_size(int64_t count) { return static_cast<size_t>(count); }
 
-class NcclComm final : public Comm {
+// One of NCCL's communicators.
+class Communicator {
  public:
-  NcclComm(std::unique_ptr<Comm> control, Shared& shared, std::unique_ptr<Shared> owned = nullptr)
-      : owned_(std::move(owned)), shared_(shared), control_(std::move(control)), comm_(join_all(*control_)) {
+  Communicator(Comm& control, Shared& shared) : shared_(shared), comm_(join_all(control)) {
     shared_.watcher.watch(comm_);
-    shared_.memory.join(comm_);
   }
-  ~NcclComm() override {
+  ~Communicator() {
     shared_.watcher.forget(comm_);
     shared_.memory.leave(comm_);
     // While an error ends this rank, its peers may never come to what the communicator still has to do.
     std::uncaught_exceptions() > 0 ? ncclCommAbort(comm_) : ncclCommDestroy(comm_);
   }
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  ncclComm_t get() const { return comm_; }
+
+ private:
+  Shared& shared_;
+  ncclComm_t comm_;
+};
+
+// Two communicators, so that a slow reduction never stands before the next gather. Made with the group: they take
+// memory of the GPU, which is measured later.
+class NcclComm final : public Comm {
+ public:
+  NcclComm(std::unique_ptr<Comm> control, Shared& shared, std::unique_ptr<Shared> owned = nullptr)
+      : owned_(std::move(owned)),
+        shared_(shared),
+        control_(std::move(control)),
+        gather_(*control_, shared),
+        reduce_(*control_, shared) {}
 
   int rank() const override { return control_->rank(); }
   int size() const override { return control_->size(); }
@@ -70,28 +89,33 @@ class NcclComm final : public Comm {
   void all_gather(Stream& stream, Tensor slice, Tensor full) override {
     TOKAMAK_CHECK(slice.dtype() == full.dtype() && slice.count() * size() == full.count(), slice.text(), " to ",
                   full.text());
-    TOKAMAK_NCCL(ncclAllGather(slice.data(), full.data(), to_size(slice.bytes()), ncclInt8, comm_, handle(stream)));
+    TOKAMAK_NCCL(
+        ncclAllGather(slice.data(), full.data(), to_size(slice.bytes()), ncclInt8, gather_.get(), handle(stream)));
   }
 
-  void reduce_scatter(Stream& stream, Tensor full, Tensor slice, DType wire) override {
+  void register_memory() override {
+    for (const Communicator* communicator : {&gather_, &reduce_}) shared_.memory.join(communicator->get());
+  }
+
+  void reduce_scatter(Stream& stream, const ReduceScatter& args) override {
+    const Tensor full = args.full, slice = args.slice;
     TOKAMAK_CHECK(slice.count() * size() == full.count(), full.text(), " to ", slice.text());
-    if (wire == DType::kBF16) {
-      reduce_scatter_bf16(handle(stream), full.as<float>(), slice.as<float>(), slice.count());
+    if (args.dtype == DType::kBF16) {
+      reduce_scatter_bf16(handle(stream), args);
     } else {
       TOKAMAK_NCCL(ncclReduceScatter(full.as<float>(), slice.as<float>(), to_size(slice.count()), ncclFloat32, ncclSum,
-                                     comm_, handle(stream)));
+                                     reduce_.get(), handle(stream)));
     }
   }
 
-  int64_t scratch_elements(int64_t slice, DType wire) const override {
-    return wire == DType::kBF16 ? ExchangeRounds{size(), slice}.scratch_elements() : 0;
+  int64_t scratch_elements(int64_t slice, DType dtype) const override {
+    return dtype == DType::kBF16 ? ExchangeRounds{size(), slice}.scratch_elements() : 0;
   }
-  void use_scratch(Tensor scratch) override { scratch_ = scratch; }
 
   void all_reduce(Stream& stream, Tensor x) override {
     TOKAMAK_CHECK(x.dtype() == DType::kF32 || x.dtype() == DType::kF64, x.text());
     const ncclDataType_t type = x.dtype() == DType::kF64 ? ncclFloat64 : ncclFloat32;
-    TOKAMAK_NCCL(ncclAllReduce(x.data(), x.data(), to_size(x.count()), type, ncclSum, comm_, handle(stream)));
+    TOKAMAK_NCCL(ncclAllReduce(x.data(), x.data(), to_size(x.count()), type, ncclSum, reduce_.get(), handle(stream)));
   }
 
   void barrier() override { control_->barrier(); }
@@ -105,31 +129,31 @@ class NcclComm final : public Comm {
 
  private:
   // NCCL would sum in bf16, so only the exchange is its.
-  void reduce_scatter_bf16(cudaStream_t stream, const float* full, float* slice, int64_t length) {
+  void reduce_scatter_bf16(cudaStream_t stream, const ReduceScatter& args) {
+    const int64_t length = args.slice.count();
     const ExchangeRounds rounds{size(), length};
-    TOKAMAK_CHECK(scratch_ && scratch_.count() >= rounds.scratch_elements(), "a slice of ", length, ", scratch ",
-                  scratch_.text());
+    TOKAMAK_CHECK(args.scratch && args.scratch.count() >= rounds.scratch_elements(), "a slice of ", length,
+                  ", scratch ", args.scratch.text());
     for (int64_t begin = 0; begin < length; begin += rounds.longest_piece()) {
       const int64_t piece = std::min(rounds.longest_piece(), length - begin);
       const WirePiece at{size(), length, begin, piece};
-      bf16* const send = scratch_.as<bf16>();
+      bf16* const send = args.scratch.as<bf16>();
       bf16* const received = send + size() * piece;
-      round_to_wire(stream, full, send, at);
+      round_to_wire(stream, args.full.as<float>(), send, at);
       TOKAMAK_NCCL(ncclGroupStart());
       for (int peer = 0; peer < size(); ++peer) {
-        TOKAMAK_NCCL(ncclSend(send + peer * piece, to_size(piece), ncclBfloat16, peer, comm_, stream));
-        TOKAMAK_NCCL(ncclRecv(received + peer * piece, to_size(piece), ncclBfloat16, peer, comm_, stream));
+        TOKAMAK_NCCL(ncclSend(send + peer * piece, to_size(piece), ncclBfloat16, peer, reduce_.get(), stream));
+        TOKAMAK_NCCL(ncclRecv(received + peer * piece, to_size(piece), ncclBfloat16, peer, reduce_.get(), stream));
       }
       TOKAMAK_NCCL(ncclGroupEnd());
-      sum_from_wire(stream, received, slice, at);
+      sum_from_wire(stream, received, args.slice.as<float>(), at);
     }
   }
 
   std::unique_ptr<Shared> owned_;  // by the group that the others came from
   Shared& shared_;
   std::unique_ptr<Comm> control_;
-  ncclComm_t comm_;
-  Tensor scratch_;
+  Communicator gather_, reduce_;
 };
 
 }  // namespace

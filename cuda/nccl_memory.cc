@@ -33,6 +33,7 @@ bool NcclMemory::release(void* memory) noexcept {
 
 void NcclMemory::join(ncclComm_t comm) {
   for (Block& block : blocks_) {
+    if (block.find(comm) != block.registrations.end()) continue;
     void* handle = nullptr;
     const ncclResult_t result = ncclCommRegister(comm, block.memory, block.bytes, &handle);
     if (result == ncclSuccess) {
@@ -46,11 +47,10 @@ void NcclMemory::join(ncclComm_t comm) {
 
 void NcclMemory::leave(ncclComm_t comm) noexcept {
   for (Block& block : blocks_) {
-    auto& all = block.registrations;
-    const auto mine = std::find_if(all.begin(), all.end(), [&](const Registration& r) { return r.comm == comm; });
-    if (mine == all.end()) continue;
+    const auto mine = block.find(comm);
+    if (mine == block.registrations.end()) continue;
     ncclCommDeregister(comm, mine->handle);
-    all.erase(mine);
+    block.registrations.erase(mine);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <nccl.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -21,7 +22,7 @@ class NcclMemory final : public ExchangedMemory {
   void* allocate(size_t bytes) override;
   bool release(void* memory) noexcept override;
 
-  void join(ncclComm_t comm);            // registers what is allocated now
+  void join(ncclComm_t comm);            // registers what is allocated now and not registered yet
   void leave(ncclComm_t comm) noexcept;  // before the communicator is destroyed
 
  private:
@@ -33,6 +34,10 @@ class NcclMemory final : public ExchangedMemory {
     void* memory;
     size_t bytes;
     std::vector<Registration> registrations;
+
+    auto find(ncclComm_t comm) {
+      return std::find_if(registrations.begin(), registrations.end(), [&](const auto& r) { return r.comm == comm; });
+    }
   };
 
   CudaDevice& device_;

@@ -34,7 +34,10 @@ class Exchanged {
   MemoryPlan::Slot add(DType dtype, int64_t count) {
     return plan_.add("x", dtype, Shape{count}, MemoryKind::kExchanged);
   }
-  void commit() { arena_ = std::make_unique<Arena>(plan_, *backend->device); }
+  void commit() {
+    arena_ = std::make_unique<Arena>(plan_, *backend->device);
+    data->register_memory();
+  }
   Tensor operator[](MemoryPlan::Slot slot) const { return (*arena_)[slot]; }
 
   template <class T>
@@ -63,7 +66,7 @@ TEST_CASE("all_gather puts the slices in the order of the ranks, in place or not
   Exchanged memory;
   const auto slice = memory.add(DType::kBF16, kSlice), full = memory.add(DType::kBF16, kSlice * data->size());
   memory.commit();
-  const auto group = data->split(0);
+  Comm* const group = data;
   std::vector<bf16> own;
   for (int64_t i = 0; i < kSlice; ++i) own.emplace_back(static_cast<float>(group->rank() + i));
   const auto check = [&] {
@@ -96,13 +99,13 @@ TEST_CASE("reduce_scatter sums what every rank holds of a slice, over either wir
       CHECK((elements > 0) == (wire == DType::kBF16));
       const auto scratch = memory.add(wire, std::max<int64_t>(elements, 1));
       memory.commit();
-      const auto group = data->split(0);
-      if (elements > 0) group->use_scratch(memory[scratch]);
+      Comm* const group = data;
       const auto value = [](int64_t i, int rank) { return static_cast<float>(i % 61 + rank); };
       std::vector<float> own(static_cast<size_t>(length * group->size()));
       for (size_t i = 0; i < own.size(); ++i) own[i] = value(static_cast<int64_t>(i), group->rank());
       memory.write(memory[full], own);
-      group->reduce_scatter(*memory.stream, memory[full], memory[slice], wire);
+      group->reduce_scatter(*memory.stream,
+                            {.full = memory[full], .slice = memory[slice], .dtype = wire, .scratch = memory[scratch]});
       const auto sums = memory.read<float>(memory[slice]);
       int64_t wrong = 0;
       for (int64_t i = 0; i < length; ++i) {
@@ -121,11 +124,12 @@ TEST_CASE("a bf16 wire rounds each addend, and the sum stays f32") {
   const auto scratch = memory.add(DType::kBF16, data->scratch_elements(64, DType::kBF16));
   memory.commit();
   memory.write(memory[full], std::vector<float>(static_cast<size_t>(64 * data->size()), 1.0f + 0x1p-10f));
-  const auto group = data->split(0);
-  group->use_scratch(memory[scratch]);
-  group->reduce_scatter(*memory.stream, memory[full], memory[slice], DType::kBF16);
+  Comm* const group = data;
+  group->reduce_scatter(
+      *memory.stream,
+      {.full = memory[full], .slice = memory[slice], .dtype = DType::kBF16, .scratch = memory[scratch]});
   CHECK(memory.read<float>(memory[slice])[7] == static_cast<float>(data->size()));
-  group->reduce_scatter(*memory.stream, memory[full], memory[slice], DType::kF32);
+  group->reduce_scatter(*memory.stream, {.full = memory[full], .slice = memory[slice]});
   CHECK(memory.read<float>(memory[slice])[7] == static_cast<float>(data->size()) * (1.0f + 0x1p-10f));
 }
 
