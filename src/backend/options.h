@@ -36,6 +36,7 @@ struct RuntimeOptions {
   AutoInt threads_per_rank;
   bool deterministic = false;
   int64_t ranks_per_gpu = 1;
+  int64_t nccl_max_ctas = 0;
 
   template <class Visitor>
   void fields(Visitor& v) {
@@ -57,6 +58,9 @@ struct RuntimeOptions {
     v("ranks_per_gpu", ranks_per_gpu,
       "ranks that share a GPU: local rank r computes on GPU r / ranks_per_gpu; above 1 only for tests, at a small part "
       "of the speed");
+    v("nccl_max_ctas", nccl_max_ctas,
+      "thread blocks, hence SMs, that a gather or a reduction between GPUs may take; GEMMs are chosen for the others. "
+      "Fewer leave more to compute and move data slower; 0: NCCL chooses, and GEMMs are chosen for all");
   }
 };
 

@@ -52,6 +52,9 @@ class Comm {
   virtual std::vector<std::string> gather_all(const std::string& bytes) = 0;  // by rank; lengths may differ
   virtual int64_t max(int64_t value) = 0;
 
+  // Bytes of the device that the group may take at its first collectives, outside of any plan; about.
+  virtual int64_t reserve_bytes() const { return 0; }
+
   // Ranks of one color form a group, in the order of their ranks here. Collective. This one outlives it.
   virtual std::unique_ptr<Comm> split(int color) = 0;
 

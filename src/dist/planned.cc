@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "dist/data_comm.h"
 #include "dist/exchange.h"
 
 namespace tokamak {
@@ -21,6 +22,7 @@ class PlannedComm : public Comm {
     if (!nccl_) return ExchangeRounds{size_, slice, ExchangeRounds::kHostElements}.scratch_elements();
     return dtype == DType::kBF16 ? ExchangeRounds{size_, slice}.scratch_elements() : 0;
   }
+  int64_t reserve_bytes() const override { return nccl_ && size_ > 1 ? kNcclCommunicators * kNcclReserveBytes : 0; }
   void all_reduce(Stream&, Tensor) override { refuse(); }
   void barrier() override { refuse(); }
   void broadcast(std::string&, int) override { refuse(); }

@@ -60,8 +60,9 @@ void ShardedParameters::commit(const Arena& arena) {
   master_ = arena[master_slot_];
   weights_ = options_.compute == DType::kF32 ? master_ : arena[weights_slot_];
   if (options_.gradients) grad_ = arena[grad_slot_];
-  gather_stream_ = device.make_stream();
-  reduce_stream_ = device.make_stream();
+  // Where both have work, a GPU starts the exchange first: it takes few of its multiprocessors, and others wait for it.
+  gather_stream_ = device.make_stream(StreamPriority::kHigh);
+  reduce_stream_ = device.make_stream(StreamPriority::kHigh);
   compute_done_ = device.make_event();
   reduce_done_ = device.make_event();
   if (alone()) return;
