@@ -98,10 +98,8 @@ class NcclComm final : public Comm {
 }  // namespace
 
 std::unique_ptr<Comm> make_nccl_comm(Comm& control, Device& device, const RuntimeOptions& options, Precision reduce) {
-  auto shared = std::make_unique<NcclShared>(control.rank(), static_cast<CudaDevice&>(device));
-  const char* node = std::getenv("NCCL_HOSTID");  // the user's: below, every rank may get one
-  shared->node = node != nullptr ? node : host_name();
-  shared->max_ctas = static_cast<int>(options.nccl_max_ctas);
+  const char* const named = std::getenv("NCCL_HOSTID");  // by the user: below, every rank may get one
+  const std::string node = named != nullptr ? named : host_name();
   order_launches();
   if (options.ranks_per_gpu > 1) let_ranks_share_gpu(control.rank());
   together(control, [&] {
@@ -111,6 +109,9 @@ std::unique_ptr<Comm> make_nccl_comm(Comm& control, Device& device, const Runtim
          "install NCCL 2, or put its folder into LD_LIBRARY_PATH; one rank runs without");
   });
   if (control.rank() == 0) log::info("NCCL ", nccl_version(), ", ", nccl_settings(environ));
+  auto shared = std::make_unique<NcclShared>(control.rank(), static_cast<CudaDevice&>(device));
+  shared->node = node;
+  shared->max_ctas = static_cast<int>(options.nccl_max_ctas);
   NcclShared& lent = *shared;
   return std::make_unique<NcclComm>(control.split(0), lent, reduce, std::move(shared));
 }

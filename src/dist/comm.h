@@ -3,7 +3,7 @@
 // A gather and a reduction on two streams run at the same time: neither waits for the other.
 // Sums are formed in f32 (f64 for f64), on the CPU in the order of the ranks: for one world size the bits are the same
 // every time. On GPUs the order is NCCL's, which is fixed as long as the ranks' GPUs and links and NCCL's own choices
-// are; a bf16 wire is summed in the order of the ranks there too.
+// are; inside a node, contributions in bf16 are summed in the order of the ranks there too.
 #pragma once
 
 #include <cstdint>
