@@ -143,6 +143,7 @@ def planning(place):
     plans = {backend: tokamak("plan", place.config("plan", WIDE), f"runtime.backend={backend}", "model.vocab_size=400")
              for backend in ("cpu", "cuda")}
     assert "on its GPU" in plans["cuda"] and "CPU thread(s)" in plans["cpu"], plans
+    assert "1.00 GiB reserved for code" in plans["cuda"] and "reserved" not in plans["cpu"], plans
     workspace = {backend: next(line for line in text.splitlines() if line.split()[:1] == ["workspace"])
                  for backend, text in plans.items()}
     assert workspace["cpu"] != workspace["cuda"] and "MiB" in workspace["cuda"], workspace
