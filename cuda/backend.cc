@@ -1,9 +1,13 @@
 // The factories by which src/ reaches this room; a build without CUDA has src/backend/cuda_absent.cc in its place.
 #include "backend/backend.h"
 
+#include <cstdlib>
+#include <optional>
+
 #include "base/error.h"
 #include "base/log.h"
 #include "cuda/check.h"
+#include "cuda/choose_gpu.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
 #include "cuda/planned_device.h"
@@ -13,6 +17,7 @@ namespace tokamak {
 namespace {
 
 constexpr int kOldestCapability = 8;                   // Ampere: bf16 tensor cores
+constexpr int kNewestMachineCode = 10;                 // cmake/cuda.cmake; beyond it there is PTX
 constexpr int64_t kPlannedMemory = int64_t{80} << 30;  // where no GPU says: an H100's
 
 std::unique_ptr<CudnnAttention> cudnn_attention(const RuntimeOptions& options, int device) {
@@ -53,16 +58,15 @@ CudaPresence cuda_presence() {
 }
 
 Backend make_cuda_backend(const RuntimeOptions& options, int local_rank) {
-  const int devices = cuda_presence().devices;
-  const auto index = static_cast<int>(local_rank / options.ranks_per_gpu);
-  if (index >= devices) {
+  const ShownGpus shown{cuda_presence().devices, std::getenv("CUDA_VISIBLE_DEVICES") != nullptr};
+  const std::optional<int> chosen = choose_gpu(local_rank, shown, options.ranks_per_gpu);
+  if (!chosen) {
     fail(Kind::kDevice,
-         str("local rank ", local_rank, " has no GPU: this node shows ", devices, ", and runtime.ranks_per_gpu is ",
+         str("local rank ", local_rank, " has no GPU: this node shows ", shown.count, ", and runtime.ranks_per_gpu is ",
              options.ranks_per_gpu),
-         "one rank per GPU of a node, each of which is shown all of them (CUDA_VISIBLE_DEVICES, or srun "
-         "--gpus-per-task, "
-         "may hide some)");
+         "one rank per GPU of a node, each shown all of them or its own alone (CUDA_VISIBLE_DEVICES may hide some)");
   }
+  const int index = *chosen;
   if (options.autotune == Autotune::kTrue && options.deterministic) {
     fail(Kind::kConfig, "runtime.autotune and runtime.deterministic are both true",
          "timing may choose other algorithms in another run, with other last bits");
@@ -74,6 +78,10 @@ Backend make_cuda_backend(const RuntimeOptions& options, int local_rank) {
          str("GPU ", index, ", ", properties.name, ", has compute capability ", properties.major, ".", properties.minor,
              "; ", kOldestCapability, ".0 is needed"),
          "runtime.backend: cpu runs without");
+  }
+  if (properties.major > kNewestMachineCode) {
+    log::info(properties.name, ", compute capability ", properties.major, ".", properties.minor,
+              ": the driver compiles our kernels for it at the first start, for up to a minute");
   }
   auto device = std::make_unique<CudaDevice>(index);  // first: it makes the GPU current
   auto gemm = std::make_unique<CudaGemm>(options);

@@ -21,7 +21,12 @@ CudaEvent::CudaEvent() { TOKAMAK_CUDA(cudaEventCreateWithFlags(&event_, cudaEven
 CudaEvent::~CudaEvent() { cudaEventDestroy(event_); }
 void CudaEvent::synchronize() { TOKAMAK_CUDA(cudaEventSynchronize(event_)); }
 
-CudaStream::CudaStream() { TOKAMAK_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+CudaStream::CudaStream(StreamPriority priority) {
+  int least = 0, greatest = 0;  // which is the smaller number
+  TOKAMAK_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  TOKAMAK_CUDA(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking,
+                                            priority == StreamPriority::kHigh ? greatest : least));
+}
 CudaStream::~CudaStream() { cudaStreamDestroy(stream_); }
 void CudaStream::record(Event& event) {
   TOKAMAK_CUDA(cudaEventRecord(static_cast<CudaEvent&>(event).handle(), stream_));
@@ -107,7 +112,9 @@ std::string CudaDevice::description() const {
              driver % 1000 / 10);
 }
 
-std::unique_ptr<Stream> CudaDevice::make_stream() { return std::make_unique<CudaStream>(); }
+std::unique_ptr<Stream> CudaDevice::make_stream(StreamPriority priority) {
+  return std::make_unique<CudaStream>(priority);
+}
 
 std::unique_ptr<Event> CudaDevice::make_event() { return std::make_unique<CudaEvent>(); }
 

@@ -26,7 +26,7 @@ class CudaEvent final : public Event {
 
 class CudaStream final : public Stream {
  public:
-  CudaStream();
+  explicit CudaStream(StreamPriority priority);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -108,6 +108,11 @@ class ExchangedMemory {
 
 class CudaDevice final : public Device {
  public:
+  // Estimates, from published sizes. The context, and the libraries' handles.
+  static constexpr int64_t kStartupBytes = int64_t{1} << 30;
+  // Code that is loaded at its first use (ours, cuBLASLt's, what cuDNN compiles), and recorded graphs.
+  static constexpr int64_t kReserveBytes = int64_t{1} << 30;
+
   explicit CudaDevice(int index);
 
   std::byte* allocate(int64_t bytes, MemoryKind kind) override;
@@ -117,7 +122,7 @@ class CudaDevice final : public Device {
   void exchange_through(ExchangedMemory* memory) { exchanged_ = memory; }
 
   std::string description() const override;
-  std::unique_ptr<Stream> make_stream() override;
+  std::unique_ptr<Stream> make_stream(StreamPriority priority = StreamPriority::kNormal) override;
   std::unique_ptr<Event> make_event() override;
   bool can_record() const override { return true; }
   std::unique_ptr<Graph> record(Stream& stream, const std::function<void()>& work) override;
@@ -126,6 +131,8 @@ class CudaDevice final : public Device {
   int64_t total_bytes() const override;
   int64_t available_bytes() const override;
   int64_t used_bytes() const override { return used_; }
+  int64_t startup_bytes() const override { return kStartupBytes; }
+  int64_t reserve_bytes() const override { return kReserveBytes; }
   int64_t peak_bytes() const override { return used_; }  // what a run takes it takes at once, and keeps
   double peak_flops(DType dtype) const override;
   void copy_to_device(Stream& stream, const void* host, Tensor tensor) override;

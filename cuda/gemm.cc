@@ -8,6 +8,7 @@
 // sums in f32, added in a step of their own, are allowed beside the undivided sum.
 #include "cuda/gemm.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,7 +32,18 @@ void describe(cublasLtMatrixLayoutOpaque_t& layout, DType dtype, const GemmProbl
                                           static_cast<uint64_t>(stored.columns), stored.rows));
 }
 
-void describe(Plan& plan, const GemmProblem& problem, bool tf32) {
+// SMs that products are chosen for; 0: all. NCCL's blocks keep theirs while a product runs, and one that fills every SM
+// in one wave would need a second.
+int sm_target(const RuntimeOptions& options) {
+  if (options.nccl_max_ctas == 0) return 0;
+  int device = 0;
+  cudaDeviceProp properties;
+  TOKAMAK_CUDA(cudaGetDevice(&device));
+  TOKAMAK_CUDA(cudaGetDeviceProperties(&properties, device));
+  return static_cast<int>(std::max<int64_t>(properties.multiProcessorCount - options.nccl_max_ctas, 1));
+}
+
+void describe(Plan& plan, const GemmProblem& problem, bool tf32, int sms) {
   const bool fast = tf32 && problem.in == DType::kF32;
   TOKAMAK_CUBLAS(
       cublasLtMatmulDescInit(&plan.product, fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
@@ -39,6 +51,10 @@ void describe(Plan& plan, const GemmProblem& problem, bool tf32) {
   const cublasOperation_t right = problem.transpose_right ? CUBLAS_OP_T : CUBLAS_OP_N;
   TOKAMAK_CUBLAS(cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof(left)));
   TOKAMAK_CUBLAS(cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof(right)));
+  if (sms > 0) {
+    TOKAMAK_CUBLAS(
+        cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &sms, sizeof(sms)));
+  }
   if (problem.bias) {
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
     TOKAMAK_CUBLAS(
@@ -120,7 +136,7 @@ cublasStatus_t run_plan(cublasLtHandle_t handle, Plan& plan, const cublasLtMatmu
 }
 
 struct CudaGemm::Impl {
-  explicit Impl(const RuntimeOptions& options) : tf32(options.tf32) {
+  explicit Impl(const RuntimeOptions& options) : tf32(options.tf32), sms(sm_target(options)) {
     TOKAMAK_CUBLAS(cublasLtCreate(&handle));
     if (options.autotunes()) tuning.emplace(options);
   }
@@ -132,7 +148,7 @@ struct CudaGemm::Impl {
     const GemmProblem problem = gemm_problem(args);
     if (const auto known = plans.find(problem); known != plans.end()) return *known->second;
     auto made = std::make_unique<Plan>();
-    describe(*made, problem, tf32);
+    describe(*made, problem, tf32, sms);
     point_to_bias(*made, operands);
     const int most = tuning ? GemmTuning::kCandidates : 1;
     // Sums in f32; shapes that no such algorithm serves (odd widths with a bias) may round in between.
@@ -157,6 +173,7 @@ struct CudaGemm::Impl {
   }
 
   const bool tf32;
+  const int sms;
   cublasLtHandle_t handle = nullptr;
   std::optional<GemmTuning> tuning;  // absent: the heuristic's first choice is taken
   std::map<GemmProblem, std::unique_ptr<Plan>> plans;

@@ -38,7 +38,8 @@ std::string cache_path(const RuntimeOptions& options) {
   if (cache == nullptr && home == nullptr) return "";
   const std::string root = cache != nullptr ? std::string(cache) : str(home, "/.cache");
   return str(root, "/tokamak/gemm-", name, "-", properties.multiProcessorCount, "-", cublasLtGetVersion(),
-             options.tf32 ? "-tf32" : "");
+             options.tf32 ? "-tf32" : "",
+             options.nccl_max_ctas > 0 ? str("-without-", options.nccl_max_ctas, "-SMs") : "");
 }
 
 struct EventPair {

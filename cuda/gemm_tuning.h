@@ -17,7 +17,7 @@ class GemmTuning {
   static constexpr int kCandidates = 16;  // of the heuristic's ranking
 
   // Kept for the current GPU and library in ~/.cache/tokamak/gemm-NAME-SMS-VERSION, or under XDG_CACHE_HOME; with
-  // runtime.tf32 in a file of its own.
+  // runtime.tf32 or nccl_max_ctas in a file of its own.
   explicit GemmTuning(const RuntimeOptions& options);
 
   // Runs a product with these operands; a status other than success: not by this algorithm.

@@ -50,6 +50,18 @@ bool open_nccl(std::string* why_not) {
 
 std::string nccl_version() { return text_of(version()); }
 
+// By name: an older header declares neither them nor ncclWindow_t, which is a pointer.
+ncclResult_t register_window(ncclComm_t comm, void* memory, size_t bytes, void** window) {
+  constexpr int kSymmetric = 1;  // NCCL_WIN_COLL_SYMMETRIC
+  using Register = ncclResult_t(ncclComm_t, void*, size_t, void**, int);
+  static auto* const call = reinterpret_cast<Register*>(dlsym(library(), "ncclCommWindowRegister"));
+  return call == nullptr ? ncclSuccess : call(comm, memory, bytes, window, kSymmetric);
+}
+ncclResult_t deregister_window(ncclComm_t comm, void* window) {
+  static auto* const call = find(static_cast<ncclResult_t (*)(ncclComm_t, void*)>(nullptr), "ncclCommWindowDeregister");
+  return call(comm, window);
+}
+
 }  // namespace tokamak
 
 #define TOKAMAK_FORWARD(function, ...)                                                                   \
@@ -62,8 +74,8 @@ ncclResult_t ncclGetVersion(int* version) { TOKAMAK_FORWARD(ncclGetVersion, vers
 const char* ncclGetErrorString(ncclResult_t result) { TOKAMAK_FORWARD(ncclGetErrorString, result); }
 const char* ncclGetLastError(ncclComm_t comm) { TOKAMAK_FORWARD(ncclGetLastError, comm); }
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) { TOKAMAK_FORWARD(ncclGetUniqueId, id); }
-ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
-  TOKAMAK_FORWARD(ncclCommInitRank, comm, ranks, id, rank);
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  TOKAMAK_FORWARD(ncclCommInitRankConfig, comm, ranks, id, rank, config);
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) { TOKAMAK_FORWARD(ncclCommDestroy, comm); }
 ncclResult_t ncclCommAbort(ncclComm_t comm) { TOKAMAK_FORWARD(ncclCommAbort, comm); }

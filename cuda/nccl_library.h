@@ -2,6 +2,8 @@
 // without it.
 #pragma once
 
+#include <nccl.h>
+
 #include <string>
 
 namespace tokamak {
@@ -10,5 +12,10 @@ namespace tokamak {
 bool open_nccl(std::string* why_not);
 
 std::string nccl_version();  // "2.28.9", of the library that was opened
+
+// A symmetric window (ncclCommWindowRegister of 2.27 and later): memory of one size on all ranks of `comm`, which must
+// all call. `*window` stays null where the library or the machine has no such windows.
+ncclResult_t register_window(ncclComm_t comm, void* memory, size_t bytes, void** window);
+ncclResult_t deregister_window(ncclComm_t comm, void* window);
 
 }  // namespace tokamak

@@ -9,6 +9,12 @@
 
 namespace tokamak {
 
+namespace {
+
+constexpr int kKeepTheUsers = 0;
+
+}  // namespace
+
 std::string nccl_settings(const char* const* environment) {
   std::vector<std::string> found;
   for (; *environment != nullptr; ++environment) {
@@ -18,8 +24,9 @@ std::string nccl_settings(const char* const* environment) {
   return join(found, " ");
 }
 
+void order_launches() { setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", kKeepTheUsers); }
+
 void let_ranks_share_gpu(int rank) {
-  constexpr int kKeepTheUsers = 0;
   setenv("NCCL_HOSTID", str(host_name(), "-rank-", rank).c_str(), kKeepTheUsers);
   setenv("NCCL_SOCKET_IFNAME", "lo", kKeepTheUsers);  // ranks of one machine, but NCCL thinks of a network
   setenv("NCCL_IB_DISABLE", "1", kKeepTheUsers);

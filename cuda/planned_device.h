@@ -3,6 +3,7 @@
 
 #include "backend/device.h"
 #include "base/error.h"
+#include "cuda/device.h"
 
 namespace tokamak {
 
@@ -11,12 +12,14 @@ class PlannedDevice final : public Device {
   std::byte* allocate(int64_t, MemoryKind) override { refuse(); }
   void release(std::byte*, int64_t, MemoryKind) noexcept override {}
   std::string description() const override { return "a GPU on paper"; }
-  std::unique_ptr<Stream> make_stream() override { refuse(); }
+  std::unique_ptr<Stream> make_stream(StreamPriority) override { refuse(); }
   std::unique_ptr<Event> make_event() override { refuse(); }
   bool uses_host_memory() const override { return false; }
   int64_t total_bytes() const override { return INT64_MAX; }
   int64_t available_bytes() const override { return INT64_MAX; }
   int64_t used_bytes() const override { return 0; }
+  int64_t startup_bytes() const override { return CudaDevice::kStartupBytes; }
+  int64_t reserve_bytes() const override { return CudaDevice::kReserveBytes; }
   int64_t peak_bytes() const override { return 0; }
   double peak_flops(DType) const override { return 0; }
   void copy_to_device(Stream&, const void*, Tensor) override { refuse(); }

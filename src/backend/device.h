@@ -42,10 +42,13 @@ class Timer {
   virtual std::optional<double> seconds() = 0;  // nothing while it is not over; never waits
 };
 
+// Whose work the device takes first where two streams have some.
+enum class StreamPriority { kNormal, kHigh };
+
 class Device : public Allocator {
  public:
   virtual std::string description() const = 0;  // "CPU, AMD EPYC, 2 threads, bf16 by AVX512-BF16"
-  virtual std::unique_ptr<Stream> make_stream() = 0;
+  virtual std::unique_ptr<Stream> make_stream(StreamPriority priority = StreamPriority::kNormal) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
 
   // Graphs are for devices whose work has to be launched. `work` enqueues on `stream`, and on streams that it makes
@@ -60,7 +63,10 @@ class Device : public Allocator {
   virtual int64_t total_bytes() const = 0;      // that it has in all
   virtual int64_t available_bytes() const = 0;  // that a plan may still take
   virtual int64_t used_bytes() const = 0;       // now: by this process (CPU), by all (GPU)
-  virtual int64_t peak_bytes() const = 0;       // the most that used_bytes was, as far as the device knows
+  // Bytes of it that this process takes outside of any plan, about: before a plan is made, and later (reserved).
+  virtual int64_t startup_bytes() const { return 0; }
+  virtual int64_t reserve_bytes() const { return 0; }
+  virtual int64_t peak_bytes() const = 0;  // the most that used_bytes was, as far as the device knows
 
   // FLOP/s of dense matrix products, as its maker states them; 0: unknown. (CPUs have no honest table.)
   virtual double peak_flops(DType dtype) const = 0;

@@ -42,6 +42,7 @@ struct RuntimeOptions {
   AutoInt threads_per_rank;
   bool deterministic = false;
   int64_t ranks_per_gpu = 1;
+  int64_t nccl_max_ctas = 0;
 
   bool autotunes() const { return autotune == Autotune::kTrue || (autotune == Autotune::kAuto && !deterministic); }
 
@@ -66,6 +67,9 @@ struct RuntimeOptions {
     v("ranks_per_gpu", ranks_per_gpu,
       "ranks that share a GPU: local rank r computes on GPU r / ranks_per_gpu; above 1 only for tests, at a small part "
       "of the speed");
+    v("nccl_max_ctas", nccl_max_ctas,
+      "thread blocks, hence SMs, that a gather or a reduction between GPUs may take; GEMMs are chosen for the others. "
+      "Fewer leave more to compute and move data slower; 0: NCCL chooses, and GEMMs are chosen for all");
   }
 };
 
@@ -82,7 +86,9 @@ struct PrecisionOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("compute", compute, "dtype of gathered weights, activations and their gradients; f32 is for tests");
-    v("reduce", reduce, "dtype in which gradients cross the network; sums are formed in f32 either way");
+    v("reduce", reduce,
+      "dtype of gradients between ranks; sums are formed in f32 either way. bf16 halves the traffic inside a node; "
+      "between nodes of several GPUs go sums in f32");
   }
 };
 

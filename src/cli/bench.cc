@@ -63,8 +63,8 @@ class BenchCommand : public Command {
     together(world.comm(), [&] { shape = make_batch_shape(config.training, config.data, world.size()); });
     if (ops_) return bench_ops(world, config, shape);
     Backend backend = make_backend_together(world, config.runtime);
-    const auto data_comm = make_data_comm(world.comm(), *backend.device, config.runtime);
-    const MemoryShare memory = memory_share(*backend.device, world, config.runtime);
+    const auto data_comm = make_data_comm(world.comm(), *backend.device, config.runtime, config.precision.reduce);
+    const MemoryShare memory = memory_share(*backend.device, world, *data_comm, config.runtime);
     if (shape.micro_batch == 0) {
       shape.micro_batch = choose_micro_batch(config, *data_comm, backend, shape, memory.total);
     }

@@ -193,7 +193,7 @@ class GenerateCommand : public Command {
   }
 
   static void expect_room(const MemoryPlan& plan, const Device& device, const AssemblyOptions& sizes) {
-    const int64_t needed = planned_bytes(plan, device), available = device.available_bytes();
+    const int64_t needed = planned_bytes(plan, device), available = device.available_bytes() - device.reserve_bytes();
     if (needed <= available) return;
     fail(Kind::kDevice,
          str("generation needs ", human_bytes(needed), " for the weights and ", sizes.cached_sequences, " x ",

@@ -56,7 +56,10 @@ class PlanCommand : public Command {
               << human_count(static_cast<double>(shape.total_steps * shape.tokens_per_step())) << " tokens, "
               << human_count(flops * static_cast<double>(shape.total_steps)) << "FLOP\n"
               << "memory of each rank "
-              << (cuda ? str("on its GPU, besides the CUDA context (0.5 to 1 GiB)")
+              << (cuda ? str("on its GPU, besides up to ", human_bytes(backend.device->startup_bytes()),
+                             " of CUDA's context and libraries and ",
+                             human_bytes(backend.device->reserve_bytes() + comm->reserve_bytes()), " reserved for ",
+                             kReserveIsFor)
                        : str("with ", thread_count(), " CPU thread(s), besides about ", human_bytes(resident_bytes()),
                              " of program and libraries"))
               << ":\n"

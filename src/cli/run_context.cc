@@ -58,8 +58,10 @@ Backend make_backend_together(World& world, const RuntimeOptions& options) {
   const std::string cores = host_name() + affinity();
   const std::vector<std::string> all = world.comm().gather_all(cores);
   const auto sharers = static_cast<int>(std::count(all.begin(), all.end(), cores));
+  RuntimeOptions own = options;
+  if (world.size() == 1) own.nccl_max_ctas = 0;  // no SMs are kept for NCCL
   Backend backend;
-  together(world.comm(), [&] { backend = make_backend(options, world.local_rank(), sharers); });
+  together(world.comm(), [&] { backend = make_backend(own, world.local_rank(), sharers); });
   return backend;
 }
 

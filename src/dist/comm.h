@@ -1,8 +1,9 @@
 // A group of ranks. Collectives of the data plane are enqueued on a Stream, like operations, and move tensors;
 // those of the control plane move host values and return when done. Every rank calls the same ones in the same order.
+// A gather and a reduction on two streams run at the same time: neither waits for the other.
 // Sums are formed in f32 (f64 for f64), on the CPU in the order of the ranks: for one world size the bits are the same
 // every time. On GPUs the order is NCCL's, which is fixed as long as the ranks' GPUs and links and NCCL's own choices
-// are; a bf16 wire is summed in the order of the ranks there too.
+// are; inside a node, contributions in bf16 are summed in the order of the ranks there too.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +29,20 @@ class Comm {
   // full = the slices of all ranks, one after another. `slice` may be this rank's own part of `full`.
   virtual void all_gather(Stream& stream, Tensor slice, Tensor full) = 0;  // (n), (size n), same dtype
 
-  // slice = sum over ranks of their full[rank n .. (rank + 1) n). On the way each addend has dtype `wire`.
-  virtual void reduce_scatter(Stream& stream, Tensor full, Tensor slice, DType wire) = 0;  // (size n) f32, (n) f32
+  // The exchanged memory (MemoryKind::kExchanged) that is taken by now is about to be used: it moves best where the
+  // group knows it beforehand. Collective; all ranks have taken the same.
+  virtual void register_memory() {}
 
-  // Elements of `wire` that reduce_scatter works in, for slices of up to `slice` elements. They are planned, and given
-  // to the group that will reduce before it does; where none are asked for, none need be given.
-  virtual int64_t scratch_elements(int64_t slice, DType wire) const;
-  virtual void use_scratch(Tensor scratch);  // (scratch_elements) wire
+  // slice = sum over ranks of their full[rank n .. (rank + 1) n).
+  struct ReduceScatter {
+    Tensor full;                // (size n) f32
+    Tensor slice;               // (n) f32
+    DType dtype = DType::kF32;  // of each contribution on its way
+    Tensor scratch;             // (scratch_elements(n, dtype)) or more, of `dtype`; none where none is asked for
+  };
+  virtual void reduce_scatter(Stream& stream, const ReduceScatter& args) = 0;
+  // Elements of `dtype` that reduce_scatter works in, for slices of up to `slice` elements.
+  virtual int64_t scratch_elements(int64_t slice, DType dtype) const;
 
   // x = sum over ranks, for a handful of numbers.
   virtual void all_reduce(Stream& stream, Tensor x) = 0;  // (n) f32 or f64
@@ -44,6 +52,9 @@ class Comm {
   virtual std::vector<std::string> gather_all(const std::string& bytes) = 0;  // by rank; lengths may differ
   virtual int64_t max(int64_t value) = 0;
 
+  // Bytes of the device that the group may take at its first collectives, outside of any plan; about.
+  virtual int64_t reserve_bytes() const { return 0; }
+
   // Ranks of one color form a group, in the order of their ranks here. Collective. This one outlives it.
   virtual std::unique_ptr<Comm> split(int color) = 0;
 
@@ -52,7 +63,6 @@ class Comm {
 };
 
 inline int64_t Comm::scratch_elements(int64_t, DType) const { return 0; }
-inline void Comm::use_scratch(Tensor) {}
 
 std::unique_ptr<Comm> make_single_comm();  // one rank, no library behind it
 

@@ -22,14 +22,15 @@ void HostComm::all_gather(Stream&, Tensor slice, Tensor full) {
   gather_bytes(static_cast<const std::byte*>(slice.data()), static_cast<std::byte*>(full.data()), slice.bytes());
 }
 
-void HostComm::reduce_scatter(Stream&, Tensor full, Tensor slice, DType wire) {
+void HostComm::reduce_scatter(Stream&, const ReduceScatter& args) {
+  const auto& [full, slice, dtype, scratch] = args;
   TOKAMAK_CHECK(full.dtype() == DType::kF32 && slice.dtype() == DType::kF32 && slice.count() * size() == full.count(),
                 full.text(), " to ", slice.text());
   TOKAMAK_CHECK(slice.count() % ExchangeRounds::kGrain == 0, slice.text());
-  if (wire == DType::kBF16) {
-    reduce_scatter_as<bf16>(full, slice);
+  if (dtype == DType::kBF16) {
+    reduce_scatter_as<bf16>(args);
   } else {
-    reduce_scatter_as<float>(full, slice);
+    reduce_scatter_as<float>(args);
   }
 }
 
@@ -47,15 +48,15 @@ void HostComm::all_reduce(Stream&, Tensor x) {
 
 // In each round every rank sends each other rank its addends of that rank's slice, then sums.
 template <class Wire>
-void HostComm::reduce_scatter_as(Tensor full, Tensor slice) {
+void HostComm::reduce_scatter_as(const ReduceScatter& args) {
   const int ranks = size();
-  const int64_t length = slice.count();
+  const int64_t length = args.slice.count();
   const int64_t longest = ExchangeRounds{ranks, length, ExchangeRounds::kHostElements}.longest_piece();
-  TOKAMAK_CHECK(scratch_ && scratch_.count() >= 2 * ranks * longest, "a slice of ", length, ", scratch ",
-                scratch_.text());
-  auto* const send = scratch_.as<Wire>();
-  const float* addends = full.as<float>();
-  float* sum = slice.as<float>();
+  TOKAMAK_CHECK(args.scratch && args.scratch.count() >= 2 * ranks * longest, "a slice of ", length, ", scratch ",
+                args.scratch.text());
+  auto* const send = args.scratch.as<Wire>();
+  const float* addends = args.full.as<float>();
+  float* sum = args.slice.as<float>();
   for (int64_t begin = 0; begin < length; begin += longest) {
     const int64_t piece = std::min(longest, length - begin);
     const int64_t bytes = piece * static_cast<int64_t>(sizeof(Wire));

@@ -11,9 +11,8 @@ namespace tokamak {
 class HostComm : public Comm {
  public:
   void all_gather(Stream& stream, Tensor slice, Tensor full) final;
-  void reduce_scatter(Stream& stream, Tensor full, Tensor slice, DType wire) final;
-  int64_t scratch_elements(int64_t slice, DType wire) const final;
-  void use_scratch(Tensor scratch) final { scratch_ = scratch; }
+  void reduce_scatter(Stream& stream, const ReduceScatter& args) final;
+  int64_t scratch_elements(int64_t slice, DType dtype) const final;
   void all_reduce(Stream& stream, Tensor x) final;
 
  protected:
@@ -25,11 +24,9 @@ class HostComm : public Comm {
 
  private:
   template <class Wire>
-  void reduce_scatter_as(Tensor full, Tensor slice);
+  void reduce_scatter_as(const ReduceScatter& args);
   template <class T>
   void all_reduce_as(T* x, int64_t count);
-
-  Tensor scratch_;
 };
 
 }  // namespace tokamak

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "dist/data_comm.h"
 #include "dist/exchange.h"
 
 namespace tokamak {
@@ -16,11 +17,12 @@ class PlannedComm : public Comm {
   int rank() const override { return 0; }
   int size() const override { return size_; }
   void all_gather(Stream&, Tensor, Tensor) override { refuse(); }
-  void reduce_scatter(Stream&, Tensor, Tensor, DType) override { refuse(); }
-  int64_t scratch_elements(int64_t slice, DType wire) const override {
+  void reduce_scatter(Stream&, const ReduceScatter&) override { refuse(); }
+  int64_t scratch_elements(int64_t slice, DType dtype) const override {
     if (!nccl_) return ExchangeRounds{size_, slice, ExchangeRounds::kHostElements}.scratch_elements();
-    return wire == DType::kBF16 ? ExchangeRounds{size_, slice}.scratch_elements() : 0;
+    return dtype == DType::kBF16 ? ExchangeRounds{size_, slice}.scratch_elements() : 0;
   }
+  int64_t reserve_bytes() const override { return nccl_ && size_ > 1 ? kNcclCommunicators * kNcclReserveBytes : 0; }
   void all_reduce(Stream&, Tensor) override { refuse(); }
   void barrier() override { refuse(); }
   void broadcast(std::string&, int) override { refuse(); }

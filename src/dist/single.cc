@@ -15,10 +15,11 @@ class SingleComm : public Comm {
   int size() const override { return 1; }
 
   void all_gather(Stream&, Tensor slice, Tensor full) override { copy(slice, full); }
-  void reduce_scatter(Stream&, Tensor full, Tensor slice, DType wire) override {
+  void reduce_scatter(Stream&, const ReduceScatter& args) override {
+    const Tensor full = args.full, slice = args.slice;
     TOKAMAK_CHECK(full.dtype() == DType::kF32, full.text());
-    // The wire's rounding is part of the contract, also where nothing travels.
-    if (wire == DType::kBF16) {
+    // The rounding is part of the contract, also where nothing travels.
+    if (args.dtype == DType::kBF16) {
       TOKAMAK_CHECK(full.count() == slice.count(), full.text(), " to ", slice.text());
       const float* from = full.as<float>();
       float* to = slice.as<float>();

@@ -74,12 +74,14 @@ void Transformer::walk(Stream& compute, const DeviceBatch& in, Tensor sums) {
   for (int64_t l = config_.num_hidden_layers - 1; l >= 0; --l) {
     const int64_t unit = units_.layer(l);
     const Weights w = parameters_.acquire(unit, compute);
-    if (l > 0) parameters_.prefetch(units_.layer(l - 1), compute);
     const ShardedParameters::Gradient g = parameters_.gradient(unit, compute);
     if (options_.keep == Keep::kLayerInputs) layer_interior(compute, in, a, l, w, norms);
     backward_mlp(compute, a, l, w, norms, g, dnorms);
     backward_attention(compute, in, a, l, w, norms, g, dnorms);
     parameters_.release(unit, compute);
+    // Into the buffer just released, and before the reduction: that must not delay the weights that come next. Those of
+    // layer l - 1 are on their way since the last turn, or still here from the forward walk.
+    if (l > 1) parameters_.prefetch(units_.layer(l - 2), compute);
     parameters_.reduce(unit, compute);
   }
   backward_embedding(compute, in, a);

@@ -91,24 +91,33 @@ std::string MemoryPlan::report() const {
 }
 
 Arena::Arena(const MemoryPlan& plan, Allocator& allocator) : allocator_(allocator) {
-  for (const MemoryKind kind : kMemoryKinds) {
-    for (const auto& entry : plan.entries()) {
-      if (entry.kind == kind) block(kind).bytes += aligned(entry.bytes());
+  try {
+    std::byte* next[std::size(kMemoryKinds)] = {};
+    for (const MemoryKind kind : kMemoryKinds) {
+      if (kind != MemoryKind::kExchanged) next[static_cast<size_t>(kind)] = allocate(plan.total_bytes(kind), kind);
     }
-    if (block(kind).bytes > 0) block(kind).memory = allocator_.allocate(block(kind).bytes, kind);
-  }
-  int64_t used[std::size(kMemoryKinds)] = {};
-  for (const auto& entry : plan.entries()) {
-    int64_t& begin = used[static_cast<size_t>(entry.kind)];
-    tensors_.emplace_back(block(entry.kind).memory + begin, entry.dtype, entry.shape);
-    begin += aligned(entry.bytes());
+    for (const auto& entry : plan.entries()) {
+      std::byte*& at = next[static_cast<size_t>(entry.kind)];
+      if (entry.kind == MemoryKind::kExchanged) at = allocate(aligned(entry.bytes()), entry.kind);
+      tensors_.emplace_back(at, entry.dtype, entry.shape);
+      at += aligned(entry.bytes());
+    }
+  } catch (...) {
+    release();
+    throw;
   }
 }
 
-Arena::~Arena() {
-  for (const MemoryKind kind : kMemoryKinds) {
-    if (block(kind).memory != nullptr) allocator_.release(block(kind).memory, block(kind).bytes, kind);
-  }
+Arena::~Arena() { release(); }
+
+std::byte* Arena::allocate(int64_t bytes, MemoryKind kind) {
+  if (bytes == 0) return nullptr;
+  blocks_.push_back({allocator_.allocate(bytes, kind), bytes, kind});
+  return blocks_.back().memory;
+}
+
+void Arena::release() noexcept {
+  for (const Block& block : blocks_) allocator_.release(block.memory, block.bytes, block.kind);
 }
 
 Tensor Arena::operator[](MemoryPlan::Slot slot) const {

@@ -52,7 +52,8 @@ class Allocator {
   virtual void release(std::byte* memory, int64_t bytes, MemoryKind kind) noexcept = 0;
 };
 
-// Owns the memory of one committed plan.
+// Owns the memory of one committed plan: one block for all entries of a kind, but a block of its own for each exchanged
+// entry, as libraries register blocks as a whole.
 class Arena {
  public:
   Arena(const MemoryPlan& plan, Allocator& allocator);
@@ -64,13 +65,15 @@ class Arena {
 
  private:
   struct Block {
-    std::byte* memory = nullptr;
-    int64_t bytes = 0;
+    std::byte* memory;
+    int64_t bytes;
+    MemoryKind kind;
   };
-  Block& block(MemoryKind kind) { return blocks_[static_cast<size_t>(kind)]; }
+  std::byte* allocate(int64_t bytes, MemoryKind kind);
+  void release() noexcept;
 
   Allocator& allocator_;
-  Block blocks_[std::size(kMemoryKinds)];
+  std::vector<Block> blocks_;
   std::vector<Tensor> tensors_;
 };
 

@@ -14,12 +14,16 @@ constexpr int64_t kAutoMicroBatchTokens = 8192;
 
 }  // namespace
 
-MemoryShare memory_share(const Device& device, World& world, const RuntimeOptions& options) {
+MemoryShare memory_share(const Device& device, World& world, const Comm& data, const RuntimeOptions& options) {
   const int64_t on_device = device.uses_host_memory() ? INT64_MAX : options.ranks_per_gpu;
   const auto sharers = static_cast<int>(std::min<int64_t>(world.local_size(), on_device));
-  const auto smallest = [&](int64_t bytes) { return -world.comm().max(-(bytes / sharers)); };
-  const int64_t total = smallest(device.total_bytes());
-  return {total, std::min(total, smallest(device.available_bytes())), sharers};
+  const int64_t reserve = device.reserve_bytes() + data.reserve_bytes();
+  const auto smallest = [&](int64_t bytes, int64_t kept) {
+    return -world.comm().max(-std::max<int64_t>(bytes / sharers - kept, 0));
+  };
+  const int64_t total = smallest(device.total_bytes(), device.startup_bytes() + reserve);
+  const int64_t most = smallest(device.total_bytes(), reserve);
+  return {total, std::min(most, smallest(device.available_bytes(), reserve)), reserve, sharers};
 }
 
 int64_t planned_bytes(const MemoryPlan& plan, const Device& device) {
@@ -47,7 +51,8 @@ void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare&
   help.push_back("more ranks on more nodes, each holding a smaller part of the state");
   fail(Kind::kDevice,
        str("the run needs ", human_bytes(needed), " on each rank, but ", human_bytes(memory.available),
-           " are available", memory.sharers > 1 ? str(" to each of ", memory.sharers, " ranks of this node") : ""),
+           " are available", memory.sharers > 1 ? str(" to each of ", memory.sharers, " ranks of this node") : "",
+           memory.reserve > 0 ? str(", beside ", human_bytes(memory.reserve), " reserved for ", kReserveIsFor) : ""),
        str("what would help: ", join(help, "; "), "\nplan:\n", plan.report()));
 }
 

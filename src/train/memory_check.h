@@ -11,14 +11,16 @@
 
 namespace tokamak {
 
-// Memory that each rank may plan with, of what the devices could give in all (`total`) or can still give: the smallest
-// share of any rank, so that all ranks plan alike. Collective.
+// Bytes that each rank may plan with, of what the devices could give in all (`total`) or can still give: the smallest
+// share of any rank, so that all ranks plan alike. Collective, after the group `data` is made, which takes some.
 struct MemoryShare {
   int64_t total = 0;      // the same from start to start: what automatic choices go by
   int64_t available = 0;  // now: what a plan must fit into
+  int64_t reserve = 0;    // of each rank, kept back from both: for code that is loaded late, graphs and NCCL
   int sharers = 1;        // ranks of this node that share the memory
 };
-MemoryShare memory_share(const Device& device, World& world, const RuntimeOptions& options);
+inline constexpr const char* kReserveIsFor = "code loaded at its first use, graphs and NCCL";
+MemoryShare memory_share(const Device& device, World& world, const Comm& data, const RuntimeOptions& options);
 
 // What a plan takes of the device's memory; pinned buffers are the host's, which is the device's own on a CPU.
 int64_t planned_bytes(const MemoryPlan& plan, const Device& device);

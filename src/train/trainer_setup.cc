@@ -24,10 +24,11 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
   together(comm_, [&] { open_data(); });
   together(comm_, [&] { make_directories(config_.run.output_dir, Kind::kConfig); });
   checkpointer_.emplace(comm_, checkpoint_directory(), Checkpointer::Setup{checkpoint_options()});
-  data_comm_ = make_data_comm(comm_, *backend_.device, config_.runtime);  // before memory is measured: it takes some
-  const MemoryShare memory = memory_share(*backend_.device, world_, config_.runtime);
+  // Before memory is measured: it takes some.
+  data_comm_ = make_data_comm(comm_, *backend_.device, config_.runtime, config_.precision.reduce);
+  const MemoryShare memory = memory_share(*backend_.device, world_, *data_comm_, config_.runtime);
   together(comm_, [&] { build(memory); });
-  assembly_->commit();  // splits the communicator, so on its own
+  assembly_->commit();  // talks to the other ranks, so on its own
   together(comm_, [&] { host_state_.emplace(*assembly_); });
   load_or_initialize();
   together(comm_, [&] { write_run_directory(); });
@@ -104,7 +105,8 @@ void Trainer::build(const MemoryShare& memory) {
             human_count(static_cast<double>(shape_.tokens_per_step())), " tokens a step, ", comm_.size(), " rank(s) x ",
             shape_.micro_batches(), " micro-batch(es) of ", shape_.micro_batch, "; ", shape_.total_steps,
             " steps = ", human_count(static_cast<double>(shape_.total_steps * shape_.tokens_per_step())), " tokens");
-  log::info("memory planned on each rank, besides ", human_bytes(program_bytes_), " of program and libraries:\n",
+  log::info("memory planned on each rank, besides ", human_bytes(program_bytes_), " of program and libraries",
+            memory.reserve > 0 ? str(" and ", human_bytes(memory.reserve), " reserved for ", kReserveIsFor) : "", ":\n",
             assembly_->plan().report());
 }
 

@@ -60,19 +60,18 @@ void ShardedParameters::commit(const Arena& arena) {
   master_ = arena[master_slot_];
   weights_ = options_.compute == DType::kF32 ? master_ : arena[weights_slot_];
   if (options_.gradients) grad_ = arena[grad_slot_];
-  gather_stream_ = device.make_stream();
-  reduce_stream_ = device.make_stream();
+  // Where both have work, a GPU starts the exchange first: it takes few of its multiprocessors, and others wait for it.
+  gather_stream_ = device.make_stream(StreamPriority::kHigh);
+  reduce_stream_ = device.make_stream(StreamPriority::kHigh);
   compute_done_ = device.make_event();
   reduce_done_ = device.make_event();
   if (alone()) return;
-  // Two communicators, so that a slow reduction never stands before the next gather.
-  gather_comm_ = comm_.split(0);
+  comm_.register_memory();
   weight_buffers_->commit(arena, device);
   if (!options_.gradients) return;
-  reduce_comm_ = comm_.split(0);
   gradient_buffers_->commit(arena, device);
   staging_ = arena[staging_slot_];
-  if (scratch_slot_) reduce_comm_->use_scratch(arena[*scratch_slot_]);
+  if (scratch_slot_) scratch_ = arena[*scratch_slot_];
 }
 
 void ShardedParameters::initialize(uint64_t seed, Stream& stream) {
@@ -110,7 +109,7 @@ void ShardedParameters::gather(int64_t unit, Stream& compute) {
   compute.record(*compute_done_);
   gather_stream_->wait(*compute_done_);
   const Tensor whole = buffer.tensor.flat(0, layouts_[static_cast<size_t>(unit)].padded(comm_.size()));
-  gather_comm_->all_gather(*gather_stream_, slice_of(weights_, unit), whole);
+  comm_.all_gather(*gather_stream_, slice_of(weights_, unit), whole);
   gather_stream_->record(*buffer.filled);
 }
 
@@ -168,14 +167,12 @@ void ShardedParameters::reduce(int64_t unit, Stream& compute) {
   reduce_stream_->wait(*compute_done_);
   const Tensor whole = buffer.tensor.flat(0, layouts_[u].padded(comm_.size()));
   const Tensor slice = slice_of(grad_, unit);
-  if (reduced_once_[u]) {
-    const Tensor sum = staging_.flat(0, slice.count());
-    reduce_comm_->reduce_scatter(*reduce_stream_, whole, sum, options_.reduce_wire);
-    backend_.ops->cast(*reduce_stream_, {.src = sum, .dst = slice, .write = Write::kAccumulate});
-  } else {
-    reduce_comm_->reduce_scatter(*reduce_stream_, whole, slice, options_.reduce_wire);
-    reduced_once_[u] = true;
-  }
+  const bool add = reduced_once_[u];
+  const Tensor sum = add ? staging_.flat(0, slice.count()) : slice;
+  comm_.reduce_scatter(*reduce_stream_,
+                       {.full = whole, .slice = sum, .dtype = options_.reduce_wire, .scratch = scratch_});
+  if (add) backend_.ops->cast(*reduce_stream_, {.src = sum, .dst = slice, .write = Write::kAccumulate});
+  reduced_once_[u] = true;
   reduce_stream_->record(*buffer.drained);
   buffer.users = 0;
 }

@@ -10,7 +10,8 @@
 //   g = gradient(u) ... reduce(u)      whole gradient, to be written, then handed back
 //
 // A buffer that still holds the right weights is not gathered again. Gathers and reductions run on streams of their
-// own; events order them against the compute stream. With one rank the slices are the whole units and nothing moves.
+// own, and a group runs one of each at a time; events order them against the compute stream. With one rank the slices
+// are the whole units and nothing moves.
 #pragma once
 
 #include <cstdint>
@@ -104,12 +105,11 @@ class ShardedParameters {
 
   MemoryPlan::Slot master_slot_, weights_slot_, grad_slot_, staging_slot_;
   std::optional<MemoryPlan::Slot> scratch_slot_;  // absent where the group asks for none
-  Tensor master_, weights_, grad_, staging_;
+  Tensor master_, weights_, grad_, staging_, scratch_;
   std::optional<UnitBuffers> weight_buffers_;    // absent when alone
   std::optional<UnitBuffers> gradient_buffers_;  //
   std::vector<bool> reduced_once_;               // in this step, per unit
 
-  std::unique_ptr<Comm> gather_comm_, reduce_comm_;
   std::unique_ptr<Stream> gather_stream_, reduce_stream_;
   std::unique_ptr<Event> compute_done_, reduce_done_;
 };

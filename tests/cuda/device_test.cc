@@ -75,6 +75,15 @@ TEST_CASE("many small uploads in a row arrive in their order") {
   for (int32_t i = 0; i < 300; ++i) CHECK(back[static_cast<size_t>(i)] == i / 3 + i % 3);
 }
 
+TEST_CASE("a stream of high priority comes before others") {
+  const Backend backend = make_backend();
+  const auto normal = backend.device->make_stream(), high = backend.device->make_stream(StreamPriority::kHigh);
+  int lesser = 0, greater = 0;
+  REQUIRE(cudaStreamGetPriority(handle(*normal), &lesser) == cudaSuccess);
+  REQUIRE(cudaStreamGetPriority(handle(*high), &greater) == cudaSuccess);
+  CHECK(greater < lesser);  // as CUDA counts
+}
+
 TEST_CASE("work on one stream waits for the event of another") {
   const Backend backend = make_backend();
   Device& device = *backend.device;

@@ -29,6 +29,7 @@ struct Library {
   std::array<uint32_t, 4> alignments = {};  // left, right, addend, output
   uint32_t reductions = 0;
   uint32_t schemes_needed = 0;  // of reduction, by its algorithms
+  int sms = 0;                  // that the algorithm was asked for; 0: all
   std::vector<uint64_t> run;    // the algorithm of each product
   int compute_type = 0;
   double clock = 0;  // ms; algorithm i takes |i - 80|
@@ -76,7 +77,7 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                               cublasLtMatmulPreference_t preference, int most,
                                               cublasLtMatmulHeuristicResult_t results[], int* found) {
@@ -84,6 +85,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     return read<decltype(value)>(cublasLtMatmulPreferenceGetAttribute, preference, attribute);
   };
   ++library.asked;
+  library.sms = read<int32_t>(cublasLtMatmulDescGetAttribute, product, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET);
   library.most = most;
   library.alignments = {of(uint32_t{}, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES),
                         of(uint32_t{}, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES),
@@ -334,6 +336,17 @@ TEST_CASE("the heuristic is asked once for a shape") {
   }
   CHECK((library.asked == 2 && library.most == 1));
   CHECK(library.run == std::vector<uint64_t>{77, 77, 77, 77});
+}
+
+TEST_CASE("a product is chosen for the SMs that NCCL leaves") {
+  library.reset();
+  RuntimeOptions options;
+  for (const auto& [kept, left] : {std::pair(0, 0), std::pair(4, 8), std::pair(100, 1)}) {  // of 12
+    options.nccl_max_ctas = kept;
+    CudaGemm gemm(options);
+    CHECK(one_product(gemm));
+    CHECK(library.sms == left);
+  }
 }
 
 TEST_CASE("a product that cuBLASLt has no algorithm for is named") {

@@ -1,6 +1,7 @@
 // The group that ranks on GPUs exchange tensors by, under mpirun: on the emulator, or on a GPU that the ranks share.
 // Small integers, so that sums are exact in any order.
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <iostream>
 #include <numeric>
 
@@ -21,9 +22,16 @@ World* world = nullptr;  // of main
 Backend* backend = nullptr;
 Comm* data = nullptr;
 
+// On the emulator ranks can be of several nodes in turn, which NCCL's own variable says.
+int nodes() {
+  const char* const nodes = std::getenv("TOKAMAK_TEST_NODES");
+  return nodes == nullptr ? 1 : std::atoi(nodes);
+}
+
 RuntimeOptions shared_gpus() {
   RuntimeOptions options;
   options.backend = BackendKind::kCuda;
+  options.nccl_max_ctas = 4;
   options.ranks_per_gpu = (world->local_size() + cuda_presence().devices - 1) / cuda_presence().devices;
   return options;
 }
@@ -34,7 +42,10 @@ class Exchanged {
   MemoryPlan::Slot add(DType dtype, int64_t count) {
     return plan_.add("x", dtype, Shape{count}, MemoryKind::kExchanged);
   }
-  void commit() { arena_ = std::make_unique<Arena>(plan_, *backend->device); }
+  void commit() {
+    arena_ = std::make_unique<Arena>(plan_, *backend->device);
+    data->register_memory();
+  }
   Tensor operator[](MemoryPlan::Slot slot) const { return (*arena_)[slot]; }
 
   template <class T>
@@ -63,7 +74,7 @@ TEST_CASE("all_gather puts the slices in the order of the ranks, in place or not
   Exchanged memory;
   const auto slice = memory.add(DType::kBF16, kSlice), full = memory.add(DType::kBF16, kSlice * data->size());
   memory.commit();
-  const auto group = data->split(0);
+  Comm* const group = data;
   std::vector<bf16> own;
   for (int64_t i = 0; i < kSlice; ++i) own.emplace_back(static_cast<float>(group->rank() + i));
   const auto check = [&] {
@@ -96,13 +107,13 @@ TEST_CASE("reduce_scatter sums what every rank holds of a slice, over either wir
       CHECK((elements > 0) == (wire == DType::kBF16));
       const auto scratch = memory.add(wire, std::max<int64_t>(elements, 1));
       memory.commit();
-      const auto group = data->split(0);
-      if (elements > 0) group->use_scratch(memory[scratch]);
+      Comm* const group = data;
       const auto value = [](int64_t i, int rank) { return static_cast<float>(i % 61 + rank); };
       std::vector<float> own(static_cast<size_t>(length * group->size()));
       for (size_t i = 0; i < own.size(); ++i) own[i] = value(static_cast<int64_t>(i), group->rank());
       memory.write(memory[full], own);
-      group->reduce_scatter(*memory.stream, memory[full], memory[slice], wire);
+      group->reduce_scatter(*memory.stream,
+                            {.full = memory[full], .slice = memory[slice], .dtype = wire, .scratch = memory[scratch]});
       const auto sums = memory.read<float>(memory[slice]);
       int64_t wrong = 0;
       for (int64_t i = 0; i < length; ++i) {
@@ -115,17 +126,36 @@ TEST_CASE("reduce_scatter sums what every rank holds of a slice, over either wir
   }
 }
 
+TEST_CASE("a bf16 reduction has communicators of a node and between nodes where there are both") {
+  CHECK(data->reserve_bytes() == (nodes() > 1 ? 4 : 2) * kNcclReserveBytes);
+}
+
+TEST_CASE("memory that NCCL refuses on one rank is used unregistered on all") {
+  const char* const refuse = "TOKAMAK_EMULATOR_NCCL_NO_MEMORY";
+  if (data->rank() == 1) setenv(refuse, "1", 1);
+  for (int time = 0; time < 2; ++time) {  // the second one is registered again, and the first one not with it
+    Exchanged memory;
+    const auto slice = memory.add(DType::kF32, 64), full = memory.add(DType::kF32, 64 * data->size());
+    memory.commit();
+    memory.write(memory[slice], std::vector<float>(64, static_cast<float>(data->rank())));
+    data->all_gather(*memory.stream, memory[slice], memory[full]);
+    CHECK(memory.read<float>(memory[full]).back() == static_cast<float>(data->size() - 1));
+    unsetenv(refuse);
+  }
+}
+
 TEST_CASE("a bf16 wire rounds each addend, and the sum stays f32") {
   Exchanged memory;
   const auto full = memory.add(DType::kF32, 64 * data->size()), slice = memory.add(DType::kF32, 64);
   const auto scratch = memory.add(DType::kBF16, data->scratch_elements(64, DType::kBF16));
   memory.commit();
   memory.write(memory[full], std::vector<float>(static_cast<size_t>(64 * data->size()), 1.0f + 0x1p-10f));
-  const auto group = data->split(0);
-  group->use_scratch(memory[scratch]);
-  group->reduce_scatter(*memory.stream, memory[full], memory[slice], DType::kBF16);
+  Comm* const group = data;
+  group->reduce_scatter(
+      *memory.stream,
+      {.full = memory[full], .slice = memory[slice], .dtype = DType::kBF16, .scratch = memory[scratch]});
   CHECK(memory.read<float>(memory[slice])[7] == static_cast<float>(data->size()));
-  group->reduce_scatter(*memory.stream, memory[full], memory[slice], DType::kF32);
+  group->reduce_scatter(*memory.stream, {.full = memory[full], .slice = memory[slice]});
   CHECK(memory.read<float>(memory[slice])[7] == static_cast<float>(data->size()) * (1.0f + 0x1p-10f));
 }
 
@@ -174,12 +204,14 @@ int main(int argc, char** argv) {
     if (world->rank() == 0) std::cout << "nccl_comm_test skipped: " << why << std::endl;
     return kSkipped;
   };
+  setenv("TOKAMAK_EMULATOR_NCCL_MAX_CTAS", "4", 1);
   if (const CudaPresence presence = cuda_presence(); presence.devices == 0) return skipped(presence.missing);
   Backend own_backend = make_cuda_backend(shared_gpus(), world->local_rank());
   backend = &own_backend;
   std::unique_ptr<Comm> own_data;
   try {
-    own_data = make_data_comm(world->comm(), *backend->device, shared_gpus());
+    if (nodes() > 1) setenv("NCCL_HOSTID", str("node-", world->rank() % nodes()).c_str(), 1);
+    own_data = make_data_comm(world->comm(), *backend->device, shared_gpus(), Precision::kBF16);
   } catch (const Error& error) {
     if (error.kind() != Kind::kDevice) throw;
     return skipped(error.what());  // no NCCL

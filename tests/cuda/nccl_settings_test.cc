@@ -15,6 +15,17 @@ TEST_CASE("of an environment, NCCL's settings are told in the order of their nam
   CHECK(nccl_settings(none).empty());
 }
 
+TEST_CASE("communicators launch in the order of the calls, but for what the user has set") {
+  unsetenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+  order_launches();
+  const char* const set = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+  REQUIRE(set != nullptr);
+  CHECK(std::string(set) == "1");
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "0", 1);
+  order_launches();
+  CHECK(std::string(std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT")) == "0");
+}
+
 TEST_CASE("ranks that share a GPU are hosts of their own to NCCL, but for what the user has set") {
   setenv("NCCL_IB_DISABLE", "0", 1);
   unsetenv("NCCL_HOSTID");

@@ -143,6 +143,7 @@ def planning(place):
     plans = {backend: tokamak("plan", place.config("plan", WIDE), f"runtime.backend={backend}", "model.vocab_size=400")
              for backend in ("cpu", "cuda")}
     assert "on its GPU" in plans["cuda"] and "CPU thread(s)" in plans["cpu"], plans
+    assert "1.00 GiB reserved for code" in plans["cuda"] and "reserved" not in plans["cpu"], plans
     workspace = {backend: next(line for line in text.splitlines() if line.split()[:1] == ["workspace"])
                  for backend, text in plans.items()}
     assert workspace["cpu"] != workspace["cuda"] and "MiB" in workspace["cuda"], workspace
@@ -247,7 +248,8 @@ def ranks(place):
         alone, two = f"{kind}-alone", f"{kind}-two"
         train_on(1, place, alone, *overrides)
         said = train_on(2, place, two, *overrides)
-        assert "NCCL " in said, said
+        assert "NCCL " in said and "NCCL_LAUNCH_ORDER_IMPLICIT=1" in said, said
+        assert not EMULATED or "registered as symmetric windows with 2 communicators" in said, said
         one, both = place.records(alone), place.records(two)
         worst = max(relative(both[step], one[step]) for step in one)
         print(f"  {kind}: losses of 1 and 2 ranks differ by {worst:.1e} at most")

@@ -30,8 +30,8 @@ void reduce_scatter(Comm& comm, Tensor full, Tensor slice, DType wire) {
   NoStream stream;
   const int64_t elements = comm.scratch_elements(slice.count(), wire), bytes = elements * size_of(wire);
   std::vector<char> scratch(static_cast<size_t>(bytes) + 64, 'x');
-  comm.use_scratch(Tensor(scratch.data(), wire, Shape{elements}));
-  comm.reduce_scatter(stream, full, slice, wire);
+  comm.reduce_scatter(
+      stream, {.full = full, .slice = slice, .dtype = wire, .scratch = Tensor(scratch.data(), wire, Shape{elements})});
   CHECK(std::count(scratch.begin() + bytes, scratch.end(), 'x') == 64);
 }
 
@@ -105,9 +105,8 @@ RANKS_CASE("a plan on paper has the scratch that the ranks work in, and they wor
     }
   }
   NoStream stream;
-  const auto group = comm.split(0);
   std::vector<float> full(static_cast<size_t>(32 * comm.size())), slice(32);
-  CHECK_THROWS_AS(group->reduce_scatter(stream, view(full), view(slice), DType::kF32), Error);
+  CHECK_THROWS_AS(comm.reduce_scatter(stream, {.full = view(full), .slice = view(slice)}), Error);
 }
 
 RANKS_CASE("a bf16 wire rounds each addend, and the sum stays f32") {

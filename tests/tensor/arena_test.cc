@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "base/error.h"
 
@@ -18,6 +19,7 @@ class Counting : public Allocator {
     live += bytes;
     auto* memory = static_cast<std::byte*>(std::aligned_alloc(256, static_cast<size_t>(bytes)));
     std::memset(memory, 0, static_cast<size_t>(bytes));
+    blocks.insert(memory);
     return memory;
   }
   void release(std::byte* memory, int64_t bytes, MemoryKind) noexcept override {
@@ -25,24 +27,29 @@ class Counting : public Allocator {
     std::free(memory);
   }
   int calls = 0;
+  std::set<void*> blocks;
   int64_t live = 0;
 };
 
 }  // namespace
 
-TEST_CASE("a plan is committed in one allocation of each kind, and given back whole") {
+TEST_CASE("a plan is committed in one block of each kind, but one for each exchanged entry, and given back whole") {
   MemoryPlan plan;
   const auto a = plan.add("a/x", DType::kF32, Shape{3});
   const auto b = plan.add("a/y", DType::kBF16, Shape{100, 7});
   const auto p = plan.add("pinned", DType::kI32, Shape{5}, MemoryKind::kPinned);
+  const auto s = plan.add("sent", DType::kF32, Shape{65}, MemoryKind::kExchanged);
+  const auto r = plan.add("received", DType::kF32, Shape{130}, MemoryKind::kExchanged);
   Counting memory;
   {
     const Arena arena(plan, memory);
-    CHECK(memory.calls == 2);
+    CHECK(memory.calls == 4);
     CHECK(memory.live == plan.total_bytes());
     CHECK(arena[a].text() == "F32 (3)");
     CHECK(arena[b].text() == "BF16 (100, 7)");
     CHECK(arena[p].text() == "I32 (5)");
+    CHECK(memory.blocks.count(arena[s].data()) == 1);
+    CHECK(memory.blocks.count(arena[r].data()) == 1);
     CHECK(reinterpret_cast<uintptr_t>(arena[b].data()) % 256 == 0);
     std::memset(arena[a].data(), 1, 12);
     CHECK(static_cast<std::byte*>(arena[b].data())[0] == std::byte{0});  // no overlap

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.h"
+#include "dist/data_comm.h"
+#include "dist/planned.h"
 #include "support/ranks.h"
 #include "train/assembly.h"
 #include "train/toy_training.h"
@@ -16,6 +18,9 @@ class SmallDevice : public ToyDevice {
   SmallDevice(int64_t total, int64_t available) : total_(total), available_(available) {}
   int64_t total_bytes() const override { return total_; }
   int64_t available_bytes() const override { return available_; }
+  int64_t startup_bytes() const override { return startup; }
+  int64_t reserve_bytes() const override { return reserve; }
+  int64_t startup = 0, reserve = 0;
 
  private:
   int64_t total_, available_;
@@ -25,15 +30,39 @@ class SmallDevice : public ToyDevice {
 
 RANKS_CASE("ranks of one node share its memory, and all plan with the smallest share of any") {
   const SmallDevice device(1200 - 12 * world.rank(), 600 - 12 * world.rank());
-  const MemoryShare share = memory_share(device, world, {});
+  const MemoryShare share = memory_share(device, world, world.comm(), {});
   const int size = world.size();
   CHECK(share.sharers == size);
   CHECK(share.total == (1200 - 12 * (size - 1)) / size);
   CHECK(share.available == (600 - 12 * (size - 1)) / size);
 }
 
+RANKS_CASE("a reserve is kept back of what is there and of what is available, and named where a plan does not fit") {
+  SmallDevice device(1200, 1100);
+  device.startup = 20;
+  device.reserve = 60;
+  const MemoryShare share = memory_share(device, world, world.comm(), {});
+  const int size = world.size();
+  CHECK(share.reserve == 60);
+  CHECK(share.total == 1200 / size - 20 - 60);  // so that an automatic choice fits what is available at the start
+  CHECK(share.available == 1100 / size - 60);
+  MemoryPlan plan;
+  plan.add("everything", DType::kF32, Shape{1200 / 4});
+  CHECK_THROWS_WITH(expect_fit(plan, device, share, {}, 1), Catch::Contains("beside 60 B reserved for code loaded"));
+}
+
+TEST_CASE("ranks on GPUs reserve for NCCL, in a plan as in a run, and one rank or CPUs do not") {
+  class Gpu : public ToyDevice {
+   public:
+    bool uses_host_memory() const override { return false; }
+  };
+  CHECK(make_planned_comm(2, Gpu())->reserve_bytes() == kNcclCommunicators * kNcclReserveBytes);
+  CHECK(make_planned_comm(1, Gpu())->reserve_bytes() == 0);
+  CHECK(make_planned_comm(2, ToyDevice())->reserve_bytes() == 0);
+}
+
 RANKS_CASE("less is available than there is in all, whatever the device says") {
-  CHECK(memory_share(SmallDevice(1200, 9000), world, {}).available == 1200 / world.size());
+  CHECK(memory_share(SmallDevice(1200, 9000), world, world.comm(), {}).available == 1200 / world.size());
 }
 
 RANKS_CASE("an automatic micro-batch is the coarsest equal cut that fits, and one sequence where none does") {

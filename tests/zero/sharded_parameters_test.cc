@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "backend/cpu/device.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "support/ranks.h"
@@ -122,6 +123,25 @@ RANKS_CASE("a gradient written from two places before it is reduced counts both"
   CHECK(second.write == Write::kAccumulate);
   CHECK(first.matrices[0].data() == second.matrices[0].data());
   s.parameters.reduce(0, *s.stream);
+}
+
+RANKS_CASE("what the ranks exchange comes first where the device is busy with other work, too") {
+  class PriorityDevice : public CpuDevice {
+   public:
+    std::unique_ptr<Stream> make_stream(StreamPriority priority) override {
+      high += priority == StreamPriority::kHigh;
+      return CpuDevice::make_stream(priority);
+    }
+    int high = 0;
+  };
+  Backend backend = make_cpu_backend();
+  backend.device = std::make_unique<PriorityDevice>();
+  const ParamTable table = small_table();
+  MemoryPlan plan;
+  ShardedParameters parameters(table, world.comm(), backend, {}, plan);
+  const Arena arena(plan, *backend.device);
+  parameters.commit(arena);
+  CHECK(static_cast<PriorityDevice&>(*backend.device).high == 2);  // gathers and reductions
 }
 
 RANKS_CASE("the optimizer's ranges cover the shard once, and only norms do not decay") {

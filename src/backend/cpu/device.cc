@@ -72,7 +72,7 @@ std::string CpuDevice::description() const {
              bf16_unit());
 }
 
-std::unique_ptr<Stream> CpuDevice::make_stream() { return std::make_unique<CpuStream>(); }
+std::unique_ptr<Stream> CpuDevice::make_stream(StreamPriority) { return std::make_unique<CpuStream>(); }
 
 std::unique_ptr<Event> CpuDevice::make_event() { return std::make_unique<CpuEvent>(); }
 

@@ -23,7 +23,7 @@ class CpuDevice : public Device {
   void release(std::byte* memory, int64_t bytes, MemoryKind kind) noexcept override;
 
   std::string description() const override;
-  std::unique_ptr<Stream> make_stream() override;
+  std::unique_ptr<Stream> make_stream(StreamPriority priority = StreamPriority::kNormal) override;
   std::unique_ptr<Event> make_event() override;
   bool uses_host_memory() const override { return true; }
   int64_t total_bytes() const override;

@@ -134,7 +134,9 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  const char* most = std::getenv("TOKAMAK_EMULATOR_NCCL_MAX_CTAS");
+  if (most != nullptr && config->maxCTAs != std::atoi(most)) broken("a communicator with other maxCTAs than set");
   if (ranks > kMostRanks) return ncclInvalidArgument;
   const int file = open(id.internal, O_RDWR);
   void* memory = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -207,6 +209,15 @@ ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
   return ncclSuccess;
 }
 
+namespace tokamak {
+ncclResult_t register_window(ncclComm_t comm, void* memory, size_t bytes, void** window) {
+  if (std::getenv("TOKAMAK_EMULATOR_NCCL_NO_WINDOWS") != nullptr) return ncclSuccess;
+  pthread_barrier_wait(&comm->meeting->barrier);
+  return ncclCommRegister(comm, memory, bytes, window);
+}
+ncclResult_t deregister_window(ncclComm_t comm, void* window) { return ncclCommDeregister(comm, window); }
+}  // namespace tokamak
+
 ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream) {
   emulator::enqueue(stream, [=, slice = count * size_of(type)] {
@@ -256,23 +267,24 @@ ncclResult_t ncclGroupStart() {
   return ncclSuccess;
 }
 
-// Only exchanges of all with all, in the order of the ranks: the one group that cuda/ makes.
+// Only exchanges of all with all, in the order of the ranks, once or several times: what cuda/ makes.
 ncclResult_t ncclGroupEnd() {
   if (--group().depth > 0) return ncclSuccess;
   const std::vector<Message> sent = std::move(group().sent), expected = std::move(group().expected);
   group() = {};
   if (sent.empty() || sent.size() != expected.size()) broken("a group that is no exchange");
   const ncclComm_t comm = sent[0].comm;
-  if (sent.size() != static_cast<size_t>(comm->ranks)) broken("an exchange that leaves ranks out");
-  for (int to = 0; to < comm->ranks; ++to) {
-    const Message& message = sent[static_cast<size_t>(to)];
-    if (message.peer != to || expected[static_cast<size_t>(to)].peer != to) broken("an exchange in another order");
+  const auto ranks = static_cast<size_t>(comm->ranks);
+  if (sent.size() % ranks != 0) broken("an exchange that leaves ranks out");
+  for (size_t i = 0; i < sent.size(); ++i) {
+    const auto to = static_cast<int>(i % ranks);
+    if (sent[i].peer != to || expected[i].peer != to) broken("an exchange in another order");
   }
   emulator::enqueue(sent[0].stream, [=] {
-    for (int to = 0; to < comm->ranks; ++to) {
-      const Message& message = sent[static_cast<size_t>(to)];
-      show(comm, message.memory, message.bytes, [&](int from, const std::byte* piece, size_t at, size_t bytes) {
-        if (to == comm->rank) std::memcpy(expected[static_cast<size_t>(from)].memory + at, piece, bytes);
+    for (size_t i = 0; i < sent.size(); ++i) {
+      const Message* const received = &expected[i - i % ranks];
+      show(comm, sent[i].memory, sent[i].bytes, [&](int from, const std::byte* piece, size_t at, size_t bytes) {
+        if (sent[i].peer == comm->rank) std::memcpy(received[from].memory + at, piece, bytes);
       });
     }
   });

@@ -12,6 +12,7 @@
 
 struct emulator_stream {
   uint64_t id;  // a later one may lie at the address of one that is gone
+  int priority;
   bool late = true;
   std::deque<emulator::Work> waiting;
   uint64_t enqueued = 0;
@@ -81,11 +82,20 @@ void run_all_streams() {
 
 }  // namespace emulator
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int priority) {
   static uint64_t made = 0;
-  *stream =
-      new emulator_stream{.id = ++made, .late = streams().empty() || !is_set("TOKAMAK_EMULATOR_ORDER", "reverse")};
+  const bool late = streams().empty() || !is_set("TOKAMAK_EMULATOR_ORDER", "reverse");
+  *stream = new emulator_stream{.id = ++made, .priority = priority, .late = late};
   streams().insert(*stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  *priority = stream->priority;
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {

@@ -1,0 +1,36 @@
+#include "cuda/nccl_communicator.h"
+
+#include <cstring>
+#include <exception>
+
+#include "base/error.h"
+#include "cuda/nccl_check.h"
+#include "dist/together.h"
+
+namespace tokamak {
+
+NcclCommunicator::NcclCommunicator(Comm& control, NcclShared& shared) : shared_(shared) {
+  ncclUniqueId id;
+  std::string bytes;
+  together(control, [&] {
+    if (control.rank() != 0) return;
+    TOKAMAK_NCCL(ncclGetUniqueId(&id));
+    bytes.assign(id.internal, sizeof(id.internal));
+  });
+  control.broadcast(bytes, 0);
+  TOKAMAK_CHECK(bytes.size() == sizeof(id.internal), bytes.size());
+  std::memcpy(id.internal, bytes.data(), sizeof(id.internal));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  if (shared.max_ctas > 0) config.maxCTAs = shared.max_ctas;
+  TOKAMAK_NCCL(ncclCommInitRankConfig(&comm_, control.size(), id, control.rank(), &config));
+  shared_.watcher.watch(comm_);
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  shared_.watcher.forget(comm_);
+  shared_.memory.leave(comm_);
+  // While an error ends this rank, its peers may never come to what the communicator still has to do.
+  std::uncaught_exceptions() > 0 ? ncclCommAbort(comm_) : ncclCommDestroy(comm_);
+}
+
+}  // namespace tokamak

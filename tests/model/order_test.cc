@@ -1,0 +1,61 @@
+// What the walk over the units asks of the ranks, and in which order: rank 0 of two, by a group that only writes down.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "model/golden.h"
+
+using namespace tokamak;
+
+namespace {
+
+class RecordingComm final : public Comm {
+ public:
+  struct Call {
+    std::string name;
+    const void* slice;
+  };
+  std::vector<Call> calls;
+
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  void all_gather(Stream&, Tensor slice, Tensor) override { calls.push_back({"gather ", slice.data()}); }
+  void reduce_scatter(Stream&, const ReduceScatter& args) override { calls.push_back({"reduce ", args.slice.data()}); }
+  void all_reduce(Stream&, Tensor) override {}
+  void barrier() override {}
+  void broadcast(std::string&, int) override {}
+  std::vector<std::string> gather_all(const std::string& bytes) override { return {bytes, bytes}; }
+  int64_t max(int64_t value) override { return value; }
+  std::unique_ptr<Comm> split(int) override { return nullptr; }
+  void abort(int exit_code) override { std::_Exit(exit_code); }
+};
+
+}  // namespace
+
+TEST_CASE("a step gathers a layer ahead, and in backward issues the next gather before the reduction") {
+  ModelConfig config = Golden("llama_gqa_untied").config;
+  config.num_hidden_layers = 4;
+  RecordingComm comm;
+  SmallModel m(config, comm, {});
+  const std::vector<int32_t> ids(16, 1);
+  m.model.forward_backward(*m.stream, Sequences(ids, ids, 16).batch(), m.sums);
+
+  const auto unit_of = [&](const void* slice) {
+    for (size_t u = 0; u < m.table.units.size(); ++u) {
+      const int64_t begin = m.parameters.slice_begin(static_cast<int64_t>(u));
+      for (const Tensor& shard : {m.parameters.weights(), m.parameters.gradients()}) {
+        if (slice == shard.as<float>() + begin) return m.table.units[u].name;
+      }
+    }
+    return std::string("?");
+  };
+  std::vector<std::string> order;
+  for (const RecordingComm::Call& call : comm.calls) order.push_back(call.name + unit_of(call.slice));
+  const std::vector<std::string> expected = {
+      "gather norms",   "gather embedding", "gather layer.0", "gather layer.1", "gather layer.2",
+      "gather layer.3", "gather head",      "reduce head",  // backward from here; layers 3 and 2 are still there
+      "gather layer.1", "reduce layer.3",   "gather layer.0", "reduce layer.2", "reduce layer.1",
+      "reduce layer.0", "reduce embedding"};
+  CHECK(order == expected);
+}
