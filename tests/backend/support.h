@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/parallel_for.h"
 #include "base/rng.h"
+#include "support/facts.h"
 
 namespace tokamak::testing {
 
@@ -165,7 +166,7 @@ inline double max_abs(const Values& x) {
 }
 
 // The greatest |actual - expected|; inf where one is NaN and the other is not.
-inline double max_abs_error(const Values& actual, const Values& expected) {
+inline Deviation max_abs_error(const Values& actual, const Values& expected) {
   TOKAMAK_CHECK(actual.size() == expected.size(), actual.size(), " against ", expected.size());
   double worst = 0;
   for (size_t i = 0; i < actual.size(); ++i) {
@@ -173,23 +174,23 @@ inline double max_abs_error(const Values& actual, const Values& expected) {
     const double error = std::abs(actual[i] - expected[i]);
     worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);
   }
-  return worst;
+  return {worst};
 }
-inline double max_abs_error(const HostTensor& actual, const Values& expected) {
+inline Deviation max_abs_error(const HostTensor& actual, const Values& expected) {
   return max_abs_error(actual.values(), expected);
 }
 
 // max_abs_error over the greatest magnitude expected: the measure for sums, whose terms may cancel.
-inline double max_relative_error(const Values& actual, const Values& expected) {
-  return max_abs_error(actual, expected) / std::max(max_abs(expected), 1e-300);
+inline Deviation max_relative_error(const Values& actual, const Values& expected) {
+  return {max_abs_error(actual, expected) / std::max(max_abs(expected), 1e-300)};
 }
-inline double max_relative_error(const HostTensor& actual, const Values& expected) {
+inline Deviation max_relative_error(const HostTensor& actual, const Values& expected) {
   return max_relative_error(actual.values(), expected);
 }
 
 // What is left of the errors once each value is allowed one rounding to the tensor's dtype, over the greatest magnitude
 // expected: the error of the f32 arithmetic before that rounding, about 1e-7 where terms do not cancel.
-inline double max_error_before_rounding(const HostTensor& actual, const Values& expected) {
+inline Deviation max_error_before_rounding(const HostTensor& actual, const Values& expected) {
   const Values values = actual.values();
   TOKAMAK_CHECK(values.size() == expected.size(), values.size(), " against ", expected.size());
   const int precision = actual.dtype() == DType::kBF16 ? 8 : actual.dtype() == DType::kF32 ? 24 : 53;
@@ -200,7 +201,7 @@ inline double max_error_before_rounding(const HostTensor& actual, const Values& 
     const double error = std::abs(values[i] - expected[i]) - half_unit;
     worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);
   }
-  return worst / std::max(max_abs(expected), 1e-300);
+  return {worst / std::max(max_abs(expected), 1e-300)};
 }
 
 // Gradient of f at x by central differences; error about step^2 |f'''| / 6 + 1e-16 |f| / step.
