@@ -60,8 +60,9 @@ def chosen(only):
         if not only or command in only:
             seconds += limit
             parts.update({part: most for part, most in its_parts.items() if part not in parts})
-        for part in set(its_parts) & set(only or []):
-            parts.setdefault(part, its_parts[part])
+        for part, most in its_parts.items():
+            if part in (only or []):
+                parts.setdefault(part, most)
     return parts, seconds or sum(parts.values())
 
 

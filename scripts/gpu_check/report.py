@@ -47,7 +47,7 @@ class Report:
         text = []
         for line in self.lines:
             told = line["measured"] + (f" ({line['bar']})" if line["bar"] else "")
-            row = f"{line['result']:<10}  {line['name']:<34}  {told}".rstrip()
+            row = f"{line['result']:<10}  {line['name']:<28}  {told}".rstrip()
             text += textwrap.wrap(row, WIDTH, subsequent_indent=" " * 14)
             if line["detail"]:
                 text += textwrap.wrap(line["detail"], WIDTH, initial_indent=" " * 14, subsequent_indent=" " * 14,

@@ -46,11 +46,11 @@ def tflops(value):
 
 def beside(measured, predicted):
     share = measured / predicted
-    return f"{share:.2f} of predicted" + ("" if AS_PREDICTED[0] <= share <= AS_PREDICTED[1] else " (!)")
+    return f"{share:.2f} x predicted" + ("" if AS_PREDICTED[0] <= share <= AS_PREDICTED[1] else " (!)")
 
 
 def timed(operation, name):
-    """" 0.92 ms, 1.03 of predicted" of an operation at the 8B shape."""
+    """"0.92 ms, 1.03 x predicted, " of an operation at the 8B shape."""
     seconds, predicted = number(operation, "seconds"), PREDICTIONS["milliseconds"].get(name)
     if not seconds:
         return ""
@@ -110,12 +110,12 @@ def kernel(report, name, operation, copy, product):
     time = timed(operation, name)
     kind = next((kind for kind in [*OF_COPY, "gemm"] if name.startswith(kind)), None)
     if kind == "gemm" and flops:
-        of_ceiling = f"{time}{tflops(flops)}" + (f", {flops / product:.0%} of the ceiling" if product else "")
+        of_ceiling = f"{time}{tflops(flops)}" + (f", {flops / product:.0%} of ceiling" if product else "")
         if best:
-            report.against(name, flops >= GEMM_GOAL * best, f"{of_ceiling}, {flops / best:.0%} of the best found",
-                           f"goal {GEMM_GOAL:.0%} of the best", goal=True, rate=flops, share=flops / best)
+            report.against(name, flops >= GEMM_GOAL * best, f"{of_ceiling}, {flops / best:.0%} of best",
+                           f"goal {GEMM_GOAL:.0%}", goal=True, rate=flops, share=flops / best)
         else:
-            report.add(name, NOT_RUN, of_ceiling, f"goal {GEMM_GOAL:.0%} of the best", "bench does not say the best",
+            report.add(name, NOT_RUN, of_ceiling, f"goal {GEMM_GOAL:.0%}", "bench does not say the best",
                        rate=flops)
     elif kind and moved and copy:
         report.against(name, moved >= OF_COPY[kind] * copy, f"{time}{moved / 1e9:.0f} GB/s, {moved / copy:.0%} of copy",
