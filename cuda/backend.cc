@@ -12,7 +12,8 @@ namespace tokamak {
 
 namespace {
 
-constexpr int kOldestCapability = 8;  // Ampere: bf16 tensor cores
+constexpr int kOldestCapability = 8;                   // Ampere: bf16 tensor cores
+constexpr int64_t kPlannedMemory = int64_t{80} << 30;  // where no GPU says: an H100's
 
 std::unique_ptr<CudnnAttention> cudnn_attention(const RuntimeOptions& options, int device) {
   if (options.attention == AttentionKind::kNative) return nullptr;
@@ -62,7 +63,7 @@ Backend make_cuda_backend(const RuntimeOptions& options, int local_rank) {
          "--gpus-per-task, "
          "may hide some)");
   }
-  if (options.autotune && options.deterministic) {
+  if (options.autotune == Autotune::kTrue && options.deterministic) {
     fail(Kind::kConfig, "runtime.autotune and runtime.deterministic are both true",
          "timing may choose other algorithms in another run, with other last bits");
   }
@@ -76,11 +77,13 @@ Backend make_cuda_backend(const RuntimeOptions& options, int local_rank) {
   }
   auto device = std::make_unique<CudaDevice>(index);  // first: it makes the GPU current
   auto gemm = std::make_unique<CudaGemm>(options);
-  return {std::move(device), std::make_unique<CudaOps>(options, std::move(gemm), cudnn_attention(options, index))};
+  const int64_t memory = device->total_bytes();
+  return {std::move(device),
+          std::make_unique<CudaOps>(options, memory, std::move(gemm), cudnn_attention(options, index))};
 }
 
 Backend plan_cuda_backend(const RuntimeOptions& options) {
-  return {std::make_unique<PlannedDevice>(), std::make_unique<CudaOps>(options, nullptr, nullptr)};
+  return {std::make_unique<PlannedDevice>(), std::make_unique<CudaOps>(options, kPlannedMemory, nullptr, nullptr)};
 }
 
 }  // namespace tokamak

@@ -22,15 +22,15 @@ constexpr int kThreads = 512;
 constexpr int kBatch = 8;  // accesses of a thread in flight
 constexpr float kLog2E = 1.44269504088896341f;
 
-// The product for dweight moves 8 V C bytes a chunk beside 2 V C rows FLOPs. A GPU does about 300 FLOPs in the time of
-// a byte: from 1200 rows on the arithmetic is longer, past 4096 more rows gain nothing. Fewer where the logits would
-// take too much memory, but not less than two tiles of a product.
-constexpr int64_t kMaxRows = 4096, kMinRows = 256, kRowStep = 128;
-constexpr int64_t kLogitsBytes = int64_t{512} << 20;
+// The product for dweight moves 8 V C bytes a chunk beside 2 V C rows FLOPs, and a GPU does about 300 FLOPs in the time
+// of a byte. So as few chunks as the memory for logits allows, all of one size; none below two tiles of a product.
+constexpr int64_t kMinRows = 256, kRowStep = 128;
 
-int64_t chunk_rows(int64_t tokens, int64_t vocab) {
-  const int64_t row = std::max<int64_t>(1, vocab) * size_of(DType::kF32);
-  return std::min(tokens, std::clamp(kLogitsBytes / row / kRowStep * kRowStep, kMinRows, kMaxRows));
+int64_t chunk_rows(int64_t tokens, int64_t vocab, int64_t logits_bytes) {
+  const int64_t row = std::max<int64_t>(1, vocab) * (size_of(DType::kF32) + size_of(DType::kBF16));
+  const int64_t most = std::max(kMinRows, logits_bytes / row / kRowStep * kRowStep);
+  const int64_t chunks = std::max<int64_t>(1, (tokens + most - 1) / most);
+  return std::min(tokens, ((tokens + chunks - 1) / chunks + kRowStep - 1) / kRowStep * kRowStep);
 }
 
 int64_t round_up(int64_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -42,7 +42,7 @@ struct Layout {
   int64_t z_losses;  // (N) f32
   int64_t bytes;
 
-  Layout(int64_t tokens, int64_t vocab, DType act) : rows(chunk_rows(tokens, vocab)) {
+  Layout(int64_t tokens, int64_t vocab, DType act, int64_t budget) : rows(chunk_rows(tokens, vocab, budget)) {
     const int64_t logits_bytes = round_up(rows * vocab * size_of(DType::kF32));
     const int64_t dlogits_bytes = act == DType::kF32 ? 0 : round_up(rows * vocab * size_of(act));
     dlogits = act == DType::kF32 ? 0 : logits_bytes;
@@ -175,14 +175,18 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-int64_t cross_entropy_scratch(const Workload& w) { return Layout(w.tokens, w.vocab, w.compute).bytes; }
+int64_t cross_entropy_scratch(const Workload& w, int64_t logits_bytes) {
+  return Layout(w.tokens, w.vocab, w.compute, logits_bytes).bytes;
+}
 
-int64_t CudaOps::head_chunk_rows(int64_t tokens, int64_t vocab) const { return chunk_rows(tokens, vocab); }
+int64_t CudaOps::head_chunk_rows(int64_t tokens, int64_t vocab) const {
+  return chunk_rows(tokens, vocab, logits_bytes_);
+}
 
 void CudaOps::do_linear_cross_entropy(Stream& stream, const LinearCrossEntropy& args) {
   const int64_t tokens = args.hidden.dim(0), vocab = args.weight.dim(0);
   const DType act = args.hidden.dtype();
-  const Layout layout(tokens, vocab, act);
+  const Layout layout(tokens, vocab, act, logits_bytes_);
   std::byte* const memory = scratch(layout.bytes);
   auto* const z_losses = reinterpret_cast<float*>(memory + layout.z_losses);
   const auto* targets = args.targets.as<int32_t>();

@@ -8,16 +8,27 @@
 
 namespace tokamak {
 
-CudaOps::CudaOps(const RuntimeOptions& options, std::unique_ptr<CudaGemm> gemm, std::unique_ptr<CudnnAttention> cudnn)
-    : options_(options), gemm_(std::move(gemm)), cudnn_(std::move(cudnn)) {}
+namespace {
+
+constexpr int64_t kLogitsShare = 24;  // of a GPU's memory that the head's logits may take, its part: 3.3 GiB of 80
+
+}  // namespace
+
+CudaOps::CudaOps(const RuntimeOptions& options, int64_t memory_bytes, std::unique_ptr<CudaGemm> gemm,
+                 std::unique_ptr<CudnnAttention> cudnn)
+    : options_(options),
+      logits_bytes_(memory_bytes / options.ranks_per_gpu / kLogitsShare),
+      gemm_(std::move(gemm)),
+      cudnn_(std::move(cudnn)) {}
 
 CudaOps::~CudaOps() = default;
 
 int64_t CudaOps::workspace_bytes(const Workload& workload) const {
-  const int64_t scratch = std::max({attention_backward_scratch(workload), cached_attention_scratch(workload),
-                                    cross_entropy_scratch(workload), embedding_backward_scratch(workload),
-                                    rmsnorm_backward_scratch(workload), qk_norm_backward_scratch(workload),
-                                    column_sums_scratch(workload), reduction_scratch()});
+  const int64_t scratch =
+      std::max({attention_backward_scratch(workload), cached_attention_scratch(workload),
+                cross_entropy_scratch(workload, logits_bytes_), embedding_backward_scratch(workload),
+                rmsnorm_backward_scratch(workload), qk_norm_backward_scratch(workload), column_sums_scratch(workload),
+                reduction_scratch()});
   return CudaGemm::kWorkspaceBytes + std::max(scratch, cudnn_ != nullptr ? cudnn_->workspace_bytes(workload) : 0);
 }
 

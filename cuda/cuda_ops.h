@@ -14,8 +14,10 @@ namespace tokamak {
 
 class CudaOps final : public Ops {
  public:
-  // What computes; `gemm` is null where it is only planned, `cudnn` where cuDNN's attention is not wanted or not there.
-  CudaOps(const RuntimeOptions& options, std::unique_ptr<CudaGemm> gemm, std::unique_ptr<CudnnAttention> cudnn);
+  // What computes on a GPU with so much memory; `gemm` is null where it is only planned, `cudnn` where cuDNN's
+  // attention is not wanted or not there.
+  CudaOps(const RuntimeOptions& options, int64_t memory_bytes, std::unique_ptr<CudaGemm> gemm,
+          std::unique_ptr<CudnnAttention> cudnn);
   ~CudaOps() override;
 
   int64_t workspace_bytes(const Workload& workload) const override;
@@ -53,6 +55,7 @@ class CudaOps final : public Ops {
   int64_t scratch_bytes() const;  // that there are
 
   RuntimeOptions options_;
+  int64_t logits_bytes_;  // that the head's logits may take at a time
   std::unique_ptr<CudaGemm> gemm_;
   std::unique_ptr<CudnnAttention> cudnn_;
 };

@@ -4,6 +4,8 @@
 // over the parts, in order.
 #include "cuda/rmsnorm.h"
 
+#include <algorithm>
+
 #include "cuda/column_sums.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
@@ -17,11 +19,17 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kResident = 768;      // threads of forward on a multiprocessor at least; more would spill on sm_80
-constexpr int kMaxRowBlocks = 512;  // of the gradient: about two waves on the GPUs of today
+constexpr int kMaxRowBlocks = 512;  // of the gradient
 constexpr int kMinBlockRows = 8;    // one for each warp
 
-int64_t rows_per_block(int64_t rows) {
-  return std::max<int64_t>(kMinBlockRows, (rows + kMaxRowBlocks - 1) / kMaxRowBlocks);
+// How many blocks run at once, the same number on each multiprocessor; at most `most`.
+template <class... Parameters>
+unsigned blocks_of_a_wave(void (*kernel)(Parameters...), int threads, int most) {
+  int device = 0, processors = 0, resident = 0;
+  TOKAMAK_CUDA(cudaGetDevice(&device));
+  TOKAMAK_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+  TOKAMAK_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads, 0));
+  return static_cast<unsigned>(std::min(most, processors * std::clamp(most / processors, 1, resident)));
 }
 
 // Of a block of kBlock threads, kSize work on a row; each has kVectors vectors of it, kSize apart.
@@ -42,6 +50,13 @@ struct Team {
     }
   }
 };
+
+template <int kWidth>
+__device__ Vec<kWidth> normalised(Vec<kWidth> x, float rstd, const Vec<kWidth>& weight) {
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) x[i] = x[i] * rstd * weight[i];
+  return x;
+}
 
 template <class T, class Team>
 __global__ void __launch_bounds__(Team::kBlock, kResident / Team::kBlock) forward(NormForward<T> f) {
@@ -83,11 +98,7 @@ __global__ void __launch_bounds__(Team::kBlock, kResident / Team::kBlock) forwar
   for (int k = 0; k < kVectors; ++k) {
     const int c = first + k * kStep;
     if (c >= width) break;
-    const auto weight = load<kWidth>(weights + c);
-    auto y = unpack(x[k]);
-#pragma unroll
-    for (int i = 0; i < kWidth; ++i) y[i] = y[i] * rstd * weight[i];
-    store(f.y + at + c, y);
+    store(f.y + at + c, normalised(unpack(x[k]), rstd, load<kWidth>(weights + c)));
   }
 }
 
@@ -110,11 +121,7 @@ __global__ void forward_wide(NormForward<T> f) {
   if (threadIdx.x == 0) f.rstd[blockIdx.x] = rstd;
   const T* input = f.residual != nullptr ? f.sum : f.x;
   for (int64_t c = first; c < width; c += kStep) {
-    auto y = load<kWidth>(input + at + c);
-    const auto weight = load<kWidth>(f.weight + c);
-#pragma unroll
-    for (int i = 0; i < kWidth; ++i) y[i] = y[i] * rstd * weight[i];
-    store(f.y + at + c, y);
+    store(f.y + at + c, normalised(load<kWidth>(input + at + c), rstd, load<kWidth>(f.weight + c)));
   }
 }
 
@@ -195,8 +202,10 @@ __global__ void __launch_bounds__(Team::kBlock) backward(NormBackward<T> b) {
       const int c = first + k * kStep;
       if (c >= width) break;
       auto dx = unpack(past[k]);
-      backward_vector(unpack(dy[k]), load<kWidth>(weights + c), unpack(x[k]), rstd, factor, dx, dweight[k]);
+      const auto weight = load<kWidth>(weights + c);
+      backward_vector(unpack(dy[k]), weight, unpack(x[k]), rstd, factor, dx, dweight[k]);
       store(b.dx + at + c, dx);
+      if (b.y != nullptr) store(b.y + at + c, normalised(unpack(x[k]), rstd, weight));
     }
   }
   write_part<T, Team>(dweight, b.parts + int64_t{blockIdx.x} * width, width);
@@ -221,9 +230,10 @@ __global__ void backward_wide(NormBackward<T> b) {
       Vec<kWidth> dx = {}, dweight = {};
       if (b.dresidual != nullptr) dx = load<kWidth>(b.dresidual + at + c);
       if (row > begin) dweight = load<kWidth>(part + c);
-      backward_vector(load<kWidth>(b.dy + at + c), load<kWidth>(b.weight + c), load<kWidth>(b.x + at + c), rstd, factor,
-                      dx, dweight);
+      const auto weight = load<kWidth>(b.weight + c), x = load<kWidth>(b.x + at + c);
+      backward_vector(load<kWidth>(b.dy + at + c), weight, x, rstd, factor, dx, dweight);
       store(b.dx + at + c, dx);
+      if (b.y != nullptr) store(b.y + at + c, normalised(x, rstd, weight));
       store(part + c, dweight);
     }
   }
@@ -279,16 +289,21 @@ template <class T>
 void rmsnorm_backward_rows(cudaStream_t stream, NormBackward<T> b, float* dweight) {
   const int64_t rows = b.rows.count, width = b.rows.width;
   if (rows == 0) return;
-  b.block_rows = rows_per_block(rows);
-  const unsigned blocks = blocks_for(rows, b.block_rows);
+  unsigned blocks = 0;
+  // One wave of blocks, each with as many rows: a second one would wait for the slowest of the first.
+  const auto run_in_a_wave = [&](const char* name, auto kernel, int threads) {
+    const int64_t wave = blocks_of_a_wave(kernel, threads, kMaxRowBlocks);
+    b.block_rows = std::max<int64_t>(kMinBlockRows, (rows + wave - 1) / wave);
+    blocks = blocks_for(rows, b.block_rows);
+    launch({name, blocks, static_cast<unsigned>(threads)}, stream, kernel, b);
+  };
   const auto run = [&]<int kWidth>() {
     const bool held = kWidth > 1 && with_team(width / kWidth, [&]<class Team>() {
-                        launch({"rmsnorm_backward", blocks, Team::kBlock}, stream, backward<T, Team>, b);
+                        run_in_a_wave("rmsnorm_backward", backward<T, Team>, Team::kBlock);
                       });
-    if (held) return;
-    launch({"rmsnorm_backward, wide", blocks, kThreads}, stream, backward_wide<T, kWidth>, b);
+    if (!held) run_in_a_wave("rmsnorm_backward, wide", backward_wide<T, kWidth>, kThreads);
   };
-  with_vec_width<T>(width, run, b.dy, b.x, b.weight, b.dresidual, b.dx);
+  with_vec_width<T>(width, run, b.dy, b.x, b.weight, b.dresidual, b.dx, b.y);
   add_parts(stream, b.parts, int64_t{blocks}, width, dweight);
 }
 
@@ -322,6 +337,7 @@ void CudaOps::do_rmsnorm_backward(Stream& stream, const RmsNormBackward& args) {
                               .rstd = args.rstd.as<float>(),
                               .dresidual = args.dresidual ? args.dresidual.as<T>() : nullptr,
                               .dx = args.dx.as<T>(),
+                              .y = args.y ? args.y.as<T>() : nullptr,
                               .parts = parts,
                               .rows = rows},
                              args.dweight.as<float>());

@@ -46,6 +46,7 @@ struct NormBackward {
   const float* rstd;
   const T* dresidual;  // or null
   T* dx;               // may be dy or dresidual: a thread reads its elements before it writes them
+  T* y = nullptr;      // the normalised rows again; null: not wanted; may be dy
   float* parts;        // (blocks, width), norm_parts_bytes in all: the weight's gradient over the rows of each block
   NormRows rows;
   int64_t block_rows = 0;

@@ -1,15 +1,36 @@
-// SwiGLU and its gradient, with the CPU's formulas (base/math.h). One block row per token; 16 bytes per access where
-// the width allows. The gradient may overwrite gate and up: each thread reads its elements before it writes them.
+// SwiGLU and its gradient. One block row per token; 16 bytes per access where the width allows. The gradient may
+// overwrite its inputs: each thread reads its elements before it writes them.
 #include "base/math.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
 #include "cuda/launch.h"
+#include "cuda/ptx.h"
 #include "cuda/vec.h"
 
 namespace tokamak {
 namespace {
 
 constexpr int kThreads = 256;
+
+// In f32 the CPU's formulas. In bf16 the GPU's own exponential and division, within 2^-20 where bf16 rounds by 2^-9:
+// with IEEE's the instructions, not the memory, would set the time.
+template <class T>
+__device__ float sigmoid_as(float x) {
+  if constexpr (std::is_same_v<T, float>) {
+    return sigmoid(x);
+  } else {
+    return __fdividef(1.0f, 1.0f + ptx::exp2_approx(-1.44269504088896341f * x));
+  }
+}
+
+template <class T>
+__device__ float silu_as(float x, float s) {  // s = sigmoid_as(x)
+  if constexpr (std::is_same_v<T, float>) {
+    return silu(x);
+  } else {
+    return x * s;
+  }
+}
 
 // Block (x, y): token x, the y-th kThreads vectors of its row.
 template <class T, int kWidth>
@@ -20,26 +41,29 @@ __global__ void forward(const T* gate_up, T* out, int64_t width) {
   const auto g = load<kWidth>(gate), u = load<kWidth>(gate + width);
   Vec<kWidth> result;
 #pragma unroll
-  for (int k = 0; k < kWidth; ++k) result[k] = silu(g[k]) * u[k];
+  for (int k = 0; k < kWidth; ++k) result[k] = silu_as<T>(g[k], sigmoid_as<T>(g[k])) * u[k];
   store(out + int64_t{blockIdx.x} * width + i, result);
 }
 
 template <class T, int kWidth>
-__global__ void backward(const T* gate_up, const T* dout, T* dgate_up, int64_t width) {
+__global__ void backward(const T* gate_up, const T* dout, T* dgate_up, T* out, int64_t width) {
   const int64_t i = (int64_t{blockIdx.y} * kThreads + threadIdx.x) * kWidth;
   if (i >= width) return;
   const int64_t at = int64_t{blockIdx.x} * 2 * width + i;
   const auto g = load<kWidth>(gate_up + at), u = load<kWidth>(gate_up + at + width);
-  const auto d = load<kWidth>(dout + int64_t{blockIdx.x} * width + i);
-  Vec<kWidth> dgate, dup;
+  const int64_t at_out = int64_t{blockIdx.x} * width + i;
+  const auto d = load<kWidth>(dout + at_out);
+  Vec<kWidth> dgate, dup, again;
 #pragma unroll
   for (int k = 0; k < kWidth; ++k) {
-    const float s = sigmoid(g[k]);
+    const float s = sigmoid_as<T>(g[k]);
     dgate[k] = d[k] * u[k] * silu_gradient(g[k], s);
     dup[k] = d[k] * (g[k] * s);
+    again[k] = silu_as<T>(g[k], s) * u[k];
   }
   store(dgate_up + at, dgate);
   store(dgate_up + at + width, dup);
+  if (out != nullptr) store(out + at_out, again);
 }
 
 dim3 grid_of(int64_t rows, int64_t width, int per_thread) {
@@ -63,7 +87,8 @@ void CudaOps::do_swiglu_backward(Stream& stream, const SwiGluBackward& args) {
   with_act_type(args.dout.dtype(), [&]<class T>(T) {
     with_vec_width<T>(width, [&]<int kWidth>() {
       launch({"swiglu_backward", grid_of(rows, width, kWidth), kThreads}, handle(stream), backward<T, kWidth>,
-             args.gate_up.as<T>(), args.dout.as<T>(), args.dgate_up.as<T>(), width);
+             args.gate_up.as<T>(), args.dout.as<T>(), args.dgate_up.as<T>(), args.out ? args.out.as<T>() : nullptr,
+             width);
     });
   });
 }

@@ -9,7 +9,7 @@ namespace tokamak {
 
 int64_t attention_backward_scratch(const Workload& workload);
 int64_t cached_attention_scratch(const Workload& workload);
-int64_t cross_entropy_scratch(const Workload& workload);
+int64_t cross_entropy_scratch(const Workload& workload, int64_t logits_bytes);  // logits may take so much
 int64_t embedding_backward_scratch(const Workload& workload);
 int64_t rmsnorm_backward_scratch(const Workload& workload);
 int64_t qk_norm_backward_scratch(const Workload& workload);

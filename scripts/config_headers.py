@@ -127,8 +127,8 @@ def memory(shape, ranks, micro_batch, mode, compute_bytes):
     tokens = micro_batch * shape.T
     inner = compute_bytes * (shape.C + shape.qkv() + shape.Hq * shape.D + 2 * shape.I) + 4 * (shape.Hq + 2)
     kept = shape.L if mode == "none" else 1
-    shared = compute_bytes * (2 * shape.C + shape.I) + compute_bytes * (
-        2 * shape.C + shape.qkv() + shape.Hq * shape.D + shape.I)  # norm, swiglu, output; their gradients
+    # Output, norm, swiglu (whose gradients take their places); gradients of residual stream, qkv, attention.
+    shared = compute_bytes * (2 * shape.C + shape.I + shape.C + shape.qkv() + shape.Hq * shape.D)
     activations = tokens * (shape.L * compute_bytes * shape.C + kept * inner + shared + 8)
     return state, units, activations
 

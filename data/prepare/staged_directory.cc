@@ -29,7 +29,8 @@ StagedDirectory::StagedDirectory(std::string path, Existing existing) : path_(st
   if (exists(path_) && !is_directory(path_)) fail(Kind::kConfig, str("output ", path_, " is not a directory"));
   if (exists(path_) && !is_empty(path_)) {
     if (existing == Existing::kRefuse) {
-      fail(Kind::kConfig, str("output directory ", path_, " is not empty"), "choose another, or pass --overwrite");
+      fail(Kind::kConfig, str("output directory ", path_, " is not empty"),
+           holds_data_set(path_) ? "choose another, or pass --overwrite" : "choose another");
     }
     if (!holds_data_set(path_)) {
       fail(Kind::kConfig, str("output directory ", path_, " holds something other than a data set"),

@@ -84,6 +84,16 @@ void Ops::rmsnorm_backward(Stream& stream, const RmsNormBackward& args) {
   expect_apart(
       {"dweight", args.dweight},
       {{"dy", args.dy}, {"x", args.x}, {"weight", args.weight}, {"rstd", args.rstd}, {"dresidual", args.dresidual}});
+  if (args.y) {
+    expect({"y", args.y}, act, shape);
+    expect_apart_or_same({"y", args.y}, {{"dy", args.dy}});
+    expect_apart({"y", args.y}, {{"x", args.x},
+                                 {"weight", args.weight},
+                                 {"rstd", args.rstd},
+                                 {"dresidual", args.dresidual},
+                                 {"dx", args.dx},
+                                 {"dweight", args.dweight}});
+  }
   timed(profile_, stream, "rmsnorm_backward", 0, [&] { do_rmsnorm_backward(stream, args); });
 }
 
@@ -224,6 +234,11 @@ void Ops::swiglu_backward(Stream& stream, const SwiGluBackward& args) {
   expect({"dgate_up", args.dgate_up}, args.dout.dtype(), wide);
   expect_apart_or_same({"dgate_up", args.dgate_up}, {{"gate_up", args.gate_up}});
   expect_apart({"dgate_up", args.dgate_up}, {{"dout", args.dout}});
+  if (args.out) {
+    expect({"out", args.out}, args.dout.dtype(), args.dout.shape());
+    expect_apart_or_same({"out", args.out}, {{"dout", args.dout}});
+    expect_apart({"out", args.out}, {{"gate_up", args.gate_up}, {"dgate_up", args.dgate_up}});
+  }
   timed(profile_, stream, "swiglu_backward", 0, [&] { do_swiglu_backward(stream, args); });
 }
 

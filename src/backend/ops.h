@@ -71,6 +71,7 @@ struct RmsNormBackward {
   Tensor dresidual;  // (N, C) act, may be empty: the gradient that reaches x past the norm; may be dx itself
   Tensor dx;         // (N, C) act; may be dy itself
   Tensor dweight;    // (C) f32, accumulated
+  Tensor y;          // (N, C) act, may be empty: RmsNorm::y again, the same bits; may be dy where dx is not
 };
 
 // sums[c] += sum over n of x[n][c]: the gradient of a bias
@@ -190,6 +191,7 @@ struct SwiGluBackward {
   Tensor gate_up;   // (N, 2 I) act
   Tensor dout;      // (N, I) act
   Tensor dgate_up;  // (N, 2 I) act; may be gate_up itself
+  Tensor out;       // (N, I) act, may be empty: SwiGlu::out again, the same bits; may be dout itself
 };
 
 // Sums over the tokens of a step, all f64, in this order. One all-reduce carries them.

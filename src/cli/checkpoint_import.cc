@@ -25,7 +25,7 @@ class Import : public Command {
     parser->add_option("overrides", options_.overrides, "KEY=VALUE over the run's config");
     parser->footer(
         "  tokamak checkpoint import --from hf Llama-3.2-1B runs/mine\n"
-        "  tokamak train runs/mine/config.yaml 'data.sources=[{path: my/data}]' training.max_tokens=10B\n\n"
+        "  tokamak train runs/mine/config.yaml 'data.sources=[{path: datasets/train}]' training.max_steps=20000\n\n"
         "Architectures: Llama, Mistral (full attention), Qwen2, Qwen3. Pickle files are not read.");
   }
 

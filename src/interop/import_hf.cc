@@ -30,7 +30,7 @@ RunConfig default_config(const ModelConfig& model, const std::string& out) {
   config.run.name = out.substr(out.find_last_of('/', out.find_last_not_of('/')) + 1);
   config.run.output_dir = out;
   config.data.sequence_length = std::min(model.max_position_embeddings, kSequenceLength);
-  config.data.sources = {{"data/train", 1.0}};
+  config.data.sources = {{"datasets/train", 1.0}};
   config.training.max_steps = 1000;
   config.training.global_batch_tokens = 64 * config.data.sequence_length;
   return config;

@@ -44,10 +44,8 @@ ActivationPlan::ActivationPlan(const ModelConfig& config, int64_t tokens, DType 
   }
   if (!backward_) return;
   dx_ = act("d residual", hidden);
-  dnorm_ = act("d norm", hidden);
   dqkv_ = act("d qkv", config.qkv_width());
   dattn_ = act("d attention", config.q_width());
-  dswiglu_ = act("d swiglu", intermediate);
 }
 
 Activations ActivationPlan::commit(const Arena& arena) const {
@@ -65,10 +63,8 @@ Activations ActivationPlan::commit(const Arena& arena) const {
   if (qk_rstd_) a.qk_rstd = arena[*qk_rstd_];
   if (!backward_) return a;
   a.dx = arena[dx_];
-  a.dnorm = arena[dnorm_];
   a.dqkv = arena[dqkv_];
   a.dattn = arena[dattn_];
-  a.dswiglu = arena[dswiglu_];
   return a;
 }
 
@@ -88,10 +84,8 @@ Activations Activations::first_rows(int64_t tokens) const {
   a.rotated = rows(rotated);
   if (qk_rstd) a.qk_rstd = qk_rstd.flat(0, tokens * (qk_rstd.count() / token_loss.count()));
   a.dx = rows(dx);
-  a.dnorm = rows(dnorm);
   a.dqkv = rows(dqkv);
   a.dattn = rows(dattn);
-  a.dswiglu = rows(dswiglu);
   return a;
 }
 

@@ -32,19 +32,17 @@ struct Activations {
   std::vector<LayerActivations> layers;  // views may be shared, see Keep
   Tensor last;                           // (N, C)   residual stream that leaves the last layer
   Tensor rstd_final;                     // (N) f32
-  Tensor norm;                           // (N, C)   output of the normalisation at hand
-  Tensor swiglu;                         // (N, I)   output of the SwiGLU at hand
+  Tensor norm;                           // (N, C)   output of the normalisation at hand, or its gradient
+  Tensor swiglu;                         // (N, I)   output of the SwiGLU at hand, or its gradient
   Tensor token_loss;                     // (N) f32
   // With qk_norm only:
   Tensor rotated;  // (N, (Hq + 2 Hkv) D)  qkv of the layer at hand, normalised and rotated; not in inference, where
                    //                      they replace the layer's qkv
   Tensor qk_rstd;  // (N (Hq + Hkv)) f32   of its query heads, then of its key heads
   // Backward only:
-  Tensor dx;       // (N, C)   gradient of the residual stream
-  Tensor dnorm;    // (N, C)
-  Tensor dqkv;     // (N, (Hq + 2 Hkv) D)
-  Tensor dattn;    // (N, Hq D)
-  Tensor dswiglu;  // (N, I)
+  Tensor dx;     // (N, C)   gradient of the residual stream
+  Tensor dqkv;   // (N, (Hq + 2 Hkv) D)
+  Tensor dattn;  // (N, Hq D)
 
   // What attention reads in layer l.
   Tensor rotated_of(size_t l) const { return rotated ? rotated : layers[l].qkv; }
@@ -68,7 +66,7 @@ class ActivationPlan {
   Slot last_, rstd_final_, norm_, swiglu_, token_loss_;
   std::optional<Slot> rotated_, qk_rstd_;
   bool backward_ = false;
-  Slot dx_, dnorm_, dqkv_, dattn_, dswiglu_;
+  Slot dx_, dqkv_, dattn_;
 };
 
 }  // namespace tokamak

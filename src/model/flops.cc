@@ -12,23 +12,18 @@ ModelSize model_size(const ModelConfig& config) {
   return size;
 }
 
-namespace {
-
-double flops_per_token(const ModelConfig& config, int64_t sequence_length, double attention_share) {
-  const ModelSize size = model_size(config);
-  const double counted = static_cast<double>(size.parameters - size.lookup_parameters);
-  const double attention = 12.0 * static_cast<double>(config.num_hidden_layers * config.q_width() * sequence_length);
-  return 6.0 * counted + attention_share * attention;
-}
-
-}  // namespace
-
 double flops_per_token_full(const ModelConfig& config, int64_t sequence_length) {
-  return flops_per_token(config, sequence_length, 1.0);
+  return flops_per_token_done(config, static_cast<double>(sequence_length));
 }
 
 double flops_per_token_causal(const ModelConfig& config, int64_t sequence_length) {
-  return flops_per_token(config, sequence_length, 0.5);
+  return flops_per_token_done(config, 0.5 * static_cast<double>(sequence_length));
+}
+
+double flops_per_token_done(const ModelConfig& config, double attended) {
+  const ModelSize size = model_size(config);
+  const double counted = static_cast<double>(size.parameters - size.lookup_parameters);
+  return 6.0 * counted + 12.0 * static_cast<double>(config.num_hidden_layers * config.q_width()) * attended;
 }
 
 }  // namespace tokamak

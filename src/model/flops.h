@@ -20,4 +20,8 @@ ModelSize model_size(const ModelConfig& config);
 double flops_per_token_full(const ModelConfig& config, int64_t sequence_length);
 double flops_per_token_causal(const ModelConfig& config, int64_t sequence_length);
 
+// What is computed where documents are masked: a token attends to `attended` tokens on average, itself among them,
+// (L + 1) / 2 in a document of L.
+double flops_per_token_done(const ModelConfig& config, double attended);
+
 }  // namespace tokamak

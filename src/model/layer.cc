@@ -68,32 +68,28 @@ void Transformer::layer_output(Stream& compute, const Activations& a, int64_t l,
   ops_.gemm(compute, linear_onto(s.mid, a.swiglu, w[kDown], a.output_of(static_cast<size_t>(l))));
 }
 
-// On entry a.dx is the gradient of the layer's output, on return that of `mid`.
+// On entry a.dx is the gradient of the layer's output, on return that of `mid`. A gradient and the activation that its
+// weight's gradient takes (not saved) come from one pass over memory, the second where the first was.
 void Transformer::backward_mlp(Stream& compute, const Activations& a, int64_t l, const Weights& w, const Weights& norms,
                                const ShardedParameters::Gradient& g, const Weights& dnorms) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
   const size_t norm = units_.post_attention_norm(l);
 
-  ops_.swiglu(compute, {.gate_up = s.gate_up, .out = a.swiglu});
-  ops_.gemm(compute, linear_dx(a.dx, w[kDown], a.dswiglu));
-  ops_.gemm(compute, linear_dw(a.dx, a.swiglu, g.matrices[kDown], g.write));
+  ops_.gemm(compute, linear_dx(a.dx, w[kDown], a.swiglu));
   const Tensor dgate_up = s.gate_up;  // its values are not needed any more
-  ops_.swiglu_backward(compute, {.gate_up = s.gate_up, .dout = a.dswiglu, .dgate_up = dgate_up});
+  ops_.swiglu_backward(compute, {.gate_up = s.gate_up, .dout = a.swiglu, .dgate_up = dgate_up, .out = a.swiglu});
+  ops_.gemm(compute, linear_dw(a.dx, a.swiglu, g.matrices[kDown], g.write));
 
-  ops_.rmsnorm(compute, {.x = s.mid,
-                         .weight = norms[norm],
-                         .y = a.norm,
-                         .rstd = s.rstd2,
-                         .eps = static_cast<float>(config_.rms_norm_eps)});
-  ops_.gemm(compute, linear_dx(dgate_up, w[kGateUp], a.dnorm));
-  ops_.gemm(compute, linear_dw(dgate_up, a.norm, g.matrices[kGateUp], g.write));
-  ops_.rmsnorm_backward(compute, {.dy = a.dnorm,
+  ops_.gemm(compute, linear_dx(dgate_up, w[kGateUp], a.norm));
+  ops_.rmsnorm_backward(compute, {.dy = a.norm,
                                   .x = s.mid,
                                   .weight = norms[norm],
                                   .rstd = s.rstd2,
                                   .dresidual = a.dx,
                                   .dx = a.dx,
-                                  .dweight = dnorms[norm]});
+                                  .dweight = dnorms[norm],
+                                  .y = a.norm});
+  ops_.gemm(compute, linear_dw(dgate_up, a.norm, g.matrices[kGateUp], g.write));
 }
 
 // On entry a.dx is the gradient of `mid`, on return that of the layer's input.
@@ -130,18 +126,16 @@ void Transformer::backward_attention(Stream& compute, const DeviceBatch& in, con
   }
   if (config_.qkv_bias) ops_.column_sums(compute, {.x = a.dqkv, .sums = dnorms[units_.qkv_bias(l)]});
 
-  ops_.rmsnorm(
-      compute,
-      {.x = s.x, .weight = norms[norm], .y = a.norm, .rstd = s.rstd1, .eps = static_cast<float>(config_.rms_norm_eps)});
-  ops_.gemm(compute, linear_dx(a.dqkv, w[kQkv], a.dnorm));
-  ops_.gemm(compute, linear_dw(a.dqkv, a.norm, g.matrices[kQkv], g.write));
-  ops_.rmsnorm_backward(compute, {.dy = a.dnorm,
+  ops_.gemm(compute, linear_dx(a.dqkv, w[kQkv], a.norm));
+  ops_.rmsnorm_backward(compute, {.dy = a.norm,
                                   .x = s.x,
                                   .weight = norms[norm],
                                   .rstd = s.rstd1,
                                   .dresidual = a.dx,
                                   .dx = a.dx,
-                                  .dweight = dnorms[norm]});
+                                  .dweight = dnorms[norm],
+                                  .y = a.norm});
+  ops_.gemm(compute, linear_dw(a.dqkv, a.norm, g.matrices[kQkv], g.write));
 }
 
 }  // namespace tokamak

@@ -151,7 +151,7 @@ void Transformer::backward_head(Stream& compute, const DeviceBatch& in, const Ac
   const Weights w = parameters_.acquire(unit, compute);
   const ShardedParameters::Gradient g = parameters_.gradient(unit, compute);
   LinearCrossEntropy args = head_arguments(in, a, w[0], sums);
-  args.dhidden = a.dnorm;
+  args.dhidden = a.dx;
   args.dweight = g.matrices[0];
   args.write = g.write;
   ops_.linear_cross_entropy(compute, args);
@@ -159,7 +159,7 @@ void Transformer::backward_head(Stream& compute, const DeviceBatch& in, const Ac
   if (!units_.tied) parameters_.reduce(unit, compute);  // tied: the embedding's own gradient is still to come
 
   const Weights norms = parameters_.acquire(units_.norms(), compute);
-  ops_.rmsnorm_backward(compute, {.dy = a.dnorm,
+  ops_.rmsnorm_backward(compute, {.dy = a.dx,
                                   .x = a.last,
                                   .weight = norms[units_.final_norm()],
                                   .rstd = a.rstd_final,

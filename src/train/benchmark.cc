@@ -1,6 +1,7 @@
 #include "train/benchmark.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/clock.h"
 #include "base/rng.h"
@@ -11,7 +12,9 @@ namespace tokamak {
 namespace {
 
 constexpr int64_t kMostMeasuring = 20;
-constexpr int64_t kRecording = 4;  // each pass comes twice, in either place that batches lie in
+constexpr double kShort = 5e-3;                // seconds
+constexpr int64_t kRandom = int64_t{1} << 22;  // values that are drawn, then repeated
+constexpr int64_t kRecording = 4;              // each pass comes twice, in either place that batches lie in
 
 // y = x w^T, dx = dy w and dw = dy^T x of a linear layer with `in` inputs and `out` outputs.
 void add_linear(std::vector<GemmShape>& gemms, const std::string& name, int64_t tokens, int64_t in, int64_t out,
@@ -39,16 +42,21 @@ class GemmBuffers {
     a_ = (*arena_)[a_slot];
     b_ = (*arena_)[b_slot];
     c_ = (*arena_)[c_slot];
-    backend.ops->fill(*stream_, {.x = a_, .value = 0.01});
-    backend.ops->fill(*stream_, {.x = b_, .value = 0.01});
+    fill_random(*backend.ops, *stream_, a_, c_);
+    fill_random(*backend.ops, *stream_, b_, c_);
   }
 
+  // Of one call. Short ones are repeated, so that neither the launch nor a clock that has gone down counts.
   double seconds(const GemmShape& g) {
     const Gemm call = call_of(g, a_, b_, c_);
-    const Stopwatch watch;
-    backend_.ops->gemm(*stream_, call);
-    stream_->synchronize();
-    return watch.seconds();
+    const auto timed = [&](int64_t calls) {
+      const Stopwatch watch;
+      for (int64_t i = 0; i < calls; ++i) backend_.ops->gemm(*stream_, call);
+      stream_->synchronize();
+      return watch.seconds() / static_cast<double>(calls);
+    };
+    const double once = timed(1);
+    return once > kShort ? once : timed(static_cast<int64_t>(std::ceil(2 * kShort / once)));
   }
 
  private:
@@ -102,6 +110,16 @@ void warm_up(Assembly& assembly, const BatchShape& shape, const TokenBatch& batc
 }
 
 }  // namespace
+
+void fill_random(Ops& ops, Stream& stream, Tensor x, Tensor scratch) {
+  const int64_t drawn = std::min({kRandom, x.count(), scratch.count()});
+  const Tensor values = scratch.flat(0, drawn);
+  ops.random_normal(stream, {.x = values, .seed = 1, .name = "bench"});
+  for (int64_t begin = 0; begin < x.count(); begin += drawn) {
+    const int64_t end = std::min(x.count(), begin + drawn);
+    ops.cast(stream, {.src = values.flat(0, end - begin), .dst = x.flat(begin, end)});
+  }
+}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());

@@ -23,6 +23,7 @@ Metrics::Metrics(const MetricsOptions& options, const RunFigures& figures, const
 
 void Metrics::step(const StepOutcome& outcome, double data_wait) {
   ++steps_;
+  attended_ += outcome.attended;
   if (outcome.applied) {
     loss_sum_ += outcome.loss;
     ++loss_count_;
@@ -36,8 +37,11 @@ void Metrics::report(const StepOutcome& outcome, double data_wait) {
   const double seconds = outcome.time - interval_start_;
   const double tokens_per_second = static_cast<double>(steps_ * figures_.tokens_per_step) / seconds;
   const double loss = loss_count_ > 0 ? loss_sum_ / static_cast<double>(loss_count_) : std::nan("");
-  const double mfu_full = tokens_per_second * figures_.flops_per_token_full / figures_.peak_flops;
-  const double mfu_causal = tokens_per_second * figures_.flops_per_token_causal / figures_.peak_flops;
+  const auto mfu = [&](double attended) {
+    return tokens_per_second * figures_.flops_per_token(attended) / figures_.peak_flops;
+  };
+  const double mfu_full = mfu(figures_.sequence_length), mfu_causal = mfu(0.5 * figures_.sequence_length);
+  const double mfu_done = mfu(attended_ / static_cast<double>(steps_));
   const int64_t done_here = outcome.step - figures_.first_step;
   const double eta = (outcome.time - run_start_) / static_cast<double>(done_here) *
                      static_cast<double>(figures_.total_steps - outcome.step);
@@ -46,8 +50,8 @@ void Metrics::report(const StepOutcome& outcome, double data_wait) {
             percent(static_cast<double>(outcome.step) / static_cast<double>(figures_.total_steps)), ")  loss ",
             fixed(loss, 4), "  lr ", significant(outcome.lr, 3), "  grad norm ", fixed(outcome.grad_norm, 2), "  ",
             human_count(tokens_per_second), " tokens/s  mfu_full ", percent(mfu_full), "  mfu_causal ",
-            percent(mfu_causal), "  memory ", human_bytes(outcome.memory), "  eta ", human_duration(eta),
-            skipped_ > 0 ? str("  skipped ", skipped_) : "");
+            percent(mfu_causal), "  mfu_done ", percent(mfu_done), "  memory ", human_bytes(outcome.memory), "  eta ",
+            human_duration(eta), skipped_ > 0 ? str("  skipped ", skipped_) : "");
 
   nlohmann::ordered_json record = {{"step", outcome.step},
                                    {"tokens", outcome.step * figures_.tokens_per_step},
@@ -60,6 +64,7 @@ void Metrics::report(const StepOutcome& outcome, double data_wait) {
                                    {"throughput/tokens_per_sec", tokens_per_second},
                                    {"throughput/mfu_full", mfu_full},
                                    {"throughput/mfu_causal", mfu_causal},
+                                   {"throughput/mfu_done", mfu_done},
                                    {"time/interval", seconds},
                                    {"time/data", data_wait - data_wait_},
                                    {"memory/used", outcome.memory}};
@@ -69,6 +74,7 @@ void Metrics::report(const StepOutcome& outcome, double data_wait) {
   data_wait_ = data_wait;
   loss_sum_ = 0;
   loss_count_ = 0;
+  attended_ = 0;
   steps_ = 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,9 @@ struct RunFigures {
   int64_t first_step = 0;  // done before this start
   int64_t total_steps = 0;
   int64_t tokens_per_step = 0;
-  double flops_per_token_full = 0;    // model/flops.h
-  double flops_per_token_causal = 0;  //
-  double peak_flops = 0;              // of all ranks, per second; see peak.h for what it is
+  std::function<double(double attended)> flops_per_token;  // model/flops.h: flops_per_token_done
+  double sequence_length = 0;                              // T
+  double peak_flops = 0;                                   // of all ranks, per second; see peak.h for what it is
 };
 
 // A number that an evaluation came to.
@@ -58,6 +59,7 @@ class Metrics {
   double data_wait_ = 0;  // at the last report
   double loss_sum_ = 0;   // of the steps since the last report that were applied
   int64_t loss_count_ = 0;
+  double attended_ = 0;  // of the steps since the last report
   int64_t steps_ = 0;    // since the last report
   int64_t skipped_ = 0;  // steps not applied, in this start
 };

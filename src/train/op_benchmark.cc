@@ -101,21 +101,10 @@ class OpBenchmark {
 
   void fill() {
     ops_.bind_workspace(at(s_.workspace));
-    // Random normals in the f32 buffers, cast where the dtype is another.
-    const auto random = [&](Tensor x) {
-      Tensor values = at(s_.flat[0]);
-      for (int64_t begin = 0; begin < x.count(); begin += values.count()) {
-        const int64_t count = std::min(values.count(), x.count() - begin);
-        ops_.random_normal(*stream_, {.x = values.flat(0, count), .seed = 1, .name = "bench", .first = begin});
-        ops_.cast(*stream_, {.src = values.flat(0, count), .dst = x.flat(begin, begin + count)});
-      }
-    };
-    for (const auto slot :
-         {s_.hidden[0], s_.hidden[1], s_.hidden[2], s_.weight, s_.qkv, s_.dheads_out, s_.gate_up, s_.inner, s_.table}) {
-      random(at(slot));
+    for (const auto slot : {s_.hidden[0], s_.hidden[1], s_.hidden[2], s_.weight, s_.qkv, s_.dheads_out, s_.gate_up,
+                            s_.inner, s_.table, s_.a, s_.b}) {
+      fill_random(ops_, *stream_, at(slot), at(s_.flat[0]));
     }
-    ops_.fill(*stream_, {.x = at(s_.a), .value = 0.01});
-    ops_.fill(*stream_, {.x = at(s_.b), .value = 0.01});
     for (const auto slot : s_.flat) ops_.fill(*stream_, {.x = at(slot), .value = 1e-3});
     ops_.fill(*stream_, {.x = at(s_.rstd), .value = 1});
     ops_.fill(*stream_, {.x = at(s_.rope), .value = 0.7});
@@ -179,14 +168,15 @@ class OpBenchmark {
     time(times, "rmsnorm", {x, residual, sum, y, weight, rstd}, 0, [&] {
       ops_.rmsnorm(*stream_, {.x = x, .residual = residual, .weight = weight, .sum = sum, .y = y, .rstd = rstd});
     });
-    time(times, "rmsnorm_backward", {dy, x, residual, y, weight, rstd}, 0, [&] {
+    time(times, "rmsnorm_backward", {dy, x, residual, y, sum, weight, rstd}, 0, [&] {
       ops_.rmsnorm_backward(*stream_, {.dy = dy,
                                        .x = x,
                                        .weight = weight,
                                        .rstd = rstd,
                                        .dresidual = residual,
                                        .dx = y,
-                                       .dweight = at(s_.dweight)});
+                                       .dweight = at(s_.dweight),
+                                       .y = sum});
     });
   }
 
@@ -226,8 +216,9 @@ class OpBenchmark {
   void time_mlp(OpTimes& times) {
     const Tensor gate_up = at(s_.gate_up), inner = at(s_.inner), dgate_up = at(s_.dgate_up);
     time(times, "swiglu", {gate_up, inner}, 0, [&] { ops_.swiglu(*stream_, {.gate_up = gate_up, .out = inner}); });
-    time(times, "swiglu_backward", {gate_up, inner, dgate_up}, 0,
-         [&] { ops_.swiglu_backward(*stream_, {.gate_up = gate_up, .dout = inner, .dgate_up = dgate_up}); });
+    time(times, "swiglu_backward", {gate_up, inner, inner, dgate_up}, 0, [&] {
+      ops_.swiglu_backward(*stream_, {.gate_up = gate_up, .dout = inner, .dgate_up = dgate_up, .out = inner});
+    });
   }
 
   // Embedding and head.

@@ -33,8 +33,7 @@ struct OpBenchmarkOptions {
   int64_t rounds = 5;
 };
 
-// Takes memory of its own. Contents are random, except that products are of constants: their speed does not depend on
-// them but for the power that they draw.
+// Takes memory of its own. Contents are random.
 OpTimes benchmark_ops(Backend& backend, const ModelConfig& config, const OpBenchmarkOptions& options);
 
 }  // namespace tokamak

@@ -11,16 +11,35 @@ TokenBatch view_of(const MicroBatch& batch) {
           std::span(batch.cu_seqlens).first(static_cast<size_t>(batch.segments + 1))};
 }
 
-void run_step(Assembly& assembly, Loader& loader, int64_t t, double lr, double max_grad_norm) {
+namespace {
+
+// Pairs of a token and one that it attends to.
+double attended_pairs(const MicroBatch& batch) {
+  double pairs = 0;
+  for (size_t i = 0; i < static_cast<size_t>(batch.segments); ++i) {
+    const double length = batch.cu_seqlens[i + 1] - batch.cu_seqlens[i];
+    pairs += 0.5 * length * (length + 1);
+  }
+  return pairs;
+}
+
+}  // namespace
+
+double run_step(Assembly& assembly, Loader& loader, int64_t t, double lr, double max_grad_norm) {
   Stream& compute = assembly.compute();
   assembly.backend().ops->fill(compute, {.x = assembly.sums(), .value = 0});
   assembly.parameters().begin_step();
+  double pairs = 0, tokens = 0;
   for (int64_t m = 0; m < loader.micro_batches_per_step(); ++m) {
-    assembly.model().forward_backward(compute, view_of(loader.next()), assembly.sums());
+    const MicroBatch& batch = loader.next();
+    pairs += attended_pairs(batch);
+    tokens += static_cast<double>(batch.tokens.size());
+    assembly.model().forward_backward(compute, view_of(batch), assembly.sums());
   }
   assembly.model().finish_gradients(compute);
   reduce_and_clip(assembly.parameters(), compute, assembly.sums(), assembly.control(), max_grad_norm);
   assembly.optimizer().step(compute, t, lr, assembly.control());
+  return pairs / tokens;
 }
 
 StepReader::StepReader(Assembly& assembly) : assembly_(assembly) {
@@ -34,11 +53,12 @@ StepReader::StepReader(Assembly& assembly) : assembly_(assembly) {
   }
 }
 
-void StepReader::fetch(int64_t step, double lr) {
+void StepReader::fetch(int64_t step, double lr, double attended) {
   TOKAMAK_CHECK(pending_ < kDepth, "step ", step, ": ", pending_, " outcomes wait to be read");
   Slot& slot = slots_[fetched_++ % kDepth];
   slot.step = step;
   slot.lr = lr;
+  slot.attended = attended;
   slot.time = now_seconds();
   assembly_.backend().device->copy_to_host(assembly_.compute(), assembly_.control(), slot.control.data());
   assembly_.compute().record(*slot.arrived);
@@ -50,10 +70,15 @@ StepOutcome StepReader::take() {
   const Slot& slot = slots_[(fetched_ - pending_--) % kDepth];
   slot.arrived->synchronize();
   const auto* control = slot.control.as<float>();
-  return {slot.step,          slot.lr,
-          control[kMeanLoss], control[kMeanZLoss],
-          control[kGradNorm], control[kApply] != 0.0f,
-          slot.time,          assembly_.backend().device->used_bytes()};
+  return {.step = slot.step,
+          .lr = slot.lr,
+          .loss = control[kMeanLoss],
+          .z_loss = control[kMeanZLoss],
+          .grad_norm = control[kGradNorm],
+          .applied = control[kApply] != 0.0f,
+          .attended = slot.attended,
+          .time = slot.time,
+          .memory = assembly_.backend().device->used_bytes()};
 }
 
 }  // namespace tokamak

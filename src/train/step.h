@@ -7,8 +7,9 @@
 
 namespace tokamak {
 
-// Step t = 1, 2, ... on the loader's next micro-batches.
-void run_step(Assembly& assembly, Loader& loader, int64_t t, double lr, double max_grad_norm);
+// Step t = 1, 2, ... on the loader's next micro-batches. Returns to how many tokens a token of this rank attended, on
+// average (flops_per_token_done).
+double run_step(Assembly& assembly, Loader& loader, int64_t t, double lr, double max_grad_norm);
 
 // The micro-batch as the model takes it.
 TokenBatch view_of(const MicroBatch& batch);
@@ -20,6 +21,7 @@ struct StepOutcome {
   double z_loss = 0;     //
   double grad_norm = 0;  // global, before clipping
   bool applied = true;   // false: not finite, weights untouched
+  double attended = 0;   // run_step's
   double time = 0;       // now_seconds() when the step had been enqueued
   int64_t memory = 0;    // Device::used_bytes() when it was read
 };
@@ -32,15 +34,16 @@ class StepReader {
  public:
   explicit StepReader(Assembly& assembly);
 
-  void fetch(int64_t step, double lr);          // behind the step just enqueued
-  int64_t pending() const { return pending_; }  // outcomes not yet taken
-  StepOutcome take();                           // the oldest of them; waits for that step, not for later ones
+  void fetch(int64_t step, double lr, double attended);  // behind the step just enqueued
+  int64_t pending() const { return pending_; }           // outcomes not yet taken
+  StepOutcome take();                                    // the oldest of them; waits for that step, not for later ones
 
  private:
   static constexpr int64_t kDepth = 2;
   struct Slot {
     int64_t step = 0;
     double lr = 0;
+    double attended = 0;
     double time = 0;
     Tensor control;  // (kStepControls) f32, pinned
     std::unique_ptr<Event> arrived;

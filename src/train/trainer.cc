@@ -27,8 +27,8 @@ RunEnd Trainer::run() {
 void Trainer::train_step() {
   const int64_t step = step_ + 1;
   const double lr = schedule_->at(step);
-  run_step(*assembly_, *loader_, step, lr, config_.training.max_grad_norm);
-  reader_->fetch(step, lr);
+  const double attended = run_step(*assembly_, *loader_, step, lr, config_.training.max_grad_norm);
+  reader_->fetch(step, lr, attended);
   step_ = step;
   tokens_ += shape_.tokens_per_step();
   next_sample_ += shape_.sequences_per_step;

@@ -152,8 +152,8 @@ void Trainer::start_metrics() {
     figures.first_step = first_step_;
     figures.total_steps = shape_.total_steps;
     figures.tokens_per_step = shape_.tokens_per_step();
-    figures.flops_per_token_full = flops_per_token_full(config_.model, shape_.length);
-    figures.flops_per_token_causal = flops_per_token_causal(config_.model, shape_.length);
+    figures.flops_per_token = [this](double attended) { return flops_per_token_done(config_.model, attended); };
+    figures.sequence_length = static_cast<double>(shape_.length);
     figures.peak_flops = peak.flops * comm_.size();
     metrics_.emplace(config_.metrics, figures, config_.metrics.jsonl ? config_.run.output_dir + "/metrics.jsonl" : "");
     metrics_->event(first_step_ > 0 ? "resume" : "start", first_step_, str(comm_.size(), " rank(s)"));

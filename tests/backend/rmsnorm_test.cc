@@ -200,6 +200,23 @@ TEST_CASE("rmsnorm_backward may write over its inputs") {
   }
 }
 
+TEST_CASE("rmsnorm_backward gives rmsnorm's output again, the same bits, also over the gradient that it takes") {
+  TestBackend cpu(largest());
+  for (const Problem& p : kProblems) {
+    const Inputs in(p);
+    HostTensor y(p.act, {p.rows, p.width}), rstd(DType::kF32, {p.rows}), dx(p.act, {p.rows, p.width});
+    HostTensor dweight = in.dweight;
+    cpu.ops().rmsnorm(*cpu.stream, {in.x, {}, in.weight, {}, y, rstd});
+    cpu.ops().rmsnorm_backward(*cpu.stream, {in.dy, in.x, in.weight, rstd, in.dresidual, dx, dweight});
+    for (const bool over_dy : {false, true}) {
+      HostTensor dy = in.dy, own(p.act, {p.rows, p.width}), dx2(p.act, {p.rows, p.width}), dweight2 = in.dweight;
+      const HostTensor& again = over_dy ? dy : own;
+      cpu.ops().rmsnorm_backward(*cpu.stream, {dy, in.x, in.weight, rstd, in.dresidual, dx2, dweight2, again});
+      CHECK((again.bytes() == y.bytes() && dx2.bytes() == dx.bytes() && dweight2.bytes() == dweight.bytes()));
+    }
+  }
+}
+
 TEST_CASE("rmsnorm_backward is the gradient of rmsnorm") {
   TestBackend cpu(largest());
   const Problem p{3, 11, DType::kF32, 0.5};  // an eps that shows

@@ -65,6 +65,22 @@ TEST_CASE("swiglu_backward is the formula, rounded once, also in place") {
   }
 }
 
+TEST_CASE("swiglu_backward gives swiglu's output again, the same bits, also over its inputs") {
+  TestBackend cpu;
+  for (const Problem& p : kProblems) {
+    const HostTensor gate_up = gate_up_of(p), dout = dout_of(p);
+    HostTensor out(p.act, dout.shape()), dgate_up(p.act, gate_up.shape()), again = out;
+    cpu.ops().swiglu(*cpu.stream, {gate_up, out});
+    cpu.ops().swiglu_backward(*cpu.stream, {gate_up, dout, dgate_up});
+    const std::string gradient = dgate_up.bytes();
+    cpu.ops().swiglu_backward(*cpu.stream, {gate_up, dout, dgate_up, again});
+    CHECK((again.bytes() == out.bytes() && dgate_up.bytes() == gradient));
+    HostTensor in_place = gate_up, over_dout = dout;
+    cpu.ops().swiglu_backward(*cpu.stream, {in_place, over_dout, in_place, over_dout});
+    CHECK((over_dout.bytes() == out.bytes() && in_place.bytes() == gradient));
+  }
+}
+
 TEST_CASE("swiglu_backward is the gradient of swiglu") {
   TestBackend cpu;
   const Problem p{3, 7, DType::kF32};

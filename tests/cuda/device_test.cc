@@ -225,6 +225,18 @@ TEST_CASE("what a graph cannot hold is an error, and the stream goes on after it
   refused([&] { throw Error(Kind::kDevice, "a reason of our own"); }, "a reason of our own");
 }
 
+TEST_CASE("the head goes in as few equal chunks as its share of the memory allows") {
+  const Backend backend = make_backend();
+  const auto rows = [&](int64_t tokens, int64_t vocab) { return backend.ops->head_chunk_rows(tokens, vocab); };
+  CHECK(rows(4096, 1000) == 4096);
+  CHECK(rows(100, 1000) == 100);
+  const int64_t vocab = backend.device->total_bytes() / 24 / 6 / 1000;  // 1000 rows fit: 896, in steps of 128
+  CHECK(rows(896, vocab) == 896);
+  CHECK(rows(1792, vocab) == 896);
+  CHECK(rows(1800, vocab) == 640);  // three, not two and the rest
+  CHECK(rows(8192, 1000 * vocab) == 256);
+}
+
 TEST_CASE("a device that fails in use is told from one that is too small") {
   const auto kind_of = [](cudaError_t status) {
     try {

@@ -28,7 +28,8 @@ struct Library {
   int most = 0;                             // how many it was asked for
   std::array<uint32_t, 4> alignments = {};  // left, right, addend, output
   uint32_t reductions = 0;
-  std::vector<uint64_t> run;  // the algorithm of each product
+  uint32_t schemes_needed = 0;  // of reduction, by its algorithms
+  std::vector<uint64_t> run;    // the algorithm of each product
   int compute_type = 0;
   double clock = 0;  // ms; algorithm i takes |i - 80|
   void reset() { *this = Library(); }
@@ -90,7 +91,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                         of(uint32_t{}, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES)};
   library.reductions = of(uint32_t{}, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK);
   CHECK(of(uint64_t{}, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) == uint64_t{CudaGemm::kWorkspaceBytes});
-  *found = std::min(most, static_cast<int>(library.algorithms.size()));
+  const bool allowed = (library.reductions & library.schemes_needed) == library.schemes_needed;
+  *found = allowed ? std::min(most, static_cast<int>(library.algorithms.size())) : 0;
   for (int i = 0; i < *found; ++i) {
     results[i] = {};
     results[i].algo.data[0] = library.algorithms[static_cast<size_t>(i)];
@@ -270,10 +272,16 @@ bool one_product(CudaGemm& gemm) {
   return holds(gemm, {3, 5, 7}, DType::kBF16, DType::kF32, true, false, Adds::kOutput);
 }
 
+RuntimeOptions untuned() {
+  RuntimeOptions options;
+  options.autotune = Autotune::kFalse;
+  return options;
+}
+
 RuntimeOptions tuned() {
   log::configure(0, 1, log::Level::kError);
   RuntimeOptions options;
-  options.autotune = true;
+  options.autotune = Autotune::kTrue;
   return options;
 }
 
@@ -282,7 +290,7 @@ RuntimeOptions tuned() {
 TEST_CASE("every product of ops.h comes out of what cuBLASLt is told") {
   library.reset();
   for (const bool tf32 : {false, true}) {
-    RuntimeOptions options;
+    RuntimeOptions options = untuned();
     options.tf32 = tf32;
     CudaGemm gemm(options);
     for (const auto& [in, out] : {std::pair(DType::kF32, DType::kF32), std::pair(DType::kBF16, DType::kBF16),
@@ -308,7 +316,7 @@ TEST_CASE("every product of ops.h comes out of what cuBLASLt is told") {
 
 TEST_CASE("a product of nothing asks cuBLASLt for nothing") {
   library.reset();
-  CudaGemm gemm({});
+  CudaGemm gemm(untuned());
   for (const auto& sizes : {std::array<int64_t, 3>{2, 3, 0}, {0, 3, 4}, {3, 0, 4}}) {
     for (const Adds adds : {Adds::kNothing, Adds::kOutput, Adds::kResidual}) {
       CHECK(holds(gemm, sizes, DType::kBF16, DType::kF32, false, true, adds));
@@ -319,7 +327,7 @@ TEST_CASE("a product of nothing asks cuBLASLt for nothing") {
 
 TEST_CASE("the heuristic is asked once for a shape") {
   library.reset();
-  CudaGemm gemm({});
+  CudaGemm gemm(untuned());
   for (int i = 0; i < 2; ++i) {
     CHECK(one_product(gemm));
     CHECK(holds(gemm, {3, 5, 8}, DType::kBF16, DType::kF32, true, false, Adds::kOutput));
@@ -331,8 +339,25 @@ TEST_CASE("the heuristic is asked once for a shape") {
 TEST_CASE("a product that cuBLASLt has no algorithm for is named") {
   library.reset();
   library.algorithms.clear();
-  CudaGemm gemm({});
+  CudaGemm gemm(untuned());
   CHECK_THROWS_WITH(one_product(gemm), Catch::Contains("no algorithm for") && Catch::Contains("transposed"));
+}
+
+TEST_CASE("a shape that no algorithm serves with sums in f32 is asked for once more without") {
+  library.reset();
+  library.schemes_needed = CUBLASLT_REDUCTION_SCHEME_MASK;
+  CudaGemm gemm(untuned());
+  CHECK(one_product(gemm));
+  CHECK(library.asked == 2);
+}
+
+TEST_CASE("products are tuned unless the run is deterministic") {
+  RuntimeOptions options;
+  CHECK(options.autotunes());
+  options.deterministic = true;
+  CHECK(!options.autotunes());
+  options = untuned();
+  CHECK(!options.autotunes());
 }
 
 TEST_CASE("autotune takes the fastest algorithm that runs, leaves the output alone meanwhile, and keeps the choice") {

@@ -32,8 +32,8 @@ TEST_CASE("every interval one record with the promised keys, its loss the mean o
     Metrics metrics(options,
                     {.total_steps = 5,
                      .tokens_per_step = 100,
-                     .flops_per_token_full = 4e3,
-                     .flops_per_token_causal = 3e3,
+                     .flops_per_token = [](double attended) { return 2e3 + 20 * attended; },
+                     .sequence_length = 100,
                      .peak_flops = 1e6},
                     path);
     const double start = now_seconds();
@@ -43,6 +43,7 @@ TEST_CASE("every interval one record with the promised keys, its loss the mean o
                     .loss = static_cast<double>(step),
                     .grad_norm = 2.0,
                     .applied = step != 3,
+                    .attended = step == 3 ? 10.0 : 20.0,
                     .time = start + static_cast<double>(step)},
                    0.5 * static_cast<double>(step));
     }
@@ -51,8 +52,9 @@ TEST_CASE("every interval one record with the promised keys, its loss the mean o
   }
   const auto all = records(path);
   REQUIRE(all.size() == 5);
-  for (const char* key : {"step", "tokens", "loss/avg", "optim/lr", "optim/grad_norm", "throughput/tokens_per_sec",
-                          "throughput/mfu_full", "throughput/mfu_causal", "time/data", "memory/used"}) {
+  for (const char* key :
+       {"step", "tokens", "loss/avg", "optim/lr", "optim/grad_norm", "throughput/tokens_per_sec", "throughput/mfu_full",
+        "throughput/mfu_causal", "throughput/mfu_done", "time/data", "memory/used"}) {
     CHECK(all[0].contains(key));
   }
   CHECK(all[0]["loss/avg"] == 1.5);
@@ -62,6 +64,7 @@ TEST_CASE("every interval one record with the promised keys, its loss the mean o
   CHECK(all[1]["throughput/tokens_per_sec"].get<double>() == Approx(100.0));
   CHECK(all[1]["throughput/mfu_full"].get<double>() == Approx(0.4));
   CHECK(all[1]["throughput/mfu_causal"].get<double>() == Approx(0.3));
+  CHECK(all[1]["throughput/mfu_done"].get<double>() == Approx(0.23));  // 15 tokens, on average
   CHECK(all[1]["time/data"].get<double>() == Approx(1.0));
   CHECK(all[2]["step"] == 5);  // the last step is always told
   CHECK(all[3]["validation/perplexity"].get<double>() == Approx(2.718281828));

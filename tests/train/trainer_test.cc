@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "checkpoint/store.h"
 #include "dist/together.h"
+#include "model/flops.h"
 #include "train/toy_training.h"
 
 using namespace tokamak;
@@ -136,6 +137,23 @@ TEST_CASE("a finished run that is started again does nothing") {
   CHECK(train(2, place.config("run", 2)) == RunEnd::kDone);
   CHECK((saved_state(place.checkpoint("run", 6)) == state));
   CHECK(records(place.run("run")).size() == 6);
+}
+
+TEST_CASE("mfu_done counts the attention that is computed: inside documents where they are masked") {
+  const ToyPlace place;
+  const auto attended = [&](bool masked) {
+    const std::string name = masked ? "masked" : "whole";
+    RunConfig config = place.config(name);
+    config.data.document_masking = masked;
+    train(1, config, {.stop_at_step = 1});
+    config.model.vocab_size = 61;
+    const auto mfu = [&](const char* key) { return records(place.run(name), key).at(1); };
+    const double full = flops_per_token_full(config.model, 16), none = flops_per_token_done(config.model, 0);
+    return 16 * (full * mfu("throughput/mfu_done") / mfu("throughput/mfu_full") - none) / (full - none);
+  };
+  CHECK(attended(false) == Approx(17.0 / 2));
+  CHECK(attended(true) > 1);
+  CHECK(attended(true) < 8);
 }
 
 TEST_CASE("the run directory holds the resolved config, and the tokenizer where the data set has one") {

@@ -46,15 +46,22 @@ void CpuOps::do_rmsnorm_backward(Stream&, const RmsNormBackward& args) {
     const T* weight = args.weight.as<T>();
     const T* dresidual = args.dresidual ? args.dresidual.as<T>() : nullptr;
     T* dx = args.dx.as<T>();
+    T* y = args.y ? args.y.as<T>() : nullptr;
     parallel_for(blocks, 1, [&](int64_t first, int64_t last) {
       for (int64_t b = first; b < last; ++b) {
         float* dweight = partial + b * width;
         std::fill(dweight, dweight + width, 0.0f);
         for (int64_t n = b * block; n < std::min(rows, (b + 1) * block); ++n) {
           const int64_t at = n * width;
-          backward_row<T>(
-              {dy + at, x + at, weight, dresidual != nullptr ? dresidual + at : nullptr, dx + at, dweight, rstd[n]},
-              width);
+          backward_row<T>({.dy = dy + at,
+                           .x = x + at,
+                           .weight = weight,
+                           .dresidual = dresidual != nullptr ? dresidual + at : nullptr,
+                           .dx = dx + at,
+                           .dweight = dweight,
+                           .rstd = rstd[n],
+                           .y = y != nullptr ? y + at : nullptr},
+                          width);
         }
       }
     });

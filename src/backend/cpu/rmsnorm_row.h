@@ -76,6 +76,7 @@ struct BackwardRow {
   T* dx;
   float* dweight;  // partial sums of this block of rows
   float rstd;
+  T* y = nullptr;  // the normalised row again; null: not wanted
 };
 
 template <class T>
@@ -85,7 +86,7 @@ void backward_row(const BackwardRow<T>& row, int64_t width) {
   float* dweight = row.dweight;
   const float rstd = row.rstd;
   const float along = projection(dy, x, weight, width) * rstd * rstd / static_cast<float>(width);
-  // dx may be dy or dresidual: each element is read before it is written.
+  // dx may be dy or dresidual, y may be dy: each element is read before it is written.
   const auto element = [=](int64_t c, float past) {
     const float d = to_float(dy[c]), v = to_float(x[c]);
     dweight[c] += d * v * rstd;
@@ -98,6 +99,7 @@ void backward_row(const BackwardRow<T>& row, int64_t width) {
 #pragma omp simd
     for (int64_t c = 0; c < width; ++c) element(c, 0.0f);
   }
+  if (row.y != nullptr) scale(x, weight, rstd, row.y, width);  // the row is in the cache
 }
 
 }  // namespace tokamak

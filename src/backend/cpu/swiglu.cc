@@ -1,4 +1,4 @@
-// SwiGLU: out = silu(gate) * up, and its gradient, which may overwrite gate and up.
+// SwiGLU: out = silu(gate) * up, and its gradient, which may overwrite gate and up, and forms `out` again where asked.
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/partition.h"
 #include "base/math.h"
@@ -12,15 +12,28 @@ void forward_row(const T* gate, const T* up, T* out, int64_t width) {
   for (int64_t i = 0; i < width; ++i) out[i] = from_float<T>(silu(to_float(gate[i])) * to_float(up[i]));
 }
 
-// dgate may be gate and dup may be up: each element is read before it is written.
 template <class T>
-void backward_row(const T* gate, const T* up, const T* dout, T* dgate, T* dup, int64_t width) {
+struct BackwardRow {
+  const T* gate;
+  const T* up;
+  const T* dout;
+  T* dgate;  // may be gate
+  T* dup;    // may be up
+  T* out;    // null: not wanted; may be dout
+};
+
+// Each element is read before it is written.
+template <bool kOut, class T>
+void backward_row(const BackwardRow<T>& row, int64_t width) {
+  const T *gate = row.gate, *up = row.up, *dout = row.dout;
+  T *dgate = row.dgate, *dup = row.dup, *out = row.out;
 #pragma omp simd
   for (int64_t i = 0; i < width; ++i) {
     const float g = to_float(gate[i]), u = to_float(up[i]), d = to_float(dout[i]);
     const float s = sigmoid(g);
     dgate[i] = from_float<T>(d * u * silu_gradient(g, s));
     dup[i] = from_float<T>(d * (g * s));
+    if constexpr (kOut) out[i] = from_float<T>(silu(g) * u);
   }
 }
 
@@ -46,11 +59,13 @@ void CpuOps::do_swiglu_backward(Stream&, const SwiGluBackward& args) {
     const T* gate_up = args.gate_up.as<T>();
     const T* dout = args.dout.as<T>();
     T* dgate_up = args.dgate_up.as<T>();
+    T* out = args.out ? args.out.as<T>() : nullptr;
     parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
         const T* gate = gate_up + n * 2 * width;
         T* dgate = dgate_up + n * 2 * width;
-        backward_row(gate, gate + width, dout + n * width, dgate, dgate + width, width);
+        const BackwardRow<T> row{gate, gate + width, dout + n * width, dgate, dgate + width, out + n * width};
+        out != nullptr ? backward_row<true>(row, width) : backward_row<false>(row, width);
       }
     });
   });
