@@ -1,7 +1,6 @@
 """Where things are, in the source tree or in a bundle, what this machine is, and how programs are run here: each in a
 session of its own with a time limit, its whole output in a log. One that cannot be killed takes the GPU with it."""
 import contextlib
-import ctypes
 import datetime
 import os
 import re
@@ -33,7 +32,7 @@ class Place:
         tests = options.programs or folder / ("tests" if self.bundle else "tests/cuda")
         self.tokamak = (options.programs or (folder / "libexec" if self.bundle else folder)) / f"tokamak{suffix}"
         self.test_cuda, self.test_nccl = tests / f"test_cuda{suffix}", tests / f"test_nccl{suffix}"
-        self.cudnn_rate, self.call_counter = tests / "cudnn_rate", tests / "libtokamak_call_counter.so"
+        self.call_counter = tests / "libtokamak_call_counter.so"
         self.data = options.data or ROOT / "runs" / "quickstart" / "data"
         self.configs, self.output = ROOT / "configs", options.output
         self.deadline, self.lost, self.seconds = time.monotonic() + seconds, "", {}
@@ -138,28 +137,42 @@ def ended(code, text):
     return f"{kind}: {last_line(text)}"
 
 
+# In a process of its own: a driver in a bad state may not answer.
+ASK_DRIVER = """import ctypes
+driver = ctypes.CDLL("libcuda.so.1")
+count, device, total = ctypes.c_int(), ctypes.c_int(), ctypes.c_size_t()
+if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0:
+    driver.cuDeviceGet(ctypes.byref(device), 0)
+    driver.cuDeviceTotalMem_v2(ctypes.byref(total), device)
+print(count.value, total.value)"""
+
+
+def ask_driver():
+    """(how many GPUs the driver shows, None without a driver that answers; the bytes of the first)."""
+    told = output_of([sys.executable, "-c", ASK_DRIVER]).split()
+    return (int(told[0]), int(told[1])) if len(told) == 2 else (None, 0)
+
+
 def gpus():
-    """How many GPUs the driver shows; None without a driver."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return None
-    count = ctypes.c_int()
-    good = driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
-    return count.value if good else 0
+    return ask_driver()[0]
 
 
 def missing_gpu():
     """Why there is no GPU; empty where there is one."""
-    return {None: "no GPU (no NVIDIA driver)", 0: "no GPU (the driver shows none)"}.get(gpus(), "")
+    return {None: "no GPU (no NVIDIA driver that answers)", 0: "no GPU (the driver shows none)"}.get(gpus(), "")
 
 
 def output_of(command, environment=None):
+    """What it prints; nothing if it fails, or does not end: then it is left alone."""
     try:
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                              timeout=10, errors="replace", check=False)
-        return done.stdout.strip() if done.returncode == 0 else ""
-    except (OSError, subprocess.TimeoutExpired):
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                   text=True, errors="replace", start_new_session=True)
+        text = process.communicate(timeout=10)[0].strip()
+        return text if process.returncode == 0 else ""
+    except OSError:
+        return ""
+    except subprocess.TimeoutExpired:
+        process.kill()
         return ""
 
 
