@@ -6,29 +6,14 @@
 
 namespace tokamak {
 
-namespace {
-
-// The run of which this call is the largest.
-template <class Args>
-Workload workload_of(const Args& args) {
-  Workload workload;
-  workload.tokens = args.qkv.dim(0);
-  workload.heads = args.heads;
-  workload.max_length = args.max_length;
-  workload.compute = args.qkv.dtype();
-  return workload;
-}
-
-}  // namespace
-
 int64_t attention_backward_scratch(const Workload& workload) {
   return workload.heads.q_heads * workload.tokens * static_cast<int64_t>(sizeof(float));  // delta
 }
 
 void CudaOps::do_attention(Stream& stream, const Attention& args) {
   if (args.qkv.dim(0) == 0) return;
-  if (cudnn_ != nullptr && options_.attention != AttentionKind::kNative && cudnn_->supports(args)) {
-    return cudnn_->run(handle(stream), args, scratch(cudnn_->workspace_bytes(workload_of(args))));
+  if (cudnn_ != nullptr && options_.attention != AttentionKind::kNative && cudnn_->supports(args, scratch_bytes())) {
+    return cudnn_->run(handle(stream), args, scratch(0));
   }
   const bool fast = flash::on_tensor_cores(args.qkv.dtype(), args.heads.head_dim);
   fast ? flash::forward_on_tensor_cores(handle(stream), args) : flash::forward_anywhere(handle(stream), args);
@@ -36,10 +21,10 @@ void CudaOps::do_attention(Stream& stream, const Attention& args) {
 
 void CudaOps::do_attention_backward(Stream& stream, const AttentionBackward& args) {
   if (args.qkv.dim(0) == 0) return;
-  if (cudnn_ != nullptr && options_.attention != AttentionKind::kNative && cudnn_->supports(args)) {
-    return cudnn_->run(handle(stream), args, scratch(cudnn_->workspace_bytes(workload_of(args))));
+  if (cudnn_ != nullptr && options_.attention != AttentionKind::kNative && cudnn_->supports(args, scratch_bytes())) {
+    return cudnn_->run(handle(stream), args, scratch(0));
   }
-  auto* delta = reinterpret_cast<float*>(scratch(attention_backward_scratch(workload_of(args))));
+  auto* delta = reinterpret_cast<float*>(scratch(args.lse.bytes()));  // of the same shape
   flash::sum_delta(handle(stream), args, delta);
   if (flash::on_tensor_cores(args.qkv.dtype(), args.heads.head_dim)) {
     flash::dkv_on_tensor_cores(handle(stream), args, delta);

@@ -1,25 +1,23 @@
-// Keeps one plan of cuDNN for each shape that was asked for, or the knowledge that there is none.
+// Keeps one plan of cuDNN for each shape that was asked for, or the knowledge why there is none.
 #include "cuda/attention_cudnn.h"
 
 #include <cudnn.h>
 
 #include <algorithm>
 #include <map>
-#include <optional>
+#include <set>
 #include <tuple>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "cuda/attention_cudnn_call.h"
 #include "cuda/attention_cudnn_graph.h"
 #include "cuda/attention_cudnn_layout.h"
 #include "cuda/attention_cudnn_library.h"
 #include "cuda/check.h"
-#include "cuda/pack_lse.h"
 
 namespace tokamak {
 namespace {
-
-constexpr int64_t kAlignment = 256;
 
 // cuDNN's deterministic backward holds a matrix of T x T for each head before Blackwell. What it may take: four f32
 // of each element of the queries, and this. Our own kernels do with less where it wants more.
@@ -29,13 +27,6 @@ int64_t allowed_bytes(const AttentionGraphSpec& spec) {
   return spec.documents.tokens() * spec.heads.q_width() * 16 + kRoomForScores;
 }
 
-// One document is packed as it lies.
-int64_t packed_lse_bytes(const AttentionGraphSpec& spec) {
-  if (!spec.backward || spec.documents.count == 1) return 0;
-  const int64_t bytes = spec.documents.tokens() * spec.heads.q_heads * int64_t{sizeof(float)};
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 bool can_move_16_bytes(const Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.data()) % 16 == 0; }
 
 void check_cudnn(cudnnStatus_t status, const char* call) {
@@ -43,123 +34,141 @@ void check_cudnn(cudnnStatus_t status, const char* call) {
     fail(Kind::kDeviceFault, str("cuDNN: ", cudnnGetErrorString(status), " from ", call));
 }
 
+std::string text_of(const AttentionGraphSpec& spec) {
+  const auto& [count, length, most_tokens] = spec.documents;
+  return str("attention", spec.backward ? " backward" : "", ", ", count, " documents of ",
+             most_tokens > 0 ? "up to " : "", length, " tokens, ", spec.heads.q_heads, "/", spec.heads.kv_heads,
+             " heads of ", spec.heads.head_dim);
+}
+
+struct Plan {
+  std::unique_ptr<AttentionGraph> graph;  // null where there is none
+  int64_t bytes = 0;                      // of workspace, all parts
+  std::string why_not;
+};
+
+// Documents, heads, backward, deterministic.
+using Key = std::tuple<DocumentBatch, int64_t, int64_t, int64_t, bool, bool>;
+
+// What all backends of a process on one device share, since a plan takes half a second and tests make many backends.
+// Never destroyed: at the end of the process libcudnn may be gone before.
+struct Shared {
+  CudnnTarget target;
+  std::map<Key, Plan> plans;
+};
+
 class Cudnn final : public CudnnAttention {
  public:
-  Cudnn(int device, bool deterministic, cudnnHandle_t handle) : deterministic_(deterministic) {
-    target_.handle = handle;
-    int major = 0, minor = 0;
-    TOKAMAK_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-    TOKAMAK_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
-    target_.compute_capability = 10 * major + minor;
-  }
-  ~Cudnn() override { cudnnDestroy(target_.handle); }
-  Cudnn(const Cudnn&) = delete;
-  Cudnn& operator=(const Cudnn&) = delete;
+  Cudnn(Shared& shared, bool deterministic) : shared_(shared), deterministic_(deterministic) {}
 
-  bool supports(const Attention& args) override { return usable_plan(args, false) != nullptr; }
-  bool supports(const AttentionBackward& args) override {
-    return can_move_16_bytes(args.dout) && can_move_16_bytes(args.dqkv) && usable_plan(args, true) != nullptr;
+  bool supports(const Attention& args, int64_t room) override { return usable_plan(args, false, room) != nullptr; }
+  bool supports(const AttentionBackward& args, int64_t room) override {
+    return can_move_16_bytes(args.dout) && can_move_16_bytes(args.dqkv) && usable_plan(args, true, room) != nullptr;
   }
 
+  // Compute in f32 is for tests, which try bf16 in the same workspace.
   int64_t workspace_bytes(const Workload& workload) override {
-    const auto documents = uniform_documents(
-        workload.tokens, workload.tokens / std::max<int64_t>(workload.max_length, 1), workload.max_length);
-    if (!documents) return 0;  // compute in f32 is for tests, which try bf16 in the same workspace
+    if (workload.max_length <= 0 || workload.tokens <= 0) return 0;
+    planned_tokens_ = std::max(planned_tokens_, workload.tokens);
     int64_t bytes = 0;
     for (const bool backward : {false, true}) {
-      const AttentionGraphSpec spec{*documents, workload.heads, backward, deterministic_};
-      if (const AttentionGraph* graph = plan(spec)) {
-        bytes = std::max(bytes, packed_lse_bytes(spec) + graph->workspace_bytes());
+      const auto documents =
+          uniform_documents(workload.tokens, workload.tokens / workload.max_length, workload.max_length);
+      if (documents) bytes = std::max(bytes, plan({*documents, workload.heads, backward, deterministic_}).bytes);
+      // The most slots that there is a plan for. Most GPUs want as much for few as for many; Ampere's gradient, and
+      // Hopper's where it is deterministic, want some for each.
+      DocumentBatch ragged = ragged_documents(1, workload.max_length, planned_tokens_);
+      for (ragged.count = most_slots(ragged); ragged.count > 0; ragged.count /= 2) {
+        const Plan& most = plan({ragged, workload.heads, backward, deterministic_});
+        bytes = std::max(bytes, most.bytes);
+        if (most.graph != nullptr) break;
       }
     }
-    promised_bytes_ = std::max(promised_bytes_, bytes);
     return bytes;
   }
 
   void run(cudaStream_t stream, const Attention& args, std::byte* workspace) override {
-    AttentionGraph* graph = usable_plan(args, false);
-    TOKAMAK_CHECK(graph != nullptr, "run() without supports()");
-    check_cudnn(cudnnSetStream(target_.handle, stream), "cudnnSetStream");
-    graph->run(target_.handle,
-               {.qkv = args.qkv.data(), .out = args.out.data(), .lse = args.lse.data(), .scale = args.scale},
-               workspace);
+    call(stream, args, spec_of(args, false), workspace);
   }
-
   void run(cudaStream_t stream, const AttentionBackward& args, std::byte* workspace) override {
-    AttentionGraph* graph = usable_plan(args, true);
-    TOKAMAK_CHECK(graph != nullptr, "run() without supports()");
-    check_cudnn(cudnnSetStream(target_.handle, stream), "cudnnSetStream");
-    const AttentionGraphSpec spec = *spec_of(args, true);
-    const int64_t packed_bytes = packed_lse_bytes(spec);
-    auto* lse = args.lse.as<float>();
-    if (packed_bytes > 0) {
-      lse = reinterpret_cast<float*>(workspace);
-      pack_lse(stream, args.lse.as<float>(), lse, spec.documents, spec.heads.q_heads);
-    }
-    graph->run(target_.handle,
-               {.qkv = args.qkv.data(),
-                .out = args.out.data(),
-                .lse = lse,
-                .dout = args.dout.data(),
-                .dqkv = args.dqkv.data(),
-                .scale = args.scale},
-               workspace + packed_bytes);
+    call(stream, args, spec_of(args, true), workspace);
   }
 
  private:
-  using Key = std::tuple<UniformDocuments, int64_t, int64_t, int64_t, bool>;  // of the spec; deterministic_ is fixed
-
   template <class Args>
-  std::optional<AttentionGraphSpec> spec_of(const Args& args, bool backward) const {
-    const auto documents = uniform_documents(args.qkv.dim(0), args.cu_seqlens.count() - 1, args.max_length);
-    if (!documents) return std::nullopt;
-    return AttentionGraphSpec{*documents, args.heads, backward, deterministic_};
+  AttentionGraphSpec spec_of(const Args& args, bool backward) const {
+    const int64_t tokens = args.qkv.dim(0), documents = args.cu_seqlens.count() - 1;
+    const auto uniform = uniform_documents(tokens, documents, args.max_length);
+    return {uniform ? *uniform : ragged_documents(documents, args.max_length, std::max(tokens, planned_tokens_)),
+            args.heads, backward, deterministic_};
   }
 
-  // The plan of a call that it can serve in the workspace that was promised; null if there is none.
   template <class Args>
-  AttentionGraph* usable_plan(const Args& args, bool backward) {
+  void call(cudaStream_t stream, const Args& args, const AttentionGraphSpec& spec, std::byte* workspace) {
+    AttentionGraph* graph = plan(spec).graph.get();
+    TOKAMAK_CHECK(graph != nullptr, "run() without supports()");
+    check_cudnn(cudnnSetStream(shared_.target.handle, stream), "cudnnSetStream");
+    call_graph(shared_.target.handle, stream, *graph, spec, args, workspace);
+  }
+
+  // The plan of a call that it can serve; null if there is none, and then the log says once why.
+  template <class Args>
+  AttentionGraph* usable_plan(const Args& args, bool backward, int64_t room) {
     if (args.qkv.dtype() != DType::kBF16 || !can_move_16_bytes(args.qkv) || !can_move_16_bytes(args.out)) {
       return nullptr;
     }
-    const auto spec = spec_of(args, backward);
-    AttentionGraph* graph = spec ? plan(*spec) : nullptr;
-    if (graph == nullptr || packed_lse_bytes(*spec) + graph->workspace_bytes() > promised_bytes_) return nullptr;
-    return graph;
-  }
-
-  // Built at the first question; null if cuDNN refuses the shape, or wants too much memory for it.
-  AttentionGraph* plan(const AttentionGraphSpec& spec) {
-    if (!aligned_for_cudnn(spec.heads)) return nullptr;
-    const Key key{spec.documents, spec.heads.q_heads, spec.heads.kv_heads, spec.heads.head_dim, spec.backward};
-    const auto found = plans_.find(key);
-    if (found != plans_.end()) return found->second.get();
-    return plans_.emplace(key, build(spec)).first->second.get();
-  }
-
-  std::unique_ptr<AttentionGraph> build(const AttentionGraphSpec& spec) const {
-    std::string why_not;
-    auto graph = AttentionGraph::build(spec, target_, &why_not);
-    if (graph != nullptr && graph->workspace_bytes() > allowed_bytes(spec)) {
-      why_not = str("it needs ", graph->workspace_bytes(), " bytes of workspace, more than ", allowed_bytes(spec),
-                    deterministic_ ? "; less with runtime.deterministic: false" : "");
-      graph = nullptr;
+    const AttentionGraphSpec spec = spec_of(args, backward);
+    const Plan& found = plan(spec);
+    std::string why_not = found.why_not;
+    if (why_not.empty() && found.bytes > room) {
+      why_not = str("it needs ", found.bytes, " bytes of workspace, more than the ", room, " that were planned");
     }
-    const std::string what = str("attention", spec.backward ? " backward" : "", ", ", spec.documents.count,
-                                 " documents of ", spec.documents.length, " tokens, ", spec.heads.q_heads, "/",
-                                 spec.heads.kv_heads, " heads of ", spec.heads.head_dim);
-    if (graph == nullptr) {
-      log::info(what, ": by our own kernels; cuDNN's does not serve: ", why_not);
+    if (why_not.empty()) return found.graph.get();
+    if (told_.insert(str(backward, why_not)).second) {
+      log::info(text_of(spec), ": by our own kernels; cuDNN's does not serve: ", why_not);
+    }
+    return nullptr;
+  }
+
+  // Built at the first question.
+  const Plan& plan(const AttentionGraphSpec& spec) {
+    const auto& [hq, hkv, d] = spec.heads;
+    const Key key{spec.documents, hq, hkv, d, spec.backward, spec.deterministic};
+    const auto found = shared_.plans.find(key);
+    if (found != shared_.plans.end()) return found->second;
+    return shared_.plans.emplace(key, build(spec)).first->second;
+  }
+
+  Plan build(const AttentionGraphSpec& spec) const {
+    const DocumentBatch& documents = spec.documents;
+    if (!aligned_for_cudnn(spec.heads)) return {.why_not = str("it moves 8 features, not ", spec.heads.head_dim)};
+    if (documents.ragged() && documents.count > most_slots(documents)) {
+      return {.why_not = str("most of ", documents.count, " slots for documents would find nothing to do")};
+    }
+    CudnnTarget target = shared_.target;
+    target.most_workspace_bytes = allowed_bytes(spec);
+    Plan plan;
+    plan.graph = AttentionGraph::build(spec, target, &plan.why_not);
+    if (plan.graph == nullptr) {
+      plan.why_not += str(" (within ", allowed_bytes(spec), " bytes of workspace; ", nvrtc_state(), ")");
+    } else if (plan.graph->workspace_bytes() > allowed_bytes(spec)) {
+      plan.why_not =
+          str("it needs ", plan.graph->workspace_bytes(), " bytes of workspace, more than ", allowed_bytes(spec));
     } else {
-      log::debug(what, ": cuDNN's ", graph->engine(), ", ", graph->workspace_bytes(), " bytes of workspace");
+      plan.bytes = CallParts(spec).graph + plan.graph->workspace_bytes();
+      log::debug(text_of(spec), ": cuDNN's ", plan.graph->engine(), ", ", plan.bytes, " bytes of workspace");
     }
-    return graph;
+    if (!plan.why_not.empty()) {
+      plan.graph = nullptr;
+      if (spec.backward && deterministic_) plan.why_not += "; it may with runtime.deterministic: false";
+    }
+    return plan;
   }
 
+  Shared& shared_;
   bool deterministic_;
-  CudnnTarget target_;
-  std::map<Key, std::unique_ptr<AttentionGraph>> plans_;
-  int64_t promised_bytes_ = 0;
+  std::set<std::string> told_;
+  int64_t planned_tokens_ = 0;
 };
 
 }  // namespace
@@ -167,12 +176,19 @@ class Cudnn final : public CudnnAttention {
 std::unique_ptr<CudnnAttention> CudnnAttention::make(int device, bool deterministic, std::string* why_not) {
   if (!open_cudnn(why_not)) return nullptr;
   TOKAMAK_CUDA(cudaSetDevice(device));
-  cudnnHandle_t handle = nullptr;
-  if (const cudnnStatus_t status = cudnnCreate(&handle); status != CUDNN_STATUS_SUCCESS) {
-    *why_not = str("cuDNN: ", cudnnGetErrorString(status), " from cudnnCreate");
-    return nullptr;
+  static auto& of_devices = *std::make_unique<std::map<int, Shared>>().release();
+  CudnnTarget& target = of_devices[device].target;
+  if (target.handle == nullptr) {
+    if (const cudnnStatus_t status = cudnnCreate(&target.handle); status != CUDNN_STATUS_SUCCESS) {
+      *why_not = str("cuDNN: ", cudnnGetErrorString(status), " from cudnnCreate");
+      return nullptr;
+    }
+    int major = 0, minor = 0;
+    TOKAMAK_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+    TOKAMAK_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+    target.compute_capability = 10 * major + minor;
   }
-  return std::make_unique<Cudnn>(device, deterministic, handle);
+  return std::make_unique<Cudnn>(of_devices[device], deterministic);
 }
 
 }  // namespace tokamak

@@ -18,15 +18,15 @@ class CudnnAttention {
   static std::unique_ptr<CudnnAttention> make(int device, bool deterministic, std::string* why_not);
   virtual ~CudnnAttention() = default;
 
-  // Whether these calls can be done by it: bf16, documents all of one length, and a plan that cuDNN accepts. The plan
-  // of a shape is built at the first question and kept.
-  virtual bool supports(const Attention& args) = 0;
-  virtual bool supports(const AttentionBackward& args) = 0;
+  // Whether these calls can be done by it in a workspace of `room` bytes: bf16, and a plan that cuDNN accepts. Plans
+  // are built at the first question and kept. Numbers that the host knows decide: no question waits for the device.
+  virtual bool supports(const Attention& args, int64_t room) = 0;
+  virtual bool supports(const AttentionBackward& args, int64_t room) = 0;
 
-  // Of any call of such a run.
+  // What any call of such a run wants, whatever its documents.
   virtual int64_t workspace_bytes(const Workload& workload) = 0;
 
-  // Enqueues; `workspace` has what workspace_bytes said, aligned to 256 bytes.
+  // Enqueues; `workspace` has the room that supports() was asked for, aligned to 256 bytes.
   virtual void run(cudaStream_t stream, const Attention& args, std::byte* workspace) = 0;
   virtual void run(cudaStream_t stream, const AttentionBackward& args, std::byte* workspace) = 0;
 };

@@ -41,6 +41,12 @@ bool open_cudnn(std::string* why_not) {
   return true;
 }
 
+std::string nvrtc_state() {
+  // By its name in the program's strings scripts/package.sh knows that it is wanted.
+  static const bool opens = dlopen(TOKAMAK_NVRTC, RTLD_LAZY | RTLD_LOCAL) != nullptr;
+  return opens ? TOKAMAK_NVRTC " opens" : TOKAMAK_NVRTC " does not open, which cuDNN compiles its kernels with";
+}
+
 }  // namespace tokamak
 
 #define TOKAMAK_FORWARD(function, ...)                                                                   \

@@ -8,4 +8,7 @@ namespace tokamak {
 // Whether cuDNN's functions may be called from now on; if not, why.
 bool open_cudnn(std::string* why_not);
 
+// For the reason why there is no plan: whether the library opens by which cuDNN compiles its kernels.
+std::string nvrtc_state();
+
 }  // namespace tokamak

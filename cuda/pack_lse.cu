@@ -1,4 +1,4 @@
-// A copy of rows of T floats: bound by its launch.
+// A copy of 8 bytes per head and token: bound by its launch.
 #include "cuda/pack_lse.h"
 
 #include "cuda/launch.h"
@@ -8,19 +8,18 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// One thread per element of packed.
-__global__ void pack(const float* lse, float* packed, int64_t documents, int64_t heads, int64_t length) {
-  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (i >= documents * heads * length) return;
-  const int64_t t = i % length, h = i / length % heads, b = i / length / heads;
-  packed[i] = lse[(h * documents + b) * length + t];
+// One thread per element of `to`.
+__global__ void pack(const float* from, float* to, int64_t a, int64_t b, int64_t inner) {
+  const int64_t n = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (n >= a * b * inner) return;
+  const int64_t i = n % inner, outer = n / inner;
+  to[n] = from[(outer % a * b + outer / a) * inner + i];
 }
 
 }  // namespace
 
-void pack_lse(cudaStream_t stream, const float* lse, float* packed, const UniformDocuments& documents, int64_t heads) {
-  launch({"pack_lse", {blocks_for(documents.tokens() * heads, kThreads)}, kThreads}, stream, pack, lse, packed,
-         documents.count, heads, documents.length);
+void pack_lse(cudaStream_t stream, const float* from, float* to, int64_t a, int64_t b, int64_t inner) {
+  launch({"pack_lse", {blocks_for(a * b * inner, kThreads)}, kThreads}, stream, pack, from, to, a, b, inner);
 }
 
 }  // namespace tokamak

@@ -138,7 +138,8 @@ missing=$(awk '$2 == "=>" && $3 == "not" { print $1 }' "$work/libraries" | grep 
 # What of CUDA the program wants: what it is linked to (without it, it does not start), and what it opens by name.
 {
   objdump -p "$tree/libexec/tokamak" | awk '$1 == "NEEDED" { print $2 }' | grep -E "$kCuda" | sed 's/$/ needed/' || true
-  strings "$tree/libexec/tokamak" | grep -E "$kCuda.[0-9]+$" | sed 's/$/ optional/' || true
+  # At the end of a line: what the linker puts before a name need not end.
+  strings "$tree/libexec/tokamak" | grep -oE "${kCuda#^}.[0-9]+$" | sed 's/$/ optional/' || true
   find "$tree/tests" -name libtokamak_call_counter.so -exec objdump -p {} + |
     awk '/NEEDED +libcupti/ { print $2, "optional" }'
 } | grep -vE '^libcuda\.so' | sort -u -k1,1 >"$tree/libexec/cuda-libraries"

@@ -48,9 +48,14 @@ const std::vector<Problem> kProblems = {
 // For bf16 of 64 and 128 features, which GPUs do on tensor cores: lengths around tiles of 32, 64 and 128 tokens, in
 // documents that begin anywhere.
 const std::vector<Problem> kTensorCoreProblems = {
-    {{4, 1, 64}, {1, 63, 64, 65, 127, 128, 129, 200}},  {{4, 4, 64}, {33, 0, 96, 31}, -0.3f},
-    {{4, 1, 128}, {200, 1, 129, 128, 127, 65, 64, 63}}, {{4, 4, 128}, {95, 32, 0, 97}},
+    {{4, 1, 64}, {1, 63, 64, 65, 127, 128, 129, 200}},
+    {{4, 4, 64}, {33, 0, 96, 31}, -0.3f},
+    {{4, 1, 128}, {200, 1, 129, 128, 127, 65, 64, 63}},
+    {{4, 4, 128}, {95, 32, 0, 97}},
     {{1, 1, 64}, std::vector<int64_t>(45, 2)},
+    // With slots that no document fills, as a recorded micro-batch has them.
+    {{4, 2, 64}, {100, 7, 61, 0, 0}},
+    {{2, 1, 128}, {131, 70, 0, 3, 0}},
 };
 
 std::vector<Problem> problems_of(DType act) {

@@ -4,10 +4,12 @@
 #include <cuda_runtime.h>
 
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "base/strings.h"
 #include "cuda/attention_cudnn_graph.h"
 #include "cuda/attention_cudnn_library.h"
+#include "cuda/attention_cudnn_tensors.h"
 
 namespace {
 
@@ -59,10 +61,11 @@ std::string description(const Gpu& gpu) {
 }
 
 // Empty if cuDNN takes it.
-std::string refusal(const Gpu& gpu, const AttentionGraphSpec& spec) {
+std::string refusal(const Gpu& gpu, const AttentionGraphSpec& spec,
+                    int64_t most_bytes = std::numeric_limits<int64_t>::max()) {
   asked_capability = gpu.compute_capability;
   std::string why_not;
-  AttentionGraph::build(spec, {nullptr, description(gpu), gpu.compute_capability}, &why_not);
+  AttentionGraph::build(spec, {nullptr, description(gpu), gpu.compute_capability, most_bytes}, &why_not);
   return why_not;
 }
 
@@ -79,7 +82,7 @@ TEST_CASE("cuDNN takes attention and its gradient for every GPU that we build fo
   if (skipped()) return;
   for (const Gpu& gpu : {kA100, kH100, kB200}) {
     for (const HeadLayout heads : {HeadLayout{32, 8, 128}, HeadLayout{12, 12, 64}, HeadLayout{4, 2, 80}}) {
-      for (const UniformDocuments documents : {UniformDocuments{1, 4096}, UniformDocuments{4, 1000}}) {
+      for (const DocumentBatch documents : {DocumentBatch{1, 4096}, DocumentBatch{4, 1000}}) {
         INFO(gpu.name << ": " << documents.count << " x " << documents.length << ", heads of " << heads.head_dim);
         CHECK(refusal(gpu, {documents, heads}) == "");
         CHECK(refusal(gpu, {documents, heads, kBackward}) == "");
@@ -87,6 +90,80 @@ TEST_CASE("cuDNN takes attention and its gradient for every GPU that we build fo
       }
     }
   }
+}
+
+TEST_CASE("cuDNN takes ragged documents for every GPU that we build for, but Ampere's deterministic gradient") {
+  if (skipped()) return;
+  for (const Gpu& gpu : {kA100, kH100, kB200}) {
+    for (const HeadLayout heads : {HeadLayout{32, 8, 128}, HeadLayout{12, 12, 64}, HeadLayout{4, 2, 80}}) {
+      for (const int64_t slots : {1, 8, 64}) {
+        INFO(gpu.name << ": " << slots << " slots, heads of " << heads.head_dim);
+        const DocumentBatch documents = ragged_documents(slots, 8192, 16384);
+        CHECK(refusal(gpu, {documents, heads}) == "");
+        CHECK(refusal(gpu, {documents, heads, kBackward}) == "");
+        const std::string why_not = refusal(gpu, {documents, heads, kBackward, kDeterministic});
+        if (gpu.compute_capability == 80) {
+          CHECK_THAT(why_not, Catch::Contains("Deterministic"));
+        } else {
+          CHECK(why_not == "");
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("ragged documents are found in every tensor where ops.h has them") {
+  const HeadLayout heads{4, 2, 8};
+  const int32_t cu[] = {0, 5, 5, 14};
+  std::byte qkv[14 * 64 * 2], out[14 * 32 * 2], dout[14 * 32 * 2], dqkv[14 * 64 * 2], lse[14 * 4 * 4],
+      own[4][14 * 16 * 2];
+  std::vector<std::byte> tables(RaggedTables({4, 128, 14}, heads).bytes());
+  float scale = 0;
+  for (const bool backward : {false, true}) {
+    const AttentionGraphSpec spec{ragged_documents(3, 9, 14), heads, backward};
+    const auto addresses =
+        addresses_of(spec, {qkv, out, lse, dout, dqkv, {own[0], own[1], own[2], own[3]}, tables.data()}, &scale);
+    // Element (h, t, i) of document 2, as cuDNN finds it, with the widths that the tables' rows have.
+    const auto found = [&](CallTensor tensor, int64_t h, int64_t t, int64_t i) {
+      const std::map<int64_t, void*> known(addresses.begin(), addresses.end());
+      const CallTensorShape shape = shape_of(spec, tensor);
+      const int64_t rows = *offsets_of(spec, tensor) - kOffsets;
+      const int64_t offset = ragged_offset(cu, 3, 2, RaggedTables(spec.documents, heads).widths[rows]);
+      const int64_t element = offset + h * shape.strides[1] + t * shape.strides[2] + i * shape.strides[3];
+      CHECK(known.at(offsets_in(RaggedRows(rows))) ==
+            tables.data() + RaggedTables(spec.documents, heads).offsets_at(RaggedRows(rows)));
+      return static_cast<std::byte*>(known.at(tensor)) + element * (shape.type == CallType::kF32 ? 4 : 2);
+    };
+    const int64_t token = 5 + 3;
+    CHECK(found(kQuery, 1, 3, 6) == qkv + (token * 64 + 8 + 6) * 2);
+    CHECK(found(kOut, 1, 3, 6) == out + (token * 32 + 8 + 6) * 2);
+    CHECK(found(kStats, 1, 3, 0) == lse + (token * 4 + 1) * 4);
+    CHECK(found(kKey, 1, 3, 6) == (backward ? own[0] + (token * 16 + 8 + 6) * 2 : qkv + (token * 64 + 32 + 14) * 2));
+    CHECK(found(kValue, 1, 3, 6) == (backward ? own[1] + (token * 16 + 8 + 6) * 2 : qkv + (token * 64 + 48 + 14) * 2));
+    if (!backward) continue;
+    CHECK(found(kDOut, 1, 3, 6) == dout + (token * 32 + 8 + 6) * 2);
+    CHECK(found(kDQuery, 1, 3, 6) == dqkv + (token * 64 + 8 + 6) * 2);
+    CHECK(found(kDKey, 1, 3, 6) == own[2] + (token * 16 + 8 + 6) * 2);
+    CHECK(found(kDValue, 1, 3, 6) == own[3] + (token * 16 + 8 + 6) * 2);
+  }
+}
+
+TEST_CASE("the room of ragged documents grows with their slots only for Ampere and where it holds T x T scores") {
+  if (skipped()) return;
+  const auto fits = [](const Gpu& gpu, bool deterministic, int64_t slots, int64_t megabytes) {
+    const AttentionGraphSpec spec{ragged_documents(slots, 2048, 16384), {32, 8, 128}, kBackward, deterministic};
+    return refusal(gpu, spec, megabytes << 20).empty();
+  };
+  for (const int64_t slots : {1, 8, 64, 512}) {
+    CHECK(fits(kH100, false, slots, 8));
+    CHECK(fits(kB200, false, slots, 8));
+    CHECK(fits(kB200, kDeterministic, slots, 8));
+    CHECK(fits(kH100, kDeterministic, slots, 257 * slots));
+    CHECK_FALSE(fits(kH100, kDeterministic, slots, 255 * slots));
+    CHECK(fits(kA100, false, slots, 96 * slots));
+    CHECK_FALSE(fits(kA100, false, slots, 16 * slots));
+  }
+  CHECK(refusal(kH100, {ragged_documents(64, 2048, 16384), {32, 8, 128}}, 0) == "");
 }
 
 TEST_CASE("what cuDNN refuses, it refuses with a reason") {
@@ -109,7 +186,16 @@ TEST_CASE("an older cuDNN is not asked for what it does wrong") {
   pretended_version = 91700;
   CHECK(refusal(kH100, deterministic) == "");
   CHECK(refusal(kB200, deterministic) != "");
+  for (const bool backward : {false, kBackward}) {
+    const AttentionGraphSpec ragged{ragged_documents(4, 1024, 4096), {8, 2, 128}, backward};
+    CHECK_THAT(refusal(kA100, ragged), Catch::Contains("9.18.1"));
+    CHECK(refusal(kH100, ragged) == "");
+  }
   pretended_version = 0;
+}
+
+TEST_CASE("whether kernels can be compiled is said with a refusal") {
+  CHECK_THAT(nvrtc_state(), Catch::Matches("libnvrtc[.]so[.][0-9]+ (opens|does not open.*)"));
 }
 
 TEST_CASE("a refusal is one line, fit for the log") {

@@ -1,4 +1,4 @@
-// The statistics of a batch, from our layout into cuDNN's.
+// The rearrangements of the statistics, from our layout into cuDNN's and back.
 #include "cuda/pack_lse.h"
 
 #include <numeric>
@@ -9,24 +9,24 @@
 using namespace tokamak;
 using namespace tokamak::testing;
 
-TEST_CASE("pack_lse: (Hq, B T) becomes (B, Hq, T)") {
+TEST_CASE("pack_lse: (A, B, I) becomes (B, A, I)") {
   TestBackend backend;
-  for (const auto& [documents, heads] :
-       {std::pair<UniformDocuments, int64_t>{{3, 5}, 4}, {{1, 7}, 2}, {{4, 1}, 3}, {{2, 300}, 1}, {{7, 131}, 5}}) {
-    const int64_t count = documents.tokens() * heads, length = documents.length;
-    HostTensor lse(DType::kF32, {heads, documents.tokens()}), packed(DType::kF32, {count + 1});
+  using Sizes = std::array<int64_t, 3>;
+  for (const auto& [heads, documents, length] :
+       {Sizes{4, 3, 5}, Sizes{2, 1, 7}, Sizes{3, 4, 1}, Sizes{1, 2, 300}, Sizes{5, 7, 131}, Sizes{300, 2, 1}}) {
+    const int64_t count = documents * length * heads;
     Values numbers(static_cast<size_t>(count));
     std::iota(numbers.begin(), numbers.end(), 0.0);
-    lse.set(numbers);
-    packed.set(Values(static_cast<size_t>(count + 1), -1.0));
-    pack_lse(handle(*backend.stream), lse.view().as<float>(), packed.view().as<float>(), documents, heads);
+    const HostTensor lse(DType::kF32, {count}, numbers);
+    const HostTensor packed(DType::kF32, {count + 1}, Values(static_cast<size_t>(count + 1), -1.0));
+    pack_lse(handle(*backend.stream), lse.view().as<float>(), packed.view().as<float>(), heads, documents, length);
     const Values results = packed.values();
     const double* element = results.data();
     bool same = true;
-    for (int64_t b = 0; b < documents.count; ++b) {
+    for (int64_t b = 0; b < documents; ++b) {
       for (int64_t h = 0; h < heads; ++h) {
         for (int64_t t = 0; t < length; ++t) {
-          same = same && *element++ == static_cast<double>(h * documents.tokens() + b * length + t);
+          same = same && *element++ == static_cast<double>((h * documents + b) * length + t);
         }
       }
     }

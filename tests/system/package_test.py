@@ -106,6 +106,9 @@ def checks_the_gpu(place):
         code, output = clean_run(bundle / "bin/mpirun", "-n", "2", "--oversubscribe", "--bind-to", "none",
                                  bundle / "tests/test_nccl")
         assert code == 77 and "nccl_comm_test skipped: " in output, output
+    if (Path(TOKAMAK).parent / "tests/cuda/test_cudnn_graph").exists():
+        for library in ("libcudnn", "libnvrtc"):  # cuDNN compiles its kernels by the latter
+            assert re.search(rf"^{library}\.so\.\d+ optional$", (bundle / "libexec/cuda-libraries").read_text(), re.M)
 
 
 main([packs, knows_itself, trains_under_its_mpirun, finds_cuda, checks_the_gpu])

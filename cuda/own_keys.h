@@ -1,0 +1,17 @@
+// Keys, values and their gradients in rows of their own, as cuDNN's ragged gradient of grouped heads has them (see
+// AttentionGraphSpec), and back in the rows of qkv. By a kernel, since a strided cudaMemcpy is none that a test waits
+// for.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "backend/ops.h"
+
+namespace tokamak {
+
+// (N, (Hq + 2 Hkv) D) bf16 <-> two of (N, Hkv D); all of them, and D bf16, multiples of 16 bytes.
+void gather_keys(cudaStream_t stream, const Tensor& qkv, const HeadLayout& heads, void* keys, void* values);
+void scatter_keys(cudaStream_t stream, const void* keys, const void* values, const HeadLayout& heads,
+                  const Tensor& qkv);
+
+}  // namespace tokamak
