@@ -86,7 +86,7 @@ cp "$build/tokamak" "$tree/libexec/"
 # The tests of what computes, which the machine's processor and GPU have a say in. The rest of them, those of the
 # emulator and of cuDNN without a driver prove their thing on the machine that builds.
 find "$build/tests" -type f \( -name test_backend -o -name test_model -o -name 'test_cuda*' -o -name test_nccl \
-  -o -name cudnn_rate -o -name libtokamak_call_counter.so \) -perm -u+x ! -name '*emulated*' \
+  -o -name libtokamak_call_counter.so \) -perm -u+x ! -name '*emulated*' \
   -exec cp -t "$tree/tests" {} +
 cp -r tests/golden "$tree/tests/"
 cp configs/*.yaml "$tree/configs/"

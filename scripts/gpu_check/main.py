@@ -1,19 +1,30 @@
 """The order of the check, its time, its arguments. See scripts/gpu_check.sh."""
 import argparse
 import sys
+import tarfile
+import textwrap
 import time
+import traceback
 from pathlib import Path
 
-import correctness
+import families
 import peer
 import place as places
 import ranks
+import sanitizers
 import speed
 import stalls
-from report import FAILED, NOT_RUN, SKIPPED, Report
+import training
+from report import FAILED, NOT_RUN, SKIPPED, WIDTH, Report
 
-RESERVE = 10  # seconds for the table
-PARTS = ["twins", "ranks", "stalls", "training", "kernels", "models", "sanitizers", "race"]  # in their order
+RESERVE = 0.04  # of the seconds, for kills, table and archive
+# command: (its seconds, its parts and the most that each of them takes of these). What is timed has the machine for
+# itself. The race's PyTorch compiles for minutes.
+COMMANDS = {
+    "contact": (240, {"contact": 50, "kernels": 70, "families": 60, "models": 90}),
+    "correct": (540, {"families": 90, "curves": 150, "graphs": 60, "resume": 60, "stalls": 60, "ranks": 150}),
+    "deep": (1000, {"memcheck": 300, "racecheck": 300, "race": 700}),
+}
 
 
 def arguments():
@@ -22,61 +33,89 @@ def arguments():
 
     parser = argparse.ArgumentParser(
         prog="scripts/gpu_check.sh",
-        description="Checks the CUDA backend on this machine's first GPU; exits 1 if a line has FAILED.")
+        description="Checks the CUDA backend on this machine's first GPU; exits 1 if a line has FAILED. contact: does "
+        "it work at all, and how fast, in 240 s; correct: 540 s; deep: sanitizers and the race, 1000 s.")
+    parser.add_argument("--only", action="append", metavar="NAME",
+                        choices=[*COMMANDS, *{part for _, parts in COMMANDS.values() for part in parts}],
+                        help="contact, correct, deep, or a part: contact kernels models families curves graphs resume "
+                        "stalls ranks memcheck racecheck race; may be repeated (all, in this order)")
+    parser.add_argument("--seconds", type=int, help="when it ends at the latest; parts have their shares of it (240 "
+                        "for contact, 540 for correct, 1000 for deep)")
     parser.add_argument("--build", type=path, help="the build to check (build/; in a bundle, itself)")
+    parser.add_argument("--programs", type=path, help="a folder of emulated programs to check in place of a GPU")
     parser.add_argument("--data", type=path,
                         help="the shards to train on, train/ and validation/ (runs/quickstart/data)")
     parser.add_argument("--output", type=path, default=path("runs/gpu_check"),
-                        help="logs and gpu_check.json (runs/gpu_check)")
-    parser.add_argument("--seconds", type=int, default=540, help="when it ends at the latest (540)")
-    parser.add_argument("--only", action="append", choices=PARTS, help="a part of it; may be repeated")
+                        help="logs and gpu_check.json (runs/gpu_check); OUTPUT.tar.gz has all of it")
+    parser.add_argument("--family", action="append", help="of the operations' tests, only these")
     parser.add_argument("--python", default="python3",
                         help="an interpreter that has torch, for the race against it (python3)")
     return parser.parse_args()
 
 
-def check(place, report, parts, python):
-    """What is timed has the machine for itself; ranks and stalls come while the CPU still trains. The sanitizers take
-    whatever time there is, so they give way to all before them; what they do not need is the race's: PyTorch compiles
-    for minutes. With --only race it has all of it."""
-    on_cpu = correctness.CpuCurves(place) if "training" in parts else None
-    if "twins" in parts:
-        correctness.twins(place, report)
-    if "ranks" in parts:
-        ranks.ranks(place, report)
-    if "stalls" in parts:
-        stalls.stalls(place, report)
-    if on_cpu:
-        correctness.curves(place, report, on_cpu)
-        correctness.resume(place, report)
-    if "kernels" in parts:
-        speed.kernels(place, report)
-    if "models" in parts:
-        speed.models(place, report)
-    if "sanitizers" in parts:
-        correctness.sanitizers(place, report)
-    if "race" in parts:
-        peer.race(place, report, python)
+def chosen(only):
+    """({part: its most seconds} in order, each once; all their seconds)."""
+    parts, seconds = {}, 0
+    for command, (limit, its_parts) in COMMANDS.items():
+        if not only or command in only:
+            seconds += limit
+            parts.update({part: most for part, most in its_parts.items() if part not in parts})
+        for part, most in its_parts.items():
+            if part in (only or []):
+                parts.setdefault(part, most)
+    return parts, seconds or sum(parts.values())
+
+
+def check(place, report, options, parts, scale):
+    run = {"contact": families.contact, "kernels": speed.kernels, "models": speed.models, "curves": training.curves,
+           "graphs": training.graphs, "resume": training.resume, "stalls": stalls.stalls, "ranks": ranks.ranks,
+           "memcheck": sanitizers.memcheck, "racecheck": sanitizers.racecheck,
+           "families": lambda place, report: families.families(place, report, options.family),
+           "race": lambda place, report: peer.race(place, report, options.python)}
+    for part, most in parts.items():
+        if place.lost or place.left() < 1:
+            report.add(part, NOT_RUN, detail=place.lost or "no time is left")
+            continue
+        with place.part(part, most * scale):
+            try:
+                run[part](place, report)
+            except Exception as error:  # what the others find counts
+                report.add(part, FAILED, detail=f"the check itself: {error!r}")
+                (place.output / f"{part}-error.log").write_text(traceback.format_exc())
+
+
+def pack(folder):
+    """Everything in one archive; checkpoints are gone where all went well."""
+    archive = Path(f"{folder}.tar.gz")
+    with tarfile.open(archive, "w:gz", compresslevel=3) as tar:
+        tar.add(folder, folder.name, filter=lambda member: None if "checkpoints" in member.name else member)
+    return archive
 
 
 def main():
     start, options = time.monotonic(), arguments()
     options.output.mkdir(parents=True, exist_ok=True)
-    place = places.Place(options.build, options.data, options.output, options.seconds - RESERVE)
+    parts, seconds = chosen(options.only)
+    scale = (options.seconds or seconds) / seconds
+    place = places.Place(options, (1 - RESERVE) * scale * seconds, scale)
     if not place.tokamak.exists():
         sys.exit(f"gpu_check: error: no {place.tokamak}; build it, or name a build with --build")
     report = Report(options.output / "gpu_check.json", places.facts(place))
-    missing = places.missing_gpu()
+    missing = "" if place.emulated else places.missing_gpu()
     without_cuda = "without cuda" in " ".join(report.facts["tokamak"])
     if missing or without_cuda:
-        for name in [name for part in (correctness, ranks, stalls, speed, peer) for name in part.names()]:
-            report.add(name, SKIPPED if missing else NOT_RUN, detail=missing or "the program is built without CUDA")
+        for part in parts:
+            report.add(part, SKIPPED if missing else NOT_RUN, detail=missing or "the program is built without CUDA")
     else:
-        check(place, report, options.only or PARTS, options.python)
-    report.write(seconds=round(time.monotonic() - start, 1))
+        check(place, report, options, parts, scale)
+    report.write(seconds=round(time.monotonic() - start, 1), parts=place.seconds)
     machine = ", ".join(f"{gpu['name']}, driver {gpu['driver_version']}" for gpu in report.facts["gpus"])
-    print(f"\n{report.facts['date']}, {machine or missing or 'a GPU that nvidia-smi does not show'}, "
-          f"{' '.join(report.facts['tokamak'][:2])}, {report.facts['seconds']:.0f} s; {report.path}\n\n{report.table()}")
+    head = (f"{report.facts['date']}, {machine or missing or 'a GPU that nvidia-smi does not show'}, "
+            f"{' '.join(' '.join(report.facts['tokamak'][:2]).split())}, {report.facts['seconds']:.0f} s: "
+            + ", ".join(f"{part} {its}" for part, its in place.seconds.items()))
+    table = "\n".join([*textwrap.wrap(head, WIDTH), "", report.table()])
+    (options.output / "table.txt").write_text(table + "\n")
+    print(f"\n{table}\n{pack(options.output)}")
     return 1 if report.count(FAILED) else 0
 
 

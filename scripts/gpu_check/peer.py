@@ -9,14 +9,9 @@ from report import FAILED, NOT_RUN
 
 BAR = 1.15
 # All 32 layers of the 8B shape have no room on one GPU; these have it in 80 GB, for PyTorch too.
-MODELS = {"0.5B": ["llama-0.5b.yaml"], "1.5B": ["llama-1.5b.yaml"],
-          "8B-shaped": ["llama-8b.yaml", "model.num_hidden_layers=8", "training.micro_batch_size=1"]}
+MODELS = {"8B-shaped": ["llama-8b.yaml", "model.num_hidden_layers=8", "training.micro_batch_size=1"]}
 OURS_FAILED, SKIPPED = 1, 77  # exit codes of race.py
 LEAST_SECONDS = 150  # for one model
-
-
-def names():
-    return [f"race {model}" for model in MODELS]
 
 
 def race(place, report, python):
@@ -25,16 +20,17 @@ def race(place, report, python):
     for number, (model, (config, *overrides)) in enumerate(MODELS.items()):
         name, bar, left = f"race {model}", f"{BAR:g} times PyTorch", place.left()
         if left < LEAST_SECONDS:
-            report.add(name, NOT_RUN, bar=bar, detail=f"{max(0, left):.0f} s are left; --only race --seconds 1700")
+            report.add(name, NOT_RUN, bar=bar, detail=f"{max(0, left):.0f} s are left; --only race has more")
             continue
         share = left / (len(MODELS) - number)
         stem = place.output / f"race-{model}"
         for old in (f"{stem}.json", f"{stem}.md"):
             Path(old).unlink(missing_ok=True)
-        code, text = place.run(f"race-{model}", [
+        log = f"race-{model}"
+        code, text = place.finish(log, place.start(log, [
             sys.executable, ROOT / "scripts" / "bench" / "race.py", place.configs / config, *overrides, "--device",
             "cuda", "--tokamak", tokamak, "--python", python, "--output", stem, "--bar", BAR, "--tuning-seconds",
-            int(0.4 * share)], left, base=dict(os.environ))
+            int(0.4 * share)], base=dict(os.environ)), left)
         if code == SKIPPED:
             report.add(name, NOT_RUN, bar=bar, detail="no torch")
         elif code != 0:

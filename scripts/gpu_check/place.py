@@ -1,7 +1,6 @@
-"""Where things are, in the source tree or in a bundle, what this machine is, and how programs are run here: each with
-a time limit, its whole output in a log."""
+"""Where things are, in the source tree or in a bundle, what this machine is, and how programs are run here: each in a
+session of its own with a time limit, its whole output in a log. One that cannot be killed takes the GPU with it."""
 import contextlib
-import ctypes
 import datetime
 import os
 import re
@@ -12,22 +11,32 @@ import sys
 import time
 from pathlib import Path
 
+from report import KINDS, LOST
+
 ROOT = Path(__file__).resolve().parents[2]
+# For `bench` of models on the emulator.
+TINY = ["model.hidden_size=128", "model.intermediate_size=192", "model.num_attention_heads=2", "model.vocab_size=256",
+        "model.num_key_value_heads=1", "data.sequence_length=64", "training.global_batch_tokens=128",
+        "training.micro_batch_size=1", "--rounds", "1"]
+KILL_SECONDS = 10  # that a killed process may take to be gone
 
 
 class Place:
-    def __init__(self, build, data, output, seconds):
-        self.bundle = (ROOT / "libexec" / "tokamak").exists() and build is None
-        folder = ROOT if self.bundle else build or ROOT / "build"
-        self.tokamak = folder / ("libexec/tokamak" if self.bundle else "tokamak")
-        self.test_cuda = folder / ("tests/test_cuda" if self.bundle else "tests/cuda/test_cuda")
-        self.cudnn_rate = self.test_cuda.with_name("cudnn_rate")
-        self.test_nccl = self.test_cuda.with_name("test_nccl")
-        self.call_counter = self.test_cuda.with_name("libtokamak_call_counter.so")
-        self.data = data or ROOT / "runs" / "quickstart" / "data"
-        self.configs = ROOT / "configs"
-        self.output = output
-        self.deadline = time.monotonic() + seconds
+    def __init__(self, options, seconds, scale=1):
+        """`scale`: of every program's time limit."""
+        self.bundle = (ROOT / "libexec" / "tokamak").exists() and not (options.build or options.programs)
+        folder = ROOT if self.bundle else options.build or ROOT / "build"
+        self.emulated = options.programs is not None
+        self.tiny = TINY if self.emulated else []
+        suffix = "_emulated" if self.emulated else ""
+        tests = options.programs or folder / ("tests" if self.bundle else "tests/cuda")
+        self.tokamak = (options.programs or (folder / "libexec" if self.bundle else folder)) / f"tokamak{suffix}"
+        self.test_cuda, self.test_nccl = tests / f"test_cuda{suffix}", tests / f"test_nccl{suffix}"
+        self.call_counter = tests / "libtokamak_call_counter.so"
+        self.data = options.data or ROOT / "runs" / "quickstart" / "data"
+        self.configs, self.output = ROOT / "configs", options.output
+        self.deadline, self.lost, self.seconds = time.monotonic() + seconds, "", {}
+        self.scale = scale
         self.environment = self._environment()
 
     def _environment(self):
@@ -39,6 +48,16 @@ class Place:
     def left(self):
         return self.deadline - time.monotonic()
 
+    @contextlib.contextmanager
+    def part(self, name, seconds):
+        """What is run in it has so many seconds, and no more than the whole check has left."""
+        whole, begin = self.deadline, time.monotonic()
+        self.deadline = min(whole, begin + seconds)
+        try:
+            yield
+        finally:
+            self.deadline, self.seconds[name] = whole, round(time.monotonic() - begin, 1)
+
     def scratch(self, name):
         """An empty folder of this name below output/."""
         path = self.output / name
@@ -47,26 +66,37 @@ class Place:
         return path
 
     def start(self, name, command, environment=None, base=None):
-        """`base`: the environment to add to, in place of the one that our programs need."""
-        log = open(self.output / f"{name}.log", "w", encoding="utf-8")
-        print(f"$ {' '.join(str(word) for word in command)}", file=log, flush=True)
-        return subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=log,
-                                stderr=subprocess.STDOUT, start_new_session=True, cwd=self.output,
-                                env=dict(self.environment if base is None else base, **(environment or {})))
+        """`base`: the environment to add to, in place of the one that our programs need. None: the GPU is lost."""
+        if self.lost:
+            return None
+        with open(self.output / f"{name}.log", "w", encoding="utf-8") as log:
+            print(f"$ {' '.join(str(word) for word in command)}", file=log, flush=True)
+            return subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=log,
+                                    stderr=subprocess.STDOUT, start_new_session=True, cwd=self.output,
+                                    env=dict(self.environment if base is None else base, **(environment or {})))
 
     def finish(self, name, process, limit):
-        """(exit code or None if it ran out of time, what it printed)."""
+        """(exit code, None if it ran out of time, or LOST; what it printed)."""
+        if process is None:
+            return LOST, self.lost
         try:
             code = process.wait(max(1, min(limit, self.left())))
         except subprocess.TimeoutExpired:
             code = None
             end_session(process.pid)
-            process.wait()
+            try:
+                process.wait(KILL_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.lost = f"the GPU is lost: {name} (process {process.pid}) cannot be killed"
         text = (self.output / f"{name}.log").read_text(encoding="utf-8", errors="replace")
         return code, text.split("\n", 1)[1]
 
-    def run(self, name, command, limit, environment=None, base=None):
-        return self.finish(name, self.start(name, command, environment, base), limit)
+    def run(self, name, command, limit, environment=None):
+        """The whole of it. One that could not have its time is not started: it would look as if it hung."""
+        limit *= self.scale
+        if self.left() < max(1, limit / 3):
+            return LOST, self.lost or "no time is left"
+        return self.finish(name, self.start(name, command, environment), limit)
 
 
 def session(leader):
@@ -101,45 +131,67 @@ def last_line(text):
 
 def ended(code, text):
     """How a program that should have ended well did not."""
-    if code is None:
-        return "out of time"
-    return f"exit {code}: {last_line(text)}" if code >= 0 else f"signal {-code}: {last_line(text)}"
+    if code in (None, LOST):
+        return "hung: out of time" if code is None else text
+    kind = f"signal {-code}" if code < 0 else KINDS.get(code, f"exit {code}")
+    return f"{kind}: {last_line(text)}"
+
+
+# In a process of its own: a driver in a bad state may not answer.
+ASK_DRIVER = """import ctypes
+driver = ctypes.CDLL("libcuda.so.1")
+count, device, total = ctypes.c_int(), ctypes.c_int(), ctypes.c_size_t()
+if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0:
+    driver.cuDeviceGet(ctypes.byref(device), 0)
+    driver.cuDeviceTotalMem_v2(ctypes.byref(total), device)
+print(count.value, total.value)"""
+
+
+def ask_driver():
+    """(how many GPUs the driver shows, None without a driver that answers; the bytes of the first)."""
+    told = output_of([sys.executable, "-c", ASK_DRIVER]).split()
+    return (int(told[0]), int(told[1])) if len(told) == 2 else (None, 0)
 
 
 def gpus():
-    """How many GPUs the driver shows; None without a driver."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return None
-    count = ctypes.c_int()
-    good = driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
-    return count.value if good else 0
+    return ask_driver()[0]
 
 
 def missing_gpu():
     """Why there is no GPU; empty where there is one."""
-    return {None: "no GPU (no NVIDIA driver)", 0: "no GPU (the driver shows none)"}.get(gpus(), "")
+    return {None: "no GPU (no NVIDIA driver that answers)", 0: "no GPU (the driver shows none)"}.get(gpus(), "")
 
 
-def output_of(command):
+def output_of(command, environment=None):
+    """What it prints; nothing if it fails, or does not end: then it is left alone."""
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=30,
-                              errors="replace", check=False)
-        return done.stdout.strip() if done.returncode == 0 else ""
-    except (OSError, subprocess.TimeoutExpired):
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                   text=True, errors="replace", start_new_session=True)
+        text = process.communicate(timeout=10)[0].strip()
+        return text if process.returncode == 0 else ""
+    except OSError:
         return ""
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return ""
+
+
+def ask_gpu(query):
+    """[{field: value}], one of each GPU."""
+    rows = output_of(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader,nounits"])
+    return [dict(zip(query.split(","), re.split(r",\s*", row))) for row in rows.splitlines()]
 
 
 def facts(place):
     """What the JSON says of machine and versions."""
-    query = "name,driver_version,memory.total,pci.bus_id,clocks.max.sm,clocks.max.mem,power.limit"
-    rows = output_of(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"])
     cpu = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                 if line.startswith("model name")), "")
-    gpus = [dict(zip(query.split(","), re.split(r",\s*", row))) for row in rows.splitlines()]
-    return {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "gpus": gpus,
+    libraries = output_of(["ldconfig", "-p"]).splitlines()
+    return {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "gpus": ask_gpu("name,driver_version,memory.total,memory.free,pci.bus_id,clocks.max.sm,clocks.max.mem,"
+                            "power.limit,compute_cap"),
             "cpu": cpu, "cores": len(os.sched_getaffinity(0)), "kernel": os.uname().release,
             "python": sys.version.split()[0],
-            "tokamak": subprocess.run([place.tokamak, "--version"], env=place.environment, stdout=subprocess.PIPE,
-                                      text=True, check=True).stdout.strip().splitlines()}
+            "libraries": sorted({os.path.realpath(line.split("=> ")[1]) for line in libraries
+                                 if re.search(r"lib(cuda|cudart|cublasLt|cudnn|nccl|nvrtc|cupti)\.so", line)}),
+            "tokamak": output_of([place.tokamak, "--version"], place.environment).splitlines()}

@@ -1,17 +1,22 @@
 """The lines of the check: what each found, against which bar; the table and the JSON of them."""
 import json
+import textwrap
 
 PASSED, FAILED = "passed", "FAILED"
 MISSED = "below goal"    # a goal of speed, not a bar: it does not fail the check
 MEASURED = "measured"    # a number that no bar belongs to
 NOT_RUN, SKIPPED = "not run", "skipped"
+WIDTH = 100  # columns of the table
 
-USAGE, DOES_NOT_FIT = 2, 5  # exit codes of the program: an option that it lacks, too little memory or no such device
+USAGE, DOES_NOT_FIT, DEVICE_FAULT = 2, 5, 8  # exit codes of the program (src/base/error.h)
+LOST = "lost"  # in place of an exit code: not started, for want of time or of a GPU that answers
+KINDS = {USAGE: "usage", 3: "data", 4: "checkpoint", DOES_NOT_FIT: "does not fit, or no device", 6: "communication",
+         7: "numerics", DEVICE_FAULT: "device fault"}
 
 
 def not_zero(code):
     """The verdict on a program that should have ended well; None: it ran out of time."""
-    return NOT_RUN if code in (None, USAGE, DOES_NOT_FIT) else FAILED
+    return NOT_RUN if code in (USAGE, DOES_NOT_FIT, LOST) else FAILED
 
 
 class Report:
@@ -38,13 +43,15 @@ class Report:
             file.write(text + "\n")
 
     def table(self):
-        rows = [("check", "measured", "bar", "result")]
+        """A row a line, and below it why, where it neither passed nor is a number."""
+        text = []
         for line in self.lines:
-            result = line["result"] + (f": {line['detail']}" if line["detail"] else "")
-            rows.append((line["name"], line["measured"] or "-", line["bar"] or "-", result))
-        widths = [max(len(row[i]) for row in rows) for i in range(3)]
-        text = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)) + "  " + row[3] for row in rows]
-        text.insert(1, "-" * max(map(len, text)))
+            told = line["measured"] + (f" ({line['bar']})" if line["bar"] else "")
+            row = f"{line['result']:<10}  {line['name']:<28}  {told}".rstrip()
+            text += textwrap.wrap(row, WIDTH, subsequent_indent=" " * 14)
+            if line["detail"]:
+                text += textwrap.wrap(line["detail"], WIDTH, initial_indent=" " * 14, subsequent_indent=" " * 14,
+                                      max_lines=3)
         verdicts = [(self.count(v), v) for v in (PASSED, FAILED, MISSED, MEASURED, NOT_RUN, SKIPPED)]
-        text += [text[1], ", ".join(f"{n} {v}" for n, v in verdicts if n or v in (PASSED, FAILED))]
-        return "\n".join(line.rstrip() for line in text)
+        text += ["-" * WIDTH, ", ".join(f"{n} {v}" for n, v in verdicts if n or v in (PASSED, FAILED))]
+        return "\n".join(text)

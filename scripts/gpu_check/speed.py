@@ -1,29 +1,25 @@
-"""How fast is it? Each kernel against copy bandwidth and the GEMM ceiling of the same run, and whole training steps.
-
-Read from `tokamak bench --json` (src/cli/bench_report.cc). The best that cuBLASLt finds is what the same product reaches
-with runtime.autotune. What cuDNN's attention does alone, on tensors of its own, tests/cuda/cudnn_rate.cc measures. What
-is not there is reported as not run.
-"""
+"""How fast is it? Each kernel beside its prediction, copy bandwidth and the GEMM ceiling of the same run, and whole
+training steps, from `tokamak bench --json` (src/cli/bench_report.cc). The best algorithm that cuBLASLt has is what the
+same GEMM reaches with runtime.autotune. What is not there is reported as not run."""
+import contextlib
 import json
 import math
 import re
+import statistics
 import subprocess
+from pathlib import Path
 
-from place import ended
-from report import DOES_NOT_FIT, FAILED, MEASURED, NOT_RUN, not_zero
+from place import ask_driver, ask_gpu, ended
+from report import DOES_NOT_FIT, MEASURED, NOT_RUN, not_zero
 
 OPS_CONFIG = ["llama-8b.yaml", "model.num_hidden_layers=1", "training.micro_batch_size=1"]
 ATTENTION = ("attention", "attention_backward")
-SKIPS = 77  # exit code of a test program that has no GPU, or no cuDNN
 OF_COPY = {"rmsnorm": 0.8, "swiglu": 0.8, "adamw": 0.8}  # by how the operation's name begins
-GEMM_GOAL, CUDNN_GOAL, NATIVE_GOAL = 0.95, 0.90, 0.50
-MODELS = {"0.5B": "llama-0.5b.yaml", "1.5B": "llama-1.5b.yaml"}
-
-
-def names():
-    return (["copy bandwidth", "GEMM ceiling"] + [f"{op}, of copy bandwidth" for op in OF_COPY]
-            + ["gemm, of the best that cuBLASLt finds", "attention through cuDNN, of cuDNN alone",
-               "attention, native, of cuDNN"] + [f"training {model}" for model in [*MODELS, "8B-shaped"]])
+GEMM_GOAL, NATIVE_GOAL = 0.95, 0.50
+MODELS = {"1.5B": "llama-1.5b.yaml", "0.5B": "llama-0.5b.yaml"}
+NOT_PLANNED = 5 * 2**30  # context, libraries, and what bench takes to time GEMMs alone
+PREDICTIONS = json.loads((Path(__file__).parent / "predictions.json").read_text())
+AS_PREDICTED = (0.85, 1.2)  # measured / predicted; outside is where to look first
 
 
 # ---- kernels -------------------------------------------------------------------------------------------------------
@@ -44,13 +40,26 @@ def tflops(value):
     return f"{value / 1e12:.0f} TFLOP/s"
 
 
+def beside(measured, predicted):
+    share = measured / predicted
+    return f"{share:.2f} x predicted" + ("" if AS_PREDICTED[0] <= share <= AS_PREDICTED[1] else " (!)")
+
+
+def timed(operation, name):
+    """"0.92 ms, 1.03 x predicted, " of an operation at the 8B shape."""
+    seconds, predicted = number(operation, "seconds"), PREDICTIONS["milliseconds"].get(name)
+    if not seconds:
+        return ""
+    return f"{1e3 * seconds:.3g} ms, " + (f"{beside(1e3 * seconds, predicted)}, " if predicted else "")
+
+
 def bench_ops(place, attention, limit, *overrides):
     """(the JSON's content or {}, why it is missing, the verdict on that)."""
     path = place.output / f"ops-{attention}.json"
     path.unlink(missing_ok=True)
     code, text = place.run(f"bench-ops-{attention}", [
         place.tokamak, "bench", place.configs / OPS_CONFIG[0], *OPS_CONFIG[1:], "runtime.backend=cuda",
-        f"runtime.attention={attention}", *overrides, "--ops", "--json", path], limit)
+        f"runtime.attention={attention}", *overrides, *place.tiny, "--ops", "--json", path], limit)
     if code != 0:
         return {}, ended(code, text), not_zero(code)
     try:
@@ -63,11 +72,9 @@ def bench_ops(place, attention, limit, *overrides):
 
 
 def kernels(place, report):
-    native, why, verdict = bench_ops(place, "native", 60)
+    native, why, verdict = bench_ops(place, "native", 60, "runtime.autotune=false")
     if not native:
-        for name in names():
-            if not name.startswith("training"):
-                report.add(name, verdict, detail=why)
+        report.add("kernels", verdict, detail=why)
         return
     found = native
     copy, product = number(found, "copy_bytes_per_second"), number(found, "product_flops_per_second")
@@ -78,35 +85,42 @@ def kernels(place, report):
         if name.startswith("gemm") and name in found["operations"] and (tuned := rate(operation, "flops")):
             plain = found["operations"][name]
             plain.setdefault("best_flops_per_second", max(tuned, rate(plain, "flops") or 0))
+    tuned = [(plain["flops"] / best, plain["seconds"]) for plain in found["operations"].values()
+             if (best := number(plain, "best_flops_per_second"))]
+    if tuned:
+        before, after = sum(seconds for _, seconds in tuned), sum(seconds for seconds, _ in tuned)
+        report.add("GEMMs of a layer and the head", MEASURED,
+                   f"{1e3 * before:.3g} ms, autotune saves {1 - after / before:.1%}", seconds=before, tuned=after)
     seen = set()
     for name, operation in found["operations"].items():
         if not name.startswith("attention"):
             seen.add(kernel(report, name, operation, copy, product))
     for kind in sorted({*OF_COPY, "gemm"} - seen):
         report.add(f"{kind}, all of them", NOT_RUN, detail="no such line in bench --ops")
-    attention(place, report, native, cudnn, why, verdict or NOT_RUN)
+    attention(report, native, cudnn, why or "no such line in bench --ops", verdict or NOT_RUN)
 
 
 def kernel(report, name, operation, copy, product):
     """One line, against its goal if it has one; the kind of operation whose goal that was."""
     flops, moved, best = rate(operation, "flops"), rate(operation, "bytes"), number(operation, "best_flops_per_second")
+    time = timed(operation, name)
     kind = next((kind for kind in [*OF_COPY, "gemm"] if name.startswith(kind)), None)
     if kind == "gemm" and flops:
-        of_ceiling = f"{tflops(flops)}" + (f", {flops / product:.0%} of the ceiling" if product else "")
+        of_ceiling = f"{time}{tflops(flops)}" + (f", {flops / product:.0%} of ceiling" if product else "")
         if best:
-            report.against(name, flops >= GEMM_GOAL * best, f"{of_ceiling}, {flops / best:.0%} of the best found",
-                           f"goal {GEMM_GOAL:.0%} of the best", goal=True, rate=flops, share=flops / best)
+            report.against(name, flops >= GEMM_GOAL * best, f"{of_ceiling}, {flops / best:.0%} of best",
+                           f"goal {GEMM_GOAL:.0%}", goal=True, rate=flops, share=flops / best)
         else:
-            report.add(name, NOT_RUN, of_ceiling, f"goal {GEMM_GOAL:.0%} of the best", "bench does not say the best",
+            report.add(name, NOT_RUN, of_ceiling, f"goal {GEMM_GOAL:.0%}", "bench does not say the best",
                        rate=flops)
     elif kind and moved and copy:
-        report.against(name, moved >= OF_COPY[kind] * copy, f"{moved / 1e9:.0f} GB/s, {moved / copy:.0%} of copy",
+        report.against(name, moved >= OF_COPY[kind] * copy, f"{time}{moved / 1e9:.0f} GB/s, {moved / copy:.0%} of copy",
                        f"goal {OF_COPY[kind]:.0%}", goal=True, rate=moved, share=moved / copy)
     elif flops:
-        report.add(name, MEASURED, tflops(flops) + (f", {flops / product:.0%} of the ceiling" if product else ""),
+        report.add(name, MEASURED, time + tflops(flops) + (f", {flops / product:.0%} of ceiling" if product else ""),
                    rate=flops)
     elif moved and copy:
-        report.add(name, MEASURED, f"{moved / 1e9:.0f} GB/s, {moved / copy:.0%} of copy", rate=moved,
+        report.add(name, MEASURED, f"{time}{moved / 1e9:.0f} GB/s, {moved / copy:.0%} of copy", rate=moved,
                    share=moved / copy)
     else:
         report.add(name, NOT_RUN, detail="no bytes, no FLOPs or no time")
@@ -114,82 +128,78 @@ def kernel(report, name, operation, copy, product):
     return kind
 
 
-def cudnn_alone(place, shape, limit):
-    """({operation: FLOPs a second of cuDNN alone}, why there are none, the verdict on that)."""
-    sizes = [shape.get(key) for key in ("documents", "length", "q_heads", "kv_heads", "head_dim")]
-    if None in sizes:
-        return {}, "bench does not say the shape", NOT_RUN
-    if not place.cudnn_rate.exists():
-        return {}, f"no {place.cudnn_rate}", NOT_RUN
-    code, text = place.run("cudnn-rate", [place.cudnn_rate, *sizes], limit)
-    if code != 0:
-        return {}, ended(code, text), NOT_RUN if code == SKIPS else not_zero(code)
-    try:
-        found = json.loads(text.splitlines()[-1])
-        rates = {name: number(found.get(name), "tflops") for name in ATTENTION}
-        return {name: 1e12 * found for name, found in rates.items() if found}, "cudnn_rate tells no rate", NOT_RUN
-    except (ValueError, IndexError, AttributeError) as error:
-        return {}, f"cudnn_rate: {error}", FAILED
-
-
-def attention(place, report, native, cudnn, why, verdict):
-    """Forward and backward: through cuDNN against cuDNN alone, and our own kernels against that."""
-    alone_of, no_rate, no_rate_verdict = cudnn_alone(place, native.get("attention_shape", {}), 60)
-    if not why:
-        why, verdict = no_rate, no_rate_verdict
+def attention(report, native, cudnn, why, verdict):
+    """Forward and backward: cuDNN's, and our own kernels against it."""
     for name in ATTENTION:
-        ours = rate(native["operations"].get(name), "flops")
-        through, alone = rate(cudnn.get("operations", {}).get(name), "flops"), alone_of.get(name)
-        share_of(report, f"{name} through cuDNN, of cuDNN alone", through, alone, CUDNN_GOAL, why, verdict)
-        share_of(report, f"{name}, native, of cuDNN", ours, alone or through, NATIVE_GOAL, why, NOT_RUN)
+        theirs, ours = (found.get("operations", {}).get(name) for found in (cudnn, native))
+        best, reached = rate(theirs, "flops"), rate(ours, "flops")
+        if best:
+            report.add(f"{name}, cuDNN", MEASURED, timed(theirs, name) + tflops(best), rate=best)
+        else:
+            report.add(f"{name}, cuDNN", verdict, detail=why)
+        share_of(report, f"{name}, native", reached, best, timed(ours, f"{name}, native"))
 
 
-def share_of(report, name, reached, best, goal, why, verdict):
-    bar = f"goal {goal:.0%}"
+def share_of(report, name, reached, best, time=""):
+    told, bar = time + tflops(reached) if reached else "", f"goal {NATIVE_GOAL:.0%}"
     if reached and best:
-        report.against(name, reached >= goal * best, f"{tflops(reached)}, {reached / best:.0%}", bar, goal=True,
+        report.against(name, reached >= NATIVE_GOAL * best, f"{told}, {reached / best:.0%} of cuDNN", bar, goal=True,
                        rate=reached, share=reached / best)
     else:
-        report.add(name, verdict, tflops(reached) if reached else "", bar, why, rate=reached)
+        report.add(name, MEASURED if reached else NOT_RUN, told, rate=reached)
 
 
 # ---- whole steps ---------------------------------------------------------------------------------------------------
 
-class MemorySampler:
-    """The most memory that the first GPU has had in use, as the driver says."""
+class Sampler:
+    """What nvidia-smi says of the first GPU meanwhile: the most memory in use, median clock and power, and every reason
+    why it ran slower than it could, as bits (nvmlClocksEventReasons; 1 is idle, 4 the power limit)."""
+
+    FIELDS = "memory.used,clocks.sm,power.draw,clocks_event_reasons.active"
 
     def __enter__(self):
+        self.found = {}
         try:
             self.process = subprocess.Popen(
-                ["nvidia-smi", "-i", "0", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-lms", "250"],
+                ["nvidia-smi", "-i", "0", f"--query-gpu={self.FIELDS}", "--format=csv,noheader,nounits", "-lms", "250"],
                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         except OSError:
             self.process = None
         return self
 
     def __exit__(self, *_):
-        self.peak = None
-        if self.process:
-            self.process.terminate()
-            values = re.findall(r"^\d+$", self.process.communicate()[0], re.M)
-            self.peak = max(map(int, values)) * 2**20 if values else None
+        if not self.process:
+            return
+        self.process.kill()
+        rows = []
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            lines = self.process.communicate(timeout=10)[0].splitlines()
+            rows = [row for row in (re.findall(r"0x[0-9a-f]+|[\d.]+", line) for line in lines) if len(row) == 4]
+        if rows:
+            memory, clock, power = ([float(row[i]) for row in rows] for i in range(3))
+            busy = [i for i, watts in enumerate(power) if watts >= 0.7 * max(power)]
+            reasons = 0
+            for row in rows:
+                reasons |= int(row[3], 0)
+            self.found = {"memory_peak_bytes": max(memory) * 2**20, "clock": statistics.median(clock[i] for i in busy),
+                          "watts": statistics.median(power[i] for i in busy), "reasons": reasons}
 
 
 def bench_step(place, label, config, overrides, limit):
     """(exit code, output, the JSON's figures that are told)."""
     path = place.output / f"bench-{label}.json"
     path.unlink(missing_ok=True)
-    with MemorySampler() as sampler:
+    with Sampler() as sampler:
         code, text = place.run(f"bench-{label}", [
-            place.tokamak, "bench", place.configs / config, *overrides, "runtime.backend=cuda", "--json", path], limit)
+            place.tokamak, "bench", place.configs / config, *overrides, "runtime.backend=cuda", *place.tiny, "--json",
+            path], limit)
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError):
         found = {}
-    values = {key: number(found, key) for key in
-              ("tokens_per_second", "mfu_full", "mfu_causal", "memory_planned_bytes", "memory_peak_bytes")}
-    values["memory_peak_bytes"] = sampler.peak or values["memory_peak_bytes"]
-    return code, text, values
+    values = {key: number(found, key) for key in ("tokens_per_second", "mfu_full", "mfu_causal", "memory_planned_bytes",
+                                                  "memory_peak_bytes", "step_seconds")}
+    return code, text, {**values, **sampler.found}
 
 
 def tell(report, name, code, text, values, note=""):
@@ -199,39 +209,42 @@ def tell(report, name, code, text, values, note=""):
         return
     parts = [f"{values['tokens_per_second']:.0f} tokens/s"]
     parts += [f"{key} {values[key]:.1%}" if values[key] else f"{key} unknown" for key in ("mfu_full", "mfu_causal")]
-    peak = values["memory_peak_bytes"]
-    parts.append(f"peak {peak / 2**30:.1f} GiB" if peak else "peak unknown")
+    parts += [f"{key} {values[f'memory_{key}_bytes'] / 2**30:.1f} GiB" for key in ("planned", "peak")
+              if values[f"memory_{key}_bytes"]]
+    if "watts" in values:
+        parts.append(f"{values['clock']:.0f} MHz, {values['watts']:.0f} W, slowed by {values['reasons']:#x}")
+    predicted = PREDICTIONS["mfu_full"].get(name.replace("training ", ""))
+    if predicted and values["mfu_full"]:
+        parts.append(beside(values["mfu_full"], predicted))
     report.add(name, MEASURED, ", ".join(parts) + note, **values)
 
 
 def models(place, report):
+    """The 8B shape first, without and with CUDA graphs; then whole models."""
+    layers, why = layers_that_fit(place)
+    if not layers:
+        report.add("training 8B-shaped", NOT_RUN, detail=why)
+    for graphs in ("off", "on") if layers else ():
+        for layers in (layers, max(1, layers - 2)):
+            code, text, values = bench_step(place, f"8B-shaped-{graphs}", "llama-8b.yaml", [
+                f"model.num_hidden_layers={layers}", "training.micro_batch_size=1", f"runtime.cuda_graphs={graphs}"], 40)
+            if code != DOES_NOT_FIT:
+                break
+        suffix = "" if graphs == "off" else ", CUDA graphs"
+        tell(report, f"training 8B-shaped{suffix}", code, text, values, f"; {layers} of 32 layers, T 8192")
     for model, config in MODELS.items():
-        code, text, values = bench_step(place, model, config, [], 60)
+        code, text, values = bench_step(place, model, config, [], 30)
         if code == DOES_NOT_FIT:
-            code, text, values = bench_step(place, model, config, ["training.micro_batch_size=auto"], 60)
+            code, text, values = bench_step(place, model, config, ["training.micro_batch_size=auto"], 30)
         tell(report, f"training {model}", code, text, values)
-    eight_billion(place, report)
 
 
-def gib(text):
-    """"The run needs 139.2 GiB on each rank, but 79.1 GiB are available" -> (139.2, 79.1)."""
-    units = {"B": 2**-30, "KiB": 2**-20, "MiB": 2**-10, "GiB": 1, "TiB": 2**10}
-    match = re.search(r"needs ([\d.]+) (\w+) on each rank, but ([\d.]+) (\w+) are available", text)
-    if not match or match[2] not in units or match[4] not in units:
-        return None
-    return float(match[1]) * units[match[2]], float(match[3]) * units[match[4]]
-
-
-def eight_billion(place, report):
-    """From all 32 layers downwards. A layer has 218M parameters of 18 bytes of state, and keeps about 0.7 GiB of
-    activations for 8192 tokens; so the numbers of the first refusal tell about where to go on."""
-    layer_gib, layers = 218.1e6 * 18 / 2**30 + 0.71, 32
-    limit = min(120, place.left())
-    while True:
-        code, text, values = bench_step(place, "8B-shaped", "llama-8b.yaml", [
-            f"model.num_hidden_layers={layers}", "training.micro_batch_size=1"], limit)
-        if code != DOES_NOT_FIT or layers == 1 or place.left() < 30:
-            break
-        sizes = gib(text)
-        layers = max(1, layers - max(1, math.ceil((sizes[0] - sizes[1]) / layer_gib) if sizes else 2))
-    tell(report, "training 8B-shaped", code, text, values, f", {layers} of 32 layers, T 8192")
+def layers_that_fit(place):
+    """(how many layers of the 8B shape, why none)."""
+    free = [float(gpu["memory.free"]) * 2**20 for gpu in ask_gpu("memory.free") if gpu["memory.free"].isdigit()]
+    free = 8 * 2**30 if place.emulated else free[0] if free else ask_driver()[1]
+    code, text = place.run("plan", [
+        place.tokamak, "plan", place.configs / "llama-8b.yaml", "runtime.backend=cuda", "training.micro_batch_size=1",
+        "--layers-in", int(max(1, free - NOT_PLANNED))], 20)
+    told = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    return (told[0]["value"], "") if code == 0 and told else (None, ended(code, text))

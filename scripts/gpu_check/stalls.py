@@ -4,9 +4,9 @@ import json
 import shutil
 import sys
 
-from correctness import SAVED, training
 from place import ended, last_line
 from report import NOT_RUN, not_zero
+from training import SAVED, no_data, training
 
 NAME, BAR = "a step's synchronisations and allocations", "0"
 SHORT, LONG = 10, 30  # steps; 10 are enough to see every shape, and to make all buffers for uploads
@@ -14,10 +14,6 @@ SHORT, LONG = 10, 30  # steps; 10 are enough to see every shape, and to make all
 # again once its last copy is through. Neither keeps the GPU waiting.
 BY_DESIGN = ("cudaEventSynchronize", "cuEventSynchronize")
 SEEN = ("cudaMalloc", "cudaStreamSynchronize")  # in every run, outside its steps
-
-
-def names():
-    return [NAME]
 
 
 def stalls(place, report):
@@ -43,8 +39,8 @@ def unable(place):
     counter = place.call_counter
     if not counter.exists():
         return f"no {counter}"
-    if not place.data.exists():
-        return f"no {place.data}; scripts/quickstart.sh --data-only makes it"
+    if no_data(place):
+        return no_data(place)
     load = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
     code, text = place.run("call-counter", [sys.executable, "-c", load, counter], 30)
     return "" if code == 0 else last_line(text)  # no libcupti, says the loader

@@ -22,8 +22,9 @@ Backend make_backend(const RuntimeOptions& options, int local_rank, int sharers)
   const CudaPresence presence = cuda_presence();
   if (options.backend == BackendKind::kCuda && presence.devices == 0) {
     fail(Kind::kDevice, str("runtime.backend is cuda: ", presence.missing),
-         presence.built_in ? "nvidia-smi shows what the driver sees; runtime.backend: cpu runs without"
-                           : "configure with cmake --preset cuda, where nvcc is on the PATH; runtime.backend: cpu runs without");
+         presence.built_in
+             ? "nvidia-smi shows what the driver sees; runtime.backend: cpu runs without"
+             : "configure with cmake --preset cuda, where nvcc is on the PATH; runtime.backend: cpu runs without");
   }
   const bool cuda = options.backend != BackendKind::kCpu && presence.devices > 0;
   Backend backend = cuda ? make_cuda_backend(options, local_rank) : make_cpu_backend();

@@ -24,6 +24,8 @@ class PlanCommand : public Command {
     parser->add_option("--ranks", ranks_, "ranks of the run to plan for")
         ->capture_default_str()
         ->check(CLI::PositiveNumber);
+    parser->add_option("--layers-in", layers_in_, "print only how many layers fit into so many bytes, as JSON")
+        ->check(CLI::PositiveNumber);
   }
 
   int run() override {
@@ -42,6 +44,19 @@ class PlanCommand : public Command {
     Backend backend = cuda ? plan_cuda_backend(config.runtime) : make_cpu_backend();
     const auto comm = make_planned_comm(ranks_, *backend.device);
     if (shape.micro_batch == 0) shape.micro_batch = choose_micro_batch(config, *comm, backend, shape, INT64_MAX);
+    const auto bytes_of = [&] {
+      return planned_bytes(
+          Assembly(config, *comm, backend, {.max_tokens = shape.micro_batch * shape.length, .max_length = shape.length})
+              .plan(),
+          *backend.device);
+    };
+    if (layers_in_ > 0) {
+      int64_t& layers = config.model.num_hidden_layers;
+      while (layers > 1 && bytes_of() > layers_in_) --layers;
+      std::cout << R"({"fact": "measured", "name": "layers", "value": )" << layers << R"(, "unit": "layers"})"
+                << "\n";
+      return 0;
+    }
     const Assembly paper(config, *comm, backend,
                          {.max_tokens = shape.micro_batch * shape.length, .max_length = shape.length});
     const ModelSize size = model_size(config.model);
@@ -71,6 +86,7 @@ class PlanCommand : public Command {
   std::string path_;
   std::vector<std::string> overrides_;
   int ranks_ = 1;
+  int64_t layers_in_ = 0;
 };
 
 }  // namespace

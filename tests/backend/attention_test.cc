@@ -257,8 +257,9 @@ TEST_CASE("attention stays finite where scores are large, and says so where an i
     for (const double x : o.out.values()) REQUIRE(std::isfinite(x));
     for (const double x : o.dqkv.values()) REQUIRE(std::isfinite(x));
   }
-  HostTensor qkv = p.qkv(), out(DType::kF32, {20, 4}), lse(DType::kF32, {1, 20});
-  qkv.as<float>()[11 * 12] = std::numeric_limits<float>::quiet_NaN();  // query 11
+  Values values = p.qkv().values();
+  values[11 * 12] = std::numeric_limits<double>::quiet_NaN();  // query 11
+  const HostTensor qkv(DType::kF32, p.qkv().shape(), values), out(DType::kF32, {20, 4}), lse(DType::kF32, {1, 20});
   const HostTensor cu = p.cu_seqlens();
   cpu.ops().attention(*cpu.stream, {qkv, cu, out, lse, p.heads, 1.0f, 20});
   CHECK(std::isnan(out.values()[11 * 4]));

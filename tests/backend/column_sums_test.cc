@@ -55,8 +55,7 @@ TEST_CASE("column_sums takes a matrix that starts anywhere") {
   TestBackend cpu;
   const HostTensor memory = random_tensor(DType::kBF16, {45 * 64 + 1}, "x");
   const Tensor x = memory.view().flat(1, 45 * 64 + 1).reshape({45, 64});
-  HostTensor copy(DType::kBF16, {45, 64}), sums(DType::kF32, {64});
-  std::memcpy(copy.view().data(), x.data(), static_cast<size_t>(x.bytes()));
+  const HostTensor copy = HostTensor::copy_of(x), sums(DType::kF32, {64});
   cpu.ops().column_sums(*cpu.stream, {x, sums});
   CHECK(max_relative_error(sums, expected(copy, Values(64))) < 1e-6);
 }

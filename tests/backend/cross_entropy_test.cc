@@ -18,9 +18,9 @@ struct Problem {
     return random_tensor(act, {vocab, hidden}, "weight", logit_scale / std::sqrt(static_cast<double>(hidden)));
   }
   HostTensor targets() const {
-    HostTensor out = random_ids({tokens}, 0, vocab, "targets");
-    for (int64_t n = ignore_every - 1; n < tokens; n += ignore_every) out.as<int32_t>()[n] = -1;
-    return out;
+    Values out = random_ids({tokens}, 0, vocab, "targets").values();
+    for (int64_t n = ignore_every - 1; n < tokens; n += ignore_every) out[static_cast<size_t>(n)] = -1;
+    return HostTensor(DType::kI32, {tokens}, out);
   }
   std::string text() const {
     return str(name_of(act), " N ", tokens, " C ", hidden, " V ", vocab, " z ", z_weight, " logits ", logit_scale);

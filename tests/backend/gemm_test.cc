@@ -129,7 +129,7 @@ TEST_CASE("gemm adds a bias to each row and rounds once, wherever the bias start
     const HostTensor a = p.a(), b = p.b(), memory = random_tensor(types.out, {30}, "bias");
     HostTensor c(types.out, {37, 29}), c2(types.out, {37, 29}), bias(types.out, {29});
     const Tensor skewed = memory.view().flat(1, 30);
-    std::memcpy(bias.view().data(), skewed.data(), static_cast<size_t>(skewed.bytes()));
+    write_bytes(bias, bytes_of(skewed));
     cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c, .bias = skewed, .trans_b = kYes});
     cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c2, .bias = bias, .trans_b = kYes});
     CHECK((c.bytes() == c2.bytes()));

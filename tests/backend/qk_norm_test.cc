@@ -137,21 +137,16 @@ TEST_CASE("qk_norm takes tensors that start anywhere") {
       const int64_t at = which == moved ? 1 : 0;
       const Tensor view = memory.emplace_back(DType::kBF16, tokamak::Shape{tensor.count() + at}).view();
       const Tensor placed = view.flat(at, at + tensor.count()).reshape(tensor.shape());
-      std::memcpy(placed.data(), tensor.view().data(), static_cast<size_t>(placed.bytes()));
+      write_bytes(placed, tensor.bytes());
       return placed;
-    };
-    const auto copy_of = [](const Tensor& tensor) {
-      HostTensor copy(tensor.dtype(), tensor.shape());
-      std::memcpy(copy.view().data(), tensor.data(), static_cast<size_t>(tensor.bytes()));
-      return copy;
     };
     const Tensor qkv = place(kQkv, in.qkv), q_weight = place(kQWeight, in.q_weight),
                  k_weight = place(kKWeight, in.k_weight), out = place(kOut, in.qkv), dqkv = place(kDqkv, in.dout);
     HostTensor rstd(DType::kF32, rstd_before.shape()), dq_weight = in.dq_weight, dk_weight = in.dk_weight;
     cpu.ops().qk_norm(*cpu.stream, {qkv, q_weight, k_weight, out, rstd, heads});
     cpu.ops().qk_norm_backward(*cpu.stream, {dqkv, qkv, q_weight, k_weight, rstd_before, dq_weight, dk_weight, heads});
-    CHECK(max_error_before_rounding(copy_of(out), expected.out) < 1e-6);
-    CHECK(max_error_before_rounding(copy_of(dqkv), gradient.dqkv) < 1e-6);
+    CHECK(max_error_before_rounding(HostTensor::copy_of(out), expected.out) < 1e-6);
+    CHECK(max_error_before_rounding(HostTensor::copy_of(dqkv), gradient.dqkv) < 1e-6);
     CHECK(max_relative_error(dq_weight, gradient.dq_weight) < 1e-6);
     CHECK(max_relative_error(dk_weight, gradient.dk_weight) < 1e-6);
   }

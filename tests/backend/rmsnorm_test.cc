@@ -135,22 +135,17 @@ TEST_CASE("rmsnorm takes tensors that start anywhere") {
       const int64_t at = which == moved ? 1 : 0;
       const Tensor view = memory.emplace_back(DType::kBF16, tokamak::Shape{tensor.count() + at}).view();
       const Tensor placed = view.flat(at, at + tensor.count()).reshape(tensor.shape());
-      std::memcpy(placed.data(), tensor.view().data(), static_cast<size_t>(placed.bytes()));
+      write_bytes(placed, tensor.bytes());
       return placed;
     };
     const Tensor x = place(kX, in.x), weight = place(kWeight, in.weight), y = place(kY, in.x), dy = place(kDy, in.dy),
                  dresidual = place(kDresidual, in.dresidual), dx = place(kDx, in.x);
-    const auto values_of = [](const Tensor& tensor) {
-      HostTensor copy(tensor.dtype(), tensor.shape());
-      std::memcpy(copy.view().data(), tensor.data(), static_cast<size_t>(tensor.bytes()));
-      return copy;
-    };
     HostTensor rstd(DType::kF32, {rows}), dweight = in.dweight;
     cpu.ops().rmsnorm(*cpu.stream, {x, {}, weight, {}, y, rstd});
     cpu.ops().rmsnorm_backward(*cpu.stream, {dy, x, weight, in.rstd, dresidual, dx, dweight});
     INFO("tensor " << moved);
-    CHECK(max_error_before_rounding(values_of(y), expected.y) < 1e-6);
-    CHECK(max_error_before_rounding(values_of(dx), gradient.dx) < 1e-6);
+    CHECK(max_error_before_rounding(HostTensor::copy_of(y), expected.y) < 1e-6);
+    CHECK(max_error_before_rounding(HostTensor::copy_of(dx), gradient.dx) < 1e-6);
     CHECK(max_relative_error(dweight, gradient.dweight) < 1e-6);
   }
 }

@@ -62,7 +62,7 @@ TEST_CASE("rope rotates queries and keys and leaves values alone") {
         const int64_t row = n * heads.qkv_width();
         const Tensor was = before.view().flat(row + values_at, row + heads.qkv_width());
         const Tensor is = qkv.view().flat(row + values_at, row + heads.qkv_width());
-        REQUIRE(std::memcmp(was.data(), is.data(), static_cast<size_t>(was.bytes())) == 0);
+        REQUIRE((bytes_of(was) == bytes_of(is)));
       }
     }
   };

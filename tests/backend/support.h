@@ -1,6 +1,6 @@
-// What tests of operations share: host tensors that own their memory, reproducible contents, float64 copies, errors in
-// units that mean something, finite differences, and the backend under test, ready to run. References are always
-// float64. The same cases run on every backend: the program that they are linked into says which (under_test.h).
+// What tests of operations share: tensors that own their memory, reproducible contents, float64 copies, errors in units
+// that mean something, finite differences, and the backend under test, ready to run. References are always float64. The
+// same cases run on every backend: the program that they are linked into says which (under_test.h).
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -19,6 +20,7 @@
 #include "base/error.h"
 #include "base/parallel_for.h"
 #include "base/rng.h"
+#include "support/facts.h"
 
 namespace tokamak::testing {
 
@@ -33,77 +35,109 @@ void with_type(DType dtype, const Body& body) {
   body(int32_t{});
 }
 
-// A tensor that owns its elements: zeroed, aligned as an Arena's. Converts to the view that operations take.
+// The backend under test, one a process: cuDNN compiles its plans once in it. The stream has every copy and operation,
+// so they come in the order in which a case calls them.
+struct UnderTest {
+  Backend backend = make_backend_under_test();
+  std::unique_ptr<Stream> stream = backend.device->make_stream();
+  int threads = thread_count();
+  std::byte* workspace = nullptr;
+  int64_t workspace_bytes = 0;
+};
+inline UnderTest& under_test() {
+  static UnderTest& instance = *std::make_unique<UnderTest>().release();  // the device's library may end before statics
+  return instance;
+}
+
+// Between the device's memory, which the host may not be able to touch, and the host's.
+inline std::string bytes_of(const Tensor& tensor) {
+  std::string out(tensor ? static_cast<size_t>(tensor.bytes()) : 0, '\0');
+  if (!out.empty()) under_test().backend.device->copy_to_host(*under_test().stream, tensor, out.data());
+  under_test().stream->synchronize();
+  return out;
+}
+inline void write_bytes(const Tensor& tensor, const std::string& bytes) {
+  TOKAMAK_CHECK(bytes.size() == static_cast<size_t>(tensor.bytes()), bytes.size(), " bytes for ", tensor.text());
+  if (!bytes.empty()) under_test().backend.device->copy_to_device(*under_test().stream, bytes.data(), tensor);
+}
+
+// A tensor of the device that owns its elements, zeroed. Converts to the view that operations take.
 class HostTensor {
  public:
   HostTensor() = default;  // empty: "not given"
   HostTensor(DType dtype, Shape shape) {
-    const auto bytes = static_cast<size_t>(std::max<int64_t>(shape.count() * size_of(dtype), 1));
-    memory_.reset(allocate_under_test(bytes));
-    std::memset(memory_.get(), 0, bytes);
+    const int64_t bytes = std::max<int64_t>(shape.count() * size_of(dtype), 1);
+    memory_ = Memory(under_test().backend.device->allocate(bytes, MemoryKind::kDevice), Free{bytes});
     view_ = Tensor(memory_.get(), dtype, shape);
   }
   HostTensor(DType dtype, Shape shape, const Values& values) : HostTensor(dtype, shape) { set(values); }
   HostTensor(const HostTensor& other) { *this = other; }
   HostTensor& operator=(const HostTensor& other) {
     if (this == &other) return *this;
-    if (!other.view_) {
-      memory_.reset();
-      view_ = Tensor();
-      return *this;
-    }
-    HostTensor copy(other.dtype(), other.shape());
-    std::memcpy(copy.memory_.get(), other.memory_.get(), static_cast<size_t>(other.view_.bytes()));
-    return *this = std::move(copy);
+    return *this = other.view_ ? copy_of(other) : HostTensor();
   }
-  HostTensor(HostTensor&&) = default;
-  HostTensor& operator=(HostTensor&&) = default;
+  HostTensor(HostTensor&& other) noexcept { *this = std::move(other); }
+  HostTensor& operator=(HostTensor&& other) noexcept {
+    memory_ = std::move(other.memory_);
+    view_ = std::exchange(other.view_, Tensor());
+    return *this;
+  }
+  static HostTensor copy_of(const Tensor& tensor) {
+    HostTensor copy(tensor.dtype(), tensor.shape());
+    write_bytes(copy, bytes_of(tensor));
+    return copy;
+  }
 
   operator Tensor() const { return view_; }
   const Tensor& view() const { return view_; }
   DType dtype() const { return view_.dtype(); }
   const Shape& shape() const { return view_.shape(); }
   int64_t count() const { return view_ ? view_.count() : 0; }
-  template <class T>
-  T* as() const {
-    return view_.as<T>();
-  }
 
   void set(const Values& values) {
     TOKAMAK_CHECK(static_cast<int64_t>(values.size()) == count(), values.size(), " values for ", view_.text());
+    std::string bytes(static_cast<size_t>(view_.bytes()), '\0');
     with_type(dtype(), [&]<class T>(T) {
       for (size_t i = 0; i < values.size(); ++i) {
-        if constexpr (std::is_same_v<T, bf16>) {
-          as<T>()[i] = bf16(static_cast<float>(values[i]));
-        } else {
-          as<T>()[i] = static_cast<T>(values[i]);
-        }
+        const T value = [&] {
+          if constexpr (std::is_same_v<T, bf16>) return bf16(static_cast<float>(values[i]));
+          return static_cast<T>(values[i]);
+        }();
+        std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
       }
     });
+    write_bytes(view_, bytes);
   }
   Values values() const {
     Values out(static_cast<size_t>(count()));
-    with_type(dtype(), [&]<class T>(T) {
+    const std::string from = bytes();
+    with_type(dtype(), [&]<class T>(T value) {
       for (size_t i = 0; i < out.size(); ++i) {
-        if constexpr (std::is_same_v<T, bf16>) {
-          out[i] = static_cast<float>(as<T>()[i]);
-        } else {
-          out[i] = static_cast<double>(as<T>()[i]);
-        }
+        std::memcpy(&value, from.data() + i * sizeof(T), sizeof(T));
+        out[i] = static_cast<double>(to_number(value));
       }
     });
     return out;
   }
-  // The bytes, for comparisons bit for bit.
-  std::string bytes() const {
-    return view_ ? std::string(reinterpret_cast<const char*>(memory_.get()), static_cast<size_t>(view_.bytes())) : "";
-  }
+  // For comparisons bit for bit.
+  std::string bytes() const { return bytes_of(view_); }
 
  private:
   struct Free {
-    void operator()(std::byte* memory) const { release_under_test(memory); }
+    int64_t bytes;
+    void operator()(std::byte* memory) const {
+      under_test().backend.device->release(memory, bytes, MemoryKind::kDevice);
+    }
   };
-  std::unique_ptr<std::byte, Free> memory_;
+  template <class T>
+  static auto to_number(T value) {
+    if constexpr (std::is_same_v<T, bf16>)
+      return static_cast<float>(value);
+    else
+      return value;
+  }
+  using Memory = std::unique_ptr<std::byte, Free>;
+  Memory memory_;
   Tensor view_;
 };
 
@@ -132,7 +166,7 @@ inline double max_abs(const Values& x) {
 }
 
 // The greatest |actual - expected|; inf where one is NaN and the other is not.
-inline double max_abs_error(const Values& actual, const Values& expected) {
+inline Deviation max_abs_error(const Values& actual, const Values& expected) {
   TOKAMAK_CHECK(actual.size() == expected.size(), actual.size(), " against ", expected.size());
   double worst = 0;
   for (size_t i = 0; i < actual.size(); ++i) {
@@ -140,23 +174,23 @@ inline double max_abs_error(const Values& actual, const Values& expected) {
     const double error = std::abs(actual[i] - expected[i]);
     worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);
   }
-  return worst;
+  return {worst};
 }
-inline double max_abs_error(const HostTensor& actual, const Values& expected) {
+inline Deviation max_abs_error(const HostTensor& actual, const Values& expected) {
   return max_abs_error(actual.values(), expected);
 }
 
 // max_abs_error over the greatest magnitude expected: the measure for sums, whose terms may cancel.
-inline double max_relative_error(const Values& actual, const Values& expected) {
-  return max_abs_error(actual, expected) / std::max(max_abs(expected), 1e-300);
+inline Deviation max_relative_error(const Values& actual, const Values& expected) {
+  return {max_abs_error(actual, expected) / std::max(max_abs(expected), 1e-300)};
 }
-inline double max_relative_error(const HostTensor& actual, const Values& expected) {
+inline Deviation max_relative_error(const HostTensor& actual, const Values& expected) {
   return max_relative_error(actual.values(), expected);
 }
 
 // What is left of the errors once each value is allowed one rounding to the tensor's dtype, over the greatest magnitude
 // expected: the error of the f32 arithmetic before that rounding, about 1e-7 where terms do not cancel.
-inline double max_error_before_rounding(const HostTensor& actual, const Values& expected) {
+inline Deviation max_error_before_rounding(const HostTensor& actual, const Values& expected) {
   const Values values = actual.values();
   TOKAMAK_CHECK(values.size() == expected.size(), values.size(), " against ", expected.size());
   const int precision = actual.dtype() == DType::kBF16 ? 8 : actual.dtype() == DType::kF32 ? 24 : 53;
@@ -167,7 +201,7 @@ inline double max_error_before_rounding(const HostTensor& actual, const Values& 
     const double error = std::abs(values[i] - expected[i]) - half_unit;
     worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);
   }
-  return worst / std::max(max_abs(expected), 1e-300);
+  return {worst / std::max(max_abs(expected), 1e-300)};
 }
 
 // Gradient of f at x by central differences; error about step^2 |f'''| / 6 + 1e-16 |f| / step.
@@ -193,16 +227,25 @@ inline double dot(const Values& x, const Values& weights) {
   return sum;
 }
 
-// The backend under test with a stream and a workspace bound; `largest` bounds the problems of the test.
+// The backend under test with a workspace bound; `largest` bounds the problems of the test.
 struct TestBackend {
-  explicit TestBackend(const Workload& largest = small_workload())
-      : backend(make_backend_under_test()),
-        stream(backend.device->make_stream()),
-        workspace(DType::kF32, {(backend.ops->workspace_bytes(largest) + 3) / 4}) {
-    std::memset(workspace.as<float>(), 0xFF, static_cast<size_t>(workspace.view().bytes()));  // NaN: as good as any
-    backend.ops->bind_workspace(workspace);
+  explicit TestBackend(const Workload& largest = small_workload()) {
+    UnderTest& all = under_test();
+    // oneDNN's kernels are compiled for a number of threads: another number has operations of its own.
+    if (std::exchange(all.threads, thread_count()) != thread_count()) all.backend.ops = make_backend_under_test().ops;
+    const Shape shape = {(ops().workspace_bytes(largest) + 3) / 4};
+    if (all.workspace_bytes < 4 * shape.count()) {
+      if (all.workspace != nullptr)
+        all.backend.device->release(all.workspace, all.workspace_bytes, MemoryKind::kDevice);
+      all.workspace_bytes = 4 * shape.count();
+      all.workspace = all.backend.device->allocate(all.workspace_bytes, MemoryKind::kDevice);
+      workspace = Tensor(all.workspace, DType::kF32, shape);
+      write_bytes(workspace, std::string(static_cast<size_t>(workspace.bytes()), '\xFF'));  // NaN: as good as any
+    }
+    workspace = Tensor(all.workspace, DType::kF32, shape);
+    ops().bind_workspace(workspace);
   }
-  Ops& ops() { return *backend.ops; }
+  Ops& ops() { return *under_test().backend.ops; }
 
   static Workload small_workload() {
     Workload w;
@@ -216,9 +259,8 @@ struct TestBackend {
     return w;
   }
 
-  Backend backend;
-  std::unique_ptr<Stream> stream;
-  HostTensor workspace;
+  Stream* stream = under_test().stream.get();
+  Tensor workspace;
 };
 
 // The number of threads for the life of this object.

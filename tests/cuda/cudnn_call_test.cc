@@ -6,6 +6,7 @@
 #include "cuda/attention_cudnn_call.h"
 #include "cuda/attention_cudnn_tensors.h"
 #include "cuda/device.h"
+#include "tests/cuda/emulator/emulator.h"
 
 using namespace tokamak;
 using namespace tokamak::testing;
@@ -19,6 +20,8 @@ class PlainGraph final : public AttentionGraph {
   std::string engine() const override { return "plain"; }
 
   void run(cudnnHandle_t, const AttentionPointers& p, std::byte*) override {
+    under_test().stream->synchronize();  // cuDNN's work comes in the stream's order, and on the device
+    const emulator::Access access;
     float scale = p.scale;
     const auto addresses = addresses_of(spec_, p, &scale);
     addresses_ = {addresses.begin(), addresses.end()};
@@ -148,11 +151,10 @@ TEST_CASE("around cuDNN's graph: dense and ragged documents, grouped heads, fewe
       const auto call = [&](const auto& args, bool is_backward) {
         const AttentionGraphSpec spec{p.documents, p.heads, is_backward};
         PlainGraph graph(spec);
-        HostTensor workspace(DType::kF32, {CallParts(spec).graph / 4});
-        std::memset(workspace.as<float>(), 0xFF, static_cast<size_t>(workspace.view().bytes()));  // NaN
+        const HostTensor workspace(DType::kF32, {CallParts(spec).graph / 4});
+        write_bytes(workspace, std::string(static_cast<size_t>(workspace.view().bytes()), '\xFF'));  // NaN
         call_graph(nullptr, handle(*backend.stream), graph, spec, args,
                    static_cast<std::byte*>(workspace.view().data()));
-        backend.stream->synchronize();
       };
       call(forward, false);
       call(backward, true);

@@ -1,6 +1,8 @@
 // The rearrangements of the statistics, from our layout into cuDNN's and back.
 #include "cuda/pack_lse.h"
 
+#include <numeric>
+
 #include "backend/support.h"
 #include "cuda/device.h"
 
@@ -13,21 +15,22 @@ TEST_CASE("pack_lse: (A, B, I) becomes (B, A, I)") {
   for (const auto& [heads, documents, length] :
        {Sizes{4, 3, 5}, Sizes{2, 1, 7}, Sizes{3, 4, 1}, Sizes{1, 2, 300}, Sizes{5, 7, 131}, Sizes{300, 2, 1}}) {
     const int64_t count = documents * length * heads;
-    HostTensor lse(DType::kF32, {count}), packed(DType::kF32, {count + 1});
-    for (int64_t i = 0; i < count; ++i) lse.as<float>()[i] = static_cast<float>(i);
-    packed.as<float>()[count] = -1.0f;
-    pack_lse(handle(*backend.stream), lse.as<float>(), packed.as<float>(), heads, documents, length);
-    backend.stream->synchronize();
-    const float* element = packed.as<float>();
+    Values numbers(static_cast<size_t>(count));
+    std::iota(numbers.begin(), numbers.end(), 0.0);
+    const HostTensor lse(DType::kF32, {count}, numbers);
+    const HostTensor packed(DType::kF32, {count + 1}, Values(static_cast<size_t>(count + 1), -1.0));
+    pack_lse(handle(*backend.stream), lse.view().as<float>(), packed.view().as<float>(), heads, documents, length);
+    const Values results = packed.values();
+    const double* element = results.data();
     bool same = true;
     for (int64_t b = 0; b < documents; ++b) {
       for (int64_t h = 0; h < heads; ++h) {
         for (int64_t t = 0; t < length; ++t) {
-          same = same && *element++ == static_cast<float>((h * documents + b) * length + t);
+          same = same && *element++ == static_cast<double>((h * documents + b) * length + t);
         }
       }
     }
     CHECK(same);
-    CHECK(*element == -1.0f);
+    CHECK(*element == -1.0);
   }
 }

@@ -25,41 +25,46 @@ TEST_CASE("wire: the addends of a piece are rounded, rank by rank") {
   TestBackend backend;
   for (const Case& c : kCases) {
     const int64_t count = c.ranks * c.piece;
-    HostTensor full(DType::kF32, {c.ranks, c.slice}), send(DType::kBF16, {count + 1});
-    for (int64_t i = 0; i < c.ranks * c.slice; ++i) full.as<float>()[i] = 1.0f + 0.001f * static_cast<float>(i);
-    send.as<bf16>()[count] = bf16(-1.0f);
-    round_to_wire(handle(*backend.stream), full.as<float>(), send.as<bf16>(), {c.ranks, c.slice, c.begin, c.piece});
-    backend.stream->synchronize();
+    Values values(static_cast<size_t>(c.ranks * c.slice));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = 1.0f + 0.001f * static_cast<float>(i);
+    const HostTensor full(DType::kF32, {c.ranks, c.slice}, values);
+    const HostTensor send(DType::kBF16, {count + 1}, Values(static_cast<size_t>(count + 1), -1.0));
+    round_to_wire(handle(*backend.stream), full.view().as<float>(), send.view().as<bf16>(),
+                  {c.ranks, c.slice, c.begin, c.piece});
+    const Values sent = send.values();
     int64_t wrong = 0;
     for (int64_t i = 0; i < count; ++i) {
-      const float addend = full.as<float>()[i / c.piece * c.slice + c.begin + i % c.piece];
-      wrong += to_float(send.as<bf16>()[i]) != to_float(bf16(addend));
+      const double operand = values[static_cast<size_t>(i / c.piece * c.slice + c.begin + i % c.piece)];
+      wrong += sent[static_cast<size_t>(i)] != to_float(bf16(static_cast<float>(operand)));
     }
     CHECK(wrong == 0);
-    CHECK(to_float(send.as<bf16>()[count]) == -1.0f);
+    CHECK(sent.back() == -1.0);
   }
 }
 
 TEST_CASE("wire: what has come is summed in f32 in the order of the ranks, and nothing else of the slice is touched") {
   TestBackend backend;
   for (const Case& c : kCases) {
-    HostTensor received(DType::kBF16, {c.ranks, c.piece}), slice(DType::kF32, {c.slice});
     // Of sizes that differ, so that another order gives other bits.
+    Values values(static_cast<size_t>(c.ranks * c.piece));
     for (int64_t i = 0; i < c.ranks * c.piece; ++i) {
-      received.as<bf16>()[i] = bf16(static_cast<float>(i % 251 + 1) * (i / c.piece % 2 == 0 ? 1e-5f : 3e2f));
+      values[static_cast<size_t>(i)] = static_cast<float>(i % 251 + 1) * (i / c.piece % 2 == 0 ? 1e-5f : 3e2f);
     }
-    for (int64_t i = 0; i < c.slice; ++i) slice.as<float>()[i] = -1.0f;
-    sum_from_wire(handle(*backend.stream), received.as<bf16>(), slice.as<float>(),
+    const HostTensor received(DType::kBF16, {c.ranks, c.piece}, values);
+    const HostTensor slice(DType::kF32, {c.slice}, Values(static_cast<size_t>(c.slice), -1.0));
+    sum_from_wire(handle(*backend.stream), received.view().as<bf16>(), slice.view().as<float>(),
                   {c.ranks, c.slice, c.begin, c.piece});
-    backend.stream->synchronize();
+    const Values came = received.values(), sums = slice.values();
     int64_t wrong = 0;
     for (int64_t i = 0; i < c.slice; ++i) {
       float expected = -1.0f;
       if (i >= c.begin && i < c.begin + c.piece) {
         expected = 0;
-        for (int r = 0; r < c.ranks; ++r) expected += to_float(received.as<bf16>()[r * c.piece + i - c.begin]);
+        for (int r = 0; r < c.ranks; ++r) {
+          expected += static_cast<float>(came[static_cast<size_t>(r * c.piece + i - c.begin)]);
+        }
       }
-      wrong += slice.as<float>()[i] != expected;
+      wrong += sums[static_cast<size_t>(i)] != expected;
     }
     CHECK(wrong == 0);
   }

@@ -10,10 +10,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path += [str(ROOT / "scripts" / "gpu_check")]
-import correctness  # noqa: E402
+import families  # noqa: E402
+import place as places  # noqa: E402
 import speed  # noqa: E402
 import stalls  # noqa: E402
-from report import FAILED, MEASURED, MISSED, NOT_RUN, PASSED, Report, not_zero  # noqa: E402
+import training  # noqa: E402
+from report import FAILED, LOST, MEASURED, MISSED, NOT_RUN, PASSED, WIDTH, Report, not_zero  # noqa: E402
 
 sys.modules.pop("report")  # the race has one of its own
 sys.path.insert(0, str(ROOT / "scripts" / "bench"))
@@ -30,13 +32,53 @@ class GpuCheck(unittest.TestCase):
         return {line["name"]: line["result"] for line in self.report.lines}
 
     def test_a_program_that_could_not_run_is_told_from_one_that_failed(self):
-        self.assertEqual([not_zero(code) for code in (None, 2, 5, 1, 7, -9)], [NOT_RUN] * 3 + [FAILED] * 3)
+        self.assertEqual([not_zero(code) for code in (2, 5, LOST, None, 1, 7, 8, -9)], [NOT_RUN] * 3 + [FAILED] * 5)
+        for code, words in ((5, "does not fit"), (8, "device fault"), (None, "hung"), (-6, "signal 6")):
+            self.assertIn(words, places.ended(code, "error: x"))
 
-    def test_cases_of_a_report_that_was_cut_off(self):
-        text = ('<TestCase name="a" filename="/x/tests/backend/gemm_test.cc"><OverallResult success="true"/></TestCase>'
-                '<TestCase name="b" filename="/x/tests/backend/rope_test.cc"><OverallResult success="false"/></TestCase>'
-                '<TestCase name="c" filename="/x/tests/backend/rope_test.cc">')
-        self.assertEqual(correctness.cases_of(text), [("gemm", "a", True), ("rope", "b", False), ("rope", "c", None)])
+    def test_a_family_passes_if_each_case_of_it_did(self):
+        good, bad, begun = ({"fact": "case", "name": "n" + result, "result": result}
+                            for result in ("passed", "failed", "started"))
+        for code, facts, verdict, words in (
+                (0, [good], PASSED, ""), (0, [], NOT_RUN, ""), (77, [], NOT_RUN, ""), (8, [], FAILED, "device fault"),
+                (1, [good, dict(bad, message="3 < 2")], FAILED, 'wrong result in "nfailed": 3 < 2'),
+                (8, [dict(bad, error_kind="device fault")], FAILED, "device fault in"),
+                (None, [good, begun], FAILED, 'hung in "nstarted"'), (-11, [begun], FAILED, 'signal 11'),
+                (LOST, [], NOT_RUN, "lost"), (0, [begun, dict(begun, result="passed")], PASSED, "")):
+            found, _, why = families.judge(code, "lost", facts)
+            self.assertEqual((found, words in why), (verdict, True), (code, why))
+
+    def test_what_cannot_be_killed_takes_the_gpu_with_it(self):
+        options = types.SimpleNamespace(build=None, programs=Path("/"), data=None, output=Path(self.folder.name))
+        place = places.Place(options, 60)
+        with unittest.mock.patch.object(places, "end_session", lambda pid: None), \
+                unittest.mock.patch.object(places, "KILL_SECONDS", 0.1):
+            code, _ = place.run("sleeper", ["sleep", "30"], 1)
+            self.assertIsNone(code)
+            code, why = place.run("next", ["true"], 1)
+            self.assertEqual(code, LOST)
+            self.assertIn("sleeper", why)
+        pid = int(why.split("process ")[1].split(")")[0])
+        places.end_session(pid)
+        self.assertEqual(places.session(pid), [])
+
+    def test_a_program_without_time_is_not_said_to_hang(self):
+        options = types.SimpleNamespace(build=None, programs=Path("/"), data=None, output=Path(self.folder.name))
+        self.assertEqual(places.Place(options, 10).run("late", ["sleep", "60"], 60), (LOST, "no time is left"))
+
+    def test_losses_are_compared_step_by_step_in_means(self):
+        curve = [4.0, 3.0, 2.0, 1.0]
+        self.assertEqual(training.averages(curve, 2), [(2, 3.5), (3, 2.5), (4, 1.5)])
+        for apart, complete, expected in ((0.1, True, PASSED), (0.3, True, FAILED), (0.1, False, FAILED),
+                                          (float("nan"), True, FAILED)):
+            other = [(step, loss + apart) for step, loss in training.averages(curve, 1)]
+            training.compare(self.report, "curve", "", 0.2, training.averages(curve, 1), other, complete)
+            self.assertEqual(self.results()["curve"], expected, apart)
+
+    def test_the_table_is_narrow_and_says_why(self):
+        self.report.add("a name", FAILED, "measured " * 20, "a bar", "a reason " * 80)
+        self.assertLessEqual(max(map(len, self.report.table().splitlines())), WIDTH)
+        self.assertIn("a reason", self.report.table())
 
     def test_kernels_against_their_goals(self):
         gemm = {"flops": 90.0, "seconds": 1.0, "best_flops_per_second": 100.0}
@@ -51,9 +93,9 @@ class GpuCheck(unittest.TestCase):
                 ("nothing", {"seconds": 1.0}, NOT_RUN), ("no time", {"bytes": 5.0, "seconds": 0}, NOT_RUN)):
             speed.kernel(self.report, name, operation, 1000.0, 200.0)
             self.assertEqual(self.results()[name], expected, name)
-        speed.share_of(self.report, "half", 50.0, 100.0, 0.5, "", None)
-        speed.share_of(self.report, "less", 49.0, 100.0, 0.5, "", None)
-        speed.share_of(self.report, "none", None, 100.0, 0.5, "no cuDNN", NOT_RUN)
+        speed.share_of(self.report, "half", 50.0, 100.0)
+        speed.share_of(self.report, "less", 49.0, 100.0)
+        speed.share_of(self.report, "none", None, 100.0)
         self.assertEqual([self.results()[name] for name in ("half", "less", "none")], [PASSED, MISSED, NOT_RUN])
         self.assertTrue(self.report.table().endswith("3 passed, 0 FAILED, 3 below goal, 1 measured, 4 not run"))
 

@@ -9,6 +9,7 @@
 
 #include "calls.h"
 #include "capture.h"
+#include "faults.h"
 #include "streams.h"
 
 namespace {
@@ -30,8 +31,12 @@ bool is_pinned(const void* memory) {
 
 }  // namespace
 
-cudaError_t cudaGetLastError() { return cudaSuccess; }
-const char* cudaGetErrorString(cudaError_t) { return "an error"; }
+cudaError_t cudaGetLastError() { return emulator::fault_of_device(); }
+const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorIllegalAddress  ? "an illegal memory access was encountered"
+         : error == cudaErrorLaunchFailure ? "unspecified launch failure"
+                                           : "an error";
+}
 const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
     case cudaErrorStreamCaptureUnsupported:
@@ -44,6 +49,10 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorStreamCaptureIsolation";
     case cudaErrorCapturedEvent:
       return "cudaErrorCapturedEvent";
+    case cudaErrorIllegalAddress:
+      return "cudaErrorIllegalAddress";
+    case cudaErrorLaunchFailure:
+      return "cudaErrorLaunchFailure";
     default:
       return "cudaError";
   }
@@ -73,7 +82,7 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   if (const cudaError_t error = emulator::refuse_while_capturing(); error != cudaSuccess) return error;
   emulator::count_call("cudaMalloc");
-  *memory = bytes > kTotalBytes ? nullptr : emulator::allocate(bytes);
+  *memory = bytes > kTotalBytes || emulator::fault_of_memory() != cudaSuccess ? nullptr : emulator::allocate(bytes);
   return *memory == nullptr && bytes > 0 ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 cudaError_t cudaFree(void* memory) {

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "calls.h"
 #include "capture.h"
+#include "faults.h"
 
 struct emulator_stream {
   uint64_t id;  // a later one may lie at the address of one that is gone
@@ -108,13 +109,13 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (emulator::captures(stream)) return emulator::spoil(cudaErrorStreamCaptureUnsupported);
   emulator::count_call("cudaStreamSynchronize");
   emulator::run_all(stream);
-  return cudaSuccess;
+  return emulator::fault_of_device();
 }
 cudaError_t cudaDeviceSynchronize() {
   if (const cudaError_t error = emulator::refuse_while_capturing(); error != cudaSuccess) return error;
   emulator::count_call("cudaDeviceSynchronize");
   emulator::run_all_streams();
-  return cudaSuccess;
+  return emulator::fault_of_device();
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (event->capture != 0) {
@@ -167,5 +168,5 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     return emulator::a_stream_captures() ? emulator::spoil(cudaErrorCapturedEvent) : cudaErrorCapturedEvent;
   }
   reach(*event);
-  return cudaSuccess;
+  return emulator::fault_of_device();
 }

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "cuda/check.h"
+#include "tests/cuda/emulator/faults.h"
 #include "tests/cuda/emulator/streams.h"
 
 #define TOKAMAK_SHARED_MEMORY(name) unsigned char* const name = ::emulator::shared_memory()
@@ -23,8 +24,10 @@ void launch(const Launch& how, cudaStream_t stream, void (*kernel)(Parameters...
             const std::type_identity_t<Parameters>&... arguments) {
   if (how.grid.x == 0 || how.grid.y == 0 || how.grid.z == 0) return;
   emulator::enqueue(stream, [how, kernel, values = std::tuple<Parameters...>(arguments...)] {
+    if (!emulator::begin_kernel(how.name)) return;
     emulator::run(how.name, how.grid, how.threads, how.shared, [&] { std::apply(kernel, values); });
   });
+  check_launch(how.name);
 }
 
 inline unsigned blocks_for(int64_t items, int64_t per_block) {

@@ -1,0 +1,94 @@
+"""Is each operation right? Families of tests (NAME_test.cc of tests/backend and tests/cuda), each in a process of its
+own, several at a time: the fault of one does not touch the others. A process tells of its cases as they begin and end
+(tests/support/facts.h), so that the one that hung or crashed has a name."""
+import concurrent.futures
+import json
+import re
+
+from place import ended
+from report import DEVICE_FAULT, FAILED, LOST, MEASURED, NOT_RUN, PASSED, not_zero
+
+WORKERS, LIMIT, AGAIN = 4, 35, 20  # processes at a time; seconds of one, and of one more to name a kernel
+ON_GPU = "~[cpu]~[threads]~[contact]"  # without cases that only the CPU has
+NATIVE = {"TOKAMAK_TEST_ATTENTION": "native"}  # otherwise each process has cuDNN compile plans, which takes seconds
+BLOCKING = {"CUDA_LAUNCH_BLOCKING": "1"}
+SKIPS = 77  # exit code of a test program that has no GPU
+
+
+def run_cases(place, log, cases, limit, environment=None):
+    """(exit code, output, the facts)."""
+    path = place.output / f"{log}.jsonl"
+    path.unlink(missing_ok=True)
+    code, text = place.run(log, [place.test_cuda, "-#", cases], limit,
+                           {**(environment or {}), "TOKAMAK_FACTS": str(path)})
+    facts = []
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
+        try:
+            facts.append(json.loads(line))
+        except ValueError:
+            pass  # it was killed as it wrote
+    return code, text, facts
+
+
+def judge(code, text, facts):
+    """(verdict, measured, why)."""
+    cases = {fact["name"]: fact for fact in facts if fact["fact"] == "case"}  # the last fact of each
+    count = {result: [case for case in cases.values() if case["result"] == result]
+             for result in ("passed", "failed", "started")}
+    worst = max([case.get("worst_share", 0) for case in cases.values()], default=0)
+    measured = f"{len(count['passed'])} of {len(cases)} cases" + (f", error {worst:.2g} of its bound" if worst else "")
+    why = [f"{case.get('error_kind', 'wrong result')} in \"{case['name']}\": {case.get('message', '')}"
+           for case in count["failed"][:1]]
+    why += [f"{'hung' if code is None else ended(code, text)} in \"{case['name']}\"" for case in count["started"]]
+    if code == LOST or not cases:
+        return NOT_RUN if code in (0, SKIPS) else not_zero(code), "", ended(code, text)
+    if code == 0 and not why:
+        return PASSED, measured, ""
+    return FAILED, measured, "; ".join(why) or ended(code, text)
+
+
+def families(place, report, only=None):
+    code, text = place.run("families", [place.test_cuda, "-#", "--list-tags"], 30)
+    found = [family for family in re.findall(r"\[#(\w+?)_test\]", text) if family != "contact"]
+    if not found:
+        report.add("operations", not_zero(code) if code else NOT_RUN, detail=ended(code, text))
+        return
+    runs = [(f"op {family}", family, NATIVE) for family in found if not only or family in only]
+    runs += [("op attention, cuDNN", "attention", {}) for family in found if family == "attention" and not only]
+
+    def run(job):
+        name, family, environment = job
+        log = name.replace(" ", "-").replace(",", "")
+        return run_cases(place, log, f"[#{family}_test]{ON_GPU}", LIMIT, environment)
+
+    faults = []
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+        for job, (code, text, facts) in zip(runs, pool.map(run, runs)):
+            verdict, measured, why = judge(code, text, facts)
+            report.add(job[0], verdict, measured, detail=why, facts=facts)
+            if code == DEVICE_FAULT:
+                faults.append(job)
+    if faults:
+        name_kernel(place, report, *faults[0])
+
+
+def name_kernel(place, report, name, family, environment):
+    """Once more, each launch waited for: then CUDA tells the kernel that it was."""
+    _, text, facts = run_cases(place, "device-fault", f"[#{family}_test]{ON_GPU}", AGAIN, {**environment, **BLOCKING})
+    told = [fact["message"] for fact in facts if fact.get("message")]
+    kernel = re.search(r"from (.+) at its launch", " ".join(told))
+    report.add(f"the kernel at fault in {name}", MEASURED if kernel else NOT_RUN, kernel[1] if kernel else "",
+               detail=(told or [text[-200:]])[0])
+
+
+def contact(place, report):
+    """Every operation once at the 8B shape, and cuDNN's attention against ours: the errors are numbers."""
+    for number, (name, limit) in enumerate((("every operation once, finite", 20), ("cuDNN's attention is ours", 28))):
+        code, text, facts = run_cases(place, f"contact-{number}", name.replace(",", "\\,"), limit)
+        verdict, measured, why = judge(code, text, facts)
+        told = [fact for fact in facts if fact["fact"] == "measured"]
+        if number == 1 and verdict == PASSED and not told:
+            verdict, why = NOT_RUN, "no cuDNN (see its log)"
+        report.add(f"8B shape: {name}", verdict, measured, detail=why, facts=facts)
+        for fact in told:
+            report.add(fact["name"], MEASURED, f"{fact['value']:.2g} {fact['unit']}", value=fact["value"])

@@ -1,0 +1,68 @@
+"""Our kernels under compute-sanitizer: memory that is not theirs, and races in shared memory."""
+import glob
+import os
+import re
+import shutil
+
+from families import NATIVE, ON_GPU
+from place import ended
+from report import FAILED, NOT_RUN, PASSED
+
+# Races are looked for in our own kernels only: their mangled names have the namespace.
+SANITIZERS = {"memcheck": ["--leak-check", "no", "--report-api-errors", "no"],
+              "racecheck": ["--kernel-name", "kns=7tokamak"]}
+SANITIZER_EXIT = 86
+
+
+def find_sanitizer():
+    places = sorted(glob.glob("/usr/local/cuda*/bin/compute-sanitizer"))
+    return shutil.which("compute-sanitizer") or (places[-1] if places else None)
+
+
+def memcheck(place, report):
+    sanitizer(place, report, "memcheck")
+
+
+def racecheck(place, report):
+    sanitizer(place, report, "racecheck")
+
+
+def sanitizer(place, report, tool):
+    name, program = f"{tool}, all operations", find_sanitizer()
+    _, listing = place.run("test_cuda_names", [place.test_cuda, ON_GPU, "--list-test-names-only"], 30) \
+        if place.test_cuda.exists() else (None, "")
+    titles = [line.strip() for line in listing.splitlines() if line.strip()]
+    if not program or not titles:
+        report.add(name, NOT_RUN, bar="0 errors", detail="no test_cuda" if program else "no compute-sanitizer")
+        return
+    sanitize(place, report, name, [program, "--tool", tool, *SANITIZERS[tool]], titles, place.left() - 5)
+
+
+def sanitize(place, report, name, command, titles, limit):
+    """The cases spread over a few processes: the host's part of each is most of its time."""
+    workers = max(1, min(8, len(os.sched_getaffinity(0)) // 2, len(titles)))
+    tool, processes = command[2], {}
+    for i in range(workers):
+        chosen = place.output / f"{tool}-{i}.txt"
+        chosen.write_text("".join(f"{title}\n" for title in titles[i::workers]))
+        processes[f"{tool}-{i}"] = place.start(f"{tool}-{i}", [
+            *command, "--port", 49152 + 64 * i, "--error-exitcode", SANITIZER_EXIT, place.test_cuda, "-f", chosen],
+            NATIVE)
+    errors, unfinished, broken = 0, 0, ""
+    for i, (log, process) in enumerate(processes.items()):
+        code, text = place.finish(log, process, limit)
+        found = [int(n) for n in re.findall(r"(?:ERROR SUMMARY: (?=\d)|RACECHECK SUMMARY: )(\d+)", text)]
+        errors += sum(found)
+        if code is None:
+            unfinished += len(titles[i::workers])
+        elif not found:
+            broken = broken or ended(code, text)
+        elif code != 0 and sum(found) == 0:
+            broken = broken or f"the tests fail under it (see {log}.log)"
+    measured = f"{errors} errors, {len(titles) - unfinished} of {len(titles)} cases"
+    if errors > 0:
+        report.add(name, FAILED, measured, "0 errors", f"see {tool}-*.log", errors=errors)
+    elif unfinished or broken:
+        report.add(name, NOT_RUN, measured, "0 errors", broken or "out of time")
+    else:
+        report.add(name, PASSED, measured, "0 errors", errors=0)

@@ -1,0 +1,151 @@
+"""Is a training on the GPU right? Its losses against the CPU's, those of cuDNN and of CUDA graphs too; and a resumed
+one against one that was never stopped."""
+import json
+import math
+import os
+import shutil
+import threading
+import time
+
+from place import ended
+from report import NOT_RUN, not_zero
+
+STEPS, HALF, SAVED = 50, 10, 75
+UNMASKED = "data.document_masking=false"  # documents of one length: cuDNN takes them
+# name: (dtype, steps that are averaged, nats that the averages may be apart, overrides)
+CURVES = {"f32": ("f32", 1, 1e-4, []), "bf16": ("bf16", 5, 2e-2, []), "bf16 unmasked": ("bf16", 5, 2e-2, [UNMASKED])}
+
+
+def training(place, folder, backend, dtype, stop, *overrides):
+    """The command of the quickstart's training up to a step."""
+    return [
+        place.tokamak, "train", place.configs / "quickstart.yaml", "--stop-at-step", stop, f"run.output_dir={folder}",
+        f"data.sources=[{{path: {place.data}/train}}]", "data.validation=[]", "training.validation_interval=0",
+        "model.vocab_size=0", "training.micro_batch_size=8", "checkpoint.interval=0", "metrics.log_interval=1",
+        f"precision.compute={dtype}", f"runtime.backend={backend}", "runtime.deterministic=true", *overrides]
+
+
+def train(place, name, backend, dtype, stop, limit, *overrides, fresh=True):
+    """That training, run here; (exit code, output)."""
+    name = name.replace(" ", "-")
+    folder = place.scratch(name) if fresh else place.output / name
+    return place.run(f"{name}-{stop}", training(place, folder, backend, dtype, stop, *overrides), limit)
+
+
+def no_data(place):
+    return "" if place.data.exists() else f"no {place.data}; scripts/quickstart.sh --data-only makes it"
+
+
+def records(folder):
+    """{step: record} of metrics.jsonl, the later one of a step logged twice."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return {line["step"]: line for line in lines if "loss/last" in line}
+
+
+class CpuCurves(threading.Thread):
+    """The CPU's trainings, on half the cores, while the GPU is tested."""
+
+    def __init__(self, place):
+        super().__init__(daemon=True)
+        self.place, self.ended, self.until = place, {}, place.deadline
+        self.start()
+
+    def run(self):
+        threads = max(1, len(os.sched_getaffinity(0)) // 2)
+        for name, (dtype, _, _, overrides) in CURVES.items():
+            self.ended[name] = train(self.place, f"curve-cpu-{name}", "cpu", dtype, STEPS,
+                                     min(200, self.until - time.monotonic()), f"runtime.threads_per_rank={threads}",
+                                     *overrides)
+
+
+def averages(losses, window):
+    """[(last step, mean)] of each `window` of losses in a row."""
+    return [(end, math.fsum(losses[end - window:end]) / window) for end in range(window, len(losses) + 1)]
+
+
+def curves(place, report):
+    if no_data(place):
+        report.add("loss curves, CPU against CUDA", NOT_RUN, detail=no_data(place))
+        return
+    on_cpu = CpuCurves(place)
+    for curve, (dtype, window, tolerance, overrides) in CURVES.items():
+        name, bar = f"loss curve {curve}, CPU and CUDA", f"within {tolerance:g}"
+        code, text = train(place, f"curve-cuda-{curve}", "cuda", dtype, STEPS, 60, *overrides)
+        if code != SAVED:
+            report.add(name, not_zero(code), bar=bar, detail=f"CUDA: {ended(code, text)}")
+            continue
+        while on_cpu.is_alive() and curve not in on_cpu.ended and place.left() > 1:
+            on_cpu.join(0.2)
+        code, text = on_cpu.ended.get(curve, (None, ""))
+        if code != SAVED:
+            report.add(name, NOT_RUN, bar=bar, detail=f"CPU: {ended(code, text)}")
+            continue
+        cpu, cuda = (losses(place, f"curve-{backend}-{curve}") for backend in ("cpu", "cuda"))
+        compare(report, name, bar, tolerance, averages(cpu, window), averages(cuda, window),
+                len(cpu) == len(cuda) == STEPS)
+    on_cpu.join(max(0, place.left()))
+
+
+def losses(place, name):
+    """Of a training's steps, whose checkpoints go."""
+    folder = place.output / name.replace(" ", "-")
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    return [record["loss/last"] for _, record in sorted(records(folder).items())]
+
+
+def compare(report, name, bar, tolerance, cpu, cuda, complete):
+    apart = sorted(((abs(a - b), step) for (step, a), (_, b) in zip(cpu, cuda)), reverse=True)
+    good = complete and all(difference <= tolerance for difference, _ in apart)  # not a number: not good
+    report.against(name, good, ", ".join(f"{difference:.2g} at {step}" for difference, step in apart[:3]), bar,
+                   "" if complete else f"only {len(apart)} steps", cpu=cpu, cuda=cuda)
+
+
+def graphs(place, report):
+    """A training without CUDA graphs, and one with them: the same bits."""
+    name, found = "CUDA graphs on and off, bit for bit", []
+    if no_data(place):
+        report.add(name, NOT_RUN, detail=no_data(place))
+        return
+    for kind in ("off", "on"):
+        code, text = train(place, f"graphs-{kind}", "cuda", "bf16", 2 * HALF, 60, UNMASKED,
+                           f"runtime.cuda_graphs={kind}")
+        if code != SAVED:
+            report.add(name, not_zero(code), detail=f"{kind}: {ended(code, text)}")
+            return
+        found.append(losses(place, f"graphs-{kind}"))
+    report.against(name, found[0] == found[1] and len(found[0]) == 2 * HALF, f"{len(found[1])} steps", "equal",
+                   losses=found)
+
+
+def payload(path):
+    """The tensors' bytes of a safetensors file."""
+    data = path.read_bytes()
+    return data[8 + int.from_bytes(data[:8], "little"):]
+
+
+def state(folder, step):
+    files = sorted((folder / "checkpoints" / f"step-{step:08d}").glob("*.safetensors"))
+    return [payload(path) for path in files]
+
+
+def resume(place, report):
+    name, bar = "resume, bit for bit", f"equal at step {2 * HALF} and on the way"
+    if no_data(place):
+        report.add(name, NOT_RUN, bar=bar, detail=no_data(place))
+        return
+    for folder, stops in (("straight", [2 * HALF]), ("resumed", [HALF, 2 * HALF])):
+        for i, stop in enumerate(stops):
+            code, text = train(place, folder, "cuda", "bf16", stop, 60, fresh=i == 0)
+            if code != SAVED:
+                report.add(name, not_zero(code), bar=bar, detail=ended(code, text))
+                return
+    straight, resumed = place.output / "straight", place.output / "resumed"
+    numbers = [[(step, record["loss/last"], record["optim/grad_norm"]) for step, record in sorted(records(run).items())]
+               for run in (straight, resumed)]
+    same_numbers = len(numbers[0]) == 2 * HALF and numbers[0] == numbers[1]
+    saved = state(straight, 2 * HALF)
+    same_state = len(saved) > 0 and saved == state(resumed, 2 * HALF)
+    for run in (straight, resumed):
+        shutil.rmtree(run / "checkpoints")
+    differs = "" if same_numbers and same_state else "the saved states differ" if same_numbers else "the losses differ"
+    report.against(name, not differs, "equal" if not differs else "different", bar, differs)
