@@ -274,16 +274,10 @@ bool one_product(CudaGemm& gemm) {
   return holds(gemm, {3, 5, 7}, DType::kBF16, DType::kF32, true, false, Adds::kOutput);
 }
 
-RuntimeOptions untuned() {
-  RuntimeOptions options;
-  options.autotune = Autotune::kFalse;
-  return options;
-}
-
-RuntimeOptions tuned() {
+RuntimeOptions with(Autotune autotune) {
   log::configure(0, 1, log::Level::kError);
   RuntimeOptions options;
-  options.autotune = Autotune::kTrue;
+  options.autotune = autotune;
   return options;
 }
 
@@ -292,7 +286,7 @@ RuntimeOptions tuned() {
 TEST_CASE("every product of ops.h comes out of what cuBLASLt is told") {
   library.reset();
   for (const bool tf32 : {false, true}) {
-    RuntimeOptions options = untuned();
+    RuntimeOptions options = with(Autotune::kFalse);
     options.tf32 = tf32;
     CudaGemm gemm(options);
     for (const auto& [in, out] : {std::pair(DType::kF32, DType::kF32), std::pair(DType::kBF16, DType::kBF16),
@@ -318,7 +312,7 @@ TEST_CASE("every product of ops.h comes out of what cuBLASLt is told") {
 
 TEST_CASE("a product of nothing asks cuBLASLt for nothing") {
   library.reset();
-  CudaGemm gemm(untuned());
+  CudaGemm gemm(with(Autotune::kFalse));
   for (const auto& sizes : {std::array<int64_t, 3>{2, 3, 0}, {0, 3, 4}, {3, 0, 4}}) {
     for (const Adds adds : {Adds::kNothing, Adds::kOutput, Adds::kResidual}) {
       CHECK(holds(gemm, sizes, DType::kBF16, DType::kF32, false, true, adds));
@@ -329,7 +323,7 @@ TEST_CASE("a product of nothing asks cuBLASLt for nothing") {
 
 TEST_CASE("the heuristic is asked once for a shape") {
   library.reset();
-  CudaGemm gemm(untuned());
+  CudaGemm gemm(with(Autotune::kFalse));
   for (int i = 0; i < 2; ++i) {
     CHECK(one_product(gemm));
     CHECK(holds(gemm, {3, 5, 8}, DType::kBF16, DType::kF32, true, false, Adds::kOutput));
@@ -352,24 +346,16 @@ TEST_CASE("a product is chosen for the SMs that NCCL leaves") {
 TEST_CASE("a product that cuBLASLt has no algorithm for is named") {
   library.reset();
   library.algorithms.clear();
-  CudaGemm gemm(untuned());
+  CudaGemm gemm(with(Autotune::kFalse));
   CHECK_THROWS_WITH(one_product(gemm), Catch::Contains("no algorithm for") && Catch::Contains("transposed"));
 }
 
 TEST_CASE("a shape that no algorithm serves with sums in f32 is asked for once more without") {
   library.reset();
   library.schemes_needed = CUBLASLT_REDUCTION_SCHEME_MASK;
-  CudaGemm gemm(untuned());
+  CudaGemm gemm(with(Autotune::kFalse));
   CHECK(one_product(gemm));
   CHECK(library.asked == 2);
-}
-
-TEST_CASE("products are tuned unless the run is deterministic") {
-  RuntimeOptions options;
-  CHECK(options.autotunes());
-  options.deterministic = true;
-  CHECK(!options.autotunes());
-  CHECK(!untuned().autotunes());
 }
 
 TEST_CASE("autotune takes the fastest algorithm that runs, leaves the output alone meanwhile, and keeps the choice") {
@@ -378,7 +364,7 @@ TEST_CASE("autotune takes the fastest algorithm that runs, leaves the output alo
   library.reset();
   library.algorithms = {77, kFails, 81, 90};
   {
-    CudaGemm gemm(tuned());
+    CudaGemm gemm(with(Autotune::kTrue));
     CHECK(one_product(gemm));  // which adds to its output: what was timed is not in it
     CHECK(library.most > 1);
     CHECK(library.run.back() == 81);
@@ -388,12 +374,12 @@ TEST_CASE("autotune takes the fastest algorithm that runs, leaves the output alo
     CHECK(library.run == std::vector<uint64_t>{81});
   }
   library.run.clear();
-  CudaGemm next(tuned());
+  CudaGemm next(with(Autotune::kTrue));
   CHECK(one_product(next));
   CHECK(library.run == std::vector<uint64_t>{81});  // nothing is timed again
   // TF32 is another product.
   library.run.clear();
-  RuntimeOptions options = tuned();
+  RuntimeOptions options = with(Autotune::kTrue);
   options.tf32 = true;
   CudaGemm tf32(options);
   CHECK(one_product(tf32));
@@ -405,9 +391,9 @@ TEST_CASE("autotune gives up where no algorithm runs, and the product says why")
   setenv("XDG_CACHE_HOME", dir.file("cache").c_str(), 1);
   library.reset();
   library.algorithms = {kFails};
-  CudaGemm gemm(tuned());
+  CudaGemm gemm(with(Autotune::kTrue));
   CHECK_THROWS_WITH(one_product(gemm), Catch::Contains("cuBLASLt"));
   library.algorithms = {77};
-  CudaGemm next(tuned());
+  CudaGemm next(with(Autotune::kTrue));
   CHECK(one_product(next));  // nothing bad was kept
 }

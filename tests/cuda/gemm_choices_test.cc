@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "backend/options.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "support/temp_dir.h"
@@ -50,4 +51,14 @@ TEST_CASE("choices that cannot be written are kept for this run") {
   GemmChoices nameless("", 4);
   nameless.keep("1", kAlgorithm);
   CHECK(nameless.find("1") == kAlgorithm);
+}
+
+TEST_CASE("products are tuned unless the run is deterministic") {
+  RuntimeOptions options;
+  CHECK(options.autotunes());
+  options.deterministic = true;
+  CHECK(!options.autotunes());
+  options = {};
+  options.autotune = Autotune::kFalse;
+  CHECK(!options.autotunes());
 }
