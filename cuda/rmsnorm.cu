@@ -203,9 +203,9 @@ __global__ void __launch_bounds__(Team::kBlock) backward(NormBackward<T> b) {
       if (c >= width) break;
       auto dx = unpack(past[k]);
       const auto weight = load<kWidth>(weights + c);
+      if (b.y != nullptr) store(b.y + at + c, normalised(unpack(x[k]), rstd, weight));
       backward_vector(unpack(dy[k]), weight, unpack(x[k]), rstd, factor, dx, dweight[k]);
       store(b.dx + at + c, dx);
-      if (b.y != nullptr) store(b.y + at + c, normalised(unpack(x[k]), rstd, weight));
     }
   }
   write_part<T, Team>(dweight, b.parts + int64_t{blockIdx.x} * width, width);

@@ -334,7 +334,7 @@ TEST_CASE("the heuristic is asked once for a shape") {
 
 TEST_CASE("a product is chosen for the SMs that NCCL leaves") {
   library.reset();
-  RuntimeOptions options;
+  RuntimeOptions options = with(Autotune::kFalse);
   for (const auto& [kept, left] : {std::pair(0, 0), std::pair(4, 8), std::pair(100, 1)}) {  // of 12
     options.nccl_max_ctas = kept;
     CudaGemm gemm(options);
