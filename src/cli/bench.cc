@@ -71,13 +71,18 @@ class BenchCommand : public Command {
     if (micro_batches_ > 0) shape.sequences_per_rank = micro_batches_ * shape.micro_batch;
     Assembly assembly(config, *data_comm, backend,
                       {.max_tokens = shape.micro_batch * shape.length, .max_length = shape.length});
-    together(world.comm(), [&] { expect_fit(assembly.plan(), *backend.device, memory, config, shape.micro_batch); });
+    MemoryPlan plan = assembly.plan();
+    const int64_t tokens = shape.micro_batch * shape.length;
+    const DType compute = compute_dtype(config.precision);
+    const int64_t head_rows = backend.ops->head_chunk_rows(tokens, config.model.vocab_size);
+    plan_operands(step_gemms(config.model, tokens, head_rows, compute), compute, plan);
+    together(world.comm(), [&] { expect_fit(plan, *backend.device, memory, config, shape.micro_batch); });
     const int64_t baseline = backend.device->used_bytes();
     assembly.commit();
     assembly.parameters().initialize(static_cast<uint64_t>(config.run.seed), assembly.compute());
     BenchmarkResult result;
     or_end_all(world, [&] { result = run_benchmark(assembly, shape, rounds_); });
-    const Peak peak = peak_of(backend, compute_dtype(config.precision));
+    const Peak peak = peak_of(backend, compute);
     if (world.rank() != 0) return 0;
     const StepReport report{.config = config,
                             .shape = shape,

@@ -29,19 +29,12 @@ class GemmBuffers {
  public:
   GemmBuffers(Backend& backend, const std::vector<GemmShape>& gemms, DType compute)
       : backend_(backend), stream_(backend.device->make_stream()) {
-    int64_t a = 0, b = 0, c = 0;
-    for (const GemmShape& g : gemms) {
-      a = std::max(a, g.m * g.k);
-      b = std::max(b, g.k * g.n);
-      c = std::max(c, g.m * g.n);
-    }
-    const auto a_slot = plan_.add("a", compute, Shape{a});
-    const auto b_slot = plan_.add("b", compute, Shape{b});
-    const auto c_slot = plan_.add("c", DType::kF32, Shape{c});
-    arena_ = std::make_unique<Arena>(plan_, *backend.device);
-    a_ = (*arena_)[a_slot];
-    b_ = (*arena_)[b_slot];
-    c_ = (*arena_)[c_slot];
+    MemoryPlan plan;
+    const TimedOperands operands = plan_operands(gemms, compute, plan);
+    arena_ = std::make_unique<Arena>(plan, *backend.device);
+    a_ = (*arena_)[operands.a];
+    b_ = (*arena_)[operands.b];
+    c_ = (*arena_)[operands.c];
     fill_random(*backend.ops, *stream_, a_, c_);
     fill_random(*backend.ops, *stream_, b_, c_);
   }
@@ -62,7 +55,6 @@ class GemmBuffers {
  private:
   Backend& backend_;
   std::unique_ptr<Stream> stream_;
-  MemoryPlan plan_;
   std::unique_ptr<Arena> arena_;
   Tensor a_, b_, c_;
 };
@@ -110,6 +102,18 @@ void warm_up(Assembly& assembly, const BatchShape& shape, const TokenBatch& batc
 }
 
 }  // namespace
+
+TimedOperands plan_operands(const std::vector<GemmShape>& gemms, DType compute, MemoryPlan& plan) {
+  int64_t a = 0, b = 0, c = 0;
+  for (const GemmShape& g : gemms) {
+    a = std::max(a, g.m * g.k);
+    b = std::max(b, g.k * g.n);
+    c = std::max(c, g.m * g.n);
+  }
+  return {plan.add("operands of the GEMMs that are timed/a", compute, Shape{a}),
+          plan.add("operands of the GEMMs that are timed/b", compute, Shape{b}),
+          plan.add("operands of the GEMMs that are timed/c", DType::kF32, Shape{c})};
+}
 
 void fill_random(Ops& ops, Stream& stream, Tensor x, Tensor scratch) {
   const int64_t drawn = std::min({kRandom, x.count(), scratch.count()});

@@ -29,6 +29,12 @@ std::vector<GemmShape> step_gemms(const ModelConfig& config, int64_t tokens, int
 // overwrite.
 Gemm call_of(const GemmShape& g, Tensor a, Tensor b, Tensor c);
 
+// One memory for the operands of any of the GEMMs.
+struct TimedOperands {
+  MemoryPlan::Slot a, b, c;
+};
+TimedOperands plan_operands(const std::vector<GemmShape>& gemms, DType compute, MemoryPlan& plan);
+
 // Standard normals into x (f32 or bf16), with an f32 scratch. Constants would draw less power and run faster: 13 % on
 // an H200.
 void fill_random(Ops& ops, Stream& stream, Tensor x, Tensor scratch);
@@ -44,8 +50,9 @@ struct BenchmarkResult {
   Profile profile;                                  // of one step
 };
 
-// Collective. Each round times all GEMM shapes and then a step, so that both see the same neighbours on the machine;
-// the medians over `rounds` are returned. A step has the micro-batches of `shape` and an optimizer update.
+// Collective; takes the memory of plan_operands besides the assembly's. Each round times all GEMM shapes and then a
+// step, so that both see the same neighbours on the machine; the medians over `rounds` are returned. A step has the
+// micro-batches of `shape` and an optimizer update.
 BenchmarkResult run_benchmark(Assembly& assembly, const BatchShape& shape, int64_t rounds);
 
 }  // namespace tokamak
