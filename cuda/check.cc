@@ -12,7 +12,8 @@ void cuda_failed(cudaError_t error, const char* call, const char* file, int line
   if (error == cudaErrorMemoryAllocation) {
     fail(Kind::kDevice, what, "a smaller training.micro_batch_size, or activation_checkpoint.mode: full");
   }
-  if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver) fail(Kind::kDevice, what);
+  const bool not_recorded = error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorCapturedEvent;
+  if (not_recorded || error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver) fail(Kind::kDevice, what);
   fail(Kind::kDeviceFault, what,
        "an illegal access or a lost device may have its cause in an earlier kernel: "
        "CUDA_LAUNCH_BLOCKING=1 names that one");

@@ -1,5 +1,5 @@
 // Every call of the CUDA runtime and every launch is checked; a failure is an Error that names the call, the place and
-// CUDA's own words: kDevice where there is no memory or no device, else kDeviceFault.
+// CUDA's own words: kDevice where there is no memory, no device, or no way to record a graph; else kDeviceFault.
 #pragma once
 
 #include <cuda_runtime.h>

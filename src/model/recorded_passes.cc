@@ -70,7 +70,7 @@ bool RecordedPasses::record(Stream& stream, std::unique_ptr<Graph>& graph, const
     graph = device_.record(stream, pass);
     return true;
   } catch (const Error& error) {
-    if (required_) throw;
+    if (required_ || error.kind() == Kind::kDeviceFault) throw;
     log::warning("micro-batches run without CUDA graphs: ", error.what());
     way_ = Way::kDirect;
     pass();

@@ -260,6 +260,7 @@ TEST_CASE("a device that fails in use is told from one that is too small") {
   CHECK(kind_of(cudaErrorLaunchFailure) == Kind::kDeviceFault);
   CHECK(kind_of(cudaErrorInvalidValue) == Kind::kDeviceFault);
   CHECK(kind_of(cudaErrorMemoryAllocation) == Kind::kDevice);
+  CHECK(kind_of(cudaErrorStreamCaptureInvalidated) == Kind::kDevice);
   CHECK(kind_of(cudaErrorNoDevice) == Kind::kDevice);
   CHECK(kind_of(cudaErrorInsufficientDriver) == Kind::kDevice);
 }

@@ -2,6 +2,7 @@
 #include "model/recorded_passes.h"
 
 #include <catch2/catch.hpp>
+#include <optional>
 #include <string>
 
 #include "backend/cpu/device.h"
@@ -20,13 +21,14 @@ class NotingDevice : public CpuDevice {
     recording = true;
     work();
     recording = false;
-    if (fails) fail(Kind::kDevice, "it cannot be recorded");
+    if (fails) fail(*fails, "it cannot be recorded");
     return std::make_unique<NotingGraph>(*this);
   }
   std::unique_ptr<Timer> make_timer() override { return std::make_unique<NotingTimer>(*this); }
 
   std::string notes;
-  bool recording = false, fails = false;
+  bool recording = false;
+  std::optional<Kind> fails;
   size_t timers = 0, over = 100;  // made so far; of which these have their times
   double pass_seconds = 2, graph_seconds = 1;
 
@@ -126,11 +128,11 @@ TEST_CASE("auto takes the best of the times, and none before all are over") {
 
 TEST_CASE("what cannot be recorded runs as it is written, or is an error where graphs are asked for") {
   Run automatic(CudaGraphs::kAuto);
-  automatic.device.fails = true;
+  automatic.device.fails = Kind::kDevice;
   CHECK(automatic.run(7) == "p[p][p][p]rppp");  // the pass that was to be recorded is not left out
   CHECK(automatic.passes.settled());
   Run on(CudaGraphs::kOn);
-  on.device.fails = true;
+  on.device.fails = Kind::kDevice;
   on.run(1);
   CHECK_THROWS_WITH(on.run(1), Catch::Contains("it cannot be recorded"));
   CHECK(Run(CudaGraphs::kOff).run(3) == "ppp");
@@ -145,4 +147,10 @@ TEST_CASE("few numbers of documents have room for all, and documents of the grea
   CHECK(room_for_documents(9, 4 * 32, 32) == 16);
   CHECK(room_for_documents(33, 48, 32) == 48);  // there are no more than tokens
   CHECK(room_for_documents(50, 48, 32) == 50);  // but for empty ones
+}
+
+TEST_CASE("a device that fails while it records ends the run, also where graphs are not required") {
+  Run measuring(CudaGraphs::kAuto);
+  measuring.device.fails = Kind::kDeviceFault;
+  CHECK_THROWS_AS(measuring.run(100), Error);
 }

@@ -13,7 +13,7 @@ void forward_row(const T* gate, const T* up, T* out, int64_t width) {
 }
 
 template <class T>
-struct BackwardRow {
+struct GradientRow {
   const T* gate;
   const T* up;
   const T* dout;
@@ -24,7 +24,7 @@ struct BackwardRow {
 
 // Each element is read before it is written.
 template <bool kOut, class T>
-void backward_row(const BackwardRow<T>& row, int64_t width) {
+void gradient_row(const GradientRow<T>& row, int64_t width) {
   const T *gate = row.gate, *up = row.up, *dout = row.dout;
   T *dgate = row.dgate, *dup = row.dup, *out = row.out;
 #pragma omp simd
@@ -64,8 +64,8 @@ void CpuOps::do_swiglu_backward(Stream&, const SwiGluBackward& args) {
       for (int64_t n = begin; n < end; ++n) {
         const T* gate = gate_up + n * 2 * width;
         T* dgate = dgate_up + n * 2 * width;
-        const BackwardRow<T> row{gate, gate + width, dout + n * width, dgate, dgate + width, out + n * width};
-        out != nullptr ? backward_row<true>(row, width) : backward_row<false>(row, width);
+        const GradientRow<T> row{gate, gate + width, dout + n * width, dgate, dgate + width, out + n * width};
+        out != nullptr ? gradient_row<true>(row, width) : gradient_row<false>(row, width);
       }
     });
   });
