@@ -1,4 +1,4 @@
-// The loop of a training run.
+// The loop of a training run; how one starts is in trainer_setup.cc.
 #include "train/trainer.h"
 
 #include "base/log.h"
