@@ -14,7 +14,7 @@ from processes import alive, children, wait_for  # noqa: E402
 
 RANKS, TIMES = 3, int(os.environ.get("KILLS", "20"))
 RNG = random.Random(int(os.environ.get("KILL_SEED", "11")))
-INTERVAL = 40  # steps between checkpoints
+INTERVAL = 10  # steps between checkpoints
 STEPS = 100000  # never reached: only death ends a run
 
 
