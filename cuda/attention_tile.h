@@ -6,13 +6,14 @@
 #include <cstdint>
 
 #include "base/bf16.h"
+#include "base/math.h"
 #include "cuda/ptx.h"
 #include "cuda/reduce.h"
 
 namespace tokamak::flash {
 
 inline constexpr int kWarps = 4, kThreads = kWarps * kWarp;
-inline constexpr float kLog2E = 1.44269504088896341f, kLn2 = 0.693147180559945309f;
+inline constexpr float kLn2 = 0.693147180559945309f;
 
 // kRows rows of kDim features, in panels of 64 features: a panel's row fills all banks of shared memory once. Its eight
 // 16-byte chunks are permuted by the row's number, chunk c lying at c ^ (row % 8): ldmatrix reads one chunk of 8

@@ -5,6 +5,7 @@
 // are 134 MB, 28 us at 4.8 TB/s. What is cut depends on the sequence alone, so a sequence has the same bits in any
 // batch.
 #include "base/error.h"
+#include "base/math.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
 #include "cuda/launch.h"
@@ -20,7 +21,6 @@ constexpr int kKeys = 64;             // of a tile
 constexpr int kLanesPerKey = 8;       // threads that form a score together
 constexpr int kSplitKeys = 512;       // of a part; a multiple of kKeys
 constexpr float kNoMaximum = -1e30f;  // below any score, and finite: differences stay finite
-constexpr float kLog2E = 1.44269504088896341f;
 
 // The batch, as kernels are told of it.
 template <class T>

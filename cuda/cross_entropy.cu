@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/math.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
 #include "cuda/launch.h"
@@ -20,7 +21,6 @@ namespace {
 // Two blocks fill an SM's registers: one reads while the other meets at its barriers, and the rows in flight stay few.
 constexpr int kThreads = 512;
 constexpr int kBatch = 8;  // accesses of a thread in flight
-constexpr float kLog2E = 1.44269504088896341f;
 
 // The product for dweight moves 8 V C bytes a chunk beside 2 V C rows FLOPs, and a GPU does about 300 FLOPs in the time
 // of a byte. So as few chunks as the memory for logits allows, all of one size; none below two tiles of a product.

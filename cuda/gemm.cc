@@ -77,14 +77,14 @@ void prefer(cublasLtMatmulPreferenceOpaque_t& preference, cublasLtMatmulPreferen
   TOKAMAK_CUBLAS(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof(value)));
 }
 
-// The heuristic's best `most` algorithms for the plan's product, the best first; none where there is none. `schemes` of
-// adding up what a split of K leaves.
-std::vector<cublasLtMatmulAlgo_t> candidates(cublasLtHandle_t handle, const GemmProblem& problem, Plan& plan, int most,
-                                             uint32_t schemes) {
+// The heuristic's best `most` algorithms for the plan's product, the best first; none where there is none.
+std::vector<cublasLtMatmulAlgo_t> candidates(cublasLtHandle_t handle, const GemmProblem& problem, Plan& plan,
+                                             int most) {
   cublasLtMatmulPreferenceOpaque_t preference;
   TOKAMAK_CUBLAS(cublasLtMatmulPreferenceInit(&preference));
   prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(CudaGemm::kWorkspaceBytes));
-  prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
+  prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+         static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, problem.left_alignment);
   prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem.right_alignment);
   prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem.addend_alignment);
@@ -150,11 +150,7 @@ struct CudaGemm::Impl {
     auto made = std::make_unique<Plan>();
     describe(*made, problem, tf32, sms);
     point_to_bias(*made, operands);
-    const int most = tuning ? GemmTuning::kCandidates : 1;
-    // Sums in f32; shapes that no such algorithm serves (odd widths with a bias) may round in between.
-    auto algorithms = candidates(handle, problem, *made, most,
-                                 CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
-    if (algorithms.empty()) algorithms = candidates(handle, problem, *made, most, CUBLASLT_REDUCTION_SCHEME_MASK);
+    const auto algorithms = candidates(handle, problem, *made, tuning ? GemmTuning::kCandidates : 1);
     if (algorithms.empty()) {
       fail(Kind::kDeviceFault, str("cuBLASLt has no algorithm for ", text_of(args.a, args.trans_a), " times ",
                                    text_of(args.b, args.trans_b), " to ", args.c.text()));

@@ -19,7 +19,7 @@ __device__ float sigmoid_as(float x) {
   if constexpr (std::is_same_v<T, float>) {
     return sigmoid(x);
   } else {
-    return __fdividef(1.0f, 1.0f + ptx::exp2_approx(-1.44269504088896341f * x));
+    return __fdividef(1.0f, 1.0f + ptx::exp2_approx(-kLog2E * x));
   }
 }
 

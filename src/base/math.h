@@ -9,6 +9,8 @@
 
 namespace tokamak {
 
+inline constexpr float kLog2E = 1.44269504088896341f;
+
 // e^x, within 1.5 units in the last place from the least denormal to the greatest finite value; +inf above, 0 below,
 // NaN stays NaN. x = n ln 2 + r, |r| <= ln 2 / 2 in Cody and Waite's two parts; e^r by Cephes' polynomial (expf.c).
 TOKAMAK_HOST_DEVICE inline float exp_f32(float x) {
@@ -16,7 +18,7 @@ TOKAMAK_HOST_DEVICE inline float exp_f32(float x) {
   x = x < -104.0f ? -104.0f : x;
   x = x > 89.0f ? 89.0f : x;
   constexpr float kRounder = 0x1.8p23f;  // adding it leaves the nearest integer in the low bits
-  const float shifted = x * 1.44269504088896341f + kRounder;
+  const float shifted = x * kLog2E + kRounder;
   const float n = shifted - kRounder;
   const float r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
   float p = 1.9875691500e-4f;

@@ -13,17 +13,17 @@ ModelSize model_size(const ModelConfig& config) {
 }
 
 double flops_per_token_full(const ModelConfig& config, int64_t sequence_length) {
-  return flops_per_token_done(config, static_cast<double>(sequence_length));
+  return token_flops(config).done(static_cast<double>(sequence_length));
 }
 
 double flops_per_token_causal(const ModelConfig& config, int64_t sequence_length) {
-  return flops_per_token_done(config, 0.5 * static_cast<double>(sequence_length));
+  return token_flops(config).done(0.5 * static_cast<double>(sequence_length));
 }
 
-double flops_per_token_done(const ModelConfig& config, double attended) {
+TokenFlops token_flops(const ModelConfig& config) {
   const ModelSize size = model_size(config);
-  const double counted = static_cast<double>(size.parameters - size.lookup_parameters);
-  return 6.0 * counted + 12.0 * static_cast<double>(config.num_hidden_layers * config.q_width()) * attended;
+  return {.weights = 6.0 * static_cast<double>(size.parameters - size.lookup_parameters),
+          .per_attended = 12.0 * static_cast<double>(config.num_hidden_layers * config.q_width())};
 }
 
 }  // namespace tokamak

@@ -22,6 +22,11 @@ double flops_per_token_causal(const ModelConfig& config, int64_t sequence_length
 
 // What is computed where documents are masked: a token attends to `attended` tokens on average, itself among them,
 // (L + 1) / 2 in a document of L.
-double flops_per_token_done(const ModelConfig& config, double attended);
+struct TokenFlops {
+  double weights = 0;       // 6 (N - N_embedding)
+  double per_attended = 0;  // 12 L Hq D
+  double done(double attended) const { return weights + per_attended * attended; }
+};
+TokenFlops token_flops(const ModelConfig& config);
 
 }  // namespace tokamak

@@ -38,7 +38,7 @@ void Metrics::report(const StepOutcome& outcome, double data_wait) {
   const double tokens_per_second = static_cast<double>(steps_ * figures_.tokens_per_step) / seconds;
   const double loss = loss_count_ > 0 ? loss_sum_ / static_cast<double>(loss_count_) : std::nan("");
   const auto mfu = [&](double attended) {
-    return tokens_per_second * figures_.flops_per_token(attended) / figures_.peak_flops;
+    return tokens_per_second * figures_.flops.done(attended) / figures_.peak_flops;
   };
   const double mfu_full = mfu(figures_.sequence_length), mfu_causal = mfu(0.5 * figures_.sequence_length);
   const double mfu_done = mfu(attended_ / static_cast<double>(steps_));

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <fstream>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "model/flops.h"
 #include "train/options.h"
 #include "train/step.h"
 
@@ -18,9 +18,9 @@ struct RunFigures {
   int64_t first_step = 0;  // done before this start
   int64_t total_steps = 0;
   int64_t tokens_per_step = 0;
-  std::function<double(double attended)> flops_per_token;  // model/flops.h: flops_per_token_done
-  double sequence_length = 0;                              // T
-  double peak_flops = 0;                                   // of all ranks, per second; see peak.h for what it is
+  TokenFlops flops;            // of a token
+  double sequence_length = 0;  // T
+  double peak_flops = 0;       // of all ranks, per second; see peak.h for what it is
 };
 
 // A number that an evaluation came to.

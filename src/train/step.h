@@ -8,7 +8,7 @@
 namespace tokamak {
 
 // Step t = 1, 2, ... on the loader's next micro-batches. Returns to how many tokens a token of this rank attended, on
-// average (flops_per_token_done).
+// average (TokenFlops::done).
 double run_step(Assembly& assembly, Loader& loader, int64_t t, double lr, double max_grad_norm);
 
 // The micro-batch as the model takes it.

@@ -154,7 +154,7 @@ void Trainer::start_metrics() {
     figures.first_step = first_step_;
     figures.total_steps = shape_.total_steps;
     figures.tokens_per_step = shape_.tokens_per_step();
-    figures.flops_per_token = [this](double attended) { return flops_per_token_done(config_.model, attended); };
+    figures.flops = token_flops(config_.model);
     figures.sequence_length = static_cast<double>(shape_.length);
     figures.peak_flops = peak.flops * comm_.size();
     metrics_.emplace(config_.metrics, figures, config_.metrics.jsonl ? config_.run.output_dir + "/metrics.jsonl" : "");

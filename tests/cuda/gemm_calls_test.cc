@@ -28,9 +28,8 @@ struct Library {
   int most = 0;                             // how many it was asked for
   std::array<uint32_t, 4> alignments = {};  // left, right, addend, output
   uint32_t reductions = 0;
-  uint32_t schemes_needed = 0;  // of reduction, by its algorithms
-  int sms = 0;                  // that the algorithm was asked for; 0: all
-  std::vector<uint64_t> run;    // the algorithm of each product
+  int sms = 0;                // that the algorithm was asked for; 0: all
+  std::vector<uint64_t> run;  // the algorithm of each product
   int compute_type = 0;
   double clock = 0;  // ms; algorithm i takes |i - 80|
   void reset() { *this = Library(); }
@@ -93,8 +92,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                         of(uint32_t{}, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES)};
   library.reductions = of(uint32_t{}, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK);
   CHECK(of(uint64_t{}, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) == uint64_t{CudaGemm::kWorkspaceBytes});
-  const bool allowed = (library.reductions & library.schemes_needed) == library.schemes_needed;
-  *found = allowed ? std::min(most, static_cast<int>(library.algorithms.size())) : 0;
+  *found = std::min(most, static_cast<int>(library.algorithms.size()));
   for (int i = 0; i < *found; ++i) {
     results[i] = {};
     results[i].algo.data[0] = library.algorithms[static_cast<size_t>(i)];
@@ -348,14 +346,6 @@ TEST_CASE("a product that cuBLASLt has no algorithm for is named") {
   library.algorithms.clear();
   CudaGemm gemm(with(Autotune::kFalse));
   CHECK_THROWS_WITH(one_product(gemm), Catch::Contains("no algorithm for") && Catch::Contains("transposed"));
-}
-
-TEST_CASE("a shape that no algorithm serves with sums in f32 is asked for once more without") {
-  library.reset();
-  library.schemes_needed = CUBLASLT_REDUCTION_SCHEME_MASK;
-  CudaGemm gemm(with(Autotune::kFalse));
-  CHECK(one_product(gemm));
-  CHECK(library.asked == 2);
 }
 
 TEST_CASE("autotune takes the fastest algorithm that runs, leaves the output alone meanwhile, and keeps the choice") {

@@ -19,7 +19,8 @@ STEPS = 100000  # never reached: only death ends a run
 
 
 def kill_one_rank(place, name, *overrides, in_save=False):
-    """Starts, kills one rank some steps after its training has begun, or in a save; returns (step it had resumed from, seconds)."""
+    """Starts, and kills one rank some steps after its training has begun, or in a save. Returns (the step that it had
+    resumed from, the seconds until all were gone)."""
     log = open(place.file(name + ".log"), "w+")
     process = subprocess.Popen(mpirun(RANKS, "train", place.config(name), f"training.max_steps={STEPS}", *overrides),
                                env=ENV, stdout=log, stderr=log)

@@ -32,7 +32,7 @@ TEST_CASE("every interval one record with the promised keys, its loss the mean o
     Metrics metrics(options,
                     {.total_steps = 5,
                      .tokens_per_step = 100,
-                     .flops_per_token = [](double attended) { return 2e3 + 20 * attended; },
+                     .flops = {.weights = 2e3, .per_attended = 20},
                      .sequence_length = 100,
                      .peak_flops = 1e6},
                     path);

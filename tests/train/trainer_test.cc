@@ -148,8 +148,9 @@ TEST_CASE("mfu_done counts the attention that is computed: inside documents wher
     train(1, config, {.stop_at_step = 1});
     config.model.vocab_size = 61;
     const auto mfu = [&](const char* key) { return records(place.run(name), key).at(1); };
-    const double full = flops_per_token_full(config.model, 16), none = flops_per_token_done(config.model, 0);
-    return 16 * (full * mfu("throughput/mfu_done") / mfu("throughput/mfu_full") - none) / (full - none);
+    const TokenFlops flops = token_flops(config.model);
+    const double done = flops.done(16) * mfu("throughput/mfu_done") / mfu("throughput/mfu_full");
+    return (done - flops.weights) / flops.per_attended;
   };
   CHECK(attended(false) == Approx(17.0 / 2));
   CHECK(attended(true) > 1);

@@ -8,13 +8,13 @@
 
 #include "backend/cpu/simd.h"
 #include "backend/cpu/workspace.h"
+#include "base/math.h"
 #include "base/parallel_for.h"
 
 namespace tokamak {
 
 inline constexpr int64_t kAttentionBlock = 64;  // tokens of a tile, both queries and keys
 
-inline constexpr float kLog2E = 1.44269504088896341f;
 inline constexpr float kLn2 = 0.693147180559945309f;
 
 // The documents of a call, checked.

@@ -8,6 +8,7 @@
 #include "backend/cpu/partition.h"
 #include "backend/cpu/simd.h"
 #include "backend/cpu/workspace.h"
+#include "base/math.h"
 
 namespace tokamak {
 namespace {
@@ -17,7 +18,6 @@ using namespace simd;
 // Large enough that reading and writing dweight once a chunk is little beside the products.
 constexpr int64_t kLogitsBytes = int64_t{64} << 20;
 constexpr int64_t kMinRows = 64;
-constexpr float kLog2E = 1.44269504088896341f;
 
 int64_t chunk_rows(int64_t tokens, int64_t vocab) {
   const int64_t row = std::max<int64_t>(1, vocab) * size_of(DType::kF32);
