@@ -99,11 +99,12 @@ if [[ $fast == yes ]]; then
   finish $failed
 fi
 export TOKAMAK_TEST_INSTALLS=$install # for the quickstart's packages
+jobs=$(($(nproc) + 1))                # one more than processors: somebody always waits
 set -m                                # a process group of its own, to be ended as one
 (renice -n 10 $BASHPID >/dev/null && sanitizers) >"$logs/beside" 2>&1 </dev/null &
 beside=$!
 set +m
-checked tests ctest --preset $preset -j "$(nproc)"
+checked tests ctest --preset $preset -j $jobs
 grep -E '^[0-9]+% tests passed' "$last" >"$logs/ctest" || true
 renice -n 0 -g "$beside" >/dev/null 2>&1 || true # only root may: the processors are free now
 wait "$beside" || failed=1

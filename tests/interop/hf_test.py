@@ -1,4 +1,5 @@
 """Exported models and tokenizers against the real transformers: hf_test.py [case]."""
+import functools
 import json
 import os
 import shutil
@@ -151,6 +152,7 @@ def random_texts(count):
     return ["".join(rng.choice(alphabet, rng.integers(1, 60))) for _ in range(count)]
 
 
+@functools.cache
 def encode(model, text):
     return [int(word) for word in tokamak("tokenizer", "encode", "--model", model, text).split()]
 
