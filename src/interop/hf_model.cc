@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "checkpoint/flat_slice.h"
 #include "checkpoint/strict_json.h"
+#include "interop/weight_stream.h"
 #include "model/parameters.h"
 
 namespace tokamak {
@@ -108,13 +109,12 @@ void HfModel::check_tensors() {
 // A head that is stored though it is tied must be the embedding, or one of the two would be lost.
 void HfModel::check_tied_head() const {
   if (!config().tie_word_embeddings || files_.tensors().count(kHead) == 0) return;
-  constexpr int64_t kPiece = int64_t{1} << 20;
   const int64_t count = config().vocab_size * config().hidden_size;
   const SafetensorsEntry& head = *files_.tensors().find(kHead)->second.entry;
   bool equal = head.count() == count && is_readable_as_float(head.dtype);
   std::vector<float> a, b;
-  for (int64_t at = 0; equal && at < count; at += kPiece) {
-    a.resize(static_cast<size_t>(std::min(kPiece, count - at)));
+  for (int64_t at = 0; equal && at < count; at += kElementsAtOnce) {
+    a.resize(static_cast<size_t>(std::min(kElementsAtOnce, count - at)));
     b.resize(a.size());
     files_.read(kHead, at, a);
     files_.read(kEmbedding, at, b);

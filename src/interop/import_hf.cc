@@ -12,6 +12,7 @@
 #include "config/print.h"
 #include "data/sample_source.h"
 #include "interop/staged_output.h"
+#include "interop/weight_stream.h"
 #include "model/parameters.h"
 #include "tensor/unit_layout.h"
 #include "tokenizer/tokenizer.h"
@@ -21,7 +22,6 @@ namespace tokamak {
 namespace {
 
 constexpr int64_t kShardBytes = int64_t{4} << 30;  // about: ranks verify files in parallel
-constexpr int64_t kPiece = int64_t{1} << 20;       // elements
 constexpr int64_t kSequenceLength = 2048;
 
 // Stands in until the user names data and a length of training.
@@ -91,8 +91,8 @@ class CheckpointWriter {
                              Kind::kCheckpoint);
     for (const UnitSlices& unit : units) {
       const int64_t slice = unit.slices[0].slice.count();
-      for (int64_t at = 0; at < slice; at += kPiece) {
-        values_.resize(static_cast<size_t>(std::min(kPiece, slice - at)));
+      for (int64_t at = 0; at < slice; at += kElementsAtOnce) {
+        values_.resize(static_cast<size_t>(std::min(kElementsAtOnce, slice - at)));
         read_flat(*unit.unit, slice * place.index + at, values_, read);
         writer.write(std::as_bytes(std::span(values_)));
         done_ += static_cast<int64_t>(values_.size()) * size_of(DType::kF32);

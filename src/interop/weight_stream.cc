@@ -12,8 +12,6 @@ namespace tokamak {
 
 namespace {
 
-constexpr int64_t kPiece = int64_t{1} << 20;  // elements
-
 template <class Bits, class Convert>
 void convert(std::span<const float> values, std::vector<std::byte>& bytes, const Convert& one) {
   bytes.resize(values.size() * sizeof(Bits));
@@ -51,7 +49,7 @@ int64_t bytes_of(WeightType type) { return type == WeightType::kF32 ? 4 : 2; }
 void WeightStream::copy_range(const std::string& name, int64_t first, int64_t count, WeightType type,
                               const Sink& sink) {
   for (int64_t at = first; at < first + count;) {
-    const int64_t length = std::min(kPiece, first + count - at);
+    const int64_t length = std::min(kElementsAtOnce, first + count - at);
     values_.resize(static_cast<size_t>(length));
     read_(name, at, values_);
     at += length;

@@ -16,6 +16,8 @@ enum class WeightType { kF32, kF16, kBF16 };
 const char* name_of(WeightType type);  // safetensors' spelling: "F32", "F16", "BF16"
 int64_t bytes_of(WeightType type);     // of one element
 
+inline constexpr int64_t kElementsAtOnce = int64_t{1} << 20;  // 4 MiB of f32 in memory
+
 // Called with bytes done and bytes in all; may throw to end the work.
 using Progress = std::function<void(int64_t done, int64_t total)>;
 
