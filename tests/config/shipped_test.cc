@@ -7,12 +7,13 @@
 #include "config/print.h"
 #include "config/sample.h"
 #include "model/flops.h"
+#include "support/test_data.h"
 
 using namespace tokamak;
 
 namespace {
 
-const std::string kRoot = TOKAMAK_SOURCE;
+const std::string kRoot = source_tree();
 
 double in_units(const std::string& text) {  // "134M", "0.77 G"
   const double unit = std::map<char, double>{{'M', 1e6}, {'B', 1e9}, {'G', 1e9}, {'T', 1e12}}.at(text.back());

@@ -1,15 +1,11 @@
-// Where the reference numbers of tests/golden lie: in the source tree, or where $TOKAMAK_TEST_DATA says, for a test
-// program that has been moved away from it.
+// Where tests find files of the source tree.
 #pragma once
 
-#include <cstdlib>
 #include <string>
 
 namespace tokamak {
 
-inline std::string test_data() {
-  const char* moved = std::getenv("TOKAMAK_TEST_DATA");
-  return moved != nullptr ? moved : TOKAMAK_TEST_DATA;
-}
+std::string source_tree();
+std::string test_data();  // the reference numbers of tests/golden, or what $TOKAMAK_TEST_DATA names: a package has them
 
 }  // namespace tokamak
