@@ -14,8 +14,8 @@
 #include "cuda/nccl_communicator.h"
 #include "cuda/nccl_library.h"
 #include "cuda/nccl_settings.h"
+#include "dist/collective_error.h"
 #include "dist/data_comm.h"
-#include "dist/together.h"
 
 namespace tokamak {
 
@@ -102,7 +102,7 @@ std::unique_ptr<Comm> make_nccl_comm(Comm& control, Device& device, const Runtim
   const std::string node = named != nullptr ? named : host_name();
   order_launches();
   if (options.ranks_per_gpu > 1) let_ranks_share_gpu(control.rank());
-  together(control, [&] {
+  collectively(control, [&] {
     std::string why_not;
     if (open_nccl(&why_not)) return;
     fail(Kind::kDevice, str(control.size(), " ranks on GPUs take NCCL: ", why_not),

@@ -5,14 +5,14 @@
 
 #include "base/error.h"
 #include "cuda/nccl_check.h"
-#include "dist/together.h"
+#include "dist/collective_error.h"
 
 namespace tokamak {
 
 NcclCommunicator::NcclCommunicator(Comm& control, NcclShared& shared) : shared_(shared) {
   ncclUniqueId id;
   std::string bytes;
-  together(control, [&] {
+  collectively(control, [&] {
     if (control.rank() != 0) return;
     TOKAMAK_NCCL(ncclGetUniqueId(&id));
     bytes.assign(id.internal, sizeof(id.internal));

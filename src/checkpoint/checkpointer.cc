@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "checkpoint/choose.h"
 #include "checkpoint/rank_zero.h"
-#include "dist/together.h"
+#include "dist/collective_error.h"
 
 namespace tokamak {
 
@@ -25,7 +25,7 @@ Checkpointer::Checkpointer(Comm& comm, std::string directory, Setup setup)
       store_(std::move(directory)),
       setup_(std::move(setup)),
       committer_(store_, agreed_id(comm, setup_.incarnation.id)) {
-  ask_rank_zero(comm_, [&]() -> std::string {
+  run_on_rank_zero(comm_, [&]() -> std::string {
     committer_.create_store();
     lock_ = std::make_unique<DirectoryLock>(store_.directory(), setup_.incarnation, setup_.lock_patience);
     return "";
@@ -35,7 +35,7 @@ Checkpointer::Checkpointer(Comm& comm, std::string directory, Setup setup)
 std::optional<CheckpointReader> Checkpointer::resume() {
   TOKAMAK_CHECK(!resumed_);
   std::optional<CheckpointReader> reader = choose_checkpoint(comm_, store_, setup_.options.load);
-  const std::string place = ask_rank_zero(comm_, [&]() -> std::string {
+  const std::string place = run_on_rank_zero(comm_, [&]() -> std::string {
     lock_->claim();
     committer_.remove_leftovers();
     if (!reader) return "";
@@ -92,7 +92,7 @@ void Checkpointer::begin_save(const TrainingPoint& point, const ShardPlace& plac
   TOKAMAK_CHECK(!committed_ || *committed_ < point.step, "step ", point.step, " after ", *committed_);
   const int64_t bytes = check_writers(job);
   try {
-    ask_rank_zero(comm_, [&]() -> std::string {
+    run_on_rank_zero(comm_, [&]() -> std::string {
       committer_.preflight(bytes);
       committer_.begin(point.step);
       return "";
@@ -154,7 +154,7 @@ SaveOutcome Checkpointer::finish_save() {
   if (!job.write) return job.outcome;
   bool superseded = false;
   try {
-    together(comm_, [&] {
+    collectively(comm_, [&] {
       if (!job.problem.empty()) fail(Kind::kCheckpoint, job.problem);
     });
     const std::string own =
@@ -162,8 +162,8 @@ SaveOutcome Checkpointer::finish_save() {
     const std::vector<std::string> reports = comm_.gather_all(own);
     const CheckpointManifest manifest = manifest_of(job, reports);
     job.outcome.bytes = manifest.total_bytes();
-    superseded =
-        ask_rank_zero(comm_, [&] { return committer_.commit(manifest, *lock_) ? "" : "superseded"; }) == "superseded";
+    superseded = run_on_rank_zero(comm_, [&] { return committer_.commit(manifest, *lock_) ? "" : "superseded"; }) ==
+                 "superseded";
   } catch (const SharedError& error) {
     if (comm_.rank() == 0) committer_.discard(job.point.step);
     return refuse(job, error.what());

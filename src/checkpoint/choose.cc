@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "checkpoint/rank_zero.h"
-#include "dist/together.h"
+#include "dist/collective_error.h"
 
 namespace tokamak {
 
@@ -22,7 +22,7 @@ constexpr const char* kNothingChanged =
 std::string try_checkpoint(Comm& comm, const std::string& directory, const std::function<CheckpointReader()>& open,
                            std::optional<CheckpointReader>& reader) {
   // "=manifest", or "!problem": a damaged checkpoint is an answer here, and no error yet.
-  const std::string answer = ask_rank_zero(comm, [&]() -> std::string {
+  const std::string answer = run_on_rank_zero(comm, [&]() -> std::string {
     try {
       return str("=", open().manifest_text());
     } catch (const Error& error) {
@@ -37,7 +37,7 @@ std::string try_checkpoint(Comm& comm, const std::string& directory, const std::
 }
 
 std::vector<int64_t> steps_on_rank_zero(Comm& comm, const CheckpointStore& store) {
-  const std::string answer = ask_rank_zero(comm, [&] {
+  const std::string answer = run_on_rank_zero(comm, [&] {
     std::string list;
     for (const int64_t step : store.steps()) list += str(step, ' ');
     return list;
@@ -51,7 +51,7 @@ std::vector<int64_t> steps_on_rank_zero(Comm& comm, const CheckpointStore& store
 
 // A directory without a committed checkpoint: empty, or something that a start from scratch would bury.
 void expect_fresh(Comm& comm, const CheckpointStore& store) {
-  ask_rank_zero(comm, [&]() -> std::string {
+  run_on_rank_zero(comm, [&]() -> std::string {
     const std::vector<std::string> aside = store.set_aside();
     if (!aside.empty()) {
       fail(Kind::kCheckpoint, str(store.directory(), " has no committed checkpoint, but ", join(aside, ", ")),
@@ -97,7 +97,7 @@ CheckpointReader choose_path(Comm& comm, const std::string& path) {
       comm, path, [&] { return CheckpointReader::open(path); }, reader);
   if (reader) return *std::move(reader);
   fail_everywhere(str("checkpoint.load names ", path, ", which cannot be used: ", problem),
-                  ask_rank_zero(comm, [&]() -> std::string {
+                  run_on_rank_zero(comm, [&]() -> std::string {
                     const std::vector<int64_t> steps =
                         is_directory(path) ? CheckpointStore(path).steps() : std::vector<int64_t>();
                     if (steps.empty()) return "Give the directory of one step, or 'auto' for the newest that verifies.";

@@ -5,7 +5,7 @@
 
 #include "checkpoint/flat_slice.h"
 #include "checkpoint/reader.h"
-#include "dist/together.h"
+#include "dist/collective_error.h"
 #include "tensor/unit_layout.h"
 
 namespace tokamak {
@@ -77,7 +77,7 @@ void load_unit(CheckpointReader& reader, const ShardPlace& place, const UnitSlic
 }  // namespace
 
 void load(Comm& comm, CheckpointReader& reader, const ShardPlace& place, const std::vector<UnitSlices>& units) {
-  together(comm, [&] {
+  collectively(comm, [&] {
     describe_units(units, place.count);  // the slices must cover their units
     check_same_model(reader, units);
     for (const UnitSlices& unit : units) load_unit(reader, place, unit);

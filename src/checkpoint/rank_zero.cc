@@ -1,10 +1,10 @@
 #include "checkpoint/rank_zero.h"
 
-#include "dist/together.h"
+#include "dist/collective_error.h"
 
 namespace tokamak {
 
-std::string ask_rank_zero(Comm& comm, const std::function<std::string()>& ask) {
+std::string run_on_rank_zero(Comm& comm, const std::function<std::string()>& ask) {
   std::string message;  // "=answer", or "!failure"
   if (comm.rank() == 0) {
     std::string answer;

@@ -10,6 +10,6 @@ namespace tokamak {
 
 // Runs `ask` on rank 0 and returns its answer on every rank. If it throws an Error, every rank throws it, as a
 // SharedError. Collective.
-std::string ask_rank_zero(Comm& comm, const std::function<std::string()>& ask);
+std::string run_on_rank_zero(Comm& comm, const std::function<std::string()>& ask);
 
 }  // namespace tokamak

@@ -6,8 +6,8 @@
 #include "cli/command.h"
 #include "cli/run_context.h"
 #include "config/load.h"
+#include "dist/collective_error.h"
 #include "dist/data_comm.h"
-#include "dist/together.h"
 #include "train/benchmark.h"
 #include "train/memory_check.h"
 
@@ -52,7 +52,7 @@ class BenchCommand : public Command {
  private:
   int bench(World& world) {
     RunConfig config;
-    together(world.comm(), [&] { config = load_config(path_, overrides_); });
+    collectively(world.comm(), [&] { config = load_config(path_, overrides_); });
     if (config.model.vocab_size == 0) {
       throw SharedError(Kind::kConfig,
                         str(path_, ": model.vocab_size is 0 (taken from the data), and bench reads no data"),
@@ -60,9 +60,9 @@ class BenchCommand : public Command {
     }
     if (generate_) return bench_generate(world, config);
     BatchShape shape;
-    together(world.comm(), [&] { shape = make_batch_shape(config.training, config.data, world.size()); });
+    collectively(world.comm(), [&] { shape = make_batch_shape(config.training, config.data, world.size()); });
     if (ops_) return bench_ops(world, config, shape);
-    Backend backend = make_backend_together(world, config.runtime);
+    Backend backend = make_backend_collectively(world, config.runtime);
     const auto data_comm = make_data_comm(world.comm(), *backend.device, config.runtime, config.precision.reduce);
     const MemoryShare memory = memory_share(*backend.device, world, *data_comm, config.runtime);
     if (shape.micro_batch == 0) {
@@ -76,7 +76,7 @@ class BenchCommand : public Command {
     const DType compute = compute_dtype(config.precision);
     const int64_t head_rows = backend.ops->head_chunk_rows(tokens, config.model.vocab_size);
     plan_operands(step_gemms(config.model, tokens, head_rows, compute), compute, plan);
-    together(world.comm(), [&] { expect_fit(plan, *backend.device, memory, config, shape.micro_batch); });
+    collectively(world.comm(), [&] { expect_fit(plan, *backend.device, memory, config, shape.micro_batch); });
     const int64_t baseline = backend.device->used_bytes();
     assembly.commit();
     assembly.parameters().initialize(static_cast<uint64_t>(config.run.seed), assembly.compute());
@@ -101,7 +101,7 @@ class BenchCommand : public Command {
   // Of operations: one rank, no model in memory.
   int bench_ops(World& world, const RunConfig& config, const BatchShape& shape) {
     if (world.size() > 1) fail(Kind::kConfig, str("bench --ops runs on one rank, not ", world.size()));
-    Backend backend = make_backend_together(world, config.runtime);
+    Backend backend = make_backend_collectively(world, config.runtime);
     const OpTimes times = benchmark_ops(backend, config.model,
                                         {.sequences = std::max<int64_t>(shape.micro_batch, 1),
                                          .length = shape.length,
@@ -120,7 +120,7 @@ class BenchCommand : public Command {
     if (world.size() > 1) fail(Kind::kConfig, str("bench --generate runs on one rank, not ", world.size()));
     if (ops_) fail(Kind::kConfig, "--ops and --generate: one at a time");
     generation_.rounds = rounds_;
-    Backend backend = make_backend_together(world, config.runtime);
+    Backend backend = make_backend_collectively(world, config.runtime);
     Assembly assembly(config, world.comm(), backend,
                       {.max_tokens = std::max(generation_.prompt, generation_.sequences),
                        .max_length = generation_.prompt + generation_.tokens,

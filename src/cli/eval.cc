@@ -10,8 +10,8 @@
 #include "cli/eval_report.h"
 #include "cli/model_source.h"
 #include "cli/run_context.h"
+#include "dist/collective_error.h"
 #include "dist/data_comm.h"
-#include "dist/together.h"
 
 namespace tokamak::cli {
 
@@ -74,14 +74,14 @@ class EvalCommand : public Command {
   EvalReport evaluate(World& world) {
     std::unique_ptr<ModelSource> source;
     std::optional<Evaluations> evaluations;
-    together(world.comm(), [&] { source = open_model_source(world.comm(), checkpoint_, model_); });
-    together(world.comm(), [&] { evaluations = read_tasks(*source); });
+    collectively(world.comm(), [&] { source = open_model_source(world.comm(), checkpoint_, model_); });
+    collectively(world.comm(), [&] { evaluations = read_tasks(*source); });
     RunConfig config = source->config();
 
     if (!dtype_.empty()) config.precision.compute = enum_called<Precision>(dtype_);
     if (!backend_.empty()) config.runtime.backend = enum_called<BackendKind>(backend_);
     config.runtime.threads_per_rank.value = threads_;
-    Backend backend = make_backend_together(world, config.runtime);
+    Backend backend = make_backend_collectively(world, config.runtime);
     const std::unique_ptr<Comm> data_comm = make_data_comm(world.comm(), *backend.device, config.runtime);
     const AssemblyOptions sizes{
         .max_tokens = std::max<int64_t>(batch_tokens_ > 0 ? batch_tokens_ : 4096, encoding_.context),

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/parallel_for.h"
 #include "base/process.h"
-#include "dist/together.h"
+#include "dist/collective_error.h"
 
 namespace tokamak::cli {
 
@@ -53,7 +53,7 @@ int run_in_world(const std::function<int(World&)>& body) {
   }
 }
 
-Backend make_backend_together(World& world, const RuntimeOptions& options) {
+Backend make_backend_collectively(World& world, const RuntimeOptions& options) {
   // A launcher may have given every rank cores of its own, or the same ones to several.
   const std::string cores = host_name() + affinity();
   const std::vector<std::string> all = world.comm().gather_all(cores);
@@ -61,7 +61,7 @@ Backend make_backend_together(World& world, const RuntimeOptions& options) {
   RuntimeOptions own = options;
   if (world.size() == 1) own.nccl_max_ctas = 0;  // no SMs are kept for NCCL
   Backend backend;
-  together(world.comm(), [&] { backend = make_backend(own, world.local_rank(), sharers); });
+  collectively(world.comm(), [&] { backend = make_backend(own, world.local_rank(), sharers); });
   return backend;
 }
 

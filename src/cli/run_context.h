@@ -18,6 +18,6 @@ int run_in_world(const std::function<int(World&)>& body);
 void or_end_all(World& world, const std::function<void()>& body);
 
 // The backend, on all ranks or none: SharedError where one rank cannot have it.
-Backend make_backend_together(World& world, const RuntimeOptions& options);
+Backend make_backend_collectively(World& world, const RuntimeOptions& options);
 
 }  // namespace tokamak::cli

@@ -8,7 +8,7 @@
 #include "config/load.h"
 #include "config/print.h"
 #include "data/manifest.h"
-#include "dist/together.h"
+#include "dist/collective_error.h"
 #include "eval/evaluations.h"
 #include "train/trainer.h"
 
@@ -52,10 +52,10 @@ class TrainCommand : public Command {
  private:
   int train(World& world, const StopSignal& stop) {
     RunConfig config;
-    together(world.comm(), [&] { config = load_config(path_, overrides_); });
-    Backend backend = make_backend_together(world, config.runtime);
+    collectively(world.comm(), [&] { config = load_config(path_, overrides_); });
+    Backend backend = make_backend_collectively(world, config.runtime);
     std::optional<Evaluations> evals;  // read before the run starts, so that a mistake in them does not end it later
-    together(world.comm(), [&] { evals = read_evals(config); });
+    collectively(world.comm(), [&] { evals = read_evals(config); });
     Trainer trainer(world, backend, stop, std::move(config),
                     {.print_config = [](const RunConfig& resolved) { return tokamak::print_config(resolved); },
                      .evals = [&](Assembly& assembly) { return flatten(evals->run(assembly)); },

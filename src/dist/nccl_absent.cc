@@ -1,7 +1,7 @@
 // Stands in for cuda/nccl_comm.cc in a build without NCCL.
 #include "base/error.h"
+#include "dist/collective_error.h"
 #include "dist/data_comm.h"
-#include "dist/together.h"
 
 namespace tokamak {
 

@@ -1,6 +1,6 @@
 // A training run, from its config to its last checkpoint. Construction opens the data, plans and takes memory, and
 // loads or initialises the weights; run() trains. Every phase that can fail does so on all ranks alike
-// (dist/together.h).
+// (dist/collective_error.h).
 #pragma once
 
 #include <cstdint>

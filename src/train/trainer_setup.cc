@@ -2,8 +2,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "dist/collective_error.h"
 #include "dist/data_comm.h"
-#include "dist/together.h"
 #include "model/flops.h"
 #include "train/memory_check.h"
 #include "train/peak.h"
@@ -20,18 +20,18 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
       config_(std::move(config)),
       options_(std::move(options)),
       bad_steps_(config_.resilience.max_bad_steps) {
-  together(comm_, [&] { shape_ = make_batch_shape(config_.training, config_.data, comm_.size()); });
-  together(comm_, [&] { open_data(); });
-  together(comm_, [&] { make_directories(config_.run.output_dir, Kind::kConfig); });
+  collectively(comm_, [&] { shape_ = make_batch_shape(config_.training, config_.data, comm_.size()); });
+  collectively(comm_, [&] { open_data(); });
+  collectively(comm_, [&] { make_directories(config_.run.output_dir, Kind::kConfig); });
   checkpointer_.emplace(comm_, checkpoint_directory(), Checkpointer::Setup{checkpoint_options()});
   // Before memory is measured: it takes some.
   data_comm_ = make_data_comm(comm_, *backend_.device, config_.runtime, config_.precision.reduce);
   const MemoryShare memory = memory_share(*backend_.device, world_, *data_comm_, config_.runtime);
-  together(comm_, [&] { build(memory); });
+  collectively(comm_, [&] { build(memory); });
   assembly_->commit();  // talks to the other ranks, so on its own
-  together(comm_, [&] { host_state_.emplace(*assembly_); });
+  collectively(comm_, [&] { host_state_.emplace(*assembly_); });
   load_or_initialize();
-  together(comm_, [&] { write_run_directory(); });
+  collectively(comm_, [&] { write_run_directory(); });
   start_metrics();
 }
 
@@ -118,7 +118,7 @@ void Trainer::load_or_initialize() {
     return;
   }
   const TrainingPoint& point = reader->manifest().point;
-  together(comm_, [&] { next_sample_ = train_data_->restore(point.data); });
+  collectively(comm_, [&] { next_sample_ = train_data_->restore(point.data); });
   load(comm_, *reader, shard_place(comm_), host_state_->slices());
   host_state_->push();
   assembly_->parameters().masters_changed(assembly_->compute());
@@ -148,7 +148,7 @@ void Trainer::start_metrics() {
   reader_.emplace(*assembly_);
   // All ranks measure at the same time, as they will train at the same time.
   const Peak peak = peak_of(backend_, compute_dtype(config_.precision));
-  together(comm_, [&] {
+  collectively(comm_, [&] {
     if (comm_.rank() != 0) return;
     RunFigures figures;
     figures.first_step = first_step_;

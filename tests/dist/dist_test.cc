@@ -6,8 +6,8 @@
 
 #include "backend/backend.h"
 #include "base/error.h"
+#include "dist/collective_error.h"
 #include "dist/planned.h"
-#include "dist/together.h"
 #include "support/ranks.h"
 
 using namespace tokamak;
@@ -205,7 +205,7 @@ RANKS_CASE("an error on one rank becomes the error of all, with that rank's mess
   Comm& comm = world.comm();
   const int last = comm.size() - 1;
   try {
-    together(comm, [&] {
+    collectively(comm, [&] {
       if (comm.rank() == last) fail(Kind::kData, "shard 7 is missing", "look for it");
     });
     FAIL("nothing was thrown");
@@ -220,10 +220,10 @@ RANKS_CASE("an error on one rank becomes the error of all, with that rank's mess
 RANKS_CASE("an error that all ranks find is told once, without a rank") {
   Comm& comm = world.comm();
   try {
-    together(comm, [] { fail(Kind::kConfig, "no such key"); });
+    collectively(comm, [] { fail(Kind::kConfig, "no such key"); });
     FAIL("nothing was thrown");
   } catch (const SharedError& error) {
     CHECK(std::string(error.what()) == "no such key");
   }
-  together(comm, [] {});
+  collectively(comm, [] {});
 }

@@ -1,4 +1,4 @@
-#include "dist/together.h"
+#include "dist/collective_error.h"
 
 #include <algorithm>
 
@@ -29,7 +29,7 @@ SharedError shared_error(const std::string& failure, const std::string& where) {
   return SharedError(static_cast<Kind>(std::stoi(fields.at(0))), where + fields.at(1), fields.at(2));
 }
 
-void together(Comm& comm, const std::function<void()>& phase) {
+void collectively(Comm& comm, const std::function<void()>& phase) {
   const std::vector<std::string> failures = comm.gather_all(failure_of(phase));
   const auto first = std::find_if(failures.begin(), failures.end(), [](const std::string& f) { return !f.empty(); });
   if (first == failures.end()) return;
