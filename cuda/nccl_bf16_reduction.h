@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
+#include "comm/comm.h"
+#include "comm/exchange.h"
 #include "cuda/nccl_communicator.h"
-#include "dist/comm.h"
-#include "dist/exchange.h"
 
 namespace tokamak {
 

@@ -8,14 +8,14 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "comm/collective_error.h"
+#include "comm/data_comm.h"
 #include "cuda/device.h"
 #include "cuda/nccl_bf16_reduction.h"
 #include "cuda/nccl_check.h"
 #include "cuda/nccl_communicator.h"
 #include "cuda/nccl_library.h"
 #include "cuda/nccl_settings.h"
-#include "dist/collective_error.h"
-#include "dist/data_comm.h"
 
 namespace tokamak {
 

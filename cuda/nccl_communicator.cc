@@ -4,8 +4,8 @@
 #include <exception>
 
 #include "base/error.h"
+#include "comm/collective_error.h"
 #include "cuda/nccl_check.h"
-#include "dist/collective_error.h"
 
 namespace tokamak {
 

@@ -5,9 +5,9 @@
 
 #include <string>
 
+#include "comm/comm.h"
 #include "cuda/nccl_memory.h"
 #include "cuda/nccl_watcher.h"
-#include "dist/comm.h"
 
 namespace tokamak {
 

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "comm/comm.h"
 #include "cuda/device.h"
-#include "dist/comm.h"
 
 namespace tokamak {
 

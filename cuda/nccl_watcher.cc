@@ -53,7 +53,7 @@ void NcclWatcher::look() const {
                "\n  hint: the rank that failed first says why; NCCL_DEBUG=INFO makes NCCL tell more");
     log::flush();
     // Not Comm::abort: MPI was started for calls of the main thread alone. The others follow, since a process ended
-    // badly: by mpirun, by srun --kill-on-bad-exit, over TCP by dist/watch.h; and each has a watcher of its own.
+    // badly: by mpirun, by srun --kill-on-bad-exit, over TCP by comm/watch.h; and each has a watcher of its own.
     std::_Exit(static_cast<int>(Kind::kComm));
   }
 }

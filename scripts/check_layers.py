@@ -16,11 +16,11 @@ BELOW = {
     "base": [],
     "tensor": ["base"],
     "backend": ["tensor"],
-    "dist": ["backend"],
-    "zero": ["dist"],
+    "comm": ["backend"],
+    "zero": ["comm"],
     "optim": ["zero"],
     "model": ["zero"],
-    "checkpoint": ["dist"],
+    "checkpoint": ["comm"],
     "data": ["base"],
     "tokenizer": ["base"],
     "data/prepare": ["data", "tokenizer"],
@@ -30,7 +30,7 @@ BELOW = {
     "interop": ["config", "tokenizer"],
     "cli": ["interop", "eval", "data/prepare"],
     "main": ["cli"],
-    "cuda": ["backend", "dist"],
+    "cuda": ["backend", "comm"],
 }
 TOP_LEVEL_ROOMS = ["data/prepare", "data", "tokenizer", "cuda"]  # the others are folders of src/
 
@@ -51,7 +51,7 @@ LIBRARIES = [
                                     "data/*", "tokenizer/*"]),
     (r"sentencepiece|google/protobuf/", "SentencePiece", ["tokenizer/*"]),
     (r"(oneapi/)?dnnl", "oneDNN", ["src/backend/cpu/gemm.cc"]),
-    (r"mpi\.h", "MPI", ["src/dist/mpi*"]),
+    (r"mpi\.h", "MPI", ["src/comm/mpi*"]),
     (r"nccl", "NCCL", ["cuda/nccl*"]),
     (r"cublas", "cuBLASLt", ["cuda/gemm*"]),
     (r"cudnn", "cuDNN", ["cuda/attention_cudnn*"]),

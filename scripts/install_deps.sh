@@ -22,7 +22,7 @@ packages() {
   case $1 in
     build)
       echo g++ cmake ninja-build ccache git
-      echo libopenmpi-dev openmpi-bin  # MPI: src/dist
+      echo libopenmpi-dev openmpi-bin  # MPI: src/comm
       echo libdnnl-dev                 # oneDNN: src/backend/cpu
       echo libsentencepiece-dev        # tokenizer
       echo libyaml-cpp-dev             # src/config

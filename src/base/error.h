@@ -39,7 +39,7 @@ class Error : public std::exception {
   std::string hint_;
 };
 
-// Ends the run: throws Error. Caught where a process ends: main, cli/run_context, and dist/collective_error,
+// Ends the run: throws Error. Caught where a process ends: main, cli/run_context, and comm/collective_error,
 // which makes all ranks end alike.
 [[noreturn]] void fail(Kind kind, std::string what, std::string hint = "");
 

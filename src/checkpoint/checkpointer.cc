@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "checkpoint/choose.h"
 #include "checkpoint/rank_zero.h"
-#include "dist/collective_error.h"
+#include "comm/collective_error.h"
 
 namespace tokamak {
 

@@ -13,7 +13,7 @@
 #include "checkpoint/options.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/shard_file.h"
-#include "dist/comm.h"
+#include "comm/comm.h"
 
 namespace tokamak {
 

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "checkpoint/rank_zero.h"
-#include "dist/collective_error.h"
+#include "comm/collective_error.h"
 
 namespace tokamak {
 

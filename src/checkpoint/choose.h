@@ -6,7 +6,7 @@
 #include <string>
 
 #include "checkpoint/store.h"
-#include "dist/comm.h"
+#include "comm/comm.h"
 
 namespace tokamak {
 

@@ -5,7 +5,7 @@
 
 #include "checkpoint/flat_slice.h"
 #include "checkpoint/reader.h"
-#include "dist/collective_error.h"
+#include "comm/collective_error.h"
 #include "tensor/unit_layout.h"
 
 namespace tokamak {

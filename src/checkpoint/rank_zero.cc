@@ -1,6 +1,6 @@
 #include "checkpoint/rank_zero.h"
 
-#include "dist/collective_error.h"
+#include "comm/collective_error.h"
 
 namespace tokamak {
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "dist/comm.h"
+#include "comm/comm.h"
 
 namespace tokamak {
 

@@ -11,7 +11,7 @@
 #include "checkpoint/manifest.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/shard_file.h"
-#include "dist/comm.h"
+#include "comm/comm.h"
 
 namespace tokamak {
 

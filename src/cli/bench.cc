@@ -5,9 +5,9 @@
 #include "cli/bench_report.h"
 #include "cli/command.h"
 #include "cli/run_context.h"
+#include "comm/collective_error.h"
+#include "comm/data_comm.h"
 #include "config/load.h"
-#include "dist/collective_error.h"
-#include "dist/data_comm.h"
 #include "train/benchmark.h"
 #include "train/memory_check.h"
 

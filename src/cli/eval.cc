@@ -10,8 +10,8 @@
 #include "cli/eval_report.h"
 #include "cli/model_source.h"
 #include "cli/run_context.h"
-#include "dist/collective_error.h"
-#include "dist/data_comm.h"
+#include "comm/collective_error.h"
+#include "comm/data_comm.h"
 
 namespace tokamak::cli {
 

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "dist/comm.h"
+#include "comm/comm.h"
 #include "train/stop_signal.h"
 
 namespace tokamak::cli {

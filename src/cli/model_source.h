@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "dist/comm.h"
+#include "comm/comm.h"
 #include "tokenizer/tokenizer.h"
 #include "train/assembly.h"
 #include "train/run_config.h"

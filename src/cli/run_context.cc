@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/parallel_for.h"
 #include "base/process.h"
-#include "dist/collective_error.h"
+#include "comm/collective_error.h"
 
 namespace tokamak::cli {
 

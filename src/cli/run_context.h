@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "backend/backend.h"
-#include "dist/world.h"
+#include "comm/world.h"
 
 namespace tokamak::cli {
 

@@ -1,14 +1,14 @@
-// tokamak train: a training run from a YAML file, alone or on every rank that a launcher has started (dist/launch.h).
+// tokamak train: a training run from a YAML file, alone or on every rank that a launcher has started (comm/launch.h).
 #include <iostream>
 #include <optional>
 
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/run_context.h"
+#include "comm/collective_error.h"
 #include "config/load.h"
 #include "config/print.h"
 #include "data/manifest.h"
-#include "dist/collective_error.h"
 #include "eval/evaluations.h"
 #include "train/trainer.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "backend/backend.h"
-#include "dist/comm.h"
+#include "comm/comm.h"
 #include "model/kv_cache.h"
 #include "model/transformer.h"
 #include "optim/adamw.h"

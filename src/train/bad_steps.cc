@@ -1,6 +1,6 @@
 #include "train/bad_steps.h"
 
-#include "dist/collective_error.h"
+#include "comm/collective_error.h"
 
 namespace tokamak {
 

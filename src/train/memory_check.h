@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "backend/backend.h"
-#include "dist/world.h"
+#include "comm/world.h"
 #include "tensor/arena.h"
 #include "train/batch_shape.h"
 #include "train/run_config.h"

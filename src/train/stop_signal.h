@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "dist/comm.h"
+#include "comm/comm.h"
 
 namespace tokamak {
 

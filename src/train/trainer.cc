@@ -2,7 +2,7 @@
 #include "train/trainer.h"
 
 #include "base/log.h"
-#include "dist/collective_error.h"
+#include "comm/collective_error.h"
 #include "train/memory_check.h"
 #include "train/state_slices.h"
 

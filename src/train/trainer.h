@@ -1,6 +1,6 @@
 // A training run, from its config to its last checkpoint. Construction opens the data, plans and takes memory, and
 // loads or initialises the weights; run() trains. Every phase that can fail does so on all ranks alike
-// (dist/collective_error.h).
+// (comm/collective_error.h).
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 #include <string>
 
 #include "checkpoint/checkpointer.h"
+#include "comm/world.h"
 #include "data/loader.h"
 #include "data/sample_source.h"
-#include "dist/world.h"
 #include "optim/schedule.h"
 #include "train/assembly.h"
 #include "train/bad_steps.h"

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "dist/comm.h"
+#include "comm/comm.h"
 #include "tensor/arena.h"
 #include "tensor/param_table.h"
 #include "tensor/unit_layout.h"

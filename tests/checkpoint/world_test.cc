@@ -5,7 +5,7 @@
 #include "checkpoint/captured_log.h"
 #include "checkpoint/fault_injection.h"
 #include "checkpoint/toy_run.h"
-#include "dist/collective_error.h"
+#include "comm/collective_error.h"
 #include "support/ranks.h"
 
 using namespace tokamak;

@@ -8,9 +8,9 @@
 #include "backend/backend.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "dist/data_comm.h"
-#include "dist/exchange.h"
-#include "dist/world.h"
+#include "comm/data_comm.h"
+#include "comm/exchange.h"
+#include "comm/world.h"
 #include "support/catch.h"
 #include "tensor/arena.h"
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "base/strings.h"
-#include "dist/exchange.h"
+#include "comm/exchange.h"
 
 using namespace tokamak;
 

@@ -8,7 +8,7 @@
 
 #include "backend/backend.h"
 #include "checkpoint/safetensors.h"
-#include "dist/comm.h"
+#include "comm/comm.h"
 #include "model/kv_cache.h"
 #include "model/transformer.h"
 #include "optim/adamw.h"

@@ -2,7 +2,7 @@
 #include "support/ranks.h"
 
 #include "base/parallel_for.h"
-#include "dist/thread_comm.h"
+#include "comm/thread_comm.h"
 
 namespace tokamak {
 

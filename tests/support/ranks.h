@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "dist/world.h"
+#include "comm/world.h"
 
 namespace tokamak {
 

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.h"
-#include "dist/data_comm.h"
-#include "dist/planned.h"
+#include "comm/data_comm.h"
+#include "comm/planned.h"
 #include "support/ranks.h"
 #include "train/assembly.h"
 #include "train/toy_training.h"

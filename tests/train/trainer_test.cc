@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "checkpoint/store.h"
-#include "dist/collective_error.h"
+#include "comm/collective_error.h"
 #include "model/flops.h"
 #include "train/toy_training.h"
 

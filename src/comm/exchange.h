@@ -1,0 +1,29 @@
+// A reduction in which ranks send each other their addends and each sums its own goes in rounds of bounded size, so
+// that its scratch stays small beside what is reduced.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "comm/comm.h"
+
+namespace tokamak {
+
+struct ExchangeRounds {
+  // Elements of one round over all ranks. Of bf16 that is 32 MiB: on 64 ranks still half a MiB for each, where the
+  // links between nodes near their full rate.
+  static constexpr int64_t kElements = int64_t{16} << 20;
+  static constexpr int64_t kHostElements = int64_t{4} << 20;    // between CPUs: 16 MiB of f32
+  static constexpr int64_t kGrain = Comm::kSliceAlignment / 2;  // elements of bf16, the narrowest
+
+  int ranks = 1;
+  int64_t slice = 0;  // elements of one rank
+  int64_t most = kElements;
+
+  int64_t longest_piece() const {  // of a slice, in one round
+    return std::min(slice, std::max(most / ranks / kGrain, int64_t{1}) * kGrain);
+  }
+  int64_t scratch_elements() const { return 2 * ranks * longest_piece(); }  // what is sent, and what has come
+};
+
+}  // namespace tokamak

@@ -1,0 +1,93 @@
+#include "comm/host_comm.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "base/parallel_for.h"
+#include "comm/exchange.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int64_t kGrain = 16384;
+
+}  // namespace
+
+void HostComm::all_gather(Stream&, Tensor slice, Tensor full) {
+  TOKAMAK_CHECK(slice.dtype() == full.dtype() && slice.count() * size() == full.count(), slice.text(), " to ",
+                full.text());
+  TOKAMAK_CHECK(slice.bytes() % kSliceAlignment == 0, slice.text(), " is no multiple of ", kSliceAlignment, " bytes");
+  gather_bytes(static_cast<const std::byte*>(slice.data()), static_cast<std::byte*>(full.data()), slice.bytes());
+}
+
+void HostComm::reduce_scatter(Stream&, const ReduceScatter& args) {
+  const auto& [full, slice, dtype, scratch] = args;
+  TOKAMAK_CHECK(full.dtype() == DType::kF32 && slice.dtype() == DType::kF32 && slice.count() * size() == full.count(),
+                full.text(), " to ", slice.text());
+  TOKAMAK_CHECK(slice.count() % ExchangeRounds::kGrain == 0, slice.text());
+  if (dtype == DType::kBF16) {
+    reduce_scatter_as<bf16>(args);
+  } else {
+    reduce_scatter_as<float>(args);
+  }
+}
+
+int64_t HostComm::scratch_elements(int64_t slice, DType) const {
+  return ExchangeRounds{size(), slice, ExchangeRounds::kHostElements}.scratch_elements();
+}
+
+void HostComm::all_reduce(Stream&, Tensor x) {
+  if (x.dtype() == DType::kF64) {
+    all_reduce_as(x.as<double>(), x.count());
+  } else {
+    all_reduce_as(x.as<float>(), x.count());
+  }
+}
+
+// In each round every rank sends each other rank its addends of that rank's slice, then sums.
+template <class Wire>
+void HostComm::reduce_scatter_as(const ReduceScatter& args) {
+  const int ranks = size();
+  const int64_t length = args.slice.count();
+  const int64_t longest = ExchangeRounds{ranks, length, ExchangeRounds::kHostElements}.longest_piece();
+  TOKAMAK_CHECK(args.scratch && args.scratch.count() >= 2 * ranks * longest, "a slice of ", length, ", scratch ",
+                args.scratch.text());
+  auto* const send = args.scratch.as<Wire>();
+  const float* addends = args.full.as<float>();
+  float* sum = args.slice.as<float>();
+  for (int64_t begin = 0; begin < length; begin += longest) {
+    const int64_t piece = std::min(longest, length - begin);
+    const int64_t bytes = piece * static_cast<int64_t>(sizeof(Wire));
+    Wire* const received = send + ranks * piece;
+    for (int to = 0; to < ranks; ++to) {
+      parallel_for(piece, kGrain, [&](int64_t first, int64_t last) {
+        const float* from = addends + to * length + begin;
+        for (int64_t i = first; i < last; ++i) send[to * piece + i] = from_float<Wire>(from[i]);
+      });
+    }
+    exchange_bytes(reinterpret_cast<const std::byte*>(send), reinterpret_cast<std::byte*>(received), bytes);
+    parallel_for(piece, kGrain, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        float total = 0;
+        for (int from = 0; from < ranks; ++from) total += to_float(received[from * piece + i]);
+        sum[begin + i] = total;
+      }
+    });
+  }
+}
+
+template <class T>
+void HostComm::all_reduce_as(T* x, int64_t count) {
+  std::vector<T> all(static_cast<size_t>(count * size()));
+  gather_bytes(reinterpret_cast<const std::byte*>(x), reinterpret_cast<std::byte*>(all.data()),
+               count * static_cast<int64_t>(sizeof(T)));
+  for (int64_t i = 0; i < count; ++i) {
+    T total = 0;
+    for (int from = 0; from < size(); ++from) total += all[static_cast<size_t>(from * count + i)];
+    x[i] = total;
+  }
+}
+
+}  // namespace tokamak

@@ -1,0 +1,32 @@
+// What every Comm over host memory shares: tensor collectives as exchanges of bytes, followed by our own sums, rank 0
+// first. Who moves the bytes (MPI, sockets) has no say in the bits.
+#pragma once
+
+#include <cstddef>
+
+#include "comm/comm.h"
+
+namespace tokamak {
+
+class HostComm : public Comm {
+ public:
+  void all_gather(Stream& stream, Tensor slice, Tensor full) final;
+  void reduce_scatter(Stream& stream, const ReduceScatter& args) final;
+  int64_t scratch_elements(int64_t slice, DType dtype) const final;
+  void all_reduce(Stream& stream, Tensor x) final;
+
+ protected:
+  // all = `bytes` bytes of every rank, one after another. `own` may be this rank's part of `all`.
+  virtual void gather_bytes(const std::byte* own, std::byte* all, int64_t bytes) = 0;
+
+  // Rank r receives the r-th `bytes` bytes of everybody's `outgoing`, by rank, in `incoming`.
+  virtual void exchange_bytes(const std::byte* outgoing, std::byte* incoming, int64_t bytes) = 0;
+
+ private:
+  template <class Wire>
+  void reduce_scatter_as(const ReduceScatter& args);
+  template <class T>
+  void all_reduce_as(T* x, int64_t count);
+};
+
+}  // namespace tokamak

@@ -1,0 +1,144 @@
+#include "comm/launch.h"
+
+#include <charconv>
+#include <cstdint>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+namespace tokamak {
+
+namespace {
+
+// Ports that we derive lie below 32768, where Linux starts to hand out ports to everybody.
+constexpr int kFirstPort = 12000;
+constexpr int kPorts = 20000;
+constexpr int kLastPort = 65535;
+constexpr int64_t kMostRanks = 1 << 24;
+
+class Environment {
+ public:
+  explicit Environment(const Variables& variables) : variables_(variables) {}
+
+  bool has(const char* name) const { return variables_(name) != nullptr; }
+  std::string text(const char* name) const {
+    const char* value = variables_(name);
+    return value == nullptr ? "" : value;
+  }
+
+  // The number in [low, high]; `reason` says why it has to be there.
+  int64_t number(const char* name, int64_t low, int64_t high, const std::string& reason) const {
+    const std::string value = text(name);
+    if (!has(name)) fail(Kind::kConfig, str(name, " is not set, but ", reason));
+    int64_t result = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
+    if (error != std::errc() || end != value.data() + value.size()) {
+      fail(Kind::kConfig, str(name, " is '", value, "', which is not a number; ", reason));
+    }
+    if (result < low || result > high) {
+      fail(Kind::kConfig, str(name, " is ", value, ", not in ", low, " to ", high, "; ", reason));
+    }
+    return result;
+  }
+
+  std::string said(const char* name) const { return str(name, " is ", text(name)); }
+
+ private:
+  const Variables& variables_;
+};
+
+void read_local(const Environment& environment, const std::string& reason, Launch& launch) {
+  if (environment.has("LOCAL_WORLD_SIZE")) {
+    launch.local_size = static_cast<int>(environment.number("LOCAL_WORLD_SIZE", 1, launch.size, reason));
+  }
+  if (environment.has("LOCAL_RANK")) {
+    const int size = launch.local_size > 0 ? launch.local_size : launch.size;
+    launch.local_rank = static_cast<int>(environment.number("LOCAL_RANK", 0, size - 1, reason));
+  }
+}
+
+int port_from(const Environment& environment, const std::string& reason) {
+  return static_cast<int>(environment.number("MASTER_PORT", 1, kLastPort, reason));
+}
+
+// The names that torchrun and most cluster tools use.
+Launch by_variables(const Environment& environment) {
+  Launch launch;
+  launch.size = static_cast<int>(environment.number("WORLD_SIZE", 1, kMostRanks, environment.said("RANK")));
+  const std::string reason = environment.said("WORLD_SIZE");
+  launch.rank = static_cast<int>(environment.number("RANK", 0, launch.size - 1, reason));
+  if (launch.size == 1) return launch;
+  launch.by = Launch::By::kTcp;
+  read_local(environment, reason, launch);
+  launch.address = environment.text("MASTER_ADDR");
+  if (launch.address.empty()) {
+    fail(Kind::kConfig, str("MASTER_ADDR is not set, but ", reason), "set it to a name or address of rank 0's host");
+  }
+  launch.port = port_from(environment, reason);
+  launch.job = str("run '", environment.text("TORCHELASTIC_RUN_ID"), "'");
+  return launch;
+}
+
+// A step of several tasks under srun. A batch script has SLURM_NTASKS and SLURM_PROCID, too, but no SLURM_STEP_*.
+Launch by_slurm(const Environment& environment) {
+  const char* tasks = environment.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+  Launch launch;
+  launch.size = static_cast<int>(environment.number(tasks, 1, kMostRanks, environment.said("SLURM_STEP_ID")));
+  if (launch.size == 1) return launch;
+  const std::string reason = environment.said(tasks);
+  launch.by = Launch::By::kTcp;
+  launch.rank = static_cast<int>(environment.number("SLURM_PROCID", 0, launch.size - 1, reason));
+  if (environment.has("SLURM_LOCALID")) {
+    launch.local_rank = static_cast<int>(environment.number("SLURM_LOCALID", 0, launch.size - 1, reason));
+  }
+  const int64_t job = environment.number("SLURM_JOB_ID", 0, UINT32_MAX, reason);
+  const int64_t step = environment.number("SLURM_STEP_ID", 0, UINT32_MAX, reason);
+  launch.job = str("Slurm job ", job, ".", step);
+  if (environment.has("SLURM_RESTART_COUNT")) launch.job += str(", restart ", environment.text("SLURM_RESTART_COUNT"));
+  launch.address = environment.text("MASTER_ADDR");
+  if (launch.address.empty()) {
+    const bool of_step = environment.has("SLURM_STEP_NODELIST");
+    launch.address = first_host(environment.text(of_step ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST"));
+  }
+  const bool chosen = environment.has("MASTER_PORT");
+  launch.port = chosen ? port_from(environment, reason) : kFirstPort + static_cast<int>((job * 16 + step) % kPorts);
+  return launch;
+}
+
+// Several tasks that each take themselves for the whole world would train N models into one directory.
+void refuse_other_launchers(const Environment& environment) {
+  if (!environment.has("PMI_SIZE")) return;
+  if (environment.text("PMI_SIZE") == environment.text("SLURM_STEP_NUM_TASKS")) return;  // srun --mpi=pmi2
+  if (environment.number("PMI_SIZE", 1, kMostRanks, "a launcher set it") == 1) return;
+  fail(Kind::kConfig, str(environment.said("PMI_SIZE"), ": one of several tasks, but their launcher offers no PMIx"),
+       "start with mpirun of Open MPI, with srun, or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
+}
+
+}  // namespace
+
+Launch find_launch(const Variables& variables) {
+  const Environment environment(variables);
+  if (environment.has("OMPI_COMM_WORLD_SIZE") || environment.has("PMIX_RANK")) return {.by = Launch::By::kMpi};
+  if (environment.has("RANK") || environment.has("WORLD_SIZE")) return by_variables(environment);
+  refuse_other_launchers(environment);
+  if (environment.has("SLURM_STEP_NUM_TASKS") || environment.has("SLURM_STEP_ID")) return by_slurm(environment);
+  return {};
+}
+
+std::string first_host(const std::string& nodes) {
+  std::string host;
+  for (size_t at = 0; at < nodes.size() && nodes[at] != ','; ++at) {
+    if (nodes[at] != '[') {
+      host += nodes[at];
+      continue;
+    }
+    const size_t close = nodes.find(']', at);
+    if (close == std::string::npos) fail(Kind::kConfig, str("Slurm's list of nodes '", nodes, "' lacks a ']'"));
+    host += nodes.substr(at + 1, nodes.find_first_of("-,]", at) - at - 1);
+    at = close;
+  }
+  if (host.empty()) fail(Kind::kConfig, str("Slurm's list of nodes '", nodes, "' names no host"), "set MASTER_ADDR");
+  return host;
+}
+
+}  // namespace tokamak

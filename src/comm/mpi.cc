@@ -1,0 +1,136 @@
+// Comm over MPI, for host memory. Data moves as bytes, because MPI knows no bf16 and its own reductions promise no
+// order of summation: host_comm.cc sums.
+#include "comm/mpi.h"
+
+// The C++ bindings were removed from the standard in MPI 3; their header does not compile without warnings.
+#define OMPI_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "base/error.h"
+#include "comm/host_comm.h"
+
+namespace tokamak {
+
+namespace {
+
+void check(int code, const char* what) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  fail(Kind::kComm, str(what, ": ", std::string(text, static_cast<size_t>(length))));
+}
+
+int to_int(int64_t count) {
+  TOKAMAK_CHECK(0 <= count && count <= INT32_MAX, count);
+  return static_cast<int>(count);
+}
+
+class MpiComm : public HostComm {
+ public:
+  explicit MpiComm(MPI_Comm comm) : comm_(comm) {
+    check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+    check(MPI_Type_contiguous(kSliceAlignment, MPI_BYTE, &block_), "MPI_Type_contiguous");
+    check(MPI_Type_commit(&block_), "MPI_Type_commit");
+    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  }
+  ~MpiComm() override {
+    MPI_Type_free(&block_);
+    if (comm_ != MPI_COMM_WORLD) MPI_Comm_free(&comm_);
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  void barrier() override { check(MPI_Barrier(comm_), "MPI_Barrier"); }
+
+  void broadcast(std::string& bytes, int root) override {
+    int64_t length = static_cast<int64_t>(bytes.size());
+    check(MPI_Bcast(&length, 1, MPI_INT64_T, root, comm_), "MPI_Bcast");
+    bytes.resize(static_cast<size_t>(length));
+    check(MPI_Bcast(bytes.data(), to_int(length), MPI_BYTE, root, comm_), "MPI_Bcast");
+  }
+
+  std::vector<std::string> gather_all(const std::string& bytes) override {
+    const int length = to_int(static_cast<int64_t>(bytes.size()));
+    std::vector<int> lengths(static_cast<size_t>(size_)), offsets(static_cast<size_t>(size_));
+    check(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, comm_), "MPI_Allgather");
+    int64_t total = 0;
+    for (size_t r = 0; r < lengths.size(); ++r) {
+      offsets[r] = to_int(total);
+      total += lengths[r];
+    }
+    std::string all(static_cast<size_t>(total), '\0');
+    check(MPI_Allgatherv(bytes.data(), length, MPI_BYTE, all.data(), lengths.data(), offsets.data(), MPI_BYTE, comm_),
+          "MPI_Allgatherv");
+    std::vector<std::string> by_rank;
+    for (size_t r = 0; r < lengths.size(); ++r) {
+      by_rank.push_back(all.substr(static_cast<size_t>(offsets[r]), static_cast<size_t>(lengths[r])));
+    }
+    return by_rank;
+  }
+
+  int64_t max(int64_t value) override {
+    int64_t result = 0;
+    check(MPI_Allreduce(&value, &result, 1, MPI_INT64_T, MPI_MAX, comm_), "MPI_Allreduce");
+    return result;
+  }
+
+  std::unique_ptr<Comm> split(int color) override {
+    MPI_Comm part;
+    check(MPI_Comm_split(comm_, color, rank_, &part), "MPI_Comm_split");
+    return std::make_unique<MpiComm>(part);
+  }
+
+  void abort(int exit_code) override {
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
+    std::_Exit(exit_code);
+  }
+
+ private:
+  void gather_bytes(const std::byte* own, std::byte* all, int64_t bytes) override {
+    const void* from = own == all + rank_ * bytes ? MPI_IN_PLACE : own;
+    const auto [type, count] = counted(bytes);
+    check(MPI_Allgather(from, count, type, all, count, type, comm_), "MPI_Allgather");
+  }
+
+  void exchange_bytes(const std::byte* outgoing, std::byte* incoming, int64_t bytes) override {
+    const auto [type, count] = counted(bytes);
+    check(MPI_Alltoall(outgoing, count, type, incoming, count, type, comm_), "MPI_Alltoall");
+  }
+
+  // MPI counts in int: large transfers, which are aligned, go in blocks.
+  std::pair<MPI_Datatype, int> counted(int64_t bytes) const {
+    if (bytes % kSliceAlignment == 0) return {block_, to_int(bytes / kSliceAlignment)};
+    return {MPI_BYTE, to_int(bytes)};
+  }
+
+  MPI_Comm comm_;
+  MPI_Datatype block_ = MPI_DATATYPE_NULL;
+  int rank_ = 0;
+  int size_ = 1;
+};
+
+}  // namespace
+
+MpiWorld start_mpi() {
+  int provided = 0;
+  // The loader's thread never calls MPI.
+  check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+  MpiWorld world;
+  world.comm = std::make_unique<MpiComm>(MPI_COMM_WORLD);
+  MPI_Comm node;
+  check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
+  MPI_Comm_rank(node, &world.local_rank);
+  MPI_Comm_size(node, &world.local_size);
+  MPI_Comm_free(&node);
+  return world;
+}
+
+void end_mpi() { MPI_Finalize(); }
+
+}  // namespace tokamak

@@ -1,0 +1,273 @@
+#include "comm/rendezvous.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/strings.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr std::array<char, 8> kMagic = {'T', 'O', 'K', 'A', 'M', 'A', 'K', '1'};
+constexpr const char* kVersion = "1";                  // of what the ranks say to each other, here and later
+constexpr uint32_t kLongestFrame = uint32_t{1} << 26;  // the list of all ranks
+constexpr double kSecondsToSpeak = 5;                  // after connecting; who says nothing is no rank
+constexpr double kSecondsToAttempt = 10;               // one connection; then the next address, or once more
+constexpr double kSecondsToConnect = 60;               // among themselves, once all have come
+
+using Words = std::vector<std::string>;
+
+bool say(const Socket& socket, const Words& words) {
+  const std::string text = join(words, std::string_view("\0", 1));
+  const auto length = static_cast<uint32_t>(text.size());
+  std::string frame(kMagic.data(), kMagic.size());
+  frame.append(reinterpret_cast<const char*>(&length), sizeof(length));
+  frame += text;
+  return socket.send(frame.data(), static_cast<int64_t>(frame.size()), in_seconds(kSecondsToSpeak));
+}
+
+std::optional<Words> hear(const Socket& socket, Deadline deadline) {
+  std::array<char, kMagic.size()> magic;
+  uint32_t length = 0;
+  if (!socket.receive(magic.data(), magic.size(), deadline) || magic != kMagic) return {};
+  if (!socket.receive(&length, sizeof(length), deadline) || length > kLongestFrame) return {};
+  std::string text(length, '\0');
+  if (!socket.receive(text.data(), length, deadline)) return {};
+  return split(text, '\0');
+}
+
+struct Hello {
+  enum Field { kVersionField, kKind, kSize, kRank, kPort, kHost, kJob, kFields };
+  std::string version, kind, size;
+  int rank = -1;
+  int port = 0;
+  std::string host, job;
+};
+
+Words hello_words(const Meeting& meeting, const char* kind, int port) {
+  return {kVersion, kind, str(meeting.size), str(meeting.rank), str(port), host_name(), meeting.job};
+}
+
+std::optional<Hello> hear_hello(const Socket& socket) {
+  const std::optional<Words> words = hear(socket, in_seconds(kSecondsToSpeak));
+  if (!words || words->size() != Hello::kFields) return {};
+  const auto& word = *words;
+  return Hello{.version = word[Hello::kVersionField],
+               .kind = word[Hello::kKind],
+               .size = word[Hello::kSize],
+               .rank = std::atoi(word[Hello::kRank].c_str()),
+               .port = std::atoi(word[Hello::kPort].c_str()),
+               .host = word[Hello::kHost],
+               .job = word[Hello::kJob]};
+}
+
+// Two sockets a rank, and some for everything else.
+void allow_open_files(int size) {
+  const rlim_t needed = 2 * static_cast<rlim_t>(size) + 256;
+  rlimit limit = {};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur >= needed) return;
+  limit.rlim_cur = std::min(needed, limit.rlim_max);
+  if (limit.rlim_cur < needed || ::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    fail(Kind::kComm, str(size, " ranks need ", needed, " open files, but the limit is ", limit.rlim_max), "ulimit -n");
+  }
+}
+
+class Gathering {
+ public:
+  explicit Gathering(const Meeting& meeting) : meeting_(meeting), deadline_(in_seconds(meeting.patience_seconds)) {
+    const auto ranks = static_cast<size_t>(meeting.size);
+    peers_.data.resize(ranks);
+    peers_.control.resize(ranks);
+    peers_.hosts.resize(ranks);
+    addresses_.resize(ranks);
+    ports_.resize(ranks);
+    peers_.hosts[static_cast<size_t>(meeting.rank)] = host_name();
+  }
+
+  Peers run() {
+    listener_ = listen_on(meeting_.rank == 0 ? meeting_.port : 0);
+    if (meeting_.rank == 0) {
+      receive_all();
+    } else {
+      go_to_rank_zero();
+    }
+    deadline_ = in_seconds(kSecondsToConnect);
+    connect_downwards();
+    accept_upwards();
+    return std::move(peers_);
+  }
+
+ private:
+  std::string self() const { return str("rank ", meeting_.rank, " of ", meeting_.size); }
+  std::string place() const { return str(meeting_.address, ":", meeting_.port); }
+
+  // ---- rank 0 ----
+
+  void receive_all() {
+    for (int missing = meeting_.size - 1; missing > 0;) {
+      Socket guest = next_guest(peers_.control);
+      if (!guest) refuse_all(str("waited ", meeting_.patience_seconds, " s at ", place(), " for ", absent()));
+      missing -= welcome(std::move(guest));
+    }
+    Words list = {"welcome"};
+    for (size_t r = 0; r < peers_.hosts.size(); ++r) {
+      list.insert(list.end(), {peers_.hosts[r], addresses_[r], str(ports_[r])});
+    }
+    for (const Socket& socket : peers_.control) {
+      if (socket) say(socket, list);  // one that has left meanwhile is found missing below
+    }
+  }
+
+  // Whether it is one of us.
+  bool welcome(Socket guest) {
+    const std::optional<Hello> hello = hear_hello(guest);
+    if (!hello || hello->job != meeting_.job) {
+      const std::string who = hello ? str("a rank of '", hello->job, "'") : "no rank of ours";
+      log::warning("turned away at ", place(), ": ", guest.peer_address(), " is ", who);
+      say(guest, {"refused", str("rank 0 at ", place(), " belongs to '", meeting_.job, "'")});
+      return false;
+    }
+    const std::string mistake = mistake_of(*hello);
+    if (!mistake.empty()) {
+      say(guest, {"refused", mistake});
+      refuse_all(mistake);
+    }
+    const auto rank = static_cast<size_t>(hello->rank);
+    addresses_[rank] = guest.peer_address();
+    ports_[rank] = hello->port;
+    peers_.hosts[rank] = hello->host;
+    peers_.control[rank] = std::move(guest);
+    return true;
+  }
+
+  std::string mistake_of(const Hello& hello) const {
+    const std::string who = str("rank ", hello.rank, " on ", hello.host);
+    if (hello.version != kVersion) return who + " runs another version of this program than rank 0";
+    if (hello.size != str(meeting_.size)) {
+      return str(who, " was started as one of ", hello.size, " ranks, rank 0 as one of ", meeting_.size);
+    }
+    const bool taken = hello.rank == 0 || (0 < hello.rank && hello.rank < meeting_.size &&
+                                           peers_.control[static_cast<size_t>(hello.rank)]);
+    if (taken) {
+      return str("two processes say that they are rank ", hello.rank, ": on ",
+                 peers_.hosts[static_cast<size_t>(hello.rank)], " and on ", hello.host);
+    }
+    return hello.rank < 0 || hello.rank >= meeting_.size ? str(who, ": there is no such rank") : "";
+  }
+
+  std::string absent() const {
+    Words ranks;
+    for (int r = 1; r < meeting_.size; ++r) {
+      if (!peers_.control[static_cast<size_t>(r)]) ranks.push_back(str(r));
+    }
+    const size_t count = ranks.size();
+    if (count > 8) ranks.resize(8);
+    return str(count == 1 ? "rank " : "ranks ", join(ranks, ", "), count > 8 ? ", ..." : "", " of ", meeting_.size);
+  }
+
+  [[noreturn]] void refuse_all(const std::string& reason) const {
+    for (const Socket& socket : peers_.control) {
+      if (socket) say(socket, {"refused", reason});
+    }
+    fail(Kind::kComm, str(self(), ": ", reason));
+  }
+
+  // The next connection, or an empty socket past the deadline. `present` are to stay, and have nothing to say.
+  Socket next_guest(const std::vector<Socket>& present) const {
+    std::vector<const Socket*> sockets;
+    for (const Socket& socket : present) sockets.push_back(&socket);
+    sockets.push_back(&listener_);
+    while (true) {
+      const int ready = wait_for_any(sockets, deadline_);
+      if (ready < 0) return {};
+      if (ready < meeting_.size) {
+        const std::string reason = str("rank ", ready, " has left while the ranks were being connected");
+        if (meeting_.rank == 0) refuse_all(reason);
+        fail(Kind::kComm, str(self(), ": ", reason));
+      }
+      if (Socket guest = accept_from(listener_)) return guest;
+    }
+  }
+
+  // ---- the others ----
+
+  void go_to_rank_zero() {
+    Socket& control = peers_.control[0];
+    control = connect_patiently(meeting_.address, meeting_.port);
+    say(control, hello_words(meeting_, "control", listener_.port()));
+    // Rank 0 gives up first, and says what is missing.
+    const std::optional<Words> answer = hear(control, in_seconds(meeting_.patience_seconds + kSecondsToSpeak));
+    if (!answer) fail(Kind::kComm, str(self(), ": rank 0 at ", place(), " left without an answer, or never gave one"));
+    if ((*answer)[0] == "refused") fail(Kind::kComm, str(self(), ": ", answer->at(1)));
+    if (answer->size() != 1 + 3 * peers_.hosts.size()) fail(Kind::kComm, str(self(), ": no list from rank 0"));
+    for (size_t r = 0; r < peers_.hosts.size(); ++r) {
+      peers_.hosts[r] = (*answer)[1 + 3 * r];
+      addresses_[r] = (*answer)[2 + 3 * r];
+      ports_[r] = std::atoi((*answer)[3 + 3 * r].c_str());
+      // Seen from rank 0, who shares its host is on the loopback; from here it is where rank 0 is.
+      if (starts_with(addresses_[r], "127.") || addresses_[r] == "::1") addresses_[r] = control.peer_address();
+    }
+    addresses_[0] = meeting_.address;
+    ports_[0] = meeting_.port;
+  }
+
+  Socket connect_patiently(const std::string& host, int port) const {
+    std::string why;
+    while (true) {
+      const Deadline attempt = std::min(deadline_, in_seconds(kSecondsToAttempt));
+      if (Socket socket = connect_to(host, port, attempt, why)) return socket;
+      if (std::chrono::steady_clock::now() >= deadline_) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    fail(Kind::kComm, str(self(), ": cannot reach ", host, ":", port, " (", why, ")"),
+         "is rank 0 running there, under the same MASTER_ADDR and MASTER_PORT, and does no firewall stand between?");
+  }
+
+  // ---- each with each ----
+
+  void connect_downwards() {
+    for (size_t r = 0; r < static_cast<size_t>(meeting_.rank); ++r) {
+      peers_.data[r] = connect_patiently(addresses_[r], ports_[r]);
+      say(peers_.data[r], hello_words(meeting_, "data", 0));
+    }
+  }
+
+  void accept_upwards() {
+    for (int missing = meeting_.size - 1 - meeting_.rank; missing > 0;) {
+      Socket guest = next_guest(peers_.control);
+      if (!guest) fail(Kind::kComm, str(self(), ": ", missing, " ranks above it have not connected"));
+      const std::optional<Hello> hello = hear_hello(guest);
+      const bool ours = hello && hello->version == kVersion && hello->kind == "data" && hello->job == meeting_.job &&
+                        hello->rank > meeting_.rank && hello->rank < meeting_.size;
+      if (!ours || peers_.data[static_cast<size_t>(hello->rank)]) continue;
+      peers_.data[static_cast<size_t>(hello->rank)] = std::move(guest);
+      --missing;
+    }
+  }
+
+  const Meeting& meeting_;
+  Deadline deadline_;
+  Socket listener_;
+  Peers peers_;
+  std::vector<std::string> addresses_;
+  std::vector<int> ports_;
+};
+
+}  // namespace
+
+Peers meet(const Meeting& meeting) {
+  allow_open_files(meeting.size);
+  return Gathering(meeting).run();
+}
+
+}  // namespace tokamak

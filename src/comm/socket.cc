@@ -1,0 +1,230 @@
+#include "comm/socket.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int64_t kMostAtOnce = int64_t{1} << 30;
+
+// A host that falls silent (power, cable) is given up after 20 + 5 * 5 seconds.
+constexpr int kIdleSeconds = 20, kProbeSeconds = 5, kProbes = 5;
+constexpr int kSilenceMilliseconds = 1000 * (kIdleSeconds + kProbeSeconds * kProbes);
+
+int milliseconds_until(Deadline deadline) {
+  if (deadline == kNever) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30));
+}
+
+// poll(2) again where a signal interrupts it. Returns the number that are ready, 0 past the deadline.
+int poll_until(pollfd* polled, size_t count, Deadline deadline) {
+  while (true) {
+    const int ready = ::poll(polled, count, milliseconds_until(deadline));
+    if (ready >= 0) return ready;
+    if (errno != EINTR) fail_errno(Kind::kComm, "poll");
+  }
+}
+
+bool wait_until_ready(int fd, int16_t events, Deadline deadline) {
+  pollfd polled = {.fd = fd, .events = events, .revents = 0};
+  if (poll_until(&polled, 1, deadline) > 0) return true;
+  errno = ETIMEDOUT;
+  return false;
+}
+
+void set(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof(value)); }
+
+Socket configured(Socket socket) {
+  const int fd = socket.fd();
+  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
+  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kProbeSeconds);
+  set(fd, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kSilenceMilliseconds);
+  return socket;
+}
+
+struct Address {
+  sockaddr_storage storage = {};
+  socklen_t length = sizeof(sockaddr_storage);
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+// A process that tries a port of its own host, where nobody listens yet, may be connected to itself.
+bool is_connected_to_itself(int fd) {
+  Address here, there;
+  ::getsockname(fd, here.get(), &here.length);
+  ::getpeername(fd, there.get(), &there.length);
+  return here.length == there.length && std::memcmp(&here.storage, &there.storage, here.length) == 0;
+}
+
+bool connected_in_time(int fd, const addrinfo& address, Deadline deadline) {
+  if (::connect(fd, address.ai_addr, address.ai_addrlen) != 0) {
+    if (errno != EINPROGRESS && errno != EINTR) return false;
+    if (!wait_until_ready(fd, POLLOUT, deadline)) return false;
+    int error = 0;
+    socklen_t length = sizeof(error);
+    ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+    errno = error;
+    if (error != 0) return false;
+  }
+  if (!is_connected_to_itself(fd)) return true;
+  errno = ECONNREFUSED;
+  return false;
+}
+
+}  // namespace
+
+Deadline in_seconds(double seconds) {
+  return std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+void Socket::close() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+int64_t Socket::send_some(const void* data, int64_t bytes, bool more_follows) const {
+  const int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (more_follows ? MSG_MORE : 0);
+  while (true) {
+    const ssize_t sent = ::send(fd_, data, static_cast<size_t>(std::min(bytes, kMostAtOnce)), flags);
+    if (sent >= 0) return sent;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+    if (errno != EINTR) return -1;
+  }
+}
+
+int64_t Socket::receive_some(void* data, int64_t bytes) const {
+  while (true) {
+    const ssize_t received = ::recv(fd_, data, static_cast<size_t>(std::min(bytes, kMostAtOnce)), MSG_DONTWAIT);
+    if (received > 0) return received;
+    if (received == 0) {
+      errno = 0;
+      return -1;
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+    if (errno != EINTR) return -1;
+  }
+}
+
+bool Socket::send(const void* data, int64_t bytes, Deadline deadline) const {
+  for (const auto* from = static_cast<const char*>(data); bytes > 0;) {
+    const int64_t sent = send_some(from, bytes, false);
+    if (sent < 0 || (sent == 0 && !wait_until_ready(fd_, POLLOUT, deadline))) return false;
+    from += sent;
+    bytes -= sent;
+  }
+  return true;
+}
+
+bool Socket::receive(void* data, int64_t bytes, Deadline deadline) const {
+  for (auto* to = static_cast<char*>(data); bytes > 0;) {
+    const int64_t received = receive_some(to, bytes);
+    if (received < 0 || (received == 0 && !wait_until_ready(fd_, POLLIN, deadline))) return false;
+    to += received;
+    bytes -= received;
+  }
+  return true;
+}
+
+std::string Socket::peer_address() const {
+  Address there;
+  char text[NI_MAXHOST] = "";
+  if (::getpeername(fd_, there.get(), &there.length) != 0) return "?";
+  ::getnameinfo(there.get(), there.length, text, sizeof(text), nullptr, 0, NI_NUMERICHOST);
+  const std::string address = text;
+  return starts_with(address, "::ffff:") ? address.substr(7) : address;  // IPv4 through a socket for both
+}
+
+int Socket::port() const {
+  Address here;
+  ::getsockname(fd_, here.get(), &here.length);
+  const bool v6 = here.storage.ss_family == AF_INET6;
+  return ntohs(v6 ? reinterpret_cast<sockaddr_in6*>(&here.storage)->sin6_port
+                  : reinterpret_cast<sockaddr_in*>(&here.storage)->sin_port);
+}
+
+Socket listen_on(int port) {
+  Address address;
+  Socket socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (socket) {  // serves IPv4, too
+    set(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+    auto* any = reinterpret_cast<sockaddr_in6*>(&address.storage);
+    any->sin6_family = AF_INET6;
+    any->sin6_port = htons(static_cast<uint16_t>(port));
+    address.length = sizeof(*any);
+  } else {  // a host without IPv6
+    socket = Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    auto* any = reinterpret_cast<sockaddr_in*>(&address.storage);
+    any->sin_family = AF_INET;
+    any->sin_port = htons(static_cast<uint16_t>(port));
+    address.length = sizeof(*any);
+  }
+  if (!socket) fail_errno(Kind::kComm, "cannot make a socket");
+  set(socket.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (::bind(socket.fd(), address.get(), address.length) != 0 || ::listen(socket.fd(), SOMAXCONN) != 0) {
+    fail_errno(Kind::kComm, str("cannot listen on port ", port),
+               "another run on this host? Choose another MASTER_PORT");
+  }
+  return socket;
+}
+
+Socket accept_from(const Socket& listener) {
+  while (true) {
+    const int fd = ::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd >= 0) return configured(Socket(fd));
+    if (errno == ECONNABORTED) return {};
+    if (errno != EINTR) fail_errno(Kind::kComm, "cannot accept a connection");
+  }
+}
+
+Socket connect_to(const std::string& host, int port, Deadline deadline, std::string& why) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int code = ::getaddrinfo(host.c_str(), str(port).c_str(), &hints, &found); code != 0) {
+    why = ::gai_strerror(code);
+    return {};
+  }
+  Socket result;
+  for (const addrinfo* address = found; address != nullptr && !result; address = address->ai_next) {
+    Socket socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (socket && connected_in_time(socket.fd(), *address, deadline)) {
+      result = configured(std::move(socket));
+    } else {
+      why = std::strerror(errno);
+    }
+  }
+  ::freeaddrinfo(found);
+  return result;
+}
+
+int wait_for_any(const std::vector<const Socket*>& sockets, Deadline deadline) {
+  std::vector<pollfd> polled;
+  // A negative fd is left out.
+  for (const Socket* socket : sockets) polled.push_back({.fd = socket->fd(), .events = POLLIN, .revents = 0});
+  if (poll_until(polled.data(), polled.size(), deadline) == 0) return -1;
+  const auto ready = std::find_if(polled.begin(), polled.end(), [](const pollfd& p) { return p.revents != 0; });
+  return static_cast<int>(ready - polled.begin());
+}
+
+}  // namespace tokamak

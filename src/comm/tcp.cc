@@ -1,0 +1,257 @@
+// Every pair of ranks has a connection, and every collective is one message between each pair that takes part, all of
+// them under way at once. A message is a header (what it is for, how long it is) and bytes. The groups of a run share
+// the connections: as all ranks call the same collectives in the same order, what arrives next is what is wanted next.
+#include "comm/tcp.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "base/error.h"
+#include "comm/host_comm.h"
+#include "comm/watch.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int64_t kNothing = -1;  // no message in this direction
+
+enum class Purpose : int64_t { kGather = 1, kExchange, kBroadcast, kBarrier };
+
+struct Header {
+  Purpose purpose;
+  int64_t bytes;
+};
+constexpr int64_t kHeaderBytes = sizeof(Header);
+
+// One message to a rank and one from it.
+struct Transfer {
+  int peer = 0;
+  const std::byte* out = nullptr;
+  int64_t out_bytes = kNothing;
+  std::byte* in = nullptr;
+  int64_t in_bytes = kNothing;
+};
+
+class Mesh {
+ public:
+  Mesh(int rank, Peers peers)
+      : data_(std::move(peers.data)), watch_(rank, std::move(peers.control), std::move(peers.hosts)) {}
+
+  [[noreturn]] void abort(int exit_code) const { watch_.abort(exit_code); }
+
+  // Returns when all messages have gone and come.
+  void transfer(Purpose purpose, std::vector<Transfer> transfers) {
+    std::vector<Progress> all;
+    for (const Transfer& t : transfers) all.emplace_back(t, purpose);
+    while (true) {
+      std::vector<pollfd> polled;
+      for (Progress& one : all) {
+        send(one);
+        receive(one);
+        if (one.unsent() == 0 && one.awaited() == 0) continue;
+        const int events = (one.unsent() > 0 ? POLLOUT : 0) | (one.awaited() > 0 ? POLLIN : 0);
+        polled.push_back({.fd = socket(one).fd(), .events = static_cast<int16_t>(events), .revents = 0});
+      }
+      if (polled.empty()) return;
+      if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) fail_errno(Kind::kComm, "poll");
+    }
+  }
+
+ private:
+  struct Progress {
+    Progress(const Transfer& t, Purpose purpose) : transfer(t), out_header{purpose, t.out_bytes} {}
+
+    int64_t unsent() const { return transfer.out_bytes == kNothing ? 0 : kHeaderBytes + transfer.out_bytes - sent; }
+    int64_t awaited() const { return transfer.in_bytes == kNothing ? 0 : kHeaderBytes + transfer.in_bytes - received; }
+
+    Transfer transfer;
+    Header out_header;
+    Header in_header = {};
+    int64_t sent = 0;  // of header and bytes together, as received
+    int64_t received = 0;
+  };
+
+  const Socket& socket(const Progress& one) const { return data_[static_cast<size_t>(one.transfer.peer)]; }
+
+  // As much as goes without waiting.
+  void send(Progress& one) const {
+    while (one.unsent() > 0) {
+      const bool in_header = one.sent < kHeaderBytes;
+      const auto* from = in_header ? reinterpret_cast<const std::byte*>(&one.out_header) + one.sent
+                                   : one.transfer.out + (one.sent - kHeaderBytes);
+      const int64_t bytes = in_header ? kHeaderBytes - one.sent : one.unsent();
+      const int64_t sent = socket(one).send_some(from, bytes, in_header && one.transfer.out_bytes > 0);
+      if (sent < 0) lost(one);
+      if (sent == 0) return;
+      one.sent += sent;
+    }
+  }
+
+  void receive(Progress& one) const {
+    while (one.awaited() > 0) {
+      const bool in_header = one.received < kHeaderBytes;
+      auto* to = in_header ? reinterpret_cast<std::byte*>(&one.in_header) + one.received
+                           : one.transfer.in + (one.received - kHeaderBytes);
+      const int64_t received = socket(one).receive_some(to, in_header ? kHeaderBytes - one.received : one.awaited());
+      if (received < 0) lost(one);
+      if (received == 0) return;
+      one.received += received;
+      if (in_header && one.received == kHeaderBytes) check(one);
+    }
+  }
+
+  void check(const Progress& one) const {
+    if (one.in_header.purpose == one.out_header.purpose && one.in_header.bytes == one.transfer.in_bytes) return;
+    fail(Kind::kBug,
+         str(watch_.name(one.transfer.peer), " sends a message of kind ", static_cast<int64_t>(one.in_header.purpose),
+             ", ", one.in_header.bytes, " bytes; expected were kind ", static_cast<int64_t>(one.out_header.purpose),
+             ", ", one.transfer.in_bytes, " bytes"));
+  }
+
+  // Why the other end is gone is the watch's to say; normally it ends this process while we wait here.
+  [[noreturn]] void lost(const Progress& one) const {
+    const std::string reason = errno == 0 ? "" : str(": ", std::strerror(errno));
+    std::this_thread::sleep_for(std::chrono::seconds(10));
+    fail(Kind::kComm, str("the connection to ", watch_.name(one.transfer.peer), " is lost", reason));
+  }
+
+  std::vector<Socket> data_;
+  Watch watch_;
+};
+
+class TcpComm : public HostComm {
+ public:
+  // `members`: the ranks of the run that form the group, of which this is the rank-th.
+  TcpComm(Mesh& mesh, std::vector<int> members, int rank) : mesh_(mesh), members_(std::move(members)), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(members_.size()); }
+
+  void barrier() override {
+    transfer_with_all(Purpose::kBarrier, [](int, Transfer& t) { t.out_bytes = t.in_bytes = 0; });
+  }
+
+  void broadcast(std::string& bytes, int root) override {
+    auto length = static_cast<int64_t>(bytes.size());
+    broadcast_bytes(reinterpret_cast<std::byte*>(&length), sizeof(length), root);
+    bytes.resize(static_cast<size_t>(length));
+    broadcast_bytes(reinterpret_cast<std::byte*>(bytes.data()), length, root);
+  }
+
+  std::vector<std::string> gather_all(const std::string& bytes) override {
+    const std::vector<int64_t> lengths = gather_numbers(static_cast<int64_t>(bytes.size()));
+    std::vector<std::string> by_rank;
+    for (const int64_t length : lengths) by_rank.emplace_back(static_cast<size_t>(length), '\0');
+    by_rank[static_cast<size_t>(rank_)] = bytes;
+    transfer_with_all(Purpose::kGather, [&](int r, Transfer& t) {
+      std::string& theirs = by_rank[static_cast<size_t>(r)];
+      t.out = reinterpret_cast<const std::byte*>(bytes.data());
+      t.out_bytes = static_cast<int64_t>(bytes.size());
+      t.in = reinterpret_cast<std::byte*>(theirs.data());
+      t.in_bytes = static_cast<int64_t>(theirs.size());
+    });
+    return by_rank;
+  }
+
+  int64_t max(int64_t value) override {
+    const std::vector<int64_t> values = gather_numbers(value);
+    return *std::max_element(values.begin(), values.end());
+  }
+
+  std::unique_ptr<Comm> split(int color) override {
+    const std::vector<int64_t> colors = gather_numbers(color);
+    std::vector<int> members;
+    int rank = 0;
+    for (int r = 0; r < size(); ++r) {
+      if (colors[static_cast<size_t>(r)] != color) continue;
+      if (r == rank_) rank = static_cast<int>(members.size());
+      members.push_back(members_[static_cast<size_t>(r)]);
+    }
+    return std::make_unique<TcpComm>(mesh_, std::move(members), rank);
+  }
+
+  void abort(int exit_code) override { mesh_.abort(exit_code); }
+
+ private:
+  void gather_bytes(const std::byte* own, std::byte* all, int64_t bytes) override {
+    if (own != all + rank_ * bytes) std::copy(own, own + bytes, all + rank_ * bytes);
+    transfer_with_all(Purpose::kGather, [&](int r, Transfer& t) {
+      t.out = own;
+      t.in = all + r * bytes;
+      t.out_bytes = t.in_bytes = bytes;
+    });
+  }
+
+  void exchange_bytes(const std::byte* outgoing, std::byte* incoming, int64_t bytes) override {
+    std::copy(outgoing + rank_ * bytes, outgoing + (rank_ + 1) * bytes, incoming + rank_ * bytes);
+    transfer_with_all(Purpose::kExchange, [&](int r, Transfer& t) {
+      t.out = outgoing + r * bytes;
+      t.in = incoming + r * bytes;
+      t.out_bytes = t.in_bytes = bytes;
+    });
+  }
+
+  void broadcast_bytes(std::byte* data, int64_t bytes, int root) {
+    transfer_with_all(Purpose::kBroadcast, [&](int r, Transfer& t) {
+      if (rank_ == root) {
+        t.out = data;
+        t.out_bytes = bytes;
+      } else if (r == root) {
+        t.in = data;
+        t.in_bytes = bytes;
+      }
+    });
+  }
+
+  std::vector<int64_t> gather_numbers(int64_t value) {
+    std::vector<int64_t> all(members_.size());
+    gather_bytes(reinterpret_cast<const std::byte*>(&value), reinterpret_cast<std::byte*>(all.data()), sizeof(value));
+    return all;
+  }
+
+  // fill(r, transfer) says what goes to and comes from rank r of the group.
+  template <class Fill>
+  void transfer_with_all(Purpose purpose, const Fill& fill) {
+    std::vector<Transfer> transfers;
+    for (int step = 1; step < size(); ++step) {  // each rank begins with its successor
+      const int r = (rank_ + step) % size();
+      Transfer t = {.peer = members_[static_cast<size_t>(r)]};
+      fill(r, t);
+      transfers.push_back(t);
+    }
+    mesh_.transfer(purpose, std::move(transfers));
+  }
+
+  Mesh& mesh_;
+  const std::vector<int> members_;
+  const int rank_;
+};
+
+// The whole run, which the connections belong to.
+class TcpWorld : private Mesh, public TcpComm {
+ public:
+  TcpWorld(const Meeting& meeting, Peers peers)
+      : Mesh(meeting.rank, std::move(peers)), TcpComm(*this, all_of(meeting.size), meeting.rank) {}
+
+ private:
+  static std::vector<int> all_of(int size) {
+    std::vector<int> ranks(static_cast<size_t>(size));
+    for (int r = 0; r < size; ++r) ranks[static_cast<size_t>(r)] = r;
+    return ranks;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Comm> make_tcp_comm(const Meeting& meeting) {
+  auto world = std::make_unique<TcpWorld>(meeting, meet(meeting));
+  world->barrier();  // nobody leaves before all have come
+  return world;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,226 @@
+// One mechanism serves all collectives: every rank posts an address, waits until all have, reads what lies at the
+// others' addresses, and leaves when all have read.
+#include "comm/thread_comm.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "base/error.h"
+#include "comm/host_comm.h"
+
+namespace tokamak {
+
+namespace {
+
+// A collective as its caller sees it: all ranks of a group must call the same one. `bytes` is 0 where they may differ.
+struct Call {
+  const char* name;
+  int64_t bytes = 0;
+
+  bool operator==(const Call& other) const { return std::strcmp(name, other.name) == 0 && bytes == other.bytes; }
+  std::string text() const { return str(name, "(", bytes, " bytes)"); }
+};
+
+// Ranks that call collectives together. Guarded by the world's mutex, `posts` by the two waits of an exchange.
+struct Group {
+  std::vector<int> members;  // ranks of the world
+  std::vector<const void*> posts;
+  std::vector<Call> calls;
+  int arrived = 0;
+  int64_t rounds = 0;  // times that all have arrived
+};
+
+class ThreadWorld {
+ public:
+  explicit ThreadWorld(int ranks) : has_left_(static_cast<size_t>(ranks), false) {
+    std::vector<int> all;
+    for (int r = 0; r < ranks; ++r) all.push_back(r);
+    add_group(std::move(all));
+  }
+
+  Group& all_ranks() { return *groups_.front(); }
+
+  Group& add_group(std::vector<int> members) {
+    const std::lock_guard lock(mutex_);
+    const size_t size = members.size();
+    groups_.push_back(std::make_unique<Group>(
+        Group{std::move(members), std::vector<const void*>(size), std::vector<Call>(size, Call{""})}));
+    return *groups_.back();
+  }
+
+  // read(posts) runs on every rank when all have posted; returns when all have read.
+  template <class Read>
+  void exchange(Group& group, int rank, const Call& call, const void* post, const Read& read) {
+    group.posts[static_cast<size_t>(rank)] = post;
+    wait_for_all(group, rank, call);
+    read(group.posts);
+    wait_for_all(group, rank, call);
+  }
+
+  void wait_for_all(Group& group, int rank, const Call& call) {
+    std::unique_lock lock(mutex_);
+    group.calls[static_cast<size_t>(rank)] = call;
+    const int64_t round = group.rounds;
+    if (++group.arrived == static_cast<int>(group.members.size())) {
+      end_if_different(group);
+      group.arrived = 0;
+      ++group.rounds;
+      changed_.notify_all();
+      return;
+    }
+    changed_.wait(lock, [&] { return group.rounds != round || departed_member(group) >= 0; });
+    if (group.rounds != round) return;
+    const int missing = departed_member(group);
+    fail(Kind::kComm, str("rank ", group.members[static_cast<size_t>(rank)], " waits in ", call.text(),
+                          over() ? ", and the run is over" : str(", and rank ", missing, " has returned")));
+  }
+
+  // A thread's end: the first error is what run_on_threads throws.
+  void leave(int rank, std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    if (error != nullptr) end(std::move(error));
+    has_left_[static_cast<size_t>(rank)] = true;
+    changed_.notify_all();
+  }
+
+  void rethrow() const {
+    if (first_error_ != nullptr) std::rethrow_exception(first_error_);
+  }
+
+ private:
+  // By the last rank to arrive: the others wait still, and find that the run is over.
+  void end_if_different(const Group& group) {
+    for (size_t i = 1; i < group.calls.size(); ++i) {
+      if (group.calls[i] == group.calls[0]) continue;
+      const Error error(Kind::kBug, str("rank ", group.members[0], " calls ", group.calls[0].text(), ", rank ",
+                                        group.members[i], " calls ", group.calls[i].text()));
+      end(std::make_exception_ptr(error));
+      throw error;
+    }
+  }
+
+  void end(std::exception_ptr error) {
+    if (first_error_ == nullptr) first_error_ = std::move(error);
+    changed_.notify_all();
+  }
+
+  bool over() const { return first_error_ != nullptr; }
+
+  int departed_member(const Group& group) const {  // a member that will never arrive, or -1
+    const auto found = std::find_if(group.members.begin(), group.members.end(),
+                                    [&](int member) { return has_left_[static_cast<size_t>(member)]; });
+    return found == group.members.end() ? -1 : *found;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<Group>> groups_;
+  std::vector<bool> has_left_;
+  std::exception_ptr first_error_;
+};
+
+class ThreadComm : public HostComm {
+ public:
+  ThreadComm(ThreadWorld& world, Group& group, int rank) : world_(world), group_(group), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(group_.members.size()); }
+
+  void barrier() override { world_.wait_for_all(group_, rank_, {"barrier"}); }
+
+  void broadcast(std::string& bytes, int root) override {
+    world_.exchange(group_, rank_, {"broadcast"}, &bytes, [&](const auto& posts) {
+      if (rank_ != root) bytes = at<std::string>(posts, root);
+    });
+  }
+
+  std::vector<std::string> gather_all(const std::string& bytes) override {
+    return gather<std::string>("gather_all", bytes);
+  }
+
+  int64_t max(int64_t value) override {
+    const std::vector<int64_t> all = gather<int64_t>("max", value);
+    return *std::max_element(all.begin(), all.end());
+  }
+
+  std::unique_ptr<Comm> split(int color) override {
+    const std::vector<int> colors = gather<int>("split", color);
+    std::vector<int> part;  // ranks here
+    for (int r = 0; r < size(); ++r) {
+      if (colors[static_cast<size_t>(r)] == color) part.push_back(r);
+    }
+    Group* made = nullptr;
+    if (part.front() == rank_) {
+      std::vector<int> members;
+      for (const int r : part) members.push_back(group_.members[static_cast<size_t>(r)]);
+      made = &world_.add_group(std::move(members));
+    }
+    const std::vector<Group*> groups = gather<Group*>("split", made);
+    const auto place = std::find(part.begin(), part.end(), rank_) - part.begin();
+    return std::make_unique<ThreadComm>(world_, *groups[static_cast<size_t>(part.front())], static_cast<int>(place));
+  }
+
+  void abort(int exit_code) override { throw RankAbort{group_.members[static_cast<size_t>(rank_)], exit_code}; }
+
+ private:
+  template <class T>
+  static const T& at(const std::vector<const void*>& posts, int rank) {
+    return *static_cast<const T*>(posts[static_cast<size_t>(rank)]);
+  }
+
+  template <class T>
+  std::vector<T> gather(const char* name, const T& own) {
+    std::vector<T> all;
+    world_.exchange(group_, rank_, {name}, &own, [&](const auto& posts) {
+      for (int r = 0; r < size(); ++r) all.push_back(at<T>(posts, r));
+    });
+    return all;
+  }
+
+  void gather_bytes(const std::byte* own, std::byte* all, int64_t bytes) override {
+    world_.exchange(group_, rank_, {"gather", bytes}, own, [&](const auto& posts) {
+      for (int r = 0; r < size(); ++r) copy(&at<std::byte>(posts, r), all + r * bytes, bytes);
+    });
+  }
+
+  void exchange_bytes(const std::byte* outgoing, std::byte* incoming, int64_t bytes) override {
+    world_.exchange(group_, rank_, {"exchange", bytes}, outgoing, [&](const auto& posts) {
+      for (int r = 0; r < size(); ++r) copy(&at<std::byte>(posts, r) + rank_ * bytes, incoming + r * bytes, bytes);
+    });
+  }
+
+  static void copy(const std::byte* from, std::byte* to, int64_t bytes) {
+    if (from != to && bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+  }
+
+  ThreadWorld& world_;
+  Group& group_;
+  const int rank_;
+};
+
+}  // namespace
+
+void run_on_threads(int ranks, const std::function<void(Comm&)>& body) {
+  ThreadWorld world(ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&world, &body, rank] {
+      std::exception_ptr error;
+      try {
+        ThreadComm comm(world, world.all_ranks(), rank);
+        body(comm);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      world.leave(rank, std::move(error));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  world.rethrow();
+}
+
+}  // namespace tokamak

@@ -1,0 +1,229 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "comm/collective_error.h"
+#include "comm/planned.h"
+#include "support/ranks.h"
+
+using namespace tokamak;
+
+namespace {
+
+struct NoStream : Stream {
+  void record(Event&) override {}
+  void wait(const Event&) override {}
+  void synchronize() override {}
+};
+
+template <class T>
+Tensor view(std::vector<T>& values) {
+  return {values.data(), DTypeOf<T>::kValue, Shape{static_cast<int64_t>(values.size())}};
+}
+
+// In the scratch that is asked for, and not a byte more.
+void reduce_scatter(Comm& comm, Tensor full, Tensor slice, DType wire) {
+  NoStream stream;
+  const int64_t elements = comm.scratch_elements(slice.count(), wire), bytes = elements * size_of(wire);
+  std::vector<char> scratch(static_cast<size_t>(bytes) + 64, 'x');
+  comm.reduce_scatter(
+      stream, {.full = full, .slice = slice, .dtype = wire, .scratch = Tensor(scratch.data(), wire, Shape{elements})});
+  CHECK(std::count(scratch.begin() + bytes, scratch.end(), 'x') == 64);
+}
+
+}  // namespace
+
+// All inputs are small integers, so every sum is exact and no tolerance is needed.
+
+RANKS_CASE("all_gather puts the slices in the order of the ranks, in place or not") {
+  Comm& comm = world.comm();
+  NoStream stream;
+  constexpr int64_t kSlice = 64;
+  std::vector<bf16> slice(kSlice), full(static_cast<size_t>(kSlice * comm.size()));
+  for (int64_t i = 0; i < kSlice; ++i) slice[i] = bf16(static_cast<float>(comm.rank() + i));
+  comm.all_gather(stream, view(slice), view(full));
+  const auto check = [&] {
+    for (int r = 0; r < comm.size(); ++r) {
+      for (int64_t i = 0; i < kSlice; ++i) REQUIRE(to_float(full[r * kSlice + i]) == static_cast<float>(r + i));
+    }
+  };
+  check();
+  for (int64_t i = 0; i < comm.size() * kSlice; ++i) {
+    if (i / kSlice != comm.rank()) full[i] = bf16(-1.0f);
+  }
+  comm.all_gather(stream, view(full).flat(comm.rank() * kSlice, (comm.rank() + 1) * kSlice), view(full));
+  check();
+}
+
+namespace {
+
+void check_reduce_scatter(Comm& comm, int64_t slice_length) {
+  for (const DType wire : {DType::kF32, DType::kBF16}) {
+    std::vector<float> full(static_cast<size_t>(slice_length * comm.size())), slice(slice_length);
+    const auto value = [](int64_t i, int rank) { return static_cast<float>(i % 61 + rank); };
+    for (size_t i = 0; i < full.size(); ++i) full[i] = value(static_cast<int64_t>(i), comm.rank());
+    reduce_scatter(comm, view(full), view(slice), wire);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < slice_length; ++i) {
+      float expected = 0;
+      for (int r = 0; r < comm.size(); ++r) expected += value(comm.rank() * slice_length + i, r);
+      wrong += slice[i] != expected;
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+void check_broadcasts(Comm& comm, size_t length) {
+  for (int root = 0; root < comm.size(); ++root) {
+    std::string bytes = comm.rank() == root ? std::string(length, static_cast<char>('a' + root)) : "other";
+    comm.broadcast(bytes, root);
+    REQUIRE(bytes == std::string(length, static_cast<char>('a' + root)));
+    comm.barrier();
+  }
+}
+
+}  // namespace
+
+RANKS_CASE("reduce_scatter sums what every rank holds of a slice") { check_reduce_scatter(world.comm(), 32); }
+
+RANKS_CASE("reduce_scatter sums long slices in several rounds", "[large]") {
+  check_reduce_scatter(world.comm(), int64_t{3} << 20);  // more than one round on two ranks and above
+}
+
+RANKS_CASE("a plan on paper has the scratch that the ranks work in, and they work in nothing else") {
+  Comm& comm = world.comm();
+  if (comm.size() == 1) return;  // alone nothing is reduced
+  const auto paper = make_planned_comm(comm.size(), *make_cpu_backend().device);
+  for (const int64_t slice : {int64_t{32}, int64_t{3} << 20}) {
+    for (const DType wire : {DType::kF32, DType::kBF16}) {
+      CHECK(paper->scratch_elements(slice, wire) == comm.scratch_elements(slice, wire));
+      CHECK(comm.scratch_elements(slice, wire) <= int64_t{8} << 20);  // bounded, however long the slices are
+    }
+  }
+  NoStream stream;
+  std::vector<float> full(static_cast<size_t>(32 * comm.size())), slice(32);
+  CHECK_THROWS_AS(comm.reduce_scatter(stream, {.full = view(full), .slice = view(slice)}), Error);
+}
+
+RANKS_CASE("a bf16 wire rounds each addend, and the sum stays f32") {
+  Comm& comm = world.comm();
+  NoStream stream;
+  std::vector<float> full(static_cast<size_t>(32 * comm.size()), 1.0f + 0x1p-10f), slice(32);
+  reduce_scatter(comm, view(full), view(slice), DType::kBF16);
+  CHECK(slice[7] == static_cast<float>(comm.size()));
+  reduce_scatter(comm, view(full), view(slice), DType::kF32);
+  CHECK(slice[7] == static_cast<float>(comm.size()) * (1.0f + 0x1p-10f));
+}
+
+RANKS_CASE("all_reduce sums a handful of numbers") {
+  Comm& comm = world.comm();
+  NoStream stream;
+  std::vector<double> x = {1.0, static_cast<double>(comm.rank())};
+  comm.all_reduce(stream, view(x));
+  CHECK(x[0] == comm.size());
+  CHECK(x[1] == comm.size() * (comm.size() - 1) / 2);
+}
+
+RANKS_CASE("host values travel: broadcast, gather of different lengths, maximum") {
+  Comm& comm = world.comm();
+  std::string text = comm.rank() == 0 ? "from rank 0" : "";
+  comm.broadcast(text, 0);
+  CHECK(text == "from rank 0");
+  const auto all = comm.gather_all(std::string(static_cast<size_t>(comm.rank()), 'x'));
+  REQUIRE(all.size() == static_cast<size_t>(comm.size()));
+  for (size_t r = 0; r < all.size(); ++r) CHECK(all[r].size() == r);
+  CHECK(comm.max(comm.rank() * 7) == (comm.size() - 1) * 7);
+}
+
+RANKS_CASE("split makes groups in the order of the ranks") {
+  Comm& comm = world.comm();
+  const auto part = comm.split(comm.rank() % 2);
+  CHECK(part->rank() == comm.rank() / 2);
+  CHECK(part->size() == (comm.size() + (comm.rank() % 2 == 0 ? 1 : 0)) / 2);
+}
+
+RANKS_CASE("sums are formed in f32 in the order of the ranks, to the bit") {
+  Comm& comm = world.comm();
+  NoStream stream;
+  constexpr int64_t kSlice = 96;
+  // Of very different sizes, so that another order or a wider sum shows.
+  const auto addend = [](int64_t i, int rank) {
+    return std::ldexp(1.0f + 0.37f * static_cast<float>(i % 11), rank * 5 % 13);
+  };
+  std::vector<float> full(static_cast<size_t>(kSlice * comm.size())), slice(kSlice), all(kSlice);
+  for (int64_t i = 0; i < kSlice * comm.size(); ++i) full[i] = addend(i, comm.rank());
+  for (int64_t i = 0; i < kSlice; ++i) all[i] = addend(i, comm.rank());
+  reduce_scatter(comm, view(full), view(slice), DType::kF32);
+  comm.all_reduce(stream, view(all));
+  for (int64_t i = 0; i < kSlice; ++i) {
+    float scattered = 0, reduced = 0;
+    for (int r = 0; r < comm.size(); ++r) {
+      scattered += addend(comm.rank() * kSlice + i, r);
+      reduced += addend(i, r);
+    }
+    REQUIRE(slice[i] == scattered);
+    REQUIRE(all[i] == reduced);
+  }
+}
+
+RANKS_CASE("any rank may be the root of a broadcast, of nothing or of a byte") {
+  check_broadcasts(world.comm(), 0);
+  check_broadcasts(world.comm(), 1);
+}
+
+RANKS_CASE("a broadcast may be of more than a socket holds", "[large]") {
+  check_broadcasts(world.comm(), size_t{30} << 20);
+}
+
+RANKS_CASE("groups exchange among themselves, between exchanges of all") {
+  Comm& comm = world.comm();
+  NoStream stream;
+  const int color = comm.rank() % 2;
+  const auto part = comm.split(color);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<double> mine = {static_cast<double>(comm.rank() + round)}, all = mine;
+    part->all_reduce(stream, view(mine));
+    comm.all_reduce(stream, view(all));
+    double of_part = 0, of_all = 0;
+    for (int r = 0; r < comm.size(); ++r) {
+      of_part += r % 2 == color ? r + round : 0;
+      of_all += r + round;
+    }
+    CHECK(mine[0] == of_part);
+    CHECK(all[0] == of_all);
+    std::string text = part->rank() == part->size() - 1 ? str("last of ", color) : "";
+    part->broadcast(text, part->size() - 1);
+    CHECK(text == str("last of ", color));
+  }
+}
+
+RANKS_CASE("an error on one rank becomes the error of all, with that rank's message and kind") {
+  Comm& comm = world.comm();
+  const int last = comm.size() - 1;
+  try {
+    collectively(comm, [&] {
+      if (comm.rank() == last) fail(Kind::kData, "shard 7 is missing", "look for it");
+    });
+    FAIL("nothing was thrown");
+  } catch (const SharedError& error) {
+    CHECK(error.kind() == Kind::kData);
+    CHECK(error.hint() == "look for it");
+    const std::string expected = comm.size() == 1 ? "shard 7 is missing" : str("rank ", last, ": shard 7 is missing");
+    CHECK(std::string(error.what()) == expected);
+  }
+}
+
+RANKS_CASE("an error that all ranks find is told once, without a rank") {
+  Comm& comm = world.comm();
+  try {
+    collectively(comm, [] { fail(Kind::kConfig, "no such key"); });
+    FAIL("nothing was thrown");
+  } catch (const SharedError& error) {
+    CHECK(std::string(error.what()) == "no such key");
+  }
+  collectively(comm, [] {});
+}

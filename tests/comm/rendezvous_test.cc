@@ -1,0 +1,177 @@
+// Ranks that meet, as threads of one process: who comes, who does not, and who should not have.
+#include "comm/rendezvous.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <thread>
+
+#include "base/error.h"
+#include "base/strings.h"
+
+using namespace tokamak;
+using Catch::Contains;
+
+namespace {
+
+int free_port() { return listen_on(0).port(); }
+
+Meeting meeting(int rank, int size, int port) {
+  return {.rank = rank, .size = size, .address = "127.0.0.1", .port = port, .job = "run", .patience_seconds = 20};
+}
+
+// What each of them ends with: "" where all have met.
+std::vector<std::string> outcomes(const std::vector<Meeting>& meetings, std::vector<Peers>* met = nullptr) {
+  std::vector<std::string> results(meetings.size());
+  std::vector<Peers> peers(meetings.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < meetings.size(); ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        peers[i] = meet(meetings[i]);
+      } catch (const Error& error) {
+        results[i] = error.kind() == Kind::kComm ? error.what() : str("of another kind: ", error.what());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (met != nullptr) *met = std::move(peers);
+  return results;
+}
+
+void wait_until_it_listens(int port) {
+  std::string why;
+  while (!connect_to("127.0.0.1", port, in_seconds(1), why)) std::this_thread::yield();
+}
+
+}  // namespace
+
+TEST_CASE("ranks that meet are connected each with each") {
+  constexpr int kSize = 4;
+  const int port = free_port();
+  std::vector<Meeting> meetings;
+  for (int rank = kSize - 1; rank >= 0; --rank) meetings.push_back(meeting(rank, kSize, port));
+  std::vector<Peers> peers;
+  for (const std::string& outcome : outcomes(meetings, &peers)) REQUIRE(outcome.empty());
+  std::reverse(peers.begin(), peers.end());
+  for (int a = 0; a < kSize; ++a) {
+    CHECK_FALSE(peers[a].data[a]);
+    CHECK_FALSE(peers[a].control[a]);
+    for (int b = 0; b < kSize; ++b) {
+      if (a == b) continue;
+      const int said = 10 * a + b;
+      int heard = 0;
+      REQUIRE(peers[a].data[b].send(&said, sizeof(said), in_seconds(5)));
+      REQUIRE(peers[b].data[a].receive(&heard, sizeof(heard), in_seconds(5)));
+      CHECK(heard == said);
+      CHECK(static_cast<bool>(peers[a].control[b]) == (a == 0 || b == 0));
+    }
+  }
+}
+
+TEST_CASE("a rank that does not come is named to all that have") {
+  const int port = free_port();
+  std::vector<Meeting> meetings = {meeting(0, 4, port), meeting(2, 4, port)};
+  for (Meeting& m : meetings) m.patience_seconds = 1;
+  for (const std::string& outcome : outcomes(meetings)) {
+    CHECK_THAT(outcome, Contains("ranks 1, 3 of 4") && Contains(str("127.0.0.1:", port)) && Contains("waited 1 s"));
+  }
+}
+
+TEST_CASE("where rank 0 does not come, the address, the port and the reason are named") {
+  const int port = free_port();
+  std::vector<Meeting> meetings = {meeting(1, 2, port)};
+  meetings[0].patience_seconds = 0.5;
+  CHECK_THAT(outcomes(meetings)[0],
+             Contains("rank 1 of 2") && Contains(str("127.0.0.1:", port)) && Contains("refused"));
+  meetings[0].address = "no-such-host.invalid";
+  CHECK_THAT(outcomes(meetings)[0], Contains("cannot reach no-such-host.invalid"));
+}
+
+TEST_CASE("two processes of one rank are an error of all") {
+  const int port = free_port();
+  for (const std::string& outcome : outcomes({meeting(0, 3, port), meeting(1, 3, port), meeting(1, 3, port)})) {
+    CHECK_THAT(outcome, Contains("say that they are rank 1"));
+  }
+  const Socket first = listen_on(port);  // of a rank 0; a second one cannot have it
+  CHECK_THAT(outcomes({meeting(0, 3, port)})[0], Contains(str("cannot listen on port ", port)));
+}
+
+TEST_CASE("ranks that count differently are an error of all") {
+  const int port = free_port();
+  for (const std::string& outcome : outcomes({meeting(0, 3, port), meeting(1, 4, port)})) {
+    CHECK_THAT(outcome, Contains("as one of 4 ranks, rank 0 as one of 3"));
+  }
+}
+
+TEST_CASE("a rank of another job, and whoever else connects, is turned away, and the others meet") {
+  const int port = free_port();
+  std::vector<std::string> met;
+  std::vector<Peers> zero, one;  // both stay until both have met: who leaves earlier is missed
+  std::thread rank_zero([&] { met = outcomes({meeting(0, 2, port)}, &zero); });
+  wait_until_it_listens(port);  // by connecting and going away without a word: the first stranger
+  std::string why;
+  const Socket stranger = connect_to("127.0.0.1", port, in_seconds(5), why);
+  REQUIRE(stranger);
+  const std::string words = "GET / HTTP/1.0\r\n\r\n";
+  CHECK(stranger.send(words.data(), static_cast<int64_t>(words.size()), in_seconds(5)));
+  Meeting other = meeting(1, 2, port);
+  other.job = "another run";
+  CHECK_THAT(outcomes({other})[0], Contains("belongs to 'run'"));
+  CHECK(outcomes({meeting(1, 2, port)}, &one)[0].empty());
+  rank_zero.join();
+  CHECK(met[0].empty());
+}
+
+TEST_CASE("a rank that leaves before all have come is an error of all") {
+  const int port = free_port();
+  std::vector<std::string> met;
+  std::thread rank_zero([&] { met = outcomes({meeting(0, 3, port)}); });
+  wait_until_it_listens(port);
+  {
+    std::string why;
+    const Socket impatient = connect_to("127.0.0.1", port, in_seconds(5), why);
+    const std::string hello = join({"1", "control", "3", "1", "4242", "host", "run"}, std::string_view("\0", 1));
+    const auto length = static_cast<uint32_t>(hello.size());
+    const std::string frame = "TOKAMAK1" + std::string(reinterpret_cast<const char*>(&length), 4) + hello;
+    REQUIRE(impatient.send(frame.data(), static_cast<int64_t>(frame.size()), in_seconds(5)));
+  }
+  rank_zero.join();
+  CHECK_THAT(met[0], Contains("rank 1 has left"));
+}
+
+TEST_CASE("a message larger than the system's buffers arrives whole, and a closed connection is said to be closed") {
+  const Socket listener = listen_on(0);
+  std::string why;
+  Socket sender = connect_to("localhost", listener.port(), in_seconds(5), why);
+  REQUIRE(sender);
+  const Socket receiver = accept_from(listener);
+  std::string sent(static_cast<size_t>(50) << 20, 'x'), received(sent.size(), ' ');
+  for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<char>('a' + i % 23);
+  std::thread thread([&] {
+    sender.send(sent.data(), static_cast<int64_t>(sent.size()), kNever);
+    sender.close();
+  });
+  CHECK(receiver.receive(received.data(), static_cast<int64_t>(received.size()), in_seconds(30)));
+  CHECK(received == sent);
+  thread.join();
+  char more = 0;
+  CHECK_FALSE(receiver.receive(&more, 1, in_seconds(30)));
+  CHECK(errno == 0);
+  CHECK(receiver.send(&more, 1, in_seconds(5)));  // into the void, and then
+  while (receiver.send(&more, 1, in_seconds(5))) std::this_thread::yield();
+  CHECK((errno == EPIPE || errno == ECONNRESET));  // without SIGPIPE
+}
+
+TEST_CASE("a deadline ends a wait") {
+  const Socket listener = listen_on(0);
+  std::string why;
+  const Socket sender = connect_to("127.0.0.1", listener.port(), in_seconds(5), why);
+  const Socket receiver = accept_from(listener);
+  char byte = 0;
+  CHECK_FALSE(receiver.receive(&byte, 1, in_seconds(0.05)));
+  CHECK(errno == ETIMEDOUT);
+  CHECK(wait_for_any({&receiver, &listener}, in_seconds(0.05)) == -1);
+  CHECK(sender.send("x", 1, in_seconds(5)));
+  CHECK(wait_for_any({&listener, &receiver}, in_seconds(5)) == 1);
+}

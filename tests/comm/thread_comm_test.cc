@@ -1,0 +1,90 @@
+// How ranks that are threads end: one that fails, or leaves, or calls something else, leaves nobody waiting.
+#include "comm/thread_comm.h"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "base/error.h"
+
+using namespace tokamak;
+
+namespace {
+
+// What run_on_threads(3, body) throws.
+template <class Body>
+std::string error_of(const Body& body) {
+  try {
+    run_on_threads(3, body);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("every rank runs once, in a world of that size") {
+  for (int ranks = 1; ranks <= 5; ++ranks) {
+    std::atomic<int> sum{0}, sizes{0};
+    run_on_threads(ranks, [&](Comm& comm) {
+      sum += 1 << comm.rank();
+      sizes += comm.size();
+    });
+    CHECK(sum == (1 << ranks) - 1);
+    CHECK(sizes == ranks * ranks);
+  }
+}
+
+TEST_CASE("a rank's error is the run's, and the ranks that wait for it end") {
+  std::atomic<int> ended{0};
+  const std::string error = error_of([&](Comm& comm) {
+    if (comm.rank() == 1) fail(Kind::kData, "shard 7 is missing");
+    try {
+      comm.barrier();
+    } catch (const Error& e) {
+      ended += e.kind() == Kind::kComm;
+      throw;
+    }
+  });
+  CHECK(error == "shard 7 is missing");
+  CHECK(ended == 2);
+}
+
+TEST_CASE("abort ends the run with the rank and its exit code, also for ranks that wait in a part of the group") {
+  try {
+    run_on_threads(4, [](Comm& comm) {
+      const auto part = comm.split(comm.rank() % 2);
+      if (comm.rank() == 3) part->abort(7);
+      part->barrier();
+      comm.barrier();
+    });
+    FAIL("nothing was thrown");
+  } catch (const RankAbort& abort) {
+    CHECK(abort.rank == 3);
+    CHECK(abort.exit_code == 7);
+  }
+}
+
+TEST_CASE("a rank that returns while others wait for it is named") {
+  CHECK_THAT(error_of([](Comm& comm) {
+               if (comm.rank() != 2) comm.barrier();
+             }),
+             Catch::Contains("waits in barrier(0 bytes), and rank 2 has returned"));
+}
+
+TEST_CASE("ranks that call different collectives, or of different sizes, are named with what they call") {
+  CHECK(error_of([](Comm& comm) {
+          if (comm.rank() == 1) comm.max(1);
+          if (comm.rank() != 1) comm.barrier();
+        }) == "rank 0 calls barrier(0 bytes), rank 1 calls max(0 bytes)");
+  CHECK(error_of([](Comm& comm) {
+          std::vector<double> x(comm.rank() == 2 ? 2 : 1, 1.0);
+          struct NoStream : Stream {
+            void record(Event&) override {}
+            void wait(const Event&) override {}
+            void synchronize() override {}
+          } none;
+          comm.all_reduce(none, Tensor(x.data(), DType::kF64, Shape{static_cast<int64_t>(x.size())}));
+        }) == "rank 0 calls gather(8 bytes), rank 2 calls gather(16 bytes)");
+}
