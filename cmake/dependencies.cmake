@@ -1,4 +1,4 @@
-# Every third-party library, each linked by one room only (CONTRIBUTING.md says which). All are Debian packages.
+# Every third-party library, each linked by one module only (CONTRIBUTING.md says which). All are Debian packages.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(MPI REQUIRED COMPONENTS C)
 find_package(yaml-cpp REQUIRED)

@@ -1,4 +1,4 @@
-// The factories by which src/ reaches this room; a build without CUDA has src/backend/cuda_absent.cc in its place.
+// The factories by which src/ reaches this module; a build without CUDA has src/backend/cuda_absent.cc in its place.
 #include "backend/backend.h"
 
 #include <cstdlib>

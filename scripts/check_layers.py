@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks what the compiler cannot: the rooms' include graph, one library in one room, and the house rules that a
+"""Checks what the compiler cannot: the modules' include graph, one library in one module, and the coding rules that a
 text search can prove. Prints file:line: rule: what is wrong, for each violation; exits 1 if there is any.
 
 usage: scripts/check_layers.py [ROOT]      (tests/system/check_layers_test.py plants a violation of each rule)
@@ -11,7 +11,7 @@ from pathlib import Path
 
 # ---- the rules as data ---------------------------------------------------------------------------------------------
 
-# room -> the rooms right below it. A room may include itself and everything that it reaches.
+# module -> the modules right below it. A module may include itself and everything that it reaches.
 BELOW = {
     "base": [],
     "tensor": ["base"],
@@ -32,9 +32,9 @@ BELOW = {
     "main": ["cli"],
     "cuda": ["backend", "comm"],
 }
-TOP_LEVEL_ROOMS = ["data/prepare", "data", "tokenizer", "cuda"]  # the others are folders of src/
+TOP_LEVEL_MODULES = ["data/prepare", "data", "tokenizer", "cuda"]  # the others are folders of src/
 
-# Structs of plain options: they stand on base alone, so that reading one never drags in its room.
+# Structs of plain options: they stand on base alone, so that reading one never drags in its module.
 OPTION_HEADERS = ["*/options.h", "src/train/eval_options.h", "src/model/model_config.h", "src/model/rope_scaling.h"]
 
 # Headers that the build writes into its own directory, as they are included.
@@ -97,19 +97,19 @@ def without_comments_and_strings(text):
     return NOT_CODE.sub(blank, text)
 
 
-def room_of(path):
-    """The room of a file of the tree, or of a path as an #include writes it; None outside the rooms."""
-    for room in TOP_LEVEL_ROOMS:
-        if path.startswith(room + "/"):
-            return room
+def module_of(path):
+    """The module of a file of the tree, or of a path as an #include writes it; None outside the modules."""
+    for module in TOP_LEVEL_MODULES:
+        if path.startswith(module + "/"):
+            return module
     parts = path.removeprefix("src/").split("/")
     if len(parts) == 1:
         return "main" if path.startswith("src/") else None
     return parts[0] if parts[0] in BELOW else None
 
 
-def reachable(room):
-    seen, queue = {room}, [room]
+def reachable(module):
+    seen, queue = {module}, [module]
     while queue:
         for below in BELOW[queue.pop()]:
             if below not in seen:
@@ -125,7 +125,7 @@ class File:
         self.text = path.read_text(encoding="utf-8", errors="replace")
         self.code = without_comments_and_strings(self.text)
         self.is_test = self.path.startswith("tests/")
-        self.room = None if self.is_test else room_of(self.path)
+        self.module = None if self.is_test else module_of(self.path)
 
     def line_at(self, offset):
         return self.text.count("\n", 0, offset) + 1
@@ -142,7 +142,7 @@ class File:
 class Tree:
     def __init__(self, root):
         self.root = root
-        folders = ["src", *dict.fromkeys(room.split("/")[0] for room in TOP_LEVEL_ROOMS), "tests"]
+        folders = ["src", *dict.fromkeys(module.split("/")[0] for module in TOP_LEVEL_MODULES), "tests"]
         lists = [path for folder in folders for path in root.glob(f"{folder}/**/CMakeLists.txt")]
         self.cmake = {path.parent: cmake_words(path) for path in lists}
         paths = [p for folder in folders for p in sorted(root.glob(f"{folder}/**/*")) if p.suffix in SOURCES | HEADERS]
@@ -172,8 +172,8 @@ def cmake_words(path):
 
 def check_include_graph(tree):
     for file in tree.files:
-        if not file.is_test and file.room is None:
-            yield file.path, 1, "layers", "lies in no room that scripts/check_layers.py knows"
+        if not file.is_test and file.module is None:
+            yield file.path, 1, "layers", "lies in no module that scripts/check_layers.py knows"
             continue
         for line, bracket, name in file.includes():
             if bracket == "<":
@@ -182,16 +182,16 @@ def check_include_graph(tree):
             if target is None:
                 yield file.path, line, "layers", f'no file "{name}": includes are written from src/ or from the root'
                 continue
-            room = room_of(target)
+            module = module_of(target)
             if target.startswith("tests/") and not file.is_test:
-                yield file.path, line, "layers", f'a room includes a test ("{name}")'
-            elif room == "cuda" and file.room != "cuda" and not file.path.startswith("tests/cuda/"):
+                yield file.path, line, "layers", f'a module includes a test ("{name}")'
+            elif module == "cuda" and file.module != "cuda" and not file.path.startswith("tests/cuda/"):
                 yield file.path, line, "layers", f'nobody includes cuda/ ("{name}"): reach it through a factory in src/'
-            elif matches(file.path, OPTION_HEADERS) and room != "base" and not matches(target, OPTION_HEADERS):
+            elif matches(file.path, OPTION_HEADERS) and module != "base" and not matches(target, OPTION_HEADERS):
                 yield file.path, line, "layers", f'a header of options includes base alone, not "{name}"'
-            elif not file.is_test and room not in reachable(file.room):
-                below = ", ".join(sorted(reachable(file.room) - {file.room})) or "no other room"
-                yield file.path, line, "layers", f'{file.room} includes "{name}" of {room}; it may include {below}'
+            elif not file.is_test and module not in reachable(file.module):
+                below = ", ".join(sorted(reachable(file.module) - {file.module})) or "no other module"
+                yield file.path, line, "layers", f'{file.module} includes "{name}" of {module}; it may include {below}'
 
 
 def check_libraries(tree):
@@ -278,8 +278,8 @@ def check_form(tree):
 def check_room_readme(tree):
     for folder in tree.cmake:
         path = folder.relative_to(tree.root).as_posix()
-        if room_of(path + "/x") in (path.removeprefix("src/"), path) and not (folder / "README.md").is_file():
-            yield path + "/CMakeLists.txt", 1, "form", "a room has a README.md: what it is, where to start"
+        if module_of(path + "/x") in (path.removeprefix("src/"), path) and not (folder / "README.md").is_file():
+            yield path + "/CMakeLists.txt", 1, "form", "a module has a README.md: what it is, where to start"
 
 
 CHECKS = [check_include_graph, check_libraries, check_printing, check_ownership, check_build_lists, check_operations,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy 14 (.clang-tidy has the list of checks) on the sources and headers of the rooms, in parallel, with the
-flags of a build. One that compiles each room as one unit (the preset cpu-asan) makes it several times faster: most of the
+"""Runs clang-tidy 14 (.clang-tidy has the list of checks) on the sources and headers of the modules, in parallel, with the
+flags of a build. One that compiles each module as one unit (the preset cpu-asan) makes it several times faster: most of the
 time goes into the standard library's headers. A unit that passed is not looked at again until a file in it, its flags or
 the list change; the marks lie in ~/.cache/tokamak/tidy, for all checkouts.
 
@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("src/", "data/", "tokenizer/")
+MODULES = ("src/", "data/", "tokenizer/")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.M)
 
 # The build is GCC's. Clang parses the same flags, but knows other warnings, has no __builtin_shuffle, and GCC's omp.h
@@ -88,13 +88,13 @@ def main():
     if not commands.is_file():
         sys.exit(f"check_tidy: no {commands}; configure first: cmake --preset cpu-asan")
     tidy = find_tidy()
-    ours = f"{ROOT}/({'|'.join(ROOMS)})"
+    ours = f"{ROOT}/({'|'.join(MODULES)})"
     extra = EXTRA + [f"-isystem{gcc_omp_folder(build)}"]
     common = (tidy + repr(EXTRA) + (ROOT / ".clang-tidy").read_text(encoding="utf-8")).encode()
     passed = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tokamak" / "tidy"
     passed.mkdir(parents=True, exist_ok=True)
 
-    units = {}  # file that is compiled: (mark of its having passed, files of the rooms in it)
+    units = {}  # file that is compiled: (mark of its having passed, files of the modules in it)
     for entry in json.loads(commands.read_text(encoding="utf-8")):
         files = with_includes(Path(entry["file"]))
         checked = {path for path, _ in files if re.match(ours, str(path))}

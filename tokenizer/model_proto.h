@@ -57,7 +57,7 @@ struct ModelProto {
 // Error(kData) if `bytes` are no ModelProto; `source` names the file in it.
 ModelProto parse_model_proto(std::string_view bytes, const std::string& source);
 
-// Error(kData) naming the first thing in the model that this room does not reproduce exactly as SentencePiece would,
+// Error(kData) naming the first thing in the model that this module does not reproduce exactly as SentencePiece would,
 // or that SentencePiece itself would refuse to load.
 void check_supported(const ModelProto& model, const std::string& source);
 

@@ -39,8 +39,8 @@ struct AutoInt {
   bool operator==(const AutoInt&) const = default;
 };
 
-// What is wrong with a field's value. The config room adds file and line; a room that checks its own options returns a
-// list of these.
+// What is wrong with a field's value. The config module adds file and line; a module that checks its own options
+// returns a list of these.
 struct FieldError {
   std::string key;   // dotted, from the section on: "model.head_dim"
   std::string what;  // a sentence that names the key, its value and what it must be

@@ -23,7 +23,7 @@ struct TrainingPoint {
   int64_t next_sample = 0;  // first sample of the next step
   int64_t seed = 0;
   std::string config;  // the resolved config, YAML
-  std::string data;    // the data room's own state, opaque here
+  std::string data;    // the data module's own state, opaque here
 };
 
 struct SavedParam {

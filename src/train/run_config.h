@@ -1,4 +1,5 @@
-// Everything a run is told: one section per room that has options. config/ reads and prints it; the trainer obeys it.
+// The complete configuration of a run: one section per module that has options. config/ reads and prints it; the
+// trainer obeys it.
 #pragma once
 
 #include "backend/options.h"

@@ -12,14 +12,14 @@ SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "check_layers.py"
 CLEAN = {
     "src/CMakeLists.txt": "add_executable(tokamak main.cc)\n",
     "src/main.cc": '// The program.\n#include "cli/command.h"\n#include <CLI/CLI.hpp>\n',
-    "src/base/CMakeLists.txt": "tokamak_room(base SOURCES error.cc log.cc)\n",
+    "src/base/CMakeLists.txt": "tokamak_module(base SOURCES error.cc log.cc)\n",
     "src/base/README.md": "base\n",
     "src/base/error.h": "// Errors.\n#pragma once\n#include <string>\n",
     "src/base/error.cc": '#include "base/error.h"\n',
     "src/base/log.h": "// The log.\n#pragma once\n",
     "src/base/log.cc": '#include "base/log.h"\n#include <spdlog/spdlog.h>\n'
                        'std::shared_ptr<int> f() { printf("x"); }\n',
-    "src/backend/CMakeLists.txt": "tokamak_room(backend SOURCES ops.cc\n  cpu/gemm.cc) # not.cc\n",
+    "src/backend/CMakeLists.txt": "tokamak_module(backend SOURCES ops.cc\n  cpu/gemm.cc) # not.cc\n",
     "src/backend/README.md": "backend\n",
     "src/backend/options.h": '// Options.\n#pragma once\n#include "base/error.h"\n',
     "src/backend/ops.h": "// Operations.\n#pragma once\n"
@@ -31,7 +31,7 @@ CLEAN = {
     "src/model/model.h": '// The model.\n#pragma once\n#include "zero/options.h"\n#include "backend/ops.h"\n',
     "src/optim/adamw.h": '// AdamW.\n#pragma once\n#include "zero/options.h"\n',
     "src/checkpoint/writer.h": '// Writer.\n#pragma once\n#include "backend/ops.h"\n',
-    "src/cli/command.h": '// Printing is for this room.\n#pragma once\n#include <iostream>\n'
+    "src/cli/command.h": '// Printing is for this module.\n#pragma once\n#include <iostream>\n'
                          '#include "data/prepare/rules.h"\n',
     "data/loader.h": '// "The loader": printf( and std::cout << in a comment; here\'s an apostrophe.\n#pragma once\n'
                      'auto s = "new Tensor; printf(";  // 400\'000\nauto n = 400\'000;\n'
@@ -45,7 +45,7 @@ CLEAN = {
     "tests/support/temp_dir.h": "// A folder.\n#pragma once\n",
 }
 CUDA = {
-    "cuda/CMakeLists.txt": "tokamak_room(cuda SOURCES gemm.cu)\n",
+    "cuda/CMakeLists.txt": "tokamak_module(cuda SOURCES gemm.cu)\n",
     "cuda/README.md": "cuda\n",
     "cuda/gemm.cu": "// GEMM.\n#include <cublasLt.h>\nvoid Cuda::do_gemm(Stream&, int) {\n"
                     "  kernel<<<1, 2>>>(\n    3);\n  CUDA_CHECK(cudaGetLastError());\n}\n",
@@ -176,7 +176,7 @@ class CheckLayers(unittest.TestCase):
 
     def test_a_room_without_readme(self):
         for name in ("tokenizer/CMakeLists.txt", "src/optim/CMakeLists.txt"):
-            self.expect({name: "tokamak_room(x)\n"}, f"{name}:1", "README.md")
+            self.expect({name: "tokamak_module(x)\n"}, f"{name}:1", "README.md")
 
 
 if __name__ == "__main__":

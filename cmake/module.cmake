@@ -1,8 +1,8 @@
-# tokamak_room(NAME SOURCES... [USES rooms...] [LIBS libraries...] [UNITY] [HOT | COLD]): a static library tokamak_NAME.
-#   USES   the rooms whose headers it may include
-#   LIBS   private to the room
+# tokamak_module(NAME SOURCES... [USES modules...] [LIBS libraries...] [UNITY] [HOT | COLD]): a static library tokamak_NAME.
+#   USES   the modules whose headers it may include
+#   LIBS   private to the module
 #   UNITY  one translation unit, where a library's templates are most of the compile time; the sanitizers' builds compile
-#          every room so
+#          every module so
 #   HOT    loops over data: optimised in the sanitizers' builds too, which otherwise compile with -O0
 #   COLD   runs once a start: -O1, which compiles in two thirds of the time
 add_library(tokamak_flags INTERFACE)
@@ -49,21 +49,21 @@ function(tokamak_unit out name)
   set(${out} ${compiled} PARENT_SCOPE)
 endfunction()
 
-function(tokamak_room name)
-  cmake_parse_arguments(ROOM "UNITY;HOT;COLD" "" "SOURCES;USES;LIBS" ${ARGN})
-  if(ROOM_UNITY OR TOKAMAK_SANITIZE)
-    tokamak_unit(ROOM_SOURCES ${name} ${ROOM_SOURCES})
+function(tokamak_module name)
+  cmake_parse_arguments(MODULE "UNITY;HOT;COLD" "" "SOURCES;USES;LIBS" ${ARGN})
+  if(MODULE_UNITY OR TOKAMAK_SANITIZE)
+    tokamak_unit(MODULE_SOURCES ${name} ${MODULE_SOURCES})
   endif()
-  add_library(tokamak_${name} STATIC ${ROOM_SOURCES})
-  list(TRANSFORM ROOM_USES PREPEND tokamak_)
-  target_link_libraries(tokamak_${name} PUBLIC tokamak_flags ${ROOM_USES} PRIVATE ${ROOM_LIBS})
-  if(ROOM_COLD AND NOT TOKAMAK_SANITIZE)
+  add_library(tokamak_${name} STATIC ${MODULE_SOURCES})
+  list(TRANSFORM MODULE_USES PREPEND tokamak_)
+  target_link_libraries(tokamak_${name} PUBLIC tokamak_flags ${MODULE_USES} PRIVATE ${MODULE_LIBS})
+  if(MODULE_COLD AND NOT TOKAMAK_SANITIZE)
     target_compile_options(tokamak_${name} PRIVATE -O1)
   endif()
-  if(ROOM_HOT)
+  if(MODULE_HOT)
     tokamak_optimise_hot(tokamak_${name})
   endif()
-  if(ROOM_UNITY OR TOKAMAK_SANITIZE)
+  if(MODULE_UNITY OR TOKAMAK_SANITIZE)
     # Warns of a class with members of another file's anonymous namespace, which every class of a unit then has.
     target_compile_options(tokamak_${name} PRIVATE -Wno-subobject-linkage)
   endif()
