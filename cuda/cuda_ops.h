@@ -1,6 +1,6 @@
-// The operations on an NVIDIA GPU: the twins of src/backend/cpu. One file per family of operations defines the do_
-// methods; each only enqueues work on the stream. With RuntimeOptions::deterministic the bits are the same at every run
-// on one kind of GPU.
+// The operations on an NVIDIA GPU: the counterparts of src/backend/cpu. One file per family of operations defines the
+// do_ methods; each only enqueues work on the stream. With RuntimeOptions::deterministic the bits are the same at every
+// run on one kind of GPU.
 #pragma once
 
 #include <memory>

@@ -237,15 +237,15 @@ def check_operations(tree):
         return
     checks = "".join(file.code for file in tree.under("src/backend/") if "/cpu/" not in file.path)
     tests = "".join(file.code for file in tree.under("tests/backend/"))
-    twins = [("cpu", "src/backend/cpu/")] + ([("cuda", "cuda/")] if (tree.root / "cuda").is_dir() else [])
-    code = {name: "".join(file.code for file in tree.under(folder)) for name, folder in twins}
+    implementations = [("cpu", "src/backend/cpu/")] + ([("cuda", "cuda/")] if (tree.root / "cuda").is_dir() else [])
+    code = {name: "".join(file.code for file in tree.under(folder)) for name, folder in implementations}
     for line, match in contract.find(re.compile(r"\bvoid\s+(?!do_)(\w+)\s*\(\s*Stream\s*&")):
         op = match.group(1)
         if not re.search(rf"\bOps::{op}\s*\(", checks):
             yield contract.path, line, "operations", f"{op} has no checks (Ops::{op} in src/backend/ops.cc)"
-        for name, folder in twins:
+        for name, folder in implementations:
             if not re.search(rf"\bdo_{op}\s*\(", code[name]):
-                yield contract.path, line, "operations", f"{op} has no twin in {folder} (do_{op})"
+                yield contract.path, line, "operations", f"{op} has no implementation in {folder} (do_{op})"
         if not re.search(rf"(\.|->){op}\s*\(", tests):
             yield contract.path, line, "operations", f"{op} has no test: nothing in tests/backend/ calls it"
 
