@@ -10,7 +10,7 @@
 #include "cuda/choose_gpu.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
-#include "cuda/planned_device.h"
+#include "cuda/plan_device.h"
 
 namespace tokamak {
 
@@ -91,7 +91,7 @@ Backend make_cuda_backend(const RuntimeOptions& options, int local_rank) {
 }
 
 Backend plan_cuda_backend(const RuntimeOptions& options) {
-  return {std::make_unique<PlannedDevice>(), std::make_unique<CudaOps>(options, kPlannedMemory, nullptr, nullptr)};
+  return {std::make_unique<PlanDevice>(), std::make_unique<CudaOps>(options, kPlannedMemory, nullptr, nullptr)};
 }
 
 }  // namespace tokamak

@@ -57,8 +57,8 @@ class PlanCommand : public Command {
                 << "\n";
       return 0;
     }
-    const Assembly paper(config, *comm, backend,
-                         {.max_tokens = shape.micro_batch * shape.length, .max_length = shape.length});
+    const Assembly planned(config, *comm, backend,
+                           {.max_tokens = shape.micro_batch * shape.length, .max_length = shape.length});
     const ModelSize size = model_size(config.model);
     const double flops =
         flops_per_token_full(config.model, shape.length) * static_cast<double>(shape.tokens_per_step());
@@ -78,7 +78,7 @@ class PlanCommand : public Command {
                        : str("with ", thread_count(), " CPU thread(s), besides about ", human_bytes(resident_bytes()),
                              " of program and libraries"))
               << ":\n"
-              << paper.plan().report();
+              << planned.plan().report();
     return 0;
   }
 

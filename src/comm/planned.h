@@ -1,4 +1,4 @@
-// A group that exists on paper only: what a plan for N ranks is made with on a machine that has one. Knows its rank and
+// A group that only plans: what a plan for N ranks is made with on a machine that has one. Knows its rank and
 // size; every collective is a bug.
 #pragma once
 

@@ -1,5 +1,5 @@
-// The parts of a training run that take memory, put together: first on paper (the constructor plans), then for real.
-// `tokamak plan` stops at the paper; the trainer, the benchmark and generation commit it.
+// The parts of a training run that take memory, put together: planned by the constructor, then committed.
+// `tokamak plan` stops at the plan; the trainer, the benchmark and generation commit it.
 #pragma once
 
 #include <memory>

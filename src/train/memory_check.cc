@@ -36,8 +36,9 @@ int64_t choose_micro_batch(const RunConfig& config, Comm& comm, Backend& backend
     const int64_t micro_batch = (shape.sequences_per_rank + pieces - 1) / pieces;
     if (micro_batch == 1) return 1;
     if (micro_batch * shape.length > kAutoMicroBatchTokens) continue;
-    const Assembly paper(config, comm, backend, {.max_tokens = micro_batch * shape.length, .max_length = shape.length});
-    if (planned_bytes(paper.plan(), *backend.device) <= bytes) return micro_batch;
+    const Assembly planned(config, comm, backend,
+                           {.max_tokens = micro_batch * shape.length, .max_length = shape.length});
+    if (planned_bytes(planned.plan(), *backend.device) <= bytes) return micro_batch;
   }
 }
 

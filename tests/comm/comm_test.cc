@@ -94,13 +94,13 @@ RANKS_CASE("reduce_scatter sums long slices in several rounds", "[large]") {
   check_reduce_scatter(world.comm(), int64_t{3} << 20);  // more than one round on two ranks and above
 }
 
-RANKS_CASE("a plan on paper has the scratch that the ranks work in, and they work in nothing else") {
+RANKS_CASE("a group that only plans has the scratch that the ranks work in, and they work in nothing else") {
   Comm& comm = world.comm();
   if (comm.size() == 1) return;  // alone nothing is reduced
-  const auto paper = make_planned_comm(comm.size(), *make_cpu_backend().device);
+  const auto planned = make_planned_comm(comm.size(), *make_cpu_backend().device);
   for (const int64_t slice : {int64_t{32}, int64_t{3} << 20}) {
     for (const DType wire : {DType::kF32, DType::kBF16}) {
-      CHECK(paper->scratch_elements(slice, wire) == comm.scratch_elements(slice, wire));
+      CHECK(planned->scratch_elements(slice, wire) == comm.scratch_elements(slice, wire));
       CHECK(comm.scratch_elements(slice, wire) <= int64_t{8} << 20);  // bounded, however long the slices are
     }
   }

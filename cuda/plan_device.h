@@ -1,4 +1,4 @@
-// A GPU on paper: for plans on a machine that has none. Taking memory or computing on it is a bug.
+// A GPU that only plans: for plans on a machine that has none. Taking memory or computing on it is a bug.
 #pragma once
 
 #include "backend/device.h"
@@ -7,11 +7,11 @@
 
 namespace tokamak {
 
-class PlannedDevice final : public Device {
+class PlanDevice final : public Device {
  public:
   std::byte* allocate(int64_t, MemoryKind) override { refuse(); }
   void release(std::byte*, int64_t, MemoryKind) noexcept override {}
-  std::string description() const override { return "a GPU on paper"; }
+  std::string description() const override { return "a GPU (plan only)"; }
   std::unique_ptr<Stream> make_stream(StreamPriority) override { refuse(); }
   std::unique_ptr<Event> make_event() override { refuse(); }
   bool uses_host_memory() const override { return false; }
