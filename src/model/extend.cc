@@ -1,4 +1,4 @@
-// The decoder with a cache: new tokens of several sequences, prompts and single tokens alike. The walk over the units
+// The decoder with a cache: new tokens of several sequences, prompts and single tokens alike. The pass over the units
 // is that of training; only a layer's attention differs.
 #include <algorithm>
 #include <numeric>

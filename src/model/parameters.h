@@ -6,7 +6,7 @@
 
 namespace tokamak {
 
-// Units in the order of the forward walk: embedding, layers, head (absent if tied), norms (all of them in one unit).
+// Units in the order of the forward pass: embedding, layers, head (absent if tied), norms (all of them in one unit).
 // A layer's matrices are qkv, o, gate_up, down: their indices are below. Norms: of layer 0, of layer 1, ... the input
 // and the post-attention norm, then, where the config has them, the bias of qkv and the norms of the query and the key
 // heads; last of all the final norm. All are vectors, small and without weight decay.

@@ -1,4 +1,5 @@
-// The walk over the units: what is acquired, prefetched, released and reduced, and when. One layer is in layer.cc.
+// The forward and backward pass over the units: what is acquired, prefetched, released and reduced, and when. One layer
+// is in layer.cc.
 #include "model/transformer.h"
 
 #include "base/error.h"
@@ -48,7 +49,7 @@ void Transformer::commit(const Arena& arena, Stream& compute) {
 
 void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Tensor sums) {
   // A profile waits for each operation.
-  if (!passes_ || ops_.profiled()) return walk(compute, inputs_.upload(compute, batch), sums);
+  if (!passes_ || ops_.profiled()) return run_units(compute, inputs_.upload(compute, batch), sums);
   TokenBatch roomy = batch;
   cu_seqlens_.assign(batch.cu_seqlens.begin(), batch.cu_seqlens.end());
   const auto documents = static_cast<int64_t>(cu_seqlens_.size()) - 1;
@@ -59,12 +60,12 @@ void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Ten
   const PassKey key{in.tokens.data(), sums.data(), in.count(), room, parameters_.next_write()};
   passes_->run(compute, key, [&] {
     parameters_.go_on_with(key.gradients);
-    walk(compute, in, sums);
+    run_units(compute, in, sums);
   });
-  parameters_.go_on_with(Write::kAccumulate);  // also where the walk was a replay
+  parameters_.go_on_with(Write::kAccumulate);  // also where the pass was a replay
 }
 
-void Transformer::walk(Stream& compute, const DeviceBatch& in, Tensor sums) {
+void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums) {
   const Activations a = activations_.first_rows(in.count());
   forward(compute, in, a);
 
@@ -80,7 +81,7 @@ void Transformer::walk(Stream& compute, const DeviceBatch& in, Tensor sums) {
     backward_attention(compute, in, a, l, w, norms, g, dnorms);
     parameters_.release(unit, compute);
     // Into the buffer just released, and before the reduction: that must not delay the weights that come next. Those of
-    // layer l - 1 are on their way since the last turn, or still here from the forward walk.
+    // layer l - 1 are on their way since the last turn, or still here from the forward pass.
     if (l > 1) parameters_.prefetch(units_.layer(l - 2), compute);
     parameters_.reduce(unit, compute);
   }

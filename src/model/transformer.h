@@ -67,8 +67,8 @@ class Transformer {
  private:
   using Weights = std::vector<Tensor>;
 
-  // transformer.cc: the walk over the units
-  void walk(Stream& compute, const DeviceBatch& in, Tensor sums);  // forward and backward
+  // transformer.cc: forward and backward over the units
+  void run_units(Stream& compute, const DeviceBatch& in, Tensor sums);  // forward and backward
   void forward(Stream& compute, const DeviceBatch& in,
                const Activations& a);  // up to the final norm's output, in a.norm
   LinearCrossEntropy head_arguments(const DeviceBatch& in, const Activations& a, Tensor weight, Tensor sums) const;

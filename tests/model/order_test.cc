@@ -1,4 +1,5 @@
-// What the walk over the units asks of the ranks, and in which order: rank 0 of two, by a group that only writes down.
+// What the forward and backward pass over the units asks of the ranks, and in which order: rank 0 of two, by a group
+// that only writes down.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <string>
