@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cuda/contributions.h"
 #include "cuda/nccl_check.h"
 #include "cuda/nodes.h"
-#include "cuda/wire.h"
 
 namespace tokamak {
 
@@ -49,17 +49,17 @@ void NcclBf16Reduction::run(cudaStream_t stream, const Comm::ReduceScatter& args
     const int64_t piece = std::min(longest, length - begin);
     bf16* const send = args.scratch.as<bf16>();
     const bf16* received = send + ranks_ * piece;
-    round_to_wire(stream, args.full.as<float>(), send, {ranks_, length, begin, piece});
+    round_contributions(stream, args.full.as<float>(), send, {ranks_, length, begin, piece});
     exchange(stream, send, send + ranks_ * piece, piece);
     if (!across_) {
-      sum_from_wire(stream, received, args.slice.as<float>(), {ranks_, length, begin, piece});
+      sum_contributions(stream, received, args.slice.as<float>(), {ranks_, length, begin, piece});
       continue;
     }
     // What was sent has gone: the node's sums (nodes, piece) in f32 fit into its place, as a node has two ranks or
     // more.
     auto* const sums = static_cast<float*>(args.scratch.data());
     for (size_t n = 0; n < nodes_.size(); ++n, received += of_node * piece) {
-      sum_from_wire(stream, received, sums + static_cast<int64_t>(n) * piece, {of_node, piece, 0, piece});
+      sum_contributions(stream, received, sums + static_cast<int64_t>(n) * piece, {of_node, piece, 0, piece});
     }
     TOKAMAK_NCCL(ncclReduceScatter(sums, args.slice.as<float>() + begin, static_cast<size_t>(piece), ncclFloat32,
                                    ncclSum, across_->get(), stream));

@@ -1,5 +1,5 @@
-// A reduction in which ranks send each other their addends and each sums its own goes in rounds of bounded size, so
-// that its scratch stays small beside what is reduced.
+// A reduction in which ranks send each other their contributions and each sums its own goes in rounds of bounded size,
+// so that its scratch stays small beside what is reduced.
 #pragma once
 
 #include <algorithm>

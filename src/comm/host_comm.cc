@@ -46,25 +46,25 @@ void HostComm::all_reduce(Stream&, Tensor x) {
   }
 }
 
-// In each round every rank sends each other rank its addends of that rank's slice, then sums.
-template <class Wire>
+// In each round every rank sends each other rank its contributions to that rank's slice, then sums.
+template <class T>
 void HostComm::reduce_scatter_as(const ReduceScatter& args) {
   const int ranks = size();
   const int64_t length = args.slice.count();
   const int64_t longest = ExchangeRounds{ranks, length, ExchangeRounds::kHostElements}.longest_piece();
   TOKAMAK_CHECK(args.scratch && args.scratch.count() >= 2 * ranks * longest, "a slice of ", length, ", scratch ",
                 args.scratch.text());
-  auto* const send = args.scratch.as<Wire>();
-  const float* addends = args.full.as<float>();
+  auto* const send = args.scratch.as<T>();
+  const float* contributions = args.full.as<float>();
   float* sum = args.slice.as<float>();
   for (int64_t begin = 0; begin < length; begin += longest) {
     const int64_t piece = std::min(longest, length - begin);
-    const int64_t bytes = piece * static_cast<int64_t>(sizeof(Wire));
-    Wire* const received = send + ranks * piece;
+    const int64_t bytes = piece * static_cast<int64_t>(sizeof(T));
+    T* const received = send + ranks * piece;
     for (int to = 0; to < ranks; ++to) {
       parallel_for(piece, kGrain, [&](int64_t first, int64_t last) {
-        const float* from = addends + to * length + begin;
-        for (int64_t i = first; i < last; ++i) send[to * piece + i] = from_float<Wire>(from[i]);
+        const float* from = contributions + to * length + begin;
+        for (int64_t i = first; i < last; ++i) send[to * piece + i] = from_float<T>(from[i]);
       });
     }
     exchange_bytes(reinterpret_cast<const std::byte*>(send), reinterpret_cast<std::byte*>(received), bytes);

@@ -23,7 +23,7 @@ class HostComm : public Comm {
   virtual void exchange_bytes(const std::byte* outgoing, std::byte* incoming, int64_t bytes) = 0;
 
  private:
-  template <class Wire>
+  template <class T>
   void reduce_scatter_as(const ReduceScatter& args);
   template <class T>
   void all_reduce_as(T* x, int64_t count);

@@ -33,7 +33,7 @@ Assembly::Assembly(const RunConfig& config, Comm& comm, Backend& backend, const 
       table_(make_param_table(config.model)),
       parameters_(table_, comm, backend,
                   {.compute = compute_dtype(config.precision),
-                   .reduce_wire = reduce_dtype(config.precision),
+                   .reduce_dtype = reduce_dtype(config.precision),
                    .gradients = options.training},
                   plan_),
       optimizer_(options.training ? std::optional<AdamWOptimizer>(std::in_place, config.optimizer, parameters_, plan_)

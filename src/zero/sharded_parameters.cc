@@ -50,9 +50,9 @@ ShardedParameters::ShardedParameters(const ParamTable& table, Comm& comm, Backen
   if (!options.gradients) return;
   gradient_buffers_.emplace("gradients", table, layouts_, comm.size(), DType::kF32, plan);
   staging_slot_ = plan.add("gradients/reduced", DType::kF32, Shape{largest_slice}, MemoryKind::kExchanged);
-  const int64_t scratch = comm.scratch_elements(largest_slice, options.reduce_wire);
+  const int64_t scratch = comm.scratch_elements(largest_slice, options.reduce_dtype);
   if (scratch == 0) return;
-  scratch_slot_ = plan.add("gradients/on the wire", options.reduce_wire, Shape{scratch}, MemoryKind::kExchanged);
+  scratch_slot_ = plan.add("gradients/communication", options.reduce_dtype, Shape{scratch}, MemoryKind::kExchanged);
 }
 
 void ShardedParameters::commit(const Arena& arena) {
@@ -170,7 +170,7 @@ void ShardedParameters::reduce(int64_t unit, Stream& compute) {
   const bool add = reduced_once_[u];
   const Tensor sum = add ? staging_.flat(0, slice.count()) : slice;
   comm_.reduce_scatter(*reduce_stream_,
-                       {.full = whole, .slice = sum, .dtype = options_.reduce_wire, .scratch = scratch_});
+                       {.full = whole, .slice = sum, .dtype = options_.reduce_dtype, .scratch = scratch_});
   if (add) backend_.ops->cast(*reduce_stream_, {.src = sum, .dst = slice, .write = Write::kAccumulate});
   reduced_once_[u] = true;
   reduce_stream_->record(*buffer.drained);

@@ -30,9 +30,9 @@
 namespace tokamak {
 
 struct ShardingOptions {
-  DType compute = DType::kBF16;     // of gathered weights
-  DType reduce_wire = DType::kF32;  // of gradients between ranks
-  bool gradients = true;            // false: weights only (generation, evaluation)
+  DType compute = DType::kBF16;      // of gathered weights
+  DType reduce_dtype = DType::kF32;  // of gradients between ranks
+  bool gradients = true;             // false: weights only (generation, evaluation)
 };
 
 // The slices of consecutive units that the optimizer treats alike, as one flat range of this rank's shard.

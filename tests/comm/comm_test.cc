@@ -26,12 +26,13 @@ Tensor view(std::vector<T>& values) {
 }
 
 // In the scratch that is asked for, and not a byte more.
-void reduce_scatter(Comm& comm, Tensor full, Tensor slice, DType wire) {
+void reduce_scatter(Comm& comm, Tensor full, Tensor slice, DType dtype) {
   NoStream stream;
-  const int64_t elements = comm.scratch_elements(slice.count(), wire), bytes = elements * size_of(wire);
+  const int64_t elements = comm.scratch_elements(slice.count(), dtype), bytes = elements * size_of(dtype);
   std::vector<char> scratch(static_cast<size_t>(bytes) + 64, 'x');
   comm.reduce_scatter(
-      stream, {.full = full, .slice = slice, .dtype = wire, .scratch = Tensor(scratch.data(), wire, Shape{elements})});
+      stream,
+      {.full = full, .slice = slice, .dtype = dtype, .scratch = Tensor(scratch.data(), dtype, Shape{elements})});
   CHECK(std::count(scratch.begin() + bytes, scratch.end(), 'x') == 64);
 }
 
@@ -62,11 +63,11 @@ RANKS_CASE("all_gather puts the slices in the order of the ranks, in place or no
 namespace {
 
 void check_reduce_scatter(Comm& comm, int64_t slice_length) {
-  for (const DType wire : {DType::kF32, DType::kBF16}) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
     std::vector<float> full(static_cast<size_t>(slice_length * comm.size())), slice(slice_length);
     const auto value = [](int64_t i, int rank) { return static_cast<float>(i % 61 + rank); };
     for (size_t i = 0; i < full.size(); ++i) full[i] = value(static_cast<int64_t>(i), comm.rank());
-    reduce_scatter(comm, view(full), view(slice), wire);
+    reduce_scatter(comm, view(full), view(slice), dtype);
     int64_t wrong = 0;
     for (int64_t i = 0; i < slice_length; ++i) {
       float expected = 0;
@@ -99,9 +100,9 @@ RANKS_CASE("a group that only plans has the scratch that the ranks work in, and 
   if (comm.size() == 1) return;  // alone nothing is reduced
   const auto planned = make_planned_comm(comm.size(), *make_cpu_backend().device);
   for (const int64_t slice : {int64_t{32}, int64_t{3} << 20}) {
-    for (const DType wire : {DType::kF32, DType::kBF16}) {
-      CHECK(planned->scratch_elements(slice, wire) == comm.scratch_elements(slice, wire));
-      CHECK(comm.scratch_elements(slice, wire) <= int64_t{8} << 20);  // bounded, however long the slices are
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      CHECK(planned->scratch_elements(slice, dtype) == comm.scratch_elements(slice, dtype));
+      CHECK(comm.scratch_elements(slice, dtype) <= int64_t{8} << 20);  // bounded, however long the slices are
     }
   }
   NoStream stream;
@@ -109,7 +110,7 @@ RANKS_CASE("a group that only plans has the scratch that the ranks work in, and 
   CHECK_THROWS_AS(comm.reduce_scatter(stream, {.full = view(full), .slice = view(slice)}), Error);
 }
 
-RANKS_CASE("a bf16 wire rounds each addend, and the sum stays f32") {
+RANKS_CASE("a reduction in bf16 rounds each contribution, and the sum stays f32") {
   Comm& comm = world.comm();
   NoStream stream;
   std::vector<float> full(static_cast<size_t>(32 * comm.size()), 1.0f + 0x1p-10f), slice(32);
@@ -151,19 +152,19 @@ RANKS_CASE("sums are formed in f32 in the order of the ranks, to the bit") {
   NoStream stream;
   constexpr int64_t kSlice = 96;
   // Of very different sizes, so that another order or a wider sum shows.
-  const auto addend = [](int64_t i, int rank) {
+  const auto contribution = [](int64_t i, int rank) {
     return std::ldexp(1.0f + 0.37f * static_cast<float>(i % 11), rank * 5 % 13);
   };
   std::vector<float> full(static_cast<size_t>(kSlice * comm.size())), slice(kSlice), all(kSlice);
-  for (int64_t i = 0; i < kSlice * comm.size(); ++i) full[i] = addend(i, comm.rank());
-  for (int64_t i = 0; i < kSlice; ++i) all[i] = addend(i, comm.rank());
+  for (int64_t i = 0; i < kSlice * comm.size(); ++i) full[i] = contribution(i, comm.rank());
+  for (int64_t i = 0; i < kSlice; ++i) all[i] = contribution(i, comm.rank());
   reduce_scatter(comm, view(full), view(slice), DType::kF32);
   comm.all_reduce(stream, view(all));
   for (int64_t i = 0; i < kSlice; ++i) {
     float scattered = 0, reduced = 0;
     for (int r = 0; r < comm.size(); ++r) {
-      scattered += addend(comm.rank() * kSlice + i, r);
-      reduced += addend(i, r);
+      scattered += contribution(comm.rank() * kSlice + i, r);
+      reduced += contribution(i, r);
     }
     REQUIRE(slice[i] == scattered);
     REQUIRE(all[i] == reduced);

@@ -95,17 +95,17 @@ TEST_CASE("all_gather puts the slices in the order of the ranks, in place or not
   check();
 }
 
-TEST_CASE("reduce_scatter sums what every rank holds of a slice, over either wire, in one round or several") {
+TEST_CASE("reduce_scatter sums what every rank holds of a slice, in either dtype, in one round or several") {
   const int64_t rounds = ExchangeRounds::kElements / data->size() * 3 / 2 / 64 * 64;
   for (const int64_t length : {int64_t{64}, int64_t{4160}, rounds}) {
-    for (const DType wire : {DType::kF32, DType::kBF16}) {
-      if (length == rounds && wire == DType::kF32) continue;
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      if (length == rounds && dtype == DType::kF32) continue;
       INFO("slices of " << length);
       Exchanged memory;
       const auto full = memory.add(DType::kF32, length * data->size()), slice = memory.add(DType::kF32, length);
-      const int64_t elements = data->scratch_elements(length, wire);
-      CHECK((elements > 0) == (wire == DType::kBF16));
-      const auto scratch = memory.add(wire, std::max<int64_t>(elements, 1));
+      const int64_t elements = data->scratch_elements(length, dtype);
+      CHECK((elements > 0) == (dtype == DType::kBF16));
+      const auto scratch = memory.add(dtype, std::max<int64_t>(elements, 1));
       memory.commit();
       Comm* const group = data;
       const auto value = [](int64_t i, int rank) { return static_cast<float>(i % 61 + rank); };
@@ -113,7 +113,7 @@ TEST_CASE("reduce_scatter sums what every rank holds of a slice, over either wir
       for (size_t i = 0; i < own.size(); ++i) own[i] = value(static_cast<int64_t>(i), group->rank());
       memory.write(memory[full], own);
       group->reduce_scatter(*memory.stream,
-                            {.full = memory[full], .slice = memory[slice], .dtype = wire, .scratch = memory[scratch]});
+                            {.full = memory[full], .slice = memory[slice], .dtype = dtype, .scratch = memory[scratch]});
       const auto sums = memory.read<float>(memory[slice]);
       int64_t wrong = 0;
       for (int64_t i = 0; i < length; ++i) {
@@ -144,7 +144,7 @@ TEST_CASE("memory that NCCL refuses on one rank is used unregistered on all") {
   }
 }
 
-TEST_CASE("a bf16 wire rounds each addend, and the sum stays f32") {
+TEST_CASE("a reduction in bf16 rounds each contribution, and the sum stays f32") {
   Exchanged memory;
   const auto full = memory.add(DType::kF32, 64 * data->size()), slice = memory.add(DType::kF32, 64);
   const auto scratch = memory.add(DType::kBF16, data->scratch_elements(64, DType::kBF16));

@@ -85,7 +85,7 @@ struct SmallModelOptions {
   int64_t max_length = 64;
   int64_t cached_sequences = 0;
   double z_loss = 0;
-  DType reduce_wire = DType::kF32;
+  DType reduce_dtype = DType::kF32;
   OptimizerOptions optimizer;
 };
 
@@ -96,7 +96,7 @@ class SmallModel {
       : table(make_param_table(config)),
         backend(make_cpu_backend()),
         stream(backend.device->make_stream()),
-        parameters(table, comm, backend, {.compute = options.compute, .reduce_wire = options.reduce_wire}, plan),
+        parameters(table, comm, backend, {.compute = options.compute, .reduce_dtype = options.reduce_dtype}, plan),
         optimizer(options.optimizer, parameters, plan),
         model(config, parameters,
               {.max_tokens = options.max_tokens,

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLANTED = {"rmsnorm": "illegal", "swiglu": "trap", "rope": "hang", "column_sums": "memory", "statistics": "wrong"}
 SAID = {"illegal": 'device fault in "rmsnorm', "trap": 'device fault in "swiglu', "hang": 'hung in "rope rotates',
         "memory": 'out of memory in "column_sums', "wrong": 'wrong result in "statistics finds'}
-SOUND = ["wire", "pack_lse"]
+SOUND = ["contributions", "pack_lse"]
 
 
 def check(folder, seconds, only, planted, families):
@@ -49,12 +49,12 @@ def sound_kernels_pass(folder):
 
 def contact_ends_in_time(folder):
     seconds = 40
-    code, lines, _, took = check(folder, seconds, "contact", {"rope": "hang"}, ["rope", "wire"])
+    code, lines, _, took = check(folder, seconds, "contact", {"rope": "hang"}, ["rope", "contributions"])
     assert code == 1 and took <= seconds, took
     assert 'hung in "every operation once' in lines["8B shape: every operation once, finite"]["detail"], lines
     assert 'hung in "rope rotates' in lines["op rope"]["detail"], lines
     assert lines["8B shape: cuDNN's attention is ours"]["result"] == "passed", lines
-    assert lines["op wire"]["result"] == "passed", lines
+    assert lines["op contributions"]["result"] == "passed", lines
     assert lines["training 8B-shaped"]["detail"].startswith("hung"), lines
 
 

@@ -1,5 +1,5 @@
 // Bound by memory: 16-byte accesses throughout, since slices and pieces are multiples of kSliceAlignment.
-#include "cuda/wire.h"
+#include "cuda/contributions.h"
 
 #include "base/error.h"
 #include "cuda/launch.h"
@@ -12,7 +12,7 @@ constexpr int kThreads = 256;
 constexpr int kWidth = kVecWidth<bf16>;
 
 // One thread per kWidth elements of a rank's piece; blockIdx.y is the rank.
-__global__ void round_piece(const float* full, bf16* send, WirePiece at) {
+__global__ void round_piece(const float* full, bf16* send, ContributionPiece at) {
   const int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kWidth;
   if (i >= at.piece) return;
   const int64_t rank = blockIdx.y;
@@ -20,7 +20,7 @@ __global__ void round_piece(const float* full, bf16* send, WirePiece at) {
 }
 
 // One thread per kWidth elements of the piece.
-__global__ void sum_piece(const bf16* received, float* slice, WirePiece at) {
+__global__ void sum_piece(const bf16* received, float* slice, ContributionPiece at) {
   const int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kWidth;
   if (i >= at.piece) return;
   Vec<kWidth> total = {};
@@ -28,22 +28,22 @@ __global__ void sum_piece(const bf16* received, float* slice, WirePiece at) {
   store(slice + at.begin + i, total);
 }
 
-void check(const WirePiece& at) {
+void check(const ContributionPiece& at) {
   TOKAMAK_CHECK(at.slice % kWidth == 0 && at.begin % kWidth == 0 && at.piece % kWidth == 0, at.slice, ", ", at.begin,
                 ", ", at.piece);
 }
 
 }  // namespace
 
-void round_to_wire(cudaStream_t stream, const float* full, bf16* send, const WirePiece& at) {
+void round_contributions(cudaStream_t stream, const float* full, bf16* send, const ContributionPiece& at) {
   check(at);
   const dim3 grid(blocks_for(at.piece, kThreads * kWidth), static_cast<unsigned>(at.ranks));
-  launch({"round_to_wire", grid, kThreads}, stream, round_piece, full, send, at);
+  launch({"round_contributions", grid, kThreads}, stream, round_piece, full, send, at);
 }
 
-void sum_from_wire(cudaStream_t stream, const bf16* received, float* slice, const WirePiece& at) {
+void sum_contributions(cudaStream_t stream, const bf16* received, float* slice, const ContributionPiece& at) {
   check(at);
-  launch({"sum_from_wire", {blocks_for(at.piece, kThreads * kWidth)}, kThreads}, stream, sum_piece, received, slice,
+  launch({"sum_contributions", {blocks_for(at.piece, kThreads * kWidth)}, kThreads}, stream, sum_piece, received, slice,
          at);
 }
 

@@ -1,4 +1,4 @@
-// What a reduction over a bf16 wire computes beside the exchange: it rounds the addends, and sums those that have come,
+// What a reduction in bf16 computes beside the exchange: it rounds the contributions, and sums those received,
 // in f32 and in the order of the ranks.
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace tokamak {
 
 // Elements [begin, begin + piece) of every rank's slice.
-struct WirePiece {
+struct ContributionPiece {
   int ranks = 1;
   int64_t slice = 0;  // elements of one rank; all three are multiples of 8
   int64_t begin = 0;
@@ -19,8 +19,8 @@ struct WirePiece {
 };
 
 // full (ranks, slice) -> send (ranks, piece). 6 bytes per element.
-void round_to_wire(cudaStream_t stream, const float* full, bf16* send, const WirePiece& at);
+void round_contributions(cudaStream_t stream, const float* full, bf16* send, const ContributionPiece& at);
 // received (ranks, piece) -> slice[begin, begin + piece). 2 ranks + 4 bytes per element of the piece.
-void sum_from_wire(cudaStream_t stream, const bf16* received, float* slice, const WirePiece& at);
+void sum_contributions(cudaStream_t stream, const bf16* received, float* slice, const ContributionPiece& at);
 
 }  // namespace tokamak

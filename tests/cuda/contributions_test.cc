@@ -1,5 +1,5 @@
-// The two kernels of a reduction over a bf16 wire.
-#include "cuda/wire.h"
+// The two kernels of a reduction in bf16.
+#include "cuda/contributions.h"
 
 #include "backend/support.h"
 #include "cuda/device.h"
@@ -21,7 +21,7 @@ constexpr Case kCases[] = {{1, 64, 0, 64},      {2, 64, 32, 32},        {3, 4096
 
 }  // namespace
 
-TEST_CASE("wire: the addends of a piece are rounded, rank by rank") {
+TEST_CASE("contributions: those of a piece are rounded, rank by rank") {
   TestBackend backend;
   for (const Case& c : kCases) {
     const int64_t count = c.ranks * c.piece;
@@ -29,8 +29,8 @@ TEST_CASE("wire: the addends of a piece are rounded, rank by rank") {
     for (size_t i = 0; i < values.size(); ++i) values[i] = 1.0f + 0.001f * static_cast<float>(i);
     const HostTensor full(DType::kF32, {c.ranks, c.slice}, values);
     const HostTensor send(DType::kBF16, {count + 1}, Values(static_cast<size_t>(count + 1), -1.0));
-    round_to_wire(handle(*backend.stream), full.view().as<float>(), send.view().as<bf16>(),
-                  {c.ranks, c.slice, c.begin, c.piece});
+    round_contributions(handle(*backend.stream), full.view().as<float>(), send.view().as<bf16>(),
+                        {c.ranks, c.slice, c.begin, c.piece});
     const Values sent = send.values();
     int64_t wrong = 0;
     for (int64_t i = 0; i < count; ++i) {
@@ -42,7 +42,9 @@ TEST_CASE("wire: the addends of a piece are rounded, rank by rank") {
   }
 }
 
-TEST_CASE("wire: what has come is summed in f32 in the order of the ranks, and nothing else of the slice is touched") {
+TEST_CASE(
+    "contributions: what is received is summed in f32 in the order of the ranks, and nothing else of the slice is "
+    "touched") {
   TestBackend backend;
   for (const Case& c : kCases) {
     // Of sizes that differ, so that another order gives other bits.
@@ -52,8 +54,8 @@ TEST_CASE("wire: what has come is summed in f32 in the order of the ranks, and n
     }
     const HostTensor received(DType::kBF16, {c.ranks, c.piece}, values);
     const HostTensor slice(DType::kF32, {c.slice}, Values(static_cast<size_t>(c.slice), -1.0));
-    sum_from_wire(handle(*backend.stream), received.view().as<bf16>(), slice.view().as<float>(),
-                  {c.ranks, c.slice, c.begin, c.piece});
+    sum_contributions(handle(*backend.stream), received.view().as<bf16>(), slice.view().as<float>(),
+                      {c.ranks, c.slice, c.begin, c.piece});
     const Values came = received.values(), sums = slice.values();
     int64_t wrong = 0;
     for (int64_t i = 0; i < c.slice; ++i) {
