@@ -19,17 +19,17 @@
 namespace tokamak {
 
 // A length of training, in the unit its user wrote: "2000" (steps), "1B tokens", "5%" (of the whole run), "90min".
-struct Extent {
+struct TrainingLength {
   enum class Unit { kNone, kSteps, kTokens, kFraction, kSeconds };
   Unit unit = Unit::kNone;
   double value = 0;
 
-  static Extent none() { return {}; }
-  static Extent steps(double n) { return {Unit::kSteps, n}; }
-  static Extent tokens(double n) { return {Unit::kTokens, n}; }
-  static Extent fraction(double f) { return {Unit::kFraction, f}; }
-  static Extent seconds(double s) { return {Unit::kSeconds, s}; }
-  bool operator==(const Extent&) const = default;
+  static TrainingLength none() { return {}; }
+  static TrainingLength steps(double n) { return {Unit::kSteps, n}; }
+  static TrainingLength tokens(double n) { return {Unit::kTokens, n}; }
+  static TrainingLength fraction(double f) { return {Unit::kFraction, f}; }
+  static TrainingLength seconds(double s) { return {Unit::kSeconds, s}; }
+  bool operator==(const TrainingLength&) const = default;
 };
 
 // A whole number that may be left to the program: "auto" or N.

@@ -9,7 +9,7 @@
 namespace tokamak {
 
 struct CheckpointOptions {
-  Extent interval = Extent::steps(1000);
+  TrainingLength interval = TrainingLength::steps(1000);
   int64_t keep_latest = 2;
   std::string load = "auto";
 

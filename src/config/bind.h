@@ -72,8 +72,8 @@ class Binder {
   void bind_scalar(const ConfigNode& node, const std::string& path, AutoInt& value) {
     keep(node, path, parse_auto_int(node.text), value);
   }
-  void bind_scalar(const ConfigNode& node, const std::string& path, Extent& value) {
-    keep(node, path, parse_extent(node.text), value);
+  void bind_scalar(const ConfigNode& node, const std::string& path, TrainingLength& value) {
+    keep(node, path, parse_training_length(node.text), value);
   }
   template <class Enum>
   requires std::is_enum_v<Enum>

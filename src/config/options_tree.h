@@ -15,7 +15,7 @@ inline std::string text_of(bool value) { return print_bool(value); }
 inline std::string text_of(int64_t value) { return print_count(value); }
 inline std::string text_of(double value) { return print_number(value); }
 inline std::string text_of(AutoInt value) { return print_auto_int(value); }
-inline std::string text_of(const Extent& value) { return print_extent(value); }
+inline std::string text_of(const TrainingLength& value) { return print_training_length(value); }
 template <class Enum>
 requires std::is_enum_v<Enum> std::string text_of(Enum value) {
   return enum_names(value).at(static_cast<size_t>(value));

@@ -25,7 +25,7 @@ std::string type_name(bool) { return "true, false"; }
 std::string type_name(int64_t) { return "count"; }
 std::string type_name(double) { return "number"; }
 std::string type_name(AutoInt) { return "auto, count"; }
-std::string type_name(const Extent&) { return "length"; }
+std::string type_name(const TrainingLength&) { return "length"; }
 template <class Enum>
 requires std::is_enum_v<Enum> std::string type_name(Enum value) { return join(enum_names(value), ", "); }
 template <class T, size_t N>

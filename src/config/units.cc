@@ -148,10 +148,10 @@ bool take_word(std::string_view& text, std::string_view word) {
   return true;
 }
 
-Parsed<Extent> counted(std::string_view text, Extent::Unit unit) {
+Parsed<TrainingLength> counted(std::string_view text, TrainingLength::Unit unit) {
   const Parsed<int64_t> count = parse_count(text);
   if (!count.value) return {{}, scan_decimal(text).found ? count.rule : kExtentRule, kExtentHint};
-  return {Extent{unit, static_cast<double>(*count.value)}, "", ""};
+  return {TrainingLength{unit, static_cast<double>(*count.value)}, "", ""};
 }
 
 }  // namespace
@@ -207,48 +207,48 @@ Parsed<AutoInt> parse_auto_int(std::string_view text) {
 
 std::string print_auto_int(AutoInt value) { return value.is_auto() ? "auto" : print_count(value.value); }
 
-Parsed<Extent> parse_extent(std::string_view text) {
+Parsed<TrainingLength> parse_training_length(std::string_view text) {
   text = trim(text);
-  if (text == "none") return {Extent::none(), "", ""};
+  if (text == "none") return {TrainingLength::none(), "", ""};
   const Decimal number = scan_decimal(text);
   if (number.negative) return {{}, "must not be negative", kExtentHint};
   if (number.found && number.suffix == "%") {
     const Parsed<double> share = exact_number(number, -2);
     if (!share.value) return {{}, share.rule, kExtentHint};
-    return {Extent::fraction(*share.value), "", ""};
+    return {TrainingLength::fraction(*share.value), "", ""};
   }
   for (const TimeUnit& unit : kTimeUnits) {
     if (number.found && number.suffix == unit.name) {
       const Parsed<double> count = exact_number(number, 0);
       if (!count.value) return {{}, count.rule, kExtentHint};
-      return {Extent::seconds(*count.value * unit.seconds), "", ""};
+      return {TrainingLength::seconds(*count.value * unit.seconds), "", ""};
     }
   }
   std::string_view count = text;
   for (const char* word : {"tokens", "token"}) {
-    if (take_word(count, word)) return counted(count, Extent::Unit::kTokens);
+    if (take_word(count, word)) return counted(count, TrainingLength::Unit::kTokens);
   }
   for (const char* word : {"steps", "step"}) {
     if (take_word(count, word)) break;
   }
-  return counted(count, Extent::Unit::kSteps);
+  return counted(count, TrainingLength::Unit::kSteps);
 }
 
-std::string print_extent(const Extent& value) {
+std::string print_training_length(const TrainingLength& value) {
   switch (value.unit) {
-    case Extent::Unit::kNone:
+    case TrainingLength::Unit::kNone:
       return "none";
-    case Extent::Unit::kSteps:
+    case TrainingLength::Unit::kSteps:
       return str(print_count(static_cast<int64_t>(value.value)), " steps");
-    case Extent::Unit::kTokens:
+    case TrainingLength::Unit::kTokens:
       return str(print_human_count(static_cast<int64_t>(value.value)), " tokens");
-    case Extent::Unit::kFraction: {
+    case TrainingLength::Unit::kFraction: {
       std::string percent = print_number(value.value * 100) + "%";  // a bit off for some values: then in parts
-      if (parse_extent(percent).value == value) return percent;
+      if (parse_training_length(percent).value == value) return percent;
       const auto [mantissa, power] = scientific(value.value);
       return str(mantissa, "e", power + 2, "%");
     }
-    case Extent::Unit::kSeconds:
+    case TrainingLength::Unit::kSeconds:
       for (const auto& [suffix, seconds] : {std::pair("h", 3600.0), std::pair("min", 60.0)}) {
         const double count = std::floor(value.value / seconds);
         if (count > 0 && count < 1e9 && count * seconds == value.value) return print_number(count) + suffix;

@@ -37,7 +37,7 @@ Parsed<AutoInt> parse_auto_int(std::string_view text);
 std::string print_auto_int(AutoInt value);
 
 // "2000", "2000 steps", "1B tokens", "5%", "90min", "2h", "30s", "1d", "none"; never negative, steps and tokens whole.
-Parsed<Extent> parse_extent(std::string_view text);
-std::string print_extent(const Extent& value);
+Parsed<TrainingLength> parse_training_length(std::string_view text);
+std::string print_training_length(const TrainingLength& value);
 
 }  // namespace tokamak

@@ -10,7 +10,7 @@ namespace tokamak {
 
 namespace {
 
-using Unit = Extent::Unit;
+using Unit = TrainingLength::Unit;
 
 void check_run(const RunOptions& run, FieldChecks& checks) {
   checks.given(!run.name.empty(), "run.name", "");
@@ -113,20 +113,20 @@ void check_optimizer(const OptimizerOptions& optimizer, FieldChecks& checks) {
   checks.not_negative("optimizer.weight_decay", optimizer.weight_decay);
 }
 
-// The share of the run that an extent takes, where both are in the same unit or can be put into one; else NaN.
-double share_of_run(const Extent& extent, const TrainingOptions& training) {
+// The share of the run that a length takes, where both are in the same unit or can be put into one; else NaN.
+double share_of_run(const TrainingLength& length, const TrainingOptions& training) {
   const auto batch = static_cast<double>(training.global_batch_tokens);
   const double tokens = training.max_tokens > 0 ? static_cast<double>(training.max_tokens)
                                                 : static_cast<double>(training.max_steps) * batch;
-  if (extent.unit == Unit::kNone) return 0;
-  if (extent.unit == Unit::kFraction) return extent.value;
-  if (extent.unit == Unit::kSteps && batch > 0 && tokens > 0) return extent.value * batch / tokens;
-  if (extent.unit == Unit::kTokens && tokens > 0) return extent.value / tokens;
+  if (length.unit == Unit::kNone) return 0;
+  if (length.unit == Unit::kFraction) return length.value;
+  if (length.unit == Unit::kSteps && batch > 0 && tokens > 0) return length.value * batch / tokens;
+  if (length.unit == Unit::kTokens && tokens > 0) return length.value / tokens;
   return NAN;
 }
 
 void check_schedule(const ScheduleOptions& schedule, const TrainingOptions& training, FieldChecks& checks) {
-  const std::string warmup = str("'", print_extent(schedule.warmup), "'");
+  const std::string warmup = str("'", print_training_length(schedule.warmup), "'");
   const bool unit_ok =
       checks.require(schedule.warmup.unit != Unit::kSeconds, "lr_scheduler.warmup", warmup,
                      "must be in steps or tokens, or a share of the run", "for example 2000 steps, 1B tokens or 5%");
@@ -137,8 +137,9 @@ void check_schedule(const ScheduleOptions& schedule, const TrainingOptions& trai
   const bool fits = checks.require(share >= 0 && share <= 1, "lr_scheduler.warmup", warmup,
                                    str("is longer than the run (", significant(share * 100, 4), "% of it)"));
   if (fits && schedule.decay_type == DecayType::kWsd) {
-    checks.require(share + schedule.decay_ratio <= 1, "lr_scheduler.decay_ratio", print_number(schedule.decay_ratio),
-                   str("and lr_scheduler.warmup (", print_extent(schedule.warmup), ") together exceed the run"));
+    checks.require(
+        share + schedule.decay_ratio <= 1, "lr_scheduler.decay_ratio", print_number(schedule.decay_ratio),
+        str("and lr_scheduler.warmup (", print_training_length(schedule.warmup), ") together exceed the run"));
   }
 }
 
@@ -157,9 +158,10 @@ void check_parallelism(const ParallelismOptions& parallelism, FieldChecks& check
 }
 
 void check_checkpoint(const CheckpointOptions& checkpoint, FieldChecks& checks) {
-  const Extent& interval = checkpoint.interval;
-  checks.require(interval.unit != Unit::kFraction, "checkpoint.interval", str("'", print_extent(interval), "'"),
-                 "must be in steps, tokens or time", "for example 1000 steps, 1B tokens or 30min");
+  const TrainingLength& interval = checkpoint.interval;
+  checks.require(interval.unit != Unit::kFraction, "checkpoint.interval",
+                 str("'", print_training_length(interval), "'"), "must be in steps, tokens or time",
+                 "for example 1000 steps, 1B tokens or 30min");
   checks.at_least("checkpoint.keep_latest", checkpoint.keep_latest, 0);
   checks.given(!checkpoint.load.empty(), "checkpoint.load", "auto, none or the path of a checkpoint");
 }

@@ -35,7 +35,7 @@ inline const std::vector<std::string>& enum_names(DecayType) {
 }
 
 struct ScheduleOptions {
-  Extent warmup = Extent::fraction(0.01);
+  TrainingLength warmup = TrainingLength::fraction(0.01);
   DecayType decay_type = DecayType::kCosine;
   double decay_ratio = 0.1;
   double min_lr_factor = 0.1;

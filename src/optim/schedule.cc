@@ -8,21 +8,21 @@
 
 namespace tokamak {
 
-int64_t extent_in_steps(const Extent& extent, const char* key, int64_t total_steps, int64_t tokens_per_step) {
-  switch (extent.unit) {
-    case Extent::Unit::kNone:
+int64_t length_in_steps(const TrainingLength& length, const char* key, int64_t total_steps, int64_t tokens_per_step) {
+  switch (length.unit) {
+    case TrainingLength::Unit::kNone:
       return 0;
-    case Extent::Unit::kSteps:
-      return static_cast<int64_t>(std::llround(extent.value));
-    case Extent::Unit::kTokens:
-      return static_cast<int64_t>(std::ceil(extent.value / static_cast<double>(tokens_per_step)));
-    case Extent::Unit::kFraction:
-      return static_cast<int64_t>(std::llround(extent.value * static_cast<double>(total_steps)));
-    case Extent::Unit::kSeconds:
+    case TrainingLength::Unit::kSteps:
+      return static_cast<int64_t>(std::llround(length.value));
+    case TrainingLength::Unit::kTokens:
+      return static_cast<int64_t>(std::ceil(length.value / static_cast<double>(tokens_per_step)));
+    case TrainingLength::Unit::kFraction:
+      return static_cast<int64_t>(std::llround(length.value * static_cast<double>(total_steps)));
+    case TrainingLength::Unit::kSeconds:
       break;
   }
   fail(Kind::kConfig,
-       str(key, ": ", extent.value, " seconds; this is a length in steps, tokens or percent of the run"));
+       str(key, ": ", length.value, " seconds; this is a length in steps, tokens or percent of the run"));
 }
 
 Schedule::Schedule(const ScheduleOptions& options, double peak, int64_t total_steps, int64_t tokens_per_step)
@@ -30,7 +30,7 @@ Schedule::Schedule(const ScheduleOptions& options, double peak, int64_t total_st
       peak_(peak),
       floor_(peak * options.min_lr_factor),
       total_steps_(total_steps),
-      warmup_steps_(extent_in_steps(options.warmup, "lr_scheduler.warmup", total_steps, tokens_per_step)),
+      warmup_steps_(length_in_steps(options.warmup, "lr_scheduler.warmup", total_steps, tokens_per_step)),
       decay_start_(warmup_steps_) {
   if (warmup_steps_ > total_steps) {
     fail(Kind::kConfig, str("lr_scheduler.warmup is ", warmup_steps_, " steps, longer than the run of ", total_steps));

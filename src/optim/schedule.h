@@ -31,8 +31,8 @@ class Schedule {
   int64_t decay_start_;
 };
 
-// Whole steps of an extent of the run: steps as they are, tokens rounded up, a share of total_steps rounded to nearest.
+// Whole steps of a length of the run: steps as they are, tokens rounded up, a share of total_steps rounded to nearest.
 // Error(kConfig) naming `key` where the unit makes no sense (seconds).
-int64_t extent_in_steps(const Extent& extent, const char* key, int64_t total_steps, int64_t tokens_per_step);
+int64_t length_in_steps(const TrainingLength& length, const char* key, int64_t total_steps, int64_t tokens_per_step);
 
 }  // namespace tokamak

@@ -84,16 +84,16 @@ void Trainer::take_evals_if_due() {
 }
 
 void Trainer::save_if_due() {
-  const Extent& interval = config_.checkpoint.interval;
+  const TrainingLength& interval = config_.checkpoint.interval;
   if (!(interval.value > 0)) return;  // only at the end
   bool due = false;
-  if (interval.unit == Extent::Unit::kSeconds) {
+  if (interval.unit == TrainingLength::Unit::kSeconds) {
     due = comm_.max(since_save_.seconds() >= interval.value) > 0;  // clocks differ: any rank's word counts
-  } else if (interval.unit == Extent::Unit::kTokens) {
+  } else if (interval.unit == TrainingLength::Unit::kTokens) {
     due = static_cast<double>(tokens_ - tokens_saved_) >= interval.value;
   } else {
     const int64_t steps =
-        extent_in_steps(interval, "checkpoint.interval", shape_.total_steps, shape_.tokens_per_step());
+        length_in_steps(interval, "checkpoint.interval", shape_.total_steps, shape_.tokens_per_step());
     due = step_ % steps == 0;
   }
   if (due) save();

@@ -14,7 +14,7 @@ RunConfig sample_with(const std::string& lines, const std::vector<std::string>& 
 
 TEST_CASE("a reference takes another key's value") {
   const RunConfig config = sample_with("checkpoint:\n  interval: ${training.max_steps}\n");
-  CHECK(config.checkpoint.interval == Extent::steps(100));
+  CHECK(config.checkpoint.interval == TrainingLength::steps(100));
 }
 
 TEST_CASE("a default that refers to a key follows it") {

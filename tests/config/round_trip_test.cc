@@ -48,24 +48,24 @@ class RandomFill {
     if (random_() % 2 == 0) value = static_cast<double>(random_() % 100000) / 1000;
   }
   void set(AutoInt& value) { value.value = static_cast<int64_t>(random_() % 3 == 0 ? 0 : random_() % 1000); }
-  void set(Extent& value) {
+  void set(TrainingLength& value) {
     const double whole = static_cast<double>(random_() >> (11 + random_() % 50));
     const double real = std::ldexp(static_cast<double>(random_() >> 11), -static_cast<int>(random_() % 100));
     switch (random_() % 5) {
       case 0:
-        value = Extent::none();
+        value = TrainingLength::none();
         break;
       case 1:
-        value = Extent::steps(whole);
+        value = TrainingLength::steps(whole);
         break;
       case 2:
-        value = Extent::tokens(random_() % 2 ? whole : static_cast<double>(random_() % 1000) * 1e9);
+        value = TrainingLength::tokens(random_() % 2 ? whole : static_cast<double>(random_() % 1000) * 1e9);
         break;
       case 3:
-        value = Extent::fraction(real);
+        value = TrainingLength::fraction(real);
         break;
       default:
-        value = Extent::seconds(random_() % 2 ? real : static_cast<double>(random_() % 100000));
+        value = TrainingLength::seconds(random_() % 2 ? real : static_cast<double>(random_() % 100000));
     }
   }
   void set(std::string& value) {
@@ -107,7 +107,7 @@ class Flatten {
       leaves[path] = str(static_cast<int>(value));
     } else if constexpr (std::is_same_v<T, double>) {
       leaves[path] = str(std::bit_cast<uint64_t>(value));
-    } else if constexpr (std::is_same_v<T, Extent>) {
+    } else if constexpr (std::is_same_v<T, TrainingLength>) {
       leaves[path] = str(static_cast<int>(value.unit), " ", std::bit_cast<uint64_t>(value.value));
     } else if constexpr (std::is_same_v<T, AutoInt>) {
       leaves[path] = str(value.value);

@@ -108,53 +108,54 @@ TEST_CASE("numbers print as people write them") {
 }
 
 TEST_CASE("lengths of training are read in each of their units") {
-  const auto [text, value] = GENERATE(table<std::string, Extent>({
-      {"2000", Extent::steps(2000)},
-      {"2000 steps", Extent::steps(2000)},
-      {"1 step", Extent::steps(1)},
-      {"2K steps", Extent::steps(2000)},
-      {"0", Extent::steps(0)},
-      {"1B tokens", Extent::tokens(1e9)},
-      {"64Ki tokens", Extent::tokens(65536)},
-      {"1Btokens", Extent::tokens(1e9)},
-      {"5%", Extent::fraction(0.05)},
-      {"0.1 %", Extent::fraction(0.001)},
-      {"90min", Extent::seconds(5400)},
-      {"2h", Extent::seconds(7200)},
-      {"1.5 hours", Extent::seconds(5400)},
-      {"30s", Extent::seconds(30)},
-      {"1d", Extent::seconds(86400)},
-      {"none", Extent::none()},
+  const auto [text, value] = GENERATE(table<std::string, TrainingLength>({
+      {"2000", TrainingLength::steps(2000)},
+      {"2000 steps", TrainingLength::steps(2000)},
+      {"1 step", TrainingLength::steps(1)},
+      {"2K steps", TrainingLength::steps(2000)},
+      {"0", TrainingLength::steps(0)},
+      {"1B tokens", TrainingLength::tokens(1e9)},
+      {"64Ki tokens", TrainingLength::tokens(65536)},
+      {"1Btokens", TrainingLength::tokens(1e9)},
+      {"5%", TrainingLength::fraction(0.05)},
+      {"0.1 %", TrainingLength::fraction(0.001)},
+      {"90min", TrainingLength::seconds(5400)},
+      {"2h", TrainingLength::seconds(7200)},
+      {"1.5 hours", TrainingLength::seconds(5400)},
+      {"30s", TrainingLength::seconds(30)},
+      {"1d", TrainingLength::seconds(86400)},
+      {"none", TrainingLength::none()},
   }));
   CAPTURE(text);
-  const Parsed<Extent> parsed = parse_extent(text);
+  const Parsed<TrainingLength> parsed = parse_training_length(text);
   REQUIRE(parsed.value);
   CHECK(*parsed.value == value);
-  CHECK(parse_extent(print_extent(value)).value == value);
+  CHECK(parse_training_length(print_training_length(value)).value == value);
 }
 
 TEST_CASE("lengths print in the unit they were written in") {
-  CHECK(print_extent(Extent::steps(2000)) == "2000 steps");
-  CHECK(print_extent(Extent::tokens(1e9)) == "1B tokens");
-  CHECK(print_extent(Extent::fraction(0.05)) == "5%");
-  CHECK(print_extent(Extent::seconds(5400)) == "90min");
-  CHECK(print_extent(Extent::seconds(7200)) == "2h");
-  CHECK(print_extent(Extent::seconds(0.5)) == "0.5s");
-  CHECK(print_extent(Extent::none()) == "none");
+  CHECK(print_training_length(TrainingLength::steps(2000)) == "2000 steps");
+  CHECK(print_training_length(TrainingLength::tokens(1e9)) == "1B tokens");
+  CHECK(print_training_length(TrainingLength::fraction(0.05)) == "5%");
+  CHECK(print_training_length(TrainingLength::seconds(5400)) == "90min");
+  CHECK(print_training_length(TrainingLength::seconds(7200)) == "2h");
+  CHECK(print_training_length(TrainingLength::seconds(0.5)) == "0.5s");
+  CHECK(print_training_length(TrainingLength::none()) == "none");
 }
 
 TEST_CASE("shares of a run print so that they read back to the same bits") {
   double share = 1e-9;
   for (int i = 0; i < 2000; ++i, share = share * 1.0143 + 1e-12) {
-    CAPTURE(i, share, print_extent(Extent::fraction(share)));
-    CHECK(parse_extent(print_extent(Extent::fraction(share))).value == Extent::fraction(share));
+    CAPTURE(i, share, print_training_length(TrainingLength::fraction(share)));
+    CHECK(parse_training_length(print_training_length(TrainingLength::fraction(share))).value ==
+          TrainingLength::fraction(share));
   }
 }
 
 TEST_CASE("what is no length of training is refused") {
   for (const char* text : {"", "%", "min", "-5%", "-1", "2.5 steps", "0.5 tokens", "3 weeks", "auto", "1e999%", "5m"}) {
     CAPTURE(text);
-    const Parsed<Extent> parsed = parse_extent(text);
+    const Parsed<TrainingLength> parsed = parse_training_length(text);
     CHECK_FALSE(parsed.value);
     CHECK_FALSE(parsed.rule.empty());
   }

@@ -9,7 +9,7 @@ using namespace tokamak;
 
 namespace {
 
-Schedule make(DecayType type, Extent warmup, double min_factor, double decay_ratio = 0.1) {
+Schedule make(DecayType type, TrainingLength warmup, double min_factor, double decay_ratio = 0.1) {
   ScheduleOptions options;
   options.warmup = warmup;
   options.decay_type = type;
@@ -23,7 +23,7 @@ Schedule make(DecayType type, Extent warmup, double min_factor, double decay_rat
 // Tables written by hand: peak 1, 100 steps.
 
 TEST_CASE("linear: up over the warm-up, straight down to the floor") {
-  const Schedule s = make(DecayType::kLinear, Extent::steps(20), 0.2);
+  const Schedule s = make(DecayType::kLinear, TrainingLength::steps(20), 0.2);
   CHECK(s.at(1) == Approx(0.05));
   CHECK(s.at(10) == Approx(0.5));
   CHECK(s.at(20) == Approx(1.0));
@@ -32,7 +32,7 @@ TEST_CASE("linear: up over the warm-up, straight down to the floor") {
 }
 
 TEST_CASE("cosine: half way between peak and floor in the middle, flat at both ends") {
-  const Schedule s = make(DecayType::kCosine, Extent::steps(20), 0.1);
+  const Schedule s = make(DecayType::kCosine, TrainingLength::steps(20), 0.1);
   CHECK(s.at(20) == Approx(1.0));
   CHECK(s.at(40) == Approx(0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2));  // a quarter of the way: cos 45 degrees
   CHECK(s.at(60) == Approx(0.55));
@@ -41,7 +41,7 @@ TEST_CASE("cosine: half way between peak and floor in the middle, flat at both e
 }
 
 TEST_CASE("wsd: warm-up, stable, then linearly down over the last share of the run") {
-  const Schedule s = make(DecayType::kWsd, Extent::steps(10), 0.0, 0.2);
+  const Schedule s = make(DecayType::kWsd, TrainingLength::steps(10), 0.0, 0.2);
   CHECK(s.at(5) == Approx(0.5));
   CHECK(s.at(11) == 1.0);
   CHECK(s.at(80) == 1.0);
@@ -51,13 +51,13 @@ TEST_CASE("wsd: warm-up, stable, then linearly down over the last share of the r
 }
 
 TEST_CASE("a warm-up is as long in steps, in tokens and in percent, and none is none") {
-  CHECK(make(DecayType::kCosine, Extent::steps(5), 0.1).warmup_steps() == 5);
-  CHECK(make(DecayType::kCosine, Extent::tokens(4500), 0.1).warmup_steps() == 5);  // rounded up
-  CHECK(make(DecayType::kCosine, Extent::fraction(0.05), 0.1).warmup_steps() == 5);
-  CHECK(make(DecayType::kLinear, Extent::none(), 0.0).at(1) == Approx(0.99));
+  CHECK(make(DecayType::kCosine, TrainingLength::steps(5), 0.1).warmup_steps() == 5);
+  CHECK(make(DecayType::kCosine, TrainingLength::tokens(4500), 0.1).warmup_steps() == 5);  // rounded up
+  CHECK(make(DecayType::kCosine, TrainingLength::fraction(0.05), 0.1).warmup_steps() == 5);
+  CHECK(make(DecayType::kLinear, TrainingLength::none(), 0.0).at(1) == Approx(0.99));
 }
 
 TEST_CASE("a warm-up in seconds or beyond the run is refused, naming the key") {
-  CHECK_THROWS_WITH(make(DecayType::kCosine, Extent::seconds(60), 0.1), Catch::Contains("lr_scheduler.warmup"));
-  CHECK_THROWS_WITH(make(DecayType::kCosine, Extent::steps(101), 0.1), Catch::Contains("101"));
+  CHECK_THROWS_WITH(make(DecayType::kCosine, TrainingLength::seconds(60), 0.1), Catch::Contains("lr_scheduler.warmup"));
+  CHECK_THROWS_WITH(make(DecayType::kCosine, TrainingLength::steps(101), 0.1), Catch::Contains("101"));
 }

@@ -69,7 +69,7 @@ RunConfig ToyPlace::config(const std::string& name, int ranks) const {
   config.training.validation_sequences = 5;
   config.optimizer.lr = 2e-2;
   config.precision.compute = Precision::kF32;
-  config.checkpoint.interval = Extent::none();
+  config.checkpoint.interval = TrainingLength::none();
   config.metrics.log_interval = 1;
   return config;
 }

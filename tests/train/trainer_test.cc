@@ -53,19 +53,19 @@ class DiscreteDevice : public ToyDevice {
 
 TEST_CASE("checkpoints come every so many steps, or tokens, and always at the end") {
   const ToyPlace place;
-  const auto saved = [&](const std::string& name, Extent interval, int64_t keep) {
+  const auto saved = [&](const std::string& name, TrainingLength interval, int64_t keep) {
     RunConfig config = place.config(name, 2);
     config.checkpoint.interval = interval;
     config.checkpoint.keep_latest = keep;
     train(2, config);
     return steps_of(place, name);
   };
-  CHECK(saved("steps", Extent::steps(4), 0) == std::vector<int64_t>{4, 6});
-  CHECK(saved("tokens", Extent::tokens(2 * 192), 0) == std::vector<int64_t>{2, 4, 6});
-  CHECK(saved("fraction", Extent::fraction(0.5), 0) == std::vector<int64_t>{3, 6});
-  CHECK(saved("always", Extent::seconds(1e-9), 0) == std::vector<int64_t>{1, 2, 3, 4, 5, 6});
-  CHECK(saved("never", Extent::seconds(0), 0) == std::vector<int64_t>{6});
-  CHECK(saved("kept", Extent::steps(1), 2) == std::vector<int64_t>{5, 6});
+  CHECK(saved("steps", TrainingLength::steps(4), 0) == std::vector<int64_t>{4, 6});
+  CHECK(saved("tokens", TrainingLength::tokens(2 * 192), 0) == std::vector<int64_t>{2, 4, 6});
+  CHECK(saved("fraction", TrainingLength::fraction(0.5), 0) == std::vector<int64_t>{3, 6});
+  CHECK(saved("always", TrainingLength::seconds(1e-9), 0) == std::vector<int64_t>{1, 2, 3, 4, 5, 6});
+  CHECK(saved("never", TrainingLength::seconds(0), 0) == std::vector<int64_t>{6});
+  CHECK(saved("kept", TrainingLength::steps(1), 2) == std::vector<int64_t>{5, 6});
 }
 
 TEST_CASE("validations and evaluations come at their intervals and at the end, with the same loss on any ranks") {
@@ -168,7 +168,7 @@ TEST_CASE("steps that are not finite leave the weights alone, and too many in a 
   const ToyPlace place;
   RunConfig config = place.config("run", 3);
   config.optimizer.lr = 1e38;  // the second step's weights are infinite
-  config.lr_scheduler.warmup = Extent::none();
+  config.lr_scheduler.warmup = TrainingLength::none();
   config.resilience.max_bad_steps = 3;
   const SharedError error = error_of(3, config);
   CHECK(error.kind() == Kind::kNumerics);
@@ -181,7 +181,7 @@ TEST_CASE("a checkpoint that is refused while training goes on is written later;
   const ToyPlace place;
   RunConfig config = place.config("run", 2);
   const std::string directory = place.run("run") + "/checkpoints";
-  config.checkpoint.interval = Extent::steps(3);
+  config.checkpoint.interval = TrainingLength::steps(3);
   std::atomic<int> calls{0};
   const auto remove_once = [&] {
     if (calls++ == 0) remove_tree(directory, Kind::kBug);
