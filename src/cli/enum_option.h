@@ -9,7 +9,7 @@ namespace tokamak::cli {
 
 // The value called `name`, which is one of them (CLI::IsMember(enum_names(Enum{})) has seen to it).
 template <class Enum>
-Enum enum_called(const std::string& name) {
+Enum enum_from_name(const std::string& name) {
   const std::vector<std::string>& names = enum_names(Enum{});
   return static_cast<Enum>(std::find(names.begin(), names.end(), name) - names.begin());
 }

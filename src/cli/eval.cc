@@ -78,8 +78,8 @@ class EvalCommand : public Command {
     collectively(world.comm(), [&] { evaluations = read_tasks(*source); });
     RunConfig config = source->config();
 
-    if (!dtype_.empty()) config.precision.compute = enum_called<Precision>(dtype_);
-    if (!backend_.empty()) config.runtime.backend = enum_called<BackendKind>(backend_);
+    if (!dtype_.empty()) config.precision.compute = enum_from_name<Precision>(dtype_);
+    if (!backend_.empty()) config.runtime.backend = enum_from_name<BackendKind>(backend_);
     config.runtime.threads_per_rank.value = threads_;
     Backend backend = make_backend_collectively(world, config.runtime);
     const std::unique_ptr<Comm> data_comm = make_data_comm(world.comm(), *backend.device, config.runtime);
@@ -124,7 +124,7 @@ class EvalCommand : public Command {
     if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
       fail(Kind::kConfig, str("--task ", text, ": there is no kind '", kind, "'"), "one of " + join(kinds, ", "));
     }
-    return {.task = enum_called<EvalKind>(kind), .path = text.substr(equals + 1), .name = name, .limit = limit_};
+    return {.task = enum_from_name<EvalKind>(kind), .path = text.substr(equals + 1), .name = name, .limit = limit_};
   }
 
   std::string checkpoint_, model_, tokenizer_, dtype_, backend_, output_, samples_;

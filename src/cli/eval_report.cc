@@ -20,7 +20,7 @@ std::string eval_table(const EvalReport& report) {
   row("task", "items", "figure", "value");
   for (const EvalResult& result : report.results) {
     for (const Figure& figure : result.figures) {
-      row(result.options.called(), str(result.samples.size()), figure.name, significant(figure.value, 6));
+      row(result.options.display_name(), str(result.samples.size()), figure.name, significant(figure.value, 6));
     }
   }
   return out.str();
@@ -29,7 +29,7 @@ std::string eval_table(const EvalReport& report) {
 std::string eval_json(const EvalReport& report) {
   Json results = Json::object();
   for (const EvalResult& result : report.results) {
-    Json& task = results[result.options.called()];
+    Json& task = results[result.options.display_name()];
     for (const Figure& figure : result.figures) task[figure.name] = figure.value;
     task["items"] = result.samples.size();
     task["file"] = result.options.path;
@@ -47,7 +47,8 @@ std::string eval_samples(const std::vector<EvalResult>& results) {
   std::string out;
   for (const EvalResult& result : results) {
     for (size_t item = 0; item < result.samples.size(); ++item) {
-      out += Json{{"task", result.options.called()}, {"item", item}, {"log_likelihoods", result.samples[item]}}.dump() +
+      out += Json{{"task", result.options.display_name()}, {"item", item}, {"log_likelihoods", result.samples[item]}}
+                 .dump() +
              "\n";
     }
   }

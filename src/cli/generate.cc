@@ -135,10 +135,10 @@ class GenerateCommand : public Command {
     if (bos_given_->count() == 0) bos_ = source->adds_bos();
     const int64_t context = context_ > 0 ? context_ : config.model.max_position_embeddings;
     const std::vector<GenerationRequest> requests = encode(tokenizer, prompts, context);
-    if (!dtype_.empty()) config.precision.compute = enum_called<Precision>(dtype_);
+    if (!dtype_.empty()) config.precision.compute = enum_from_name<Precision>(dtype_);
     RuntimeOptions runtime = config.runtime;
     runtime.threads_per_rank.value = threads_;
-    if (!backend_.empty()) runtime.backend = enum_called<BackendKind>(backend_);
+    if (!backend_.empty()) runtime.backend = enum_from_name<BackendKind>(backend_);
 
     Backend backend = make_backend(runtime, world.local_rank(), 1);
     const AssemblyOptions sizes = sizes_for(requests, context);

@@ -74,7 +74,7 @@ void check_evals(const TrainingOptions& training, FieldChecks& checks) {
     checks.given(!eval.path.empty(), item + ".path", "the file of its questions or texts");
     checks.at_least(item + ".limit", eval.limit, 0);
     for (size_t j = 0; j < i; ++j) {
-      checks.require(eval.called() != training.evals[j].called(), item + ".name", eval.called(),
+      checks.require(eval.display_name() != training.evals[j].display_name(), item + ".name", eval.display_name(),
                      str("is what training.evals[", j, "] is called, too"), "give them different names");
     }
   }

@@ -30,7 +30,7 @@ std::vector<Figure> flatten(const std::vector<EvalResult>& results) {
   std::vector<Figure> out;
   for (const EvalResult& result : results) {
     for (const Figure& figure : result.figures)
-      out.push_back({result.options.called() + "/" + figure.name, figure.value});
+      out.push_back({result.options.display_name() + "/" + figure.name, figure.value});
   }
   return out;
 }

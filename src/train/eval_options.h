@@ -30,7 +30,7 @@ struct EvalOptions {
     v("limit", limit, "only the first items; 0: all");
   }
 
-  std::string called() const { return name.empty() ? enum_names(task)[static_cast<size_t>(task)] : name; }
+  std::string display_name() const { return name.empty() ? enum_names(task)[static_cast<size_t>(task)] : name; }
 };
 
 }  // namespace tokamak
