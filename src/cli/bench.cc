@@ -37,7 +37,7 @@ class BenchCommand : public Command {
     parser->add_option("--tokens", generation_.tokens, "with --generate: tokens decoded after it, in a round")
         ->capture_default_str()
         ->check(CLI::PositiveNumber);
-    parser->add_option("--json", json_, "write the figures to this file too");
+    parser->add_option("--json", json_, "write the results to this file too");
     parser->footer(
         "  tokamak bench configs/llama-125m.yaml training.micro_batch_size=4\n"
         "  mpirun -n 2 tokamak bench configs/llama-125m.yaml\n"

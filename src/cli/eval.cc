@@ -49,7 +49,7 @@ class EvalCommand : public Command {
         ->check(CLI::IsMember(enum_names(BackendKind{})));
     parser->add_option("--threads", threads_, "CPU threads of each rank; 0: its share of the cores")
         ->capture_default_str();
-    parser->add_option("--output", output_, "write one JSON object with all figures to this file");
+    parser->add_option("--output", output_, "write one JSON object with all results to this file");
     parser->add_option("--samples", samples_, "write the log-likelihoods of each item to this file, as JSON lines");
     parser->footer(
         "Rules and wording are those of lm-evaluation-harness 0.4, zero-shot; the files are its data sets' JSON "

@@ -12,15 +12,15 @@ using Json = nlohmann::ordered_json;
 
 std::string eval_table(const EvalReport& report) {
   std::ostringstream out;
-  const auto row = [&](const std::string& task, const std::string& items, const std::string& figure,
+  const auto row = [&](const std::string& task, const std::string& items, const std::string\& metric,
                        const std::string& value) {
     out << std::left << std::setw(24) << task << std::right << std::setw(8) << items << "  " << std::left
-        << std::setw(18) << figure << std::right << std::setw(14) << value << "\n";
+        << std::setw(18) << metric << std::right << std::setw(14) << value << "\n";
   };
-  row("task", "items", "figure", "value");
+  row("task", "items", "metric", "value");
   for (const EvalResult& result : report.results) {
-    for (const Figure& figure : result.figures) {
-      row(result.options.display_name(), str(result.samples.size()), figure.name, significant(figure.value, 6));
+    for (const NamedValue\& one : result.values) {
+      row(result.options.display_name(), str(result.samples.size()), one.name, significant(one.value, 6));
     }
   }
   return out.str();
@@ -30,7 +30,7 @@ std::string eval_json(const EvalReport& report) {
   Json results = Json::object();
   for (const EvalResult& result : report.results) {
     Json& task = results[result.options.display_name()];
-    for (const Figure& figure : result.figures) task[figure.name] = figure.value;
+    for (const NamedValue\& one : result.values) task[one.name] = one.value;
     task["items"] = result.samples.size();
     task["file"] = result.options.path;
     task["limit"] = result.options.limit;

@@ -16,7 +16,7 @@ std::vector<EvalResult> Evaluations::run(Assembly& assembly) const {
   for (const Task& task : tasks_) {
     const Stopwatch watch;
     const std::vector<double> scores = log_likelihoods(assembly, task.task->sequences());
-    EvalResult result{.options = task.options, .seconds = watch.seconds(), .figures = task.task->figures(scores)};
+    EvalResult result{.options = task.options, .seconds = watch.seconds(), .values = task.task->results(scores)};
     result.samples.resize(static_cast<size_t>(task.task->items()));
     for (size_t i = 0; i < scores.size(); ++i) {
       result.samples[static_cast<size_t>(task.task->sequences()[i].item)].push_back(scores[i]);
@@ -26,11 +26,11 @@ std::vector<EvalResult> Evaluations::run(Assembly& assembly) const {
   return results;
 }
 
-std::vector<Figure> flatten(const std::vector<EvalResult>& results) {
-  std::vector<Figure> out;
+std::vector<NamedValue> flatten(const std::vector<EvalResult>& results) {
+  std::vector<NamedValue> out;
   for (const EvalResult& result : results) {
-    for (const Figure& figure : result.figures)
-      out.push_back({result.options.display_name() + "/" + figure.name, figure.value});
+    for (const NamedValue\& one : result.values)
+      out.push_back({result.options.display_name() + "/" + one.name, one.value});
   }
   return out;
 }

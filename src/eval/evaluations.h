@@ -9,7 +9,7 @@ struct EvalResult {
   EvalOptions options;
   double seconds = 0;
   std::vector<std::vector<double>> samples;  // for each item, log p of each of its sequences
-  std::vector<Figure> figures;
+  std::vector<NamedValue> values;
 };
 
 class Evaluations {
@@ -29,7 +29,7 @@ class Evaluations {
   std::vector<Task> tasks_;
 };
 
-// The figures of all tasks under "<task>/<figure>".
-std::vector<Figure> flatten(const std::vector<EvalResult>& results);
+// The results of all tasks under "<task>/<metric>".
+std::vector<NamedValue> flatten(const std::vector<EvalResult>& results);
 
 }  // namespace tokamak

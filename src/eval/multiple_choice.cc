@@ -16,7 +16,7 @@ size_t best(std::span<const double> scores) {
 }
 
 // The mean and its standard error: the deviation of the sample over sqrt(n).
-void add_accuracy(const std::string& name, int64_t right, int64_t asked, std::vector<Figure>& out) {
+void add_accuracy(const std::string& name, int64_t right, int64_t asked, std::vector<NamedValue>& out) {
   const auto n = static_cast<double>(asked);
   const double mean = static_cast<double>(right) / n;
   out.push_back({name, mean});
@@ -35,7 +35,7 @@ MultipleChoice::MultipleChoice(std::vector<Question> questions, LengthNorm norm,
   }
 }
 
-std::vector<Figure> MultipleChoice::figures(std::span<const double> log_likelihoods) const {
+std::vector<NamedValue> MultipleChoice::results(std::span<const double> log_likelihoods) const {
   TOKAMAK_CHECK(log_likelihoods.size() == sequences_.size(), "one log-likelihood for each sequence");
   int64_t right = 0, right_by_length = 0;
   size_t at = 0;
@@ -48,7 +48,7 @@ std::vector<Figure> MultipleChoice::figures(std::span<const double> log_likeliho
     right += best(scores) == question.answer ? 1 : 0;
     right_by_length += best(scores_by_length) == question.answer ? 1 : 0;
   }
-  std::vector<Figure> out;
+  std::vector<NamedValue> out;
   add_accuracy("acc", right, items(), out);
   if (norm_ == LengthNorm::kYes) add_accuracy("acc_norm", right_by_length, items(), out);
   return out;

@@ -15,7 +15,7 @@ class MultipleChoice : public EvalTask {
 
   int64_t items() const override { return static_cast<int64_t>(questions_.size()); }
   const std::vector<ScoredSequence>& sequences() const override { return sequences_; }
-  std::vector<Figure> figures(std::span<const double> log_likelihoods) const override;
+  std::vector<NamedValue> results(std::span<const double> log_likelihoods) const override;
 
  private:
   std::vector<Question> questions_;

@@ -20,7 +20,7 @@ RollingText::RollingText(std::span<const std::string> texts, EvalEncoder& encode
   }
 }
 
-std::vector<Figure> RollingText::figures(std::span<const double> log_likelihoods) const {
+std::vector<NamedValue> RollingText::results(std::span<const double> log_likelihoods) const {
   const double nats = -std::accumulate(log_likelihoods.begin(), log_likelihoods.end(), 0.0);
   const auto per = [nats](int64_t count) { return nats / static_cast<double>(count); };
   return {{"word_perplexity", std::exp(per(words_))},

@@ -13,7 +13,7 @@ class RollingText : public EvalTask {
   int64_t items() const override { return texts_; }
   const std::vector<ScoredSequence>& sequences() const override { return sequences_; }
   // word_perplexity, byte_perplexity, bits_per_byte, token_perplexity
-  std::vector<Figure> figures(std::span<const double> log_likelihoods) const override;
+  std::vector<NamedValue> results(std::span<const double> log_likelihoods) const override;
 
  private:
   int64_t texts_ = 0, words_ = 0, bytes_ = 0, tokens_ = 0;

@@ -33,7 +33,7 @@ Shards::Shards(const EvalOptions& options, const Tokenizer& tokenizer, int64_t c
   }
 }
 
-std::vector<Figure> Shards::figures(std::span<const double> log_likelihoods) const {
+std::vector<NamedValue> Shards::results(std::span<const double> log_likelihoods) const {
   const double nats = -std::accumulate(log_likelihoods.begin(), log_likelihoods.end(), 0.0);
   const double loss = nats / static_cast<double>(tokens_);
   return {{"loss", loss}, {"token_perplexity", std::exp(loss)}};

@@ -13,7 +13,7 @@ class Shards : public EvalTask {
 
   int64_t items() const override { return windows_; }
   const std::vector<ScoredSequence>& sequences() const override { return sequences_; }
-  std::vector<Figure> figures(std::span<const double> log_likelihoods) const override;  // loss, token_perplexity
+  std::vector<NamedValue> results(std::span<const double> log_likelihoods) const override;  // loss, token_perplexity
 
  private:
   int64_t windows_ = 0, tokens_ = 0;

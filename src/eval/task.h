@@ -1,5 +1,5 @@
-// A task of evaluation: sequences to score, and the rule that makes figures of their log-likelihoods. Rules and names
-// are those of lm-evaluation-harness (zero-shot), so that figures can be laid beside published ones.
+// A task of evaluation: sequences to score, and the rule that computes metrics from their log-likelihoods. Rules and
+// names are those of lm-evaluation-harness (zero-shot), so that results can be laid beside published ones.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ class EvalTask {
   virtual ~EvalTask() = default;
   virtual int64_t items() const = 0;  // questions, or texts
   virtual const std::vector<ScoredSequence>& sequences() const = 0;
-  virtual std::vector<Figure> figures(std::span<const double> log_likelihoods) const = 0;
+  virtual std::vector<NamedValue> results(std::span<const double> log_likelihoods) const = 0;
 };
 
 struct EncodingOptions {

@@ -1,5 +1,5 @@
-// A checkpoint as one GGUF file for llama.cpp: weights in F32, F16 or BF16 (vectors always F32), the model's figures
-// and the tokenizer. Streamed, like export_hf.
+// A checkpoint as one GGUF file for llama.cpp: weights in F32, F16 or BF16 (vectors always F32), the model's
+// hyperparameters and the tokenizer. Streamed, like export_hf.
 #pragma once
 
 #include <string>

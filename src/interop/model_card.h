@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-// The last figures that a run's metrics.jsonl has of this step or earlier ones.
+// The last metrics that a run's metrics.jsonl has of this step or earlier ones.
 struct RunRecord {
   std::optional<double> loss;             // of training
   std::optional<double> validation_loss;  // of the held-out data

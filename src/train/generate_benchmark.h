@@ -31,7 +31,7 @@ struct GenerateTimes {
 };
 
 // The assembly has a cache of options.sequences x (prompt + tokens) and weights. Each round times the copy, the
-// prompts, their products and the decoding in turn; the figures are those of the round whose share of the copy is the
+// prompts, their products and the decoding in turn; the results are those of the round whose share of the copy is the
 // median.
 GenerateTimes benchmark_generate(Assembly& assembly, const GenerateBenchmarkOptions& options);
 

@@ -14,8 +14,8 @@ std::string percent(double fraction) { return fixed(100.0 * fraction, 1) + "%"; 
 
 }  // namespace
 
-Metrics::Metrics(const MetricsOptions& options, const RunFigures& figures, const std::string& path)
-    : options_(options), figures_(figures), path_(path) {
+Metrics::Metrics(const MetricsOptions& options, const RunScale& scale, const std::string& path)
+    : options_(options), scale_(scale), path_(path) {
   if (path_.empty()) return;
   file_.open(path_, std::ios::app);
   if (!file_) fail_errno(Kind::kConfig, str("cannot append to ", path_), "check run.output_dir");
@@ -30,31 +30,29 @@ void Metrics::step(const StepOutcome& outcome, double data_wait) {
   } else {
     ++skipped_;
   }
-  if (outcome.step % options_.log_interval == 0 || outcome.step == figures_.total_steps) report(outcome, data_wait);
+  if (outcome.step % options_.log_interval == 0 || outcome.step == scale_.total_steps) report(outcome, data_wait);
 }
 
 void Metrics::report(const StepOutcome& outcome, double data_wait) {
   const double seconds = outcome.time - interval_start_;
-  const double tokens_per_second = static_cast<double>(steps_ * figures_.tokens_per_step) / seconds;
+  const double tokens_per_second = static_cast<double>(steps_ * scale_.tokens_per_step) / seconds;
   const double loss = loss_count_ > 0 ? loss_sum_ / static_cast<double>(loss_count_) : std::nan("");
-  const auto mfu = [&](double attended) {
-    return tokens_per_second * figures_.flops.done(attended) / figures_.peak_flops;
-  };
-  const double mfu_full = mfu(figures_.sequence_length), mfu_causal = mfu(0.5 * figures_.sequence_length);
+  const auto mfu = [&](double attended) { return tokens_per_second * scale_.flops.done(attended) / scale_.peak_flops; };
+  const double mfu_full = mfu(scale_.sequence_length), mfu_causal = mfu(0.5 * scale_.sequence_length);
   const double mfu_done = mfu(attended_ / static_cast<double>(steps_));
-  const int64_t done_here = outcome.step - figures_.first_step;
+  const int64_t done_here = outcome.step - scale_.first_step;
   const double eta = (outcome.time - run_start_) / static_cast<double>(done_here) *
-                     static_cast<double>(figures_.total_steps - outcome.step);
+                     static_cast<double>(scale_.total_steps - outcome.step);
 
-  log::info("step ", outcome.step, "/", figures_.total_steps, " (",
-            percent(static_cast<double>(outcome.step) / static_cast<double>(figures_.total_steps)), ")  loss ",
+  log::info("step ", outcome.step, "/", scale_.total_steps, " (",
+            percent(static_cast<double>(outcome.step) / static_cast<double>(scale_.total_steps)), ")  loss ",
             fixed(loss, 4), "  lr ", significant(outcome.lr, 3), "  grad norm ", fixed(outcome.grad_norm, 2), "  ",
             human_count(tokens_per_second), " tokens/s  mfu_full ", percent(mfu_full), "  mfu_causal ",
             percent(mfu_causal), "  mfu_done ", percent(mfu_done), "  memory ", human_bytes(outcome.memory), "  eta ",
             human_duration(eta), skipped_ > 0 ? str("  skipped ", skipped_) : "");
 
   nlohmann::ordered_json record = {{"step", outcome.step},
-                                   {"tokens", outcome.step * figures_.tokens_per_step},
+                                   {"tokens", outcome.step * scale_.tokens_per_step},
                                    {"loss/avg", loss},  // NaN becomes null
                                    {"loss/last", outcome.loss},
                                    {"loss/z", outcome.z_loss},
@@ -79,25 +77,25 @@ void Metrics::report(const StepOutcome& outcome, double data_wait) {
 }
 
 void Metrics::validation(int64_t step, double loss, double seconds) {
-  log::info("step ", step, "/", figures_.total_steps, "  validation loss ", fixed(loss, 4), "  perplexity ",
+  log::info("step ", step, "/", scale_.total_steps, "  validation loss ", fixed(loss, 4), "  perplexity ",
             fixed(std::exp(loss), 2), "  (", fixed(seconds, 1), " s)");
   const nlohmann::ordered_json record = {{"step", step},
-                                         {"tokens", step * figures_.tokens_per_step},
+                                         {"tokens", step * scale_.tokens_per_step},
                                          {"validation/loss", loss},
                                          {"validation/perplexity", std::exp(loss)},
                                          {"time/validation", seconds}};
   append(record.dump());
 }
 
-void Metrics::evals(int64_t step, const std::vector<Figure>& figures, double seconds) {
-  nlohmann::ordered_json record = {{"step", step}, {"tokens", step * figures_.tokens_per_step}};
+void Metrics::evals(int64_t step, const std::vector<NamedValue>& results, double seconds) {
+  nlohmann::ordered_json record = {{"step", step}, {"tokens", step * scale_.tokens_per_step}};
   std::string line;
-  for (const Figure& figure : figures) {
-    record["evals/" + figure.name] = figure.value;
-    line += str("  ", figure.name, " ", fixed(figure.value, 4));
+  for (const NamedValue\& result : results) {
+    record["evals/" + result.name] = result.value;
+    line += str("  ", result.name, " ", fixed(result.value, 4));
   }
   record["time/evals"] = seconds;
-  log::info("step ", step, "/", figures_.total_steps, line, "  (", fixed(seconds, 1), " s)");
+  log::info("step ", step, "/", scale_.total_steps, line, "  (", fixed(seconds, 1), " s)");
   append(record.dump());
 }
 

@@ -14,7 +14,8 @@
 
 namespace tokamak {
 
-struct RunFigures {
+// What turns steps and seconds into tokens, MFU and an ETA.
+struct RunScale {
   int64_t first_step = 0;  // done before this start
   int64_t total_steps = 0;
   int64_t tokens_per_step = 0;
@@ -24,7 +25,7 @@ struct RunFigures {
 };
 
 // A number that an evaluation came to.
-struct Figure {
+struct NamedValue {
   std::string name;  // "acc_norm"
   double value = 0;
 };
@@ -32,12 +33,12 @@ struct Figure {
 class Metrics {
  public:
   // `path`: metrics.jsonl; empty: none.
-  Metrics(const MetricsOptions& options, const RunFigures& figures, const std::string& path);
+  Metrics(const MetricsOptions& options, const RunScale& scale, const std::string& path);
 
   // One finished step, in order. `data_wait` is this rank's total time of waiting for data so far, in seconds.
   void step(const StepOutcome& outcome, double data_wait);
   void validation(int64_t step, double loss, double seconds);
-  void evals(int64_t step, const std::vector<Figure>& figures, double seconds);  // names: "hellaswag/acc"
+  void evals(int64_t step, const std::vector<NamedValue>& results, double seconds);  // names: "hellaswag/acc"
   // {"event": name, "step": step, "detail": detail}
   void event(const std::string& name, int64_t step, const std::string& detail);
 
@@ -50,7 +51,7 @@ class Metrics {
   void append(const std::string& line);
 
   MetricsOptions options_;
-  RunFigures figures_;
+  RunScale scale_;
   std::string path_;
   std::ofstream file_;
   double run_start_ = now_seconds();       // of the first step of this start, moved on by pauses

@@ -35,7 +35,7 @@ double measure_gemm_rate(Backend& backend, DType compute) {
 
 Peak peak_of(Backend& backend, DType compute) {
   const double stated = backend.device->peak_flops(compute);
-  if (stated > 0) return {stated, "its maker's figure for dense products"};
+  if (stated > 0) return {stated, "its vendor's dense peak"};
   return {measure_gemm_rate(backend, compute), str("a ", kSize, "^3 GEMM, measured now")};
 }
 

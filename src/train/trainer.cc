@@ -77,10 +77,10 @@ void Trainer::take_evals_if_due() {
   read_outcomes(0);
   if (metrics_) metrics_->pause();
   const Stopwatch watch;
-  const std::vector<Figure> figures = options_.evals(*assembly_);
+  const std::vector<NamedValue> results = options_.evals(*assembly_);
   if (!metrics_) return;
   metrics_->resume();
-  metrics_->evals(step_, figures, watch.seconds());
+  metrics_->evals(step_, results, watch.seconds());
 }
 
 void Trainer::save_if_due() {

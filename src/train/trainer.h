@@ -33,7 +33,7 @@ struct TrainerOptions {
   // The resolved config as text, for the run directory and the checkpoints (config/ knows how to print it).
   std::function<std::string(const RunConfig&)> print_config;
   // Takes training.evals (src/eval does). Collective.
-  std::function<std::vector<Figure>(Assembly&)> evals;
+  std::function<std::vector<NamedValue>(Assembly&)> evals;
   int64_t stop_at_step = 0;  // save and stop after this step, as on a signal; 0: never
 };
 

@@ -150,16 +150,16 @@ void Trainer::start_metrics() {
   const Peak peak = peak_of(backend_, compute_dtype(config_.precision));
   collectively(comm_, [&] {
     if (comm_.rank() != 0) return;
-    RunFigures figures;
-    figures.first_step = first_step_;
-    figures.total_steps = shape_.total_steps;
-    figures.tokens_per_step = shape_.tokens_per_step();
-    figures.flops = token_flops(config_.model);
-    figures.sequence_length = static_cast<double>(shape_.length);
-    figures.peak_flops = peak.flops * comm_.size();
-    metrics_.emplace(config_.metrics, figures, config_.metrics.jsonl ? config_.run.output_dir + "/metrics.jsonl" : "");
+    RunScale scale;
+    scale.first_step = first_step_;
+    scale.total_steps = shape_.total_steps;
+    scale.tokens_per_step = shape_.tokens_per_step();
+    scale.flops = token_flops(config_.model);
+    scale.sequence_length = static_cast<double>(shape_.length);
+    scale.peak_flops = peak.flops * comm_.size();
+    metrics_.emplace(config_.metrics, scale, config_.metrics.jsonl ? config_.run.output_dir + "/metrics.jsonl" : "");
     metrics_->event(first_step_ > 0 ? "resume" : "start", first_step_, str(comm_.size(), " rank(s)"));
-    log::info("MFU is against ", human_count(figures.peak_flops), "FLOP/s: ", peak.source, ", times the ranks");
+    log::info("MFU is against ", human_count(scale.peak_flops), "FLOP/s: ", peak.source, ", times the ranks");
   });
 }
 

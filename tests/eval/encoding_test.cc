@@ -93,11 +93,11 @@ TEST_CASE("a long text is cut into windows that predict each token once, the las
   CHECK(encoder.windows("c").at(0).tokens.size() == 3);
 }
 
-double figure(const std::vector<Figure>& figures, const std::string& name) {
-  for (const Figure& one : figures) {
+double value_of(const std::vector<NamedValue>& results, const std::string& name) {
+  for (const NamedValue& one : results) {
     if (one.name == name) return one.value;
   }
-  FAIL("no figure " << name);
+  FAIL("no result " << name);
   return 0;
 }
 
@@ -116,11 +116,11 @@ TEST_CASE("acc takes the likeliest choice, acc_norm the likeliest by its charact
   REQUIRE(task.sequences().size() == 6);
   CHECK(task.sequences()[2].item == 1);
   // -2 beats -3, but not by the character; then a tie; then the wrong one.
-  const std::vector<Figure> figures = task.figures(std::vector<double>{-2, -3, -1, -1, -1, -2});
-  CHECK(figure(figures, "acc") == Approx(1.0 / 3));
-  CHECK(figure(figures, "acc_norm") == Approx(2.0 / 3));
+  const std::vector<NamedValue> results = task.results(std::vector<double>{-2, -3, -1, -1, -1, -2});
+  CHECK(value_of(results, "acc") == Approx(1.0 / 3));
+  CHECK(value_of(results, "acc_norm") == Approx(2.0 / 3));
   // The deviation of the sample 1, 0, 0 (1 / 3 of it squared) over sqrt(3).
-  CHECK(figure(figures, "acc_stderr") == Approx(1.0 / 3));
+  CHECK(value_of(results, "acc_stderr") == Approx(1.0 / 3));
 }
 
 TEST_CASE("perplexities count words, bytes and tokens of the texts, not the begin token") {
@@ -130,11 +130,11 @@ TEST_CASE("perplexities count words, bytes and tokens of the texts, not the begi
   const RollingText task(texts, encoder);
   REQUIRE(task.sequences().size() == 2);
   CHECK(task.sequences()[1].item == 1);
-  const std::vector<Figure> figures = task.figures(std::vector<double>{-3, -4.5});
-  CHECK(figure(figures, "word_perplexity") == Approx(std::exp(7.5 / 3)));
-  CHECK(figure(figures, "byte_perplexity") == Approx(std::exp(7.5 / 5)));
-  CHECK(figure(figures, "bits_per_byte") == Approx(7.5 / 5 / std::log(2.0)));
-  CHECK(figure(figures, "token_perplexity") == Approx(std::exp(7.5 / 6)));  // _ c _ d, _ ab
+  const std::vector<NamedValue> results = task.results(std::vector<double>{-3, -4.5});
+  CHECK(value_of(results, "word_perplexity") == Approx(std::exp(7.5 / 3)));
+  CHECK(value_of(results, "byte_perplexity") == Approx(std::exp(7.5 / 5)));
+  CHECK(value_of(results, "bits_per_byte") == Approx(7.5 / 5 / std::log(2.0)));
+  CHECK(value_of(results, "token_perplexity") == Approx(std::exp(7.5 / 6)));  // _ c _ d, _ ab
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ TEST_CASE("generation is timed beside a copy and the products of its prompts") {
   CHECK(times.share_of_traffic() == Approx(times.share_of_copy() / 2));
 }
 
-TEST_CASE("what MFU is against: the maker's figure where there is one, else a GEMM measured now") {
+TEST_CASE("what MFU is against: the vendor's where there is one, else a GEMM measured now") {
   Backend cpu = make_cpu_backend();
   const Peak measured = peak_of(cpu, DType::kF32);
   CHECK(measured.flops > 0);

@@ -38,7 +38,7 @@ ToyRunOptions at_step(RunConfig& config, int64_t step, const std::function<void(
   ToyRunOptions options;
   options.evals = [act](Assembly&) {
     act();
-    return std::vector<Figure>();
+    return std::vector<NamedValue>();
   };
   return options;
 }
@@ -78,7 +78,7 @@ TEST_CASE("validations and evaluations come at their intervals and at the end, w
     config.training.evals_interval = 3;
     ToyRunOptions options;
     options.evals = [](Assembly& assembly) {
-      return std::vector<Figure>{{"ranks", static_cast<double>(assembly.comm().size())}};
+      return std::vector<NamedValue>{{"ranks", static_cast<double>(assembly.comm().size())}};
     };
     train(ranks, config, options);
     const auto losses = records(place.run(config.run.name), "validation/loss");
