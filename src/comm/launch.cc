@@ -68,7 +68,7 @@ Launch by_variables(const Environment& environment) {
   const std::string reason = environment.said("WORLD_SIZE");
   launch.rank = static_cast<int>(environment.number("RANK", 0, launch.size - 1, reason));
   if (launch.size == 1) return launch;
-  launch.by = Launch::By::kTcp;
+  launch.launcher = Launcher::kTcp;
   read_local(environment, reason, launch);
   launch.address = environment.text("MASTER_ADDR");
   if (launch.address.empty()) {
@@ -86,7 +86,7 @@ Launch by_slurm(const Environment& environment) {
   launch.size = static_cast<int>(environment.number(tasks, 1, kMostRanks, environment.said("SLURM_STEP_ID")));
   if (launch.size == 1) return launch;
   const std::string reason = environment.said(tasks);
-  launch.by = Launch::By::kTcp;
+  launch.launcher = Launcher::kTcp;
   launch.rank = static_cast<int>(environment.number("SLURM_PROCID", 0, launch.size - 1, reason));
   if (environment.has("SLURM_LOCALID")) {
     launch.local_rank = static_cast<int>(environment.number("SLURM_LOCALID", 0, launch.size - 1, reason));
@@ -118,7 +118,7 @@ void refuse_other_launchers(const Environment& environment) {
 
 Launch find_launch(const Variables& variables) {
   const Environment environment(variables);
-  if (environment.has("OMPI_COMM_WORLD_SIZE") || environment.has("PMIX_RANK")) return {.by = Launch::By::kMpi};
+  if (environment.has("OMPI_COMM_WORLD_SIZE") || environment.has("PMIX_RANK")) return {.launcher = Launcher::kMpi};
   if (environment.has("RANK") || environment.has("WORLD_SIZE")) return by_variables(environment);
   refuse_other_launchers(environment);
   if (environment.has("SLURM_STEP_NUM_TASKS") || environment.has("SLURM_STEP_ID")) return by_slurm(environment);

@@ -7,13 +7,14 @@
 
 namespace tokamak {
 
+enum class Launcher {
+  kNone,  // one process by itself
+  kMpi,   // mpirun of Open MPI, or srun --mpi=pmix: MPI knows the rest
+  kTcp,   // RANK and WORLD_SIZE, or srun without PMIx: the ranks meet at `address`:`port`
+};
+
 struct Launch {
-  enum class By {
-    kNobody,  // one process by itself
-    kMpi,     // mpirun of Open MPI, or srun --mpi=pmix: MPI knows the rest
-    kTcp,     // RANK and WORLD_SIZE, or srun without PMIx: the ranks meet at `address`:`port`
-  };
-  By by = By::kNobody;
+  Launcher launcher = Launcher::kNone;
   int rank = 0;
   int size = 1;
   int local_rank = -1;  // among the ranks of this node; -1: not said

@@ -16,12 +16,12 @@ constexpr double kPatienceSeconds = 120;
 }  // namespace
 
 World::World() : launch_(find_launch([](const char* name) { return std::getenv(name); })) {
-  if (launch_.by == Launch::By::kMpi) {
+  if (launch_.launcher == Launcher::kMpi) {
     MpiWorld world = start_mpi();
     comm_ = std::move(world.comm);
     local_rank_ = world.local_rank;
     local_size_ = world.local_size;
-  } else if (launch_.by == Launch::By::kTcp) {
+  } else if (launch_.launcher == Launcher::kTcp) {
     comm_ = make_tcp_comm({.rank = launch_.rank,
                            .size = launch_.size,
                            .address = launch_.address,
@@ -38,7 +38,7 @@ World::World(std::unique_ptr<Comm> ranks) : comm_(std::move(ranks)) { find_neigh
 
 World::~World() {
   comm_.reset();
-  if (launch_.by == Launch::By::kMpi) end_mpi();
+  if (launch_.launcher == Launcher::kMpi) end_mpi();
 }
 
 // Ranks with this host's name; what the launcher has said about them is taken as it is.

@@ -45,7 +45,7 @@ ShardedParameters::ShardedParameters(const ParamTable& table, Comm& comm, Backen
   if (options.gradients) {
     grad_slot_ = plan.add("gradients/slices", DType::kF32, Shape{shard_elements_}, MemoryKind::kExchanged);
   }
-  if (alone()) return;
+  if (single_rank()) return;
   weight_buffers_.emplace("gathered weights", table, layouts_, comm.size(), options.compute, plan);
   if (!options.gradients) return;
   gradient_buffers_.emplace("gradients", table, layouts_, comm.size(), DType::kF32, plan);
@@ -65,7 +65,7 @@ void ShardedParameters::commit(const Arena& arena) {
   reduce_stream_ = device.make_stream(StreamPriority::kHigh);
   compute_done_ = device.make_event();
   reduce_done_ = device.make_event();
-  if (alone()) return;
+  if (single_rank()) return;
   comm_.register_memory();
   weight_buffers_->commit(arena, device);
   if (!options_.gradients) return;
@@ -100,7 +100,7 @@ void ShardedParameters::masters_changed(Stream& stream) {
 }
 
 void ShardedParameters::weights_changed() {
-  if (!alone()) weight_buffers_->forget_contents();
+  if (!single_rank()) weight_buffers_->forget_contents();
 }
 
 void ShardedParameters::gather(int64_t unit, Stream& compute) {
@@ -114,12 +114,12 @@ void ShardedParameters::gather(int64_t unit, Stream& compute) {
 }
 
 void ShardedParameters::prefetch(int64_t unit, Stream& compute) {
-  if (alone() || weight_buffers_->holds(unit)) return;
+  if (single_rank() || weight_buffers_->holds(unit)) return;
   gather(unit, compute);
 }
 
 std::vector<Tensor> ShardedParameters::acquire(int64_t unit, Stream& compute) {
-  if (alone()) return matrices_of(slice_of(weights_, unit), unit);
+  if (single_rank()) return matrices_of(slice_of(weights_, unit), unit);
   if (!weight_buffers_->holds(unit)) gather(unit, compute);
   UnitBuffers::Buffer& buffer = weight_buffers_->of(unit);
   ++buffer.users;
@@ -128,7 +128,7 @@ std::vector<Tensor> ShardedParameters::acquire(int64_t unit, Stream& compute) {
 }
 
 void ShardedParameters::release(int64_t unit, Stream&) {
-  if (alone()) return;
+  if (single_rank()) return;
   UnitBuffers::Buffer& buffer = weight_buffers_->of(unit);
   TOKAMAK_CHECK(buffer.holds == unit && buffer.users > 0, "unit ", unit, " released without being acquired");
   --buffer.users;
@@ -140,7 +140,7 @@ void ShardedParameters::go_on_with(Write write) {
 
 ShardedParameters::Gradient ShardedParameters::gradient(int64_t unit, Stream& compute) {
   const auto u = static_cast<size_t>(unit);
-  if (alone()) {
+  if (single_rank()) {
     // The slice is the whole gradient: GEMMs accumulate straight into it.
     const Write write = reduced_once_[u] ? Write::kAccumulate : Write::kOverwrite;
     reduced_once_[u] = true;
@@ -159,7 +159,7 @@ ShardedParameters::Gradient ShardedParameters::gradient(int64_t unit, Stream& co
 }
 
 void ShardedParameters::reduce(int64_t unit, Stream& compute) {
-  if (alone()) return;
+  if (single_rank()) return;
   const auto u = static_cast<size_t>(unit);
   UnitBuffers::Buffer& buffer = gradient_buffers_->of(unit);
   TOKAMAK_CHECK(buffer.holds == unit && buffer.users == 1, "gradient of unit ", unit, " reduced without being written");

@@ -89,7 +89,7 @@ class ShardedParameters {
   Backend& backend() { return backend_; }
 
  private:
-  bool alone() const { return comm_.size() == 1; }
+  bool single_rank() const { return comm_.size() == 1; }
   Tensor slice_of(Tensor shard, int64_t unit) const;
   std::vector<Tensor> matrices_of(Tensor whole, int64_t unit) const;
   void gather(int64_t unit, Stream& compute);
@@ -106,7 +106,7 @@ class ShardedParameters {
   MemoryPlan::Slot master_slot_, weights_slot_, grad_slot_, staging_slot_;
   std::optional<MemoryPlan::Slot> scratch_slot_;  // absent where the group asks for none
   Tensor master_, weights_, grad_, staging_, scratch_;
-  std::optional<UnitBuffers> weight_buffers_;    // absent when alone
+  std::optional<UnitBuffers> weight_buffers_;    // absent with a single rank
   std::optional<UnitBuffers> gradient_buffers_;  //
   std::vector<bool> reduced_once_;               // in this step, per unit
 

@@ -60,24 +60,24 @@ Set without(Set set, const std::string& name) {
 }  // namespace
 
 TEST_CASE("a process without a launcher is alone, and so is a batch script's, and a step's of one task") {
-  CHECK(launch({}).by == Launch::By::kNobody);
-  CHECK(launch({{"MASTER_ADDR", "n1"}, {"LOCAL_RANK", "0"}}).by == Launch::By::kNobody);
-  CHECK(launch(kBatchScript).by == Launch::By::kNobody);
-  CHECK(launch(with(kStep, {{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}})).by == Launch::By::kNobody);
-  CHECK(launch({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).by == Launch::By::kNobody);
-  CHECK(launch({{"PMI_SIZE", "1"}}).by == Launch::By::kNobody);
+  CHECK(launch({}).launcher == Launcher::kNone);
+  CHECK(launch({{"MASTER_ADDR", "n1"}, {"LOCAL_RANK", "0"}}).launcher == Launcher::kNone);
+  CHECK(launch(kBatchScript).launcher == Launcher::kNone);
+  CHECK(launch(with(kStep, {{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}})).launcher == Launcher::kNone);
+  CHECK(launch({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).launcher == Launcher::kNone);
+  CHECK(launch({{"PMI_SIZE", "1"}}).launcher == Launcher::kNone);
 }
 
 TEST_CASE("what offers PMIx is MPI's, whatever else is set") {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK"}) {
-    CHECK(launch(with(kStep, {{name, "3"}})).by == Launch::By::kMpi);
-    CHECK(launch(with(kVariables, {{name, "3"}})).by == Launch::By::kMpi);
+    CHECK(launch(with(kStep, {{name, "3"}})).launcher == Launcher::kMpi);
+    CHECK(launch(with(kVariables, {{name, "3"}})).launcher == Launcher::kMpi);
   }
 }
 
 TEST_CASE("RANK and WORLD_SIZE make a rank that meets the others at MASTER_ADDR:MASTER_PORT") {
   const Launch plain = launch(kVariables);
-  CHECK(plain.by == Launch::By::kTcp);
+  CHECK(plain.launcher == Launcher::kTcp);
   CHECK(plain.rank == 2);
   CHECK(plain.size == 4);
   CHECK(plain.local_rank == -1);
@@ -92,7 +92,7 @@ TEST_CASE("RANK and WORLD_SIZE make a rank that meets the others at MASTER_ADDR:
 
 TEST_CASE("a step of srun without PMIx meets at its first node, on a port of its own") {
   const Launch step = launch(kStep);
-  CHECK(step.by == Launch::By::kTcp);
+  CHECK(step.launcher == Launcher::kTcp);
   CHECK(step.rank == 3);
   CHECK(step.size == 4);
   CHECK(step.local_rank == 1);
@@ -138,7 +138,7 @@ TEST_CASE("a launcher that we do not know is refused when it started several of 
   CHECK_THAT(refusal({{"PMI_SIZE", "2"}}), Contains("PMI_SIZE is 2"));
   // Another mpirun inside a job: its tasks are not the step's, which has one task a node.
   CHECK_THAT(refusal(with(kStep, {{"PMI_SIZE", "8"}})), Contains("PMI_SIZE is 8"));
-  CHECK(launch(with(kStep, {{"PMI_SIZE", "4"}})).by == Launch::By::kTcp);  // srun --mpi=pmi2
+  CHECK(launch(with(kStep, {{"PMI_SIZE", "4"}})).launcher == Launcher::kTcp);  // srun --mpi=pmi2
 }
 
 TEST_CASE("the first host of Slurm's compressed lists") {
