@@ -11,7 +11,7 @@ namespace tokamak {
 
 namespace {
 
-enum class Word : int32_t { kFarewell = 1, kEnd = 2 };
+enum class Word : int32_t { kDisconnect = 1, kEnd = 2 };
 
 constexpr double kSecondsToSay = 1;
 
@@ -34,12 +34,12 @@ Watch::Watch(int rank, std::vector<Socket> control, std::vector<std::string> hos
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// Rank 0's thread ends when all others have bidden farewell, theirs when rank 0 has.
+// Rank 0's thread ends when all others have disconnected, theirs when rank 0 has.
 Watch::~Watch() {
-  const Message farewell = {Word::kFarewell, 0};
+  const Message disconnect = {Word::kDisconnect, 0};
   if (rank_ == 0) thread_.join();
   for (const Socket& socket : control_) {
-    if (socket) farewell.send(socket);
+    if (socket) disconnect.send(socket);
   }
   if (rank_ != 0) thread_.join();
 }
@@ -59,7 +59,7 @@ void Watch::listen() const {
     const Socket*& socket = watched[static_cast<size_t>(from)];
     Message message = {};
     if (!socket->receive(&message, sizeof(message), in_seconds(kSecondsToSay))) {
-      log::error(name(from), " is gone without a farewell: killed, crashed, out of memory, or cut off");
+      log::error(name(from), " is gone without disconnecting: killed, crashed, out of memory, or cut off");
       log::flush();
       abort(static_cast<int>(Kind::kComm));
     }

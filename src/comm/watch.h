@@ -1,7 +1,7 @@
 // Sees to it that the ranks of a run end together. A thread listens on the control connections, all of which meet at
-// rank 0: a rank that ends without a farewell, or asks for the end of all, ends every process at once, whether it
-// computes or waits. The thread exits the process; a checkpoint being written is then an unfinished one, as after a
-// crash.
+// rank 0: a rank that ends without a disconnect message, or asks for the end of all, ends every process at once,
+// whether it computes or waits. The thread exits the process; a checkpoint being written is then an unfinished one, as
+// after a crash.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class Watch {
  public:
   // `control` and `hosts` as in Peers.
   Watch(int rank, std::vector<Socket> control, std::vector<std::string> hosts);
-  ~Watch();  // collective: bids farewell, and returns when every rank has
+  ~Watch();  // collective: sends a disconnect message, and returns when every rank has
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 

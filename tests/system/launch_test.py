@@ -56,7 +56,7 @@ def killed(place):
         seconds = time.monotonic() - begin
         expected = [-signal.SIGKILL if rank == victim else 6 for rank in range(RANKS)]
         assert codes == expected, (codes, read(log))
-        assert f"rank {victim} (on " in read(log) and "without a farewell" in read(log), read(log)
+        assert f"rank {victim} (on " in read(log) and "without disconnecting" in read(log), read(log)
         assert seconds < 5, seconds
         print(f"  rank {victim}: all gone after {seconds:.2f} s")
 

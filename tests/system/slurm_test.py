@@ -87,7 +87,7 @@ def killed(place):
     cluster.wait_until(lambda: not ranks(), "the end of all ranks", 10)
     seconds = time.monotonic() - begin
     assert process.wait(timeout=30) != 0
-    assert "rank 3 (on n2) is gone without a farewell" in read(log), read(log)
+    assert "rank 3 (on n2) is gone without disconnecting" in read(log), read(log)
     print(f"  all gone after {seconds:.2f} s")
 
 
