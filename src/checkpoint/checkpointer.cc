@@ -27,7 +27,7 @@ Checkpointer::Checkpointer(Comm& comm, std::string directory, Setup setup)
       committer_(store_, agreed_id(comm, setup_.incarnation.id)) {
   run_on_rank_zero(comm_, [&]() -> std::string {
     committer_.create_store();
-    lock_ = std::make_unique<DirectoryLock>(store_.directory(), setup_.incarnation, setup_.lock_patience);
+    lock_ = std::make_unique<DirectoryLock>(store_.directory(), setup_.incarnation, setup_.lock_timeout);
     return "";
   });
 }

@@ -29,7 +29,7 @@ class Checkpointer {
   struct Setup {
     CheckpointOptions options;
     Incarnation incarnation = current_incarnation();  // rank 0's counts
-    double lock_patience = 10;                        // seconds to wait for another run to end
+    double lock_timeout = 10;                         // seconds to wait for another run to end
   };
 
   // Collective. Makes the directory and locks it; SharedError(kCheckpoint) if another run holds it. `comm` outlives

@@ -50,7 +50,7 @@ Incarnation current_incarnation() {
   return {fit_for_file_names(str(start, ".", utc_timestamp(), ".", ::getpid())), job};
 }
 
-DirectoryLock::DirectoryLock(const std::string& directory, Incarnation incarnation, double patience)
+DirectoryLock::DirectoryLock(const std::string& directory, Incarnation incarnation, double timeout)
     : path_(directory + "/.lock"), incarnation_(std::move(incarnation)) {
   text_ = str("incarnation ", incarnation_.id, "\njob ", incarnation_.job, "\nhost ", host_name(), "\npid ", ::getpid(),
               "\nsince ", utc_timestamp(), "\n");
@@ -61,7 +61,7 @@ DirectoryLock::DirectoryLock(const std::string& directory, Incarnation incarnati
       remove_file(path_, Kind::kCheckpoint);
       continue;
     }
-    if (waited.seconds() >= patience) {
+    if (waited.seconds() >= timeout) {
       fail(Kind::kCheckpoint, str("another run is writing to ", directory, " (", holder(), ")"),
            "End that run, or give this one another run.output_dir.");
     }

@@ -21,9 +21,9 @@ Incarnation current_incarnation();
 
 class DirectoryLock {
  public:
-  // Waits up to `patience` seconds for the holder to end (a run that is being killed takes a moment), then
+  // Waits up to `timeout` seconds for the holder to end (a run that is being killed takes a moment), then
   // Error(kCheckpoint) naming it. The directory must exist.
-  DirectoryLock(const std::string& directory, Incarnation incarnation, double patience);
+  DirectoryLock(const std::string& directory, Incarnation incarnation, double timeout);
   ~DirectoryLock();
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;

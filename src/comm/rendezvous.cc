@@ -53,8 +53,8 @@ struct Hello {
   std::string host, job;
 };
 
-Words hello_words(const Meeting& meeting, const char* kind, int port) {
-  return {kVersion, kind, str(meeting.size), str(meeting.rank), str(port), host_name(), meeting.job};
+Words hello_words(const RendezvousOptions\& options, const char* kind, int port) {
+  return {kVersion, kind, str(options.size), str(options.rank), str(port), host_name(), options.job};
 }
 
 std::optional<Hello> hear_hello(const Socket& socket) {
@@ -84,19 +84,20 @@ void allow_open_files(int size) {
 
 class Gathering {
  public:
-  explicit Gathering(const Meeting& meeting) : meeting_(meeting), deadline_(in_seconds(meeting.patience_seconds)) {
-    const auto ranks = static_cast<size_t>(meeting.size);
+  explicit Gathering(const RendezvousOptions\& options)
+      : options_(options), deadline_(in_seconds(options.timeout_seconds)) {
+    const auto ranks = static_cast<size_t>(options.size);
     peers_.data.resize(ranks);
     peers_.control.resize(ranks);
     peers_.hosts.resize(ranks);
     addresses_.resize(ranks);
     ports_.resize(ranks);
-    peers_.hosts[static_cast<size_t>(meeting.rank)] = host_name();
+    peers_.hosts[static_cast<size_t>(options.rank)] = host_name();
   }
 
   Peers run() {
-    listener_ = listen_on(meeting_.rank == 0 ? meeting_.port : 0);
-    if (meeting_.rank == 0) {
+    listener_ = listen_on(options_.rank == 0 ? options_.port : 0);
+    if (options_.rank == 0) {
       receive_all();
     } else {
       go_to_rank_zero();
@@ -108,15 +109,15 @@ class Gathering {
   }
 
  private:
-  std::string self() const { return str("rank ", meeting_.rank, " of ", meeting_.size); }
-  std::string place() const { return str(meeting_.address, ":", meeting_.port); }
+  std::string self() const { return str("rank ", options_.rank, " of ", options_.size); }
+  std::string place() const { return str(options_.address, ":", options_.port); }
 
   // ---- rank 0 ----
 
   void receive_all() {
-    for (int missing = meeting_.size - 1; missing > 0;) {
+    for (int missing = options_.size - 1; missing > 0;) {
       Socket guest = next_guest(peers_.control);
-      if (!guest) refuse_all(str("waited ", meeting_.patience_seconds, " s at ", place(), " for ", absent()));
+      if (!guest) refuse_all(str("waited ", options_.timeout_seconds, " s at ", place(), " for ", absent()));
       missing -= welcome(std::move(guest));
     }
     Words list = {"welcome"};
@@ -131,10 +132,10 @@ class Gathering {
   // Whether it is one of us.
   bool welcome(Socket guest) {
     const std::optional<Hello> hello = hear_hello(guest);
-    if (!hello || hello->job != meeting_.job) {
+    if (!hello || hello->job != options_.job) {
       const std::string who = hello ? str("a rank of '", hello->job, "'") : "no rank of ours";
       log::warning("turned away at ", place(), ": ", guest.peer_address(), " is ", who);
-      say(guest, {"refused", str("rank 0 at ", place(), " belongs to '", meeting_.job, "'")});
+      say(guest, {"refused", str("rank 0 at ", place(), " belongs to '", options_.job, "'")});
       return false;
     }
     const std::string mistake = mistake_of(*hello);
@@ -153,26 +154,26 @@ class Gathering {
   std::string mistake_of(const Hello& hello) const {
     const std::string who = str("rank ", hello.rank, " on ", hello.host);
     if (hello.version != kVersion) return who + " runs another version of this program than rank 0";
-    if (hello.size != str(meeting_.size)) {
-      return str(who, " was started as one of ", hello.size, " ranks, rank 0 as one of ", meeting_.size);
+    if (hello.size != str(options_.size)) {
+      return str(who, " was started as one of ", hello.size, " ranks, rank 0 as one of ", options_.size);
     }
-    const bool taken = hello.rank == 0 || (0 < hello.rank && hello.rank < meeting_.size &&
+    const bool taken = hello.rank == 0 || (0 < hello.rank && hello.rank < options_.size &&
                                            peers_.control[static_cast<size_t>(hello.rank)]);
     if (taken) {
       return str("two processes say that they are rank ", hello.rank, ": on ",
                  peers_.hosts[static_cast<size_t>(hello.rank)], " and on ", hello.host);
     }
-    return hello.rank < 0 || hello.rank >= meeting_.size ? str(who, ": there is no such rank") : "";
+    return hello.rank < 0 || hello.rank >= options_.size ? str(who, ": there is no such rank") : "";
   }
 
   std::string absent() const {
     Words ranks;
-    for (int r = 1; r < meeting_.size; ++r) {
+    for (int r = 1; r < options_.size; ++r) {
       if (!peers_.control[static_cast<size_t>(r)]) ranks.push_back(str(r));
     }
     const size_t count = ranks.size();
     if (count > 8) ranks.resize(8);
-    return str(count == 1 ? "rank " : "ranks ", join(ranks, ", "), count > 8 ? ", ..." : "", " of ", meeting_.size);
+    return str(count == 1 ? "rank " : "ranks ", join(ranks, ", "), count > 8 ? ", ..." : "", " of ", options_.size);
   }
 
   [[noreturn]] void refuse_all(const std::string& reason) const {
@@ -190,9 +191,9 @@ class Gathering {
     while (true) {
       const int ready = wait_for_any(sockets, deadline_);
       if (ready < 0) return {};
-      if (ready < meeting_.size) {
+      if (ready < options_.size) {
         const std::string reason = str("rank ", ready, " has left while the ranks were being connected");
-        if (meeting_.rank == 0) refuse_all(reason);
+        if (options_.rank == 0) refuse_all(reason);
         fail(Kind::kComm, str(self(), ": ", reason));
       }
       if (Socket guest = accept_from(listener_)) return guest;
@@ -203,10 +204,10 @@ class Gathering {
 
   void go_to_rank_zero() {
     Socket& control = peers_.control[0];
-    control = connect_patiently(meeting_.address, meeting_.port);
-    say(control, hello_words(meeting_, "control", listener_.port()));
+    control = connect_patiently(options_.address, options_.port);
+    say(control, hello_words(options_, "control", listener_.port()));
     // Rank 0 gives up first, and says what is missing.
-    const std::optional<Words> answer = hear(control, in_seconds(meeting_.patience_seconds + kSecondsToSpeak));
+    const std::optional<Words> answer = hear(control, in_seconds(options_.timeout_seconds + kSecondsToSpeak));
     if (!answer) fail(Kind::kComm, str(self(), ": rank 0 at ", place(), " left without an answer, or never gave one"));
     if ((*answer)[0] == "refused") fail(Kind::kComm, str(self(), ": ", answer->at(1)));
     if (answer->size() != 1 + 3 * peers_.hosts.size()) fail(Kind::kComm, str(self(), ": no list from rank 0"));
@@ -217,8 +218,8 @@ class Gathering {
       // Seen from rank 0, who shares its host is on the loopback; from here it is where rank 0 is.
       if (starts_with(addresses_[r], "127.") || addresses_[r] == "::1") addresses_[r] = control.peer_address();
     }
-    addresses_[0] = meeting_.address;
-    ports_[0] = meeting_.port;
+    addresses_[0] = options_.address;
+    ports_[0] = options_.port;
   }
 
   Socket connect_patiently(const std::string& host, int port) const {
@@ -236,26 +237,26 @@ class Gathering {
   // ---- each with each ----
 
   void connect_downwards() {
-    for (size_t r = 0; r < static_cast<size_t>(meeting_.rank); ++r) {
+    for (size_t r = 0; r < static_cast<size_t>(options_.rank); ++r) {
       peers_.data[r] = connect_patiently(addresses_[r], ports_[r]);
-      say(peers_.data[r], hello_words(meeting_, "data", 0));
+      say(peers_.data[r], hello_words(options_, "data", 0));
     }
   }
 
   void accept_upwards() {
-    for (int missing = meeting_.size - 1 - meeting_.rank; missing > 0;) {
+    for (int missing = options_.size - 1 - options_.rank; missing > 0;) {
       Socket guest = next_guest(peers_.control);
       if (!guest) fail(Kind::kComm, str(self(), ": ", missing, " ranks above it have not connected"));
       const std::optional<Hello> hello = hear_hello(guest);
-      const bool ours = hello && hello->version == kVersion && hello->kind == "data" && hello->job == meeting_.job &&
-                        hello->rank > meeting_.rank && hello->rank < meeting_.size;
+      const bool ours = hello && hello->version == kVersion && hello->kind == "data" && hello->job == options_.job &&
+                        hello->rank > options_.rank && hello->rank < options_.size;
       if (!ours || peers_.data[static_cast<size_t>(hello->rank)]) continue;
       peers_.data[static_cast<size_t>(hello->rank)] = std::move(guest);
       --missing;
     }
   }
 
-  const Meeting& meeting_;
+  const RendezvousOptions& options_;
   Deadline deadline_;
   Socket listener_;
   Peers peers_;
@@ -265,9 +266,9 @@ class Gathering {
 
 }  // namespace
 
-Peers meet(const Meeting& meeting) {
-  allow_open_files(meeting.size);
-  return Gathering(meeting).run();
+Peers meet(const RendezvousOptions\& options) {
+  allow_open_files(options.size);
+  return Gathering(options).run();
 }
 
 }  // namespace tokamak

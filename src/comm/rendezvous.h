@@ -12,13 +12,13 @@
 
 namespace tokamak {
 
-struct Meeting {
+struct RendezvousOptions {
   int rank = 0;
   int size = 1;
-  std::string address;          // of rank 0
-  int port = 0;                 // where rank 0 listens
-  std::string job;              // the same on all ranks; those of another job are turned away
-  double patience_seconds = 0;  // for all to come
+  std::string address;         // of rank 0
+  int port = 0;                // where rank 0 listens
+  std::string job;             // the same on all ranks; those of another job are turned away
+  double timeout_seconds = 0;  // for all to come
 };
 
 // Index: the rank. A rank's own sockets are empty.
@@ -29,6 +29,6 @@ struct Peers {
 };
 
 // Collective. Error(kComm) on every rank that has come, if not all come in time, or if two say different things.
-Peers meet(const Meeting& meeting);
+Peers meet(const RendezvousOptions\& options);
 
 }  // namespace tokamak

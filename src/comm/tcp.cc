@@ -235,8 +235,8 @@ class TcpComm : public HostComm {
 // The whole run, which the connections belong to.
 class TcpWorld : private Mesh, public TcpComm {
  public:
-  TcpWorld(const Meeting& meeting, Peers peers)
-      : Mesh(meeting.rank, std::move(peers)), TcpComm(*this, all_of(meeting.size), meeting.rank) {}
+  TcpWorld(const RendezvousOptions\& options, Peers peers)
+      : Mesh(options.rank, std::move(peers)), TcpComm(*this, all_of(options.size), options.rank) {}
 
  private:
   static std::vector<int> all_of(int size) {
@@ -248,8 +248,8 @@ class TcpWorld : private Mesh, public TcpComm {
 
 }  // namespace
 
-std::unique_ptr<Comm> make_tcp_comm(const Meeting& meeting) {
-  auto world = std::make_unique<TcpWorld>(meeting, meet(meeting));
+std::unique_ptr<Comm> make_tcp_comm(const RendezvousOptions\& options) {
+  auto world = std::make_unique<TcpWorld>(options, meet(options));
   world->barrier();  // nobody leaves before all have come
   return world;
 }

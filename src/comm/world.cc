@@ -11,7 +11,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr double kPatienceSeconds = 120;
+constexpr double kTimeoutSeconds = 120;
 
 }  // namespace
 
@@ -27,7 +27,7 @@ World::World() : launch_(find_launch([](const char* name) { return std::getenv(n
                            .address = launch_.address,
                            .port = launch_.port,
                            .job = launch_.job,
-                           .patience_seconds = kPatienceSeconds});
+                           .timeout_seconds = kTimeoutSeconds});
     find_neighbours();
   } else {
     comm_ = make_single_comm();

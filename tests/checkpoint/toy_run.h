@@ -17,7 +17,7 @@ inline Checkpointer::Setup toy_setup(int64_t keep = 0, std::string load = "auto"
   setup.options.keep_latest = keep;
   setup.options.load = std::move(load);
   setup.incarnation = {std::move(id), ""};
-  setup.lock_patience = 0;
+  setup.lock_timeout = 0;
   return setup;
 }
 

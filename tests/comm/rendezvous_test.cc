@@ -16,19 +16,19 @@ namespace {
 
 int free_port() { return listen_on(0).port(); }
 
-Meeting meeting(int rank, int size, int port) {
-  return {.rank = rank, .size = size, .address = "127.0.0.1", .port = port, .job = "run", .patience_seconds = 20};
+RendezvousOptions options_of(int rank, int size, int port) {
+  return {.rank = rank, .size = size, .address = "127.0.0.1", .port = port, .job = "run", .timeout_seconds = 20};
 }
 
 // What each of them ends with: "" where all have met.
-std::vector<std::string> outcomes(const std::vector<Meeting>& meetings, std::vector<Peers>* met = nullptr) {
-  std::vector<std::string> results(meetings.size());
-  std::vector<Peers> peers(meetings.size());
+std::vector<std::string> outcomes(const std::vector<RendezvousOptions>\& ranks, std::vector<Peers>* met = nullptr) {
+  std::vector<std::string> results(ranks.size());
+  std::vector<Peers> peers(ranks.size());
   std::vector<std::thread> threads;
-  for (size_t i = 0; i < meetings.size(); ++i) {
+  for (size_t i = 0; i < ranks.size(); ++i) {
     threads.emplace_back([&, i] {
       try {
-        peers[i] = meet(meetings[i]);
+        peers[i] = meet(ranks[i]);
       } catch (const Error& error) {
         results[i] = error.kind() == Kind::kComm ? error.what() : str("of another kind: ", error.what());
       }
@@ -49,10 +49,10 @@ void wait_until_it_listens(int port) {
 TEST_CASE("ranks that meet are connected each with each") {
   constexpr int kSize = 4;
   const int port = free_port();
-  std::vector<Meeting> meetings;
-  for (int rank = kSize - 1; rank >= 0; --rank) meetings.push_back(meeting(rank, kSize, port));
+  std::vector<RendezvousOptions> ranks;
+  for (int rank = kSize - 1; rank >= 0; --rank) ranks.push_back(options_of(rank, kSize, port));
   std::vector<Peers> peers;
-  for (const std::string& outcome : outcomes(meetings, &peers)) REQUIRE(outcome.empty());
+  for (const std::string& outcome : outcomes(ranks, &peers)) REQUIRE(outcome.empty());
   std::reverse(peers.begin(), peers.end());
   for (int a = 0; a < kSize; ++a) {
     CHECK_FALSE(peers[a].data[a]);
@@ -71,35 +71,35 @@ TEST_CASE("ranks that meet are connected each with each") {
 
 TEST_CASE("a rank that does not come is named to all that have") {
   const int port = free_port();
-  std::vector<Meeting> meetings = {meeting(0, 4, port), meeting(2, 4, port)};
-  for (Meeting& m : meetings) m.patience_seconds = 1;
-  for (const std::string& outcome : outcomes(meetings)) {
+  std::vector<RendezvousOptions> ranks = {options_of(0, 4, port), options_of(2, 4, port)};
+  for (RendezvousOptions& m : ranks) m.timeout_seconds = 1;
+  for (const std::string& outcome : outcomes(ranks)) {
     CHECK_THAT(outcome, Contains("ranks 1, 3 of 4") && Contains(str("127.0.0.1:", port)) && Contains("waited 1 s"));
   }
 }
 
 TEST_CASE("where rank 0 does not come, the address, the port and the reason are named") {
   const int port = free_port();
-  std::vector<Meeting> meetings = {meeting(1, 2, port)};
-  meetings[0].patience_seconds = 0.5;
-  CHECK_THAT(outcomes(meetings)[0],
-             Contains("rank 1 of 2") && Contains(str("127.0.0.1:", port)) && Contains("refused"));
-  meetings[0].address = "no-such-host.invalid";
-  CHECK_THAT(outcomes(meetings)[0], Contains("cannot reach no-such-host.invalid"));
+  std::vector<RendezvousOptions> ranks = {options_of(1, 2, port)};
+  ranks[0].timeout_seconds = 0.5;
+  CHECK_THAT(outcomes(ranks)[0], Contains("rank 1 of 2") && Contains(str("127.0.0.1:", port)) && Contains("refused"));
+  ranks[0].address = "no-such-host.invalid";
+  CHECK_THAT(outcomes(ranks)[0], Contains("cannot reach no-such-host.invalid"));
 }
 
 TEST_CASE("two processes of one rank are an error of all") {
   const int port = free_port();
-  for (const std::string& outcome : outcomes({meeting(0, 3, port), meeting(1, 3, port), meeting(1, 3, port)})) {
+  for (const std::string& outcome :
+       outcomes({options_of(0, 3, port), options_of(1, 3, port), options_of(1, 3, port)})) {
     CHECK_THAT(outcome, Contains("say that they are rank 1"));
   }
   const Socket first = listen_on(port);  // of a rank 0; a second one cannot have it
-  CHECK_THAT(outcomes({meeting(0, 3, port)})[0], Contains(str("cannot listen on port ", port)));
+  CHECK_THAT(outcomes({options_of(0, 3, port)})[0], Contains(str("cannot listen on port ", port)));
 }
 
 TEST_CASE("ranks that count differently are an error of all") {
   const int port = free_port();
-  for (const std::string& outcome : outcomes({meeting(0, 3, port), meeting(1, 4, port)})) {
+  for (const std::string& outcome : outcomes({options_of(0, 3, port), options_of(1, 4, port)})) {
     CHECK_THAT(outcome, Contains("as one of 4 ranks, rank 0 as one of 3"));
   }
 }
@@ -108,17 +108,17 @@ TEST_CASE("a rank of another job, and whoever else connects, is turned away, and
   const int port = free_port();
   std::vector<std::string> met;
   std::vector<Peers> zero, one;  // both stay until both have met: who leaves earlier is missed
-  std::thread rank_zero([&] { met = outcomes({meeting(0, 2, port)}, &zero); });
+  std::thread rank_zero([&] { met = outcomes({options_of(0, 2, port)}, &zero); });
   wait_until_it_listens(port);  // by connecting and going away without a word: the first stranger
   std::string why;
   const Socket stranger = connect_to("127.0.0.1", port, in_seconds(5), why);
   REQUIRE(stranger);
   const std::string words = "GET / HTTP/1.0\r\n\r\n";
   CHECK(stranger.send(words.data(), static_cast<int64_t>(words.size()), in_seconds(5)));
-  Meeting other = meeting(1, 2, port);
+  RendezvousOptions other = options_of(1, 2, port);
   other.job = "another run";
   CHECK_THAT(outcomes({other})[0], Contains("belongs to 'run'"));
-  CHECK(outcomes({meeting(1, 2, port)}, &one)[0].empty());
+  CHECK(outcomes({options_of(1, 2, port)}, &one)[0].empty());
   rank_zero.join();
   CHECK(met[0].empty());
 }
@@ -126,7 +126,7 @@ TEST_CASE("a rank of another job, and whoever else connects, is turned away, and
 TEST_CASE("a rank that leaves before all have come is an error of all") {
   const int port = free_port();
   std::vector<std::string> met;
-  std::thread rank_zero([&] { met = outcomes({meeting(0, 3, port)}); });
+  std::thread rank_zero([&] { met = outcomes({options_of(0, 3, port)}); });
   wait_until_it_listens(port);
   {
     std::string why;
