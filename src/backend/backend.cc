@@ -10,15 +10,15 @@
 
 namespace tokamak {
 
-int threads_of_rank(const RuntimeOptions& options, int cores, int sharers) {
+int threads_of_rank(const RuntimeOptions& options, int cores, int ranks_on_cores) {
   if (!options.threads_per_rank.is_auto()) return static_cast<int>(options.threads_per_rank.value);
-  return std::max(1, cores / std::max(1, sharers));
+  return std::max(1, cores / std::max(1, ranks_on_cores));
 }
 
 Backend make_cpu_backend() { return {std::make_unique<CpuDevice>(), std::make_unique<CpuOps>()}; }
 
-Backend make_backend(const RuntimeOptions& options, int local_rank, int sharers) {
-  set_thread_count(threads_of_rank(options, available_cores(), sharers));
+Backend make_backend(const RuntimeOptions& options, int local_rank, int ranks_on_cores) {
+  set_thread_count(threads_of_rank(options, available_cores(), ranks_on_cores));
   const CudaPresence presence = cuda_presence();
   if (options.backend == BackendKind::kCuda && presence.devices == 0) {
     fail(Kind::kDevice, str("runtime.backend is cuda: ", presence.missing),

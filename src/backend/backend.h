@@ -15,9 +15,9 @@ struct Backend {
   std::unique_ptr<Ops> ops;
 };
 
-// `local_rank` on this node picks the GPU; `sharers` ranks, this one included, may run on this process's cores.
+// `local_rank` on this node picks the GPU; `ranks_on_cores` ranks, this one included, may run on this process's cores.
 // Error(kDevice) where the backend asked for is missing; says in the log which one `auto` took.
-Backend make_backend(const RuntimeOptions& options, int local_rank, int sharers);
+Backend make_backend(const RuntimeOptions& options, int local_rank, int ranks_on_cores);
 
 Backend make_cpu_backend();  // threads as parallel_for has them
 
@@ -34,8 +34,8 @@ Backend make_cuda_backend(const RuntimeOptions& options, int local_rank);
 // Knows what a GPU's operations need, and computes nothing: for plans on a machine without one.
 Backend plan_cuda_backend(const RuntimeOptions& options);
 
-// Threads of one rank: what the options say, or an equal share of the `cores` that it and its neighbours may run on; at
+// Threads of one rank: what the options say, or an equal share of the `cores` that the ranks on them may use; at
 // least 1.
-int threads_of_rank(const RuntimeOptions& options, int cores, int sharers);
+int threads_of_rank(const RuntimeOptions& options, int cores, int ranks_on_cores);
 
 }  // namespace tokamak

@@ -12,14 +12,14 @@ using Json = nlohmann::ordered_json;
 
 std::string eval_table(const EvalReport& report) {
   std::ostringstream out;
-  const auto row = [&](const std::string& task, const std::string& items, const std::string\& metric,
+  const auto row = [&](const std::string& task, const std::string& items, const std::string& metric,
                        const std::string& value) {
     out << std::left << std::setw(24) << task << std::right << std::setw(8) << items << "  " << std::left
         << std::setw(18) << metric << std::right << std::setw(14) << value << "\n";
   };
   row("task", "items", "metric", "value");
   for (const EvalResult& result : report.results) {
-    for (const NamedValue\& one : result.values) {
+    for (const NamedValue& one : result.values) {
       row(result.options.display_name(), str(result.samples.size()), one.name, significant(one.value, 6));
     }
   }
@@ -30,7 +30,7 @@ std::string eval_json(const EvalReport& report) {
   Json results = Json::object();
   for (const EvalResult& result : report.results) {
     Json& task = results[result.options.display_name()];
-    for (const NamedValue\& one : result.values) task[one.name] = one.value;
+    for (const NamedValue& one : result.values) task[one.name] = one.value;
     task["items"] = result.samples.size();
     task["file"] = result.options.path;
     task["limit"] = result.options.limit;

@@ -57,11 +57,11 @@ Backend make_backend_collectively(World& world, const RuntimeOptions& options) {
   // A launcher may have given every rank cores of its own, or the same ones to several.
   const std::string cores = host_name() + affinity();
   const std::vector<std::string> all = world.comm().gather_all(cores);
-  const auto sharers = static_cast<int>(std::count(all.begin(), all.end(), cores));
+  const auto ranks_on_cores = static_cast<int>(std::count(all.begin(), all.end(), cores));
   RuntimeOptions own = options;
   if (world.size() == 1) own.nccl_max_ctas = 0;  // no SMs are kept for NCCL
   Backend backend;
-  collectively(world.comm(), [&] { backend = make_backend(own, world.local_rank(), sharers); });
+  collectively(world.comm(), [&] { backend = make_backend(own, world.local_rank(), ranks_on_cores); });
   return backend;
 }
 

@@ -53,7 +53,7 @@ struct Hello {
   std::string host, job;
 };
 
-Words hello_words(const RendezvousOptions\& options, const char* kind, int port) {
+Words hello_words(const RendezvousOptions& options, const char* kind, int port) {
   return {kVersion, kind, str(options.size), str(options.rank), str(port), host_name(), options.job};
 }
 
@@ -84,7 +84,7 @@ void allow_open_files(int size) {
 
 class Gathering {
  public:
-  explicit Gathering(const RendezvousOptions\& options)
+  explicit Gathering(const RendezvousOptions& options)
       : options_(options), deadline_(in_seconds(options.timeout_seconds)) {
     const auto ranks = static_cast<size_t>(options.size);
     peers_.data.resize(ranks);
@@ -266,7 +266,7 @@ class Gathering {
 
 }  // namespace
 
-Peers meet(const RendezvousOptions\& options) {
+Peers meet(const RendezvousOptions& options) {
   allow_open_files(options.size);
   return Gathering(options).run();
 }

@@ -29,6 +29,6 @@ struct Peers {
 };
 
 // Collective. Error(kComm) on every rank that has come, if not all come in time, or if two say different things.
-Peers meet(const RendezvousOptions\& options);
+Peers meet(const RendezvousOptions& options);
 
 }  // namespace tokamak

@@ -235,7 +235,7 @@ class TcpComm : public HostComm {
 // The whole run, which the connections belong to.
 class TcpWorld : private Mesh, public TcpComm {
  public:
-  TcpWorld(const RendezvousOptions\& options, Peers peers)
+  TcpWorld(const RendezvousOptions& options, Peers peers)
       : Mesh(options.rank, std::move(peers)), TcpComm(*this, all_of(options.size), options.rank) {}
 
  private:
@@ -248,7 +248,7 @@ class TcpWorld : private Mesh, public TcpComm {
 
 }  // namespace
 
-std::unique_ptr<Comm> make_tcp_comm(const RendezvousOptions\& options) {
+std::unique_ptr<Comm> make_tcp_comm(const RendezvousOptions& options) {
   auto world = std::make_unique<TcpWorld>(options, meet(options));
   world->barrier();  // nobody leaves before all have come
   return world;

@@ -9,6 +9,6 @@
 namespace tokamak {
 
 // Collective, and so is the end of what it returns; groups split from it must be gone by then. Error(kComm).
-std::unique_ptr<Comm> make_tcp_comm(const RendezvousOptions\& options);
+std::unique_ptr<Comm> make_tcp_comm(const RendezvousOptions& options);
 
 }  // namespace tokamak

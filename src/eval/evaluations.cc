@@ -29,7 +29,7 @@ std::vector<EvalResult> Evaluations::run(Assembly& assembly) const {
 std::vector<NamedValue> flatten(const std::vector<EvalResult>& results) {
   std::vector<NamedValue> out;
   for (const EvalResult& result : results) {
-    for (const NamedValue\& one : result.values)
+    for (const NamedValue& one : result.values)
       out.push_back({result.options.display_name() + "/" + one.name, one.value});
   }
   return out;

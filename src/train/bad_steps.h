@@ -12,7 +12,7 @@ class BadSteps {
  public:
   explicit BadSteps(int64_t most_in_a_row) : most_in_a_row_(most_in_a_row) {}
 
-  // SharedError(kNumerics) when a bad step is the last one to be borne: all ranks see the same outcomes.
+  // SharedError(kNumerics) when a bad step is the last one tolerated: all ranks see the same outcomes.
   void see(const StepOutcome& outcome);
 
  private:

@@ -51,7 +51,7 @@ struct BenchmarkResult {
 };
 
 // Collective; takes the memory of plan_operands besides the assembly's. Each round times all GEMM shapes and then a
-// step, so that both see the same neighbours on the machine; the medians over `rounds` are returned. A step has the
+// step, so that both see the same load of other processes; the medians over `rounds` are returned. A step has the
 // micro-batches of `shape` and an optimizer update.
 BenchmarkResult run_benchmark(Assembly& assembly, const BatchShape& shape, int64_t rounds);
 

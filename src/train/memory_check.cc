@@ -16,14 +16,14 @@ constexpr int64_t kAutoMicroBatchTokens = 8192;
 
 MemoryShare memory_share(const Device& device, World& world, const Comm& data, const RuntimeOptions& options) {
   const int64_t on_device = device.uses_host_memory() ? INT64_MAX : options.ranks_per_gpu;
-  const auto sharers = static_cast<int>(std::min<int64_t>(world.local_size(), on_device));
+  const auto ranks_sharing = static_cast<int>(std::min<int64_t>(world.local_size(), on_device));
   const int64_t reserve = device.reserve_bytes() + data.reserve_bytes();
   const auto smallest = [&](int64_t bytes, int64_t kept) {
-    return -world.comm().max(-std::max<int64_t>(bytes / sharers - kept, 0));
+    return -world.comm().max(-std::max<int64_t>(bytes / ranks_sharing - kept, 0));
   };
   const int64_t total = smallest(device.total_bytes(), device.startup_bytes() + reserve);
   const int64_t most = smallest(device.total_bytes(), reserve);
-  return {total, std::min(most, smallest(device.available_bytes(), reserve)), reserve, sharers};
+  return {total, std::min(most, smallest(device.available_bytes(), reserve)), reserve, ranks_sharing};
 }
 
 int64_t planned_bytes(const MemoryPlan& plan, const Device& device) {
@@ -50,11 +50,12 @@ void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare&
   if (micro_batch > 1) help.push_back(str("lower training.micro_batch_size (now ", micro_batch, ")"));
   if (config.activation_checkpoint.mode == RecomputeMode::kNone) help.push_back("activation_checkpoint.mode: full");
   help.push_back("more ranks on more nodes, each holding a smaller part of the state");
-  fail(Kind::kDevice,
-       str("the run needs ", human_bytes(needed), " on each rank, but ", human_bytes(memory.available),
-           " are available", memory.sharers > 1 ? str(" to each of ", memory.sharers, " ranks of this node") : "",
-           memory.reserve > 0 ? str(", beside ", human_bytes(memory.reserve), " reserved for ", kReserveIsFor) : ""),
-       str("what would help: ", join(help, "; "), "\nplan:\n", plan.report()));
+  fail(
+      Kind::kDevice,
+      str("the run needs ", human_bytes(needed), " on each rank, but ", human_bytes(memory.available), " are available",
+          memory.ranks_sharing > 1 ? str(" to each of ", memory.ranks_sharing, " ranks of this node") : "",
+          memory.reserve > 0 ? str(", beside ", human_bytes(memory.reserve), " reserved for ", kReserveIsFor) : ""),
+      str("what would help: ", join(help, "; "), "\nplan:\n", plan.report()));
 }
 
 }  // namespace tokamak

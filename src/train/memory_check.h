@@ -17,7 +17,7 @@ struct MemoryShare {
   int64_t total = 0;      // the same from start to start: what automatic choices go by
   int64_t available = 0;  // now: what a plan must fit into
   int64_t reserve = 0;    // of each rank, kept back from both: for code that is loaded late, graphs and NCCL
-  int sharers = 1;        // ranks of this node that share the memory
+  int ranks_sharing = 1;  // ranks of this node that share the memory
 };
 inline constexpr const char* kReserveIsFor = "code loaded at its first use, graphs and NCCL";
 MemoryShare memory_share(const Device& device, World& world, const Comm& data, const RuntimeOptions& options);

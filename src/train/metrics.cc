@@ -90,7 +90,7 @@ void Metrics::validation(int64_t step, double loss, double seconds) {
 void Metrics::evals(int64_t step, const std::vector<NamedValue>& results, double seconds) {
   nlohmann::ordered_json record = {{"step", step}, {"tokens", step * scale_.tokens_per_step}};
   std::string line;
-  for (const NamedValue\& result : results) {
+  for (const NamedValue& result : results) {
     record["evals/" + result.name] = result.value;
     line += str("  ", result.name, " ", fixed(result.value, 4));
   }

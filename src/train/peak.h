@@ -1,5 +1,5 @@
 // What MFU is measured against: on a GPU the dense peak that its maker states; a CPU's peak depends on clock and
-// neighbours, so there it is the rate of a large GEMM, measured through the backend when the run starts.
+// other processes, so there it is the rate of a large GEMM, measured through the backend when the run starts.
 #pragma once
 
 #include <string>

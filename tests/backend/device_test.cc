@@ -52,12 +52,12 @@ TEST_CASE("a rank takes the cores its launcher gave it, or its share of the node
   RuntimeOptions automatic, told;
   told.threads_per_rank.value = 5;
   struct Row {
-    int cores, sharers, expected;
+    int cores, ranks_on_cores, expected;
   };
   for (const Row& row : {Row{64, 1, 64}, Row{64, 4, 16}, Row{8, 1, 8}, Row{1, 1, 1}, Row{2, 8, 1}, Row{64, 3, 21}}) {
-    INFO(row.cores << " cores, " << row.sharers << " ranks on them");
-    CHECK(threads_of_rank(automatic, row.cores, row.sharers) == row.expected);
-    CHECK(threads_of_rank(told, row.cores, row.sharers) == 5);
+    INFO(row.cores << " cores, " << row.ranks_on_cores << " ranks on them");
+    CHECK(threads_of_rank(automatic, row.cores, row.ranks_on_cores) == row.expected);
+    CHECK(threads_of_rank(told, row.cores, row.ranks_on_cores) == 5);
   }
 }
 

@@ -56,7 +56,7 @@ TEST_CASE("what the trainer saved comes back beside the weights") {
   CHECK(point.data == toy_point(20).data);
 }
 
-TEST_CASE("a damaged checkpoint is passed over, naming directory, file and reason") {
+TEST_CASE("a damaged checkpoint is skipped, naming directory, file and reason") {
   const TempDir dir;
   const std::string store = dir.file("c");
   write_three(store);

@@ -21,7 +21,7 @@ RendezvousOptions options_of(int rank, int size, int port) {
 }
 
 // What each of them ends with: "" where all have met.
-std::vector<std::string> outcomes(const std::vector<RendezvousOptions>\& ranks, std::vector<Peers>* met = nullptr) {
+std::vector<std::string> outcomes(const std::vector<RendezvousOptions>& ranks, std::vector<Peers>* met = nullptr) {
   std::vector<std::string> results(ranks.size());
   std::vector<Peers> peers(ranks.size());
   std::vector<std::thread> threads;

@@ -1,4 +1,4 @@
-"""A damaged checkpoint is named, passed over for an older one, and never met by a start from scratch."""
+"""A damaged checkpoint is named, skipped for an older one, and never met by a start from scratch."""
 import os
 import shutil
 

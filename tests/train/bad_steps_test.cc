@@ -18,7 +18,7 @@ TEST_CASE("so many bad steps in a row end the run, a good one between them does 
   CHECK_NOTHROW(bad.see(skipped));
   try {
     bad.see(skipped);
-    FAIL("the third in a row was borne");
+    FAIL("the third in a row was tolerated");
   } catch (const Error& error) {
     CHECK(error.kind() == Kind::kNumerics);
   }

@@ -32,7 +32,7 @@ RANKS_CASE("ranks of one node share its memory, and all plan with the smallest s
   const SmallDevice device(1200 - 12 * world.rank(), 600 - 12 * world.rank());
   const MemoryShare share = memory_share(device, world, world.comm(), {});
   const int size = world.size();
-  CHECK(share.sharers == size);
+  CHECK(share.ranks_sharing == size);
   CHECK(share.total == (1200 - 12 * (size - 1)) / size);
   CHECK(share.available == (600 - 12 * (size - 1)) / size);
 }
