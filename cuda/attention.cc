@@ -16,7 +16,7 @@ void CudaOps::do_attention(Stream& stream, const Attention& args) {
     return cudnn_->run(handle(stream), args, scratch(0));
   }
   const bool fast = flash::on_tensor_cores(args.qkv.dtype(), args.heads.head_dim);
-  fast ? flash::forward_on_tensor_cores(handle(stream), args) : flash::forward_anywhere(handle(stream), args);
+  fast ? flash::forward_on_tensor_cores(handle(stream), args) : flash::forward_generic(handle(stream), args);
 }
 
 void CudaOps::do_attention_backward(Stream& stream, const AttentionBackward& args) {
@@ -30,7 +30,7 @@ void CudaOps::do_attention_backward(Stream& stream, const AttentionBackward& arg
     flash::dkv_on_tensor_cores(handle(stream), args, delta);
     flash::dq_on_tensor_cores(handle(stream), args, delta);
   } else {
-    flash::backward_anywhere(handle(stream), args, delta);
+    flash::backward_generic(handle(stream), args, delta);
   }
 }
 

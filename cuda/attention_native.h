@@ -14,13 +14,13 @@ inline bool on_tensor_cores(DType act, int64_t head_dim) {
 }
 
 void forward_on_tensor_cores(cudaStream_t stream, const Attention& args);
-void forward_anywhere(cudaStream_t stream, const Attention& args);
+void forward_generic(cudaStream_t stream, const Attention& args);
 
 // Backward is three launches: delta_t = dout_t . out_t for each query head, then dK and dV, then dQ. The last two each
 // form the scores again (7 products of tiles instead of 5), so that every sum has one writer and one order.
 void sum_delta(cudaStream_t stream, const AttentionBackward& args, float* delta);  // (Hq, N)
 void dkv_on_tensor_cores(cudaStream_t stream, const AttentionBackward& args, const float* delta);
 void dq_on_tensor_cores(cudaStream_t stream, const AttentionBackward& args, const float* delta);
-void backward_anywhere(cudaStream_t stream, const AttentionBackward& args, const float* delta);  // dK, dV and dQ
+void backward_generic(cudaStream_t stream, const AttentionBackward& args, const float* delta);  // dK, dV and dQ
 
 }  // namespace tokamak::flash

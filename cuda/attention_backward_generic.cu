@@ -2,7 +2,7 @@
 // one key-value head and visits the queries at and below them, of each query head of the group in turn; a block of the
 // second has kTile queries of one head and visits the keys up to them. So every sum has one writer and one order.
 #include "base/math.h"
-#include "cuda/attention_anywhere.h"
+#include "cuda/attention_generic.h"
 #include "cuda/attention_native.h"
 #include "cuda/launch.h"
 
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kSquare) dq(Problem<T> problem, Gradients<T> f
 
 }  // namespace
 
-void backward_anywhere(cudaStream_t stream, const AttentionBackward& args, const float* delta) {
+void backward_generic(cudaStream_t stream, const AttentionBackward& args, const float* delta) {
   const int64_t dim = args.heads.head_dim;
   const size_t dkv_bytes = shared_bytes(kDkvTiles, kDkvSquares, dim),
                dq_bytes = shared_bytes(kDqTiles, kDqSquares, dim);
@@ -117,9 +117,9 @@ void backward_anywhere(cudaStream_t stream, const AttentionBackward& args, const
   with_act_type(args.qkv.dtype(), [&]<class T>(T) {
     const Problem<T> problem(args);
     const Gradients<T> from{args.dout.as<T>(), args.lse.as<float>(), delta};
-    launch({"attention_dkv_anywhere", problem.grid(kTile, problem.kv_heads), kSquare, dkv_bytes}, stream, dkv<T>,
+    launch({"attention_dkv_generic", problem.grid(kTile, problem.kv_heads), kSquare, dkv_bytes}, stream, dkv<T>,
            problem, from, args.dqkv.as<T>());
-    launch({"attention_dq_anywhere", problem.grid(kTile, problem.q_heads), kSquare, dq_bytes}, stream, dq<T>, problem,
+    launch({"attention_dq_generic", problem.grid(kTile, problem.q_heads), kSquare, dq_bytes}, stream, dq<T>, problem,
            from, args.dqkv.as<T>());
   });
 }

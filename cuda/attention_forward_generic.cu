@@ -1,7 +1,7 @@
 // Flash attention, forward, without tensor cores: a block has kTile queries of one head and visits the keys up to them
 // in tiles of kTile, with the running maximum and total of Dao et al. 2022.
 #include "base/math.h"
-#include "cuda/attention_anywhere.h"
+#include "cuda/attention_generic.h"
 #include "cuda/attention_native.h"
 #include "cuda/launch.h"
 #include "cuda/reduce.h"
@@ -63,12 +63,12 @@ __global__ void __launch_bounds__(kSquare, 4) forward(Problem<T> problem, T* out
 
 }  // namespace
 
-void forward_anywhere(cudaStream_t stream, const Attention& args) {
+void forward_generic(cudaStream_t stream, const Attention& args) {
   const size_t bytes = shared_bytes(kTiles, kSquares, args.heads.head_dim);
   check_head_dim(bytes, args.heads.head_dim);
   with_act_type(args.qkv.dtype(), [&]<class T>(T) {
     const Problem<T> problem(args);
-    launch({"attention_anywhere", problem.grid(kTile, problem.q_heads), kSquare, bytes}, stream, forward<T>, problem,
+    launch({"attention_generic", problem.grid(kTile, problem.q_heads), kSquare, bytes}, stream, forward<T>, problem,
            args.out.as<T>(), args.lse.as<float>());
   });
 }
