@@ -37,7 +37,7 @@ void Transformer::commit(const Arena& arena, Stream& compute) {
   activations_ = activation_plan_.commit(arena);
   inputs_.commit(arena, device_);
   if (options_.graphs != CudaGraphs::kOff && device_.can_record() && parameters_.comm().size() == 1) {
-    passes_.emplace(device_, options_.graphs);
+    graphs_.emplace(device_, options_.graphs);
   }
   rope_ = arena[rope_slot_];
   if (dynamic_rope_slot_) dynamic_rope_ = arena[*dynamic_rope_slot_];
@@ -49,7 +49,7 @@ void Transformer::commit(const Arena& arena, Stream& compute) {
 
 void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Tensor sums) {
   // A profile waits for each operation.
-  if (!passes_ || ops_.profiled()) return run_units(compute, inputs_.upload(compute, batch), sums);
+  if (!graphs_ || ops_.profiled()) return run_units(compute, inputs_.upload(compute, batch), sums);
   TokenBatch roomy = batch;
   cu_seqlens_.assign(batch.cu_seqlens.begin(), batch.cu_seqlens.end());
   const auto documents = static_cast<int64_t>(cu_seqlens_.size()) - 1;
@@ -57,12 +57,12 @@ void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Ten
   cu_seqlens_.resize(static_cast<size_t>(room + 1), cu_seqlens_.back());
   roomy.cu_seqlens = cu_seqlens_;
   const DeviceBatch in = inputs_.upload(compute, roomy);  // on its own stream, and so not a part of the graph
-  const PassKey key{in.tokens.data(), sums.data(), in.count(), room, parameters_.next_write()};
-  passes_->run(compute, key, [&] {
-    parameters_.go_on_with(key.gradients);
+  const PassKey key{in.tokens.data(), sums.data(), in.count(), room, parameters_.gradient_mode()};
+  graphs_->run(compute, key, [&] {
+    parameters_.set_gradient_mode(key.gradients);
     run_units(compute, in, sums);
   });
-  parameters_.go_on_with(Write::kAccumulate);  // also where the pass was a replay
+  parameters_.set_gradient_mode(Write::kAccumulate);  // also where the pass was a replay
 }
 
 void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums) {

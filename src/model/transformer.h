@@ -11,9 +11,9 @@
 #include "backend/backend.h"
 #include "model/activations.h"
 #include "model/batch_inputs.h"
+#include "model/cuda_graph_cache.h"
 #include "model/model_config.h"
 #include "model/parameters.h"
-#include "model/recorded_passes.h"
 #include "zero/sharded_parameters.h"
 
 namespace tokamak {
@@ -42,8 +42,8 @@ class Transformer {
   void forward_backward(Stream& compute, const TokenBatch& batch, Tensor sums);
 
   // Whether forward_backward has found the way in which it will run from now on, and whether that is by graphs.
-  bool settled() const { return !passes_ || passes_->settled(); }
-  bool replays() const { return passes_ && passes_->replays(); }
+  bool settled() const { return !graphs_ || graphs_->settled(); }
+  bool replays() const { return graphs_ && graphs_->replays(); }
 
   // Adds the losses and counts to `sums`; no gradients. Returns the loss of each token, 0 where it has no target; valid
   // until the next call.                                                                                   (N) f32
@@ -100,7 +100,7 @@ class Transformer {
   TransformerOptions options_;
   BatchInputs inputs_;
   ActivationPlan activation_plan_;
-  std::optional<RecordedPasses> passes_;  // absent: none are recorded
+  std::optional<CudaGraphCache> graphs_;  // absent: none are recorded
   std::vector<int32_t> cu_seqlens_;       // of the latest micro-batch, with room for more documents
   MemoryPlan::Slot rope_slot_, workspace_slot_;
   std::optional<MemoryPlan::Slot> dynamic_rope_slot_;

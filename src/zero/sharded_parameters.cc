@@ -134,7 +134,7 @@ void ShardedParameters::release(int64_t unit, Stream&) {
   --buffer.users;
 }
 
-void ShardedParameters::go_on_with(Write write) {
+void ShardedParameters::set_gradient_mode(Write write) {
   std::fill(reduced_once_.begin(), reduced_once_.end(), write == Write::kAccumulate);
 }
 

@@ -67,10 +67,10 @@ class ShardedParameters {
     std::vector<Tensor> matrices;  // f32, one view per matrix
     Write write;                   // kOverwrite: contents are undefined; kAccumulate: add
   };
-  void begin_step() { go_on_with(Write::kOverwrite); }  // forgets the gradients of the last step
+  void begin_step() { set_gradient_mode(Write::kOverwrite); }  // forgets the gradients of the last step
   // What gradient() will say of every unit, and telling it: for one rank whose gradients are written without it.
-  Write next_write() const { return reduced_once_.front() ? Write::kAccumulate : Write::kOverwrite; }
-  void go_on_with(Write write);
+  Write gradient_mode() const { return reduced_once_.front() ? Write::kAccumulate : Write::kOverwrite; }
+  void set_gradient_mode(Write write);
   Gradient gradient(int64_t unit, Stream& compute);
   void reduce(int64_t unit, Stream& compute);  // adds the group's sum to this rank's slice
   void wait_reduced(Stream& compute);          // `compute` goes on after all reductions so far

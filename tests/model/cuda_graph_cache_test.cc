@@ -1,5 +1,5 @@
 // When a pass is recorded, replayed and timed, on a device that only takes notes.
-#include "model/recorded_passes.h"
+#include "model/cuda_graph_cache.h"
 
 #include <catch2/catch.hpp>
 #include <optional>
@@ -66,7 +66,7 @@ struct Run {
 
   NotingDevice device;
   CpuStream stream;
-  RecordedPasses passes;
+  CudaGraphCache passes;
 };
 
 }  // namespace

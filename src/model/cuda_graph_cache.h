@@ -27,13 +27,13 @@ struct PassKey {
   auto operator<=>(const PassKey&) const = default;
 };
 
-class RecordedPasses {
+class CudaGraphCache {
  public:
   using Pass = std::function<void()>;  // enqueues on the stream that it is run with
 
   // kOn: every pass is replayed as soon as it can be. kAuto: of one key, three passes each way are timed on the device,
   // and the faster way is kept for all.
-  RecordedPasses(Device& device, CudaGraphs kind);
+  CudaGraphCache(Device& device, CudaGraphs kind);
 
   // Error(kDevice) where kOn asks for what cannot be recorded; with kAuto, a warning, and passes run as they are
   // written.

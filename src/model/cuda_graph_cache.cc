@@ -1,4 +1,4 @@
-#include "model/recorded_passes.h"
+#include "model/cuda_graph_cache.h"
 
 #include <algorithm>
 #include <bit>
@@ -17,7 +17,7 @@ std::string milliseconds(double seconds) { return fixed(1e3 * seconds, 3) + " ms
 
 }  // namespace
 
-RecordedPasses::RecordedPasses(Device& device, CudaGraphs kind)
+CudaGraphCache::CudaGraphCache(Device& device, CudaGraphs kind)
     : device_(device),
       required_(kind == CudaGraphs::kOn),
       way_(kind == CudaGraphs::kAuto ? Way::kMeasuring
@@ -29,7 +29,7 @@ RecordedPasses::RecordedPasses(Device& device, CudaGraphs kind)
   }
 }
 
-void RecordedPasses::run(Stream& stream, const PassKey& key, const Pass& pass) {
+void CudaGraphCache::run(Stream& stream, const PassKey& key, const Pass& pass) {
   if (way_ == Way::kMeasuring) decide();
   if (way_ == Way::kDirect) return pass();
   const auto known = graphs_.find(key);
@@ -45,7 +45,7 @@ void RecordedPasses::run(Stream& stream, const PassKey& key, const Pass& pass) {
   if (graph != nullptr || record(stream, graph, pass)) graph->launch(stream);
 }
 
-void RecordedPasses::measure(Stream& stream, std::unique_ptr<Graph>& graph, const Pass& pass) {
+void CudaGraphCache::measure(Stream& stream, std::unique_ptr<Graph>& graph, const Pass& pass) {
   if (!direct_.full()) return direct_.time(stream, pass);
   if (graph == nullptr) {  // its first launch brings it to the device, and does not count
     if (record(stream, graph, pass)) graph->launch(stream);
@@ -56,7 +56,7 @@ void RecordedPasses::measure(Stream& stream, std::unique_ptr<Graph>& graph, cons
 }
 
 // The numbers come late: as long as one is missing, nothing is decided.
-void RecordedPasses::decide() {
+void CudaGraphCache::decide() {
   const std::optional<double> direct = direct_.best(), replayed = replayed_.best();
   if (!direct || !replayed) return;
   way_ = *replayed < *direct ? Way::kReplayed : Way::kDirect;
@@ -65,7 +65,7 @@ void RecordedPasses::decide() {
 }
 
 // False: the pass has been run as it is written.
-bool RecordedPasses::record(Stream& stream, std::unique_ptr<Graph>& graph, const Pass& pass) {
+bool CudaGraphCache::record(Stream& stream, std::unique_ptr<Graph>& graph, const Pass& pass) {
   try {
     graph = device_.record(stream, pass);
     return true;
@@ -78,14 +78,14 @@ bool RecordedPasses::record(Stream& stream, std::unique_ptr<Graph>& graph, const
   }
 }
 
-void RecordedPasses::Series::time(Stream& stream, const Pass& work) {
+void CudaGraphCache::Series::time(Stream& stream, const Pass& work) {
   Timer& timer = *timers[begun++];
   timer.start(stream);
   work();
   timer.stop(stream);
 }
 
-std::optional<double> RecordedPasses::Series::best() const {
+std::optional<double> CudaGraphCache::Series::best() const {
   if (!full()) return std::nullopt;
   std::optional<double> least;
   for (const auto& timer : timers) {
