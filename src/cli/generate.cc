@@ -146,7 +146,7 @@ class GenerateCommand : public Command {
     expect_room(assembly.plan(), *backend.device, sizes);
     assembly.commit();
     fill(assembly, *source);
-    options_.pieces = tokenizer.vocab_size();
+    options_.vocab_size = tokenizer.vocab_size();
     options_.eos = ignore_eos_ ? -1 : tokenizer.eos_id();
     options_.prefill_step = sizes.max_tokens;
     Generator generator(assembly.model(), assembly.cache(), *backend.device, assembly.compute());

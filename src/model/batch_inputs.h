@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-struct CachedBatch;
+struct DeviceCachedBatch;
 
 // A micro-batch on the host: N = B T tokens. Free again when it has been given to the model.
 struct TokenBatch {
@@ -24,7 +24,7 @@ struct TokenBatch {
 struct DeviceBatch {
   Tensor tokens, targets, positions, cu_seqlens;  // i32
   Tensor rope;                                    // rows of angles that `positions` count; empty: the model's own
-  const CachedBatch* cached = nullptr;            // of sequences whose keys and values are kept, see kv_cache.h
+  const DeviceCachedBatch* cached = nullptr;      // of sequences whose keys and values are kept, see kv_cache.h
   int64_t count() const { return tokens.count(); }
 };
 

@@ -21,15 +21,15 @@ Generator::Generator(Transformer& model, KvCache& cache, Device& device, Stream&
     : model_(model), cache_(cache), device_(device), compute_(compute) {}
 
 // On the host: row s is that of the batch's sequence s.                                                  (S, V)
-std::span<float> Generator::logits_of(const NewTokens& batch) {
-  const Tensor logits = model_.extend(compute_, batch, cache_);
+std::span<float> Generator::logits_of(const CachedBatch& batch) {
+  const Tensor logits = model_.forward_cached(compute_, batch, cache_);
   logits_.resize(static_cast<size_t>(logits.count()));
   device_.copy_to_host(compute_, logits, logits_.data());
   compute_.synchronize();
   return logits_;
 }
 
-std::span<float> Generator::take_prompt(const Active& entry, int64_t step) {
+std::span<float> Generator::prefill(const Active& entry, int64_t step) {
   cache_.clear(entry.slot);
   const std::span<const int32_t> prompt = entry.ids;
   const auto length = static_cast<int32_t>(prompt.size());
@@ -42,7 +42,7 @@ std::span<float> Generator::take_prompt(const Active& entry, int64_t step) {
   return logits;
 }
 
-std::span<float> Generator::take_last_tokens(const std::vector<Active>& active) {
+std::span<float> Generator::decode(const std::vector<Active>& active) {
   std::vector<int32_t> tokens, bounds(active.size() + 1), slots;
   std::iota(bounds.begin(), bounds.end(), 0);
   for (const Active& entry : active) {
@@ -54,7 +54,7 @@ std::span<float> Generator::take_last_tokens(const std::vector<Active>& active) 
 
 std::optional<Finish> Generator::choose_token(Active& entry, std::span<float> logits, const GenerationOptions& options,
                                               const OnToken& on_token) const {
-  const std::span<float> row = logits.first(static_cast<size_t>(options.pieces));
+  const std::span<float> row = logits.first(static_cast<size_t>(options.vocab_size));
   penalise_repetition(row, entry.ids, options.sampling.repetition_penalty);
   const int32_t id = sample_token(row, options.sampling, entry.random.uniform(static_cast<uint64_t>(entry.made)));
   ++entry.made;
@@ -68,7 +68,8 @@ std::optional<Finish> Generator::choose_token(Active& entry, std::span<float> lo
 GenerationTimes Generator::run(const std::vector<GenerationRequest>& requests, const GenerationOptions& options,
                                const OnToken& on_token, const OnFinish& on_finish) {
   const int64_t vocab = model_.config().vocab_size;
-  TOKAMAK_CHECK(0 < options.pieces && options.pieces <= vocab && options.prefill_step > 0 && options.max_tokens > 0);
+  TOKAMAK_CHECK(0 < options.vocab_size && options.vocab_size <= vocab && options.prefill_step > 0 &&
+                options.max_tokens > 0);
   GenerationTimes times;
   std::vector<Active> active;
   std::vector<int32_t> places(static_cast<size_t>(cache_.slots()));  // that are free; the last is taken first
@@ -93,14 +94,14 @@ GenerationTimes Generator::run(const std::vector<GenerationRequest>& requests, c
       Active entry{next++, places.back(), RandomStream(options.seed, request.stream), request.prompt};
       places.pop_back();
       const Stopwatch watch;
-      const std::span<float> logits = take_prompt(entry, options.prefill_step);
+      const std::span<float> logits = prefill(entry, options.prefill_step);
       times.prompt_tokens += length;
       times.prompt_seconds += watch.seconds();
       if (!finished(entry, logits)) active.push_back(std::move(entry));
     }
     if (active.empty()) continue;
     const Stopwatch watch;
-    const std::span<float> logits = take_last_tokens(active);
+    const std::span<float> logits = decode(active);
     times.decoded_tokens += static_cast<int64_t>(active.size());
     times.decode_seconds += watch.seconds();
     std::vector<Active> going;

@@ -29,7 +29,7 @@ struct GenerationRequest {
 
 struct GenerationOptions {
   int64_t max_tokens = 0;    // new ones, of each prompt
-  int64_t pieces = 0;        // ids from here on stand for nothing: the model may have more rows than the tokenizer
+  int64_t vocab_size = 0;    // ids from here on stand for nothing: the model may have more rows than the tokenizer
   int32_t eos = -1;          // ends a text, and is no part of it; -1: nothing does
   int64_t prefill_step = 0;  // tokens of a prompt that are taken at once; the model's max_tokens at most
   uint64_t seed = 0;
@@ -60,9 +60,9 @@ class Generator {
 
  private:
   struct Active;
-  std::span<float> logits_of(const NewTokens& batch);
-  std::span<float> take_prompt(const Active& entry, int64_t step);       // logits of what comes next    (V)
-  std::span<float> take_last_tokens(const std::vector<Active>& active);  //                              (S, V)
+  std::span<float> logits_of(const CachedBatch& batch);
+  std::span<float> prefill(const Active& entry, int64_t step);  // logits of what comes next    (V)
+  std::span<float> decode(const std::vector<Active>& active);   //                              (S, V)
   // Appends a token to the entry; how that ended it, if it did.
   std::optional<Finish> choose_token(Active& entry, std::span<float> logits, const GenerationOptions& options,
                                      const OnToken& on_token) const;

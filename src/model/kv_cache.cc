@@ -30,11 +30,11 @@ void KvCache::commit(const Arena& arena, Device& device) {
   logits_ = arena[logits_slot_];
 }
 
-CachedBatch KvCache::upload(Stream& compute, const NewTokens& batch) {
+DeviceCachedBatch KvCache::upload(Stream& compute, const CachedBatch& batch) {
   const size_t count = batch.slots.size();
   TOKAMAK_CHECK(count > 0 && count <= lengths_.size() && batch.cu_seqlens.size() == count + 1, count, " sequences, ",
                 batch.cu_seqlens.size(), " bounds, ", lengths_.size(), " slots");
-  CachedBatch out{.layers = layers_};
+  DeviceCachedBatch out{.layers = layers_};
   std::vector<int32_t> cached, last_rows;
   for (size_t s = 0; s < count; ++s) {
     const int64_t slot = batch.slots[s], fresh = batch.cu_seqlens[s + 1] - batch.cu_seqlens[s];
@@ -57,13 +57,13 @@ CachedBatch KvCache::upload(Stream& compute, const NewTokens& batch) {
   return out;
 }
 
-void KvCache::grow(const NewTokens& batch) {
+void KvCache::grow(const CachedBatch& batch) {
   for (size_t s = 0; s < batch.slots.size(); ++s) {
     lengths_[static_cast<size_t>(batch.slots[s])] += batch.cu_seqlens[s + 1] - batch.cu_seqlens[s];
   }
 }
 
-std::vector<int32_t> KvCache::positions(const NewTokens& batch) const {
+std::vector<int32_t> KvCache::positions(const CachedBatch& batch) const {
   std::vector<int32_t> positions;
   for (size_t s = 0; s < batch.slots.size(); ++s) {
     const auto first = static_cast<int32_t>(length(batch.slots[s]));

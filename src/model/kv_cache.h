@@ -1,6 +1,6 @@
 // The keys and values of sequences that are being continued, for every layer, and the small buffers of a call of
-// Transformer::extend. A sequence lives in a slot; how many of its tokens are there is known to the host alone, which
-// tells the device with each call.
+// Transformer::forward_cached. A sequence lives in a slot; how many of its tokens are there is known to the host alone,
+// which tells the device with each call.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct KvCacheOptions {
 };
 
 // Tokens that several sequences have more, on the host. Free again when it has been given to the model.
-struct NewTokens {
+struct CachedBatch {
   std::span<const int32_t> tokens;      // (N) ids, N > 0
   std::span<const int32_t> cu_seqlens;  // (S + 1): sequence s has tokens [cu[s], cu[s+1]), at least one
   std::span<const int32_t> slots;       // (S), no two the same
@@ -29,7 +29,7 @@ struct NewTokens {
 };
 
 // A call's sequences on the device.
-struct CachedBatch {
+struct DeviceCachedBatch {
   std::vector<Tensor> layers;  // (slots, 2 Hkv, P, D) act
   Tensor slots, cached;        // (S) i32
   Tensor last_rows;            // (S) i32: the last new token of each sequence
@@ -50,11 +50,11 @@ class KvCache {
 
   // Checks that the batch fits, and enqueues what the device has to know of it. The tokens count as cached after
   // `grow`.
-  CachedBatch upload(Stream& compute, const NewTokens& batch);
-  void grow(const NewTokens& batch);
+  DeviceCachedBatch upload(Stream& compute, const CachedBatch& batch);
+  void grow(const CachedBatch& batch);
 
   // The positions of new tokens, which follow those that are cached.                                        (N)
-  std::vector<int32_t> positions(const NewTokens& batch) const;
+  std::vector<int32_t> positions(const CachedBatch& batch) const;
 
   Tensor last_hidden(int64_t sequences) const { return last_hidden_.rows(0, sequences); }  // (S, C) act
   Tensor logits(int64_t sequences) const { return logits_.rows(0, sequences); }            // (S, V) f32

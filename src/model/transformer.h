@@ -19,12 +19,12 @@
 namespace tokamak {
 
 class KvCache;
-struct NewTokens;
+struct CachedBatch;
 
 struct TransformerOptions {
   int64_t max_tokens = 0;        // N of the largest micro-batch
   int64_t max_length = 0;        // longest sequence
-  int64_t cached_sequences = 0;  // slots of the cache that extend() is given; 0: none
+  int64_t cached_sequences = 0;  // slots of the cache that forward_cached() is given; 0: none
   DType compute = DType::kBF16;
   Keep keep = Keep::kBackward;
   double z_loss = 0;
@@ -56,7 +56,7 @@ class Transformer {
   // rope_scaling dynamic they are turned by the frequencies for the sequence's length then (of a prompt: its own), and
   // what is cached stays as it was turned, as in transformers. Returns the logits of the last token of each, in the
   // cache's own buffer until its next use (kv_cache.h).         (S, V) f32
-  Tensor extend(Stream& compute, const NewTokens& batch, KvCache& cache);
+  Tensor forward_cached(Stream& compute, const CachedBatch& batch, KvCache& cache);
 
   const ModelConfig& config() const { return config_; }
   int64_t max_tokens() const { return options_.max_tokens; }  // of a batch
@@ -76,8 +76,8 @@ class Transformer {
   void backward_embedding(Stream& compute, const DeviceBatch& in, const Activations& a);
   Weights norm_gradients(Stream& compute);
 
-  // extend.cc: attention of a layer, with a cache or without
-  Tensor dynamic_rope(Stream& compute, const NewTokens& batch, std::span<const int32_t> positions,
+  // forward_cached.cc: attention of a layer, with a cache or without
+  Tensor dynamic_rope(Stream& compute, const CachedBatch& batch, std::span<const int32_t> positions,
                       const KvCache& cache);
   void attend(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l);
 

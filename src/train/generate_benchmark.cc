@@ -32,13 +32,12 @@ class GenerateBenchmark {
 
   GenerateTimes run() {
     std::vector<GenerateTimes> rounds;
-    take_prompts();  // kernels are made, memory is touched
+    prefill();  // kernels are made, memory is touched
     for (int64_t round = 0; round < options_.rounds; ++round) {
       GenerateTimes times{.options = options_};
       times.weight_bytes = weight_bytes();
       times.copy_rate = static_cast<double>(from_.bytes()) / seconds_of([&] { copy(); });
-      times.prompt_rate =
-          static_cast<double>(options_.sequences * options_.prompt) / seconds_of([&] { take_prompts(); });
+      times.prompt_rate = static_cast<double>(options_.sequences * options_.prompt) / seconds_of([&] { prefill(); });
       times.prompt_product_rate = static_cast<double>(options_.prompt) / product_seconds();
       times.decode_seconds = seconds_of([&] { decode(); }) / static_cast<double>(options_.tokens);
       rounds.push_back(times);
@@ -75,7 +74,7 @@ class GenerateBenchmark {
     return static_cast<double>((size.parameters - size.lookup_parameters) * size_of(compute));
   }
 
-  void extend(const std::vector<int32_t>& slots, int64_t tokens) {
+  void run_model(const std::vector<int32_t>& slots, int64_t tokens) {
     std::vector<int32_t> ids, bounds = {0};
     for (size_t s = 0; s < slots.size(); ++s) {
       for (int64_t t = 0; t < tokens; ++t) {
@@ -83,13 +82,13 @@ class GenerateBenchmark {
       }
       bounds.push_back(static_cast<int32_t>(ids.size()));
     }
-    assembly_.model().extend(stream_, {ids, bounds, slots, {}}, assembly_.cache());
+    assembly_.model().forward_cached(stream_, {ids, bounds, slots, {}}, assembly_.cache());
   }
 
-  void take_prompts() {
+  void prefill() {
     for (int32_t slot = 0; slot < options_.sequences; ++slot) {
       assembly_.cache().clear(slot);
-      extend({slot}, options_.prompt);
+      run_model({slot}, options_.prompt);
     }
   }
 
@@ -99,7 +98,7 @@ class GenerateBenchmark {
     std::iota(slots.begin(), slots.end(), 0);
     std::vector<float> logits(static_cast<size_t>(options_.sequences * config_.vocab_size));
     for (int64_t t = 0; t < options_.tokens; ++t) {
-      extend(slots, 1);
+      run_model(slots, 1);
       device_.copy_to_host(stream_, assembly_.cache().logits(options_.sequences), logits.data());
       stream_.synchronize();
     }

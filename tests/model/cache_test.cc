@@ -61,7 +61,7 @@ struct Fixture {
     size_t first, count;  // of ids
   };
   // Logits of the last token of each piece.                                                                 (S, V)
-  std::vector<float> extend(const std::vector<Piece>& pieces) {
+  std::vector<float> run_model(const std::vector<Piece>& pieces) {
     std::vector<int32_t> tokens, bounds = {0}, slots;
     for (const Piece& piece : pieces) {
       tokens.insert(tokens.end(), ids.begin() + static_cast<std::ptrdiff_t>(piece.first),
@@ -69,7 +69,7 @@ struct Fixture {
       bounds.push_back(static_cast<int32_t>(tokens.size()));
       slots.push_back(piece.slot);
     }
-    const Tensor logits = small.model.extend(*small.stream, {tokens, bounds, slots, {}}, small.cache);
+    const Tensor logits = small.model.forward_cached(*small.stream, {tokens, bounds, slots, {}}, small.cache);
     return {logits.as<float>(), logits.as<float>() + logits.count()};
   }
 
@@ -97,7 +97,7 @@ TEST_CASE("token by token, and in pieces of any size, the logits are those of th
         size_t at = 0;
         for (const size_t count : pieces) {
           INFO(name << ", " << name_of(compute) << ", " << count << " tokens after " << at);
-          const std::vector<float> logits = f.extend({{1, at, count}});
+          const std::vector<float> logits = f.run_model({{1, at, count}});
           at += count;
           CHECK(relative_error(logits, f.row(whole, at - 1)) < tolerance(compute));
         }
@@ -113,14 +113,14 @@ TEST_CASE("sequences of a batch, some new and some cached, have the logits that 
       Fixture f(name, compute);
       INFO(name << ", " << name_of(compute));
       const std::vector<float> first = f.whole(0, 30), second = f.whole(37, 20), third = f.whole(10, 9);
-      const std::vector<float> prompts = f.extend({{2, 0, 12}, {0, 37, 19}});
+      const std::vector<float> prompts = f.run_model({{2, 0, 12}, {0, 37, 19}});
       CHECK(relative_error(f.row(prompts, 0), f.row(first, 11)) < tolerance(compute));
       CHECK(relative_error(f.row(prompts, 1), f.row(second, 18)) < tolerance(compute));
-      const std::vector<float> mixed = f.extend({{0, 56, 1}, {1, 10, 8}, {2, 12, 17}});
+      const std::vector<float> mixed = f.run_model({{0, 56, 1}, {1, 10, 8}, {2, 12, 17}});
       CHECK(relative_error(f.row(mixed, 0), f.row(second, 19)) < tolerance(compute));
       CHECK(relative_error(f.row(mixed, 1), f.row(third, 7)) < tolerance(compute));
       CHECK(relative_error(f.row(mixed, 2), f.row(first, 28)) < tolerance(compute));
-      const std::vector<float> single = f.extend({{2, 29, 1}, {1, 18, 1}});
+      const std::vector<float> single = f.run_model({{2, 29, 1}, {1, 18, 1}});
       CHECK(relative_error(f.row(single, 0), f.row(first, 29)) < tolerance(compute));
       CHECK(relative_error(f.row(single, 1), f.row(third, 8)) < tolerance(compute));
     }
@@ -129,16 +129,16 @@ TEST_CASE("sequences of a batch, some new and some cached, have the logits that 
 
 TEST_CASE("a slot that was cleared holds nothing of the sequence before") {
   Fixture f("llama_gqa_tied", DType::kF32);
-  f.extend({{0, 0, 37}});
+  f.run_model({{0, 0, 37}});
   f.small.cache.clear(0);
-  f.extend({{0, 37, 3}});
-  CHECK(relative_error(f.extend({{0, 40, 1}}), f.row(f.whole(37, 4), 3)) < tolerance(DType::kF32));
+  f.run_model({{0, 37, 3}});
+  CHECK(relative_error(f.run_model({{0, 40, 1}}), f.row(f.whole(37, 4), 3)) < tolerance(DType::kF32));
 }
 
 TEST_CASE("more tokens than a slot has positions are a bug that is named") {
   Fixture f("llama_gqa_tied", DType::kF32);
-  f.extend({{0, 0, 37}});
-  CHECK_THROWS_WITH(f.extend({{0, 37, 28}}), Catch::Contains("28 new tokens; 3 slots of 64"));
+  f.run_model({{0, 0, 37}});
+  CHECK_THROWS_WITH(f.run_model({{0, 37, 28}}), Catch::Contains("28 new tokens; 3 slots of 64"));
 }
 
 // transformers forms the frequencies anew whenever the sequence is longer than max_position_embeddings; keys that are
@@ -150,18 +150,18 @@ TEST_CASE("with dynamic rope_scaling each token is turned for the length of then
   const auto dim = static_cast<size_t>(config.head_size());
 
   // A prompt in two pieces and, beside it, one that stays short; then three tokens one by one.
-  const auto extend = [&](const std::vector<Fixture::Piece>& pieces, const std::vector<int32_t>& lengths) {
+  const auto run_model = [&](const std::vector<Fixture::Piece>& pieces, const std::vector<int32_t>& lengths) {
     std::vector<int32_t> tokens, bounds = {0}, slots;
     for (const auto& piece : pieces) {
       for (size_t i = 0; i < piece.count; ++i) tokens.push_back(f.ids[piece.first + i]);
       bounds.push_back(static_cast<int32_t>(tokens.size()));
       slots.push_back(piece.slot);
     }
-    return f.small.model.extend(*f.small.stream, {tokens, bounds, slots, lengths}, f.small.cache);
+    return f.small.model.forward_cached(*f.small.stream, {tokens, bounds, slots, lengths}, f.small.cache);
   };
-  extend({{0, 0, 12}, {1, 40, 5}}, {kPrompt, 5});
-  extend({{0, 12, 8}}, {kPrompt});
-  for (size_t t = kPrompt; t < kPrompt + 3; ++t) extend({{0, t, 1}}, {});
+  run_model({{0, 0, 12}, {1, 40, 5}}, {kPrompt, 5});
+  run_model({{0, 12, 8}}, {kPrompt});
+  for (size_t t = kPrompt; t < kPrompt + 3; ++t) run_model({{0, t, 1}}, {});
 
   // The raw keys: a sequence of one token is turned by nothing.
   const auto key = [&](int64_t slot, int64_t position) {
@@ -171,7 +171,7 @@ TEST_CASE("with dynamic rope_scaling each token is turned for the length of then
   };
   const auto raw = [&](size_t id) {
     f.small.cache.clear(2);
-    extend({{2, id, 1}}, {});
+    run_model({{2, id, 1}}, {});
     return key(2, 0);
   };
   const auto expect = [&](int64_t slot, int64_t position, size_t id, int64_t length) {

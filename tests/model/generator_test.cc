@@ -32,7 +32,7 @@ struct Fixture {
   }
   GenerationOptions options(int64_t max_tokens, const SamplingOptions& sampling) const {
     return {.max_tokens = max_tokens,
-            .pieces = golden.config.vocab_size,
+            .vocab_size = golden.config.vocab_size,
             .prefill_step = 16,
             .seed = 3,
             .sampling = sampling};
@@ -124,7 +124,7 @@ TEST_CASE("a text ends at its end token, where it is told to, at its length, or 
 TEST_CASE("tokens without a piece are never chosen") {
   Fixture f(1);
   GenerationOptions few = f.options(20, kRandom);
-  few.pieces = 5;
+  few.vocab_size = 5;
   const std::vector<Text> texts = f.run({f.request(0, 20)}, few);
   for (const int32_t id : texts[0].ids) CHECK(id < 5);
 }

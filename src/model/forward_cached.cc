@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-Tensor Transformer::extend(Stream& compute, const NewTokens& batch, KvCache& cache) {
+Tensor Transformer::forward_cached(Stream& compute, const CachedBatch& batch, KvCache& cache) {
   TOKAMAK_CHECK(options_.cached_sequences >= cache.slots() && cache.capacity() <= options_.max_length, "a cache of ",
                 cache.slots(), " x ", cache.capacity(), ", planned for ", options_.cached_sequences, " x ",
                 options_.max_length);
@@ -20,7 +20,7 @@ Tensor Transformer::extend(Stream& compute, const NewTokens& batch, KvCache& cac
     rope = dynamic_rope(compute, batch, positions, cache);
     std::iota(positions.begin(), positions.end(), 0);  // a row for each token
   }
-  const CachedBatch cached = cache.upload(compute, batch);
+  const DeviceCachedBatch cached = cache.upload(compute, batch);
   DeviceBatch in = inputs_.upload(compute, {batch.tokens, {}, positions, batch.cu_seqlens});
   in.rope = rope;
   in.cached = &cached;
@@ -41,7 +41,7 @@ Tensor Transformer::extend(Stream& compute, const NewTokens& batch, KvCache& cac
   return logits;
 }
 
-Tensor Transformer::dynamic_rope(Stream& compute, const NewTokens& batch, std::span<const int32_t> positions,
+Tensor Transformer::dynamic_rope(Stream& compute, const CachedBatch& batch, std::span<const int32_t> positions,
                                  const KvCache& cache) {
   const auto width = static_cast<size_t>(heads_.head_dim);
   std::vector<float> rows(positions.size() * width);
@@ -63,7 +63,7 @@ void Transformer::attend(Stream& compute, const DeviceBatch& in, const Activatio
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
   const Tensor qkv = a.rotated_of(static_cast<size_t>(l));
   if (in.cached != nullptr) {
-    const CachedBatch& cached = *in.cached;
+    const DeviceCachedBatch& cached = *in.cached;
     const CachedSequences sequences{in.cu_seqlens, cached.slots, cached.cached};
     const Tensor cache = cached.layers[static_cast<size_t>(l)];
     ops_.cache_append(compute, {.qkv = qkv, .sequences = sequences, .cache = cache, .heads = heads_});
