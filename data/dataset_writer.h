@@ -14,7 +14,7 @@ struct DatasetWriterOptions {
   std::string directory;   // must exist
   int64_t vocab_size = 0;  // also decides the token type
   TokenizerIdentity tokenizer;
-  int32_t eos_id = -1;  // recorded only: documents come with their end token
+  int32_t eos_id = -1;  // recorded only: documents come with their EOS token
   int32_t bos_id = -1;
   int64_t shard_tokens = 4'000'000'000;  // a shard is closed once it has this many
   std::string tool;

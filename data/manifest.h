@@ -25,8 +25,8 @@ struct Manifest {
   TokenType token_type = TokenType::kUint16;
   int64_t vocab_size = 0;
   TokenizerIdentity tokenizer;
-  int32_t eos_id = -1;            // ends every document; -1: documents have no end token
-  int32_t bos_id = -1;            // begins every document; -1: documents have no begin token
+  int32_t eos_id = -1;            // ends every document; -1: documents have no EOS token
+  int32_t bos_id = -1;            // begins every document; -1: documents have no BOS token
   std::vector<ShardInfo> shards;  // the data set is their concatenation, in this order
   std::string tool;               // who wrote it; not part of the identity
   std::string created;            // when, UTC; not part of the identity

@@ -1,5 +1,5 @@
 // Reads a whole data set and says what is wrong with it: every file's size and checksums, the index against the tokens,
-// ids against the vocabulary, and the end token of every document.
+// ids against the vocabulary, and the EOS token of every document.
 #pragma once
 
 #include <cstdint>

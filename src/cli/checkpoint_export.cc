@@ -53,7 +53,7 @@ class Export : public Command {
                        "SentencePiece model, directory of Hugging Face tokenizer files to copy, or none; default: the "
                        "run's own copy, beside its checkpoints");
     parser->add_flag("--bos", hf_.add_bos,
-                     "the tokenizer begins each text with its begin token, as `data tokenize --bos` did");
+                     "the tokenizer begins each text with its BOS token, as `data tokenize --bos` did");
     parser
         ->add_option("DIR", directory_,
                      "one checkpoint (.../checkpoints/step-00000020), or the directory of all: "

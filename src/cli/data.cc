@@ -77,7 +77,7 @@ class Tokenize : public Command {
         ->type_name("N")
         ->default_str("0");
     parser->add_flag("--bos", bos_,
-                     "begin each document with the tokenizer's begin token (its end token always ends it)");
+                     "begin each document with the tokenizer's BOS token (its EOS token always ends it)");
     parser->add_flag("--overwrite", overwrite_, "replace the data set that is there");
   }
 

@@ -64,10 +64,9 @@ class GenerateCommand : public Command {
                      "a file of prompts: lines of JSON with the key \"prompt\"; '-': standard input")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    bos_given_ =
-        parser->add_flag("--bos,!--no-bos", bos_,
-                         "each prompt begins with the begin token, as `data tokenize --bos` has it; default: as "
-                         "the directory's tokenizer_config.json says, of a checkpoint not");
+    bos_given_ = parser->add_flag("--bos,!--no-bos", bos_,
+                                  "each prompt begins with the BOS token, as `data tokenize --bos` has it; default: as "
+                                  "the directory's tokenizer_config.json says, of a checkpoint not");
     parser->add_option("--dtype", dtype_, "f32 or bf16; default: what the run computed in, or the weights' own")
         ->check(CLI::IsMember(enum_names(Precision{})));
     parser->add_option("--backend", backend_, "auto, cpu or cuda; default: what the run's config says")
@@ -86,7 +85,7 @@ class GenerateCommand : public Command {
     parser->add_option("--stop", texts_.stops, "ends a text before this string; may be given several times")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    parser->add_flag("--ignore-eos", ignore_eos_, "the end token ends no text");
+    parser->add_flag("--ignore-eos", ignore_eos_, "the EOS token ends no text");
     parser->add_option("--temperature", s.temperature, "0: always the likeliest token")->capture_default_str();
     parser->add_option("--top-k", s.top_k, "choose among the k likeliest; 0: all")->capture_default_str();
     parser->add_option("--top-p", s.top_p, "choose among the fewest tokens with this probability together")
@@ -159,7 +158,7 @@ class GenerateCommand : public Command {
 
   std::vector<GenerationRequest> encode(const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
                                         int64_t context) const {
-    if (bos_ && tokenizer.bos_id() < 0) fail(Kind::kConfig, str("--bos: ", tokenizer.path(), " has no begin token"));
+    if (bos_ && tokenizer.bos_id() < 0) fail(Kind::kConfig, str("--bos: ", tokenizer.path(), " has no BOS token"));
     Encoder encoder(tokenizer);
     std::vector<GenerationRequest> requests;
     std::map<std::string, int64_t> times;  // that a prompt was given before

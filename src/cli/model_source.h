@@ -17,8 +17,8 @@ class ModelSource {
   virtual ~ModelSource() = default;
   virtual const RunConfig& config() const = 0;     // its model and precision; the rest as far as it is known
   virtual std::string tokenizer_path() const = 0;  // of tokenizer.model; Error(kData) where there is none
-  virtual bool adds_bos() const = 0;        // whether its texts begin with the begin token, as far as it is known
-  virtual void fill(HostState& state) = 0;  // this rank's slices of the weights
+  virtual bool adds_bos() const = 0;               // whether its texts begin with the BOS token, as far as it is known
+  virtual void fill(HostState& state) = 0;         // this rank's slices of the weights
 };
 
 // One of the two paths is given. Error(kConfig, kCheckpoint, kData).

@@ -12,13 +12,13 @@ namespace tokamak {
 EvalEncoder::EvalEncoder(const Tokenizer& tokenizer, const EncodingOptions& options)
     : tokenizer_(tokenizer), options_(options), encoder_(tokenizer) {
   if (options.add_bos && tokenizer.bos_id() < 0) {
-    fail(Kind::kConfig, str(tokenizer.path(), " has no begin token to put before each text"));
+    fail(Kind::kConfig, str(tokenizer.path(), " has no BOS token to put before each text"));
   }
 }
 
 std::vector<int32_t> EvalEncoder::encode(std::string_view text) {
   std::vector<int32_t> ids;
-  // The harness takes a begin token that is written out for one.
+  // The harness takes a BOS token that is written out for one.
   if (options_.add_bos && !starts_with(text, tokenizer_.piece(tokenizer_.bos_id()))) ids.push_back(tokenizer_.bos_id());
   encoder_.encode(text, ids);
   return ids;

@@ -18,8 +18,8 @@ class EvalEncoder {
   // Error(kData), beginning with `where`, if the continuation alone is longer than that or has no token.
   ScoredSequence pair(std::string_view context, std::string_view continuation, std::string_view where);
 
-  // The whole text in windows of the model's context, each token once: the first window begins after the begin token
-  // (the end token where there is none); the last sees as much of the text as fits. Empty for a text without tokens.
+  // The whole text in windows of the model's context, each token once: the first window begins after the BOS token
+  // (the EOS token where there is none); the last sees as much of the text as fits. Empty for a text without tokens.
   std::vector<ScoredSequence> windows(std::string_view text);
 
  private:

@@ -24,7 +24,7 @@ class EvalTask {
 
 struct EncodingOptions {
   int64_t context = 0;   // tokens that the model sees at most
-  bool add_bos = false;  // the begin token before each text
+  bool add_bos = false;  // the BOS token before each text
 };
 
 // Reads and encodes it. Error(kData) naming file and line of what is not as the data of this task have it.

@@ -30,7 +30,7 @@ class HfModel {
   // The dtype of all weights where it is one; else the widest.
   WeightType type() const { return type_; }
   std::string tokenizer_path() const;  // of tokenizer.model; "" if there is none
-  // Whether its tokenizer begins each text with the begin token: add_bos_token of tokenizer_config.json; where that is
+  // Whether its tokenizer begins each text with the BOS token: add_bos_token of tokenizer_config.json; where that is
   // not said, LlamaTokenizer does.
   bool adds_bos() const;
 

@@ -13,7 +13,7 @@
 namespace tokamak {
 
 struct HfTokenizerOptions {
-  bool add_bos = false;  // the tokenizer puts its begin token before each text, as the training data had it
+  bool add_bos = false;  // the tokenizer puts its BOS token before each text, as the training data had it
   int64_t max_length = 0;
 };
 

@@ -165,7 +165,7 @@ TEST_CASE("verify passes a sound data set and names every fault of a bad one") {
   check_problems(dir.path(), 1, {"tokenizer.model", "No such file"});
 }
 
-TEST_CASE("verify finds a document without its end token") {
+TEST_CASE("verify finds a document without its EOS token") {
   const TempDir dir;
   write_dataset(dir.path(), {{5, kEos}, {6, 7}, {8, kEos}});
   check_problems(dir.path(), 1, {"ends at token 4", "id 7"});

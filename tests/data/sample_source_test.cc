@@ -29,7 +29,7 @@ std::vector<int32_t> tokens_of(const SampleSource& source, int64_t k) {
 TEST_CASE("sequential samples are the text cut into windows, with documents from the index") {
   const TempDir dir;
   Documents documents = numbered_documents(200, 25);
-  documents[7] = {11, kEos, 12, kEos, 13, kEos};  // an end token inside a document is not the end of it
+  documents[7] = {11, kEos, 12, kEos, 13, kEos};  // an EOS token inside a document is not the end of it
   write_dataset(dir.path(), documents, {65000, 300});
   const std::vector<int32_t> tokens = concatenated(documents);
   std::set<int64_t> begins;

@@ -42,7 +42,7 @@ std::string jsonl(int64_t documents) {
   return out;
 }
 
-// The documents of a data set, as text between the end tokens.
+// The documents of a data set, as text between the EOS tokens.
 std::vector<std::string> texts_of(const std::string& directory) {
   FilePool pool;
   const Dataset dataset(directory, 259, pool);
@@ -73,7 +73,7 @@ TokenizeOptions options_for(const TempDir& dir, const std::string& input) {
 
 }  // namespace
 
-TEST_CASE("every document is there, in order, with its end token") {
+TEST_CASE("every document is there, in order, with its EOS token") {
   const TempDir dir;
   put(dir.file("in.jsonl"), "{\"text\": \"one\"}\n{\"text\": \" \"}\n{\"text\": \"two\"}\n");
   put(dir.file("in.txt"), "three\ffour");

@@ -67,7 +67,7 @@ TEST_CASE("a context that is too long loses its beginning; a continuation that i
   CHECK_THROWS_WITH(encoder.pair("c", "", "x:2"), Catch::StartsWith("x:2: no tokens to score"));
 }
 
-TEST_CASE("a begin token stands before each text where it is asked for, and not twice") {
+TEST_CASE("a BOS token stands before each text where it is asked for, and not twice") {
   const Words words;
   EvalEncoder encoder(words.tokenizer, {.context = 20, .add_bos = true});
   CHECK(words.text(encoder.pair("c", " d", "x:1").tokens) == "<s>_c_d");
@@ -123,7 +123,7 @@ TEST_CASE("acc takes the likeliest choice, acc_norm the likeliest by its charact
   CHECK(value_of(results, "acc_stderr") == Approx(1.0 / 3));
 }
 
-TEST_CASE("perplexities count words, bytes and tokens of the texts, not the begin token") {
+TEST_CASE("perplexities count words, bytes and tokens of the texts, not the BOS token") {
   const Words words;
   EvalEncoder encoder(words.tokenizer, {.context = 20});
   const std::vector<std::string> texts = {"c d", "ab"};

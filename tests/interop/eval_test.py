@@ -137,7 +137,7 @@ def close(a, b, tolerance=2e-5):
 
 
 def harness(place):
-    """acc, acc_norm and perplexities are lm-evaluation-harness's, item by item, with and without a begin token"""
+    """acc, acc_norm and perplexities are lm-evaluation-harness's, item by item, with and without a BOS token"""
     checkpoints = train(place)
     records = write_tasks(place)
     for name, items, begin in (("plain", ITEMS, ()), ("begun", 60, ("--bos",))):
