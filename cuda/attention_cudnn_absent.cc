@@ -1,4 +1,4 @@
-// Stands in for attention_cudnn.cc in a build that found no cudnn.h.
+// Replaces attention_cudnn.cc in a build that found no cudnn.h.
 #include "cuda/attention_cudnn.h"
 
 namespace tokamak {

@@ -1,4 +1,4 @@
-// Stands in for cuda/ in a build without CUDA.
+// Replaces cuda/ in a build without CUDA.
 #include "backend/backend.h"
 #include "base/error.h"
 

@@ -24,7 +24,7 @@ namespace {
 constexpr int64_t kShardBytes = int64_t{4} << 30;  // about: ranks verify files in parallel
 constexpr int64_t kSequenceLength = 2048;
 
-// Stands in until the user names data and a length of training.
+// A placeholder until the user names data and a length of training.
 RunConfig default_config(const ModelConfig& model, const std::string& out) {
   RunConfig config;
   config.run.name = out.substr(out.find_last_of('/', out.find_last_not_of('/')) + 1);

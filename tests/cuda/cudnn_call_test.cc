@@ -1,4 +1,4 @@
-// What is done around cuDNN's graphs, with a stand-in for them: plain loops over the tensors as a graph declares them.
+// What is done around cuDNN's graphs, with a fake of them: plain loops over the tensors as a graph declares them.
 // With our own kernels' results as the reference, it shows that declarations, tables and copies fit each other.
 #include <map>
 

@@ -1,5 +1,5 @@
 // What CudaGemm asks of cuBLASLt. The descriptors are the real library's; the product, the heuristic and CUDA's runtime
-// are stand-ins, so that this runs without a GPU: the product is formed from nothing but what the descriptors say.
+// are stubs, so that this runs without a GPU: the product is formed from nothing but what the descriptors say.
 #include <cublasLt.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Stands in for CUDA's own header: the part of the runtime and of the language that cuda/ uses, on the emulator.
+// Replaces CUDA's own header: the part of the runtime and of the language that cuda/ uses, on the emulator.
 #pragma once
 
 #include <algorithm>

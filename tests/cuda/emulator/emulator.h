@@ -1,5 +1,5 @@
 // A GPU made of one CPU thread, to run cuda/'s kernels where there is none. A block's threads are fibers that change
-// only at barriers and warp collectives; blocks run one after the other. It stands in for correctness alone: indices,
+// only at barriers and warp collectives; blocks run one after the other. It is for correctness only: indices,
 // barriers, fragment layouts, asynchronous copies that were not waited for. It knows nothing of speed, of memory order
 // between blocks, or of the limits of a real GPU.
 //

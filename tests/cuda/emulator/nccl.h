@@ -1,4 +1,4 @@
-// Stands in for NCCL's own header: the part that cuda/ uses, between processes of one machine that each emulate a GPU.
+// Replaces NCCL's own header: the part that cuda/ uses, between processes of one machine that each emulate a GPU.
 // Data goes through shared memory.
 #pragma once
 

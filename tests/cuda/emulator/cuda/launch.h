@@ -1,4 +1,4 @@
-// Stands in for cuda/launch.h: the same calls, on the emulator.
+// Replaces cuda/launch.h: the same calls, on the emulator.
 #pragma once
 
 #include <tuple>

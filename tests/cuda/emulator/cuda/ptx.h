@@ -1,4 +1,4 @@
-// Stands in for cuda/ptx.h: each instruction by its definition in the PTX ISA.
+// Replaces cuda/ptx.h: each instruction by its definition in the PTX ISA.
 #pragma once
 
 #include <cuda_runtime.h>
