@@ -14,7 +14,9 @@ struct SourceOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("path", path, "directory of a tokenized data set (with manifest.json)");
-    v("weight", weight, "share of the tokens that come from here, relative to the other sources");
+    v("weight", weight,
+      "share of the tokens drawn from this source, relative to the other sources; doubling it doubles the source's "
+      "share, and its data repeats sooner");
   }
 };
 
@@ -34,12 +36,20 @@ struct DataOptions {
 
   template <class Visitor>
   void fields(Visitor& v) {
-    v("sequence_length", sequence_length, "tokens of one sequence, T; required");
+    v("sequence_length", sequence_length,
+      "tokens of one sequence, T; longer sequences teach longer context and cost more in attention, which grows "
+      "with T^2; required");
     v("sources", sources, "training data sets and their weights; required");
-    v("validation", validation, "held-out data sets; empty: no validation");
-    v("document_masking", document_masking, "attention does not cross document boundaries");
-    v("order", order, "shuffled: a keyed permutation of all windows, new in each epoch; sequential: as they lie");
-    v("max_epochs", max_epochs, "refuse to start if a source would be repeated more often; 0: no limit");
+    v("validation", validation, "held-out data sets; empty: no validation loss, so overfitting stays unseen");
+    v("document_masking", document_masking,
+      "attention does not cross document boundaries; off, a token also attends to unrelated documents before its "
+      "own, at the cost of more FLOPs");
+    v("order", order,
+      "shuffled: a keyed permutation of all windows, new in each epoch; sequential: in stored order, which lets "
+      "similar documents follow each other");
+    v("max_epochs", max_epochs,
+      "refuse to start if a source would be repeated more often than this; repeated data teaches less each time; 0: "
+      "no limit");
   }
 };
 

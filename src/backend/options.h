@@ -48,28 +48,29 @@ struct RuntimeOptions {
 
   template <class Visitor>
   void fields(Visitor& v) {
-    v("backend", backend, "where to compute; auto takes a GPU where one is, else the CPU");
+    v("backend", backend, "where to compute; auto uses the GPU if there is one, else the CPU");
     v("attention", attention,
-      "on a GPU: auto takes cuDNN where it is there and supports the case, else our own kernels; the CPU has one kind");
-    v("tf32", tf32, "on a GPU, products of f32 tensors in TF32: 10 bits of mantissa, several times the speed");
+      "on a GPU: auto uses cuDNN if it is installed and supports the case, else Tokamak's own kernels, which are "
+      "slower; the CPU has one implementation");
+    v("tf32", tf32, "on a GPU, compute GEMMs of f32 tensors in TF32: several times the speed, 10 bits of mantissa");
     v("autotune", autotune,
-      "on a GPU, time cuBLASLt's algorithms for each product at its first use and keep the choice in ~/.cache/tokamak: "
-      "a "
-      "slower first step, 1 to 4 % faster ones after it; auto: unless deterministic");
+      "on a GPU, time cuBLASLt's algorithms for each GEMM at its first use and cache the choice in "
+      "~/.cache/tokamak: the first step is slower, later ones 1 to 4 % faster; auto: unless deterministic");
     v("cuda_graphs", cuda_graphs,
-      "on a GPU, record a micro-batch's work once and launch it as one, which small models gain by: the same bits; "
-      "auto "
-      "times both ways in the first steps; for one rank, more train without");
-    v("threads_per_rank", threads_per_rank, "CPU threads of each rank; auto shares the node's cores among its ranks");
+      "on a GPU, capture a micro-batch's work in a CUDA graph and launch it at once: same bits, faster for small "
+      "models, no gain for large ones; auto times both ways in the first steps; several ranks run without graphs");
+    v("threads_per_rank", threads_per_rank,
+      "CPU threads of each rank; more than its share of the cores slows every rank of the node; auto: an equal "
+      "share");
     v("deterministic", deterministic,
-      "on a GPU, the same bits from run to run, at some cost in attention's gradient; the CPU's always are, for any "
-      "thread count");
+      "on a GPU, the same bits from run to run; attention's gradient is slower and autotune off. The CPU is always "
+      "deterministic, for any thread count");
     v("ranks_per_gpu", ranks_per_gpu,
-      "ranks that share a GPU: local rank r computes on GPU r / ranks_per_gpu; above 1 only for tests, at a small part "
-      "of the speed");
+      "ranks that share a GPU: local rank r uses GPU r / ranks_per_gpu; above 1 for tests only, at a fraction of "
+      "the speed");
     v("nccl_max_ctas", nccl_max_ctas,
-      "thread blocks, hence SMs, that a gather or a reduction between GPUs may take; GEMMs are chosen for the others. "
-      "Fewer leave more to compute and move data slower; 0: NCCL chooses, and GEMMs are chosen for all");
+      "thread blocks, hence SMs, that one NCCL collective may use; GEMMs are chosen for the remaining SMs. Fewer "
+      "leave more SMs to GEMMs and slow the transfers; 0: NCCL chooses, and GEMMs are chosen for all SMs");
   }
 };
 
@@ -85,10 +86,12 @@ struct PrecisionOptions {
 
   template <class Visitor>
   void fields(Visitor& v) {
-    v("compute", compute, "dtype of gathered weights, activations and their gradients; f32 is for tests");
+    v("compute", compute,
+      "dtype of gathered weights, activations and their gradients; f32 takes twice the memory and several times the "
+      "time, for tests");
     v("reduce", reduce,
-      "dtype of gradients between ranks; sums are formed in f32 either way. bf16 halves the traffic inside a node; "
-      "between nodes of several GPUs go sums in f32");
+      "dtype in which gradients travel between ranks; sums are always f32. bf16 halves the traffic inside a node "
+      "and rounds each contribution; between nodes, sums travel in f32");
   }
 };
 

@@ -28,22 +28,33 @@ struct ModelConfig {
 
   template <class Visitor>
   void fields(Visitor& v) {
-    v("hidden_size", hidden_size, "width of the residual stream, C; required");
-    v("intermediate_size", intermediate_size, "width of the SwiGLU feed-forward, I; required");
+    v("hidden_size", hidden_size,
+      "width of the residual stream, C; parameters and FLOPs of a layer grow with C^2; required");
+    v("intermediate_size", intermediate_size,
+      "width of the SwiGLU feed-forward, I; two thirds of a layer's parameters at 8/3 C; required");
     v("num_hidden_layers", num_hidden_layers, "decoder layers, L; required");
     v("num_attention_heads", num_attention_heads, "query heads, Hq; required");
-    v("num_key_value_heads", num_key_value_heads, "key and value heads, Hkv, a divisor of Hq; 0: as many as Hq");
+    v("num_key_value_heads", num_key_value_heads,
+      "key and value heads, Hkv, a divisor of Hq; fewer shrink the KV cache and QKV projection, at some loss in "
+      "quality; 0: Hq");
     v("head_dim", head_dim, "width of one head, D, even; 0: hidden_size / num_attention_heads");
-    v("vocab_size", vocab_size, "rows of the embedding, V; 0: the tokenizer's, as the data manifest records it");
-    v("max_position_embeddings", max_position_embeddings, "longest sequence the model is meant for");
-    v("rope_theta", rope_theta, "base of the rotary embedding's frequencies (Su et al. 2021)");
+    v("vocab_size", vocab_size,
+      "rows of the embedding, V; a multiple of 128 makes the fastest GEMMs; 0: the tokenizer's, from the data "
+      "manifest");
+    v("max_position_embeddings", max_position_embeddings,
+      "longest sequence the model is meant for; generation stops there; memory does not depend on it");
+    v("rope_theta", rope_theta,
+      "base of the rotary embedding's frequencies (Su et al. 2021); larger values suit longer contexts");
     v("rope_scaling", rope_scaling, "scaling of those frequencies for longer contexts");
-    v("rms_norm_eps", rms_norm_eps, "added to the mean square in RMSNorm");
+    v("rms_norm_eps", rms_norm_eps, "added to the mean square in RMSNorm; keeps rows near zero finite");
     v("qkv_bias", qkv_bias,
-      "query, key and value projections have a bias, as in Qwen2; the output projection has none");
-    v("qk_norm", qk_norm, "each query and key head is normalised before it is rotated, as in Qwen3");
-    v("tie_word_embeddings", tie_word_embeddings, "the head uses the embedding matrix");
-    v("initializer_range", initializer_range, "standard deviation of the initial matrices (normal, mean 0)");
+      "add a bias to the query, key and value projections, as in Qwen2; the output projection has none");
+    v("qk_norm", qk_norm,
+      "normalise each query and key head before RoPE, as in Qwen3; steadier training at large learning rates");
+    v("tie_word_embeddings", tie_word_embeddings,
+      "the head reuses the embedding matrix: V C parameters less, which suits small models");
+    v("initializer_range", initializer_range,
+      "standard deviation of the initial matrices (normal, mean 0); larger values start with larger gradients");
   }
 
   // With the zeros that mean "derived" filled in.

@@ -20,11 +20,17 @@ struct OptimizerOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("name", name, "adamw: decoupled weight decay, bias-corrected (Loshchilov and Hutter 2019)");
-    v("lr", lr, "peak learning rate");
-    v("betas", betas, "decay rates of the first and second moment");
-    v("eps", eps, "added to the root of the second moment");
-    v("weight_decay", weight_decay, "decay of matrices, times the learning rate; norm weights never decay");
-    v("decay_embeddings", decay_embeddings, "whether the embedding and the head decay too");
+    v("lr", lr,
+      "peak learning rate; too high and the loss spikes or diverges, too low and it falls slowly; larger models "
+      "need smaller ones");
+    v("betas", betas,
+      "decay rates of the first and second moment; a lower second one adapts sooner after a loss spike");
+    v("eps", eps,
+      "added to the root of the second moment; larger values shrink the updates of weights with small gradients");
+    v("weight_decay", weight_decay,
+      "decay of matrices, times the learning rate; larger values keep weights smaller. Norm weights never decay");
+    v("decay_embeddings", decay_embeddings,
+      "decay the embedding and the head too; rare tokens shrink between their updates");
   }
 };
 
@@ -42,10 +48,14 @@ struct ScheduleOptions {
 
   template <class Visitor>
   void fields(Visitor& v) {
-    v("warmup", warmup, "linear warm-up from 0: steps (2000), tokens (1B tokens) or a share of the run (1%)");
-    v("decay_type", decay_type, "cosine or linear from warm-up to the end; wsd: constant, then linear at the end");
+    v("warmup", warmup,
+      "linear warm-up from 0: steps (2000), tokens (1B tokens) or a share of the run (1%); too short a warm-up "
+      "makes early updates unstable");
+    v("decay_type", decay_type,
+      "cosine or linear: decay from warm-up to the end; wsd: constant, then linear at the end, so that the run can "
+      "be extended before its decay");
     v("decay_ratio", decay_ratio, "wsd: share of the run that decays");
-    v("min_lr_factor", min_lr_factor, "final learning rate over the peak one");
+    v("min_lr_factor", min_lr_factor, "final learning rate divided by the peak one; 0 decays to nothing");
   }
 };
 

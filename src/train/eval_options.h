@@ -23,11 +23,11 @@ struct EvalOptions {
   void fields(Visitor& v) {
     v("task", task,
       "rules and fields as in lm-evaluation-harness, zero-shot: hellaswag, arc, mmlu, piqa, winogrande (one JSON "
-      "object "
-      "a line); text: perplexity of whole texts (.jsonl with a member text, or .txt); shards: of a tokenized data set");
+      "object a line); text: perplexity of whole texts (.jsonl with a member text, or .txt); shards: of a tokenized "
+      "data set");
     v("path", path, "the file, or the data set's directory; required");
-    v("name", name, "how it is called in results, for example arc_easy; default: the task's name");
-    v("limit", limit, "only the first items; 0: all");
+    v("name", name, "name in the results, for example arc_easy; default: the task's name");
+    v("limit", limit, "only the first items: quicker and less precise; 0: all");
   }
 
   std::string display_name() const { return name.empty() ? enum_names(task)[static_cast<size_t>(task)] : name; }

@@ -17,9 +17,10 @@ struct RunOptions {
 
   template <class Visitor>
   void fields(Visitor& v) {
-    v("name", name, "how the run is called in logs");
-    v("output_dir", output_dir, "everything the run writes: checkpoints/, metrics.jsonl, config.yaml");
-    v("seed", seed, "of the initial weights and the order of the data");
+    v("name", name, "name of the run in logs");
+    v("output_dir", output_dir,
+      "where the run writes checkpoints/, metrics.jsonl and config.yaml; it resumes from what it finds there");
+    v("seed", seed, "seed of the initial weights and of the data order; the same seed gives the same run");
   }
 };
 
@@ -38,17 +39,23 @@ struct TrainingOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("max_steps", max_steps, "optimizer steps; this or max_tokens is required");
-    v("max_tokens", max_tokens, "tokens to train on, rounded up to whole steps");
+    v("max_tokens", max_tokens, "tokens to train on, rounded up to whole steps; the learning rate schedule ends there");
     v("global_batch_tokens", global_batch_tokens,
-      "tokens of one step over all ranks: a multiple of sequence_length; required");
+      "tokens of one step over all ranks, a multiple of sequence_length; larger batches use the hardware better and "
+      "need more tokens to the same loss; required");
     v("micro_batch_size", micro_batch_size,
-      "sequences that one rank computes at once; auto: the most that fit, up to a cap");
-    v("max_grad_norm", max_grad_norm, "gradients are scaled down to this global norm; 0: never");
-    v("z_loss", z_loss, "weight of log(Z)^2 in the loss (PaLM, 1e-4); 0: none");
-    v("validation_interval", validation_interval, "steps between validations; 0: only at the end");
-    v("validation_sequences", validation_sequences, "held-out sequences per validation, the same ones each time");
-    v("evals", evals, "benchmarks to take on the way; their time is reported apart and is no training time");
-    v("evals_interval", evals_interval, "steps between them; 0: only at the end");
+      "sequences that one rank computes at once; larger ones use more memory and the GPU better; auto: the most "
+      "that fit, up to a cap");
+    v("max_grad_norm", max_grad_norm,
+      "scale gradients down to this global norm; lower values damp loss spikes and slow learning; 0: no clipping");
+    v("z_loss", z_loss, "weight of log(Z)^2 in the loss (PaLM, 1e-4); keeps logits from drifting; 0: off");
+    v("validation_interval", validation_interval,
+      "steps between validations, each of which stalls training; 0: only at the end");
+    v("validation_sequences", validation_sequences,
+      "held-out sequences per validation, the same ones each time; more give a less noisy loss and take longer");
+    v("evals", evals,
+      "evaluations to run during training; their time is logged separately and excluded from throughput");
+    v("evals_interval", evals_interval, "steps between evaluations; 0: only at the end");
   }
 };
 
@@ -63,7 +70,9 @@ struct ActivationCheckpointOptions {
 
   template <class Visitor>
   void fields(Visitor& v) {
-    v("mode", mode, "none: keep what backward needs (norms and SwiGLU are recomputed); full: keep layer inputs only");
+    v("mode", mode,
+      "none: keep what backward needs (norms and SwiGLU are always recomputed); full: keep layer inputs only, which "
+      "takes far less memory and about a third more FLOPs");
   }
 };
 
@@ -83,7 +92,8 @@ struct ResilienceOptions {
 
   template <class Visitor>
   void fields(Visitor& v) {
-    v("max_bad_steps", max_bad_steps, "steps in a row with a non-finite loss or gradient before the run ends (exit 7)");
+    v("max_bad_steps", max_bad_steps,
+      "consecutive steps with a non-finite loss or gradient, each skipped, before the run aborts (exit 7)");
   }
 };
 

@@ -29,7 +29,7 @@ struct RunConfig {
 
   template <class Visitor>
   void fields(Visitor& v) {
-    v("run", run, "the run's name, place and seed");
+    v("run", run, "name, directory and seed of the run");
     v("model", model, "the decoder, in the terms of Hugging Face's config.json; required");
     v("data", data, "what to train on; required");
     v("training", training, "length, batch and validation; required");
@@ -40,7 +40,7 @@ struct RunConfig {
     v("activation_checkpoint", activation_checkpoint, "memory against recomputation");
     v("checkpoint", checkpoint, "saving and resuming");
     v("metrics", metrics, "what is logged");
-    v("resilience", resilience, "what to bear before giving up");
+    v("resilience", resilience, "limits before the run aborts");
     v("runtime", runtime, "backend and threads");
   }
 };

@@ -23,9 +23,10 @@ struct ParallelismOptions {
   void fields(Visitor& v) {
     v("zero_stage", zero_stage,
       "what is sharded: 3 = parameters, gradients and optimizer state (Rajbhandari et al. 2020)");
-    v("data_parallel_shard_degree", data_parallel_shard_degree, "ranks that share one copy of the state; -1: all");
-    v("data_parallel_replicate_degree", data_parallel_replicate_degree, "copies of the state (hybrid sharding)");
-    v("reduce", reduce, "when gradients are reduced: every_microbatch keeps memory low, last_microbatch saves traffic");
+    v("data_parallel_shard_degree", data_parallel_shard_degree,
+      "ranks that share one copy of the model state; -1: all");
+    v("data_parallel_replicate_degree", data_parallel_replicate_degree, "replicas of the sharded model state (HSDP)");
+    v("reduce", reduce, "when gradients are reduced: every_microbatch takes less memory, last_microbatch less traffic");
   }
 };
 
