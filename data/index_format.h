@@ -3,10 +3,11 @@
 //   idx        := magic version type S D length[S] pointer[S] first[D]
 //   magic      := "MMIDIDX\0\0"                    9 bytes
 //   version    := u64 = 1
-//   type       := u8                               TokenType; Megatron also knows 1 u8, 2 i8, 3 i16, 5 i64, 6 f64, 7
-//   f32 S, D       := u64                              sequences; documents + 1 length[i]  := i32 tokens of sequence i;
-//   zero is legal pointer[i] := i64                              its byte offset in the .bin first[d]   := i64 first
-//   sequence of document d; first[0] = 0, first[D - 1] = S
+//   type       := u8                               TokenType; Megatron also has 1 u8, 2 i8, 3 i16, 5 i64, 6 f64, 7 f32
+//   S, D       := u64                              sequences; documents + 1
+//   length[i]  := i32                              tokens of sequence i; zero is legal
+//   pointer[i] := i64                              its byte offset in the .bin
+//   first[d]   := i64                              first sequence of document d; first[0] = 0, first[D - 1] = S
 //
 // The .bin is the tokens of all sequences, one after another, and nothing else. A shard of ours has one sequence for
 // each document (D = S + 1), and the sequences fill the .bin without gaps.

@@ -23,7 +23,8 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
     if (count > 0) body(int64_t{0}, count);
     return;
   }
-#pragma omp parallel for schedule(static, 1) num_threads(static_cast <int>(threads))
+  const auto team = static_cast<int>(threads);
+#pragma omp parallel for schedule(static, 1) num_threads(team)
   for (int64_t t = 0; t < threads; ++t) {
     const int64_t begin = count * t / threads;
     const int64_t end = count * (t + 1) / threads;

@@ -3,7 +3,7 @@
 //   - the lock: flock on DIR/.lock, gone with its process. A second run is refused, unless it is a later start of the
 //     same job: then the holder can only be a leftover, and is shut out.
 //   - the fence: .lock's text names the incarnation that owns the directory. A writer checks it right before it
-//   commits.
+//     commits.
 #pragma once
 
 #include <string>
