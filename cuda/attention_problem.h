@@ -1,4 +1,4 @@
-// What attention's own kernels are told, and which rows of which document a block of theirs works on.
+// What attention's own kernels are given, and which rows of which document a block of theirs works on.
 //
 // Only the device knows where documents begin, so the grid counts slots: the pieces of `rows` rows of document d have
 // the slots from cu[d] / rows + d on. That is room for all of them, as floor(a + b) >= floor(a) + floor(b), and never

@@ -42,7 +42,7 @@ CudaPresence cuda_presence() {
     presence.devices = devices;
     return presence;
   }
-  cudaGetLastError();  // the runtime keeps it, and it is told here
+  cudaGetLastError();  // the runtime keeps it, and it is reported here
   int driver = 0;
   cudaDriverGetVersion(&driver);
   if (driver == 0) {

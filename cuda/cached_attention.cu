@@ -22,7 +22,7 @@ constexpr int kLanesPerKey = 8;       // threads that form a score together
 constexpr int kSplitKeys = 512;       // of a part; a multiple of kKeys
 constexpr float kNoMaximum = -1e30f;  // below any score, and finite: differences stay finite
 
-// The batch, as kernels are told of it.
+// The batch, as kernels get it.
 template <class T>
 struct Cached {
   const T* qkv;

@@ -79,7 +79,7 @@ std::byte* CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
   cudaError_t error = cudaSuccess;
   if (memory == nullptr) error = device ? cudaMalloc(&memory, count) : cudaMallocHost(&memory, count);
   if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // the runtime keeps it, and it is told here
+    cudaGetLastError();  // the runtime keeps it, and it is reported here
     const int64_t available = available_bytes();
     fail(Kind::kDevice,
          str("not enough ", device ? "GPU" : "pinned host", " memory: asked for ", human_bytes(bytes),

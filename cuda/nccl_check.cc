@@ -11,7 +11,7 @@ std::string nccl_words(ncclResult_t result, ncclComm_t comm) {
 
 void nccl_failed(ncclResult_t result, const char* call, const char* file, int line) {
   fail(Kind::kComm, str("NCCL: ", nccl_words(result, nullptr), " (from ", call, " at ", file, ":", line, ")"),
-       "NCCL_DEBUG=INFO in the environment makes NCCL tell more");
+       "NCCL_DEBUG=INFO in the environment makes NCCL log more");
 }
 
 }  // namespace tokamak

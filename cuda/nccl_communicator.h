@@ -15,7 +15,7 @@ struct NcclShared {
   NcclShared(int rank, CudaDevice& device) : watcher(rank), memory(device) {}
   NcclWatcher watcher;
   NcclMemory memory;
-  std::string node;  // this rank's, as NCCL is told: ranks of one name share it
+  std::string node;  // this rank's, as NCCL gets it: ranks of one name share it
   int max_ctas = 0;  // of a communicator; 0: NCCL chooses
 };
 

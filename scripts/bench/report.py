@@ -142,7 +142,7 @@ ours {peaks[0]:.1f} GiB, PyTorch's {peaks[1]:.1f} GiB.
 
 ## Where our step's time goes
 
-The {LONGEST} longest operations of a step, profiled apart. The floor: FLOPs at the GEMM rate above, or bytes (each
+The {LONGEST} longest operations of a step, profiled separately. The floor: FLOPs at the GEMM rate above, or bytes (each
 tensor once) at a copy's {result['isolated']['copy_bytes_per_second'] / 1e9:.0f} GB/s, whichever is more.
 
 {operations(result)}

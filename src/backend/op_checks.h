@@ -1,5 +1,5 @@
 // What the checks of operations are made of (ops.cc): shapes, dtypes, overlaps, and the profiler's range. Each check
-// that fails is a mistake of ours, told with the tensor's name.
+// that fails is a bug of ours, reported with the tensor's name.
 #pragma once
 
 #include <cstddef>

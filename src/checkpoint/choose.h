@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-// Collective; rank 0 looks and tells the others which manifest, all verify their share of the files, and all ranks
+// Collective; rank 0 looks and sends the others the manifest, all verify their share of the files, and all ranks
 // return the same checkpoint, verified to the last byte. `load` is CheckpointOptions::load:
 //   auto  the newest that verifies; each one skipped is a warning with directory, file and reason. Nothing where
 //         there is no checkpoint; SharedError(kCheckpoint) where there are some and none can be used.

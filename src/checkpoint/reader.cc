@@ -118,7 +118,7 @@ void CheckpointReader::read(const std::string& kind, const std::string& param, i
 
 std::string find_problem(Comm& comm, const CheckpointReader& reader) {
   const auto files = static_cast<int64_t>(reader.manifest().files.size());
-  // "index \0 problem", so that the first in the order of the files is told whatever the number of ranks.
+  // "index \0 problem", so that the first in the order of the files is reported whatever the number of ranks.
   std::string own;
   for (int64_t i = comm.rank(); i < files && own.empty(); i += comm.size()) {
     const std::string problem = reader.file_problem(i);

@@ -29,7 +29,7 @@ void print_gemms(std::ostream& out, const BenchmarkResult& result) {
 }
 
 void print_profile(std::ostream& out, const Profile& profile) {
-  out << "A step by operation (rank 0, profiled apart)\n";
+  out << "A step by operation (rank 0, profiled separately)\n";
   double total = 0;
   for (const auto& [name, entry] : profile.entries()) total += entry.seconds;
   for (const auto& [name, entry] : profile.entries()) {

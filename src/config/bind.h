@@ -15,7 +15,7 @@ namespace tokamak {
 
 class Binder {
  public:
-  // `all_keys`: the dotted path of every option, to tell whoever puts a key into the wrong section.
+  // `all_keys`: the dotted path of every option, for the error about a key in the wrong section.
   Binder(std::vector<Problem>& problems, std::vector<std::string> all_keys)
       : problems_(problems), all_keys_(std::move(all_keys)) {}
 

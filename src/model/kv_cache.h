@@ -1,6 +1,6 @@
 // The keys and values of sequences that are being continued, for every layer, and the small buffers of a call of
 // Transformer::forward_cached. A sequence lives in a slot; how many of its tokens are there is known to the host alone,
-// which tells the device with each call.
+// which sends it to the device with each call.
 #pragma once
 
 #include <cstdint>

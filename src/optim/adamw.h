@@ -1,5 +1,5 @@
 // AdamW over this rank's shard: fp32 moments beside the fp32 masters, in one operation. Norm weights never decay;
-// the embedding and the head do unless told otherwise.
+// the embedding and the head do unless configured otherwise.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What a run tells: a line on the console and a record in metrics.jsonl every log_interval steps, validations, and
+// What a run reports: a line on the console and a record in metrics.jsonl every log_interval steps, validations, and
 // events (start, resume, checkpoint). Rank 0 writes; the file is only ever appended to.
 #pragma once
 
