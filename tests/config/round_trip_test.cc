@@ -156,6 +156,6 @@ TEST_CASE("the printed config shows every default, resolved") {
 
 TEST_CASE("with help each key is followed by its meaning") {
   const std::string text = print_config(parse_config(kSample, "c.yaml", {}), Help::kTrailing);
-  CHECK_THAT(text, Catch::Contains("  lr: 0.0003  # peak learning rate\n"));
+  CHECK_THAT(text, Catch::Contains("  lr: 0.0003  # peak learning rate; "));
   CHECK_THAT(text, Catch::Contains("    - path: some/data\n"));
 }
