@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
-#include "optim/grad_norm.h"
+#include "train/step.h"
 
 namespace tokamak {
 
@@ -14,7 +14,8 @@ namespace {
 constexpr int64_t kMostMeasuring = 20;
 constexpr double kShort = 5e-3;                // seconds
 constexpr int64_t kRandom = int64_t{1} << 22;  // values that are drawn, then repeated
-constexpr int64_t kRecording = 4;              // each pass comes twice, in either place that batches lie in
+constexpr double kLr = 1e-4;
+constexpr int64_t kRecording = 4;  // each pass comes twice, in either place that batches lie in
 
 // y = x w^T, dx = dy w and dw = dy^T x of a linear layer with `in` inputs and `out` outputs.
 void add_linear(std::vector<GemmShape>& gemms, const std::string& name, int64_t tokens, int64_t in, int64_t out,
@@ -77,18 +78,10 @@ struct RandomBatch {
 };
 
 double time_step(Assembly& assembly, const BatchShape& shape, const TokenBatch& batch, int64_t t) {
-  Stream& compute = assembly.compute();
   assembly.comm().barrier();
   const Stopwatch watch;
-  assembly.backend().ops->fill(compute, {.x = assembly.sums(), .value = 0});
-  assembly.parameters().begin_step();
-  for (int64_t m = 0; m < shape.micro_batches(); ++m) {
-    assembly.model().forward_backward(compute, batch, assembly.sums());
-  }
-  assembly.model().finish_gradients(compute);
-  reduce_and_clip(assembly.parameters(), compute, assembly.sums(), assembly.control(), 1.0);
-  assembly.optimizer().step(compute, t, 1e-4, assembly.control());
-  compute.synchronize();
+  run_step(assembly, [&] { return batch; }, {.t = t, .lr = kLr, .micro_batches = shape.micro_batches()});
+  assembly.compute().synchronize();
   assembly.comm().barrier();
   return watch.seconds();
 }

@@ -14,9 +14,9 @@ TokenBatch view_of(const MicroBatch& batch) {
 namespace {
 
 // Pairs of a token and one that it attends to.
-double attended_pairs(const MicroBatch& batch) {
+double attended_pairs(const TokenBatch& batch) {
   double pairs = 0;
-  for (size_t i = 0; i < static_cast<size_t>(batch.segments); ++i) {
+  for (size_t i = 0; i + 1 < batch.cu_seqlens.size(); ++i) {
     const double length = batch.cu_seqlens[i + 1] - batch.cu_seqlens[i];
     pairs += 0.5 * length * (length + 1);
   }
@@ -25,20 +25,20 @@ double attended_pairs(const MicroBatch& batch) {
 
 }  // namespace
 
-double run_step(Assembly& assembly, Loader& loader, int64_t t, double lr, double max_grad_norm) {
+double run_step(Assembly& assembly, const NextBatch& next, const StepSettings& settings) {
   Stream& compute = assembly.compute();
   assembly.backend().ops->fill(compute, {.x = assembly.sums(), .value = 0});
   assembly.parameters().begin_step();
   double pairs = 0, tokens = 0;
-  for (int64_t m = 0; m < loader.micro_batches_per_step(); ++m) {
-    const MicroBatch& batch = loader.next();
+  for (int64_t m = 0; m < settings.micro_batches; ++m) {
+    const TokenBatch batch = next();
     pairs += attended_pairs(batch);
     tokens += static_cast<double>(batch.tokens.size());
-    assembly.model().forward_backward(compute, view_of(batch), assembly.sums());
+    assembly.model().forward_backward(compute, batch, assembly.sums());
   }
   assembly.model().finish_gradients(compute);
-  reduce_and_clip(assembly.parameters(), compute, assembly.sums(), assembly.control(), max_grad_norm);
-  assembly.optimizer().step(compute, t, lr, assembly.control());
+  reduce_and_clip(assembly.parameters(), compute, assembly.sums(), assembly.control(), settings.max_grad_norm);
+  assembly.optimizer().step(compute, settings.t, settings.lr, assembly.control());
   return pairs / tokens;
 }
 

@@ -2,14 +2,25 @@
 // enqueues; what came of it is read later (StepReader), so that the device never waits for the host.
 #pragma once
 
+#include <functional>
+
 #include "data/loader.h"
 #include "train/assembly.h"
 
 namespace tokamak {
 
-// Step t = 1, 2, ... on the loader's next micro-batches. Returns to how many tokens a token of this rank attended, on
-// average (TokenFlops::done).
-double run_step(Assembly& assembly, Loader& loader, int64_t t, double lr, double max_grad_norm);
+// The next micro-batch, valid until the next call: a loader's, or random tokens (bench).
+using NextBatch = std::function<TokenBatch()>;
+
+struct StepSettings {
+  int64_t t = 1;  // 1, 2, ...: Adam's bias correction
+  double lr = 0;
+  double max_grad_norm = 1;
+  int64_t micro_batches = 1;  // of this rank
+};
+
+// Returns to how many tokens a token of this rank attended, on average (TokenFlops::done).
+double run_step(Assembly& assembly, const NextBatch& next, const StepSettings& settings);
 
 // The micro-batch as the model takes it.
 TokenBatch view_of(const MicroBatch& batch);

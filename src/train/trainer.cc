@@ -27,7 +27,11 @@ RunEnd Trainer::run() {
 void Trainer::train_step() {
   const int64_t step = step_ + 1;
   const double lr = schedule_->at(step);
-  const double attended = run_step(*assembly_, *loader_, step, lr, config_.training.max_grad_norm);
+  const double attended = run_step(*assembly_, [&] { return view_of(loader_->next()); },
+                                   {.t = step,
+                                    .lr = lr,
+                                    .max_grad_norm = config_.training.max_grad_norm,
+                                    .micro_batches = loader_->micro_batches_per_step()});
   reader_->fetch(step, lr, attended);
   step_ = step;
   tokens_ += shape_.tokens_per_step();
