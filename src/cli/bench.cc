@@ -10,6 +10,7 @@
 #include "config/load.h"
 #include "train/benchmark.h"
 #include "train/memory_check.h"
+#include "train/run_plan.h"
 
 namespace tokamak::cli {
 
@@ -52,25 +53,21 @@ class BenchCommand : public Command {
  private:
   int bench(World& world) {
     RunConfig config;
-    collectively(world.comm(), [&] { config = load_config(path_, overrides_); });
-    if (config.model.vocab_size == 0) {
-      throw SharedError(Kind::kConfig,
-                        str(path_, ": model.vocab_size is 0 (taken from the data), and bench reads no data"),
-                        "tokamak bench CONFIG.yaml model.vocab_size=32000");
-    }
+    collectively(world.comm(), [&] {
+      config = load_config(path_, overrides_);
+      complete_from_data(config);
+    });
     if (generate_) return bench_generate(world, config);
-    BatchShape shape;
-    collectively(world.comm(), [&] { shape = make_batch_shape(config.training, config.data, world.size()); });
-    if (ops_) return bench_ops(world, config, shape);
+    GlobalBatch batch;
+    collectively(world.comm(), [&] { batch = make_global_batch(config.training, config.data, world.size()); });
+    if (ops_) return bench_ops(world, config);
     Backend backend = make_backend_collectively(world, config.runtime);
     const auto data_comm = make_data_comm(world.comm(), *backend.device, config.runtime, config.precision.reduce);
     const MemoryShare memory = memory_share(*backend.device, world, *data_comm, config.runtime);
-    if (shape.micro_batch == 0) {
-      shape.micro_batch = choose_micro_batch(config, *data_comm, backend, shape, memory.total);
-    }
+    PlannedRun run = plan_run(config, batch, *data_comm, backend, memory.total);
+    BatchShape& shape = run.shape;
+    Assembly& assembly = *run.assembly;
     if (micro_batches_ > 0) shape.sequences_per_rank = micro_batches_ * shape.micro_batch;
-    Assembly assembly(config, *data_comm, backend,
-                      {.max_tokens = shape.micro_batch * shape.length, .max_length = shape.length});
     MemoryPlan plan = assembly.plan();
     const int64_t tokens = shape.micro_batch * shape.length;
     const DType compute = compute_dtype(config.precision);
@@ -99,12 +96,12 @@ class BenchCommand : public Command {
   }
 
   // Of operations: one rank, no model in memory.
-  int bench_ops(World& world, const RunConfig& config, const BatchShape& shape) {
+  int bench_ops(World& world, const RunConfig& config) {
     if (world.size() > 1) fail(Kind::kConfig, str("bench --ops runs on one rank, not ", world.size()));
     Backend backend = make_backend_collectively(world, config.runtime);
     const OpTimes times = benchmark_ops(backend, config.model,
-                                        {.sequences = std::max<int64_t>(shape.micro_batch, 1),
-                                         .length = shape.length,
+                                        {.sequences = std::max<int64_t>(config.training.micro_batch_size.value, 1),
+                                         .length = config.data.sequence_length,
                                          .compute = compute_dtype(config.precision),
                                          .rounds = rounds_});
     std::cout << "machine                   " << backend.device->description() << "\n";

@@ -8,9 +8,8 @@
 #include "comm/planned.h"
 #include "config/load.h"
 #include "model/flops.h"
-#include "train/assembly.h"
-#include "train/batch_shape.h"
 #include "train/memory_check.h"
+#include "train/run_plan.h"
 
 namespace tokamak::cli {
 
@@ -30,11 +29,8 @@ class PlanCommand : public Command {
 
   int run() override {
     RunConfig config = load_config(path_, overrides_);
-    if (config.model.vocab_size == 0) {
-      fail(Kind::kConfig, str(path_, ": model.vocab_size is 0 (taken from the data), and a plan reads no data"),
-           "tokamak plan CONFIG.yaml model.vocab_size=32000");
-    }
-    BatchShape shape = make_batch_shape(config.training, config.data, ranks_);
+    complete_from_data(config);
+    const GlobalBatch batch = make_global_batch(config.training, config.data, ranks_);
     // Each thread has working memory of its own.
     const AutoInt threads = config.runtime.threads_per_rank;
     if (!threads.is_auto()) set_thread_count(static_cast<int>(threads.value));
@@ -43,22 +39,16 @@ class PlanCommand : public Command {
                       (config.runtime.backend == BackendKind::kAuto && presence.devices > 0);
     Backend backend = cuda ? plan_cuda_backend(config.runtime) : make_cpu_backend();
     const auto comm = make_planned_comm(ranks_, *backend.device);
-    if (shape.micro_batch == 0) shape.micro_batch = choose_micro_batch(config, *comm, backend, shape, INT64_MAX);
-    const auto bytes_of = [&] {
-      return planned_bytes(
-          Assembly(config, *comm, backend, {.max_tokens = shape.micro_batch * shape.length, .max_length = shape.length})
-              .plan(),
-          *backend.device);
-    };
+    const auto plan = [&] { return plan_run(config, batch, *comm, backend, INT64_MAX); };
     if (layers_in_ > 0) {
       int64_t& layers = config.model.num_hidden_layers;
-      while (layers > 1 && bytes_of() > layers_in_) --layers;
+      while (layers > 1 && planned_bytes(plan().assembly->plan(), *backend.device) > layers_in_) --layers;
       std::cout << R"({"fact": "measured", "name": "layers", "value": )" << layers << R"(, "unit": "layers"})"
                 << "\n";
       return 0;
     }
-    const Assembly planned(config, *comm, backend,
-                           {.max_tokens = shape.micro_batch * shape.length, .max_length = shape.length});
+    const PlannedRun planned = plan();
+    const BatchShape& shape = planned.shape;
     const ModelSize size = model_size(config.model);
     const double flops =
         flops_per_token_full(config.model, shape.length) * static_cast<double>(shape.tokens_per_step());
@@ -78,7 +68,7 @@ class PlanCommand : public Command {
                        : str("with ", thread_count(), " CPU thread(s), besides about ", human_bytes(resident_bytes()),
                              " of program and libraries"))
               << ":\n"
-              << planned.plan().report();
+              << planned.assembly->plan().report();
     return 0;
   }
 

@@ -10,6 +10,7 @@
 #include "config/print.h"
 #include "data/manifest.h"
 #include "eval/evaluations.h"
+#include "train/run_plan.h"
 #include "train/trainer.h"
 
 namespace tokamak::cli {
@@ -52,12 +53,16 @@ class TrainCommand : public Command {
  private:
   int train(World& world, const StopSignal& stop) {
     RunConfig config;
-    collectively(world.comm(), [&] { config = load_config(path_, overrides_); });
+    collectively(world.comm(), [&] {
+      config = load_config(path_, overrides_);
+      complete_from_data(config);
+    });
+    const std::string config_text = tokamak::print_config(config);
     Backend backend = make_backend_collectively(world, config.runtime);
     std::optional<Evaluations> evals;  // read before the run starts, so that a mistake in them does not end it later
     collectively(world.comm(), [&] { evals = read_evals(config); });
     Trainer trainer(world, backend, stop, std::move(config),
-                    {.print_config = [](const RunConfig& resolved) { return tokamak::print_config(resolved); },
+                    {.config_text = config_text,
                      .evals = [&](Assembly& assembly) { return flatten(evals->run(assembly)); },
                      .stop_at_step = stop_at_step_});
     RunEnd end = RunEnd::kDone;

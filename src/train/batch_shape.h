@@ -8,18 +8,22 @@
 
 namespace tokamak {
 
-struct BatchShape {
+struct GlobalBatch {
   int64_t length = 0;              // T
   int64_t sequences_per_step = 0;  // G
   int64_t sequences_per_rank = 0;  // G / R
-  int64_t micro_batch = 0;         // B, at most G / R; the last micro-batch of a step may be smaller
   int64_t total_steps = 0;
 
   int64_t tokens_per_step() const { return sequences_per_step * length; }
+};
+
+struct BatchShape : GlobalBatch {
+  int64_t micro_batch = 1;  // B, at most G / R; the last micro-batch of a step may be smaller
+
   int64_t micro_batches() const { return (sequences_per_rank + micro_batch - 1) / micro_batch; }
 };
 
-// Everything but an automatic micro-batch, which is left 0. Error(kConfig) where the batch does not divide.
-BatchShape make_batch_shape(const TrainingOptions& training, const DataOptions& data, int ranks);
+// Error(kConfig) where the batch does not divide, or training.micro_batch_size is more than a rank's share.
+GlobalBatch make_global_batch(const TrainingOptions& training, const DataOptions& data, int ranks);
 
 }  // namespace tokamak

@@ -3,16 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "train/assembly.h"
 
 namespace tokamak {
-
-namespace {
-
-// More tokens gain no speed on any device we know, and cost memory.
-constexpr int64_t kAutoMicroBatchTokens = 8192;
-
-}  // namespace
 
 MemoryShare memory_share(const Device& device, World& world, const Comm& data, const RuntimeOptions& options) {
   const int64_t on_device = device.uses_host_memory() ? INT64_MAX : options.ranks_per_gpu;
@@ -28,18 +20,6 @@ MemoryShare memory_share(const Device& device, World& world, const Comm& data, c
 
 int64_t planned_bytes(const MemoryPlan& plan, const Device& device) {
   return plan.total_bytes() - (device.uses_host_memory() ? 0 : plan.total_bytes(MemoryKind::kPinned));
-}
-
-int64_t choose_micro_batch(const RunConfig& config, Comm& comm, Backend& backend, const BatchShape& shape,
-                           int64_t bytes) {
-  for (int64_t pieces = 1;; ++pieces) {
-    const int64_t micro_batch = (shape.sequences_per_rank + pieces - 1) / pieces;
-    if (micro_batch == 1) return 1;
-    if (micro_batch * shape.length > kAutoMicroBatchTokens) continue;
-    const Assembly planned(config, comm, backend,
-                           {.max_tokens = micro_batch * shape.length, .max_length = shape.length});
-    if (planned_bytes(planned.plan(), *backend.device) <= bytes) return micro_batch;
-  }
 }
 
 void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare& memory, const RunConfig& config,

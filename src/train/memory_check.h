@@ -6,7 +6,6 @@
 #include "backend/backend.h"
 #include "comm/world.h"
 #include "tensor/arena.h"
-#include "train/batch_shape.h"
 #include "train/run_config.h"
 
 namespace tokamak {
@@ -24,11 +23,6 @@ MemoryShare memory_share(const Device& device, World& world, const Comm& data, c
 
 // What a plan takes of the device's memory; pinned buffers are the host's, which is the device's own on a CPU.
 int64_t planned_bytes(const MemoryPlan& plan, const Device& device);
-
-// The micro-batch of training.micro_batch_size: auto. Of the ways to cut a rank's share of the batch into equal pieces,
-// the coarsest that stays below 8192 tokens and whose plan fits into `bytes`; at least 1.
-int64_t choose_micro_batch(const RunConfig& config, Comm& comm, Backend& backend, const BatchShape& shape,
-                           int64_t bytes);
 
 // Error(kDevice) naming the numbers and the keys that would help.
 void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare& memory, const RunConfig& config,

@@ -124,7 +124,7 @@ void Trainer::save() {
   if (step_ == saved_step_ || step_ == 0) return;
   if (metrics_) metrics_->pause();
   const TrainingPoint point{
-      step_, tokens_, next_sample_, config_.run.seed, config_text_, train_data_->state_json(next_sample_)};
+      step_, tokens_, next_sample_, config_.run.seed, options_.config_text, train_data_->state_json(next_sample_)};
   host_state_->fetch();
   const SaveOutcome outcome = checkpointer_->save(point, shard_place(comm_), host_state_->slices());
   since_save_.restart();

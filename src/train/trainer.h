@@ -30,8 +30,7 @@ namespace tokamak {
 enum class RunEnd { kDone, kStopped };
 
 struct TrainerOptions {
-  // The resolved config as text, for the run directory and the checkpoints (config/ knows how to print it).
-  std::function<std::string(const RunConfig&)> print_config;
+  std::string config_text;  // the config as config/ prints it, for the run directory and the checkpoints
   // Takes training.evals (src/eval does). Collective.
   std::function<std::vector<NamedValue>(Assembly&)> evals;
   int64_t stop_at_step = 0;  // save and stop after this step, as on a signal; 0: never
@@ -39,7 +38,7 @@ struct TrainerOptions {
 
 class Trainer {
  public:
-  // Collective. SharedError where the run cannot start.
+  // Collective; `config` is complete (run_plan.h). SharedError where the run cannot start.
   Trainer(World& world, Backend& backend, const StopSignal& stop, RunConfig config, TrainerOptions options);
   ~Trainer();
 
@@ -48,9 +47,9 @@ class Trainer {
  private:
   std::string checkpoint_directory() const;
   CheckpointOptions checkpoint_options() const;
-  void open_data();
+  void open_data(const GlobalBatch& batch);
   void write_run_directory();
-  void build(const MemoryShare& memory);  // plan, and check that it fits
+  void build(const GlobalBatch& batch, const MemoryShare& memory);  // plan, and check that it fits
   void load_or_initialize();
   void start_metrics();
 
@@ -73,13 +72,12 @@ class Trainer {
   const StopSignal& stop_;
   RunConfig config_;
   TrainerOptions options_;
-  std::string config_text_;
   BatchShape shape_;
 
   std::optional<SampleSource> train_data_;
   std::optional<SampleSource> validation_data_;
   std::optional<Evaluator> evaluator_;
-  std::optional<Assembly> assembly_;
+  std::unique_ptr<Assembly> assembly_;
   std::optional<HostState> host_state_;
   std::optional<Checkpointer> checkpointer_;
   std::optional<Schedule> schedule_;

@@ -7,6 +7,7 @@
 #include "model/flops.h"
 #include "train/memory_check.h"
 #include "train/peak.h"
+#include "train/run_plan.h"
 #include "train/state_slices.h"
 #include "train/trainer.h"
 
@@ -20,14 +21,15 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
       config_(std::move(config)),
       options_(std::move(options)),
       bad_steps_(config_.resilience.max_bad_steps) {
-  collectively(comm_, [&] { shape_ = make_batch_shape(config_.training, config_.data, comm_.size()); });
-  collectively(comm_, [&] { open_data(); });
+  GlobalBatch batch;
+  collectively(comm_, [&] { batch = make_global_batch(config_.training, config_.data, comm_.size()); });
+  collectively(comm_, [&] { open_data(batch); });
   collectively(comm_, [&] { make_directories(config_.run.output_dir, Kind::kConfig); });
   checkpointer_.emplace(comm_, checkpoint_directory(), Checkpointer::Setup{checkpoint_options()});
   // Before memory is measured: it takes some.
   data_comm_ = make_data_comm(comm_, *backend_.device, config_.runtime, config_.precision.reduce);
   const MemoryShare memory = memory_share(*backend_.device, world_, *data_comm_, config_.runtime);
-  collectively(comm_, [&] { build(memory); });
+  collectively(comm_, [&] { build(batch, memory); });
   assembly_->commit();  // talks to the other ranks, so on its own
   collectively(comm_, [&] { host_state_.emplace(*assembly_); });
   load_or_initialize();
@@ -50,13 +52,10 @@ CheckpointOptions Trainer::checkpoint_options() const {
   return options;
 }
 
-void Trainer::open_data() {
-  if (config_.model.vocab_size == 0)
-    config_.model.vocab_size = read_manifest(config_.data.sources.at(0).path).vocab_size;
-  config_text_ = options_.print_config(config_);
+void Trainer::open_data(const GlobalBatch& batch) {
   train_data_.emplace(config_.data, config_.data.sources, config_.run.seed, config_.model.vocab_size);
-  train_data_->check_epochs(shape_.total_steps * shape_.sequences_per_step, config_.data.max_epochs);
-  schedule_.emplace(config_.lr_scheduler, config_.optimizer.lr, shape_.total_steps, shape_.tokens_per_step());
+  train_data_->check_epochs(batch.total_steps * batch.sequences_per_step, config_.data.max_epochs);
+  schedule_.emplace(config_.lr_scheduler, config_.optimizer.lr, batch.total_steps, batch.tokens_per_step());
   if (config_.data.validation.empty()) return;
 
   DataOptions in_order = config_.data;
@@ -74,7 +73,7 @@ void Trainer::open_data() {
 // Only now that nothing can refuse this start: another run may be living in the directory until then.
 void Trainer::write_run_directory() {
   if (comm_.rank() != 0) return;
-  write_text_atomically(config_.run.output_dir + "/config.yaml", config_text_, Kind::kConfig);
+  write_text_atomically(config_.run.output_dir + "/config.yaml", options_.config_text, Kind::kConfig);
   // The run takes its tokenizer along, so that its checkpoints can be used when the data set is gone.
   const Dataset& dataset = train_data_->dataset(0);
   const std::string tokenizer = dataset.directory() + "/" + train_data_->tokenizer().file;
@@ -82,13 +81,11 @@ void Trainer::write_run_directory() {
   write_text_atomically(config_.run.output_dir + "/tokenizer.model", read_text(tokenizer, Kind::kData), Kind::kConfig);
 }
 
-void Trainer::build(const MemoryShare& memory) {
+void Trainer::build(const GlobalBatch& batch, const MemoryShare& memory) {
   program_bytes_ = backend_.device->used_bytes();
-  if (shape_.micro_batch == 0) {
-    shape_.micro_batch = choose_micro_batch(config_, *data_comm_, backend_, shape_, memory.total);
-  }
-  assembly_.emplace(config_, *data_comm_, backend_,
-                    AssemblyOptions{.max_tokens = shape_.micro_batch * shape_.length, .max_length = shape_.length});
+  PlannedRun run = plan_run(config_, batch, *data_comm_, backend_, memory.total);
+  shape_ = run.shape;
+  assembly_ = std::move(run.assembly);
   expect_fit(assembly_->plan(), *backend_.device, memory, config_, shape_.micro_batch);
   if (validation_data_) {
     evaluator_.emplace(*validation_data_, config_.training.validation_sequences, shape_.micro_batch,

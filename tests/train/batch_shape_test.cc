@@ -25,7 +25,7 @@ DataOptions data() {
 }  // namespace
 
 TEST_CASE("a global batch is shared equally, in micro-batches of which the last may be smaller") {
-  const BatchShape shape = make_batch_shape(training(24 * 32, 5), data(), 2);
+  const BatchShape shape{make_global_batch(training(24 * 32, 5), data(), 2), 5};
   CHECK(shape.sequences_per_step == 24);
   CHECK(shape.sequences_per_rank == 12);
   CHECK(shape.micro_batches() == 3);
@@ -37,12 +37,12 @@ TEST_CASE("a length in tokens is rounded up to whole steps") {
   TrainingOptions options = training(768, 1);
   options.max_steps = 0;
   options.max_tokens = 769;
-  CHECK(make_batch_shape(options, data(), 1).total_steps == 2);
+  CHECK(make_global_batch(options, data(), 1).total_steps == 2);
 }
 
 TEST_CASE("a batch that the ranks cannot share is refused, with the nearest ones that they can") {
   try {
-    make_batch_shape(training(768, 1), data(), 5);
+    make_global_batch(training(768, 1), data(), 5);
     FAIL("accepted");
   } catch (const Error& error) {
     CHECK(error.kind() == Kind::kConfig);
@@ -51,7 +51,6 @@ TEST_CASE("a batch that the ranks cannot share is refused, with the nearest ones
   }
 }
 
-TEST_CASE("a micro-batch beyond a rank's share is refused, and an automatic one is left open") {
-  CHECK_THROWS_WITH(make_batch_shape(training(768, 13), data(), 2), Catch::Contains("13") && Catch::Contains("12"));
-  CHECK(make_batch_shape(training(768, 0), data(), 2).micro_batch == 0);
+TEST_CASE("a micro-batch beyond a rank's share is refused") {
+  CHECK_THROWS_WITH(make_global_batch(training(768, 13), data(), 2), Catch::Contains("13") && Catch::Contains("12"));
 }

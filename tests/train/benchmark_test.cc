@@ -74,7 +74,7 @@ TEST_CASE("a step is timed with all its GEMMs, which its profile has too") {
   Assembly assembly(config, *comm, backend, {.max_tokens = 2 * 8, .max_length = 8});
   assembly.commit();
   assembly.parameters().initialize(1, assembly.compute());
-  const BatchShape shape{.length = 8, .sequences_per_step = 4, .sequences_per_rank = 4, .micro_batch = 2};
+  const BatchShape shape{{.length = 8, .sequences_per_step = 4, .sequences_per_rank = 4}, 2};
   const BenchmarkResult result = run_benchmark(assembly, shape, 2);
   CHECK(result.tokens_per_step == 32);
   CHECK(result.step_seconds > 0);

@@ -6,7 +6,7 @@
 #include "comm/data_comm.h"
 #include "comm/planned.h"
 #include "support/ranks.h"
-#include "train/assembly.h"
+#include "train/run_plan.h"
 #include "train/toy_training.h"
 
 using namespace tokamak;
@@ -71,17 +71,21 @@ RANKS_CASE("an automatic micro-batch is the coarsest equal cut that fits, and on
   RunConfig config = place.config("run", world.size());
   config.model.vocab_size = 61;
   Backend backend = toy_backend();
-  const BatchShape shape = make_batch_shape(config.training, config.data, world.size());
+  config.training.micro_batch_size = {};
+  const GlobalBatch batch = make_global_batch(config.training, config.data, world.size());
+  const auto chosen = [&](int64_t bytes) {
+    return plan_run(config, batch, world.comm(), backend, bytes).shape.micro_batch;
+  };
   const auto bytes_of = [&](int64_t micro_batch) {
     const Assembly plan(config, world.comm(), backend, {.max_tokens = micro_batch * 16, .max_length = 16});
     return planned_bytes(plan.plan(), *backend.device);
   };
   const int64_t share = 12 / world.size();
   for (const int64_t micro_batch : {share, share / 2, share / 3, int64_t{1}}) {
-    CHECK(choose_micro_batch(config, world.comm(), backend, shape, bytes_of(micro_batch)) == micro_batch);
+    CHECK(chosen(bytes_of(micro_batch)) == micro_batch);
   }
-  CHECK(choose_micro_batch(config, world.comm(), backend, shape, bytes_of(share / 2) - 1) == share / 3);
-  CHECK(choose_micro_batch(config, world.comm(), backend, shape, 0) == 1);
+  CHECK(chosen(bytes_of(share / 2) - 1) == share / 3);
+  CHECK(chosen(0) == 1);
 }
 
 TEST_CASE("a plan that does not fit names both numbers and what would help, and one that fits passes") {

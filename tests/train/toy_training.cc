@@ -8,8 +8,10 @@
 #include "base/rng.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
+#include "comm/collective_error.h"
 #include "support/ranks.h"
 #include "tests/data/fixture.h"
+#include "train/run_plan.h"
 
 namespace tokamak {
 
@@ -78,15 +80,16 @@ std::string ToyPlace::checkpoint(const std::string& name, int64_t step) const {
   return CheckpointStore(run(name) + "/checkpoints").path_of(step);
 }
 
-RunEnd train(int ranks, const RunConfig& config, const ToyRunOptions& options) {
+RunEnd train(int ranks, const RunConfig& incomplete, const ToyRunOptions& options) {
   const StopSignal stop;
   std::vector<RunEnd> ends(static_cast<size_t>(ranks), RunEnd::kDone);
   on_threads(ranks, [&](World& world) {
+    RunConfig config = incomplete;
+    collectively(world.comm(), [&] { complete_from_data(config); });
     Backend backend = options.backend();
-    Trainer trainer(world, backend, stop, config,
-                    {.print_config = [](const RunConfig& resolved) { return "seed: " + str(resolved.run.seed); },
-                     .evals = options.evals,
-                     .stop_at_step = options.stop_at_step});
+    Trainer trainer(
+        world, backend, stop, config,
+        {.config_text = "seed: " + str(config.run.seed), .evals = options.evals, .stop_at_step = options.stop_at_step});
     ends[static_cast<size_t>(world.rank())] = trainer.run();
   });
   TOKAMAK_CHECK(std::count(ends.begin(), ends.end(), ends[0]) == ranks, "ranks end differently");

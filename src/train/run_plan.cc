@@ -1,0 +1,38 @@
+#include "train/run_plan.h"
+
+#include "data/manifest.h"
+#include "train/memory_check.h"
+
+namespace tokamak {
+
+namespace {
+
+// More tokens gain no speed on any device we know, and cost memory.
+constexpr int64_t kAutoMicroBatchTokens = 8192;
+
+PlannedRun plan_with(const RunConfig& config, const GlobalBatch& batch, int64_t micro_batch, Comm& data_comm,
+                     Backend& backend) {
+  const AssemblyOptions options{.max_tokens = micro_batch * batch.length, .max_length = batch.length};
+  return {{batch, micro_batch}, std::make_unique<Assembly>(config, data_comm, backend, options)};
+}
+
+}  // namespace
+
+void complete_from_data(RunConfig& config) {
+  int64_t& vocab_size = config.model.vocab_size;
+  if (vocab_size == 0) vocab_size = read_manifest(config.data.sources.at(0).path).vocab_size;
+}
+
+PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, Comm& data_comm, Backend& backend,
+                    int64_t bytes) {
+  const AutoInt wanted = config.training.micro_batch_size;
+  if (!wanted.is_auto()) return plan_with(config, batch, wanted.value, data_comm, backend);
+  for (int64_t pieces = 1;; ++pieces) {
+    const int64_t micro_batch = (batch.sequences_per_rank + pieces - 1) / pieces;
+    if (micro_batch > 1 && micro_batch * batch.length > kAutoMicroBatchTokens) continue;
+    PlannedRun run = plan_with(config, batch, micro_batch, data_comm, backend);
+    if (micro_batch == 1 || planned_bytes(run.assembly->plan(), *backend.device) <= bytes) return run;
+  }
+}
+
+}  // namespace tokamak

@@ -1,0 +1,27 @@
+// How train, bench and plan begin alike: the config completed by its data, the batch cut, memory planned.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "train/assembly.h"
+#include "train/batch_shape.h"
+#include "train/run_config.h"
+
+namespace tokamak {
+
+// Fills in what the data decides: model.vocab_size where it is 0. Error(kData) where the data set cannot be read.
+void complete_from_data(RunConfig& config);
+
+// A run whose memory is planned and not yet taken.
+struct PlannedRun {
+  BatchShape shape;
+  std::unique_ptr<Assembly> assembly;
+};
+
+// With training.micro_batch_size: auto, the batch is cut so that the plan fits into `bytes`: of the ways to cut a rank's
+// share into equal pieces, the coarsest that stays below 8192 tokens and fits; at least one sequence.
+PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, Comm& data_comm, Backend& backend,
+                    int64_t bytes);
+
+}  // namespace tokamak
