@@ -12,10 +12,15 @@ namespace {
 
 std::string percent(double fraction) { return fixed(100.0 * fraction, 1) + "%"; }
 
+nlohmann::ordered_json event_record(const std::string& name, int64_t step, const std::string& detail) {
+  return {{"event", name}, {"step", step}, {"time", utc_timestamp()}, {"detail", detail}};
+}
+
 }  // namespace
 
-Metrics::Metrics(const MetricsOptions& options, const RunFigures& figures, const std::string& path)
-    : options_(options), figures_(figures), path_(path) {
+Metrics::Metrics(const MetricsOptions& options, const RunFigures& figures, const Device& device,
+                 const std::string& path)
+    : options_(options), figures_(figures), device_(device), path_(path) {
   if (path_.empty()) return;
   file_.open(path_, std::ios::app);
   if (!file_) fail_errno(Kind::kConfig, str("cannot append to ", path_), "check run.output_dir");
@@ -42,6 +47,7 @@ void Metrics::report(const StepOutcome& outcome, double data_wait) {
   };
   const double mfu_full = mfu(figures_.sequence_length), mfu_causal = mfu(0.5 * figures_.sequence_length);
   const double mfu_done = mfu(attended_ / static_cast<double>(steps_));
+  const int64_t memory = device_.used_bytes();
   const int64_t done_here = outcome.step - figures_.first_step;
   const double eta = (outcome.time - run_start_) / static_cast<double>(done_here) *
                      static_cast<double>(figures_.total_steps - outcome.step);
@@ -50,7 +56,7 @@ void Metrics::report(const StepOutcome& outcome, double data_wait) {
             percent(static_cast<double>(outcome.step) / static_cast<double>(figures_.total_steps)), ")  loss ",
             fixed(loss, 4), "  lr ", significant(outcome.lr, 3), "  grad norm ", fixed(outcome.grad_norm, 2), "  ",
             human_count(tokens_per_second), " tokens/s  mfu_full ", percent(mfu_full), "  mfu_causal ",
-            percent(mfu_causal), "  mfu_done ", percent(mfu_done), "  memory ", human_bytes(outcome.memory), "  eta ",
+            percent(mfu_causal), "  mfu_done ", percent(mfu_done), "  memory ", human_bytes(memory), "  eta ",
             human_duration(eta), skipped_ > 0 ? str("  skipped ", skipped_) : "");
 
   nlohmann::ordered_json record = {{"step", outcome.step},
@@ -67,7 +73,7 @@ void Metrics::report(const StepOutcome& outcome, double data_wait) {
                                    {"throughput/mfu_done", mfu_done},
                                    {"time/interval", seconds},
                                    {"time/data", data_wait - data_wait_},
-                                   {"memory/used", outcome.memory}};
+                                   {"memory/used", memory}};
   append(record.dump());
 
   interval_start_ = outcome.time;
@@ -101,10 +107,16 @@ void Metrics::evals(int64_t step, const std::vector<Figure>& figures, double sec
   append(record.dump());
 }
 
-void Metrics::event(const std::string& name, int64_t step, const std::string& detail) {
-  const nlohmann::ordered_json record = {
-      {"event", name}, {"step", step}, {"time", utc_timestamp()}, {"detail", detail}};
+void Metrics::start(const std::string& detail) {
+  nlohmann::ordered_json record =
+      event_record(figures_.first_step > 0 ? "resume" : "start", figures_.first_step, detail);
+  record["memory/planned"] = figures_.planned_bytes;
+  record["memory/committed"] = figures_.committed_bytes;
   append(record.dump());
+}
+
+void Metrics::event(const std::string& name, int64_t step, const std::string& detail) {
+  append(event_record(name, step, detail).dump());
 }
 
 void Metrics::pause() { pause_.restart(); }

@@ -29,6 +29,7 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
   const MemoryShare memory = memory_share(*backend_.device, world_, *data_comm_, config_.runtime);
   together(comm_, [&] { build(memory); });
   assembly_->commit();  // talks to the other ranks, so on its own
+  committed_bytes_ = backend_.device->used_bytes();
   together(comm_, [&] { host_state_.emplace(*assembly_); });
   load_or_initialize();
   together(comm_, [&] { write_run_directory(); });
@@ -157,8 +158,11 @@ void Trainer::start_metrics() {
     figures.flops = token_flops(config_.model);
     figures.sequence_length = static_cast<double>(shape_.length);
     figures.peak_flops = peak.flops * comm_.size();
-    metrics_.emplace(config_.metrics, figures, config_.metrics.jsonl ? config_.run.output_dir + "/metrics.jsonl" : "");
-    metrics_->event(first_step_ > 0 ? "resume" : "start", first_step_, str(comm_.size(), " rank(s)"));
+    figures.planned_bytes = planned_with_program();
+    figures.committed_bytes = committed_bytes_;
+    metrics_.emplace(config_.metrics, figures, *backend_.device,
+                     config_.metrics.jsonl ? config_.run.output_dir + "/metrics.jsonl" : "");
+    metrics_->start(str(comm_.size(), " rank(s)"));
     log::info("MFU is against ", human_count(figures.peak_flops), "FLOP/s: ", peak.source, ", times the ranks");
   });
 }
