@@ -1,5 +1,6 @@
 """What the GPU check and the race against PyTorch conclude from numbers: by hand, without a GPU and without torch."""
 import copy
+import json
 import sys
 import tempfile
 import types
@@ -74,6 +75,19 @@ class GpuCheck(unittest.TestCase):
             other = [(step, loss + apart) for step, loss in training.averages(curve, 1)]
             training.compare(self.report, "curve", "", 0.2, training.averages(curve, 1), other, complete)
             self.assertEqual(self.results()["curve"], expected, apart)
+
+    def test_memory_is_told_from_the_start_to_the_third_step(self):
+        lines = [{"event": "start", "step": 0, "memory/planned": 5 * 2**20, "memory/committed": 6 * 2**20},
+                 *[{"step": step, "loss/last": 1, "memory/used": (6 + step) * 2**20} for step in (1, 2, 3)]]
+        for count, verdict in ((4, MEASURED), (3, NOT_RUN), (0, NOT_RUN)):
+            (Path(self.folder.name) / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n"
+                                                                          for line in lines[:count]))
+            training.memory(self.report, Path(self.folder.name))
+            self.assertEqual(self.results()["memory"], verdict, count)
+        self.assertEqual(self.report.lines[0]["measured"],
+                         "planned 5 MiB, after commit 6 MiB, after step 1 7 MiB, after step 3 9 MiB")
+        self.assertEqual(self.report.lines[0]["values"]["after_step_3"], 9 * 2**20)
+        self.assertIn("after step 3", self.report.lines[1]["detail"])
 
     def test_the_table_is_narrow_and_says_why(self):
         self.report.add("a name", FAILED, "measured " * 20, "a bar", "a reason " * 80)
