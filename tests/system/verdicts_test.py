@@ -13,6 +13,7 @@ sys.dont_write_bytecode = True
 sys.path += [str(ROOT / "scripts" / "gpu_check")]
 import families  # noqa: E402
 import place as places  # noqa: E402
+import ranks  # noqa: E402
 import speed  # noqa: E402
 import stalls  # noqa: E402
 import training  # noqa: E402
@@ -75,6 +76,26 @@ class GpuCheck(unittest.TestCase):
             other = [(step, loss + apart) for step, loss in training.averages(curve, 1)]
             training.compare(self.report, "curve", "", 0.2, training.averages(curve, 1), other, complete)
             self.assertEqual(self.results()["curve"], expected, apart)
+
+    def test_what_ranks_measure_is_told_where_they_passed(self):
+        folder = Path(self.folder.name)
+        facts = [{"fact": "case", "name": "c", "result": "passed"},
+                 {"fact": "measured", "name": "all_gather to 64 MiB", "value": 1234.5, "unit": "ms"}]
+        text = "nccl_comm_test: 2 ranks\nNCCL INFO Channel 00/0 : 0[0] -> 1[0] via NET/Socket/0\n"
+
+        def run(log, n, command, environment):
+            Path(environment["TOKAMAK_FACTS"]).write_text("".join(json.dumps(fact) + "\n" for fact in facts))
+            return code, text
+
+        place = types.SimpleNamespace(test_nccl=Path("/"), output=folder)
+        for code, expected in ((1, {"NCCL, 2 ranks": FAILED}),
+                               (0, {"NCCL, 2 ranks": PASSED, "all_gather to 64 MiB": MEASURED})):
+            self.report.lines.clear()
+            ranks.collectives(types.SimpleNamespace(place=place, gpus=1, run=run), self.report, 2)
+            self.assertEqual(self.results(), expected)
+        self.assertEqual([line["measured"] for line in self.report.lines],
+                         ["all cases on 1 GPU(s) by NET/Socket/0", "1234 ms"])
+        self.assertEqual(self.report.lines[0]["values"]["transports"], text.splitlines()[1:])
 
     def test_memory_is_told_from_the_start_to_the_third_step(self):
         lines = [{"event": "start", "step": 0, "memory/planned": 5 * 2**20, "memory/committed": 6 * 2**20},
