@@ -69,7 +69,6 @@ CudaDevice::CudaDevice(int index) : index_(index) {
   cudaDeviceProp properties;
   TOKAMAK_CUDA(cudaGetDeviceProperties(&properties, index));
   name_ = properties.name;
-  used_ = total_bytes() - available_bytes();
 }
 
 std::byte* CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
@@ -93,7 +92,7 @@ std::byte* CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
   } else {
     std::memset(memory, 0, count);
   }
-  used_ = total_bytes() - available_bytes();
+  peak_ = std::max(peak_, used_bytes());
   return static_cast<std::byte*>(memory);
 }
 

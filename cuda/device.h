@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "backend/device.h"
@@ -130,10 +131,11 @@ class CudaDevice final : public Device {
   bool uses_host_memory() const override { return false; }
   int64_t total_bytes() const override;
   int64_t available_bytes() const override;
-  int64_t used_bytes() const override { return used_; }
+  int64_t used_bytes() const override { return total_bytes() - available_bytes(); }  // asks the driver: slow
   int64_t startup_bytes() const override { return kStartupBytes; }
   int64_t reserve_bytes() const override { return kReserveBytes; }
-  int64_t peak_bytes() const override { return used_; }  // what a run takes it takes at once, and keeps
+  // What a run takes it takes at once, and keeps; code that is loaded late comes on top.
+  int64_t peak_bytes() const override { return std::max(peak_, used_bytes()); }
   double peak_flops(DType dtype) const override;
   void copy_to_device(Stream& stream, const void* host, Tensor tensor) override;
   void copy_to_host(Stream& stream, Tensor tensor, void* host) override;
@@ -141,7 +143,7 @@ class CudaDevice final : public Device {
  private:
   int index_;
   std::string name_;
-  int64_t used_ = 0;  // asked of the driver when it changes: the question is slow
+  int64_t peak_ = 0;  // after any allocation
   UploadRing uploads_;
   ExchangedMemory* exchanged_ = nullptr;
 };

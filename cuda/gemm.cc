@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "cuda/check.h"
 #include "cuda/gemm_plan.h"
 #include "cuda/gemm_tuning.h"
@@ -135,6 +136,26 @@ cublasStatus_t run_plan(cublasLtHandle_t handle, Plan& plan, const cublasLtMatmu
                         workspace, static_cast<size_t>(CudaGemm::kWorkspaceBytes), stream);
 }
 
+std::string text_of(const GemmProblem& p) {
+  return str(p.m, " ", p.n, " ", p.k, " ", p.transpose_left ? "T" : "N", p.transpose_right ? "T" : "N", " ",
+             name_of(p.in), " ", name_of(p.out), " ", p.left_alignment, " ", p.right_alignment, " ", p.addend_alignment,
+             " ", p.output_alignment, p.bias ? " bias" : "");
+}
+
+std::string text_of(const cublasLtMatmulAlgo_t& algorithm) {
+  const auto of = [&](cublasLtMatmulAlgoConfigAttributes_t attribute, auto value) {
+    size_t size = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof(value), &size);
+    return status == CUBLAS_STATUS_SUCCESS ? str(value) : "?";
+  };
+  return str("id ", of(CUBLASLT_ALGO_CONFIG_ID, int32_t{}), ", tile ", of(CUBLASLT_ALGO_CONFIG_TILE_ID, uint32_t{}),
+             ", stages ", of(CUBLASLT_ALGO_CONFIG_STAGES_ID, uint32_t{}), ", cluster ",
+             of(CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, uint16_t{}), ", split-K ",
+             of(CUBLASLT_ALGO_CONFIG_SPLITK_NUM, int32_t{}), ", reduction ",
+             of(CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, uint32_t{}));
+}
+
 struct CudaGemm::Impl {
   explicit Impl(const RuntimeOptions& options) : tf32(options.tf32), sms(sm_target(options)) {
     TOKAMAK_CUBLAS(cublasLtCreate(&handle));
@@ -163,6 +184,8 @@ struct CudaGemm::Impl {
             return run_plan(handle, *made, algorithm, scratch, workspace, stream);
           },
           stream);
+    } else {
+      log::info("GEMM ", text_of(problem), ": the heuristic's algorithm, ", text_of(made->algorithm));
     }
     if (plans.size() >= kMaxPlans) plans.clear();  // what is enqueued has copies of its own
     return *plans.emplace(problem, std::move(made)).first->second;

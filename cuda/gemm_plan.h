@@ -1,7 +1,9 @@
-// What gemm.cc and gemm_tuning.cc share of cuBLASLt: its errors, and a product made ready.
+// What gemm.cc and gemm_tuning.cc share of cuBLASLt: its errors, a product made ready, and what the log says of both.
 #pragma once
 
 #include <cublasLt.h>
+
+#include <string>
 
 #include "cuda/gemm_problem.h"
 
@@ -20,6 +22,12 @@ struct Plan {
 // Enqueues the product by `algorithm`; `workspace` of CudaGemm::kWorkspaceBytes.
 cublasStatus_t run_plan(cublasLtHandle_t handle, Plan& plan, const cublasLtMatmulAlgo_t& algorithm,
                         const GemmOperands& operands, std::byte* workspace, cudaStream_t stream);
+
+std::string text_of(const GemmProblem& problem);
+
+// "id 66, tile 20, stages 35, cluster 3, split-K 1, reduction 0": cublasLt.h names the numbers; "?" where the
+// algorithm or the library has no such attribute.
+std::string text_of(const cublasLtMatmulAlgo_t& algorithm);
 
 }  // namespace tokamak
 

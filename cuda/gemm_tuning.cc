@@ -18,12 +18,6 @@ namespace {
 constexpr int kRuns = 5;    // timed together
 constexpr int kRounds = 3;  // of which the best counts
 
-std::string text_of(const GemmProblem& p) {
-  return str(p.m, " ", p.n, " ", p.k, " ", p.transpose_left ? "T" : "N", p.transpose_right ? "T" : "N", " ",
-             name_of(p.in), " ", name_of(p.out), " ", p.left_alignment, " ", p.right_alignment, " ", p.addend_alignment,
-             " ", p.output_alignment, p.bias ? " bias" : "");
-}
-
 std::string cache_path(const RuntimeOptions& options) {
   int device = 0;
   TOKAMAK_CUDA(cudaGetDevice(&device));
@@ -79,6 +73,10 @@ float time_of(const std::function<cublasStatus_t()>& run, const EventPair& timer
   return best;
 }
 
+std::string text_with_time(const cublasLtMatmulAlgo_t& algorithm, float milliseconds) {
+  return str(significant(static_cast<double>(milliseconds) / kRuns, 3), " ms (", text_of(algorithm), ")");
+}
+
 }  // namespace
 
 GemmTuning::GemmTuning(const RuntimeOptions& options) : choices_(cache_path(options), sizeof(cublasLtMatmulAlgo_t)) {}
@@ -95,7 +93,7 @@ cublasLtMatmulAlgo_t GemmTuning::fastest(const GemmProblem& problem,
   void* memory = nullptr;
   if (cudaMalloc(&memory, static_cast<size_t>(output_bytes)) != cudaSuccess) {
     cudaGetLastError();  // the runtime keeps it
-    log::warning("runtime.autotune: no memory to time the product ", key, "; it runs as cuBLASLt's heuristic says");
+    log::warning("runtime.autotune: no memory to time the GEMM ", key, "; it runs as cuBLASLt's heuristic says");
     return algorithms.front();
   }
   const std::unique_ptr<void, Free> owner(memory);
@@ -115,9 +113,10 @@ cublasLtMatmulAlgo_t GemmTuning::fastest(const GemmProblem& problem,
     }
   }
   if (std::isinf(least)) return algorithms.front();  // its own run will say what is wrong
-  log::info("product ", key, ": algorithm ", best + 1, " of ", algorithms.size(), ", ",
+  log::info("GEMM ", key, ": algorithm ", best + 1, " of ", algorithms.size(), ", ",
+            text_with_time(algorithms[best], least), ", ",
             fixed(100.0 * (static_cast<double>(first) / static_cast<double>(least) - 1.0), 1),
-            "% faster than the heuristic's");
+            "% faster than the heuristic's, ", text_with_time(algorithms.front(), first));
   // cuBLAS documents that an algorithm's bytes may be kept and restored for the same version of the library.
   choices_.keep(key, {reinterpret_cast<const char*>(&algorithms[best]), sizeof(cublasLtMatmulAlgo_t)});
   return algorithms[best];

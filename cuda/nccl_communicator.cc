@@ -3,7 +3,9 @@
 #include <cstring>
 #include <exception>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "comm/collective_error.h"
 #include "cuda/nccl_check.h"
 
@@ -22,7 +24,11 @@ NcclCommunicator::NcclCommunicator(Comm& control, NcclShared& shared) : shared_(
   std::memcpy(id.internal, bytes.data(), sizeof(id.internal));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   if (shared.max_ctas > 0) config.maxCTAs = shared.max_ctas;
+  const Stopwatch watch;
   TOKAMAK_NCCL(ncclCommInitRankConfig(&comm_, control.size(), id, control.rank(), &config));
+  if (control.rank() == 0) {
+    log::info("NCCL: a communicator of ", control.size(), " rank(s) in ", significant(watch.seconds(), 3), " s");
+  }
   shared_.watcher.watch(comm_);
 }
 

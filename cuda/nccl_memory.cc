@@ -17,7 +17,7 @@ NcclMemory::~NcclMemory() { device_.exchange_through(nullptr); }
 void* NcclMemory::allocate(size_t bytes) {
   void* memory = nullptr;
   if (const ncclResult_t result = ncclMemAlloc(&memory, bytes); result != ncclSuccess) {
-    cudaGetLastError();  // the runtime keeps it, and it is told here
+    cudaGetLastError();  // the runtime keeps it, and it is reported here
     log::warning("no memory from ncclMemAlloc, but from cudaMalloc: ", nccl_words(result, nullptr));
     refused_ = true;
     return nullptr;

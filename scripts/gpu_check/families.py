@@ -15,19 +15,31 @@ BLOCKING = {"CUDA_LAUNCH_BLOCKING": "1"}
 SKIPS = 77  # exit code of a test program that has no GPU
 
 
-def run_cases(place, log, cases, limit, environment=None):
-    """(exit code, output, the facts)."""
-    path = place.output / f"{log}.jsonl"
-    path.unlink(missing_ok=True)
-    code, text = place.run(log, [place.test_cuda, "-#", cases], limit,
-                           {**(environment or {}), "TOKAMAK_FACTS": str(path)})
+def facts_of(path):
+    """What a test program told (tests/support/facts.h)."""
     facts = []
     for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
         try:
             facts.append(json.loads(line))
         except ValueError:
             pass  # it was killed as it wrote
-    return code, text, facts
+    return facts
+
+
+def report_measured(report, facts):
+    """A line for each number among them."""
+    for fact in facts:
+        if fact["fact"] == "measured":
+            report.add(fact["name"], MEASURED, f"{fact['value']:.4g} {fact['unit']}", value=fact["value"])
+
+
+def run_cases(place, log, cases, limit, environment=None):
+    """(exit code, output, the facts)."""
+    path = place.output / f"{log}.jsonl"
+    path.unlink(missing_ok=True)
+    code, text = place.run(log, [place.test_cuda, "-#", cases], limit,
+                           {**(environment or {}), "TOKAMAK_FACTS": str(path)})
+    return code, text, facts_of(path)
 
 
 def judge(code, text, facts):
@@ -86,9 +98,7 @@ def contact(place, report):
     for number, (name, limit) in enumerate((("every operation once, finite", 20), ("cuDNN's attention is ours", 28))):
         code, text, facts = run_cases(place, f"contact-{number}", name.replace(",", "\\,"), limit)
         verdict, measured, why = judge(code, text, facts)
-        told = [fact for fact in facts if fact["fact"] == "measured"]
-        if number == 1 and verdict == PASSED and not told:
+        if number == 1 and verdict == PASSED and not any(fact["fact"] == "measured" for fact in facts):
             verdict, why = NOT_RUN, "no cuDNN (see its log)"
         report.add(f"8B shape: {name}", verdict, measured, detail=why, facts=facts)
-        for fact in told:
-            report.add(fact["name"], MEASURED, f"{fact['value']:.2g} {fact['unit']}", value=fact["value"])
+        report_measured(report, facts)

@@ -6,6 +6,7 @@ import re
 import shutil
 import time
 
+from families import facts_of, report_measured
 from place import ROOT, ended, gpus, output_of
 from report import FAILED, LOST, NOT_RUN, PASSED, not_zero
 from training import SAVED, no_data, records, training
@@ -44,10 +45,10 @@ class Runs:
         self.place, self.mpirun, self.gpus = place, mpirun, gpus()
         self.environment = dict(MPI_AS_ROOT) if os.geteuid() == 0 else {}
 
-    def run(self, log, n, command):
+    def run(self, log, n, command, environment=None):
         if n > 1:
             command = [self.mpirun, "-n", n, "--oversubscribe", "--bind-to", "none", *command]
-        return self.place.run(log, command, LIMIT, self.environment)
+        return self.place.run(log, command, LIMIT, {**self.environment, **(environment or {})})
 
     def train(self, name, legs):
         """(verdict, why) where it did not come to its end, else (None, "")."""
@@ -86,7 +87,10 @@ def collectives(runs, report, n):
         report.add(name, NOT_RUN, bar=bar, detail=f"no {program}")
         return
     log = f"test_nccl-{n}"
-    code, text = runs.run(log, n, [program, "--use-colour", "no"])  # mpirun looks like a terminal
+    facts = runs.place.output / f"{log}.jsonl"
+    facts.unlink(missing_ok=True)
+    code, text = runs.run(log, n, [program, "--use-colour", "no"],  # mpirun looks like a terminal
+                          {"TOKAMAK_FACTS": str(facts)})
     skipped = re.search(r"nccl_comm_test skipped: (.*)", text)
     told = re.search(r"nccl_comm_test: (\d+) ranks", text)
     if code == SKIPS and skipped:
@@ -99,7 +103,9 @@ def collectives(runs, report, n):
         cases = re.search(r"All tests passed \(\d+ assertions in (\d+) test cases\)", text)
         transport = sorted(set(re.findall(r" via (\S+)", text)))
         report.add(name, PASSED, f"{cases[1] if cases else 'all'} cases on {min(n, runs.gpus)} GPU(s)"
-                   + (f" by {', '.join(transport)[:40]}" if transport else ""), bar)
+                   + (f" by {', '.join(transport)[:40]}" if transport else ""), bar,
+                   transports=[line for line in text.splitlines() if " via " in line][:20])
+        report_measured(report, facts_of(facts))
 
 
 def trainings(runs, report, most):

@@ -8,7 +8,7 @@ import threading
 import time
 
 from place import ended
-from report import NOT_RUN, not_zero
+from report import MEASURED, NOT_RUN, not_zero
 
 STEPS, HALF, SAVED = 50, 10, 75
 UNMASKED = "data.document_masking=false"  # documents of one length: cuDNN takes them
@@ -36,10 +36,13 @@ def no_data(place):
     return "" if place.data.exists() else f"no {place.data}; scripts/quickstart.sh --data-only makes it"
 
 
+def told(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
 def records(folder):
     """{step: record} of metrics.jsonl, the later one of a step logged twice."""
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return {line["step"]: line for line in lines if "loss/last" in line}
+    return {line["step"]: line for line in told(folder) if "loss/last" in line}
 
 
 class CpuCurves(threading.Thread):
@@ -115,6 +118,21 @@ def graphs(place, report):
         found.append(losses(place, f"graphs-{kind}"))
     report.against(name, found[0] == found[1] and len(found[0]) == 2 * HALF, f"{len(found[1])} steps", "equal",
                    losses=found)
+    memory(report, place.output / "graphs-on")
+
+
+def memory(report, folder):
+    """Of a training from its start. What comes after the commit is what the plan keeps a reserve for: code that is
+    loaded at its first use, and graphs."""
+    steps, start = records(folder), next((line for line in told(folder) if line.get("event") == "start"), {})
+    figures = {"planned": start.get("memory/planned"), "after commit": start.get("memory/committed"),
+               **{f"after step {step}": steps.get(step, {}).get("memory/used") for step in (1, 3)}}
+    if None in figures.values():
+        missing = [name for name, number in figures.items() if number is None]
+        report.add("memory", NOT_RUN, detail=f"metrics.jsonl has no bytes {', '.join(missing)}")
+        return
+    report.add("memory", MEASURED, ", ".join(f"{name} {number / 2**20:.0f} MiB" for name, number in figures.items()),
+               **{name.replace(" ", "_"): number for name, number in figures.items()})
 
 
 def payload(path):

@@ -12,10 +12,14 @@ namespace {
 
 std::string percent(double fraction) { return fixed(100.0 * fraction, 1) + "%"; }
 
+nlohmann::ordered_json event_record(const std::string& name, int64_t step, const std::string& detail) {
+  return {{"event", name}, {"step", step}, {"time", utc_timestamp()}, {"detail", detail}};
+}
+
 }  // namespace
 
-Metrics::Metrics(const MetricsOptions& options, const RunScale& scale, const std::string& path)
-    : options_(options), scale_(scale), path_(path) {
+Metrics::Metrics(const MetricsOptions& options, const RunScale& scale, const Device& device, const std::string& path)
+    : options_(options), scale_(scale), device_(device), path_(path) {
   if (path_.empty()) return;
   file_.open(path_, std::ios::app);
   if (!file_) fail_errno(Kind::kConfig, str("cannot append to ", path_), "check run.output_dir");
@@ -40,6 +44,7 @@ void Metrics::report(const StepOutcome& outcome, double data_wait) {
   const auto mfu = [&](double attended) { return tokens_per_second * scale_.flops.done(attended) / scale_.peak_flops; };
   const double mfu_full = mfu(scale_.sequence_length), mfu_causal = mfu(0.5 * scale_.sequence_length);
   const double mfu_done = mfu(attended_ / static_cast<double>(steps_));
+  const int64_t memory = device_.used_bytes();
   const int64_t done_here = outcome.step - scale_.first_step;
   const double eta = (outcome.time - run_start_) / static_cast<double>(done_here) *
                      static_cast<double>(scale_.total_steps - outcome.step);
@@ -48,7 +53,7 @@ void Metrics::report(const StepOutcome& outcome, double data_wait) {
             percent(static_cast<double>(outcome.step) / static_cast<double>(scale_.total_steps)), ")  loss ",
             fixed(loss, 4), "  lr ", significant(outcome.lr, 3), "  grad norm ", fixed(outcome.grad_norm, 2), "  ",
             human_count(tokens_per_second), " tokens/s  mfu_full ", percent(mfu_full), "  mfu_causal ",
-            percent(mfu_causal), "  mfu_done ", percent(mfu_done), "  memory ", human_bytes(outcome.memory), "  eta ",
+            percent(mfu_causal), "  mfu_done ", percent(mfu_done), "  memory ", human_bytes(memory), "  eta ",
             human_duration(eta), skipped_ > 0 ? str("  skipped ", skipped_) : "");
 
   nlohmann::ordered_json record = {{"step", outcome.step},
@@ -65,7 +70,7 @@ void Metrics::report(const StepOutcome& outcome, double data_wait) {
                                    {"throughput/mfu_done", mfu_done},
                                    {"time/interval", seconds},
                                    {"time/data", data_wait - data_wait_},
-                                   {"memory/used", outcome.memory}};
+                                   {"memory/used", memory}};
   append(record.dump());
 
   interval_start_ = outcome.time;
@@ -99,10 +104,16 @@ void Metrics::evals(int64_t step, const std::vector<NamedValue>& results, double
   append(record.dump());
 }
 
-void Metrics::event(const std::string& name, int64_t step, const std::string& detail) {
-  const nlohmann::ordered_json record = {
-      {"event", name}, {"step", step}, {"time", utc_timestamp()}, {"detail", detail}};
+void Metrics::start(const std::string& detail) {
+  nlohmann::ordered_json record =
+      event_record(scale_.first_step > 0 ? "resume" : "start", scale_.first_step, detail);
+  record["memory/planned"] = scale_.planned_bytes;
+  record["memory/committed"] = scale_.committed_bytes;
   append(record.dump());
+}
+
+void Metrics::event(const std::string& name, int64_t step, const std::string& detail) {
+  append(event_record(name, step, detail).dump());
 }
 
 void Metrics::pause() { pause_.restart(); }

@@ -77,8 +77,7 @@ StepOutcome StepReader::take() {
           .grad_norm = control[kGradNorm],
           .applied = control[kApply] != 0.0f,
           .attended = slot.attended,
-          .time = slot.time,
-          .memory = assembly_.backend().device->used_bytes()};
+          .time = slot.time};
 }
 
 }  // namespace tokamak

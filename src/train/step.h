@@ -34,7 +34,6 @@ struct StepOutcome {
   bool applied = true;   // false: not finite, weights untouched
   double attended = 0;   // run_step's
   double time = 0;       // now_seconds() when the step had been enqueued
-  int64_t memory = 0;    // Device::used_bytes() when it was read
 };
 
 // Brings what a step has decided (StepControl) to the host a step late: the copy is enqueued behind the step, and read

@@ -103,8 +103,12 @@ void Trainer::save_if_due() {
   if (due) save();
 }
 
+int64_t Trainer::planned_with_program() const {
+  return planned_bytes(assembly_->plan(), *backend_.device) + program_bytes_;
+}
+
 void Trainer::report_memory() const {
-  const int64_t planned = planned_bytes(assembly_->plan(), *backend_.device) + program_bytes_;
+  const int64_t planned = planned_with_program();
   const int64_t peak = backend_.device->peak_bytes();
   log::info("memory: planned ", human_bytes(planned), ", peak ", human_bytes(peak), " (",
             fixed(100.0 * static_cast<double>(peak) / static_cast<double>(planned), 1), "% of the plan)");

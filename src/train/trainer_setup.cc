@@ -31,6 +31,7 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
   const MemoryShare memory = memory_share(*backend_.device, world_, *data_comm_, config_.runtime);
   collectively(comm_, [&] { build(batch, memory); });
   assembly_->commit();  // talks to the other ranks, so on its own
+  committed_bytes_ = backend_.device->used_bytes();
   collectively(comm_, [&] { host_state_.emplace(*assembly_); });
   load_or_initialize();
   collectively(comm_, [&] { write_run_directory(); });
@@ -154,8 +155,11 @@ void Trainer::start_metrics() {
     scale.flops = token_flops(config_.model);
     scale.sequence_length = static_cast<double>(shape_.length);
     scale.peak_flops = peak.flops * comm_.size();
-    metrics_.emplace(config_.metrics, scale, config_.metrics.jsonl ? config_.run.output_dir + "/metrics.jsonl" : "");
-    metrics_->event(first_step_ > 0 ? "resume" : "start", first_step_, str(comm_.size(), " rank(s)"));
+    scale.planned_bytes = planned_with_program();
+    scale.committed_bytes = committed_bytes_;
+    metrics_.emplace(config_.metrics, scale, *backend_.device,
+                     config_.metrics.jsonl ? config_.run.output_dir + "/metrics.jsonl" : "");
+    metrics_->start(str(comm_.size(), " rank(s)"));
     log::info("MFU is against ", human_count(scale.peak_flops), "FLOP/s: ", peak.source, ", times the ranks");
   });
 }

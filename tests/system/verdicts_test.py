@@ -1,5 +1,6 @@
 """What the GPU check and the race against PyTorch conclude from numbers: by hand, without a GPU and without torch."""
 import copy
+import json
 import sys
 import tempfile
 import types
@@ -12,6 +13,7 @@ sys.dont_write_bytecode = True
 sys.path += [str(ROOT / "scripts" / "gpu_check")]
 import families  # noqa: E402
 import place as places  # noqa: E402
+import ranks  # noqa: E402
 import speed  # noqa: E402
 import stalls  # noqa: E402
 import training  # noqa: E402
@@ -74,6 +76,39 @@ class GpuCheck(unittest.TestCase):
             other = [(step, loss + apart) for step, loss in training.averages(curve, 1)]
             training.compare(self.report, "curve", "", 0.2, training.averages(curve, 1), other, complete)
             self.assertEqual(self.results()["curve"], expected, apart)
+
+    def test_what_ranks_measure_is_told_where_they_passed(self):
+        folder = Path(self.folder.name)
+        facts = [{"fact": "case", "name": "c", "result": "passed"},
+                 {"fact": "measured", "name": "all_gather to 64 MiB", "value": 1234.5, "unit": "ms"}]
+        text = "nccl_comm_test: 2 ranks\nNCCL INFO Channel 00/0 : 0[0] -> 1[0] via NET/Socket/0\n"
+
+        def run(log, n, command, environment):
+            Path(environment["TOKAMAK_FACTS"]).write_text("".join(json.dumps(fact) + "\n" for fact in facts))
+            return code, text
+
+        place = types.SimpleNamespace(test_nccl=Path("/"), output=folder)
+        for code, expected in ((1, {"NCCL, 2 ranks": FAILED}),
+                               (0, {"NCCL, 2 ranks": PASSED, "all_gather to 64 MiB": MEASURED})):
+            self.report.lines.clear()
+            ranks.collectives(types.SimpleNamespace(place=place, gpus=1, run=run), self.report, 2)
+            self.assertEqual(self.results(), expected)
+        self.assertEqual([line["measured"] for line in self.report.lines],
+                         ["all cases on 1 GPU(s) by NET/Socket/0", "1234 ms"])
+        self.assertEqual(self.report.lines[0]["values"]["transports"], text.splitlines()[1:])
+
+    def test_memory_is_told_from_the_start_to_the_third_step(self):
+        lines = [{"event": "start", "step": 0, "memory/planned": 5 * 2**20, "memory/committed": 6 * 2**20},
+                 *[{"step": step, "loss/last": 1, "memory/used": (6 + step) * 2**20} for step in (1, 2, 3)]]
+        for count, verdict in ((4, MEASURED), (3, NOT_RUN), (0, NOT_RUN)):
+            (Path(self.folder.name) / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n"
+                                                                          for line in lines[:count]))
+            training.memory(self.report, Path(self.folder.name))
+            self.assertEqual(self.results()["memory"], verdict, count)
+        self.assertEqual(self.report.lines[0]["measured"],
+                         "planned 5 MiB, after commit 6 MiB, after step 1 7 MiB, after step 3 9 MiB")
+        self.assertEqual(self.report.lines[0]["values"]["after_step_3"], 9 * 2**20)
+        self.assertIn("after step 3", self.report.lines[1]["detail"])
 
     def test_the_table_is_narrow_and_says_why(self):
         self.report.add("a name", FAILED, "measured " * 20, "a bar", "a reason " * 80)

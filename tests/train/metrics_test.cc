@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "backend/cpu/device.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -20,12 +21,22 @@ std::vector<nlohmann::json> records(const std::string& path) {
   return all;
 }
 
+// Takes a byte whenever it is asked.
+class CountingDevice : public CpuDevice {
+ public:
+  int64_t used_bytes() const override { return ++asked_; }
+
+ private:
+  mutable int64_t asked_ = 0;
+};
+
 }  // namespace
 
 TEST_CASE("every interval one record with the promised keys, its loss the mean over the interval") {
   log::configure(0, 1, log::Level::kError);
   const TempDir dir;
   const std::string path = dir.file("metrics.jsonl");
+  const CountingDevice device;
   {
     MetricsOptions options;
     options.log_interval = 2;
@@ -35,7 +46,7 @@ TEST_CASE("every interval one record with the promised keys, its loss the mean o
                      .flops = {.weights = 2e3, .per_attended = 20},
                      .sequence_length = 100,
                      .peak_flops = 1e6},
-                    path);
+                    device, path);
     const double start = now_seconds();
     for (int64_t step = 1; step <= 5; ++step) {
       metrics.step({.step = step,
@@ -66,16 +77,23 @@ TEST_CASE("every interval one record with the promised keys, its loss the mean o
   CHECK(all[1]["throughput/mfu_causal"].get<double>() == Approx(0.3));
   CHECK(all[1]["throughput/mfu_done"].get<double>() == Approx(0.23));  // 15 tokens, on average
   CHECK(all[1]["time/data"].get<double>() == Approx(1.0));
-  CHECK(all[2]["step"] == 5);  // the last step is always told
+  CHECK(all[1]["memory/used"] == 2);  // asked for at the steps that are told, and at no other
+  CHECK(all[2]["step"] == 5);         // the last step is always told
   CHECK(all[3]["validation/perplexity"].get<double>() == Approx(2.718281828));
   CHECK(all[4]["event"] == "checkpoint");
 }
 
-TEST_CASE("a second start appends to what the first one wrote") {
+TEST_CASE("a second start appends to what the first one wrote, each with its figures of memory") {
   log::configure(0, 1, log::Level::kError);
   const TempDir dir;
-  for (int start = 0; start < 2; ++start) {
-    Metrics({}, {.total_steps = 1, .tokens_per_step = 1, .peak_flops = 1}, dir.file("m")).event("start", start, "");
+  const CountingDevice device;
+  for (int64_t done = 0; done < 2; ++done) {
+    Metrics({}, {.first_step = done, .total_steps = 2, .planned_bytes = 30 + done, .committed_bytes = 40}, device,
+            dir.file("m"))
+        .start("");
   }
-  CHECK(records(dir.file("m")).size() == 2);
+  const auto all = records(dir.file("m"));
+  REQUIRE(all.size() == 2);
+  CHECK((all[0]["event"] == "start" && all[0]["memory/planned"] == 30 && all[0]["memory/committed"] == 40));
+  CHECK((all[1]["event"] == "resume" && all[1]["step"] == 1 && all[1]["memory/planned"] == 31));
 }

@@ -49,6 +49,24 @@ class DiscreteDevice : public ToyDevice {
   bool uses_host_memory() const override { return false; }
 };
 
+// Uses what it has given, and what the program had before.
+class LedgerDevice : public ToyDevice {
+ public:
+  static constexpr int64_t kProgramBytes = 1000;
+  std::byte* allocate(int64_t bytes, MemoryKind kind) override {
+    used_ += bytes;
+    return ToyDevice::allocate(bytes, kind);
+  }
+  void release(std::byte* memory, int64_t bytes, MemoryKind kind) noexcept override {
+    used_ -= bytes;
+    ToyDevice::release(memory, bytes, kind);
+  }
+  int64_t used_bytes() const override { return used_; }
+
+ private:
+  int64_t used_ = kProgramBytes;
+};
+
 }  // namespace
 
 TEST_CASE("checkpoints come every so many steps, or tokens, and always at the end") {
@@ -128,6 +146,17 @@ TEST_CASE("a run begun from another's checkpoint goes on from its own when it is
   CHECK(losses.begin()->first == 3);
   CHECK(losses.size() == 4);
   CHECK((saved_state(place.checkpoint("branch", 6)) == saved_state(place.checkpoint("source", 6))));
+}
+
+TEST_CASE("a start tells the memory planned and that in use once it is committed: the same, to the byte") {
+  const ToyPlace place;
+  train(2, place.config("run", 2), {.backend = [] {
+          return Backend{std::make_unique<LedgerDevice>(), std::make_unique<CpuOps>()};
+        }});
+  const auto figure = [&](const char* name) { return records(place.run("run"), str("memory/", name)); };
+  CHECK(figure("planned").at(0) > LedgerDevice::kProgramBytes);
+  CHECK(figure("committed").at(0) == figure("planned").at(0));
+  CHECK(figure("used").at(1) >= figure("committed").at(0));
 }
 
 TEST_CASE("a finished run that is started again does nothing") {
