@@ -105,8 +105,7 @@ void Metrics::evals(int64_t step, const std::vector<NamedValue>& results, double
 }
 
 void Metrics::start(const std::string& detail) {
-  nlohmann::ordered_json record =
-      event_record(scale_.first_step > 0 ? "resume" : "start", scale_.first_step, detail);
+  nlohmann::ordered_json record = event_record(scale_.first_step > 0 ? "resume" : "start", scale_.first_step, detail);
   record["memory/planned"] = scale_.planned_bytes;
   record["memory/committed"] = scale_.committed_bytes;
   append(record.dump());
