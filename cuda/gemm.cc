@@ -1,6 +1,6 @@
 // cuBLASLt behind CudaGemm. For each problem its heuristic is asked once, or its candidates are timed (gemm_tuning.h);
 // algorithm and descriptors are kept, so that a later product of the same shape is one call. Sums are formed in f32 and
-// rounded once, the addend among them.
+// rounded once, the added operand too.
 //
 // NVIDIA documents that cuBLAS gives the same bits at every run on GPUs of one architecture and number of SMs; its
 // exception for concurrent streams falls away where the caller owns the workspace, as here. Of the ways to share a sum
@@ -88,7 +88,7 @@ std::vector<cublasLtMatmulAlgo_t> candidates(cublasLtHandle_t handle, const Gemm
          static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, problem.left_alignment);
   prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem.right_alignment);
-  prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem.addend_alignment);
+  prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem.added_alignment);
   prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, problem.output_alignment);
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(most));
   int found = 0;
@@ -113,8 +113,8 @@ void add_to_nothing(cudaStream_t stream, const GemmOperands& operands, int64_t b
   const auto count = static_cast<size_t>(bytes);
   if (operands.beta == 0) {
     TOKAMAK_CUDA(cudaMemsetAsync(operands.output, 0, count, stream));
-  } else if (operands.addend != operands.output) {
-    TOKAMAK_CUDA(cudaMemcpyAsync(operands.output, operands.addend, count, cudaMemcpyDeviceToDevice, stream));
+  } else if (operands.added != operands.output) {
+    TOKAMAK_CUDA(cudaMemcpyAsync(operands.output, operands.added, count, cudaMemcpyDeviceToDevice, stream));
   }
 }
 
@@ -132,13 +132,13 @@ cublasStatus_t run_plan(cublasLtHandle_t handle, Plan& plan, const cublasLtMatmu
   const float alpha = 1.0f;
   point_to_bias(plan, operands);
   return cublasLtMatmul(handle, &plan.product, &alpha, operands.left, &plan.left, operands.right, &plan.right,
-                        &operands.beta, operands.addend, &plan.output, operands.output, &plan.output, &algorithm,
+                        &operands.beta, operands.added, &plan.output, operands.output, &plan.output, &algorithm,
                         workspace, static_cast<size_t>(CudaGemm::kWorkspaceBytes), stream);
 }
 
 std::string text_of(const GemmProblem& p) {
   return str(p.m, " ", p.n, " ", p.k, " ", p.transpose_left ? "T" : "N", p.transpose_right ? "T" : "N", " ",
-             name_of(p.in), " ", name_of(p.out), " ", p.left_alignment, " ", p.right_alignment, " ", p.addend_alignment,
+             name_of(p.in), " ", name_of(p.out), " ", p.left_alignment, " ", p.right_alignment, " ", p.added_alignment,
              " ", p.output_alignment, p.bias ? " bias" : "");
 }
 

@@ -27,30 +27,30 @@ struct GemmProblem {
   DType in, out;              // of left and right; of C, D and the bias
   uint32_t left_alignment;    // of the addresses, in bytes: powers of two, kMaxAlignment at most
   uint32_t right_alignment;   //
-  uint32_t addend_alignment;  //
+  uint32_t added_alignment;   //
   uint32_t output_alignment;  // and of the bias, which has no preference of its own
 
   auto operator<=>(const GemmProblem&) const = default;
 
   Stored left() const { return transpose_left ? Stored{k, m} : Stored{m, k}; }
   Stored right() const { return transpose_right ? Stored{n, k} : Stored{k, n}; }
-  Stored output() const { return {m, n}; }  // and the addend, C
+  Stored output() const { return {m, n}; }  // and of the added operand, C
 };
 
 struct GemmOperands {
   const void* left;
   const void* right;
-  const void* addend;  // C; the output itself where there is nothing to add, and beta 0
-  void* output;        // D
-  const void* bias;    // (m), or null
-  float beta;          // 0 or 1
+  const void* added;  // C; the output itself where there is nothing to add, and beta 0
+  void* output;       // D
+  const void* bias;   // (m), or null
+  float beta;         // 0 or 1
 };
 
 inline GemmOperands gemm_operands(const Gemm& args) {
   const bool adds = args.residual || args.write == Write::kAccumulate;
   return {.left = args.b.data(),
           .right = args.a.data(),
-          .addend = args.residual ? args.residual.data() : args.c.data(),
+          .added = args.residual ? args.residual.data() : args.c.data(),
           .output = args.c.data(),
           .bias = args.bias ? args.bias.data() : nullptr,
           .beta = adds ? 1.0f : 0.0f};
@@ -75,7 +75,7 @@ inline GemmProblem gemm_problem(const Gemm& args) {
           .out = args.c.dtype(),
           .left_alignment = gemm_alignment(operands.left),
           .right_alignment = gemm_alignment(operands.right),
-          .addend_alignment = gemm_alignment(operands.addend),
+          .added_alignment = gemm_alignment(operands.added),
           .output_alignment = std::min(gemm_alignment(operands.output), gemm_alignment(operands.bias))};
 }
 

@@ -99,7 +99,7 @@ cublasLtMatmulAlgo_t GemmTuning::fastest(const GemmProblem& problem,
   const std::unique_ptr<void, Free> owner(memory);
   GemmOperands scratch = operands;
   scratch.output = memory;
-  if (operands.addend == operands.output) scratch.addend = memory;
+  if (operands.added == operands.output) scratch.added = memory;
 
   const EventPair timer;
   size_t best = 0;

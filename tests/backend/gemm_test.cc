@@ -1,4 +1,4 @@
-// Matrix products of every transposition, type and addend against float64, and their bits for any number of threads.
+// Matrix products of every transposition, type and added operand against float64, and their bits for any number of threads.
 #include "support.h"
 
 using namespace tokamak;
@@ -19,7 +19,7 @@ const std::vector<Sizes> kSizes = {{1, 1, 1},    {1, 29, 3},   {37, 1, 5},     {
 const std::vector<Sizes> kFewRows = {{1, 16, 32}, {1, 45, 1},   {2, 17, 31},  {3, 50, 33}, {4, 5, 64},  {5, 100, 97},
                                      {6, 33, 15}, {7, 16, 700}, {8, 48, 130}, {8, 3, 63},  {9, 40, 65}, {1, 1000, 769}};
 
-enum class Addend { kNothing, kOutput, kResidual, kResidualInPlace, kBias };
+enum class AddedOperand { kNothing, kOutput, kResidual, kResidualInPlace, kBias };
 
 struct Types {
   DType in, out;
@@ -35,7 +35,7 @@ struct Problem {
   HostTensor a() const { return random_tensor(types.in, ta == kYes ? Shape{s.k, s.m} : Shape{s.m, s.k}, "a"); }
   HostTensor b() const { return random_tensor(types.in, tb == kYes ? Shape{s.n, s.k} : Shape{s.k, s.n}, "b"); }
   HostTensor bias() const { return random_tensor(types.out, {s.n}, "bias", 3.0); }
-  HostTensor addend() const { return random_tensor(types.out, {s.m, s.n}, "addend", 3.0); }
+  HostTensor added() const { return random_tensor(types.out, {s.m, s.n}, "added", 3.0); }
 };
 
 Values product64(const Problem& p, const Values& a, const Values& b) {
@@ -54,39 +54,39 @@ Values product64(const Problem& p, const Values& a, const Values& b) {
 }
 
 struct Operands {
-  explicit Operands(const Problem& p) : a(p.a()), b(p.b()), addend(p.addend()), bias(p.bias()) {}
+  explicit Operands(const Problem& p) : a(p.a()), b(p.b()), added(p.added()), bias(p.bias()) {}
 
   HostTensor a, b;
-  HostTensor addend;  // what c, or the residual, holds before
+  HostTensor added;  // what c, or the residual, holds before
   HostTensor bias;
 };
 
 // The product on the CPU backend.
-HostTensor run(TestBackend& cpu, const Problem& p, const Operands& given, Addend kind) {
-  const HostTensor &addend = given.addend, &bias = given.bias;
-  HostTensor c = kind == Addend::kOutput || kind == Addend::kResidualInPlace
-                     ? addend
+HostTensor run(TestBackend& cpu, const Problem& p, const Operands& given, AddedOperand kind) {
+  const HostTensor &added = given.added, &bias = given.bias;
+  HostTensor c = kind == AddedOperand::kOutput || kind == AddedOperand::kResidualInPlace
+                     ? added
                      : random_tensor(p.types.out, {p.s.m, p.s.n}, "rubbish", 100.0);
   Gemm gemm{.a = given.a, .b = given.b, .c = c, .trans_a = p.ta, .trans_b = p.tb};
-  if (kind == Addend::kOutput) gemm.write = Write::kAccumulate;
-  if (kind == Addend::kResidual) gemm.residual = addend;
-  if (kind == Addend::kResidualInPlace) gemm.residual = c;
-  if (kind == Addend::kBias) gemm.bias = bias;
+  if (kind == AddedOperand::kOutput) gemm.write = Write::kAccumulate;
+  if (kind == AddedOperand::kResidual) gemm.residual = added;
+  if (kind == AddedOperand::kResidualInPlace) gemm.residual = c;
+  if (kind == AddedOperand::kBias) gemm.bias = bias;
   cpu.ops().gemm(*cpu.stream, gemm);
   return c;
 }
 
-void check(TestBackend& cpu, const Problem& p, Addend kind) {
+void check(TestBackend& cpu, const Problem& p, AddedOperand kind) {
   INFO("(" << p.s.m << ", " << p.s.n << ", " << p.s.k << ") transposed " << (p.ta == kYes) << (p.tb == kYes) << " "
-           << name_of(p.types.in) << " to " << name_of(p.types.out) << ", addend " << static_cast<int>(kind));
+           << name_of(p.types.in) << " to " << name_of(p.types.out) << ", added " << static_cast<int>(kind));
   const Operands given(p);
   Values expected = product64(p, given.a.values(), given.b.values());
-  if (kind == Addend::kBias) {
+  if (kind == AddedOperand::kBias) {
     const Values bias = given.bias.values();
     for (size_t i = 0; i < expected.size(); ++i) expected[i] += bias[i % bias.size()];
-  } else if (kind != Addend::kNothing) {
-    const Values addend = given.addend.values();
-    for (size_t i = 0; i < expected.size(); ++i) expected[i] += addend[i];
+  } else if (kind != AddedOperand::kNothing) {
+    const Values added = given.added.values();
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] += added[i];
   }
   // Sums of k terms in f32: a few units in the last place of the greatest partial sum. bf16 products are exact in f32.
   CHECK(max_error_before_rounding(run(cpu, p, given, kind), expected) < 2e-6);
@@ -99,7 +99,7 @@ TEST_CASE("gemm is the product of its operands, whatever their transposition, si
   for (const Types& types : kTypes) {
     for (const Sizes& s : kSizes) {
       for (const Transpose ta : {kNo, kYes}) {
-        for (const Transpose tb : {kNo, kYes}) check(cpu, {s, types, ta, tb}, Addend::kNothing);
+        for (const Transpose tb : {kNo, kYes}) check(cpu, {s, types, ta, tb}, AddedOperand::kNothing);
       }
     }
   }
@@ -110,8 +110,8 @@ TEST_CASE("gemm adds a residual, also one that is the output itself, and rounds 
   for (const Types& types : kTypes) {
     for (const Sizes& s : kSizes) {
       for (const Transpose t : {kNo, kYes}) {
-        check(cpu, {s, types, t, kYes}, Addend::kResidual);
-        check(cpu, {s, types, t, kNo}, Addend::kResidualInPlace);
+        check(cpu, {s, types, t, kYes}, AddedOperand::kResidual);
+        check(cpu, {s, types, t, kNo}, AddedOperand::kResidualInPlace);
       }
     }
   }
@@ -122,7 +122,7 @@ TEST_CASE("gemm adds a bias to each row and rounds once, wherever the bias start
   for (const Types& types : kTypes) {
     for (const Sizes& s : kSizes) {
       for (const Transpose ta : {kNo, kYes}) {
-        for (const Transpose tb : {kNo, kYes}) check(cpu, {s, types, ta, tb}, Addend::kBias);
+        for (const Transpose tb : {kNo, kYes}) check(cpu, {s, types, ta, tb}, AddedOperand::kBias);
       }
     }
     const Problem p{{37, 29, 6}, types, kNo, kYes};
@@ -141,20 +141,21 @@ TEST_CASE("gemm accumulates into f32") {
   for (const DType in : {DType::kF32, DType::kBF16}) {
     for (const Sizes& s : kSizes) {
       for (const Transpose ta : {kNo, kYes}) {
-        for (const Transpose tb : {kNo, kYes}) check(cpu, {s, {in, DType::kF32}, ta, tb}, Addend::kOutput);
+        for (const Transpose tb : {kNo, kYes}) check(cpu, {s, {in, DType::kF32}, ta, tb}, AddedOperand::kOutput);
       }
     }
   }
 }
 
-TEST_CASE("gemm of few rows is the product too, with every addend") {
+TEST_CASE("gemm of few rows is the product too, with every added operand") {
   TestBackend cpu;
   for (const Types& types : kTypes) {
     for (const Sizes& s : kFewRows) {
-      for (const Addend kind : {Addend::kNothing, Addend::kResidual, Addend::kResidualInPlace, Addend::kBias}) {
+      for (const AddedOperand kind :
+           {AddedOperand::kNothing, AddedOperand::kResidual, AddedOperand::kResidualInPlace, AddedOperand::kBias}) {
         check(cpu, {s, types, kNo, kYes}, kind);
       }
-      if (types.out == DType::kF32) check(cpu, {s, types, kNo, kYes}, Addend::kOutput);
+      if (types.out == DType::kF32) check(cpu, {s, types, kNo, kYes}, AddedOperand::kOutput);
     }
   }
 }
@@ -199,8 +200,9 @@ TEST_CASE("gemm gives the same bits for any number of threads, long sums of smal
           const Operands given(p);
           require_thread_invariance([&] {
             TestBackend cpu;  // anew: kernels are compiled for a number of threads
-            return run(cpu, p, given, types.out == DType::kF32 ? Addend::kOutput : Addend::kResidual).bytes() +
-                   run(cpu, p, given, Addend::kBias).bytes();
+            return run(cpu, p, given, types.out == DType::kF32 ? AddedOperand::kOutput : AddedOperand::kResidual)
+                       .bytes() +
+                   run(cpu, p, given, AddedOperand::kBias).bytes();
           });
         }
       }

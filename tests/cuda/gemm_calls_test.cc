@@ -26,7 +26,7 @@ struct Library {
   std::vector<uint64_t> algorithms = {77};  // by which number the heuristic answers, the best guess first
   int asked = 0;                            // the heuristic
   int most = 0;                             // how many it was asked for
-  std::array<uint32_t, 4> alignments = {};  // left, right, addend, output
+  std::array<uint32_t, 4> alignments = {};  // left, right, added, output
   uint32_t reductions = 0;
   int sms = 0;                // that the algorithm was asked for; 0: all
   std::vector<uint64_t> run;  // the algorithm of each product
@@ -103,8 +103,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void* alpha, const void* left,
                               cublasLtMatrixLayout_t left_layout, const void* right,
-                              cublasLtMatrixLayout_t right_layout, const void* beta, const void* addend,
-                              cublasLtMatrixLayout_t addend_layout, void* output, cublasLtMatrixLayout_t output_layout,
+                              cublasLtMatrixLayout_t right_layout, const void* beta, const void* added,
+                              cublasLtMatrixLayout_t added_layout, void* output, cublasLtMatrixLayout_t output_layout,
                               const cublasLtMatmulAlgo_t* algorithm, void*, size_t workspace_bytes, cudaStream_t) {
   const auto of = [&](cublasLtMatmulDescAttributes_t attribute) {
     return read<int32_t>(cublasLtMatmulDescGetAttribute, product, attribute);
@@ -119,7 +119,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
 
   const bool turn_left = of(CUBLASLT_MATMUL_DESC_TRANSA) == CUBLAS_OP_T,
              turn_right = of(CUBLASLT_MATMUL_DESC_TRANSB) == CUBLAS_OP_T;
-  const Matrix a(left_layout), b(right_layout), c(addend_layout), d(output_layout);
+  const Matrix a(left_layout), b(right_layout), c(added_layout), d(output_layout);
   const auto epilogue = static_cast<uint32_t>(of(CUBLASLT_MATMUL_DESC_EPILOGUE));
   const void* bias = nullptr;  // of D's type, as is the library's default
   if (epilogue == CUBLASLT_EPILOGUE_BIAS) {
@@ -141,7 +141,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
       }
       sum *= *static_cast<const float*>(alpha);
       const float share = *static_cast<const float*>(beta);
-      if (share != 0) sum += share * c.at(addend, i, j);
+      if (share != 0) sum += share * c.at(added, i, j);
       if (bias != nullptr) sum += d.at(bias, i, 0);
       const int64_t at = i + j * d.distance;
       if (d.is_f32) {

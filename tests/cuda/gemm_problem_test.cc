@@ -16,7 +16,7 @@ namespace {
 
 constexpr Transpose kNo = Transpose::kNo, kYes = Transpose::kYes;
 
-enum class Addend { kNothing, kOutput, kResidual, kResidualInPlace, kBias };
+enum class AddedOperand { kNothing, kOutput, kResidual, kResidualInPlace, kBias };
 
 // A matrix with memory of its own.
 struct Matrix {
@@ -36,7 +36,7 @@ struct Matrix {
 struct Case {
   int64_t m, n, k;
   Transpose ta, tb;
-  Addend addend;
+  AddedOperand added;
   Matrix a = ta == kYes ? Matrix(k, m, "a") : Matrix(m, k, "a");
   Matrix b = tb == kYes ? Matrix(n, k, "b") : Matrix(k, n, "b");
   Matrix c{m, n, "c"};
@@ -45,10 +45,10 @@ struct Case {
 
   Gemm gemm() {
     Gemm args{.a = a, .b = b, .c = c, .trans_a = ta, .trans_b = tb};
-    if (addend == Addend::kOutput) args.write = Write::kAccumulate;
-    if (addend == Addend::kResidual) args.residual = residual;
-    if (addend == Addend::kResidualInPlace) args.residual = c;
-    if (addend == Addend::kBias) args.bias = Tensor(bias).reshape({n});
+    if (added == AddedOperand::kOutput) args.write = Write::kAccumulate;
+    if (added == AddedOperand::kResidual) args.residual = residual;
+    if (added == AddedOperand::kResidualInPlace) args.residual = c;
+    if (added == AddedOperand::kBias) args.bias = Tensor(bias).reshape({n});
     return args;
   }
 };
@@ -58,10 +58,10 @@ std::vector<float> expected(const Case& x) {
   std::vector<float> out;
   for (int64_t i = 0; i < x.m; ++i) {
     for (int64_t j = 0; j < x.n; ++j) {
-      float sum = x.addend == Addend::kNothing    ? 0
-                  : x.addend == Addend::kBias     ? x.bias.at(0, j)
-                  : x.addend == Addend::kResidual ? x.residual.at(i, j)
-                                                  : x.c.at(i, j);
+      float sum = x.added == AddedOperand::kNothing    ? 0
+                  : x.added == AddedOperand::kBias     ? x.bias.at(0, j)
+                  : x.added == AddedOperand::kResidual ? x.residual.at(i, j)
+                                                       : x.c.at(i, j);
       for (int64_t l = 0; l < x.k; ++l) {
         sum += (x.ta == kYes ? x.a.at(l, i) : x.a.at(i, l)) * (x.tb == kYes ? x.b.at(j, l) : x.b.at(l, j));
       }
@@ -86,7 +86,7 @@ void evaluate(const GemmProblem& p, const GemmOperands& o) {
         sum += element(o.left, p.left(), p.transpose_left, i, l) * element(o.right, p.right(), p.transpose_right, l, j);
       }
       if (p.bias) sum += static_cast<const float*>(o.bias)[i];
-      if (o.beta != 0) sum += o.beta * element(o.addend, p.output(), false, i, j);
+      if (o.beta != 0) sum += o.beta * element(o.added, p.output(), false, i, j);
       static_cast<float*>(o.output)[i + j * p.output().rows] = sum;
     }
   }
@@ -94,15 +94,15 @@ void evaluate(const GemmProblem& p, const GemmOperands& o) {
 
 }  // namespace
 
-TEST_CASE("the column-major problem is the row-major product, for every transposition and addend") {
+TEST_CASE("the column-major problem is the row-major product, for every transposition and added operand") {
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{5, 7, 3}, {1, 6, 4}, {6, 1, 4}, {3, 4, 1}, {1, 1, 1}}) {
     for (const Transpose ta : {kNo, kYes}) {
       for (const Transpose tb : {kNo, kYes}) {
-        for (const Addend addend :
-             {Addend::kNothing, Addend::kOutput, Addend::kResidual, Addend::kResidualInPlace, Addend::kBias}) {
-          INFO("(" << m << ", " << n << ", " << k << ") transposed " << (ta == kYes) << (tb == kYes) << ", addend "
-                   << static_cast<int>(addend));
-          Case x{m, n, k, ta, tb, addend};
+        for (const AddedOperand added : {AddedOperand::kNothing, AddedOperand::kOutput, AddedOperand::kResidual,
+                                         AddedOperand::kResidualInPlace, AddedOperand::kBias}) {
+          INFO("(" << m << ", " << n << ", " << k << ") transposed " << (ta == kYes) << (tb == kYes) << ", added "
+                   << static_cast<int>(added));
+          Case x{m, n, k, ta, tb, added};
           const std::vector<float> right = expected(x);
           evaluate(gemm_problem(x.gemm()), gemm_operands(x.gemm()));
           CHECK(x.c.values == right);
@@ -127,10 +127,10 @@ TEST_CASE("a problem's alignment is that of each operand's address, 256 bytes at
   const GemmProblem alone = gemm_problem(args);
   CHECK(alone.left_alignment == 32);  // b
   CHECK(alone.right_alignment == 16);
-  CHECK(alone.addend_alignment == 64);  // nothing is added: the output stands in
+  CHECK(alone.added_alignment == 64);  // nothing is added: the output stands in
   CHECK(alone.output_alignment == 64);
   args.residual = tensor(0x40008);
-  CHECK(gemm_problem(args).addend_alignment == 8);
+  CHECK(gemm_problem(args).added_alignment == 8);
   CHECK(gemm_problem(args).output_alignment == 64);
   args.residual = {};
   args.bias = tensor(0x50004).flat(0, 8);

@@ -30,7 +30,7 @@ constexpr int64_t kMaxTerms = 1984;   // longest sum over rows of A that no kern
 constexpr int64_t kTileRows = 256, kTileColumns = 512, kTileTerms = 1024;
 
 // What is added to the product.
-enum class Addend { kNothing, kOutput, kResidual, kBias };
+enum class AddedOperand { kNothing, kOutput, kResidual, kBias };
 
 bool by_rows(const MatrixView& m) { return m.column_stride == 1 && m.row_stride >= m.columns; }
 
@@ -91,16 +91,18 @@ void convert_rows(const MatrixView& from, const MatrixView& to) {
   }
 }
 
-Addend addend_of(const GemmEngine::Call& call) {
-  if (call.accumulate || (call.residual.data != nullptr && call.residual.data == call.c.data)) return Addend::kOutput;
-  if (call.bias.data != nullptr) return Addend::kBias;
-  return call.residual.data != nullptr ? Addend::kResidual : Addend::kNothing;
+AddedOperand added_operand(const GemmEngine::Call& call) {
+  if (call.accumulate || (call.residual.data != nullptr && call.residual.data == call.c.data))
+    return AddedOperand::kOutput;
+  if (call.bias.data != nullptr) return AddedOperand::kBias;
+  return call.residual.data != nullptr ? AddedOperand::kResidual : AddedOperand::kNothing;
 }
 
 }  // namespace
 
 struct GemmEngine::State {
-  using Key = std::tuple<int64_t, int64_t, int64_t, DType, DType, int64_t, int64_t, int64_t, int64_t, int64_t, Addend>;
+  using Key =
+      std::tuple<int64_t, int64_t, int64_t, DType, DType, int64_t, int64_t, int64_t, int64_t, int64_t, AddedOperand>;
   struct Scratch {  // of one thread that multiplies tiles
     std::vector<float> a, b, c;
   };
@@ -111,22 +113,22 @@ struct GemmEngine::State {
   std::vector<Scratch> scratch;
   std::vector<std::byte> few_rows;
 
-  const std::optional<dnnl::matmul>& kernel(const Call& call, Addend addend) {
+  const std::optional<dnnl::matmul>& kernel(const Call& call, AddedOperand added) {
     const MatrixView &a = call.a, &b = call.b, &c = call.c;
     const Key key{a.rows,          b.columns,    a.columns,       a.dtype,      c.dtype, a.row_stride,
-                  a.column_stride, b.row_stride, b.column_stride, c.row_stride, addend};
+                  a.column_stride, b.row_stride, b.column_stride, c.row_stride, added};
     const auto found = kernels.find(key);
     if (found != kernels.end()) return found->second;
     if (kernels.size() >= kMaxKernels) kernels.clear();
-    return kernels.emplace(key, make_kernel(call, addend)).first->second;
+    return kernels.emplace(key, make_kernel(call, added)).first->second;
   }
 
-  std::optional<dnnl::matmul> make_kernel(const Call& call, Addend addend) const {
+  std::optional<dnnl::matmul> make_kernel(const Call& call, AddedOperand added) const {
     if (!by_rows(call.a) && call.a.columns > kMaxTerms) return std::nullopt;
     dnnl::post_ops post;
-    if (addend == Addend::kOutput) post.append_sum(1.0f);
-    if (addend == Addend::kResidual) post.append_binary(dnnl::algorithm::binary_add, desc_of(call.c));
-    if (addend == Addend::kBias) post.append_binary(dnnl::algorithm::binary_add, desc_of(call.bias));
+    if (added == AddedOperand::kOutput) post.append_sum(1.0f);
+    if (added == AddedOperand::kResidual) post.append_binary(dnnl::algorithm::binary_add, desc_of(call.c));
+    if (added == AddedOperand::kBias) post.append_binary(dnnl::algorithm::binary_add, desc_of(call.bias));
     dnnl::primitive_attr attributes;
     attributes.set_post_ops(post);
     try {
@@ -138,15 +140,15 @@ struct GemmEngine::State {
     return std::nullopt;
   }
 
-  bool try_kernel(const Call& call, Addend addend) {
-    const std::optional<dnnl::matmul>& found = kernel(call, addend);
+  bool try_kernel(const Call& call, AddedOperand added) {
+    const std::optional<dnnl::matmul>& found = kernel(call, added);
     if (!found.has_value()) return false;
     const auto view = [&](const MatrixView& m) { return memory(desc_of(m), engine, m.data); };
     std::unordered_map<int, memory> arguments = {
         {DNNL_ARG_SRC, view(call.a)}, {DNNL_ARG_WEIGHTS, view(call.b)}, {DNNL_ARG_DST, view(call.c)}};
-    if (addend == Addend::kResidual || addend == Addend::kBias) {
-      const MatrixView& added = addend == Addend::kBias ? call.bias : call.residual;
-      arguments.insert({DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, view(added)});
+    if (added == AddedOperand::kResidual || added == AddedOperand::kBias) {
+      const MatrixView& operand = added == AddedOperand::kBias ? call.bias : call.residual;
+      arguments.insert({DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, view(operand)});
     }
     found->execute(stream, arguments);
     stream.wait();
@@ -154,7 +156,7 @@ struct GemmEngine::State {
   }
 
   // A long sum over rows of A and B in fixed pieces, added up in c, which is f32.
-  bool try_pieces(const Call& call, Addend addend) {
+  bool try_pieces(const Call& call, AddedOperand added) {
     const int64_t terms = call.a.columns, pieces = (terms + kMaxTerms - 1) / kMaxTerms;
     if (call.c.dtype != DType::kF32 || by_rows(call.a) || !by_rows(call.b) || pieces == 1) return false;
     const int64_t length = (terms / pieces + 64) / 64 * 64;
@@ -163,7 +165,7 @@ struct GemmEngine::State {
       Call piece = call;
       piece.a = part(call.a, 0, call.a.rows, k, taken);
       piece.b = part(call.b, k, taken, 0, call.b.columns);
-      if (!try_kernel(piece, k == 0 ? addend : Addend::kOutput)) {
+      if (!try_kernel(piece, k == 0 ? added : AddedOperand::kOutput)) {
         TOKAMAK_CHECK(k == 0, "a product of ", taken, " terms has no kernel, though one of ", length, " has");
         return false;
       }
@@ -171,7 +173,7 @@ struct GemmEngine::State {
     return true;
   }
 
-  void run_tiles(const Call& call, Addend addend) {
+  void run_tiles(const Call& call, AddedOperand added) {
     const int64_t across = (call.c.columns + kTileColumns - 1) / kTileColumns;
     const int64_t tiles = (call.c.rows + kTileRows - 1) / kTileRows * across;
     const int threads = thread_count();
@@ -179,14 +181,14 @@ struct GemmEngine::State {
     if (tiles == 1) set_thread_count(1);  // or dnnl_sgemm would share the sums
     parallel_for(tiles, 1, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
-        run_tile(call, addend, i / across * kTileRows, i % across * kTileColumns,
+        run_tile(call, added, i / across * kTileRows, i % across * kTileColumns,
                  scratch[static_cast<size_t>(omp_get_thread_num())]);
       }
     });
     set_thread_count(threads);
   }
 
-  static void run_tile(const Call& call, Addend addend, int64_t row, int64_t column, Scratch& memory) {
+  static void run_tile(const Call& call, AddedOperand added, int64_t row, int64_t column, Scratch& memory) {
     const int64_t rows = std::min(kTileRows, call.c.rows - row), terms = call.a.columns;
     const int64_t columns = std::min(kTileColumns, call.c.columns - column);
     memory.a.resize(kTileRows * kTileTerms);
@@ -194,18 +196,18 @@ struct GemmEngine::State {
     memory.c.resize(kTileRows * kTileColumns);
     const MatrixView c = part(call.c, row, rows, column, columns);
     const MatrixView tile(Tensor(memory.c.data(), DType::kF32, {rows, columns}));
-    const MatrixView from = addend == Addend::kResidual ? part(call.residual, row, rows, column, columns)
-                            : addend == Addend::kBias   ? part(repeated(call.bias), row, rows, column, columns)
-                                                        : c;
+    const MatrixView from = added == AddedOperand::kResidual ? part(call.residual, row, rows, column, columns)
+                            : added == AddedOperand::kBias   ? part(repeated(call.bias), row, rows, column, columns)
+                                                             : c;
     const bool narrow = c.dtype == DType::kBF16;
-    if (addend != Addend::kNothing)
+    if (added != AddedOperand::kNothing)
       narrow ? convert_rows<bf16, float>(from, tile) : convert_rows<float, float>(from, tile);
     const int64_t step = call.a.dtype == DType::kF32 ? terms : kTileTerms;
     for (int64_t k = 0; k < terms; k += step) {
       const int64_t taken = std::min(step, terms - k);
       multiply_f32(widened(part(call.a, row, rows, k, taken), memory.a.data()),
                    widened(part(call.b, k, taken, column, columns), memory.b.data()),
-                   k > 0 || addend != Addend::kNothing ? 1.0f : 0.0f, tile);
+                   k > 0 || added != AddedOperand::kNothing ? 1.0f : 0.0f, tile);
     }
     narrow ? convert_rows<float, bf16>(tile, c) : convert_rows<float, float>(tile, c);
   }
@@ -218,10 +220,10 @@ GemmEngine::~GemmEngine() = default;
 void GemmEngine::run(const Call& call) {
   if (call.c.rows == 0 || call.c.columns == 0) return;
   TOKAMAK_CHECK(call.a.columns > 0, "a product of no terms");
-  const Addend addend = addend_of(call);
+  const AddedOperand added = added_operand(call);
   if (is_few_rows(call)) return multiply_few_rows(call, state_->few_rows);
-  if (state_->try_kernel(call, addend) || state_->try_pieces(call, addend)) return;
-  state_->run_tiles(call, addend);
+  if (state_->try_kernel(call, added) || state_->try_pieces(call, added)) return;
+  state_->run_tiles(call, added);
 }
 
 void CpuOps::do_gemm(Stream&, const Gemm& args) {

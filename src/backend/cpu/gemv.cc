@@ -77,9 +77,9 @@ void multiply_lines(const Rows<T>& rows, const T* lines, Vec* sums) {
 
 // The results of a block in one row, with what is added to them.
 template <class C>
-void write_block(Vec (&sums)[kBlockLines], const C* addend, C* to, int64_t count) {
+void write_block(Vec (&sums)[kBlockLines], const C* added, C* to, int64_t count) {
   transpose(sums);
-  Vec result = addend == nullptr ? Vec{} : count == kLanes ? load(addend) : load_part(addend, count, 0.0f);
+  Vec result = added == nullptr ? Vec{} : count == kLanes ? load(added) : load_part(added, count, 0.0f);
   for (const Vec& part : sums) result += part;
   count == kLanes ? store(to, result) : store_part(to, count, result);
 }
@@ -90,10 +90,10 @@ void multiply_rows(const GemmEngine::Call& call, const Rows<T>& rows) {
   constexpr int kLines = static_cast<int>(std::clamp(kSums / std::bit_ceil(unsigned{kRows}), 1u, 4u));
   const auto* b = static_cast<const T*>(call.b.data);
   auto* c = static_cast<C*>(call.c.data);
-  const C* addend = call.accumulate             ? c
-                    : call.bias.data != nullptr ? static_cast<const C*>(call.bias.data)
-                                                : static_cast<const C*>(call.residual.data);
-  const int64_t addend_stride = call.bias.data != nullptr ? 0 : call.c.row_stride;
+  const C* added = call.accumulate             ? c
+                   : call.bias.data != nullptr ? static_cast<const C*>(call.bias.data)
+                                               : static_cast<const C*>(call.residual.data);
+  const int64_t added_stride = call.bias.data != nullptr ? 0 : call.c.row_stride;
   const int64_t columns = call.c.columns, blocks = (columns + kBlockLines - 1) / kBlockLines;
   const int64_t grain = std::max<int64_t>(1, kGrainElements / (kBlockLines * std::max<int64_t>(rows.terms, 1)));
   parallel_for(blocks, grain, [&](int64_t first, int64_t last) {
@@ -109,8 +109,8 @@ void multiply_rows(const GemmEngine::Call& call, const Rows<T>& rows) {
         multiply_lines<T, kRows, 1>(rows, lines + l * rows.terms, &sums[0][l]);
       }
       for (int r = 0; r < kRows; ++r) {
-        const C* added = addend == nullptr ? nullptr : addend + r * addend_stride + column;
-        write_block(sums[r], added, c + r * call.c.row_stride + column, count);
+        const C* from = added == nullptr ? nullptr : added + r * added_stride + column;
+        write_block(sums[r], from, c + r * call.c.row_stride + column, count);
       }
     }
   });

@@ -92,15 +92,15 @@ void show(ncclComm_t comm, const void* own, size_t bytes, const See& see) {
 // Sums from the rank after `first` on, as a ring does: an order that the caller may not count on.
 template <class T>
 void sum_of_all(ncclComm_t comm, const void* own, T* to, size_t count, int first, bool wanted) {
-  std::vector<std::vector<T>> addends(static_cast<size_t>(comm->ranks), std::vector<T>(count));
+  std::vector<std::vector<T>> contributions(static_cast<size_t>(comm->ranks), std::vector<T>(count));
   show(comm, own, count * sizeof(T), [&](int rank, const std::byte* piece, size_t at, size_t bytes) {
-    std::memcpy(reinterpret_cast<std::byte*>(addends[static_cast<size_t>(rank)].data()) + at, piece, bytes);
+    std::memcpy(reinterpret_cast<std::byte*>(contributions[static_cast<size_t>(rank)].data()) + at, piece, bytes);
   });
   if (!wanted) return;
   const emulator::Access access;
   for (size_t i = 0; i < count; ++i) {
     T total = 0;
-    for (int r = 1; r <= comm->ranks; ++r) total += addends[static_cast<size_t>((first + r) % comm->ranks)][i];
+    for (int r = 1; r <= comm->ranks; ++r) total += contributions[static_cast<size_t>((first + r) % comm->ranks)][i];
     to[i] = total;
   }
 }
