@@ -1,7 +1,7 @@
 // The head and its loss, in chunks of rows as on the CPU: logits by a GEMM (f32), one block per row for loss and
 // dlogits, two GEMMs for the chunk's share of dhidden and dweight. A row is read once for its maximum and sum together
 // and once for dlogits (from the L2 cache up to some 50 000 columns): 8 V bytes in and 2 V out in bf16, beside the
-// products' 6 V C FLOPs and their 8 V bytes of the same numbers.
+// GEMMs' 6 V C FLOPs and their 8 V bytes of the same numbers.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -22,8 +22,8 @@ namespace {
 constexpr int kThreads = 512;
 constexpr int kBatch = 8;  // accesses of a thread in flight
 
-// The product for dweight moves 8 V C bytes a chunk beside 2 V C rows FLOPs, and a GPU does about 300 FLOPs in the time
-// of a byte. So as few chunks as the memory for logits allows, all of one size; none below two tiles of a product.
+// The GEMM for dweight moves 8 V C bytes a chunk beside 2 V C rows FLOPs, and a GPU does about 300 FLOPs in the time
+// of a byte. So as few chunks as the memory for logits allows, all of one size; none below two tiles of a GEMM.
 constexpr int64_t kMinRows = 256, kRowStep = 128;
 
 int64_t chunk_rows(int64_t tokens, int64_t vocab, int64_t logits_bytes) {

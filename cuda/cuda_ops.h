@@ -49,7 +49,7 @@ class CudaOps final : public Ops {
   void do_random_normal(Stream& stream, const RandomNormal& args) override;
 
  private:
-  // The workspace is shared by operations that do not nest, but for the products inside the cross entropy: the GEMM
+  // The workspace is shared by operations that do not nest, but for the GEMMs inside the cross entropy: the GEMM
   // engine has its first part, the operations' scratch the rest.
   std::byte* scratch(int64_t bytes) const;
   int64_t scratch_bytes() const;  // that there are

@@ -1,5 +1,5 @@
 // cuBLASLt behind CudaGemm. For each problem its heuristic is asked once, or its candidates are timed (gemm_tuning.h);
-// algorithm and descriptors are kept, so that a later product of the same shape is one call. Sums are formed in f32 and
+// algorithm and descriptors are kept, so that a later GEMM of the same shape is one call. Sums are formed in f32 and
 // rounded once, the added operand too.
 //
 // NVIDIA documents that cuBLAS gives the same bits at every run on GPUs of one architecture and number of SMs; its
@@ -33,7 +33,7 @@ void describe(cublasLtMatrixLayoutOpaque_t& layout, DType dtype, const GemmProbl
                                           static_cast<uint64_t>(stored.columns), stored.rows));
 }
 
-// SMs that products are chosen for; 0: all. NCCL's blocks keep theirs while a product runs, and one that fills every SM
+// SMs that GEMMs are chosen for; 0: all. NCCL's blocks keep theirs while a GEMM runs, and one that fills every SM
 // in one wave would need a second.
 int sm_target(const RuntimeOptions& options) {
   if (options.nccl_max_ctas == 0) return 0;
@@ -66,7 +66,7 @@ void describe(Plan& plan, const GemmProblem& problem, bool tf32, int sms) {
   describe(plan.output, problem.out, problem.output());
 }
 
-// The address is part of the descriptor, but not of the problem: it is set anew for each product.
+// The address is part of the descriptor, but not of the problem: it is set anew for each GEMM.
 void point_to_bias(Plan& plan, const GemmOperands& operands) {
   if (operands.bias == nullptr) return;
   TOKAMAK_CUBLAS(cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &operands.bias,

@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt: bf16 with f32 accumulation on tensor cores; f32 in true f32 unless TF32 is asked for.
+// GEMMs by cuBLASLt: bf16 with f32 accumulation on tensor cores; f32 in true f32 unless TF32 is asked for.
 // The algorithm of each shape is asked for once and kept.
 #pragma once
 

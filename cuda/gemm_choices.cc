@@ -38,7 +38,7 @@ GemmChoices::GemmChoices(std::string path, size_t bytes) : path_(std::move(path)
   ours_ = load();
   if (ours_) return;
   known_.clear();
-  log::warning(path_, " is no file of product algorithms: it is left alone, and choices are not kept");
+  log::warning(path_, " is no file of GEMM algorithms: it is left alone, and choices are not kept");
 }
 
 bool GemmChoices::load() {
@@ -69,7 +69,7 @@ void GemmChoices::keep(const std::string& problem, std::string_view algorithm) {
     make_directories(parent_directory(path_), Kind::kDevice);
     write_text_atomically(path_, text, Kind::kDevice);
   } catch (const Error& error) {
-    log::warning("the products' algorithms are not kept: ", error.what());
+    log::warning("the GEMMs' algorithms are not kept: ", error.what());
   }
 }
 

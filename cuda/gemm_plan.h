@@ -11,7 +11,7 @@ namespace tokamak {
 
 [[noreturn]] void cublas_failed(cublasStatus_t status, const char* call, const char* file, int line);
 
-// A matrix product that cuBLASLt has an algorithm for. The descriptors are filled where they stay: their contents are
+// A GEMM that cuBLASLt has an algorithm for. The descriptors are filled where they stay: their contents are
 // the library's own.
 struct Plan {
   cublasLtMatmulDescOpaque_t product;
@@ -19,7 +19,7 @@ struct Plan {
   cublasLtMatmulAlgo_t algorithm;
 };
 
-// Enqueues the product by `algorithm`; `workspace` of CudaGemm::kWorkspaceBytes.
+// Enqueues the GEMM by `algorithm`; `workspace` of CudaGemm::kWorkspaceBytes.
 cublasStatus_t run_plan(cublasLtHandle_t handle, Plan& plan, const cublasLtMatmulAlgo_t& algorithm,
                         const GemmOperands& operands, std::byte* workspace, cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-// A product of ops.h as cuBLASLt is asked for it, without cuBLASLt: D = op(left) op(right) + beta C [+ bias to each
+// A GEMM of ops.h as cuBLASLt is asked for it, without cuBLASLt: D = op(left) op(right) + beta C [+ bias to each
 // column], all matrices stored by columns. Read by columns, a row-major tensor is its transpose, so that c^T = op(b)^T
 // op(a)^T is posed and b stands on the left. (cuBLASLt's row-major order would spare the swap, but its tables of
 // supported types and its tuning are those of column-major matrices.)

@@ -1,4 +1,4 @@
-// The fastest of cuBLASLt's algorithms for each product, found by timing them at its first use and kept in a file, so
+// The fastest of cuBLASLt's algorithms for each GEMM, found by timing them at its first use and kept in a file, so
 // that the next run starts with them. Which one wins may change from run to run, and with it the last bits: so tuning
 // and runtime.deterministic exclude each other.
 #pragma once
@@ -20,7 +20,7 @@ class GemmTuning {
   // runtime.tf32 or nccl_max_ctas in a file of its own.
   explicit GemmTuning(const RuntimeOptions& options);
 
-  // Runs a product with these operands; a status other than success: not by this algorithm.
+  // Runs a GEMM with these operands; a status other than success: not by this algorithm.
   using Run = std::function<cublasStatus_t(const cublasLtMatmulAlgo_t&, const GemmOperands&)>;
 
   // The algorithm that the file has, or the fastest of `algorithms` (best guess first). Host and GPU wait for each

@@ -7,7 +7,7 @@
 
 namespace tokamak {
 
-// Dense (not sparse) FLOP/s of matrix products of a GPU that the driver calls `name`: bf16 with f32 accumulation on
+// Dense (not sparse) FLOP/s of GEMMs of a GPU that the driver calls `name`: bf16 with f32 accumulation on
 // tensor cores, or plain f32. 0 where the table has no row for it.
 double peak_flops_of(std::string_view name, DType dtype);
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A training step of one of our configs in PyTorch, plainly written: what race.py holds `tokamak bench` against.
 
-The same step as ours: a Llama of the same shapes on the same micro-batches of random tokens, products in bf16, master
-weights and moments in fp32, the gradient clipped to a norm of 1, AdamW. QKV and gate + up are one product each, as with
+The same step as ours: a Llama of the same shapes on the same micro-batches of random tokens, GEMMs in bf16, master
+weights and moments in fp32, the gradient clipped to a norm of 1, AdamW. QKV and gate + up are one GEMM each, as with
 us; attention is PyTorch's scaled_dot_product_attention, the optimizer its fused AdamW.
 
 What PyTorch does in more than one way is an option here, and race.py tries them on the machine and takes the fastest:

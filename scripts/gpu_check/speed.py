@@ -77,9 +77,9 @@ def kernels(place, report):
         report.add("kernels", verdict, detail=why)
         return
     found = native
-    copy, product = number(found, "copy_bytes_per_second"), number(found, "product_flops_per_second")
+    copy, ceiling = number(found, "copy_bytes_per_second"), number(found, "gemm_flops_per_second")
     report.add("copy bandwidth", MEASURED if copy else NOT_RUN, f"{copy / 1e9:.0f} GB/s" if copy else "", rate=copy)
-    report.add("GEMM ceiling", MEASURED if product else NOT_RUN, tflops(product) if product else "", rate=product)
+    report.add("GEMM ceiling", MEASURED if ceiling else NOT_RUN, tflops(ceiling) if ceiling else "", rate=ceiling)
     cudnn, why, verdict = bench_ops(place, "cudnn", 90, "runtime.autotune=true")
     for name, operation in cudnn.get("operations", {}).items():
         if name.startswith("gemm") and name in found["operations"] and (tuned := rate(operation, "flops")):
@@ -94,19 +94,19 @@ def kernels(place, report):
     seen = set()
     for name, operation in found["operations"].items():
         if not name.startswith("attention"):
-            seen.add(kernel(report, name, operation, copy, product))
+            seen.add(kernel(report, name, operation, copy, ceiling))
     for kind in sorted({*OF_COPY, "gemm"} - seen):
         report.add(f"{kind}, all of them", NOT_RUN, detail="no such line in bench --ops")
     attention(report, native, cudnn, why or "no such line in bench --ops", verdict or NOT_RUN)
 
 
-def kernel(report, name, operation, copy, product):
+def kernel(report, name, operation, copy, ceiling):
     """One line, against its goal if it has one; the kind of operation whose goal that was."""
     flops, moved, best = rate(operation, "flops"), rate(operation, "bytes"), number(operation, "best_flops_per_second")
     time = timed(operation, name)
     kind = next((kind for kind in [*OF_COPY, "gemm"] if name.startswith(kind)), None)
     if kind == "gemm" and flops:
-        of_ceiling = f"{time}{tflops(flops)}" + (f", {flops / product:.0%} of ceiling" if product else "")
+        of_ceiling = f"{time}{tflops(flops)}" + (f", {flops / ceiling:.0%} of ceiling" if ceiling else "")
         if best:
             report.against(name, flops >= GEMM_GOAL * best, f"{of_ceiling}, {flops / best:.0%} of best",
                            f"goal {GEMM_GOAL:.0%}", goal=True, rate=flops, share=flops / best)
@@ -117,7 +117,7 @@ def kernel(report, name, operation, copy, product):
         report.against(name, moved >= OF_COPY[kind] * copy, f"{time}{moved / 1e9:.0f} GB/s, {moved / copy:.0%} of copy",
                        f"goal {OF_COPY[kind]:.0%}", goal=True, rate=moved, share=moved / copy)
     elif flops:
-        report.add(name, MEASURED, time + tflops(flops) + (f", {flops / product:.0%} of ceiling" if product else ""),
+        report.add(name, MEASURED, time + tflops(flops) + (f", {flops / ceiling:.0%} of ceiling" if ceiling else ""),
                    rate=flops)
     elif moved and copy:
         report.add(name, MEASURED, f"{time}{moved / 1e9:.0f} GB/s, {moved / copy:.0%} of copy", rate=moved,

@@ -68,7 +68,7 @@ class Device : public Allocator {
   virtual int64_t reserve_bytes() const { return 0; }
   virtual int64_t peak_bytes() const = 0;  // the most that used_bytes was, as far as the device knows
 
-  // FLOP/s of dense matrix products, as its maker states them; 0: unknown. (CPUs have no honest table.)
+  // FLOP/s of dense GEMMs, as its vendor states them; 0: unknown. (CPUs have no honest table.)
   virtual double peak_flops(DType dtype) const = 0;
 
   // Copies of tensor.bytes() bytes, in the order of the stream. copy_to_device returns when `host` may be written again

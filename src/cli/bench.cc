@@ -26,9 +26,9 @@ class BenchCommand : public Command {
         ->check(CLI::PositiveNumber);
     parser->add_option("--micro-batches", micro_batches_, "micro-batches of a measured step; 0: as the config says")
         ->capture_default_str();
-    parser->add_flag("--ops", ops_, "measure each operation by itself, against a copy and a large product");
+    parser->add_flag("--ops", ops_, "measure each operation by itself, against a copy and a large GEMM");
     parser->add_flag("--generate", generate_,
-                     "measure prompts and decoding with a cache, against a copy and the products");
+                     "measure prompts and decoding with a cache, against a copy and its GEMMs");
     parser->add_option("--sequences", generation_.sequences, "with --generate: sequences that are decoded together")
         ->capture_default_str()
         ->check(CLI::PositiveNumber);

@@ -116,8 +116,8 @@ void print(std::ostream& out, const GenerateTimes& t) {
   row(out, "weights read") << fixed(t.weight_bytes / t.decode_seconds / 1e9, 1)
                            << " GB/s = " << percent(t.share_of_copy()) << " of the bytes copied, "
                            << percent(t.share_of_traffic()) << " of those read and written\n";
-  row(out, "prompts") << fixed(t.prompt_rate, 0) << " tokens/s; their products alone "
-                      << fixed(t.prompt_product_rate, 0) << ": " << percent(t.prompt_rate / t.prompt_product_rate)
+  row(out, "prompts") << fixed(t.prompt_rate, 0) << " tokens/s; their GEMMs alone "
+                      << fixed(t.prompt_gemm_rate, 0) << ": " << percent(t.prompt_rate / t.prompt_gemm_rate)
                       << "\n";
 }
 
@@ -132,14 +132,14 @@ nlohmann::ordered_json as_json(const GenerateTimes& t) {
           {"decode_share_of_copied", t.share_of_copy()},
           {"decode_share_of_read_and_written", t.share_of_traffic()},
           {"prompt_tokens_per_second", t.prompt_rate},
-          {"prompt_products_tokens_per_second", t.prompt_product_rate}};
+          {"prompt_products_tokens_per_second", t.prompt_gemm_rate}};
 }
 
 void print(std::ostream& out, const OpTimes& times) {
   row(out, "copy") << fixed(times.copy_rate / 1e9, 0) << " GB/s read and written\n";
-  row(out, "large product") << fixed(times.gemm_rate / 1e12, 2) << " TFLOP/s\n\n";
+  row(out, "reference GEMM") << fixed(times.gemm_rate / 1e12, 2) << " TFLOP/s\n\n";
   row(out, "operation") << std::setw(12) << "ms" << std::setw(10) << "GB/s" << std::setw(10) << "of copy"
-                        << std::setw(10) << "TFLOP/s" << std::setw(12) << "of product"
+                        << std::setw(10) << "TFLOP/s" << std::setw(12) << "of GEMM"
                         << "\n";
   for (const OpTime& op : times.ops) {
     row(out, op.name) << std::setw(12) << fixed(1e3 * op.seconds, 3) << std::setw(10)
@@ -160,10 +160,10 @@ nlohmann::ordered_json as_json(const OpTimes& times) {
                            {"bytes", op.bytes},
                            {"flops", op.flops},
                            {"of_copy", op.bytes / op.seconds / times.copy_rate},
-                           {"of_product", op.flops / op.seconds / times.gemm_rate}};
+                           {"of_gemm", op.flops / op.seconds / times.gemm_rate}};
   }
   return {{"copy_bytes_per_second", times.copy_rate},
-          {"product_flops_per_second", times.gemm_rate},
+          {"gemm_flops_per_second", times.gemm_rate},
           {"attention_shape",
            {{"documents", times.documents},
             {"length", times.length},

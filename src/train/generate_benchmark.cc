@@ -38,7 +38,7 @@ class GenerateBenchmark {
       times.weight_bytes = weight_bytes();
       times.copy_rate = static_cast<double>(from_.bytes()) / seconds_of([&] { copy(); });
       times.prompt_rate = static_cast<double>(options_.sequences * options_.prompt) / seconds_of([&] { prefill(); });
-      times.prompt_product_rate = static_cast<double>(options_.prompt) / product_seconds();
+      times.prompt_gemm_rate = static_cast<double>(options_.prompt) / product_seconds();
       times.decode_seconds = seconds_of([&] { decode(); }) / static_cast<double>(options_.tokens);
       rounds.push_back(times);
     }
@@ -104,7 +104,7 @@ class GenerateBenchmark {
     }
   }
 
-  // Of the products of one prompt, the head's apart, which takes its last token alone.
+  // Of the GEMMs of one prompt; the head is counted separately, which takes its last token alone.
   double product_seconds() {
     double seconds = 0;
     const DType compute = assembly_.parameters().weights().dtype();

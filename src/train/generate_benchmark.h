@@ -1,5 +1,5 @@
 // How fast a model generates, beside what bounds it on the same device in the same minute: decoding reads every weight
-// once for each token (or each batch of them), so a plain copy's rate bounds it; a prompt is a matter of products.
+// once for each token (or each batch of them), so a plain copy's rate bounds it; a prompt is a matter of GEMMs.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct GenerateTimes {
   double weight_bytes = 0;         // that a call for one token reads: all matrices but a lookup, in the compute dtype
   double decode_seconds = 0;       // of one call, which gives each sequence a token
   double prompt_rate = 0;          // tokens per second, one sequence at a time
-  double prompt_product_rate = 0;  // of the products of such a prompt, each run alone: tokens per second
+  double prompt_gemm_rate = 0;  // of the GEMMs of such a prompt, each run alone: tokens per second
 
   double decode_rate() const { return static_cast<double>(options.sequences) / decode_seconds; }
   // The weights read per second over the bytes copied per second.
@@ -31,7 +31,7 @@ struct GenerateTimes {
 };
 
 // The assembly has a cache of options.sequences x (prompt + tokens) and weights. Each round times the copy, the
-// prompts, their products and the decoding in turn; the results are those of the round whose share of the copy is the
+// prompts, their GEMMs and the decoding in turn; the results are those of the round whose share of the copy is the
 // median.
 GenerateTimes benchmark_generate(Assembly& assembly, const GenerateBenchmarkOptions& options);
 

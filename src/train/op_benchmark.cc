@@ -35,13 +35,13 @@ class OpBenchmark {
   OpTimes run() {
     OpTimes times{.documents = options_.sequences, .length = options_.length, .heads = heads_};
     times.copy_rate = rate_of_copy();
-    times.gemm_rate = rate_of_product();
+    times.gemm_rate = rate_of_gemm();
     time_norms(times);
     time_attention(times);
     time_mlp(times);
     time_ends(times);
     time_optimizer(times);
-    time_products(times);
+    time_gemms(times);
     return times;
   }
 
@@ -87,7 +87,7 @@ class OpBenchmark {
         "workspace", DType::kF32,
         Shape{(ops_.workspace_bytes({n, hidden, inner, config_.vocab_size, heads_, options_.length, act}) + 3) / 4});
     int64_t a = square() * square(), b = a, c = a;
-    for (const GemmShape& g : products()) {
+    for (const GemmShape& g : gemms()) {
       a = std::max(a, g.m * g.k);
       b = std::max(b, g.k * g.n);
       c = std::max(c, g.m * g.n);
@@ -153,7 +153,7 @@ class OpBenchmark {
     return 2.0 * static_cast<double>(from.bytes()) / seconds;
   }
 
-  double rate_of_product() {
+  double rate_of_gemm() {
     const int64_t n = square();
     const auto view = [&](MemoryPlan::Slot slot) { return at(slot).flat(0, n * n).reshape({n, n}); };
     const Tensor c(at(s_.c).data(), options_.compute, Shape{n, n});
@@ -262,12 +262,12 @@ class OpBenchmark {
     time(times, "cast", {grad, weights}, 0, [&] { ops_.cast(*stream_, {.src = grad, .dst = weights}); });
   }
 
-  std::vector<GemmShape> products() const {
+  std::vector<GemmShape> gemms() const {
     return step_gemms(config_, tokens_, ops_.head_chunk_rows(tokens_, config_.vocab_size), options_.compute);
   }
 
-  void time_products(OpTimes& times) {
-    for (const GemmShape& g : products()) {
+  void time_gemms(OpTimes& times) {
+    for (const GemmShape& g : gemms()) {
       const Gemm call = call_of(g, at(s_.a), at(s_.b), at(s_.c));
       time(times, "gemm " + g.name, {call.a, call.b, call.c}, g.flops(), [&] { ops_.gemm(*stream_, call); });
     }

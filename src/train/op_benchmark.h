@@ -1,5 +1,5 @@
 // How fast each operation is by itself at the shapes of a run, beside what the same device does in the same minute: a
-// plain copy for what memory bounds, a large product for what arithmetic bounds.
+// plain copy for what memory bounds, a large GEMM for what arithmetic bounds.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@ struct OpTime {
   std::string name;    // "rmsnorm_backward", "gemm gate_up dw"
   double seconds = 0;  // of one call, median
   double bytes = 0;    // that it must read and write at least: each tensor once
-  double flops = 0;    // of its products; 0 for those without
+  double flops = 0;    // of its GEMMs; 0 for those without
 };
 
 struct OpTimes {
   double copy_rate = 0;   // bytes read and written per second
-  double gemm_rate = 0;   // FLOP/s of a large square product
+  double gemm_rate = 0;   // FLOP/s of a large square GEMM
   int64_t documents = 0;  // of attention: how many
   int64_t length = 0;     // and how long
   HeadLayout heads;

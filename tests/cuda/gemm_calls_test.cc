@@ -268,7 +268,7 @@ bool holds(CudaGemm& gemm, std::array<int64_t, 3> sizes, DType in, DType out, bo
   return same;
 }
 
-bool one_product(CudaGemm& gemm) {
+bool one_gemm(CudaGemm& gemm) {
   return holds(gemm, {3, 5, 7}, DType::kBF16, DType::kF32, true, false, Adds::kOutput);
 }
 
@@ -281,7 +281,7 @@ RuntimeOptions with(Autotune autotune) {
 
 }  // namespace
 
-TEST_CASE("every product of ops.h comes out of what cuBLASLt is told") {
+TEST_CASE("every GEMM of ops.h comes out of what cuBLASLt is told") {
   library.reset();
   for (const bool tf32 : {false, true}) {
     RuntimeOptions options = with(Autotune::kFalse);
@@ -308,7 +308,7 @@ TEST_CASE("every product of ops.h comes out of what cuBLASLt is told") {
   CHECK(library.reductions == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);  // no partial sums in bf16
 }
 
-TEST_CASE("a product of nothing asks cuBLASLt for nothing") {
+TEST_CASE("a GEMM of nothing asks cuBLASLt for nothing") {
   library.reset();
   CudaGemm gemm(with(Autotune::kFalse));
   for (const auto& sizes : {std::array<int64_t, 3>{2, 3, 0}, {0, 3, 4}, {3, 0, 4}}) {
@@ -323,29 +323,29 @@ TEST_CASE("the heuristic is asked once for a shape") {
   library.reset();
   CudaGemm gemm(with(Autotune::kFalse));
   for (int i = 0; i < 2; ++i) {
-    CHECK(one_product(gemm));
+    CHECK(one_gemm(gemm));
     CHECK(holds(gemm, {3, 5, 8}, DType::kBF16, DType::kF32, true, false, Adds::kOutput));
   }
   CHECK((library.asked == 2 && library.most == 1));
   CHECK(library.run == std::vector<uint64_t>{77, 77, 77, 77});
 }
 
-TEST_CASE("a product is chosen for the SMs that NCCL leaves") {
+TEST_CASE("a GEMM is chosen for the SMs that NCCL leaves") {
   library.reset();
   RuntimeOptions options = with(Autotune::kFalse);
   for (const auto& [kept, left] : {std::pair(0, 0), std::pair(4, 8), std::pair(100, 1)}) {  // of 12
     options.nccl_max_ctas = kept;
     CudaGemm gemm(options);
-    CHECK(one_product(gemm));
+    CHECK(one_gemm(gemm));
     CHECK(library.sms == left);
   }
 }
 
-TEST_CASE("a product that cuBLASLt has no algorithm for is named") {
+TEST_CASE("a GEMM that cuBLASLt has no algorithm for is named") {
   library.reset();
   library.algorithms.clear();
   CudaGemm gemm(with(Autotune::kFalse));
-  CHECK_THROWS_WITH(one_product(gemm), Catch::Contains("no algorithm for") && Catch::Contains("transposed"));
+  CHECK_THROWS_WITH(one_gemm(gemm), Catch::Contains("no algorithm for") && Catch::Contains("transposed"));
 }
 
 TEST_CASE("autotune takes the fastest algorithm that runs, leaves the output alone meanwhile, and keeps the choice") {
@@ -355,35 +355,35 @@ TEST_CASE("autotune takes the fastest algorithm that runs, leaves the output alo
   library.algorithms = {77, kFails, 81, 90};
   {
     CudaGemm gemm(with(Autotune::kTrue));
-    CHECK(one_product(gemm));  // which adds to its output: what was timed is not in it
+    CHECK(one_gemm(gemm));  // which adds to its output: what was timed is not in it
     CHECK(library.most > 1);
     CHECK(library.run.back() == 81);
     CHECK(std::count(library.run.begin(), library.run.end(), kFails) == 1);
     library.run.clear();
-    CHECK(one_product(gemm));
+    CHECK(one_gemm(gemm));
     CHECK(library.run == std::vector<uint64_t>{81});
   }
   library.run.clear();
   CudaGemm next(with(Autotune::kTrue));
-  CHECK(one_product(next));
+  CHECK(one_gemm(next));
   CHECK(library.run == std::vector<uint64_t>{81});  // nothing is timed again
-  // TF32 is another product.
+  // TF32 is another GEMM.
   library.run.clear();
   RuntimeOptions options = with(Autotune::kTrue);
   options.tf32 = true;
   CudaGemm tf32(options);
-  CHECK(one_product(tf32));
+  CHECK(one_gemm(tf32));
   CHECK(library.run.size() > 2);
 }
 
-TEST_CASE("autotune gives up where no algorithm runs, and the product says why") {
+TEST_CASE("autotune gives up where no algorithm runs, and the GEMM says why") {
   const TempDir dir;
   setenv("XDG_CACHE_HOME", dir.file("cache").c_str(), 1);
   library.reset();
   library.algorithms = {kFails};
   CudaGemm gemm(with(Autotune::kTrue));
-  CHECK_THROWS_WITH(one_product(gemm), Catch::Contains("cuBLASLt"));
+  CHECK_THROWS_WITH(one_gemm(gemm), Catch::Contains("cuBLASLt"));
   library.algorithms = {77};
   CudaGemm next(with(Autotune::kTrue));
-  CHECK(one_product(next));  // nothing bad was kept
+  CHECK(one_gemm(next));  // nothing bad was kept
 }

@@ -53,7 +53,7 @@ TEST_CASE("choices that cannot be written are kept for this run") {
   CHECK(nameless.find("1") == kAlgorithm);
 }
 
-TEST_CASE("products are tuned unless the run is deterministic") {
+TEST_CASE("GEMMs are tuned unless the run is deterministic") {
   RuntimeOptions options;
   CHECK(options.autotunes());
   options.deterministic = true;

@@ -90,7 +90,7 @@ TEST_CASE("a step is timed with all its GEMMs, which its profile has too") {
   CHECK(result.profile.entries().at("gemm").flops == Approx(flops));
 }
 
-TEST_CASE("generation is timed beside a copy and the products of its prompts") {
+TEST_CASE("generation is timed beside a copy and the GEMMs of its prompts") {
   RunConfig config;
   config.model = small_model(32, 48, 2, 50);
   Backend backend = make_cpu_backend();
@@ -104,7 +104,7 @@ TEST_CASE("generation is timed beside a copy and the products of its prompts") {
   CHECK(times.weight_bytes == 2 * (2 * (32 * (32 + 2 * 16) + 32 * 32 + 3 * 32 * 48) + 50 * 32 + 5 * 32));
   CHECK(times.copy_rate > 0);
   CHECK(times.prompt_rate > 0);
-  CHECK(times.prompt_product_rate > 0);
+  CHECK(times.prompt_gemm_rate > 0);
   CHECK(times.decode_rate() == Approx(2 / times.decode_seconds));
   CHECK(times.share_of_copy() == Approx(times.weight_bytes / times.decode_seconds / times.copy_rate));
   CHECK(times.share_of_traffic() == Approx(times.share_of_copy() / 2));

@@ -15,7 +15,7 @@ namespace {
 
 using namespace simd;
 
-// Large enough that reading and writing dweight once a chunk is little beside the products.
+// Large enough that reading and writing dweight once a chunk is little beside the GEMMs.
 constexpr int64_t kLogitsBytes = int64_t{64} << 20;
 constexpr int64_t kMinRows = 64;
 

@@ -27,7 +27,7 @@ std::string processor_name() {
   return "unknown processor";
 }
 
-// What oneDNN will use for bf16 products here.
+// What oneDNN will use for bf16 GEMMs here.
 std::string bf16_unit() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("amx-bf16")) return "bf16 by AMX";

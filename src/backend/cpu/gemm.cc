@@ -166,7 +166,7 @@ struct GemmEngine::State {
       piece.a = part(call.a, 0, call.a.rows, k, taken);
       piece.b = part(call.b, k, taken, 0, call.b.columns);
       if (!try_kernel(piece, k == 0 ? added : AddedOperand::kOutput)) {
-        TOKAMAK_CHECK(k == 0, "a product of ", taken, " terms has no kernel, though one of ", length, " has");
+        TOKAMAK_CHECK(k == 0, "a GEMM of ", taken, " terms has no kernel, though one of ", length, " has");
         return false;
       }
     }
@@ -219,7 +219,7 @@ GemmEngine::~GemmEngine() = default;
 
 void GemmEngine::run(const Call& call) {
   if (call.c.rows == 0 || call.c.columns == 0) return;
-  TOKAMAK_CHECK(call.a.columns > 0, "a product of no terms");
+  TOKAMAK_CHECK(call.a.columns > 0, "a GEMM of no terms");
   const AddedOperand added = added_operand(call);
   if (is_few_rows(call)) return multiply_few_rows(call, state_->few_rows);
   if (state_->try_kernel(call, added) || state_->try_pieces(call, added)) return;

@@ -1,4 +1,4 @@
-// Matrix products on the CPU, through oneDNN: the only file that sees its headers is gemm.cc.
+// GEMMs on the CPU, through oneDNN: the only file that sees its headers is gemm.cc.
 #pragma once
 
 #include <memory>
