@@ -58,7 +58,7 @@ def arguments():
     parser.add_argument("--torch", metavar="NAME=VALUE,...", help="PyTorch's options; nothing else is then tried")
     parser.add_argument("--bar", type=float, help="the ratio to reach")
     parser.add_argument("--gemm-bar", type=float, help="the share of the GEMM rate to reach")
-    parser.add_argument("--output", type=Path, help="stem of the .json and .md (tests/bench/results/DATE-NAME-DEVICE)")
+    parser.add_argument("--output", type=Path, help="stem of the .json and .md (docs/benchmarks/DATE-NAME-DEVICE)")
     return parser.parse_intermixed_args()
 
 
@@ -241,7 +241,7 @@ def main():
               "torch_options": chosen, "torch_environment": ALLOCATOR[chosen["allocator"]], "tried": race.tried,
               "rounds": rounds, "isolated": operations}
     result.update(report.summary(rounds, operations, options.bar, options.gemm_bar))
-    stem = options.output or ROOT / "tests/bench/results" / f"{result['date'][:10]}-{name}-{race.device}"
+    stem = options.output or ROOT / "docs/benchmarks" / f"{result['date'][:10]}-{name}-{race.device}"
     stem.parent.mkdir(parents=True, exist_ok=True)
     page = report.page(result)
     Path(f"{stem}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
