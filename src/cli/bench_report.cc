@@ -116,9 +116,8 @@ void print(std::ostream& out, const GenerateTimes& t) {
   row(out, "weights read") << fixed(t.weight_bytes / t.decode_seconds / 1e9, 1)
                            << " GB/s = " << percent(t.share_of_copy()) << " of the bytes copied, "
                            << percent(t.share_of_traffic()) << " of those read and written\n";
-  row(out, "prompts") << fixed(t.prompt_rate, 0) << " tokens/s; their GEMMs alone "
-                      << fixed(t.prompt_gemm_rate, 0) << ": " << percent(t.prompt_rate / t.prompt_gemm_rate)
-                      << "\n";
+  row(out, "prompts") << fixed(t.prompt_rate, 0) << " tokens/s; their GEMMs alone " << fixed(t.prompt_gemm_rate, 0)
+                      << ": " << percent(t.prompt_rate / t.prompt_gemm_rate) << "\n";
 }
 
 nlohmann::ordered_json as_json(const GenerateTimes& t) {

@@ -17,10 +17,10 @@ struct GenerateBenchmarkOptions {
 
 struct GenerateTimes {
   GenerateBenchmarkOptions options;
-  double copy_rate = 0;            // bytes copied per second: each counts once, though it is read and written
-  double weight_bytes = 0;         // that a call for one token reads: all matrices but a lookup, in the compute dtype
-  double decode_seconds = 0;       // of one call, which gives each sequence a token
-  double prompt_rate = 0;          // tokens per second, one sequence at a time
+  double copy_rate = 0;         // bytes copied per second: each counts once, though it is read and written
+  double weight_bytes = 0;      // that a call for one token reads: all matrices but a lookup, in the compute dtype
+  double decode_seconds = 0;    // of one call, which gives each sequence a token
+  double prompt_rate = 0;       // tokens per second, one sequence at a time
   double prompt_gemm_rate = 0;  // of the GEMMs of such a prompt, each run alone: tokens per second
 
   double decode_rate() const { return static_cast<double>(options.sequences) / decode_seconds; }

@@ -268,9 +268,7 @@ bool holds(CudaGemm& gemm, std::array<int64_t, 3> sizes, DType in, DType out, bo
   return same;
 }
 
-bool one_gemm(CudaGemm& gemm) {
-  return holds(gemm, {3, 5, 7}, DType::kBF16, DType::kF32, true, false, Adds::kOutput);
-}
+bool one_gemm(CudaGemm& gemm) { return holds(gemm, {3, 5, 7}, DType::kBF16, DType::kF32, true, false, Adds::kOutput); }
 
 RuntimeOptions with(Autotune autotune) {
   log::configure(0, 1, log::Level::kError);
