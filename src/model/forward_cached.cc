@@ -34,9 +34,9 @@ Tensor Transformer::forward_cached(Stream& compute, const CachedBatch& batch, Kv
     ops_.embedding(compute, {.ids = cached.last_rows, .table = a.norm, .out = last});
   }
   const Tensor logits = cache.logits(sequences);
-  const Weights w = parameters_.acquire(units_.head(), compute);
+  const Weights w = parameters_.acquire(index_.head(), compute);
   ops_.gemm(compute, {.a = last, .b = w[0], .c = logits, .trans_b = Transpose::kYes});
-  parameters_.release(units_.head(), compute);
+  parameters_.release(index_.head(), compute);
   cache.grow(batch);
   return logits;
 }

@@ -29,13 +29,13 @@ Gemm linear_dw(Tensor dy, Tensor x, Tensor dw, Write write) {
 // Makes of the layer's queries and keys what attention reads. With qk_norm that is done again in backward, rather than
 // saved per layer.
 void Transformer::rotate_qkv(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
-                             const Weights& norms) {
+                             const LayerWeights& w) {
   const auto layer = static_cast<size_t>(l);
   const Tensor rotated = a.rotated_of(layer);
   if (config_.qk_norm) {
     ops_.qk_norm(compute, {.qkv = a.layers[layer].qkv,
-                           .q_weight = norms[units_.q_norm(l)],
-                           .k_weight = norms[units_.k_norm(l)],
+                           .q_weight = w.q_norm,
+                           .k_weight = w.k_norm,
                            .out = rotated,
                            .rstd = a.qk_rstd,
                            .heads = heads_,
@@ -45,63 +45,59 @@ void Transformer::rotate_qkv(Stream& compute, const DeviceBatch& in, const Activ
 }
 
 void Transformer::layer_interior(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
-                                 const Weights& w, const Weights& norms) {
+                                 const LayerWeights& w) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
   const auto eps = static_cast<float>(config_.rms_norm_eps);
 
-  ops_.rmsnorm(compute, {.x = s.x, .weight = norms[units_.input_norm(l)], .y = a.norm, .rstd = s.rstd1, .eps = eps});
-  Gemm qkv = linear(a.norm, w[kQkv], s.qkv);
-  if (config_.qkv_bias) qkv.bias = norms[units_.qkv_bias(l)];
+  ops_.rmsnorm(compute, {.x = s.x, .weight = w.input_norm, .y = a.norm, .rstd = s.rstd1, .eps = eps});
+  Gemm qkv = linear(a.norm, w.qkv, s.qkv);
+  if (config_.qkv_bias) qkv.bias = w.qkv_bias;
   ops_.gemm(compute, qkv);
-  rotate_qkv(compute, in, a, l, norms);
+  rotate_qkv(compute, in, a, l, w);
   attend(compute, in, a, l);
-  ops_.gemm(compute, linear_onto(s.x, s.attn, w[kO], s.mid));
+  ops_.gemm(compute, linear_onto(s.x, s.attn, w.o, s.mid));
 
-  ops_.rmsnorm(compute,
-               {.x = s.mid, .weight = norms[units_.post_attention_norm(l)], .y = a.norm, .rstd = s.rstd2, .eps = eps});
-  ops_.gemm(compute, linear(a.norm, w[kGateUp], s.gate_up));
+  ops_.rmsnorm(compute, {.x = s.mid, .weight = w.post_attention_norm, .y = a.norm, .rstd = s.rstd2, .eps = eps});
+  ops_.gemm(compute, linear(a.norm, w.gate_up, s.gate_up));
 }
 
-void Transformer::layer_output(Stream& compute, const Activations& a, int64_t l, const Weights& w) {
+void Transformer::layer_output(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
   ops_.swiglu(compute, {.gate_up = s.gate_up, .out = a.swiglu});
-  ops_.gemm(compute, linear_onto(s.mid, a.swiglu, w[kDown], a.output_of(static_cast<size_t>(l))));
+  ops_.gemm(compute, linear_onto(s.mid, a.swiglu, w.down, a.output_of(static_cast<size_t>(l))));
 }
 
 // On entry a.dx is the gradient of the layer's output, on return that of `mid`. A gradient and the activation that its
 // weight's gradient takes (not saved) come from one pass over memory, the second where the first was.
-void Transformer::backward_mlp(Stream& compute, const Activations& a, int64_t l, const Weights& w, const Weights& norms,
-                               const ShardedParameters::Gradient& g, const Weights& dnorms) {
+void Transformer::backward_mlp(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w,
+                               const LayerWeights& dw, Write write) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
-  const size_t norm = units_.post_attention_norm(l);
 
-  ops_.gemm(compute, linear_dx(a.dx, w[kDown], a.swiglu));
+  ops_.gemm(compute, linear_dx(a.dx, w.down, a.swiglu));
   const Tensor dgate_up = s.gate_up;  // its values are not needed any more
   ops_.swiglu_backward(compute, {.gate_up = s.gate_up, .dout = a.swiglu, .dgate_up = dgate_up, .out = a.swiglu});
-  ops_.gemm(compute, linear_dw(a.dx, a.swiglu, g.matrices[kDown], g.write));
+  ops_.gemm(compute, linear_dw(a.dx, a.swiglu, dw.down, write));
 
-  ops_.gemm(compute, linear_dx(dgate_up, w[kGateUp], a.norm));
+  ops_.gemm(compute, linear_dx(dgate_up, w.gate_up, a.norm));
   ops_.rmsnorm_backward(compute, {.dy = a.norm,
                                   .x = s.mid,
-                                  .weight = norms[norm],
+                                  .weight = w.post_attention_norm,
                                   .rstd = s.rstd2,
                                   .dresidual = a.dx,
                                   .dx = a.dx,
-                                  .dweight = dnorms[norm],
+                                  .dweight = dw.post_attention_norm,
                                   .y = a.norm});
-  ops_.gemm(compute, linear_dw(dgate_up, a.norm, g.matrices[kGateUp], g.write));
+  ops_.gemm(compute, linear_dw(dgate_up, a.norm, dw.gate_up, write));
 }
 
 // On entry a.dx is the gradient of `mid`, on return that of the layer's input.
 void Transformer::backward_attention(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
-                                     const Weights& w, const Weights& norms, const ShardedParameters::Gradient& g,
-                                     const Weights& dnorms) {
+                                     const LayerWeights& w, const LayerWeights& dw, Write write) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
-  const size_t norm = units_.input_norm(l);
 
-  ops_.gemm(compute, linear_dx(a.dx, w[kO], a.dattn));
-  ops_.gemm(compute, linear_dw(a.dx, s.attn, g.matrices[kO], g.write));
-  if (config_.qk_norm) rotate_qkv(compute, in, a, l, norms);
+  ops_.gemm(compute, linear_dx(a.dx, w.o, a.dattn));
+  ops_.gemm(compute, linear_dw(a.dx, s.attn, dw.o, write));
+  if (config_.qk_norm) rotate_qkv(compute, in, a, l, w);
   ops_.attention_backward(compute, {.qkv = a.rotated_of(static_cast<size_t>(l)),
                                     .cu_seqlens = in.cu_seqlens,
                                     .out = s.attn,
@@ -117,25 +113,25 @@ void Transformer::backward_attention(Stream& compute, const DeviceBatch& in, con
   if (config_.qk_norm) {
     ops_.qk_norm_backward(compute, {.dqkv = a.dqkv,
                                     .qkv = s.qkv,
-                                    .q_weight = norms[units_.q_norm(l)],
-                                    .k_weight = norms[units_.k_norm(l)],
+                                    .q_weight = w.q_norm,
+                                    .k_weight = w.k_norm,
                                     .rstd = a.qk_rstd,
-                                    .dq_weight = dnorms[units_.q_norm(l)],
-                                    .dk_weight = dnorms[units_.k_norm(l)],
+                                    .dq_weight = dw.q_norm,
+                                    .dk_weight = dw.k_norm,
                                     .heads = heads_});
   }
-  if (config_.qkv_bias) ops_.column_sums(compute, {.x = a.dqkv, .sums = dnorms[units_.qkv_bias(l)]});
+  if (config_.qkv_bias) ops_.column_sums(compute, {.x = a.dqkv, .sums = dw.qkv_bias});
 
-  ops_.gemm(compute, linear_dx(a.dqkv, w[kQkv], a.norm));
+  ops_.gemm(compute, linear_dx(a.dqkv, w.qkv, a.norm));
   ops_.rmsnorm_backward(compute, {.dy = a.norm,
                                   .x = s.x,
-                                  .weight = norms[norm],
+                                  .weight = w.input_norm,
                                   .rstd = s.rstd1,
                                   .dresidual = a.dx,
                                   .dx = a.dx,
-                                  .dweight = dnorms[norm],
+                                  .dweight = dw.input_norm,
                                   .y = a.norm});
-  ops_.gemm(compute, linear_dw(a.dqkv, a.norm, g.matrices[kQkv], g.write));
+  ops_.gemm(compute, linear_dw(a.dqkv, a.norm, dw.qkv, write));
 }
 
 }  // namespace tokamak

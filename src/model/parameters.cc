@@ -1,6 +1,8 @@
 #include "model/parameters.h"
 
-#include "base/strings.h"
+#include <optional>
+
+#include "base/error.h"
 
 namespace tokamak {
 
@@ -56,6 +58,80 @@ ParamTable make_param_table(const ModelConfig& config) {
   norms.matrices.push_back(norm("model.norm.weight", hidden));
   table.units.push_back(std::move(norms));
   return table;
+}
+
+namespace {
+
+struct Named {
+  const char* name;  // as make_param_table gives it, behind "model.layers.L." for a vector
+  Tensor LayerWeights::*weight;
+};
+constexpr Named kMatrices[] = {{"qkv", &LayerWeights::qkv},
+                               {"o", &LayerWeights::o},
+                               {"gate_up", &LayerWeights::gate_up},
+                               {"down", &LayerWeights::down}};
+constexpr Named kVectors[] = {{"input_layernorm.weight", &LayerWeights::input_norm},
+                              {"post_attention_layernorm.weight", &LayerWeights::post_attention_norm},
+                              {"self_attn.qkv_bias", &LayerWeights::qkv_bias},
+                              {"self_attn.q_norm.weight", &LayerWeights::q_norm},
+                              {"self_attn.k_norm.weight", &LayerWeights::k_norm}};
+
+std::optional<size_t> find_matrix(const Unit& unit, const std::string& name) {
+  for (size_t m = 0; m < unit.matrices.size(); ++m) {
+    if (unit.matrices[m].name == name) return m;
+  }
+  return std::nullopt;
+}
+
+size_t matrix_of(const Unit& unit, const std::string& name) {
+  const std::optional<size_t> found = find_matrix(unit, name);
+  TOKAMAK_CHECK(found.has_value(), unit.name, " has no ", name);
+  return *found;
+}
+
+}  // namespace
+
+WeightIndex::WeightIndex(const ParamTable& table) : head_(-1) {
+  int64_t layers = 0;
+  for (size_t u = 0; u < table.units.size(); ++u) {
+    const auto unit = static_cast<int64_t>(u);
+    switch (table.units[u].kind) {
+      case UnitKind::kEmbedding:
+        embedding_ = unit;
+        break;
+      case UnitKind::kLayer:
+        if (layers++ == 0) first_layer_ = unit;
+        break;
+      case UnitKind::kHead:
+        head_ = unit;
+        break;
+      case UnitKind::kNorms:
+        norms_ = unit;
+        break;
+    }
+  }
+  if (head_ < 0) head_ = embedding_;
+  for (const Named& named : kMatrices) {
+    matrices_.push_back({matrix_of(table.units[static_cast<size_t>(first_layer_)], named.name), named.weight});
+  }
+  const Unit& norms = table.units[static_cast<size_t>(norms_)];
+  for (int64_t l = 0; l < layers; ++l) {
+    std::vector<Entry>& entries = vectors_.emplace_back();
+    for (const Named& named : kVectors) {
+      if (const auto found = find_matrix(norms, str("model.layers.", l, ".", named.name))) {
+        entries.push_back({*found, named.weight});
+      }
+    }
+  }
+  final_norm_ = matrix_of(norms, "model.norm.weight");
+}
+
+LayerWeights WeightIndex::layer_weights(int64_t l, const std::vector<Tensor>& matrices,
+                                        const std::vector<Tensor>& norms) const {
+  LayerWeights weights;
+  for (const Entry& entry : matrices_) weights.*entry.weight = matrices[entry.matrix];
+  for (const Entry& entry : vectors_[static_cast<size_t>(l)]) weights.*entry.weight = norms[entry.matrix];
+  return weights;
 }
 
 }  // namespace tokamak

@@ -10,7 +10,7 @@ namespace tokamak {
 Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameters, const TransformerOptions& options,
                          MemoryPlan& plan)
     : config_(config),
-      units_(config),
+      index_(parameters.table()),
       heads_{config.num_attention_heads, config.kv_heads(), config.head_size()},
       parameters_(parameters),
       ops_(*parameters.backend().ops),
@@ -69,33 +69,34 @@ void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums)
   const Activations a = activations_.first_rows(in.count());
   forward(compute, in, a);
 
-  const Weights norms = parameters_.acquire(units_.norms(), compute);
+  const Weights norms = parameters_.acquire(index_.norms(), compute);
   const Weights dnorms = norm_gradients(compute);
   backward_head(compute, in, a, sums, dnorms);
   for (int64_t l = config_.num_hidden_layers - 1; l >= 0; --l) {
-    const int64_t unit = units_.layer(l);
-    const Weights w = parameters_.acquire(unit, compute);
+    const int64_t unit = index_.layer(l);
+    const LayerWeights w = index_.layer_weights(l, parameters_.acquire(unit, compute), norms);
     const ShardedParameters::Gradient g = parameters_.gradient(unit, compute);
-    if (options_.keep == Keep::kLayerInputs) layer_interior(compute, in, a, l, w, norms);
-    backward_mlp(compute, a, l, w, norms, g, dnorms);
-    backward_attention(compute, in, a, l, w, norms, g, dnorms);
+    const LayerWeights dw = index_.layer_weights(l, g.matrices, dnorms);
+    if (options_.keep == Keep::kLayerInputs) layer_interior(compute, in, a, l, w);
+    backward_mlp(compute, a, l, w, dw, g.write);
+    backward_attention(compute, in, a, l, w, dw, g.write);
     parameters_.release(unit, compute);
     // Into the buffer just released, and before the reduction: that must not delay the weights that come next. Those of
     // layer l - 1 are on their way since the last turn, or still here from the forward pass.
-    if (l > 1) parameters_.prefetch(units_.layer(l - 2), compute);
+    if (l > 1) parameters_.prefetch(index_.layer(l - 2), compute);
     parameters_.reduce(unit, compute);
   }
   backward_embedding(compute, in, a);
-  parameters_.release(units_.norms(), compute);
+  parameters_.release(index_.norms(), compute);
 }
 
 Tensor Transformer::evaluate(Stream& compute, const TokenBatch& batch, Tensor sums) {
   const DeviceBatch in = inputs_.upload(compute, batch);
   const Activations a = activations_.first_rows(in.count());
   forward(compute, in, a);
-  const Weights w = parameters_.acquire(units_.head(), compute);
+  const Weights w = parameters_.acquire(index_.head(), compute);
   ops_.linear_cross_entropy(compute, head_arguments(in, a, w[0], sums));
-  parameters_.release(units_.head(), compute);
+  parameters_.release(index_.head(), compute);
   return a.token_loss;
 }
 
@@ -103,39 +104,39 @@ void Transformer::logits(Stream& compute, const TokenBatch& batch, int64_t first
   const DeviceBatch in = inputs_.upload(compute, batch);
   const Activations a = activations_.first_rows(in.count());
   forward(compute, in, a);
-  const Weights w = parameters_.acquire(units_.head(), compute);
+  const Weights w = parameters_.acquire(index_.head(), compute);
   ops_.gemm(
       compute,
       {.a = a.norm.rows(first_row, first_row + logits.dim(0)), .b = w[0], .c = logits, .trans_b = Transpose::kYes});
-  parameters_.release(units_.head(), compute);
+  parameters_.release(index_.head(), compute);
 }
 
 void Transformer::finish_gradients(Stream& compute) {
-  parameters_.reduce(units_.norms(), compute);
+  parameters_.reduce(index_.norms(), compute);
   parameters_.wait_reduced(compute);
 }
 
 void Transformer::forward(Stream& compute, const DeviceBatch& in, const Activations& a) {
-  const Weights norms = parameters_.acquire(units_.norms(), compute);
-  const Weights embedding = parameters_.acquire(units_.embedding(), compute);
-  parameters_.prefetch(units_.layer(0), compute);
+  const Weights norms = parameters_.acquire(index_.norms(), compute);
+  const Weights embedding = parameters_.acquire(index_.embedding(), compute);
+  parameters_.prefetch(index_.layer(0), compute);
   ops_.embedding(compute, {.ids = in.tokens, .table = embedding[0], .out = a.layers[0].x});
-  parameters_.release(units_.embedding(), compute);
+  parameters_.release(index_.embedding(), compute);
 
   for (int64_t l = 0; l < config_.num_hidden_layers; ++l) {
-    const Weights w = parameters_.acquire(units_.layer(l), compute);
-    parameters_.prefetch(l + 1 < config_.num_hidden_layers ? units_.layer(l + 1) : units_.head(), compute);
-    layer_interior(compute, in, a, l, w, norms);
+    const LayerWeights w = index_.layer_weights(l, parameters_.acquire(index_.layer(l), compute), norms);
+    parameters_.prefetch(l + 1 < config_.num_hidden_layers ? index_.layer(l + 1) : index_.head(), compute);
+    layer_interior(compute, in, a, l, w);
     layer_output(compute, a, l, w);
-    parameters_.release(units_.layer(l), compute);
+    parameters_.release(index_.layer(l), compute);
   }
 
   ops_.rmsnorm(compute, {.x = a.last,
-                         .weight = norms[units_.final_norm()],
+                         .weight = index_.final_norm(norms),
                          .y = a.norm,
                          .rstd = a.rstd_final,
                          .eps = static_cast<float>(config_.rms_norm_eps)});
-  parameters_.release(units_.norms(), compute);
+  parameters_.release(index_.norms(), compute);
 }
 
 LinearCrossEntropy Transformer::head_arguments(const DeviceBatch& in, const Activations& a, Tensor weight,
@@ -150,7 +151,7 @@ LinearCrossEntropy Transformer::head_arguments(const DeviceBatch& in, const Acti
 
 void Transformer::backward_head(Stream& compute, const DeviceBatch& in, const Activations& a, Tensor sums,
                                 const Weights& dnorms) {
-  const int64_t unit = units_.head();
+  const int64_t unit = index_.head();
   const Weights w = parameters_.acquire(unit, compute);
   const ShardedParameters::Gradient g = parameters_.gradient(unit, compute);
   LinearCrossEntropy args = head_arguments(in, a, w[0], sums);
@@ -159,27 +160,27 @@ void Transformer::backward_head(Stream& compute, const DeviceBatch& in, const Ac
   args.write = g.write;
   ops_.linear_cross_entropy(compute, args);
   parameters_.release(unit, compute);
-  if (!units_.tied) parameters_.reduce(unit, compute);  // tied: the embedding's own gradient is still to come
+  if (!index_.tied()) parameters_.reduce(unit, compute);  // tied: the embedding's own gradient is still to come
 
-  const Weights norms = parameters_.acquire(units_.norms(), compute);
+  const Weights norms = parameters_.acquire(index_.norms(), compute);
   ops_.rmsnorm_backward(compute, {.dy = a.dx,
                                   .x = a.last,
-                                  .weight = norms[units_.final_norm()],
+                                  .weight = index_.final_norm(norms),
                                   .rstd = a.rstd_final,
                                   .dx = a.dx,
-                                  .dweight = dnorms[units_.final_norm()]});
-  parameters_.release(units_.norms(), compute);
+                                  .dweight = index_.final_norm(dnorms)});
+  parameters_.release(index_.norms(), compute);
 }
 
 void Transformer::backward_embedding(Stream& compute, const DeviceBatch& in, const Activations& a) {
-  const ShardedParameters::Gradient g = parameters_.gradient(units_.embedding(), compute);
+  const ShardedParameters::Gradient g = parameters_.gradient(index_.embedding(), compute);
   if (g.write == Write::kOverwrite) ops_.fill(compute, {.x = g.matrices[0], .value = 0});
   ops_.embedding_backward(compute, {.ids = in.tokens, .dout = a.dx, .dtable = g.matrices[0]});
-  parameters_.reduce(units_.embedding(), compute);
+  parameters_.reduce(index_.embedding(), compute);
 }
 
 Transformer::Weights Transformer::norm_gradients(Stream& compute) {
-  const ShardedParameters::Gradient g = parameters_.gradient(units_.norms(), compute);
+  const ShardedParameters::Gradient g = parameters_.gradient(index_.norms(), compute);
   if (g.write == Write::kOverwrite) {
     for (const Tensor& dweight : g.matrices) ops_.fill(compute, {.x = dweight, .value = 0});
   }

@@ -82,17 +82,17 @@ class Transformer {
   void attend(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l);
 
   // layer.cc: one layer
-  void rotate_qkv(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const Weights& norms);
-  void layer_interior(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const Weights& w,
-                      const Weights& norms);
-  void layer_output(Stream& compute, const Activations& a, int64_t l, const Weights& w);
-  void backward_mlp(Stream& compute, const Activations& a, int64_t l, const Weights& w, const Weights& norms,
-                    const ShardedParameters::Gradient& g, const Weights& dnorms);
-  void backward_attention(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const Weights& w,
-                          const Weights& norms, const ShardedParameters::Gradient& g, const Weights& dnorms);
+  void rotate_qkv(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const LayerWeights& w);
+  void layer_interior(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const LayerWeights& w);
+  void layer_output(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w);
+  // `dw`: gradients of matrices are written as `write` says, those of vectors are added to.
+  void backward_mlp(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w, const LayerWeights& dw,
+                    Write write);
+  void backward_attention(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
+                          const LayerWeights& w, const LayerWeights& dw, Write write);
 
   ModelConfig config_;
-  UnitIndex units_;
+  WeightIndex index_;
   HeadLayout heads_;
   ShardedParameters& parameters_;
   Ops& ops_;

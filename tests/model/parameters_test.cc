@@ -21,6 +21,25 @@ ModelConfig llama3_8b() {
   return config;
 }
 
+// A tensor for each matrix of a unit, of its shape, that says which one it is by its address.
+struct Unallocated {
+  explicit Unallocated(const Unit& unit_of) : unit(unit_of), memory(unit.matrices.size()) {
+    for (size_t m = 0; m < memory.size(); ++m) {
+      tensors.emplace_back(&memory[m], DType::kF32, unit.matrices[m].shape());
+    }
+  }
+  // "" where the tensor is empty.
+  std::string name_of(const Tensor& tensor) const {
+    if (!tensor) return "";
+    const Matrix& matrix = unit.matrices.at(static_cast<size_t>(tensor.as<float>() - memory.data()));
+    CHECK(tensor.shape() == matrix.shape());
+    return matrix.name;
+  }
+  const Unit& unit;
+  std::vector<float> memory;
+  std::vector<Tensor> tensors;
+};
+
 }  // namespace
 
 TEST_CASE("Llama 3 8B has the published number of parameters") {
@@ -60,23 +79,29 @@ TEST_CASE("every weight of the table is named once, with transformers' name and 
   CHECK(shapes.at("lm_head.weight") == Shape{128256, 4096});
 }
 
-TEST_CASE("unit indices point at the units they name") {
+TEST_CASE("the index of weights knows where each unit and each of a layer's weights is") {
   for (const bool tied : {false, true}) {
     ModelConfig config = llama3_8b();
     config.num_hidden_layers = 3;
     config.tie_word_embeddings = tied;
     const ParamTable table = make_param_table(config);
-    const UnitIndex index(config);
+    const WeightIndex index(table);
     const auto name = [&](int64_t unit) { return table.units.at(static_cast<size_t>(unit)).name; };
     CHECK(name(index.embedding()) == "embedding");
     CHECK(name(index.layer(2)) == "layer.2");
     CHECK(name(index.head()) == (tied ? "embedding" : "head"));
     CHECK(name(index.norms()) == "norms");
-    const Unit& norms = table.units.at(static_cast<size_t>(index.norms()));
-    CHECK(norms.matrices.at(index.input_norm(1)).name == "model.layers.1.input_layernorm.weight");
-    CHECK(norms.matrices.at(index.post_attention_norm(2)).name == "model.layers.2.post_attention_layernorm.weight");
-    CHECK(norms.matrices.at(index.final_norm()).name == "model.norm.weight");
-    CHECK(norms.matrices.size() == index.final_norm() + 1);
+    CHECK(index.tied() == tied);
+    const Unallocated layer(table.units.at(static_cast<size_t>(index.layer(2))));
+    const Unallocated norms(table.units.at(static_cast<size_t>(index.norms())));
+    const LayerWeights w = index.layer_weights(2, layer.tensors, norms.tensors);
+    CHECK(layer.name_of(w.qkv) == "qkv");
+    CHECK(layer.name_of(w.o) == "o");
+    CHECK(layer.name_of(w.gate_up) == "gate_up");
+    CHECK(layer.name_of(w.down) == "down");
+    CHECK(norms.name_of(w.input_norm) == "model.layers.2.input_layernorm.weight");
+    CHECK(norms.name_of(w.post_attention_norm) == "model.layers.2.post_attention_layernorm.weight");
+    CHECK(norms.name_of(index.final_norm(norms.tensors)) == "model.norm.weight");
   }
 }
 
@@ -89,17 +114,21 @@ TEST_CASE("biases and norms of heads lie among the norms, undecayed, with transf
       config.qkv_bias = bias;
       config.qk_norm = norm;
       const ParamTable table = make_param_table(config);
-      const UnitIndex index(config);
+      const WeightIndex index(table);
       const Unit& norms = table.units.at(static_cast<size_t>(index.norms()));
-      REQUIRE(norms.matrices.size() == index.final_norm() + 1);
-      CHECK(norms.matrices.at(index.input_norm(2)).name == "model.layers.2.input_layernorm.weight");
-      CHECK(norms.matrices.at(index.post_attention_norm(1)).name == "model.layers.1.post_attention_layernorm.weight");
-      CHECK(norms.matrices.at(index.final_norm()).name == "model.norm.weight");
+      const Unallocated layer(table.units.at(static_cast<size_t>(index.layer(1)))), vectors(norms);
+      const LayerWeights w = index.layer_weights(1, layer.tensors, vectors.tensors);
+      REQUIRE(norms.matrices.size() == static_cast<size_t>(3 * (2 + (bias ? 1 : 0) + (norm ? 2 : 0)) + 1));
+      CHECK(vectors.name_of(w.input_norm) == "model.layers.1.input_layernorm.weight");
+      CHECK(vectors.name_of(w.post_attention_norm) == "model.layers.1.post_attention_layernorm.weight");
+      CHECK(vectors.name_of(w.qkv_bias) == (bias ? "model.layers.1.self_attn.qkv_bias" : ""));
+      CHECK(vectors.name_of(w.q_norm) == (norm ? "model.layers.1.self_attn.q_norm.weight" : ""));
+      CHECK(vectors.name_of(w.k_norm) == (norm ? "model.layers.1.self_attn.k_norm.weight" : ""));
       for (const Matrix& matrix : norms.matrices) {
         for (const Param& part : matrix.parts) CHECK((part.decay == Decay::kNo && part.init_std == 0));
       }
       if (bias) {
-        const Matrix& qkv = norms.matrices.at(index.qkv_bias(1));
+        const Matrix& qkv = norms.matrices.at(static_cast<size_t>(w.qkv_bias.as<float>() - vectors.memory.data()));
         REQUIRE(qkv.parts.size() == 3);
         const char* names[] = {"q_proj", "k_proj", "v_proj"};
         for (size_t i = 0; i < 3; ++i) {
@@ -110,8 +139,8 @@ TEST_CASE("biases and norms of heads lie among the norms, undecayed, with transf
         CHECK(qkv.shape() == Shape{6144});
       }
       if (norm) {
-        const Param& q = norms.matrices.at(index.q_norm(1)).parts.at(0);
-        const Param& k = norms.matrices.at(index.k_norm(1)).parts.at(0);
+        const Param& q = norms.matrices.at(static_cast<size_t>(w.q_norm.as<float>() - vectors.memory.data())).parts[0];
+        const Param& k = norms.matrices.at(static_cast<size_t>(w.k_norm.as<float>() - vectors.memory.data())).parts[0];
         CHECK((q.name == "model.layers.1.self_attn.q_norm.weight" && q.shape == Shape{128} && q.init_mean == 1));
         CHECK((k.name == "model.layers.1.self_attn.k_norm.weight" && k.shape == Shape{128} && k.init_mean == 1));
       }
