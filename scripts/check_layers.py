@@ -67,6 +67,10 @@ MAY_SHARE = ["src/base/log.cc", "tests/*"]  # spdlog hands out shared_ptr
 
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
 
+DOCUMENTED = ["docs", "src", "cuda", "data", "tokenizer", "tests"]
+LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)(?:#[^)]*)?\)")      # but for addresses and headings
+DRAWING = re.compile(r"^```mermaid\ngraph LR\n(.*?)^```", re.M | re.S)  # a --> b: b may include a
+
 MAX_LINES = 400
 LONGER_BECAUSE = "Longer than 400 lines because"  # in the first ten lines, with the reason
 
@@ -275,15 +279,36 @@ def check_form(tree):
                 yield file.path, number, "form", "finish it, or open an issue: no TODO, FIXME, XXX or HACK in the tree"
 
 
-def check_room_readme(tree):
+def check_readmes(tree):
     for folder in tree.cmake:
         path = folder.relative_to(tree.root).as_posix()
         if module_of(path + "/x") in (path.removeprefix("src/"), path) and not (folder / "README.md").is_file():
             yield path + "/CMakeLists.txt", 1, "form", "a module has a README.md: what it is, where to start"
 
 
+def check_docs(tree):
+    """Links lead somewhere, and the drawn graph is the one above."""
+    pages = [*tree.root.glob("*.md"), *(page for folder in DOCUMENTED for page in (tree.root / folder).rglob("*.md"))]
+    for page in sorted(pages):
+        path, text = page.relative_to(tree.root).as_posix(), page.read_text(encoding="utf-8")
+        for match in LINK.finditer(text):
+            if not (page.parent / match[1]).exists():
+                yield path, text.count("\n", 0, match.start()) + 1, "docs", f"a link to {match[1]}, which is not there"
+        for drawing in DRAWING.finditer(text):
+            drawn = {edge for line in drawing[1].splitlines() for edge in edges_of(line)}
+            stated = {(below, module) for module, below_it in BELOW.items() for below in below_it}
+            for a, b in sorted(drawn ^ stated):
+                what = "is not in the graph" if (a, b) in drawn else "is missing from the drawing"
+                yield path, text.count("\n", 0, drawing.start()) + 1, "docs", f"{a} --> {b} {what}"
+
+
+def edges_of(line):
+    nodes = [re.sub(r"\w+\[(.*)\]", r"\1", node.strip()) for node in line.split("-->")]
+    return zip(nodes, nodes[1:])
+
+
 CHECKS = [check_include_graph, check_libraries, check_printing, check_ownership, check_build_lists, check_operations,
-          check_kernel_launches, check_form, check_room_readme]
+          check_kernel_launches, check_form, check_readmes, check_docs]
 
 
 def main():

@@ -104,15 +104,27 @@ class CheckLayers(unittest.TestCase):
     def test_includes_that_are_no_path_from_src_or_the_root(self):
         self.append("src/backend/ops.cc", '#include "options.h"\n', "layers", "options.h")
 
-    def test_a_room_does_not_include_tests(self):
+    def test_a_module_does_not_include_tests(self):
         self.append("src/base/error.h", '#include "tests/support/temp_dir.h"\n', "layers", "test")
         self.append("src/base/error.h", '#include "support/temp_dir.h"\n', "layers", "no file")
 
     def test_headers_of_options_stand_on_base(self):
         self.append("src/backend/options.h", '#include "backend/ops.h"\n', "layers", "options")
 
-    def test_a_file_outside_the_rooms(self):
+    def test_a_file_outside_the_modules(self):
         self.expect({"src/common/util.h": "// Things.\n#pragma once\n"}, "src/common/util.h:1", "layers")
+
+    def test_links_of_pages_and_their_drawings(self):
+        self.expect({"docs/page.md": "A [file](../src/base/error.h#x), a [web](https://a.b/c) page,\n[none](none.md).\n"},
+                    "docs/page.md:2", "docs", "none.md")
+        self.expect({"README.md": "See [it](src/none.h).\n"}, "README.md:1", "docs", "src/none.h")
+        graph = (SCRIPT.parents[1] / "docs" / "how_it_works.md").read_text(encoding="utf-8")
+        graph = graph[graph.index("```mermaid"):]
+        graph = graph[:graph.index("```", 3) + 4]
+        self.assertEqual(self.run_on({**CLEAN, "docs/page.md": graph}), (0, []))
+        self.expect({"docs/page.md": graph.replace("  comm --> cuda\n", "")}, "docs/page.md:1", "comm --> cuda", "missing")
+        self.expect({"docs/page.md": graph.replace("train --> eval", "train --> eval\n  cli --> base")}, "docs/page.md:1",
+                    "cli --> base", "not in the graph")
 
     def test_nobody_includes_cuda(self):
         tree = {**CLEAN, **CUDA, "cuda/gemm.h": "// GEMM.\n#pragma once\n"}
