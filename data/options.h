@@ -15,8 +15,8 @@ struct SourceOptions {
   void fields(Visitor& v) {
     v("path", path, "directory of a tokenized data set (with manifest.json)");
     v("weight", weight,
-      "share of the tokens drawn from this source, relative to the other sources; doubling it doubles the source's "
-      "share, and its data repeats sooner");
+      "relative sampling weight: the source gives weight / sum of weights of the tokens; a larger share repeats its "
+      "data sooner");
   }
 };
 

@@ -285,7 +285,7 @@ show_results() {
   awk -v loss="$(last_value validation/loss)" -v vocab=$kVocab 'BEGIN {
     if (loss == "") { print "validation loss  none in metrics.jsonl"; exit }
     printf "validation loss  %.3f nats, perplexity %.1f\n", loss, exp(loss)
-    printf "                 %.2f nats below ln(%d) = %.3f, the loss of knowing nothing\n",
+    printf "                 %.2f nats below ln(%d) = %.3f, the loss of a uniform guess\n",
       log(vocab) - loss, vocab, log(vocab) }'
   awk '{ at = index($0, "\"throughput/tokens_per_sec\":")
          if (at) { value = substr($0, at + 28); sub(/[,}].*/, "", value); sum += value; ++n } }

@@ -55,10 +55,12 @@ struct RuntimeOptions {
     v("tf32", tf32, "on a GPU, compute GEMMs of f32 tensors in TF32: several times the speed, 10 bits of mantissa");
     v("autotune", autotune,
       "on a GPU, time cuBLASLt's algorithms for each GEMM at its first use and cache the choice in "
-      "~/.cache/tokamak: the first step is slower, later ones 1 to 4 % faster; auto: unless deterministic");
+      "~/.cache/tokamak: the first step is slower, later ones 1 to 4 % faster; auto: unless deterministic, with "
+      "which true is refused");
     v("cuda_graphs", cuda_graphs,
       "on a GPU, capture a micro-batch's work in a CUDA graph and launch it at once: same bits, faster for small "
-      "models, no gain for large ones; auto times both ways in the first steps; several ranks run without graphs");
+      "models, no gain for large ones; auto times both ways in the first steps; several ranks run without graphs, "
+      "and on is refused there");
     v("threads_per_rank", threads_per_rank,
       "CPU threads of each rank; more than its share of the cores slows every rank of the node; auto: an equal "
       "share");

@@ -28,7 +28,8 @@ struct OptimizerOptions {
     v("eps", eps,
       "added to the root of the second moment; larger values shrink the updates of weights with small gradients");
     v("weight_decay", weight_decay,
-      "decay of matrices, times the learning rate; larger values keep weights smaller. Norm weights never decay");
+      "decay of matrices, times the learning rate; larger values keep weights smaller. Norm weights and biases "
+      "never decay");
     v("decay_embeddings", decay_embeddings,
       "decay the embedding and the head too; rare tokens shrink between their updates");
   }

@@ -38,24 +38,25 @@ struct TrainingOptions {
 
   template <class Visitor>
   void fields(Visitor& v) {
-    v("max_steps", max_steps, "optimizer steps; this or max_tokens is required");
-    v("max_tokens", max_tokens, "tokens to train on, rounded up to whole steps; the learning rate schedule ends there");
+    v("max_steps", max_steps,
+      "optimizer steps; exactly one of max_steps and max_tokens is required; the learning rate schedule ends there");
+    v("max_tokens", max_tokens, "tokens to train on, rounded up to whole steps");
     v("global_batch_tokens", global_batch_tokens,
       "tokens of one step over all ranks, a multiple of sequence_length; larger batches use the hardware better and "
       "need more tokens to the same loss; required");
     v("micro_batch_size", micro_batch_size,
       "sequences that one rank computes at once; larger ones use more memory and the GPU better; auto: the most "
-      "that fit, up to a cap");
+      "that fit, at most 8192 tokens or one sequence");
     v("max_grad_norm", max_grad_norm,
       "scale gradients down to this global norm; lower values damp loss spikes and slow learning; 0: no clipping");
     v("z_loss", z_loss, "weight of log(Z)^2 in the loss (PaLM, 1e-4); keeps logits from drifting; 0: off");
     v("validation_interval", validation_interval,
-      "steps between validations, each of which stalls training; 0: only at the end");
+      "steps between validations, each of which stalls training; there is always one at the end; 0: only that");
     v("validation_sequences", validation_sequences,
       "held-out sequences per validation, the same ones each time; more give a less noisy loss and take longer");
     v("evals", evals,
       "evaluations to run during training; their time is logged separately and excluded from throughput");
-    v("evals_interval", evals_interval, "steps between evaluations; 0: only at the end");
+    v("evals_interval", evals_interval, "steps between evaluations; they always run at the end; 0: only then");
   }
 };
 

@@ -22,11 +22,14 @@ struct ParallelismOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("zero_stage", zero_stage,
-      "what is sharded: 3 = parameters, gradients and optimizer state (Rajbhandari et al. 2020)");
+      "must be 3 in this version: parameters, gradients and optimizer state are sharded (Rajbhandari et al. 2020)");
     v("data_parallel_shard_degree", data_parallel_shard_degree,
-      "ranks that share one copy of the model state; -1: all");
-    v("data_parallel_replicate_degree", data_parallel_replicate_degree, "replicas of the sharded model state (HSDP)");
-    v("reduce", reduce, "when gradients are reduced: every_microbatch takes less memory, last_microbatch less traffic");
+      "ranks that share one copy of the model state; must be -1 in this version: all");
+    v("data_parallel_replicate_degree", data_parallel_replicate_degree,
+      "replicas of the sharded model state (HSDP); must be 1 in this version");
+    v("reduce", reduce,
+      "when gradients are reduced: must be every_microbatch in this version, which takes less memory than "
+      "last_microbatch and more traffic");
   }
 };
 
