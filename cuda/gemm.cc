@@ -78,7 +78,7 @@ void prefer(cublasLtMatmulPreferenceOpaque_t& preference, cublasLtMatmulPreferen
   TOKAMAK_CUBLAS(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof(value)));
 }
 
-// The heuristic's best `most` algorithms for the plan's product, the best first; none where there is none.
+// The heuristic's best `most` algorithms for the plan's GEMM, the best first; none where there is none.
 std::vector<cublasLtMatmulAlgo_t> candidates(cublasLtHandle_t handle, const GemmProblem& problem, Plan& plan,
                                              int most) {
   cublasLtMatmulPreferenceOpaque_t preference;
@@ -108,7 +108,7 @@ std::string text_of(const Tensor& x, Transpose transpose) {
   return x.text() + (transpose == Transpose::kYes ? " transposed" : "");
 }
 
-// The product of no terms: c is what would be added to it.
+// A GEMM of no terms: c is what would be added to it.
 void add_to_nothing(cudaStream_t stream, const GemmOperands& operands, int64_t bytes) {
   const auto count = static_cast<size_t>(bytes);
   if (operands.beta == 0) {

@@ -1,4 +1,4 @@
-// What gemm.cc and gemm_tuning.cc share of cuBLASLt: its errors, a product made ready, and what the log says of both.
+// What gemm.cc and gemm_tuning.cc share of cuBLASLt: its errors, a GEMM made ready, and what the log says of both.
 #pragma once
 
 #include <cublasLt.h>

@@ -16,7 +16,7 @@ SKIPS = 77  # exit code of a test program that has no GPU
 
 
 def facts_of(path):
-    """What a test program told (tests/support/facts.h)."""
+    """The facts that a test program wrote (tests/support/facts.h)."""
     facts = []
     for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
         try:

@@ -36,13 +36,13 @@ def no_data(place):
     return "" if place.data.exists() else f"no {place.data}; scripts/quickstart.sh --data-only makes it"
 
 
-def told(folder):
+def logged(folder):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
 def records(folder):
     """{step: record} of metrics.jsonl, the later one of a step logged twice."""
-    return {line["step"]: line for line in told(folder) if "loss/last" in line}
+    return {line["step"]: line for line in logged(folder) if "loss/last" in line}
 
 
 class CpuCurves(threading.Thread):
@@ -124,15 +124,15 @@ def graphs(place, report):
 def memory(report, folder):
     """Of a training from its start. What comes after the commit is what the plan keeps a reserve for: code that is
     loaded at its first use, and graphs."""
-    steps, start = records(folder), next((line for line in told(folder) if line.get("event") == "start"), {})
-    figures = {"planned": start.get("memory/planned"), "after commit": start.get("memory/committed"),
+    steps, start = records(folder), next((line for line in logged(folder) if line.get("event") == "start"), {})
+    in_bytes = {"planned": start.get("memory/planned"), "after commit": start.get("memory/committed"),
                **{f"after step {step}": steps.get(step, {}).get("memory/used") for step in (1, 3)}}
-    if None in figures.values():
-        missing = [name for name, number in figures.items() if number is None]
+    if None in in_bytes.values():
+        missing = [name for name, number in in_bytes.items() if number is None]
         report.add("memory", NOT_RUN, detail=f"metrics.jsonl has no bytes {', '.join(missing)}")
         return
-    report.add("memory", MEASURED, ", ".join(f"{name} {number / 2**20:.0f} MiB" for name, number in figures.items()),
-               **{name.replace(" ", "_"): number for name, number in figures.items()})
+    report.add("memory", MEASURED, ", ".join(f"{name} {number / 2**20:.0f} MiB" for name, number in in_bytes.items()),
+               **{name.replace(" ", "_"): number for name, number in in_bytes.items()})
 
 
 def payload(path):

@@ -131,7 +131,7 @@ nlohmann::ordered_json as_json(const GenerateTimes& t) {
           {"decode_share_of_copied", t.share_of_copy()},
           {"decode_share_of_read_and_written", t.share_of_traffic()},
           {"prompt_tokens_per_second", t.prompt_rate},
-          {"prompt_products_tokens_per_second", t.prompt_gemm_rate}};
+          {"prompt_gemms_tokens_per_second", t.prompt_gemm_rate}};
 }
 
 void print(std::ostream& out, const OpTimes& times) {

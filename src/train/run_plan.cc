@@ -1,5 +1,6 @@
 #include "train/run_plan.h"
 
+#include "base/error.h"
 #include "data/manifest.h"
 #include "train/memory_check.h"
 
@@ -19,8 +20,13 @@ PlannedRun plan_with(const RunConfig& config, const GlobalBatch& batch, int64_t 
 }  // namespace
 
 void complete_from_data(RunConfig& config) {
-  int64_t& vocab_size = config.model.vocab_size;
-  if (vocab_size == 0) vocab_size = read_manifest(config.data.sources.at(0).path).vocab_size;
+  if (config.model.vocab_size != 0) return;
+  try {
+    config.model.vocab_size = read_manifest(config.data.sources.at(0).path).vocab_size;
+  } catch (const Error& error) {
+    fail(error.kind(), str("model.vocab_size is 0, the data set's, but ", error.what()),
+         error.hint() + "; or set model.vocab_size");
+  }
 }
 
 PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, Comm& data_comm, Backend& backend,

@@ -27,7 +27,7 @@ cublasStatus_t __wrap_cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulA
 
 }  // extern "C"
 
-TEST_CASE("the log tells an algorithm by what the library says of it, and by ? where it says nothing") {
+TEST_CASE("the log describes an algorithm by its attributes, and by ? one that the library does not know") {
   cublasLtMatmulAlgo_t algorithm = {};
   algorithm.data[0] = 66;
   const auto set = [&](cublasLtMatmulAlgoConfigAttributes_t attribute, auto value) {

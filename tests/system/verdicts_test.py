@@ -77,7 +77,7 @@ class GpuCheck(unittest.TestCase):
             training.compare(self.report, "curve", "", 0.2, training.averages(curve, 1), other, complete)
             self.assertEqual(self.results()["curve"], expected, apart)
 
-    def test_what_ranks_measure_is_told_where_they_passed(self):
+    def test_what_ranks_measure_is_reported_where_they_passed(self):
         folder = Path(self.folder.name)
         facts = [{"fact": "case", "name": "c", "result": "passed"},
                  {"fact": "measured", "name": "all_gather to 64 MiB", "value": 1234.5, "unit": "ms"}]
@@ -97,7 +97,7 @@ class GpuCheck(unittest.TestCase):
                          ["all cases on 1 GPU(s) by NET/Socket/0", "1234 ms"])
         self.assertEqual(self.report.lines[0]["values"]["transports"], text.splitlines()[1:])
 
-    def test_memory_is_told_from_the_start_to_the_third_step(self):
+    def test_memory_is_reported_from_the_start_to_the_third_step(self):
         lines = [{"event": "start", "step": 0, "memory/planned": 5 * 2**20, "memory/committed": 6 * 2**20},
                  *[{"step": step, "loss/last": 1, "memory/used": (6 + step) * 2**20} for step in (1, 2, 3)]]
         for count, verdict in ((4, MEASURED), (3, NOT_RUN), (0, NOT_RUN)):

@@ -69,7 +69,8 @@ RANKS_CASE("an automatic micro-batch is the coarsest equal cut that fits, and on
   if (world.size() > 2) return;
   const ToyPlace place;
   RunConfig config = place.config("run", world.size());
-  config.model.vocab_size = 61;
+  complete_from_data(config);
+  CHECK(config.model.vocab_size == 61);
   Backend backend = toy_backend();
   config.training.micro_batch_size = {};
   const GlobalBatch batch = make_global_batch(config.training, config.data, world.size());

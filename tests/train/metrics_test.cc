@@ -77,13 +77,13 @@ TEST_CASE("every interval one record with the promised keys, its loss the mean o
   CHECK(all[1]["throughput/mfu_causal"].get<double>() == Approx(0.3));
   CHECK(all[1]["throughput/mfu_done"].get<double>() == Approx(0.23));  // 15 tokens, on average
   CHECK(all[1]["time/data"].get<double>() == Approx(1.0));
-  CHECK(all[1]["memory/used"] == 2);  // asked for at the steps that are told, and at no other
+  CHECK(all[1]["memory/used"] == 2);  // asked for at the steps that are logged, and at no other
   CHECK(all[2]["step"] == 5);         // the last step is always told
   CHECK(all[3]["validation/perplexity"].get<double>() == Approx(2.718281828));
   CHECK(all[4]["event"] == "checkpoint");
 }
 
-TEST_CASE("a second start appends to what the first one wrote, each with its figures of memory") {
+TEST_CASE("a second start appends to what the first one wrote, each with its memory") {
   log::configure(0, 1, log::Level::kError);
   const TempDir dir;
   const CountingDevice device;

@@ -148,15 +148,15 @@ TEST_CASE("a run begun from another's checkpoint goes on from its own when it is
   CHECK((saved_state(place.checkpoint("branch", 6)) == saved_state(place.checkpoint("source", 6))));
 }
 
-TEST_CASE("a start tells the memory planned and that in use once it is committed: the same, to the byte") {
+TEST_CASE("a start logs the memory planned and that in use once it is committed: the same, to the byte") {
   const ToyPlace place;
   train(2, place.config("run", 2), {.backend = [] {
           return Backend{std::make_unique<LedgerDevice>(), std::make_unique<CpuOps>()};
         }});
-  const auto figure = [&](const char* name) { return records(place.run("run"), str("memory/", name)); };
-  CHECK(figure("planned").at(0) > LedgerDevice::kProgramBytes);
-  CHECK(figure("committed").at(0) == figure("planned").at(0));
-  CHECK(figure("used").at(1) >= figure("committed").at(0));
+  const auto memory = [&](const char* name) { return records(place.run("run"), str("memory/", name)); };
+  CHECK(memory("planned").at(0) > LedgerDevice::kProgramBytes);
+  CHECK(memory("committed").at(0) == memory("planned").at(0));
+  CHECK(memory("used").at(1) >= memory("committed").at(0));
 }
 
 TEST_CASE("a finished run that is started again does nothing") {
@@ -227,7 +227,7 @@ TEST_CASE("a config that its data or its machine cannot serve is one error, the 
   const ToyPlace place;
   RunConfig config = place.config("run", 3);
   config.data.sources = {{place.file("nowhere")}};
-  CHECK_THAT(error_of(3, config).what(), Contains(place.file("nowhere")));
+  CHECK_THAT(error_of(3, config).what(), Contains("model.vocab_size is 0") && Contains(place.file("nowhere")));
 
   config = place.config("run", 3);
   config.training.global_batch_tokens = 16 * 10;
