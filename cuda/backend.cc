@@ -4,13 +4,13 @@
 #include <cstdlib>
 #include <optional>
 
+#include "backend/plan_device.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "cuda/check.h"
 #include "cuda/choose_gpu.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
-#include "cuda/plan_device.h"
 
 namespace tokamak {
 
@@ -91,7 +91,11 @@ Backend make_cuda_backend(const RuntimeOptions& options, int local_rank) {
 }
 
 Backend plan_cuda_backend(const RuntimeOptions& options) {
-  return {std::make_unique<PlanDevice>(), std::make_unique<CudaOps>(options, kPlannedMemory, nullptr, nullptr)};
+  return make_plan_backend({.description = "a GPU",
+                            .uses_host_memory = false,
+                            .startup_bytes = CudaDevice::kStartupBytes,
+                            .reserve_bytes = CudaDevice::kReserveBytes},
+                           std::make_unique<CudaOps>(options, kPlannedMemory, nullptr, nullptr));
 }
 
 }  // namespace tokamak

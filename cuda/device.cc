@@ -28,13 +28,13 @@ CudaStream::CudaStream(StreamPriority priority) {
                                             priority == StreamPriority::kHigh ? greatest : least));
 }
 CudaStream::~CudaStream() { cudaStreamDestroy(stream_); }
-void CudaStream::record(Event& event) {
+void CudaStream::do_record(Event& event) {
   TOKAMAK_CUDA(cudaEventRecord(static_cast<CudaEvent&>(event).handle(), stream_));
 }
-void CudaStream::wait(const Event& event) {
+void CudaStream::do_wait(const Event& event) {
   TOKAMAK_CUDA(cudaStreamWaitEvent(stream_, static_cast<const CudaEvent&>(event).handle(), 0));
 }
-void CudaStream::synchronize() { TOKAMAK_CUDA(cudaStreamSynchronize(stream_)); }
+void CudaStream::do_synchronize() { TOKAMAK_CUDA(cudaStreamSynchronize(stream_)); }
 
 UploadRing::~UploadRing() {
   for (const auto& piece : pieces_) cudaFreeHost(piece->memory);
@@ -111,7 +111,7 @@ std::string CudaDevice::description() const {
              driver % 1000 / 10);
 }
 
-std::unique_ptr<Stream> CudaDevice::make_stream(StreamPriority priority) {
+std::unique_ptr<Stream> CudaDevice::do_make_stream(StreamPriority priority) {
   return std::make_unique<CudaStream>(priority);
 }
 
@@ -143,11 +143,11 @@ int64_t CudaDevice::available_bytes() const {
 
 double CudaDevice::peak_flops(DType dtype) const { return peak_flops_of(name_, dtype); }
 
-void CudaDevice::copy_to_device(Stream& stream, const void* host, Tensor tensor) {
+void CudaDevice::do_copy_to_device(Stream& stream, const void* host, Tensor tensor) {
   uploads_.copy(static_cast<CudaStream&>(stream), host, tensor.data(), tensor.bytes());
 }
 
-void CudaDevice::copy_to_host(Stream& stream, Tensor tensor, void* host) {
+void CudaDevice::do_copy_to_host(Stream& stream, Tensor tensor, void* host) {
   TOKAMAK_CUDA(cudaMemcpyAsync(host, tensor.data(), static_cast<size_t>(tensor.bytes()), cudaMemcpyDeviceToHost,
                                static_cast<CudaStream&>(stream).handle()));
 }

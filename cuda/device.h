@@ -32,10 +32,12 @@ class CudaStream final : public Stream {
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
 
-  void record(Event& event) override;
-  void wait(const Event& event) override;
-  void synchronize() override;
   cudaStream_t handle() const { return stream_; }
+
+ protected:
+  void do_record(Event& event) override;
+  void do_wait(const Event& event) override;
+  void do_synchronize() override;
 
  private:
   cudaStream_t stream_ = nullptr;
@@ -53,25 +55,25 @@ class CudaGraph final : public Graph {
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
 
-  void launch(Stream& stream) override;
+ protected:
+  void do_launch(Stream& stream) override;
 
  private:
   cudaGraphExec_t exec_;
 };
 
-class CudaTimer final : public Timer {
+class CudaTimestamp final : public Timestamp {
  public:
-  CudaTimer();
-  ~CudaTimer() override;
-  CudaTimer(const CudaTimer&) = delete;
-  CudaTimer& operator=(const CudaTimer&) = delete;
+  CudaTimestamp();
+  ~CudaTimestamp() override;
+  CudaTimestamp(const CudaTimestamp&) = delete;
+  CudaTimestamp& operator=(const CudaTimestamp&) = delete;
 
-  void start(Stream& stream) override;
-  void stop(Stream& stream) override;
-  std::optional<double> seconds() override;
+  void record(Stream& stream) override;
+  std::optional<double> seconds_since(const Timestamp& earlier) const override;
 
  private:
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+  cudaEvent_t event_ = nullptr;
 };
 
 // Of a stream that a CudaDevice made.
@@ -123,11 +125,10 @@ class CudaDevice final : public Device {
   void exchange_through(ExchangedMemory* memory) { exchanged_ = memory; }
 
   std::string description() const override;
-  std::unique_ptr<Stream> make_stream(StreamPriority priority = StreamPriority::kNormal) override;
   std::unique_ptr<Event> make_event() override;
+  std::unique_ptr<Timestamp> make_timestamp() override { return std::make_unique<CudaTimestamp>(); }
   bool can_record() const override { return true; }
   std::unique_ptr<Graph> record(Stream& stream, const std::function<void()>& work) override;
-  std::unique_ptr<Timer> make_timer() override { return std::make_unique<CudaTimer>(); }
   bool uses_host_memory() const override { return false; }
   int64_t total_bytes() const override;
   int64_t available_bytes() const override;
@@ -137,8 +138,11 @@ class CudaDevice final : public Device {
   // What a run takes it takes at once, and keeps; code that is loaded late comes on top.
   int64_t peak_bytes() const override { return std::max(peak_, used_bytes()); }
   double peak_flops(DType dtype) const override;
-  void copy_to_device(Stream& stream, const void* host, Tensor tensor) override;
-  void copy_to_host(Stream& stream, Tensor tensor, void* host) override;
+
+ protected:
+  std::unique_ptr<Stream> do_make_stream(StreamPriority priority) override;
+  void do_copy_to_device(Stream& stream, const void* host, Tensor tensor) override;
+  void do_copy_to_host(Stream& stream, Tensor tensor, void* host) override;
 
  private:
   int index_;

@@ -1,4 +1,4 @@
-// CUDA graphs by stream capture, and the events that time what a stream does.
+// CUDA graphs by stream capture, and events that say when a stream came to a place.
 #include "cuda/check.h"
 #include "cuda/device.h"
 
@@ -32,28 +32,21 @@ void CudaGraph::abandon(CudaStream& stream) noexcept {
 }
 
 CudaGraph::~CudaGraph() { cudaGraphExecDestroy(exec_); }
-void CudaGraph::launch(Stream& stream) { TOKAMAK_CUDA(cudaGraphLaunch(exec_, tokamak::handle(stream))); }
+void CudaGraph::do_launch(Stream& stream) { TOKAMAK_CUDA(cudaGraphLaunch(exec_, tokamak::handle(stream))); }
 
-CudaTimer::CudaTimer() {
-  TOKAMAK_CUDA(cudaEventCreateWithFlags(&begin_, cudaEventDefault));
-  TOKAMAK_CUDA(cudaEventCreateWithFlags(&end_, cudaEventDefault));
-}
-CudaTimer::~CudaTimer() {
-  cudaEventDestroy(begin_);
-  cudaEventDestroy(end_);
-}
-void CudaTimer::start(Stream& stream) { TOKAMAK_CUDA(cudaEventRecord(begin_, handle(stream))); }
-void CudaTimer::stop(Stream& stream) { TOKAMAK_CUDA(cudaEventRecord(end_, handle(stream))); }
+CudaTimestamp::CudaTimestamp() { TOKAMAK_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDefault)); }
+CudaTimestamp::~CudaTimestamp() { cudaEventDestroy(event_); }
+void CudaTimestamp::record(Stream& stream) { TOKAMAK_CUDA(cudaEventRecord(event_, handle(stream))); }
 
-std::optional<double> CudaTimer::seconds() {
-  const cudaError_t state = cudaEventQuery(end_);
+std::optional<double> CudaTimestamp::seconds_since(const Timestamp& earlier) const {
+  const cudaError_t state = cudaEventQuery(event_);
   if (state == cudaErrorNotReady) {
     cudaGetLastError();  // the runtime may keep it, and it is no error
     return std::nullopt;
   }
   TOKAMAK_CUDA(state);
   float milliseconds = 0;
-  TOKAMAK_CUDA(cudaEventElapsedTime(&milliseconds, begin_, end_));
+  TOKAMAK_CUDA(cudaEventElapsedTime(&milliseconds, static_cast<const CudaTimestamp&>(earlier).event_, event_));
   return 1e-3 * static_cast<double>(milliseconds);
 }
 

@@ -41,9 +41,7 @@ void NcclBf16Reduction::exchange(cudaStream_t stream, const bf16* send, bf16* re
 
 void NcclBf16Reduction::run(cudaStream_t stream, const Comm::ReduceScatter& args) const {
   const int64_t length = args.slice.count();
-  const int64_t longest = rounds(length).longest_piece();
-  TOKAMAK_CHECK(args.scratch && args.scratch.count() >= rounds(length).scratch_elements(), "a slice of ", length,
-                ", scratch ", args.scratch.text());
+  const int64_t longest = ExchangeRounds{ranks_, length}.longest_piece();
   const auto of_node = static_cast<int>(nodes_.front().size());
   for (int64_t begin = 0; begin < length; begin += longest) {
     const int64_t piece = std::min(longest, length - begin);

@@ -20,7 +20,6 @@ class NcclBf16Reduction {
   // `all` has all ranks of `control`, and is used where there is one level. Collective.
   NcclBf16Reduction(Comm& control, const NcclCommunicator& all, NcclShared& shared);
 
-  ExchangeRounds rounds(int64_t slice) const { return {ranks_, slice}; }
   void run(cudaStream_t stream, const Comm::ReduceScatter& args) const;
   std::vector<ncclComm_t> own() const;  // communicators besides `all`
 

@@ -40,35 +40,10 @@ class NcclComm final : public Comm {
   int rank() const override { return control_->rank(); }
   int size() const override { return control_->size(); }
 
-  void all_gather(Stream& stream, Tensor slice, Tensor full) override {
-    TOKAMAK_CHECK(slice.dtype() == full.dtype() && slice.count() * size() == full.count(), slice.text(), " to ",
-                  full.text());
-    TOKAMAK_NCCL(
-        ncclAllGather(slice.data(), full.data(), to_size(slice.bytes()), ncclInt8, gather_.get(), handle(stream)));
-  }
-
   void register_memory() override { shared_.memory.join(*control_, communicators()); }
 
-  void reduce_scatter(Stream& stream, const ReduceScatter& args) override {
-    const Tensor full = args.full, slice = args.slice;
-    TOKAMAK_CHECK(slice.count() * size() == full.count(), full.text(), " to ", slice.text());
-    if (args.dtype == DType::kBF16) {
-      TOKAMAK_CHECK(bf16_.has_value(), "a group that was not made for bf16");
-      bf16_->run(handle(stream), args);
-    } else {
-      TOKAMAK_NCCL(ncclReduceScatter(full.as<float>(), slice.as<float>(), to_size(slice.count()), ncclFloat32, ncclSum,
-                                     reduce_.get(), handle(stream)));
-    }
-  }
-
   int64_t scratch_elements(int64_t slice, DType dtype) const override {
-    return dtype == DType::kBF16 && bf16_ ? bf16_->rounds(slice).scratch_elements() : 0;
-  }
-
-  void all_reduce(Stream& stream, Tensor x) override {
-    TOKAMAK_CHECK(x.dtype() == DType::kF32 || x.dtype() == DType::kF64, x.text());
-    const ncclDataType_t type = x.dtype() == DType::kF64 ? ncclFloat64 : ncclFloat32;
-    TOKAMAK_NCCL(ncclAllReduce(x.data(), x.data(), to_size(x.count()), type, ncclSum, reduce_.get(), handle(stream)));
+    return nccl_scratch_elements(size(), slice, dtype);
   }
 
   void barrier() override { control_->barrier(); }
@@ -80,6 +55,26 @@ class NcclComm final : public Comm {
     return std::make_unique<NcclComm>(control_->split(color), shared_, bf16_ ? Precision::kBF16 : Precision::kF32);
   }
   void abort(int exit_code) override { control_->abort(exit_code); }
+
+ protected:
+  void do_all_gather(Stream& stream, Tensor slice, Tensor full) override {
+    TOKAMAK_NCCL(
+        ncclAllGather(slice.data(), full.data(), to_size(slice.bytes()), ncclInt8, gather_.get(), handle(stream)));
+  }
+
+  void do_reduce_scatter(Stream& stream, const ReduceScatter& args) override {
+    if (args.dtype == DType::kBF16) {
+      TOKAMAK_CHECK(bf16_.has_value(), "a group that was not made for bf16");
+      return bf16_->run(handle(stream), args);
+    }
+    TOKAMAK_NCCL(ncclReduceScatter(args.full.as<float>(), args.slice.as<float>(), to_size(args.slice.count()),
+                                   ncclFloat32, ncclSum, reduce_.get(), handle(stream)));
+  }
+
+  void do_all_reduce(Stream& stream, Tensor x) override {
+    const ncclDataType_t type = x.dtype() == DType::kF64 ? ncclFloat64 : ncclFloat32;
+    TOKAMAK_NCCL(ncclAllReduce(x.data(), x.data(), to_size(x.count()), type, ncclSum, reduce_.get(), handle(stream)));
+  }
 
  private:
   std::vector<ncclComm_t> communicators() const {

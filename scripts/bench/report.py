@@ -7,8 +7,6 @@ from pathlib import Path
 LONGEST = 10
 DISTURBED = 0.1  # share of the machine's cores that others had, from which a page says so
 # Operations that run over the whole state: bytes a parameter, each tensor once (fp32 master, moments and gradient, bf16
-# weight). `bench --ops` times them on a piece.
-PER_PARAMETER = {"adamw": 30, "sum_squares": 4}
 
 
 def on_path(program):
@@ -27,14 +25,10 @@ def median(values):
     return (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
 
 
-def floor_of(name, entry, step, isolated):
+def floor_of(entry, step, isolated):
     """Seconds that an operation's work takes at the rates of this machine: FLOPs at the GEMMs' of the model's shapes,
     bytes, each tensor read or written once, at a copy's; whichever is more. None: its work is not known."""
-    if name in PER_PARAMETER:
-        moved = PER_PARAMETER[name] * step["parameters"]
-    else:
-        moved = entry["calls"] * isolated["operations"].get(name, {}).get("bytes", 0)
-    seconds = max(entry["flops"] / step["gemm_flops_per_second"], moved / isolated["copy_bytes_per_second"])
+    seconds = max(entry["flops"] / step["gemm_flops_per_second"], entry["bytes"] / isolated["copy_bytes_per_second"])
     return seconds or None
 
 
@@ -45,7 +39,7 @@ def where_it_goes(rounds, isolated):
     for name in steps[0]["operations"]:
         entries = [step["operations"][name] for step in steps if name in step["operations"]]
         seconds = median([entry["seconds"] for entry in entries])
-        floors = [floor_of(name, entry, step, isolated) for entry, step in zip(entries, steps)]
+        floors = [floor_of(entry, step, isolated) for entry, step in zip(entries, steps)]
         floor = median(floors) if None not in floors else None
         rows.append({"name": name, "calls": entries[0]["calls"], "seconds": seconds, "floor_seconds": floor})
     total = sum(row["seconds"] for row in rows)

@@ -4,6 +4,7 @@
 
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/device.h"
+#include "backend/plan_device.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/parallel_for.h"
@@ -16,6 +17,8 @@ int threads_of_rank(const RuntimeOptions& options, int cores, int ranks_on_cores
 }
 
 Backend make_cpu_backend() { return {std::make_unique<CpuDevice>(), std::make_unique<CpuOps>()}; }
+
+Backend plan_cpu_backend() { return make_plan_backend({.description = "CPU"}, std::make_unique<CpuOps>()); }
 
 Backend make_backend(const RuntimeOptions& options, int local_rank, int ranks_on_cores) {
   set_thread_count(threads_of_rank(options, available_cores(), ranks_on_cores));

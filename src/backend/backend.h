@@ -31,7 +31,9 @@ struct CudaPresence {
 // In cuda/, or in cuda_absent.cc in a build without CUDA.
 CudaPresence cuda_presence();
 Backend make_cuda_backend(const RuntimeOptions& options, int local_rank);
-// Knows what a GPU's operations need, and computes nothing: for plans on a machine without one.
+
+// Of either kind, with addresses instead of memory (plan_device.h): for plans, on machines without a GPU too.
+Backend plan_cpu_backend();
 Backend plan_cuda_backend(const RuntimeOptions& options);
 
 // Threads of one rank: what the options say, or an equal share of the `cores` that the ranks on them may use; at

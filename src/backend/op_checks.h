@@ -1,26 +1,14 @@
-// What the checks of operations are made of (ops.cc): shapes, dtypes, overlaps, and the profiler's range. Each check
-// that fails is a bug of ours, reported with the tensor's name.
+// What the checks of operations are made of (ops.cc): shapes, dtypes, overlaps. Each check that fails is a bug of ours,
+// reported with the tensor's name.
 #pragma once
 
 #include <cstddef>
 #include <initializer_list>
 
 #include "backend/ops.h"
-#include "base/clock.h"
 #include "base/error.h"
 
 namespace tokamak {
-
-// Runs `work` and books its time. Only while a profile is attached does the host wait for the stream.
-template <class Work>
-void timed(Profile* profile, Stream& stream, const char* name, double flops, const Work& work) {
-  if (profile == nullptr) return work();
-  stream.synchronize();
-  const Stopwatch watch;
-  work();
-  stream.synchronize();
-  profile->add(name, watch.seconds(), flops);
-}
 
 struct Named {
   const char* name;
@@ -54,20 +42,6 @@ inline bool is_act(DType dtype) { return dtype == DType::kF32 || dtype == DType:
 inline void expect_act(const Named& x, int rank) {
   expect_rank(x, rank);
   TOKAMAK_CHECK(is_act(x.tensor.dtype()), x.name, " is ", x.tensor.text(), ", expected F32 or BF16");
-}
-
-inline void expect_apart(const Named& output, std::initializer_list<Named> others) {
-  for (const Named& other : others) {
-    TOKAMAK_CHECK(!overlap(output.tensor, other.tensor), output.name, " ", output.tensor.text(), " overlaps ",
-                  other.name, " ", other.tensor.text());
-  }
-}
-
-// The output may be this very tensor, but may not overlap it in part.
-inline void expect_apart_or_same(const Named& output, std::initializer_list<Named> others) {
-  for (const Named& other : others) {
-    if (output.tensor.data() != other.tensor.data()) expect_apart(output, {other});
-  }
 }
 
 inline void expect_heads(const HeadLayout& heads) {

@@ -1,5 +1,5 @@
-// THE contract of every operation. Each public method checks its arguments, opens the profiler's range and calls the
-// backend's do_ method. The CPU backend is the specification.
+// THE contract of every operation, and the one list of them (TOKAMAK_OPS). Each public method checks its arguments,
+// shows the call to the device's observers and calls the backend's do_ method. The CPU backend is the specification.
 //
 // Conventions. N tokens (B x T flattened), C hidden, I intermediate, Hq / Hkv query / key-value heads, D head size,
 // V vocabulary. "act" is the compute dtype, bf16 or f32, the same for all act tensors of a call. Tensors are
@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "backend/device.h"
-#include "backend/profile.h"
 #include "tensor/tensor.h"
 
 namespace tokamak {
@@ -33,6 +32,7 @@ struct Gemm {
   Transpose trans_a = Transpose::kNo;
   Transpose trans_b = Transpose::kNo;
   Write write = Write::kOverwrite;  // kAccumulate: c in f32, without residual and bias
+  const char* label = "";           // "qkv forward": which one of a step this is, in profiles and traces
 };
 
 // out[n] = table[ids[n]]
@@ -290,6 +290,35 @@ struct RandomNormal {
   double mean = 0, std = 1;
 };
 
+// THE list of operations: V(method, arguments).
+#define TOKAMAK_OPS(V)                        \
+  V(gemm, Gemm)                               \
+  V(embedding, Embedding)                     \
+  V(embedding_backward, EmbeddingBackward)    \
+  V(rmsnorm, RmsNorm)                         \
+  V(rmsnorm_backward, RmsNormBackward)        \
+  V(column_sums, ColumnSums)                  \
+  V(qk_norm, QkNorm)                          \
+  V(qk_norm_backward, QkNormBackward)         \
+  V(rope, Rope)                               \
+  V(attention, Attention)                     \
+  V(attention_backward, AttentionBackward)    \
+  V(cache_append, CacheAppend)                \
+  V(cached_attention, CachedAttention)        \
+  V(swiglu, SwiGlu)                           \
+  V(swiglu_backward, SwiGluBackward)          \
+  V(linear_cross_entropy, LinearCrossEntropy) \
+  V(control_step, ControlStep)                \
+  V(adamw, AdamW)                             \
+  V(sum_squares, SumSquares)                  \
+  V(statistics, Statistics)                   \
+  V(cast, Cast)                               \
+  V(fill, Fill)                               \
+  V(random_normal, RandomNormal)
+
+// In a backend: declares its methods.
+#define TOKAMAK_OVERRIDE_OP(name, Args) void do_##name(Stream& stream, const Args& args) override;
+
 // The largest problem a run will pose; it sets the size of the scratch memory that the operations share.
 struct Workload {
   int64_t tokens = 0;        // N of a micro-batch
@@ -313,63 +342,19 @@ class Ops {
   // Rows of logits that linear_cross_entropy forms at a time: the shape of the head's GEMMs.
   virtual int64_t head_chunk_rows(int64_t tokens, int64_t vocab) const = 0;
 
-  void profile(Profile* profile) { profile_ = profile; }  // nullptr: off
-  bool profiled() const { return profile_ != nullptr; }
-
-  void gemm(Stream& stream, const Gemm& args);
-  void embedding(Stream& stream, const Embedding& args);
-  void embedding_backward(Stream& stream, const EmbeddingBackward& args);
-  void rmsnorm(Stream& stream, const RmsNorm& args);
-  void rmsnorm_backward(Stream& stream, const RmsNormBackward& args);
-  void column_sums(Stream& stream, const ColumnSums& args);
-  void qk_norm(Stream& stream, const QkNorm& args);
-  void qk_norm_backward(Stream& stream, const QkNormBackward& args);
-  void rope(Stream& stream, const Rope& args);
-  void attention(Stream& stream, const Attention& args);
-  void attention_backward(Stream& stream, const AttentionBackward& args);
-  void cache_append(Stream& stream, const CacheAppend& args);
-  void cached_attention(Stream& stream, const CachedAttention& args);
-  void swiglu(Stream& stream, const SwiGlu& args);
-  void swiglu_backward(Stream& stream, const SwiGluBackward& args);
-  void linear_cross_entropy(Stream& stream, const LinearCrossEntropy& args);
-  void control_step(Stream& stream, const ControlStep& args);
-  void adamw(Stream& stream, const AdamW& args);
-  void sum_squares(Stream& stream, const SumSquares& args);
-  void statistics(Stream& stream, const Statistics& args);
-  void cast(Stream& stream, const Cast& args);
-  void fill(Stream& stream, const Fill& args);
-  void random_normal(Stream& stream, const RandomNormal& args);
+#define TOKAMAK_PUBLIC_OP(name, Args) void name(Stream& stream, const Args& args);
+  TOKAMAK_OPS(TOKAMAK_PUBLIC_OP)
+#undef TOKAMAK_PUBLIC_OP
 
  protected:
-  virtual void do_gemm(Stream& stream, const Gemm& args) = 0;
-  virtual void do_embedding(Stream& stream, const Embedding& args) = 0;
-  virtual void do_embedding_backward(Stream& stream, const EmbeddingBackward& args) = 0;
-  virtual void do_rmsnorm(Stream& stream, const RmsNorm& args) = 0;
-  virtual void do_rmsnorm_backward(Stream& stream, const RmsNormBackward& args) = 0;
-  virtual void do_column_sums(Stream& stream, const ColumnSums& args) = 0;
-  virtual void do_qk_norm(Stream& stream, const QkNorm& args) = 0;
-  virtual void do_qk_norm_backward(Stream& stream, const QkNormBackward& args) = 0;
-  virtual void do_rope(Stream& stream, const Rope& args) = 0;
-  virtual void do_attention(Stream& stream, const Attention& args) = 0;
-  virtual void do_attention_backward(Stream& stream, const AttentionBackward& args) = 0;
-  virtual void do_cache_append(Stream& stream, const CacheAppend& args) = 0;
-  virtual void do_cached_attention(Stream& stream, const CachedAttention& args) = 0;
-  virtual void do_swiglu(Stream& stream, const SwiGlu& args) = 0;
-  virtual void do_swiglu_backward(Stream& stream, const SwiGluBackward& args) = 0;
-  virtual void do_linear_cross_entropy(Stream& stream, const LinearCrossEntropy& args) = 0;
-  virtual void do_control_step(Stream& stream, const ControlStep& args) = 0;
-  virtual void do_adamw(Stream& stream, const AdamW& args) = 0;
-  virtual void do_sum_squares(Stream& stream, const SumSquares& args) = 0;
-  virtual void do_statistics(Stream& stream, const Statistics& args) = 0;
-  virtual void do_cast(Stream& stream, const Cast& args) = 0;
-  virtual void do_fill(Stream& stream, const Fill& args) = 0;
-  virtual void do_random_normal(Stream& stream, const RandomNormal& args) = 0;
+#define TOKAMAK_VIRTUAL_OP(name, Args) virtual void do_##name(Stream& stream, const Args& args) = 0;
+  TOKAMAK_OPS(TOKAMAK_VIRTUAL_OP)
+#undef TOKAMAK_VIRTUAL_OP
 
   Tensor workspace() const { return workspace_; }
 
  private:
   Tensor workspace_;
-  Profile* profile_ = nullptr;
 };
 
 }  // namespace tokamak

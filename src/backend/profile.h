@@ -1,5 +1,4 @@
-// Where the time of a step goes, by operation: calls, seconds and floating-point operations. Filled by Ops' public
-// methods while a Profile is attached; costs nothing when none is.
+// Where the time of a device goes, by operation, copy and collective: calls, seconds, floating-point operations, bytes.
 #pragma once
 
 #include <cstdint>
@@ -8,25 +7,13 @@
 
 namespace tokamak {
 
-class Profile {
- public:
-  struct Entry {
-    int64_t calls = 0;
-    double seconds = 0;
-    double flops = 0;
-  };
-
-  void add(const std::string& name, double seconds, double flops) {
-    Entry& entry = entries_[name];
-    ++entry.calls;
-    entry.seconds += seconds;
-    entry.flops += flops;
-  }
-  void clear() { entries_.clear(); }
-  const std::map<std::string, Entry>& entries() const { return entries_; }
-
- private:
-  std::map<std::string, Entry> entries_;
+struct ProfileEntry {
+  int64_t calls = 0;
+  double seconds = 0;
+  double flops = 0;
+  double bytes = 0;
 };
+
+using Profile = std::map<std::string, ProfileEntry>;  // by Call::title()
 
 }  // namespace tokamak

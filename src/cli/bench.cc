@@ -8,7 +8,7 @@
 #include "comm/collective_error.h"
 #include "comm/data_comm.h"
 #include "config/load.h"
-#include "train/benchmark.h"
+#include "plan/dry_run.h"
 #include "train/memory_check.h"
 #include "train/run_plan.h"
 
@@ -60,7 +60,7 @@ class BenchCommand : public Command {
     if (generate_) return bench_generate(world, config);
     GlobalBatch batch;
     collectively(world.comm(), [&] { batch = make_global_batch(config.training, config.data, world.size()); });
-    if (ops_) return bench_ops(world, config);
+    if (ops_) return bench_ops(world, config, batch);
     Backend backend = make_backend_collectively(world, config.runtime);
     const auto data_comm = make_data_comm(world.comm(), *backend.device, config.runtime, config.precision.reduce);
     const MemoryShare memory = memory_share(*backend.device, world, *data_comm, config.runtime);
@@ -68,18 +68,18 @@ class BenchCommand : public Command {
     BatchShape& shape = run.shape;
     Assembly& assembly = *run.assembly;
     if (micro_batches_ > 0) shape.sequences_per_rank = micro_batches_ * shape.micro_batch;
+    config.training.micro_batch_size = {shape.micro_batch};
+    DryRun dry(config, batch, world.size());
+    const std::vector<RecordedGemm> gemms = gemms_of(dry.record(shape), *backend.ops);
     MemoryPlan plan = assembly.plan();
-    const int64_t tokens = shape.micro_batch * shape.length;
-    const DType compute = compute_dtype(config.precision);
-    const int64_t head_rows = backend.ops->head_chunk_rows(tokens, config.model.vocab_size);
-    plan_operands(step_gemms(config.model, tokens, head_rows, compute), compute, plan);
+    plan_benchmark(gemms, *backend.device, plan);
     collectively(world.comm(), [&] { expect_fit(plan, *backend.device, memory, config, shape.micro_batch); });
     const int64_t baseline = backend.device->used_bytes();
     assembly.commit();
     assembly.parameters().initialize(static_cast<uint64_t>(config.run.seed), assembly.compute());
-    BenchmarkResult result;
-    or_end_all(world, [&] { result = run_benchmark(assembly, shape, rounds_); });
-    const Peak peak = peak_of(backend, compute);
+    StepBenchmark result;
+    or_end_all(world, [&] { result = benchmark_step(assembly, {.shape = shape, .rounds = rounds_, .gemms = gemms}); });
+    const Peak peak = peak_of(backend, compute_dtype(config.precision));
     if (world.rank() != 0) return 0;
     const StepReport report{.config = config,
                             .shape = shape,
@@ -96,14 +96,11 @@ class BenchCommand : public Command {
   }
 
   // Of operations: one rank, no model in memory.
-  int bench_ops(World& world, const RunConfig& config) {
+  int bench_ops(World& world, const RunConfig& config, const GlobalBatch& batch) {
     if (world.size() > 1) fail(Kind::kConfig, str("bench --ops runs on one rank, not ", world.size()));
     Backend backend = make_backend_collectively(world, config.runtime);
-    const OpTimes times = benchmark_ops(backend, config.model,
-                                        {.sequences = std::max<int64_t>(config.training.micro_batch_size.value, 1),
-                                         .length = config.data.sequence_length,
-                                         .compute = compute_dtype(config.precision),
-                                         .rounds = rounds_});
+    DryRun dry(config, batch, 1);
+    const OpTimes times = benchmark_ops(backend, dry, rounds_);
     std::cout << "machine                   " << backend.device->description() << "\n";
     print(std::cout, times);
     nlohmann::ordered_json json = {{"device", backend.device->description()}};

@@ -1,5 +1,6 @@
 #include "cli/bench_report.h"
 
+#include <algorithm>
 #include <iomanip>
 
 #include "base/strings.h"
@@ -19,20 +20,22 @@ std::string compute_name(const RunConfig& config) {
   return enum_names(config.precision.compute)[static_cast<size_t>(config.precision.compute)];
 }
 
-void print_gemms(std::ostream& out, const BenchmarkResult& result) {
-  out << "GEMMs of a micro-batch, each run alone\n";
+void print_gemms(std::ostream& out, const StepBenchmark& result) {
+  out << "GEMMs of a step, each run alone\n";
   for (const auto& [gemm, rate] : result.gemms) {
-    out << "  " << std::left << std::setw(18) << gemm.name << std::right << std::setw(4) << gemm.count << " x "
-        << std::setw(6) << gemm.m << " x " << std::setw(6) << gemm.n << " x " << std::setw(6) << gemm.k << std::setw(10)
-        << fixed(rate / 1e9, 0) << " GFLOP/s\n";
+    out << "  " << std::left << std::setw(18) << gemm.name << std::right << std::setw(5) << gemm.count << " x "
+        << std::setw(6) << gemm.m() << " x " << std::setw(6) << gemm.n() << " x " << std::setw(6) << gemm.k()
+        << std::setw(10) << fixed(rate / 1e9, 0) << " GFLOP/s\n";
   }
 }
 
 void print_profile(std::ostream& out, const Profile& profile) {
   out << "A step by operation (rank 0, profiled separately)\n";
   double total = 0;
-  for (const auto& [name, entry] : profile.entries()) total += entry.seconds;
-  for (const auto& [name, entry] : profile.entries()) {
+  std::vector<std::pair<std::string, ProfileEntry>> rows(profile.begin(), profile.end());
+  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  for (const auto& [name, entry] : rows) total += entry.seconds;
+  for (const auto& [name, entry] : rows) {
     out << "  " << std::left << std::setw(24) << name << std::right << std::setw(6) << entry.calls << " calls"
         << std::setw(9) << fixed(entry.seconds, 3) << " s" << std::setw(8) << fixed(100 * entry.seconds / total, 1)
         << " %";
@@ -83,8 +86,9 @@ void print(std::ostream& out, const StepReport& r) {
 
 nlohmann::ordered_json as_json(const StepReport& r) {
   nlohmann::ordered_json operations = nlohmann::ordered_json::object();
-  for (const auto& [name, entry] : r.result.profile.entries()) {
-    operations[name] = {{"calls", entry.calls}, {"seconds", entry.seconds}, {"flops", entry.flops}};
+  for (const auto& [name, entry] : r.result.profile) {
+    operations[name] = {
+        {"calls", entry.calls}, {"seconds", entry.seconds}, {"flops", entry.flops}, {"bytes", entry.bytes}};
   }
   return {{"device", r.device},
           {"ranks", r.ranks},

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "train/benchmark.h"
-#include "train/generate_benchmark.h"
-#include "train/op_benchmark.h"
+#include "bench/generate_benchmark.h"
+#include "bench/op_benchmark.h"
+#include "bench/step_benchmark.h"
 #include "train/peak.h"
 #include "train/run_config.h"
 
@@ -15,7 +15,7 @@ namespace tokamak::cli {
 struct StepReport {
   const RunConfig& config;
   const BatchShape& shape;
-  const BenchmarkResult& result;
+  const StepBenchmark& result;
   std::string device;
   Peak peak;  // of one rank
   int ranks = 1;

@@ -5,11 +5,10 @@
 #include "base/parallel_for.h"
 #include "base/process.h"
 #include "cli/command.h"
-#include "comm/planned.h"
 #include "config/load.h"
 #include "model/flops.h"
+#include "plan/dry_run.h"
 #include "train/memory_check.h"
-#include "train/run_plan.h"
 
 namespace tokamak::cli {
 
@@ -34,21 +33,10 @@ class PlanCommand : public Command {
     // Each thread has working memory of its own.
     const AutoInt threads = config.runtime.threads_per_rank;
     if (!threads.is_auto()) set_thread_count(static_cast<int>(threads.value));
-    const CudaPresence presence = cuda_presence();
-    const bool cuda = config.runtime.backend == BackendKind::kCuda ||
-                      (config.runtime.backend == BackendKind::kAuto && presence.devices > 0);
-    Backend backend = cuda ? plan_cuda_backend(config.runtime) : make_cpu_backend();
-    const auto comm = make_planned_comm(ranks_, *backend.device);
-    const auto plan = [&] { return plan_run(config, batch, *comm, backend, INT64_MAX); };
-    if (layers_in_ > 0) {
-      int64_t& layers = config.model.num_hidden_layers;
-      while (layers > 1 && planned_bytes(plan().assembly->plan(), *backend.device) > layers_in_) --layers;
-      std::cout << R"({"fact": "measured", "name": "layers", "value": )" << layers << R"(, "unit": "layers"})"
-                << "\n";
-      return 0;
-    }
-    const PlannedRun planned = plan();
-    const BatchShape& shape = planned.shape;
+    if (layers_in_ > 0) return print_layers(config, batch);
+    DryRun run(config, batch, ranks_);
+    const BatchShape& shape = run.shape();
+    const bool cuda = !run.device().uses_host_memory();
     const ModelSize size = model_size(config.model);
     const double flops =
         flops_per_token_full(config.model, shape.length) * static_cast<double>(shape.tokens_per_step());
@@ -61,18 +49,30 @@ class PlanCommand : public Command {
               << human_count(static_cast<double>(shape.total_steps * shape.tokens_per_step())) << " tokens, "
               << human_count(flops * static_cast<double>(shape.total_steps)) << "FLOP\n"
               << "memory of each rank "
-              << (cuda ? str("on its GPU, besides up to ", human_bytes(backend.device->startup_bytes()),
+              << (cuda ? str("on its GPU, besides up to ", human_bytes(run.device().startup_bytes()),
                              " of CUDA's context and libraries and ",
-                             human_bytes(backend.device->reserve_bytes() + comm->reserve_bytes()), " reserved for ",
+                             human_bytes(run.device().reserve_bytes() + run.comm().reserve_bytes()), " reserved for ",
                              kReserveIsFor)
                        : str("with ", thread_count(), " CPU thread(s), besides about ", human_bytes(resident_bytes()),
                              " of program and libraries"))
               << ":\n"
-              << planned.assembly->plan().report();
+              << run.memory().report();
     return 0;
   }
 
  private:
+  // How many layers fit into the bytes, for scripts that cut a model to a GPU.
+  int print_layers(RunConfig& config, const GlobalBatch& batch) const {
+    int64_t& layers = config.model.num_hidden_layers;
+    for (; layers > 1; --layers) {
+      const DryRun run(config, batch, ranks_);
+      if (planned_bytes(run.memory(), run.device()) <= layers_in_) break;
+    }
+    std::cout << R"({"fact": "measured", "name": "layers", "value": )" << layers << R"(, "unit": "layers"})"
+              << "\n";
+    return 0;
+  }
+
   std::string path_;
   std::vector<std::string> overrides_;
   int ranks_ = 1;

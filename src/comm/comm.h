@@ -1,6 +1,7 @@
 // A group of ranks. Collectives of the data plane are enqueued on a Stream, like operations, and move tensors;
 // those of the control plane move host values and return when done. Every rank calls the same ones in the same order.
-// A gather and a reduction on two streams run at the same time: neither waits for the other.
+// A gather and a reduction on two streams run at the same time: neither waits for the other. Collectives of tensors pass
+// public methods that check their arguments, show them to the stream's observers and call a do_ method.
 // Sums are formed in f32 (f64 for f64), on the CPU in the order of the ranks: for one world size the bits are the same
 // every time. On GPUs the order is NCCL's, which is fixed as long as the ranks' GPUs and links and NCCL's own choices
 // are; inside a node, contributions in bf16 are summed in the order of the ranks there too.
@@ -27,7 +28,7 @@ class Comm {
   virtual int size() const = 0;
 
   // full = the slices of all ranks, one after another. `slice` may be this rank's own part of `full`.
-  virtual void all_gather(Stream& stream, Tensor slice, Tensor full) = 0;  // (n), (size n), same dtype
+  void all_gather(Stream& stream, Tensor slice, Tensor full);  // (n), (size n), same dtype
 
   // The exchanged memory (MemoryKind::kExchanged) that is taken by now is about to be used: it moves best where the
   // group knows it beforehand. Collective; all ranks have taken the same.
@@ -40,12 +41,12 @@ class Comm {
     DType dtype = DType::kF32;  // of each contribution on its way
     Tensor scratch;             // (scratch_elements(n, dtype)) or more, of `dtype`; none where none is asked for
   };
-  virtual void reduce_scatter(Stream& stream, const ReduceScatter& args) = 0;
+  void reduce_scatter(Stream& stream, const ReduceScatter& args);
   // Elements of `dtype` that reduce_scatter works in, for slices of up to `slice` elements.
   virtual int64_t scratch_elements(int64_t slice, DType dtype) const;
 
   // x = sum over ranks, for a handful of numbers.
-  virtual void all_reduce(Stream& stream, Tensor x) = 0;  // (n) f32 or f64
+  void all_reduce(Stream& stream, Tensor x);  // (n) f32 or f64
 
   virtual void barrier() = 0;
   virtual void broadcast(std::string& bytes, int root) = 0;
@@ -60,6 +61,11 @@ class Comm {
 
   // Ends every process of the run at once with this exit code. For errors that the other ranks do not share.
   [[noreturn]] virtual void abort(int exit_code) = 0;
+
+ protected:
+  virtual void do_all_gather(Stream& stream, Tensor slice, Tensor full) = 0;
+  virtual void do_reduce_scatter(Stream& stream, const ReduceScatter& args) = 0;
+  virtual void do_all_reduce(Stream& stream, Tensor x) = 0;
 };
 
 inline int64_t Comm::scratch_elements(int64_t, DType) const { return 0; }

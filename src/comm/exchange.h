@@ -26,4 +26,12 @@ struct ExchangeRounds {
   int64_t scratch_elements() const { return 2 * ranks * longest_piece(); }  // what is sent, and what has come
 };
 
+// Comm::scratch_elements of either kind of group.
+inline int64_t host_scratch_elements(int ranks, int64_t slice) {
+  return ExchangeRounds{ranks, slice, ExchangeRounds::kHostElements}.scratch_elements();
+}
+inline int64_t nccl_scratch_elements(int ranks, int64_t slice, DType dtype) {
+  return dtype == DType::kBF16 ? ExchangeRounds{ranks, slice}.scratch_elements() : 0;
+}
+
 }  // namespace tokamak

@@ -10,12 +10,13 @@ namespace tokamak {
 
 class HostComm : public Comm {
  public:
-  void all_gather(Stream& stream, Tensor slice, Tensor full) final;
-  void reduce_scatter(Stream& stream, const ReduceScatter& args) final;
   int64_t scratch_elements(int64_t slice, DType dtype) const final;
-  void all_reduce(Stream& stream, Tensor x) final;
 
  protected:
+  void do_all_gather(Stream& stream, Tensor slice, Tensor full) final;
+  void do_reduce_scatter(Stream& stream, const ReduceScatter& args) final;
+  void do_all_reduce(Stream& stream, Tensor x) final;
+
   // all = `bytes` bytes of every rank, one after another. `own` may be this rank's part of `all`.
   virtual void gather_bytes(const std::byte* own, std::byte* all, int64_t bytes) = 0;
 

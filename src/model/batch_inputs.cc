@@ -16,7 +16,7 @@ BatchInputs::BatchInputs(int64_t max_tokens, MemoryPlan& plan) {
 
 void BatchInputs::commit(const Arena& arena, Device& device) {
   device_ = &device;
-  copies_ = device.make_stream();
+  copies_ = device.make_stream({.name = "copies"});
   for (int i = 0; i < kPlaces; ++i) {
     const Slots& slots = slots_[i];
     places_[i] = {{.tokens = arena[slots.tokens],

@@ -25,7 +25,7 @@ CudaGraphCache::CudaGraphCache(Device& device, CudaGraphs kind)
                                      : Way::kDirect) {
   if (way_ != Way::kMeasuring) return;
   for (Series* series : {&direct_, &replayed_}) {
-    for (size_t i = 0; i < kTimes; ++i) series->timers.push_back(device.make_timer());
+    for (size_t i = 0; i < kTimes; ++i) series->times.push_back({device.make_timestamp(), device.make_timestamp()});
   }
 }
 
@@ -79,17 +79,17 @@ bool CudaGraphCache::record(Stream& stream, std::unique_ptr<Graph>& graph, const
 }
 
 void CudaGraphCache::Series::time(Stream& stream, const Pass& work) {
-  Timer& timer = *timers[begun++];
-  timer.start(stream);
+  const Times& at = times[begun++];
+  at.begin->record(stream);
   work();
-  timer.stop(stream);
+  at.end->record(stream);
 }
 
 std::optional<double> CudaGraphCache::Series::best() const {
   if (!full()) return std::nullopt;
   std::optional<double> least;
-  for (const auto& timer : timers) {
-    const std::optional<double> seconds = timer->seconds();
+  for (const auto& [begin, end] : times) {
+    const std::optional<double> seconds = end->seconds_since(*begin);
     if (!seconds) return std::nullopt;
     least = std::min(least.value_or(*seconds), *seconds);
   }

@@ -47,9 +47,12 @@ class CudaGraphCache {
 
   // The same work, timed some times.
   struct Series {
-    std::vector<std::unique_ptr<Timer>> timers;
+    struct Times {
+      std::unique_ptr<Timestamp> begin, end;
+    };
+    std::vector<Times> times;
     size_t begun = 0;
-    bool full() const { return begun == timers.size(); }
+    bool full() const { return begun == times.size(); }
     void time(Stream& stream, const Pass& work);
     std::optional<double> best() const;  // nothing while one is not over
   };

@@ -35,7 +35,7 @@ Tensor Transformer::forward_cached(Stream& compute, const CachedBatch& batch, Kv
   }
   const Tensor logits = cache.logits(sequences);
   const Weights w = parameters_.acquire(index_.head(), compute);
-  ops_.gemm(compute, {.a = last, .b = w[0], .c = logits, .trans_b = Transpose::kYes});
+  ops_.gemm(compute, {.a = last, .b = w[0], .c = logits, .trans_b = Transpose::kYes, .label = "head"});
   parameters_.release(index_.head(), compute);
   cache.grow(batch);
   return logits;

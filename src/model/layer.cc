@@ -9,19 +9,21 @@ namespace tokamak {
 namespace {
 
 // y = x w^T
-Gemm linear(Tensor x, Tensor w, Tensor y) { return {.a = x, .b = w, .c = y, .trans_b = Transpose::kYes}; }
+Gemm linear(const char* label, Tensor x, Tensor w, Tensor y) {
+  return {.a = x, .b = w, .c = y, .trans_b = Transpose::kYes, .label = label};
+}
 
 // y = residual + x w^T
-Gemm linear_onto(Tensor residual, Tensor x, Tensor w, Tensor y) {
-  return {.a = x, .b = w, .c = y, .residual = residual, .trans_b = Transpose::kYes};
+Gemm linear_onto(const char* label, Tensor residual, Tensor x, Tensor w, Tensor y) {
+  return {.a = x, .b = w, .c = y, .residual = residual, .trans_b = Transpose::kYes, .label = label};
 }
 
 // dx = dy w
-Gemm linear_dx(Tensor dy, Tensor w, Tensor dx) { return {.a = dy, .b = w, .c = dx}; }
+Gemm linear_dx(const char* label, Tensor dy, Tensor w, Tensor dx) { return {.a = dy, .b = w, .c = dx, .label = label}; }
 
 // dw (+)= dy^T x
-Gemm linear_dw(Tensor dy, Tensor x, Tensor dw, Write write) {
-  return {.a = dy, .b = x, .c = dw, .trans_a = Transpose::kYes, .write = write};
+Gemm linear_dw(const char* label, Tensor dy, Tensor x, Tensor dw, Write write) {
+  return {.a = dy, .b = x, .c = dw, .trans_a = Transpose::kYes, .write = write, .label = label};
 }
 
 }  // namespace
@@ -50,21 +52,21 @@ void Transformer::layer_interior(Stream& compute, const DeviceBatch& in, const A
   const auto eps = static_cast<float>(config_.rms_norm_eps);
 
   ops_.rmsnorm(compute, {.x = s.x, .weight = w.input_norm, .y = a.norm, .rstd = s.rstd1, .eps = eps});
-  Gemm qkv = linear(a.norm, w.qkv, s.qkv);
+  Gemm qkv = linear("qkv forward", a.norm, w.qkv, s.qkv);
   if (config_.qkv_bias) qkv.bias = w.qkv_bias;
   ops_.gemm(compute, qkv);
   rotate_qkv(compute, in, a, l, w);
   attend(compute, in, a, l);
-  ops_.gemm(compute, linear_onto(s.x, s.attn, w.o, s.mid));
+  ops_.gemm(compute, linear_onto("o forward", s.x, s.attn, w.o, s.mid));
 
   ops_.rmsnorm(compute, {.x = s.mid, .weight = w.post_attention_norm, .y = a.norm, .rstd = s.rstd2, .eps = eps});
-  ops_.gemm(compute, linear(a.norm, w.gate_up, s.gate_up));
+  ops_.gemm(compute, linear("gate_up forward", a.norm, w.gate_up, s.gate_up));
 }
 
 void Transformer::layer_output(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
   ops_.swiglu(compute, {.gate_up = s.gate_up, .out = a.swiglu});
-  ops_.gemm(compute, linear_onto(s.mid, a.swiglu, w.down, a.output_of(static_cast<size_t>(l))));
+  ops_.gemm(compute, linear_onto("down forward", s.mid, a.swiglu, w.down, a.output_of(static_cast<size_t>(l))));
 }
 
 // On entry a.dx is the gradient of the layer's output, on return that of `mid`. A gradient and the activation that its
@@ -73,12 +75,12 @@ void Transformer::backward_mlp(Stream& compute, const Activations& a, int64_t l,
                                const LayerWeights& dw, Write write) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
 
-  ops_.gemm(compute, linear_dx(a.dx, w.down, a.swiglu));
+  ops_.gemm(compute, linear_dx("down dx", a.dx, w.down, a.swiglu));
   const Tensor dgate_up = s.gate_up;  // its values are not needed any more
   ops_.swiglu_backward(compute, {.gate_up = s.gate_up, .dout = a.swiglu, .dgate_up = dgate_up, .out = a.swiglu});
-  ops_.gemm(compute, linear_dw(a.dx, a.swiglu, dw.down, write));
+  ops_.gemm(compute, linear_dw("down dw", a.dx, a.swiglu, dw.down, write));
 
-  ops_.gemm(compute, linear_dx(dgate_up, w.gate_up, a.norm));
+  ops_.gemm(compute, linear_dx("gate_up dx", dgate_up, w.gate_up, a.norm));
   ops_.rmsnorm_backward(compute, {.dy = a.norm,
                                   .x = s.mid,
                                   .weight = w.post_attention_norm,
@@ -87,7 +89,7 @@ void Transformer::backward_mlp(Stream& compute, const Activations& a, int64_t l,
                                   .dx = a.dx,
                                   .dweight = dw.post_attention_norm,
                                   .y = a.norm});
-  ops_.gemm(compute, linear_dw(dgate_up, a.norm, dw.gate_up, write));
+  ops_.gemm(compute, linear_dw("gate_up dw", dgate_up, a.norm, dw.gate_up, write));
 }
 
 // On entry a.dx is the gradient of `mid`, on return that of the layer's input.
@@ -95,8 +97,8 @@ void Transformer::backward_attention(Stream& compute, const DeviceBatch& in, con
                                      const LayerWeights& w, const LayerWeights& dw, Write write) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
 
-  ops_.gemm(compute, linear_dx(a.dx, w.o, a.dattn));
-  ops_.gemm(compute, linear_dw(a.dx, s.attn, dw.o, write));
+  ops_.gemm(compute, linear_dx("o dx", a.dx, w.o, a.dattn));
+  ops_.gemm(compute, linear_dw("o dw", a.dx, s.attn, dw.o, write));
   if (config_.qk_norm) rotate_qkv(compute, in, a, l, w);
   ops_.attention_backward(compute, {.qkv = a.rotated_of(static_cast<size_t>(l)),
                                     .cu_seqlens = in.cu_seqlens,
@@ -122,7 +124,7 @@ void Transformer::backward_attention(Stream& compute, const DeviceBatch& in, con
   }
   if (config_.qkv_bias) ops_.column_sums(compute, {.x = a.dqkv, .sums = dw.qkv_bias});
 
-  ops_.gemm(compute, linear_dx(a.dqkv, w.qkv, a.norm));
+  ops_.gemm(compute, linear_dx("qkv dx", a.dqkv, w.qkv, a.norm));
   ops_.rmsnorm_backward(compute, {.dy = a.norm,
                                   .x = s.x,
                                   .weight = w.input_norm,
@@ -131,7 +133,7 @@ void Transformer::backward_attention(Stream& compute, const DeviceBatch& in, con
                                   .dx = a.dx,
                                   .dweight = dw.input_norm,
                                   .y = a.norm});
-  ops_.gemm(compute, linear_dw(a.dqkv, a.norm, dw.qkv, write));
+  ops_.gemm(compute, linear_dw("qkv dw", a.dqkv, a.norm, dw.qkv, write));
 }
 
 }  // namespace tokamak

@@ -30,7 +30,8 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
                                                   .max_length = options.max_length,
                                                   .compute = options.compute,
                                                   .cached_tokens = options.cached_sequences});
-  workspace_slot_ = plan.add("workspace", DType::kF32, Shape{(workspace + 3) / 4});
+  workspace_shape_ = Shape{(workspace + 3) / 4};
+  workspace_slot_ = plan.add("workspace", DType::kF32, workspace_shape_);
 }
 
 void Transformer::commit(const Arena& arena, Stream& compute) {
@@ -48,8 +49,7 @@ void Transformer::commit(const Arena& arena, Stream& compute) {
 }
 
 void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Tensor sums) {
-  // A profile waits for each operation.
-  if (!graphs_ || ops_.profiled()) return run_units(compute, inputs_.upload(compute, batch), sums);
+  if (!graphs_ || device_.shows_operations()) return run_units(compute, inputs_.upload(compute, batch), sums);
   TokenBatch roomy = batch;
   cu_seqlens_.assign(batch.cu_seqlens.begin(), batch.cu_seqlens.end());
   const auto documents = static_cast<int64_t>(cu_seqlens_.size()) - 1;
@@ -105,9 +105,11 @@ void Transformer::logits(Stream& compute, const TokenBatch& batch, int64_t first
   const Activations a = activations_.first_rows(in.count());
   forward(compute, in, a);
   const Weights w = parameters_.acquire(index_.head(), compute);
-  ops_.gemm(
-      compute,
-      {.a = a.norm.rows(first_row, first_row + logits.dim(0)), .b = w[0], .c = logits, .trans_b = Transpose::kYes});
+  ops_.gemm(compute, {.a = a.norm.rows(first_row, first_row + logits.dim(0)),
+                      .b = w[0],
+                      .c = logits,
+                      .trans_b = Transpose::kYes,
+                      .label = "head"});
   parameters_.release(index_.head(), compute);
 }
 

@@ -61,6 +61,9 @@ class Transformer {
   const ModelConfig& config() const { return config_; }
   int64_t max_tokens() const { return options_.max_tokens; }  // of a batch
   int64_t max_length() const { return options_.max_length; }  // of a sequence
+  DType compute() const { return options_.compute; }
+  const HeadLayout& heads() const { return heads_; }
+  Shape workspace_shape() const { return workspace_shape_; }  // f32, that its operations share
   // Sends the reduced gradient of the norm weights, once a step, after its last micro-batch.
   void finish_gradients(Stream& compute);
 
@@ -102,6 +105,7 @@ class Transformer {
   ActivationPlan activation_plan_;
   std::optional<CudaGraphCache> graphs_;  // absent: none are recorded
   std::vector<int32_t> cu_seqlens_;       // of the latest micro-batch, with room for more documents
+  Shape workspace_shape_;
   MemoryPlan::Slot rope_slot_, workspace_slot_;
   std::optional<MemoryPlan::Slot> dynamic_rope_slot_;
 

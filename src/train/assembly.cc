@@ -59,7 +59,7 @@ Assembly::Assembly(const RunConfig& config, Comm& comm, Backend& backend, const 
 }
 
 void Assembly::commit() {
-  compute_ = backend_.device->make_stream();
+  compute_ = backend_.device->make_stream({.name = "compute"});
   arena_ = std::make_unique<Arena>(plan_, *backend_.device);
   parameters_.commit(*arena_);
   if (optimizer_) optimizer_->commit(*arena_);

@@ -61,8 +61,8 @@ void ShardedParameters::commit(const Arena& arena) {
   weights_ = options_.compute == DType::kF32 ? master_ : arena[weights_slot_];
   if (options_.gradients) grad_ = arena[grad_slot_];
   // Where both have work, a GPU starts the exchange first: it takes few of its multiprocessors, and others wait for it.
-  gather_stream_ = device.make_stream(StreamPriority::kHigh);
-  reduce_stream_ = device.make_stream(StreamPriority::kHigh);
+  gather_stream_ = device.make_stream({.name = "gather", .priority = StreamPriority::kHigh});
+  reduce_stream_ = device.make_stream({.name = "reduce", .priority = StreamPriority::kHigh});
   compute_done_ = device.make_event();
   reduce_done_ = device.make_event();
   if (single_rank()) return;

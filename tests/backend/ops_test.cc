@@ -1,5 +1,6 @@
 // The seam that every operation passes: arguments that break the contract are refused before anything is touched, and
-// an attached profile books each call.
+// observers see each call.
+#include "backend/timeline.h"
 #include "support.h"
 
 using namespace tokamak;
@@ -218,24 +219,71 @@ TEST_CASE("a refusal names the tensor, what it is and what it should be") {
                     Catch::Contains("b is F32 (5, 6)") && Catch::Contains("(4, 6)"));
 }
 
-TEST_CASE("a profile books calls, seconds and floating-point operations while it is attached") {
+TEST_CASE("a timeline has each call between its begin and end, with its work, while it watches") {
   TestBackend cpu;
-  Profile profile;
   const HostTensor a = f32({3, 4}), b = f32({4, 5}), c = f32({3, 5});
-  cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c});
-  cpu.ops().profile(&profile);
-  cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c});
-  cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c});
-  cpu.ops().fill(*cpu.stream, {.x = c, .value = 1});
   const HostTensor qkv = f32({10, 16}), cu(kI32, {2}, {0, 10}), out = f32({10, 8}), lse = f32({2, 10});
-  cpu.ops().attention(*cpu.stream, {qkv, cu, out, lse, kHeads, 1.0f, 10});
-  cpu.ops().profile(nullptr);
+  Timeline timeline(*under_test().backend.device);
   cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c});
-  REQUIRE(profile.entries().size() == 3);
-  const Profile::Entry& gemm = profile.entries().at("gemm");
+  {
+    const Observation watched(*under_test().backend.device, timeline);
+    cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c, .label = "first"});
+    cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c, .write = Write::kAccumulate, .label = "first"});
+    cpu.ops().fill(*cpu.stream, {.x = c, .value = 1});
+    cpu.ops().attention(*cpu.stream, {qkv, cu, out, lse, kHeads, 1.0f, 10});
+    under_test().backend.device->copy_to_device(*cpu.stream, a.view().data(), b.view().flat(0, 12));
+  }
+  cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c});
+
+  const std::vector<Timeline::Entry> entries = timeline.entries();
+  REQUIRE(entries.size() == 5);
+  double last = 0;
+  for (const Timeline::Entry& entry : entries) {
+    CHECK(last <= entry.begin);
+    CHECK(entry.begin <= entry.end);
+    CHECK(entry.host_begin == Approx(entry.begin).margin(1e-3));
+    CHECK(entry.end == Approx(entry.host_end).margin(1e-3));
+    last = entry.end;
+  }
+  CHECK(entries[0].text == "gemm first a F32 (3, 4), b F32 (4, 5) -> c F32 (3, 5)");
+  CHECK(entries[1].text == "gemm first a F32 (3, 4), b F32 (4, 5) -> c += F32 (3, 5)");
+  CHECK(entries[4].kind == CallKind::kCopy);
+  CHECK(entries[4].text == "copy to device -> tensor F32 (12)");
+
+  Profile profile = profile_of(entries);
+  REQUIRE(profile.size() == 4);
+  const ProfileEntry& gemm = profile.at("gemm first");
   CHECK(gemm.calls == 2);
   CHECK(gemm.flops == 2 * (2 * 3 * 4 * 5));
-  CHECK(gemm.seconds > 0);
-  CHECK(profile.entries().at("fill").calls == 1);
-  CHECK(profile.entries().at("attention").flops == 4 * 55 * 2 * 4);  // 55 pairs of query and key, 2 heads of 4
+  CHECK(gemm.bytes == 4 * (2 * (12 + 20) + 15 + 2 * 15));  // the second one reads what it adds to
+  CHECK(gemm.seconds == Approx(entries[0].end - entries[0].begin + entries[1].end - entries[1].begin));
+  CHECK(profile.at("fill").calls == 1);
+  CHECK(profile.at("attention").flops == 4 * 55 * 2 * 4);  // 55 pairs of query and key, 2 heads of 4
+}
+
+TEST_CASE("observers see events, waits and the host's waiting, on the stream they are of") {
+  struct Notes : Observer {
+    void begin(Stream& stream, const Call& call) override { text += str(" ", stream.name(), ":", call.name, "("); }
+    void end(Stream&, const Call&) override { text += ")"; }
+    void recorded(Stream& stream, const Event&) override { text += str(" ", stream.name(), ":record"); }
+    void waited(Stream& stream, const Event&) override { text += str(" ", stream.name(), ":wait"); }
+    void synchronized(Stream& stream) override { text += str(" ", stream.name(), ":sync"); }
+    std::string text;
+  } notes;
+  TestBackend cpu;
+  Device& device = *under_test().backend.device;
+  const auto copies = device.make_stream({.name = "copies"}), compute = device.make_stream({.name = "compute"});
+  const auto event = device.make_event();
+  const HostTensor x = f32({4});
+  {
+    const Observation watched(device, notes);
+    CHECK(device.shows_operations());
+    cpu.ops().fill(*copies, {.x = x, .value = 1});
+    copies->record(*event);
+    compute->wait(*event);
+    compute->synchronize();
+  }
+  CHECK_FALSE(device.shows_operations());
+  compute->synchronize();
+  CHECK(notes.text == " copies:fill() copies:record compute:wait compute:sync");
 }

@@ -7,7 +7,7 @@
 #include "backend/backend.h"
 #include "base/error.h"
 #include "comm/collective_error.h"
-#include "comm/planned.h"
+#include "comm/plan_comm.h"
 #include "support/ranks.h"
 
 using namespace tokamak;
@@ -15,9 +15,9 @@ using namespace tokamak;
 namespace {
 
 struct NoStream : Stream {
-  void record(Event&) override {}
-  void wait(const Event&) override {}
-  void synchronize() override {}
+  void do_record(Event&) override {}
+  void do_wait(const Event&) override {}
+  void do_synchronize() override {}
 };
 
 template <class T>
@@ -98,7 +98,7 @@ RANKS_CASE("reduce_scatter sums long slices in several rounds", "[large]") {
 RANKS_CASE("a group that only plans has the scratch that the ranks work in, and they work in nothing else") {
   Comm& comm = world.comm();
   if (comm.size() == 1) return;  // alone nothing is reduced
-  const auto planned = make_planned_comm(comm.size(), *make_cpu_backend().device);
+  const auto planned = make_plan_comm(comm.size(), *make_cpu_backend().device);
   for (const int64_t slice : {int64_t{32}, int64_t{3} << 20}) {
     for (const DType dtype : {DType::kF32, DType::kBF16}) {
       CHECK(planned->scratch_elements(slice, dtype) == comm.scratch_elements(slice, dtype));

@@ -81,9 +81,9 @@ TEST_CASE("ranks that call different collectives, or of different sizes, are nam
   CHECK(error_of([](Comm& comm) {
           std::vector<double> x(comm.rank() == 2 ? 2 : 1, 1.0);
           struct NoStream : Stream {
-            void record(Event&) override {}
-            void wait(const Event&) override {}
-            void synchronize() override {}
+            void do_record(Event&) override {}
+            void do_wait(const Event&) override {}
+            void do_synchronize() override {}
           } none;
           comm.all_reduce(none, Tensor(x.data(), DType::kF64, Shape{static_cast<int64_t>(x.size())}));
         }) == "rank 0 calls gather(8 bytes), rank 2 calls gather(16 bytes)");

@@ -13,7 +13,7 @@ using namespace tokamak;
 
 namespace {
 
-// Notes what is done: "p" a pass that runs, "r" one that is recorded, "g" a graph's launch, "[" and "]" a timer's.
+// Notes what is done: "p" a pass that runs, "r" one that is recorded, "g" a graph's launch, "[" and "]" the timestamps around.
 class NotingDevice : public CpuDevice {
  public:
   bool can_record() const override { return true; }
@@ -24,28 +24,29 @@ class NotingDevice : public CpuDevice {
     if (fails) fail(*fails, "it cannot be recorded");
     return std::make_unique<NotingGraph>(*this);
   }
-  std::unique_ptr<Timer> make_timer() override { return std::make_unique<NotingTimer>(*this); }
+  std::unique_ptr<Timestamp> make_timestamp() override { return std::make_unique<NotingTimestamp>(*this); }
 
   std::string notes;
   bool recording = false;
   std::optional<Kind> fails;
-  size_t timers = 0, over = 100;  // made so far; of which these have their times
+  size_t timestamps = 0, over = 100;  // made so far; pairs of them that are reached
   double pass_seconds = 2, graph_seconds = 1;
 
  private:
   struct NotingGraph : Graph {
     explicit NotingGraph(NotingDevice& to) : device(to) {}
-    void launch(Stream&) override { device.notes += "g"; }
+    void do_launch(Stream&) override { device.notes += "g"; }
     NotingDevice& device;
   };
-  struct NotingTimer : Timer {
-    explicit NotingTimer(NotingDevice& to) : device(to), number(to.timers++) {}
-    void start(Stream&) override { device.notes += "["; }
-    void stop(Stream&) override {
-      taken = device.notes.back() == 'g' ? device.graph_seconds : device.pass_seconds;
-      device.notes += "]";
+  struct NotingTimestamp : Timestamp {
+    explicit NotingTimestamp(NotingDevice& to) : device(to), number(to.timestamps++) {}
+    void record(Stream&) override {
+      taken = device.notes.ends_with("g") ? device.graph_seconds : device.pass_seconds;
+      device.notes += number % 2 == 0 ? "[" : "]";
     }
-    std::optional<double> seconds() override { return number < device.over ? std::optional(taken) : std::nullopt; }
+    std::optional<double> seconds_since(const Timestamp&) const override {
+      return number / 2 < device.over ? std::optional(taken) : std::nullopt;
+    }
     NotingDevice& device;
     size_t number;
     double taken = 0;

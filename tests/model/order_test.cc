@@ -21,9 +21,11 @@ class RecordingComm final : public Comm {
 
   int rank() const override { return 0; }
   int size() const override { return 2; }
-  void all_gather(Stream&, Tensor slice, Tensor) override { calls.push_back({"gather ", slice.data()}); }
-  void reduce_scatter(Stream&, const ReduceScatter& args) override { calls.push_back({"reduce ", args.slice.data()}); }
-  void all_reduce(Stream&, Tensor) override {}
+  void do_all_gather(Stream&, Tensor slice, Tensor) override { calls.push_back({"gather ", slice.data()}); }
+  void do_reduce_scatter(Stream&, const ReduceScatter& args) override {
+    calls.push_back({"reduce ", args.slice.data()});
+  }
+  void do_all_reduce(Stream&, Tensor) override {}
   void barrier() override {}
   void broadcast(std::string&, int) override {}
   std::vector<std::string> gather_all(const std::string& bytes) override { return {bytes, bytes}; }

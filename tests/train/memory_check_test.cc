@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "comm/data_comm.h"
-#include "comm/planned.h"
+#include "comm/plan_comm.h"
 #include "support/ranks.h"
 #include "train/run_plan.h"
 #include "train/toy_training.h"
@@ -56,9 +56,9 @@ TEST_CASE("ranks on GPUs reserve for NCCL, in a plan as in a run, and one rank o
    public:
     bool uses_host_memory() const override { return false; }
   };
-  CHECK(make_planned_comm(2, Gpu())->reserve_bytes() == kNcclCommunicators * kNcclReserveBytes);
-  CHECK(make_planned_comm(1, Gpu())->reserve_bytes() == 0);
-  CHECK(make_planned_comm(2, ToyDevice())->reserve_bytes() == 0);
+  CHECK(make_plan_comm(2, Gpu())->reserve_bytes() == kNcclCommunicators * kNcclReserveBytes);
+  CHECK(make_plan_comm(1, Gpu())->reserve_bytes() == 0);
+  CHECK(make_plan_comm(2, ToyDevice())->reserve_bytes() == 0);
 }
 
 RANKS_CASE("less is available than there is in all, whatever the device says") {

@@ -128,9 +128,9 @@ RANKS_CASE("a gradient written from two places before it is reduced counts both"
 RANKS_CASE("what the ranks exchange comes first where the device is busy with other work, too") {
   class PriorityDevice : public CpuDevice {
    public:
-    std::unique_ptr<Stream> make_stream(StreamPriority priority) override {
+    std::unique_ptr<Stream> do_make_stream(StreamPriority priority) override {
       high += priority == StreamPriority::kHigh;
-      return CpuDevice::make_stream(priority);
+      return CpuDevice::do_make_stream(priority);
     }
     int high = 0;
   };

@@ -18,29 +18,7 @@ class CpuOps final : public Ops {
   int64_t head_chunk_rows(int64_t tokens, int64_t vocab) const override;
 
  protected:
-  void do_gemm(Stream& stream, const Gemm& args) override;
-  void do_embedding(Stream& stream, const Embedding& args) override;
-  void do_embedding_backward(Stream& stream, const EmbeddingBackward& args) override;
-  void do_rmsnorm(Stream& stream, const RmsNorm& args) override;
-  void do_rmsnorm_backward(Stream& stream, const RmsNormBackward& args) override;
-  void do_column_sums(Stream& stream, const ColumnSums& args) override;
-  void do_qk_norm(Stream& stream, const QkNorm& args) override;
-  void do_qk_norm_backward(Stream& stream, const QkNormBackward& args) override;
-  void do_rope(Stream& stream, const Rope& args) override;
-  void do_attention(Stream& stream, const Attention& args) override;
-  void do_attention_backward(Stream& stream, const AttentionBackward& args) override;
-  void do_cache_append(Stream& stream, const CacheAppend& args) override;
-  void do_cached_attention(Stream& stream, const CachedAttention& args) override;
-  void do_swiglu(Stream& stream, const SwiGlu& args) override;
-  void do_swiglu_backward(Stream& stream, const SwiGluBackward& args) override;
-  void do_linear_cross_entropy(Stream& stream, const LinearCrossEntropy& args) override;
-  void do_control_step(Stream& stream, const ControlStep& args) override;
-  void do_adamw(Stream& stream, const AdamW& args) override;
-  void do_sum_squares(Stream& stream, const SumSquares& args) override;
-  void do_statistics(Stream& stream, const Statistics& args) override;
-  void do_cast(Stream& stream, const Cast& args) override;
-  void do_fill(Stream& stream, const Fill& args) override;
-  void do_random_normal(Stream& stream, const RandomNormal& args) override;
+  TOKAMAK_OPS(TOKAMAK_OVERRIDE_OP)
 
  private:
   std::unique_ptr<GemmEngine> gemm_;

@@ -72,7 +72,7 @@ std::string CpuDevice::description() const {
              bf16_unit());
 }
 
-std::unique_ptr<Stream> CpuDevice::make_stream(StreamPriority) { return std::make_unique<CpuStream>(); }
+std::unique_ptr<Stream> CpuDevice::do_make_stream(StreamPriority) { return std::make_unique<CpuStream>(); }
 
 std::unique_ptr<Event> CpuDevice::make_event() { return std::make_unique<CpuEvent>(); }
 
@@ -81,8 +81,10 @@ int64_t CpuDevice::available_bytes() const { return available_memory_bytes(); }
 int64_t CpuDevice::used_bytes() const { return resident_bytes(); }
 int64_t CpuDevice::peak_bytes() const { return peak_resident_bytes(); }
 
-void CpuDevice::copy_to_device(Stream&, const void* host, Tensor tensor) { copy(tensor.data(), host, tensor.bytes()); }
+void CpuDevice::do_copy_to_device(Stream&, const void* host, Tensor tensor) {
+  copy(tensor.data(), host, tensor.bytes());
+}
 
-void CpuDevice::copy_to_host(Stream&, Tensor tensor, void* host) { copy(host, tensor.data(), tensor.bytes()); }
+void CpuDevice::do_copy_to_host(Stream&, Tensor tensor, void* host) { copy(host, tensor.data(), tensor.bytes()); }
 
 }  // namespace tokamak

@@ -1,4 +1,4 @@
-#include "train/generate_benchmark.h"
+#include "bench/generate_benchmark.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,12 +6,14 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "bench/replay.h"
 #include "model/flops.h"
-#include "train/benchmark.h"
 
 namespace tokamak {
 
 namespace {
+
+constexpr double kSecondsOfGemm = 0.01;
 
 class GenerateBenchmark {
  public:
@@ -21,7 +23,9 @@ class GenerateBenchmark {
         config_(assembly.model().config()),
         device_(*assembly.backend().device),
         ops_(*assembly.backend().ops),
-        stream_(assembly.compute()) {
+        stream_(assembly.compute()),
+        gemms_(gemms_of_prompt()),
+        replay_(assembly.backend(), calls_of(gemms_), {}) {
     const int64_t copied = device_.uses_host_memory() ? int64_t{1} << 26 : int64_t{1} << 28;  // f32: beyond any cache
     const auto from = plan_.add("from", DType::kF32, Shape{copied}), to = plan_.add("to", DType::kF32, Shape{copied});
     arena_ = std::make_unique<Arena>(plan_, device_);
@@ -38,7 +42,7 @@ class GenerateBenchmark {
       times.weight_bytes = weight_bytes();
       times.copy_rate = static_cast<double>(from_.bytes()) / seconds_of([&] { copy(); });
       times.prompt_rate = static_cast<double>(options_.sequences * options_.prompt) / seconds_of([&] { prefill(); });
-      times.prompt_gemm_rate = static_cast<double>(options_.prompt) / product_seconds();
+      times.prompt_gemm_rate = static_cast<double>(options_.prompt) / gemm_seconds();
       times.decode_seconds = seconds_of([&] { decode(); }) / static_cast<double>(options_.tokens);
       rounds.push_back(times);
     }
@@ -104,23 +108,32 @@ class GenerateBenchmark {
     }
   }
 
-  // Of the GEMMs of one prompt; the head is counted separately, which takes its last token alone.
-  double product_seconds() {
-    double seconds = 0;
-    const DType compute = assembly_.parameters().weights().dtype();
-    for (const GemmShape& g : step_gemms(config_, options_.prompt, options_.prompt, compute)) {
-      if (!forward_of_layer(g)) continue;
-      const Tensor a(to_.data(), compute, Shape{g.m, g.k});
-      const Tensor b(from_.data(), compute, Shape{g.n, g.k});
-      const Tensor c(to_.flat(to_.count() / 2, to_.count()).data(), compute, Shape{g.m, g.n});
-      const double once = seconds_of([&] { ops_.gemm(stream_, {.a = a, .b = b, .c = c, .trans_b = Transpose::kYes}); });
-      seconds += once * static_cast<double>(g.count);
+  // Of one prompt; the head is counted separately, which takes its last token alone.
+  std::vector<RecordedGemm> gemms_of_prompt() {
+    StepRecorder recorder;
+    {
+      const Observation watched(device_, recorder);
+      assembly_.cache().clear(0);
+      run_model({0}, options_.prompt);
     }
-    return seconds;
+    std::vector<RecordedGemm> gemms = gemms_of(recorder.record(), ops_);
+    std::erase_if(gemms, [](const RecordedGemm& gemm) { return gemm.name == "head"; });
+    return gemms;
   }
 
-  static bool forward_of_layer(const GemmShape& g) {
-    return g.name.find("forward") != std::string::npos && g.name.find("head") == std::string::npos;
+  static std::vector<OperationValue> calls_of(const std::vector<RecordedGemm>& gemms) {
+    std::vector<OperationValue> calls;
+    for (const RecordedGemm& gemm : gemms) calls.emplace_back(gemm.call);
+    return calls;
+  }
+
+  double gemm_seconds() {
+    double seconds = 0;
+    for (const RecordedGemm& gemm : gemms_) {
+      replay_.prepare(gemm.call);
+      seconds += replay_.seconds(kSecondsOfGemm) * static_cast<double>(gemm.count);
+    }
+    return seconds;
   }
 
   Assembly& assembly_;
@@ -129,11 +142,13 @@ class GenerateBenchmark {
   Device& device_;
   Ops& ops_;
   Stream& stream_;
+  RandomStream random_{1, "generate benchmark"};
+  uint64_t drawn_ = 0;
+  std::vector<RecordedGemm> gemms_;
+  Replay replay_;
   MemoryPlan plan_;
   std::unique_ptr<Arena> arena_;
   Tensor from_, to_;
-  RandomStream random_{1, "generate benchmark"};
-  uint64_t drawn_ = 0;
 };
 
 }  // namespace

@@ -1,12 +1,11 @@
-// How fast each operation is by itself at the shapes of a run, beside what the same device does in the same minute: a
-// plain copy for what memory bounds, a large GEMM for what arithmetic bounds.
+// How fast each operation of a run's step is by itself, beside what the same device does in the same minute: a plain copy
+// for what memory bounds, a large GEMM for what arithmetic bounds.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "backend/backend.h"
-#include "model/model_config.h"
+#include "plan/dry_run.h"
 
 namespace tokamak {
 
@@ -26,14 +25,8 @@ struct OpTimes {
   std::vector<OpTime> ops;
 };
 
-struct OpBenchmarkOptions {
-  int64_t sequences = 1;
-  int64_t length = 1024;
-  DType compute = DType::kBF16;
-  int64_t rounds = 5;
-};
-
-// Takes memory of its own. Contents are random.
-OpTimes benchmark_ops(Backend& backend, const ModelConfig& config, const OpBenchmarkOptions& options);
+// What the run's step consists of, on `backend`, in memory of its own with random contents; of calls that differ in their
+// operands alone, the one that moves most.
+OpTimes benchmark_ops(Backend& backend, DryRun& run, int64_t rounds);
 
 }  // namespace tokamak

@@ -1,0 +1,52 @@
+// The tensors of an operation's arguments, by name: what it reads, what it writes, how many bytes of it. THE source of
+// the checks against overlap, of an operation's bytes, of what traces and records show of it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+
+#include "backend/ops.h"
+
+namespace tokamak {
+
+enum class Access { kRead, kWrite, kReadWrite };
+
+struct Operand {
+  const char* name = "";
+  Tensor* tensor = nullptr;  // in the arguments; may be empty
+  Access access = Access::kRead;
+  // Of an output: the operands whose very memory it may have.
+  std::array<const char*, 2> same_as{};
+  int64_t touched = -1;  // bytes, where not all are; negative: all
+
+  int64_t bytes() const { return (touched < 0 ? tensor->bytes() : touched) * (access == Access::kReadWrite ? 2 : 1); }
+  bool may_be(const Operand& other) const;
+};
+
+class Operands {
+ public:
+  static constexpr size_t kMost = 8;
+
+  Operands() = default;
+  Operands(std::initializer_list<Operand> operands);
+  const Operand* begin() const { return operands_.data(); }
+  const Operand* end() const { return operands_.data() + size_; }
+  double bytes() const;
+
+ private:
+  std::array<Operand, kMost> operands_;
+  size_t size_ = 0;
+};
+
+#define TOKAMAK_OPERANDS(name, Args) Operands operands_of(Args& args);
+TOKAMAK_OPS(TOKAMAK_OPERANDS)
+#undef TOKAMAK_OPERANDS
+
+// For those who only look.
+template <class Args>
+Operands operands_of(const Args& args) {
+  return operands_of(const_cast<Args&>(args));
+}
+
+}  // namespace tokamak

@@ -1,0 +1,46 @@
+// When a device did what it was given, by its own timestamps: nothing waits for it while the work goes on. Read it when
+// the streams have passed.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/observer.h"
+#include "backend/profile.h"
+
+namespace tokamak {
+
+class Timeline final : public Observer {
+ public:
+  explicit Timeline(Device& device) : device_(device) {}
+
+  void begin(Stream& stream, const Call& call) override;
+  void end(Stream& stream, const Call& call) override;
+
+  struct Entry {
+    CallKind kind;
+    std::string title, text;  // of the Call
+    const char* stream;       // its name
+    double flops, bytes, exchanged;
+    double begin, end;            // on the device, in seconds since `start`
+    double host_begin, host_end;  // when the host enqueued it, likewise
+  };
+  // Of all calls, in the order of the host. All have ended on the device: its streams are synchronised.
+  std::vector<Entry> entries() const;
+  double start() const { return start_; }  // now_seconds() at the first call
+
+ private:
+  struct Marked {
+    Entry entry;
+    std::unique_ptr<Timestamp> begin, end;
+  };
+  Device& device_;
+  std::unique_ptr<Timestamp> origin_;
+  double start_ = 0;
+  std::vector<Marked> calls_;
+};
+
+Profile profile_of(const std::vector<Timeline::Entry>& entries);
+
+}  // namespace tokamak

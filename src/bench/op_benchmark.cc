@@ -1,0 +1,86 @@
+#include "bench/op_benchmark.h"
+
+#include <algorithm>
+
+#include "bench/replay.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr double kSecondsPerRound = 0.02;
+
+struct Timed {
+  std::string name;
+  OperationValue call;
+  double flops = 0;
+};
+
+// What the step has of operations, those of one name once, and its GEMMs.
+std::vector<Timed> operations_of(const StepRecord& record, const Ops& ops) {
+  std::vector<Timed> all;
+  std::vector<double> bytes;
+  for (const StepRecord::Distinct& call : record.calls) {
+    if (call.kind != CallKind::kOperation || std::holds_alternative<Gemm>(call.arguments)) continue;
+    const auto known =
+        std::find_if(all.begin(), all.end(), [&](const Timed& timed) { return timed.name == call.title; });
+    const auto at = static_cast<size_t>(known - all.begin());
+    if (known == all.end()) {
+      all.push_back({call.title, call.arguments, call.flops});
+      bytes.push_back(call.bytes);
+    } else if (call.bytes > bytes[at]) {
+      *known = {call.title, call.arguments, call.flops};
+      bytes[at] = call.bytes;
+    }
+  }
+  for (const RecordedGemm& gemm : gemms_of(record, ops)) all.push_back({"gemm " + gemm.name, gemm.call, gemm.flops()});
+  return all;
+}
+
+// What a copy and a GEMM are measured by; of no record, so at addresses that only differ.
+Cast copy_on(const Device& device) {
+  const int64_t count = device.uses_host_memory() ? int64_t{1} << 23 : int64_t{1} << 27;
+  static char addresses[2];
+  return {.src = Tensor(&addresses[0], DType::kF32, {count}), .dst = Tensor(&addresses[1], DType::kF32, {count})};
+}
+
+Gemm square_gemm_on(const Device& device, DType compute) {
+  const int64_t n = device.uses_host_memory() ? 1024 : 8192;
+  static char addresses[3];
+  const auto square = [&](int i) { return Tensor(&addresses[i], compute, {n, n}); };
+  return {.a = square(0), .b = square(1), .c = square(2), .trans_b = Transpose::kYes};
+}
+
+}  // namespace
+
+OpTimes benchmark_ops(Backend& backend, DryRun& run, int64_t rounds) {
+  const Transformer& model = run.model();
+  std::vector<Timed> operations = operations_of(run.record(), *backend.ops);
+  const Cast copy = copy_on(*backend.device);
+  const Gemm gemm = square_gemm_on(*backend.device, model.compute());
+  operations.insert(operations.begin(), {{"copy", copy}, {"GEMM", gemm}});
+
+  std::vector<OperationValue> calls;
+  for (const Timed& operation : operations) calls.push_back(operation.call);
+  Replay replay(backend, calls, {.vocab = model.config().vocab_size, .length = run.shape().length});
+  MemoryPlan plan;
+  const auto workspace = plan.add("workspace", DType::kF32, model.workspace_shape());
+  const Arena arena(plan, *backend.device);
+  backend.ops->bind_workspace(arena[workspace]);
+
+  OpTimes times{.documents = run.shape().micro_batch, .length = run.shape().length, .heads = model.heads()};
+  for (const Timed& operation : operations) {
+    replay.prepare(operation.call);
+    replay.seconds(0);  // kernels are loaded, algorithms chosen
+    std::vector<double> seconds;
+    for (int64_t round = 0; round < rounds; ++round) seconds.push_back(replay.seconds(kSecondsPerRound));
+    times.ops.push_back({operation.name, median(std::move(seconds)), replay.bytes(), operation.flops});
+  }
+  times.copy_rate = times.ops[0].bytes / times.ops[0].seconds;
+  const double n = static_cast<double>(gemm.c.dim(0));
+  times.gemm_rate = 2 * n * n * n / times.ops[1].seconds;
+  times.ops.erase(times.ops.begin(), times.ops.begin() + 2);
+  return times;
+}
+
+}  // namespace tokamak

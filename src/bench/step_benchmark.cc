@@ -1,0 +1,105 @@
+#include "bench/step_benchmark.h"
+
+#include "backend/timeline.h"
+#include "base/clock.h"
+#include "bench/replay.h"
+#include "train/random_batch.h"
+#include "train/step.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int64_t kMostMeasuring = 20;
+constexpr double kSecondsOfGemm = 0.01;
+constexpr double kLr = 1e-4;
+constexpr int64_t kRecording = 4;  // each pass comes twice, in either place that batches lie in
+
+class Benchmark {
+ public:
+  Benchmark(Assembly& assembly, const BatchShape& shape)
+      : assembly_(assembly),
+        shape_(shape),
+        batch_(shape, assembly.model().config().vocab_size, assembly.comm().rank()) {}
+
+  double seconds_of_step() {
+    assembly_.comm().barrier();
+    const Stopwatch watch;
+    run_step(assembly_, batch_.step(), {.t = ++steps_, .lr = kLr, .micro_batches = shape_.micro_batches()});
+    assembly_.compute().synchronize();
+    assembly_.comm().barrier();
+    return watch.seconds();
+  }
+
+  // Until micro-batches run as they will from then on (runtime.cuda_graphs).
+  void warm_up() {
+    seconds_of_step();
+    for (int64_t i = 0; i < kMostMeasuring && !assembly_.model().settled(); ++i) seconds_of_step();
+    if (!assembly_.model().replays()) return;
+    for (int64_t i = 0; i < kRecording; ++i) seconds_of_step();
+  }
+
+  Profile profile() {
+    Device& device = *assembly_.backend().device;
+    Timeline timeline(device);
+    {
+      const Observation watched(device, timeline);
+      seconds_of_step();
+    }
+    return profile_of(timeline.entries());
+  }
+
+ private:
+  Assembly& assembly_;
+  BatchShape shape_;
+  RandomBatch batch_;
+  int64_t steps_ = 0;
+};
+
+std::vector<OperationValue> calls_of(const std::vector<RecordedGemm>& gemms) {
+  std::vector<OperationValue> calls;
+  for (const RecordedGemm& gemm : gemms) calls.emplace_back(gemm.call);
+  return calls;
+}
+
+}  // namespace
+
+void plan_benchmark(const std::vector<RecordedGemm>& gemms, const Device& device, MemoryPlan& plan) {
+  Replay::plan(calls_of(gemms), device, plan);
+}
+
+StepBenchmark benchmark_step(Assembly& assembly, const StepBenchmarkOptions& options) {
+  const std::vector<RecordedGemm>& gemms = options.gemms;
+  Benchmark benchmark(assembly, options.shape);
+  Replay replay(assembly.backend(), calls_of(gemms), {});
+  const auto seconds_of = [&](const RecordedGemm& gemm, double least) {
+    replay.prepare(gemm.call);
+    return replay.seconds(least);
+  };
+
+  StepBenchmark result;
+  result.tokens_per_step = options.shape.sequences_per_rank * options.shape.length * assembly.comm().size();
+  std::vector<std::vector<double>> gemm_seconds(gemms.size());
+  std::vector<double> step_seconds;
+  for (const RecordedGemm& gemm : gemms) seconds_of(gemm, 0);  // kernels are made at their first use
+  benchmark.warm_up();
+  for (int64_t round = 0; round < options.rounds; ++round) {
+    for (size_t i = 0; i < gemms.size(); ++i) gemm_seconds[i].push_back(seconds_of(gemms[i], kSecondsOfGemm));
+    step_seconds.push_back(benchmark.seconds_of_step());
+  }
+  result.profile = benchmark.profile();
+
+  double flops = 0, seconds = 0;
+  for (size_t i = 0; i < gemms.size(); ++i) {
+    const double once = median(gemm_seconds[i]);
+    flops += static_cast<double>(gemms[i].count) * gemms[i].flops();
+    seconds += static_cast<double>(gemms[i].count) * once;
+    result.gemms.emplace_back(gemms[i], gemms[i].flops() / once);
+  }
+  result.gemm_rate = flops / seconds * assembly.comm().size();
+  result.step_seconds = median(step_seconds);
+  result.tokens_per_second = static_cast<double>(result.tokens_per_step) / result.step_seconds;
+  return result;
+}
+
+}  // namespace tokamak

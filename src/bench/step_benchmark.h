@@ -1,0 +1,37 @@
+// How fast a run's step is, against what the same machine's GEMMs can do in the same minute. Random tokens, no files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backend/profile.h"
+#include "plan/step_record.h"
+#include "train/assembly.h"
+#include "train/batch_shape.h"
+
+namespace tokamak {
+
+struct StepBenchmark {
+  double gemm_rate = 0;          // FLOP/s: FLOPs of all GEMMs of a step over the sum of their times, each run alone
+  double tokens_per_second = 0;  // of all ranks
+  double step_seconds = 0;       // median
+  int64_t tokens_per_step = 0;
+  std::vector<std::pair<RecordedGemm, double>> gemms;  // with the rate of each
+  Profile profile;                                     // of one step
+};
+
+struct StepBenchmarkOptions {
+  BatchShape shape;
+  int64_t rounds = 3;
+  std::vector<RecordedGemm> gemms;  // of a step (gemms_of)
+};
+
+// Adds the memory that it takes besides the assembly's.
+void plan_benchmark(const std::vector<RecordedGemm>& gemms, const Device& device, MemoryPlan& plan);
+
+// Collective. Each round times all GEMMs and then a step, so that both see the same load of other processes; the medians
+// over the rounds are returned.
+StepBenchmark benchmark_step(Assembly& assembly, const StepBenchmarkOptions& options);
+
+}  // namespace tokamak

@@ -1,0 +1,57 @@
+// Each collective once: checks of its arguments, the observers, the implementation's method.
+#include "comm/comm.h"
+
+#include "backend/observer.h"
+#include "base/error.h"
+
+namespace tokamak {
+
+namespace {
+
+// Each rank sends each other rank `bytes`.
+Call collective(const char* name, const Comm& comm, const Operands& operands, int64_t bytes) {
+  return {.kind = CallKind::kCollective,
+          .name = name,
+          .operands = operands,
+          .ranks = comm.size(),
+          .exchanged = static_cast<double>((comm.size() - 1) * bytes)};
+}
+
+void expect_slice(const Comm& comm, const Tensor& slice, const Tensor& full, DType narrowest) {
+  TOKAMAK_CHECK(slice.dtype() == full.dtype() && slice.count() * comm.size() == full.count(), "a slice ", slice.text(),
+                " of ", full.text(), " on ", comm.size(), " rank(s)");
+  TOKAMAK_CHECK(slice.count() * size_of(narrowest) % Comm::kSliceAlignment == 0, "a slice ", slice.text(),
+                ", which is no multiple of ", Comm::kSliceAlignment, " bytes of ", name_of(narrowest));
+}
+
+}  // namespace
+
+void Comm::all_gather(Stream& stream, Tensor slice, Tensor full) {
+  expect_slice(*this, slice, full, slice.dtype());
+  const auto call = [&] {
+    return collective("all_gather", *this, {{"slice", &slice}, {"full", &full, Access::kWrite}}, slice.bytes());
+  };
+  observed(stream, call, [&] { do_all_gather(stream, slice, full); });
+}
+
+void Comm::reduce_scatter(Stream& stream, const ReduceScatter& args) {
+  Tensor full = args.full, slice = args.slice;
+  TOKAMAK_CHECK(full.dtype() == DType::kF32, full.text());
+  expect_slice(*this, slice, full, DType::kBF16);
+  const int64_t scratch = scratch_elements(slice.count(), args.dtype);
+  TOKAMAK_CHECK(scratch == 0 || (args.scratch && args.scratch.count() >= scratch), "a slice ", slice.text(),
+                " takes a scratch of ", scratch, ", not ", args.scratch.text());
+  const auto call = [&] {
+    return collective("reduce_scatter", *this, {{"full", &full}, {"slice", &slice, Access::kWrite}},
+                      slice.count() * size_of(args.dtype));
+  };
+  observed(stream, call, [&] { do_reduce_scatter(stream, args); });
+}
+
+void Comm::all_reduce(Stream& stream, Tensor x) {
+  TOKAMAK_CHECK(x.dtype() == DType::kF32 || x.dtype() == DType::kF64, x.text());
+  const auto call = [&] { return collective("all_reduce", *this, {{"x", &x, Access::kReadWrite}}, x.bytes()); };
+  observed(stream, call, [&] { do_all_reduce(stream, x); });
+}
+
+}  // namespace tokamak

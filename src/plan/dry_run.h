@@ -1,0 +1,31 @@
+// A run on a device that only plans: the code of a real one, as rank 0 of any number of ranks, on any machine. What it
+// yields is what it would take: memory by name, a step's operations and messages.
+#pragma once
+
+#include "plan/step_record.h"
+#include "train/run_plan.h"
+
+namespace tokamak {
+
+class DryRun {
+ public:
+  // For the backend that the config asks for; with auto, the one that this machine has.
+  DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks);
+
+  const BatchShape& shape() const { return run_.shape; }
+  const MemoryPlan& memory() const { return run_.assembly->plan(); }
+  const Transformer& model() const { return run_.assembly->model(); }
+  const Device& device() const { return *backend_.device; }
+  const Ops& ops() const { return *backend_.ops; }
+  const Comm& comm() const { return *comm_; }
+
+  StepRecord record() { return record(shape()); }
+  StepRecord record(const BatchShape& shape);  // of the same micro-batch
+
+ private:
+  Backend backend_;
+  std::unique_ptr<Comm> comm_;
+  PlannedRun run_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,85 @@
+// A step, written down: every operation, copy and collective that the device was given, in order, with its stream, and
+// every event recorded and waited for. A real step yields it on a device that only plans (backend/plan_device.h), for any
+// number of ranks on any machine, or while it runs. THE source of what a step costs: FLOPs, bytes, GEMMs, messages.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "backend/observer.h"
+#include "train/assembly.h"
+#include "train/batch_shape.h"
+
+namespace tokamak {
+
+#define TOKAMAK_VALUE(name, Args) , Args
+using OperationValue = std::variant<std::monostate TOKAMAK_OPS(TOKAMAK_VALUE)>;
+#undef TOKAMAK_VALUE
+
+struct StepRecord {
+  // Calls that differ in addresses alone.
+  struct Distinct {
+    CallKind kind;
+    std::string name, title, text;   // "gemm", "gemm qkv forward", with operands and shapes
+    double flops, bytes, exchanged;  // of one call, see Call
+    int ranks;                       // of a collective's group
+    OperationValue arguments;        // of the first of them
+    int64_t count = 0;
+  };
+  enum class What { kCall, kRecord, kWait };
+  struct Entry {
+    What what;
+    int stream;     // in `streams`
+    int64_t which;  // in `calls`; of an event: its number
+  };
+
+  std::vector<std::string> streams;
+  std::vector<Distinct> calls;
+  std::vector<Entry> entries;    // in the order in which the host enqueued them
+  int64_t synchronizations = 0;  // times that the host waited for a stream
+
+  double flops() const;
+  double exchanged() const;  // bytes that this rank sends
+};
+
+class StepRecorder final : public Observer {
+ public:
+  void begin(Stream& stream, const Call& call) override;
+  void end(Stream&, const Call&) override {}
+  void recorded(Stream& stream, const Event& event) override;
+  void waited(Stream& stream, const Event& event) override;
+  void synchronized(Stream&) override { ++record_.synchronizations; }
+
+  const StepRecord& record() const { return record_; }
+
+ private:
+  int number_of(const Stream& stream);
+  int64_t number_of(const Event& event);
+
+  StepRecord record_;
+  std::map<const Stream*, int> streams_;
+  std::map<const Event*, int64_t> events_;
+  std::map<std::string, int64_t> calls_;  // by kind, text and group
+};
+
+// One step of a committed assembly on random tokens, written down as it runs.
+StepRecord record_step(Assembly& assembly, const BatchShape& shape);
+
+// A GEMM of a step, and how often it has it.
+struct RecordedGemm {
+  std::string name;  // "qkv forward"
+  Gemm call;         // at addresses of the record
+  int64_t count = 0;
+
+  int64_t m() const { return call.c.dim(0); }
+  int64_t n() const { return call.c.dim(1); }
+  int64_t k() const { return call.a.dim(call.trans_a == Transpose::kYes ? 0 : 1); }
+  double flops() const { return 2.0 * static_cast<double>(m()) * static_cast<double>(n()) * static_cast<double>(k()); }
+};
+
+// Every GEMM of the record, those of the head among them, which it forms in chunks of rows (Ops::head_chunk_rows).
+std::vector<RecordedGemm> gemms_of(const StepRecord& record, const Ops& ops);
+
+}  // namespace tokamak

@@ -1,0 +1,62 @@
+// What the record says that ranks exchange, against what MPI is given to send. This program's MPI_Allgather and
+// MPI_Alltoall stand before the library's, count, and go on to those (MPI's profiling interface).
+#define OMPI_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <catch2/catch.hpp>
+
+#include "plan/dry_run.h"
+#include "plan/small_run.h"
+#include "support/ranks.h"
+
+namespace {
+
+// Bytes to other ranks; of this process, whose calls are its main thread's.
+double sent = 0;
+
+void count(int elements, MPI_Datatype type, MPI_Comm comm) {
+  int size = 0, ranks = 0;
+  MPI_Type_size(type, &size);
+  MPI_Comm_size(comm, &ranks);
+  sent += static_cast<double>(elements) * size * (ranks - 1);
+}
+
+}  // namespace
+
+extern "C" {
+
+int MPI_Allgather(const void* send, int send_count, MPI_Datatype send_type, void* receive, int receive_count,
+                  MPI_Datatype receive_type, MPI_Comm comm) {
+  count(receive_count, receive_type, comm);
+  return PMPI_Allgather(send, send_count, send_type, receive, receive_count, receive_type, comm);
+}
+
+int MPI_Alltoall(const void* send, int send_count, MPI_Datatype send_type, void* receive, int receive_count,
+                 MPI_Datatype receive_type, MPI_Comm comm) {
+  count(send_count, send_type, comm);
+  return PMPI_Alltoall(send, send_count, send_type, receive, receive_count, receive_type, comm);
+}
+
+}  // extern "C"
+
+using namespace tokamak;
+
+RANKS_CASE("a recorded step exchanges the bytes that MPI sends") {
+  const int ranks = world.size();
+  for (const Precision reduce : {Precision::kF32, Precision::kBF16}) {
+    RunConfig config = small_run();
+    config.precision.reduce = reduce;
+    const GlobalBatch batch = small_batch(ranks, 5);
+    DryRun dry(config, batch, ranks);
+    const StepRecord record = dry.record();
+
+    Backend backend = make_cpu_backend();
+    PlannedRun run = plan_run(config, batch, world.comm(), backend, INT64_MAX);
+    run.assembly->commit();
+    run.assembly->parameters().initialize(1, run.assembly->compute());
+    sent = 0;
+    record_step(*run.assembly, run.shape);
+    CHECK(sent > 0);
+    CHECK(record.exchanged() == sent);
+  }
+}

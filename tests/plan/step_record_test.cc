@@ -1,0 +1,100 @@
+// The recorded step against what is known otherwise: the formula of MFU, a real run, the bytes that ranks exchange.
+#include "plan/step_record.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "config/load.h"
+#include "model/flops.h"
+#include "plan/dry_run.h"
+#include "plan/small_run.h"
+#include "support/ranks.h"
+#include "support/test_data.h"
+
+using namespace tokamak;
+
+namespace {
+
+// What the record's FLOPs must be for `tokens` tokens of this rank: the terms of mfu_full where they are computed, and
+// those that it leaves out.
+double flops_expected(const RunConfig& config, const BatchShape& shape) {
+  const ModelConfig& model = config.model;
+  const auto tokens = static_cast<double>(shape.sequences_per_rank * shape.length);
+  const auto layers = static_cast<double>(model.num_hidden_layers), hidden = static_cast<double>(model.hidden_size);
+  const double vectors = hidden + layers * (2 * hidden + (model.qkv_bias ? static_cast<double>(model.qkv_width()) : 0) +
+                                            (model.qk_norm ? 2 * static_cast<double>(model.head_size()) : 0));
+  const double qkv = static_cast<double>(model.qkv_width()) * hidden;
+  const double o = static_cast<double>(model.q_width()) * hidden;
+  const double gate_up = 2 * static_cast<double>(model.intermediate_size) * hidden;
+  const double scores = 2 * static_cast<double>(model.q_width()) * 0.5 * static_cast<double>(shape.length + 1);
+  double expected = token_flops(model).weights;  // mfu_full's 6 (N - N_embedding), in which are
+  expected -= 6 * vectors;                       // vectors, that no GEMM multiplies with,
+  expected += layers * 2 * scores;               // Q K^T and P V, of the pairs up to the diagonal only,
+  expected += layers * 5 * scores;               // their four gradients and Q K^T once more;
+  if (config.activation_checkpoint.mode == RecomputeMode::kFull) {
+    expected += layers * (2 * (qkv + o + gate_up) + 2 * scores);  // and the forward pass again, but for down
+  }
+  return tokens * expected;
+}
+
+// {name: count} of operations and copies, with their shapes.
+std::map<std::string, int64_t> counts_of(const StepRecord& record) {
+  std::map<std::string, int64_t> counts;
+  for (const StepRecord::Distinct& call : record.calls) counts[call.text] += call.count;
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("a recorded step has the FLOPs of mfu_full and of the terms that it leaves out, for every config and size") {
+  for (const auto& file : std::filesystem::directory_iterator(source_tree() + "/configs")) {
+    if (file.path().extension() != ".yaml") continue;
+    for (const int ranks : {1, 8, 64}) {
+      RunConfig config = load_config(file.path().string(), {"runtime.backend=cpu"});
+      if (config.model.vocab_size == 0) config.model.vocab_size = 4096;
+      const int64_t sequences = config.training.global_batch_tokens / config.data.sequence_length;
+      if (sequences % ranks != 0) continue;
+      AutoInt& micro_batch = config.training.micro_batch_size;
+      micro_batch.value = std::min(micro_batch.value, sequences / ranks);
+      DryRun run(config, make_global_batch(config.training, config.data, ranks), ranks);
+      const StepRecord record = run.record();
+      INFO(file.path().string() << " on " << ranks);
+      CHECK(record.flops() == Approx(flops_expected(config, run.shape())).epsilon(1e-12));
+      double gemms = 0, attention = 0;
+      for (const RecordedGemm& gemm : gemms_of(record, run.ops()))
+        gemms += static_cast<double>(gemm.count) * gemm.flops();
+      for (const StepRecord::Distinct& call : record.calls) {
+        if (call.name.starts_with("attention")) attention += static_cast<double>(call.count) * call.flops;
+      }
+      CHECK(gemms + attention == Approx(record.flops()).epsilon(1e-12));  // the head's among them, chunk by chunk
+      CHECK(record.synchronizations == 0);
+    }
+  }
+}
+
+RANKS_CASE("a dry run yields the very step that a real one takes, call by call") {
+  const int ranks = world.size();
+  for (const RecomputeMode mode : {RecomputeMode::kNone, RecomputeMode::kFull}) {
+    RunConfig config = small_run();
+    config.activation_checkpoint.mode = mode;
+    DryRun dry(config, small_batch(ranks, 5), ranks);  // three micro-batches, the last of one sequence
+    const StepRecord planned = dry.record();
+
+    Backend backend = make_cpu_backend();
+    PlannedRun run = plan_run(config, small_batch(ranks, 5), world.comm(), backend, INT64_MAX);
+    run.assembly->commit();
+    run.assembly->parameters().initialize(1, run.assembly->compute());
+    const StepRecord real = record_step(*run.assembly, run.shape);
+
+    CHECK(counts_of(planned) == counts_of(real));
+    CHECK(planned.streams == real.streams);
+    CHECK(planned.synchronizations == real.synchronizations);
+    REQUIRE(planned.entries.size() == real.entries.size());
+    for (size_t i = 0; i < planned.entries.size(); ++i) {
+      CHECK(planned.entries[i].what == real.entries[i].what);
+      CHECK(planned.entries[i].stream == real.entries[i].stream);
+      CHECK(planned.entries[i].which == real.entries[i].which);
+    }
+    CHECK(planned.exchanged() == real.exchanged());
+  }
+}
