@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Writes the header comment of every configs/*.yaml: parameters, tokens, FLOPs, memory, machine, time.
 
-All figures are computed from the file's own values; what is assumed (machine, MFU) stands in RUNS below and is named in
-the header. Without arguments the headers are rewritten; with --check stale ones are an error (a test runs this).
-The formulas are those of src/model/flops.h, src/model/activations.cc and src/zero/ (section names in memory()).
+All numbers are those of `tokamak plan --json`; what is assumed (machine, MFU) stands in RUNS below and is named in the
+header. Headers are rewritten; with --check stale ones are an error (a test runs this).
+
+usage: scripts/config_headers.py PROGRAM [--check]     (PROGRAM: build/tokamak; memory is a GPU's, so one with CUDA)
 """
 import argparse
 import dataclasses
+import json
 import pathlib
 import re
+import subprocess
 import sys
 
 CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
@@ -49,88 +52,15 @@ RUNS = {
     "llama-70b": Run("The shape of Llama 3 70B.", 256, H100, 0.40),
 }
 
-UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
-
-
-def read_flat(text):
-    """{'section.key': 'value'} of the two-level keys; lists and deeper levels are skipped."""
-    values, section = {}, ""
-    for line in text.splitlines():
-        line = line.split("#")[0].rstrip()
-        if match := re.fullmatch(r"(\w+):", line):
-            section = match[1]
-        elif match := re.fullmatch(r"  (\w+): *(\S.*)", line):
-            values[f"{section}.{match[1]}"] = match[2]
-    return values
-
-
-def count(text):
-    match = re.fullmatch(r"([\d_.]+)([A-Za-z]*)", text)
-    if match is None or match[2] not in UNITS:
-        sys.exit(f"'{text}' is not a count")
-    return round(float(match[1]) * UNITS[match[2]])
-
-
-@dataclasses.dataclass
-class Shape:
-    C: int  # hidden
-    I: int  # intermediate
-    L: int  # layers
-    Hq: int
-    Hkv: int
-    D: int
-    V: int
-    T: int
-    tied: bool
-
-    @classmethod
-    def of(cls, v):
-        heads, hidden = count(v["model.num_attention_heads"]), count(v["model.hidden_size"])
-        return cls(C=hidden, I=count(v["model.intermediate_size"]), L=count(v["model.num_hidden_layers"]), Hq=heads,
-                   Hkv=count(v.get("model.num_key_value_heads", str(heads))) or heads,
-                   D=count(v.get("model.head_dim", "0")) or hidden // heads, V=count(v["model.vocab_size"]),
-                   T=count(v["data.sequence_length"]), tied=v.get("model.tie_word_embeddings") == "true")
-
-    def qkv(self):
-        return (self.Hq + 2 * self.Hkv) * self.D
-
-    def layer(self):  # matrices of one layer: qkv, o, gate and up, down
-        return self.C * self.qkv() + self.Hq * self.D * self.C + 3 * self.C * self.I
-
-    def norms(self):
-        return (2 * self.L + 1) * self.C
-
-    def vocab_matrices(self):
-        return 1 if self.tied else 2
-
-    def parameters(self):
-        return self.L * self.layer() + self.norms() + self.vocab_matrices() * self.V * self.C
-
-    def looked_up(self):
-        return 0 if self.tied else self.V * self.C
-
-    def flops_per_token(self, attention_share):
-        """src/model/flops.h; attention_share 1: mfu_full, 0.5: mfu_causal."""
-        return 6 * (self.parameters() - self.looked_up()) + attention_share * 12 * self.L * self.Hq * self.D * self.T
-
-
-def memory(shape, ranks, micro_batch, mode, compute_bytes):
-    """Bytes on one rank: sharded state, buffers for whole units, activations."""
-    # Master weight, two moments, gradient in fp32 and the copy that is gathered.
-    state = shape.parameters() * (4 * 4 + compute_bytes) / ranks
-    # Two layers, the vocabulary's matrices and the norms, gathered, and as many gradients in fp32, and the largest slice
-    # once more; a rank alone computes on its own slices.
-    unit_elements = 2 * shape.layer() + shape.vocab_matrices() * shape.V * shape.C + shape.norms()
-    staging = 4 * max(shape.layer(), shape.V * shape.C) / ranks
-    units = unit_elements * (compute_bytes + 4) + staging if ranks > 1 else 0
-    # Per token and layer (src/model/activations.cc): input, mid, qkv, attention, gate_up; lse and two rstd in fp32.
-    tokens = micro_batch * shape.T
-    inner = compute_bytes * (shape.C + shape.qkv() + shape.Hq * shape.D + 2 * shape.I) + 4 * (shape.Hq + 2)
-    kept = shape.L if mode == "none" else 1
-    # Output, norm, swiglu (whose gradients take their places); gradients of residual stream, qkv, attention.
-    shared = compute_bytes * (2 * shape.C + shape.I + shape.C + shape.qkv() + shape.Hq * shape.D)
-    activations = tokens * (shape.L * compute_bytes * shape.C + kept * inner + shared + 8)
-    return state, units, activations
+def planned(program, path, ranks, backend):
+    """What `tokamak plan` says of the file."""
+    command = [program, "plan", path, f"runtime.backend={backend}", "--ranks", str(ranks), "--json"]
+    if "vocab_size" not in path.read_text():
+        command.insert(3, "model.vocab_size=4096")  # the data set's, which is made later
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{path.name}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
 
 
 def human(value, digits=3):
@@ -155,57 +85,35 @@ def duration(seconds):
     return f"{seconds:.2g} seconds"
 
 
-def auto_micro_batch(sequences, length):
-    """As the trainer chooses where memory is plenty: equal micro-batches of at most 8192 tokens."""
-    pieces = next(p for p in range(1, sequences + 1) if -(-sequences // p) * length <= 8192 or p == sequences)
-    return -(-sequences // pieces)
-
-
-def check_run(name, run, shape, batch, micro_batch, needed):
-    step = run.ranks * micro_batch * shape.T
-    if batch % step != 0:
-        sys.exit(f"{name}: global_batch_tokens {batch} is no multiple of {run.ranks} ranks x {micro_batch} x {shape.T}")
-    if needed > 0.92 * run.machine.memory_gib * GIB:
-        sys.exit(f"{name}: {needed / GIB:.1f} GiB do not fit into {run.machine.memory_gib} GiB")
-
-
-def header(name, text):
-    run, v = RUNS[name], read_flat(text)
-    shape = Shape.of(v)
-    batch = count(v["training.global_batch_tokens"])
-    micro_batch = auto_micro_batch(batch // shape.T // run.ranks, shape.T)
-    if v["training.micro_batch_size"] != "auto":
-        micro_batch = count(v["training.micro_batch_size"])
-    if "training.max_tokens" in v:
-        steps = -(-count(v["training.max_tokens"]) // batch)
-    else:
-        steps = count(v["training.max_steps"])
-    tokens = steps * batch
-    parameters = shape.parameters()
-    mode, compute = v.get("activation_checkpoint.mode", "none"), v.get("precision.compute", "bf16")
-    state, units, activations = memory(shape, run.ranks, micro_batch, mode, 2 if compute == "bf16" else 4)
-    needed = state + units + activations
-    check_run(name, run, shape, batch, micro_batch, needed)
-
-    full, causal = shape.flops_per_token(1), shape.flops_per_token(0.5)
+def header(program, path):
+    run = RUNS[path.stem]
+    on_gpu = bool(run.machine.source)
+    plan = planned(program, path, run.ranks, "cuda" if on_gpu else "cpu")
+    tokens, parameters = plan["total_steps"] * plan["tokens_per_step"], plan["parameters"]
+    full, causal = plan["flops_per_token_full"], plan["flops_per_token_causal"]
+    needed = plan["memory_bytes"] + plan["startup_bytes"] + plan["reserve_bytes"]
+    if needed > run.machine.memory_gib * GIB:
+        sys.exit(f"{path.name}: {needed / GIB:.1f} GiB do not fit into {run.machine.memory_gib} GiB")
     seconds = tokens * full / (run.ranks * run.machine.flops * run.mfu)
-    machine = f"{run.ranks} x {run.machine.name}" if run.machine.source else run.machine.name
-    if run.machine.source:
+    machine = f"{run.ranks} x {run.machine.name}" if on_gpu else run.machine.name
+    if on_gpu:
         machine += f"; peak {run.machine.flops / 1e12:.4g} TFLOP/s each (bf16, dense; {run.machine.source})"
         assumed = f"at an assumed mfu_full of {run.mfu:.0%}"
     else:
         assumed = f"at an assumed {run.machine.flops / 1e9:.4g} GFLOP/s sustained"
-    per = "GPU" if run.machine.source else "process"
-    gib = [f"{x / GIB:.3g} GiB" for x in (needed, state, units, activations)]
+    per = "GPU" if on_gpu else "process"
+    groups = [f"{name} {size / GIB:.3g}" for name, size in plan["memory"].items() if size > 0.01 * plan["memory_bytes"]]
     lines = [
         run.title, "",
-        f"parameters   {human(parameters)} ({human(shape.looked_up())} of them in the embedding, looked up)",
-        f"tokens       {human(tokens)} ({steps} steps of {batch}): {tokens / parameters:.3g} a parameter",
+        f"parameters   {human(parameters)} ({human(plan['lookup_parameters'])} of them in the embedding, looked up)",
+        f"tokens       {human(tokens)} ({plan['total_steps']} steps of {plan['tokens_per_step']}): "
+        f"{tokens / parameters:.3g} a parameter",
         f"FLOPs        mfu_full, 6 (N - N_embedding) + 12 L H S: {gflops(full)} a token, {scientific(tokens * full)} in all",
         f"             mfu_causal, half the attention term: {gflops(causal)} a token, {scientific(tokens * causal)} in all",
         f"machine      {machine}",
-        f"memory       estimate per {per} at world size {run.ranks}: {gib[0]} ({gib[1]} state, {gib[2]} unit buffers,",
-        f"             {gib[3]} activations) without the libraries' own",
+        f"memory       planned per {per} at world size {run.ranks}: {plan['memory_bytes'] / GIB:.3g} GiB, without the "
+        "libraries' own;",
+        f"             in GiB: {', '.join(groups)}",
         f"time         estimate: {duration(seconds)} {assumed}", "",
         "Computed by scripts/config_headers.py, which rewrites this comment.",
     ]
@@ -218,21 +126,22 @@ def body_of(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
     parser.add_argument("--check", action="store_true", help="change nothing; fail where a header is stale")
-    check = parser.parse_args().check
+    options = parser.parse_args()
     stale = []
     found = {path.stem: path for path in sorted(CONFIGS.glob("*.yaml"))}
     if set(found) != set(RUNS):
         sys.exit(f"configs/ and RUNS differ: {sorted(set(found) ^ set(RUNS))}")
     for name, path in found.items():
         text = path.read_text()
-        wanted = header(name, body_of(text)) + "\n" + body_of(text)
+        wanted = header(options.program, path) + "\n" + body_of(text)
         if text != wanted:
             stale.append(path.name)
-            if not check:
+            if not options.check:
                 path.write_text(wanted)
-    if check and stale:
-        sys.exit(f"stale header: {', '.join(stale)}; run scripts/config_headers.py")
+    if options.check and stale:
+        sys.exit(f"stale header: {', '.join(stale)}; run scripts/config_headers.py build/tokamak")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ from pathlib import Path
 
 LONGEST = 10
 DISTURBED = 0.1  # share of the machine's cores that others had, from which a page says so
-# Operations that run over the whole state: bytes a parameter, each tensor once (fp32 master, moments and gradient, bf16
 
 
 def on_path(program):

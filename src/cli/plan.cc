@@ -1,5 +1,6 @@
-// tokamak plan: the memory that a run would take on each rank, without starting it.
+// tokamak plan: what a run would take of each rank, memory and work, without starting it.
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/parallel_for.h"
@@ -14,6 +15,71 @@ namespace tokamak::cli {
 
 namespace {
 
+std::string human(int64_t count) { return human_count(static_cast<double>(count)); }
+
+void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
+  const BatchShape& shape = run.shape();
+  const StepRecord step = run.record();
+  const int64_t parameters = model_size(config.model).parameters;
+  const double flops = flops_per_token_full(config.model, shape.length) * static_cast<double>(shape.tokens_per_step());
+  out << "model        " << human(parameters) << " parameters (" << parameters << ")\n"
+      << "step         " << human(shape.tokens_per_step()) << " tokens: " << run.comm().size() << " rank(s) x "
+      << shape.micro_batches() << " micro-batch(es) of " << shape.micro_batch << " sequences of " << shape.length
+      << "; " << human_count(flops) << "FLOP (mfu_full's count)\n"
+      << "run          " << shape.total_steps << " steps, " << human(shape.total_steps * shape.tokens_per_step())
+      << " tokens, " << human_count(flops * static_cast<double>(shape.total_steps)) << "FLOP\n"
+      << "each rank    computes " << human_count(step.flops()) << "FLOP a step and sends "
+      << human_bytes(static_cast<int64_t>(step.exchanged())) << "\n"
+      << "memory of each rank ";
+  if (run.device().uses_host_memory()) {
+    out << "with " << thread_count() << " CPU thread(s), besides about " << human_bytes(resident_bytes())
+        << " of program and libraries";
+  } else {
+    out << "on its GPU, besides up to " << human_bytes(run.device().startup_bytes())
+        << " of CUDA's context and libraries and "
+        << human_bytes(run.device().reserve_bytes() + run.comm().reserve_bytes()) << " reserved for " << kReserveIsFor;
+  }
+  out << ":\n" << run.memory().report();
+}
+
+nlohmann::ordered_json step_json(const StepRecord& step, const Ops& ops) {
+  nlohmann::ordered_json calls = nlohmann::ordered_json::array(), gemms = nlohmann::ordered_json::array();
+  for (const StepRecord::Distinct& call : step.calls) {
+    calls.push_back({{"name", call.title},
+                     {"text", call.text},
+                     {"count", call.count},
+                     {"flops", call.flops},
+                     {"bytes", call.bytes},
+                     {"exchanged_bytes", call.exchanged}});
+  }
+  for (const RecordedGemm& gemm : gemms_of(step, ops)) {
+    gemms.push_back({{"name", gemm.name}, {"m", gemm.m()}, {"n", gemm.n()}, {"k", gemm.k()}, {"count", gemm.count}});
+  }
+  return {{"flops", step.flops()}, {"exchanged_bytes", step.exchanged()}, {"calls", calls}, {"gemms", gemms}};
+}
+
+nlohmann::ordered_json plan_json(const RunConfig& config, DryRun& run) {
+  const BatchShape& shape = run.shape();
+  const ModelSize size = model_size(config.model);
+  nlohmann::ordered_json groups = nlohmann::ordered_json::object();
+  for (const MemoryPlan::Group& group : run.memory().groups()) groups[group.name] = group.bytes;
+  return {{"parameters", size.parameters},
+          {"lookup_parameters", size.lookup_parameters},
+          {"flops_per_token_full", flops_per_token_full(config.model, shape.length)},
+          {"flops_per_token_causal", flops_per_token_causal(config.model, shape.length)},
+          {"ranks", run.comm().size()},
+          {"sequence_length", shape.length},
+          {"micro_batch", shape.micro_batch},
+          {"micro_batches", shape.micro_batches()},
+          {"tokens_per_step", shape.tokens_per_step()},
+          {"total_steps", shape.total_steps},
+          {"startup_bytes", run.device().startup_bytes()},
+          {"reserve_bytes", run.device().reserve_bytes() + run.comm().reserve_bytes()},
+          {"memory_bytes", run.memory().total_bytes()},
+          {"memory", groups},
+          {"step", step_json(run.record(), run.ops())}};
+}
+
 class PlanCommand : public Command {
  public:
   explicit PlanCommand(CLI::App* parser) : Command(parser) {
@@ -22,8 +88,12 @@ class PlanCommand : public Command {
     parser->add_option("--ranks", ranks_, "ranks of the run to plan for")
         ->capture_default_str()
         ->check(CLI::PositiveNumber);
+    parser->add_flag("--json", json_, "print it as JSON, with every call of a step: operations, copies, collectives");
     parser->add_option("--layers-in", layers_in_, "print only how many layers fit into so many bytes, as JSON")
         ->check(CLI::PositiveNumber);
+    parser->footer(
+        "  tokamak plan configs/llama-8b.yaml --ranks 64\n"
+        "  tokamak plan configs/llama-8b.yaml --ranks 64 --json | jq .step.flops");
   }
 
   int run() override {
@@ -35,28 +105,11 @@ class PlanCommand : public Command {
     if (!threads.is_auto()) set_thread_count(static_cast<int>(threads.value));
     if (layers_in_ > 0) return print_layers(config, batch);
     DryRun run(config, batch, ranks_);
-    const BatchShape& shape = run.shape();
-    const bool cuda = !run.device().uses_host_memory();
-    const ModelSize size = model_size(config.model);
-    const double flops =
-        flops_per_token_full(config.model, shape.length) * static_cast<double>(shape.tokens_per_step());
-    std::cout << "model        " << human_count(static_cast<double>(size.parameters)) << " parameters ("
-              << size.parameters << ")\n"
-              << "step         " << human_count(static_cast<double>(shape.tokens_per_step())) << " tokens: " << ranks_
-              << " rank(s) x " << shape.micro_batches() << " micro-batch(es) of " << shape.micro_batch
-              << " sequences of " << shape.length << "; " << human_count(flops) << "FLOP (mfu_full's count)\n"
-              << "run          " << shape.total_steps << " steps, "
-              << human_count(static_cast<double>(shape.total_steps * shape.tokens_per_step())) << " tokens, "
-              << human_count(flops * static_cast<double>(shape.total_steps)) << "FLOP\n"
-              << "memory of each rank "
-              << (cuda ? str("on its GPU, besides up to ", human_bytes(run.device().startup_bytes()),
-                             " of CUDA's context and libraries and ",
-                             human_bytes(run.device().reserve_bytes() + run.comm().reserve_bytes()), " reserved for ",
-                             kReserveIsFor)
-                       : str("with ", thread_count(), " CPU thread(s), besides about ", human_bytes(resident_bytes()),
-                             " of program and libraries"))
-              << ":\n"
-              << run.memory().report();
+    if (json_) {
+      std::cout << plan_json(config, run).dump(2) << "\n";
+    } else {
+      print_plan(std::cout, config, run);
+    }
     return 0;
   }
 
@@ -76,6 +129,7 @@ class PlanCommand : public Command {
   std::string path_;
   std::vector<std::string> overrides_;
   int ranks_ = 1;
+  bool json_ = false;
   int64_t layers_in_ = 0;
 };
 

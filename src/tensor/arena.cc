@@ -46,17 +46,7 @@ int64_t MemoryPlan::total_bytes(MemoryKind kind) const {
   return total;
 }
 
-std::string MemoryPlan::report() const {
-  struct Line {
-    std::string name;
-    int64_t bytes = 0, buffers = 0;
-    std::string detail;
-  };
-  struct Group {
-    std::string name;
-    int64_t bytes = 0;
-    std::vector<Line> lines;
-  };
+std::vector<MemoryPlan::Group> MemoryPlan::groups() const {
   const auto find_or_add = [](auto& list, const std::string& name) -> auto& {
     const auto found = std::find_if(list.begin(), list.end(), [&](const auto& item) { return item.name == name; });
     if (found != list.end()) return *found;
@@ -68,22 +58,25 @@ std::string MemoryPlan::report() const {
     Group& group = find_or_add(groups, group_of(entry.name));
     group.bytes += aligned(entry.bytes());
     if (entry.name == group.name) continue;
-    Line& line = find_or_add(group.lines, without_number(entry.name.substr(group.name.size() + 1)));
-    line.bytes += entry.bytes();
-    ++line.buffers;
-    line.detail = str(name_of(entry.dtype), " ", entry.shape.text());
+    Member& member = find_or_add(group.members, without_number(entry.name.substr(group.name.size() + 1)));
+    member.bytes += entry.bytes();
+    ++member.buffers;
+    member.detail = str(name_of(entry.dtype), " ", entry.shape.text());
   }
+  return groups;
+}
 
+std::string MemoryPlan::report() const {
   std::ostringstream out;
   const auto print = [&out](const std::string& name, int64_t bytes, const std::string& detail) {
     out << "  " << std::left << std::setw(28) << name << std::right << std::setw(12) << human_bytes(bytes)
         << (detail.empty() ? "" : "   ") << detail << "\n";
   };
-  for (const Group& group : groups) {
+  for (const Group& group : groups()) {
     print(group.name, group.bytes, "");
-    for (const Line& line : group.lines) {
-      if (line.bytes * 50 < group.bytes) continue;  // small ones only make the table long
-      print("  " + line.name, line.bytes, str(line.buffers > 1 ? str(line.buffers, " x ") : "", line.detail));
+    for (const Member& member : group.members) {
+      if (member.bytes * 50 < group.bytes) continue;  // small ones only make the table long
+      print("  " + member.name, member.bytes, str(member.buffers > 1 ? str(member.buffers, " x ") : "", member.detail));
     }
   }
   print("total", total_bytes(), "");

@@ -36,9 +36,20 @@ class MemoryPlan {
   const std::vector<Entry>& entries() const { return entries_; }
   int64_t total_bytes() const;  // as committed, with alignment
   int64_t total_bytes(MemoryKind kind) const;
-  // A table: bytes of each group (the name up to the first '/'), in order of first appearance, and of its larger
-  // members.
-  std::string report() const;
+  // Bytes of each group (the name up to the first '/'), in order of first appearance, and of its members by name, where
+  // those that differ by a number count as one.
+  struct Member {
+    std::string name;
+    int64_t bytes = 0, buffers = 0;
+    std::string detail;  // "F32 (4096, 1024)"
+  };
+  struct Group {
+    std::string name;
+    int64_t bytes = 0;
+    std::vector<Member> members;
+  };
+  std::vector<Group> groups() const;
+  std::string report() const;  // the same as a table, without the smaller members
 
  private:
   std::vector<Entry> entries_;
