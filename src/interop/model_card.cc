@@ -52,14 +52,14 @@ std::string render_model_card(const CheckpointManifest& manifest, const RunConfi
   out << "---\nlibrary_name: transformers\npipeline_tag: text-generation\n---\n\n"
       << "# " << config.run.name << "\n\n"
       << "A language model pretrained with Tokamak " << manifest.tool << ", exported from the checkpoint of step "
-      << point.step << ".\n\n"
+      << point.state.step << ".\n\n"
       << "| | |\n|---|---|\n";
   row(out, "parameters", count_text(model_size(config.model).parameters));
   row(out, "weights", name_of(type));
   row(out, "context",
       str(config.model.max_position_embeddings, " tokens, trained on sequences of ", config.data.sequence_length));
-  row(out, "optimizer steps", str(point.step));
-  row(out, "tokens", count_text(point.tokens));
+  row(out, "optimizer steps", str(point.state.step));
+  row(out, "tokens", count_text(point.state.tokens));
   row(out, "data", sources_text(config.data.sources));
   if (record.loss) row(out, "training loss", fixed(*record.loss, 4));
   if (record.validation_loss) {

@@ -25,7 +25,7 @@ RunEnd Trainer::run() {
 }
 
 void Trainer::train_step() {
-  const int64_t step = step_ + 1;
+  const int64_t step = state_.step + 1;
   const double lr = schedule_->at(step);
   const double attended = run_step(*assembly_, [&] { return view_of(loader_->next()); },
                                    {.t = step,
@@ -33,9 +33,9 @@ void Trainer::train_step() {
                                     .max_grad_norm = config_.training.max_grad_norm,
                                     .micro_batches = loader_->micro_batches_per_step()});
   reader_->fetch(step, lr, attended);
-  step_ = step;
-  tokens_ += shape_.tokens_per_step();
-  next_sample_ += shape_.sequences_per_step;
+  state_.step = step;
+  state_.tokens += shape_.tokens_per_step();
+  state_.next_sample += shape_.sequences_per_step;
   // A step late, so that the device never waits for the host; the last one at once.
   read_outcomes(finished() ? 0 : 1);
 }
@@ -54,14 +54,14 @@ void Trainer::read_outcomes(int64_t leave) {
 
 bool Trainer::should_stop() {
   const int signal = stop_.agreed(comm_);
-  const bool at_limit = options_.stop_at_step > 0 && step_ >= options_.stop_at_step;
+  const bool at_limit = options_.stop_at_step > 0 && state_.step >= options_.stop_at_step;
   if (signal == 0 && !at_limit) return false;
   read_outcomes(0);
   if (comm_.rank() == 0) {
     log::info(signal != 0 ? str("signal ", signal) : str("--stop-at-step ", options_.stop_at_step),
-              ": stopping after step ", step_, " of ", shape_.total_steps);
+              ": stopping after step ", state_.step, " of ", shape_.total_steps);
   }
-  if (metrics_) metrics_->event("stop", step_, signal != 0 ? str("signal ", signal) : "--stop-at-step");
+  if (metrics_) metrics_->event("stop", state_.step, signal != 0 ? str("signal ", signal) : "--stop-at-step");
   return true;
 }
 
@@ -73,7 +73,7 @@ void Trainer::validate_if_due() {
   const double loss = evaluator_->mean_loss(*assembly_);
   if (!metrics_) return;
   metrics_->resume();
-  metrics_->validation(step_, loss, watch.seconds());
+  metrics_->validation(state_.step, loss, watch.seconds());
 }
 
 void Trainer::take_evals_if_due() {
@@ -84,7 +84,7 @@ void Trainer::take_evals_if_due() {
   const std::vector<NamedValue> results = options_.evals(*assembly_);
   if (!metrics_) return;
   metrics_->resume();
-  metrics_->evals(step_, results, watch.seconds());
+  metrics_->evals(state_.step, results, watch.seconds());
 }
 
 void Trainer::save_if_due() {
@@ -94,11 +94,11 @@ void Trainer::save_if_due() {
   if (interval.unit == TrainingLength::Unit::kSeconds) {
     due = comm_.max(since_save_.seconds() >= interval.value) > 0;  // clocks differ: any rank's word counts
   } else if (interval.unit == TrainingLength::Unit::kTokens) {
-    due = static_cast<double>(tokens_ - tokens_saved_) >= interval.value;
+    due = static_cast<double>(state_.tokens - tokens_saved_) >= interval.value;
   } else {
     const int64_t steps =
         length_in_steps(interval, "checkpoint.interval", shape_.total_steps, shape_.tokens_per_step());
-    due = step_ % steps == 0;
+    due = state_.step % steps == 0;
   }
   if (due) save();
 }
@@ -117,28 +117,28 @@ void Trainer::report_memory() const {
 // While training goes on, a refused save costs nothing yet; at the end it would cost the run.
 void Trainer::save_or_fail() {
   save();
-  if (step_ == saved_step_ || step_ == 0) return;
+  if (state_.step == saved_step_ || state_.step == 0) return;
   throw SharedError(Kind::kCheckpoint,
-                    str("the run ends at step ", step_, ", but its last checkpoint was refused: ", refusal_),
+                    str("the run ends at step ", state_.step, ", but its last checkpoint was refused: ", refusal_),
                     "make room and start again: training goes on from the newest checkpoint");
 }
 
 void Trainer::save() {
   read_outcomes(0);
-  if (step_ == saved_step_ || step_ == 0) return;
+  if (state_.step == saved_step_ || state_.step == 0) return;
   if (metrics_) metrics_->pause();
-  const TrainingPoint point{
-      step_, tokens_, next_sample_, config_.run.seed, options_.config_text, train_data_->state_json(next_sample_)};
+  const TrainingPoint point{state_, config_.run.seed, options_.config_text,
+                            train_data_->state_json(state_.next_sample)};
   host_state_->fetch();
   const SaveOutcome outcome = checkpointer_->save(point, shard_place(comm_), host_state_->slices());
   since_save_.restart();
-  tokens_saved_ = tokens_;
+  tokens_saved_ = state_.tokens;
   refusal_ = outcome.reason;
-  if (outcome.committed) saved_step_ = step_;
+  if (outcome.committed) saved_step_ = state_.step;
   if (!metrics_) return;
   metrics_->resume();
-  metrics_->event(outcome.committed ? "checkpoint" : "checkpoint refused", step_,
-                  outcome.committed ? checkpointer_->store().path_of(step_) : outcome.reason);
+  metrics_->event(outcome.committed ? "checkpoint" : "checkpoint refused", state_.step,
+                  outcome.committed ? checkpointer_->store().path_of(state_.step) : outcome.reason);
 }
 
 }  // namespace tokamak

@@ -57,11 +57,11 @@ class Trainer {
   void read_outcomes(int64_t leave);  // of finished steps, but for the last `leave`
   void validate_if_due();
   void take_evals_if_due();
-  bool due(int64_t interval) const { return finished() || (interval > 0 && step_ % interval == 0); }
+  bool due(int64_t interval) const { return finished() || (interval > 0 && state_.step % interval == 0); }
   void save_if_due();
   void save();
   void save_or_fail();
-  bool finished() const { return step_ >= shape_.total_steps; }
+  bool finished() const { return state_.step >= shape_.total_steps; }
   bool should_stop();
   int64_t planned_with_program() const;  // bytes, of the device
   void report_memory() const;
@@ -87,12 +87,10 @@ class Trainer {
   std::optional<Metrics> metrics_;  // on rank 0
   BadSteps bad_steps_;
 
-  int64_t step_ = 0;             // done
-  int64_t tokens_ = 0;           // trained on
-  int64_t next_sample_ = 0;      // of the data
+  RunState state_;
   int64_t first_step_ = 0;       // done before this start
   int64_t saved_step_ = -1;      // of the last checkpoint
-  int64_t tokens_saved_ = 0;     // tokens_ at the last checkpoint
+  int64_t tokens_saved_ = 0;     // state_.tokens at the last checkpoint
   int64_t program_bytes_ = 0;    // resident before the plan was committed
   int64_t committed_bytes_ = 0;  // and after
   std::string refusal_;          // why the last save was refused

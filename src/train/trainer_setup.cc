@@ -116,22 +116,25 @@ void Trainer::load_or_initialize() {
     return;
   }
   const TrainingPoint& point = reader->manifest().point;
-  collectively(comm_, [&] { next_sample_ = train_data_->restore(point.data); });
+  collectively(comm_, [&] {
+    state_ = point.state;
+    state_.next_sample = train_data_->restore(point.data);
+  });
   load(comm_, *reader, shard_place(comm_), host_state_->slices());
   host_state_->push();
   assembly_->parameters().masters_changed(assembly_->compute());
-  if (point.tokens != point.step * shape_.tokens_per_step()) {
+  if (point.state.tokens != point.state.step * shape_.tokens_per_step()) {
     throw SharedError(Kind::kConfig,
                       str("training.global_batch_tokens is ", shape_.tokens_per_step(), ", but ", reader->directory(),
-                          " has ", point.tokens, " tokens after ", point.step, " steps"),
+                          " has ", point.state.tokens, " tokens after ", point.state.step, " steps"),
                       "go on with the batch that the run began with");
   }
-  step_ = first_step_ = point.step;
-  if (reader->directory() == checkpointer_->store().path_of(step_)) saved_step_ = step_;  // else: another run's
-  tokens_ = tokens_saved_ = point.tokens;
+  first_step_ = state_.step;
+  if (reader->directory() == checkpointer_->store().path_of(state_.step)) saved_step_ = state_.step;  // else: another's
+  tokens_saved_ = state_.tokens;
   if (comm_.rank() == 0) {
-    log::info("weights: resumed from ", reader->directory(), " (step ", step_, ", ",
-              human_count(static_cast<double>(tokens_)), " tokens, saved by ", reader->manifest().world_size,
+    log::info("weights: resumed from ", reader->directory(), " (step ", state_.step, ", ",
+              human_count(static_cast<double>(state_.tokens)), " tokens, saved by ", reader->manifest().world_size,
               " rank(s))");
   }
 }
@@ -142,7 +145,7 @@ void Trainer::start_metrics() {
                                               .micro_batch = shape_.micro_batch,
                                               .samples_per_step = shape_.sequences_per_step,
                                               .document_masking = config_.data.document_masking,
-                                              .first_sample = next_sample_});
+                                              .first_sample = state_.next_sample});
   reader_.emplace(*assembly_);
   // All ranks measure at the same time, as they will train at the same time.
   const Peak peak = peak_of(backend_, compute_dtype(config_.precision));

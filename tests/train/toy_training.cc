@@ -99,7 +99,7 @@ RunEnd train(int ranks, const RunConfig& incomplete, const ToyRunOptions& option
 ToyState saved_state(const std::string& checkpoint) {
   CheckpointReader reader = CheckpointReader::open(checkpoint);
   const TrainingPoint& point = reader.manifest().point;
-  ToyState state{point.step, point.tokens, point.next_sample, point.data, {}};
+  ToyState state{point.state, point.data, {}};
   for (const std::string& kind : reader.manifest().kinds) {
     for (const SavedUnit& unit : reader.manifest().units) {
       for (const SavedParam& param : unit.params) {
