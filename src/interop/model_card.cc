@@ -1,13 +1,12 @@
 #include "interop/model_card.h"
 
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/strings.h"
 #include "config/print.h"
 #include "model/flops.h"
+#include "monitor/jsonl.h"
 
 namespace tokamak {
 
@@ -30,19 +29,13 @@ void row(std::ostream& out, const std::string& name, const std::string& value) {
 }  // namespace
 
 RunRecord read_run_record(const std::string& metrics_path, int64_t step) {
-  RunRecord record;
-  std::ifstream file(metrics_path);
-  for (std::string line; std::getline(file, line);) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
-    if (json["step"].get<int64_t>() > step) continue;
-    const auto take = [&](const char* key, std::optional<double>& value) {
-      if (json.contains(key) && json[key].is_number()) value = json[key].get<double>();
-    };
-    take("loss/avg", record.loss);
-    take("validation/loss", record.validation_loss);
-  }
-  return record;
+  RunRecord last;
+  read_records(metrics_path, [&](const MetricRecord& record) {
+    if (record.step > step) return;
+    if (record.has("loss/avg")) last.loss = record.at("loss/avg");
+    if (record.has("validation/loss")) last.validation_loss = record.at("validation/loss");
+  });
+  return last;
 }
 
 std::string render_model_card(const CheckpointManifest& manifest, const RunConfig& config, WeightType type,

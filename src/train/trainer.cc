@@ -43,7 +43,7 @@ void Trainer::train_step() {
 void Trainer::read_outcomes(int64_t leave) {
   while (reader_->pending() > leave) {
     const StepOutcome outcome = reader_->take();
-    if (metrics_) metrics_->step(outcome, loader_->wait_seconds());
+    monitor_->step(outcome, loader_->wait_seconds());
     if (!outcome.applied && comm_.rank() == 0) {
       log::warning("step ", outcome.step, ": loss ", outcome.loss, ", gradient norm ", outcome.grad_norm,
                    ": not finite, the update is skipped");
@@ -61,30 +61,24 @@ bool Trainer::should_stop() {
     log::info(signal != 0 ? str("signal ", signal) : str("--stop-at-step ", options_.stop_at_step),
               ": stopping after step ", state_.step, " of ", shape_.total_steps);
   }
-  if (metrics_) metrics_->event("stop", state_.step, signal != 0 ? str("signal ", signal) : "--stop-at-step");
+  monitor_->event("stop", state_.step, signal != 0 ? str("signal ", signal) : "--stop-at-step");
   return true;
 }
 
 void Trainer::validate_if_due() {
   if (!evaluator_ || !due(config_.training.validation_interval)) return;
   read_outcomes(0);
-  if (metrics_) metrics_->pause();
-  const Stopwatch watch;
+  const OffTheClock off(monitor_->clock());
   const double loss = evaluator_->mean_loss(*assembly_);
-  if (!metrics_) return;
-  metrics_->resume();
-  metrics_->validation(state_.step, loss, watch.seconds());
+  monitor_->validation(state_.step, loss, off.seconds());
 }
 
 void Trainer::take_evals_if_due() {
   if (config_.training.evals.empty() || !due(config_.training.evals_interval)) return;
   read_outcomes(0);
-  if (metrics_) metrics_->pause();
-  const Stopwatch watch;
+  const OffTheClock off(monitor_->clock());
   const std::vector<NamedValue> results = options_.evals(*assembly_);
-  if (!metrics_) return;
-  metrics_->resume();
-  metrics_->evals(state_.step, results, watch.seconds());
+  monitor_->evals(state_.step, results, off.seconds());
 }
 
 void Trainer::save_if_due() {
@@ -126,7 +120,7 @@ void Trainer::save_or_fail() {
 void Trainer::save() {
   read_outcomes(0);
   if (state_.step == saved_step_ || state_.step == 0) return;
-  if (metrics_) metrics_->pause();
+  const OffTheClock off(monitor_->clock());
   const TrainingPoint point{state_, config_.run.seed, options_.config_text,
                             train_data_->state_json(state_.next_sample)};
   host_state_->fetch();
@@ -135,9 +129,7 @@ void Trainer::save() {
   tokens_saved_ = state_.tokens;
   refusal_ = outcome.reason;
   if (outcome.committed) saved_step_ = state_.step;
-  if (!metrics_) return;
-  metrics_->resume();
-  metrics_->event(outcome.committed ? "checkpoint" : "checkpoint refused", state_.step,
+  monitor_->event(outcome.committed ? "checkpoint" : "checkpoint refused", state_.step,
                   outcome.committed ? checkpointer_->store().path_of(state_.step) : outcome.reason);
 }
 

@@ -13,13 +13,13 @@
 #include "comm/world.h"
 #include "data/loader.h"
 #include "data/sample_source.h"
+#include "monitor/monitor.h"
 #include "optim/schedule.h"
 #include "train/assembly.h"
 #include "train/bad_steps.h"
 #include "train/batch_shape.h"
 #include "train/evaluator.h"
 #include "train/memory_check.h"
-#include "train/metrics.h"
 #include "train/run_config.h"
 #include "train/state_slices.h"
 #include "train/step.h"
@@ -51,7 +51,7 @@ class Trainer {
   void write_run_directory();
   void build(const GlobalBatch& batch, const MemoryShare& memory);  // plan, and check that it fits
   void load_or_initialize();
-  void start_metrics();
+  void start_monitor();
 
   void train_step();
   void read_outcomes(int64_t leave);  // of finished steps, but for the last `leave`
@@ -84,11 +84,10 @@ class Trainer {
   std::optional<Schedule> schedule_;
   std::optional<Loader> loader_;
   std::optional<StepReader> reader_;
-  std::optional<Metrics> metrics_;  // on rank 0
+  std::optional<Monitor> monitor_;
   BadSteps bad_steps_;
 
   RunState state_;
-  int64_t first_step_ = 0;       // done before this start
   int64_t saved_step_ = -1;      // of the last checkpoint
   int64_t tokens_saved_ = 0;     // state_.tokens at the last checkpoint
   int64_t program_bytes_ = 0;    // resident before the plan was committed

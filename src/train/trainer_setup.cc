@@ -35,7 +35,7 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
   collectively(comm_, [&] { host_state_.emplace(*assembly_); });
   load_or_initialize();
   collectively(comm_, [&] { write_run_directory(); });
-  start_metrics();
+  start_monitor();
 }
 
 Trainer::~Trainer() = default;
@@ -129,7 +129,6 @@ void Trainer::load_or_initialize() {
                           " has ", point.state.tokens, " tokens after ", point.state.step, " steps"),
                       "go on with the batch that the run began with");
   }
-  first_step_ = state_.step;
   if (reader->directory() == checkpointer_->store().path_of(state_.step)) saved_step_ = state_.step;  // else: another's
   tokens_saved_ = state_.tokens;
   if (comm_.rank() == 0) {
@@ -139,7 +138,7 @@ void Trainer::load_or_initialize() {
   }
 }
 
-void Trainer::start_metrics() {
+void Trainer::start_monitor() {
   loader_.emplace(*train_data_, LoaderOptions{.rank = comm_.rank(),
                                               .ranks = comm_.size(),
                                               .micro_batch = shape_.micro_batch,
@@ -149,21 +148,23 @@ void Trainer::start_metrics() {
   reader_.emplace(*assembly_);
   // All ranks measure at the same time, as they will train at the same time.
   const Peak peak = peak_of(backend_, compute_dtype(config_.precision));
+  const double peak_flops = peak.flops * comm_.size();
   collectively(comm_, [&] {
-    if (comm_.rank() != 0) return;
-    RunScale scale;
-    scale.first_step = first_step_;
-    scale.total_steps = shape_.total_steps;
-    scale.tokens_per_step = shape_.tokens_per_step();
-    scale.flops = token_flops(config_.model);
-    scale.sequence_length = static_cast<double>(shape_.length);
-    scale.peak_flops = peak.flops * comm_.size();
-    scale.planned_bytes = planned_with_program();
-    scale.committed_bytes = committed_bytes_;
-    metrics_.emplace(config_.metrics, scale, *backend_.device,
-                     config_.metrics.jsonl ? config_.run.output_dir + "/metrics.jsonl" : "");
-    metrics_->start(str(comm_.size(), " rank(s)"));
-    log::info("MFU is against ", human_count(scale.peak_flops), "FLOP/s: ", peak.source, ", times the ranks");
+    const bool reports = comm_.rank() == 0;
+    monitor_.emplace(Monitor::Setup{
+        .scale = {.first_step = state_.step,
+                  .total_steps = shape_.total_steps,
+                  .tokens_per_step = shape_.tokens_per_step(),
+                  .token_flops = [flops = token_flops(config_.model)](double attended) { return flops.done(attended); },
+                  .sequence_length = static_cast<double>(shape_.length),
+                  .peak_flops = peak_flops},
+        .log_interval = config_.metrics.log_interval,
+        .memory_used = [&device = *backend_.device] { return device.used_bytes(); },
+        .sinks = reports ? make_sinks(config_.metrics, config_.run.output_dir, shape_.total_steps) : Sinks()});
+    monitor_->event(
+        state_.step > 0 ? "resume" : "start", state_.step, str(comm_.size(), " rank(s)"),
+        {count_value("memory/planned", planned_with_program()), count_value("memory/committed", committed_bytes_)});
+    if (reports) log::info("MFU is against ", human_count(peak_flops), "FLOP/s: ", peak.source, ", times the ranks");
   });
 }
 
