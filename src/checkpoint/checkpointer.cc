@@ -40,15 +40,15 @@ std::optional<CheckpointReader> Checkpointer::resume() {
     committer_.remove_leftovers();
     if (!reader) return "";
     for (const int64_t step : store_.steps()) {
-      if (step <= reader->manifest().point.step) continue;
+      if (step <= reader->manifest().point.state.step) continue;
       log::warning(store_.path_of(step), " is later than what this run starts from (", reader->directory(),
                    "); the first save sets it aside");
     }
     std::error_code ignored;
-    const std::string own = store_.path_of(reader->manifest().point.step);
+    const std::string own = store_.path_of(reader->manifest().point.state.step);
     return std::filesystem::equivalent(reader->directory(), own, ignored) ? "own" : "foreign";
   });
-  if (place == "own") committed_ = reader->manifest().point.step;
+  if (place == "own") committed_ = reader->manifest().point.state.step;
   resumed_ = true;
   return reader;
 }
@@ -62,15 +62,15 @@ SaveOutcome Checkpointer::save(const TrainingPoint& point, const ShardPlace& pla
 int64_t Checkpointer::check_writers(const Job& job) const {
   auto entries = shard_entries(job.units);
   render_safetensors_header(entries, {});
-  const std::string own =
-      str(job.place.index, ' ', job.place.count, ' ', job.place.writes, ' ', entries.back().end, ' ', job.point.step);
+  const std::string own = str(job.place.index, ' ', job.place.count, ' ', job.place.writes, ' ', entries.back().end,
+                              ' ', job.point.state.step);
   std::vector<int> writers(static_cast<size_t>(job.place.count));
   for (const std::string& other : comm_.gather_all(own)) {
     std::istringstream words(other);
     int64_t index = 0, count = 0, writes = 0, bytes = 0, step = 0;
     words >> index >> count >> writes >> bytes >> step;
-    TOKAMAK_CHECK(count == job.place.count && bytes == entries.back().end && step == job.point.step, other, " and ",
-                  own);
+    TOKAMAK_CHECK(count == job.place.count && bytes == entries.back().end && step == job.point.state.step, other,
+                  " and ", own);
     writers.at(static_cast<size_t>(index)) += static_cast<int>(writes);
   }
   for (const int count : writers) TOKAMAK_CHECK(count == 1, count, " ranks write one slice");
@@ -85,16 +85,16 @@ void Checkpointer::begin_save(const TrainingPoint& point, const ShardPlace& plac
   job.place = place;
   job.units = std::move(units);
   TOKAMAK_CHECK(0 <= place.index && place.index < place.count, place.index, " of ", place.count);
-  if (committed_ == point.step) {
+  if (committed_ == point.state.step) {
     job.outcome.committed = true;
     return;
   }
-  TOKAMAK_CHECK(!committed_ || *committed_ < point.step, "step ", point.step, " after ", *committed_);
+  TOKAMAK_CHECK(!committed_ || *committed_ < point.state.step, "step ", point.state.step, " after ", *committed_);
   const int64_t bytes = check_writers(job);
   try {
     run_on_rank_zero(comm_, [&]() -> std::string {
       committer_.preflight(bytes);
-      committer_.begin(point.step);
+      committer_.begin(point.state.step);
       return "";
     });
     job.write = true;
@@ -109,8 +109,8 @@ void Checkpointer::write_save() noexcept {
   if (!job.write || !job.place.writes) return;
   try {
     const std::string name = shard_file_name(job.place.index, job.place.count);
-    const std::string directory = committer_.unfinished_path(job.point.step);
-    job.digest = write_shard(directory + "/" + name, job.place, job.point.step, job.units);
+    const std::string directory = committer_.unfinished_path(job.point.state.step);
+    job.digest = write_shard(directory + "/" + name, job.place, job.point.state.step, job.units);
   } catch (const std::exception& error) {
     job.problem = error.what();
   }
@@ -120,7 +120,8 @@ SaveOutcome Checkpointer::refuse(Job& job, const std::string& reason) {
   job.outcome.reason = reason;
   job.outcome.seconds = job.watch.seconds();
   if (comm_.rank() == 0) {
-    log::warning("checkpoint of step ", job.point.step, " was not written: ", reason, " (older ones are as they were)");
+    log::warning("checkpoint of step ", job.point.state.step, " was not written: ", reason,
+                 " (older ones are as they were)");
   }
   return job.outcome;
 }
@@ -165,20 +166,20 @@ SaveOutcome Checkpointer::finish_save() {
     superseded = run_on_rank_zero(comm_, [&] { return committer_.commit(manifest, *lock_) ? "" : "superseded"; }) ==
                  "superseded";
   } catch (const SharedError& error) {
-    if (comm_.rank() == 0) committer_.discard(job.point.step);
+    if (comm_.rank() == 0) committer_.discard(job.point.state.step);
     return refuse(job, error.what());
   }
   if (superseded) {
-    if (comm_.rank() == 0) committer_.discard(job.point.step);
+    if (comm_.rank() == 0) committer_.discard(job.point.state.step);
     throw SharedError(Kind::kCheckpoint, str("a later start of this job has taken over ", store_.directory()),
                       "This start was believed dead; it ends here, and has not touched the directory since.");
   }
-  committed_ = job.point.step;
+  committed_ = job.point.state.step;
   job.outcome.committed = true;
   job.outcome.seconds = job.watch.seconds();
   if (comm_.rank() != 0) return job.outcome;
-  committer_.retain(job.point.step, setup_.options.keep_latest);
-  log::info("checkpoint of step ", job.point.step, " committed: ", store_.path_of(job.point.step), ", ",
+  committer_.retain(job.point.state.step, setup_.options.keep_latest);
+  log::info("checkpoint of step ", job.point.state.step, " committed: ", store_.path_of(job.point.state.step), ", ",
             human_bytes(job.outcome.bytes), " in ", fixed(job.outcome.seconds, 1), " s");
   return job.outcome;
 }

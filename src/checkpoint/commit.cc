@@ -81,7 +81,7 @@ void Committer::discard(int64_t step) noexcept {
 
 // Other ranks have written them; if they cannot be seen from here, the directory is not the same on all nodes.
 void Committer::expect_files(const CheckpointManifest& manifest) const {
-  const std::string directory = unfinished_path(manifest.point.step);
+  const std::string directory = unfinished_path(manifest.point.state.step);
   for (const SavedFile& file : manifest.files) {
     std::error_code code;
     const auto bytes = std::filesystem::file_size(directory + "/" + file.name, code);
@@ -94,7 +94,7 @@ void Committer::expect_files(const CheckpointManifest& manifest) const {
 }
 
 bool Committer::commit(const CheckpointManifest& manifest, const DirectoryLock& lock) {
-  const int64_t step = manifest.point.step;
+  const int64_t step = manifest.point.state.step;
   const std::string directory = unfinished_path(step);
   try {
     expect_files(manifest);

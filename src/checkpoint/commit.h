@@ -29,7 +29,7 @@ class Committer {
   void begin(int64_t step);             // an empty unfinished_path(step)
   void discard(int64_t step) noexcept;  // removes it; trouble is a warning
 
-  // The files lie, synced, in unfinished_path(manifest.point.step): adds the manifest and gives the directory its name.
+  // The files lie, synced, in unfinished_path(manifest.point.state.step): adds the manifest and gives the directory its name.
   // Durable on return. False, with nothing committed, if the fence is no longer ours. Checkpoints of this step or later
   // come from a course that the run has left, or are damaged: they are set aside first.
   bool commit(const CheckpointManifest& manifest, const DirectoryLock& lock);

@@ -47,9 +47,9 @@ std::string describe_checkpoint(const CheckpointReader& reader) {
     for (const SavedParam& param : unit.params) widest = std::max(widest, param.name.size());
   }
   out << reader.directory() << "\n"
-      << "  step         " << m.point.step << "\n"
-      << "  tokens       " << m.point.tokens << "\n"
-      << "  next sample  " << m.point.next_sample << "\n"
+      << "  step         " << m.point.state.step << "\n"
+      << "  tokens       " << m.point.state.tokens << "\n"
+      << "  next sample  " << m.point.state.next_sample << "\n"
       << "  seed         " << m.point.seed << "\n"
       << "  written      " << m.created << " by Tokamak " << m.tool << ", " << m.incarnation << "\n"
       << "  world size   " << m.world_size << "\n"
@@ -78,7 +78,7 @@ std::string inspect_checkpoints(const std::string& path) {
     try {
       const CheckpointReader reader = store.open(step);
       const CheckpointManifest& m = reader.manifest();
-      out << std::setw(16) << m.point.tokens << std::setw(8) << m.files.size() << std::setw(13)
+      out << std::setw(16) << m.point.state.tokens << std::setw(8) << m.files.size() << std::setw(13)
           << human_bytes(m.total_bytes()) << "  " << m.created << "\n";
     } catch (const Error& error) {
       out << "  damaged: " << error.what() << "\n";

@@ -56,7 +56,8 @@ void check_same_model(const CheckpointReader& reader, const std::vector<UnitSlic
 // A model that was imported has its weights alone: before the first step the optimizer's moments are zero.
 bool starts_at_zero(const CheckpointManifest& manifest, const std::string& kind) {
   const auto& kinds = manifest.kinds;
-  return manifest.point.step == 0 && kind != "master" && std::find(kinds.begin(), kinds.end(), kind) == kinds.end();
+  return manifest.point.state.step == 0 && kind != "master" &&
+         std::find(kinds.begin(), kinds.end(), kind) == kinds.end();
 }
 
 void load_unit(CheckpointReader& reader, const ShardPlace& place, const UnitSlices& unit) {

@@ -72,9 +72,12 @@ CheckpointManifest parse_body(const Json& json) {
   manifest.tool = text(json, "tool");
   manifest.created = text(json, "created");
   manifest.incarnation = text(json, "incarnation");
-  manifest.point = {whole(json, "step"),        whole(json, "tokens"),
-                    whole(json, "next_sample"), whole(json, "seed", INT64_MIN),
-                    text(json, "config"),       text(json, "data")};
+  manifest.point = {.state = {.step = whole(json, "step"),
+                              .tokens = whole(json, "tokens"),
+                              .next_sample = whole(json, "next_sample")},
+                    .seed = whole(json, "seed", INT64_MIN),
+                    .config = text(json, "config"),
+                    .data = text(json, "data")};
   manifest.world_size = whole(json, "world_size", 1);
   manifest.kinds = json.at("kinds").get<std::vector<std::string>>();
   for (const Json& entry : json.at("files")) {
@@ -111,9 +114,9 @@ Json body_of(const CheckpointManifest& m) {
           {"tool", m.tool},
           {"created", m.created},
           {"incarnation", m.incarnation},
-          {"step", m.point.step},
-          {"tokens", m.point.tokens},
-          {"next_sample", m.point.next_sample},
+          {"step", m.point.state.step},
+          {"tokens", m.point.state.tokens},
+          {"next_sample", m.point.state.next_sample},
           {"seed", m.point.seed},
           {"world_size", m.world_size},
           {"kinds", m.kinds},

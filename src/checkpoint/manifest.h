@@ -11,16 +11,16 @@
 #include <string_view>
 #include <vector>
 
+#include "checkpoint/run_state.h"
+
 namespace tokamak {
 
 inline constexpr const char* kManifestName = "manifest.json";
 inline constexpr int64_t kManifestVersion = 1;
 
-// Where the run stands. What the trainer hands in and gets back.
+// The run's state and what it belongs to. What the trainer hands in and gets back.
 struct TrainingPoint {
-  int64_t step = 0;         // optimizer steps done
-  int64_t tokens = 0;       // trained on so far
-  int64_t next_sample = 0;  // first sample of the next step
+  RunState state;
   int64_t seed = 0;
   std::string config;  // the resolved config, YAML
   std::string data;    // the data module's own state, opaque here

@@ -71,7 +71,7 @@ std::vector<std::string> CheckpointStore::disposable() const {
 
 CheckpointReader CheckpointStore::open(int64_t step) const {
   CheckpointReader reader = CheckpointReader::open(path_of(step));
-  const int64_t inside = reader.manifest().point.step;
+  const int64_t inside = reader.manifest().point.state.step;
   if (inside != step) {
     fail(Kind::kCheckpoint, str(reader.directory(), "/", kManifestName, " is that of step ", inside));
   }

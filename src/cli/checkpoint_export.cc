@@ -82,8 +82,8 @@ class Export : public Command {
                                       : export_gguf(source, {.type = type(), .add_bos = hf_.add_bos}, out_, progress);
       std::cout << out_ << ": " << report.tensors << " tensors, " << name_of(type()) << ", "
                 << human_bytes(report.bytes) << " in " << report.weight_files
-                << (report.weight_files == 1 ? " file" : " files") << ", step " << source.reader.manifest().point.step
-                << ", in " << human_duration(lines.seconds()) << "\n";
+                << (report.weight_files == 1 ? " file" : " files") << ", step "
+                << source.reader.manifest().point.state.step << ", in " << human_duration(lines.seconds()) << "\n";
       return 0;
     });
   }

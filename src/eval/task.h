@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "eval/log_likelihood.h"
+#include "monitor/record.h"
 #include "tokenizer/tokenizer.h"
 #include "train/eval_options.h"
-#include "train/metrics.h"
 
 namespace tokamak {
 

@@ -1,13 +1,12 @@
 #include "interop/model_card.h"
 
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/strings.h"
 #include "config/print.h"
 #include "model/flops.h"
+#include "monitor/jsonl.h"
 
 namespace tokamak {
 
@@ -30,19 +29,13 @@ void row(std::ostream& out, const std::string& name, const std::string& value) {
 }  // namespace
 
 RunRecord read_run_record(const std::string& metrics_path, int64_t step) {
-  RunRecord record;
-  std::ifstream file(metrics_path);
-  for (std::string line; std::getline(file, line);) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
-    if (json["step"].get<int64_t>() > step) continue;
-    const auto take = [&](const char* key, std::optional<double>& value) {
-      if (json.contains(key) && json[key].is_number()) value = json[key].get<double>();
-    };
-    take("loss/avg", record.loss);
-    take("validation/loss", record.validation_loss);
-  }
-  return record;
+  RunRecord last;
+  read_records(metrics_path, [&](const MetricRecord& record) {
+    if (record.step > step) return;
+    if (record.has("loss/avg")) last.loss = record.at("loss/avg");
+    if (record.has("validation/loss")) last.validation_loss = record.at("validation/loss");
+  });
+  return last;
 }
 
 std::string render_model_card(const CheckpointManifest& manifest, const RunConfig& config, WeightType type,
@@ -52,14 +45,14 @@ std::string render_model_card(const CheckpointManifest& manifest, const RunConfi
   out << "---\nlibrary_name: transformers\npipeline_tag: text-generation\n---\n\n"
       << "# " << config.run.name << "\n\n"
       << "A language model pretrained with Tokamak " << manifest.tool << ", exported from the checkpoint of step "
-      << point.step << ".\n\n"
+      << point.state.step << ".\n\n"
       << "| | |\n|---|---|\n";
   row(out, "parameters", count_text(model_size(config.model).parameters));
   row(out, "weights", name_of(type));
   row(out, "context",
       str(config.model.max_position_embeddings, " tokens, trained on sequences of ", config.data.sequence_length));
-  row(out, "optimizer steps", str(point.step));
-  row(out, "tokens", count_text(point.tokens));
+  row(out, "optimizer steps", str(point.state.step));
+  row(out, "tokens", count_text(point.state.tokens));
   row(out, "data", sources_text(config.data.sources));
   if (record.loss) row(out, "training loss", fixed(*record.loss, 4));
   if (record.validation_loss) {

@@ -15,7 +15,7 @@ struct RunRecord {
   std::optional<double> loss;             // of training
   std::optional<double> validation_loss;  // of the held-out data
 };
-// Nothing where the file is not there; lines that are no JSON are skipped (a crash cuts one short).
+// Nothing where the file is not there.
 RunRecord read_run_record(const std::string& metrics_path, int64_t step);
 
 std::string render_model_card(const CheckpointManifest& manifest, const RunConfig& config, WeightType type,

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "train/step.h"
+#include "monitor/step_outcome.h"
 
 namespace tokamak {
 

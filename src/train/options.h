@@ -1,4 +1,4 @@
-// Options of the run itself: length, batch, logging, and what to do when it goes wrong.
+// Options of the run itself: length, batch, and what to do when it goes wrong.
 #pragma once
 
 #include <cstdint>
@@ -74,17 +74,6 @@ struct ActivationCheckpointOptions {
     v("mode", mode,
       "none: keep what backward needs (norms and SwiGLU are always recomputed); full: keep layer inputs only, which "
       "takes far less memory and about a third more FLOPs");
-  }
-};
-
-struct MetricsOptions {
-  int64_t log_interval = 10;
-  bool jsonl = true;
-
-  template <class Visitor>
-  void fields(Visitor& v) {
-    v("log_interval", log_interval, "steps between lines on the console and in metrics.jsonl");
-    v("jsonl", jsonl, "write output_dir/metrics.jsonl");
   }
 };
 

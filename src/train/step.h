@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "data/loader.h"
+#include "monitor/step_outcome.h"
 #include "train/assembly.h"
 
 namespace tokamak {
@@ -24,17 +25,6 @@ double run_step(Assembly& assembly, const NextBatch& next, const StepSettings& s
 
 // The micro-batch as the model takes it.
 TokenBatch view_of(const MicroBatch& batch);
-
-struct StepOutcome {
-  int64_t step = 0;
-  double lr = 0;
-  double loss = 0;       // mean over the global batch
-  double z_loss = 0;     //
-  double grad_norm = 0;  // global, before clipping
-  bool applied = true;   // false: not finite, weights untouched
-  double attended = 0;   // run_step's
-  double time = 0;       // now_seconds() when the step had been enqueued
-};
 
 // Brings what a step has decided (StepControl) to the host a step late: the copy is enqueued behind the step, and read
 // when the next one is under way. The host waits for it then, while the device has a whole step before it. It must not

@@ -3,8 +3,7 @@
 
 #include "base/log.h"
 #include "comm/collective_error.h"
-#include "train/memory_check.h"
-#include "train/state_slices.h"
+#include "train/evaluator.h"
 
 namespace tokamak {
 
@@ -25,17 +24,17 @@ RunEnd Trainer::run() {
 }
 
 void Trainer::train_step() {
-  const int64_t step = step_ + 1;
+  const int64_t step = state_.step + 1;
   const double lr = schedule_->at(step);
-  const double attended = run_step(*assembly_, [&] { return view_of(loader_->next()); },
+  const double attended = run_step(*run_.assembly, [&] { return view_of(loader_->next()); },
                                    {.t = step,
                                     .lr = lr,
                                     .max_grad_norm = config_.training.max_grad_norm,
                                     .micro_batches = loader_->micro_batches_per_step()});
   reader_->fetch(step, lr, attended);
-  step_ = step;
-  tokens_ += shape_.tokens_per_step();
-  next_sample_ += shape_.sequences_per_step;
+  state_.step = step;
+  state_.tokens += run_.shape.tokens_per_step();
+  state_.next_sample += run_.shape.sequences_per_step;
   // A step late, so that the device never waits for the host; the last one at once.
   read_outcomes(finished() ? 0 : 1);
 }
@@ -43,7 +42,7 @@ void Trainer::train_step() {
 void Trainer::read_outcomes(int64_t leave) {
   while (reader_->pending() > leave) {
     const StepOutcome outcome = reader_->take();
-    if (metrics_) metrics_->step(outcome, loader_->wait_seconds());
+    monitor_->step(outcome, loader_->wait_seconds());
     if (!outcome.applied && comm_.rank() == 0) {
       log::warning("step ", outcome.step, ": loss ", outcome.loss, ", gradient norm ", outcome.grad_norm,
                    ": not finite, the update is skipped");
@@ -54,91 +53,64 @@ void Trainer::read_outcomes(int64_t leave) {
 
 bool Trainer::should_stop() {
   const int signal = stop_.agreed(comm_);
-  const bool at_limit = options_.stop_at_step > 0 && step_ >= options_.stop_at_step;
+  const bool at_limit = options_.stop_at_step > 0 && state_.step >= options_.stop_at_step;
   if (signal == 0 && !at_limit) return false;
   read_outcomes(0);
+  const std::string reason = signal != 0 ? str("signal ", signal) : "--stop-at-step";
   if (comm_.rank() == 0) {
-    log::info(signal != 0 ? str("signal ", signal) : str("--stop-at-step ", options_.stop_at_step),
-              ": stopping after step ", step_, " of ", shape_.total_steps);
+    log::info(reason, signal != 0 ? "" : str(" ", options_.stop_at_step), ": stopping after step ", state_.step, " of ",
+              run_.shape.total_steps);
   }
-  if (metrics_) metrics_->event("stop", step_, signal != 0 ? str("signal ", signal) : "--stop-at-step");
+  monitor_->event("stop", state_.step, reason);
   return true;
 }
 
 void Trainer::validate_if_due() {
-  if (!evaluator_ || !due(config_.training.validation_interval)) return;
+  if (!data_->validation || !due(config_.training.validation_interval)) return;
   read_outcomes(0);
-  if (metrics_) metrics_->pause();
-  const Stopwatch watch;
-  const double loss = evaluator_->mean_loss(*assembly_);
-  if (!metrics_) return;
-  metrics_->resume();
-  metrics_->validation(step_, loss, watch.seconds());
+  const OffTheClock off(monitor_->clock());
+  const Evaluator evaluator(*data_->validation, config_.training.validation_sequences, run_.shape.micro_batch,
+                            config_.data.document_masking);
+  const double loss = evaluator.mean_loss(*run_.assembly);
+  monitor_->validation(state_.step, loss, off.seconds());
 }
 
 void Trainer::take_evals_if_due() {
   if (config_.training.evals.empty() || !due(config_.training.evals_interval)) return;
   read_outcomes(0);
-  if (metrics_) metrics_->pause();
-  const Stopwatch watch;
-  const std::vector<NamedValue> results = options_.evals(*assembly_);
-  if (!metrics_) return;
-  metrics_->resume();
-  metrics_->evals(step_, results, watch.seconds());
+  const OffTheClock off(monitor_->clock());
+  const std::vector<NamedValue> results = options_.evals(*run_.assembly);
+  monitor_->evals(state_.step, results, off.seconds());
 }
 
 void Trainer::save_if_due() {
-  const TrainingLength& interval = config_.checkpoint.interval;
-  if (!(interval.value > 0)) return;  // only at the end
-  bool due = false;
-  if (interval.unit == TrainingLength::Unit::kSeconds) {
-    due = comm_.max(since_save_.seconds() >= interval.value) > 0;  // clocks differ: any rank's word counts
-  } else if (interval.unit == TrainingLength::Unit::kTokens) {
-    due = static_cast<double>(tokens_ - tokens_saved_) >= interval.value;
-  } else {
-    const int64_t steps =
-        length_in_steps(interval, "checkpoint.interval", shape_.total_steps, shape_.tokens_per_step());
-    due = step_ % steps == 0;
-  }
-  if (due) save();
+  if (checkpoints_->due(state_)) save();
 }
 
-int64_t Trainer::planned_with_program() const {
-  return planned_bytes(assembly_->plan(), *backend_.device) + program_bytes_;
-}
-
-void Trainer::report_memory() const {
-  const int64_t planned = planned_with_program();
-  const int64_t peak = backend_.device->peak_bytes();
-  log::info("memory: planned ", human_bytes(planned), ", peak ", human_bytes(peak), " (",
-            fixed(100.0 * static_cast<double>(peak) / static_cast<double>(planned), 1), "% of the plan)");
+std::string Trainer::save() {
+  read_outcomes(0);
+  if (checkpoints_->saved(state_)) return "";
+  const OffTheClock off(monitor_->clock());
+  const SaveOutcome outcome =
+      checkpoints_->save({state_, config_.run.seed, options_.config_text, data_->train.state_json(state_.next_sample)});
+  monitor_->event(outcome.committed ? "checkpoint" : "checkpoint refused", state_.step,
+                  outcome.committed ? checkpoints_->path_of(state_) : outcome.reason);
+  return outcome.reason;
 }
 
 // While training goes on, a refused save costs nothing yet; at the end it would cost the run.
 void Trainer::save_or_fail() {
-  save();
-  if (step_ == saved_step_ || step_ == 0) return;
+  const std::string refusal = save();
+  if (refusal.empty()) return;
   throw SharedError(Kind::kCheckpoint,
-                    str("the run ends at step ", step_, ", but its last checkpoint was refused: ", refusal_),
+                    str("the run ends at step ", state_.step, ", but its last checkpoint was refused: ", refusal),
                     "make room and start again: training goes on from the newest checkpoint");
 }
 
-void Trainer::save() {
-  read_outcomes(0);
-  if (step_ == saved_step_ || step_ == 0) return;
-  if (metrics_) metrics_->pause();
-  const TrainingPoint point{
-      step_, tokens_, next_sample_, config_.run.seed, options_.config_text, train_data_->state_json(next_sample_)};
-  host_state_->fetch();
-  const SaveOutcome outcome = checkpointer_->save(point, shard_place(comm_), host_state_->slices());
-  since_save_.restart();
-  tokens_saved_ = tokens_;
-  refusal_ = outcome.reason;
-  if (outcome.committed) saved_step_ = step_;
-  if (!metrics_) return;
-  metrics_->resume();
-  metrics_->event(outcome.committed ? "checkpoint" : "checkpoint refused", step_,
-                  outcome.committed ? checkpointer_->store().path_of(step_) : outcome.reason);
+void Trainer::report_memory() const {
+  const int64_t peak = run_.assembly->backend().device->peak_bytes();
+  log::info("memory: planned ", human_bytes(planned_bytes_), ", peak ", human_bytes(peak), " (",
+            fixed(100.0 * static_cast<double>(peak) / static_cast<double>(planned_bytes_), 1), "% of the plan)");
 }
 
 }  // namespace tokamak

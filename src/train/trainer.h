@@ -9,19 +9,15 @@
 #include <optional>
 #include <string>
 
-#include "checkpoint/checkpointer.h"
 #include "comm/world.h"
 #include "data/loader.h"
-#include "data/sample_source.h"
+#include "monitor/monitor.h"
 #include "optim/schedule.h"
-#include "train/assembly.h"
 #include "train/bad_steps.h"
-#include "train/batch_shape.h"
-#include "train/evaluator.h"
-#include "train/memory_check.h"
-#include "train/metrics.h"
+#include "train/run_checkpoints.h"
 #include "train/run_config.h"
-#include "train/state_slices.h"
+#include "train/run_data.h"
+#include "train/run_plan.h"
 #include "train/step.h"
 #include "train/stop_signal.h"
 
@@ -45,58 +41,38 @@ class Trainer {
   RunEnd run();
 
  private:
-  std::string checkpoint_directory() const;
-  CheckpointOptions checkpoint_options() const;
-  void open_data(const GlobalBatch& batch);
-  void write_run_directory();
-  void build(const GlobalBatch& batch, const MemoryShare& memory);  // plan, and check that it fits
-  void load_or_initialize();
-  void start_metrics();
+  int64_t take_memory(World& world, Backend& backend, const GlobalBatch& batch);  // returns the bytes in use after it
+  void start_monitor(int64_t committed_bytes);
 
   void train_step();
   void read_outcomes(int64_t leave);  // of finished steps, but for the last `leave`
   void validate_if_due();
   void take_evals_if_due();
-  bool due(int64_t interval) const { return finished() || (interval > 0 && step_ % interval == 0); }
   void save_if_due();
-  void save();
+  std::string save();  // why the state is not saved; empty where it is
   void save_or_fail();
-  bool finished() const { return step_ >= shape_.total_steps; }
+  bool due(int64_t interval) const { return finished() || (interval > 0 && state_.step % interval == 0); }
+  bool finished() const { return state_.step >= run_.shape.total_steps; }
   bool should_stop();
-  int64_t planned_with_program() const;  // bytes, of the device
   void report_memory() const;
 
-  World& world_;
   Comm& comm_;                       // what the ranks agree by
   std::unique_ptr<Comm> data_comm_;  // what their tensors travel by
-  Backend& backend_;
   const StopSignal& stop_;
-  RunConfig config_;
-  TrainerOptions options_;
-  BatchShape shape_;
+  const RunConfig config_;
+  const TrainerOptions options_;
 
-  std::optional<SampleSource> train_data_;
-  std::optional<SampleSource> validation_data_;
-  std::optional<Evaluator> evaluator_;
-  std::unique_ptr<Assembly> assembly_;
-  std::optional<HostState> host_state_;
-  std::optional<Checkpointer> checkpointer_;
+  std::optional<RunData> data_;
+  PlannedRun run_;             // its memory is taken
+  int64_t planned_bytes_ = 0;  // of the device, with what the program had before
+  std::optional<RunCheckpoints> checkpoints_;
   std::optional<Schedule> schedule_;
   std::optional<Loader> loader_;
   std::optional<StepReader> reader_;
-  std::optional<Metrics> metrics_;  // on rank 0
   BadSteps bad_steps_;
+  std::optional<Monitor> monitor_;
 
-  int64_t step_ = 0;             // done
-  int64_t tokens_ = 0;           // trained on
-  int64_t next_sample_ = 0;      // of the data
-  int64_t first_step_ = 0;       // done before this start
-  int64_t saved_step_ = -1;      // of the last checkpoint
-  int64_t tokens_saved_ = 0;     // tokens_ at the last checkpoint
-  int64_t program_bytes_ = 0;    // resident before the plan was committed
-  int64_t committed_bytes_ = 0;  // and after
-  std::string refusal_;          // why the last save was refused
-  Stopwatch since_save_;
+  RunState state_;
 };
 
 }  // namespace tokamak

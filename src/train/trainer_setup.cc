@@ -1,166 +1,116 @@
 // How a run starts: data, directory, memory, weights. The loop is in trainer.cc.
 #include "base/file.h"
 #include "base/log.h"
-#include "base/process.h"
 #include "comm/collective_error.h"
 #include "comm/data_comm.h"
 #include "model/flops.h"
 #include "train/memory_check.h"
 #include "train/peak.h"
-#include "train/run_plan.h"
-#include "train/state_slices.h"
 #include "train/trainer.h"
 
 namespace tokamak {
 
+namespace {
+
+void write_run_directory(const RunConfig& config, const std::string& config_text, const SampleSource& data) {
+  write_text_atomically(config.run.output_dir + "/config.yaml", config_text, Kind::kConfig);
+  // The run takes its tokenizer along, so that its checkpoints can be used when the data set is gone.
+  const std::string tokenizer = data.dataset(0).directory() + "/" + data.tokenizer().file;
+  if (data.tokenizer().file.empty() || !exists(tokenizer)) return;
+  write_text_atomically(config.run.output_dir + "/tokenizer.model", read_text(tokenizer, Kind::kData), Kind::kConfig);
+}
+
+void log_run(const RunConfig& config, const RunData& data, const BatchShape& shape, int ranks) {
+  const ModelSize size = model_size(config.model);
+  log::info("model: ", human_count(static_cast<double>(size.parameters)), " parameters, ",
+            config.model.num_hidden_layers, " layers, vocabulary ", config.model.vocab_size);
+  log::info("data: ", human_count(static_cast<double>(data.train.tokens())), " tokens in ", data.train.sources(),
+            " source(s), ", data.validation ? human_count(static_cast<double>(data.validation->tokens())) : "no",
+            " held-out tokens, tokenizer ", data.train.tokenizer().name);
+  log::info("batch: ", shape.sequences_per_step, " sequences of ", shape.length, " = ",
+            human_count(static_cast<double>(shape.tokens_per_step())), " tokens a step, ", ranks, " rank(s) x ",
+            shape.micro_batches(), " micro-batch(es) of ", shape.micro_batch, "; ", shape.total_steps,
+            " steps = ", human_count(static_cast<double>(shape.total_steps * shape.tokens_per_step())), " tokens");
+}
+
+void log_memory(const MemoryPlan& plan, int64_t program_bytes, const MemoryShare& memory) {
+  log::info("memory planned on each rank, besides ", human_bytes(program_bytes), " of program and libraries",
+            memory.reserve > 0 ? str(" and ", human_bytes(memory.reserve), " reserved for ", kReserveIsFor) : "", ":\n",
+            plan.report());
+}
+
+}  // namespace
+
 Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConfig config, TrainerOptions options)
-    : world_(world),
-      comm_(world.comm()),
-      backend_(backend),
+    : comm_(world.comm()),
       stop_(stop),
       config_(std::move(config)),
       options_(std::move(options)),
       bad_steps_(config_.resilience.max_bad_steps) {
   GlobalBatch batch;
   collectively(comm_, [&] { batch = make_global_batch(config_.training, config_.data, comm_.size()); });
-  collectively(comm_, [&] { open_data(batch); });
+  collectively(comm_, [&] {
+    data_.emplace(config_, batch);
+    schedule_.emplace(config_.lr_scheduler, config_.optimizer.lr, batch.total_steps, batch.tokens_per_step());
+  });
   collectively(comm_, [&] { make_directories(config_.run.output_dir, Kind::kConfig); });
-  checkpointer_.emplace(comm_, checkpoint_directory(), Checkpointer::Setup{checkpoint_options()});
-  // Before memory is measured: it takes some.
-  data_comm_ = make_data_comm(comm_, *backend_.device, config_.runtime, config_.precision.reduce);
-  const MemoryShare memory = memory_share(*backend_.device, world_, *data_comm_, config_.runtime);
-  collectively(comm_, [&] { build(batch, memory); });
-  assembly_->commit();  // talks to the other ranks, so on its own
-  committed_bytes_ = backend_.device->used_bytes();
-  collectively(comm_, [&] { host_state_.emplace(*assembly_); });
-  load_or_initialize();
-  collectively(comm_, [&] { write_run_directory(); });
-  start_metrics();
+  checkpoints_.emplace(comm_, config_);
+  const int64_t committed_bytes = take_memory(world, backend, batch);
+  state_ = checkpoints_->load_or_initialize(*run_.assembly, data_->train, batch, config_.run.seed);
+  // Only now that nothing can refuse this start: another run may be living in the directory until then.
+  collectively(comm_, [&] {
+    if (comm_.rank() == 0) write_run_directory(config_, options_.config_text, data_->train);
+  });
+  loader_.emplace(data_->train, LoaderOptions{.rank = comm_.rank(),
+                                              .ranks = comm_.size(),
+                                              .micro_batch = run_.shape.micro_batch,
+                                              .samples_per_step = run_.shape.sequences_per_step,
+                                              .document_masking = config_.data.document_masking,
+                                              .first_sample = state_.next_sample});
+  reader_.emplace(*run_.assembly);
+  start_monitor(committed_bytes);
 }
 
 Trainer::~Trainer() = default;
 
-std::string Trainer::checkpoint_directory() const { return config_.run.output_dir + "/checkpoints"; }
-
-// A run that began from another run's checkpoint has its own soon, and goes on from those when it is started again.
-CheckpointOptions Trainer::checkpoint_options() const {
-  CheckpointOptions options = config_.checkpoint;
-  if (options.load == "auto" || options.load == "none") return options;
-  const CheckpointStore own(checkpoint_directory());
-  const bool from_elsewhere = parent_directory(options.load) != own.directory();
-  const bool has_own = comm_.max(comm_.rank() == 0 && !own.steps().empty()) > 0;
-  if (from_elsewhere && has_own) options.load = "auto";
-  return options;
-}
-
-void Trainer::open_data(const GlobalBatch& batch) {
-  train_data_.emplace(config_.data, config_.data.sources, config_.run.seed, config_.model.vocab_size);
-  train_data_->check_epochs(batch.total_steps * batch.sequences_per_step, config_.data.max_epochs);
-  schedule_.emplace(config_.lr_scheduler, config_.optimizer.lr, batch.total_steps, batch.tokens_per_step());
-  if (config_.data.validation.empty()) return;
-
-  DataOptions in_order = config_.data;
-  in_order.order = SampleOrder::kSequential;
-  validation_data_.emplace(in_order, config_.data.validation, config_.run.seed, config_.model.vocab_size);
-  if (validation_data_->tokenizer().hash != train_data_->tokenizer().hash) {
-    fail(Kind::kData,
-         str("data.validation ", config_.data.validation[0].path, " was made with tokenizer ",
-             validation_data_->tokenizer().hash, ", data.sources ", config_.data.sources[0].path, " with ",
-             train_data_->tokenizer().hash),
-         "tokenize both with the same tokenizer.model");
-  }
-}
-
-// Only now that nothing can refuse this start: another run may be living in the directory until then.
-void Trainer::write_run_directory() {
-  if (comm_.rank() != 0) return;
-  write_text_atomically(config_.run.output_dir + "/config.yaml", options_.config_text, Kind::kConfig);
-  // The run takes its tokenizer along, so that its checkpoints can be used when the data set is gone.
-  const Dataset& dataset = train_data_->dataset(0);
-  const std::string tokenizer = dataset.directory() + "/" + train_data_->tokenizer().file;
-  if (train_data_->tokenizer().file.empty() || !exists(tokenizer)) return;
-  write_text_atomically(config_.run.output_dir + "/tokenizer.model", read_text(tokenizer, Kind::kData), Kind::kConfig);
-}
-
-void Trainer::build(const GlobalBatch& batch, const MemoryShare& memory) {
-  program_bytes_ = backend_.device->used_bytes();
-  PlannedRun run = plan_run(config_, batch, *data_comm_, backend_, memory.total);
-  shape_ = run.shape;
-  assembly_ = std::move(run.assembly);
-  expect_fit(assembly_->plan(), *backend_.device, memory, config_, shape_.micro_batch);
-  if (validation_data_) {
-    evaluator_.emplace(*validation_data_, config_.training.validation_sequences, shape_.micro_batch,
-                       config_.data.document_masking);
-  }
-  if (comm_.rank() != 0) return;
-  const ModelSize size = model_size(config_.model);
-  log::info("model: ", human_count(static_cast<double>(size.parameters)), " parameters, ",
-            config_.model.num_hidden_layers, " layers, vocabulary ", config_.model.vocab_size);
-  log::info("data: ", human_count(static_cast<double>(train_data_->tokens())), " tokens in ", train_data_->sources(),
-            " source(s), ", validation_data_ ? human_count(static_cast<double>(validation_data_->tokens())) : "no",
-            " held-out tokens, tokenizer ", train_data_->tokenizer().name);
-  log::info("batch: ", shape_.sequences_per_step, " sequences of ", shape_.length, " = ",
-            human_count(static_cast<double>(shape_.tokens_per_step())), " tokens a step, ", comm_.size(), " rank(s) x ",
-            shape_.micro_batches(), " micro-batch(es) of ", shape_.micro_batch, "; ", shape_.total_steps,
-            " steps = ", human_count(static_cast<double>(shape_.total_steps * shape_.tokens_per_step())), " tokens");
-  log::info("memory planned on each rank, besides ", human_bytes(program_bytes_), " of program and libraries",
-            memory.reserve > 0 ? str(" and ", human_bytes(memory.reserve), " reserved for ", kReserveIsFor) : "", ":\n",
-            assembly_->plan().report());
-}
-
-void Trainer::load_or_initialize() {
-  std::optional<CheckpointReader> reader = checkpointer_->resume();
-  if (!reader) {
-    assembly_->parameters().initialize(static_cast<uint64_t>(config_.run.seed), assembly_->compute());
-    if (comm_.rank() == 0) log::info("weights: initialised from run.seed ", config_.run.seed);
-    return;
-  }
-  const TrainingPoint& point = reader->manifest().point;
-  collectively(comm_, [&] { next_sample_ = train_data_->restore(point.data); });
-  load(comm_, *reader, shard_place(comm_), host_state_->slices());
-  host_state_->push();
-  assembly_->parameters().masters_changed(assembly_->compute());
-  if (point.tokens != point.step * shape_.tokens_per_step()) {
-    throw SharedError(Kind::kConfig,
-                      str("training.global_batch_tokens is ", shape_.tokens_per_step(), ", but ", reader->directory(),
-                          " has ", point.tokens, " tokens after ", point.step, " steps"),
-                      "go on with the batch that the run began with");
-  }
-  step_ = first_step_ = point.step;
-  if (reader->directory() == checkpointer_->store().path_of(step_)) saved_step_ = step_;  // else: another run's
-  tokens_ = tokens_saved_ = point.tokens;
-  if (comm_.rank() == 0) {
-    log::info("weights: resumed from ", reader->directory(), " (step ", step_, ", ",
-              human_count(static_cast<double>(tokens_)), " tokens, saved by ", reader->manifest().world_size,
-              " rank(s))");
-  }
-}
-
-void Trainer::start_metrics() {
-  loader_.emplace(*train_data_, LoaderOptions{.rank = comm_.rank(),
-                                              .ranks = comm_.size(),
-                                              .micro_batch = shape_.micro_batch,
-                                              .samples_per_step = shape_.sequences_per_step,
-                                              .document_masking = config_.data.document_masking,
-                                              .first_sample = next_sample_});
-  reader_.emplace(*assembly_);
-  // All ranks measure at the same time, as they will train at the same time.
-  const Peak peak = peak_of(backend_, compute_dtype(config_.precision));
+int64_t Trainer::take_memory(World& world, Backend& backend, const GlobalBatch& batch) {
+  // Before memory is measured: it takes some.
+  data_comm_ = make_data_comm(comm_, *backend.device, config_.runtime, config_.precision.reduce);
+  const MemoryShare memory = memory_share(*backend.device, world, *data_comm_, config_.runtime);
   collectively(comm_, [&] {
+    const int64_t program_bytes = backend.device->used_bytes();
+    run_ = plan_run(config_, batch, *data_comm_, backend, memory.total);
+    const MemoryPlan& plan = run_.assembly->plan();
+    planned_bytes_ = planned_bytes(plan, *backend.device) + program_bytes;
+    expect_fit(plan, *backend.device, memory, config_, run_.shape.micro_batch);
     if (comm_.rank() != 0) return;
-    RunScale scale;
-    scale.first_step = first_step_;
-    scale.total_steps = shape_.total_steps;
-    scale.tokens_per_step = shape_.tokens_per_step();
-    scale.flops = token_flops(config_.model);
-    scale.sequence_length = static_cast<double>(shape_.length);
-    scale.peak_flops = peak.flops * comm_.size();
-    scale.planned_bytes = planned_with_program();
-    scale.committed_bytes = committed_bytes_;
-    metrics_.emplace(config_.metrics, scale, *backend_.device,
-                     config_.metrics.jsonl ? config_.run.output_dir + "/metrics.jsonl" : "");
-    metrics_->start(str(comm_.size(), " rank(s)"));
-    log::info("MFU is against ", human_count(scale.peak_flops), "FLOP/s: ", peak.source, ", times the ranks");
+    log_run(config_, *data_, run_.shape, comm_.size());
+    log_memory(plan, program_bytes, memory);
+  });
+  run_.assembly->commit();  // talks to the other ranks, so on its own
+  return backend.device->used_bytes();
+}
+
+void Trainer::start_monitor(int64_t committed_bytes) {
+  Backend& backend = run_.assembly->backend();
+  // All ranks measure at the same time, as they will train at the same time.
+  const Peak peak = peak_of(backend, compute_dtype(config_.precision));
+  const double peak_flops = peak.flops * comm_.size();
+  collectively(comm_, [&] {
+    const bool reports = comm_.rank() == 0;
+    monitor_.emplace(Monitor::Setup{
+        .scale = {.first_step = state_.step,
+                  .total_steps = run_.shape.total_steps,
+                  .tokens_per_step = run_.shape.tokens_per_step(),
+                  .token_flops = [flops = token_flops(config_.model)](double attended) { return flops.done(attended); },
+                  .sequence_length = static_cast<double>(run_.shape.length),
+                  .peak_flops = peak_flops},
+        .log_interval = config_.metrics.log_interval,
+        .memory_used = [&device = *backend.device] { return device.used_bytes(); },
+        .sinks = reports ? make_sinks(config_.metrics, config_.run.output_dir, run_.shape.total_steps) : Sinks()});
+    monitor_->event(state_.step > 0 ? "resume" : "start", state_.step, str(comm_.size(), " rank(s)"),
+                    {count_value("memory/planned", planned_bytes_), count_value("memory/committed", committed_bytes)});
+    if (reports) log::info("MFU is against ", human_count(peak_flops), "FLOP/s: ", peak.source, ", times the ranks");
   });
 }
 

@@ -3,8 +3,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "checkpoint/captured_log.h"
 #include "checkpoint/toy_run.h"
+#include "support/captured_log.h"
 
 using namespace tokamak;
 using Catch::Contains;
@@ -48,9 +48,7 @@ TEST_CASE("what the trainer saved comes back beside the weights") {
   const TempDir dir;
   write_three(dir.file("c"));
   const TrainingPoint point = CheckpointStore(dir.file("c")).open(20).manifest().point;
-  CHECK(point.step == 20);
-  CHECK(point.tokens == 20000);
-  CHECK(point.next_sample == 160);
+  CHECK((point.state == RunState{.step = 20, .tokens = 20000, .next_sample = 160}));
   CHECK(point.seed == 1234);
   CHECK(point.config == toy_point(20).config);
   CHECK(point.data == toy_point(20).data);

@@ -28,7 +28,7 @@ class ToyRun {
       : comm_(make_single_comm()), checkpointer_(*comm_, directory, std::move(setup)) {
     auto reader = checkpointer_.resume();
     if (!reader) return;
-    resumed_ = reader->manifest().point.step;
+    resumed_ = reader->manifest().point.state.step;
     load(*comm_, *reader, state_.place(), state_.units());
     whole_ = state_.is(*resumed_);
   }

@@ -40,7 +40,7 @@ inline uint32_t toy_bits(int64_t step, const std::string& kind, const std::strin
 }
 
 inline TrainingPoint toy_point(int64_t step) {
-  return {step, step * 1000, step * 8, 1234, "run:\n  name: \"toy\"\n", R"({"epoch":1})"};
+  return {{step, step * 1000, step * 8}, 1234, "run:\n  name: \"toy\"\n", R"({"epoch":1})"};
 }
 
 // The slices of one rank of `count`.

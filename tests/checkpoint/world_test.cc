@@ -2,10 +2,10 @@
 #include <catch2/catch.hpp>
 #include <exception>
 
-#include "checkpoint/captured_log.h"
 #include "checkpoint/fault_injection.h"
 #include "checkpoint/toy_run.h"
 #include "comm/collective_error.h"
+#include "support/captured_log.h"
 #include "support/ranks.h"
 
 using namespace tokamak;
@@ -71,8 +71,8 @@ int64_t resumed_step(Comm& comm, const std::string& store, const std::string& id
   if (!reader) return -1;
   ToyState state(place_in(comm));
   load(comm, *reader, state.place(), state.units());
-  CHECK(state.is(reader->manifest().point.step));
-  return reader->manifest().point.step;
+  CHECK(state.is(reader->manifest().point.state.step));
+  return reader->manifest().point.state.step;
 }
 
 }  // namespace

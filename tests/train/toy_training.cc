@@ -1,14 +1,13 @@
 #include "train/toy_training.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
 #include "comm/collective_error.h"
+#include "monitor/jsonl.h"
 #include "support/ranks.h"
 #include "tests/data/fixture.h"
 #include "train/run_plan.h"
@@ -35,14 +34,6 @@ Documents learnable_documents(int64_t count, uint64_t seed) {
     documents.push_back(std::move(document));
   }
   return documents;
-}
-
-std::vector<nlohmann::json> lines_of(const std::string& run) {
-  std::vector<nlohmann::json> lines;
-  for (const std::string& line : split(read_text(run + "/metrics.jsonl", Kind::kData), '\n')) {
-    if (!line.empty()) lines.push_back(nlohmann::json::parse(line));
-  }
-  return lines;
 }
 
 }  // namespace
@@ -99,7 +90,7 @@ RunEnd train(int ranks, const RunConfig& incomplete, const ToyRunOptions& option
 ToyState saved_state(const std::string& checkpoint) {
   CheckpointReader reader = CheckpointReader::open(checkpoint);
   const TrainingPoint& point = reader.manifest().point;
-  ToyState state{point.step, point.tokens, point.next_sample, point.data, {}};
+  ToyState state{point.state, point.data, {}};
   for (const std::string& kind : reader.manifest().kinds) {
     for (const SavedUnit& unit : reader.manifest().units) {
       for (const SavedParam& param : unit.params) {
@@ -114,9 +105,9 @@ ToyState saved_state(const std::string& checkpoint) {
 
 std::map<int64_t, double> records(const std::string& run, const std::string& key) {
   std::map<int64_t, double> values;
-  for (const nlohmann::json& line : lines_of(run)) {
-    if (line.contains(key) && line[key].is_number()) values[line["step"].get<int64_t>()] = line[key].get<double>();
-  }
+  read_records(run + "/metrics.jsonl", [&](const MetricRecord& record) {
+    if (record.has(key)) values[record.step] = record.at(key);
+  });
   return values;
 }
 
@@ -129,9 +120,9 @@ double worst_difference(const std::map<int64_t, double>& a, const std::map<int64
 
 std::vector<std::string> events(const std::string& run) {
   std::vector<std::string> names;
-  for (const nlohmann::json& line : lines_of(run)) {
-    if (line.contains("event")) names.push_back(line["event"].get<std::string>());
-  }
+  read_records(run + "/metrics.jsonl", [&](const MetricRecord& record) {
+    if (record.event) names.push_back(record.event->name);
+  });
   return names;
 }
 

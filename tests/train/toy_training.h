@@ -51,7 +51,7 @@ RunEnd train(int ranks, const RunConfig& config, const ToyRunOptions& options = 
 
 // All that a checkpoint says of a run but who wrote it.
 struct ToyState {
-  int64_t step = 0, tokens = 0, next_sample = 0;
+  RunState run;
   std::string data;
   std::map<std::pair<std::string, std::string>, std::vector<float>> tensors;  // by kind and name
 

@@ -1,0 +1,17 @@
+// What a run is at a step. It is saved, restored and compared as a whole: nothing else that decides how training goes on
+// survives a restart.
+#pragma once
+
+#include <cstdint>
+
+namespace tokamak {
+
+struct RunState {
+  int64_t step = 0;         // optimizer steps done
+  int64_t tokens = 0;       // trained on so far
+  int64_t next_sample = 0;  // first sample of the next step
+
+  bool operator==(const RunState&) const = default;
+};
+
+}  // namespace tokamak

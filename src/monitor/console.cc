@@ -1,0 +1,47 @@
+#include "monitor/console.h"
+
+#include "base/log.h"
+
+namespace tokamak {
+
+namespace {
+
+std::string percent(double fraction) { return fixed(100.0 * fraction, 1) + "%"; }
+
+std::string interval_text(const MetricRecord& record, int64_t total_steps) {
+  const double skipped = record.at("optim/skipped_steps");
+  return str(" (", percent(static_cast<double>(record.step) / static_cast<double>(total_steps)), ")  loss ",
+             fixed(record.at("loss/avg"), 4), "  lr ", significant(record.at("optim/lr"), 3), "  grad norm ",
+             fixed(record.at("optim/grad_norm"), 2), "  ", human_count(record.at("throughput/tokens_per_sec")),
+             " tokens/s  mfu_full ", percent(record.at("throughput/mfu_full")), "  mfu_causal ",
+             percent(record.at("throughput/mfu_causal")), "  mfu_done ", percent(record.at("throughput/mfu_done")),
+             "  memory ", human_bytes(record.at("memory/used")), "  eta ", human_duration(record.eta.value()),
+             skipped > 0 ? str("  skipped ", fixed(skipped, 0)) : "");
+}
+
+std::string seconds_text(double seconds) { return str("  (", fixed(seconds, 1), " s)"); }
+
+std::string validation_text(const MetricRecord& record) {
+  return str("  validation loss ", fixed(record.at("validation/loss"), 4), "  perplexity ",
+             fixed(record.at("validation/perplexity"), 2), seconds_text(record.at("time/validation")));
+}
+
+std::string evals_text(const MetricRecord& record) {
+  const std::string prefix = "evals/";
+  std::string text;
+  for (const NamedValue& one : record.values) {
+    if (starts_with(one.name, prefix)) text += str("  ", one.name.substr(prefix.size()), " ", fixed(one.value, 4));
+  }
+  return text + seconds_text(record.at("time/evals"));
+}
+
+}  // namespace
+
+void Console::write(const MetricRecord& record) {
+  const std::string step = str("step ", record.step, "/", total_steps_);
+  if (record.has("time/interval")) log::info(step, interval_text(record, total_steps_));
+  if (record.has("time/validation")) log::info(step, validation_text(record));
+  if (record.has("time/evals")) log::info(step, evals_text(record));
+}
+
+}  // namespace tokamak

@@ -1,0 +1,40 @@
+// What a run reports: values every log_interval steps, validations, evaluations and events, each a record to every
+// sink. The rank that reports has sinks; on the others nothing is computed.
+#pragma once
+
+#include "monitor/interval.h"
+#include "monitor/sink.h"
+#include "monitor/training_clock.h"
+
+namespace tokamak {
+
+class Monitor {
+ public:
+  struct Setup {
+    RunScale scale;
+    int64_t log_interval = 1;              // steps
+    std::function<int64_t()> memory_used;  // bytes of the device; asked when an interval is reported, not at each step
+    Sinks sinks;
+  };
+  explicit Monitor(Setup setup);
+
+  // One finished step, in order. `data_wait` is this rank's total time of waiting for data so far, in seconds.
+  void step(const StepOutcome& outcome, double data_wait);
+  void validation(int64_t step, double loss, double seconds);
+  void evals(int64_t step, const std::vector<NamedValue>& results, double seconds);  // names: "hellaswag/acc"
+  void event(const std::string& name, int64_t step, const std::string& detail, std::vector<NamedValue> values = {});
+
+  TrainingClock& clock() { return clock_; }
+
+ private:
+  MetricRecord record_at(int64_t step) const;  // with the tokens trained on by then
+  void write(const MetricRecord& record);
+
+  TrainingClock clock_;
+  int64_t log_interval_;
+  std::function<int64_t()> memory_used_;
+  Sinks sinks_;
+  Interval interval_;
+};
+
+}  // namespace tokamak
