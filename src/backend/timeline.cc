@@ -13,6 +13,7 @@ void Timeline::begin(Stream& stream, const Call& call) {
     origin_->record(stream);
     start_ = now_seconds();
   }
+  streams_.insert(&stream);
   const double now = now_seconds() - start_;
   calls_.push_back(
       {{call.kind, call.title(), call.text(), stream.name(), call.flops, call.bytes(), call.exchanged, 0, 0, now, now},
@@ -27,10 +28,11 @@ void Timeline::end(Stream& stream, const Call&) {
 }
 
 std::vector<Timeline::Entry> Timeline::entries() const {
+  for (Stream* stream : streams_) stream->synchronize();
   std::vector<Entry> entries;
   for (const auto& [entry, begin, end] : calls_) {
     const std::optional<double> from = begin->seconds_since(*origin_), to = end->seconds_since(*origin_);
-    TOKAMAK_CHECK(from && to, entry.title, " has not ended: its stream was not synchronised");
+    TOKAMAK_CHECK(from && to, entry.title, " has not ended");
     entries.push_back(entry);
     entries.back().begin = *from;
     entries.back().end = *to;

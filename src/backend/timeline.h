@@ -1,8 +1,8 @@
-// When a device did what it was given, by its own timestamps: nothing waits for it while the work goes on. Read it when
-// the streams have passed.
+// When a device did what it was given, by its own timestamps: nothing waits for it while the work goes on.
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,7 +26,7 @@ class Timeline final : public Observer {
     double begin, end;            // on the device, in seconds since `start`
     double host_begin, host_end;  // when the host enqueued it, likewise
   };
-  // Of all calls, in the order of the host. All have ended on the device: its streams are synchronised.
+  // Of all calls, in the order of the host. Waits for the streams, which are still there.
   std::vector<Entry> entries() const;
   double start() const { return start_; }  // now_seconds() at the first call
 
@@ -38,6 +38,7 @@ class Timeline final : public Observer {
   Device& device_;
   std::unique_ptr<Timestamp> origin_;
   double start_ = 0;
+  std::set<Stream*> streams_;
   std::vector<Marked> calls_;
 };
 

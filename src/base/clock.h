@@ -6,6 +6,7 @@
 namespace tokamak {
 
 double now_seconds();         // monotonic
+double unix_seconds();        // since 1970
 std::string utc_timestamp();  // "2026-01-31T12:34:56Z"
 
 class Stopwatch {

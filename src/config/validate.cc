@@ -5,6 +5,7 @@
 #include "base/field_checks.h"
 #include "config/config_tree.h"
 #include "config/units.h"
+#include "monitor/traced_steps.h"
 
 namespace tokamak {
 
@@ -178,6 +179,8 @@ std::vector<FieldError> find_problems(const RunConfig& config) {
   check_parallelism(config.parallelism, checks);
   check_checkpoint(config.checkpoint, checks);
   checks.at_least("metrics.log_interval", config.metrics.log_interval, 1);
+  checks.require(parse_traced_steps(config.metrics.trace).has_value(), "metrics.trace",
+                 str("'", config.metrics.trace, "'"), "names no steps", "write 10-12, or 10 for one step");
   checks.at_least("resilience.max_bad_steps", config.resilience.max_bad_steps, 1);
   checks.at_least("runtime.threads_per_rank", config.runtime.threads_per_rank.value, 0);
   checks.at_least("runtime.ranks_per_gpu", config.runtime.ranks_per_gpu, 1);

@@ -26,12 +26,14 @@ RunEnd Trainer::run() {
 void Trainer::train_step() {
   const int64_t step = state_.step + 1;
   const double lr = schedule_->at(step);
+  trace_->begin(step);
   const double attended = run_step(*run_.assembly, [&] { return view_of(loader_->next()); },
                                    {.t = step,
                                     .lr = lr,
                                     .max_grad_norm = config_.training.max_grad_norm,
                                     .micro_batches = loader_->micro_batches_per_step()});
   reader_->fetch(step, lr, attended);
+  trace_->end(step);
   state_.step = step;
   state_.tokens += run_.shape.tokens_per_step();
   state_.next_sample += run_.shape.sequences_per_step;

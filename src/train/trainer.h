@@ -19,6 +19,7 @@
 #include "train/run_data.h"
 #include "train/run_plan.h"
 #include "train/step.h"
+#include "train/step_trace.h"
 #include "train/stop_signal.h"
 
 namespace tokamak {
@@ -69,6 +70,7 @@ class Trainer {
   std::optional<Schedule> schedule_;
   std::optional<Loader> loader_;
   std::optional<StepReader> reader_;
+  std::optional<StepTrace> trace_;
   BadSteps bad_steps_;
   std::optional<Monitor> monitor_;
 

@@ -68,6 +68,8 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
                                               .document_masking = config_.data.document_masking,
                                               .first_sample = state_.next_sample});
   reader_.emplace(*run_.assembly);
+  trace_.emplace(parse_traced_steps(config_.metrics.trace).value(), comm_, *backend.device,
+                 str(config_.run.output_dir, "/trace-", config_.metrics.trace, ".json"));
   start_monitor(committed_bytes);
 }
 
