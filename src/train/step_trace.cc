@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "monitor/chrome_trace.h"
 
 namespace tokamak {
 
 namespace {
-
-using nlohmann::ordered_json;
 
 constexpr int kStepsRow = 0, kHostRow = 1, kFirstStreamRow = 2;
 
@@ -29,31 +27,6 @@ const char* category(CallKind kind) {
   }
   return "?";
 }
-
-// The events of one process, without the brackets of the list.
-class Events {
- public:
-  explicit Events(int rank) : rank_(rank) { name("process_name", 0, str("rank ", rank)); }
-
-  void name(const char* what, int row, const std::string& name) {
-    add({{"ph", "M"}, {"pid", rank_}, {"tid", row}, {"name", what}, {"args", {{"name", name}}}});
-  }
-  // Seconds since 1970; the format has microseconds.
-  void span(int row, const std::string& name, const char* category, double begin, double end, ordered_json args) {
-    ordered_json event = {{"ph", "X"}, {"pid", rank_}, {"tid", row}, {"name", name}, {"cat", category}};
-    event["ts"] = 1e6 * begin;
-    event["dur"] = 1e6 * (end - begin);
-    if (!args.empty()) event["args"] = std::move(args);
-    add(event);
-  }
-  std::string text() const { return text_; }
-
- private:
-  void add(const ordered_json& event) { text_ += str(text_.empty() ? "" : ",\n", event.dump()); }
-
-  int rank_;
-  std::string text_;
-};
 
 }  // namespace
 
@@ -79,33 +52,41 @@ void StepTrace::end(int64_t step) {
 
 void StepTrace::write() {
   const std::vector<Timeline::Entry> entries = timeline_->entries();
-  Events events(comm_.rank());
-  events.name("thread_name", kStepsRow, "steps, on the host");
-  events.name("thread_name", kHostRow, "host");
   const double unix_time = unix_seconds() - now_seconds(), start = unix_time + timeline_->start();
+  ChromeTrace trace(comm_.rank());
+  trace.name_row(kStepsRow, "steps, on the host");
   for (const Span& span : spans_) {
-    events.span(kStepsRow, str("step ", span.step), "step", unix_time + span.begin, unix_time + span.end, {});
+    trace.add(kStepsRow, {.name = str("step ", span.step),
+                          .category = "step",
+                          .begin = unix_time + span.begin,
+                          .end = unix_time + span.end});
   }
+  // Where a call only enqueues, that takes time of its own.
+  const bool enqueues = !device_.uses_host_memory();
+  if (enqueues) trace.name_row(kHostRow, "host");
   std::map<std::string, int> rows;
   for (const Timeline::Entry& entry : entries) {
     const auto [known, is_new] = rows.try_emplace(entry.stream, kFirstStreamRow + static_cast<int>(rows.size()));
-    if (is_new) events.name("thread_name", known->second, str("stream ", entry.stream));
-    ordered_json args = {{"call", entry.text}, {"bytes", entry.bytes}};
-    if (entry.flops > 0) args["flops"] = entry.flops;
-    if (entry.exchanged > 0) args["exchanged_bytes"] = entry.exchanged;
-    const char* const kind = category(entry.kind);
-    events.span(known->second, entry.title, kind, start + entry.begin, start + entry.end, args);
-    // Where a call only enqueues, that takes time of its own.
-    if (!device_.uses_host_memory()) {
-      events.span(kHostRow, entry.title, kind, start + entry.host_begin, start + entry.host_end, {});
-    }
+    if (is_new) trace.name_row(known->second, str("stream ", entry.stream));
+    ChromeTrace::Span span{.name = entry.title,
+                           .category = category(entry.kind),
+                           .begin = start + entry.begin,
+                           .end = start + entry.end,
+                           .detail = entry.text,
+                           .values = {{"bytes", entry.bytes}}};
+    if (entry.flops > 0) span.values.push_back({"flops", entry.flops});
+    if (entry.exchanged > 0) span.values.push_back({"exchanged_bytes", entry.exchanged});
+    trace.add(known->second, span);
+    if (!enqueues) continue;
+    trace.add(kHostRow, {.name = entry.title,
+                         .category = category(entry.kind),
+                         .begin = start + entry.host_begin,
+                         .end = start + entry.host_end});
   }
-  const std::vector<std::string> all = comm_.gather_all(comm_.rank() < kMostRanks ? events.text() : "");
+  const std::vector<std::string> all = comm_.gather_all(comm_.rank() < kMostRanks ? trace.events() : "");
   if (comm_.rank() != 0) return;
-  std::string text;
-  for (const std::string& part : all) text += part.empty() ? "" : str(text.empty() ? "" : ",\n", part);
   try {
-    write_text_atomically(path_, "{\"traceEvents\": [\n" + text + "\n]}\n", Kind::kConfig);
+    write_text_atomically(path_, ChromeTrace::file(all), Kind::kConfig);
     log::info("trace of steps ", spans_.front().step, " to ", spans_.back().step, " in ", path_,
               "; busy: ", busy_text(entries));
   } catch (const Error& error) {
