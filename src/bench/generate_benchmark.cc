@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "bench/replay.h"
+#include "infer/forward_cached.h"
 #include "model/flops.h"
 
 namespace tokamak {
@@ -17,15 +18,15 @@ constexpr double kSecondsOfGemm = 0.01;
 
 class GenerateBenchmark {
  public:
-  GenerateBenchmark(Assembly& assembly, const GenerateBenchmarkOptions& options)
-      : assembly_(assembly),
+  GenerateBenchmark(Engine& engine, const GenerateBenchmarkOptions& options)
+      : engine_(engine),
         options_(options),
-        config_(assembly.model().config()),
-        device_(*assembly.backend().device),
-        ops_(*assembly.backend().ops),
-        stream_(assembly.compute()),
+        config_(engine.model().config()),
+        device_(*engine.backend().device),
+        ops_(*engine.backend().ops),
+        stream_(engine.compute()),
         gemms_(gemms_of_prompt()),
-        replay_(assembly.backend(), calls_of(gemms_), {}) {
+        replay_(engine.backend(), calls_of(gemms_), {}) {
     const int64_t copied = device_.uses_host_memory() ? int64_t{1} << 26 : int64_t{1} << 28;  // f32: beyond any cache
     const auto from = plan_.add("from", DType::kF32, Shape{copied}), to = plan_.add("to", DType::kF32, Shape{copied});
     arena_ = std::make_unique<Arena>(plan_, device_);
@@ -74,7 +75,7 @@ class GenerateBenchmark {
 
   double weight_bytes() const {
     const ModelSize size = model_size(config_);
-    const DType compute = assembly_.parameters().weights().dtype();
+    const DType compute = engine_.parameters().weights().dtype();
     return static_cast<double>((size.parameters - size.lookup_parameters) * size_of(compute));
   }
 
@@ -86,12 +87,12 @@ class GenerateBenchmark {
       }
       bounds.push_back(static_cast<int32_t>(ids.size()));
     }
-    assembly_.model().forward_cached(stream_, {ids, bounds, slots, {}}, assembly_.cache());
+    forward_cached(engine_.model(), stream_, {ids, bounds, slots, {}}, engine_.cache());
   }
 
   void prefill() {
     for (int32_t slot = 0; slot < options_.sequences; ++slot) {
-      assembly_.cache().clear(slot);
+      engine_.cache().clear(slot);
       run_model({slot}, options_.prompt);
     }
   }
@@ -103,7 +104,7 @@ class GenerateBenchmark {
     std::vector<float> logits(static_cast<size_t>(options_.sequences * config_.vocab_size));
     for (int64_t t = 0; t < options_.tokens; ++t) {
       run_model(slots, 1);
-      device_.copy_to_host(stream_, assembly_.cache().logits(options_.sequences), logits.data());
+      device_.copy_to_host(stream_, engine_.cache().logits(options_.sequences), logits.data());
       stream_.synchronize();
     }
   }
@@ -113,7 +114,7 @@ class GenerateBenchmark {
     StepRecorder recorder;
     {
       const Observation watched(device_, recorder);
-      assembly_.cache().clear(0);
+      engine_.cache().clear(0);
       run_model({0}, options_.prompt);
     }
     std::vector<RecordedGemm> gemms = gemms_of(recorder.record(), ops_);
@@ -136,7 +137,7 @@ class GenerateBenchmark {
     return seconds;
   }
 
-  Assembly& assembly_;
+  Engine& engine_;
   GenerateBenchmarkOptions options_;
   const ModelConfig& config_;
   Device& device_;
@@ -153,8 +154,8 @@ class GenerateBenchmark {
 
 }  // namespace
 
-GenerateTimes benchmark_generate(Assembly& assembly, const GenerateBenchmarkOptions& options) {
-  return GenerateBenchmark(assembly, options).run();
+GenerateTimes benchmark_generate(Engine& engine, const GenerateBenchmarkOptions& options) {
+  return GenerateBenchmark(engine, options).run();
 }
 
 }  // namespace tokamak

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "train/assembly.h"
+#include "engine/engine.h"
 
 namespace tokamak {
 
@@ -30,9 +30,9 @@ struct GenerateTimes {
   double share_of_traffic() const { return share_of_copy() / 2; }
 };
 
-// The assembly has a cache of options.sequences x (prompt + tokens) and weights. Each round times the copy, the
+// The engine has a cache of options.sequences x (prompt + tokens) and weights. Each round times the copy, the
 // prompts, their GEMMs and the decoding in turn; the results are those of the round whose share of the copy is the
 // median.
-GenerateTimes benchmark_generate(Assembly& assembly, const GenerateBenchmarkOptions& options);
+GenerateTimes benchmark_generate(Engine& engine, const GenerateBenchmarkOptions& options);
 
 }  // namespace tokamak

@@ -17,30 +17,28 @@ constexpr int64_t kRecording = 4;  // each pass comes twice, in either place tha
 
 class Benchmark {
  public:
-  Benchmark(Assembly& assembly, const BatchShape& shape)
-      : assembly_(assembly),
-        shape_(shape),
-        batch_(shape, assembly.model().config().vocab_size, assembly.comm().rank()) {}
+  Benchmark(Engine& engine, const BatchShape& shape)
+      : engine_(engine), shape_(shape), batch_(shape, engine.model().config().vocab_size, engine.comm().rank()) {}
 
   double seconds_of_step() {
-    assembly_.comm().barrier();
+    engine_.comm().barrier();
     const Stopwatch watch;
-    run_step(assembly_, batch_.step(), {.t = ++steps_, .lr = kLr, .micro_batches = shape_.micro_batches()});
-    assembly_.compute().synchronize();
-    assembly_.comm().barrier();
+    run_step(engine_, batch_.step(), {.t = ++steps_, .lr = kLr, .micro_batches = shape_.micro_batches()});
+    engine_.compute().synchronize();
+    engine_.comm().barrier();
     return watch.seconds();
   }
 
   // Until micro-batches run as they will from then on (runtime.cuda_graphs).
   void warm_up() {
     seconds_of_step();
-    for (int64_t i = 0; i < kMostMeasuring && !assembly_.model().settled(); ++i) seconds_of_step();
-    if (!assembly_.model().replays()) return;
+    for (int64_t i = 0; i < kMostMeasuring && !engine_.model().settled(); ++i) seconds_of_step();
+    if (!engine_.model().replays()) return;
     for (int64_t i = 0; i < kRecording; ++i) seconds_of_step();
   }
 
   Profile profile() {
-    Device& device = *assembly_.backend().device;
+    Device& device = *engine_.backend().device;
     Timeline timeline(device);
     {
       const Observation watched(device, timeline);
@@ -50,7 +48,7 @@ class Benchmark {
   }
 
  private:
-  Assembly& assembly_;
+  Engine& engine_;
   BatchShape shape_;
   RandomBatch batch_;
   int64_t steps_ = 0;
@@ -68,17 +66,17 @@ void plan_benchmark(const std::vector<RecordedGemm>& gemms, const Device& device
   Replay::plan(calls_of(gemms), device, plan);
 }
 
-StepBenchmark benchmark_step(Assembly& assembly, const StepBenchmarkOptions& options) {
+StepBenchmark benchmark_step(Engine& engine, const StepBenchmarkOptions& options) {
   const std::vector<RecordedGemm>& gemms = options.gemms;
-  Benchmark benchmark(assembly, options.shape);
-  Replay replay(assembly.backend(), calls_of(gemms), {});
+  Benchmark benchmark(engine, options.shape);
+  Replay replay(engine.backend(), calls_of(gemms), {});
   const auto seconds_of = [&](const RecordedGemm& gemm, double least) {
     replay.prepare(gemm.call);
     return replay.seconds(least);
   };
 
   StepBenchmark result;
-  result.tokens_per_step = options.shape.sequences_per_rank * options.shape.length * assembly.comm().size();
+  result.tokens_per_step = options.shape.sequences_per_rank * options.shape.length * engine.comm().size();
   std::vector<std::vector<double>> gemm_seconds(gemms.size());
   std::vector<double> step_seconds;
   for (const RecordedGemm& gemm : gemms) seconds_of(gemm, 0);  // kernels are made at their first use
@@ -96,7 +94,7 @@ StepBenchmark benchmark_step(Assembly& assembly, const StepBenchmarkOptions& opt
     seconds += static_cast<double>(gemms[i].count) * once;
     result.gemms.emplace_back(gemms[i], gemms[i].flops() / once);
   }
-  result.gemm_rate = flops / seconds * assembly.comm().size();
+  result.gemm_rate = flops / seconds * engine.comm().size();
   result.step_seconds = median(step_seconds);
   result.tokens_per_second = static_cast<double>(result.tokens_per_step) / result.step_seconds;
   return result;

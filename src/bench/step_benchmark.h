@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "backend/profile.h"
+#include "engine/engine.h"
 #include "plan/step_record.h"
-#include "train/assembly.h"
 #include "train/batch_shape.h"
 
 namespace tokamak {
@@ -27,11 +27,11 @@ struct StepBenchmarkOptions {
   std::vector<RecordedGemm> gemms;  // of a step (gemms_of)
 };
 
-// Adds the memory that it takes besides the assembly's.
+// Adds the memory that it takes besides the engine's.
 void plan_benchmark(const std::vector<RecordedGemm>& gemms, const Device& device, MemoryPlan& plan);
 
 // Collective. Each round times all GEMMs and then a step, so that both see the same load of other processes; the medians
 // over the rounds are returned.
-StepBenchmark benchmark_step(Assembly& assembly, const StepBenchmarkOptions& options);
+StepBenchmark benchmark_step(Engine& engine, const StepBenchmarkOptions& options);
 
 }  // namespace tokamak

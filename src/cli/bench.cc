@@ -66,19 +66,19 @@ class BenchCommand : public Command {
     const MemoryShare memory = memory_share(*backend.device, world, *data_comm, config.runtime);
     PlannedRun run = plan_run(config, batch, *data_comm, backend, memory.total);
     BatchShape& shape = run.shape;
-    Assembly& assembly = *run.assembly;
+    Engine& engine = *run.engine;
     if (micro_batches_ > 0) shape.sequences_per_rank = micro_batches_ * shape.micro_batch;
     config.training.micro_batch_size = {shape.micro_batch};
     DryRun dry(config, batch, world.size());
     const std::vector<RecordedGemm> gemms = gemms_of(dry.record(shape), *backend.ops);
-    MemoryPlan plan = assembly.plan();
+    MemoryPlan plan = engine.plan();
     plan_benchmark(gemms, *backend.device, plan);
     collectively(world.comm(), [&] { expect_fit(plan, *backend.device, memory, config, shape.micro_batch); });
     const int64_t baseline = backend.device->used_bytes();
-    assembly.commit();
-    assembly.parameters().initialize(static_cast<uint64_t>(config.run.seed), assembly.compute());
+    engine.commit();
+    engine.parameters().initialize(static_cast<uint64_t>(config.run.seed), engine.compute());
     StepBenchmark result;
-    or_end_all(world, [&] { result = benchmark_step(assembly, {.shape = shape, .rounds = rounds_, .gemms = gemms}); });
+    or_end_all(world, [&] { result = benchmark_step(engine, {.shape = shape, .rounds = rounds_, .gemms = gemms}); });
     const Peak peak = peak_of(backend, compute_dtype(config.precision));
     if (world.rank() != 0) return 0;
     const StepReport report{.config = config,
@@ -87,7 +87,7 @@ class BenchCommand : public Command {
                             .device = backend.device->description(),
                             .peak = peak,
                             .ranks = world.size(),
-                            .planned_bytes = planned_bytes(assembly.plan(), *backend.device) + baseline,
+                            .planned_bytes = planned_bytes(engine.plan(), *backend.device) + baseline,
                             .baseline_bytes = baseline,
                             .peak_bytes = backend.device->peak_bytes()};
     print(std::cout, report);
@@ -115,14 +115,14 @@ class BenchCommand : public Command {
     if (ops_) fail(Kind::kConfig, "--ops and --generate: one at a time");
     generation_.rounds = rounds_;
     Backend backend = make_backend_collectively(world, config.runtime);
-    Assembly assembly(config, world.comm(), backend,
-                      {.max_tokens = std::max(generation_.prompt, generation_.sequences),
-                       .max_length = generation_.prompt + generation_.tokens,
-                       .training = false,
-                       .cached_sequences = generation_.sequences});
-    assembly.commit();
-    assembly.parameters().initialize(static_cast<uint64_t>(config.run.seed), assembly.compute());
-    const GenerateTimes times = benchmark_generate(assembly, generation_);
+    Engine engine(engine_options(config, {.max_tokens = std::max(generation_.prompt, generation_.sequences),
+                                          .max_length = generation_.prompt + generation_.tokens,
+                                          .training = false,
+                                          .cached_sequences = generation_.sequences}),
+                  world.comm(), backend);
+    engine.commit();
+    engine.parameters().initialize(static_cast<uint64_t>(config.run.seed), engine.compute());
+    const GenerateTimes times = benchmark_generate(engine, generation_);
     std::cout << "machine                   " << backend.device->description() << "\n";
     print(std::cout, times);
     nlohmann::ordered_json json = {{"device", backend.device->description()}};

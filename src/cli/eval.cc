@@ -12,6 +12,7 @@
 #include "cli/run_context.h"
 #include "comm/collective_error.h"
 #include "comm/data_comm.h"
+#include "train/run_plan.h"
 
 namespace tokamak::cli {
 
@@ -83,20 +84,20 @@ class EvalCommand : public Command {
     config.runtime.threads_per_rank.value = threads_;
     Backend backend = make_backend_collectively(world, config.runtime);
     const std::unique_ptr<Comm> data_comm = make_data_comm(world.comm(), *backend.device, config.runtime);
-    const AssemblyOptions sizes{
+    const EngineSizes sizes{
         .max_tokens = std::max<int64_t>(batch_tokens_ > 0 ? batch_tokens_ : 4096, encoding_.context),
         .max_length = encoding_.context,
         .training = false};
-    Assembly assembly(config, *data_comm, backend, sizes);
-    assembly.commit();
-    fill(assembly, *source);
+    Engine engine(engine_options(config, sizes), *data_comm, backend);
+    engine.commit();
+    fill(engine, *source);
     return {.weights = checkpoint_.empty() ? model_ : checkpoint_,
             .tokenizer = tokenizer_,
             .dtype = enum_names(Precision{})[static_cast<size_t>(config.precision.compute)],
             .context = encoding_.context,
             .add_bos = encoding_.add_bos,
             .ranks = world.size(),
-            .results = evaluations->run(assembly)};
+            .results = evaluations->run(engine)};
   }
 
   Evaluations read_tasks(const ModelSource& source) {

@@ -10,10 +10,11 @@
 #include "cli/model_source.h"
 #include "cli/prompts.h"
 #include "cli/run_context.h"
-#include "cli/text_writer.h"
-#include "model/generator.h"
+#include "infer/generator.h"
+#include "infer/text_writer.h"
 #include "tokenizer/tokenizer.h"
 #include "train/memory_check.h"
+#include "train/run_plan.h"
 
 namespace tokamak::cli {
 
@@ -140,15 +141,15 @@ class GenerateCommand : public Command {
     if (!backend_.empty()) runtime.backend = enum_from_name<BackendKind>(backend_);
 
     Backend backend = make_backend(runtime, world.local_rank(), 1);
-    const AssemblyOptions sizes = sizes_for(requests, context);
-    Assembly assembly(config, world.comm(), backend, sizes);
-    expect_room(assembly.plan(), *backend.device, sizes);
-    assembly.commit();
-    fill(assembly, *source);
+    const EngineSizes sizes = sizes_for(requests, context);
+    Engine engine(engine_options(config, sizes), world.comm(), backend);
+    expect_room(engine.plan(), *backend.device, sizes);
+    engine.commit();
+    fill(engine, *source);
     options_.vocab_size = tokenizer.vocab_size();
     options_.eos = ignore_eos_ ? -1 : tokenizer.eos_id();
     options_.prefill_step = sizes.max_tokens;
-    Generator generator(assembly.model(), assembly.cache(), *backend.device, assembly.compute());
+    Generator generator(engine.model(), engine.cache(), *backend.device, engine.compute());
     TextWriter writer(tokenizer, prompts, requests, texts_, std::cout);
     report(generator.run(
         requests, options_, [&](size_t request, int32_t id) { return writer.token(request, id); },
@@ -181,7 +182,7 @@ class GenerateCommand : public Command {
   }
 
   // A place in the batch has room for the longest text that may come of these prompts.
-  AssemblyOptions sizes_for(const std::vector<GenerationRequest>& requests, int64_t context) const {
+  EngineSizes sizes_for(const std::vector<GenerationRequest>& requests, int64_t context) const {
     int64_t longest = 0;
     for (const GenerationRequest& r : requests) longest = std::max(longest, static_cast<int64_t>(r.prompt.size()));
     const int64_t places = std::min(batch_, static_cast<int64_t>(requests.size()));
@@ -191,7 +192,7 @@ class GenerateCommand : public Command {
             .cached_sequences = places};
   }
 
-  static void expect_room(const MemoryPlan& plan, const Device& device, const AssemblyOptions& sizes) {
+  static void expect_room(const MemoryPlan& plan, const Device& device, const EngineSizes& sizes) {
     const int64_t needed = planned_bytes(plan, device), available = device.available_bytes() - device.reserve_bytes();
     if (needed <= available) return;
     fail(Kind::kDevice,

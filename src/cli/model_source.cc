@@ -73,11 +73,11 @@ Tokenizer load_tokenizer(const ModelSource& source, const std::string& path) {
   return tokenizer;
 }
 
-void fill(Assembly& assembly, ModelSource& source) {
-  HostState state(assembly);
+void fill(Engine& engine, ModelSource& source) {
+  HostState state(engine);
   source.fill(state);
   state.push();
-  assembly.parameters().masters_changed(assembly.compute());
+  engine.parameters().masters_changed(engine.compute());
 }
 
 }  // namespace tokamak::cli

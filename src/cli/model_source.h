@@ -5,8 +5,8 @@
 #include <string>
 
 #include "comm/comm.h"
+#include "engine/engine.h"
 #include "tokenizer/tokenizer.h"
-#include "train/assembly.h"
 #include "train/run_config.h"
 #include "train/state_slices.h"
 
@@ -28,7 +28,7 @@ std::unique_ptr<ModelSource> open_model_source(Comm& comm, const std::string& ch
 // each of its pieces.
 Tokenizer load_tokenizer(const ModelSource& source, const std::string& path);
 
-// Brings the weights to the device, in the compute dtype too. `assembly` is committed.
-void fill(Assembly& assembly, ModelSource& source);
+// Brings the weights to the device, in the compute dtype too. `engine` is committed.
+void fill(Engine& engine, ModelSource& source);
 
 }  // namespace tokamak::cli

@@ -63,7 +63,7 @@ class TrainCommand : public Command {
     collectively(world.comm(), [&] { evals = read_evals(config); });
     Trainer trainer(world, backend, stop, std::move(config),
                     {.config_text = config_text,
-                     .evals = [&](Assembly& assembly) { return flatten(evals->run(assembly)); },
+                     .evals = [&](Engine& engine) { return flatten(evals->run(engine)); },
                      .stop_at_step = stop_at_step_});
     RunEnd end = RunEnd::kDone;
     or_end_all(world, [&] { end = trainer.run(); });

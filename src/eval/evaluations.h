@@ -17,9 +17,9 @@ class Evaluations {
   // Reads and encodes them all. Error(kData) as make_eval_task.
   Evaluations(const std::vector<EvalOptions>& tasks, const Tokenizer& tokenizer, const EncodingOptions& encoding);
 
-  // In the order of the tasks. Collective; the same on every rank. The assembly takes sequences of the encoding's
+  // In the order of the tasks. Collective; the same on every rank. The engine takes sequences of the encoding's
   // context.
-  std::vector<EvalResult> run(Assembly& assembly) const;
+  std::vector<EvalResult> run(Engine& engine) const;
 
  private:
   struct Task {

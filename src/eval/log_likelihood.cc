@@ -100,10 +100,10 @@ void share(Comm& comm, std::vector<double>& answers) {
 
 }  // namespace
 
-std::vector<double> log_likelihoods(Assembly& assembly, std::span<const ScoredSequence> sequences) {
-  Comm& comm = assembly.comm();
-  Stream& compute = assembly.compute();
-  const std::vector<Pack> packs = make_packs(sequences, assembly.model());
+std::vector<double> log_likelihoods(Engine& engine, std::span<const ScoredSequence> sequences) {
+  Comm& comm = engine.comm();
+  Stream& compute = engine.compute();
+  const std::vector<Pack> packs = make_packs(sequences, engine.model());
   const auto ranks = static_cast<size_t>(comm.size());
   std::vector<double> answers(sequences.size(), 0.0);
   std::vector<float> losses;
@@ -116,9 +116,9 @@ std::vector<double> log_likelihoods(Assembly& assembly, std::span<const ScoredSe
     for (size_t i = pack.begin; i < pack.end; ++i) batch.add(sequences[i]);
     if (batch.tokens.empty()) batch.add_filler();
 
-    const Tensor token_losses = assembly.model().evaluate(compute, batch.view(), assembly.sums());
+    const Tensor token_losses = engine.model().evaluate(compute, batch.view(), engine.sums());
     losses.resize(batch.tokens.size());
-    assembly.backend().device->copy_to_host(compute, token_losses, losses.data());
+    engine.backend().device->copy_to_host(compute, token_losses, losses.data());
     compute.synchronize();
     for (size_t i = pack.begin, document = 0; i < pack.end; ++i, ++document) {
       const auto begin = losses.begin() + batch.cu_seqlens[document];

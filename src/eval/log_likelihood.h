@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "train/assembly.h"
+#include "engine/engine.h"
 
 namespace tokamak {
 
@@ -18,6 +18,6 @@ struct ScoredSequence {
 // log p(continuation | context) of each sequence, in nats: the sum over the tokens of the continuation. Collective: the
 // ranks share the sequences, and each has all answers. Several sequences are computed together, each its own document;
 // none may have more than max_length() + 1 tokens. A line of progress in the log every 30 seconds.       (sequences)
-std::vector<double> log_likelihoods(Assembly& assembly, std::span<const ScoredSequence> sequences);
+std::vector<double> log_likelihoods(Engine& engine, std::span<const ScoredSequence> sequences);
 
 }  // namespace tokamak

@@ -5,12 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "backend/device.h"
 
 namespace tokamak {
-
-struct DeviceCachedBatch;
 
 // A micro-batch on the host: N = B T tokens. Free again when it has been given to the model.
 struct TokenBatch {
@@ -20,11 +19,19 @@ struct TokenBatch {
   std::span<const int32_t> cu_seqlens;  // (S + 1) boundaries between which attention stays
 };
 
-// The same on the device.
+// Sequences whose keys and values are kept (infer/kv_cache.h), on the device: what attention has to know of them.
+struct CachedInputs {
+  std::vector<Tensor> layers;  // (slots, 2 Hkv, P, D) act
+  Tensor slots, cached;        // (S) i32
+  int64_t max_new = 0;
+  int64_t max_cached = 0;  // 0: nothing is cached of any of them
+  Tensor rope;             // (N, D) f32: angles of the tokens, in their order; empty: the model's own, by position
+};
+
+// A micro-batch on the device.
 struct DeviceBatch {
   Tensor tokens, targets, positions, cu_seqlens;  // i32
-  Tensor rope;                                    // rows of angles that `positions` count; empty: the model's own
-  const DeviceCachedBatch* cached = nullptr;      // of sequences whose keys and values are kept, see kv_cache.h
+  const CachedInputs* cached = nullptr;           // none in training
   int64_t count() const { return tokens.count(); }
 };
 

@@ -2,6 +2,8 @@
 //   mid = x + attention(rope(norm1(x) Wqkv^T)) Wo^T          (with qkv_bias + b; with qk_norm rope(qk_norm(...)))
 //   out = mid + swiglu(norm2(mid) Wgu^T) Wd^T
 // Matrices are (out, in), as Hugging Face stores them.
+#include <algorithm>
+
 #include "model/transformer.h"
 
 namespace tokamak {
@@ -43,7 +45,40 @@ void Transformer::rotate_qkv(Stream& compute, const DeviceBatch& in, const Activ
                            .heads = heads_,
                            .eps = static_cast<float>(config_.rms_norm_eps)});
   }
-  ops_.rope(compute, {.qkv = rotated, .positions = in.positions, .table = in.rope ? in.rope : rope_, .heads = heads_});
+  ops_.rope(compute, {.qkv = rotated,
+                      .positions = in.positions,
+                      .table = in.cached && in.cached->rope ? in.cached->rope : rope_,
+                      .heads = heads_});
+}
+
+// With a cache, attention of new tokens is with all that is kept of their sequence, too.
+void Transformer::attend(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l) {
+  const LayerActivations& s = a.layers[static_cast<size_t>(l)];
+  const Tensor qkv = a.rotated_of(static_cast<size_t>(l));
+  if (in.cached != nullptr) {
+    const CachedInputs& cached = *in.cached;
+    const CachedSequences sequences{in.cu_seqlens, cached.slots, cached.cached};
+    const Tensor cache = cached.layers[static_cast<size_t>(l)];
+    ops_.cache_append(compute, {.qkv = qkv, .sequences = sequences, .cache = cache, .heads = heads_});
+    if (cached.max_cached > 0) {
+      ops_.cached_attention(compute, {.qkv = qkv,
+                                      .sequences = sequences,
+                                      .cache = cache,
+                                      .out = s.attn,
+                                      .heads = heads_,
+                                      .scale = heads_.scale(),
+                                      .max_new = cached.max_new,
+                                      .max_length = std::min(cached.max_cached + cached.max_new, cache.dim(2))});
+      return;
+    }
+  }
+  ops_.attention(compute, {.qkv = qkv,
+                           .cu_seqlens = in.cu_seqlens,
+                           .out = s.attn,
+                           .lse = s.lse,
+                           .heads = heads_,
+                           .scale = heads_.scale(),
+                           .max_length = options_.max_length});
 }
 
 void Transformer::layer_interior(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,

@@ -19,9 +19,6 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
       inputs_(options.max_tokens, plan),
       activation_plan_(config, options.max_tokens, options.compute, options.keep, plan) {
   rope_slot_ = plan.add("rope table", DType::kF32, Shape{options.max_length, heads_.head_dim});
-  if (options.cached_sequences > 0 && config.rope_scaling.rope_type == RopeType::kDynamic) {
-    dynamic_rope_slot_ = plan.add("generation/rope table", DType::kF32, Shape{options.max_tokens, heads_.head_dim});
-  }
   const int64_t workspace = ops_.workspace_bytes({.tokens = options.max_tokens,
                                                   .hidden = config.hidden_size,
                                                   .intermediate = config.intermediate_size,
@@ -41,7 +38,6 @@ void Transformer::commit(const Arena& arena, Stream& compute) {
     graphs_.emplace(device_, options_.graphs);
   }
   rope_ = arena[rope_slot_];
-  if (dynamic_rope_slot_) dynamic_rope_ = arena[*dynamic_rope_slot_];
   ops_.bind_workspace(arena[workspace_slot_]);
   const std::vector<float> table = make_rope_table(config_, options_.max_length, options_.max_length);
   device_.copy_to_device(compute, table.data(), rope_);
@@ -104,12 +100,20 @@ void Transformer::logits(Stream& compute, const TokenBatch& batch, int64_t first
   const DeviceBatch in = inputs_.upload(compute, batch);
   const Activations a = activations_.first_rows(in.count());
   forward(compute, in, a);
+  head(compute, a.norm.rows(first_row, first_row + logits.dim(0)), logits);
+}
+
+Tensor Transformer::forward_cached(Stream& compute, const TokenBatch& batch, const CachedInputs& cached) {
+  DeviceBatch in = inputs_.upload(compute, batch);
+  in.cached = &cached;
+  const Activations a = activations_.first_rows(in.count());
+  forward(compute, in, a);
+  return a.norm;
+}
+
+void Transformer::head(Stream& compute, Tensor hidden, Tensor logits) {
   const Weights w = parameters_.acquire(index_.head(), compute);
-  ops_.gemm(compute, {.a = a.norm.rows(first_row, first_row + logits.dim(0)),
-                      .b = w[0],
-                      .c = logits,
-                      .trans_b = Transpose::kYes,
-                      .label = "head"});
+  ops_.gemm(compute, {.a = hidden, .b = w[0], .c = logits, .trans_b = Transpose::kYes, .label = "head"});
   parameters_.release(index_.head(), compute);
 }
 

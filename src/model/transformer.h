@@ -18,13 +18,10 @@
 
 namespace tokamak {
 
-class KvCache;
-struct CachedBatch;
-
 struct TransformerOptions {
   int64_t max_tokens = 0;        // N of the largest micro-batch
   int64_t max_length = 0;        // longest sequence
-  int64_t cached_sequences = 0;  // slots of the cache that forward_cached() is given; 0: none
+  int64_t cached_sequences = 0;  // that forward_cached() is given at a time; 0: none
   DType compute = DType::kBF16;
   Keep keep = Keep::kBackward;
   double z_loss = 0;
@@ -52,15 +49,16 @@ class Transformer {
   // Logits of the given rows of the batch.                                     (rows, V) f32
   void logits(Stream& compute, const TokenBatch& batch, int64_t first_row, Tensor logits);
 
-  // Continues sequences by their new tokens, of any number: the tokens' keys and values go into the cache. With
-  // rope_scaling dynamic they are turned by the frequencies for the sequence's length then (of a prompt: its own), and
-  // what is cached stays as it was turned, as in transformers. Returns the logits of the last token of each, in the
-  // cache's own buffer until its next use (kv_cache.h).         (S, V) f32
-  Tensor forward_cached(Stream& compute, const CachedBatch& batch, KvCache& cache);
+  // The decoder on new tokens of sequences whose keys and values are kept; appends those of the new tokens. Returns the
+  // final norm's output, valid until the next call.                             (N, C)
+  Tensor forward_cached(Stream& compute, const TokenBatch& batch, const CachedInputs& cached);
+  // logits = hidden weight^T                                                     (S, C) act -> (S, V) f32
+  void head(Stream& compute, Tensor hidden, Tensor logits);
 
   const ModelConfig& config() const { return config_; }
   int64_t max_tokens() const { return options_.max_tokens; }  // of a batch
   int64_t max_length() const { return options_.max_length; }  // of a sequence
+  int64_t cached_sequences() const { return options_.cached_sequences; }
   DType compute() const { return options_.compute; }
   const HeadLayout& heads() const { return heads_; }
   Shape workspace_shape() const { return workspace_shape_; }  // f32, that its operations share
@@ -79,9 +77,6 @@ class Transformer {
   void backward_embedding(Stream& compute, const DeviceBatch& in, const Activations& a);
   Weights norm_gradients(Stream& compute);
 
-  // forward_cached.cc: attention of a layer, with a cache or without
-  Tensor dynamic_rope(Stream& compute, const CachedBatch& batch, std::span<const int32_t> positions,
-                      const KvCache& cache);
   void attend(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l);
 
   // layer.cc: one layer
@@ -107,11 +102,9 @@ class Transformer {
   std::vector<int32_t> cu_seqlens_;       // of the latest micro-batch, with room for more documents
   Shape workspace_shape_;
   MemoryPlan::Slot rope_slot_, workspace_slot_;
-  std::optional<MemoryPlan::Slot> dynamic_rope_slot_;
 
   Activations activations_;  // at full size
   Tensor rope_;              // (max_length, D) f32
-  Tensor dynamic_rope_;      // (max_tokens, D) f32: of the tokens at hand, where angles depend on the length
 };
 
 }  // namespace tokamak

@@ -20,8 +20,8 @@ DryRun::DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks)
       run_(plan_run(config, batch, *comm_, backend_, INT64_MAX)) {}
 
 StepRecord DryRun::record(const BatchShape& shape) {
-  run_.assembly->commit();
-  return record_step(*run_.assembly, shape);
+  run_.engine->commit();
+  return record_step(*run_.engine, shape);
 }
 
 }  // namespace tokamak

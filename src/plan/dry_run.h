@@ -13,8 +13,8 @@ class DryRun {
   DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks);
 
   const BatchShape& shape() const { return run_.shape; }
-  const MemoryPlan& memory() const { return run_.assembly->plan(); }
-  const Transformer& model() const { return run_.assembly->model(); }
+  const MemoryPlan& memory() const { return run_.engine->plan(); }
+  const Transformer& model() const { return run_.engine->model(); }
   const Device& device() const { return *backend_.device; }
   const Ops& ops() const { return *backend_.ops; }
   const Comm& comm() const { return *comm_; }

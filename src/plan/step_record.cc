@@ -93,11 +93,11 @@ int64_t StepRecorder::number_of(const Event& event) {
   return events_.try_emplace(&event, std::ssize(events_)).first->second;
 }
 
-StepRecord record_step(Assembly& assembly, const BatchShape& shape) {
-  RandomBatch batch(shape, assembly.model().config().vocab_size, assembly.comm().rank());
+StepRecord record_step(Engine& engine, const BatchShape& shape) {
+  RandomBatch batch(shape, engine.model().config().vocab_size, engine.comm().rank());
   StepRecorder recorder;
-  const Observation watched(*assembly.backend().device, recorder);
-  run_step(assembly, batch.step(), {.lr = kLr, .micro_batches = shape.micro_batches()});
+  const Observation watched(*engine.backend().device, recorder);
+  run_step(engine, batch.step(), {.lr = kLr, .micro_batches = shape.micro_batches()});
   return recorder.record();
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backend/observer.h"
-#include "train/assembly.h"
+#include "engine/engine.h"
 #include "train/batch_shape.h"
 
 namespace tokamak {
@@ -64,8 +64,8 @@ class StepRecorder final : public Observer {
   std::map<std::string, int64_t> calls_;  // by kind, text and group
 };
 
-// One step of a committed assembly on random tokens, written down as it runs.
-StepRecord record_step(Assembly& assembly, const BatchShape& shape);
+// One step of a committed engine on random tokens, written down as it runs.
+StepRecord record_step(Engine& engine, const BatchShape& shape);
 
 // A GEMM of a step, and how often it has it.
 struct RecordedGemm {

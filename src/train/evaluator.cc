@@ -24,9 +24,9 @@ Evaluator::Evaluator(const SampleSource& source, int64_t sequences, int64_t micr
       micro_batch_(micro_batch),
       document_masking_(document_masking) {}
 
-double Evaluator::mean_loss(Assembly& assembly) const {
-  Comm& comm = assembly.comm();
-  Stream& compute = assembly.compute();
+double Evaluator::mean_loss(Engine& engine) const {
+  Comm& comm = engine.comm();
+  Stream& compute = engine.compute();
   // Collectives need as many micro-batches on every rank, so the last sequences may be fillers that do not count.
   const int64_t per_rank = (sequences_ + comm.size() - 1) / comm.size();
   Loader loader(source_, {.rank = comm.rank(),
@@ -34,7 +34,7 @@ double Evaluator::mean_loss(Assembly& assembly) const {
                           .micro_batch = std::min(micro_batch_, per_rank),
                           .samples_per_step = per_rank * comm.size(),
                           .document_masking = document_masking_});
-  assembly.backend().ops->fill(compute, {.x = assembly.sums(), .value = 0});
+  engine.backend().ops->fill(compute, {.x = engine.sums(), .value = 0});
   for (int64_t m = 0; m < loader.micro_batches_per_step(); ++m) {
     const MicroBatch& batch = loader.next();
     const int64_t counted = std::clamp(sequences_ - batch.first_sample, int64_t{0}, batch.sequences);
@@ -42,11 +42,11 @@ double Evaluator::mean_loss(Assembly& assembly) const {
     std::fill(targets.begin() + counted * batch.length, targets.end(), -1);
     TokenBatch view = view_of(batch);
     view.targets = targets;
-    assembly.model().evaluate(compute, view, assembly.sums());
+    engine.model().evaluate(compute, view, engine.sums());
   }
-  comm.all_reduce(compute, assembly.sums());
+  comm.all_reduce(compute, engine.sums());
   double sums[kStepSums] = {};
-  assembly.backend().device->copy_to_host(compute, assembly.sums(), sums);
+  engine.backend().device->copy_to_host(compute, engine.sums(), sums);
   compute.synchronize();
   return sums[kSumLoss] / sums[kSumTargets];
 }

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "data/sample_source.h"
-#include "train/assembly.h"
+#include "engine/engine.h"
 
 namespace tokamak {
 
@@ -15,7 +15,7 @@ class Evaluator {
   Evaluator(const SampleSource& source, int64_t sequences, int64_t micro_batch, bool document_masking);
 
   // Mean loss per token, in nats. Collective.
-  double mean_loss(Assembly& assembly) const;
+  double mean_loss(Engine& engine) const;
 
   int64_t sequences() const { return sequences_; }
   int64_t tokens() const { return sequences_ * source_.sequence_length(); }

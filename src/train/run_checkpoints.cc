@@ -28,12 +28,12 @@ RunCheckpoints::RunCheckpoints(Comm& comm, const RunConfig& config)
       checkpointer_(comm, directory_of(config), {.options = options_of_start(comm, config)}),
       clock_(config.checkpoint.interval) {}
 
-RunState RunCheckpoints::load_or_initialize(Assembly& assembly, const SampleSource& data, const GlobalBatch& batch,
+RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& data, const GlobalBatch& batch,
                                             int64_t seed) {
-  collectively(comm_, [&] { host_state_.emplace(assembly); });
+  collectively(comm_, [&] { host_state_.emplace(engine); });
   std::optional<CheckpointReader> reader = checkpointer_.resume();
   if (!reader) {
-    assembly.parameters().initialize(static_cast<uint64_t>(seed), assembly.compute());
+    engine.parameters().initialize(static_cast<uint64_t>(seed), engine.compute());
     if (comm_.rank() == 0) log::info("weights: initialised from run.seed ", seed);
     return {};
   }
@@ -42,7 +42,7 @@ RunState RunCheckpoints::load_or_initialize(Assembly& assembly, const SampleSour
   collectively(comm_, [&] { state.next_sample = data.restore(point.data); });
   load(comm_, *reader, shard_place(comm_), host_state_->slices());
   host_state_->push();
-  assembly.parameters().masters_changed(assembly.compute());
+  engine.parameters().masters_changed(engine.compute());
   if (state.tokens != state.step * batch.tokens_per_step()) {
     throw SharedError(Kind::kConfig,
                       str("training.global_batch_tokens is ", batch.tokens_per_step(), ", but ", reader->directory(),

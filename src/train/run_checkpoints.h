@@ -7,7 +7,7 @@
 
 #include "checkpoint/checkpointer.h"
 #include "data/sample_source.h"
-#include "train/assembly.h"
+#include "engine/engine.h"
 #include "train/batch_shape.h"
 #include "train/run_config.h"
 #include "train/save_clock.h"
@@ -21,9 +21,9 @@ class RunCheckpoints {
   // outlives this.
   RunCheckpoints(Comm& comm, const RunConfig& config);
 
-  // Once, after assembly.commit(); `assembly` outlives this. The weights and the optimizer's state of the checkpoint that
+  // Once, after engine.commit(); `engine` outlives this. The weights and the optimizer's state of the checkpoint that
   // checkpoint.load names, and the run's state there; or weights drawn from `seed`, at step 0.
-  RunState load_or_initialize(Assembly& assembly, const SampleSource& data, const GlobalBatch& batch, int64_t seed);
+  RunState load_or_initialize(Engine& engine, const SampleSource& data, const GlobalBatch& batch, int64_t seed);
 
   bool due(const RunState& state) { return clock_.due(state, comm_); }
   bool saved(const RunState& state) const { return clock_.saved(state); }

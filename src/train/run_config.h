@@ -6,6 +6,7 @@
 #include "checkpoint/options.h"
 #include "data/options.h"
 #include "model/model_config.h"
+#include "model/options.h"
 #include "monitor/options.h"
 #include "optim/options.h"
 #include "train/options.h"

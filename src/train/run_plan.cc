@@ -13,11 +13,21 @@ constexpr int64_t kAutoMicroBatchTokens = 8192;
 
 PlannedRun plan_with(const RunConfig& config, const GlobalBatch& batch, int64_t micro_batch, Comm& data_comm,
                      Backend& backend) {
-  const AssemblyOptions options{.max_tokens = micro_batch * batch.length, .max_length = batch.length};
-  return {{batch, micro_batch}, std::make_unique<Assembly>(config, data_comm, backend, options)};
+  const EngineSizes sizes{.max_tokens = micro_batch * batch.length, .max_length = batch.length};
+  return {{batch, micro_batch}, std::make_unique<Engine>(engine_options(config, sizes), data_comm, backend)};
 }
 
 }  // namespace
+
+EngineOptions engine_options(const RunConfig& config, const EngineSizes& sizes) {
+  return {.model = config.model,
+          .optimizer = config.optimizer,
+          .precision = config.precision,
+          .activation_checkpoint = config.activation_checkpoint,
+          .z_loss = config.training.z_loss,
+          .cuda_graphs = config.runtime.cuda_graphs,
+          .sizes = sizes};
+}
 
 void complete_from_data(RunConfig& config) {
   if (config.model.vocab_size != 0) return;
@@ -37,7 +47,7 @@ PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, Comm& dat
     const int64_t micro_batch = (batch.sequences_per_rank + pieces - 1) / pieces;
     if (micro_batch > 1 && micro_batch * batch.length > kAutoMicroBatchTokens) continue;
     PlannedRun run = plan_with(config, batch, micro_batch, data_comm, backend);
-    if (micro_batch == 1 || planned_bytes(run.assembly->plan(), *backend.device) <= bytes) return run;
+    if (micro_batch == 1 || planned_bytes(run.engine->plan(), *backend.device) <= bytes) return run;
   }
 }
 

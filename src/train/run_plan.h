@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "train/assembly.h"
+#include "engine/engine.h"
 #include "train/batch_shape.h"
 #include "train/run_config.h"
 
@@ -13,10 +13,13 @@ namespace tokamak {
 // Fills in what the data decides: model.vocab_size where it is 0. Error(kData) where the data set cannot be read.
 void complete_from_data(RunConfig& config);
 
+// What the engine takes of a run's config.
+EngineOptions engine_options(const RunConfig& config, const EngineSizes& sizes);
+
 // A run whose memory is planned and not yet taken.
 struct PlannedRun {
   BatchShape shape;
-  std::unique_ptr<Assembly> assembly;
+  std::unique_ptr<Engine> engine;
 };
 
 // With training.micro_batch_size: auto, the batch is cut so that the plan fits into `bytes`: of the ways to cut a rank's

@@ -8,15 +8,15 @@ namespace tokamak {
 
 ShardPlace shard_place(const Comm& comm) { return {.index = comm.rank(), .count = comm.size()}; }
 
-HostState::HostState(Assembly& assembly) : assembly_(assembly) {
-  parts_.push_back({.kind = "master", .state = assembly.parameters().master()});
-  if (assembly.trains()) {
-    parts_.push_back({.kind = "exp_avg", .state = assembly.optimizer().exp_avg()});
-    parts_.push_back({.kind = "exp_avg_sq", .state = assembly.optimizer().exp_avg_sq()});
+HostState::HostState(Engine& engine) : engine_(engine) {
+  parts_.push_back({.kind = "master", .state = engine.parameters().master()});
+  if (engine.trains()) {
+    parts_.push_back({.kind = "exp_avg", .state = engine.optimizer().exp_avg()});
+    parts_.push_back({.kind = "exp_avg_sq", .state = engine.optimizer().exp_avg_sq()});
   }
   for (Part& part : parts_) {
     part.host = part.state;
-    if (assembly.backend().device->uses_host_memory()) continue;
+    if (engine.backend().device->uses_host_memory()) continue;
     try {
       part.copy = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(part.state.count()));
     } catch (const std::bad_alloc&) {
@@ -30,27 +30,27 @@ HostState::HostState(Assembly& assembly) : assembly_(assembly) {
 }
 
 void HostState::fetch() {
-  Device& device = *assembly_.backend().device;
+  Device& device = *engine_.backend().device;
   for (const Part& part : parts_) {
-    if (part.copy != nullptr) device.copy_to_host(assembly_.compute(), part.state, part.copy.get());
+    if (part.copy != nullptr) device.copy_to_host(engine_.compute(), part.state, part.copy.get());
   }
-  assembly_.compute().synchronize();
+  engine_.compute().synchronize();
 }
 
 void HostState::push() {
-  Device& device = *assembly_.backend().device;
+  Device& device = *engine_.backend().device;
   for (const Part& part : parts_) {
-    if (part.copy != nullptr) device.copy_to_device(assembly_.compute(), part.copy.get(), part.state);
+    if (part.copy != nullptr) device.copy_to_device(engine_.compute(), part.copy.get(), part.state);
   }
 }
 
 std::vector<UnitSlices> HostState::slices() const {
-  ShardedParameters& parameters = assembly_.parameters();
+  ShardedParameters& parameters = engine_.parameters();
   std::vector<UnitSlices> units;
-  for (size_t u = 0; u < assembly_.table().units.size(); ++u) {
+  for (size_t u = 0; u < engine_.table().units.size(); ++u) {
     const int64_t begin = parameters.slice_begin(static_cast<int64_t>(u));
     const int64_t end = begin + parameters.slice_elements(static_cast<int64_t>(u));
-    UnitSlices unit{&assembly_.table().units[u], {}};
+    UnitSlices unit{&engine_.table().units[u], {}};
     for (const Part& part : parts_) unit.slices.push_back({part.kind, part.host.flat(begin, end)});
     units.push_back(std::move(unit));
   }

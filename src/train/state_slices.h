@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "checkpoint/shard_file.h"
-#include "train/assembly.h"
+#include "engine/engine.h"
 
 namespace tokamak {
 
@@ -15,9 +15,9 @@ ShardPlace shard_place(const Comm& comm);
 
 class HostState {
  public:
-  // Of master weights and moments in training; of the masters alone otherwise. After assembly.commit(), and outlived by
-  // `assembly`. Error(kDevice) where the host has no memory for the copy.
-  explicit HostState(Assembly& assembly);
+  // Of master weights and moments in training; of the masters alone otherwise. After engine.commit(), and outlived by
+  // `engine`. Error(kDevice) where the host has no memory for the copy.
+  explicit HostState(Engine& engine);
 
   void fetch();  // from the device, after all work enqueued so far
   void push();   // to the device
@@ -33,7 +33,7 @@ class HostState {
     std::unique_ptr<float[]> copy;  // none where the host may touch the state
   };
 
-  Assembly& assembly_;
+  Engine& engine_;
   std::vector<Part> parts_;
 };
 

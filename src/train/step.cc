@@ -25,31 +25,31 @@ double attended_pairs(const TokenBatch& batch) {
 
 }  // namespace
 
-double run_step(Assembly& assembly, const NextBatch& next, const StepSettings& settings) {
-  Stream& compute = assembly.compute();
-  assembly.backend().ops->fill(compute, {.x = assembly.sums(), .value = 0});
-  assembly.parameters().begin_step();
+double run_step(Engine& engine, const NextBatch& next, const StepSettings& settings) {
+  Stream& compute = engine.compute();
+  engine.backend().ops->fill(compute, {.x = engine.sums(), .value = 0});
+  engine.parameters().begin_step();
   double pairs = 0, tokens = 0;
   for (int64_t m = 0; m < settings.micro_batches; ++m) {
     const TokenBatch batch = next();
     pairs += attended_pairs(batch);
     tokens += static_cast<double>(batch.tokens.size());
-    assembly.model().forward_backward(compute, batch, assembly.sums());
+    engine.model().forward_backward(compute, batch, engine.sums());
   }
-  assembly.model().finish_gradients(compute);
-  reduce_and_clip(assembly.parameters(), compute, assembly.sums(), assembly.control(), settings.max_grad_norm);
-  assembly.optimizer().step(compute, settings.t, settings.lr, assembly.control());
+  engine.model().finish_gradients(compute);
+  reduce_and_clip(engine.parameters(), compute, engine.sums(), engine.control(), settings.max_grad_norm);
+  engine.optimizer().step(compute, settings.t, settings.lr, engine.control());
   return pairs / tokens;
 }
 
-StepReader::StepReader(Assembly& assembly) : assembly_(assembly) {
+StepReader::StepReader(Engine& engine) : engine_(engine) {
   // Pinned, or the copy to it would make the host wait.
   MemoryPlan plan;
   const auto control = plan.add("outcomes", DType::kF32, Shape{kDepth, kStepControls}, MemoryKind::kPinned);
-  arena_ = std::make_unique<Arena>(plan, *assembly.backend().device);
+  arena_ = std::make_unique<Arena>(plan, *engine.backend().device);
   for (int64_t i = 0; i < kDepth; ++i) {
     slots_[i].control = (*arena_)[control].rows(i, i + 1);
-    slots_[i].arrived = assembly.backend().device->make_event();
+    slots_[i].arrived = engine.backend().device->make_event();
   }
 }
 
@@ -60,8 +60,8 @@ void StepReader::fetch(int64_t step, double lr, double attended) {
   slot.lr = lr;
   slot.attended = attended;
   slot.time = now_seconds();
-  assembly_.backend().device->copy_to_host(assembly_.compute(), assembly_.control(), slot.control.data());
-  assembly_.compute().record(*slot.arrived);
+  engine_.backend().device->copy_to_host(engine_.compute(), engine_.control(), slot.control.data());
+  engine_.compute().record(*slot.arrived);
   ++pending_;
 }
 

@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "data/loader.h"
+#include "engine/engine.h"
 #include "monitor/step_outcome.h"
-#include "train/assembly.h"
 
 namespace tokamak {
 
@@ -21,7 +21,7 @@ struct StepSettings {
 };
 
 // Returns to how many tokens a token of this rank attended, on average (TokenFlops::done).
-double run_step(Assembly& assembly, const NextBatch& next, const StepSettings& settings);
+double run_step(Engine& engine, const NextBatch& next, const StepSettings& settings);
 
 // The micro-batch as the model takes it.
 TokenBatch view_of(const MicroBatch& batch);
@@ -32,7 +32,7 @@ TokenBatch view_of(const MicroBatch& batch);
 // bad steps are for all of them (bad_steps.h) would meet ranks that are in a collective already.
 class StepReader {
  public:
-  explicit StepReader(Assembly& assembly);
+  explicit StepReader(Engine& engine);
 
   void fetch(int64_t step, double lr, double attended);  // behind the step just enqueued
   int64_t pending() const { return pending_; }           // outcomes not yet taken
@@ -49,7 +49,7 @@ class StepReader {
     std::unique_ptr<Event> arrived;
   };
 
-  Assembly& assembly_;
+  Engine& engine_;
   std::unique_ptr<Arena> arena_;
   Slot slots_[kDepth];
   int64_t fetched_ = 0;

@@ -27,7 +27,7 @@ void Trainer::train_step() {
   const int64_t step = state_.step + 1;
   const double lr = schedule_->at(step);
   trace_->begin(step);
-  const double attended = run_step(*run_.assembly, [&] { return view_of(loader_->next()); },
+  const double attended = run_step(*run_.engine, [&] { return view_of(loader_->next()); },
                                    {.t = step,
                                     .lr = lr,
                                     .max_grad_norm = config_.training.max_grad_norm,
@@ -73,7 +73,7 @@ void Trainer::validate_if_due() {
   const OffTheClock off(monitor_->clock());
   const Evaluator evaluator(*data_->validation, config_.training.validation_sequences, run_.shape.micro_batch,
                             config_.data.document_masking);
-  const double loss = evaluator.mean_loss(*run_.assembly);
+  const double loss = evaluator.mean_loss(*run_.engine);
   monitor_->validation(state_.step, loss, off.seconds());
 }
 
@@ -81,7 +81,7 @@ void Trainer::take_evals_if_due() {
   if (config_.training.evals.empty() || !due(config_.training.evals_interval)) return;
   read_outcomes(0);
   const OffTheClock off(monitor_->clock());
-  const std::vector<NamedValue> results = options_.evals(*run_.assembly);
+  const std::vector<NamedValue> results = options_.evals(*run_.engine);
   monitor_->evals(state_.step, results, off.seconds());
 }
 
@@ -110,7 +110,7 @@ void Trainer::save_or_fail() {
 }
 
 void Trainer::report_memory() const {
-  const int64_t peak = run_.assembly->backend().device->peak_bytes();
+  const int64_t peak = run_.engine->backend().device->peak_bytes();
   log::info("memory: planned ", human_bytes(planned_bytes_), ", peak ", human_bytes(peak), " (",
             fixed(100.0 * static_cast<double>(peak) / static_cast<double>(planned_bytes_), 1), "% of the plan)");
 }

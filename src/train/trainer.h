@@ -29,7 +29,7 @@ enum class RunEnd { kDone, kStopped };
 struct TrainerOptions {
   std::string config_text;  // the config as config/ prints it, for the run directory and the checkpoints
   // Takes training.evals (src/eval does). Collective.
-  std::function<std::vector<NamedValue>(Assembly&)> evals;
+  std::function<std::vector<NamedValue>(Engine&)> evals;
   int64_t stop_at_step = 0;  // save and stop after this step, as on a signal; 0: never
 };
 

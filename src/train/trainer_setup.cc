@@ -56,7 +56,7 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
   collectively(comm_, [&] { make_directories(config_.run.output_dir, Kind::kConfig); });
   checkpoints_.emplace(comm_, config_);
   const int64_t committed_bytes = take_memory(world, backend, batch);
-  state_ = checkpoints_->load_or_initialize(*run_.assembly, data_->train, batch, config_.run.seed);
+  state_ = checkpoints_->load_or_initialize(*run_.engine, data_->train, batch, config_.run.seed);
   // Only now that nothing can refuse this start: another run may be living in the directory until then.
   collectively(comm_, [&] {
     if (comm_.rank() == 0) write_run_directory(config_, options_.config_text, data_->train);
@@ -67,7 +67,7 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
                                               .samples_per_step = run_.shape.sequences_per_step,
                                               .document_masking = config_.data.document_masking,
                                               .first_sample = state_.next_sample});
-  reader_.emplace(*run_.assembly);
+  reader_.emplace(*run_.engine);
   trace_.emplace(parse_traced_steps(config_.metrics.trace).value(), comm_, *backend.device,
                  str(config_.run.output_dir, "/trace-", config_.metrics.trace, ".json"));
   start_monitor(committed_bytes);
@@ -82,19 +82,19 @@ int64_t Trainer::take_memory(World& world, Backend& backend, const GlobalBatch& 
   collectively(comm_, [&] {
     const int64_t program_bytes = backend.device->used_bytes();
     run_ = plan_run(config_, batch, *data_comm_, backend, memory.total);
-    const MemoryPlan& plan = run_.assembly->plan();
+    const MemoryPlan& plan = run_.engine->plan();
     planned_bytes_ = planned_bytes(plan, *backend.device) + program_bytes;
     expect_fit(plan, *backend.device, memory, config_, run_.shape.micro_batch);
     if (comm_.rank() != 0) return;
     log_run(config_, *data_, run_.shape, comm_.size());
     log_memory(plan, program_bytes, memory);
   });
-  run_.assembly->commit();  // talks to the other ranks, so on its own
+  run_.engine->commit();  // talks to the other ranks, so on its own
   return backend.device->used_bytes();
 }
 
 void Trainer::start_monitor(int64_t committed_bytes) {
-  Backend& backend = run_.assembly->backend();
+  Backend& backend = run_.engine->backend();
   // All ranks measure at the same time, as they will train at the same time.
   const Peak peak = peak_of(backend, compute_dtype(config_.precision));
   const double peak_flops = peak.flops * comm_.size();

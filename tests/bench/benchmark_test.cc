@@ -7,6 +7,7 @@
 #include "bench/step_benchmark.h"
 #include "plan/small_run.h"
 #include "train/peak.h"
+#include "train/run_plan.h"
 
 using namespace tokamak;
 
@@ -57,10 +58,10 @@ TEST_CASE("a step is timed with all its GEMMs, which its profile has too") {
   const std::vector<RecordedGemm> gemms = gemms_of(run.record(), run.ops());
   Backend backend = make_cpu_backend();
   const auto comm = make_single_comm();
-  Assembly assembly(config, *comm, backend, {.max_tokens = 2 * 8, .max_length = 8});
-  assembly.commit();
-  assembly.parameters().initialize(1, assembly.compute());
-  const StepBenchmark result = benchmark_step(assembly, {.shape = run.shape(), .rounds = 2, .gemms = gemms});
+  Engine engine(engine_options(config, {.max_tokens = 2 * 8, .max_length = 8}), *comm, backend);
+  engine.commit();
+  engine.parameters().initialize(1, engine.compute());
+  const StepBenchmark result = benchmark_step(engine, {.shape = run.shape(), .rounds = 2, .gemms = gemms});
   CHECK(result.tokens_per_step == 32);
   CHECK(result.step_seconds > 0);
   CHECK(result.tokens_per_second == Approx(32 / result.step_seconds));
@@ -81,11 +82,11 @@ TEST_CASE("generation is timed beside a copy and the GEMMs of its prompts") {
   const RunConfig config = small_run();
   Backend backend = make_cpu_backend();
   const auto comm = make_single_comm();
-  Assembly assembly(config, *comm, backend,
-                    {.max_tokens = 8, .max_length = 12, .training = false, .cached_sequences = 2});
-  assembly.commit();
-  assembly.parameters().initialize(1, assembly.compute());
-  const GenerateTimes times = benchmark_generate(assembly, {.sequences = 2, .prompt = 8, .tokens = 4, .rounds = 1});
+  Engine engine(engine_options(config, {.max_tokens = 8, .max_length = 12, .training = false, .cached_sequences = 2}),
+                *comm, backend);
+  engine.commit();
+  engine.parameters().initialize(1, engine.compute());
+  const GenerateTimes times = benchmark_generate(engine, {.sequences = 2, .prompt = 8, .tokens = 4, .rounds = 1});
   // All matrices but the embedding's lookup, in bf16.
   CHECK(times.weight_bytes == 2 * (3 * (32 * (32 + 2 * 16) + 32 * 32 + 3 * 32 * 48) + 61 * 32 + 7 * 32));
   CHECK(times.copy_rate > 0);

@@ -9,7 +9,6 @@
 #include "backend/backend.h"
 #include "checkpoint/safetensors.h"
 #include "comm/comm.h"
-#include "model/kv_cache.h"
 #include "model/transformer.h"
 #include "optim/adamw.h"
 #include "support/test_data.h"
@@ -106,18 +105,12 @@ class SmallModel {
                .keep = options.keep,
                .z_loss = options.z_loss},
               plan),
-        cache(config,
-              {.slots = std::max<int64_t>(options.cached_sequences, 1),
-               .capacity = options.max_length,
-               .compute = options.compute},
-              plan),
         sums_slot(plan.add("sums", DType::kF64, Shape{kStepSums})),
         control_slot(plan.add("control", DType::kF32, Shape{kStepControls})),
         arena(plan, *backend.device) {
     parameters.commit(arena);
     optimizer.commit(arena);
     model.commit(arena, *stream);
-    cache.commit(arena, *backend.device);
     sums = arena[sums_slot];
     control = arena[control_slot];
     parameters.begin_step();
@@ -155,7 +148,6 @@ class SmallModel {
   ShardedParameters parameters;
   AdamWOptimizer optimizer;
   Transformer model;
-  KvCache cache;
   MemoryPlan::Slot sums_slot, control_slot;
   Arena arena;
   Tensor sums, control;

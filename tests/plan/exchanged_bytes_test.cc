@@ -52,10 +52,10 @@ RANKS_CASE("a recorded step exchanges the bytes that MPI sends") {
 
     Backend backend = make_cpu_backend();
     PlannedRun run = plan_run(config, batch, world.comm(), backend, INT64_MAX);
-    run.assembly->commit();
-    run.assembly->parameters().initialize(1, run.assembly->compute());
+    run.engine->commit();
+    run.engine->parameters().initialize(1, run.engine->compute());
     sent = 0;
-    record_step(*run.assembly, run.shape);
+    record_step(*run.engine, run.shape);
     CHECK(sent > 0);
     CHECK(record.exchanged() == sent);
   }

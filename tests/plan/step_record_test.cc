@@ -82,9 +82,9 @@ RANKS_CASE("a dry run yields the very step that a real one takes, call by call")
 
     Backend backend = make_cpu_backend();
     PlannedRun run = plan_run(config, small_batch(ranks, 5), world.comm(), backend, INT64_MAX);
-    run.assembly->commit();
-    run.assembly->parameters().initialize(1, run.assembly->compute());
-    const StepRecord real = record_step(*run.assembly, run.shape);
+    run.engine->commit();
+    run.engine->parameters().initialize(1, run.engine->compute());
+    const StepRecord real = record_step(*run.engine, run.shape);
 
     CHECK(counts_of(planned) == counts_of(real));
     CHECK(planned.streams == real.streams);

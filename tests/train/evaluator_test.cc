@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "support/ranks.h"
+#include "train/run_plan.h"
 #include "train/toy_training.h"
 
 using namespace tokamak;
@@ -15,10 +16,10 @@ RANKS_CASE("the mean loss of held-out sequences is theirs alone, however they ar
   const SampleSource source(config.data, config.data.validation, 7, 61);
   const auto loss = [&](Comm& comm, int64_t sequences, int64_t micro_batch) {
     Backend backend = toy_backend();
-    Assembly assembly(config, comm, backend, {.max_tokens = 4 * 16, .max_length = 16});
-    assembly.commit();
-    assembly.parameters().initialize(7, assembly.compute());
-    return Evaluator(source, sequences, micro_batch, true).mean_loss(assembly);
+    Engine engine(engine_options(config, {.max_tokens = 4 * 16, .max_length = 16}), comm, backend);
+    engine.commit();
+    engine.parameters().initialize(7, engine.compute());
+    return Evaluator(source, sequences, micro_batch, true).mean_loss(engine);
   };
   const auto alone = make_single_comm();
   const double expected = loss(*alone, 5, 1);

@@ -42,7 +42,7 @@ class ToyPlace {
 
 struct ToyRunOptions {
   int64_t stop_at_step = 0;
-  std::function<std::vector<NamedValue>(Assembly&)> evals = [](Assembly&) { return std::vector<NamedValue>(); };
+  std::function<std::vector<NamedValue>(Engine&)> evals = [](Engine&) { return std::vector<NamedValue>(); };
   std::function<Backend()> backend = toy_backend;
 };
 

@@ -36,7 +36,7 @@ ToyRunOptions at_step(RunConfig& config, int64_t step, const std::function<void(
   config.training.evals = {{}};
   config.training.evals_interval = step;
   ToyRunOptions options;
-  options.evals = [act](Assembly&) {
+  options.evals = [act](Engine&) {
     act();
     return std::vector<NamedValue>();
   };
@@ -94,8 +94,8 @@ TEST_CASE("validations and evaluations come at their intervals and at the end, w
     config.training.evals = {{}};
     config.training.evals_interval = 3;
     ToyRunOptions options;
-    options.evals = [](Assembly& assembly) {
-      return std::vector<NamedValue>{{"ranks", static_cast<double>(assembly.comm().size())}};
+    options.evals = [](Engine& engine) {
+      return std::vector<NamedValue>{{"ranks", static_cast<double>(engine.comm().size())}};
     };
     train(ranks, config, options);
     const auto losses = records(place.run(config.run.name), "validation/loss");

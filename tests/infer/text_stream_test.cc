@@ -1,4 +1,4 @@
-#include "cli/text_stream.h"
+#include "infer/text_stream.h"
 
 #include <catch2/catch.hpp>
 
@@ -6,7 +6,6 @@
 #include "tokenizer/model_builder.h"
 
 using namespace tokamak;
-using namespace tokamak::cli;
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "model/sampling.h"
+#include "infer/sampling.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>

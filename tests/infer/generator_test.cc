@@ -1,9 +1,9 @@
 // The loop around the model: what ends a text, and that a prompt's text is its own whatever runs beside it.
-#include "model/generator.h"
+#include "infer/generator.h"
 
 #include <catch2/catch.hpp>
 
-#include "model/golden.h"
+#include "infer/cached_model.h"
 
 using namespace tokamak;
 
@@ -58,7 +58,7 @@ struct Fixture {
 
   Golden golden;
   std::unique_ptr<Comm> comm;
-  SmallModel small;
+  CachedModel small;
   std::vector<int32_t> ids;
   GenerationTimes times;
 };

@@ -1,21 +1,24 @@
 // The keys and values of sequences that are being continued, for every layer, and the small buffers of a call of
-// Transformer::forward_cached. A sequence lives in a slot; how many of its tokens are there is known to the host alone,
+// forward_cached. A sequence lives in a slot; how many of its tokens are there is known to the host alone,
 // which sends it to the device with each call.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "backend/backend.h"
+#include "model/batch_inputs.h"
 #include "model/model_config.h"
 #include "tensor/arena.h"
 
 namespace tokamak {
 
 struct KvCacheOptions {
-  int64_t slots = 1;     // sequences at once
-  int64_t capacity = 0;  // positions of each, P
+  int64_t slots = 1;       // sequences at once
+  int64_t capacity = 0;    // positions of each, P
+  int64_t max_tokens = 0;  // of a call
   DType compute = DType::kBF16;
 };
 
@@ -28,19 +31,10 @@ struct CachedBatch {
   std::span<const int32_t> prompt_lengths;
 };
 
-// A call's sequences on the device.
-struct DeviceCachedBatch {
-  std::vector<Tensor> layers;  // (slots, 2 Hkv, P, D) act
-  Tensor slots, cached;        // (S) i32
-  Tensor last_rows;            // (S) i32: the last new token of each sequence
-  int64_t max_new = 0;
-  int64_t max_cached = 0;  // 0: nothing is cached of any of them
-};
-
 class KvCache {
  public:
   KvCache(const ModelConfig& config, const KvCacheOptions& options, MemoryPlan& plan);
-  void commit(const Arena& arena, Device& device);
+  void commit(const Arena& arena, Backend& backend);
 
   int64_t slots() const { return options_.slots; }
   int64_t capacity() const { return options_.capacity; }
@@ -50,23 +44,29 @@ class KvCache {
 
   // Checks that the batch fits, and enqueues what the device has to know of it. The tokens count as cached after
   // `grow`.
-  DeviceCachedBatch upload(Stream& compute, const CachedBatch& batch);
+  CachedInputs upload(Stream& compute, const CachedBatch& batch);
   void grow(const CachedBatch& batch);
 
   // The positions of new tokens, which follow those that are cached.                                        (N)
   std::vector<int32_t> positions(const CachedBatch& batch) const;
 
-  Tensor last_hidden(int64_t sequences) const { return last_hidden_.rows(0, sequences); }  // (S, C) act
-  Tensor logits(int64_t sequences) const { return logits_.rows(0, sequences); }            // (S, V) f32
+  // The rows of each sequence's last new token, of the batch last uploaded.     (N, C) -> (S, C) act
+  Tensor last_tokens(Stream& compute, const CachedBatch& batch, Tensor hidden);
+  Tensor logits(int64_t sequences) const { return logits_.rows(0, sequences); }  // (S, V) f32
 
  private:
+  Tensor dynamic_rope(Stream& compute, const CachedBatch& batch);
+
+  ModelConfig config_;
   KvCacheOptions options_;
   std::vector<MemoryPlan::Slot> layer_slots_;
+  std::optional<MemoryPlan::Slot> rope_slot_;  // where angles depend on the length
   MemoryPlan::Slot slots_slot_, cached_slot_, last_rows_slot_, last_hidden_slot_, logits_slot_;
 
-  Device* device_ = nullptr;
+  Backend* backend_ = nullptr;
   std::vector<Tensor> layers_;
   Tensor slots_, cached_, last_rows_, last_hidden_, logits_;
+  Tensor rope_;                   // (max_tokens, D) f32
   std::vector<int64_t> lengths_;  // by slot
 };
 

@@ -1,10 +1,11 @@
-#include "model/generator.h"
+#include "infer/generator.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "infer/forward_cached.h"
 
 namespace tokamak {
 
@@ -22,7 +23,7 @@ Generator::Generator(Transformer& model, KvCache& cache, Device& device, Stream&
 
 // On the host: row s is that of the batch's sequence s.                                                  (S, V)
 std::span<float> Generator::logits_of(const CachedBatch& batch) {
-  const Tensor logits = model_.forward_cached(compute_, batch, cache_);
+  const Tensor logits = forward_cached(model_, compute_, batch, cache_);
   logits_.resize(static_cast<size_t>(logits.count()));
   device_.copy_to_host(compute_, logits, logits_.data());
   compute_.synchronize();

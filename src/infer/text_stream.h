@@ -9,7 +9,7 @@
 
 #include "tokenizer/tokenizer.h"
 
-namespace tokamak::cli {
+namespace tokamak {
 
 // The text of new tokens, in the context of those before: a piece loses its leading space only where a text begins. A
 // character of several byte pieces comes with its last byte.
@@ -48,4 +48,4 @@ class StopFilter {
   bool stopped_ = false;
 };
 
-}  // namespace tokamak::cli
+}  // namespace tokamak

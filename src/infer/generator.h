@@ -14,8 +14,8 @@
 
 #include "backend/backend.h"
 #include "base/rng.h"
-#include "model/kv_cache.h"
-#include "model/sampling.h"
+#include "infer/kv_cache.h"
+#include "infer/sampling.h"
 #include "model/transformer.h"
 
 namespace tokamak {

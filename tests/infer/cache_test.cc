@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "model/golden.h"
+#include "infer/cached_model.h"
 #include "model/rope_table.h"
 
 using namespace tokamak;
@@ -69,7 +69,7 @@ struct Fixture {
       bounds.push_back(static_cast<int32_t>(tokens.size()));
       slots.push_back(piece.slot);
     }
-    const Tensor logits = small.model.forward_cached(*small.stream, {tokens, bounds, slots, {}}, small.cache);
+    const Tensor logits = forward_cached(small.model, *small.stream, {tokens, bounds, slots, {}}, small.cache);
     return {logits.as<float>(), logits.as<float>() + logits.count()};
   }
 
@@ -80,7 +80,7 @@ struct Fixture {
 
   Golden golden;
   std::unique_ptr<Comm> comm;
-  SmallModel small;
+  CachedModel small;
   std::vector<int32_t> ids;  // two sequences of 37
 };
 
@@ -157,7 +157,7 @@ TEST_CASE("with dynamic rope_scaling each token is turned for the length of then
       bounds.push_back(static_cast<int32_t>(tokens.size()));
       slots.push_back(piece.slot);
     }
-    return f.small.model.forward_cached(*f.small.stream, {tokens, bounds, slots, lengths}, f.small.cache);
+    return forward_cached(f.small.model, *f.small.stream, {tokens, bounds, slots, lengths}, f.small.cache);
   };
   run_model({{0, 0, 12}, {1, 40, 5}}, {kPrompt, 5});
   run_model({{0, 12, 8}}, {kPrompt});

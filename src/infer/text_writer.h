@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/text_stream.h"
-#include "model/generator.h"
+#include "infer/generator.h"
+#include "infer/text_stream.h"
 
-namespace tokamak::cli {
+namespace tokamak {
 
 struct TextOptions {
   std::vector<std::string> stops;
@@ -47,4 +47,4 @@ class TextWriter {
   size_t written_ = 0;  // texts
 };
 
-}  // namespace tokamak::cli
+}  // namespace tokamak

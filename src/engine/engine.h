@@ -1,5 +1,5 @@
-// The parts of a training run that take memory, put together: planned by the constructor, then committed.
-// `tokamak plan` stops at the plan; the trainer, the benchmark and generation commit it.
+// The parts of a run that take memory, put together: parameters, optimizer, model and cache, planned by the constructor,
+// then committed. Training, benchmarks, generation and plans all run on it.
 #pragma once
 
 #include <memory>
@@ -7,26 +7,36 @@
 
 #include "backend/backend.h"
 #include "comm/comm.h"
-#include "model/kv_cache.h"
+#include "infer/kv_cache.h"
+#include "model/options.h"
 #include "model/transformer.h"
 #include "optim/adamw.h"
 #include "tensor/arena.h"
-#include "train/run_config.h"
 #include "zero/sharded_parameters.h"
 
 namespace tokamak {
 
-struct AssemblyOptions {
+struct EngineSizes {
   int64_t max_tokens = 0;        // of a micro-batch
   int64_t max_length = 0;        // of a sequence
   bool training = true;          // false: weights and forward only
   int64_t cached_sequences = 0;  // sequences of max_length whose keys and values are kept, to generate; 0: none
 };
 
-class Assembly {
+struct EngineOptions {
+  ModelConfig model;  // vocab_size is known
+  OptimizerOptions optimizer;
+  PrecisionOptions precision;
+  ActivationCheckpointOptions activation_checkpoint;
+  double z_loss = 0;
+  CudaGraphs cuda_graphs = CudaGraphs::kAuto;
+  EngineSizes sizes;
+};
+
+class Engine {
  public:
-  // `comm` and `backend` outlive this. config.model.vocab_size is known.
-  Assembly(const RunConfig& config, Comm& comm, Backend& backend, const AssemblyOptions& options);
+  // `comm` and `backend` outlive this. Error(kConfig) where the options do not go together.
+  Engine(const EngineOptions& options, Comm& comm, Backend& backend);
   // Takes the memory. Error(kDevice) if it is not there.
   void commit();
 

@@ -1,8 +1,8 @@
-#include "cli/text_writer.h"
+#include "infer/text_writer.h"
 
 #include <nlohmann/json.hpp>
 
-namespace tokamak::cli {
+namespace tokamak {
 
 namespace {
 
@@ -64,4 +64,4 @@ void TextWriter::write(size_t request) {
   out_ << "\n" << std::flush;
 }
 
-}  // namespace tokamak::cli
+}  // namespace tokamak

@@ -1,11 +1,11 @@
-#include "cli/text_stream.h"
+#include "infer/text_stream.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/strings.h"
 
-namespace tokamak::cli {
+namespace tokamak {
 
 namespace {
 
@@ -67,4 +67,4 @@ size_t StopFilter::possible_beginning() const {
   return held_.size();
 }
 
-}  // namespace tokamak::cli
+}  // namespace tokamak

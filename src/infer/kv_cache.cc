@@ -1,13 +1,14 @@
-#include "model/kv_cache.h"
+#include "infer/kv_cache.h"
 
 #include <algorithm>
 
 #include "base/error.h"
+#include "model/rope_table.h"
 
 namespace tokamak {
 
 KvCache::KvCache(const ModelConfig& config, const KvCacheOptions& options, MemoryPlan& plan)
-    : options_(options), lengths_(static_cast<size_t>(options.slots), 0) {
+    : config_(config), options_(options), lengths_(static_cast<size_t>(options.slots), 0) {
   const Shape layer{options.slots, 2 * config.kv_heads(), options.capacity, config.head_size()};
   for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
     layer_slots_.push_back(plan.add(str("key-value cache/layer.", l), options.compute, layer));
@@ -17,24 +18,28 @@ KvCache::KvCache(const ModelConfig& config, const KvCacheOptions& options, Memor
   cached_slot_ = plan.add("generation/cached", DType::kI32, sequences);
   last_rows_slot_ = plan.add("generation/last rows", DType::kI32, sequences);
   last_hidden_slot_ = plan.add("generation/last hidden", options.compute, Shape{options.slots, config.hidden_size});
+  if (config.rope_scaling.rope_type == RopeType::kDynamic) {
+    rope_slot_ = plan.add("generation/rope table", DType::kF32, Shape{options.max_tokens, config.head_size()});
+  }
   logits_slot_ = plan.add("generation/logits", DType::kF32, Shape{options.slots, config.vocab_size});
 }
 
-void KvCache::commit(const Arena& arena, Device& device) {
-  device_ = &device;
+void KvCache::commit(const Arena& arena, Backend& backend) {
+  backend_ = &backend;
   for (const MemoryPlan::Slot slot : layer_slots_) layers_.push_back(arena[slot]);
   slots_ = arena[slots_slot_];
   cached_ = arena[cached_slot_];
   last_rows_ = arena[last_rows_slot_];
   last_hidden_ = arena[last_hidden_slot_];
   logits_ = arena[logits_slot_];
+  if (rope_slot_) rope_ = arena[*rope_slot_];
 }
 
-DeviceCachedBatch KvCache::upload(Stream& compute, const CachedBatch& batch) {
+CachedInputs KvCache::upload(Stream& compute, const CachedBatch& batch) {
   const size_t count = batch.slots.size();
   TOKAMAK_CHECK(count > 0 && count <= lengths_.size() && batch.cu_seqlens.size() == count + 1, count, " sequences, ",
                 batch.cu_seqlens.size(), " bounds, ", lengths_.size(), " slots");
-  DeviceCachedBatch out{.layers = layers_};
+  CachedInputs out{.layers = layers_};
   std::vector<int32_t> cached, last_rows;
   for (size_t s = 0; s < count; ++s) {
     const int64_t slot = batch.slots[s], fresh = batch.cu_seqlens[s + 1] - batch.cu_seqlens[s];
@@ -48,13 +53,40 @@ DeviceCachedBatch KvCache::upload(Stream& compute, const CachedBatch& batch) {
   }
   const auto send = [&](const int32_t* values, Tensor whole) {
     const Tensor tensor = whole.rows(0, static_cast<int64_t>(count));
-    device_->copy_to_device(compute, values, tensor);
+    backend_->device->copy_to_device(compute, values, tensor);
     return tensor;
   };
   out.slots = send(batch.slots.data(), slots_);
   out.cached = send(cached.data(), cached_);
-  out.last_rows = send(last_rows.data(), last_rows_);
+  send(last_rows.data(), last_rows_);
+  if (rope_) out.rope = dynamic_rope(compute, batch);
   return out;
+}
+
+Tensor KvCache::dynamic_rope(Stream& compute, const CachedBatch& batch) {
+  const auto width = static_cast<size_t>(config_.head_size());
+  const std::vector<int32_t> at = positions(batch);
+  std::vector<float> rows(at.size() * width);
+  for (size_t s = 0; s < batch.slots.size(); ++s) {
+    const int64_t length_then = batch.prompt_lengths.empty()
+                                    ? length(batch.slots[s]) + batch.cu_seqlens[s + 1] - batch.cu_seqlens[s]
+                                    : batch.prompt_lengths[s];
+    const RopeFrequencies frequencies = rope_frequencies(config_, length_then);
+    for (auto n = static_cast<size_t>(batch.cu_seqlens[s]); n < static_cast<size_t>(batch.cu_seqlens[s + 1]); ++n) {
+      write_rope_row(frequencies, at[n], std::span(rows).subspan(n * width, width));
+    }
+  }
+  const Tensor table = rope_.rows(0, std::ssize(at));
+  backend_->device->copy_to_device(compute, rows.data(), table);
+  return table;
+}
+
+Tensor KvCache::last_tokens(Stream& compute, const CachedBatch& batch, Tensor hidden) {
+  const int64_t sequences = std::ssize(batch.slots);
+  if (hidden.dim(0) == sequences) return hidden;
+  const Tensor last = last_hidden_.rows(0, sequences);
+  backend_->ops->embedding(compute, {.ids = last_rows_.rows(0, sequences), .table = hidden, .out = last});
+  return last;
 }
 
 void KvCache::grow(const CachedBatch& batch) {

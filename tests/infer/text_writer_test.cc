@@ -1,4 +1,4 @@
-#include "cli/text_writer.h"
+#include "infer/text_writer.h"
 
 #include <catch2/catch.hpp>
 #include <sstream>
@@ -7,7 +7,6 @@
 #include "tokenizer/model_builder.h"
 
 using namespace tokamak;
-using namespace tokamak::cli;
 
 namespace {
 

@@ -1,0 +1,74 @@
+#include "engine/engine.h"
+
+#include "base/error.h"
+
+namespace tokamak {
+
+namespace {
+
+DType dtype_of(Precision precision) { return precision == Precision::kBF16 ? DType::kBF16 : DType::kF32; }
+
+Keep keep_of(const EngineOptions& options) {
+  if (!options.sizes.training) return Keep::kNothing;
+  return options.activation_checkpoint.mode == RecomputeMode::kFull ? Keep::kLayerInputs : Keep::kBackward;
+}
+
+CudaGraphs graphs_of(const EngineOptions& options, const Comm& comm, const Device& device) {
+  const CudaGraphs wanted = options.cuda_graphs;
+  if (wanted == CudaGraphs::kOn && comm.size() > 1 && !device.uses_host_memory()) {
+    fail(Kind::kConfig, str("runtime.cuda_graphs is on, and ", comm.size(), " ranks train: graphs are for one rank"),
+         "runtime.cuda_graphs: auto");
+  }
+  return options.sizes.training ? wanted : CudaGraphs::kOff;
+}
+
+}  // namespace
+
+DType compute_dtype(const PrecisionOptions& precision) { return dtype_of(precision.compute); }
+DType reduce_dtype(const PrecisionOptions& precision) { return dtype_of(precision.reduce); }
+
+Engine::Engine(const EngineOptions& options, Comm& comm, Backend& backend)
+    : comm_(comm),
+      backend_(backend),
+      table_(make_param_table(options.model)),
+      parameters_(table_, comm, backend,
+                  {.compute = compute_dtype(options.precision),
+                   .reduce_dtype = reduce_dtype(options.precision),
+                   .gradients = options.sizes.training},
+                  plan_),
+      optimizer_(options.sizes.training
+                     ? std::optional<AdamWOptimizer>(std::in_place, options.optimizer, parameters_, plan_)
+                     : std::nullopt),
+      model_(options.model, parameters_,
+             {.max_tokens = options.sizes.max_tokens,
+              .max_length = options.sizes.max_length,
+              .cached_sequences = options.sizes.cached_sequences,
+              .compute = compute_dtype(options.precision),
+              .keep = keep_of(options),
+              .z_loss = options.z_loss,
+              .graphs = graphs_of(options, comm, *backend.device)},
+             plan_) {
+  if (options.sizes.cached_sequences > 0) {
+    cache_.emplace(options.model,
+                   KvCacheOptions{.slots = options.sizes.cached_sequences,
+                                  .capacity = options.sizes.max_length,
+                                  .max_tokens = options.sizes.max_tokens,
+                                  .compute = compute_dtype(options.precision)},
+                   plan_);
+  }
+  sums_slot_ = plan_.add("step/sums", DType::kF64, Shape{kStepSums});
+  control_slot_ = plan_.add("step/control", DType::kF32, Shape{kStepControls});
+}
+
+void Engine::commit() {
+  compute_ = backend_.device->make_stream({.name = "compute"});
+  arena_ = std::make_unique<Arena>(plan_, *backend_.device);
+  parameters_.commit(*arena_);
+  if (optimizer_) optimizer_->commit(*arena_);
+  model_.commit(*arena_, *compute_);
+  if (cache_) cache_->commit(*arena_, backend_);
+  sums_ = (*arena_)[sums_slot_];
+  control_ = (*arena_)[control_slot_];
+}
+
+}  // namespace tokamak
