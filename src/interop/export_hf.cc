@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "checkpoint/safetensors_index.h"
+#include "formats/safetensors_index.h"
 #include "interop/hf_tokenizer.h"
 #include "interop/model_card.h"
 #include "interop/staged_output.h"

@@ -1,8 +1,8 @@
 #include "interop/export_source.h"
 
 #include "base/file.h"
-#include "checkpoint/strict_json.h"
 #include "config/load.h"
+#include "formats/json.h"
 
 namespace tokamak {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "checkpoint/strict_json.h"
+#include "formats/json.h"
 
 namespace tokamak {
 

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "base/file.h"
-#include "checkpoint/flat_slice.h"
-#include "checkpoint/strict_json.h"
+#include "formats/flat_slice.h"
+#include "formats/json.h"
 #include "interop/weight_stream.h"
 #include "model/parameters.h"
 

@@ -1,10 +1,10 @@
-#include "checkpoint/model_files.h"
+#include "formats/model_files.h"
 
 #include <catch2/catch.hpp>
 
 #include "base/f16.h"
-#include "checkpoint/safetensors_index.h"
-#include "checkpoint/strict_json.h"
+#include "formats/json.h"
+#include "formats/safetensors_index.h"
 #include "support/temp_dir.h"
 
 using namespace tokamak;

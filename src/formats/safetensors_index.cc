@@ -1,9 +1,9 @@
-#include "checkpoint/safetensors_index.h"
+#include "formats/safetensors_index.h"
 
 #include <array>
 #include <cstdio>
 
-#include "checkpoint/strict_json.h"
+#include "formats/json.h"
 
 namespace tokamak {
 

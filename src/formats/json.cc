@@ -1,4 +1,4 @@
-#include "checkpoint/strict_json.h"
+#include "formats/json.h"
 
 #include <set>
 #include <vector>
