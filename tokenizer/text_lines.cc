@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include "formats/json.h"
 
 namespace tokamak {
 
@@ -15,21 +14,9 @@ constexpr int64_t kBlock = int64_t{1} << 20;  // bytes
 bool is_json_lines(const std::string& path) { return path.ends_with(".jsonl"); }
 
 std::string text_of(const std::string& line, const std::string& key, const LineReader& reader) {
-  const auto bad = [&](const std::string& what) {
-    fail(Kind::kData, str(reader.path(), ":", reader.line_number(), ": ", what),
-         str("each line must be a JSON object whose text is in \"", key, "\""));
-  };
-  nlohmann::json document;
-  try {
-    document = nlohmann::json::parse(line);
-  } catch (const nlohmann::json::exception& e) {
-    bad(str("not JSON: ", e.what()));
-  }
-  if (!document.is_object()) bad(str("a JSON ", document.type_name(), " instead of an object"));
-  const auto text = document.find(key);
-  if (text == document.end()) bad(str("no member \"", key, "\""));
-  if (!text->is_string()) bad(str("\"", key, "\" is a JSON ", text->type_name(), " instead of a string"));
-  return text->get<std::string>();
+  const std::string where = str(reader.path(), ":", reader.line_number());
+  const std::string hint = str("each line must be a JSON object whose text is in \"", key, "\"");
+  return JsonDocument(line, {where, Kind::kData, hint}, JsonRules::kLenient)[key].text();
 }
 
 }  // namespace

@@ -53,17 +53,17 @@ TEST_CASE("a bad JSON line is named by file and line") {
       read({dir.file("a.jsonl")});
     } catch (const Error& e) {
       CHECK(e.kind() == Kind::kData);
-      CHECK_THAT(e.what(), Catch::Contains("a.jsonl:2: "));
+      CHECK_THAT(e.what(), Catch::Contains("a.jsonl:2"));
       CHECK_THAT(e.hint(), Catch::Contains("\"text\""));
       return std::string(e.what());
     }
     return std::string("accepted");
   };
-  CHECK_THAT(message("{\"text\": "), Catch::Contains("not JSON"));
-  CHECK_THAT(message("{\"text\": \"\xFF\"}"), Catch::Contains("not JSON"));
+  CHECK_THAT(message("{\"text\": "), Catch::Contains("not valid JSON"));
+  CHECK_THAT(message("{\"text\": \"\xFF\"}"), Catch::Contains("not valid JSON"));
   CHECK_THAT(message("[1]"), Catch::Contains("array"));
-  CHECK_THAT(message("{\"txt\": \"a\"}"), Catch::Contains("no member \"text\""));
-  CHECK_THAT(message("{\"text\": 5}"), Catch::Contains("number"));
+  CHECK_THAT(message("{\"txt\": \"a\"}"), Catch::Contains("'text' is missing"));
+  CHECK_THAT(message("{\"text\": 5}"), Catch::Contains("'text' is 5; expected a string"));
 }
 
 TEST_CASE("files of an unknown kind are refused before any is read") {
