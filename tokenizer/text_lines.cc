@@ -1,15 +1,12 @@
 #include "tokenizer/text_lines.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "formats/json.h"
 
 namespace tokamak {
 
 namespace {
-
-constexpr int64_t kBlock = int64_t{1} << 20;  // bytes
 
 bool is_json_lines(const std::string& path) { return path.ends_with(".jsonl"); }
 
@@ -20,32 +17,6 @@ std::string text_of(const std::string& line, const std::string& key, const LineR
 }
 
 }  // namespace
-
-bool LineReader::fill() {
-  const int64_t length = std::min(kBlock, file_.size() - offset_);
-  block_.resize(static_cast<size_t>(length));
-  file_.read_at(offset_, std::as_writable_bytes(std::span(block_.data(), block_.size())));
-  offset_ += length;
-  at_ = 0;
-  return length > 0;
-}
-
-bool LineReader::next(std::string& line) {
-  line.clear();
-  bool any = false;  // a last line without '\n' counts, if it has a byte
-  while (at_ < block_.size() || fill()) {
-    any = true;
-    const char* begin = block_.data() + at_;
-    const size_t rest = block_.size() - at_;
-    const auto* end = static_cast<const char*>(std::memchr(begin, '\n', rest));
-    const size_t length = end == nullptr ? rest : static_cast<size_t>(end - begin);
-    line.append(begin, length);
-    at_ += length + 1;  // past the '\n', or past the block
-    if (end != nullptr) break;
-  }
-  line_number_ += any ? 1 : 0;
-  return any;
-}
 
 TextLines::TextLines(std::vector<std::string> paths, std::string json_key)
     : paths_(std::move(paths)), json_key_(std::move(json_key)), at_(1) {

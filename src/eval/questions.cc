@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/lines.h"
 #include "base/strings.h"
 #include "eval/python_text.h"
 #include "formats/json.h"
-#include "tokenizer/text_lines.h"
 
 namespace tokamak {
 
