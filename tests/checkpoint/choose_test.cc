@@ -3,8 +3,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "checkpoint/captured_log.h"
 #include "checkpoint/toy_run.h"
+#include "support/captured_log.h"
 
 using namespace tokamak;
 using Catch::Contains;

@@ -6,10 +6,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "checkpoint/captured_log.h"
 #include "checkpoint/choose.h"
 #include "checkpoint/fault_injection.h"
 #include "checkpoint/toy_run.h"
+#include "support/captured_log.h"
 
 using namespace tokamak;
 

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <thread>
 
-#include "checkpoint/captured_log.h"
 #include "checkpoint/toy_run.h"
+#include "support/captured_log.h"
 
 using namespace tokamak;
 using Catch::Contains;

@@ -6,8 +6,8 @@
 #include <csignal>
 #include <thread>
 
-#include "checkpoint/captured_log.h"
 #include "checkpoint/toy_run.h"
+#include "support/captured_log.h"
 
 using namespace tokamak;
 using Catch::Contains;

@@ -2,10 +2,10 @@
 #include <catch2/catch.hpp>
 #include <exception>
 
-#include "checkpoint/captured_log.h"
 #include "checkpoint/fault_injection.h"
 #include "checkpoint/toy_run.h"
 #include "comm/collective_error.h"
+#include "support/captured_log.h"
 #include "support/ranks.h"
 
 using namespace tokamak;
