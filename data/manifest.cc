@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "formats/json.h"
 
 namespace tokamak {
 
@@ -43,87 +44,48 @@ Json identity_json(const Manifest& m) {
           {"shards", shards}};
 }
 
-// Takes values out of a JSON object; a missing key or a wrong type is an error with the file and the key's full name.
-class Fields {
- public:
-  Fields(const Json& object, std::string where, std::string prefix = "")
-      : object_(object), where_(std::move(where)), prefix_(std::move(prefix)) {
-    if (!object_.is_object()) fail(Kind::kData, str(where_, ": ", prefix_, " is not an object"));
-  }
-  const Json& at(const char* key) const {
-    const auto it = object_.find(key);
-    if (it == object_.end()) fail(Kind::kData, str(where_, ": key '", prefix_, key, "' is missing"));
-    return *it;
-  }
-  std::string text(const char* key) const {
-    const Json& value = at(key);
-    if (!value.is_string()) wrong(key, value, "a string");
-    return value.get<std::string>();
-  }
-  int64_t count(const char* key, int64_t lowest = 0) const {
-    const Json& value = at(key);
-    if (!value.is_number_integer() || value.get<int64_t>() < lowest) {
-      wrong(key, value, str("a whole number of at least ", lowest));
-    }
-    return value.get<int64_t>();
-  }
-  int32_t id(const char* key) const {
-    if (at(key).is_null()) return -1;
-    const int64_t value = count(key, -1);
-    if (value > INT32_MAX) wrong(key, at(key), "a token id");
-    return static_cast<int32_t>(value);
-  }
-  [[noreturn]] void wrong(const char* key, const Json& value, const std::string& expected) const {
-    fail(Kind::kData, str(where_, ": '", prefix_, key, "' is ", value.dump(), "; expected ", expected));
-  }
+int32_t id_of(const JsonValue& value) {
+  return value.is_null() ? -1 : static_cast<int32_t>(value.whole(-1, INT32_MAX));
+}
 
- private:
-  const Json& object_;
-  std::string where_;
-  std::string prefix_;
-};
-
-ShardInfo shard_from(const Fields& f, TokenType type) {
+ShardInfo shard_from(const JsonValue& json, TokenType type) {
   ShardInfo s;
-  s.name = f.text("name");
-  if (s.name.empty() || s.name.find('/') != std::string::npos) f.wrong("name", f.at("name"), "a file name");
-  s.tokens = f.count("tokens");
-  s.documents = f.count("documents");
-  s.bytes = f.count("bytes");
-  s.index_bytes = f.count("index_bytes");
-  s.max_token_id = f.id("max_token_id");
-  s.hash = f.text("xxh3_128");
-  s.index_hash = f.text("index_xxh3_128");
+  s.name = json["name"].text();
+  if (s.name.empty() || s.name.find('/') != std::string::npos) json["name"].refuse("expected a file name");
+  s.tokens = json["tokens"].whole();
+  s.documents = json["documents"].whole();
+  s.bytes = json["bytes"].whole();
+  s.index_bytes = json["index_bytes"].whole();
+  s.max_token_id = id_of(json["max_token_id"]);
+  s.hash = json["xxh3_128"].text();
+  s.index_hash = json["index_xxh3_128"].text();
   if (s.bytes != s.tokens * token_bytes(type)) {
-    f.wrong("bytes", f.at("bytes"), str(s.tokens * token_bytes(type), " for ", s.tokens, " tokens"));
+    json["bytes"].refuse(str("expected ", s.tokens * token_bytes(type), " for ", s.tokens, " tokens"));
   }
   return s;
 }
 
-Manifest manifest_from(const Json& json, const std::string& path) {
-  const Fields f(json, path);
-  if (f.text("format") != kFormat) f.wrong("format", f.at("format"), kFormat);
-  if (f.count("version") != kVersion) f.wrong("version", f.at("version"), str(kVersion, " by this program"));
+Manifest manifest_from(const JsonValue& json) {
+  if (json["format"].text() != kFormat) json["format"].refuse(str("expected ", kFormat));
+  if (json["version"].whole() != kVersion) json["version"].refuse(str("expected ", kVersion, " by this program"));
   Manifest m;
-  const std::string type = f.text("token_type");
+  const std::string type = json["token_type"].text();
   m.token_type = type == "uint16" ? TokenType::kUint16 : TokenType::kInt32;
-  if (type != token_type_name(m.token_type)) f.wrong("token_type", f.at("token_type"), "uint16 or int32");
-  m.vocab_size = f.count("vocab_size", 1);
-  const Fields tokenizer(f.at("tokenizer"), path, "tokenizer.");
-  m.tokenizer = {tokenizer.text("name"), tokenizer.text("xxh3_128"), tokenizer.text("file")};
-  m.eos_id = f.id("eos_id");
-  m.bos_id = f.id("bos_id");
-  m.tool = f.text("tool");
-  m.created = f.text("created");
-  const Json& shards = f.at("shards");
-  if (!shards.is_array() || shards.empty()) f.wrong("shards", shards, "a list of at least one shard");
-  for (size_t i = 0; i < shards.size(); ++i) {
-    m.shards.push_back(shard_from(Fields(shards[i], path, str("shards[", i, "].")), m.token_type));
-  }
-  if (f.count("tokens") != m.tokens()) f.wrong("tokens", f.at("tokens"), str(m.tokens(), ", the sum of its shards"));
-  if (f.count("documents") != m.documents()) {
-    f.wrong("documents", f.at("documents"), str(m.documents(), ", the sum of its shards"));
-  }
+  if (type != token_type_name(m.token_type)) json["token_type"].refuse("expected uint16 or int32");
+  m.vocab_size = json["vocab_size"].whole(1);
+  const JsonValue tokenizer = json["tokenizer"];
+  m.tokenizer = {tokenizer["name"].text(), tokenizer["xxh3_128"].text(), tokenizer["file"].text()};
+  m.eos_id = id_of(json["eos_id"]);
+  m.bos_id = id_of(json["bos_id"]);
+  m.tool = json["tool"].text();
+  m.created = json["created"].text();
+  for (const JsonValue& shard : json["shards"].items()) m.shards.push_back(shard_from(shard, m.token_type));
+  if (m.shards.empty()) json["shards"].refuse("expected at least one shard");
+  const auto check_sum = [&](const char* key, int64_t sum) {
+    if (json[key].whole() != sum) json[key].refuse(str("expected ", sum, ", the sum of its shards"));
+  };
+  check_sum("tokens", m.tokens());
+  check_sum("documents", m.documents());
   return m;
 }
 
@@ -160,11 +122,7 @@ Manifest read_manifest(const std::string& directory) {
          parts ? str("its parts are data sets: ", directory, "/train and ", directory, "/validation")
                : "`tokamak data tokenize` makes data sets; one that was interrupted has no manifest");
   }
-  try {
-    return manifest_from(Json::parse(read_text(path, Kind::kData)), path);
-  } catch (const Json::exception& e) {
-    fail(Kind::kData, str(path, " is not valid JSON: ", e.what()));
-  }
+  return manifest_from(JsonDocument(read_text(path, Kind::kData), {path, Kind::kData}).root());
 }
 
 void write_manifest(const std::string& directory, const Manifest& manifest) {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace tokamak {
 

@@ -1,10 +1,10 @@
 // Text to ids: normalise, cut out user-defined symbols, cut the rest into words where no merge can cross
 // (BpeRules::may_join), and look each word up in the cache before merging it.
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tokenizer/bpe_word.h"
 #include "tokenizer/compiled_model.h"
 #include "tokenizer/normalize.h"
-#include "tokenizer/utf8.h"
 #include "tokenizer/word_cache.h"
 
 namespace tokamak {

@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 #include "tokenizer/wire_reader.h"
 
 namespace tokamak {

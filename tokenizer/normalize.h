@@ -7,6 +7,8 @@
 
 namespace tokamak {
 
+constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";  // U+2581, how a space is written inside pieces
+
 enum class DummyPrefix { kNone, kAdd };
 
 // Returns a view into `buffer`, which grows as needed and may be used again. The result is valid UTF-8; the empty text

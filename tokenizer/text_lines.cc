@@ -1,64 +1,22 @@
 #include "tokenizer/text_lines.h"
 
 #include <algorithm>
-#include <cstring>
-#include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include "formats/json.h"
 
 namespace tokamak {
 
 namespace {
 
-constexpr int64_t kBlock = int64_t{1} << 20;  // bytes
-
 bool is_json_lines(const std::string& path) { return path.ends_with(".jsonl"); }
 
 std::string text_of(const std::string& line, const std::string& key, const LineReader& reader) {
-  const auto bad = [&](const std::string& what) {
-    fail(Kind::kData, str(reader.path(), ":", reader.line_number(), ": ", what),
-         str("each line must be a JSON object whose text is in \"", key, "\""));
-  };
-  nlohmann::json document;
-  try {
-    document = nlohmann::json::parse(line);
-  } catch (const nlohmann::json::exception& e) {
-    bad(str("not JSON: ", e.what()));
-  }
-  if (!document.is_object()) bad(str("a JSON ", document.type_name(), " instead of an object"));
-  const auto text = document.find(key);
-  if (text == document.end()) bad(str("no member \"", key, "\""));
-  if (!text->is_string()) bad(str("\"", key, "\" is a JSON ", text->type_name(), " instead of a string"));
-  return text->get<std::string>();
+  const std::string where = str(reader.path(), ":", reader.line_number());
+  const std::string hint = str("each line must be a JSON object whose text is in \"", key, "\"");
+  return JsonDocument(line, {where, Kind::kData, hint}, JsonRules::kLenient)[key].text();
 }
 
 }  // namespace
-
-bool LineReader::fill() {
-  const int64_t length = std::min(kBlock, file_.size() - offset_);
-  block_.resize(static_cast<size_t>(length));
-  file_.read_at(offset_, std::as_writable_bytes(std::span(block_.data(), block_.size())));
-  offset_ += length;
-  at_ = 0;
-  return length > 0;
-}
-
-bool LineReader::next(std::string& line) {
-  line.clear();
-  bool any = false;  // a last line without '\n' counts, if it has a byte
-  while (at_ < block_.size() || fill()) {
-    any = true;
-    const char* begin = block_.data() + at_;
-    const size_t rest = block_.size() - at_;
-    const auto* end = static_cast<const char*>(std::memchr(begin, '\n', rest));
-    const size_t length = end == nullptr ? rest : static_cast<size_t>(end - begin);
-    line.append(begin, length);
-    at_ += length + 1;  // past the '\n', or past the block
-    if (end != nullptr) break;
-  }
-  line_number_ += any ? 1 : 0;
-  return any;
-}
 
 TextLines::TextLines(std::vector<std::string> paths, std::string json_key)
     : paths_(std::move(paths)), json_key_(std::move(json_key)), at_(1) {

@@ -5,31 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "base/file.h"
+#include "base/lines.h"
 
 namespace tokamak {
-
-// The lines of one file, without their '\n', read in blocks.
-class LineReader {
- public:
-  explicit LineReader(std::string path) : file_(std::move(path), Kind::kData) {}
-
-  bool next(std::string& line);                         // false at the end of the file
-  int64_t line_number() const { return line_number_; }  // of the line last read, from 1
-  const std::string& path() const { return file_.path(); }
-
- private:
-  bool fill();
-
-  InputFile file_;
-  std::string block_;
-  size_t at_ = 0;       // in block_
-  int64_t offset_ = 0;  // of what follows block_ in the file
-  int64_t line_number_ = 0;
-};
 
 class TextLines {
  public:

@@ -3,8 +3,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/utf8.h"
 #include "tokenizer/compiled_model.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/normalize.h"
 
 namespace tokamak {
 

@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/utf8.h"
 #include "tokenizer/model_proto.h"
 #include "tokenizer/text_lines.h"
-#include "tokenizer/utf8.h"
 
 namespace tokamak {
 

@@ -1,9 +1,8 @@
 #include "data/prepare/text_reader.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include "formats/json.h"
 
 namespace tokamak {
 
@@ -114,25 +113,12 @@ bool TextReader::next(RawDocument& document) {
 std::string text_of(RawDocument&& document, const std::string& json_key) {
   if (document.file->format == TextFormat::kPlain) return std::move(document.bytes);
   const std::string where = str(document.file->path, ":", document.line);
-  using Json = nlohmann::json;
-  Json json;
-  try {
-    json = Json::parse(document.bytes);
-  } catch (const Json::exception& e) {
-    fail(Kind::kData, str(where, ": the line is not valid JSON: ", e.what()));
+  const JsonDocument json(document.bytes, {where}, JsonRules::kLenient);
+  const JsonValue text = json[json_key];
+  if (text.is_missing()) {
+    text.refuse("the members are " + join(json.root().keys(), ", "), "--text-key names the member that holds the text");
   }
-  if (!json.is_object()) fail(Kind::kData, str(where, ": the line is not a JSON object but ", json.type_name()));
-  const auto found = json.find(json_key);
-  if (found == json.end()) {
-    std::vector<std::string> keys;
-    for (const auto& item : json.items()) keys.push_back(item.key());
-    fail(Kind::kData, str(where, ": the object has no member '", json_key, "'; it has ", join(keys, ", ")),
-         "--text-key names the member that holds the text");
-  }
-  if (!found->is_string()) {
-    fail(Kind::kData, str(where, ": member '", json_key, "' is not a string but ", found->type_name()));
-  }
-  return std::move(found->get_ref<std::string&>());
+  return text.text();
 }
 
 }  // namespace tokamak

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/lines.h"
 #include "data/prepare/text_files.h"
-#include "tokenizer/text_lines.h"
 
 namespace tokamak {
 

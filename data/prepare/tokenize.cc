@@ -35,6 +35,27 @@ void check_options(const TextEncoder& encoder, const TokenizeOptions& options) {
   }
 }
 
+bool holds_data_set(const std::string& path) {
+  for (const std::string part : {"/", "/train/", "/validation/"}) {
+    if (exists(path + part + kDatasetManifest)) return true;
+  }
+  return false;
+}
+
+void check_output(const std::string& path, Existing existing) {
+  if (!exists(path)) return;
+  if (!is_directory(path)) fail(Kind::kConfig, str("output ", path, " is not a directory"));
+  if (list_directory(path, Kind::kData).empty()) return;
+  if (existing == Existing::kRefuse) {
+    fail(Kind::kConfig, str("output directory ", path, " is not empty"),
+         holds_data_set(path) ? "choose another, or pass --overwrite" : "choose another");
+  }
+  if (!holds_data_set(path)) {
+    fail(Kind::kConfig, str("output directory ", path, " holds something other than a data set"),
+         "--overwrite replaces data sets only; remove the directory yourself if that is meant");
+  }
+}
+
 // One of the data sets being written.
 DatasetWriter open_part(const std::string& directory, const TextEncoder& encoder, const TokenizeOptions& options) {
   make_directories(directory, Kind::kData);
@@ -88,7 +109,9 @@ TokenizeReport tokenize(const TextEncoder& encoder, const TokenizeOptions& optio
   report.files = static_cast<int64_t>(files.size());
   for (const TextFile& file : files) report.bytes += file.bytes;
 
-  StagedDirectory output(options.output, options.existing);
+  check_output(options.output, options.existing);
+  make_directories(parent_directory(options.output), Kind::kData);
+  StagedOutput output(options.output, StagedOutput::What::kDirectory, Kind::kData, options.existing);
   const bool split = options.validation_fraction > 0;
   DatasetWriter train = open_part(split ? output.staging() + "/train" : output.staging(), encoder, options);
   std::optional<DatasetWriter> validation;

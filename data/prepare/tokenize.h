@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/staged.h"
 #include "data/manifest.h"
-#include "data/prepare/staged_directory.h"
 #include "data/prepare/text_encoder.h"
 
 namespace tokamak {
@@ -50,7 +50,7 @@ struct TokenizeReport {
 bool held_out(int64_t seed, int64_t number, double fraction);
 
 // Error(kData): unreadable text, a part without documents. Error(kConfig): options out of range, output directory in
-// use. On any error nothing is left at `output`. `progress` is called after each batch of about a megabyte.
+// use; of these only data sets are ever replaced. On any error nothing is left at `output`. `progress` is called after each batch of about a megabyte.
 TokenizeReport tokenize(const TextEncoder& encoder, const TokenizeOptions& options,
                         const std::function<void(const TokenizeProgress&)>& progress = {});
 

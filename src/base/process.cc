@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <fstream>
 #include <sstream>
 #include <string_view>
 #include <vector>
+
+#include "base/clock.h"
+#include "base/strings.h"
 
 namespace tokamak {
 
@@ -81,6 +85,14 @@ std::string host_name() {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
   return name.data();
+}
+
+std::string process_name(const std::string& place) {
+  std::string text = str(place, ".", utc_timestamp(), ".", ::getpid());
+  std::erase_if(text, [](char c) { return c == '-' || c == ':'; });
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return !std::isalnum(c) && c != '.'; }, '_');
+  return text;
 }
 
 }  // namespace tokamak

@@ -14,4 +14,7 @@ int64_t total_memory_bytes();
 int64_t available_memory_bytes();  // what could still be taken
 std::string host_name();
 
+// "node7.20260131T123456Z.4711": one process of one machine at one time, fit for file names. `place` stands in front.
+std::string process_name(const std::string& place = host_name());
+
 }  // namespace tokamak

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "checkpoint/flat_slice.h"
 #include "checkpoint/reader.h"
 #include "comm/collective_error.h"
+#include "formats/flat_slice.h"
 #include "tensor/unit_layout.h"
 
 namespace tokamak {

@@ -26,13 +26,6 @@ std::string from_environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::string fit_for_file_names(std::string text) {
-  std::erase_if(text, [](char c) { return c == '-' || c == ':'; });
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return !std::isalnum(c) && c != '.'; }, '_');
-  return text;
-}
-
 // A file that another process has put in the place of the one we opened is not the one to lock.
 bool same_file(int fd, const std::string& path) {
   struct stat opened {
@@ -46,8 +39,8 @@ bool same_file(int fd, const std::string& path) {
 Incarnation current_incarnation() {
   const std::string job = from_environment("SLURM_JOB_ID");
   const std::string restart = from_environment("SLURM_RESTART_COUNT");
-  const std::string start = job.empty() ? host_name() : str("job", job, ".", restart.empty() ? "0" : restart);
-  return {fit_for_file_names(str(start, ".", utc_timestamp(), ".", ::getpid())), job};
+  if (job.empty()) return {process_name(), ""};
+  return {process_name(str("job", job, ".", restart.empty() ? "0" : restart)), job};
 }
 
 DirectoryLock::DirectoryLock(const std::string& directory, Incarnation incarnation, double timeout)

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "formats/json.h"
 
 namespace tokamak {
 
@@ -13,6 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kFormat = "tokamak-checkpoint";
 constexpr std::string_view kHead = "{\"xxh3_128\":\"";
 constexpr std::string_view kMiddle = "\",\"manifest\":";
 constexpr std::string_view kTail = "}\n";
@@ -20,77 +22,66 @@ constexpr size_t kDigits = 32;
 
 std::string checksum_of(std::string_view body) { return xxh3_128_hex(std::as_bytes(std::span(body))); }
 
-// Typed access, so that a wrong type is an error and never converted.
-int64_t whole_number(const Json& value, const std::string& what, int64_t least) {
-  const bool fits = value.is_number_integer() &&
-                    (!value.is_number_unsigned() || value.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX));
-  if (!fits || value.get<int64_t>() < least) {
-    fail(Kind::kCheckpoint, str("'", what, "' is ", value.dump(), ", no whole number from ", least));
-  }
-  return value.get<int64_t>();
+void require(const JsonValue& in, bool holds, const std::string& what) {
+  if (!holds) fail(in.source().kind, str(in.source().where, " cannot be used: ", what));
 }
 
-int64_t whole(const Json& json, const char* key, int64_t least = 0) { return whole_number(json.at(key), key, least); }
-
-std::string text(const Json& json, const char* key) { return json.at(key).get<std::string>(); }
-
-void require(bool holds, const std::string& what) {
-  if (!holds) fail(Kind::kCheckpoint, what);
-}
-
-SavedParam parse_param(const Json& json) {
-  SavedParam param{text(json, "name"), {}, whole(json, "begin")};
+SavedParam parse_param(const JsonValue& json) {
+  SavedParam param{json["name"].text(), {}, json["begin"].whole()};
   int64_t elements = 1;
-  for (const Json& extent : json.at("shape")) {
-    param.shape.push_back(whole_number(extent, "shape of " + param.name, 0));
-    require(!__builtin_mul_overflow(elements, param.shape.back(), &elements), "'" + param.name + "' is too large");
+  for (const JsonValue& extent : json["shape"].items()) {
+    param.shape.push_back(extent.whole());
+    require(json, !__builtin_mul_overflow(elements, param.shape.back(), &elements),
+            "'" + param.name + "' is too large");
   }
   return param;
 }
 
-SavedUnit parse_unit(const Json& json, int64_t shards) {
-  SavedUnit unit{text(json, "name"), whole(json, "slice"), {}};
+SavedUnit parse_unit(const JsonValue& json, int64_t shards) {
+  SavedUnit unit{json["name"].text(), json["slice"].whole(), {}};
   int64_t end = 0;
-  for (const Json& entry : json.at("params")) {
+  for (const JsonValue& entry : json["params"].items()) {
     unit.params.push_back(parse_param(entry));
     const SavedParam& param = unit.params.back();
-    require(param.begin >= end, str("'", param.name, "' overlaps what lies before it"));
-    require(!__builtin_add_overflow(param.begin, param.count(), &end), "'" + param.name + "' is too large");
+    require(entry, param.begin >= end, str("'", param.name, "' overlaps what lies before it"));
+    require(entry, !__builtin_add_overflow(param.begin, param.count(), &end), "'" + param.name + "' is too large");
   }
   int64_t held = 0;
-  require(!__builtin_mul_overflow(unit.slice, shards, &held) && end <= held,
+  require(json, !__builtin_mul_overflow(unit.slice, shards, &held) && end <= held,
           str("the ", shards, " slices of unit '", unit.name, "' do not hold its ", end, " elements"));
   return unit;
 }
 
-CheckpointManifest parse_body(const Json& json) {
-  require(json.at("format") == "tokamak-checkpoint", "its format is not tokamak-checkpoint");
-  const int64_t version = whole(json, "version", 1);
-  require(version <= kManifestVersion, str("it has format version ", version, ", written by Tokamak ",
-                                           text(json, "tool"), "; this one reads up to ", kManifestVersion));
+CheckpointManifest parse_body(const JsonValue& json) {
+  if (json["format"].text() != kFormat) json["format"].refuse(str("expected ", kFormat));
+  const int64_t version = json["version"].whole(1);
   CheckpointManifest manifest;
-  manifest.tool = text(json, "tool");
-  manifest.created = text(json, "created");
-  manifest.incarnation = text(json, "incarnation");
-  manifest.point = {.state = {.step = whole(json, "step"),
-                              .tokens = whole(json, "tokens"),
-                              .next_sample = whole(json, "next_sample")},
-                    .seed = whole(json, "seed", INT64_MIN),
-                    .config = text(json, "config"),
-                    .data = text(json, "data")};
-  manifest.world_size = whole(json, "world_size", 1);
-  manifest.kinds = json.at("kinds").get<std::vector<std::string>>();
-  for (const Json& entry : json.at("files")) {
-    manifest.files.push_back({text(entry, "name"), whole(entry, "bytes"), text(entry, "xxh3_128")});
+  manifest.tool = json["tool"].text();
+  require(json, version <= kManifestVersion,
+          str("it has format version ", version, ", written by Tokamak ", manifest.tool, "; this one reads up to ",
+              kManifestVersion));
+  manifest.created = json["created"].text();
+  manifest.incarnation = json["incarnation"].text();
+  manifest.point = {.state = {.step = json["step"].whole(),
+                              .tokens = json["tokens"].whole(),
+                              .next_sample = json["next_sample"].whole()},
+                    .seed = json["seed"].whole(INT64_MIN),
+                    .config = json["config"].text(),
+                    .data = json["data"].text()};
+  manifest.world_size = json["world_size"].whole(1);
+  manifest.kinds = json["kinds"].texts();
+  for (const JsonValue& file : json["files"].items()) {
+    manifest.files.push_back({file["name"].text(), file["bytes"].whole(), file["xxh3_128"].text()});
     const std::string& name = manifest.files.back().name;
-    require(!name.empty() && name[0] != '.' && name.find('/') == std::string::npos, "'" + name + "' is no file name");
+    require(file, !name.empty() && name[0] != '.' && name.find('/') == std::string::npos,
+            "'" + name + "' is no file name");
   }
-  require(!manifest.files.empty(), "it names no files");
+  require(json, !manifest.files.empty(), "it names no files");
   std::set<std::string> names;
-  for (const Json& entry : json.at("units")) {
-    manifest.units.push_back(parse_unit(entry, static_cast<int64_t>(manifest.files.size())));
+  for (const JsonValue& unit : json["units"].items()) {
+    manifest.units.push_back(parse_unit(unit, static_cast<int64_t>(manifest.files.size())));
     for (const SavedParam& param : manifest.units.back().params) {
-      require(names.insert(param.name).second, "'" + param.name + "' comes twice");
+      require(unit, names.insert(param.name).second, "'" + param.name + "' comes twice");
     }
   }
   return manifest;
@@ -109,7 +100,7 @@ Json body_of(const CheckpointManifest& m) {
   for (const SavedFile& file : m.files) {
     files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_128", file.xxh3_128}});
   }
-  return {{"format", "tokamak-checkpoint"},
+  return {{"format", kFormat},
           {"version", kManifestVersion},
           {"tool", m.tool},
           {"created", m.created},
@@ -172,13 +163,7 @@ CheckpointManifest parse_manifest(std::string_view text, const std::string& path
   if (found != expected) {
     fail(Kind::kCheckpoint, str(path, " is damaged: its checksum is ", found, ", it should be ", expected));
   }
-  try {
-    return parse_body(Json::parse(body));
-  } catch (const nlohmann::json::exception& error) {
-    fail(Kind::kCheckpoint, str(path, " is no manifest of a checkpoint: ", error.what()));
-  } catch (const Error& error) {
-    fail(Kind::kCheckpoint, str(path, " cannot be used: ", error.what()));
-  }
+  return parse_body(JsonDocument(body, {path, Kind::kCheckpoint}).root());
 }
 
 }  // namespace tokamak

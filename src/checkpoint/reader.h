@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "checkpoint/manifest.h"
-#include "checkpoint/safetensors.h"
 #include "checkpoint/shard_file.h"
 #include "comm/comm.h"
+#include "formats/safetensors.h"
 
 namespace tokamak {
 

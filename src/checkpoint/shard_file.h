@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "checkpoint/manifest.h"
-#include "checkpoint/safetensors.h"
+#include "formats/safetensors.h"
 #include "tensor/param_table.h"
 #include "tensor/tensor.h"
 

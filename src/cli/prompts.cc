@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <iostream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "formats/json.h"
 
 namespace tokamak::cli {
 
@@ -26,13 +26,8 @@ void append_lines(const std::string& path, std::vector<std::string>& prompts) {
   const std::vector<std::string> lines = split(read_all(path), '\n');
   for (size_t i = 0; i < lines.size(); ++i) {
     if (trim(lines[i]).empty()) continue;
-    const auto json = nlohmann::json::parse(lines[i], nullptr, false);
-    if (!json.is_object() || !json.contains("prompt") || !json["prompt"].is_string()) {
-      fail(Kind::kData,
-           str(path, ":", i + 1, ": ", json.is_discarded() ? "no JSON" : "no object with a text \"prompt\""),
-           R"(a line is {"prompt": "text to continue"})");
-    }
-    prompts.push_back(json["prompt"]);
+    const JsonSource source{str(path, ":", i + 1), Kind::kData, R"(a line is {"prompt": "text to continue"})"};
+    prompts.push_back(JsonDocument(lines[i], source, JsonRules::kLenient)["prompt"].text());
   }
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/file.h"
-#include "interop/staged_output.h"
+#include "base/staged.h"
 #include "model/rope_table.h"
 
 namespace tokamak {
@@ -236,7 +236,7 @@ ExportReport export_gguf(ExportSource& source, const ExportGgufOptions& options,
     tensors.push_back(weight.tensor);
     total += weight.tensor.bytes();
   }
-  StagedOutput staged(out, StagedOutput::What::kFile);
+  StagedOutput staged(out, StagedOutput::What::kFile, Kind::kCheckpoint);
   GgufWriter writer(staged.staging(), keys, tensors, Kind::kCheckpoint);
   WeightStream stream(source.weights(), progress, total);
   const WeightStream::Sink sink = [&](std::span<const std::byte> bytes) { writer.write(bytes); };

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/gguf.h"
+#include "formats/gguf.h"
 #include "interop/export_hf.h"
 #include "interop/export_source.h"
 

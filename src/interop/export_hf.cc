@@ -5,10 +5,10 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "checkpoint/safetensors_index.h"
+#include "base/staged.h"
+#include "formats/safetensors_index.h"
 #include "interop/hf_tokenizer.h"
 #include "interop/model_card.h"
-#include "interop/staged_output.h"
 #include "model/parameters.h"
 
 namespace tokamak {
@@ -97,7 +97,7 @@ ExportReport export_hf(ExportSource& source, const ExportHfOptions& options, con
     log::warning("transformers refuses a hidden_size (", model.hidden_size, ") that num_attention_heads (",
                  model.num_attention_heads, ") does not divide; other readers may not");
   }
-  StagedOutput staged(out, StagedOutput::What::kDirectory);
+  StagedOutput staged(out, StagedOutput::What::kDirectory, Kind::kCheckpoint);
   const std::string& directory = staged.staging();
   ExportReport report;
   // The small files first: what they refuse shows at once.

@@ -1,8 +1,8 @@
 #include "interop/export_source.h"
 
 #include "base/file.h"
-#include "checkpoint/strict_json.h"
 #include "config/load.h"
+#include "formats/json.h"
 
 namespace tokamak {
 
@@ -10,20 +10,6 @@ namespace {
 
 std::string run_directory(const CheckpointReader& reader) {
   return parent_directory(parent_directory(reader.directory()));
-}
-
-// bos, eos and pad of a Hugging Face directory's config.json; none where it has no such file.
-SpecialIds ids_of_directory(const std::string& directory) {
-  const std::string path = directory + "/config.json";
-  if (!exists(path)) return {};
-  const nlohmann::json json = read_json_object(path, Kind::kData);
-  const auto id = [&](const char* key) -> std::optional<int64_t> {
-    const auto found = json.find(key);
-    if (found == json.end()) return std::nullopt;
-    const nlohmann::json& value = found->is_array() && !found->empty() ? found->front() : *found;
-    return value.is_number_unsigned() ? std::optional(value.get<int64_t>()) : std::nullopt;
-  };
-  return {id("bos_token_id"), id("eos_token_id"), id("pad_token_id")};
 }
 
 SpecialIds ids_of_model(const ModelProto& model) {
@@ -62,7 +48,8 @@ ExportSource make_export_source(CheckpointReader reader, const std::string& toke
   if (tokenizer == "none") return source;
   if (is_directory(tokenizer)) {
     source.tokenizer.directory = tokenizer;
-    source.ids = ids_of_directory(tokenizer);
+    const std::string path = tokenizer + "/config.json";
+    if (exists(path)) source.ids = read_special_ids(JsonDocument::read(path, Kind::kData));
     return source;
   }
   const std::string path = tokenizer.empty() ? own_tokenizer(source.reader) : tokenizer;

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <array>
-
-#include "checkpoint/strict_json.h"
+#include <nlohmann/json.hpp>
 
 namespace tokamak {
 
@@ -40,73 +39,28 @@ constexpr std::array<std::string_view, 9> kOfOtherModels = {
     "num_experts",         "num_local_experts",  "n_routed_experts", "num_experts_per_tok", "moe_intermediate_size",
     "quantization_config", "compression_config", "auto_map",         "text_config"};
 
+// Remembers which keys it was asked for.
 class ConfigReader {
  public:
-  ConfigReader(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
+  explicit ConfigReader(const JsonDocument& json) : json_(json) {}
 
-  const std::string& path() const { return path_; }
-
-  // The value of a key, or nullptr where it is absent or null.
-  const Json* find(const std::string& key) {
+  JsonValue operator[](const std::string& key) {
     seen_.push_back(key);
-    const auto found = json_.find(key);
-    return found == json_.end() || found->is_null() ? nullptr : &*found;
+    return json_[key];
   }
 
-  [[noreturn]] void refuse(const std::string& key, const std::string& what, const std::string& hint = "") const {
-    const auto found = json_.find(key);
-    const std::string value = found == json_.end() ? "absent" : found->dump();
-    fail(Kind::kCheckpoint, str(path_, ": '", key, "' is ", value, "; ", what), hint);
-  }
-
-  int64_t whole(const std::string& key, std::optional<int64_t> otherwise = std::nullopt) {
-    const Json* value = find(key);
-    if (value == nullptr && otherwise) return *otherwise;
-    if (value == nullptr) refuse(key, "a whole number is needed");
-    const bool fits = value->is_number_integer() &&
-                      (!value->is_number_unsigned() || value->get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX));
-    if (!fits || value->get<int64_t>() < 0) refuse(key, "expected a whole number from 0");
-    return value->get<int64_t>();
-  }
-
-  double number(const std::string& key, std::optional<double> otherwise = std::nullopt) {
-    const Json* value = find(key);
-    if (value == nullptr && otherwise) return *otherwise;
-    if (value == nullptr) refuse(key, "a number is needed");
-    if (!value->is_number()) refuse(key, "expected a number");
-    return value->get<double>();
-  }
-
-  bool truth(const std::string& key, bool otherwise) {
-    const Json* value = find(key);
-    if (value == nullptr) return otherwise;
-    if (!value->is_boolean()) refuse(key, "expected true or false");
-    return value->get<bool>();
-  }
-
-  // One id; of a list (Llama 3 has several ends of text) the first.
-  std::optional<int64_t> id(const std::string& key) {
-    const Json* value = find(key);
-    if (value != nullptr && value->is_array() && !value->empty()) value = &value->front();
-    if (value == nullptr || (value->is_array() && value->empty())) return std::nullopt;
-    if (!value->is_number_integer() || value->get<int64_t>() < 0) return std::nullopt;  // -1: none, in old files
-    return value->get<int64_t>();
-  }
-
-  // Keys that nobody has asked for.
   std::vector<std::string> unused() const {
     std::vector<std::string> keys;
-    for (const auto& [key, value] : json_.items()) {
+    for (const std::string& key : json_.root().keys()) {
       const bool known = std::find(seen_.begin(), seen_.end(), key) != seen_.end() ||
                          std::find(kWithoutEffect.begin(), kWithoutEffect.end(), key) != kWithoutEffect.end();
-      if (!known && !value.is_null()) keys.push_back(key);
+      if (!known && json_[key].present()) keys.push_back(key);
     }
     return keys;
   }
 
  private:
-  const Json& json_;
-  std::string path_;
+  const JsonDocument& json_;
   std::vector<std::string> seen_;
 };
 
@@ -114,127 +68,120 @@ const Architecture& read_architecture(ConfigReader& config) {
   std::vector<std::string> names;
   for (const Architecture& a : kArchitectures) names.emplace_back(a.name);
   const std::string supported = "supported are " + join(names, ", ");
-  const Json* list = config.find("architectures");
-  if (list == nullptr || !list->is_array() || list->size() != 1 || !list->front().is_string()) {
-    config.refuse("architectures", "expected a list of one name; " + supported);
+  const JsonValue list = config["architectures"];
+  if (!list.is_list() || list.items().size() != 1) list.refuse("expected a list of one name; " + supported);
+  const std::string name = list.items().front().text();
+  const auto* found = std::find_if(kArchitectures.begin(), kArchitectures.end(),
+                                   [&](const Architecture& architecture) { return architecture.name == name; });
+  if (found == kArchitectures.end()) list.refuse(supported);
+  const JsonValue type = config["model_type"];
+  if (type.text_or(found->model_type) != found->model_type) {
+    type.refuse(str("that of ", name, " is '", found->model_type, "'"));
   }
-  for (const Architecture& architecture : kArchitectures) {
-    if (list->front() != architecture.name) continue;
-    const Json* type = config.find("model_type");
-    if (type != nullptr && *type != architecture.model_type) {
-      config.refuse("model_type", str("that of ", architecture.name, " is '", architecture.model_type, "'"));
-    }
-    return architecture;
-  }
-  config.refuse("architectures", supported);
+  return *found;
 }
 
 void refuse_other_models(ConfigReader& config) {
-  for (const std::string_view name : kOfOtherModels) {
-    const std::string key(name);
-    const Json* value = config.find(key);
-    if (value == nullptr) continue;
+  for (const std::string_view key : kOfOtherModels) {
+    const JsonValue value = config[std::string(key)];
+    if (!value.present()) continue;
     if (key == "quantization_config" || key == "compression_config") {
-      config.refuse(key, "quantised weights are not supported", "take the model's original weights");
+      value.refuse("quantised weights are not supported", "take the model's original weights");
     }
-    if (key == "auto_map") config.refuse(key, "models with code of their own are not supported");
-    if (*value != 0) config.refuse(key, "mixtures of experts and models inside of models are not supported");
+    if (key == "auto_map") value.refuse("models with code of their own are not supported");
+    if (!value.is_whole() || value.whole() != 0) {
+      value.refuse("mixtures of experts and models inside of models are not supported");
+    }
   }
-  const Json* activation = config.find("hidden_act");
-  if (activation != nullptr && *activation != "silu") config.refuse("hidden_act", "only \"silu\" is supported");
-  if (config.truth("attention_bias", false)) {
-    config.refuse("attention_bias", "biases of the attention's output projection are not supported");
-  }
-  if (config.truth("mlp_bias", false)) config.refuse("mlp_bias", "biases of the feed-forward are not supported");
-  if (config.find("pretraining_tp") != nullptr && config.whole("pretraining_tp") > 1) {
-    config.refuse("pretraining_tp", "only 1 is supported: other values change the order of sums");
-  }
+  const auto refuse_unless = [](const JsonValue& value, bool holds, const std::string& what) {
+    if (!holds) value.refuse(what);
+  };
+  const JsonValue activation = config["hidden_act"], attention_bias = config["attention_bias"];
+  const JsonValue mlp_bias = config["mlp_bias"], pretraining_tp = config["pretraining_tp"];
+  refuse_unless(activation, activation.text_or("silu") == "silu", "only \"silu\" is supported");
+  refuse_unless(attention_bias, !attention_bias.truth_or(false),
+                "biases of the attention's output projection are not supported");
+  refuse_unless(mlp_bias, !mlp_bias.truth_or(false), "biases of the feed-forward are not supported");
+  refuse_unless(pretraining_tp, pretraining_tp.whole_or(1) <= 1,
+                "only 1 is supported: other values change the order of sums");
 }
 
 // Attention that sees a window only. One that no sequence is longer than changes nothing.
 void check_windows(ConfigReader& config, const Architecture& architecture, int64_t max_positions) {
   const std::string hint = "attention sees everything before it in Tokamak";
-  const Json* window = config.find("sliding_window");
+  const JsonValue window = config["sliding_window"];
   const bool qwen = std::string_view(architecture.model_type).starts_with("qwen");
-  const bool in_use = qwen ? config.truth("use_sliding_window", false) : window != nullptr;
-  if (in_use && (window == nullptr || config.whole("sliding_window") < max_positions)) {
-    config.refuse("sliding_window",
-                  str("a window below max_position_embeddings (", max_positions, ") is not supported"), hint);
+  const bool in_use = qwen ? config["use_sliding_window"].truth_or(false) : window.present();
+  if (in_use && window.whole_or(0) < max_positions) {
+    window.refuse(str("a window below max_position_embeddings (", max_positions, ") is not supported"), hint);
   }
-  const Json* layers = config.find("layer_types");
-  if (layers == nullptr) return;
-  if (!layers->is_array()) config.refuse("layer_types", "expected a list");
-  for (const Json& type : *layers) {
-    const bool harmless = type == "full_attention" || (type == "sliding_attention" && in_use);
-    if (!harmless) config.refuse("layer_types", str(type.dump(), " is not supported"), hint);
+  const JsonValue layers = config["layer_types"];
+  if (!layers.present()) return;
+  for (const JsonValue& type : layers.items()) {
+    const bool harmless = type.text() == "full_attention" || (type.text() == "sliding_attention" && in_use);
+    if (!harmless) type.refuse("it is not supported", hint);
   }
 }
 
-RopeType read_rope_type(ConfigReader& rope) {
-  const std::string key = rope.find("rope_type") != nullptr ? "rope_type" : "type";  // "type" in old files
-  const Json* type = rope.find(key);
-  if (type == nullptr) rope.refuse("rope_type", "it is needed");
+RopeType read_rope_type(const JsonValue& rope) {
+  const bool old = rope["type"].present() && !rope["rope_type"].present();
+  const JsonValue type = rope[old ? "type" : "rope_type"];
+  const std::string name = type.text();
   const std::vector<std::string>& names = enum_names(RopeType());
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (*type == names[i]) return static_cast<RopeType>(i);
-  }
-  rope.refuse(key, "supported are " + join(names, ", "));
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) type.refuse("supported are " + join(names, ", "));
+  return static_cast<RopeType>(found - names.begin());
 }
 
 // Files of transformers 5 have keys that a type does not use; those say nothing.
-void read_scaling(ConfigReader& rope, int64_t max_positions, RopeScaling& scaling) {
+void read_scaling(const JsonValue& rope, int64_t max_positions, RopeScaling& scaling) {
   const bool yarn = scaling.rope_type == RopeType::kYarn, llama3 = scaling.rope_type == RopeType::kLlama3;
-  const std::optional<double> absent = 0.0;
   if (yarn) {
-    scaling.factor = rope.number("factor", absent);
-    scaling.beta_fast = rope.number("beta_fast", absent);
-    scaling.beta_slow = rope.number("beta_slow", absent);
-    scaling.attention_factor = rope.number("attention_factor", absent);
-    scaling.mscale = rope.number("mscale", absent);
-    scaling.mscale_all_dim = rope.number("mscale_all_dim", absent);
-    scaling.truncate = rope.truth("truncate", true);
+    scaling.factor = rope["factor"].number_or(0);
+    scaling.beta_fast = rope["beta_fast"].number_or(0);
+    scaling.beta_slow = rope["beta_slow"].number_or(0);
+    scaling.attention_factor = rope["attention_factor"].number_or(0);
+    scaling.mscale = rope["mscale"].number_or(0);
+    scaling.mscale_all_dim = rope["mscale_all_dim"].number_or(0);
+    scaling.truncate = rope["truncate"].truth_or(true);
   } else {
-    scaling.factor = rope.number("factor");
+    scaling.factor = rope["factor"].number();
   }
   if (llama3) {
-    scaling.low_freq_factor = rope.number("low_freq_factor");
-    scaling.high_freq_factor = rope.number("high_freq_factor");
+    scaling.low_freq_factor = rope["low_freq_factor"].number();
+    scaling.high_freq_factor = rope["high_freq_factor"].number();
   }
-  const int64_t original = rope.whole("original_max_position_embeddings", 0);
+  const JsonValue original = rope["original_max_position_embeddings"];
   if (yarn || llama3) {
-    scaling.original_max_position_embeddings = original;
-  } else if (original != 0 && original != max_positions) {
-    rope.refuse("original_max_position_embeddings",
-                str("of a rope_type that counts from max_position_embeddings (", max_positions, ")"));
+    scaling.original_max_position_embeddings = original.whole_or(0);
+  } else if (original.whole_or(0) != 0 && original.whole() != max_positions) {
+    original.refuse(str("of a rope_type that counts from max_position_embeddings (", max_positions, ")"));
   }
 }
 
+void check_whole_heads(const JsonValue& factor) {
+  if (factor.number_or(1.0) != 1.0) factor.refuse("rotary embeddings turn whole heads in Tokamak");
+}
+
 void read_rope(ConfigReader& config, ModelConfig& model) {
-  model.rope_theta = config.number("rope_theta", 10000.0);
-  if (config.number("partial_rotary_factor", 1.0) != 1.0) {
-    config.refuse("partial_rotary_factor", "rotary embeddings turn whole heads in Tokamak");
-  }
+  model.rope_theta = config["rope_theta"].number_or(10000.0);
+  check_whole_heads(config["partial_rotary_factor"]);
   // Of old files and of transformers 5.
-  const Json* legacy = config.find("rope_scaling");
-  const Json* current = config.find("rope_parameters");
-  const std::string key = legacy != nullptr ? "rope_scaling" : "rope_parameters";
-  const Json* object = legacy != nullptr ? legacy : current;
-  const int64_t original = config.whole("original_max_position_embeddings", 0);  // beside it, for llama.cpp
-  if (object == nullptr) return;
-  if (!object->is_object()) config.refuse(key, "expected an object");
-  ConfigReader rope(*object, str(config.path(), ", ", key));
-  model.rope_theta = rope.number("rope_theta", model.rope_theta);
-  if (rope.number("partial_rotary_factor", 1.0) != 1.0) {
-    rope.refuse("partial_rotary_factor", "rotary embeddings turn whole heads in Tokamak");
-  }
+  const JsonValue legacy = config["rope_scaling"], current = config["rope_parameters"];
+  const JsonValue& rope = legacy.present() ? legacy : current;
+  const JsonValue beside = config["original_max_position_embeddings"];  // for llama.cpp
+  const int64_t original = beside.whole_or(0);
+  if (!rope.present()) return;
+  model.rope_theta = rope["rope_theta"].number_or(model.rope_theta);
+  check_whole_heads(rope["partial_rotary_factor"]);
   RopeScaling& scaling = model.rope_scaling;
   scaling.rope_type = read_rope_type(rope);
   if (scaling.rope_type == RopeType::kDefault) return;
   read_scaling(rope, model.max_position_embeddings, scaling);
   if (original == 0 || scaling.original_max_position_embeddings == original) return;
   if (scaling.original_max_position_embeddings != 0) {
-    config.refuse("original_max_position_embeddings",
-                  str("that of ", key, " is ", scaling.original_max_position_embeddings));
+    beside.refuse(str("that of ", legacy.present() ? "rope_scaling" : "rope_parameters", " is ",
+                      scaling.original_max_position_embeddings));
   }
   if (scaling.rope_type == RopeType::kYarn || scaling.rope_type == RopeType::kLlama3) {
     scaling.original_max_position_embeddings = original;
@@ -282,37 +229,46 @@ constexpr const char* kTransformersVersion = "4.46.0";
 
 }  // namespace
 
+SpecialIds read_special_ids(const JsonDocument& config) {
+  const auto id = [&](const char* key) -> std::optional<int64_t> {
+    const JsonValue value = config[key];
+    const bool several = value.is_list() && !value.items().empty();
+    const JsonValue first = several ? value.items().front() : value;
+    return first.is_whole() && first.whole(INT64_MIN) >= 0 ? std::optional(first.whole()) : std::nullopt;
+  };
+  return {id("bos_token_id"), id("eos_token_id"), id("pad_token_id")};
+}
+
 HfConfig parse_hf_config(std::string_view text, const std::string& path) {
-  const Json json = parse_json_object(text, path, Kind::kCheckpoint);
-  ConfigReader config(json, path);
+  const JsonDocument json(text, {path, Kind::kCheckpoint});
+  ConfigReader config(json);
   const Architecture& architecture = read_architecture(config);
   refuse_other_models(config);
 
   HfConfig hf;
   hf.architecture = architecture.name;
   ModelConfig& model = hf.model;
-  model.hidden_size = config.whole("hidden_size");
-  model.intermediate_size = config.whole("intermediate_size");
-  model.num_hidden_layers = config.whole("num_hidden_layers");
-  model.num_attention_heads = config.whole("num_attention_heads");
+  model.hidden_size = config["hidden_size"].whole();
+  model.intermediate_size = config["intermediate_size"].whole();
+  model.num_hidden_layers = config["num_hidden_layers"].whole();
+  model.num_attention_heads = config["num_attention_heads"].whole();
   // Llama 1 and Qwen have files without it; Mistral's default is another, so that one must say.
   const bool grouped = std::string_view(architecture.model_type) == "mistral";
-  model.num_key_value_heads =
-      config.whole("num_key_value_heads", grouped ? std::nullopt : std::optional(model.num_attention_heads));
-  model.head_dim = config.whole("head_dim", architecture.default_head_dim);
-  model.vocab_size = config.whole("vocab_size");
-  model.max_position_embeddings = config.whole("max_position_embeddings");
-  model.rms_norm_eps = config.number("rms_norm_eps");
+  const JsonValue kv_heads = config["num_key_value_heads"];
+  model.num_key_value_heads = grouped ? kv_heads.whole() : kv_heads.whole_or(model.num_attention_heads);
+  model.head_dim = config["head_dim"].whole_or(architecture.default_head_dim);
+  model.vocab_size = config["vocab_size"].whole(1);
+  model.max_position_embeddings = config["max_position_embeddings"].whole();
+  model.rms_norm_eps = config["rms_norm_eps"].number();
   model.qkv_bias = architecture.qkv_bias;
   model.qk_norm = architecture.qk_norm;
-  model.tie_word_embeddings = config.truth("tie_word_embeddings", false);
-  model.initializer_range = config.number("initializer_range", 0.02);
+  model.tie_word_embeddings = config["tie_word_embeddings"].truth_or(false);
+  model.initializer_range = config["initializer_range"].number_or(0.02);
   read_rope(config, model);
   check_windows(config, architecture, model.max_position_embeddings);
-  hf.ids = {config.id("bos_token_id"), config.id("eos_token_id"), config.id("pad_token_id")};
+  hf.ids = read_special_ids(json);
   hf.unused = config.unused();
 
-  if (model.vocab_size == 0) config.refuse("vocab_size", "expected a positive number");
   for (const FieldError& error : model.problems()) fail(Kind::kCheckpoint, str(path, ": ", error.what), error.hint);
   return hf;
 }

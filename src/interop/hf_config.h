@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/json.h"
 #include "interop/weight_stream.h"
 #include "model/model_config.h"
 
@@ -25,6 +26,9 @@ struct HfConfig {
   SpecialIds ids;
   std::vector<std::string> unused;  // keys that the architecture does not know, and so does not use
 };
+
+// Of a config.json: of a list (Llama 3 has several EOS tokens) the first; what is no id (-1 in old files) is none.
+SpecialIds read_special_ids(const JsonDocument& config);
 
 // Error(kCheckpoint) naming `path`, key and value.
 HfConfig parse_hf_config(std::string_view text, const std::string& path);

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "base/file.h"
-#include "checkpoint/flat_slice.h"
-#include "checkpoint/strict_json.h"
+#include "formats/flat_slice.h"
+#include "formats/json.h"
 #include "interop/weight_stream.h"
 #include "model/parameters.h"
 
@@ -134,15 +134,8 @@ std::string HfModel::tokenizer_path() const {
 bool HfModel::adds_bos() const {
   const std::string path = directory_ + "/tokenizer_config.json";
   if (!exists(path)) return false;
-  const nlohmann::json config = read_json_object(path, Kind::kCheckpoint);
-  const auto said = config.find("add_bos_token");
-  if (said == config.end() || said->is_null()) {
-    const auto name = config.find("tokenizer_class");
-    return name != config.end() && name->is_string() && starts_with(name->get<std::string>(), "LlamaTokenizer");
-  }
-  if (!said->is_boolean())
-    fail(Kind::kCheckpoint, str(path, ": add_bos_token is ", said->dump(), ", not true or false"));
-  return said->get<bool>();
+  const JsonDocument config = JsonDocument::read(path, Kind::kCheckpoint);
+  return config["add_bos_token"].truth_or(starts_with(config["tokenizer_class"].text_or(""), "LlamaTokenizer"));
 }
 
 void load(const HfModel& model, const ShardPlace& place, const std::vector<UnitSlices>& units) {

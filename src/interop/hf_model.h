@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/model_files.h"
 #include "checkpoint/shard_file.h"
+#include "formats/model_files.h"
 #include "interop/hf_config.h"
 
 namespace tokamak {

@@ -6,15 +6,14 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
+#include "tokenizer/normalize.h"
 
 namespace tokamak {
 
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-
-constexpr const char* kSpace = "\xE2\x96\x81";  // U+2581
 
 struct Special {
   const Piece* bos = nullptr;
@@ -94,17 +93,17 @@ OrderedJson replace(const OrderedJson& pattern, const std::string& content) {
 OrderedJson normalizer_of(const ModelProto& model) {
   OrderedJson steps = OrderedJson::array();
   const bool prefix = model.normalizer.add_dummy_prefix;
-  if (prefix) steps.push_back({{"type", "Prepend"}, {"prepend", kSpace}});
-  steps.push_back(replace({{"String", " "}}, kSpace));
+  if (prefix) steps.push_back({{"type", "Prepend"}, {"prepend", kSpaceSymbol}});
+  steps.push_back(replace({{"String", " "}}, std::string(kSpaceSymbol)));
   for (const Piece& piece : model.pieces) {
     if (!prefix || piece.type != PieceType::kUserDefined) continue;
-    steps.push_back(replace({{"Regex", str("\\A", kSpace, escaped_for_regex(piece.text), "\\z")}}, piece.text));
+    steps.push_back(replace({{"Regex", str("\\A", kSpaceSymbol, escaped_for_regex(piece.text), "\\z")}}, piece.text));
   }
   return {{"type", "Sequence"}, {"normalizers", steps}};
 }
 
 OrderedJson decoder_of(const ModelProto& model) {
-  OrderedJson steps = {replace({{"String", kSpace}}, " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}};
+  OrderedJson steps = {replace({{"String", kSpaceSymbol}}, " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}};
   if (model.normalizer.add_dummy_prefix) {
     steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   }

@@ -4,14 +4,14 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "checkpoint/flat_slice.h"
+#include "base/staged.h"
 #include "checkpoint/lock.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/store.h"
 #include "config/load.h"
 #include "config/print.h"
 #include "data/sample_source.h"
-#include "interop/staged_output.h"
+#include "formats/flat_slice.h"
 #include "interop/weight_stream.h"
 #include "model/parameters.h"
 #include "tensor/unit_layout.h"
@@ -117,7 +117,7 @@ ImportReport import_hf(const HfModel& model, const ImportOptions& options, const
   report.config = make_config(model.config(), options, out);
   const std::string config_text = print_config(report.config);
 
-  StagedOutput staged(out, StagedOutput::What::kDirectory);
+  StagedOutput staged(out, StagedOutput::What::kDirectory, Kind::kCheckpoint);
   const std::string tokenizer_path = model.tokenizer_path();
   std::string tokenizer_hash;
   if (!tokenizer_path.empty()) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/flat_slice.h"
+#include "formats/flat_slice.h"
 
 namespace tokamak {
 

@@ -35,9 +35,9 @@ TEST_CASE("no prompts, empty ones and lines that are none are errors with their 
   CHECK_THROWS_WITH(read_prompts({{}, {written(directory.path() + "/empty", "\n")}, {}}),
                     Catch::Contains("prompt 1 of 1 is empty"));
   CHECK_THROWS_WITH(read_prompts({{}, {}, {written(directory.path() + "/a", "{\"prompt\": \"x\"}\n{\"prompt\"\n")}}),
-                    Catch::Contains("/a:2: no JSON"));
+                    Catch::Contains("/a:2 is not valid JSON"));
   CHECK_THROWS_WITH(read_prompts({{}, {}, {written(directory.path() + "/b", "{\"text\": \"x\"}\n")}}),
-                    Catch::Contains("/b:1: no object with a text \"prompt\""));
+                    Catch::Contains("/b:1: 'prompt' is missing; expected a string"));
   CHECK_THROWS_WITH(read_prompts({{}, {"no/such/file"}, {}}), Catch::Contains("no/such/file"));
   CHECK_THROWS_WITH(read_prompts({{}, {"-"}, {"-"}}), Catch::Contains("twice"));
 }

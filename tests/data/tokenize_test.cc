@@ -87,7 +87,7 @@ TEST_CASE("every document is there, in order, with its EOS token") {
   CHECK_FALSE(report.validation);
   CHECK(report.train.tokens() == 3 + 3 + 5 + 4 + 4);
   CHECK(verify_dataset(dir.file("out")).problems.empty());
-  CHECK_FALSE(exists(dir.file("out.tmp")));
+  CHECK(list_directory(dir.path(), Kind::kData) == std::vector<std::string>{"in.jsonl", "in.txt", "out"});
 
   options.output = dir.file("with_bos/out");
   options.begin = DocumentBegin::kBos;
@@ -205,7 +205,7 @@ TEST_CASE("an output directory in use is kept, and --overwrite replaces data set
   options.output = dir.file("in.txt");
   check_fails(Kind::kConfig, {"not a directory"}, [&] { tokenize(byte_encoder(), options); });
 
-  make_directories(dir.file("fresh.tmp/train"), Kind::kData);  // left by an interrupted run
+  make_directories(dir.file("fresh.tokamak-tmp-node7.1/train"), Kind::kData);  // left by an interrupted run
   options.output = dir.file("fresh");
   tokenize(byte_encoder(), options);
   CHECK(list_directory(dir.path(), Kind::kData) == std::vector<std::string>{"fresh", "in.txt", "out", "precious"});

@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
-#include "checkpoint/gguf.h"
-#include "checkpoint/safetensors_header.h"
-#include "checkpoint/safetensors_index.h"
+#include "formats/gguf.h"
+#include "formats/safetensors_header.h"
+#include "formats/safetensors_index.h"
 #include "interop/hf_config.h"
 
 namespace tokamak::fuzz {

@@ -146,7 +146,7 @@ TEST_CASE("whether texts begin with the BOS token is what tokenizer_config.json 
   CHECK(says(R"({"add_bos_token": null, "tokenizer_class": "LlamaTokenizerFast"})"));
   CHECK_FALSE(says(R"({"tokenizer_class": "PreTrainedTokenizerFast"})"));
   CHECK_THROWS_WITH(says(R"({"add_bos_token": "yes"})"),
-                    Catch::EndsWith("add_bos_token is \"yes\", not true or false"));
+                    Catch::EndsWith("'add_bos_token' is \"yes\"; expected true or false"));
 }
 
 TEST_CASE("a model without config.json, or with a file cut short, is refused") {

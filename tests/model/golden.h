@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "checkpoint/safetensors.h"
 #include "comm/comm.h"
+#include "formats/safetensors.h"
 #include "model/transformer.h"
 #include "optim/adamw.h"
 #include "support/test_data.h"

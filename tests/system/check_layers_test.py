@@ -92,7 +92,7 @@ class CheckLayers(unittest.TestCase):
             ("src/checkpoint/writer.h", "model/model.h"),
             ("src/optim/adamw.h", "model/model.h"),
             ("src/model/model.h", "optim/adamw.h"),
-            ("data/loader.h", "tokenizer/tokenizer.h"),   # data knows base alone
+            ("data/loader.h", "tokenizer/tokenizer.h"),   # data knows files alone
             ("data/loader.h", "data/prepare/rules.h"),    # prepare stands above data
             ("tokenizer/tokenizer.h", "data/loader.h"),
             ("src/model/model.h", "cli/command.h"),

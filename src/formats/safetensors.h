@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "checkpoint/safetensors_header.h"
+#include "formats/safetensors_header.h"
 #include "tensor/dtype.h"
 
 namespace tokamak {

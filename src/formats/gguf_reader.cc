@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "checkpoint/gguf.h"
+#include "formats/gguf.h"
 
 namespace tokamak {
 

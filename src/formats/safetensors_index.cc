@@ -1,9 +1,10 @@
-#include "checkpoint/safetensors_index.h"
+#include "formats/safetensors_index.h"
 
 #include <array>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
-#include "checkpoint/strict_json.h"
+#include "formats/json.h"
 
 namespace tokamak {
 
@@ -58,17 +59,15 @@ std::string render_index(const std::vector<ModelShard>& shards) {
 }
 
 std::map<std::string, std::string, std::less<>> parse_index(std::string_view text, const std::string& path, Kind kind) {
-  const nlohmann::json index = parse_json_object(text, path, kind);
-  const auto found = index.find("weight_map");
-  if (found == index.end() || !found->is_object()) fail(kind, str(path, " has no object 'weight_map'"));
+  const JsonDocument index(text, {path, kind});
+  const JsonValue map = index["weight_map"];
   std::map<std::string, std::string, std::less<>> files;
-  for (const auto& [tensor, file] : found->items()) {
-    if (!file.is_string()) fail(kind, str(path, ": the file of tensor '", tensor, "' is ", file.dump(), ", no name"));
-    const auto name = file.get<std::string>();
+  for (const std::string& tensor : map.keys()) {
+    const std::string name = map[tensor].text();
     constexpr std::string_view kEnding = ".safetensors";
     const bool plain = name.size() > kEnding.size() && name.ends_with(kEnding) && name[0] != '.' &&
                        name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
-    if (!plain) fail(kind, str(path, ": tensor '", tensor, "' lies in '", name, "', no .safetensors file beside it"));
+    if (!plain) map[tensor].refuse("expected a .safetensors file beside it");
     files.emplace(tensor, name);
   }
   return files;

@@ -1,4 +1,4 @@
-#include "checkpoint/safetensors.h"
+#include "formats/safetensors.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "checkpoint/safetensors_sax.h"
+#include "formats/safetensors_sax.h"
 
 #include "base/strings.h"
 

@@ -1,10 +1,9 @@
-#include "checkpoint/model_files.h"
+#include "formats/model_files.h"
 
 #include <catch2/catch.hpp>
 
 #include "base/f16.h"
-#include "checkpoint/safetensors_index.h"
-#include "checkpoint/strict_json.h"
+#include "formats/safetensors_index.h"
 #include "support/temp_dir.h"
 
 using namespace tokamak;
@@ -91,17 +90,18 @@ TEST_CASE("a model that fits has one file") {
 }
 
 TEST_CASE("an index that is none is refused, by key") {
-  CHECK(has(index_error("nonsense"), "the index is no JSON"));
-  CHECK(has(index_error("[]"), "holds no JSON object"));
-  CHECK(has(index_error("{}"), "has no object 'weight_map'"));
-  CHECK(has(index_error(R"({"weight_map": 3})"), "has no object 'weight_map'"));
-  CHECK(has(index_error(R"({"weight_map": {"a": 3}})"), "tensor 'a' is 3"));
+  CHECK(has(index_error("nonsense"), "the index is not valid JSON"));
+  CHECK(has(index_error("[]"), "is not a JSON object, but a JSON array"));
+  CHECK(has(index_error("{}"), "'weight_map' is missing; expected an object"));
+  CHECK(has(index_error(R"({"weight_map": 3})"), "'weight_map' is 3; expected an object"));
+  CHECK(has(index_error(R"({"weight_map": {"a": 3}})"), "'weight_map.a' is 3; expected a string"));
   for (const std::string name : {"../x.safetensors", "/x.safetensors", ".safetensors", ".x.safetensors", "x.bin", ""}) {
-    CHECK(has(index_error(str(R"({"weight_map": {"a": ")", name, "\"}}")), str("'a' lies in '", name, "'")));
+    CHECK(has(index_error(str(R"({"weight_map": {"a": ")", name, "\"}}")),
+              str("'weight_map.a' is \"", name, "\"; expected a .safetensors")));
   }
   CHECK(has(index_error(R"({"weight_map": {"a": "x.safetensors", "a": "y.safetensors"}})"), "the key 'a' twice"));
   CHECK(has(index_error(std::string(100, '[')), "nested more than 16 deep"));
-  CHECK(has(index_error("{\"weight_map\": {\"\xFF\": \"x\"}}"), "is no JSON"));
+  CHECK(has(index_error("{\"weight_map\": {\"\xFF\": \"x\"}}"), "is not valid JSON"));
 }
 
 TEST_CASE("values of F32, BF16 and F16 become f32, from whichever file holds them") {

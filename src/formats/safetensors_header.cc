@@ -1,4 +1,4 @@
-#include "checkpoint/safetensors_header.h"
+#include "formats/safetensors_header.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <optional>
 #include <set>
 
-#include "checkpoint/safetensors_sax.h"
+#include "formats/safetensors_sax.h"
 
 namespace tokamak {
 

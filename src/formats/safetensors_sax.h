@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "checkpoint/safetensors_header.h"
+#include "formats/safetensors_header.h"
 
 namespace tokamak {
 

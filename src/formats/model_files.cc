@@ -1,9 +1,9 @@
-#include "checkpoint/model_files.h"
+#include "formats/model_files.h"
 
 #include <algorithm>
 
 #include "base/f16.h"
-#include "checkpoint/safetensors_index.h"
+#include "formats/safetensors_index.h"
 
 namespace tokamak {
 

@@ -1,4 +1,4 @@
-#include "checkpoint/flat_slice.h"
+#include "formats/flat_slice.h"
 
 #include <algorithm>
 

@@ -8,7 +8,6 @@
 namespace tokamak {
 
 constexpr char32_t kInvalidUtf8 = 0xFFFFFFFF;
-constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";      // U+2581, how a space is written inside pieces
 constexpr std::string_view kReplacementChar = "\xEF\xBF\xBD";  // U+FFFD
 
 struct Utf8Char {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "checkpoint/safetensors.h"
+#include "formats/safetensors.h"
 
 namespace tokamak {
 

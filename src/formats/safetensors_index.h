@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "checkpoint/safetensors_header.h"
+#include "formats/safetensors_header.h"
 
 namespace tokamak {
 

@@ -1,4 +1,4 @@
-#include "checkpoint/gguf.h"
+#include "formats/gguf.h"
 
 #include <algorithm>
 #include <array>

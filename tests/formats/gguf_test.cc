@@ -1,4 +1,4 @@
-#include "checkpoint/gguf.h"
+#include "formats/gguf.h"
 
 #include <catch2/catch.hpp>
 #include <cstring>

@@ -1,0 +1,29 @@
+// The lines of one text file, without their '\n', read in blocks: a line may have any length.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/file.h"
+
+namespace tokamak {
+
+class LineReader {
+ public:
+  explicit LineReader(std::string path) : file_(std::move(path), Kind::kData) {}
+
+  bool next(std::string& line);                         // false at the end of the file
+  int64_t line_number() const { return line_number_; }  // of the line last read, from 1
+  const std::string& path() const { return file_.path(); }
+
+ private:
+  bool fill();
+
+  InputFile file_;
+  std::string block_;
+  size_t at_ = 0;       // in block_
+  int64_t offset_ = 0;  // of what follows block_ in the file
+  int64_t line_number_ = 0;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,106 @@
+#include "base/staged.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/process.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr const char* kMark = ".tokamak-tmp-";
+
+// "a/b/" names what "a/b" names.
+std::string without_slash(const std::string& path) {
+  const size_t end = path.find_last_not_of('/');
+  return end == std::string::npos ? path : path.substr(0, end + 1);
+}
+
+bool is_empty_directory(const std::string& path) {
+  return is_directory(path) && list_directory(path, Kind::kConfig).empty();
+}
+
+// kUnknown: the file system has no locks.
+enum class Writer { kGone, kAlive, kUnknown };
+
+Writer writer_of(const std::string& staging) {
+  const int fd = ::open(staging.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return Writer::kUnknown;
+  const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+  const bool held = !locked && errno == EWOULDBLOCK;
+  ::close(fd);
+  return locked ? Writer::kGone : held ? Writer::kAlive : Writer::kUnknown;
+}
+
+}  // namespace
+
+StagedOutput::StagedOutput(const std::string& path, What what, Kind kind, Existing existing)
+    : path_(without_slash(path)), what_(what), kind_(kind), existing_(existing) {
+  if (path_.empty()) fail(Kind::kConfig, "the output has no name");
+  const bool same = is_directory(path_) == (what == What::kDirectory);
+  const bool replaceable = same && (existing == Existing::kReplace || is_empty_directory(path_));
+  if (exists(path_) && !replaceable) {
+    fail(Kind::kConfig, str("the output ", path_, " exists"), "name one that does not, or remove it");
+  }
+  const std::string parent = parent_directory(path_);
+  if (!is_directory(parent)) fail(Kind::kConfig, str("there is no directory ", parent, " to write ", path_, " into"));
+  remove_leftovers();
+  staging_ = path_ + kMark + process_name();
+  if (what == What::kDirectory) make_directories(staging_, kind);
+  if (what == What::kFile) OutputFile(staging_, kind).close();
+  lock_ = ::open(staging_.c_str(), O_RDONLY | O_CLOEXEC);
+  static_cast<void>(::flock(lock_, LOCK_EX | LOCK_NB));  // where there are no locks, others leave it alone
+}
+
+StagedOutput::~StagedOutput() {
+  if (!staging_.empty()) {
+    try {
+      remove_tree(staging_, kind_);
+    } catch (const std::exception& error) {
+      log::warning(error.what());
+    }
+  }
+  if (lock_ >= 0) ::close(lock_);
+}
+
+void StagedOutput::remove_leftovers() const {
+  const std::string parent = parent_directory(path_);
+  const std::string start = std::filesystem::path(path_).filename().string() + kMark;
+  for (const std::string& name : list_directory(parent, kind_)) {
+    if (!starts_with(name, start)) continue;
+    const std::string left = parent + "/" + name;
+    switch (writer_of(left)) {
+      case Writer::kAlive:
+        fail(Kind::kConfig, str("another process is writing the output ", path_, ", in ", left),
+             "wait until it has ended, or name another output");
+      case Writer::kUnknown:
+        log::warning("another process is writing ", left, ", or was interrupted; then remove it");
+        break;
+      case Writer::kGone:
+        log::warning("removing ", left, ", left by an interrupted run");
+        remove_tree(left, kind_);
+    }
+  }
+}
+
+void StagedOutput::commit() {
+  if (what_ == What::kDirectory) sync_directory(staging_, kind_);
+  // A directory can take the name of an empty one only. The old one's name is no leftover's: a crash between the two
+  // renames must not cost both.
+  const std::string old = str(path_, ".old-", process_name());
+  const bool replaces = what_ == What::kDirectory && existing_ == Existing::kReplace && exists(path_);
+  if (replaces) rename_path(path_, old, kind_);
+  rename_path(staging_, path_, kind_);
+  staging_.clear();
+  sync_directory(parent_directory(path_), kind_);
+  if (replaces) remove_tree(old, kind_);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,126 @@
+#include "formats/json.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/file.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int64_t kLargestFile = int64_t{64} << 20;
+constexpr int kDeepest = 16;
+
+[[noreturn]] void fail_at(const JsonSource& source, const std::string& what) {
+  fail(source.kind, source.where + what, source.hint);
+}
+
+nlohmann::json parse_strictly(std::string_view text, const JsonSource& source) {
+  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  using JsonEvent = nlohmann::json::parse_event_t;
+  return nlohmann::json::parse(text, [&](int depth, JsonEvent event, nlohmann::json& value) {
+    if (depth > kDeepest) fail_at(source, str(" is nested more than ", kDeepest, " deep"));
+    if (event == JsonEvent::object_start) keys.emplace_back();
+    if (event == JsonEvent::object_end) keys.pop_back();
+    if (event == JsonEvent::key && !keys.back().insert(value.get<std::string>()).second) {
+      fail_at(source, str(" has the key '", value.get<std::string>(), "' twice"));
+    }
+    return true;
+  });
+}
+
+}  // namespace
+
+JsonDocument::JsonDocument(std::string_view text, JsonSource source, JsonRules rules) : source_(std::move(source)) {
+  try {
+    json_ = std::make_unique<const nlohmann::json>(rules == JsonRules::kStrict ? parse_strictly(text, source_)
+                                                                               : nlohmann::json::parse(text));
+  } catch (const nlohmann::json::exception& error) {
+    fail_at(source_, str(" is not valid JSON: ", error.what()));
+  }
+  if (!json_->is_object()) fail_at(source_, str(" is not a JSON object, but a JSON ", json_->type_name()));
+}
+
+JsonDocument::~JsonDocument() = default;
+
+JsonDocument JsonDocument::read(const std::string& path, Kind kind) {
+  const int64_t bytes = InputFile(path, kind).size();
+  if (bytes > kLargestFile) {
+    fail(kind, str(path, " has ", bytes, " bytes; a description of a model is never above ", kLargestFile));
+  }
+  return JsonDocument(read_text(path, kind), {path, kind});
+}
+
+JsonValue JsonDocument::root() const { return {source_, json_.get(), ""}; }
+
+JsonValue JsonValue::operator[](const std::string& key) const {
+  expect_object();
+  const auto found = value_->find(key);
+  return {*source_, found == value_->end() ? nullptr : &*found, name_.empty() ? key : name_ + "." + key};
+}
+
+std::vector<std::string> JsonValue::keys() const {
+  expect_object();
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : value_->items()) keys.push_back(key);
+  return keys;
+}
+
+std::vector<JsonValue> JsonValue::items() const {
+  expect(is_list(), "a list");
+  std::vector<JsonValue> items;
+  for (const nlohmann::json& item : *value_) items.push_back({*source_, &item, str(name_, "[", items.size(), "]")});
+  return items;
+}
+
+bool JsonValue::present() const { return value_ != nullptr && !value_->is_null(); }
+bool JsonValue::is_null() const { return value_ != nullptr && value_->is_null(); }
+bool JsonValue::is_list() const { return value_ != nullptr && value_->is_array(); }
+
+bool JsonValue::is_whole() const {
+  return value_ != nullptr && value_->is_number_integer() &&
+         (!value_->is_number_unsigned() || value_->get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX));
+}
+
+std::string JsonValue::text() const {
+  expect(value_ != nullptr && value_->is_string(), "a string");
+  return value_->get<std::string>();
+}
+
+bool JsonValue::truth() const {
+  expect(value_ != nullptr && value_->is_boolean(), "true or false");
+  return value_->get<bool>();
+}
+
+double JsonValue::number() const {
+  expect(value_ != nullptr && value_->is_number(), "a number");
+  return value_->get<double>();
+}
+
+int64_t JsonValue::whole(int64_t least, int64_t most) const {
+  if (!is_whole() || value_->get<int64_t>() < least || value_->get<int64_t>() > most) {
+    refuse(str("expected a whole number from ", least, most < INT64_MAX ? str(" to ", most) : ""));
+  }
+  return value_->get<int64_t>();
+}
+
+std::vector<std::string> JsonValue::texts() const {
+  std::vector<std::string> texts;
+  for (const JsonValue& item : items()) texts.push_back(item.text());
+  return texts;
+}
+
+void JsonValue::expect_object() const { expect(value_ != nullptr && value_->is_object(), "an object"); }
+
+void JsonValue::expect(bool holds, const char* expected) const {
+  if (!holds) refuse(str("expected ", expected));
+}
+
+void JsonValue::refuse(const std::string& what, const std::string& hint) const {
+  fail(source_->kind,
+       str(source_->where, ": '", name_, "' is ", value_ == nullptr ? "missing" : value_->dump(), "; ", what),
+       hint.empty() ? source_->hint : hint);
+}
+
+}  // namespace tokamak
