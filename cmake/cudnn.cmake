@@ -1,5 +1,5 @@
 # TOKAMAK_WITH_CUDNN: whether attention can use cuDNN, which takes the headers of cuDNN 9 and of cudnn-frontend
-# (scripts/install_cudnn_frontend.sh). Nothing links libcudnn: cuda/attention_cudnn_library.cc opens it.
+# (scripts/install_cudnn_frontend.sh). Nothing links libcudnn: cuda/attention/cudnn_library.cc opens it.
 set(cudnn_cache "$ENV{XDG_CACHE_HOME}")
 if(NOT cudnn_cache)
   set(cudnn_cache "$ENV{HOME}/.cache")

@@ -7,8 +7,8 @@
 
 #include "backend/ops.h"
 #include "backend/options.h"
-#include "cuda/attention_cudnn.h"
-#include "cuda/gemm.h"
+#include "cuda/attention/cudnn.h"
+#include "cuda/gemm/gemm.h"
 
 namespace tokamak {
 

@@ -23,7 +23,7 @@ SKIPPED = 77
 MAY_USE_STACK = {}
 
 # Objects whose bf16 kernels must multiply on tensor cores, and the kernels there that multiply nothing -> what they do.
-ON_TENSOR_CORES = {"attention_forward.cu.o", "attention_dkv.cu.o", "attention_dq.cu.o"}
+ON_TENSOR_CORES = {"forward.cu.o", "dkv.cu.o", "dq.cu.o"}
 MULTIPLIES_NOTHING = {}
 
 TENSOR_CORE_CODE = re.compile(r"\b(?:HMMA|HGMMA|UTC\w*MMA)\b")  # Ampere (and mma.sync later), Hopper, Blackwell
@@ -133,7 +133,7 @@ def check_tensor_cores(tools, path, kernels, names, architectures):
 
 
 def check(build, tools):
-    objects = sorted((build / "cuda" / "CMakeFiles" / "tokamak_cuda.dir").glob("*.cu.o"))
+    objects = sorted((build / "cuda" / "CMakeFiles" / "tokamak_cuda.dir").rglob("*.cu.o"))
     if not objects:
         print(f"check_cuda_code: no kernels in {build}/cuda; build the target tokamak_cuda")
         return 1

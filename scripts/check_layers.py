@@ -58,9 +58,9 @@ LIBRARIES = [
     (r"sentencepiece|google/protobuf/", "SentencePiece", ["tokenizer/*"]),
     (r"(oneapi/)?dnnl", "oneDNN", ["src/backend/cpu/gemm.cc"]),
     (r"mpi\.h", "MPI", ["src/comm/mpi*"]),
-    (r"nccl", "NCCL", ["cuda/nccl*"]),
-    (r"cublas", "cuBLASLt", ["cuda/gemm*"]),
-    (r"cudnn", "cuDNN", ["cuda/attention_cudnn*"]),
+    (r"nccl", "NCCL", ["cuda/nccl/*"]),
+    (r"cublas", "cuBLASLt", ["cuda/gemm/*"]),
+    (r"cudnn", "cuDNN", ["cuda/attention/cudnn*"]),
     (r"(cuda|cub/|cute/|cutlass/|cooperative_groups|nvtx3/|nvml|mma\.h|curand)", "CUDA", ["cuda/*"]),
     (r"catch2/", "Catch2", []),
 ]

@@ -14,8 +14,6 @@ namespace tokamak {
 
 namespace {
 
-constexpr double kSecondsOfGemm = 0.01;
-
 class GenerateBenchmark {
  public:
   GenerateBenchmark(Engine& engine, const GenerateBenchmarkOptions& options)
@@ -120,12 +118,6 @@ class GenerateBenchmark {
     std::vector<RecordedGemm> gemms = gemms_of(recorder.record(), ops_);
     std::erase_if(gemms, [](const RecordedGemm& gemm) { return gemm.name == "head"; });
     return gemms;
-  }
-
-  static std::vector<OperationValue> calls_of(const std::vector<RecordedGemm>& gemms) {
-    std::vector<OperationValue> calls;
-    for (const RecordedGemm& gemm : gemms) calls.emplace_back(gemm.call);
-    return calls;
   }
 
   double gemm_seconds() {

@@ -147,6 +147,12 @@ double Replay::seconds(double least) {
   return calls == 1 ? once : timed(calls);
 }
 
+std::vector<OperationValue> calls_of(const std::vector<RecordedGemm>& gemms) {
+  std::vector<OperationValue> calls;
+  for (const RecordedGemm& gemm : gemms) calls.emplace_back(gemm.call);
+  return calls;
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t middle = values.size() / 2;

@@ -45,6 +45,9 @@ class Replay {
   OperationValue call_;
 };
 
+constexpr double kSecondsOfGemm = 0.01;  // that a GEMM is timed for, in a round
+std::vector<OperationValue> calls_of(const std::vector<RecordedGemm>& gemms);
+
 double median(std::vector<double> values);
 
 }  // namespace tokamak

@@ -11,7 +11,6 @@ namespace tokamak {
 namespace {
 
 constexpr int64_t kMostMeasuring = 20;
-constexpr double kSecondsOfGemm = 0.01;
 constexpr double kLr = 1e-4;
 constexpr int64_t kRecording = 4;  // each pass comes twice, in either place that batches lie in
 
@@ -53,12 +52,6 @@ class Benchmark {
   RandomBatch batch_;
   int64_t steps_ = 0;
 };
-
-std::vector<OperationValue> calls_of(const std::vector<RecordedGemm>& gemms) {
-  std::vector<OperationValue> calls;
-  for (const RecordedGemm& gemm : gemms) calls.emplace_back(gemm.call);
-  return calls;
-}
 
 }  // namespace
 

@@ -15,7 +15,7 @@ namespace tokamak {
 std::unique_ptr<Comm> make_data_comm(Comm& control, Device& device, const RuntimeOptions& options,
                                      Precision reduce = Precision::kF32);
 
-// By NCCL, for a CUDA device: cuda/nccl_comm.cc, or nccl_absent.cc in a build without NCCL.
+// By NCCL, for a CUDA device: cuda/nccl/comm.cc, or nccl_absent.cc in a build without NCCL.
 std::unique_ptr<Comm> make_nccl_comm(Comm& control, Device& device, const RuntimeOptions& options, Precision reduce);
 
 // What each of NCCL's communicators may take at its first collectives: an estimate, from published sizes.

@@ -1,4 +1,4 @@
-// Replaces cuda/nccl_comm.cc in a build without NCCL.
+// Replaces cuda/nccl/comm.cc in a build without NCCL.
 #include "base/error.h"
 #include "comm/collective_error.h"
 #include "comm/data_comm.h"

@@ -72,14 +72,14 @@ TEST_CASE("a tile product sums over features, for every number of rows and vecto
     for (const int64_t n : {1, 15, 16, 17, 33, 49, 64, 80, 128}) {
       for (const int64_t k : {2, 6, 32, 34, 64}) {
         check_product<float>(m, n, k);
-        check_product<Operand<bf16>>(m, n, k);
+        check_product<TileElement<bf16>>(m, n, k);
       }
     }
   }
 }
 
 TEST_CASE("formats summed over tokens hold each element at its place") {
-  using E = Operand<bf16>;
+  using E = TileElement<bf16>;
   constexpr int kP = kPair<E>;
   for (const int64_t columns : {2, 6, 16, 34, 64}) {
     const int64_t tokens = 64, width = round_up(columns, kLanes);

@@ -1,5 +1,5 @@
 // The two kernels of a reduction in bf16.
-#include "cuda/contributions.h"
+#include "cuda/nccl/contributions.h"
 
 #include "backend/support.h"
 #include "cuda/device.h"

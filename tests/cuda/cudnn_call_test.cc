@@ -3,8 +3,8 @@
 #include <map>
 
 #include "backend/support.h"
-#include "cuda/attention_cudnn_call.h"
-#include "cuda/attention_cudnn_tensors.h"
+#include "cuda/attention/cudnn_call.h"
+#include "cuda/attention/cudnn_tensors.h"
 #include "cuda/device.h"
 #include "tests/cuda/emulator/emulator.h"
 

@@ -7,9 +7,9 @@
 #include <map>
 
 #include "base/strings.h"
-#include "cuda/attention_cudnn_graph.h"
-#include "cuda/attention_cudnn_library.h"
-#include "cuda/attention_cudnn_tensors.h"
+#include "cuda/attention/cudnn_graph.h"
+#include "cuda/attention/cudnn_library.h"
+#include "cuda/attention/cudnn_tensors.h"
 
 namespace {
 

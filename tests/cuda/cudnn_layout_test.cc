@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "cuda/attention_cudnn_layout.h"
+#include "cuda/attention/cudnn_layout.h"
 
 using namespace tokamak;
 

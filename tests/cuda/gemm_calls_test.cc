@@ -13,7 +13,7 @@
 #include "base/bf16.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "cuda/gemm.h"
+#include "cuda/gemm/gemm.h"
 #include "support/temp_dir.h"
 
 using namespace tokamak;

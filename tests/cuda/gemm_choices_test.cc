@@ -1,4 +1,4 @@
-#include "cuda/gemm_choices.h"
+#include "cuda/gemm/choices.h"
 
 #include <catch2/catch.hpp>
 

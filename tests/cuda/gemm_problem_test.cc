@@ -1,6 +1,6 @@
 // What cuBLASLt is asked for, by columns, is what ops.h promises, by rows: evaluated element by element, without a GPU.
 // Contents are small integers, so that every sum is exact.
-#include "cuda/gemm_problem.h"
+#include "cuda/gemm/problem.h"
 
 #include <array>
 #include <catch2/catch.hpp>

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "cuda/gemm_plan.h"
+#include "cuda/gemm/plan.h"
 
 using namespace tokamak;
 

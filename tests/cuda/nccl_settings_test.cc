@@ -1,4 +1,4 @@
-#include "cuda/nccl_settings.h"
+#include "cuda/nccl/settings.h"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>

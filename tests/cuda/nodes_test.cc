@@ -1,4 +1,4 @@
-#include "cuda/nodes.h"
+#include "cuda/nccl/nodes.h"
 
 #include <catch2/catch.hpp>
 

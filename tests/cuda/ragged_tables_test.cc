@@ -1,5 +1,5 @@
 // What cuDNN reads about ragged documents: their lengths, where each begins in every tensor, and empty slots.
-#include "cuda/ragged_tables.h"
+#include "cuda/attention/ragged_tables.h"
 
 #include "backend/support.h"
 #include "cuda/device.h"

@@ -44,9 +44,9 @@ CLEAN = {
     "tests/support/temp_dir.h": "// A folder.\n#pragma once\n",
 }
 CUDA = {
-    "cuda/CMakeLists.txt": "tokamak_module(cuda SOURCES gemm.cu)\n",
+    "cuda/CMakeLists.txt": "tokamak_module(cuda SOURCES gemm/gemm.cu)\n",
     "cuda/README.md": "cuda\n",
-    "cuda/gemm.cu": "// GEMM.\n#include <cublasLt.h>\nvoid Cuda::do_gemm(Stream&, int) {\n"
+    "cuda/gemm/gemm.cu": "// GEMM.\n#include <cublasLt.h>\nvoid Cuda::do_gemm(Stream&, int) {\n"
                     "  kernel<<<1, 2>>>(\n    3);\n  CUDA_CHECK(cudaGetLastError());\n}\n",
 }
 
@@ -126,9 +126,9 @@ class CheckLayers(unittest.TestCase):
                     "cli --> base", "not in the graph")
 
     def test_nobody_includes_cuda(self):
-        tree = {**CLEAN, **CUDA, "cuda/gemm.h": "// GEMM.\n#pragma once\n"}
-        self.append("src/cli/command.h", '#include "cuda/gemm.h"\n', "layers", "cuda/", tree=tree)
-        self.append("tests/backend/gemm_test.cc", '#include "cuda/gemm.h"\n', "layers", "cuda/", tree=tree)
+        tree = {**CLEAN, **CUDA, "cuda/gemm/gemm.h": "// GEMM.\n#pragma once\n"}
+        self.append("src/cli/command.h", '#include "cuda/gemm/gemm.h"\n', "layers", "cuda/", tree=tree)
+        self.append("tests/backend/gemm_test.cc", '#include "cuda/gemm/gemm.h"\n', "layers", "cuda/", tree=tree)
 
     def test_one_library_one_room(self):
         for name, header in [
@@ -166,8 +166,8 @@ class CheckLayers(unittest.TestCase):
                     "test")
 
     def test_kernel_launches_without_a_check(self):
-        unchecked = CUDA["cuda/gemm.cu"].replace("  CUDA_CHECK(cudaGetLastError());\n", "  return;\n")
-        self.expect({"cuda/gemm.cu": unchecked}, "cuda/gemm.cu:4", "kernels", tree={**CLEAN, **CUDA})
+        unchecked = CUDA["cuda/gemm/gemm.cu"].replace("  CUDA_CHECK(cudaGetLastError());\n", "  return;\n")
+        self.expect({"cuda/gemm/gemm.cu": unchecked}, "cuda/gemm/gemm.cu:4", "kernels", tree={**CLEAN, **CUDA})
 
     def test_form(self):
         self.expect({"src/base/error.h": "// Errors.\n"}, "src/base/error.h:1", "form", "#pragma once")

@@ -10,7 +10,7 @@ void run(const Attention& args, int64_t begin, int64_t end, int64_t head, std::b
   if (begin == end) return;
   const HeadLayout& heads = args.heads;
   const int64_t length = end - begin, dim = heads.head_dim, stride = heads.qkv_width();
-  const flash::ForwardMemory<simd::Operand<T>> m(memory, length, dim);
+  const flash::ForwardMemory<simd::TileElement<T>> m(memory, length, dim);
   const T* row = args.qkv.as<T>() + begin * stride;
   const T* keys = row + heads.q_width() + head / (heads.q_heads / heads.kv_heads) * dim;
   flash::pack_keys<T>({.keys = keys, .values = keys + heads.kv_width(), .stride = stride, .count = length}, dim, m);

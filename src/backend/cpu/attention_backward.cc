@@ -94,7 +94,7 @@ void gradient(const GradientTile& tile, const BackwardMemory<E>& m) {
 
 template <class T>
 class Backward {
-  using E = Operand<T>;
+  using E = TileElement<T>;
   using Memory = BackwardMemory<E>;
 
  public:
@@ -218,7 +218,7 @@ class Backward {
 
 template <class T>
 int64_t worker_bytes(int64_t length, int64_t dim) {
-  return BackwardMemory<Operand<T>>(nullptr, length, dim).bytes;
+  return BackwardMemory<TileElement<T>>(nullptr, length, dim).bytes;
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ struct Queries {
 };
 
 template <class T>
-void pack_keys(const KeysAndValues<T>& kv, int64_t dim, const ForwardMemory<Operand<T>>& m) {
+void pack_keys(const KeysAndValues<T>& kv, int64_t dim, const ForwardMemory<TileElement<T>>& m) {
   copy_rows(kv.keys, kv.stride, kv.count, kv.count, dim, m.keys);
   for (int64_t s = 0; s < kv.count; s += kBlock) {
     copy_rows(kv.values + s * kv.stride, kv.stride, std::min(kBlock, kv.count - s), kBlock, dim, m.rows);
@@ -126,8 +126,8 @@ void pack_keys(const KeysAndValues<T>& kv, int64_t dim, const ForwardMemory<Oper
 // Queries t to t + kBlock, with the keys that have been packed; `scale` is c.
 template <class T>
 void query_block(const Queries<T>& q, int64_t t, int64_t all_keys, int64_t dim, float scale,
-                 const ForwardMemory<Operand<T>>& m) {
-  using E = Operand<T>;
+                 const ForwardMemory<TileElement<T>>& m) {
+  using E = TileElement<T>;
   const int64_t count = std::min(kBlock, q.count - t), n = round_up(count, kLanes), first = q.first + t;
   copy_rows(q.rows + t * q.stride, q.stride, count, n, dim, m.rows);
   features_to_b(m.rows, n, dim, m.queries);
@@ -154,13 +154,13 @@ void query_block(const Queries<T>& q, int64_t t, int64_t all_keys, int64_t dim, 
 }
 
 template <class T>
-void attend(const Queries<T>& q, int64_t all_keys, int64_t dim, float scale, const ForwardMemory<Operand<T>>& m) {
+void attend(const Queries<T>& q, int64_t all_keys, int64_t dim, float scale, const ForwardMemory<TileElement<T>>& m) {
   for (int64_t t = 0; t < q.count; t += kBlock) query_block(q, t, all_keys, dim, scale, m);
 }
 
 template <class T>
 int64_t worker_bytes(int64_t length, int64_t dim) {
-  return ForwardMemory<Operand<T>>(nullptr, length, dim).bytes;
+  return ForwardMemory<TileElement<T>>(nullptr, length, dim).bytes;
 }
 
 }  // namespace tokamak::flash

@@ -150,7 +150,7 @@ class Attending {
 
   void run_tiles(int64_t sequence, int64_t kv_head, std::byte* memory) const {
     const int64_t fresh = batch_.count(sequence), before = batch_.cached[sequence], all = before + fresh;
-    const flash::ForwardMemory<Operand<T>> m(memory, all, dim_);
+    const flash::ForwardMemory<TileElement<T>> m(memory, all, dim_);
     flash::pack_keys<T>({keys(sequence, kv_head), values(sequence, kv_head), dim_, all}, dim_, m);
     const int64_t token = batch_.cu[sequence];
     for (int64_t head = kv_head * group_; head < (kv_head + 1) * group_; ++head) {

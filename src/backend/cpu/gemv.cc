@@ -21,7 +21,7 @@ constexpr int64_t kGrainElements = 32768;  // of b for a thread: enough to pay f
 // How lines of T meet rows: both as pairs of bf16 where the processor multiplies those, else as floats.
 template <class T>
 struct Terms {
-  using Row = Operand<T>;
+  using Row = TileElement<T>;
   static constexpr int64_t kStep = kLanes * kPair<Row>;  // terms of a vector
   using Vector = typename Pairs<Row>::Vector;
 

@@ -1,7 +1,7 @@
 // Products of small matrices that lie packed in the cache, the inner loops of attention: C (M, N) = A B [+ C], f32
 // sums.
 //
-// Operands are of type Operand<T>: bf16 where the processor multiplies pairs of bf16, else f32. With kPair terms of
+// Operands are of type TileElement<T>: bf16 where the processor multiplies pairs of bf16, else f32. With kPair terms of
 // the sum side by side (2 for bf16, 1 for f32):
 //   A format: (M, K) row-major, K a multiple of kPair;
 //   B format: (K / kPair, N, kPair), N a multiple of kLanes.
@@ -15,10 +15,10 @@ namespace tokamak::simd {
 
 #if defined(__AVX512BF16__)
 template <class T>
-using Operand = T;
+using TileElement = T;
 #else
 template <class T>
-using Operand = float;
+using TileElement = float;
 #endif
 
 template <class E>

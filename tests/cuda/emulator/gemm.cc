@@ -1,5 +1,5 @@
 // Products for the emulator, where cuBLASLt cannot run: the formula of ops.h, summed in double.
-#include "cuda/gemm.h"
+#include "cuda/gemm/gemm.h"
 
 #include <vector>
 

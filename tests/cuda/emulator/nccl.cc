@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/nccl_library.h"
+#include "cuda/nccl/library.h"
 #include "streams.h"
 
 namespace {

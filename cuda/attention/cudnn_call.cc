@@ -1,0 +1,81 @@
+#include "cuda/attention/cudnn_call.h"
+
+#include "cuda/attention/own_keys.h"
+#include "cuda/attention/pack_lse.h"
+#include "cuda/attention/ragged_tables.h"
+
+namespace tokamak {
+namespace {
+
+template <class Args>
+std::byte* filled_tables(cudaStream_t stream, const AttentionGraphSpec& spec, const Args& args, std::byte* tables) {
+  if (spec.documents.ragged()) {
+    fill_ragged_tables(stream, args.cu_seqlens.template as<int32_t>(), args.cu_seqlens.count() - 1,
+                       RaggedTables(spec.documents, spec.heads), tables);
+  }
+  return tables;
+}
+
+}  // namespace
+
+CallParts::CallParts(const AttentionGraphSpec& spec) {
+  const DocumentBatch& documents = spec.documents;
+  constexpr int64_t kBf16 = 2, kF32 = 4;
+  // One dense document is packed as it lies, and forward writes dense ones as ours lie.
+  moves_lse = documents.ragged() || (spec.backward && documents.count > 1);
+  tables = next(documents.ragged() ? RaggedTables(documents, spec.heads).bytes() : 0);
+  lse = next(moves_lse ? documents.tokens() * spec.heads.q_heads * kF32 : 0);
+  for (int64_t& part : own_keys) part = next(spec.own_keys() ? documents.tokens() * spec.heads.kv_width() * kBf16 : 0);
+  graph = next(0);
+}
+
+int64_t CallParts::next(int64_t bytes) {
+  constexpr int64_t kAlignment = 256;
+  const int64_t at = end_;
+  end_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return at;
+}
+
+void call_graph(cudnnHandle_t handle, cudaStream_t stream, AttentionGraph& graph, const AttentionGraphSpec& spec,
+                const Attention& args, std::byte* workspace) {
+  const CallParts parts(spec);
+  auto* lse = parts.moves_lse ? reinterpret_cast<float*>(workspace + parts.lse) : args.lse.as<float>();
+  graph.run(handle,
+            {.qkv = args.qkv.data(),
+             .out = args.out.data(),
+             .lse = lse,
+             .tables = filled_tables(stream, spec, args, workspace + parts.tables),
+             .scale = args.scale},
+            workspace + parts.graph);
+  if (parts.moves_lse) pack_lse(stream, lse, args.lse.as<float>(), args.qkv.dim(0), spec.heads.q_heads, 1);
+}
+
+void call_graph(cudnnHandle_t handle, cudaStream_t stream, AttentionGraph& graph, const AttentionGraphSpec& spec,
+                const AttentionBackward& args, std::byte* workspace) {
+  const CallParts parts(spec);
+  const auto& [count, length, most_tokens] = spec.documents;
+  auto* lse = args.lse.as<float>();
+  if (parts.moves_lse) {
+    lse = reinterpret_cast<float*>(workspace + parts.lse);
+    const bool ragged = spec.documents.ragged();
+    pack_lse(stream, args.lse.as<float>(), lse, spec.heads.q_heads, ragged ? args.qkv.dim(0) : count,
+             ragged ? 1 : length);
+  }
+  std::array<void*, 4> own_keys;
+  for (size_t i = 0; i < own_keys.size(); ++i) own_keys[i] = workspace + parts.own_keys[i];
+  const auto& [keys, values, dkeys, dvalues] = own_keys;
+  if (spec.own_keys()) gather_keys(stream, args.qkv, spec.heads, keys, values);
+  graph.run(handle,
+            {.qkv = args.qkv.data(),
+             .out = args.out.data(),
+             .lse = lse,
+             .dout = args.dout.data(),
+             .dqkv = args.dqkv.data(),
+             .own_keys = own_keys,
+             .tables = filled_tables(stream, spec, args, workspace + parts.tables),
+             .scale = args.scale},
+            workspace + parts.graph);
+  if (spec.own_keys()) scatter_keys(stream, dkeys, dvalues, spec.heads, args.dqkv);
+}
+
+}  // namespace tokamak

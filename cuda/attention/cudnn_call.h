@@ -1,0 +1,35 @@
+// One call of cuDNN's attention by a graph that is built: what lies where in its workspace, and what is brought into
+// cuDNN's layouts before and into ours after. Without cuDNN itself.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <cstdint>
+
+#include "cuda/attention/cudnn_graph.h"
+
+namespace tokamak {
+
+// In bytes from the workspace's beginning; cuDNN's own part is the last.
+class CallParts {
+ public:
+  explicit CallParts(const AttentionGraphSpec& spec);
+
+  int64_t tables = 0, lse = 0;
+  std::array<int64_t, 4> own_keys = {};  // K, V, dK, dV
+  int64_t graph = 0;
+  bool moves_lse = false;
+
+ private:
+  int64_t next(int64_t bytes);
+  int64_t end_ = 0;
+};
+
+// Enqueue on `stream`, which is the handle's. Documents are spec's; of ragged ones there may be less than slots.
+void call_graph(cudnnHandle_t handle, cudaStream_t stream, AttentionGraph& graph, const AttentionGraphSpec& spec,
+                const Attention& args, std::byte* workspace);
+void call_graph(cudnnHandle_t handle, cudaStream_t stream, AttentionGraph& graph, const AttentionGraphSpec& spec,
+                const AttentionBackward& args, std::byte* workspace);
+
+}  // namespace tokamak

@@ -1,0 +1,50 @@
+// Copies at the speed of memory: 16 bytes a thread, neighbours in a row.
+#include "cuda/attention/own_keys.h"
+
+#include "cuda/launch.h"
+#include "cuda/vec.h"
+
+namespace tokamak {
+namespace {
+
+constexpr int kThreads = 256;
+
+// In pieces of 16 bytes: of a row, and before its keys.
+struct Widths {
+  int64_t row, queries, keys;
+};
+
+// y: 0 for keys, 1 for values.
+template <bool kGather>
+__global__ void copy(uint4* rows, uint4* keys, uint4* values, int64_t tokens, Widths width) {
+  const int64_t n = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (n >= tokens * width.keys) return;
+  uint4* own = blockIdx.y == 0 ? keys : values;
+  uint4* row = rows + n / width.keys * width.row + width.queries + blockIdx.y * width.keys + n % width.keys;
+  if constexpr (kGather) {
+    own[n] = *row;
+  } else {
+    *row = own[n];
+  }
+}
+
+template <bool kGather>
+void copy_keys(cudaStream_t stream, const Tensor& qkv, const HeadLayout& heads, void* keys, void* values) {
+  constexpr int64_t kPiece = kVecWidth<bf16>;
+  const Widths width{heads.qkv_width() / kPiece, heads.q_width() / kPiece, heads.kv_width() / kPiece};
+  launch({"own_keys", {blocks_for(qkv.dim(0) * width.keys, kThreads), 2}, kThreads}, stream, copy<kGather>,
+         static_cast<uint4*>(qkv.data()), static_cast<uint4*>(keys), static_cast<uint4*>(values), qkv.dim(0), width);
+}
+
+}  // namespace
+
+void gather_keys(cudaStream_t stream, const Tensor& qkv, const HeadLayout& heads, void* keys, void* values) {
+  copy_keys<true>(stream, qkv, heads, keys, values);
+}
+
+void scatter_keys(cudaStream_t stream, const void* keys, const void* values, const HeadLayout& heads,
+                  const Tensor& qkv) {
+  copy_keys<false>(stream, qkv, heads, const_cast<void*>(keys), const_cast<void*>(values));
+}
+
+}  // namespace tokamak

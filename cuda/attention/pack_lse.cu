@@ -1,0 +1,25 @@
+// A copy of 8 bytes per head and token: bound by its launch.
+#include "cuda/attention/pack_lse.h"
+
+#include "cuda/launch.h"
+
+namespace tokamak {
+namespace {
+
+constexpr int kThreads = 256;
+
+// One thread per element of `to`.
+__global__ void pack(const float* from, float* to, int64_t a, int64_t b, int64_t inner) {
+  const int64_t n = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (n >= a * b * inner) return;
+  const int64_t i = n % inner, outer = n / inner;
+  to[n] = from[(outer % a * b + outer / a) * inner + i];
+}
+
+}  // namespace
+
+void pack_lse(cudaStream_t stream, const float* from, float* to, int64_t a, int64_t b, int64_t inner) {
+  launch({"pack_lse", {blocks_for(a * b * inner, kThreads)}, kThreads}, stream, pack, from, to, a, b, inner);
+}
+
+}  // namespace tokamak

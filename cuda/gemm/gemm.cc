@@ -1,0 +1,213 @@
+// cuBLASLt behind CudaGemm. For each problem its heuristic is asked once, or its candidates are timed (gemm/tuning.h);
+// algorithm and descriptors are kept, so that a later GEMM of the same shape is one call. Sums are formed in f32 and
+// rounded once, the added operand too.
+//
+// NVIDIA documents that cuBLAS gives the same bits at every run on GPUs of one architecture and number of SMs; its
+// exception for concurrent streams falls away where the caller owns the workspace, as here. Of the ways to share a sum
+// among blocks, that in the output's type and that in the output itself would round partial sums to bf16: only partial
+// sums in f32, added in a step of their own, are allowed beside the undivided sum.
+#include "cuda/gemm/gemm.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "cuda/check.h"
+#include "cuda/gemm/plan.h"
+#include "cuda/gemm/tuning.h"
+
+namespace tokamak {
+namespace {
+
+constexpr size_t kMaxPlans = 1024;  // a model poses a few dozen problems; beyond this the map starts anew
+
+cudaDataType_t type_of(DType dtype) { return dtype == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
+
+void describe(cublasLtMatrixLayoutOpaque_t& layout, DType dtype, const GemmProblem::Stored& stored) {
+  TOKAMAK_CUBLAS(cublasLtMatrixLayoutInit(&layout, type_of(dtype), static_cast<uint64_t>(stored.rows),
+                                          static_cast<uint64_t>(stored.columns), stored.rows));
+}
+
+// SMs that GEMMs are chosen for; 0: all. NCCL's blocks keep theirs while a GEMM runs, and one that fills every SM
+// in one wave would need a second.
+int sm_target(const RuntimeOptions& options) {
+  if (options.nccl_max_ctas == 0) return 0;
+  int device = 0;
+  cudaDeviceProp properties;
+  TOKAMAK_CUDA(cudaGetDevice(&device));
+  TOKAMAK_CUDA(cudaGetDeviceProperties(&properties, device));
+  return static_cast<int>(std::max<int64_t>(properties.multiProcessorCount - options.nccl_max_ctas, 1));
+}
+
+void describe(Plan& plan, const GemmProblem& problem, bool tf32, int sms) {
+  const bool fast = tf32 && problem.in == DType::kF32;
+  TOKAMAK_CUBLAS(
+      cublasLtMatmulDescInit(&plan.product, fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  const cublasOperation_t left = problem.transpose_left ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t right = problem.transpose_right ? CUBLAS_OP_T : CUBLAS_OP_N;
+  TOKAMAK_CUBLAS(cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof(left)));
+  TOKAMAK_CUBLAS(cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof(right)));
+  if (sms > 0) {
+    TOKAMAK_CUBLAS(
+        cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &sms, sizeof(sms)));
+  }
+  if (problem.bias) {
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    TOKAMAK_CUBLAS(
+        cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)));
+  }
+  describe(plan.left, problem.in, problem.left());
+  describe(plan.right, problem.in, problem.right());
+  describe(plan.output, problem.out, problem.output());
+}
+
+// The address is part of the descriptor, but not of the problem: it is set anew for each GEMM.
+void point_to_bias(Plan& plan, const GemmOperands& operands) {
+  if (operands.bias == nullptr) return;
+  TOKAMAK_CUBLAS(cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &operands.bias,
+                                                sizeof(operands.bias)));
+}
+
+template <class T>
+void prefer(cublasLtMatmulPreferenceOpaque_t& preference, cublasLtMatmulPreferenceAttributes_t attribute, T value) {
+  TOKAMAK_CUBLAS(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof(value)));
+}
+
+// The heuristic's best `most` algorithms for the plan's GEMM, the best first; none where there is none.
+std::vector<cublasLtMatmulAlgo_t> candidates(cublasLtHandle_t handle, const GemmProblem& problem, Plan& plan,
+                                             int most) {
+  cublasLtMatmulPreferenceOpaque_t preference;
+  TOKAMAK_CUBLAS(cublasLtMatmulPreferenceInit(&preference));
+  prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(CudaGemm::kWorkspaceBytes));
+  prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+         static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, problem.left_alignment);
+  prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem.right_alignment);
+  prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem.added_alignment);
+  prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, problem.output_alignment);
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(most));
+  int found = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle, &plan.product, &plan.left, &plan.right, &plan.output, &plan.output,
+                                     &preference, most, results.data(), &found);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return {};
+  TOKAMAK_CUBLAS(status);
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  for (const auto& result : std::span(results).first(static_cast<size_t>(found))) {
+    if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(result.algo);
+  }
+  return algorithms;
+}
+
+std::string text_of(const Tensor& x, Transpose transpose) {
+  return x.text() + (transpose == Transpose::kYes ? " transposed" : "");
+}
+
+// A GEMM of no terms: c is what would be added to it.
+void add_to_nothing(cudaStream_t stream, const GemmOperands& operands, int64_t bytes) {
+  const auto count = static_cast<size_t>(bytes);
+  if (operands.beta == 0) {
+    TOKAMAK_CUDA(cudaMemsetAsync(operands.output, 0, count, stream));
+  } else if (operands.added != operands.output) {
+    TOKAMAK_CUDA(cudaMemcpyAsync(operands.output, operands.added, count, cudaMemcpyDeviceToDevice, stream));
+  }
+}
+
+}  // namespace
+
+void cublas_failed(cublasStatus_t status, const char* call, const char* file, int line) {
+  fail(status == CUBLAS_STATUS_ALLOC_FAILED ? Kind::kDevice : Kind::kDeviceFault,
+       str("cuBLASLt: ", cublasLtGetStatusString(status), " (", cublasLtGetStatusName(status), ") from ", call, " at ",
+           file, ":", line),
+       "CUBLASLT_LOG_LEVEL=2 makes cuBLASLt say more; an error of execution may have its cause in an earlier kernel");
+}
+
+cublasStatus_t run_plan(cublasLtHandle_t handle, Plan& plan, const cublasLtMatmulAlgo_t& algorithm,
+                        const GemmOperands& operands, std::byte* workspace, cudaStream_t stream) {
+  const float alpha = 1.0f;
+  point_to_bias(plan, operands);
+  return cublasLtMatmul(handle, &plan.product, &alpha, operands.left, &plan.left, operands.right, &plan.right,
+                        &operands.beta, operands.added, &plan.output, operands.output, &plan.output, &algorithm,
+                        workspace, static_cast<size_t>(CudaGemm::kWorkspaceBytes), stream);
+}
+
+std::string text_of(const GemmProblem& p) {
+  return str(p.m, " ", p.n, " ", p.k, " ", p.transpose_left ? "T" : "N", p.transpose_right ? "T" : "N", " ",
+             name_of(p.in), " ", name_of(p.out), " ", p.left_alignment, " ", p.right_alignment, " ", p.added_alignment,
+             " ", p.output_alignment, p.bias ? " bias" : "");
+}
+
+std::string text_of(const cublasLtMatmulAlgo_t& algorithm) {
+  const auto of = [&](cublasLtMatmulAlgoConfigAttributes_t attribute, auto value) {
+    size_t size = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof(value), &size);
+    return status == CUBLAS_STATUS_SUCCESS ? str(value) : "?";
+  };
+  return str("id ", of(CUBLASLT_ALGO_CONFIG_ID, int32_t{}), ", tile ", of(CUBLASLT_ALGO_CONFIG_TILE_ID, uint32_t{}),
+             ", stages ", of(CUBLASLT_ALGO_CONFIG_STAGES_ID, uint32_t{}), ", cluster ",
+             of(CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, uint16_t{}), ", split-K ",
+             of(CUBLASLT_ALGO_CONFIG_SPLITK_NUM, int32_t{}), ", reduction ",
+             of(CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, uint32_t{}));
+}
+
+struct CudaGemm::Impl {
+  explicit Impl(const RuntimeOptions& options) : tf32(options.tf32), sms(sm_target(options)) {
+    TOKAMAK_CUBLAS(cublasLtCreate(&handle));
+    if (options.autotunes()) tuning.emplace(options);
+  }
+  ~Impl() { cublasLtDestroy(handle); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  Plan& plan(const Gemm& args, const GemmOperands& operands, std::byte* workspace, cudaStream_t stream) {
+    const GemmProblem problem = gemm_problem(args);
+    if (const auto known = plans.find(problem); known != plans.end()) return *known->second;
+    auto made = std::make_unique<Plan>();
+    describe(*made, problem, tf32, sms);
+    point_to_bias(*made, operands);
+    const auto algorithms = candidates(handle, problem, *made, tuning ? GemmTuning::kCandidates : 1);
+    if (algorithms.empty()) {
+      fail(Kind::kDeviceFault, str("cuBLASLt has no algorithm for ", text_of(args.a, args.trans_a), " times ",
+                                   text_of(args.b, args.trans_b), " to ", args.c.text()));
+    }
+    made->algorithm = algorithms.front();
+    if (tuning) {
+      made->algorithm = tuning->fastest(
+          problem, algorithms, args.c.bytes(), operands,
+          [&](const cublasLtMatmulAlgo_t& algorithm, const GemmOperands& scratch) {
+            return run_plan(handle, *made, algorithm, scratch, workspace, stream);
+          },
+          stream);
+    } else {
+      log::info("GEMM ", text_of(problem), ": the heuristic's algorithm, ", text_of(made->algorithm));
+    }
+    if (plans.size() >= kMaxPlans) plans.clear();  // what is enqueued has copies of its own
+    return *plans.emplace(problem, std::move(made)).first->second;
+  }
+
+  const bool tf32;
+  const int sms;
+  cublasLtHandle_t handle = nullptr;
+  std::optional<GemmTuning> tuning;  // absent: the heuristic's first choice is taken
+  std::map<GemmProblem, std::unique_ptr<Plan>> plans;
+};
+
+CudaGemm::CudaGemm(const RuntimeOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+
+CudaGemm::~CudaGemm() = default;
+
+void CudaGemm::run(cudaStream_t stream, const Gemm& args, std::byte* workspace) {
+  if (args.c.count() == 0) return;
+  const GemmOperands operands = gemm_operands(args);
+  if (args.a.count() == 0) return add_to_nothing(stream, operands, args.c.bytes());
+  Plan& plan = impl_->plan(args, operands, workspace, stream);
+  TOKAMAK_CUBLAS(run_plan(impl_->handle, plan, plan.algorithm, operands, workspace, stream));
+}
+
+}  // namespace tokamak

@@ -1,0 +1,35 @@
+// reduce_scatter of bf16 contributions. NCCL would sum them in bf16, so the ranks of a node exchange them and each sums
+// in f32. Between nodes go only a node's f32 sums, by NCCL's own reduction: with G ranks a node, contributions would be
+// G / 2 times the bytes. Where nodes differ in size, or have one rank, all ranks exchange as if they were one node.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "comm/comm.h"
+#include "comm/exchange.h"
+#include "cuda/nccl/communicator.h"
+
+namespace tokamak {
+
+class NcclBf16Reduction {
+ public:
+  // `all` has all ranks of `control`, and is used where there is one level. Collective.
+  NcclBf16Reduction(Comm& control, const NcclCommunicator& all, NcclShared& shared);
+
+  void run(cudaStream_t stream, const Comm::ReduceScatter& args) const;
+  std::vector<ncclComm_t> own() const;  // communicators besides `all`
+
+ private:
+  void exchange(cudaStream_t stream, const bf16* send, bf16* received, int64_t piece) const;
+
+  int ranks_;
+  std::vector<std::vector<int>> nodes_;
+  const NcclCommunicator& all_;
+  std::optional<NcclCommunicator> inside_, across_;  // of this rank's node; of the ranks at its place in each node
+};
+
+}  // namespace tokamak

@@ -1,0 +1,114 @@
+// Comm over NCCL, for a GPU's memory: the data plane on the streams it is given, the control plane through a group of
+// host messages that it owns. Blocking communicators; errors that come later end the process (nccl/watcher.h).
+#include <nccl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "comm/collective_error.h"
+#include "comm/data_comm.h"
+#include "cuda/device.h"
+#include "cuda/nccl/bf16_reduction.h"
+#include "cuda/nccl/check.h"
+#include "cuda/nccl/communicator.h"
+#include "cuda/nccl/library.h"
+#include "cuda/nccl/settings.h"
+
+namespace tokamak {
+
+namespace {
+
+size_t to_size(int64_t count) { return static_cast<size_t>(count); }
+
+// Two communicators, so that a slow reduction never stands before the next gather. Made with the group: they take
+// memory of the GPU, which is measured later.
+class NcclComm final : public Comm {
+ public:
+  NcclComm(std::unique_ptr<Comm> control, NcclShared& shared, Precision reduce,
+           std::unique_ptr<NcclShared> owned = nullptr)
+      : owned_(std::move(owned)),
+        shared_(shared),
+        control_(std::move(control)),
+        gather_(*control_, shared),
+        reduce_(*control_, shared) {
+    if (reduce == Precision::kBF16) bf16_.emplace(*control_, reduce_, shared_);
+  }
+
+  int rank() const override { return control_->rank(); }
+  int size() const override { return control_->size(); }
+
+  void register_memory() override { shared_.memory.join(*control_, communicators()); }
+
+  int64_t scratch_elements(int64_t slice, DType dtype) const override {
+    return nccl_scratch_elements(size(), slice, dtype);
+  }
+
+  void barrier() override { control_->barrier(); }
+  void broadcast(std::string& bytes, int root) override { control_->broadcast(bytes, root); }
+  std::vector<std::string> gather_all(const std::string& bytes) override { return control_->gather_all(bytes); }
+  int64_t reserve_bytes() const override { return std::ssize(communicators()) * kNcclReserveBytes; }
+  int64_t max(int64_t value) override { return control_->max(value); }
+  std::unique_ptr<Comm> split(int color) override {
+    return std::make_unique<NcclComm>(control_->split(color), shared_, bf16_ ? Precision::kBF16 : Precision::kF32);
+  }
+  void abort(int exit_code) override { control_->abort(exit_code); }
+
+ protected:
+  void do_all_gather(Stream& stream, Tensor slice, Tensor full) override {
+    TOKAMAK_NCCL(
+        ncclAllGather(slice.data(), full.data(), to_size(slice.bytes()), ncclInt8, gather_.get(), handle(stream)));
+  }
+
+  void do_reduce_scatter(Stream& stream, const ReduceScatter& args) override {
+    if (args.dtype == DType::kBF16) {
+      TOKAMAK_CHECK(bf16_.has_value(), "a group that was not made for bf16");
+      return bf16_->run(handle(stream), args);
+    }
+    TOKAMAK_NCCL(ncclReduceScatter(args.full.as<float>(), args.slice.as<float>(), to_size(args.slice.count()),
+                                   ncclFloat32, ncclSum, reduce_.get(), handle(stream)));
+  }
+
+  void do_all_reduce(Stream& stream, Tensor x) override {
+    const ncclDataType_t type = x.dtype() == DType::kF64 ? ncclFloat64 : ncclFloat32;
+    TOKAMAK_NCCL(ncclAllReduce(x.data(), x.data(), to_size(x.count()), type, ncclSum, reduce_.get(), handle(stream)));
+  }
+
+ private:
+  std::vector<ncclComm_t> communicators() const {
+    std::vector<ncclComm_t> all = bf16_ ? bf16_->own() : std::vector<ncclComm_t>();
+    all.insert(all.begin(), {gather_.get(), reduce_.get()});
+    return all;
+  }
+
+  std::unique_ptr<NcclShared> owned_;  // by the group that the others came from
+  NcclShared& shared_;
+  std::unique_ptr<Comm> control_;
+  NcclCommunicator gather_, reduce_;
+  std::optional<NcclBf16Reduction> bf16_;
+};
+
+}  // namespace
+
+std::unique_ptr<Comm> make_nccl_comm(Comm& control, Device& device, const RuntimeOptions& options, Precision reduce) {
+  const char* const named = std::getenv("NCCL_HOSTID");  // by the user: below, every rank may get one
+  const std::string node = named != nullptr ? named : host_name();
+  order_launches();
+  if (options.ranks_per_gpu > 1) let_ranks_share_gpu(control.rank());
+  collectively(control, [&] {
+    std::string why_not;
+    if (open_nccl(&why_not)) return;
+    fail(Kind::kDevice, str(control.size(), " ranks on GPUs take NCCL: ", why_not),
+         "install NCCL 2, or put its folder into LD_LIBRARY_PATH; one rank runs without");
+  });
+  if (control.rank() == 0) log::info("NCCL ", nccl_version(), ", ", nccl_settings(environ));
+  auto shared = std::make_unique<NcclShared>(control.rank(), static_cast<CudaDevice&>(device));
+  shared->node = node;
+  shared->max_ctas = static_cast<int>(options.nccl_max_ctas);
+  NcclShared& lent = *shared;
+  return std::make_unique<NcclComm>(control.split(0), lent, reduce, std::move(shared));
+}
+
+}  // namespace tokamak

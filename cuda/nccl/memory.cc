@@ -1,0 +1,96 @@
+#include "cuda/nccl/memory.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "cuda/nccl/check.h"
+#include "cuda/nccl/library.h"
+
+namespace tokamak {
+
+NcclMemory::NcclMemory(CudaDevice& device) : device_(device) { device_.exchange_through(this); }
+NcclMemory::~NcclMemory() { device_.exchange_through(nullptr); }
+
+void* NcclMemory::allocate(size_t bytes) {
+  void* memory = nullptr;
+  if (const ncclResult_t result = ncclMemAlloc(&memory, bytes); result != ncclSuccess) {
+    cudaGetLastError();  // the runtime keeps it, and it is reported here
+    log::warning("no memory from ncclMemAlloc, but from cudaMalloc: ", nccl_words(result, nullptr));
+    refused_ = true;
+    return nullptr;
+  }
+  blocks_.push_back({memory, bytes});
+  return memory;
+}
+
+bool NcclMemory::release(void* memory) noexcept {
+  const auto block = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& b) { return b.memory == memory; });
+  if (block == blocks_.end()) return false;
+  cudaDeviceSynchronize();  // which cudaFree does, and ncclMemFree does not
+  for (const Registration& r : block->registrations) undo(r);
+  ncclMemFree(memory);
+  blocks_.erase(block);
+  return true;
+}
+
+void NcclMemory::undo(const Registration& r) noexcept {
+  r.window ? deregister_window(r.comm, r.handle) : ncclCommDeregister(r.comm, r.handle);
+}
+
+ncclResult_t NcclMemory::add(Block& block, ncclComm_t comm) {
+  void* handle = nullptr;
+  ncclResult_t result = register_window(comm, block.memory, block.bytes, &handle);
+  const bool window = result == ncclSuccess && handle != nullptr;
+  if (result == ncclSuccess && !window) result = ncclCommRegister(comm, block.memory, block.bytes, &handle);
+  if (result == ncclSuccess) block.registrations.push_back({comm, handle, window});
+  return result;
+}
+
+void NcclMemory::join(Comm& control, const std::vector<ncclComm_t>& comms) {
+  const bool possible = control.max(refused_ ? 1 : 0) == 0;
+  refused_ = false;
+  const Stopwatch watch;
+  ncclResult_t worst = ncclSuccess;
+  size_t bytes = 0;
+  std::vector<Block*> fresh;
+  for (Block& block : blocks_) {
+    if (block.joined) continue;
+    block.joined = true;
+    fresh.push_back(&block);
+    bytes += block.bytes;
+    for (const ncclComm_t comm : comms) {  // also after a failure: windows are made by all ranks together
+      if (!possible) break;
+      if (const ncclResult_t result = add(block, comm); result != ncclSuccess) worst = result;
+    }
+  }
+  const bool done = control.max(worst == ncclSuccess ? 0 : 1) == 0 && possible;
+  if (!done) {
+    for (Block* block : fresh) {
+      for (const Registration& r : block->registrations) undo(r);
+      block->registrations.clear();
+    }
+  }
+  if (worst != ncclSuccess) log::warning("registering buffers with NCCL: ", nccl_words(worst, nullptr));
+  if (control.rank() != 0) return;
+  if (!done) return log::warning("buffers are not registered with NCCL, since they could not be on every rank");
+  if (fresh.empty()) return;
+  const bool windows = !comms.empty() && fresh.front()->registrations.front().window;
+  log::info("NCCL: ", human_bytes(static_cast<double>(bytes)), " in ", fresh.size(), " blocks registered",
+            windows ? " as symmetric windows" : "", " with ", comms.size(), " communicators in ",
+            fixed(watch.seconds(), 3), " s");
+}
+
+void NcclMemory::leave(ncclComm_t comm) noexcept {
+  for (Block& block : blocks_) {
+    std::erase_if(block.registrations, [&](const Registration& r) {
+      if (r.comm != comm) return false;
+      undo(r);
+      return true;
+    });
+  }
+}
+
+}  // namespace tokamak
