@@ -4,88 +4,94 @@
 
 namespace tokamak {
 
-ActivationPlan::ActivationPlan(const ModelConfig& config, int64_t tokens, DType compute, Keep keep, MemoryPlan& plan)
-    : backward_(keep != Keep::kNothing) {
-  const int64_t hidden = config.hidden_size, intermediate = config.intermediate_size;
-  const int64_t heads = config.num_attention_heads;
-  const auto act = [&](const std::string& name, int64_t width) {
-    return plan.add("activations/" + name, compute, Shape{tokens, width});
-  };
-  const auto per_token = [&](const std::string& name) {
-    return plan.add("activations/" + name, DType::kF32, Shape{tokens});
-  };
-  LayerSlots shared;  // the buffers of the layer before, where all layers use the same
-  for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
-    const std::string name = str("layer.", l, " ");
-    LayerSlots slots = shared;
-    // In inference two layers alternate: each reads its own input and writes the other's.
-    if (keep != Keep::kNothing || l < 2) slots.x = act(name + "input", hidden);
-    if (keep == Keep::kNothing && l >= 2) slots.x = layers_[static_cast<size_t>(l - 2)].x;
-    if (keep == Keep::kBackward || l == 0) {
-      slots.rstd1 = per_token(name + "rstd1");
-      slots.qkv = act(name + "qkv", config.qkv_width());
-      slots.lse = plan.add("activations/" + name + "lse", DType::kF32, Shape{heads, tokens});
-      slots.attn = act(name + "attention", config.q_width());
-      slots.mid = act(name + "mid", hidden);
-      slots.rstd2 = per_token(name + "rstd2");
-      slots.gate_up = act(name + "gate_up", 2 * intermediate);
-    }
-    layers_.push_back(slots);
-    shared = slots;
-  }
-  last_ = act("output", hidden);
-  rstd_final_ = per_token("rstd_final");
-  norm_ = act("norm", hidden);
-  swiglu_ = act("swiglu", intermediate);
-  token_loss_ = per_token("token_loss");
+namespace {
+
+// The layer whose buffer layer `l` writes to. In inference two inputs alternate: a layer reads its own and writes the
+// other.
+int64_t owner_of(int64_t l, bool is_input, Keep keep) {
+  if (keep == Keep::kBackward) return l;
+  if (!is_input) return 0;
+  return keep == Keep::kLayerInputs ? l : l % 2;
+}
+
+}  // namespace
+
+template <class Owner>
+Shape ActivationPlan::Entry<Owner>::shape(int64_t tokens) const {
+  if (layout == Layout::kRows) return {tokens, width};
+  return layout == Layout::kByHead ? Shape{width, tokens} : Shape{tokens * width};
+}
+
+std::vector<ActivationPlan::Entry<LayerActivations>> ActivationPlan::layer_table(const ModelConfig& config,
+                                                                                 DType compute) {
+  using A = LayerActivations;
+  return {{&A::x, "input", compute, Layout::kRows, config.hidden_size},
+          {&A::rstd1, "rstd1", DType::kF32, Layout::kPerToken, 1},
+          {&A::qkv, "qkv", compute, Layout::kRows, config.qkv_width()},
+          {&A::lse, "lse", DType::kF32, Layout::kByHead, config.num_attention_heads},
+          {&A::attn, "attention", compute, Layout::kRows, config.q_width()},
+          {&A::mid, "mid", compute, Layout::kRows, config.hidden_size},
+          {&A::rstd2, "rstd2", DType::kF32, Layout::kPerToken, 1},
+          {&A::gate_up, "gate_up", compute, Layout::kRows, 2 * config.intermediate_size}};
+}
+
+std::vector<ActivationPlan::Entry<Activations>> ActivationPlan::shared_table(const ModelConfig& config, DType compute,
+                                                                             Keep keep) {
+  using A = Activations;
+  const bool backward = keep != Keep::kNothing;
+  std::vector<Entry<A>> table = {{&A::last, "output", compute, Layout::kRows, config.hidden_size},
+                                 {&A::rstd_final, "rstd_final", DType::kF32, Layout::kPerToken, 1},
+                                 {&A::norm, "norm", compute, Layout::kRows, config.hidden_size},
+                                 {&A::swiglu, "swiglu", compute, Layout::kRows, config.intermediate_size},
+                                 {&A::token_loss, "token_loss", DType::kF32, Layout::kPerToken, 1}};
   if (config.qk_norm) {
-    if (backward_) rotated_ = act("rotated qkv", config.qkv_width());
-    qk_rstd_ = plan.add("activations/qk rstd", DType::kF32, Shape{tokens * (heads + config.kv_heads())});
+    if (backward) table.push_back({&A::rotated, "rotated qkv", compute, Layout::kRows, config.qkv_width()});
+    table.push_back(
+        {&A::qk_rstd, "qk rstd", DType::kF32, Layout::kPerToken, config.num_attention_heads + config.kv_heads()});
   }
-  if (!backward_) return;
-  dx_ = act("d residual", hidden);
-  dqkv_ = act("d qkv", config.qkv_width());
-  dattn_ = act("d attention", config.q_width());
+  if (backward) {
+    table.push_back({&A::dx, "d residual", compute, Layout::kRows, config.hidden_size});
+    table.push_back({&A::dqkv, "d qkv", compute, Layout::kRows, config.qkv_width()});
+    table.push_back({&A::dattn, "d attention", compute, Layout::kRows, config.q_width()});
+  }
+  return table;
 }
 
-Activations ActivationPlan::commit(const Arena& arena) const {
-  Activations a;
-  for (const LayerSlots& s : layers_) {
-    a.layers.push_back({arena[s.x], arena[s.rstd1], arena[s.qkv], arena[s.lse], arena[s.attn], arena[s.mid],
-                        arena[s.rstd2], arena[s.gate_up]});
+ActivationPlan::ActivationPlan(const ModelConfig& config, int64_t tokens, DType compute, Keep keep, MemoryPlan& plan)
+    : layer_table_(layer_table(config, compute)), shared_table_(shared_table(config, compute, keep)) {
+  const auto add = [&](const std::string& name, const auto& entry) {
+    return Buffer{plan.add("activations/" + name, entry.dtype, entry.shape(tokens)), {}};
+  };
+  for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
+    std::vector<Buffer> buffers;
+    for (size_t i = 0; i < layer_table_.size(); ++i) {
+      const int64_t owner = owner_of(l, layer_table_[i].tensor == &LayerActivations::x, keep);
+      buffers.push_back(owner == l ? add(str("layer.", l, " ", layer_table_[i].name), layer_table_[i])
+                                   : layers_[static_cast<size_t>(owner)][i]);
+    }
+    layers_.push_back(std::move(buffers));
   }
-  a.last = arena[last_];
-  a.rstd_final = arena[rstd_final_];
-  a.norm = arena[norm_];
-  a.swiglu = arena[swiglu_];
-  a.token_loss = arena[token_loss_];
-  if (rotated_) a.rotated = arena[*rotated_];
-  if (qk_rstd_) a.qk_rstd = arena[*qk_rstd_];
-  if (!backward_) return a;
-  a.dx = arena[dx_];
-  a.dqkv = arena[dqkv_];
-  a.dattn = arena[dattn_];
-  return a;
+  for (const auto& entry : shared_table_) shared_.push_back(add(entry.name, entry));
 }
 
-Activations Activations::first_rows(int64_t tokens) const {
-  const auto rows = [tokens](Tensor t) { return t ? t.rows(0, tokens) : t; };
-  Activations a;
-  for (const LayerActivations& s : layers) {
-    const Tensor lse = s.lse.flat(0, s.lse.dim(0) * tokens).reshape({s.lse.dim(0), tokens});
-    a.layers.push_back(
-        {rows(s.x), rows(s.rstd1), rows(s.qkv), lse, rows(s.attn), rows(s.mid), rows(s.rstd2), rows(s.gate_up)});
+void ActivationPlan::commit(const Arena& arena) {
+  for (std::vector<Buffer>& layer : layers_) {
+    for (Buffer& buffer : layer) buffer.whole = arena[buffer.slot];
   }
-  a.last = rows(last);
-  a.rstd_final = rows(rstd_final);
-  a.norm = rows(norm);
-  a.swiglu = rows(swiglu);
-  a.token_loss = rows(token_loss);
-  a.rotated = rows(rotated);
-  if (qk_rstd) a.qk_rstd = qk_rstd.flat(0, tokens * (qk_rstd.count() / token_loss.count()));
-  a.dx = rows(dx);
-  a.dqkv = rows(dqkv);
-  a.dattn = rows(dattn);
+  for (Buffer& buffer : shared_) buffer.whole = arena[buffer.slot];
+}
+
+Activations ActivationPlan::first(int64_t tokens) const {
+  const auto view = [tokens](const auto& entry, const Buffer& buffer) {
+    const Shape shape = entry.shape(tokens);
+    return buffer.whole.flat(0, shape.count()).reshape(shape);
+  };
+  Activations a;
+  for (const std::vector<Buffer>& layer : layers_) {
+    LayerActivations& views = a.layers.emplace_back();
+    for (size_t i = 0; i < layer.size(); ++i) views.*layer_table_[i].tensor = view(layer_table_[i], layer[i]);
+  }
+  for (size_t i = 0; i < shared_.size(); ++i) a.*shared_table_[i].tensor = view(shared_table_[i], shared_[i]);
   return a;
 }
 

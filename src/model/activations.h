@@ -1,9 +1,9 @@
-// Every buffer that forward and backward write, planned by name. What is saved per layer depends on the recompute mode;
-// what is not saved is shared by all layers and computed again in backward (normalisations and SwiGLU always are).
+// Every buffer that forward and backward write, planned by name from one table (activations.cc). What is saved per layer
+// depends on the recompute mode; what is not saved is shared by all layers and computed again in backward (normalisations
+// and SwiGLU always are).
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "model/model_config.h"
@@ -48,25 +48,38 @@ struct Activations {
   Tensor rotated_of(size_t l) const { return rotated ? rotated : layers[l].qkv; }
   // Where layer l writes its result: the next layer's input.
   Tensor output_of(size_t l) const { return l + 1 < layers.size() ? layers[l + 1].x : last; }
-  Activations first_rows(int64_t tokens) const;  // views of the first `tokens` tokens of every buffer
 };
 
 class ActivationPlan {
  public:
   ActivationPlan(const ModelConfig& config, int64_t tokens, DType compute, Keep keep, MemoryPlan& plan);
-  Activations commit(const Arena& arena) const;
+  void commit(const Arena& arena);
+  Activations first(int64_t tokens) const;  // views of the first `tokens` tokens of every buffer
 
  private:
-  using Slot = MemoryPlan::Slot;
-  struct LayerSlots {
-    Slot x, rstd1, qkv, lse, attn, mid, rstd2, gate_up;
-  };
+  // How a buffer lies in memory for N tokens.
+  enum class Layout { kRows, kPerToken, kByHead };  // (N, width), (N width), (width, N)
+  template <class Owner>
+  struct Entry {
+    Tensor Owner::*tensor;
+    const char* name;
+    DType dtype;
+    Layout layout;
+    int64_t width;
 
-  std::vector<LayerSlots> layers_;
-  Slot last_, rstd_final_, norm_, swiglu_, token_loss_;
-  std::optional<Slot> rotated_, qk_rstd_;
-  bool backward_ = false;
-  Slot dx_, dqkv_, dattn_;
+    Shape shape(int64_t tokens) const;
+  };
+  static std::vector<Entry<LayerActivations>> layer_table(const ModelConfig& config, DType compute);
+  static std::vector<Entry<Activations>> shared_table(const ModelConfig& config, DType compute, Keep keep);
+
+  struct Buffer {
+    MemoryPlan::Slot slot;
+    Tensor whole;
+  };
+  std::vector<Entry<LayerActivations>> layer_table_;
+  std::vector<Entry<Activations>> shared_table_;
+  std::vector<std::vector<Buffer>> layers_;  // of each layer, in the order of the table
+  std::vector<Buffer> shared_;
 };
 
 }  // namespace tokamak

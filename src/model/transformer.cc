@@ -17,7 +17,7 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
       device_(*parameters.backend().device),
       options_(options),
       inputs_(options.max_tokens, plan),
-      activation_plan_(config, options.max_tokens, options.compute, options.keep, plan) {
+      activations_(config, options.max_tokens, options.compute, options.keep, plan) {
   rope_slot_ = plan.add("rope table", DType::kF32, Shape{options.max_length, heads_.head_dim});
   const int64_t workspace = ops_.workspace_bytes({.tokens = options.max_tokens,
                                                   .hidden = config.hidden_size,
@@ -32,7 +32,7 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
 }
 
 void Transformer::commit(const Arena& arena, Stream& compute) {
-  activations_ = activation_plan_.commit(arena);
+  activations_.commit(arena);
   inputs_.commit(arena, device_);
   if (options_.graphs != CudaGraphs::kOff && device_.can_record() && parameters_.comm().size() == 1) {
     graphs_.emplace(device_, options_.graphs);
@@ -62,7 +62,7 @@ void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Ten
 }
 
 void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums) {
-  const Activations a = activations_.first_rows(in.count());
+  const Activations a = activations_.first(in.count());
   forward(compute, in, a);
 
   const Weights norms = parameters_.acquire(index_.norms(), compute);
@@ -88,7 +88,7 @@ void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums)
 
 Tensor Transformer::evaluate(Stream& compute, const TokenBatch& batch, Tensor sums) {
   const DeviceBatch in = inputs_.upload(compute, batch);
-  const Activations a = activations_.first_rows(in.count());
+  const Activations a = activations_.first(in.count());
   forward(compute, in, a);
   const Weights w = parameters_.acquire(index_.head(), compute);
   ops_.linear_cross_entropy(compute, head_arguments(in, a, w[0], sums));
@@ -98,7 +98,7 @@ Tensor Transformer::evaluate(Stream& compute, const TokenBatch& batch, Tensor su
 
 void Transformer::logits(Stream& compute, const TokenBatch& batch, int64_t first_row, Tensor logits) {
   const DeviceBatch in = inputs_.upload(compute, batch);
-  const Activations a = activations_.first_rows(in.count());
+  const Activations a = activations_.first(in.count());
   forward(compute, in, a);
   head(compute, a.norm.rows(first_row, first_row + logits.dim(0)), logits);
 }
@@ -106,7 +106,7 @@ void Transformer::logits(Stream& compute, const TokenBatch& batch, int64_t first
 Tensor Transformer::forward_cached(Stream& compute, const TokenBatch& batch, const CachedInputs& cached) {
   DeviceBatch in = inputs_.upload(compute, batch);
   in.cached = &cached;
-  const Activations a = activations_.first_rows(in.count());
+  const Activations a = activations_.first(in.count());
   forward(compute, in, a);
   return a.norm;
 }

@@ -97,14 +97,13 @@ class Transformer {
   Device& device_;
   TransformerOptions options_;
   BatchInputs inputs_;
-  ActivationPlan activation_plan_;
+  ActivationPlan activations_;
   std::optional<CudaGraphCache> graphs_;  // absent: none are recorded
   std::vector<int32_t> cu_seqlens_;       // of the latest micro-batch, with room for more documents
   Shape workspace_shape_;
   MemoryPlan::Slot rope_slot_, workspace_slot_;
 
-  Activations activations_;  // at full size
-  Tensor rope_;              // (max_length, D) f32
+  Tensor rope_;  // (max_length, D) f32
 };
 
 }  // namespace tokamak
