@@ -11,6 +11,7 @@
 #include "cuda/choose_gpu.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
+#include "cuda/nvtx.h"
 
 namespace tokamak {
 
@@ -84,6 +85,7 @@ Backend make_cuda_backend(const RuntimeOptions& options, int local_rank) {
               ": the driver compiles our kernels for it at the first start, for up to a minute");
   }
   auto device = std::make_unique<CudaDevice>(index);  // first: it makes the GPU current
+  device->show_to(make_nvtx_ranges());
   auto gemm = std::make_unique<CudaGemm>(options);
   const int64_t memory = device->total_bytes();
   return {std::move(device),

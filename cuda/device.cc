@@ -101,6 +101,11 @@ void CudaDevice::release(std::byte* memory, int64_t, MemoryKind kind) noexcept {
   kind == MemoryKind::kPinned ? cudaFreeHost(memory) : cudaFree(memory);
 }
 
+void CudaDevice::show_to(std::unique_ptr<Observer> ranges) {
+  ranges_ = std::move(ranges);
+  if (ranges_ != nullptr) observe(*ranges_);
+}
+
 std::string CudaDevice::description() const {
   cudaDeviceProp properties;
   TOKAMAK_CUDA(cudaGetDeviceProperties(&properties, index_));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/device.h"
+#include "backend/observer.h"
 
 namespace tokamak {
 
@@ -121,6 +122,9 @@ class CudaDevice final : public Device {
   std::byte* allocate(int64_t bytes, MemoryKind kind) override;
   void release(std::byte* memory, int64_t bytes, MemoryKind kind) noexcept override;
 
+  // From now on it is observed so, if by anyone.
+  void show_to(std::unique_ptr<Observer> ranges);
+
   // From now on MemoryKind::kExchanged comes from there, as far as it goes; null: from the CUDA runtime.
   void exchange_through(ExchangedMemory* memory) { exchanged_ = memory; }
 
@@ -150,6 +154,7 @@ class CudaDevice final : public Device {
   int64_t peak_ = 0;  // after any allocation
   UploadRing uploads_;
   ExchangedMemory* exchanged_ = nullptr;
+  std::unique_ptr<Observer> ranges_;
 };
 
 }  // namespace tokamak

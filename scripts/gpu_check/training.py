@@ -12,6 +12,7 @@ from report import MEASURED, NOT_RUN, not_zero
 
 STEPS, HALF, SAVED = 50, 10, 75
 UNMASKED = "data.document_masking=false"  # documents of one length: cuDNN takes them
+TRACED = "3-4"  # steps of a training without graphs
 # name: (dtype, steps that are averaged, nats that the averages may be apart, overrides)
 CURVES = {"f32": ("f32", 1, 1e-4, []), "bf16": ("bf16", 5, 2e-2, []), "bf16 unmasked": ("bf16", 5, 2e-2, [UNMASKED])}
 
@@ -30,6 +31,7 @@ def train(place, name, backend, dtype, stop, limit, *overrides, fresh=True):
     name = name.replace(" ", "-")
     folder = place.scratch(name) if fresh else place.output / name
     return place.run(f"{name}-{stop}", training(place, folder, backend, dtype, stop, *overrides), limit)
+
 
 
 def no_data(place):
@@ -111,7 +113,7 @@ def graphs(place, report):
         return
     for kind in ("off", "on"):
         code, text = train(place, f"graphs-{kind}", "cuda", "bf16", 2 * HALF, 60, UNMASKED,
-                           f"runtime.cuda_graphs={kind}")
+                           f"runtime.cuda_graphs={kind}", *([f"metrics.trace={TRACED}"] if kind == "off" else []))
         if code != SAVED:
             report.add(name, not_zero(code), detail=f"{kind}: {ended(code, text)}")
             return
@@ -119,6 +121,29 @@ def graphs(place, report):
     report.against(name, found[0] == found[1] and len(found[0]) == 2 * HALF, f"{len(found[1])} steps", "equal",
                    losses=found)
     memory(report, place.output / "graphs-on")
+    gpu_time(report, place.output / "graphs-off" / f"trace-{TRACED}.json")
+
+
+def gpu_time(report, path):
+    """Of traced steps, by the GPU's own timestamps: how long each stream was busy, and what the compute stream waited."""
+    try:
+        events = json.loads(path.read_text())["traceEvents"]
+        rows = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+        spans = {}
+        for event in events:
+            if event["ph"] == "X" and rows[event["tid"]].startswith("stream "):
+                spans.setdefault(rows[event["tid"]].removeprefix("stream "), []).append((event["ts"], event["dur"]))
+        first = min(begin for row in spans.values() for begin, _ in row)
+        whole = max(begin + length for row in spans.values() for begin, length in row) - first
+        compute = sorted(spans["compute"])
+    except (OSError, ValueError, KeyError) as error:
+        report.add("GPU time by stream", NOT_RUN, detail=f"{path.name}: {error}")
+        return
+    busy = {stream: sum(length for _, length in row) / whole for stream, row in spans.items()}
+    gaps = [begin - (last + length) for (last, length), (begin, _) in zip(compute, compute[1:])]
+    report.add("GPU time by stream", MEASURED, ", ".join(f"{stream} {share:.1%}" for stream, share in busy.items())
+               + f" of {whole / 1e3:.1f} ms; {len(gaps)} gaps of compute, the longest {max(gaps, default=0) / 1e3:.2f} ms",
+               busy=busy, gaps_us=gaps)
 
 
 def memory(report, folder):

@@ -97,6 +97,22 @@ class GpuCheck(unittest.TestCase):
                          ["all cases on 1 GPU(s) by NET/Socket/0", "1234 ms"])
         self.assertEqual(self.report.lines[0]["values"]["transports"], text.splitlines()[1:])
 
+    def test_gpu_time_and_gaps_are_those_of_the_trace(self):
+        def span(row, begin, length):
+            return {"ph": "X", "pid": 0, "tid": row, "name": "call", "ts": begin, "dur": length}
+        rows = {0: "steps, on the host", 1: "host", 2: "stream compute", 3: "stream gather"}
+        events = [{"ph": "M", "pid": 0, "tid": row, "name": "thread_name", "args": {"name": name}}
+                  for row, name in rows.items()]
+        events += [span(0, 0, 9e6), span(1, 5, 5), span(2, 1000, 400), span(2, 1500, 500), span(3, 1000, 250)]
+        path = Path(self.folder.name) / "trace.json"
+        path.write_text(json.dumps({"traceEvents": events}))
+        training.gpu_time(self.report, path)
+        path.write_text("{}")
+        training.gpu_time(self.report, path)
+        self.assertEqual([(line["result"], line["measured"]) for line in self.report.lines],
+                         [(MEASURED, "compute 90.0%, gather 25.0% of 1.0 ms; 1 gaps of compute, the longest 0.10 ms"),
+                          (NOT_RUN, "")])
+
     def test_memory_is_reported_from_the_start_to_the_third_step(self):
         lines = [{"event": "start", "step": 0, "memory/planned": 5 * 2**20, "memory/committed": 6 * 2**20},
                  *[{"step": step, "loss/last": 1, "memory/used": (6 + step) * 2**20} for step in (1, 2, 3)]]
