@@ -11,7 +11,7 @@ namespace tokamak {
 
 namespace {
 
-// Large enough that a piece's copy hides its event, and few enough that they do not show in the host's memory.
+// Large enough that a buffer's copy hides its event, and few enough that they do not show in the host's memory.
 constexpr int64_t kPieceBytes = int64_t{1} << 20;
 constexpr size_t kPieces = 16;
 
@@ -37,19 +37,19 @@ void CudaStream::do_wait(const Event& event) {
 void CudaStream::do_synchronize() { TOKAMAK_CUDA(cudaStreamSynchronize(stream_)); }
 
 UploadRing::~UploadRing() {
-  for (const auto& piece : pieces_) cudaFreeHost(piece->memory);
+  for (const auto& buffer : buffers_) cudaFreeHost(buffer->memory);
 }
 
-UploadRing::Piece& UploadRing::next() {
-  if (pieces_.size() < kPieces) {
-    pieces_.push_back(std::make_unique<Piece>());
-    Piece& piece = *pieces_.back();
-    TOKAMAK_CUDA(cudaMallocHost(reinterpret_cast<void**>(&piece.memory), static_cast<size_t>(kPieceBytes)));
-    return piece;
+UploadRing::Buffer& UploadRing::next() {
+  if (buffers_.size() < kPieces) {
+    buffers_.push_back(std::make_unique<Buffer>());
+    Buffer& buffer = *buffers_.back();
+    TOKAMAK_CUDA(cudaMallocHost(reinterpret_cast<void**>(&buffer.memory), static_cast<size_t>(kPieceBytes)));
+    return buffer;
   }
-  Piece& piece = *pieces_[at_++ % kPieces];
-  piece.read.synchronize();
-  return piece;
+  Buffer& buffer = *buffers_[at_++ % kPieces];
+  buffer.read.synchronize();
+  return buffer;
 }
 
 void UploadRing::copy(CudaStream& stream, const void* host, void* device, int64_t bytes) {
@@ -57,10 +57,10 @@ void UploadRing::copy(CudaStream& stream, const void* host, void* device, int64_
   auto* to = static_cast<std::byte*>(device);
   for (int64_t at = 0; at < bytes; at += kPieceBytes) {
     const auto count = static_cast<size_t>(std::min(kPieceBytes, bytes - at));
-    Piece& piece = next();
-    std::memcpy(piece.memory, from + at, count);
-    TOKAMAK_CUDA(cudaMemcpyAsync(to + at, piece.memory, count, cudaMemcpyHostToDevice, stream.handle()));
-    stream.record(piece.read);
+    Buffer& buffer = next();
+    std::memcpy(buffer.memory, from + at, count);
+    TOKAMAK_CUDA(cudaMemcpyAsync(to + at, buffer.memory, count, cudaMemcpyHostToDevice, stream.handle()));
+    stream.record(buffer.read);
   }
 }
 

@@ -92,13 +92,13 @@ class UploadRing {
   void copy(CudaStream& stream, const void* host, void* device, int64_t bytes);
 
  private:
-  struct Piece {
+  struct Buffer {
     std::byte* memory = nullptr;
     CudaEvent read;
   };
-  Piece& next();
+  Buffer& next();
 
-  std::vector<std::unique_ptr<Piece>> pieces_;
+  std::vector<std::unique_ptr<Buffer>> buffers_;
   size_t at_ = 0;
 };
 

@@ -94,12 +94,10 @@ void Loader::fill(int64_t number, MicroBatch& out) {
   }
   out.segments = static_cast<int64_t>(out.cu_seqlens.size());
   out.cu_seqlens.push_back(static_cast<int32_t>(out.sequences * T));
-  out.longest_segment = 0;
   for (size_t i = 0; i + 1 < out.cu_seqlens.size(); ++i) {
     const int32_t from = out.cu_seqlens[i];
     const int32_t to = out.cu_seqlens[i + 1];
     std::iota(out.positions.begin() + from, out.positions.begin() + to, 0);
-    out.longest_segment = std::max<int64_t>(out.longest_segment, to - from);
   }
 }
 

@@ -24,8 +24,7 @@ struct MicroBatch {
   // tokens [cu_seqlens[i], cu_seqlens[i + 1]) of the B T; there are at most B T of them.
   int64_t segments = 0;
   std::vector<int32_t> cu_seqlens;  // (segments + 1), the last is B T
-  int64_t longest_segment = 0;
-  int64_t first_sample = 0;  // global number of sequence 0
+  int64_t first_sample = 0;         // global number of sequence 0
 };
 
 struct LoaderOptions {

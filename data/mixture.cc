@@ -76,7 +76,7 @@ void Mixture::schedule() {
   }
 }
 
-Mixture::Place Mixture::at(int64_t k) const {
+Mixture::Draw Mixture::at(int64_t k) const {
   TOKAMAK_CHECK(k >= 0, k);
   const auto slot = static_cast<size_t>(k % period_);
   const int64_t source = source_[slot];

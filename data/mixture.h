@@ -18,7 +18,7 @@ class Mixture {
  public:
   static constexpr int64_t kMaxPeriod = int64_t{1} << 16;
 
-  struct Place {
+  struct Draw {
     int64_t source;
     int64_t index;  // among the samples of that source
   };
@@ -26,7 +26,7 @@ class Mixture {
   // Error(kConfig), naming names[i], if a weight is not above zero, not finite, or too small a share to be kept.
   Mixture(std::span<const double> weights, std::span<const std::string> names);
 
-  Place at(int64_t k) const;                             // O(1)
+  Draw at(int64_t k) const;                              // O(1)
   int64_t count(int64_t source, int64_t samples) const;  // how many of samples [0, samples) come from there
   int64_t period() const { return period_; }
   const std::vector<int64_t>& parts() const { return parts_; }  // (sources), their sum is the period

@@ -63,13 +63,13 @@ SampleSource::SampleSource(const DataOptions& options, std::span<const SourceOpt
 
 void SampleSource::read(int64_t k, Sample& out) const {
   const int64_t T = sequence_length_;
-  const Mixture::Place place = mixture_->at(k);
-  const int64_t W = windows(place.source);
-  int64_t window = place.index % W;
+  const Mixture::Draw draw = mixture_->at(k);
+  const int64_t W = windows(draw.source);
+  int64_t window = draw.index % W;
   if (order_ == SampleOrder::kShuffled) {
-    window = Permutation(W, permutation_key(place.source, place.index / W))(window);
+    window = Permutation(W, permutation_key(draw.source, draw.index / W))(window);
   }
-  const Dataset& data = dataset(place.source);
+  const Dataset& data = dataset(draw.source);
   out.tokens.resize(static_cast<size_t>(T + 1));
   data.read(window * T, out.tokens);
   out.document_starts.assign(1, 0);  // what lies before the window is out of sight, whatever document it belongs to

@@ -16,16 +16,16 @@ namespace tokamak {
 
 namespace {
 
-constexpr int64_t kPiece = int64_t{1} << 20;  // bytes, and tokens, read at once
+constexpr int64_t kChunk = int64_t{1} << 20;  // bytes, and tokens, read at once
 
 std::string file_hash(const std::string& path) {
   const InputFile file(path, Kind::kData);
-  std::vector<std::byte> buffer(static_cast<size_t>(kPiece));
+  std::vector<std::byte> buffer(static_cast<size_t>(kChunk));
   Hasher hasher;
-  for (int64_t at = 0; at < file.size(); at += kPiece) {
-    const auto piece = std::span(buffer).first(static_cast<size_t>(std::min(kPiece, file.size() - at)));
-    file.read_at(at, piece);
-    hasher.update(piece);
+  for (int64_t at = 0; at < file.size(); at += kChunk) {
+    const auto chunk = std::span(buffer).first(static_cast<size_t>(std::min(kChunk, file.size() - at)));
+    file.read_at(at, chunk);
+    hasher.update(chunk);
   }
   return hasher.hex128();
 }
@@ -61,9 +61,9 @@ void check_tokens(const Shard& shard, const Manifest& manifest) {
   std::vector<int32_t> ids;
   std::vector<int32_t> starts;
   int32_t largest = -1;
-  int32_t last = manifest.eos_id;  // of the piece before
-  for (int64_t at = 0; at < shard.tokens(); at += kPiece) {
-    ids.resize(static_cast<size_t>(std::min(kPiece, shard.tokens() - at)));
+  int32_t last = manifest.eos_id;  // of the chunk before
+  for (int64_t at = 0; at < shard.tokens(); at += kChunk) {
+    ids.resize(static_cast<size_t>(std::min(kChunk, shard.tokens() - at)));
     shard.read(at, manifest.vocab_size, ids);
     largest = std::max(largest, *std::max_element(ids.begin(), ids.end()));
     if (manifest.eos_id < 0) continue;

@@ -30,8 +30,8 @@ __global__ void copy(uint4* rows, uint4* keys, uint4* values, int64_t tokens, Wi
 
 template <bool kGather>
 void copy_keys(cudaStream_t stream, const Tensor& qkv, const HeadLayout& heads, void* keys, void* values) {
-  constexpr int64_t kPiece = kVecWidth<bf16>;
-  const Widths width{heads.qkv_width() / kPiece, heads.q_width() / kPiece, heads.kv_width() / kPiece};
+  constexpr int64_t kWidth = kVecWidth<bf16>;
+  const Widths width{heads.qkv_width() / kWidth, heads.q_width() / kWidth, heads.kv_width() / kWidth};
   launch({"own_keys", {blocks_for(qkv.dim(0) * width.keys, kThreads), 2}, kThreads}, stream, copy<kGather>,
          static_cast<uint4*>(qkv.data()), static_cast<uint4*>(keys), static_cast<uint4*>(values), qkv.dim(0), width);
 }

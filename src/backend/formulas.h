@@ -25,8 +25,8 @@ struct AdamWConstants {
   float step;            // lr / bias1
   float inv_sqrt_bias2;  // 1 / sqrt(bias2)
   float eps;
-  int64_t end[AdamW::kMostPieces];  // of the pieces
-  float decay[AdamW::kMostPieces];  // in each, 1 - lr weight_decay
+  int64_t end[AdamW::kMostGroups];  // of the groups
+  float decay[AdamW::kMostGroups];  // in each, 1 - lr weight_decay
 };
 
 inline AdamWConstants constants_of(const AdamW& args) {
@@ -39,9 +39,9 @@ inline AdamWConstants constants_of(const AdamW& args) {
                    .eps = static_cast<float>(args.eps),
                    .end = {},
                    .decay = {}};
-  for (size_t p = 0; p < args.pieces.size(); ++p) {
-    k.end[p] = args.pieces[p].end;
-    k.decay[p] = static_cast<float>(1.0 - args.lr * args.pieces[p].weight_decay);
+  for (size_t p = 0; p < args.groups.size(); ++p) {
+    k.end[p] = args.groups[p].end;
+    k.decay[p] = static_cast<float>(1.0 - args.lr * args.groups[p].weight_decay);
   }
   return k;
 }

@@ -209,13 +209,13 @@ double check(const AdamW& args) {
   expect({"master", args.master}, DType::kF32, shape);
   expect({"exp_avg", args.exp_avg}, DType::kF32, shape);
   expect({"exp_avg_sq", args.exp_avg_sq}, DType::kF32, shape);
-  TOKAMAK_CHECK(1 <= args.pieces.size() && args.pieces.size() <= AdamW::kMostPieces, args.pieces.size(), " pieces");
+  TOKAMAK_CHECK(1 <= args.groups.size() && args.groups.size() <= AdamW::kMostGroups, args.groups.size(), " groups");
   int64_t end = 0;
-  for (const AdamW::Piece& piece : args.pieces) {
-    TOKAMAK_CHECK(piece.end >= end, "a piece ends at ", piece.end, ", the one before it at ", end);
-    end = piece.end;
+  for (const AdamW::Group& group : args.groups) {
+    TOKAMAK_CHECK(group.end >= end, "a group ends at ", group.end, ", the one before it at ", end);
+    end = group.end;
   }
-  TOKAMAK_CHECK(end == args.master.count(), "the pieces end at ", end, ", master is ", args.master.text());
+  TOKAMAK_CHECK(end == args.master.count(), "the groups end at ", end, ", master is ", args.master.text());
   return 0;
 }
 

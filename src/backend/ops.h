@@ -235,14 +235,14 @@ struct ControlStep {
 // Decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2, in torch.optim.AdamW's arrangement). With
 // g = kGradScale grad: m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
 // master = master (1 - lr weight_decay) - lr (m / bias1) / (sqrt(v / bias2) + eps), bias_i = 1 - b_i^t.
-// Nothing changes where kApply is 0. Pieces differ in weight_decay alone.
+// Nothing changes where kApply is 0. Groups differ in weight_decay alone.
 struct AdamW {
-  // The elements from the end of the piece before it (the first: from 0) to its own; may be empty.
-  struct Piece {
+  // The elements from the end of the group before it (the first: from 0) to its own; may be empty.
+  struct Group {
     int64_t end = 0;
     double weight_decay = 0;
   };
-  static constexpr size_t kMostPieces = 8;
+  static constexpr size_t kMostGroups = 8;
 
   Tensor master;              // (n) f32, in and out
   Tensor exp_avg;             // (n) f32, in and out: m
@@ -250,7 +250,7 @@ struct AdamW {
   Tensor grad;                // (n) f32
   Tensor weights;             // (n) bf16: master rounded; may be empty
   Tensor control;             // (kStepControls) f32
-  std::vector<Piece> pieces;  // ascending; the last one ends at n
+  std::vector<Group> groups;  // ascending; the last one ends at n
   // In double: 1 - beta2 formed from an f32 beta2 is off in the fifth digit.
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0, bias1 = 1, bias2 = 1;
 };

@@ -37,7 +37,7 @@ void cut_flat_state(OperationValue& call, int64_t most) {
   for (const Operand& operand : operands(call)) {
     if (operand.tensor->count() > most) *operand.tensor = operand.tensor->flat(0, most);
   }
-  if (adamw != nullptr) adamw->pieces = {{adamw->master.count(), 0.1}};
+  if (adamw != nullptr) adamw->groups = {{adamw->master.count(), 0.1}};
 }
 
 // Places for the operands in one block, one for those that begin at the same address; the bytes of the block.

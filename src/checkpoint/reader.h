@@ -38,7 +38,7 @@ class CheckpointReader {
   void read(const std::string& kind, const std::string& param, int64_t first, std::span<float> out);
 
  private:
-  struct Place {
+  struct Location {
     size_t unit = 0;
     size_t param = 0;
   };
@@ -48,7 +48,7 @@ class CheckpointReader {
   std::string directory_;
   std::string manifest_text_;
   CheckpointManifest manifest_;
-  std::map<std::string, Place> params_;
+  std::map<std::string, Location> params_;
   std::map<int64_t, SafetensorsFile> open_;  // by shard
 };
 

@@ -32,14 +32,14 @@ std::string pickle_in(const std::string& directory) {
 template <class Bits, class Convert>
 void read_converted(const SafetensorsFile& file, const SafetensorsEntry& entry, int64_t first, std::span<float> out,
                     const Convert& convert) {
-  constexpr size_t kPiece = size_t{1} << 16;
-  std::vector<Bits> buffer(std::min(out.size(), kPiece));
+  constexpr size_t kChunk = size_t{1} << 16;
+  std::vector<Bits> buffer(std::min(out.size(), kChunk));
   while (!out.empty()) {
-    const auto piece = std::span(buffer).first(std::min(out.size(), kPiece));
-    file.read_bytes(entry, first * static_cast<int64_t>(sizeof(Bits)), std::as_writable_bytes(piece));
-    std::transform(piece.begin(), piece.end(), out.begin(), convert);
-    first += static_cast<int64_t>(piece.size());
-    out = out.subspan(piece.size());
+    const auto chunk = std::span(buffer).first(std::min(out.size(), kChunk));
+    file.read_bytes(entry, first * static_cast<int64_t>(sizeof(Bits)), std::as_writable_bytes(chunk));
+    std::transform(chunk.begin(), chunk.end(), out.begin(), convert);
+    first += static_cast<int64_t>(chunk.size());
+    out = out.subspan(chunk.size());
   }
 }
 

@@ -17,34 +17,34 @@ BatchInputs::BatchInputs(int64_t max_tokens, MemoryPlan& plan) {
 void BatchInputs::commit(const Arena& arena, Device& device) {
   device_ = &device;
   copies_ = device.make_stream({.name = "copies"});
-  for (int i = 0; i < kPlaces; ++i) {
+  for (int i = 0; i < kBuffers; ++i) {
     const Slots& slots = slots_[i];
-    places_[i] = {{.tokens = arena[slots.tokens],
-                   .targets = arena[slots.targets],
-                   .positions = arena[slots.positions],
-                   .cu_seqlens = arena[slots.cu_seqlens]},
-                  device.make_event(),
-                  device.make_event()};
+    buffers_[i] = {{.tokens = arena[slots.tokens],
+                    .targets = arena[slots.targets],
+                    .positions = arena[slots.positions],
+                    .cu_seqlens = arena[slots.cu_seqlens]},
+                   device.make_event(),
+                   device.make_event()};
   }
 }
 
 DeviceBatch BatchInputs::upload(Stream& compute, const TokenBatch& batch) {
   TOKAMAK_CHECK(batch.positions.size() == batch.tokens.size() && !batch.cu_seqlens.empty());
-  compute.record(*places_[at_].left);  // by now compute has been given all that the latest batch is for
-  at_ = (at_ + 1) % kPlaces;
-  const Place& place = places_[at_];
-  copies_->wait(*place.left);
+  compute.record(*buffers_[at_].left);  // by now compute has been given all that the latest batch is for
+  at_ = (at_ + 1) % kBuffers;
+  const Buffer& buffer = buffers_[at_];
+  copies_->wait(*buffer.left);
   const auto send = [&](std::span<const int32_t> values, Tensor whole) {
     const Tensor tensor = whole.rows(0, static_cast<int64_t>(values.size()));
     if (!values.empty()) device_->copy_to_device(*copies_, values.data(), tensor);
     return tensor;
   };
-  const DeviceBatch sent = {.tokens = send(batch.tokens, place.whole.tokens),
-                            .targets = send(batch.targets, place.whole.targets),
-                            .positions = send(batch.positions, place.whole.positions),
-                            .cu_seqlens = send(batch.cu_seqlens, place.whole.cu_seqlens)};
-  copies_->record(*place.arrived);
-  compute.wait(*place.arrived);
+  const DeviceBatch sent = {.tokens = send(batch.tokens, buffer.whole.tokens),
+                            .targets = send(batch.targets, buffer.whole.targets),
+                            .positions = send(batch.positions, buffer.whole.positions),
+                            .cu_seqlens = send(batch.cu_seqlens, buffer.whole.cu_seqlens)};
+  copies_->record(*buffer.arrived);
+  compute.wait(*buffer.arrived);
   return sent;
 }
 

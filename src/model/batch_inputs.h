@@ -1,4 +1,4 @@
-// Where micro-batches come to on the device: two places in turn, written on a stream of their own, so that a batch
+// Where micro-batches come to on the device: two buffers in turn, written on a stream of their own, so that a batch
 // travels while the one before it is computed on.
 #pragma once
 
@@ -45,19 +45,19 @@ class BatchInputs {
   DeviceBatch upload(Stream& compute, const TokenBatch& batch);
 
  private:
-  static constexpr int kPlaces = 2;
+  static constexpr int kBuffers = 2;
   struct Slots {
     MemoryPlan::Slot tokens, targets, positions, cu_seqlens;
   };
-  struct Place {
+  struct Buffer {
     DeviceBatch whole;  // for the largest batch
     std::unique_ptr<Event> arrived, left;
   };
 
   Device* device_ = nullptr;
   std::unique_ptr<Stream> copies_;
-  Slots slots_[kPlaces];
-  Place places_[kPlaces];
+  Slots slots_[kBuffers];
+  Buffer buffers_[kBuffers];
   int at_ = 0;  // of the latest batch
 };
 

@@ -8,7 +8,7 @@ AdamWOptimizer::AdamWOptimizer(const OptimizerOptions& options, ShardedParameter
     : options_(options), parameters_(parameters) {
   for (const ShardRange& range : parameters.ranges()) {
     const bool decays = range.decay == Decay::kYes && (!range.embedding || options.decay_embeddings);
-    pieces_.push_back({range.end, decays ? options.weight_decay : 0.0});
+    groups_.push_back({range.end, decays ? options.weight_decay : 0.0});
   }
   exp_avg_slot_ = plan.add("optimizer/exp_avg", DType::kF32, Shape{parameters.shard_elements()});
   exp_avg_sq_slot_ = plan.add("optimizer/exp_avg_sq", DType::kF32, Shape{parameters.shard_elements()});
@@ -28,7 +28,7 @@ void AdamWOptimizer::step(Stream& stream, int64_t t, double lr, Tensor control) 
                                             .grad = parameters_.gradients(),
                                             .weights = copies ? parameters_.weights() : Tensor(),
                                             .control = control,
-                                            .pieces = pieces_,
+                                            .groups = groups_,
                                             .lr = lr,
                                             .beta1 = beta1,
                                             .beta2 = beta2,

@@ -23,7 +23,7 @@ class AdamWOptimizer {
  private:
   OptimizerOptions options_;
   ShardedParameters& parameters_;
-  std::vector<AdamW::Piece> pieces_;  // of the shard
+  std::vector<AdamW::Group> groups_;  // of the shard
   MemoryPlan::Slot exp_avg_slot_, exp_avg_sq_slot_;
   Tensor exp_avg_, exp_avg_sq_;
 };

@@ -48,36 +48,36 @@ StepReader::StepReader(Engine& engine) : engine_(engine) {
   const auto control = plan.add("outcomes", DType::kF32, Shape{kDepth, kStepControls}, MemoryKind::kPinned);
   arena_ = std::make_unique<Arena>(plan, *engine.backend().device);
   for (int64_t i = 0; i < kDepth; ++i) {
-    slots_[i].control = (*arena_)[control].rows(i, i + 1);
-    slots_[i].arrived = engine.backend().device->make_event();
+    ring_[i].control = (*arena_)[control].rows(i, i + 1);
+    ring_[i].arrived = engine.backend().device->make_event();
   }
 }
 
 void StepReader::fetch(int64_t step, double lr, double attended) {
   TOKAMAK_CHECK(pending_ < kDepth, "step ", step, ": ", pending_, " outcomes wait to be read");
-  Slot& slot = slots_[fetched_++ % kDepth];
-  slot.step = step;
-  slot.lr = lr;
-  slot.attended = attended;
-  slot.time = now_seconds();
-  engine_.backend().device->copy_to_host(engine_.compute(), engine_.control(), slot.control.data());
-  engine_.compute().record(*slot.arrived);
+  Pending& entry = ring_[fetched_++ % kDepth];
+  entry.step = step;
+  entry.lr = lr;
+  entry.attended = attended;
+  entry.time = now_seconds();
+  engine_.backend().device->copy_to_host(engine_.compute(), engine_.control(), entry.control.data());
+  engine_.compute().record(*entry.arrived);
   ++pending_;
 }
 
 StepOutcome StepReader::take() {
   TOKAMAK_CHECK(pending_ > 0, "no outcome waits to be read");
-  const Slot& slot = slots_[(fetched_ - pending_--) % kDepth];
-  slot.arrived->synchronize();
-  const auto* control = slot.control.as<float>();
-  return {.step = slot.step,
-          .lr = slot.lr,
+  const Pending& entry = ring_[(fetched_ - pending_--) % kDepth];
+  entry.arrived->synchronize();
+  const auto* control = entry.control.as<float>();
+  return {.step = entry.step,
+          .lr = entry.lr,
           .loss = control[kMeanLoss],
           .z_loss = control[kMeanZLoss],
           .grad_norm = control[kGradNorm],
           .applied = control[kApply] != 0.0f,
-          .attended = slot.attended,
-          .time = slot.time};
+          .attended = entry.attended,
+          .time = entry.time};
 }
 
 }  // namespace tokamak

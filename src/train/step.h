@@ -40,7 +40,7 @@ class StepReader {
 
  private:
   static constexpr int64_t kDepth = 2;
-  struct Slot {
+  struct Pending {
     int64_t step = 0;
     double lr = 0;
     double attended = 0;
@@ -51,7 +51,7 @@ class StepReader {
 
   Engine& engine_;
   std::unique_ptr<Arena> arena_;
-  Slot slots_[kDepth];
+  Pending ring_[kDepth];
   int64_t fetched_ = 0;
   int64_t pending_ = 0;
 };

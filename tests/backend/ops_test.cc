@@ -29,8 +29,8 @@ std::vector<Refusal> refusals() {
                           sums = f64({kStepSums}), control = f32({kStepControls}), x = f32({8}), y = f32({8}),
                           z = f32({8}), v = f32({8}), column = f32({4}), row = f32({3}), wide = f32({3, 8}),
                           x3 = f32({3, 4}), y3 = f32({3, 4}), table = f32({7, 4}), hidden = f32({3, 4});
-  const auto adamw = [](Ops& o, Stream& s, const std::vector<AdamW::Piece>& pieces) {
-    o.adamw(s, {.master = x, .exp_avg = y, .exp_avg_sq = v, .grad = z, .control = control, .pieces = pieces});
+  const auto adamw = [](Ops& o, Stream& s, const std::vector<AdamW::Group>& groups) {
+    o.adamw(s, {.master = x, .exp_avg = y, .exp_avg_sq = v, .grad = z, .control = control, .groups = groups});
   };
   return {
       {"gemm: inner sizes differ", [](Ops& o, Stream& s) { o.gemm(s, {.a = a, .b = a, .c = c}); }},
@@ -162,29 +162,29 @@ std::vector<Refusal> refusals() {
        [](Ops& o, Stream& s) { o.control_step(s, {.sums = sums, .control = f32({2})}); }},
       {"adamw: moments are one tensor",
        [](Ops& o, Stream& s) {
-         o.adamw(s, {.master = x, .exp_avg = y, .exp_avg_sq = y, .grad = z, .control = control, .pieces = {{8, 0}}});
+         o.adamw(s, {.master = x, .exp_avg = y, .exp_avg_sq = y, .grad = z, .control = control, .groups = {{8, 0}}});
        }},
       {"adamw: gradient of another size",
        [](Ops& o, Stream& s) {
          o.adamw(s,
-                 {.master = x, .exp_avg = y, .exp_avg_sq = v, .grad = column, .control = control, .pieces = {{8, 0}}});
+                 {.master = x, .exp_avg = y, .exp_avg_sq = v, .grad = column, .control = control, .groups = {{8, 0}}});
        }},
-      {"adamw: no pieces", [adamw](Ops& o, Stream& s) { adamw(o, s, {}); }},
-      {"adamw: pieces end before the tensors do",
+      {"adamw: no groups", [adamw](Ops& o, Stream& s) { adamw(o, s, {}); }},
+      {"adamw: groups end before the tensors do",
        [adamw](Ops& o, Stream& s) {
          adamw(o, s, {{4, 0}, {7, 0}});
        }},
-      {"adamw: pieces end behind the tensors",
+      {"adamw: groups end behind the tensors",
        [adamw](Ops& o, Stream& s) {
          adamw(o, s, {{4, 0}, {9, 0}});
        }},
-      {"adamw: pieces go back",
+      {"adamw: groups go back",
        [adamw](Ops& o, Stream& s) {
          adamw(o, s, {{6, 0}, {5, 0}, {8, 0}});
        }},
-      {"adamw: more pieces than there is room for",
+      {"adamw: more groups than there is room for",
        [adamw](Ops& o, Stream& s) {
-         adamw(o, s, std::vector<AdamW::Piece>(AdamW::kMostPieces + 1, {8, 0}));
+         adamw(o, s, std::vector<AdamW::Group>(AdamW::kMostGroups + 1, {8, 0}));
        }},
       {"sum_squares: bf16", [](Ops& o, Stream& s) { o.sum_squares(s, {.x = bf({8}), .sums = sums}); }},
       {"statistics: integers", [](Ops& o, Stream& s) { o.statistics(s, {.x = ids, .out = f64({kStatistics})}); }},

@@ -35,7 +35,7 @@ struct State {
     a.beta1 = 0.9;
     a.beta2 = 0.95;
     a.eps = 1e-8;
-    a.pieces = {{master.count(), 0.1}};
+    a.groups = {{master.count(), 0.1}};
     a.bias1 = 1 - std::pow(0.9, 7);
     a.bias2 = 1 - std::pow(0.95, 7);
     return a;
@@ -102,7 +102,7 @@ TEST_CASE("AdamW takes the steps that torch.optim.AdamW takes") {
     args.beta1 = 0.9;
     args.beta2 = 0.95;
     args.eps = 1e-8;
-    args.pieces = {{4, 0.1}};
+    args.groups = {{4, 0.1}};
     args.bias1 = 1 - std::pow(0.9, static_cast<double>(t + 1));
     args.bias2 = 1 - std::pow(0.95, static_cast<double>(t + 1));
     cpu.ops().adamw(*cpu.stream, args);
@@ -172,7 +172,7 @@ TEST_CASE("AdamW on a slice is AdamW on its elements, wherever it starts") {
         const Values all = start.grad.values();
         const HostTensor own(DType::kF32, {end - begin}, Values(all.begin() + begin, all.begin() + end));
         args.grad = skewed ? own.view() : args.grad.flat(begin, end);
-        args.pieces = {{end - begin, 0.1}};
+        args.groups = {{end - begin, 0.1}};
         cpu.ops().adamw(*cpu.stream, args);
         const auto check = [&](const HostTensor& actual, const HostTensor& before, const HostTensor& after) {
           Values expected = before.values();
@@ -196,7 +196,7 @@ TEST_CASE("AdamW in one call is AdamW piece by piece, wherever the pieces end") 
   TestBackend cpu;
   const int64_t n = 2 * 16384 + 1030;
   const State start(n);
-  const std::vector<std::vector<AdamW::Piece>> cuts = {
+  const std::vector<std::vector<AdamW::Group>> cuts = {
       {{n, 0.1}},
       {{1, 0.1}, {2, 0}, {3, 0.3}, {4, 0.1}, {5, 0.2}, {6, 0}, {7, 0.4}, {n, 0.1}},  // inside the vectors of a thread
       {{64, 0.1}, {64, 0.5}, {16382, 0}, {16382, 0.5}, {n - 3, 0.2}, {n, 0}, {n, 0.5}},  // empty ones
@@ -204,7 +204,7 @@ TEST_CASE("AdamW in one call is AdamW piece by piece, wherever the pieces end") 
   for (const auto& cut : cuts) {
     const State whole = start, pieces = start;
     AdamW args = whole.args();
-    args.pieces = cut;
+    args.groups = cut;
     cpu.ops().adamw(*cpu.stream, args);
     int64_t begin = 0;
     for (const auto& [end, decay] : cut) {
@@ -212,7 +212,7 @@ TEST_CASE("AdamW in one call is AdamW piece by piece, wherever the pieces end") 
       for (Tensor* tensor : {&part.master, &part.exp_avg, &part.exp_avg_sq, &part.grad, &part.weights}) {
         *tensor = tensor->flat(begin, end);
       }
-      part.pieces = {{end - begin, decay}};
+      part.groups = {{end - begin, decay}};
       cpu.ops().adamw(*cpu.stream, part);
       begin = end;
     }

@@ -140,7 +140,7 @@ TEST_CASE("every operation once, finite", "[.][contact]") {
                          .grad = dtable.view().flat(),
                          .weights = table.view().flat(),
                          .control = control,
-                         .pieces = {{master.count(), 0.1}},
+                         .groups = {{master.count(), 0.1}},
                          .lr = 1e-4,
                          .beta1 = 0.9,
                          .beta2 = 0.95,

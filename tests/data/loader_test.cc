@@ -110,14 +110,11 @@ TEST_CASE("a micro-batch says where its documents lie") {
     REQUIRE(m.segments == static_cast<int64_t>(boundaries.size()));
     boundaries.push_back(static_cast<int32_t>(m.sequences * T));
     REQUIRE(m.cu_seqlens == boundaries);
-    int64_t longest = 0;
     for (size_t s = 0; s + 1 < boundaries.size(); ++s) {
-      longest = std::max<int64_t>(longest, boundaries[s + 1] - boundaries[s]);
       for (int32_t p = boundaries[s]; p < boundaries[s + 1]; ++p) {
         REQUIRE(m.positions[static_cast<size_t>(p)] == p - boundaries[s]);
       }
     }
-    REQUIRE(m.longest_segment == longest);
 
     const MicroBatch& p = plain.next();
     REQUIRE(p.tokens == m.tokens);

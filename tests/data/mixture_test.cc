@@ -28,7 +28,7 @@ TEST_CASE("each source is within one sample of its share at every prefix, and it
     REQUIRE(std::accumulate(parts.begin(), parts.end(), int64_t{0}) == R);
     std::vector<int64_t> taken(weights.size(), 0);
     for (int64_t k = 0; k < 2 * R + 100; ++k) {
-      const Mixture::Place place = mixture.at(k);
+      const Mixture::Draw place = mixture.at(k);
       REQUIRE(place.index == taken[static_cast<size_t>(place.source)]++);
       if (k > 2000 && k % 501 != 0) continue;
       for (size_t i = 0; i < weights.size(); ++i) {
