@@ -39,7 +39,7 @@ class Operands {
   size_t size_ = 0;
 };
 
-#define TOKAMAK_OPERANDS(name, Args) Operands operands_of(Args& args);
+#define TOKAMAK_OPERANDS(name, Args) Operands operands_of(Args& args);  // NOLINT(bugprone-macro-parentheses): a type
 TOKAMAK_OPS(TOKAMAK_OPERANDS)
 #undef TOKAMAK_OPERANDS
 

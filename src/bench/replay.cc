@@ -24,6 +24,8 @@ template <class... F>
 struct Overloaded : F... {
   using F::operator()...;
 };
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
 
 Operands operands(OperationValue& call) {
   return std::visit(Overloaded{[](std::monostate) { return Operands(); }, [](auto& args) { return operands_of(args); }},

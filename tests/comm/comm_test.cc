@@ -110,6 +110,23 @@ RANKS_CASE("a group that only plans has the scratch that the ranks work in, and 
   CHECK_THROWS_AS(comm.reduce_scatter(stream, {.full = view(full), .slice = view(slice)}), Error);
 }
 
+RANKS_CASE("collectives refuse tensors that break their contract, on every rank and in every group") {
+  Comm& comm = world.comm();
+  NoStream stream;
+  const auto slices = static_cast<size_t>(comm.size());
+  std::vector<float> full(32 * slices), slice(32), short_slice(16), short_full(16 * slices), odd(7),
+      odd_full(7 * slices);
+  std::vector<bf16> narrow(64);
+  std::vector<int32_t> whole(4);
+  CHECK_THROWS_AS(comm.all_gather(stream, view(short_slice), view(full)), Error);  // slices of another length
+  CHECK_THROWS_AS(comm.all_gather(stream, view(narrow), view(full)), Error);       // of another type
+  CHECK_THROWS_AS(comm.all_gather(stream, view(odd), view(odd_full)), Error);      // not of 64 bytes
+  CHECK_THROWS_AS(comm.reduce_scatter(stream, {.full = view(full), .slice = view(narrow)}), Error);
+  CHECK_THROWS_AS(comm.reduce_scatter(stream, {.full = view(short_full), .slice = view(short_slice)}),
+                  Error);  // in bf16
+  CHECK_THROWS_AS(comm.all_reduce(stream, view(whole)), Error);
+}
+
 RANKS_CASE("a reduction in bf16 rounds each contribution, and the sum stays f32") {
   Comm& comm = world.comm();
   NoStream stream;

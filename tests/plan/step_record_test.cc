@@ -96,5 +96,6 @@ RANKS_CASE("a dry run yields the very step that a real one takes, call by call")
       CHECK(planned.entries[i].which == real.entries[i].which);
     }
     CHECK(planned.exchanged() == real.exchanged());
+    CHECK(planned.flops() == Approx(flops_expected(config, run.shape)).epsilon(1e-12));
   }
 }

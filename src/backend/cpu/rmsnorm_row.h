@@ -18,15 +18,15 @@ inline int64_t rows_per_block(int64_t rows) {
 
 // Sums over wide rows are formed in blocks: a plain f32 sum of 16384 terms, where it is not vectorised, loses two
 // digits.
-inline constexpr int64_t kBlock = 256;
+inline constexpr int64_t kSumBlock = 256;
 
 template <class T>
 float sum_of_squares(const T* x, int64_t width) {
   float total = 0;
-  for (int64_t begin = 0; begin < width; begin += kBlock) {
+  for (int64_t begin = 0; begin < width; begin += kSumBlock) {
     float piece = 0;
 #pragma omp simd reduction(+ : piece)
-    for (int64_t c = begin; c < std::min(width, begin + kBlock); ++c) {
+    for (int64_t c = begin; c < std::min(width, begin + kSumBlock); ++c) {
       const float v = to_float(x[c]);
       piece += v * v;
     }
@@ -56,10 +56,10 @@ void scale(const T* x, const T* weight, float rstd, T* y, int64_t width) {
 template <class T>
 float projection(const T* dy, const T* x, const T* weight, int64_t width) {
   float total = 0;
-  for (int64_t begin = 0; begin < width; begin += kBlock) {
+  for (int64_t begin = 0; begin < width; begin += kSumBlock) {
     float piece = 0;
 #pragma omp simd reduction(+ : piece)
-    for (int64_t c = begin; c < std::min(width, begin + kBlock); ++c) {
+    for (int64_t c = begin; c < std::min(width, begin + kSumBlock); ++c) {
       piece += to_float(dy[c]) * to_float(weight[c]) * to_float(x[c]);
     }
     total += piece;
