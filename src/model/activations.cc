@@ -6,12 +6,10 @@ namespace tokamak {
 
 namespace {
 
-// The layer whose buffer layer `l` writes to. In inference two inputs alternate: a layer reads its own and writes the
-// other.
+// The layer whose buffer layer `l` uses. Where all use one, a layer's output takes the place of its input, which nothing
+// reads any more by then.
 int64_t owner_of(int64_t l, bool is_input, Keep keep) {
-  if (keep == Keep::kBackward) return l;
-  if (!is_input) return 0;
-  return keep == Keep::kLayerInputs ? l : l % 2;
+  return keep == Keep::kBackward || (is_input && keep == Keep::kLayerInputs) ? l : 0;
 }
 
 }  // namespace
