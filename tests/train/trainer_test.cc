@@ -9,6 +9,7 @@
 #include "checkpoint/store.h"
 #include "comm/collective_error.h"
 #include "model/flops.h"
+#include "monitor/jsonl.h"
 #include "train/toy_training.h"
 
 using namespace tokamak;
@@ -278,4 +279,20 @@ TEST_CASE("state that the host cannot touch is copied to checkpoints and back: t
   options.stop_at_step = 0;
   CHECK(train(1, config, options) == RunEnd::kDone);
   CHECK((saved_state(place.checkpoint("discrete", 6)) == saved_state(place.checkpoint("host", 6))));
+}
+
+TEST_CASE("training.z_loss is added to the loss, and logged by itself") {
+  const ToyPlace place;
+  const auto last_z = [&](const std::string& name, double z_loss) {
+    RunConfig config = place.config(name);
+    config.training.z_loss = z_loss;
+    train(1, config);
+    double last = -1;
+    read_records(place.run(name) + "/metrics.jsonl", [&](const MetricRecord& record) {
+      if (record.has("loss/z")) last = record.at("loss/z");
+    });
+    return last;
+  };
+  CHECK(last_z("without", 0) == 0);
+  CHECK(last_z("with", 0.1) > 0);
 }
