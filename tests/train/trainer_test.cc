@@ -296,3 +296,29 @@ TEST_CASE("training.z_loss is added to the loss, and logged by itself") {
   CHECK(last_z("without", 0) == 0);
   CHECK(last_z("with", 0.1) > 0);
 }
+
+TEST_CASE("the options of a run reach what computes: another value, other weights") {
+  const ToyPlace place;
+  const std::pair<const char*, std::function<void(RunConfig&)>> changes[] = {
+      {"weight decay", [](RunConfig& config) { config.optimizer.weight_decay = 0.5; }},
+      {"betas",
+       [](RunConfig& config) {
+         config.optimizer.betas = {0.5, 0.6};
+       }},
+      {"eps", [](RunConfig& config) { config.optimizer.eps = 1e-2; }},
+      {"z loss", [](RunConfig& config) { config.training.z_loss = 0.1; }},
+      {"clipping", [](RunConfig& config) { config.training.max_grad_norm = 1e-3; }},
+      {"precision", [](RunConfig& config) { config.precision.compute = Precision::kBF16; }},
+      {"learning rate", [](RunConfig& config) { config.optimizer.lr *= 2; }},
+      {"seed", [](RunConfig& config) { config.run.seed += 1; }},
+  };
+  train(1, place.config("plain"));
+  const auto plain = saved_state(place.checkpoint("plain", 6)).tensors;
+  for (const auto& [name, change] : changes) {
+    INFO(name);
+    RunConfig config = place.config(name);
+    change(config);
+    train(1, config);
+    CHECK(saved_state(place.checkpoint(name, 6)).tensors != plain);
+  }
+}
