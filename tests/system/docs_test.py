@@ -20,7 +20,7 @@ from pathlib import Path
 import slurm_cluster
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["tutorial.md"]
+PAGES = ["tutorial.md", "clusters.md"]
 SKIPPED = 77
 FULL = os.environ.get("TOKAMAK_DOCS_FULL") == "1"
 INSTALL = "" if os.environ.get("TOKAMAK_TEST_INSTALLS") == "yes" else " --no-install"
@@ -32,6 +32,10 @@ SHORTER = {
                                              "metrics.log_interval=1 checkpoint.interval=3 runtime.threads_per_rank=1",
     "--stop-at-step 200": "--stop-at-step 3",
     "--task shards=": "--limit 8 --task shards=",
+    "training.max_steps=20": "training.max_steps=4 checkpoint.interval=10",
+    "--stop-at-step 10": "--stop-at-step 2",
+    "run.output_dir=runs/batch": "run.output_dir=runs/batch training.max_steps=1000000 checkpoint.interval=1000000",
+    "step 10/": "step 1/",
 }
 
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.M | re.S)
@@ -70,7 +74,8 @@ def shortened(commands, used):
 def run(blocks, directory, used):
     """All in one shell, so that what one block exports the next one has."""
     script = "set -eo pipefail\n" + "".join(f"{shortened(block.commands, used)}\necho '{END}'\n" for block in blocks)
-    done = subprocess.run(["bash", "-c", script], cwd=directory, text=True, check=False, env=os.environ,
+    command = ["timeout", str(3600 if FULL else 300), "bash", "-c", script]  # for a block that waits for what never comes
+    done = subprocess.run(command, cwd=directory, text=True, check=False, env=os.environ,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     outputs = done.stdout.split(END + "\n")
     for block, output in zip(blocks, outputs):
