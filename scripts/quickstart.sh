@@ -13,8 +13,8 @@ if [[ $(id -u) -eq 0 ]]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_
 
 usage() {
   cat <<'EOF'
-usage: scripts/quickstart.sh [--text PATH] [--ranks N] [--steps N] [--no-install] [--fresh] [--data-only]
-                             [--program PATH]
+usage: scripts/quickstart.sh [--text PATH] [--ranks N] [--steps N] [--no-install] [--fresh]
+                             [--text-only | --data-only] [--program PATH]
 
   --text PATH    your own text, .txt or .jsonl (key "text"), a few MB at least; otherwise the novels of Jane Austen
                  and the King James Bible (8 MB), which Debian packages ship
@@ -22,6 +22,7 @@ usage: scripts/quickstart.sh [--text PATH] [--ranks N] [--steps N] [--no-install
   --steps N      optimizer steps (400, as configs/quickstart.yaml has it)
   --no-install   do not call apt-get
   --fresh        discard the training in runs/quickstart/ and start anew
+  --text-only    stop when program and text are there
   --data-only    stop when the shards are there
   --program PATH a tokamak that is built already
 
@@ -37,7 +38,7 @@ die() { # die EXIT_CODE WHAT [HINT]
 
 announce() { printf '\n== %s (after %d s)\n' "$1" "$SECONDS"; }
 
-text='' ranks=2 steps='' install=yes fresh=no data_only=no program=''
+text='' ranks=2 steps='' install=yes fresh=no text_only=no data_only=no program=''
 while [[ $# -gt 0 ]]; do
   case $1 in
     --text)
@@ -52,6 +53,7 @@ while [[ $# -gt 0 ]]; do
       ;;
     --no-install) install=no ;;
     --fresh) fresh=yes ;;
+    --text-only) text_only=yes ;;
     --data-only) data_only=yes ;;
     --program)
       [[ -x ${2-} ]] || die 2 "--program needs a program, not '${2-}'"
@@ -323,6 +325,7 @@ fi
 
 announce "text, tokenizer, shards"
 if [[ -n $text ]]; then input=$text; else make_text; fi
+[[ $text_only == no ]] || exit 0
 if [[ -d $input ]]; then
   mapfile -d '' -t files < <(find "$input" -type f -print0 | sort -z)
 else

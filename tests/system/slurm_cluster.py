@@ -54,21 +54,23 @@ while :; do wait; sleep 1 & wait; done
 
 def enter_or_skip():
     """Goes on in a namespace of its own; ends the process with 77 where that, or Slurm, is not to be had."""
+    if reason := enter_if_possible():
+        print("SKIPPED:", reason)
+        sys.exit(77)
+
+
+def enter_if_possible():
+    """Starts this program again in a namespace of its own. Returns there, or with the reason why there is none."""
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     if INSIDE in os.environ:
-        return
+        return None
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing:
-        skip(f"not installed: {', '.join(missing)}")
+        return f"not installed: {', '.join(missing)}"
     if os.geteuid() != 0 or subprocess.run([*NAMESPACES, "true"], stderr=subprocess.DEVNULL).returncode:
-        skip("making namespaces is not permitted here")
+        return "making namespaces is not permitted here"
     os.environ[INSIDE] = "1"
-    os.execvp(NAMESPACES[0], [*NAMESPACES, sys.executable, *sys.argv])
-
-
-def skip(reason):
-    print("SKIPPED:", reason)
-    sys.exit(77)
+    return os.execvp(NAMESPACES[0], [*NAMESPACES, sys.executable, *sys.argv])
 
 
 class Cluster:
