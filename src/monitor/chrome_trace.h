@@ -17,7 +17,7 @@ class ChromeTrace {
   struct Span {
     std::string name;
     const char* category = "";
-    double begin = 0, end = 0;       // seconds since 1970
+    double begin = 0, end = 0;       // seconds, of one clock for all ranks
     std::string detail;              // may be empty
     std::vector<NamedValue> values;  // shown with it; may be empty
   };
