@@ -1,5 +1,6 @@
 #include "checkpoint/checkpointer.h"
 
+#include <chrono>
 #include <filesystem>
 #include <sstream>
 
@@ -37,10 +38,9 @@ std::optional<CheckpointReader> Checkpointer::resume() {
   std::optional<CheckpointReader> reader = choose_checkpoint(comm_, store_, setup_.options.load);
   const std::string place = run_on_rank_zero(comm_, [&]() -> std::string {
     lock_->claim();
-    committer_.remove_leftovers();
+    const std::vector<int64_t> later = committer_.take_over(reader ? reader->manifest().point.state.step : -1);
     if (!reader) return "";
-    for (const int64_t step : store_.steps()) {
-      if (step <= reader->manifest().point.state.step) continue;
+    for (const int64_t step : later) {
       log::warning(store_.path_of(step), " is later than what this run starts from (", reader->directory(),
                    "); the first save sets it aside");
     }
@@ -55,7 +55,6 @@ std::optional<CheckpointReader> Checkpointer::resume() {
 
 SaveOutcome Checkpointer::save(const TrainingPoint& point, const ShardPlace& place, std::vector<UnitSlices> units) {
   begin_save(point, place, std::move(units));
-  write_save();
   return finish_save();
 }
 
@@ -77,53 +76,45 @@ int64_t Checkpointer::check_writers(const Job& job) const {
   return entries.back().end * job.place.count;
 }
 
-void Checkpointer::begin_save(const TrainingPoint& point, const ShardPlace& place, std::vector<UnitSlices> units) {
-  TOKAMAK_CHECK(resumed_ && !job_, "a save begins after resume(), and after the last one has finished");
-  job_.emplace();
+void Checkpointer::begin_save(const TrainingPoint& point, const ShardPlace& place, std::vector<UnitSlices> units,
+                              Retention retention) {
+  TOKAMAK_CHECK(resumed_ && !job_, "a save begins after resume(), and after the last one has ended");
+  job_ = std::make_unique<Job>();
   Job& job = *job_;
   job.point = point;
   job.place = place;
   job.units = std::move(units);
+  job.retention = retention;
   TOKAMAK_CHECK(0 <= place.index && place.index < place.count, place.index, " of ", place.count);
   if (committed_ == point.state.step) {
-    job.outcome.committed = true;
+    job.stage = Stage::kCommitting;
+    job.verdict = Verdict::kCommitted;
     return;
   }
   TOKAMAK_CHECK(!committed_ || *committed_ < point.state.step, "step ", point.state.step, " after ", *committed_);
-  const int64_t bytes = check_writers(job);
+  job.bytes = check_writers(job);
   try {
     run_on_rank_zero(comm_, [&]() -> std::string {
-      committer_.preflight(bytes);
-      committer_.begin(point.state.step);
+      committer_.expect_space(job.bytes);  // before any rank has taken some of it
       return "";
     });
-    job.write = true;
   } catch (const SharedError& error) {
-    refuse(job, error.what());
+    job.problem = error.what();
+    return;
   }
+  if (place.writes) job.work = std::async(std::launch::async, [&] { write(job); });
 }
 
-void Checkpointer::write_save() noexcept {
-  Job& job = *job_;
-  job.written = true;
-  if (!job.write || !job.place.writes) return;
+void Checkpointer::write(Job& job) noexcept {
   try {
+    const int64_t step = job.point.state.step;
+    if (comm_.rank() == 0) committer_.probe();
+    committer_.begin(step);
     const std::string name = shard_file_name(job.place.index, job.place.count);
-    const std::string directory = committer_.unfinished_path(job.point.state.step);
-    job.digest = write_shard(directory + "/" + name, job.place, job.point.state.step, job.units);
+    job.digest = write_shard(committer_.unfinished_path(step) + "/" + name, job.place, step, job.units);
   } catch (const std::exception& error) {
     job.problem = error.what();
   }
-}
-
-SaveOutcome Checkpointer::refuse(Job& job, const std::string& reason) {
-  job.outcome.reason = reason;
-  job.outcome.seconds = job.watch.seconds();
-  if (comm_.rank() == 0) {
-    log::warning("checkpoint of step ", job.point.state.step, " was not written: ", reason,
-                 " (older ones are as they were)");
-  }
-  return job.outcome;
 }
 
 CheckpointManifest Checkpointer::manifest_of(const Job& job, const std::vector<std::string>& reports) const {
@@ -148,40 +139,90 @@ CheckpointManifest Checkpointer::manifest_of(const Job& job, const std::vector<s
   return manifest;
 }
 
-SaveOutcome Checkpointer::finish_save() {
-  TOKAMAK_CHECK(job_ && job_->written, "finish_save() without begin_save() and write_save()");
-  Job job = *std::move(job_);
-  job_.reset();
-  if (!job.write) return job.outcome;
-  bool superseded = false;
+bool Checkpointer::work_has_ended(Waiting waiting) {
+  std::future<void>& work = job_->work;
+  const bool ended = !work.valid() || work.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  if (waiting == Waiting::kNo) return comm_.max(ended ? 0 : 1) == 0;
+  if (!ended) work.wait();
+  return true;  // what comes next is collective, and waits for the others
+}
+
+std::optional<SaveOutcome> Checkpointer::advance(Waiting waiting) {
+  TOKAMAK_CHECK(job_, "no save has begun");
+  if (job_->stage == Stage::kWriting) {
+    if (!work_has_ended(waiting)) return std::nullopt;
+    begin_settling();
+  }
+  if (!work_has_ended(waiting)) return std::nullopt;
+  return end_save();
+}
+
+void Checkpointer::begin_settling() {
+  Job& job = *job_;
+  job.stage = Stage::kCommitting;
+  CheckpointManifest manifest;
   try {
     collectively(comm_, [&] {
       if (!job.problem.empty()) fail(Kind::kCheckpoint, job.problem);
     });
     const std::string own =
         job.place.writes ? str(job.place.index, ' ', job.digest.bytes, ' ', job.digest.xxh3_128) : "";
-    const std::vector<std::string> reports = comm_.gather_all(own);
-    const CheckpointManifest manifest = manifest_of(job, reports);
-    job.outcome.bytes = manifest.total_bytes();
-    superseded = run_on_rank_zero(comm_, [&] { return committer_.commit(manifest, *lock_) ? "" : "superseded"; }) ==
-                 "superseded";
+    manifest = manifest_of(job, comm_.gather_all(own));
   } catch (const SharedError& error) {
-    if (comm_.rank() == 0) committer_.discard(job.point.state.step);
-    return refuse(job, error.what());
+    job.problem = error.what();
   }
-  if (superseded) {
-    if (comm_.rank() == 0) committer_.discard(job.point.state.step);
+  if (comm_.rank() != 0) return;
+  job.work = std::async(std::launch::async, [&job, this, manifest = std::move(manifest)] { settle(job, manifest); });
+}
+
+void Checkpointer::settle(Job& job, const CheckpointManifest& manifest) noexcept {
+  const int64_t step = job.point.state.step;
+  try {
+    if (!job.problem.empty()) {
+      job.verdict = lock_->fence() == Fence::kAnothers ? Verdict::kSuperseded : Verdict::kRefused;
+    } else {
+      job.verdict = committer_.commit(manifest, *lock_) ? Verdict::kCommitted : Verdict::kSuperseded;
+    }
+  } catch (const std::exception& error) {
+    job.problem = error.what();
+    job.verdict = Verdict::kRefused;
+  }
+  job.seconds = job.watch.seconds();
+  if (job.verdict != Verdict::kCommitted) {
+    committer_.discard(step);
+  } else if (job.retention == Retention::kPrune) {
+    committer_.retain(step, setup_.options.keep_latest);
+  }
+}
+
+SaveOutcome Checkpointer::end_save() {
+  std::unique_ptr<Job> job = std::move(job_);
+  const std::string answer = run_on_rank_zero(
+      comm_, [&] { return str(static_cast<int>(job->verdict), ' ', job->seconds, ' ', job->problem); });
+  const std::vector<std::string> words = split(answer, ' ');
+  job->verdict = static_cast<Verdict>(std::stoi(words.at(0)));
+  SaveOutcome outcome{.step = job->point.state.step, .seconds = std::stod(words.at(1))};
+  if (job->verdict == Verdict::kSuperseded) {
     throw SharedError(Kind::kCheckpoint, str("a later start of this job has taken over ", store_.directory()),
                       "This start was believed dead; it ends here, and has not touched the directory since.");
   }
-  committed_ = job.point.state.step;
-  job.outcome.committed = true;
-  job.outcome.seconds = job.watch.seconds();
-  if (comm_.rank() != 0) return job.outcome;
-  committer_.retain(job.point.state.step, setup_.options.keep_latest);
-  log::info("checkpoint of step ", job.point.state.step, " committed: ", store_.path_of(job.point.state.step), ", ",
-            human_bytes(job.outcome.bytes), " in ", fixed(job.outcome.seconds, 1), " s");
-  return job.outcome;
+  if (job->verdict == Verdict::kRefused) {
+    outcome.reason = answer.substr(words[0].size() + words[1].size() + 2);
+    if (comm_.rank() == 0) {
+      log::warning("checkpoint of step ", outcome.step, " was not written: ", outcome.reason,
+                   " (older ones are as they were)");
+    }
+    return outcome;
+  }
+  outcome.committed = true;
+  if (committed_ == outcome.step) return outcome;
+  committed_ = outcome.step;
+  outcome.bytes = job->bytes;
+  if (comm_.rank() == 0) {
+    log::info("checkpoint of step ", outcome.step, " committed: ", store_.path_of(outcome.step), ", ",
+              human_bytes(outcome.bytes), " in ", fixed(outcome.seconds, 1), " s");
+  }
+  return outcome;
 }
 
 }  // namespace tokamak

@@ -1,7 +1,9 @@
 // A run's hold on its checkpoint directory: what it starts from, and its saves. A save that the disk refuses is not the
-// end of training: it leaves the older checkpoints as they are and says why.
+// end of training: it leaves the older checkpoints as they are and says why. The disk is used by a thread of each rank,
+// so training goes on beside a save; there is never more than one. Comm is used by the caller's thread alone.
 #pragma once
 
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,11 +20,15 @@
 namespace tokamak {
 
 struct SaveOutcome {
+  int64_t step = 0;
   bool committed = false;
   std::string reason;  // why not; the same on every rank
   int64_t bytes = 0;   // of all files
-  double seconds = 0;
+  double seconds = 0;  // from begin_save() until it was durable, or refused
 };
+
+// Whether a commit is followed by the removal of checkpoints beyond CheckpointOptions::keep_latest.
+enum class Retention { kPrune, kKeepAll };
 
 class Checkpointer {
  public:
@@ -40,35 +46,52 @@ class Checkpointer {
   // and leftovers of earlier starts are removed.
   std::optional<CheckpointReader> resume();
 
-  // Collective: writes a checkpoint and returns when it is durable, or refused. Every disk error is a refusal, logged
-  // by rank 0. A step that is already committed is not written again. SharedError(kCheckpoint) only if a later start of
-  // the job has taken the directory over. `place` and `units` describe this rank; each slice has exactly one writer.
-  SaveOutcome save(const TrainingPoint& point, const ShardPlace& place, std::vector<UnitSlices> units);
+  // Collective: starts to write a checkpoint, after the last save has ended. The slices stay as they are until this one
+  // has. `place` and `units` describe this rank; each slice has exactly one writer. A step that is already committed is
+  // not written again.
+  void begin_save(const TrainingPoint& point, const ShardPlace& place, std::vector<UnitSlices> units,
+                  Retention retention = Retention::kPrune);
+  bool saving() const { return job_ != nullptr; }
+  // Collective, while saving(): moves the save on without waiting for the disk; how it has ended, if it has. Every disk
+  // error is a refusal, logged by rank 0. SharedError(kCheckpoint) only if a later start of the job has taken the
+  // directory over.
+  std::optional<SaveOutcome> poll_save() { return advance(Waiting::kNo); }
+  // The same, but waits for the end.
+  SaveOutcome finish_save() { return advance(Waiting::kYes).value(); }
 
-  // The same in three parts, for saving beside training: begin and finish are collective; write is local, calls no Comm
-  // and may run on another thread while the slices (a snapshot) stay as they are. All three are always called.
-  void begin_save(const TrainingPoint& point, const ShardPlace& place, std::vector<UnitSlices> units);
-  void write_save() noexcept;
-  SaveOutcome finish_save();
+  // begin_save() and finish_save().
+  SaveOutcome save(const TrainingPoint& point, const ShardPlace& place, std::vector<UnitSlices> units);
 
   const CheckpointStore& store() const { return store_; }
 
  private:
+  enum class Waiting { kNo, kYes };
+  enum class Stage { kWriting, kCommitting };  // by all ranks; by rank 0
+  enum class Verdict { kCommitted, kRefused, kSuperseded };
   struct Job {
     TrainingPoint point;
     ShardPlace place;
     std::vector<UnitSlices> units;
-    bool write = false;    // preflight has passed, and the step is new
-    bool written = false;  // write_save() has run
-    FileDigest digest;     // of this rank's file
-    std::string problem;   // of this rank's write
-    SaveOutcome outcome;
+    Retention retention = Retention::kPrune;
+    int64_t bytes = 0;  // of all files
     Stopwatch watch;
+    Stage stage = Stage::kWriting;
+    FileDigest digest;    // of this rank's file
+    std::string problem;  // of this rank's file; then of the save
+    Verdict verdict = Verdict::kRefused;
+    double seconds = 0;
+    std::future<void> work;  // last, so that its end is waited for before the rest goes
   };
+
+  std::optional<SaveOutcome> advance(Waiting waiting);
+  bool work_has_ended(Waiting waiting);  // on all ranks
+  void write(Job& job) noexcept;         // on the thread of `job.work`; so is the next
+  void settle(Job& job, const CheckpointManifest& manifest) noexcept;
+  void begin_settling();
+  SaveOutcome end_save();
 
   int64_t check_writers(const Job& job) const;  // returns the bytes of all files
   CheckpointManifest manifest_of(const Job& job, const std::vector<std::string>& reports) const;
-  SaveOutcome refuse(Job& job, const std::string& reason);
 
   Comm& comm_;
   CheckpointStore store_;
@@ -76,7 +99,7 @@ class Checkpointer {
   std::unique_ptr<DirectoryLock> lock_;  // rank 0
   Committer committer_;                  // used by rank 0; the others ask it for names
   std::optional<int64_t> committed_;     // newest step of this run that is in the store
-  std::optional<Job> job_;
+  std::unique_ptr<Job> job_;
   bool resumed_ = false;
 };
 

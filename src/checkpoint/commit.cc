@@ -35,26 +35,52 @@ void Committer::create_store() {
   }
 }
 
-void Committer::remove_leftovers() {
+std::vector<int64_t> Committer::take_over(int64_t resumed) {
   for (const std::string& name : store_.disposable()) {
     try {
-      remove_tree(in_store(name), Kind::kCheckpoint);
+      remove(name);
       log::info("removed ", in_store(name), ", left by an earlier start");
     } catch (const Error& error) {
       log::warning(error.what());
     }
   }
+  // Only now: an earlier start may have committed until its unfinished save was gone.
+  left_course_ = store_.steps();
+  std::erase_if(left_course_, [&](int64_t step) { return step <= resumed; });
+  return left_course_;
 }
 
-void Committer::preflight(int64_t bytes) {
+// An unfinished save loses its name first, at once: then its writer, if it lives, can rename nothing out of it or through
+// it. It may hold checkpoints that set_aside_from() was about to set aside.
+void Committer::remove(const std::string& name) const {
+  std::string path = in_store(name);
+  if (!exists(path)) return;
+  if (!starts_with(name, kTrash)) path = in_store(str(kTrash, name));
+  if (path != in_store(name)) rename_path(in_store(name), path, Kind::kCheckpoint);
+  const size_t mark = name.find(kUnfinished);
+  if (mark != std::string::npos && is_directory(path)) {
+    for (const std::string& inside : list_directory(path, Kind::kCheckpoint)) {
+      if (!parse_step_name(inside)) continue;
+      const std::string to = in_store(str(inside, kSetAside, name.substr(mark + kUnfinished.size())));
+      rename_path(str(path, "/", inside), to, Kind::kCheckpoint);
+      log::warning("set aside ", to, ": its writer ended while it did so");
+    }
+  }
+  remove_tree(path, Kind::kCheckpoint);
+}
+
+void Committer::expect_space(int64_t bytes) {
   const auto needed = static_cast<int64_t>(kHeadroom * static_cast<double>(bytes));
   const int64_t there = free_bytes(store_.directory(), Kind::kCheckpoint);
   if (there < needed) {
     fail(Kind::kCheckpoint, str("the file system of ", store_.directory(), " has ", human_bytes(there),
                                 " free, a checkpoint of ", human_bytes(bytes), " needs ", human_bytes(needed)));
   }
+}
+
+void Committer::probe() {
   // Free space says nothing of a quota, or of a file system that has turned read-only.
-  const std::string path = in_store(".probe-" + incarnation_);
+  const std::string path = in_store(str(kProbe, incarnation_));
   OutputFile probe(path, Kind::kCheckpoint);
   probe.write(std::string(4096, ' '));
   probe.sync();
@@ -63,17 +89,16 @@ void Committer::preflight(int64_t bytes) {
 }
 
 std::string Committer::unfinished_path(int64_t step) const {
-  return in_store(step_name(step) + ".tmp-" + incarnation_);
+  return in_store(unfinished_name(step));
 }
 
 void Committer::begin(int64_t step) {
-  remove_tree(unfinished_path(step), Kind::kCheckpoint);
   make_directories(unfinished_path(step), Kind::kCheckpoint);
 }
 
 void Committer::discard(int64_t step) noexcept {
   try {
-    remove_tree(unfinished_path(step), Kind::kCheckpoint);
+    remove(unfinished_name(step));
   } catch (const std::exception& error) {
     log::warning(error.what());
   }
@@ -99,23 +124,35 @@ bool Committer::commit(const CheckpointManifest& manifest, const DirectoryLock& 
   try {
     expect_files(manifest);
     write_manifest(directory, manifest);
+    switch (lock.fence()) {
+      case Fence::kAnothers:
+        return false;
+      case Fence::kUnreadable:
+        fail(Kind::kCheckpoint, str("the lock of ", store_.directory(), " cannot be read, so whose it is is not known"));
+      case Fence::kOurs:
+        break;
+    }
+    set_aside_from(step);
+    rename_path(directory, store_.path_of(step), Kind::kCheckpoint);
   } catch (const Error&) {
-    if (!lock.still_ours()) return false;  // whoever has it now has removed our files: no disk error
+    if (lock.fence() == Fence::kAnothers) return false;  // and it has removed our files: no disk error
     throw;
   }
-  if (!lock.still_ours()) return false;
-  set_aside_from(step);
-  rename_path(directory, store_.path_of(step), Kind::kCheckpoint);
   sync_directory(store_.directory(), Kind::kCheckpoint);
   return true;
 }
 
-// Before the rename, not after: were the process to die in between, a later step would pass for the truth.
+// Before the rename, not after: were the process to die in between, a later step would pass for the truth. By way of the
+// unfinished save: this process may have stalled since it looked at the fence, and the steps may be a later start's by
+// now. That start has removed the unfinished save, so the rename fails.
 void Committer::set_aside_from(int64_t step) {
-  for (const int64_t later : store_.steps()) {
-    if (later < step) continue;
-    const std::string to = store_.path_of(later) + ".set-aside-" + incarnation_;
-    rename_path(store_.path_of(later), to, Kind::kCheckpoint);
+  for (; !left_course_.empty() && left_course_.back() >= step; left_course_.pop_back()) {
+    const int64_t later = left_course_.back();
+    if (!exists(store_.path_of(later))) continue;
+    const std::string through = str(unfinished_path(step), "/", step_name(later));
+    const std::string to = str(store_.path_of(later), kSetAside, incarnation_);
+    rename_path(store_.path_of(later), through, Kind::kCheckpoint);
+    rename_path(through, to, Kind::kCheckpoint);
     log::warning("set aside ", to, ": this run starts before it and now saves step ", step);
   }
 }
@@ -131,7 +168,7 @@ bool Committer::intact(int64_t step) const {
 
 void Committer::remove_checkpoints(const std::vector<int64_t>& steps) {
   if (steps.empty()) return;
-  const auto trash = [&](int64_t step) { return in_store(".trash-" + step_name(step) + "-" + incarnation_); };
+  const auto trash = [&](int64_t step) { return in_store(str(kTrash, step_name(step), "-", incarnation_)); };
   for (const int64_t step : steps) rename_path(store_.path_of(step), trash(step), Kind::kCheckpoint);
   // Else a power loss may bring the old name back, with half of the files.
   sync_directory(store_.directory(), Kind::kCheckpoint);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "checkpoint/lock.h"
 #include "checkpoint/store.h"
@@ -19,19 +20,23 @@ class Committer {
   // Makes the directory, and makes it durable.
   void create_store();
 
-  // Deletes what earlier starts left behind: unfinished saves, trash, probes. Trouble is a warning.
-  void remove_leftovers();
+  // Once, when the directory has become this start's. Deletes what earlier starts left behind: unfinished saves, trash,
+  // probes; what they were about to set aside is set aside. Trouble is a warning. From here on no earlier start can
+  // commit or set aside, even one that has passed the fence: its renames go out of, or through, what is deleted here.
+  // Checkpoints of steps after `resumed` are noted: they belong to a course that this start leaves, and the first
+  // commit sets them aside. Returns them.
+  std::vector<int64_t> take_over(int64_t resumed);
 
-  // Fails unless the file system has 1.2 times `bytes` to give, and takes a file, its sync and its removal.
-  void preflight(int64_t bytes);
+  void expect_space(int64_t bytes);  // fails unless the file system has 1.2 times as much to give
+  void probe();                      // fails unless it takes a file, its sync and its removal
 
   std::string unfinished_path(int64_t step) const;
-  void begin(int64_t step);             // an empty unfinished_path(step)
+  void begin(int64_t step);             // makes unfinished_path(step); each rank does, rank 0 or another first
   void discard(int64_t step) noexcept;  // removes it; trouble is a warning
 
-  // The files lie, synced, in unfinished_path(manifest.point.state.step): adds the manifest and gives the directory its name.
-  // Durable on return. False, with nothing committed, if the fence is no longer ours. Checkpoints of this step or later
-  // come from a course that the run has left, or are damaged: they are set aside first.
+  // The files lie, synced, in unfinished_path(manifest.point.state.step): adds the manifest and gives the directory its
+  // name. Durable on return. False, with nothing committed, if the directory is another start's by now. What
+  // take_over() noted at this step or later is set aside first.
   bool commit(const CheckpointManifest& manifest, const DirectoryLock& lock);
 
   // Keeps the checkpoint `newest` and the keep - 1 before it whose manifests and sizes are right, deletes older ones
@@ -41,12 +46,15 @@ class Committer {
  private:
   bool intact(int64_t step) const;
   void set_aside_from(int64_t step);
+  void remove(const std::string& name) const;  // something disposable in the store
   void expect_files(const CheckpointManifest& manifest) const;
   void remove_checkpoints(const std::vector<int64_t>& steps);
+  std::string unfinished_name(int64_t step) const { return str(step_name(step), kUnfinished, incarnation_); }
   std::string in_store(const std::string& name) const { return store_.directory() + "/" + name; }
 
   CheckpointStore store_;
   std::string incarnation_;
+  std::vector<int64_t> left_course_;  // steps that the first commit sets aside
 };
 
 }  // namespace tokamak

@@ -5,11 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -26,6 +27,38 @@ std::string from_environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// 0 where the variable is not set.
+int64_t count_from_environment(const char* name) {
+  const std::string text = from_environment(name);
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (text.empty()) return 0;
+  if (error != std::errc() || end != text.data() + text.size() || count < 0) {
+    fail(Kind::kConfig, str("the environment variable ", name, " is '", text, "', it should be a count"));
+  }
+  return count;
+}
+
+// The lines that name a start in .lock.
+std::string text_of(const Incarnation& incarnation) {
+  return str("incarnation ", incarnation.id, "\njob ", incarnation.job, "\nrequeues ", incarnation.requeues, "\nattempt ",
+             incarnation.attempt, "\n");
+}
+
+Incarnation incarnation_in(const std::string& text) {
+  Incarnation found;
+  for (const std::string& line : split(text, '\n')) {
+    const size_t space = line.find(' ');
+    if (space == std::string::npos) continue;
+    const std::string key = line.substr(0, space), value = line.substr(space + 1);
+    if (key == "incarnation") found.id = value;
+    if (key == "job") found.job = value;
+    if (key == "requeues") std::from_chars(value.data(), value.data() + value.size(), found.requeues);
+    if (key == "attempt") std::from_chars(value.data(), value.data() + value.size(), found.attempt);
+  }
+  return found;
+}
+
 // A file that another process has put in the place of the one we opened is not the one to lock.
 bool same_file(int fd, const std::string& path) {
   struct stat opened {
@@ -36,27 +69,34 @@ bool same_file(int fd, const std::string& path) {
 
 }  // namespace
 
+bool Incarnation::follows(const Incarnation& other) const {
+  return !job.empty() && job == other.job &&
+         std::pair(requeues, attempt) > std::pair(other.requeues, other.attempt);
+}
+
 Incarnation current_incarnation() {
-  const std::string job = from_environment("SLURM_JOB_ID");
-  const std::string restart = from_environment("SLURM_RESTART_COUNT");
-  if (job.empty()) return {process_name(), ""};
-  return {process_name(str("job", job, ".", restart.empty() ? "0" : restart)), job};
+  Incarnation own;
+  own.job = from_environment("SLURM_JOB_ID");
+  if (own.job.empty()) own.job = from_environment("TOKAMAK_JOB");
+  own.requeues = count_from_environment("SLURM_RESTART_COUNT");
+  own.attempt = count_from_environment("TOKAMAK_ATTEMPT");
+  own.id = own.job.empty() ? process_name() : process_name(str("job", own.job, ".", own.requeues, ".", own.attempt));
+  return own;
 }
 
 DirectoryLock::DirectoryLock(const std::string& directory, Incarnation incarnation, double timeout)
     : path_(directory + "/.lock"), incarnation_(std::move(incarnation)) {
-  text_ = str("incarnation ", incarnation_.id, "\njob ", incarnation_.job, "\nhost ", host_name(), "\npid ", ::getpid(),
-              "\nsince ", utc_timestamp(), "\n");
+  text_ = str(text_of(incarnation_), "host ", host_name(), "\npid ", ::getpid(), "\nsince ", utc_timestamp(), "\n");
   const Stopwatch waited;
   while (!acquire()) {
-    if (held_by_our_job()) {
+    if (held_by_earlier_start()) {
       log::warning("taking over ", directory, " from an earlier start of this job that is still alive: ", holder());
       remove_file(path_, Kind::kCheckpoint);
       continue;
     }
     if (waited.seconds() >= timeout) {
       fail(Kind::kCheckpoint, str("another run is writing to ", directory, " (", holder(), ")"),
-           "End that run, or give this one another run.output_dir.");
+           str("End that run, or give this one another run.output_dir. If its host is gone for good, remove ", path_, "."));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
@@ -95,11 +135,12 @@ std::string DirectoryLock::holder() const {
   }
 }
 
-bool DirectoryLock::held_by_our_job() const {
-  if (incarnation_.job.empty()) return false;
-  const std::vector<std::string> fields = split(holder(), ',');
-  return std::any_of(fields.begin(), fields.end(),
-                     [&](const std::string& field) { return trim(field) == "job " + incarnation_.job; });
+bool DirectoryLock::held_by_earlier_start() const {
+  try {
+    return incarnation_.follows(incarnation_in(read_text(path_, Kind::kCheckpoint)));
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 void DirectoryLock::claim() {
@@ -109,11 +150,11 @@ void DirectoryLock::claim() {
   if (::fsync(fd_) != 0) fail_errno(Kind::kCheckpoint, "cannot sync " + path_);
 }
 
-bool DirectoryLock::still_ours() const {
+Fence DirectoryLock::fence() const {
   try {
-    return read_text(path_, Kind::kCheckpoint) == text_;
+    return read_text(path_, Kind::kCheckpoint) == text_ ? Fence::kOurs : Fence::kAnothers;
   } catch (const Error&) {
-    return false;
+    return Fence::kUnreadable;
   }
 }
 

@@ -3,38 +3,49 @@
 //   - the lock: flock on DIR/.lock, gone with its process. A second run is refused, unless it is a later start of the
 //     same job: then the holder can only be a leftover, and is shut out.
 //   - the fence: .lock's text names the incarnation that owns the directory. A writer checks it right before it
-//     commits.
+//     commits. A writer that stalls after the check is stopped by commit.h: its renames go through a directory that the
+//     next owner removes.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace tokamak {
 
-// One start of a run. `id` is unique and fit for file names; starts of one batch job share `job` ("": there is none).
+// One start of a run. `id` is unique and fit for file names. Starts of one batch job share `job` ("": there is none);
+// of two of them the one with more requeues, then the one with the higher attempt is the later.
 struct Incarnation {
   std::string id;
   std::string job;
+  int64_t requeues = 0;  // of the job, by the scheduler
+  int64_t attempt = 0;   // inside one allocation, counted by the script that starts the ranks
+
+  bool follows(const Incarnation& other) const;  // a later start of the same job
 };
 
-// From the environment (SLURM_JOB_ID, SLURM_RESTART_COUNT), else host, time and process.
+// From the environment, else host, time and process: SLURM_JOB_ID or TOKAMAK_JOB, SLURM_RESTART_COUNT, TOKAMAK_ATTEMPT.
+// Error(kConfig) where a count is no number.
 Incarnation current_incarnation();
+
+// Whose the directory is by the text of .lock: the incarnation's that claimed it, another's, or it cannot be read.
+enum class Fence { kOurs, kAnothers, kUnreadable };
 
 class DirectoryLock {
  public:
   // Waits up to `timeout` seconds for the holder to end (a run that is being killed takes a moment), then
-  // Error(kCheckpoint) naming it. The directory must exist.
+  // Error(kCheckpoint) naming it. A holder that this incarnation follows is shut out at once. The directory must exist.
   DirectoryLock(const std::string& directory, Incarnation incarnation, double timeout);
   ~DirectoryLock();
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
 
-  void claim();             // writes the fence: no earlier holder can commit from here on
-  bool still_ours() const;  // whether the fence is the one that claim() wrote
+  void claim();         // writes the fence: no earlier holder can commit from here on
+  Fence fence() const;  // as it is now
 
  private:
   bool acquire();  // false: another process holds it
   std::string holder() const;
-  bool held_by_our_job() const;
+  bool held_by_earlier_start() const;
 
   std::string path_;
   Incarnation incarnation_;

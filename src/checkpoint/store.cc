@@ -56,16 +56,16 @@ std::vector<int64_t> CheckpointStore::steps() const {
 }
 
 std::vector<std::string> CheckpointStore::unfinished() const {
-  return only(names(), [](const std::string& name) { return is_step_with(name, ".tmp-"); });
+  return only(names(), [](const std::string& name) { return is_step_with(name, kUnfinished); });
 }
 
 std::vector<std::string> CheckpointStore::set_aside() const {
-  return only(names(), [](const std::string& name) { return is_step_with(name, ".set-aside-"); });
+  return only(names(), [](const std::string& name) { return is_step_with(name, kSetAside); });
 }
 
 std::vector<std::string> CheckpointStore::disposable() const {
   return only(names(), [](const std::string& name) {
-    return is_step_with(name, ".tmp-") || starts_with(name, ".trash-") || starts_with(name, ".probe-");
+    return is_step_with(name, kUnfinished) || starts_with(name, kTrash) || starts_with(name, kProbe);
   });
 }
 

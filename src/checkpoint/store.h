@@ -12,11 +12,19 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "checkpoint/reader.h"
 
 namespace tokamak {
+
+// Between the name of a step and that of an incarnation.
+inline constexpr std::string_view kUnfinished = ".tmp-";
+inline constexpr std::string_view kSetAside = ".set-aside-";
+// Before them.
+inline constexpr std::string_view kTrash = ".trash-";
+inline constexpr std::string_view kProbe = ".probe-";
 
 std::string step_name(int64_t step);                              // 20 -> "step-00000020"
 std::optional<int64_t> parse_step_name(const std::string& name);  // of a committed checkpoint

@@ -36,6 +36,8 @@ struct State {
   std::map<std::string, bool> unsynced;  // files with data that fsync has not seen
   std::vector<PendingName> pending;
   std::function<void()> before_flock;
+  int64_t renames_left = 0;
+  std::function<void()> before_rename;
 };
 
 // Ranks may be threads. Recursive, since what is done before a lock is asked for is file operations, too.
@@ -148,6 +150,11 @@ void disarm() { state().armed = false; }
 
 void before_next_flock(std::function<void()> action) { state().before_flock = std::move(action); }
 
+void before_rename(int64_t count, std::function<void()> action) {
+  state().renames_left = count;
+  state().before_rename = std::move(action);
+}
+
 const std::vector<std::string>& operations() { return state().operations; }
 
 }  // namespace tokamak
@@ -219,6 +226,13 @@ int flock_of_test(int fd, int operation) noexcept {
 }
 
 int rename(const char* from, const char* to) noexcept {
+  {
+    std::unique_lock lock(turn());
+    const bool now = state().before_rename && --state().renames_left == 0;
+    const std::function<void()> action = now ? std::exchange(state().before_rename, nullptr) : nullptr;
+    lock.unlock();  // the action may have threads of its own
+    if (action) action();
+  }
   const std::lock_guard lock(turn());
   if (strike("rename", from)) return -1;
   const int result = static_cast<int>(::syscall(SYS_rename, from, to));

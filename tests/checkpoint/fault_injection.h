@@ -33,6 +33,9 @@ void disarm();
 // `action` runs once, at the moment when the next lock is asked for.
 void before_next_flock(std::function<void()> action);
 
+// `action` runs once, right before the `count`-th rename from now on (0: never), on the thread that renames.
+void before_rename(int64_t count, std::function<void()> action);
+
 // Since arm(): "fsync /path", in order.
 const std::vector<std::string>& operations();
 

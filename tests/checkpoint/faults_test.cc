@@ -202,8 +202,89 @@ TEST_CASE("a lock file that is replaced just before it is locked is not the one 
   std::optional<DirectoryLock> other;
   before_next_flock([&] {
     remove_file(dir.file(".lock"), Kind::kBug);
-    other.emplace(dir.path(), Incarnation{"other", ""}, 0);
+    other.emplace(dir.path(), Incarnation{.id = "other"}, 0);
     other->claim();
   });
-  CHECK_THROWS_WITH(DirectoryLock(dir.path(), Incarnation{"late", ""}, 0), Catch::Contains("incarnation other"));
+  CHECK_THROWS_WITH(DirectoryLock(dir.path(), Incarnation{.id = "late"}, 0), Catch::Contains("incarnation other"));
+}
+
+namespace {
+
+auto start_of_job(int64_t requeues, const std::string& load) {
+  auto setup = toy_setup(0, load);
+  setup.incarnation = {.id = str("job7.", requeues), .job = "7", .requeues = requeues};
+  return setup;
+}
+
+}  // namespace
+
+TEST_CASE("a stale writer that thaws anywhere after it has looked at the fence touches nothing of its successor") {
+  CapturedLog quiet;
+  bool struck = true;
+  int64_t renames = 0;
+  for (int64_t at = 1; struck; ++at) {
+    const TempDir dir;
+    const std::string store = dir.file("c");
+    {
+      ToyRun before(store);
+      for (const int64_t step : {10, 20, 30}) REQUIRE(before.save(step).committed);
+    }
+    // It was sent back to step 10 and saves step 15: steps 20 and 30 are to be set aside. It stalls before its `at`-th
+    // rename, for as long as it takes a new start of the job to take over and to save steps 15, 20 and 30.
+    ToyRun stale(store, start_of_job(0, store + "/step-00000010"));
+    std::optional<ToyRun> successor;
+    before_rename(at, [&] {
+      successor.emplace(store, start_of_job(1, store + "/step-00000010"));
+      for (const int64_t step : {15, 20, 30}) REQUIRE(successor->save(step).committed);
+    });
+    try {
+      const SaveOutcome outcome = stale.save(15);
+      struck = successor.has_value();
+      REQUIRE(outcome.committed == !struck);
+    } catch (const Error& error) {
+      CHECK_THAT(error.what(), Catch::Contains("a later start of this job has taken over"));
+    }
+    before_rename(0, nullptr);
+    if (!struck) break;
+    ++renames;
+    INFO("stalled before rename " << at);
+    for (const int64_t step : {15, 20, 30}) {
+      const CheckpointReader reader = CheckpointStore(store).open(step);
+      CHECK(reader.file_problem(0).empty());
+      CHECK(reader.manifest().incarnation == "job7.1");
+    }
+    CHECK(successor->save(40).committed);
+    CHECK(CheckpointStore(store).steps() == std::vector<int64_t>{10, 15, 20, 30, 40});
+  }
+  CHECK(renames == 5);  // two for each step that is set aside, and the last one
+}
+
+TEST_CASE("killed while it sets later steps aside, a run loses none of them") {
+  CapturedLog quiet;
+  Reported reported;
+  for (const int64_t at : {1, 2, 3, 4, 5}) {
+    const TempDir dir;
+    const std::string store = dir.file("c");
+    {
+      ToyRun before(store);
+      for (const int64_t step : {10, 20, 30}) REQUIRE(before.save(step).committed);
+    }
+    const pid_t child = ::fork();
+    if (child == 0) {
+      log::configure(0, 1, log::Level::kOff);
+      ToyRun run(store, toy_setup(0, store + "/step-00000010", "toy.2"));
+      before_rename(at, [] { ::kill(::getpid(), SIGKILL); });
+      run.save(15);
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    REQUIRE(WIFSIGNALED(status));
+    const ToyRun next(store, toy_setup(0, "auto", "toy.3"));
+    INFO("killed before rename " << at);
+    CHECK(next.whole());
+    const CheckpointStore there(store);
+    CHECK(there.steps().size() + there.set_aside().size() == 3);
+    CHECK(there.disposable().empty());
+  }
 }

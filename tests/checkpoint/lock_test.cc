@@ -26,12 +26,12 @@ TEST_CASE("a second run on the same directory is refused, naming the first") {
 
 TEST_CASE("the lock goes with its holder, and a start waits a little for that") {
   const TempDir dir;
-  auto first = std::make_unique<DirectoryLock>(dir.path(), Incarnation{"a", ""}, 0.0);
+  auto first = std::make_unique<DirectoryLock>(dir.path(), Incarnation{.id = "a"}, 0.0);
   std::thread end([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     first.reset();
   });
-  CHECK_NOTHROW(DirectoryLock(dir.path(), Incarnation{"b", ""}, 30.0));
+  CHECK_NOTHROW(DirectoryLock(dir.path(), Incarnation{.id = "b"}, 30.0));
   end.join();
 }
 
@@ -39,14 +39,13 @@ TEST_CASE("a later start of the same job shuts its predecessor out: the zombie c
   const TempDir dir;
   const std::string store = dir.file("c");
   auto setup = toy_setup();
-  setup.incarnation = {"job7.0", "7"};
+  setup.incarnation = {.id = "job7.0", .job = "7"};
   ToyRun zombie(store, setup);
   REQUIRE(zombie.save(10).committed);
   zombie.state().fill(20);
   zombie.checkpointer().begin_save(toy_point(20), zombie.state().place(), zombie.state().units());
-  zombie.checkpointer().write_save();
 
-  setup.incarnation = {"job7.1", "7"};
+  setup.incarnation = {.id = "job7.1", .job = "7", .requeues = 1};
   CapturedLog captured;
   ToyRun later(store, setup);
   CHECK_THAT(captured.text(), Contains("taking over") && Contains("incarnation job7.0"));
@@ -58,20 +57,40 @@ TEST_CASE("a later start of the same job shuts its predecessor out: the zombie c
   CHECK(CheckpointStore(store).unfinished().empty());
   CHECK(later.save(20).committed);
 
-  setup.incarnation = {"job8.0", "8"};
+  setup.incarnation = {.id = "job8.0", .job = "8"};
   CHECK_THROWS_WITH(ToyRun(store, setup), Contains("another run is writing"));
+}
+
+TEST_CASE("of one job's starts only a later one takes the directory from a holder that is alive") {
+  const auto start = [](std::string job, int64_t requeues, int64_t attempt) {
+    return Incarnation{.id = "x", .job = std::move(job), .requeues = requeues, .attempt = attempt};
+  };
+  CHECK(start("7", 1, 0).follows(start("7", 0, 5)));
+  CHECK(start("7", 1, 2).follows(start("7", 1, 1)));
+  CHECK(!start("7", 1, 1).follows(start("7", 1, 1)));
+  CHECK(!start("7", 0, 9).follows(start("7", 1, 0)));
+  CHECK(!start("8", 1, 0).follows(start("7", 0, 0)));
+  CHECK(!start("", 1, 0).follows(start("", 0, 0)));
+
+  // Two srun of one job on one directory: neither is later.
+  const TempDir dir;
+  auto setup = toy_setup();
+  setup.incarnation = start("7", 0, 0);
+  ToyRun first(dir.file("c"), setup);
+  CHECK_THROWS_WITH(ToyRun(dir.file("c"), setup), Contains("another run is writing"));
+  CHECK(first.save(10).committed);
 }
 
 TEST_CASE("the fence is the claim of the latest start, whatever the locks say") {
   const TempDir dir;
-  DirectoryLock lock(dir.path(), {"a", ""}, 0);
-  CHECK(!lock.still_ours());
+  DirectoryLock lock(dir.path(), {.id = "a"}, 0);
+  CHECK(lock.fence() == Fence::kAnothers);
   lock.claim();
-  CHECK(lock.still_ours());
+  CHECK(lock.fence() == Fence::kOurs);
   write_text_atomically(dir.file(".lock"), "incarnation b\n", Kind::kBug);
-  CHECK(!lock.still_ours());
+  CHECK(lock.fence() == Fence::kAnothers);
   remove_file(dir.file(".lock"), Kind::kBug);
-  CHECK(!lock.still_ours());
+  CHECK(lock.fence() == Fence::kUnreadable);
 }
 
 TEST_CASE("an incarnation is fit for a file name and knows its job") {

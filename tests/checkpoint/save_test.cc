@@ -189,19 +189,33 @@ TEST_CASE("a checkpoint directory that has gone refuses the save") {
   CHECK_THAT(outcome.reason, Contains(dir.file("c")));
 }
 
-TEST_CASE("the middle part of a save runs beside training, on a thread of its own") {
+TEST_CASE("a save runs beside training, which may change everything but the copy that is being saved") {
   const TempDir dir;
   ToyRun run(dir.file("c"));
   ToyState snapshot{ShardPlace{}};
   snapshot.fill(10);
   run.checkpointer().begin_save(toy_point(10), snapshot.place(), snapshot.units());
-  std::thread writer([&] { run.checkpointer().write_save(); });
+  CHECK(run.checkpointer().saving());
   run.state().fill(11);  // training goes on
-  writer.join();
-  CHECK(steps_in(dir.file("c")).empty());
-  CHECK(run.checkpointer().finish_save().committed);
+  std::optional<SaveOutcome> outcome;
+  while (!(outcome = run.checkpointer().poll_save())) std::this_thread::yield();
+  CHECK(outcome->committed);
+  CHECK(outcome->step == 10);
+  CHECK(!run.checkpointer().saving());
   const ToyRun next(dir.file("d"), toy_setup(0, dir.file("c/step-00000010"), "toy.2"));
   CHECK(next.whole());
+}
+
+TEST_CASE("a commit that may keep all removes nothing, the next one catches up") {
+  const TempDir dir;
+  ToyRun run(dir.file("c"), toy_setup(1));
+  REQUIRE(run.save(10).committed);
+  run.state().fill(20);
+  run.checkpointer().begin_save(toy_point(20), run.state().place(), run.state().units(), Retention::kKeepAll);
+  CHECK(run.checkpointer().finish_save().committed);
+  CHECK(steps_in(dir.file("c")) == std::vector<int64_t>{10, 20});
+  run.save(30);
+  CHECK(steps_in(dir.file("c")) == std::vector<int64_t>{30});
 }
 
 TEST_CASE("saves out of order are a bug, and found") {

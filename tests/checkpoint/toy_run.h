@@ -16,7 +16,7 @@ inline Checkpointer::Setup toy_setup(int64_t keep = 0, std::string load = "auto"
   Checkpointer::Setup setup;
   setup.options.keep_latest = keep;
   setup.options.load = std::move(load);
-  setup.incarnation = {std::move(id), ""};
+  setup.incarnation.id = std::move(id);
   setup.lock_timeout = 0;
   return setup;
 }
