@@ -102,7 +102,9 @@ def header(program, path):
     else:
         assumed = f"at an assumed {run.machine.flops / 1e9:.4g} GFLOP/s sustained"
     per = "GPU" if on_gpu else "process"
+    snapshot = plan["memory"].pop("snapshot") if on_gpu else 0
     groups = [f"{name} {size / GIB:.3g}" for name, size in plan["memory"].items() if size > 0.01 * plan["memory_bytes"]]
+    on_host = f"; on the host: snapshot {snapshot / GIB:.3g}" if on_gpu else ""
     lines = [
         run.title, "",
         f"parameters   {human(parameters)} ({human(plan['lookup_parameters'])} of them in the embedding, looked up)",
@@ -113,7 +115,7 @@ def header(program, path):
         f"machine      {machine}",
         f"memory       planned per {per} at world size {run.ranks}: {plan['memory_bytes'] / GIB:.3g} GiB, without the "
         "libraries' own;",
-        f"             in GiB: {', '.join(groups)}",
+        f"             in GiB: {', '.join(groups)}{on_host}",
         f"time         estimate: {duration(seconds)} {assumed}", "",
         "Computed by scripts/config_headers.py, which rewrites this comment.",
     ]

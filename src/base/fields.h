@@ -32,6 +32,13 @@ struct TrainingLength {
   bool operator==(const TrainingLength&) const = default;
 };
 
+// A time by the clock: "3h50min", "90s", "none".
+struct Duration {
+  double seconds = 0;  // 0: none
+  bool is_none() const { return seconds == 0; }
+  bool operator==(const Duration&) const = default;
+};
+
 // A whole number that may be left to the program: "auto" or N.
 struct AutoInt {
   int64_t value = 0;  // 0: auto

@@ -65,6 +65,18 @@ std::vector<GroupMemory> memory_groups() {
 
 }  // namespace
 
+double process_age_seconds() {
+  double uptime = 0;
+  std::ifstream("/proc/uptime") >> uptime;
+  std::string stat;
+  std::getline(std::ifstream("/proc/self/stat"), stat);
+  // "pid (name) state ...": the name may hold anything; the start, in clock ticks since boot, is the 20th word after it.
+  std::istringstream words(stat.substr(stat.rfind(')') + 1));
+  std::string word;
+  for (int i = 0; i < 20; ++i) words >> word;
+  return word.empty() ? 0 : uptime - std::stod(word) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
 int64_t resident_bytes() { return proc_kilobytes("/proc/self/status", "VmRSS:"); }
 int64_t peak_resident_bytes() { return proc_kilobytes("/proc/self/status", "VmHWM:"); }
 

@@ -9,6 +9,8 @@ namespace tokamak {
 int64_t resident_bytes();       // resident set now (VmRSS)
 int64_t peak_resident_bytes();  // its largest so far (VmHWM)
 
+double process_age_seconds();  // since this process was started
+
 // Memory of the machine or, where that is less, of the control group that a batch job or container runs in.
 int64_t total_memory_bytes();
 int64_t available_memory_bytes();  // what could still be taken

@@ -88,13 +88,9 @@ void Committer::probe() {
   remove_file(path, Kind::kCheckpoint);
 }
 
-std::string Committer::unfinished_path(int64_t step) const {
-  return in_store(unfinished_name(step));
-}
+std::string Committer::unfinished_path(int64_t step) const { return in_store(unfinished_name(step)); }
 
-void Committer::begin(int64_t step) {
-  make_directories(unfinished_path(step), Kind::kCheckpoint);
-}
+void Committer::begin(int64_t step) { make_directories(unfinished_path(step), Kind::kCheckpoint); }
 
 void Committer::discard(int64_t step) noexcept {
   try {
@@ -128,7 +124,8 @@ bool Committer::commit(const CheckpointManifest& manifest, const DirectoryLock& 
       case Fence::kAnothers:
         return false;
       case Fence::kUnreadable:
-        fail(Kind::kCheckpoint, str("the lock of ", store_.directory(), " cannot be read, so whose it is is not known"));
+        fail(Kind::kCheckpoint,
+             str("the lock of ", store_.directory(), " cannot be read, so whose it is is not known"));
       case Fence::kOurs:
         break;
     }

@@ -41,8 +41,8 @@ int64_t count_from_environment(const char* name) {
 
 // The lines that name a start in .lock.
 std::string text_of(const Incarnation& incarnation) {
-  return str("incarnation ", incarnation.id, "\njob ", incarnation.job, "\nrequeues ", incarnation.requeues, "\nattempt ",
-             incarnation.attempt, "\n");
+  return str("incarnation ", incarnation.id, "\njob ", incarnation.job, "\nrequeues ", incarnation.requeues,
+             "\nattempt ", incarnation.attempt, "\n");
 }
 
 Incarnation incarnation_in(const std::string& text) {
@@ -70,8 +70,7 @@ bool same_file(int fd, const std::string& path) {
 }  // namespace
 
 bool Incarnation::follows(const Incarnation& other) const {
-  return !job.empty() && job == other.job &&
-         std::pair(requeues, attempt) > std::pair(other.requeues, other.attempt);
+  return !job.empty() && job == other.job && std::pair(requeues, attempt) > std::pair(other.requeues, other.attempt);
 }
 
 Incarnation current_incarnation() {
@@ -96,7 +95,8 @@ DirectoryLock::DirectoryLock(const std::string& directory, Incarnation incarnati
     }
     if (waited.seconds() >= timeout) {
       fail(Kind::kCheckpoint, str("another run is writing to ", directory, " (", holder(), ")"),
-           str("End that run, or give this one another run.output_dir. If its host is gone for good, remove ", path_, "."));
+           str("End that run, or give this one another run.output_dir. If its host is gone for good, remove ", path_,
+               "."));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }

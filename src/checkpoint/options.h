@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/fields.h"
 
@@ -12,18 +13,26 @@ struct CheckpointOptions {
   TrainingLength interval = TrainingLength::steps(1000);
   int64_t keep_latest = 2;
   std::string load = "auto";
+  bool async = true;
+  std::vector<std::string> allow_changes;
 
   template <class Visitor>
   void fields(Visitor& v) {
     v("interval", interval,
       "steps (1000), tokens (1B tokens) or time (30min) between checkpoints; a crash loses at most this much work, "
-      "and each save stalls training for its duration; 0: only at the end");
+      "and each save stalls training, for the copy of the state with async; 0: only at the end");
     v("keep_latest", keep_latest,
       "newest checkpoints to keep; damaged ones do not count. Each takes 12 bytes a parameter on disk, and older "
       "ones survive damage to the newest; 0: all");
     v("load", load,
       "auto: the newest checkpoint that verifies, if there is one; none: start from step 0, refused where "
       "checkpoints exist; PATH: start from that checkpoint, then resume from the run's own");
+    v("async", async,
+      "write checkpoints beside training, from a copy of the state in host memory (12 bytes a parameter, shared by the "
+      "ranks); a save that is due while the last one is being written waits for it; false: training waits for the disk");
+    v("allow_changes", allow_changes,
+      "keys of model, or data.document_masking, that may differ from those of the checkpoint that a run goes on from, "
+      "such as [model.rope_theta]; the weights are of another function then, and the loss jumps; others are refused");
   }
 };
 

@@ -97,7 +97,7 @@ class EvalCommand : public Command {
             .context = encoding_.context,
             .add_bos = encoding_.add_bos,
             .ranks = world.size(),
-            .results = evaluations->run(engine)};
+            .results = evaluations->run(engine, [] {})};
   }
 
   Evaluations read_tasks(const ModelSource& source) {

@@ -75,7 +75,8 @@ nlohmann::ordered_json plan_json(const RunConfig& config, DryRun& run) {
           {"total_steps", shape.total_steps},
           {"startup_bytes", run.device().startup_bytes()},
           {"reserve_bytes", run.device().reserve_bytes() + run.comm().reserve_bytes()},
-          {"memory_bytes", run.memory().total_bytes()},
+          {"memory_bytes", planned_bytes(run.memory(), run.device())},
+          {"pinned_bytes", run.device().uses_host_memory() ? 0 : run.memory().total_bytes(MemoryKind::kPinned)},
           {"memory", groups},
           {"step", step_json(run.record(), run.ops())}};
 }

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/run_context.h"
 #include "comm/collective_error.h"
+#include "config/drift.h"
 #include "config/load.h"
 #include "config/print.h"
 #include "data/manifest.h"
@@ -46,25 +47,32 @@ class TrainCommand : public Command {
       std::cout << tokamak::print_config(load_config(path_, overrides_), Help::kTrailing);
       return 0;
     }
-    const StopSignal stop;  // before MPI starts: a signal then is remembered, too
+    StopSignal stop;  // before MPI starts: a signal then is remembered, too
     return run_in_world([&](World& world) { return train(world, stop); });
   }
 
  private:
-  int train(World& world, const StopSignal& stop) {
+  int train(World& world, StopSignal& stop) {
     RunConfig config;
     collectively(world.comm(), [&] {
       config = load_config(path_, overrides_);
       complete_from_data(config);
     });
+    stop.set_deadline(config.resilience.stop_deadline);
     const std::string config_text = tokamak::print_config(config);
+    const auto check_changes = [config](const std::string& saved, const std::string& checkpoint) {
+      return tokamak::check_changes(saved, config, checkpoint);
+    };
     Backend backend = make_backend_collectively(world, config.runtime);
     std::optional<Evaluations> evals;  // read before the run starts, so that a mistake in them does not end it later
     collectively(world.comm(), [&] { evals = read_evals(config); });
-    Trainer trainer(world, backend, stop, std::move(config),
-                    {.config_text = config_text,
-                     .evals = [&](Engine& engine) { return flatten(evals->run(engine)); },
-                     .stop_at_step = stop_at_step_});
+    Trainer trainer(
+        world, backend, stop, std::move(config),
+        {.config_text = config_text,
+         .evals = [&](Engine& engine,
+                      const std::function<void()>& between) { return flatten(evals->run(engine, between)); },
+         .check_changes = check_changes,
+         .stop_at_step = stop_at_step_});
     RunEnd end = RunEnd::kDone;
     or_end_all(world, [&] { end = trainer.run(); });
     if (world.rank() == 0) log::info(end == RunEnd::kDone ? "done" : "stopped; start again to go on");

@@ -3,6 +3,7 @@
 //
 //   key: ${section.key}      takes another key's value, after overrides, or its default; also inside of text
 //   250B 1.5M 64Ki           counts; must come out whole          5%   numbers
+//   90s  3h50min             times (Duration)
 //   2000  1B tokens  5%  2h  lengths of training (TrainingLength)         auto numbers the program may choose (AutoInt)
 #pragma once
 

@@ -18,6 +18,7 @@ A run is one YAML file. This page is generated from the program's own list of op
 - *count*: `4096`, `1e6`, `64Ki`, `1.5M`, `250B`. K, M, B, T are powers of 1000; Ki, Mi, Gi, Ti of 1024.
 - *number*: `0.1`, `3e-4`, `5%`.
 - *length*: `2000` or `2000 steps`, `1B tokens`, `5%` of the run, `90min`, `2h`, `30s`; a key's meaning says which it takes.
+- *time*: `90s`, `30min`, `3h50min`, `2d`, or `none`.
 )";
 
 std::string type_name(const std::string&) { return "text"; }
@@ -25,6 +26,7 @@ std::string type_name(bool) { return "true, false"; }
 std::string type_name(int64_t) { return "count"; }
 std::string type_name(double) { return "number"; }
 std::string type_name(AutoInt) { return "auto, count"; }
+std::string type_name(Duration) { return "time"; }
 std::string type_name(const TrainingLength&) { return "length"; }
 template <class Enum>
 requires std::is_enum_v<Enum> std::string type_name(Enum value) { return join(enum_names(value), ", "); }

@@ -140,6 +140,8 @@ constexpr std::array<TimeUnit, 11> kTimeUnits = {{{"s", 1},
                                                   {"days", 86400}}};
 
 constexpr const char* kExtentRule = "must be a number of steps or tokens, a share of the run, or a time";
+constexpr const char* kDurationRule = "must be a time, or none";
+constexpr const char* kDurationHint = "for example 90s, 30min, 3h50min or 2d";
 constexpr const char* kExtentHint = "for example 2000 steps, 1B tokens, 5%, 90min or 2h";
 
 bool take_word(std::string_view& text, std::string_view word) {
@@ -206,6 +208,38 @@ Parsed<AutoInt> parse_auto_int(std::string_view text) {
 }
 
 std::string print_auto_int(AutoInt value) { return value.is_auto() ? "auto" : print_count(value.value); }
+
+Parsed<Duration> parse_duration(std::string_view text) {
+  text = trim(text);
+  if (text == "none" || text == "0") return {Duration{}, "", ""};
+  Duration sum;
+  while (!text.empty()) {
+    const size_t unit_begin = text.find_first_not_of("0123456789. ");
+    if (unit_begin == 0 || unit_begin == std::string_view::npos) return {{}, kDurationRule, kDurationHint};
+    const size_t unit_end = std::min(text.find_first_of("0123456789. ", unit_begin), text.size());
+    const std::string_view name = text.substr(unit_begin, unit_end - unit_begin);
+    const auto unit =
+        std::find_if(kTimeUnits.begin(), kTimeUnits.end(), [&](const TimeUnit& u) { return u.name == name; });
+    const Parsed<double> count = parse_number(text.substr(0, unit_begin));
+    if (!count.value || (unit == kTimeUnits.end() && name != "m")) return {{}, kDurationRule, kDurationHint};
+    sum.seconds += *count.value * (name == "m" ? 60 : unit->seconds);
+    text = trim(text.substr(unit_end));
+  }
+  if (!(sum.seconds > 0)) return {{}, kDurationRule, kDurationHint};  // nothing, or "0s"
+  return {sum, "", ""};
+}
+
+std::string print_duration(Duration value) {
+  if (value.is_none()) return "none";
+  if (value.seconds != std::floor(value.seconds) || value.seconds >= 1e9) return print_number(value.seconds) + "s";
+  std::string text;
+  auto left = static_cast<int64_t>(value.seconds);
+  for (const auto& [suffix, seconds] : {std::pair("h", 3600), std::pair("min", 60), std::pair("s", 1)}) {
+    if (left >= seconds) text += str(left / seconds, suffix);
+    left %= seconds;
+  }
+  return text;
+}
 
 Parsed<TrainingLength> parse_training_length(std::string_view text) {
   text = trim(text);

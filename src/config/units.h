@@ -36,6 +36,10 @@ std::string print_bool(bool value);
 Parsed<AutoInt> parse_auto_int(std::string_view text);
 std::string print_auto_int(AutoInt value);
 
+// "90s", "1.5h", "3h50m", "2d 6h", "none"; never negative. A number alone has no unit, and is refused but for 0.
+Parsed<Duration> parse_duration(std::string_view text);
+std::string print_duration(Duration value);
+
 // "2000", "2000 steps", "1B tokens", "5%", "90min", "2h", "30s", "1d", "none"; never negative, steps and tokens whole.
 Parsed<TrainingLength> parse_training_length(std::string_view text);
 std::string print_training_length(const TrainingLength& value);

@@ -58,6 +58,10 @@ Engine::Engine(const EngineOptions& options, Comm& comm, Backend& backend)
   }
   sums_slot_ = plan_.add("step/sums", DType::kF64, Shape{kStepSums});
   control_slot_ = plan_.add("step/control", DType::kF32, Shape{kStepControls});
+  if (!options.sizes.snapshot) return;
+  for (const char* name : {"snapshot/master", "snapshot/exp_avg", "snapshot/exp_avg_sq"}) {
+    snapshot_slots_.push_back(plan_.add(name, DType::kF32, Shape{parameters_.shard_elements()}, MemoryKind::kPinned));
+  }
 }
 
 void Engine::commit() {
@@ -69,6 +73,16 @@ void Engine::commit() {
   if (cache_) cache_->commit(*arena_, backend_);
   sums_ = (*arena_)[sums_slot_];
   control_ = (*arena_)[control_slot_];
+}
+
+std::vector<StatePart> Engine::state() {
+  std::vector<StatePart> parts = {{"master", parameters_.master(), {}}};
+  if (optimizer_) {
+    parts.push_back({"exp_avg", optimizer_->exp_avg(), {}});
+    parts.push_back({"exp_avg_sq", optimizer_->exp_avg_sq(), {}});
+  }
+  for (size_t i = 0; i < snapshot_slots_.size(); ++i) parts[i].snapshot = (*arena_)[snapshot_slots_[i]];
+  return parts;
 }
 
 }  // namespace tokamak

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "backend/backend.h"
 #include "comm/comm.h"
@@ -21,6 +22,14 @@ struct EngineSizes {
   int64_t max_length = 0;        // of a sequence
   bool training = true;          // false: weights and forward only
   int64_t cached_sequences = 0;  // sequences of max_length whose keys and values are kept, to generate; 0: none
+  bool snapshot = false;         // host memory for a copy of the state, which a save reads while training goes on
+};
+
+// A part of this rank's state, as checkpoints name it: "master", "exp_avg", "exp_avg_sq".
+struct StatePart {
+  const char* kind = "";
+  Tensor state;     // (shard_elements) f32
+  Tensor snapshot;  // the same in host memory; none without EngineSizes::snapshot
 };
 
 struct EngineOptions {
@@ -50,6 +59,7 @@ class Engine {
   Backend& backend() { return backend_; }
   Comm& comm() { return comm_; }
   Stream& compute() { return *compute_; }
+  std::vector<StatePart> state();              // after commit(): of training; the masters alone otherwise
   Tensor sums() const { return sums_; }        // (kStepSums) f64
   Tensor control() const { return control_; }  // (kStepControls) f32
 
@@ -63,6 +73,7 @@ class Engine {
   Transformer model_;
   std::optional<KvCache> cache_;
   MemoryPlan::Slot sums_slot_, control_slot_;
+  std::vector<MemoryPlan::Slot> snapshot_slots_;  // of state(), in its order
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Stream> compute_;
   Tensor sums_, control_;

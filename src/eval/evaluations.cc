@@ -11,11 +11,11 @@ Evaluations::Evaluations(const std::vector<EvalOptions>& tasks, const Tokenizer&
   }
 }
 
-std::vector<EvalResult> Evaluations::run(Engine& engine) const {
+std::vector<EvalResult> Evaluations::run(Engine& engine, const std::function<void()>& between) const {
   std::vector<EvalResult> results;
   for (const Task& task : tasks_) {
     const Stopwatch watch;
-    const std::vector<double> scores = log_likelihoods(engine, task.task->sequences());
+    const std::vector<double> scores = log_likelihoods(engine, task.task->sequences(), between);
     EvalResult result{.options = task.options, .seconds = watch.seconds(), .values = task.task->results(scores)};
     result.samples.resize(static_cast<size_t>(task.task->items()));
     for (size_t i = 0; i < scores.size(); ++i) {

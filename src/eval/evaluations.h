@@ -1,6 +1,8 @@
 // A list of tasks, read once and taken as often as asked: by `tokamak eval`, or inside a training run (training.evals).
 #pragma once
 
+#include <functional>
+
 #include "eval/task.h"
 
 namespace tokamak {
@@ -18,8 +20,8 @@ class Evaluations {
   Evaluations(const std::vector<EvalOptions>& tasks, const Tokenizer& tokenizer, const EncodingOptions& encoding);
 
   // In the order of the tasks. Collective; the same on every rank. The engine takes sequences of the encoding's
-  // context.
-  std::vector<EvalResult> run(Engine& engine) const;
+  // context. `between` is called between micro-batches, on all ranks alike; it may throw to end the run of tasks.
+  std::vector<EvalResult> run(Engine& engine, const std::function<void()>& between) const;
 
  private:
   struct Task {

@@ -100,7 +100,8 @@ void share(Comm& comm, std::vector<double>& answers) {
 
 }  // namespace
 
-std::vector<double> log_likelihoods(Engine& engine, std::span<const ScoredSequence> sequences) {
+std::vector<double> log_likelihoods(Engine& engine, std::span<const ScoredSequence> sequences,
+                                    const std::function<void()>& between) {
   Comm& comm = engine.comm();
   Stream& compute = engine.compute();
   const std::vector<Pack> packs = make_packs(sequences, engine.model());
@@ -110,6 +111,7 @@ std::vector<double> log_likelihoods(Engine& engine, std::span<const ScoredSequen
   Progress progress(sequences.size());
 
   for (size_t first = 0; first < packs.size(); first += ranks) {
+    between();
     const size_t mine = first + static_cast<size_t>(comm.rank());
     const Pack pack = mine < packs.size() ? packs[mine] : Pack{};
     PackedBatch batch;

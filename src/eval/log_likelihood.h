@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -17,7 +18,9 @@ struct ScoredSequence {
 
 // log p(continuation | context) of each sequence, in nats: the sum over the tokens of the continuation. Collective: the
 // ranks share the sequences, and each has all answers. Several sequences are computed together, each its own document;
-// none may have more than max_length() + 1 tokens. A line of progress in the log every 30 seconds.       (sequences)
-std::vector<double> log_likelihoods(Engine& engine, std::span<const ScoredSequence> sequences);
+// none may have more than max_length() + 1 tokens. A line of progress in the log every 30 seconds. `between` is called
+// between micro-batches, on all ranks alike; it may throw.                                               (sequences)
+std::vector<double> log_likelihoods(Engine& engine, std::span<const ScoredSequence> sequences,
+                                    const std::function<void()>& between);
 
 }  // namespace tokamak

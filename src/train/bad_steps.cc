@@ -11,11 +11,10 @@ void BadSteps::see(const StepOutcome& outcome) {
   }
   ++in_a_row_;
   if (in_a_row_ < most_in_a_row_) return;
-  throw SharedError(
-      Kind::kNumerics,
-      str("step ", outcome.step, ": loss ", outcome.loss, " and gradient norm ", outcome.grad_norm, "; ", in_a_row_,
-          " steps in a row were not finite (resilience.max_bad_steps ", most_in_a_row_, ")"),
-      "resume from an older checkpoint with a lower optimizer.lr or training.max_grad_norm, or look at the data there");
+  throw SharedError(Kind::kNumerics,
+                    str("step ", outcome.step, ": loss ", outcome.loss, " and gradient norm ", outcome.grad_norm, "; ",
+                        in_a_row_, " steps in a row were not finite (resilience.max_bad_steps ", most_in_a_row_, ")"),
+                    advice_(outcome.step - in_a_row_ + 1));
 }
 
 }  // namespace tokamak

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include "monitor/step_outcome.h"
 
@@ -10,13 +12,17 @@ namespace tokamak {
 
 class BadSteps {
  public:
-  explicit BadSteps(int64_t most_in_a_row) : most_in_a_row_(most_in_a_row) {}
+  // `advice`: what to do about it, asked when the run ends, with the first step of the row. Collective.
+  BadSteps(int64_t most_in_a_row, std::function<std::string(int64_t first)> advice)
+      : most_in_a_row_(most_in_a_row), advice_(std::move(advice)) {}
 
   // SharedError(kNumerics) when a bad step is the last one tolerated: all ranks see the same outcomes.
   void see(const StepOutcome& outcome);
+  int64_t in_a_row() const { return in_a_row_; }  // up to the last step seen
 
  private:
   int64_t most_in_a_row_;
+  std::function<std::string(int64_t)> advice_;
   int64_t in_a_row_ = 0;
 };
 

@@ -24,7 +24,7 @@ Evaluator::Evaluator(const SampleSource& source, int64_t sequences, int64_t micr
       micro_batch_(micro_batch),
       document_masking_(document_masking) {}
 
-double Evaluator::mean_loss(Engine& engine) const {
+double Evaluator::mean_loss(Engine& engine, const std::function<void()>& between) const {
   Comm& comm = engine.comm();
   Stream& compute = engine.compute();
   // Collectives need as many micro-batches on every rank, so the last sequences may be fillers that do not count.
@@ -36,6 +36,7 @@ double Evaluator::mean_loss(Engine& engine) const {
                           .document_masking = document_masking_});
   engine.backend().ops->fill(compute, {.x = engine.sums(), .value = 0});
   for (int64_t m = 0; m < loader.micro_batches_per_step(); ++m) {
+    between();
     const MicroBatch& batch = loader.next();
     const int64_t counted = std::clamp(sequences_ - batch.first_sample, int64_t{0}, batch.sequences);
     std::vector<int32_t> targets = batch.targets;

@@ -1,6 +1,7 @@
 // The loss on held-out data: the same sequences every time, in the order they lie, shared among the ranks.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "data/sample_source.h"
@@ -14,8 +15,9 @@ class Evaluator {
   // several sources with weights, a small one may come round again.
   Evaluator(const SampleSource& source, int64_t sequences, int64_t micro_batch, bool document_masking);
 
-  // Mean loss per token, in nats. Collective.
-  double mean_loss(Engine& engine) const;
+  // Mean loss per token, in nats. Collective. `between` is called between micro-batches, on all ranks alike; it may
+  // throw StopRequested.
+  double mean_loss(Engine& engine, const std::function<void()>& between) const;
 
   int64_t sequences() const { return sequences_; }
   int64_t tokens() const { return sequences_ * source_.sequence_length(); }

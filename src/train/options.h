@@ -14,6 +14,7 @@ struct RunOptions {
   std::string name = "run";
   std::string output_dir = "runs/${run.name}";
   int64_t seed = 1234;
+  Duration stop_after;
 
   template <class Visitor>
   void fields(Visitor& v) {
@@ -21,6 +22,9 @@ struct RunOptions {
     v("output_dir", output_dir,
       "where the run writes checkpoints/, metrics.jsonl and config.yaml; it resumes from what it finds there");
     v("seed", seed, "seed of the initial weights and of the data order; the same seed gives the same run");
+    v("stop_after", stop_after,
+      "save and exit 75 after the step in which this time since the process started is over, as on a signal; for "
+      "schedulers that send none; leave time for the save");
   }
 };
 
@@ -62,11 +66,15 @@ struct TrainingOptions {
 
 struct ResilienceOptions {
   int64_t max_bad_steps = 10;
+  Duration stop_deadline;
 
   template <class Visitor>
   void fields(Visitor& v) {
     v("max_bad_steps", max_bad_steps,
       "consecutive steps with a non-finite loss or gradient, each skipped, before the run aborts (exit 7)");
+    v("stop_deadline", stop_deadline,
+      "end at once (exit 6), saved or not, this long after the first signal to stop; what is committed is safe; none: "
+      "the save takes the time it takes");
   }
 };
 

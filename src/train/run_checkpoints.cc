@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "checkpoint/rank_zero.h"
 #include "comm/collective_error.h"
 
 namespace tokamak {
@@ -16,7 +17,7 @@ CheckpointOptions options_of_start(Comm& comm, const RunConfig& config) {
   if (options.load == "auto" || options.load == "none") return options;
   const CheckpointStore own(directory_of(config));
   const bool from_elsewhere = parent_directory(options.load) != own.directory();
-  const bool has_own = comm.max(comm.rank() == 0 && !own.steps().empty()) > 0;
+  const bool has_own = run_on_rank_zero(comm, [&] { return own.steps().empty() ? "" : "own"; }) == "own";
   if (from_elsewhere && has_own) options.load = "auto";
   return options;
 }
@@ -29,7 +30,7 @@ RunCheckpoints::RunCheckpoints(Comm& comm, const RunConfig& config)
       clock_(config.checkpoint.interval) {}
 
 RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& data, const GlobalBatch& batch,
-                                            int64_t seed) {
+                                            int64_t seed, const Check& check) {
   collectively(comm_, [&] { host_state_.emplace(engine); });
   std::optional<CheckpointReader> reader = checkpointer_.resume();
   if (!reader) {
@@ -39,7 +40,10 @@ RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& 
   }
   const TrainingPoint& point = reader->manifest().point;
   RunState state = point.state;
-  collectively(comm_, [&] { state.next_sample = data.restore(point.data); });
+  collectively(comm_, [&] {
+    state.next_sample = data.restore(point.data);
+    check(point.config, reader->directory());
+  });
   load(comm_, *reader, shard_place(comm_), host_state_->slices());
   host_state_->push();
   engine.parameters().masters_changed(engine.compute());
@@ -49,7 +53,7 @@ RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& 
                           " has ", state.tokens, " tokens after ", state.step, " steps"),
                       "go on with the batch that the run began with");
   }
-  clock_.resumed(state, reader->directory() == path_of(state));
+  clock_.resumed(state, reader->directory() == path_of(state.step));
   if (comm_.rank() == 0) {
     log::info("weights: resumed from ", reader->directory(), " (step ", state.step, ", ",
               human_count(static_cast<double>(state.tokens)), " tokens, saved by ", reader->manifest().world_size,
@@ -58,11 +62,34 @@ RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& 
   return state;
 }
 
-SaveOutcome RunCheckpoints::save(const TrainingPoint& point) {
+void RunCheckpoints::begin_save(const TrainingPoint& point, Retention retention) {
   host_state_->fetch();
-  SaveOutcome outcome = checkpointer_.save(point, shard_place(comm_), host_state_->slices());
-  clock_.tried(point.state, outcome.committed);
+  checkpointer_.begin_save(point, shard_place(comm_), host_state_->slices(), retention);
+  being_saved_ = point.state;
+  clock_.tried(point.state);
+}
+
+std::optional<SaveOutcome> RunCheckpoints::poll_save() {
+  std::optional<SaveOutcome> outcome = checkpointer_.poll_save();
+  if (outcome && outcome->committed) clock_.committed(being_saved_);
   return outcome;
+}
+
+SaveOutcome RunCheckpoints::finish_save() {
+  SaveOutcome outcome = checkpointer_.finish_save();
+  if (outcome.committed) clock_.committed(being_saved_);
+  return outcome;
+}
+
+std::string RunCheckpoints::newest_before(int64_t step) const {
+  const std::string answer = run_on_rank_zero(comm_, [&] {
+    std::string newest;
+    for (const int64_t saved : checkpointer_.store().steps()) {
+      if (saved < step) newest = path_of(saved);
+    }
+    return newest;
+  });
+  return answer;
 }
 
 }  // namespace tokamak

@@ -2,6 +2,7 @@
 // all methods that are not const are collective.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -23,18 +24,33 @@ class RunCheckpoints {
 
   // Once, after engine.commit(); `engine` outlives this. The weights and the optimizer's state of the checkpoint that
   // checkpoint.load names, and the run's state there; or weights drawn from `seed`, at step 0.
-  RunState load_or_initialize(Engine& engine, const SampleSource& data, const GlobalBatch& batch, int64_t seed);
+  // `check` sees the checkpoint's config and path before anything is read of it.
+  using Check = std::function<void(const std::string& saved_config, const std::string& checkpoint)>;
+  RunState load_or_initialize(Engine& engine, const SampleSource& data, const GlobalBatch& batch, int64_t seed,
+                              const Check& check);
 
   bool due(const RunState& state) { return clock_.due(state, comm_); }
   bool saved(const RunState& state) const { return clock_.saved(state); }
-  SaveOutcome save(const TrainingPoint& point);
+  void put_off(const RunState& state) { clock_.tried(state); }  // a save that was due: an interval later
 
-  std::string path_of(const RunState& state) const { return checkpointer_.store().path_of(state.step); }
+  // As Checkpointer's. A save begins with a copy of the state; where there is no memory for one (checkpoint.async:
+  // false), the state must stay as it is until the save has ended.
+  void begin_save(const TrainingPoint& point, Retention retention);
+  bool saving() const { return checkpointer_.saving(); }
+  std::optional<SaveOutcome> poll_save();
+  SaveOutcome finish_save();
+
+  const Incarnation& incarnation() const { return checkpointer_.incarnation(); }
+  // The newest checkpoint of a step before `step`; empty if there is none.
+  std::string newest_before(int64_t step) const;
+
+  std::string path_of(int64_t step) const { return checkpointer_.store().path_of(step); }
 
  private:
   Comm& comm_;
   Checkpointer checkpointer_;
   std::optional<HostState> host_state_;
+  RunState being_saved_;
   SaveClock clock_;
 };
 

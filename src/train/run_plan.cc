@@ -13,7 +13,9 @@ constexpr int64_t kAutoMicroBatchTokens = 8192;
 
 PlannedRun plan_with(const RunConfig& config, const GlobalBatch& batch, int64_t micro_batch, Comm& data_comm,
                      Backend& backend) {
-  const EngineSizes sizes{.max_tokens = micro_batch * batch.length, .max_length = batch.length};
+  const EngineSizes sizes{.max_tokens = micro_batch * batch.length,
+                          .max_length = batch.length,
+                          .snapshot = config.checkpoint.async || !backend.device->uses_host_memory()};
   return {{batch, micro_batch}, std::make_unique<Engine>(engine_options(config, sizes), data_comm, backend)};
 }
 

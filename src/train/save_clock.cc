@@ -15,8 +15,7 @@ void SaveClock::resumed(const RunState& state, bool from_own) {
   tokens_ = state.tokens;
 }
 
-void SaveClock::tried(const RunState& state, bool committed) {
-  if (committed) saved_ = state;
+void SaveClock::tried(const RunState& state) {
   tokens_ = state.tokens;
   since_.restart();
 }

@@ -17,7 +17,8 @@ class SaveClock {
   explicit SaveClock(const TrainingLength& interval);
 
   void resumed(const RunState& state, bool from_own);  // from_own: from a checkpoint of this run
-  void tried(const RunState& state, bool committed);
+  void tried(const RunState& state);
+  void committed(const RunState& state) { saved_ = state; }
 
   // Collective; the same on every rank.
   bool due(const RunState& state, Comm& comm) const;

@@ -9,14 +9,9 @@ namespace tokamak {
 ShardPlace shard_place(const Comm& comm) { return {.index = comm.rank(), .count = comm.size()}; }
 
 HostState::HostState(Engine& engine) : engine_(engine) {
-  parts_.push_back({.kind = "master", .state = engine.parameters().master()});
-  if (engine.trains()) {
-    parts_.push_back({.kind = "exp_avg", .state = engine.optimizer().exp_avg()});
-    parts_.push_back({.kind = "exp_avg_sq", .state = engine.optimizer().exp_avg_sq()});
-  }
-  for (Part& part : parts_) {
-    part.host = part.state;
-    if (engine.backend().device->uses_host_memory()) continue;
+  for (const auto& [kind, state, snapshot] : engine.state()) {
+    Part& part = parts_.emplace_back(Part{.kind = kind, .state = state, .host = snapshot ? snapshot : state});
+    if (snapshot || engine.backend().device->uses_host_memory()) continue;
     try {
       part.copy = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(part.state.count()));
     } catch (const std::bad_alloc&) {
@@ -32,7 +27,7 @@ HostState::HostState(Engine& engine) : engine_(engine) {
 void HostState::fetch() {
   Device& device = *engine_.backend().device;
   for (const Part& part : parts_) {
-    if (part.copy != nullptr) device.copy_to_host(engine_.compute(), part.state, part.copy.get());
+    if (part.host.data() != part.state.data()) device.copy_to_host(engine_.compute(), part.state, part.host.data());
   }
   engine_.compute().synchronize();
 }
@@ -40,7 +35,7 @@ void HostState::fetch() {
 void HostState::push() {
   Device& device = *engine_.backend().device;
   for (const Part& part : parts_) {
-    if (part.copy != nullptr) device.copy_to_device(engine_.compute(), part.copy.get(), part.state);
+    if (part.host.data() != part.state.data()) device.copy_to_device(engine_.compute(), part.host.data(), part.state);
   }
 }
 

@@ -1,5 +1,6 @@
-// The seam between the run's state and a checkpoint's named slices, which lie in host memory. Where the device's memory
-// is the host's they are the state itself; else a copy of it, taken before a save and brought back after a load.
+// The seam between the run's state and a checkpoint's named slices, which lie in host memory: the engine's snapshot, taken
+// before a save and brought back after a load. An engine without one loads into the state itself where the device's
+// memory is the host's, else into a copy made here.
 #pragma once
 
 #include <memory>
@@ -15,8 +16,8 @@ ShardPlace shard_place(const Comm& comm);
 
 class HostState {
  public:
-  // Of master weights and moments in training; of the masters alone otherwise. After engine.commit(), and outlived by
-  // `engine`. Error(kDevice) where the host has no memory for the copy.
+  // Of engine.state(), after engine.commit(); `engine` outlives this. Error(kDevice) where the host has no memory for
+  // the copy.
   explicit HostState(Engine& engine);
 
   void fetch();  // from the device, after all work enqueued so far
@@ -29,8 +30,8 @@ class HostState {
   struct Part {
     const char* kind;
     Tensor state;                   // (shard_elements) f32
-    Tensor host;                    // the same, or its copy
-    std::unique_ptr<float[]> copy;  // none where the host may touch the state
+    Tensor host;                    // its copy, or the state itself
+    std::unique_ptr<float[]> copy;  // what `host` is, where the engine has none to give
   };
 
   Engine& engine_;

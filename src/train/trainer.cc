@@ -2,28 +2,50 @@
 #include "train/trainer.h"
 
 #include "base/log.h"
+#include "base/process.h"
 #include "comm/collective_error.h"
 #include "train/evaluator.h"
 
 namespace tokamak {
 
+namespace {
+
+constexpr int64_t kTimeIsOver = 1000;  // beyond the numbers of signals
+
+}  // namespace
+
 RunEnd Trainer::run() {
+  write_status(RunStatus::State::kRunning, 0);
+  try {
+    const RunEnd end = train();
+    write_status(end == RunEnd::kDone ? RunStatus::State::kDone : RunStatus::State::kStopped,
+                 end == RunEnd::kDone ? 0 : static_cast<int>(Kind::kStopped));
+    return end;
+  } catch (const SharedError& error) {
+    finish_save();  // what it holds is as good as before
+    write_status(RunStatus::State::kFailed, error.exit_code());
+    throw;
+  }
+}
+
+RunEnd Trainer::train() {
   while (!finished()) {
     if (should_stop()) {
       save_or_fail();
       return RunEnd::kStopped;
     }
-    train_step();
-    validate_if_due();
-    take_evals_if_due();
+    step();
+    if (finished()) break;
+    evaluate_if_due();
     save_if_due();
   }
   save_or_fail();
+  if (!was_done_ && !evaluate_if_due() && should_stop()) return RunEnd::kStopped;
   report_memory();
   return RunEnd::kDone;
 }
 
-void Trainer::train_step() {
+void Trainer::step() {
   const int64_t step = state_.step + 1;
   const double lr = schedule_->at(step);
   trace_->begin(step);
@@ -54,59 +76,79 @@ void Trainer::read_outcomes(int64_t leave) {
 }
 
 bool Trainer::should_stop() {
-  const int signal = stop_.agreed(comm_);
+  const int64_t reason = stop_reason();
   const bool at_limit = options_.stop_at_step > 0 && state_.step >= options_.stop_at_step;
-  if (signal == 0 && !at_limit) return false;
+  if (reason == 0 && !at_limit) return false;
   read_outcomes(0);
-  const std::string reason = signal != 0 ? str("signal ", signal) : "--stop-at-step";
-  if (comm_.rank() == 0) {
-    log::info(reason, signal != 0 ? "" : str(" ", options_.stop_at_step), ": stopping after step ", state_.step, " of ",
-              run_.shape.total_steps);
-  }
-  monitor_->event("stop", state_.step, reason);
+  const std::string text = reason == kTimeIsOver ? "run.stop_after"
+                           : reason != 0         ? str("signal ", reason)
+                                                 : str("--stop-at-step ", options_.stop_at_step);
+  if (comm_.rank() == 0) log::info(text, ": stopping after step ", state_.step, " of ", run_.shape.total_steps);
+  monitor_->event("stop", state_.step, text);
   return true;
 }
 
-void Trainer::validate_if_due() {
-  if (!data_->validation || !due(config_.training.validation_interval)) return;
+int64_t Trainer::stop_reason() {
+  int64_t own = stop_.received();
+  const Duration limit = config_.run.stop_after;
+  if (own == 0 && !limit.is_none() && process_age_seconds() >= limit.seconds) own = kTimeIsOver;
+  return comm_.max(own);
+}
+
+void Trainer::stop_between() {
+  if (stop_reason() != 0) throw StopRequested();
+}
+
+bool Trainer::evaluate_if_due() {
+  try {
+    if (due(config_.training.validation_interval)) validate();
+    if (due(config_.training.evals_interval)) take_evals();
+    return true;
+  } catch (const StopRequested&) {
+    if (comm_.rank() == 0)
+      log::warning("the validation or evaluation of step ", state_.step, " is cut short by a stop");
+    return false;
+  }
+}
+
+void Trainer::validate() {
+  if (!data_->validation) return;
   read_outcomes(0);
   const OffTheClock off(monitor_->clock());
   const Evaluator evaluator(*data_->validation, config_.training.validation_sequences, run_.shape.micro_batch,
                             config_.data.document_masking);
-  const double loss = evaluator.mean_loss(*run_.engine);
+  const double loss = evaluator.mean_loss(*run_.engine, [this] { stop_between(); });
   monitor_->validation(state_.step, loss, off.seconds());
 }
 
-void Trainer::take_evals_if_due() {
-  if (config_.training.evals.empty() || !due(config_.training.evals_interval)) return;
+void Trainer::take_evals() {
+  if (config_.training.evals.empty()) return;
   read_outcomes(0);
   const OffTheClock off(monitor_->clock());
-  const std::vector<NamedValue> results = options_.evals(*run_.engine);
+  const std::vector<NamedValue> results = options_.evals(*run_.engine, [this] { stop_between(); });
   monitor_->evals(state_.step, results, off.seconds());
 }
 
-void Trainer::save_if_due() {
-  if (checkpoints_->due(state_)) save();
+// Of a start that another has taken over, nothing is written: the file is that one's.
+void Trainer::write_status(RunStatus::State state, int code) const {
+  if (comm_.rank() != 0) return;
+  const std::string& incarnation = checkpoints_->incarnation().id;
+  if (state != RunStatus::State::kRunning) {
+    const std::optional<RunStatus> before = read_run_status(config_.run.output_dir);
+    if (before && before->incarnation != incarnation) return;
+  }
+  write_run_status(config_.run.output_dir, {.state = state,
+                                            .code = code,
+                                            .step = state_.step,
+                                            .total_steps = run_.shape.total_steps,
+                                            .incarnation = incarnation});
 }
 
-std::string Trainer::save() {
-  read_outcomes(0);
-  if (checkpoints_->saved(state_)) return "";
-  const OffTheClock off(monitor_->clock());
-  const SaveOutcome outcome =
-      checkpoints_->save({state_, config_.run.seed, options_.config_text, data_->train.state_json(state_.next_sample)});
-  monitor_->event(outcome.committed ? "checkpoint" : "checkpoint refused", state_.step,
-                  outcome.committed ? checkpoints_->path_of(state_) : outcome.reason);
-  return outcome.reason;
-}
-
-// While training goes on, a refused save costs nothing yet; at the end it would cost the run.
-void Trainer::save_or_fail() {
-  const std::string refusal = save();
-  if (refusal.empty()) return;
-  throw SharedError(Kind::kCheckpoint,
-                    str("the run ends at step ", state_.step, ", but its last checkpoint was refused: ", refusal),
-                    "make room and start again: training goes on from the newest checkpoint");
+// The update right before the first bad step may be what made the weights bad, so its checkpoint is no good either.
+std::string Trainer::advice_for_bad_steps(int64_t first) const {
+  const std::string path = checkpoints_->newest_before(first - 1);
+  return str("resume ", path.empty() ? "from an older checkpoint" : "with checkpoint.load=" + path,
+             " and a lower optimizer.lr or training.max_grad_norm, or look at the data there");
 }
 
 void Trainer::report_memory() const {

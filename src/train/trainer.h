@@ -12,6 +12,7 @@
 #include "comm/world.h"
 #include "data/loader.h"
 #include "monitor/monitor.h"
+#include "monitor/run_status.h"
 #include "optim/schedule.h"
 #include "train/bad_steps.h"
 #include "train/run_checkpoints.h"
@@ -28,8 +29,10 @@ enum class RunEnd { kDone, kStopped };
 
 struct TrainerOptions {
   std::string config_text;  // the config as config/ prints it, for the run directory and the checkpoints
-  // Takes training.evals (src/eval does). Collective.
-  std::function<std::vector<NamedValue>(Engine&)> evals;
+  // Takes training.evals (src/eval does), calling `between` between micro-batches. Collective.
+  std::function<std::vector<NamedValue>(Engine&, const std::function<void()>& between)> evals;
+  // What to log of a config that differs from the one in `checkpoint`; an Error where it may not (src/config does).
+  std::function<std::string(const std::string& saved_config, const std::string& checkpoint)> check_changes;
   int64_t stop_at_step = 0;  // save and stop after this step, as on a signal; 0: never
 };
 
@@ -45,16 +48,27 @@ class Trainer {
   int64_t take_memory(World& world, Backend& backend, const GlobalBatch& batch);  // returns the bytes in use after it
   void start_monitor(int64_t committed_bytes);
 
-  void train_step();
+  void step();
   void read_outcomes(int64_t leave);  // of finished steps, but for the last `leave`
-  void validate_if_due();
-  void take_evals_if_due();
-  void save_if_due();
-  std::string save();  // why the state is not saved; empty where it is
-  void save_or_fail();
+  RunEnd train();                     // until it is finished, or is to stop
+  bool evaluate_if_due();             // false where a stop has cut it short
+  void validate();
+  void take_evals();
   bool due(int64_t interval) const { return finished() || (interval > 0 && state_.step % interval == 0); }
   bool finished() const { return state_.step >= run_.shape.total_steps; }
+
+  int64_t stop_reason();  // a signal's number, kTimeIsOver, or 0; of any rank
   bool should_stop();
+  void stop_between();  // throws StopRequested where the run is to stop
+
+  void save_if_due();
+  void begin_save(Retention retention);
+  std::optional<SaveOutcome> finish_save();  // of the one under way, if there is one
+  void report_save(const SaveOutcome& outcome);
+  void save_or_fail();
+
+  void write_status(RunStatus::State state, int code) const;
+  std::string advice_for_bad_steps(int64_t first) const;
   void report_memory() const;
 
   Comm& comm_;                       // what the ranks agree by
@@ -72,9 +86,11 @@ class Trainer {
   std::optional<StepReader> reader_;
   std::optional<StepTrace> trace_;
   BadSteps bad_steps_;
+  double save_stall_ = 0;  // seconds that training has waited for the save under way
   std::optional<Monitor> monitor_;
 
   RunState state_;
+  bool was_done_ = false;  // at this very step, by an earlier start
 };
 
 }  // namespace tokamak

@@ -1,6 +1,7 @@
 // How a run starts: data, directory, memory, weights. The loop is in trainer.cc.
 #include "base/file.h"
 #include "base/log.h"
+#include "checkpoint/rank_zero.h"
 #include "comm/collective_error.h"
 #include "comm/data_comm.h"
 #include "model/flops.h"
@@ -46,7 +47,7 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
       stop_(stop),
       config_(std::move(config)),
       options_(std::move(options)),
-      bad_steps_(config_.resilience.max_bad_steps) {
+      bad_steps_(config_.resilience.max_bad_steps, [this](int64_t first) { return advice_for_bad_steps(first); }) {
   GlobalBatch batch;
   collectively(comm_, [&] { batch = make_global_batch(config_.training, config_.data, comm_.size()); });
   collectively(comm_, [&] {
@@ -56,7 +57,17 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
   collectively(comm_, [&] { make_directories(config_.run.output_dir, Kind::kConfig); });
   checkpoints_.emplace(comm_, config_);
   const int64_t committed_bytes = take_memory(world, backend, batch);
-  state_ = checkpoints_->load_or_initialize(*run_.engine, data_->train, batch, config_.run.seed);
+  state_ = checkpoints_->load_or_initialize(
+      *run_.engine, data_->train, batch, config_.run.seed,
+      [&](const std::string& saved, const std::string& checkpoint) {
+        const std::string changes = options_.check_changes ? options_.check_changes(saved, checkpoint) : "";
+        if (!changes.empty() && comm_.rank() == 0) log::info(changes);
+      });
+  const auto status = run_on_rank_zero(comm_, [&] {
+    const std::optional<RunStatus> before = read_run_status(config_.run.output_dir);
+    return before && before->state == RunStatus::State::kDone && before->step == state_.step ? "done" : "";
+  });
+  was_done_ = status == "done";
   // Only now that nothing can refuse this start: another run may be living in the directory until then.
   collectively(comm_, [&] {
     if (comm_.rank() == 0) write_run_directory(config_, options_.config_text, data_->train);

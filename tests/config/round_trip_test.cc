@@ -48,6 +48,7 @@ class RandomFill {
     if (random_() % 2 == 0) value = static_cast<double>(random_() % 100000) / 1000;
   }
   void set(AutoInt& value) { value.value = static_cast<int64_t>(random_() % 3 == 0 ? 0 : random_() % 1000); }
+  void set(Duration& value) { value.seconds = static_cast<double>(random_() % 1000000) / (random_() % 2 ? 1 : 1000); }
   void set(TrainingLength& value) {
     const double whole = static_cast<double>(random_() >> (11 + random_() % 50));
     const double real = std::ldexp(static_cast<double>(random_() >> 11), -static_cast<int>(random_() % 100));
@@ -109,6 +110,8 @@ class Flatten {
       leaves[path] = str(std::bit_cast<uint64_t>(value));
     } else if constexpr (std::is_same_v<T, TrainingLength>) {
       leaves[path] = str(static_cast<int>(value.unit), " ", std::bit_cast<uint64_t>(value.value));
+    } else if constexpr (std::is_same_v<T, Duration>) {
+      leaves[path] = str(std::bit_cast<uint64_t>(value.seconds));
     } else if constexpr (std::is_same_v<T, AutoInt>) {
       leaves[path] = str(value.value);
     } else {
@@ -143,8 +146,10 @@ TEST_CASE("a config of random values reads back as it was printed, bit by bit") 
 
 TEST_CASE("the printed config shows every default, resolved") {
   const std::string text = print_config(parse_config(kSample, "c.yaml", {"run.name=a"}));
-  CHECK_THAT(text,
-             Catch::StartsWith("run:\n  name: a\n  output_dir: runs/a\n  seed: 1234\n\nmodel:\n  hidden_size: 64\n"));
+  CHECK_THAT(
+      text,
+      Catch::StartsWith(
+          "run:\n  name: a\n  output_dir: runs/a\n  seed: 1234\n  stop_after: none\n\nmodel:\n  hidden_size: 64\n"));
   CHECK_THAT(text, Catch::Contains(
                        "  sources:\n    - path: some/data\n      weight: 1\n    - path: other/data\n      weight: 3\n"
                        "  validation: []\n"));

@@ -175,3 +175,29 @@ TEST_CASE("only true and false are truth values") {
   CHECK(parse_bool("false").value == false);
   for (const char* text : {"yes", "on", "1", "True", ""}) CHECK_FALSE(parse_bool(text).value);
 }
+
+TEST_CASE("times are sums of counted units, and print as they are read") {
+  const auto [text, seconds, printed] = GENERATE(table<std::string, double, std::string>({
+      {"90s", 90, "1min30s"},
+      {"3h50m", 13800, "3h50min"},
+      {"3h 50min", 13800, "3h50min"},
+      {"2d", 172800, "48h"},
+      {"0.5s", 0.5, "0.5s"},
+      {"1.5 hours", 5400, "1h30min"},
+      {"none", 0, "none"},
+      {"0", 0, "none"},
+  }));
+  CAPTURE(text);
+  const Parsed<Duration> parsed = parse_duration(text);
+  REQUIRE(parsed.value);
+  CHECK(parsed.value->seconds == seconds);
+  CHECK(print_duration(*parsed.value) == printed);
+  CHECK(parse_duration(printed).value->seconds == seconds);
+}
+
+TEST_CASE("what is no time is refused") {
+  for (const char* text : {"", "90", "h", "3h50", "-3h", "3x", "1e3s", "none 3h", "0s", "5%", "1.2.3s"}) {
+    CAPTURE(text);
+    CHECK(!parse_duration(text).value);
+  }
+}

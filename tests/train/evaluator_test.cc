@@ -19,7 +19,7 @@ RANKS_CASE("the mean loss of held-out sequences is theirs alone, however they ar
     Engine engine(engine_options(config, {.max_tokens = 4 * 16, .max_length = 16}), comm, backend);
     engine.commit();
     engine.parameters().initialize(7, engine.compute());
-    return Evaluator(source, sequences, micro_batch, true).mean_loss(engine);
+    return Evaluator(source, sequences, micro_batch, true).mean_loss(engine, [] {});
   };
   const auto alone = make_single_comm();
   const double expected = loss(*alone, 5, 1);

@@ -23,7 +23,8 @@ std::string due_steps(const TrainingLength& interval, int64_t from = 0, std::vec
   for (int64_t step = from + 1; step <= 12; ++step) {
     if (!clock.due(at(step), *comm)) continue;
     steps.push_back(str(step));
-    clock.tried(at(step), std::find(refuse.begin(), refuse.end(), step) == refuse.end());
+    clock.tried(at(step));
+    if (std::find(refuse.begin(), refuse.end(), step) == refuse.end()) clock.committed(at(step));
   }
   return join(steps, " ");
 }
@@ -54,12 +55,12 @@ TEST_CASE("a state is saved once a checkpoint of this run holds it: refused and 
   SaveClock clock(TrainingLength::steps(1));
   CHECK(clock.saved(at(0)));  // nothing is done yet
   CHECK(!clock.saved(at(1)));
-  clock.tried(at(1), false);
+  clock.tried(at(1));
   CHECK(!clock.saved(at(1)));
-  clock.tried(at(1), true);
+  clock.committed(at(1));
   CHECK(clock.saved(at(1)));
   CHECK(!clock.saved(at(2)));
-  clock.tried(at(2), false);
+  clock.tried(at(2));
   CHECK(!clock.saved(at(2)));
 
   SaveClock resumed(TrainingLength::steps(1)), branched = resumed;
@@ -76,7 +77,7 @@ TEST_CASE("saves in seconds are due when they have passed since the last try") {
   while (!clock.due(at(1), *comm)) {
   }
   const Stopwatch since;
-  clock.tried(at(1), false);
+  clock.tried(at(1));
   const bool due = clock.due(at(1), *comm);
   CHECK((!due || since.seconds() >= seconds));
 }

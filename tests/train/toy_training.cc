@@ -78,9 +78,11 @@ RunEnd train(int ranks, const RunConfig& incomplete, const ToyRunOptions& option
     RunConfig config = incomplete;
     collectively(world.comm(), [&] { complete_from_data(config); });
     Backend backend = options.backend();
-    Trainer trainer(
-        world, backend, stop, config,
-        {.config_text = "seed: " + str(config.run.seed), .evals = options.evals, .stop_at_step = options.stop_at_step});
+    Trainer trainer(world, backend, stop, config,
+                    {.config_text = "seed: " + str(config.run.seed),
+                     .evals = options.evals,
+                     .check_changes = options.check_changes,
+                     .stop_at_step = options.stop_at_step});
     ends[static_cast<size_t>(world.rank())] = trainer.run();
   });
   TOKAMAK_CHECK(std::count(ends.begin(), ends.end(), ends[0]) == ranks, "ranks end differently");

@@ -42,8 +42,10 @@ class ToyPlace {
 
 struct ToyRunOptions {
   int64_t stop_at_step = 0;
-  std::function<std::vector<NamedValue>(Engine&)> evals = [](Engine&) { return std::vector<NamedValue>(); };
+  std::function<std::vector<NamedValue>(Engine&, const std::function<void()>&)> evals =
+      [](Engine&, const std::function<void()>&) { return std::vector<NamedValue>(); };
   std::function<Backend()> backend = toy_backend;
+  std::function<std::string(const std::string&, const std::string&)> check_changes;
 };
 
 // On so many threads. Throws what the first rank that failed has thrown.

@@ -1,0 +1,85 @@
+#include "config/drift.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "config/options_tree.h"
+#include "config/yaml.h"
+
+namespace tokamak {
+
+namespace {
+
+// Of a run, and of a start: they say nothing about what is trained.
+constexpr const char* kOfEachStart[] = {"run.name", "run.output_dir", "checkpoint.load", "checkpoint.allow_changes"};
+
+bool alters_the_function(const std::string& key) {
+  return (starts_with(key, "model.") && key != "model.initializer_range") || key == "data.document_masking";
+}
+
+void flatten(const ConfigNode& node, const std::string& path, std::map<std::string, std::string>& values) {
+  if (node.type == ConfigNode::Type::kMap) {
+    for (const ConfigNode& child : node.children) flatten(child, join_path(path, child.key), values);
+  } else if (node.type == ConfigNode::Type::kList) {
+    std::vector<std::string> items;
+    for (size_t i = 0; i < node.children.size(); ++i) {
+      const ConfigNode& child = node.children[i];
+      if (child.type == ConfigNode::Type::kScalar)
+        items.push_back(child.text);
+      else
+        flatten(child, str(path, "[", i, "]"), values);
+    }
+    values[path] = str("[", join(items, ", "), "]");
+  } else {
+    values[path] = node.text;
+  }
+}
+
+std::string lines_of(const std::vector<ConfigChange>& changes) {
+  std::string lines;
+  for (const ConfigChange& change : changes) lines += str("\n  ", change.key, ": ", change.was, " -> ", change.is);
+  return lines;
+}
+
+}  // namespace
+
+ConfigChanges compare_configs(const std::string& saved, const RunConfig& config) {
+  std::map<std::string, std::string> was, is;
+  try {
+    std::vector<Problem> problems;
+    flatten(parse_yaml(saved, "the checkpoint's config", problems), "", was);
+  } catch (const Error&) {
+    return {};
+  }
+  flatten(tree_of(config), "", is);
+  ConfigChanges changes;
+  for (const auto& [key, value] : is) {
+    const auto before = was.find(key);
+    if (before == was.end() || before->second == value) continue;
+    if (std::find(std::begin(kOfEachStart), std::end(kOfEachStart), key) != std::end(kOfEachStart)) continue;
+    (alters_the_function(key) ? changes.refused : changes.harmless).push_back({key, before->second, value});
+  }
+  return changes;
+}
+
+std::string check_changes(const std::string& saved, const RunConfig& config, const std::string& checkpoint) {
+  ConfigChanges changes = compare_configs(saved, config);
+  const std::vector<std::string>& allowed = config.checkpoint.allow_changes;
+  std::vector<ConfigChange> refused;
+  for (const ConfigChange& change : changes.refused) {
+    const bool wanted = std::find(allowed.begin(), allowed.end(), change.key) != allowed.end();
+    (wanted ? changes.harmless : refused).push_back(change);
+  }
+  if (!refused.empty()) {
+    std::vector<std::string> keys;
+    for (const ConfigChange& change : refused) keys.push_back(change.key);
+    fail(Kind::kConfig, str("the model of ", checkpoint, " is another function than this config's:", lines_of(refused)),
+         str("go on with the checkpoint's values; or, if the change is meant, checkpoint.allow_changes=[",
+             join(keys, ", "), "]"));
+  }
+  return changes.harmless.empty() ? "" : str("changed since ", checkpoint, ":", lines_of(changes.harmless));
+}
+
+}  // namespace tokamak

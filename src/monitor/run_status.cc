@@ -1,0 +1,52 @@
+#include "monitor/run_status.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr std::array<const char*, 4> kStateNames = {"running", "stopped", "done", "failed"};
+
+std::string path_of(const std::string& output_dir) { return output_dir + "/status.json"; }
+
+}  // namespace
+
+void write_run_status(const std::string& output_dir, const RunStatus& status) noexcept {
+  try {
+    const nlohmann::ordered_json json = {{"state", kStateNames.at(static_cast<size_t>(status.state))},
+                                         {"code", status.code},
+                                         {"step", status.step},
+                                         {"total_steps", status.total_steps},
+                                         {"time", utc_timestamp()},
+                                         {"incarnation", status.incarnation}};
+    write_text_atomically(path_of(output_dir), json.dump() + "\n", Kind::kConfig);
+  } catch (const std::exception& error) {
+    log::warning("status of the run not written: ", error.what());
+  }
+}
+
+std::optional<RunStatus> read_run_status(const std::string& output_dir) {
+  if (!exists(path_of(output_dir))) return std::nullopt;
+  try {
+    const auto json = nlohmann::json::parse(read_text(path_of(output_dir), Kind::kConfig));
+    const auto name = std::find(kStateNames.begin(), kStateNames.end(), json.at("state").get<std::string>());
+    if (name == kStateNames.end()) return std::nullopt;
+    return RunStatus{.state = static_cast<RunStatus::State>(name - kStateNames.begin()),
+                     .code = json.at("code").get<int>(),
+                     .step = json.at("step").get<int64_t>(),
+                     .total_steps = json.at("total_steps").get<int64_t>(),
+                     .incarnation = json.at("incarnation").get<std::string>()};
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace tokamak
