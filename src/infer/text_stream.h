@@ -41,7 +41,7 @@ class StopFilter {
   bool stopped() const { return stopped_; }
 
  private:
-  size_t possible_beginning() const;  // length of the stop-string prefix at the end of `held_`
+  size_t possible_beginning() const;  // index in `held_` where a stop-string prefix begins
 
   std::vector<std::string> stops_;
   std::string held_;
