@@ -9,7 +9,7 @@ namespace tokamak {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kMaxBlocks = 4096;  // several waves on any GPU of today
+constexpr int64_t kMaxBlocks = 4096;  // several waves on any current GPU
 
 unsigned blocks_of(int64_t items) { return blocks_for(std::min(items, kMaxBlocks * kThreads), kThreads); }
 
