@@ -14,7 +14,7 @@ inline constexpr const char* kDatasetManifest = "manifest.json";
 
 // The tokenizer of the ids. Data sets can be mixed, and used with a trained model, only if the hashes are equal.
 struct TokenizerIdentity {
-  name;              // for display
+  std::string name;  // for display
   std::string hash;  // XXH3-128 of the model file
   std::string file;  // the model's copy in the data set's directory ("tokenizer.model"); "" if there is none
 

@@ -14,7 +14,7 @@ namespace tokamak {
 struct TextEncoder {
   using Encode = std::function<void(std::string_view text, std::vector<int32_t>& ids)>;  // appends
 
-  name;              // for display
+  std::string name;  // for display
   std::string hash;  // the tokenizer's identity
   std::string file;  // copied into each data set as tokenizer.model; "": nothing to copy
   int64_t vocab_size = 0;
