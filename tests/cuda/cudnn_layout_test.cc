@@ -28,7 +28,7 @@ TEST_CASE("ragged documents have a power of two of slots, and whole tiles of tok
   CHECK_FALSE(DocumentBatch{4, 1000}.ragged());
 }
 
-TEST_CASE("slots are asked for up to 64 for each document of full length") {
+TEST_CASE("slots are supported up to 64 per document of full length") {
   CHECK(most_slots({1, 8192, 8192}) == 64);
   CHECK(most_slots({1, 8192, 100}) == 64);
   CHECK(most_slots({1, 2048, 16384}) == 512);

@@ -78,7 +78,7 @@ def curves(place):
 
 @on_cuda
 def resume(place):
-    """stopped half-way and resumed on CUDA: the same bits; a CPU goes on from a checkpoint of CUDA within 1e-4"""
+    """stopped half-way and resumed on CUDA: the same bits; a CPU continues from a checkpoint of CUDA within 1e-4"""
     half = STEPS // 2
     for compute in ("f32", "bf16"):
         straight, stopped = f"straight-{compute}", f"stopped-{compute}"
@@ -123,7 +123,7 @@ def options(place):
 
 @on_cuda
 def generation(place):
-    """a checkpoint's likeliest continuations of several prompts are the same texts, of one alone too"""
+    """greedy continuations of several prompts from a checkpoint are the same texts, also for a single prompt"""
     text = {}
     prompts = ["ab", "de la", "go"]
     every = [word for prompt in prompts for word in ("--prompt", prompt)]
@@ -151,7 +151,7 @@ def planning(place):
 
 @on_cuda
 def no_stall(place):
-    """a training step takes no memory, waits for no stream and copies from and to pinned memory only"""
+    """a training step allocates nothing, synchronises with no stream and copies from and to pinned memory only"""
     counter = os.environ.get("TOKAMAK_CALL_COUNTER")  # call_counter.cc
     if not EMULATED and not counter:
         raise Skipped("this build found no CUPTI, which counts the calls on a GPU")
@@ -281,7 +281,7 @@ def ranks_beyond_gpus(place):
 
 
 def without_gpu(place):
-    """no GPU: runtime.backend cuda says what is missing and exits 5; auto says that it takes the CPU"""
+    """no GPU: runtime.backend cuda reports what is missing and exits 5; auto reports that it uses the CPU"""
     if not cuda_missing(place):
         raise Skipped("there is a GPU")
     done = call([TOKAMAK, "train", place.config("asked"), "runtime.backend=cuda"])

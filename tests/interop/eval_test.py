@@ -168,7 +168,7 @@ def harness(place):
 
 
 def ways(place):
-    """the same figures from a checkpoint and its export, on 1 and 3 ranks, and from small batches"""
+    """the same metrics from a checkpoint and its export, on 1 and 3 ranks, and from small batches"""
     checkpoints = train(place)
     write_tasks(place)
     expected, expected_samples = ours(place, 50, "--checkpoint", checkpoints)

@@ -119,7 +119,7 @@ def no_memory(place):
 
 
 def disk_full(place):
-    """a full disk: the save is refused, training goes on, the older checkpoint stays; at the end it is exit 4"""
+    """a full disk: the save fails, training continues, the older checkpoint stays; the final save exits with 4"""
     mount = place.file("small-disk")
     os.makedirs(mount)
     size = 3  # MiB; a checkpoint of the small model takes 1.2
