@@ -1,4 +1,4 @@
-// Matrix products of every transposition, type and added operand against float64, and their bits for any number of threads.
+// GEMMs of every transposition, dtype and added operand against float64, and their bits for any number of threads.
 #include "support.h"
 
 using namespace tokamak;
@@ -61,7 +61,7 @@ struct Operands {
   HostTensor bias;
 };
 
-// The product on the CPU backend.
+// The GEMM on the CPU backend.
 HostTensor run(TestBackend& cpu, const Problem& p, const Operands& given, AddedOperand kind) {
   const HostTensor &added = given.added, &bias = given.bias;
   HostTensor c = kind == AddedOperand::kOutput || kind == AddedOperand::kResidualInPlace

@@ -1,4 +1,4 @@
-// Each way in which a config can be wrong, and what its author is told.
+// Every kind of invalid config and its error message.
 #include <random>
 
 #include "base/file.h"

@@ -1,4 +1,4 @@
-// What cuDNN is told about our tensors: when a call is a batch of equal documents, and where each element lies.
+// Our tensors in cuDNN's terms: when a call is a batch of equal documents, and the address of each element.
 #include <catch2/catch.hpp>
 #include <set>
 

@@ -1,4 +1,4 @@
-// A data set is what its manifest says, or it is refused with the reason.
+// A data set matches its manifest, or it is refused with the reason.
 #include "data/dataset.h"
 
 #include "base/hash.h"

@@ -1,4 +1,4 @@
-// The stream over all ranks is the same whatever the number of ranks, the micro-batch and the place of a restart.
+// The stream over all ranks is the same for any number of ranks, micro-batch size and restart position.
 #include "data/loader.h"
 
 #include <memory>

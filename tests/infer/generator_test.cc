@@ -1,4 +1,4 @@
-// The loop around the model: what ends a text, and that a prompt's text is its own whatever runs beside it.
+// The generation loop: what ends a text, and that a prompt's text does not depend on the other prompts.
 #include "infer/generator.h"
 
 #include <catch2/catch.hpp>

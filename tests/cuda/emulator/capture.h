@@ -21,7 +21,7 @@ uint64_t capture_number();  // of the capture that goes on, from 1
 
 void record(cudaStream_t stream, Work work);  // on a stream that captures
 After recorded(cudaStream_t stream);          // so far
-// `stream` goes on after work that the capture has recorded; it joins if it did not belong to it.
+// `stream` continues after work that the capture has recorded, and joins the capture if necessary.
 void join(cudaStream_t stream, const After& after);
 
 // What is not allowed while a stream captures: spoils the capture, and returns its argument.
