@@ -1,4 +1,4 @@
-// Casts and fills of flat arrays. Threads stride over the array, so that the grid fits the GPU whatever the size.
+// Casts and fills of flat arrays. Threads stride over the array, so that the grid fits the GPU for any size.
 #include "base/error.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"

@@ -1,6 +1,6 @@
-// cuDNN takes our graphs: asked with descriptions of GPUs that are not here (its ahead-of-time compilation), so that
-// this runs on any machine that has the library. It proves shapes, strides and options, not results. The driver may be
-// the toolkit's stub: cuDNN wants one to be there, and calls it only to load code.
+// cuDNN supports our graphs. It is queried with descriptions of absent GPUs (its ahead-of-time compilation), so this
+// runs on any machine that has the library. It checks shapes, strides and options, not results. The driver may be the
+// toolkit's stub: cuDNN requires one, and calls it only to load code.
 #include <cuda_runtime.h>
 
 #include <catch2/catch.hpp>

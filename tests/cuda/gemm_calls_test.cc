@@ -1,5 +1,5 @@
-// What CudaGemm asks of cuBLASLt. The descriptors are the real library's; the product, the heuristic and CUDA's runtime
-// are stubs, so that this runs without a GPU: the product is formed from nothing but what the descriptors say.
+// CudaGemm's calls to cuBLASLt. The descriptors are the real library's. The GEMM, the heuristic and CUDA's runtime are
+// stubs, so this runs without a GPU: the GEMM is computed only from what the descriptors say.
 #include <cublasLt.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What cuBLASLt is asked for, by columns, is what ops.h promises, by rows: evaluated element by element, without a GPU.
+// The column-major problem for cuBLASLt equals the row-major contract of ops.h: evaluated per element, without a GPU.
 // Contents are small integers, so that every sum is exact.
 #include "cuda/gemm/problem.h"
 
