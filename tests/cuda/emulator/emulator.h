@@ -1,7 +1,7 @@
-// Emulates a GPU on one CPU thread, to run cuda/'s kernels without one. A block's threads are fibers that switch only at
-// barriers and warp collectives; blocks run one after the other. It tests correctness only: indices, barriers, fragment
-// layouts, asynchronous copies without a wait. It does not model speed, memory order between blocks, or the limits of a
-// real GPU.
+// Emulates a GPU on one CPU thread, to run cuda/'s kernels without one. A block's threads are fibers that switch only
+// at barriers and warp collectives; blocks run one after the other. It tests correctness only: indices, barriers,
+// fragment layouts, asynchronous copies without a wait. It does not model speed, memory order between blocks, or the
+// limits of a real GPU.
 //
 // It detects faults that a GPU may hide: a barrier that not all threads reach; a collective that lanes have left;
 // shared or device memory read before it was written (it starts as NaN); device memory touched by the host (it is
