@@ -1,4 +1,4 @@
-// The factories by which src/ reaches this module; a build without CUDA has src/backend/cuda_absent.cc in its place.
+// The factories through which src/ uses this module; a build without CUDA links src/backend/cuda_absent.cc instead.
 #include "backend/backend.h"
 
 #include <cstdlib>
@@ -18,8 +18,8 @@ namespace tokamak {
 namespace {
 
 constexpr int kOldestCapability = 8;                   // Ampere: bf16 tensor cores
-constexpr int kNewestMachineCode = 10;                 // cmake/cuda.cmake; beyond it there is PTX
-constexpr int64_t kPlannedMemory = int64_t{80} << 30;  // where no GPU says: an H100's
+constexpr int kNewestMachineCode = 10;                 // as in cmake/cuda.cmake; newer GPUs use PTX
+constexpr int64_t kPlannedMemory = int64_t{80} << 30;  // without a GPU: that of an H100
 
 std::unique_ptr<CudnnAttention> cudnn_attention(const RuntimeOptions& options, int device) {
   if (options.attention == AttentionKind::kNative) return nullptr;
@@ -43,7 +43,7 @@ CudaPresence cuda_presence() {
     presence.devices = devices;
     return presence;
   }
-  cudaGetLastError();  // the runtime keeps it, and it is reported here
+  cudaGetLastError();  // clears the runtime's sticky error; reported here
   int driver = 0;
   cudaDriverGetVersion(&driver);
   if (driver == 0) {

@@ -1,5 +1,5 @@
-// Every call of the CUDA runtime and every launch is checked; a failure is an Error that names the call, the place and
-// CUDA's own words: kDevice where there is no memory, no device, or no way to record a graph; else kDeviceFault.
+// Checks every CUDA runtime call and every launch. A failure is an Error with the call, its source location and CUDA's
+// message. The kind is kDevice if memory, a device, or graph capture is unavailable; else kDeviceFault.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,7 +8,7 @@ namespace tokamak {
 
 [[noreturn]] void cuda_failed(cudaError_t error, const char* call, const char* file, int line);
 
-// After a launch: one that could not start (too much shared memory, no code for this GPU) shows here.
+// After a launch: detects a kernel that could not start (too much shared memory, no code for this GPU).
 void check_launch(const char* kernel);
 
 }  // namespace tokamak

@@ -1,4 +1,4 @@
-// Which of the GPUs that this process is shown a rank computes on.
+// Assigns a rank to one of the GPUs that are visible to this process.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@ namespace tokamak {
 
 struct ShownGpus {
   int count = 0;
-  bool restricted = false;  // by CUDA_VISIBLE_DEVICES: the launcher may have shown each rank its own
+  bool restricted = false;  // by CUDA_VISIBLE_DEVICES: the launcher may expose one GPU to each rank
 };
 
-// Local rank r takes GPU r / ranks_per_gpu, or the only one where each rank is shown one, as srun --gpus-per-task does.
-// (If it shows all ranks the same one, NCCL finds out.) Nothing: there are more ranks than GPUs.
+// Local rank r uses GPU r / ranks_per_gpu, or the only visible one if each rank sees one, as with srun --gpus-per-task.
+// (If all ranks see the same one, NCCL reports it.) nullopt: there are more ranks than GPUs.
 inline std::optional<int> choose_gpu(int local_rank, const ShownGpus& shown, int64_t ranks_per_gpu) {
   const auto index = static_cast<int>(local_rank / ranks_per_gpu);
   if (index < shown.count) return index;

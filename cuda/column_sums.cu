@@ -1,5 +1,5 @@
-// Sums over the rows of a matrix, read once: each block has some columns of a fixed part of the rows, its warps every
-// kWarps-th of these, and the parts are added up in order. The same bits at every launch.
+// Sums over the rows of a matrix, read once. Each block has some columns of a fixed part of the rows, each of its warps
+// every kWarps-th row. The parts are added in order: the same bits at every launch.
 #include "cuda/column_sums.h"
 
 #include "cuda/cuda_ops.h"
@@ -12,10 +12,10 @@
 namespace tokamak {
 namespace {
 
-constexpr int kWarps = 8;          // of a block
-constexpr int kMaxRowBlocks = 64;  // with the columns, several waves on the GPUs of today
-constexpr int kMinBlockRows = 32;  // four for each warp
-constexpr int kColumns = kWarp;    // whose parts a block adds up
+constexpr int kWarps = 8;          // per block
+constexpr int kMaxRowBlocks = 64;  // times the column blocks: several waves on current GPUs
+constexpr int kMinBlockRows = 32;  // four per warp
+constexpr int kColumns = kWarp;    // whose parts a block adds
 constexpr int kAdders = 16;        // warps that share the parts
 
 int64_t rows_per_block(int64_t rows) {
@@ -24,7 +24,7 @@ int64_t rows_per_block(int64_t rows) {
 
 template <class T, int kWidth>
 __global__ void sum_rows(const T* __restrict__ x, int64_t rows, int64_t width, int64_t block_rows, float* parts) {
-  constexpr int kAcross = kWarp * kWidth;  // columns of a block
+  constexpr int kAcross = kWarp * kWidth;  // columns per block
   __shared__ __align__(16) float sums[kWarps][kAcross];
   const int64_t first = int64_t{blockIdx.x} * kAcross, c = first + lane() * kWidth;
   const int64_t begin = int64_t{blockIdx.y} * block_rows, end = min(rows, begin + block_rows);
@@ -42,7 +42,7 @@ __global__ void sum_rows(const T* __restrict__ x, int64_t rows, int64_t width, i
   }
 }
 
-// Each warp of a block adds every kAdders-th part, then the first adds up the warps.
+// Each warp of a block adds every kAdders-th part, then the first warp adds the warps' sums.
 __global__ void add_up(const float* parts, int64_t count, int64_t width, float* sums) {
   __shared__ float partial[kAdders][kColumns];
   const int64_t c = int64_t{blockIdx.x} * kColumns + lane();

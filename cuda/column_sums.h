@@ -1,4 +1,4 @@
-// The second half of a sum over rows: its parts, one of each block, added up in one fixed order.
+// The second phase of a sum over rows: adds the parts, one per block, in a fixed order.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// The head and its loss, in chunks of rows as on the CPU: logits by a GEMM (f32), one block per row for loss and
-// dlogits, two GEMMs for the chunk's share of dhidden and dweight. A row is read once for its maximum and sum together
-// and once for dlogits (from the L2 cache up to some 50 000 columns): 8 V bytes in and 2 V out in bf16, beside the
-// GEMMs' 6 V C FLOPs and their 8 V bytes of the same numbers.
+// Chunked linear + cross-entropy, as on the CPU: logits by a GEMM (f32), one block per row for loss and dlogits, two
+// GEMMs for the chunk's contributions to dhidden and dweight. A row is read twice: for its maximum and sum together,
+// and for dlogits (from the L2 cache up to some 50 000 columns). That is 8 V bytes in and 2 V out in bf16, compared
+// with the GEMMs' 6 V C FLOPs and their 8 V bytes of the same values.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,12 +18,12 @@
 namespace tokamak {
 namespace {
 
-// Two blocks fill an SM's registers: one reads while the other meets at its barriers, and the rows in flight stay few.
+// Two blocks fill an SM's registers: one reads while the other waits at a barrier, and few rows are in flight.
 constexpr int kThreads = 512;
-constexpr int kBatch = 8;  // accesses of a thread in flight
+constexpr int kBatch = 8;  // accesses in flight per thread
 
-// The GEMM for dweight moves 8 V C bytes a chunk beside 2 V C rows FLOPs, and a GPU does about 300 FLOPs in the time
-// of a byte. So as few chunks as the memory for logits allows, all of one size; none below two tiles of a GEMM.
+// The GEMM for dweight moves 8 V C bytes per chunk for 2 V C rows FLOPs, and a GPU computes about 300 FLOPs per byte of
+// traffic. So the memory limit for logits decides the number of chunks. All have one size, at least two GEMM tiles.
 constexpr int64_t kMinRows = 256, kRowStep = 128;
 
 int64_t chunk_rows(int64_t tokens, int64_t vocab, int64_t logits_bytes) {
@@ -35,7 +35,7 @@ int64_t chunk_rows(int64_t tokens, int64_t vocab, int64_t logits_bytes) {
 
 int64_t round_up(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-// The scratch memory of one call: logits first, then what begins at these bytes.
+// The scratch memory of one call: logits first, then buffers at these byte offsets.
 struct Layout {
   int64_t rows;      // of a full chunk; logits are (rows, V) f32
   int64_t dlogits;   // (rows, V) act; in f32 the logits themselves
@@ -51,12 +51,12 @@ struct Layout {
   }
 };
 
-// The host does not see the targets: one outside the vocabulary is neither read from nor counted.
+// The host cannot check the targets: one outside the vocabulary is ignored.
 __device__ bool counts(int32_t target, int64_t vocab) { return 0 <= target && target < vocab; }
 
 __device__ float exp_approx(float x) { return ptx::exp2_approx(x * kLog2E); }
 
-// A thread's vectors of a row lie kThreads vectors apart: b steps after `first`.
+// A thread's vectors of a row are kThreads vectors apart: vector b after `first`.
 template <int kWidth>
 __device__ int64_t column(int64_t first, int b) {
   return first + b * int64_t{kThreads} * kWidth;
@@ -73,12 +73,12 @@ __device__ void load_batch(const float* row, int64_t first, int64_t vocab, Vec<k
   }
 }
 
-// The greatest logit and the sum of exp(logit - greatest), in one pass (Milakov and Gimelshein 2018): a sum so far is
-// scaled when the maximum grows. Errors: 2^-22 of each term from exp2_approx, |x| 2^-24 from rounding its argument.
+// The maximum logit and the sum of exp(logit - maximum), in one pass (Milakov and Gimelshein 2018): a partial sum is
+// rescaled when the maximum grows. Errors: 2^-22 of each term from exp2_approx, |x| 2^-24 from rounding its argument.
 template <int kWidth>
 __device__ float2 greatest_and_sum(const float* row, int64_t vocab) {
   __shared__ float tops[kThreads / kWarp], sums[kThreads / kWarp];
-  float top = std::numeric_limits<float>::lowest(), sum = 0;  // finite: -inf less -inf is NaN
+  float top = std::numeric_limits<float>::lowest(), sum = 0;  // finite: -inf - -inf is NaN
   for (int64_t i = int64_t{threadIdx.x} * kWidth; i < vocab; i = column<kWidth>(i, kBatch)) {
     Vec<kWidth> x[kBatch];
     load_batch(row, i, vocab, x);
@@ -149,11 +149,11 @@ __global__ void __launch_bounds__(kThreads) loss_rows(Chunk<T> chunk) {
     factor_of_row = static_cast<float>(1 + 2 * chunk.z_weight * log_z);
   }
   if (d == nullptr) return;
-  __syncthreads();  // also: row[target] has been read, and d may be the row
+  __syncthreads();  // row[target] must be read before d, which may be the row, is written
   gradient<T, kWidth>(row, d, chunk.vocab, target, log_z_of_row, factor_of_row);
 }
 
-// One block: the order of the sums is fixed.
+// One block, so the order of the sums is fixed.
 __global__ void __launch_bounds__(kThreads)
     add_sums(const float* token_loss, const float* z_losses, const int32_t* targets, int64_t tokens, int64_t vocab,
              double* sums) {

@@ -10,7 +10,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr int64_t kLogitsShare = 24;  // of a GPU's memory that the head's logits may take, its part: 3.3 GiB of 80
+constexpr int64_t kLogitsShare = 24;  // the head's logits may use 1/24 of the GPU's memory: 3.3 of 80 GiB
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // The operations on an NVIDIA GPU: the counterparts of src/backend/cpu. One file per family of operations defines the
-// do_ methods; each only enqueues work on the stream. With RuntimeOptions::deterministic the bits are the same at every
-// run on one kind of GPU.
+// do_ methods; each only enqueues work on the stream. With RuntimeOptions::deterministic, repeated runs on one kind of
+// GPU give the same bits.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ namespace tokamak {
 
 class CudaOps final : public Ops {
  public:
-  // What computes on a GPU with so much memory; `gemm` is null where it is only planned, `cudnn` where cuDNN's
-  // attention is not wanted or not there.
+  // For a GPU with this much memory. `gemm` is null for plans only; `cudnn` is null if cuDNN's attention is disabled or
+  // unavailable.
   CudaOps(const RuntimeOptions& options, int64_t memory_bytes, std::unique_ptr<CudaGemm> gemm,
           std::unique_ptr<CudnnAttention> cudnn);
   ~CudaOps() override;
@@ -27,13 +27,13 @@ class CudaOps final : public Ops {
   TOKAMAK_OPS(TOKAMAK_OVERRIDE_OP)
 
  private:
-  // The workspace is shared by operations that do not nest, but for the GEMMs inside the cross entropy: the GEMM
-  // engine has its first part, the operations' scratch the rest.
+  // Operations share the workspace because they do not nest, except for the GEMMs inside the cross-entropy. So the GEMM
+  // engine owns its first part, and operations use the rest.
   std::byte* scratch(int64_t bytes) const;
-  int64_t scratch_bytes() const;  // that there are
+  int64_t scratch_bytes() const;  // available scratch
 
   RuntimeOptions options_;
-  int64_t logits_bytes_;  // that the head's logits may take at a time
+  int64_t logits_bytes_;  // limit for the head's logits
   std::unique_ptr<CudaGemm> gemm_;
   std::unique_ptr<CudnnAttention> cudnn_;
 };

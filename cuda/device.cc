@@ -11,7 +11,7 @@ namespace tokamak {
 
 namespace {
 
-// Large enough that a buffer's copy hides its event, and few enough that they do not show in the host's memory.
+// Buffers large enough to hide the cost of their events, and few enough to use little host memory.
 constexpr int64_t kPieceBytes = int64_t{1} << 20;
 constexpr size_t kPieces = 16;
 
@@ -22,7 +22,7 @@ CudaEvent::~CudaEvent() { cudaEventDestroy(event_); }
 void CudaEvent::synchronize() { TOKAMAK_CUDA(cudaEventSynchronize(event_)); }
 
 CudaStream::CudaStream(StreamPriority priority) {
-  int least = 0, greatest = 0;  // which is the smaller number
+  int least = 0, greatest = 0;  // the greatest priority is the smaller number
   TOKAMAK_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
   TOKAMAK_CUDA(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking,
                                             priority == StreamPriority::kHigh ? greatest : least));
@@ -78,7 +78,7 @@ std::byte* CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
   cudaError_t error = cudaSuccess;
   if (memory == nullptr) error = device ? cudaMalloc(&memory, count) : cudaMallocHost(&memory, count);
   if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // the runtime keeps it, and it is reported here
+    cudaGetLastError();  // clears the runtime's sticky error; reported here
     const int64_t available = available_bytes();
     fail(Kind::kDevice,
          str("not enough ", device ? "GPU" : "pinned host", " memory: asked for ", human_bytes(bytes),

@@ -1,5 +1,5 @@
-// A GPU as a device: memory of the CUDA runtime, streams that run beside the default stream, copies from and to the
-// host through pinned memory.
+// A GPU as a device: memory from the CUDA runtime, non-blocking streams, copies from and to the host through pinned
+// memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -46,7 +46,7 @@ class CudaStream final : public Stream {
 
 class CudaGraph final : public Graph {
  public:
-  // Between these, what this thread gives to the stream is recorded.
+  // Between these calls, this thread's work on the stream is captured.
   static void begin(CudaStream& stream);
   static std::unique_ptr<CudaGraph> end(CudaStream& stream);
   static void abandon(CudaStream& stream) noexcept;
@@ -77,10 +77,10 @@ class CudaTimestamp final : public Timestamp {
   cudaEvent_t event_ = nullptr;
 };
 
-// Of a stream that a CudaDevice made.
+// For a stream that a CudaDevice created.
 inline cudaStream_t handle(Stream& stream) { return static_cast<CudaStream&>(stream).handle(); }
 
-// Pinned memory that a host buffer is copied to first, so that the caller may go on: pieces in a ring, each with the
+// Pinned staging buffers for host-to-device copies, so that the caller need not wait: a ring, each buffer with the
 // event of the copy that last read it.
 class UploadRing {
  public:
@@ -102,19 +102,19 @@ class UploadRing {
   size_t at_ = 0;
 };
 
-// Memory for what ranks exchange, where the CUDA runtime's own is not the best.
+// An allocator for communication buffers, if plain CUDA memory is not the best choice.
 class ExchangedMemory {
  public:
   virtual ~ExchangedMemory() = default;
-  virtual void* allocate(size_t bytes) = 0;         // null where it cannot
-  virtual bool release(void* memory) noexcept = 0;  // false: it is not from here
+  virtual void* allocate(size_t bytes) = 0;         // null on failure
+  virtual bool release(void* memory) noexcept = 0;  // false: not from this allocator
 };
 
 class CudaDevice final : public Device {
  public:
-  // Estimates, from published sizes. The context, and the libraries' handles.
+  // Estimates from published sizes. The CUDA context and the libraries' handles.
   static constexpr int64_t kStartupBytes = int64_t{1} << 30;
-  // Code that is loaded at its first use (ours, cuBLASLt's, what cuDNN compiles), and recorded graphs.
+  // Lazily loaded code (ours, cuBLASLt's, what cuDNN compiles), and captured graphs.
   static constexpr int64_t kReserveBytes = int64_t{1} << 30;
 
   explicit CudaDevice(int index);
@@ -122,10 +122,10 @@ class CudaDevice final : public Device {
   std::byte* allocate(int64_t bytes, MemoryKind kind) override;
   void release(std::byte* memory, int64_t bytes, MemoryKind kind) noexcept override;
 
-  // From now on it is observed so, if by anyone.
+  // Registers `ranges` as an observer for the device's lifetime; null: none.
   void show_to(std::unique_ptr<Observer> ranges);
 
-  // From now on MemoryKind::kExchanged comes from there, as far as it goes; null: from the CUDA runtime.
+  // Uses `memory` for MemoryKind::kExchanged from now on, while it succeeds; null: the CUDA runtime.
   void exchange_through(ExchangedMemory* memory) { exchanged_ = memory; }
 
   std::string description() const override;
@@ -136,10 +136,10 @@ class CudaDevice final : public Device {
   bool uses_host_memory() const override { return false; }
   int64_t total_bytes() const override;
   int64_t available_bytes() const override;
-  int64_t used_bytes() const override { return total_bytes() - available_bytes(); }  // asks the driver: slow
+  int64_t used_bytes() const override { return total_bytes() - available_bytes(); }  // slow: queries the driver
   int64_t startup_bytes() const override { return kStartupBytes; }
   int64_t reserve_bytes() const override { return kReserveBytes; }
-  // What a run takes it takes at once, and keeps; code that is loaded late comes on top.
+  // A run allocates once and keeps its memory; lazily loaded code adds to it.
   int64_t peak_bytes() const override { return std::max(peak_, used_bytes()); }
   double peak_flops(DType dtype) const override;
 
@@ -151,7 +151,7 @@ class CudaDevice final : public Device {
  private:
   int index_;
   std::string name_;
-  int64_t peak_ = 0;  // after any allocation
+  int64_t peak_ = 0;  // maximum after an allocation
   UploadRing uploads_;
   ExchangedMemory* exchanged_ = nullptr;
   std::unique_ptr<Observer> ranges_;

@@ -1,4 +1,4 @@
-// Casts and fills of flat arrays. Threads stride over the array, so that the grid fits the GPU whatever the size.
+// Casts and fills of flat arrays. Threads stride over the array, so that the grid fits the GPU for any size.
 #include "base/error.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
@@ -9,7 +9,7 @@ namespace tokamak {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kMaxBlocks = 4096;  // several waves on any GPU of today
+constexpr int64_t kMaxBlocks = 4096;  // several waves on any current GPU
 
 unsigned blocks_of(int64_t items) { return blocks_for(std::min(items, kMaxBlocks * kThreads), kThreads); }
 

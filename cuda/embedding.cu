@@ -1,7 +1,7 @@
-// Token embedding. Forward copies rows, a warp per token. Backward adds rows in order of the tokens and to the bit: so
-// the tokens are first sorted by id, stably, by counting for each how many come before it (N^2 comparisons spread over
-// the GPU: about 0.2 ms of an H100's integer units at N = 32768). Then a warp for each id that occurs adds its rows in
-// registers, some loads ahead, and touches its row of the table once.
+// Token embedding. Forward copies rows, a warp per token. Backward adds rows in token order, deterministically. It
+// first sorts the tokens by id, stably, by counting for each how many come before it (N^2 comparisons spread over the
+// GPU: about 0.2 ms of an H100's integer units at N = 32768). Then one warp per distinct id adds its rows in registers,
+// with some loads prefetched, and updates its row of the table once.
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
 #include "cuda/launch.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarp;
-constexpr int64_t kTile = 1024;  // ids that a block compares its tokens with
+constexpr int64_t kTile = 1024;  // ids per block that tokens are compared with
 constexpr int kAhead = 8;        // rows loaded before they are added
 static_assert(kWarp % kAhead == 0);
 
@@ -41,7 +41,7 @@ __global__ void copy_rows(const int32_t* __restrict__ ids, const Word* __restric
   for (int64_t i = lane(); i < words; i += kWarp) out[n * words + i] = known ? from[i] : all_ones<Word>();
 }
 
-// place[n] += how many tokens of tile blockIdx.y come before token n when sorted by id. Integers: any order of the
+// place[n] += number of tokens of tile blockIdx.y before token n in the order by id. Integers, so any order of the
 // additions gives the same.
 __global__ void count_before(const int32_t* __restrict__ ids, int64_t tokens, int32_t* place) {
   __shared__ int32_t tile[kTile];
@@ -53,7 +53,7 @@ __global__ void count_before(const int32_t* __restrict__ ids, int64_t tokens, in
   const int32_t id = ids[n];
   const int length = static_cast<int>(end - begin);
   int before = 0;
-  if (end <= n) {  // the whole tile is earlier: equal ids count
+  if (end <= n) {  // the whole tile precedes n: equal ids count
 #pragma unroll 16
     for (int m = 0; m < length; ++m) before += tile[m] <= id ? 1 : 0;
   } else if (begin > n) {
@@ -66,8 +66,8 @@ __global__ void count_before(const int32_t* __restrict__ ids, int64_t tokens, in
 }
 
 struct Sorted {
-  int32_t* token;  // (N) by id, those of one id in order
-  int32_t* id;     // (N) of that token
+  int32_t* token;  // (N) sorted by id, stable
+  int32_t* id;     // (N) the id of that token
 };
 
 __global__ void sort_tokens(const int32_t* ids, const int32_t* place, int64_t tokens, Sorted to) {
@@ -77,7 +77,7 @@ __global__ void sort_tokens(const int32_t* ids, const int32_t* place, int64_t to
   to.id[place[n]] = ids[n];
 }
 
-// A warp for each place in the sorted order; the first of an id adds all of its rows, in the columns of blockIdx.y.
+// A warp per position in the sorted order; the first of an id adds all of its rows, in the columns of blockIdx.y.
 template <class T, int kWidth>
 __global__ void add_rows(Sorted sorted, const T* __restrict__ dout, float* dtable, int64_t tokens, int64_t vocab,
                          int64_t width) {
@@ -86,7 +86,7 @@ __global__ void add_rows(Sorted sorted, const T* __restrict__ dout, float* dtabl
   if (first >= tokens) return;
   const int32_t id = sorted.id[first];
   if (id < 0 || id >= vocab || (first > 0 && sorted.id[first - 1] == id)) return;
-  const bool inside = c < width;  // the other lanes stay for the warp's votes
+  const bool inside = c < width;  // the other lanes stay for the ballots
   float* to = dtable + id * width + c;
   Vec<kWidth> sum = {};
   if (inside) sum = load<kWidth>(to);
@@ -95,7 +95,7 @@ __global__ void add_rows(Sorted sorted, const T* __restrict__ dout, float* dtabl
     const int64_t mine = at + lane();
     const bool same = mine < tokens && sorted.id[mine] == id;
     const int32_t token = same ? sorted.token[mine] : 0;
-    found = __popc(__ballot_sync(0xFFFFFFFFu, same));  // they are the first lanes
+    found = __popc(__ballot_sync(0xFFFFFFFFu, same));  // equal ids are the first lanes
     for (int begin = 0; begin < found; begin += kAhead) {
       Packed<T, kWidth> rows[kAhead] = {};
 #pragma unroll

@@ -1,11 +1,11 @@
-// CUDA graphs by stream capture, and events that say when a stream came to a place.
+// CUDA graphs by stream capture, and timing events.
 #include "cuda/check.h"
 #include "cuda/device.h"
 
 namespace tokamak {
 
-// Of this thread alone: a call that a capture does not bear (it takes memory, it waits) is an error here, and the
-// thread that reads data or watches NCCL may do as it likes.
+// Thread-local capture: a call that a capture forbids (allocation, synchronisation) fails on this thread, while the
+// loader's and NCCL's threads are unaffected.
 void CudaGraph::begin(CudaStream& stream) {
   TOKAMAK_CUDA(cudaStreamBeginCapture(stream.handle(), cudaStreamCaptureModeThreadLocal));
 }
@@ -17,13 +17,13 @@ std::unique_ptr<CudaGraph> CudaGraph::end(CudaStream& stream) {
   if (error == cudaSuccess) error = cudaGraphInstantiate(&exec, graph, 0);
   if (graph != nullptr) cudaGraphDestroy(graph);
   if (error != cudaSuccess) {
-    cudaGetLastError();  // the runtime keeps it, and the run may go on without the graph
+    cudaGetLastError();  // clears the runtime's sticky error: the run may continue without the graph
     cuda_failed(error, "recording a graph", __FILE__, __LINE__);
   }
   return std::make_unique<CudaGraph>(exec);
 }
 
-// The stream is as it was; the error that brought us here is on its way to whoever reports it.
+// Restores the stream; the original exception is already propagating.
 void CudaGraph::abandon(CudaStream& stream) noexcept {
   cudaGraph_t graph = nullptr;
   cudaStreamEndCapture(stream.handle(), &graph);
@@ -41,7 +41,7 @@ void CudaTimestamp::record(Stream& stream) { TOKAMAK_CUDA(cudaEventRecord(event_
 std::optional<double> CudaTimestamp::seconds_since(const Timestamp& earlier) const {
   const cudaError_t state = cudaEventQuery(event_);
   if (state == cudaErrorNotReady) {
-    cudaGetLastError();  // the runtime may keep it, and it is no error
+    cudaGetLastError();  // clears a status that is not an error
     return std::nullopt;
   }
   TOKAMAK_CUDA(state);

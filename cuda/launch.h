@@ -1,4 +1,4 @@
-// The one place where kernels are launched: grid, shared memory, arguments converted to the kernel's own types, check.
+// The only place that launches kernels: grid, shared memory, arguments converted to the kernel's types, check.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tokamak {
 
 struct Launch {
   const char* name;   // of the kernel, for errors
-  dim3 grid;          // blocks; nothing is launched where one extent is 0
+  dim3 grid;          // blocks; no launch if a dimension is 0
   unsigned threads;   // of a block
   size_t shared = 0;  // bytes of dynamic shared memory
 };

@@ -12,7 +12,7 @@ class NvtxRanges final : public Observer {
  public:
   void begin(Stream&, const Call& call) override { nvtxRangePushA(call.title().c_str()); }
   void end(Stream&, const Call&) override { nvtxRangePop(); }
-  bool wants_operations() const override { return false; }  // a profiler looks into graphs by itself
+  bool wants_operations() const override { return false; }  // profilers trace the contents of graphs themselves
 };
 
 }  // namespace

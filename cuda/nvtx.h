@@ -1,4 +1,4 @@
-// NVTX ranges around what a device is given, for Nsight Systems: on the host, where the work is enqueued.
+// NVTX ranges around a device's work, for Nsight Systems; on the host, at enqueue time.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace tokamak {
 
-// Null where no profiler listens: one that does has set NVTX_INJECTION64_PATH for this process.
+// Null without a profiler: a profiler sets NVTX_INJECTION64_PATH for this process.
 std::unique_ptr<Observer> make_nvtx_ranges();
 
 }  // namespace tokamak

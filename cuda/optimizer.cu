@@ -1,5 +1,5 @@
-// The end of a step: its verdict, and AdamW on a flat shard in one pass over memory (30 bytes an element). The formulas
-// are those of backend/formulas.h; what the verdict decided is read on the device.
+// The end of a step: the decision to clip or skip, and AdamW on a flat shard in one pass over memory (30 bytes per
+// element). The formulas are in backend/formulas.h. AdamW reads the decision on the device.
 #include "backend/formulas.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
@@ -29,7 +29,7 @@ __device__ void update(const Arrays& to, int64_t i, const AdamWConstants& consta
   int piece = 0;
 #pragma unroll
   for (int k = 0; k < kWidth; ++k) {
-    piece = piece_of(constants, i + k, piece);  // pieces end anywhere, also between the elements of a thread
+    piece = piece_of(constants, i + k, piece);  // a group may end between the elements of a thread
     master[k] = adamw_update(constants, constants.decay[piece], master[k], m[k], v[k], scale * grad[k]);
   }
   store(to.master + i, master);
@@ -38,8 +38,8 @@ __device__ void update(const Arrays& to, int64_t i, const AdamWConstants& consta
   if (to.weights != nullptr) store(to.weights + i, master);
 }
 
-// A thread has kWidth elements, counted from `skew` elements before the arrays: from where their addresses are
-// multiples of 16 bytes.
+// A thread has kWidth elements, counted from `skew` elements before the arrays, so that addresses are multiples of 16
+// bytes.
 template <int kWidth>
 __global__ void take_step(Arrays arrays, int64_t count, int64_t skew, const float* control,
                           const __grid_constant__ AdamWConstants constants) {
@@ -50,7 +50,7 @@ __global__ void take_step(Arrays arrays, int64_t count, int64_t skew, const floa
   for (int64_t i = max(first, int64_t{0}); i < min(first + kWidth, count); ++i) update<1>(arrays, i, constants, scale);
 }
 
-// The start of a slice may be anywhere, but then it is the same element of every array.
+// A slice may start at any element, but at the same one in every array.
 bool equally_skewed(const Arrays& a) {
   const int64_t skew = skew_of(a.master);
   return skew_of(a.exp_avg) == skew && skew_of(a.exp_avg_sq) == skew && skew_of(a.grad) == skew &&

@@ -7,12 +7,12 @@ namespace tokamak {
 namespace {
 
 struct Row {
-  const char* name;  // begins the driver's name; the first row that matches counts
+  const char* name;  // prefix of the driver's name; the first match counts
   double bf16;       // TFLOP/s
   double f32;        //
 };
 
-// NVIDIA's data sheets; where they print sparse figures, half of them.
+// NVIDIA's data sheets; half of the value if a sheet gives sparse rates.
 constexpr Row kRows[] = {
     {"NVIDIA B200", 2250, 75},                 // "NVIDIA HGX B200" data sheet
     {"NVIDIA GB200", 2500, 80},                // "NVIDIA GB200 NVL72" product page, per GPU

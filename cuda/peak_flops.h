@@ -1,4 +1,4 @@
-// Peak rates of GPUs, from their makers' data sheets: what MFU is measured against.
+// Peak FLOP/s of GPUs from their data sheets: the denominator of MFU.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace tokamak {
 
-// Dense (not sparse) FLOP/s of GEMMs of a GPU that the driver calls `name`: bf16 with f32 accumulation on
-// tensor cores, or plain f32. 0 where the table has no row for it.
+// Dense (not sparse) GEMM FLOP/s of a GPU with the driver's name `name`: bf16 with f32 accumulation on
+// tensor cores, or plain f32. 0 if the table lacks it.
 double peak_flops_of(std::string_view name, DType dtype);
 
 }  // namespace tokamak

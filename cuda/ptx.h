@@ -1,5 +1,5 @@
-// The instructions that C++ has no word for: tensor cores, asynchronous copies, packed conversions. The only file with
-// inline assembly. All but the conversions are collective over the 32 lanes of a warp. (PTX ISA 8.x, sections named.)
+// Instructions without a C++ equivalent: tensor cores, asynchronous copies, packed conversions. The only file with
+// inline assembly. All except the conversions are collective over the 32 lanes of a warp. (PTX ISA 8.x, section names.)
 #pragma once
 
 #include <cstdint>
@@ -50,14 +50,14 @@ __device__ inline void load_matrices_transposed(uint32_t (&out)[4], const void* 
                : "memory");
 }
 
-// 16 bytes from global to shared memory, in the background, past the first-level cache; zeros where `valid` is false
-// (cp.async.cg). They have arrived for this thread after wait_for_copies<n>, n younger commits later.
+// 16 bytes from global to shared memory, asynchronously, bypassing L1; zeros if `valid` is false
+// (cp.async.cg). They are visible to this thread after wait_for_copies<n>, with at most n later commits pending.
 __device__ inline void copy_async(void* shared, const void* global, bool valid) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global),
                "r"(valid ? 16 : 0)
                : "memory");
 }
-// The same for 4 bytes, through the first-level cache (cp.async.ca).
+// The same for 4 bytes, through L1 (cp.async.ca).
 __device__ inline void copy_word_async(void* shared, const void* global, bool valid) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(shared)), "l"(global),
                "r"(valid ? 4 : 0)

@@ -1,5 +1,5 @@
-// Root mean square normalisation of the query heads, then of the key heads, as rows of rmsnorm.cu; values are copied
-// where the result is another tensor.
+// RMSNorm of the query heads, then of the key heads, as rows of rmsnorm.cu. Values are copied if the output is another
+// tensor.
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
 #include "cuda/launch.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// Elements [begin, end) of each row, of which a block has one.
+// Copies elements [begin, end) of each row; one block per row.
 template <class T, int kWidth>
 __global__ void copy_columns(const T* __restrict__ from, T* __restrict__ to, int64_t width, int64_t begin,
                              int64_t end) {
@@ -66,7 +66,7 @@ void CudaOps::do_qk_norm(Stream& stream, const QkNorm& args) {
 void CudaOps::do_qk_norm_backward(Stream& stream, const QkNormBackward& args) {
   const HeadLayout& heads = args.heads;
   const BothRows rows(heads, args.qkv.dim(0));
-  // The keys' parts follow the queries' in the same place, as their kernels do on the stream.
+  // The keys' partial sums reuse the memory of the queries': their kernels are ordered on the stream.
   auto* parts = reinterpret_cast<float*>(scratch(norm_parts_bytes(rows.queries.count, heads.head_dim)));
   with_act_type(args.qkv.dtype(), [&]<class T>(T) {
     const auto backward = [&](const NormRows& which, int64_t at, const Tensor& weight, const float* rstd,

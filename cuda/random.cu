@@ -1,5 +1,5 @@
-// Normal deviates of a named stream: the formulas of base/rng.h, to the bit of the CPU's, which is why this file is
-// compiled without contraction (-fmad=false). One thread per block of Philox, four deviates.
+// Normal deviates of a named stream, by the formulas of base/rng.h and with the CPU's bits; so this file is compiled
+// without FMA contraction (-fmad=false). One thread per block of Philox, four deviates.
 #include "base/rng.h"
 #include "base/rng_formulas.h"
 #include "cuda/cuda_ops.h"
@@ -10,12 +10,12 @@ namespace tokamak {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kWords = 4;  // of a block of Philox
+constexpr int kWords = 4;  // words per Philox block
 
 struct Deviates {
   std::array<uint32_t, 2> key;
   uint64_t stream;
-  uint64_t first;  // index in the stream of the first element
+  uint64_t first;  // stream index of the first element
   double mean, std;
 };
 

@@ -1,4 +1,4 @@
-// Sums and maxima over a warp or a block, in one fixed order: the same bits at every launch.
+// Sums and maxima over a warp or a block, in a fixed order: the same bits at every launch.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ __device__ T warp_sum(T x) {
 }
 
 // Over a one-dimensional block of kThreads; every thread gets the result. `partial` is shared memory of kThreads /
-// kWarp elements, free again when the next barrier has been passed.
+// kWarp elements, reusable after the next barrier.
 template <int kThreads, class T, class Combine>
 __device__ T block_reduce(T x, T* partial, const Combine& combine) {
   static_assert(kThreads % kWarp == 0 && kThreads <= kWarp * kWarp);

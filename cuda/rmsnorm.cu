@@ -1,7 +1,6 @@
-// Root mean square normalisation with the residual addition, and its gradient, at the speed of a copy: a team of
-// threads (a warp, or the block) holds a row in registers, as it lies in memory. Rows too wide for that, or of no whole
-// number of 16 bytes, are read a second time. The weight's gradient is summed over a fixed partition of the rows, then
-// over the parts, in order.
+// RMSNorm with the residual addition, and its gradient, at the speed of a copy. A team of threads (a warp, or the
+// block) holds a row in registers, in its storage format. Rows that are too wide, or not a multiple of 16 bytes, are
+// read twice. The weight's gradient is summed over a fixed partition of the rows, then over the parts, in order.
 #include "cuda/rmsnorm.h"
 
 #include <algorithm>
@@ -18,11 +17,11 @@ namespace tokamak {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kResident = 768;      // threads of forward on a multiprocessor at least; more would spill on sm_80
-constexpr int kMaxRowBlocks = 512;  // of the gradient
-constexpr int kMinBlockRows = 8;    // one for each warp
+constexpr int kResident = 768;      // minimum resident threads per SM in forward; more would spill on sm_80
+constexpr int kMaxRowBlocks = 512;  // in backward
+constexpr int kMinBlockRows = 8;    // one per warp
 
-// How many blocks run at once, the same number on each multiprocessor; at most `most`.
+// The number of blocks that are resident at once, equal on each SM; at most `most`.
 template <class... Parameters>
 unsigned blocks_of_a_wave(void (*kernel)(Parameters...), int threads, int most) {
   int device = 0, processors = 0, resident = 0;
@@ -32,16 +31,16 @@ unsigned blocks_of_a_wave(void (*kernel)(Parameters...), int threads, int most) 
   return static_cast<unsigned>(std::min(most, processors * std::clamp(most / processors, 1, resident)));
 }
 
-// Of a block of kBlock threads, kSize work on a row; each has kVectors vectors of it, kSize apart.
+// kSize of a block's kBlock threads work on a row; each has kVectors vectors of it, kSize apart.
 template <int kBlockThreads, int kTeamThreads, int kVectorsOfThread>
 struct Team {
   static constexpr int kBlock = kBlockThreads, kSize = kTeamThreads, kVectors = kVectorsOfThread;
-  static constexpr int kTeams = kBlock / kSize;  // of a block
+  static constexpr int kTeams = kBlock / kSize;  // per block
   static_assert(kSize == kWarp || kSize == kBlock);
 
   __device__ static int index() { return static_cast<int>(threadIdx.x) / kSize; }
   __device__ static int member() { return static_cast<int>(threadIdx.x) % kSize; }
-  // Each member gets it. `partial` as in block_reduce.
+  // Every member gets the result. `partial` as in block_reduce.
   __device__ static float sum(float x, float* partial) {
     if constexpr (kSize == kWarp) {
       return warp_sum(x);
@@ -68,7 +67,7 @@ __global__ void __launch_bounds__(Team::kBlock, kResident / Team::kBlock) forwar
   const int width = static_cast<int>(f.rows.width), first = Team::member() * kWidth;
   constexpr int kStep = Team::kSize * kWidth;
   Packed<T, kWidth> x[kVectors] = {}, residual[kVectors] = {};  // zeros past the end of the row
-  // All loads before the first store, which might be to the same tensor.
+  // All loads precede the first store, which may be to the same tensor.
 #pragma unroll
   for (int k = 0; k < kVectors; ++k) {
     const int c = first + k * kStep;
@@ -125,7 +124,7 @@ __global__ void forward_wide(NormForward<T> f) {
   }
 }
 
-// The sum of dy weight x to the factor of x in dx.
+// Turns the sum of dy weight x into the factor of x in dx.
 __device__ inline float along(float projection, float rstd, int64_t width) {
   return projection * rstd * rstd / static_cast<float>(width);
 }
@@ -138,7 +137,7 @@ __device__ float projection(const Vec<kWidth>& dy, const Vec<kWidth>& weight, co
   return total;
 }
 
-// Adds to dweight, and turns `past`, the gradient that passes the norm, into dx.
+// Accumulates dweight, and turns `past`, the gradient of the skip connection, into dx.
 template <int kWidth>
 __device__ void backward_vector(const Vec<kWidth>& dy, const Vec<kWidth>& weight, const Vec<kWidth>& x, float rstd,
                                 float factor, Vec<kWidth>& past, Vec<kWidth>& dweight) {
@@ -149,7 +148,7 @@ __device__ void backward_vector(const Vec<kWidth>& dy, const Vec<kWidth>& weight
   }
 }
 
-// dweight of the block's teams, added up in order, to the block's part.
+// Adds dweight of the block's teams, in order, to the block's part.
 template <class T, class Team>
 __device__ void write_part(const Vec<kVecWidth<T>> (&dweight)[Team::kVectors], float* part, int width) {
   constexpr int kWidth = kVecWidth<T>, kStep = Team::kSize * kWidth;
@@ -172,7 +171,7 @@ __device__ void write_part(const Vec<kVecWidth<T>> (&dweight)[Team::kVectors], f
 template <class T, class Team>
 __global__ void __launch_bounds__(Team::kBlock) backward(NormBackward<T> b) {
   constexpr int kWidth = kVecWidth<T>, kVectors = Team::kVectors, kStep = Team::kSize * kWidth;
-  __shared__ float partial[2][Team::kBlock / kWarp];  // of one row and the next: one barrier a row
+  __shared__ float partial[2][Team::kBlock / kWarp];  // alternates between rows: one barrier per row
   const int width = static_cast<int>(b.rows.width), first = Team::member() * kWidth;
   const int64_t begin = int64_t{blockIdx.x} * b.block_rows, end = min(b.rows.count, begin + b.block_rows);
   const T* __restrict__ weights = b.weight;
@@ -239,7 +238,7 @@ __global__ void backward_wide(NormBackward<T> b) {
   }
 }
 
-// Calls body<Team>() with the smallest team that holds rows of so many vectors; false where none does.
+// Calls body<Team>() with the smallest team that holds rows of this many vectors; false if none does.
 template <class Body>
 bool with_team(int64_t vectors, const Body& body) {
   if (vectors <= 32) {
@@ -290,7 +289,7 @@ void rmsnorm_backward_rows(cudaStream_t stream, NormBackward<T> b, float* dweigh
   const int64_t rows = b.rows.count, width = b.rows.width;
   if (rows == 0) return;
   unsigned blocks = 0;
-  // One wave of blocks, each with as many rows: a second one would wait for the slowest of the first.
+  // One wave of blocks with equal numbers of rows: a second wave would wait for the slowest block of the first.
   const auto run_in_a_wave = [&](const char* name, auto kernel, int threads) {
     const int64_t wave = blocks_of_a_wave(kernel, threads, kMaxRowBlocks);
     b.block_rows = std::max<int64_t>(kMinBlockRows, (rows + wave - 1) / wave);

@@ -1,4 +1,4 @@
-// RMSNorm of the rows of a matrix, or of the heads inside its rows: what rmsnorm.cu does for qk_norm.cu too.
+// RMSNorm of the rows of a matrix, or of the heads inside its rows; qk_norm.cu uses it too.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace tokamak {
 
-// Rows of `width`: a token has `heads` of them, one after another, and tokens begin `token` elements apart.
+// Rows of `width`: a token has `heads` consecutive rows, and tokens are `token` elements apart.
 struct NormRows {
   int64_t count;  // of all tokens
   int64_t width;
@@ -28,7 +28,7 @@ struct NormForward {
   const T* residual;  // or null
   const T* weight;
   T* sum;       // null with residual
-  T* y;         // may be x where there is no residual: a thread reads its elements before it writes them
+  T* y;         // may be x without a residual: a thread reads its elements before it writes them
   float* rstd;  // (count)
   NormRows rows;
   float eps;
@@ -46,7 +46,7 @@ struct NormBackward {
   const float* rstd;
   const T* dresidual;  // or null
   T* dx;               // may be dy or dresidual: a thread reads its elements before it writes them
-  T* y = nullptr;      // the normalised rows again; null: not wanted; may be dy
+  T* y = nullptr;      // the recomputed normalised rows; null: not wanted; may be dy
   float* parts;        // (blocks, width), norm_parts_bytes in all: the weight's gradient over the rows of each block
   NormRows rows;
   int64_t block_rows = 0;

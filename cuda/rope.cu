@@ -1,6 +1,6 @@
-// Rotary position embedding, in place on the query and key heads: one block per token, each thread one place of a head
-// in several heads, so that its cosines and sines are read once. Two accesses to memory per element; the table's row
-// comes from the second-level cache.
+// Rotary position embedding, in place on the query and key heads. One block per token. Each thread has one position of
+// a head in several heads, so it reads its cosines and sines once. Two memory accesses per element; the table's row
+// comes from L2.
 #include <limits>
 
 #include "backend/formulas.h"
@@ -16,7 +16,7 @@ constexpr int kThreads = 128;
 
 struct Layout {
   int64_t row;        // elements of a token: queries, keys and values
-  int heads;          // that are rotated
+  int heads;          // rotated heads
   int half;           // of a head
   float sign;         // of the angle
   int64_t positions;  // rows of the table
@@ -37,7 +37,7 @@ __global__ void rotate(T* qkv, const int32_t* __restrict__ positions, const floa
 #pragma unroll
     for (int k = 0; k < kWidth; ++k) {
       sine[k] *= layout.sign;
-      if (!known) cosine[k] = std::numeric_limits<float>::quiet_NaN();  // seen in the loss, where a guess is not
+      if (!known) cosine[k] = std::numeric_limits<float>::quiet_NaN();  // visible in the loss, unlike a wrong angle
     }
     for (int head = first_head; head < layout.heads; head += step) {
       T* a = token + int64_t{head} * 2 * layout.half + i;

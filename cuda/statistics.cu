@@ -1,7 +1,6 @@
-// Sums over whole tensors, in f64: squares of large f32 must not overflow. (One operation and one conversion for each
-// element of 2 or 4 bytes: less than the f64 units of A100, H100 and B200 do while memory delivers it.) Block b takes a
-// share of the elements that depends on their number alone, and leaves its result in scratch; a last block combines
-// these in a fixed order.
+// Sums over whole tensors, in f64: squares of large f32 must not overflow. (One operation and one conversion per
+// element of 2 or 4 bytes: the f64 units of A100, H100 and B200 keep up with memory.) A block's share of the elements
+// depends on their number alone, and its result goes to scratch. A last block combines these in a fixed order.
 #include <limits>
 
 #include "cuda/cuda_ops.h"
@@ -17,7 +16,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kMaxBlocks = 1024;     // about one wave
 constexpr int kAhead = 4;                // vectors loaded before the first is used
-constexpr int64_t kMinElements = 16384;  // of a block
+constexpr int64_t kMinElements = 16384;  // per block
 
 unsigned blocks_of(int64_t count) { return blocks_for(std::min(count, kMaxBlocks * kMinElements), kMinElements); }
 
@@ -64,7 +63,7 @@ __global__ void add_shares(const double* shares, int64_t count, double* total) {
   if (threadIdx.x == 0) *total += sum;
 }
 
-// Statistics of elements seen so far; what leaves is f64 throughout, counts too (exact up to 2^53).
+// Statistics of elements seen so far; outputs are f64, also the counts (exact up to 2^53).
 struct Health {
   double min = std::numeric_limits<double>::infinity();
   double max = -std::numeric_limits<double>::infinity();
@@ -72,7 +71,7 @@ struct Health {
   double non_finite = 0;
 };
 
-// Combined over the block; `out` (kStatistics) is written by one thread.
+// Combines them over the block; one thread writes `out` (kStatistics).
 __device__ void write_health(const Health& mine, double* out) {
   __shared__ double partial[kStatistics][kThreads / kWarp];
   const double low = block_reduce<kThreads>(mine.min, partial[kMin], [](double a, double b) { return min(a, b); });
@@ -103,7 +102,7 @@ __global__ void health_of_share(const T* x, int64_t count, int64_t skew, double*
   write_health({low, high, squares, static_cast<double>(non_finite)}, shares + blockIdx.x * kStatistics);
 }
 
-// The shares (count, kStatistics) to out; one block.
+// Combines the shares (count, kStatistics) into out; one block.
 __global__ void combine_shares(const double* shares, int64_t count, double* out) {
   Health total;
   for (int64_t s = threadIdx.x; s < count; s += kThreads) {

@@ -1,4 +1,4 @@
-// SwiGLU and its gradient. One block row per token; 16 bytes per access where the width allows. The gradient may
+// SwiGLU and its gradient. One grid row of blocks per token; 16 bytes per access if the width allows. The gradient may
 // overwrite its inputs: each thread reads its elements before it writes them.
 #include "base/math.h"
 #include "cuda/cuda_ops.h"
@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// In f32 the CPU's formulas. In bf16 the GPU's own exponential and division, within 2^-20 where bf16 rounds by 2^-9:
-// with IEEE's the instructions, not the memory, would set the time.
+// f32 uses the CPU's formulas. bf16 uses fast exponential and division, within 2^-20, while bf16 rounds by 2^-9. With
+// IEEE versions the instructions, not memory, would be the limit.
 template <class T>
 __device__ float sigmoid_as(float x) {
   if constexpr (std::is_same_v<T, float>) {

@@ -1,5 +1,6 @@
-// kWidth elements at a time, in f32: 16-byte accesses where kWidth is kVecWidth<T>, single ones where it is 1 (rows
-// whose length or start is no multiple of 16 bytes), and the 8- or 32-byte ones of an array beside such another.
+// Vector loads and stores of kWidth elements, converted to f32: 16-byte accesses if kWidth is kVecWidth<T>, single ones
+// if it is 1 (rows whose length or start is not a multiple of 16 bytes). An array beside one of another type may use 8-
+// or 32-byte accesses.
 // Rounded to T once, by pack and store.
 #pragma once
 
@@ -14,14 +15,14 @@ namespace tokamak {
 template <class T>
 inline constexpr int kVecWidth = 16 / sizeof(T);
 
-// Elements between the last multiple of 16 bytes and x: of a slice of an array it may be any number.
+// Elements between the last multiple of 16 bytes and x; a slice of an array may start anywhere.
 template <class T>
 int64_t skew_of(const T* x) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(x) % 16 / sizeof(T));
 }
 
-// On the host: calls body<kWidth>() with the widest access that rows of `width` elements allow. `arrays` (null ones
-// too) are those that may not start at a multiple of 16 bytes, as an Arena's tensors do.
+// On the host: calls body<kWidth>() with the widest access that rows of `width` elements allow. `arrays` (may be null)
+// need not start at a multiple of 16 bytes, unlike an Arena's tensors.
 template <class T, class Body, class... Element>
 void with_vec_width(int64_t width, const Body& body, const Element*... arrays) {
   if (width % kVecWidth<T> == 0 && ((skew_of(arrays) == 0) && ...)) {
@@ -59,7 +60,7 @@ __device__ inline Vec<8> unpack(const uint4& raw) {
   return out;
 }
 
-// Elements as they lie in memory (a word of T or of 16 bytes): fewer registers than a Vec where many of bf16 wait.
+// Elements in storage format (a word of T or of 16 bytes): many pending bf16 need fewer registers than as a Vec.
 template <int kWidth, class T>
 __device__ auto load_packed(const T* from) {
   if constexpr (kWidth == 1) {
@@ -112,7 +113,7 @@ __device__ void store(T* to, const Vec<kWidth>& x) {
   }
 }
 
-// What store would leave, for values that are used again after it.
+// The values that store would write, for further use.
 template <class T, int kWidth>
 __device__ Vec<kWidth> rounded(const Vec<kWidth>& x) {
   return unpack(pack<T>(x));

@@ -10,7 +10,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr char kSumsMagic[] = "LLMSUM1";  // with its closing zero, 8 bytes
+constexpr char kSumsMagic[] = "LLMSUM1";  // with the terminating zero, 8 bytes
 
 void put(std::vector<std::byte>& out, uint64_t value) {
   const size_t at = out.size();
@@ -24,7 +24,7 @@ void put_table(std::vector<std::byte>& out, const SumTable& table) {
   for (const uint64_t sum : table.sums) put(out, sum);
 }
 
-// Reads u64 after u64 from a buffer that may be too short.
+// Reads consecutive u64 from a buffer that may be too short.
 class Cursor {
  public:
   Cursor(std::span<const std::byte> bytes, const std::string& path) : bytes_(bytes), path_(path) {}

@@ -1,4 +1,4 @@
-// Checksums by block, so that damage is found when a block is first read and names the block.
+// Checksums by block: damage is detected at the first read of a block, and the error names the block.
 //
 //   sum   := "LLMSUM1\0" table(.bin) table(.idx) self
 //   table := u64 block_bytes, u64 blocks, u64 xxh3_64[blocks]    the last block may be short
@@ -16,7 +16,7 @@
 namespace tokamak {
 
 inline constexpr int64_t kBinBlockBytes = int64_t{4} << 20;
-inline constexpr int64_t kIdxBlockBytes = int64_t{64} << 10;  // small: a reader looks into an index here and there
+inline constexpr int64_t kIdxBlockBytes = int64_t{64} << 10;  // small: readers access an index at random
 
 struct SumTable {
   int64_t block_bytes = 0;
@@ -30,7 +30,7 @@ struct ShardSums {
   SumTable idx;
 };
 
-// Fed with a file's bytes in order: the checksum of each block and of the whole.
+// Computes the checksum of each block and of the whole from a file's bytes, in order.
 class BlockHasher {
  public:
   explicit BlockHasher(int64_t block_bytes);

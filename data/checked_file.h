@@ -1,6 +1,5 @@
-// A file that was recorded with block checksums: the first time this process touches a block it reads the whole block
-// and checks it. Plain pread, so that a failing disk is an error with a name and not a SIGBUS. Safe for several
-// threads.
+// A file with recorded block checksums. The first access of this process to a block reads and checks the whole block.
+// Uses pread, so a failing disk is an error with a file name and not a SIGBUS. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -18,8 +17,8 @@ class CheckedFile {
   // `pool` must outlive the file. Nothing is opened yet.
   CheckedFile(std::string path, int64_t size, SumTable sums, FilePool& pool);
 
-  // Error(kData), naming file and block, if the file is short or a block's checksum does not match (after reading it
-  // a second time, for a disk that lies but once).
+  // Error(kData), naming file and block, if the file is short or a block's checksum does not match. A mismatch is read
+  // a second time first, in case the read error was transient.
   void read_at(int64_t offset, std::span<std::byte> out) const;
 
   int64_t size() const { return size_; }
@@ -34,7 +33,7 @@ class CheckedFile {
   int64_t size_;
   SumTable sums_;
   FilePool& pool_;
-  std::unique_ptr<std::atomic<bool>[]> checked_;  // (blocks); a race costs one check too many and nothing else
+  std::unique_ptr<std::atomic<bool>[]> checked_;  // (blocks); a race only causes a redundant check
 };
 
 }  // namespace tokamak

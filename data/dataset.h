@@ -1,4 +1,4 @@
-// A data set open for reading: its shards as one long sequence of tokens, with the places where documents begin.
+// A data set open for reading: its shards as one sequence of tokens, with the positions where documents begin.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ class Dataset {
   const std::string& id() const { return id_; }
   int64_t tokens() const { return starts_.back(); }
 
-  // Tokens [first, first + out.size()), across shards where need be. Safe for several threads.
+  // Tokens [first, first + out.size()), across shards if necessary. Thread-safe.
   void read(int64_t first, std::span<int32_t> out) const;
-  // Appends p - first for each position p in [first, first + count) at which a document begins, rising.
+  // Appends p - first for each position p in [first, first + count) at which a document begins, in ascending order.
   void document_starts(int64_t first, int64_t count, std::vector<int32_t>& out) const;
 
   const std::vector<std::unique_ptr<Shard>>& shards() const { return shards_; }

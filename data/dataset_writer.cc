@@ -50,7 +50,8 @@ Manifest DatasetWriter::finish() {
   manifest_.shards.push_back(shard_->finish());
   shard_.reset();
   manifest_.created = utc_timestamp();
-  sync_directory(options_.directory, Kind::kData);  // the shards' names, before the manifest that promises them
+  sync_directory(options_.directory,
+                 Kind::kData);  // the manifest refers to these names
   write_manifest(options_.directory, manifest_);
   return manifest_;
 }

@@ -1,4 +1,4 @@
-// Writes a data set: shard after shard, then the manifest. A document is never cut between shards.
+// Writes a data set: the shards, then the manifest. A document is never split across shards.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace tokamak {
 
 struct DatasetWriterOptions {
   std::string directory;   // must exist
-  int64_t vocab_size = 0;  // also decides the token type
+  int64_t vocab_size = 0;  // also determines the token type
   TokenizerIdentity tokenizer;
   int32_t eos_id = -1;  // recorded only: documents come with their EOS token
   int32_t bos_id = -1;
-  int64_t shard_tokens = 4'000'000'000;  // a shard is closed once it has this many
+  int64_t shard_tokens = 4'000'000'000;  // a shard is closed when it has this many
   std::string tool;
 };
 

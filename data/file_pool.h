@@ -1,5 +1,5 @@
-// Open files, of which at most `limit` stay open: a data set may have more shards than a process may have files.
-// Safe for several threads. The file longest unused is closed first; one in use is never closed.
+// Caches open files, at most `limit` of them: a data set may have more shards than a process may have open files.
+// Thread-safe. Closes the least recently used file first, and never one in use.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class FilePool {
   FilePool(const FilePool&) = delete;
   FilePool& operator=(const FilePool&) = delete;
 
-  // A file that stays open as long as the lease lives. The pool must outlive it.
+  // A file that stays open for the lifetime of the lease. The pool must outlive it.
   class Lease {
    public:
     Lease(FilePool& pool, Entry& entry) : pool_(pool), entry_(entry) {}

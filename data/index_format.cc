@@ -9,8 +9,8 @@ namespace tokamak {
 
 namespace {
 
-constexpr char kIndexMagic[] = "MMIDIDX\0";        // with its closing zero, 9 bytes
-constexpr char kOldMagic[] = "TNTIDX\0";           // with its closing zero, 8 bytes: fairseq's two older formats
+constexpr char kIndexMagic[] = "MMIDIDX\0";        // with the terminating zero, 9 bytes
+constexpr char kOldMagic[] = "TNTIDX\0";           // with the terminating zero, 8 bytes: fairseq's two older formats
 constexpr int64_t kMaxEntries = int64_t{1} << 48;  // far above any real shard; keeps size arithmetic from overflowing
 
 template <class T>

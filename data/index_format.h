@@ -9,8 +9,8 @@
 //   pointer[i] := i64                              its byte offset in the .bin
 //   first[d]   := i64                              first sequence of document d; first[0] = 0, first[D - 1] = S
 //
-// The .bin is the tokens of all sequences, one after another, and nothing else. A shard of ours has one sequence for
-// each document (D = S + 1), and the sequences fill the .bin without gaps.
+// The .bin is the concatenation of all sequences' tokens, and nothing else. Our shards have one sequence per document
+// (D = S + 1), and the sequences fill the .bin without gaps.
 #pragma once
 
 #include <array>
@@ -38,8 +38,8 @@ struct IndexHeader {
 
 std::array<std::byte, kIndexHeaderBytes> encode_index_header(const IndexHeader& header);
 
-// Error(kData), naming `path`, if the bytes are not the head of an index that we can read and that is `file_bytes`
-// long (with or without the S trailing mode bytes of multimodal data). `head` may be shorter than a header.
+// Error(kData), naming `path`, if the bytes are not a supported header of an index of `file_bytes` bytes (with or
+// without the S trailing mode bytes of multimodal data). `head` may be shorter than a header.
 IndexHeader parse_index_header(std::span<const std::byte> head, int64_t file_bytes, const std::string& path);
 
 }  // namespace tokamak

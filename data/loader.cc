@@ -36,7 +36,7 @@ Loader::~Loader() {
 
 const MicroBatch& Loader::next() {
   std::unique_lock lock(mutex_);
-  ++taken_;  // gives back the one handed out before
+  ++taken_;  // releases the previous micro-batch
   changed_.notify_all();
   if (filled_ < taken_ && !error_) {
     const Stopwatch watch;
@@ -50,8 +50,8 @@ const MicroBatch& Loader::next() {
   return ring_[static_cast<size_t>((taken_ - 1) % static_cast<int64_t>(ring_.size()))];
 }
 
-// Fills the ring until told to stop. The slot of micro-batch n is free once n - prefetch has been taken, as the caller
-// then no longer holds n - prefetch - 1, which lies in the same slot.
+// Fills the ring until stopped. The slot of micro-batch n is free once n - prefetch was taken: the caller then no
+// longer holds n - prefetch - 1, which is in the same slot.
 void Loader::run() {
   for (int64_t n = 0;; ++n) {
     {

@@ -1,5 +1,5 @@
-// Hands one rank its micro-batches, in order, read ahead by a thread. The only state is the number of the next global
-// sample: step s of a loader covers samples [first_sample + s G, ... + G), and rank r of R takes its contiguous slice
+// Produces one rank's micro-batches in order, prefetched by a thread. The only state is the number of the next global
+// sample. Step s of a loader covers samples [first_sample + s G, ... + G). Rank r of R takes its contiguous slice
 // [r G / R, (r + 1) G / R) of them, in micro-batches. The stream over all ranks does not depend on R.
 #pragma once
 
@@ -15,13 +15,13 @@
 namespace tokamak {
 
 struct MicroBatch {
-  int64_t sequences = 0;           // B; the last one of a step is smaller where the slice is no multiple of B
+  int64_t sequences = 0;           // B; the last micro-batch of a step is smaller if the slice is not a multiple of B
   int64_t length = 0;              // T
   std::vector<int32_t> tokens;     // (B, T)
   std::vector<int32_t> targets;    // (B, T): the token after each
   std::vector<int32_t> positions;  // (B, T): from 0 in each segment
-  // A segment is what attention may not leave: a document, or a sequence without document masking. Segment i covers
-  // tokens [cu_seqlens[i], cu_seqlens[i + 1]) of the B T; there are at most B T of them.
+  // Attention does not cross segments. A segment is a document, or a sequence without document masking. Segment i
+  // covers tokens [cu_seqlens[i], cu_seqlens[i + 1]) of the B T; there are at most B T of them.
   int64_t segments = 0;
   std::vector<int32_t> cu_seqlens;  // (segments + 1), the last is B T
   int64_t first_sample = 0;         // global number of sequence 0
@@ -33,8 +33,8 @@ struct LoaderOptions {
   int64_t micro_batch = 1;       // B
   int64_t samples_per_step = 1;  // G, at least `ranks`
   bool document_masking = true;
-  int64_t first_sample = 0;  // where the first step begins
-  int64_t prefetch = 4;      // micro-batches read ahead
+  int64_t first_sample = 0;  // first sample of the first step
+  int64_t prefetch = 4;      // micro-batches to prefetch
 };
 
 class Loader {
@@ -45,11 +45,11 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // The next micro-batch, valid until the next call. Throws what reading it threw; every call after that throws again.
+  // The next micro-batch, valid until the next call. Rethrows an error of the reading thread, also in every later call.
   const MicroBatch& next();
 
   int64_t micro_batches_per_step() const { return micro_batches_; }  // of this rank
-  double wait_seconds() const { return wait_seconds_; }              // that next() has spent waiting, so far
+  double wait_seconds() const { return wait_seconds_; }              // total time that next() has waited
 
  private:
   void run();
@@ -57,17 +57,17 @@ class Loader {
 
   const SampleSource& source_;
   const LoaderOptions options_;
-  int64_t slice_begin_ = 0;  // of this rank in each global batch
+  int64_t slice_begin_ = 0;  // first sample of this rank within a global batch
   int64_t slice_end_ = 0;
   int64_t micro_batches_ = 0;
-  Sample sample_;  // of the thread
+  Sample sample_;  // used by the reading thread
   double wait_seconds_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<MicroBatch> ring_;  // (prefetch + 1): one is in the caller's hands
+  std::vector<MicroBatch> ring_;  // (prefetch + 1): the caller holds one
   int64_t filled_ = 0;            // micro-batches ready so far
-  int64_t taken_ = 0;             // micro-batches handed out so far
+  int64_t taken_ = 0;             // micro-batches returned so far
   bool stop_ = false;
   std::exception_ptr error_;
   std::thread thread_;

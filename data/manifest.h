@@ -1,4 +1,4 @@
-// manifest.json: what a data set is. It is written last and by rename, so a directory that has one is complete.
+// manifest.json describes a data set. It is written last and renamed into place, so a directory with one is complete.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ namespace tokamak {
 
 inline constexpr const char* kDatasetManifest = "manifest.json";
 
-// Which tokenizer made the ids. Two data sets may be mixed, and a model trained on, only where the hashes are equal.
+// The tokenizer of the ids. Data sets can be mixed, and used with a trained model, only if the hashes are equal.
 struct TokenizerIdentity {
-  std::string name;  // for people
+  std::string name;  // for display
   std::string hash;  // XXH3-128 of the model file
   std::string file;  // the model's copy in the data set's directory ("tokenizer.model"); "" if there is none
 
@@ -28,14 +28,14 @@ struct Manifest {
   int32_t eos_id = -1;            // ends every document; -1: documents have no EOS token
   int32_t bos_id = -1;            // begins every document; -1: documents have no BOS token
   std::vector<ShardInfo> shards;  // the data set is their concatenation, in this order
-  std::string tool;               // who wrote it; not part of the identity
-  std::string created;            // when, UTC; not part of the identity
+  std::string tool;               // the writing program; not part of the identity
+  std::string created;            // creation time, UTC; not part of the identity
 
   int64_t tokens() const;
   int64_t documents() const;
   int32_t max_token_id() const;  // -1: no tokens
-  // The data set's identity: XXH3-128 of the canonical JSON of everything but `tool`, `created` and the names of the
-  // tokenizer. As the shards' hashes are in it, two sets with one identity have the same tokens in the same order.
+  // The data set's identity: XXH3-128 of the canonical JSON of everything except `tool`, `created` and the names of the
+  // tokenizer. It includes the shards' hashes, so sets with equal identities have the same tokens in the same order.
   std::string id() const;
 };
 

@@ -31,7 +31,7 @@ Mixture::Mixture(std::span<const double> weights, std::span<const std::string> n
   schedule();
 }
 
-// The shortest period that keeps every share exactly, or else the longest, filled by largest remainders.
+// The shortest period with exact shares, or else the longest one, filled by largest remainders.
 void Mixture::choose_parts(std::span<const double> shares) {
   const auto exact = [&](int64_t period) {
     return std::all_of(shares.begin(), shares.end(), [&](double share) {
@@ -55,8 +55,8 @@ void Mixture::choose_parts(std::span<const double> shares) {
   for (int64_t i = 0; i < missing; ++i) ++parts_[order[static_cast<size_t>(i)]];
 }
 
-// Sample number x of a source with p of the period's R slots may not come before slot floor(x R / p), and not later
-// than slot ceil((x + 1) R / p) - 1. Those windows make |count - k p / R| < 1, and earliest deadline first meets them.
+// Sample x of a source with p of the period's R slots must lie between slots floor(x R / p) and
+// ceil((x + 1) R / p) - 1. These windows imply |count - k p / R| < 1, and earliest-deadline-first meets them.
 void Mixture::schedule() {
   std::vector<int64_t> taken(parts_.size(), 0);
   for (int64_t slot = 0; slot < period_; ++slot) {

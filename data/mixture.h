@@ -1,10 +1,10 @@
-// Which source sample k comes from, as a pure function of (weights, k). Every sample has the same number of tokens, so
-// shares of samples are shares of tokens. After any number k of samples each source has given k times its share, to
-// within less than one sample: the schedule is a Pfair one (Baruah et al., Algorithmica 15 (1996)), cut into slots by
-// earliest deadline first over one period, and then repeated.
+// Maps sample k to its source, as a pure function of (weights, k). Every sample has the same number of tokens, so
+// shares of samples are shares of tokens. After any number k of samples, each source has contributed k times its share
+// to within one sample. The schedule is a Pfair one (Baruah et al., Algorithmica 15 (1996)): earliest deadline first
+// over one period, then repeated.
 //
-// Shares are whole parts of a period of at most 2^16 samples: exact where the weights allow (1:1:1, or 0.5, 0.3, 0.2),
-// otherwise off by less than 2^-16 of all samples.
+// Shares are multiples of 1 / period, for a period of at most 2^16 samples: exact if the weights allow it (1:1:1, or
+// 0.5, 0.3, 0.2), otherwise off by less than 2^-16 of all samples.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class Mixture {
     int64_t index;  // among the samples of that source
   };
 
-  // Error(kConfig), naming names[i], if a weight is not above zero, not finite, or too small a share to be kept.
+  // Error(kConfig), naming names[i], if a weight is not positive, not finite, or too small a share to represent.
   Mixture(std::span<const double> weights, std::span<const std::string> names);
 
   Draw at(int64_t k) const;                              // O(1)
@@ -37,7 +37,7 @@ class Mixture {
 
   int64_t period_ = 1;
   std::vector<int64_t> parts_;
-  std::vector<int32_t> source_;  // (period) of each slot
+  std::vector<int32_t> source_;  // (period) source of each slot
   std::vector<int32_t> rank_;    // (period) earlier slots of the period with the same source
 };
 

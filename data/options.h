@@ -1,4 +1,4 @@
-// What a run trains on.
+// Options of the training data.
 #pragma once
 
 #include <cstdint>

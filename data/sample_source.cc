@@ -17,7 +17,7 @@ constexpr int kStateVersion = 1;
 
 const std::string& order_name(SampleOrder order) { return enum_names(order)[static_cast<size_t>(order)]; }
 
-// Everything that decides which tokens sample k has, but the seed.
+// Everything except the seed that determines the tokens of sample k.
 Json identity(const SampleSource& source, const Mixture& mixture, SampleOrder order) {
   Json sources = Json::array();
   for (int64_t i = 0; i < source.sources(); ++i) {
@@ -72,7 +72,7 @@ void SampleSource::read(int64_t k, Sample& out) const {
   const Dataset& data = dataset(draw.source);
   out.tokens.resize(static_cast<size_t>(T + 1));
   data.read(window * T, out.tokens);
-  out.document_starts.assign(1, 0);  // what lies before the window is out of sight, whatever document it belongs to
+  out.document_starts.assign(1, 0);  // tokens before the window are not visible, even of the same document
   data.document_starts(window * T, T, out.document_starts);
   if (out.document_starts.size() > 1 && out.document_starts[1] == 0) {
     out.document_starts.erase(out.document_starts.begin());

@@ -1,9 +1,9 @@
-// The samples of a run. Sample k is a pure function of (manifests, seed, weights, order, sequence length, k): nothing
-// depends on ranks, threads, prefetching or time, and nothing has to be replayed to get to k.
+// The samples of a run. Sample k is a pure function of (manifests, seed, weights, order, sequence length, k). It does
+// not depend on ranks, threads, prefetching or time, and no replay is needed to reach it.
 //
-// A data set of N tokens is cut into W = (N - 1) / T windows; window i covers tokens [i T, i T + T], so neighbours
-// share one token and every token but the first is a target exactly once per epoch. Sample j of a source is window j %
-// W of epoch j / W, through a permutation of its own for each epoch if the order is shuffled.
+// A data set of N tokens has W = (N - 1) / T windows. Window i covers tokens [i T, i T + T], so adjacent windows share
+// one token, and every token except the first is a target exactly once per epoch. Sample j of a source is window j % W
+// of epoch j / W, mapped through a separate permutation for each epoch if the order is shuffled.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace tokamak {
 
 struct Sample {
   std::vector<int32_t> tokens;           // (T + 1)
-  std::vector<int32_t> document_starts;  // offsets in [0, T) at which a document begins, rising; the first is 0 always
+  std::vector<int32_t> document_starts;  // offsets in [0, T) of document starts, ascending; the first is 0
 };
 
 class SampleSource {
@@ -30,16 +30,16 @@ class SampleSource {
   // vocab_size, two tokenizers. Error(kConfig): no sources, bad weights.
   SampleSource(const DataOptions& options, std::span<const SourceOptions> sources, int64_t seed, int64_t vocab_size);
 
-  // Fills `out` with sample k >= 0. Safe for several threads; allocates nothing once `out` has been used.
+  // Fills `out` with sample k >= 0. Thread-safe; allocates nothing if `out` is reused.
   void read(int64_t k, Sample& out) const;
 
   int64_t sequence_length() const { return sequence_length_; }  // T
   int64_t sources() const { return static_cast<int64_t>(datasets_.size()); }
   const Dataset& dataset(int64_t source) const { return *datasets_[static_cast<size_t>(source)]; }
   int64_t windows(int64_t source) const { return windows_[static_cast<size_t>(source)]; }  // W: samples of one epoch
-  int64_t tokens() const;                                                                  // of all sources
+  int64_t tokens() const;                                                                  // total of all sources
   const TokenizerIdentity& tokenizer() const { return datasets_.front()->manifest().tokenizer; }
-  // Identity of the whole order but for the seed: data sets, shares, order and T.
+  // Identity of the whole order except for the seed: data sets, shares, order and T.
   std::string mixture_id() const;
 
   double epochs(int64_t source, int64_t samples) const;  // of a source, after samples [0, samples) of the mixture
@@ -48,8 +48,8 @@ class SampleSource {
 
   // What a checkpoint records: JSON of the identities and of the next sample.
   std::string state_json(int64_t next_sample) const;
-  // The next sample of a recorded state: the first, where none has been read (state_before_any_data). Error(kData),
-  // with both values, if it is of other data, tokenizer, seed, weights, order or sequence length.
+  // The next sample of a recorded state; 0 for state_before_any_data. Error(kData), with both values, if the state
+  // belongs to other data, tokenizer, seed, weights, order or sequence length.
   int64_t restore(const std::string& state_json) const;
 
  private:
@@ -64,8 +64,7 @@ class SampleSource {
   int64_t seed_;
 };
 
-// The state of a model that comes from elsewhere: no data yet, any data next, but with this tokenizer (its hash; "":
-// not known).
+// The state of an imported model: no data yet, any data next, but only with this tokenizer (its hash; "": unknown).
 std::string state_before_any_data(const std::string& tokenizer_hash);
 
 }  // namespace tokamak

@@ -11,7 +11,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr int64_t kPointers = 256;  // read from an index at once
+constexpr int64_t kPointers = 256;  // index entries per read
 
 void check_size(const std::string& path, int64_t expected) {
   std::error_code code;
@@ -24,7 +24,7 @@ void check_size(const std::string& path, int64_t expected) {
 }
 
 // Widens u16 to i32 in place: the packed ids lie in the upper half of `out`, and position i is written only after
-// every id at or before it has been read.
+// all ids up to it were read.
 void widen(std::span<int32_t> out) {
   const auto* packed = reinterpret_cast<const std::byte*>(out.data()) + 2 * out.size();
   for (size_t i = 0; i < out.size(); ++i) {
@@ -76,7 +76,7 @@ void Shard::read(int64_t first, int64_t vocab_size, std::span<int32_t> out) cons
     files().bin.read_at(4 * first, bytes);
   }
   uint32_t largest = 0;
-  for (const int32_t id : out) largest = std::max(largest, static_cast<uint32_t>(id));  // a negative id is very large
+  for (const int32_t id : out) largest = std::max(largest, static_cast<uint32_t>(id));  // negative ids wrap
   if (largest >= static_cast<uint64_t>(vocab_size)) {
     const auto bad = std::find_if(out.begin(), out.end(), [&](int32_t id) { return id < 0 || id >= vocab_size; });
     fail(Kind::kData, str("token ", first + (bad - out.begin()), " of ", prefix_, ".bin has id ", *bad,

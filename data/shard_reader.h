@@ -1,5 +1,5 @@
-// Reads one shard that a manifest describes: tokens by position, and where documents begin. Files are opened, and
-// every block is checked against its recorded checksum, when first touched. Safe for several threads.
+// Reads one shard of a manifest: tokens by position, and document boundaries. Files are opened on first access, and
+// every block is checked against its recorded checksum on first access. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ namespace tokamak {
 
 class Shard {
  public:
-  // `pool` must outlive the shard. Error(kData) if one of the three files is missing or has not the recorded size.
+  // `pool` must outlive the shard. Error(kData) if one of the three files is missing or does not have the recorded
+  // size.
   Shard(const std::string& directory, const ShardInfo& info, TokenType type, FilePool& pool);
 
   int64_t tokens() const { return info_.tokens; }
@@ -26,8 +27,8 @@ class Shard {
   // Tokens [first, first + out.size()) of the shard. Error(kData) for an id outside [0, vocab_size).
   void read(int64_t first, int64_t vocab_size, std::span<int32_t> out) const;
 
-  // Appends base + (p - first) for each position p in [first, first + count) at which a document begins, in rising
-  // order; a position where several (empty) documents begin counts once.
+  // Appends base + (p - first) for each position p in [first, first + count) at which a document begins, in ascending
+  // order. A position where several (empty) documents begin counts once.
   void document_starts(int64_t first, int64_t count, int64_t base, std::vector<int32_t>& out) const;
 
   // Reads the whole index. Error(kData) unless lengths and pointers tile the .bin without gap or overlap, and each

@@ -20,7 +20,7 @@ void put(std::vector<std::byte>& out, T value) {
   std::memcpy(out.data() + at, &value, sizeof value);
 }
 
-// Calls visit(length) for each i32 of the spooled file.
+// Calls visit(length) for each i32 in the temporary file of lengths.
 void for_each_length(const InputFile& spool, const std::function<void(int32_t)>& visit) {
   std::vector<std::byte> buffer(kBufferBytes);
   for (int64_t at = 0; at < spool.size(); at += static_cast<int64_t>(kBufferBytes)) {
@@ -90,7 +90,7 @@ ShardInfo ShardWriter::finish() {
   return info_;
 }
 
-// Three passes over the spooled lengths, one for each array of the index.
+// Three passes over the temporary file of lengths, one for each array of the index.
 void ShardWriter::write_index() {
   OutputFile idx(prefix_ + ".idx", Kind::kData);
   std::vector<std::byte> buffer;

@@ -1,5 +1,5 @@
-// Writes one shard: NAME.bin, NAME.idx (index_format.h) and NAME.sum (block_sums.h). Documents' lengths are spooled to
-// disk, so that memory does not grow with the number of documents. Nothing is complete before finish() has returned.
+// Writes one shard: NAME.bin, NAME.idx (index_format.h) and NAME.sum (block_sums.h). Document lengths go to a temporary
+// file, so memory does not grow with the number of documents. The shard is complete only after finish() returns.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace tokamak {
 
-// What a manifest records of a shard.
+// The manifest entry of a shard.
 struct ShardInfo {
   std::string name;  // "part-00000"
   int64_t tokens = 0;

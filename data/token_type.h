@@ -1,5 +1,5 @@
-// How a token is stored in a shard. The choice follows Megatron's optimal_dtype, so that its readers agree; a reader
-// trusts the code in the index alone.
+// Storage type of tokens in a shard. The choice follows Megatron's optimal_dtype, so its readers agree. Our reader uses
+// the code in the index.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ std::string file_hash(const std::string& path) {
   return hasher.hex128();
 }
 
-// Runs a check and notes its error as a problem. True if there was none.
+// Runs a check and records its error as a problem. Returns whether it passed.
 bool passes(VerifyReport& report, const std::function<void()>& check) {
   try {
     check();
@@ -41,7 +41,7 @@ bool passes(VerifyReport& report, const std::function<void()>& check) {
   }
 }
 
-// Every block, so that the report names all damaged ones; then the file as a whole.
+// Checks every block, so that the report names all damaged ones, then the whole file.
 bool check_file(VerifyReport& report, const CheckedFile& file, const std::string& recorded) {
   bool sound = true;
   for (int64_t block = 0; block < file.blocks(); ++block) {
@@ -54,14 +54,14 @@ bool check_file(VerifyReport& report, const CheckedFile& file, const std::string
          });
 }
 
-// Every token once: ids, the largest of them, and the token that ends each document.
+// Checks every token: its range, the maximum id, and the last token of each document.
 void check_tokens(const Shard& shard, const Manifest& manifest) {
   const ShardInfo& info = shard.info();
   const std::string& path = shard.bin().path();
   std::vector<int32_t> ids;
   std::vector<int32_t> starts;
   int32_t largest = -1;
-  int32_t last = manifest.eos_id;  // of the chunk before
+  int32_t last = manifest.eos_id;  // last token of the previous chunk
   for (int64_t at = 0; at < shard.tokens(); at += kChunk) {
     ids.resize(static_cast<size_t>(std::min(kChunk, shard.tokens() - at)));
     shard.read(at, manifest.vocab_size, ids);

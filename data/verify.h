@@ -1,5 +1,5 @@
-// Reads a whole data set and says what is wrong with it: every file's size and checksums, the index against the tokens,
-// ids against the vocabulary, and the EOS token of every document.
+// Verifies a whole data set: every file's size and checksums, the index against the tokens, ids against the vocabulary,
+// and the EOS token of every document.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ struct VerifyReport {
   int64_t tokens = 0;
   int64_t documents = 0;
   int64_t bytes = 0;
-  std::vector<std::string> problems;  // one sentence each, with file and values; empty: the data set is sound
+  std::vector<std::string> problems;  // one sentence each, with file and values; empty: the data set is valid
 };
 
-// `progress` is called now and then with the bytes read and the bytes there are. A fault in a shard is a line of the
-// report; Error(kData) only if there is no readable manifest.
+// `progress` is called periodically with the bytes read and the total. A fault in a shard is a line of the report;
+// Error(kData) only if there is no readable manifest.
 VerifyReport verify_dataset(const std::string& directory, const std::function<void(int64_t, int64_t)>& progress = {});
 
 }  // namespace tokamak

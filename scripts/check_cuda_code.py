@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the machine code of the built kernels, for each architecture of the build: no register spills (a stack frame
-is their sign, and a slow thing by itself), and tensor-core instructions in attention. Exits 1 if anything is wrong, 77
-where cuobjdump and nvdisasm are missing.
+indicates them, and is slow itself), and tensor-core instructions in attention. Exits 1 if a check fails, 77 if
+cuobjdump and nvdisasm are missing.
 
 usage: scripts/check_cuda_code.py [BUILD_DIR]     (default build; reads the objects below cuda/ there)
        scripts/check_cuda_code.py --install       (gets the two tools from PyPI, into ~/.cache/tokamak)
@@ -19,10 +19,10 @@ REQUIREMENTS = ROOT / "scripts" / "requirements-cuda-tools.txt"
 TOOLS = ("cuobjdump", "nvdisasm")
 SKIPPED = 77
 
-# Kernels that may have a stack frame: pattern of the name as c++filt writes it -> why.
+# Kernels that may have a stack frame: pattern of the demangled name -> reason.
 MAY_USE_STACK = {}
 
-# Objects whose bf16 kernels must multiply on tensor cores, and the kernels there that multiply nothing -> what they do.
+# Objects whose bf16 kernels must use tensor cores, and their kernels without GEMMs -> what those do.
 ON_TENSOR_CORES = {"forward.cu.o", "dkv.cu.o", "dq.cu.o"}
 MULTIPLIES_NOTHING = {}
 
@@ -32,7 +32,7 @@ TENSOR_CORE_CODE = re.compile(r"\b(?:HMMA|HGMMA|UTC\w*MMA)\b")  # Ampere (and mm
 # ---- the tools -----------------------------------------------------------------------------------------------------
 
 def own_tools():
-    """Where --install puts them: a folder for this very list of requirements."""
+    """The target of --install: a folder keyed by the list of requirements."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "tokamak" / ("cuda-tools-" + hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()[:12])
 
@@ -48,7 +48,7 @@ def find_tools():
 
 
 def install():
-    """A failure is told, and no error: the check is then skipped by name."""
+    """A failure is printed but is not an error: the check is then skipped by name."""
     if find_tools():
         print(f"check_cuda_code: cuobjdump and nvdisasm are in {find_tools()}")
         return
@@ -71,7 +71,7 @@ def output_of(tools, *command):
                           text=True).stdout
 
 
-# ---- what they say -------------------------------------------------------------------------------------------------
+# ---- their output --------------------------------------------------------------------------------------------------
 
 RESOURCES = re.compile(r"^arch = (?P<arch>\w+)$|^ Function (?P<name>\S+):\n(?P<usage>.*)$", re.M)
 FUNCTION = re.compile(r"^\s*Function : (\S+)$", re.M)
@@ -95,7 +95,7 @@ def on_tensor_cores(tools, path, arch):
 
 
 def readable(names):
-    """{mangled name: name as in the source}; without c++filt, as they are."""
+    """{mangled name: name as in the source}; unchanged without c++filt."""
     names = sorted(names)
     if not shutil.which("c++filt"):
         return {name: name for name in names}

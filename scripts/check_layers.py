@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what the compiler cannot: the modules' include graph, one library in one module, and the coding rules that a
-text search can prove. Prints file:line: rule: what is wrong, for each violation; exits 1 if there is any.
+"""Checks that the compiler cannot do: the modules' include graph, one library in one module, and the coding rules that
+a text search can verify. Prints "file:line: rule: message" for each violation; exits 1 if there is any.
 
 usage: scripts/check_layers.py [ROOT]      (tests/system/check_layers_test.py plants a violation of each rule)
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 # ---- the rules as data ---------------------------------------------------------------------------------------------
 
-# module -> the modules right below it. A module may include itself and everything that it reaches.
+# module -> the modules directly below it. A module may include itself and everything reachable from it.
 BELOW = {
     "base": [],
     "tensor": ["base"],
@@ -40,13 +40,13 @@ BELOW = {
 }
 TOP_LEVEL_MODULES = ["data/prepare", "data", "tokenizer", "cuda"]  # the others are folders of src/
 
-# Structs of plain options: they stand on base alone, so that reading one never drags in its module.
+# Structs of plain options: they depend on base only, so that including one never pulls in its module.
 OPTION_HEADERS = ["*/options.h", "src/train/eval_options.h", "src/model/model_config.h", "src/model/rope_scaling.h"]
 
-# Headers that the build writes into its own directory, as they are included.
+# Headers that the build generates, as they are included.
 GENERATED = ["cli/build_info.h"]
 
-# header -> where it may be included, besides tests.
+# header -> the places that may include it, besides tests.
 LIBRARIES = [
     (r"yaml-cpp/", "yaml-cpp", ["src/config/*"]),
     (r"(spdlog|fmt)/", "spdlog", ["src/base/log.cc"]),
@@ -69,12 +69,12 @@ PRINTING = re.compile(r"\b(?:v?f?printf|f?puts|f?putchar|perror)\s*\(|std::(?:co
 MAY_PRINT = ["src/base/log.cc", "src/cli/*", "tests/*"]
 
 OWNERSHIP = re.compile(r"\b(?:shared_ptr|make_shared)\b|\bnew\s+[A-Za-z_:]")
-MAY_SHARE = ["src/base/log.cc", "tests/*"]  # spdlog hands out shared_ptr
+MAY_SHARE = ["src/base/log.cc", "tests/*"]  # spdlog's API returns shared_ptr
 
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
 
 DOCUMENTED = ["docs", "src", "cuda", "data", "tokenizer", "tests"]
-LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)(?:#[^)]*)?\)")      # but for addresses and headings
+LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)(?:#[^)]*)?\)")      # except for URLs and headings
 DRAWING = re.compile(r"^```mermaid\ngraph LR\n(.*?)^```", re.M | re.S)  # a --> b: b may include a
 
 MAX_LINES = 400
@@ -162,7 +162,7 @@ class Tree:
         return [file for file in self.files if file.path.startswith(folder) and file.suffix in suffixes]
 
     def resolve(self, name, of):
-        """The file that an include of file `of` means: written from src/ or the root; in tests also from tests/ or the
+        """The file that an include in file `of` refers to: relative to src/ or the root; in tests also to tests/ or the
         test's own folder."""
         if name in GENERATED:
             return "src/" + name
@@ -245,7 +245,7 @@ def check_operations(tree):
     contract = next((file for file in tree.files if file.path == "src/backend/ops.h"), None)
     if contract is None:
         return
-    # That each has checks and implementations the compiler knows: TOKAMAK_OPS declares them.
+    # The compiler ensures checks and implementations for each: TOKAMAK_OPS declares them.
     tests = "".join(file.code for file in tree.under("tests/backend/"))
     for line, match in contract.find(re.compile(r"\bV\((\w+), \w+\)")):
         if not re.search(rf"(\.|->){match.group(1)}\s*\(", tests):
@@ -285,7 +285,7 @@ def check_readmes(tree):
 
 
 def check_docs(tree):
-    """Links lead somewhere, and the drawn graph is the one above."""
+    """Links must resolve, and the drawn graph must equal the one above."""
     pages = [*tree.root.glob("*.md"), *(page for folder in DOCUMENTED for page in (tree.root / folder).rglob("*.md"))]
     for page in sorted(pages):
         path, text = page.relative_to(tree.root).as_posix(), page.read_text(encoding="utf-8")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy 14 (.clang-tidy has the list of checks) on the sources and headers of the modules, in parallel, with the
-flags of a build. One that compiles each module as one unit (the preset cpu-asan) makes it several times faster: most of the
-time goes into the standard library's headers. A unit that passed is not looked at again until a file in it, its flags or
-the list change; the marks lie in ~/.cache/tokamak/tidy, for all checkouts.
+"""Runs clang-tidy 14 (.clang-tidy has the list of checks) on the sources and headers of the modules, in parallel, with
+a build's flags. A unity build (the preset cpu-asan) makes it several times faster, because most of the time goes into
+the standard library's headers. A unit that passed is checked again only if a file in it, its flags or the list change;
+the cache is ~/.cache/tokamak/tidy, shared by all checkouts.
 
 usage: scripts/check_tidy.py [BUILD_DIR]  (default build-asan; needs its compile_commands.json; tests are not checked)
 """
@@ -21,11 +21,11 @@ ROOT = Path(__file__).resolve().parent.parent
 MODULES = ("src/", "data/", "tokenizer/")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.M)
 
-# The build is GCC's. Clang parses the same flags, but knows other warnings, has no __builtin_shuffle, and GCC's omp.h
-# needs two adjustments: it lies in GCC's own folder, and its attribute __malloc__(omp_free) is not Clang's.
+# The build uses GCC. Clang parses the same flags, but has other warnings, lacks __builtin_shuffle, and needs two
+# adjustments for GCC's omp.h: its folder, and its attribute __malloc__(omp_free), which Clang lacks.
 EXTRA = ["-Wno-everything", "-ferror-limit=0", "-D__malloc__(x)=__malloc__", "-D__builtin_shuffle(v,...)=(v)"]
 
-# Where Clang 14 refuses what C++20 and GCC 12 accept. Any other error of parsing is a finding.
+# Code that Clang 14 refuses, although C++20 and GCC 12 accept it. Any other parse error is a finding.
 CLANG_14_CANNOT = [
     "reference to local binding",          # structured bindings in a lambda (P1381)
     "invalid cpu feature string",          # __builtin_cpu_supports of newer processors
@@ -44,7 +44,7 @@ def find_tidy():
 
 
 def gcc_omp_folder(build):
-    """A folder with nothing but a link to GCC's omp.h."""
+    """A folder that contains only a link to GCC's omp.h."""
     path = subprocess.run(["g++", "-print-file-name=include/omp.h"], capture_output=True, text=True, check=True)
     folder = build / "tidy" / "include"
     folder.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def with_includes(source):
 
 
 def fingerprint(entry, files, common):
-    """Of all that the verdict depends on; the same in every checkout."""
+    """Hash of everything that the result depends on; the same in every checkout."""
     digest = hashlib.sha256(common)
     for text in (entry["command"], *(f"{path}\0{text}" for path, text in files)):
         digest.update(text.replace(str(ROOT), ".").encode() + b"\0")
@@ -76,7 +76,7 @@ def fingerprint(entry, files, common):
 
 
 def findings(output):
-    """The diagnostics that count, each with the lines that belong to it."""
+    """The relevant diagnostics, each with its context lines."""
     starts = [match.start() for match in DIAGNOSTIC.finditer(output)]
     blocks = [output[a:b] for a, b in zip(starts, starts[1:] + [len(output)])]
     return [block for block in blocks if not any(words in block.split("\n", 1)[0] for words in CLANG_14_CANNOT)]
@@ -94,7 +94,7 @@ def main():
     passed = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tokamak" / "tidy"
     passed.mkdir(parents=True, exist_ok=True)
 
-    units = {}  # file that is compiled: (mark of its having passed, files of the modules in it)
+    units = {}  # compiled file: (marker of a pass, the modules' files in it)
     for entry in json.loads(commands.read_text(encoding="utf-8")):
         files = with_includes(Path(entry["file"]))
         checked = {path for path, _ in files if re.match(ours, str(path))}

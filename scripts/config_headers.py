@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the header comment of every configs/*.yaml: parameters, tokens, FLOPs, memory, machine, time.
 
-All numbers are those of `tokamak plan --json`; what is assumed (machine, MFU) stands in RUNS below and is named in the
-header. Headers are rewritten; with --check stale ones are an error (a test runs this).
+All numbers come from `tokamak plan --json`. The assumptions (machine, MFU) are in RUNS below and named in the header.
+Headers are rewritten; with --check stale ones are an error (a test runs this).
 
 usage: scripts/config_headers.py PROGRAM [--check]     (PROGRAM: build/tokamak; memory is a GPU's, so one with CUDA)
 """
@@ -20,9 +20,9 @@ GIB = 2**30
 
 @dataclasses.dataclass
 class Machine:
-    name: str  # of one rank
+    name: str  # of one rank's device
     memory_gib: float
-    flops: float  # a second: dense bf16 peak of a GPU, or what a CPU is assumed to sustain
+    flops: float  # per second: dense bf16 peak of a GPU, or an assumed sustained rate of a CPU
     source: str  # where the peak comes from; "" where `flops` is itself an assumption
 
 
@@ -36,7 +36,7 @@ class Run:
     title: str
     ranks: int
     machine: Machine
-    mfu: float  # assumed mfu_full; 1 where the machine's figure is what it sustains
+    mfu: float  # assumed mfu_full; 1 if `flops` is a sustained rate
 
 
 RUNS = {
@@ -53,10 +53,10 @@ RUNS = {
 }
 
 def planned(program, path, ranks, backend):
-    """What `tokamak plan` says of the file."""
+    """The plan of the file, by `tokamak plan --json`."""
     command = [program, "plan", path, f"runtime.backend={backend}", "--ranks", str(ranks), "--json"]
     if "vocab_size" not in path.read_text():
-        command.insert(3, "model.vocab_size=4096")  # the data set's, which is made later
+        command.insert(3, "model.vocab_size=4096")  # of the data set, which does not exist yet
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{path.name}: {done.stderr.strip()}")

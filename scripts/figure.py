@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Draws docs/quickstart.svg, the README's figure. Left: the losses of a quickstart run, and where it was interrupted.
-Right: the time of one of its steps by operation, beside the floor that the machine sets: the larger of bytes / copy
-bandwidth and FLOPs / GEMM rate, summed over the calls.
+"""Draws docs/quickstart.svg, the README's figure. Left: the losses of a quickstart run, and its interruption. Right:
+the time of one of its steps by operation, beside its roofline: the larger of bytes / copy bandwidth and FLOPs / GEMM
+rate, summed over the calls.
 
 usage: scripts/figure.py [--run DIR] [--measured DIR] [--output FILE]
 
   --run DIR       a finished run of scripts/quickstart.sh (runs/quickstart)
   --measured DIR  step.json and ops.json of `tokamak bench` on this run's machine; made there if they are missing
-                  (runs/figure). Nothing else should run meanwhile: what stalls a core stretches every bar.
+                  (runs/figure). Nothing else should run meanwhile: a stalled core lengthens every bar.
   --output FILE   (docs/quickstart.svg)
 
 Needs scripts/requirements-figure.txt."""
@@ -26,7 +26,7 @@ CONFIG = ROOT / "configs/quickstart.yaml"
 
 BLUE, ORANGE, GREY, INK = "#2563a8", "#d9730d", "#8a9099", "#24292f"
 
-# label -> the operations it adds up, by the start of their names; the first that fits. The rest is "other".
+# label -> the operations that it sums, by prefix; the first match wins. The rest is "other".
 GROUPS = {
     "GEMMs, backward": lambda name: name.startswith("gemm") and not name.endswith("forward"),
     "GEMMs, forward": lambda name: name.startswith("gemm"),
@@ -39,8 +39,8 @@ GROUPS = {
 
 
 def read_run(directory):
-    """{step: loss} of training and of validation, and the step at which the run was resumed (None: it was not). Of a
-    step that was logged twice, the later value."""
+    """{step: loss} of training and of validation, and the step at which the run was resumed (None: it was not). If a
+    step was logged twice, the later value."""
     training, validation, resumed = {}, {}, None
     for line in (directory / "metrics.jsonl").read_text().splitlines():
         record = json.loads(line)
@@ -54,7 +54,7 @@ def read_run(directory):
 
 
 def measure(directory):
-    """What `tokamak bench` says of one step as the config has it, and of the machine."""
+    """`tokamak bench` of one step of the config, and of the machine."""
     directory.mkdir(parents=True, exist_ok=True)
     results = []
     for name, arguments in (("step", ["--micro-batches", "0"]), ("ops", ["--ops"])):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes the Python environment that the tests of export, import and evaluation compare with, from
-# requirements-interop.txt, in ~/.cache/tokamak (5.6 GB, kept), and prints the path of its interpreter. Exit code 1 where
-# it cannot be had: those tests are skipped by name then.
+# Creates the Python environment for the tests of export, import and evaluation, from requirements-interop.txt, in
+# ~/.cache/tokamak (5.6 GB, kept), and prints the path of its interpreter. Exit code 1 if that fails: those tests are then
+# skipped by name.
 set -euo pipefail
 
 requirements=$(dirname "${BASH_SOURCE[0]}")/requirements-interop.txt
@@ -10,15 +10,15 @@ home=$cache/python-$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2
 if [[ ! -e $home/complete ]]; then
   mkdir -p "$cache"
   exec 9>"$cache/python.lock"
-  flock 9 # another run may be making it
+  flock 9 # another run may be creating it
 fi
 if [[ ! -e $home/complete ]]; then
   echo "install_python: installs $requirements in $home" >&2
-  rm -rf "$home" # left by one that was cut short; an environment cannot be moved, so it is made in its place
+  rm -rf "$home" # left by an interrupted run; an environment cannot be moved, so it is created in place
   python3 -m venv "$home"
   "$home/bin/python3" -m pip install -q --disable-pip-version-check --no-cache-dir --no-compile \
     -r "$requirements" >&2
-  # What the tests import, compiled by this first import and not by each of them.
+  # Compiles the tests' imports to bytecode once, instead of in each test.
   "$home/bin/python3" -c 'import gguf, lm_eval.models.huggingface, lm_eval.tasks, sentencepiece, torch
 from transformers import AutoTokenizer, LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM' >&2
   touch "$home/complete"

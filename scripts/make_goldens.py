@@ -2,8 +2,8 @@
 """Writes tests/golden/*.safetensors: what Hugging Face's LlamaForCausalLM, Qwen2ForCausalLM and Qwen3ForCausalLM compute
 on tiny models, and the frequencies of the rotary embedding under every kind of rope_scaling.
 
-The numbers must stay those of the published implementation: this script only chooses weights and data, calls the
-model, and records. tests/golden/README.md says what every tensor is. The same machine and the same versions
+The numbers must be those of the published implementation: this script only chooses weights and data, calls the model,
+and records. tests/golden/README.md describes every tensor. The same machine and the same versions
 (requirements-goldens.txt) give the same bytes; another processor may differ in the last bits.
 
     python scripts/make_goldens.py [output directory, default tests/golden]
@@ -22,7 +22,7 @@ import transformers
 
 ROOT = Path(__file__).resolve().parent.parent
 BATCH = 2
-LENGTHS = (16, 37)  # the second is no multiple of anything a kernel could like
+LENGTHS = (16, 37)  # the second is not a multiple of any tile size
 ADAMW = {"steps": 20, "sequence_length": 16, "lr": 1e-2, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1,
          "max_grad_norm": 1.0}
 
@@ -107,7 +107,7 @@ def build_model(name, config, rng):
     assert model.config._attn_implementation == "eager" and model.dtype == torch.float32
     assert (model.lm_head.weight is model.model.embed_tokens.weight) == config["tie_word_embeddings"]
     with torch.no_grad():
-        # Norm weights in [0.5, 1.5), biases of 0.3: one that is left out must show.
+        # Norm weights in [0.5, 1.5), biases of 0.3: a missing one must show.
         for parameter, p in model.named_parameters():
             values = (0.3 * rng.standard_normal(p.shape) if parameter.endswith(".bias")
                       else rng.uniform(0.5, 1.5, p.shape) if p.dim() == 1
@@ -117,8 +117,8 @@ def build_model(name, config, rng):
 
 
 def draw_batches(count, length, vocab, rng):
-    """Token ids and the ids that follow them, both (count, BATCH, length): x -> 7 x + 3 most of the time, else
-    anything, so that there is something to learn."""
+    """Token ids and their successors, both (count, BATCH, length): x -> 7 x + 3 most of the time, else random, so that
+    there is something to learn."""
     ids = np.empty((count, BATCH, length + 1), dtype=np.int64)
     ids[..., 0] = rng.integers(vocab, size=(count, BATCH))
     for t in range(length):
@@ -175,7 +175,7 @@ def record_adamw(model, ids, targets, out):
 
 
 def write(path, tensors, metadata):
-    """safetensors leaves the order of the metadata to chance; sorted, the same numbers are the same bytes."""
+    """safetensors does not fix the order of the metadata; sorting makes the bytes reproducible."""
     text = {k: v if isinstance(v, str) else json.dumps(v) for k, v in metadata.items()}
     data = safetensors.torch.save({k: v.contiguous() for k, v in tensors.items()}, text)
     size = int.from_bytes(data[:8], "little")

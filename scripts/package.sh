@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# A relocatable bundle of the program for machines where nothing can be installed: binary, test programs, Open MPI,
-# every library but glibc and CUDA's, configs, the GPU check and its data. It runs wherever it is unpacked; its README
-# says how.
+# Builds a relocatable bundle of the program for machines where nothing can be installed: binary, test programs, Open MPI,
+# every library except glibc and CUDA's, configs, the GPU check and its data. It runs from any folder; its README says
+# how.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 
 readonly kMaxBytes=60000000
-readonly kMarch=x86-64-v3 # of the bundle's own build: any processor with AVX2; oneDNN takes what it finds besides
+readonly kMarch=x86-64-v3 # for the bundle's build: any processor with AVX2; oneDNN uses newer instructions at run time
 
 usage() {
   cat <<'END'
@@ -83,8 +83,8 @@ mkdir -p "$tree"/{bin,libexec,lib,tests,configs,scripts,licenses} "$tree"/openmp
 
 cp scripts/package/{tokamak,mpirun,tokamak-env} "$tree/bin/"
 cp "$build/tokamak" "$tree/libexec/"
-# The tests of what computes, which the machine's processor and GPU have a say in. The rest of them, those of the
-# emulator and of cuDNN without a driver prove their thing on the machine that builds.
+# The tests of computing code, whose results depend on the machine's processor and GPU. The other tests, those of the
+# emulator and of cuDNN without a driver, run on the build machine.
 find "$build/tests" -type f \( -name test_backend -o -name test_model -o -name 'test_cuda*' -o -name test_nccl \
   -o -name libtokamak_call_counter.so \) -perm -u+x ! -name '*emulated*' \
   -exec cp -t "$tree/tests" {} +
@@ -135,7 +135,7 @@ done
 missing=$(awk '$2 == "=>" && $3 == "not" { print $1 }' "$work/libraries" | grep -vE "$kCuda" | sort -u || true)
 [[ -z $missing ]] || die "libraries that ldd does not find: $missing"
 
-# What of CUDA the program wants: what it is linked to (without it, it does not start), and what it opens by name.
+# CUDA libraries of the program: those it links (required to start), and those it opens by name.
 {
   objdump -p "$tree/libexec/tokamak" | awk '$1 == "NEEDED" { print $2 }' | grep -E "$kCuda" | sed 's/$/ needed/' || true
   # At the end of a line: what the linker puts before a name need not end.
@@ -151,8 +151,8 @@ fi
 mapfile -t files < <(elf_files)
 strip --strip-unneeded "${files[@]}"
 for file in "${files[@]}"; do
-  # The old kind, which libraries that are opened later inherit and which comes before LD_LIBRARY_PATH: no mixing with
-  # another Open MPI.
+  # RPATH instead of RUNPATH: libraries opened later inherit it, and it precedes LD_LIBRARY_PATH, so that no other
+  # Open MPI is mixed in.
   patchelf --force-rpath --set-rpath "\$ORIGIN/$(realpath --relative-to="$(dirname "$file")" "$tree/lib")" "$file"
 done
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # From a fresh clone to a trained language model, in a few minutes on two cores: packages, build, text, tokenizer,
-# shards, training that is interrupted half-way and resumes, and what came out. Everything lies in runs/quickstart/.
-# Run again, it repeats only what changed; a training that was cut off goes on where it was saved.
+# shards, training that is interrupted half-way and resumes, and the results. Everything is in runs/quickstart/.
+# A second run repeats only the steps that changed; an interrupted training continues from its checkpoint.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly kRun=runs/quickstart kConfig=configs/quickstart.yaml kVocab=4096
 readonly kSavedExit=75 # the program's "saved, wants to be started again"
 
-# Containers and CI run as root, which Open MPI refuses unless told twice.
+# Containers and CI run as root, which Open MPI refuses without both variables.
 if [[ $(id -u) -eq 0 ]]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
 
 usage() {
@@ -72,7 +72,7 @@ overrides=()
 
 # ---- steps that run again only if what they depend on changed ------------------------------------------------------
 
-content_hash() { sha256sum -- "$@" | cut -c1-64 | sha256sum | cut -c1-64; } # of files, whatever their names
+content_hash() { sha256sum -- "$@" | cut -c1-64 | sha256sum | cut -c1-64; } # of files, independent of their names
 
 is_current() { # is_current STEP HASH OUTPUT...
   local stamp=$kRun/stamps/$1 hash=$2 output

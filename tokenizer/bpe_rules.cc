@@ -12,7 +12,7 @@ namespace tokamak {
 
 namespace {
 
-// Only normal pieces come from merges: user-defined symbols are cut out of the text before.
+// Only normal pieces result from merges: user-defined symbols are split off before.
 bool merges(const Piece& piece) { return piece.type == PieceType::kNormal; }
 
 std::vector<char32_t> characters(std::string_view text) {
@@ -25,7 +25,7 @@ std::vector<char32_t> characters(std::string_view text) {
   return result;
 }
 
-// ranks[id]: how many different higher scores there are among all pieces.
+// ranks[id]: the number of distinct higher scores among all pieces.
 std::vector<uint32_t> ranks_of(const std::vector<Piece>& pieces) {
   std::vector<size_t> order(pieces.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -96,7 +96,7 @@ void BpeRules::build_merges(const std::vector<Piece>& pieces) {
     return found == numbers.end() ? -1 : found->second;
   };
 
-  // Each piece merges from every pair of symbols that it is the concatenation of.
+  // A piece can result from any pair of symbols whose concatenation it is.
   const std::vector<uint32_t> ranks = ranks_of(pieces);
   std::vector<Slot> rules;
   for (const auto& [text, id] : numbers) {

@@ -1,6 +1,6 @@
-// The merge rules of a BPE vocabulary, compiled to integers. A symbol is what stands between two merges: a piece, or
-// a character. The rule of SentencePiece: of all neighbours whose concatenation is a piece, the pair with the highest
-// score merges, the leftmost of equals; repeat until no pair is a piece.
+// The merge rules of a BPE vocabulary, compiled to integers. A symbol is a piece or a character between two merges.
+// SentencePiece's rule: of all adjacent pairs whose concatenation is a piece, merge the pair with the highest score,
+// the leftmost of equals; repeat until no pair is a piece.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ class BpeRules {
  public:
   explicit BpeRules(const std::vector<Piece>& pieces);
 
-  // A symbol's number: its id for a piece; above the vocabulary for a character that occurs in pieces but is none
-  // itself; -1 for a character that occurs in no piece.
+  // A symbol's number: its id for a piece; a number above the vocabulary for a character that occurs in pieces but is
+  // not one; -1 for a character that occurs in no piece.
   int32_t symbol(char32_t c) const { return c < symbols_.size() ? symbols_[c] : -1; }
   bool is_piece(int32_t symbol) const { return symbol >= 0 && symbol < vocab_size_; }
 
@@ -26,9 +26,8 @@ class BpeRules {
   };
   Merge merge(int32_t left, int32_t right) const;
 
-  // False only if no piece contains `b` right after `a`. Then no merge ever spans that place, and what is left of it
-  // and what is right of it can be encoded apart. (A Bloom filter: true may be wrong, which costs time and nothing
-  // else.)
+  // False only if no piece contains `b` right after `a`. Then no merge ever spans that position, and both sides can be
+  // encoded separately. (A Bloom filter: a false positive costs time only.)
   bool may_join(char32_t a, char32_t b) const {
     const uint64_t bit = join_hash(a, b) >> join_shift_;
     return (joins_[bit / 64] >> (bit % 64) & 1) != 0;

@@ -44,7 +44,7 @@ void BpeWord::split(std::string_view text) {
   if (!nodes_.empty()) nodes_.back().next = -1;
 }
 
-// Puts a candidate at the end of heap_, not yet in heap order.
+// Appends a candidate to heap_ without restoring the heap order.
 void BpeWord::consider(int32_t left, int32_t right) {
   if (left < 0 || right < 0) return;
   const Node& a = nodes_[static_cast<size_t>(left)];

@@ -1,5 +1,5 @@
-// Byte-pair encoding of one stretch of text by the rules of bpe_rules.h, with a heap: O(n log n) for any length, so
-// that a document without a single space costs no more per byte than another.
+// Byte-pair encoding of one piece of text by the rules of bpe_rules.h, with a heap: O(n log n) for any length, so a
+// document without spaces costs no more per byte than another.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace tokamak {
 
 class BpeWord {
  public:
-  // A symbol of the result and the bytes of the text that it stands for.
+  // A symbol of the result and the bytes of the text that it covers.
   struct Part {
     int32_t symbol;  // see BpeRules
     int64_t begin;
@@ -29,9 +29,9 @@ class BpeWord {
     int32_t symbol;
     int32_t previous;  // -1 at the ends
     int32_t next;
-    int32_t stamp;  // changes whenever the node does, so that a candidate made before is known to be stale
+    int32_t stamp;  // changes with the node, so that older candidates are detected as stale
     int64_t begin;
-    int64_t length;  // 0: merged into the node on its left
+    int64_t length;  // 0: merged into the left neighbour
   };
   struct Candidate {
     uint64_t order;  // rank, then position: the smallest merges first

@@ -1,4 +1,4 @@
-// What Tokenizer and Encoder share: the model as read, and what was compiled from it. Never changes once loaded.
+// Shared by Tokenizer and Encoder: the model and the tables compiled from it. Immutable once loaded.
 #pragma once
 
 #include <array>
@@ -17,10 +17,10 @@ struct Tokenizer::Model {
   ModelProto proto;
   std::string path;
   std::string hash;
-  int32_t unk_id = -1;  // always found: check_supported
+  int32_t unk_id = -1;  // always present: see check_supported
   int32_t bos_id = -1;
   int32_t eos_id = -1;
-  std::array<int32_t, 256> byte_ids;  // -1 where the model has no byte pieces
+  std::array<int32_t, 256> byte_ids;  // -1 if the model has no byte pieces
   UserSymbols user_symbols;
   BpeRules rules;
 };

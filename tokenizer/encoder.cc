@@ -1,4 +1,4 @@
-// Text to ids: normalise, cut out user-defined symbols, cut the rest into words where no merge can cross
+// Text to ids: normalise, split off user-defined symbols, split the rest into words that no merge can cross
 // (BpeRules::may_join), and look each word up in the cache before merging it.
 #include "base/error.h"
 #include "base/utf8.h"
@@ -11,7 +11,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr size_t kLongestText = size_t{1} << 29;  // bytes; so that positions fit 32 bits after normalisation
+constexpr size_t kLongestText = size_t{1} << 29;  // bytes; positions then fit in 32 bits after normalisation
 
 }  // namespace
 
@@ -30,7 +30,7 @@ struct Encoder::Cache {
   WordCache words_;
   std::string normalized_;
   std::vector<int32_t> word_ids_;
-  size_t first_ = 0;  // where this text's ids begin
+  size_t first_ = 0;  // index of this text's first id
 };
 
 void Encoder::Cache::encode(std::string_view text, std::vector<int32_t>& ids) {
@@ -41,7 +41,7 @@ void Encoder::Cache::encode(std::string_view text, std::vector<int32_t>& ids) {
   first_ = ids.size();
   const DummyPrefix prefix = model_.proto.normalizer.add_dummy_prefix ? DummyPrefix::kAdd : DummyPrefix::kNone;
   std::string_view rest = normalize(text, prefix, normalized_);
-  size_t word = 0;  // length of the word that `rest` begins with, as far as it has been read
+  size_t word = 0;  // length of the first word of `rest`, as far as it was read
   char32_t previous = 0;
   const auto end_word = [&] {
     if (word == 0) return;
@@ -96,7 +96,7 @@ void Encoder::Cache::merge_word(std::string_view word) {
   }
 }
 
-// SentencePiece gives one <unk> for a run of unknown characters, also where the run goes on from word to word.
+// SentencePiece emits one <unk> for a run of unknown characters, even across words.
 void Encoder::Cache::append(std::span<const int32_t> word, std::vector<int32_t>& ids) const {
   const bool unknown_goes_on = ids.size() > first_ && ids.back() == model_.unk_id && word.front() == model_.unk_id;
   ids.insert(ids.end(), word.begin() + (unknown_goes_on ? 1 : 0), word.end());

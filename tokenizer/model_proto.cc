@@ -22,7 +22,7 @@ Piece parse_piece(WireReader reader) {
   return piece;
 }
 
-// A message that occurs twice is merged, as in protobuf: hence the references.
+// Protobuf merges repeated messages, so these functions update existing structs.
 void parse_trainer(WireReader reader, TrainerSpec& spec) {
   spec.present = true;
   while (reader.next()) {
@@ -55,7 +55,7 @@ void parse_trainer(WireReader reader, TrainerSpec& spec) {
         spec.eos_piece = reader.bytes();
         break;
       default:
-        break;  // how it was trained: nothing that encoding depends on
+        break;  // training settings: encoding does not depend on them
     }
   }
 }
@@ -89,7 +89,7 @@ void parse_normalizer(WireReader reader, NormalizerSpec& spec) {
   fail(Kind::kData, str("tokenizer model ", source, " ", what), hint);
 }
 
-// A piece as it can be printed: what is no text is written \x0A.
+// A printable form of a piece: non-text bytes become \x0A.
 std::string quoted(const std::string& piece) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   const bool valid = is_valid_utf8(piece);

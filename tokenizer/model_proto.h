@@ -1,5 +1,5 @@
-// SentencePiece's model file (message ModelProto of sentencepiece_model.proto), as far as encoding and decoding depend
-// on it. Absent fields have the defaults of the .proto file.
+// SentencePiece's model file (message ModelProto of sentencepiece_model.proto): the fields that encoding and decoding
+// need. Absent fields have the defaults of the .proto file.
 //
 //   ModelProto      pieces = 1 (repeated), trainer_spec = 2, normalizer_spec = 3, self_test_data = 4,
 //                   denormalizer_spec = 5
@@ -16,7 +16,7 @@ namespace tokamak {
 enum class ModelType : int { kUnigram = 1, kBpe = 2, kWord = 3, kChar = 4 };
 enum class PieceType : int { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
 
-const char* name_of(ModelType type);  // "bpe"; "unknown" for a number that is none of them
+const char* name_of(ModelType type);  // "bpe"; "unknown" for any other number
 const char* name_of(PieceType type);
 
 struct Piece {
@@ -54,14 +54,14 @@ struct ModelProto {
   NormalizerSpec denormalizer;
 };
 
-// Error(kData) if `bytes` are no ModelProto; `source` names the file in it.
+// Error(kData) if `bytes` are not a ModelProto; `source` names the file in the error.
 ModelProto parse_model_proto(std::string_view bytes, const std::string& source);
 
 // Error(kData) naming the first thing in the model that this module does not reproduce exactly as SentencePiece would,
 // or that SentencePiece itself would refuse to load.
 void check_supported(const ModelProto& model, const std::string& source);
 
-// The byte that a byte piece "<0x0A>" stands for; -1 if `piece` is not written so.
+// The byte of a byte piece "<0x0A>"; -1 for any other piece.
 int byte_of_piece(std::string_view piece);
 
 }  // namespace tokamak

@@ -1,5 +1,5 @@
-// The lines of a corpus that a tokenizer is trained on, one after the other, from .txt files (a line is a line) and
-// .jsonl files (a line is a JSON object; its text is cut into lines, so that both give the same tokenizer).
+// Reads the lines of a tokenizer's training corpus from .txt files (a line is a line) and
+// .jsonl files (a line is a JSON object; its text is split into lines, so both formats give the same tokenizer).
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ class TextLines {
   // Error(kData) if a file is neither .txt nor .jsonl; `json_key` is the member that holds the text.
   TextLines(std::vector<std::string> paths, std::string json_key);
 
-  // False after the last line of the last file. Error(kData) naming file and line where a line is not JSON, no object,
-  // or without text.
+  // False after the last line of the last file. Error(kData) naming file and line if a line is not JSON, not an object,
+  // or has no text.
   bool next(std::string& line);
 
  private:
@@ -28,7 +28,7 @@ class TextLines {
   size_t opened_ = 0;  // files
   std::optional<LineReader> reader_;
   std::string document_;
-  size_t at_ = 0;  // in document_; past its size when it has no more lines
+  size_t at_ = 0;  // position in document_; past its size when it has no more lines
 };
 
 }  // namespace tokamak

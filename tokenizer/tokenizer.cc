@@ -40,7 +40,7 @@ std::string with_spaces(std::string_view piece) {
   return text;
 }
 
-// A run of byte pieces is UTF-8; what is not becomes U+FFFD, byte by byte.
+// A run of byte pieces is decoded as UTF-8; each invalid byte becomes U+FFFD.
 void append_bytes(std::string_view bytes, std::string& text) {
   while (!bytes.empty()) {
     const Utf8Char c = decode_utf8(bytes);
@@ -78,10 +78,10 @@ std::string_view Tokenizer::piece(int32_t id) const {
   return model_->proto.pieces[static_cast<size_t>(id)].text;
 }
 
-// The dummy prefix is taken off the first piece that shows; control pieces before it do not count.
+// The dummy prefix is removed from the first visible piece; control pieces before it are ignored.
 std::string Tokenizer::decode(std::span<const int32_t> ids) const {
   std::string text;
-  std::string bytes;  // of the byte pieces not yet written
+  std::string bytes;  // bytes of the pending byte pieces
   bool at_start = model_->proto.normalizer.add_dummy_prefix;
   for (const int32_t id : ids) {
     std::string_view piece = this->piece(id);

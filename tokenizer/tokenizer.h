@@ -1,5 +1,5 @@
-// A SentencePiece BPE model, read by our own code: text to ids (exactly SentencePiece's, several times faster) and
-// back. Models that we cannot reproduce exactly (unigram, a normaliser that rewrites text) are refused by name.
+// A SentencePiece BPE model with our own encoder: the same ids as SentencePiece, several times faster. Models that we
+// cannot reproduce exactly (unigram, a normaliser that rewrites text) are refused by name.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ class Tokenizer {
   Tokenizer& operator=(Tokenizer&&) noexcept;
 
   int64_t vocab_size() const;
-  int32_t unk_id() const;  // -1 where the model has none, likewise below
+  int32_t unk_id() const;  // -1 if the model has none, likewise below
   int32_t bos_id() const;
   int32_t eos_id() const;
   const std::string& hash() const;  // XXH3-128 of the model file, 32 hexadecimal digits: the tokenizer's identity
   const std::string& path() const;
   std::string_view piece(int32_t id) const;
 
-  std::string decode(std::span<const int32_t> ids) const;  // control pieces (<s>, </s>) vanish, bytes are joined
+  std::string decode(std::span<const int32_t> ids) const;  // drops control pieces (<s>, </s>), joins byte pieces
 
  private:
   friend class Encoder;
@@ -36,7 +36,7 @@ class Tokenizer {
   std::unique_ptr<Model> model_;
 };
 
-// Encodes text with a tokenizer that must outlive it. It keeps a cache of words: one Encoder per thread.
+// Encodes text with a tokenizer that must outlive it. Has a cache of words, so use one Encoder per thread.
 class Encoder {
  public:
   explicit Encoder(const Tokenizer& tokenizer);

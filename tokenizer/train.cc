@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kReserved = "\xE2\x96\x85";  // U+2585, the trainer's mark for rare characters
 constexpr int64_t kSpecialPieces = 3 + 256;             // <unk>, <s>, </s> and the bytes
 
-// The trainer packs positions in a line into 16 bits each and breaks on more
+// The trainer packs positions in a line into 16 bits each and fails on longer lines
 // (https://github.com/google/sentencepiece/issues/340).
 constexpr int64_t kLongestLine = 32767;
 
@@ -58,7 +58,7 @@ void check(const TokenizerTrainOptions& o) {
   check_symbols(o.user_defined_symbols);
 }
 
-// Hands lines to SentencePiece. It cannot be thrown through: an exception is kept until it has returned.
+// Feeds lines to SentencePiece. Exceptions must not propagate through it: one is kept until it has returned.
 class Lines : public sentencepiece::SentenceIterator {
  public:
   Lines(const NextLine& next, int64_t longest, TokenizerTrainReport& report)
@@ -89,7 +89,7 @@ class Lines : public sentencepiece::SentenceIterator {
   }
 
  private:
-  // Leaves out what the trainer would leave out, but counts it.
+  // Skips the lines that the trainer would skip, and counts them.
   bool usable() {
     ++report_.lines;
     report_.bytes += static_cast<int64_t>(line_.size());
@@ -145,17 +145,17 @@ std::unordered_map<std::string, std::string> arguments(const TokenizerTrainOptio
       {"bos_id", "1"},
       {"eos_id", "2"},
       {"pad_id", "-1"},
-      // Not an option: it is written into the model, whose bytes must not depend on the machine; and it parallelises
-      // nothing but normalisation, a hundredth of the time.
+      // Not an option: it is stored in the model, whose bytes must not depend on the machine. It would parallelise only
+      // normalisation, a hundredth of the time.
       {"num_threads", "16"},
-      // Not only for silence: what the trainer would log when no pair can merge reads past an empty vector.
+      // Not only for silence: if no pair can merge, the trainer's log statement reads past an empty vector.
       {"minloglevel", "3"},
   };
   if (!o.user_defined_symbols.empty()) args["user_defined_symbols"] = csv(o.user_defined_symbols);
   return args;
 }
 
-// SentencePiece's messages carry its source line and the failed expression in front: "file(12) [a == b] text".
+// SentencePiece's messages start with its source line and the failed expression: "file(12) [a == b] text".
 std::string without_place(std::string message) {
   const size_t end = message.rfind("] ");
   return end == std::string::npos ? message : message.substr(end + 2);

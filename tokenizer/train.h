@@ -35,18 +35,18 @@ struct TokenizerTrainOptions {
 };
 
 struct TokenizerTrainReport {
-  int64_t lines = 0;          // read, with the ones left out
+  int64_t lines = 0;          // read, including skipped ones
   int64_t bytes = 0;          // of those lines
-  int64_t too_long = 0;       // lines left out: longer than max_sentence_length
-  int64_t with_reserved = 0;  // lines left out: with U+2585, which the trainer keeps for itself
+  int64_t too_long = 0;       // skipped lines: longer than max_sentence_length
+  int64_t with_reserved = 0;  // skipped lines: with U+2585, which the trainer reserves
   std::string hash;           // of the model written
 };
 
-// Fills `line` with the next line of the corpus (UTF-8, no '\n'); false when there are no more.
+// Fills `line` with the next line of the corpus (UTF-8, no '\n'); false at the end.
 using NextLine = std::function<bool(std::string& line)>;
 
-// Trains on the lines and writes the model to `output`, whole or not at all. Error(kConfig) for options out of range,
-// Error(kData) where the text does not allow them; what `next` throws is thrown on.
+// Trains on the lines and writes the model to `output` atomically. Error(kConfig) for options out of range,
+// Error(kData) if the text is unsuitable for them. Exceptions of `next` propagate.
 TokenizerTrainReport train_tokenizer(const NextLine& next, const TokenizerTrainOptions& options,
                                      const std::string& output);
 

@@ -12,7 +12,7 @@ UserSymbols::UserSymbols(const std::vector<Piece>& pieces) {
   }
   std::sort(symbols_.begin(), symbols_.end(), [](const Symbol& a, const Symbol& b) { return a.text < b.text; });
   for (size_t i = 1; i < symbols_.size(); ++i) {
-    // The prefixes of a symbol that are symbols are the one before it, or prefixes of that one.
+    // A symbol that is a prefix of another is its predecessor, or a prefix of its predecessor.
     auto candidate = static_cast<int64_t>(i) - 1;
     while (candidate >= 0 && !symbols_[i].text.starts_with(symbols_[static_cast<size_t>(candidate)].text)) {
       candidate = symbols_[static_cast<size_t>(candidate)].shorter;
@@ -21,8 +21,8 @@ UserSymbols::UserSymbols(const std::vector<Piece>& pieces) {
   }
 }
 
-// Whatever sorts between a prefix of `text` and `text` itself begins with that prefix; so the longest match is the last
-// symbol not after `text`, or one of the symbols that it begins with.
+// Everything that sorts between a prefix of `text` and `text` itself begins with that prefix. So the longest match is
+// the last symbol not after `text`, or one of that symbol's prefixes.
 UserSymbols::Match UserSymbols::longest(std::string_view text) const {
   const auto after = std::upper_bound(symbols_.begin(), symbols_.end(), text,
                                       [](std::string_view t, const Symbol& symbol) { return t < symbol.text; });

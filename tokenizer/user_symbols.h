@@ -1,5 +1,5 @@
-// User-defined symbols: pieces that are found in the text before anything else, the longest first, and never merge
-// with what stands beside them.
+// User-defined symbols: pieces that are matched before anything else, longest first, and never merge with adjacent
+// symbols.
 #pragma once
 
 #include <array>

@@ -1,6 +1,5 @@
-// Reads the fields of one protobuf message (https://protobuf.dev/programming-guides/encoding), in the order they lie
-// in the file. Every read is checked against the end of the message; damage is an Error(kData) that names file and
-// byte.
+// Reads the fields of one protobuf message (https://protobuf.dev/programming-guides/encoding), in the order
+// of the file. Every read is bounds-checked; damage is an Error(kData) that names file and byte.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +10,11 @@ namespace tokamak {
 
 class WireReader {
  public:
-  // `source` names the file in errors; `offset` is where `message` begins in it.
+  // `source` names the file in errors; `offset` is the position of `message` in it.
   WireReader(std::string_view message, std::string source, int64_t offset = 0)
       : rest_(message), source_(std::move(source)), offset_(offset) {}
 
-  // Moves to the next field; false at the end of the message. A field not taken by one of the calls below is skipped.
+  // Moves to the next field; false at the end of the message. A field that no call below reads is skipped.
   bool next();
   int64_t field() const { return field_; }
 

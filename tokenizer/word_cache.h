@@ -1,5 +1,5 @@
-// Remembers the ids of words, so that each is merged once. It grows to a bound; when that is reached it forgets
-// everything, which on natural text happens once in many megabytes.
+// Caches the ids of words, so that each is merged once. The size is bounded. A full cache is cleared, which happens
+// once in many megabytes of natural text.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace tokamak {
 
 class WordCache {
  public:
-  static constexpr size_t kLongestWord = 96;  // bytes; longer ones seldom come again
+  static constexpr size_t kLongestWord = 96;  // bytes; longer words rarely repeat
 
-  // `words`: how many it holds at most; a power of two.
+  // `words`: maximum number of words; a power of two.
   explicit WordCache(int64_t words = 1 << 18);
 
-  // The ids remembered for `word`, or nullopt. The span is valid until the next insert.
+  // The cached ids of `word`, or nullopt. The span is valid until the next insert.
   std::optional<std::span<const int32_t>> find(std::string_view word) const;
 
   // `word` must not be in the cache, and not be longer than kLongestWord.

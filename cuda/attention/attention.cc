@@ -1,4 +1,4 @@
-// Attention's two directions: cuDNN's where it is there, wanted, and supports the case; else our own kernels.
+// Attention forward and backward: cuDNN if available, enabled and supported for the case; else our own kernels.
 #include "cuda/attention/native.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
@@ -24,7 +24,7 @@ void CudaOps::do_attention_backward(Stream& stream, const AttentionBackward& arg
   if (cudnn_ != nullptr && options_.attention != AttentionKind::kNative && cudnn_->supports(args, scratch_bytes())) {
     return cudnn_->run(handle(stream), args, scratch(0));
   }
-  auto* delta = reinterpret_cast<float*>(scratch(args.lse.bytes()));  // of the same shape
+  auto* delta = reinterpret_cast<float*>(scratch(args.lse.bytes()));  // delta has the shape of lse
   flash::sum_delta(handle(stream), args, delta);
   if (flash::on_tensor_cores(args.qkv.dtype(), args.heads.head_dim)) {
     flash::dkv_on_tensor_cores(handle(stream), args, delta);

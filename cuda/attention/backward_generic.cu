@@ -1,6 +1,6 @@
-// Flash attention, backward, without tensor cores, in two kernels as on them: a block of the first has kTile keys of
-// one key-value head and visits the queries at and below them, of each query head of the group in turn; a block of the
-// second has kTile queries of one head and visits the keys up to them. So every sum has one writer and one order.
+// Flash attention, backward, without tensor cores, in two kernels. A block of the first has kTile keys of one key-value
+// head; it loops over the queries at and after them, one query head of the group after another. A block of the second
+// has kTile queries of one head and loops over the keys up to them. So every sum has one writer and one order.
 #include "base/math.h"
 #include "cuda/attention/generic.h"
 #include "cuda/attention/native.h"
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kSquare) dkv(Problem<T> problem, Gradients<T> 
   const int key = piece.first + square_row();
   for (int head = kv_head * problem.group(); head < (kv_head + 1) * problem.group(); ++head) {
     for (int first = piece.first; first < piece.length; first += kTile) {
-      __syncthreads();  // no thread reads the tiles before any more
+      __syncthreads();  // no thread still reads the previous tiles
       fill_tile(queries, document + first * stride + problem.query_at(head), stride, piece.length - first);
       fill_tile(dout, from.dout + (piece.begin + first) * out_stride + problem.query_at(head), out_stride,
                 piece.length - first);
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kSquare) dkv(Problem<T> problem, Gradients<T> 
       }
       weights[square_column()] = p;
       dscores[square_column()] = ds;
-      __syncwarp();  // a row's threads are of one warp
+      __syncwarp();  // a row's threads are in one warp
       add_weighted(dvalues, 1.0f, weights, dout);
       add_weighted(dkeys, 1.0f, dscores, queries);
     }
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kSquare) dq(Problem<T> problem, Gradients<T> f
   clear_tile(dqueries);
 
   for (int first = 0; first <= piece.first; first += kTile) {
-    __syncthreads();  // no thread reads the tiles before any more
+    __syncthreads();  // no thread still reads the previous tiles
     const T* const row = document + first * stride;
     fill_tile(keys, row + problem.key_at(head / problem.group()), stride, piece.length - first);
     fill_tile(values, row + problem.value_at(head / problem.group()), stride, piece.length - first);
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kSquare) dq(Problem<T> problem, Gradients<T> f
       ds = p * (score(dout, values) - from.delta[at]);
     }
     dscores[square_column()] = ds;
-    __syncwarp();  // a row's threads are of one warp
+    __syncwarp();  // a row's threads are in one warp
     add_weighted(dqueries, 1.0f, dscores, keys);
   }
 

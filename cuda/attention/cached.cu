@@ -1,8 +1,8 @@
-// Attention over cached keys and values, in f32. A block has up to kRows rows of a sequence and a key-value head (a row
-// is a new token and a head of the group) and a part of kSplitKeys keys, which it takes from memory once, 16 bytes a
-// thread: decoding is bound by that. Where a sequence may have more keys than a part, a second kernel joins the parts.
-// Expected of decoding: the cache's bytes once at the GPU's bandwidth; Hkv 8, D 128, 8 sequences of 4096 tokens in bf16
-// are 134 MB, 28 us at 4.8 TB/s. What is cut depends on the sequence alone, so a sequence has the same bits in any
+// Attention over cached keys and values, in f32 (split-K, as flash decoding). A block has up to kRows rows of a
+// sequence and a key-value head (a row is a new token and a head of the group) and a part of kSplitKeys keys. It reads
+// its keys once, 16 bytes per thread: this bounds decoding. A second kernel combines the parts of longer sequences.
+// Expected time of decoding: one read of the cache at the GPU's bandwidth; Hkv 8, D 128, 8 sequences of 4096 tokens in
+// bf16 are 134 MB, 28 us at 4.8 TB/s. The split depends on the sequence alone, so a sequence has the same bits in any
 // batch.
 #include "base/error.h"
 #include "base/math.h"
@@ -18,11 +18,11 @@ namespace {
 
 constexpr int kThreads = 128, kWarps = kThreads / kWarp;
 constexpr int kKeys = 64;             // of a tile
-constexpr int kLanesPerKey = 8;       // threads that form a score together
-constexpr int kSplitKeys = 512;       // of a part; a multiple of kKeys
+constexpr int kLanesPerKey = 8;       // threads per score
+constexpr int kSplitKeys = 512;       // per part; a multiple of kKeys
 constexpr float kNoMaximum = -1e30f;  // below any score, and finite: differences stay finite
 
-// The batch, as kernels get it.
+// The batch, as kernel arguments.
 template <class T>
 struct Cached {
   const T* qkv;
@@ -48,14 +48,13 @@ struct Cached {
 
   __device__ int64_t stride() const { return (q_heads + 2 * int64_t{kv_heads}) * head_dim; }
   __device__ int group() const { return q_heads / kv_heads; }
-  // Where head kv of a sequence begins; kv counts the key heads, then the value heads. Null for a slot that is not
-  // there.
+  // Address of head kv of a sequence; kv counts the key heads, then the value heads. Null for an invalid slot.
   __device__ T* head(int sequence, int kv) const {
     const int64_t slot = slots[sequence];
     if (slot < 0 || slot >= rows_of_cache) return nullptr;
     return cache + (slot * 2 * kv_heads + kv) * positions * head_dim;
   }
-  // The last sequence whose slots, of which each has a(cu[s]) + b(s) before it, begin at or before `slot`.
+  // The last sequence whose first slot is at or before `slot`; sequence s has a(cu[s]) + b(s) slots before it.
   template <class Before>
   __device__ int sequence_at(int64_t slot, const Before& before) const {
     int found = 0;
@@ -67,7 +66,7 @@ struct Cached {
   }
 };
 
-// Block x: a new token; its keys and values lie side by side.
+// Block x: a new token; its keys and values are adjacent.
 template <class T, int kWidth>
 __global__ void append(Cached<T> c) {
   const int64_t token = blockIdx.x;
@@ -82,7 +81,7 @@ __global__ void append(Cached<T> c) {
   }
 }
 
-// Of a block: f32 in shared memory.
+// A block's shared memory, f32.
 template <int kRows>
 struct Shared {
   float *queries, *out;             // (kRows, D)
@@ -100,16 +99,16 @@ struct Shared {
   static size_t bytes(int dim) { return (2 * kRows * static_cast<size_t>(dim) + kFixed) * sizeof(float); }
 };
 
-// The rows of a block: first to first + count of the sequence's rows.
+// The rows of a block: [first, first + count) of the sequence's rows.
 struct Rows {
   int first, count, group;
-  int64_t begin, cached;  // the sequence's first new token, and its tokens before that
+  int64_t begin, cached;  // the sequence's first new token, and its number of cached tokens
   __device__ int64_t token(int r) const { return begin + (first + r) / group; }
   __device__ int head_of_group(int r) const { return (first + r) % group; }
   __device__ int64_t position(int r) const { return cached + (first + r) / group; }
 };
 
-// Scores of keys [key, key + kKeys) below `end`; the others, and keys that come after a row's token, have no weight.
+// Scores of keys [key, key + kKeys) below `end`; others, and keys after a row's token, are masked.
 template <int kRows, class T, int kWidth>
 __device__ void form_scores(const Shared<kRows>& shared, const Rows& rows, const T* keys, int64_t key, int64_t end,
                             int dim, float scale) {
@@ -138,7 +137,7 @@ __device__ void form_scores(const Shared<kRows>& shared, const Rows& rows, const
   }
 }
 
-// Scores to weights, a warp for each row; statistics go on to the new maximum.
+// Turns scores into weights, one warp per row, and rescales the statistics to the new maximum.
 template <int kRows>
 __device__ void form_weights(const Shared<kRows>& shared) {
   for (int r = warp(); r < kRows; r += kWarps) {
@@ -157,23 +156,23 @@ __device__ void form_weights(const Shared<kRows>& shared) {
   }
 }
 
-// What a block leaves where there are several parts: for each row and part a maximum, a total, and D sums.
+// Partial results if there are several parts: for each row and part a maximum, a total, and D sums.
 struct Parts {
-  float* values;  // null: one part, the result is written
+  float* values;  // null: one part, the block writes the result
   int parts;
   __device__ float* at(int64_t token, int head, int q_heads, int part, int dim) const {
     return values + ((token * q_heads + head) * parts + part) * (dim + 2);
   }
 };
 
-// Block (x, y, z): the x-th piece of kRows rows, key-value head y, part z of the keys.
+// Block (x, y, z): rows x kRows .., key-value head y, part z of the keys.
 template <class T, int kWidth, int kRows>
 __global__ void __launch_bounds__(kThreads, 4)
     attend(Cached<T> c, T* out, float scale, Parts parts, int64_t part_keys) {
   TOKAMAK_SHARED_MEMORY(memory);
   const int dim = c.head_dim, kv = static_cast<int>(blockIdx.y), part = static_cast<int>(blockIdx.z);
   const Shared<kRows> shared(memory, dim);
-  // A sequence's pieces have the slots from cu[s] group / kRows + s on, see attention/problem.h.
+  // A sequence's row blocks have the slots from cu[s] group / kRows + s on, see attention/problem.h.
   const auto slots_before = [&](int s) { return int64_t{c.cu[s]} * c.group() / kRows + s; };
   const int sequence = c.sequence_at(blockIdx.x, slots_before);
   const int all = (c.cu[sequence + 1] - c.cu[sequence]) * c.group();
@@ -183,7 +182,7 @@ __global__ void __launch_bounds__(kThreads, 4)
   if (rows.count <= 0) return;
   const T* const keys = c.head(sequence, kv);
   const T* const values = keys + int64_t{c.kv_heads} * c.positions * dim;
-  // Without keys the result is 0 / 0.
+  // Without keys the result would be 0 / 0.
   const int64_t seen = keys == nullptr ? 0 : min(rows.position(rows.count - 1) + 1, c.positions);
   const int64_t end = min(seen, (part + 1) * part_keys);
 
@@ -199,7 +198,7 @@ __global__ void __launch_bounds__(kThreads, 4)
   }
   __syncthreads();
 
-  // For the sums: threads of a key, each with kWidth features, and how many keys at once.
+  // For the sums: threads per key, each with kWidth features, and keys at a time.
   const int across = dim / kWidth, at_once = kThreads / across;
   const int feature = static_cast<int>(threadIdx.x) % across * kWidth, mine = static_cast<int>(threadIdx.x) / across;
   Vec<kWidth> sums[kRows] = {};
@@ -227,7 +226,7 @@ __global__ void __launch_bounds__(kThreads, 4)
     }
     __syncthreads();  // the weights have been read
   }
-  for (int turn = 0; turn < at_once; ++turn) {  // one order: the same bits at every run
+  for (int turn = 0; turn < at_once; ++turn) {  // fixed order: the same bits in every run
     if (mine == turn) {
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
@@ -254,7 +253,7 @@ __global__ void __launch_bounds__(kThreads, 4)
   }
 }
 
-// Block (x, y): token x, head y. Parts beyond a token's keys have no total, and the others' order is fixed.
+// Block (x, y): token x, head y. Parts beyond a token's keys have total 0; the order of the others is fixed.
 template <class T>
 __global__ void join(Parts parts, T* out, int dim) {
   const int head = static_cast<int>(blockIdx.y), heads = static_cast<int>(gridDim.y);
@@ -308,7 +307,7 @@ void CudaOps::do_cache_append(Stream& stream, const CacheAppend& args) {
 void CudaOps::do_cached_attention(Stream& stream, const CachedAttention& args) {
   const int64_t n = args.qkv.dim(0), dim = args.heads.head_dim, group = args.heads.q_heads / args.heads.kv_heads;
   if (n == 0) return;
-  // Prompts have blocks enough without parts, and would need much memory for them.
+  // Prompts have enough blocks without splitting, and splitting them would need much memory.
   const int64_t bytes = parts_bytes(n, args.heads, args.max_length);
   const bool split = bytes > 0 && bytes <= scratch_bytes();
   const Parts parts = split

@@ -1,4 +1,4 @@
-// Keeps one plan of cuDNN for each shape that was asked for, or the knowledge why there is none.
+// Caches one cuDNN plan per requested shape, or the reason why there is none.
 #include "cuda/attention/cudnn.h"
 
 #include <cudnn.h>
@@ -19,8 +19,8 @@
 namespace tokamak {
 namespace {
 
-// cuDNN's deterministic backward holds a matrix of T x T for each head before Blackwell. What it may take: four f32
-// of each element of the queries, and this. Our own kernels do with less where it wants more.
+// cuDNN's deterministic backward holds a T x T matrix per head before Blackwell. The workspace limit: four f32 per
+// element of the queries, plus this. Above the limit our own kernels run, which need less.
 constexpr int64_t kRoomForScores = int64_t{2} << 30;
 
 int64_t allowed_bytes(const AttentionGraphSpec& spec) {
@@ -42,16 +42,16 @@ std::string text_of(const AttentionGraphSpec& spec) {
 }
 
 struct Plan {
-  std::unique_ptr<AttentionGraph> graph;  // null where there is none
-  int64_t bytes = 0;                      // of workspace, all parts
+  std::unique_ptr<AttentionGraph> graph;  // null if cuDNN has no plan
+  int64_t bytes = 0;                      // of workspace, all parts together
   std::string why_not;
 };
 
 // Documents, heads, backward, deterministic.
 using Key = std::tuple<DocumentBatch, int64_t, int64_t, int64_t, bool, bool>;
 
-// What all backends of a process on one device share, since a plan takes half a second and tests make many backends.
-// Never destroyed: at the end of the process libcudnn may be gone before.
+// Shared by all backends of a process on one device, since a plan takes half a second and tests create many backends.
+// Never destroyed: libcudnn may be unloaded first at process exit.
 struct Shared {
   CudnnTarget target;
   std::map<Key, Plan> plans;
@@ -66,7 +66,7 @@ class Cudnn final : public CudnnAttention {
     return can_move_16_bytes(args.dout) && can_move_16_bytes(args.dqkv) && usable_plan(args, true, room) != nullptr;
   }
 
-  // Compute in f32 is for tests, which try bf16 in the same workspace.
+  // f32 compute is for tests, which also run bf16 in the same workspace.
   int64_t workspace_bytes(const Workload& workload) override {
     if (workload.max_length <= 0 || workload.tokens <= 0) return 0;
     planned_tokens_ = std::max(planned_tokens_, workload.tokens);
@@ -75,8 +75,8 @@ class Cudnn final : public CudnnAttention {
       const auto documents =
           uniform_documents(workload.tokens, workload.tokens / workload.max_length, workload.max_length);
       if (documents) bytes = std::max(bytes, plan({*documents, workload.heads, backward, deterministic_}).bytes);
-      // The most slots that there is a plan for. Most GPUs want as much for few as for many; Ampere's gradient, and
-      // Hopper's where it is deterministic, want some for each.
+      // Sized for the largest number of slots. On most GPUs the workspace does not depend on it; for Ampere's gradient,
+      // and Hopper's deterministic one, it grows with the slots.
       DocumentBatch ragged = ragged_documents(1, workload.max_length, planned_tokens_);
       for (ragged.count = most_slots(ragged); ragged.count > 0; ragged.count /= 2) {
         const Plan& most = plan({ragged, workload.heads, backward, deterministic_});
@@ -111,7 +111,7 @@ class Cudnn final : public CudnnAttention {
     call_graph(shared_.target.handle, stream, *graph, spec, args, workspace);
   }
 
-  // The plan of a call that it can serve; null if there is none, and then the log says once why.
+  // The plan for a supported call; null if there is none, and the log reports the reason once.
   template <class Args>
   AttentionGraph* usable_plan(const Args& args, bool backward, int64_t room) {
     if (args.qkv.dtype() != DType::kBF16 || !can_move_16_bytes(args.qkv) || !can_move_16_bytes(args.out)) {
@@ -130,7 +130,7 @@ class Cudnn final : public CudnnAttention {
     return nullptr;
   }
 
-  // Built at the first question.
+  // Built at the first request.
   const Plan& plan(const AttentionGraphSpec& spec) {
     const auto& [hq, hkv, d] = spec.heads;
     const Key key{spec.documents, hq, hkv, d, spec.backward, spec.deterministic};

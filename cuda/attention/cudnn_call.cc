@@ -21,7 +21,7 @@ std::byte* filled_tables(cudaStream_t stream, const AttentionGraphSpec& spec, co
 CallParts::CallParts(const AttentionGraphSpec& spec) {
   const DocumentBatch& documents = spec.documents;
   constexpr int64_t kBf16 = 2, kF32 = 4;
-  // One dense document is packed as it lies, and forward writes dense ones as ours lie.
+  // A single dense document is already packed, and forward writes dense documents in our layout.
   moves_lse = documents.ragged() || (spec.backward && documents.count > 1);
   tables = next(documents.ragged() ? RaggedTables(documents, spec.heads).bytes() : 0);
   lse = next(moves_lse ? documents.tokens() * spec.heads.q_heads * kF32 : 0);

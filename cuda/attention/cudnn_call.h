@@ -1,5 +1,5 @@
-// One call of cuDNN's attention by a graph that is built: what lies where in its workspace, and what is brought into
-// cuDNN's layouts before and into ours after. Without cuDNN itself.
+// One call of cuDNN's attention by a finished graph: the layout of its workspace, and the conversions to cuDNN's
+// layouts before it and to ours after it. Independent of cuDNN itself.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,7 +11,7 @@
 
 namespace tokamak {
 
-// In bytes from the workspace's beginning; cuDNN's own part is the last.
+// Offsets in bytes into the workspace; cuDNN's own part comes last.
 class CallParts {
  public:
   explicit CallParts(const AttentionGraphSpec& spec);
@@ -26,7 +26,7 @@ class CallParts {
   int64_t end_ = 0;
 };
 
-// Enqueue on `stream`, which is the handle's. Documents are spec's; of ragged ones there may be less than slots.
+// Enqueue on `stream`, which is the handle's. Documents match spec; ragged ones may be fewer than the slots.
 void call_graph(cudnnHandle_t handle, cudaStream_t stream, AttentionGraph& graph, const AttentionGraphSpec& spec,
                 const Attention& args, std::byte* workspace);
 void call_graph(cudnnHandle_t handle, cudaStream_t stream, AttentionGraph& graph, const AttentionGraphSpec& spec,

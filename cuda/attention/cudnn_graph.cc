@@ -19,7 +19,7 @@ namespace fe = cudnn_frontend;
 using fe::graph::Graph;
 using fe::graph::Tensor_attributes;
 
-// NVIDIA's release notes say so; versions before would take such graphs all the same.
+// According to NVIDIA's release notes; earlier versions accept such graphs nevertheless.
 constexpr size_t kRaggedEverywhere = 91801;
 
 std::string text_of(fe::error_t& status) { return one_line(status.get_message()); }
@@ -44,7 +44,7 @@ class Builder {
   void backward() {
     auto options = fe::graph::SDPA_backward_attributes().set_name("attention_backward");
     options.set_deterministic_algorithm(spec_.deterministic);
-    // Its sums in f32 then have rows for these tokens, rather than for T of each slot.
+    // Its f32 sums then have rows for these tokens only, instead of T rows per slot.
     if (spec_.documents.ragged()) {
       options.set_max_total_seq_len_q(spec_.documents.tokens()).set_max_total_seq_len_kv(spec_.documents.tokens());
     }
@@ -77,7 +77,7 @@ class Builder {
 
   Tensor_attributes& describe(Tensor_attributes& tensor, int64_t id) {
     if (const auto offsets = offsets_of(spec_, id)) {
-      TensorPointer& known = offsets_[*offsets];  // one for all tensors that have the same
+      TensorPointer& known = offsets_[*offsets];  // shared by all tensors with the same offsets
       if (known == nullptr) known = input(*offsets);
       tensor.set_ragged_offset(known);
     }
@@ -103,7 +103,7 @@ class BuiltGraph final : public AttentionGraph {
     spec.backward ? builder.backward() : builder.forward();
   }
 
-  // Empty, or why not.
+  // Empty, or the reason for the refusal.
   std::string prepare(const CudnnTarget& target) {
     const int architecture = target.compute_capability / 10;
     if (spec_.documents.ragged() && (architecture == 8 || architecture == 12) &&
@@ -119,7 +119,7 @@ class BuiltGraph final : public AttentionGraph {
     }
     auto status = graph_.validate();
     if (status.is_good()) status = graph_.build_operation_graph(target.handle);
-    // Mode B has no model of attention: cuDNN answers as A.
+    // Heuristic mode B does not cover attention: cuDNN answers as mode A.
     if (status.is_good()) status = graph_.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
     if (status.is_good()) graph_.deselect_workspace_greater_than(target.most_workspace_bytes);
     if (status.is_good()) status = graph_.check_support();

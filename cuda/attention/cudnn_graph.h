@@ -1,8 +1,8 @@
 // One pass of cuDNN's attention (causal, grouped heads, bf16 with sums in f32) as its operation graph, built once for a
 // shape and then run.
 //
-// Its Stats are our lse: max + ln(sum exp(S - max)) of scaled scores. Of dense documents it writes them in any layout
-// since 9.12, but before 9.26 its backward reads only (B, Hq, T); of ragged ones both passes have them token by token.
+// Its Stats are our lse: max + ln(sum exp(S - max)) of scaled scores. For dense documents, forward writes them in any
+// layout since 9.12, but backward reads only (B, Hq, T) before 9.26. For ragged ones both passes use one row per token.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 #include "cuda/attention/cudnn_layout.h"
 
-using cudnnHandle_t = struct cudnnContext*;  // cudnn.h's own: who only hands it on does without that header
+using cudnnHandle_t = struct cudnnContext*;  // as in cudnn.h, for files that only pass it on
 
 namespace tokamak {
 
@@ -22,22 +22,22 @@ struct AttentionGraphSpec {
   HeadLayout heads;
   bool backward = false;
   bool deterministic = false;  // of backward; forward always is
-  // Q, K and V one after another, each (B, heads, T, D), instead of interleaved token by token; out and dout alike, and
-  // the lse of both passes packed. How cuDNN would have them if it were alone: to measure against.
+  // Q, K and V as separate tensors, each (B, heads, T, D), instead of interleaved per token; out and dout likewise, and
+  // the lse of both passes packed. This is cuDNN's preferred layout, as a baseline for measurements.
   bool separate_tensors = false;
 
-  // Keys, values and their gradients in rows of their own, (N, Hkv D) each, which whoever calls copies: a ragged
-  // gradient of grouped heads takes room for whole rows of dK's tensor, times the group, for each of dK and dV.
+  // Keys, values and their gradients in separate rows, (N, Hkv D) each, which the caller copies. Reason: a ragged
+  // gradient of grouped heads needs workspace for whole rows of dK's tensor, times the group, for each of dK and dV.
   bool own_keys() const { return documents.ragged() && backward && heads.q_heads != heads.kv_heads; }
 };
 
-// What a graph is built for: a GPU that is here, or the description of one in cuDNN's JSON (then cuDNN says whether it
-// takes the graph, and no more: there is no plan to run).
+// The target of a graph: a present GPU, or the description of one in cuDNN's JSON. With a description cuDNN only says
+// whether it supports the graph: there is no plan to run.
 struct CudnnTarget {
   cudnnHandle_t handle = nullptr;
   std::string description;
   int compute_capability = 0;  // 90: Hopper
-  // Of cuDNN's own part of a plan: it then looks for one that does with it.
+  // Limit of cuDNN's part of the workspace: it then looks for a plan that fits.
   int64_t most_workspace_bytes = std::numeric_limits<int64_t>::max();
 };
 
@@ -47,20 +47,20 @@ struct AttentionPointers {
   void* lse = nullptr;   // dense: forward (Hq, N), backward packed (B, Hq, T); ragged: (N, Hq)
   void* dout = nullptr;  // backward only, as dqkv
   void* dqkv = nullptr;
-  std::array<void*, 4> own_keys = {};  // K, V, dK, dV, where spec.own_keys()
-  void* tables = nullptr;              // RaggedTables, of ragged documents
+  std::array<void*, 4> own_keys = {};  // K, V, dK, dV, if spec.own_keys()
+  void* tables = nullptr;              // RaggedTables, for ragged documents
   float scale = 1.0f;
 };
 
 class AttentionGraph {
  public:
-  // Null if cuDNN refuses; then `why_not` is its reason.
+  // Null if cuDNN refuses the graph; then `why_not` is its reason.
   static std::unique_ptr<AttentionGraph> build(const AttentionGraphSpec& spec, const CudnnTarget& target,
                                                std::string* why_not);
   virtual ~AttentionGraph() = default;
 
   virtual int64_t workspace_bytes() const = 0;
-  virtual std::string engine() const = 0;  // cuDNN's name of what was chosen
+  virtual std::string engine() const = 0;  // cuDNN's name of the chosen engine
 
   // Enqueues on the handle's stream.
   virtual void run(cudnnHandle_t handle, const AttentionPointers& pointers, std::byte* workspace) = 0;

@@ -1,6 +1,6 @@
-// Defines those functions of cuDNN that we and cudnn-frontend call, each of which goes on to the library's own; so
-// nothing links libcudnn. cudnn-frontend can load libraries itself, but then takes the CUDA runtime from a
-// libcudart.so too (of CUDA 12 rather than 13, if both are there), where we have ours in the program.
+// Defines the cuDNN functions that we and cudnn-frontend call, as forwarders to the library's own, so nothing links
+// libcudnn. cudnn-frontend can load libraries itself, but it then also loads a libcudart.so (of CUDA 12 rather than 13,
+// if both are installed), while our program links the CUDA runtime statically.
 #include "cuda/attention/cudnn_library.h"
 
 #include <cudnn.h>
@@ -11,7 +11,7 @@
 namespace tokamak {
 namespace {
 
-// The oldest that writes Stats in any layout (see attention/cudnn_graph.h).
+// The oldest version that writes Stats in any layout (see attention/cudnn_graph.h).
 constexpr size_t kOldest = 91200;
 
 void* library() {
@@ -42,7 +42,7 @@ bool open_cudnn(std::string* why_not) {
 }
 
 std::string nvrtc_state() {
-  // By its name in the program's strings scripts/package.sh knows that it is wanted.
+  // scripts/package.sh finds this name in the program's strings and bundles the library.
   static const bool opens = dlopen(TOKAMAK_NVRTC, RTLD_LAZY | RTLD_LOCAL) != nullptr;
   return opens ? TOKAMAK_NVRTC " opens" : TOKAMAK_NVRTC " does not open, which cuDNN compiles its kernels with";
 }

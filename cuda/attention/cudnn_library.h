@@ -1,14 +1,14 @@
-// libcudnn, opened when it is first asked for: a program that was built with cuDNN starts without it.
+// Opens libcudnn at first use: a program that was built with cuDNN starts without it.
 #pragma once
 
 #include <string>
 
 namespace tokamak {
 
-// Whether cuDNN's functions may be called from now on; if not, why.
+// Whether cuDNN's functions may be called; if not, why.
 bool open_cudnn(std::string* why_not);
 
-// For the reason why there is no plan: whether the library opens by which cuDNN compiles its kernels.
+// Explains a missing plan: whether the library that compiles cuDNN's kernels can be opened.
 std::string nvrtc_state();
 
 }  // namespace tokamak

@@ -9,7 +9,7 @@ using Element = uint16_t;  // bf16
 
 bool of_keys(int64_t tensor) { return tensor == kKey || tensor == kValue || tensor == kDKey || tensor == kDValue; }
 
-// (B, heads, T, D) in one piece.
+// Contiguous (B, heads, T, D).
 HeadStrides separate_strides(const AttentionGraphSpec& spec, int64_t tensor) {
   const auto& [hq, hkv, d] = spec.heads;
   const int64_t heads = of_keys(tensor) ? hkv : hq, tokens = spec.documents.tokens(), t = spec.documents.length;

@@ -1,4 +1,4 @@
-// The tensors that a call of attention hands to cuDNN: names, shapes and addresses, whoever builds the graph of them.
+// The tensors that an attention call passes to cuDNN: names, shapes and addresses, independent of the graph builder.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tokamak {
 
-// cuDNN's "unique ids" of them. From kOffsets on: the offsets in each RaggedRows.
+// cuDNN's "unique ids" of the tensors. From kOffsets on: the offsets in each RaggedRows.
 enum CallTensor : int64_t {
   kQuery = 1,
   kKey,
@@ -37,16 +37,16 @@ struct CallTensorShape {
   CallType type = CallType::kBF16;
 };
 
-// kScale is one number, given by value: its address is on the host.
+// kScale is a scalar passed by value: its address is on the host.
 CallTensorShape shape_of(const AttentionGraphSpec& spec, int64_t tensor);
 
-// The tensor that says where in this one each document begins; nothing where strides say it.
+// The tensor with each document's offset in this one; nullopt if strides suffice.
 std::optional<int64_t> offsets_of(const AttentionGraphSpec& spec, int64_t tensor);
 
 std::vector<std::pair<int64_t, void*>> addresses_of(const AttentionGraphSpec& spec, const AttentionPointers& pointers,
                                                     float* scale);
 
-// One line of cuDNN's message, which may list what each of its engines had against the graph: the first and the last.
+// cuDNN's message, which may list the objections of all its engines, as one line: the first and the last.
 std::string one_line(std::string message);
 
 }  // namespace tokamak

@@ -1,5 +1,5 @@
-// delta_t = dout_t . out_t for each query head: what the softmax's gradient subtracts. Reads out and dout once: 4 D
-// bytes for 4 in bf16, so memory sets the speed.
+// delta_t = dout_t . out_t for each query head: the term that the softmax gradient subtracts. Reads out and dout once:
+// 4 D bytes per 4 bytes of output in bf16, so it is memory-bound.
 #include "cuda/attention/native.h"
 #include "cuda/launch.h"
 #include "cuda/reduce.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kThreads = 256, kTokens = kThreads / kWarp;
 
-// Block (x, y): head y, a warp for each of the x-th kTokens tokens. Rows are (N, Hq), delta is (Hq, N).
+// Block (x, y): head y, tokens x kTokens .., one warp per token. Rows are (N, Hq), delta is (Hq, N).
 template <class T, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     row_products(const T* out, const T* dout, float* delta, int64_t tokens, int head_dim) {

@@ -1,7 +1,7 @@
-// Flash attention, backward, on tensor cores: the gradients of keys and values. A block has the keys of a piece of one
-// key-value head, and visits the queries at and below them, of each query head of the group in turn, so that dK and dV
-// have one writer and one order of summation. Scores are held transposed, a row per key, which leaves P^T and dS^T
-// where the last two products take them from. With c = scale log2(e):
+// Flash attention, backward, on tensor cores: the gradients of keys and values. A block has a tile of keys of one
+// key-value head. It loops over the queries at and after them, one query head of the group after another, so dK and dV
+// have one writer and one order of summation. Scores are held transposed, a row per key, which leaves P^T and dS^T in
+// the registers where the last two GEMMs need them. With c = scale log2(e):
 //   P^T = 2^(c K Q^T - lse log2(e));  dV += P^T dO;  dS^T = P^T (V dO^T - delta);  dK += scale dS^T Q.
 #include "cuda/attention/native.h"
 #include "cuda/attention/problem.h"
@@ -11,16 +11,16 @@
 namespace tokamak::flash {
 namespace {
 
-// The sums of 32 keys fill the registers at 64 features, those of 16 at 128.
+// The registers hold the sums of 32 keys at 64 features, or of 16 keys at 128.
 template <int kDim>
 constexpr int kRowTiles = kDim == 64 ? 2 : 1;
 template <int kDim>
-constexpr int kRows = 16 * kRowTiles<kDim>;  // of a warp
+constexpr int kRows = 16 * kRowTiles<kDim>;  // per warp
 template <int kDim>
-constexpr int kKeys = kRows<kDim>* kWarps;  // of a block
-constexpr int kQueries = 32;                // of a tile
+constexpr int kKeys = kRows<kDim>* kWarps;  // per block
+constexpr int kQueries = 32;                // per tile
 
-// What arrives while the tile before is used.
+// Loaded asynchronously while the previous tile is used.
 template <int kDim>
 struct Stage {
   Tile<kDim, kQueries> queries, dout;
@@ -44,7 +44,7 @@ __device__ void load_stage(Stage<kDim>& stage, const Problem<bf16>& problem, con
   const int rows = piece.length - query;
   stage.queries.load(problem.qkv + token * problem.stride() + problem.query_at(head), problem.stride(), rows);
   stage.dout.load(from.dout + token * problem.out_stride() + problem.query_at(head), problem.out_stride(), rows);
-  // Past the end P is 1, as scores and lse are 0, and meets rows of zeros.
+  // Past the end P is 1, as scores and lse are 0, but it multiplies rows of zeros.
   if (const int row = static_cast<int>(threadIdx.x); row < kQueries) {
     const int64_t at = head * problem.tokens + token + (row < rows ? row : 0);
     ptx::copy_word_async(stage.lse + row, from.lse + at, row < rows);
@@ -52,7 +52,7 @@ __device__ void load_stage(Stage<kDim>& stage, const Problem<bf16>& problem, con
   }
 }
 
-// A tile's part of this warp's sums. `ahead` is the number of the warp's first key, counted from the tile's first
+// A tile's contribution to this warp's sums. `ahead`: the index of the warp's first key minus that of the tile's first
 // query.
 template <int kDim>
 __device__ void add_tile(float (&dkeys)[kRowTiles<kDim>][kDim / 8][4], float (&dvalues)[kRowTiles<kDim>][kDim / 8][4],
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kThreads) dkv(Problem<bf16> problem, Gradients
   set_zero(dvalues);
   for (int step = 0; step < steps; ++step) {
     ptx::wait_for_copies<0>();
-    __syncthreads();  // this tile is there, and no warp reads the one before any more
+    __syncthreads();  // this tile has arrived, and no warp still reads the previous one
     if (step + 1 < steps) start(step + 1);
     const int ahead = first - query_of(step);
     if (ahead >= kQueries) continue;  // all of the tile's queries come before this warp's keys

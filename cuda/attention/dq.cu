@@ -1,5 +1,5 @@
-// Flash attention, backward, on tensor cores: the gradient of queries. A block has the queries of a piece of one head;
-// a warp keeps its own, and their rows of dO, in registers, and visits the keys up to them. With c = scale log2(e):
+// Flash attention, backward, on tensor cores: the gradient of queries. A block has a tile of queries of one head. A
+// warp keeps its queries and their rows of dO in registers and loops over the keys up to them. With c = scale log2(e):
 //   P = 2^(c Q K^T - lse log2(e));  dS = P (dO V^T - delta);  dQ += scale dS K.
 #include "cuda/attention/native.h"
 #include "cuda/attention/problem.h"
@@ -9,14 +9,14 @@
 namespace tokamak::flash {
 namespace {
 
-// Queries, dO and sums of 32 rows fill the registers at 64 features, those of 16 at 128.
+// The registers hold queries, dO and sums of 32 rows at 64 features, or of 16 rows at 128.
 template <int kDim>
 constexpr int kRowTiles = kDim == 64 ? 2 : 1;
 template <int kDim>
-constexpr int kRows = 16 * kRowTiles<kDim>;  // of a warp
+constexpr int kRows = 16 * kRowTiles<kDim>;  // per warp
 template <int kDim>
-constexpr int kQueries = kRows<kDim>* kWarps;  // of a block
-constexpr int kKeys = 32;                      // of a tile
+constexpr int kQueries = kRows<kDim>* kWarps;  // per block
+constexpr int kKeys = 32;                      // per tile
 
 template <int kDim>
 struct Stage {
@@ -26,11 +26,11 @@ template <int kDim>
 union Shared {
   struct {
     Tile<kDim, kQueries<kDim>> queries, dout;
-  } before;  // until they are in registers
+  } before;  // used until they are in registers
   Stage<kDim> stages[2];
 };
 
-// Rows of a warp as mma's A, and their statistics.
+// A warp's rows as the A operand of mma, and their statistics.
 template <int kDim>
 struct Rows {
   uint32_t queries[kRowTiles<kDim>][kDim / 16][4], dout[kRowTiles<kDim>][kDim / 16][4];
@@ -42,7 +42,7 @@ struct Gradients {
   const float *lse, *delta;
 };
 
-// Through shared memory, which is free again afterwards.
+// Through shared memory, which may be reused afterwards.
 template <int kDim>
 __device__ void load_rows(Rows<kDim>& rows, Shared<kDim>& shared, const Problem<bf16>& problem, const Gradients& from,
                           const Piece& piece, int head) {
@@ -76,7 +76,7 @@ __device__ void load_rows(Rows<kDim>& rows, Shared<kDim>& shared, const Problem<
   __syncthreads();
 }
 
-// A tile's part of this warp's sums. `ahead` is the number of the tile's first key, counted from the warp's first
+// A tile's contribution to this warp's sums. `ahead`: the index of the tile's first key minus that of the warp's first
 // query.
 template <int kDim>
 __device__ void add_tile(float (&dqueries)[kRowTiles<kDim>][kDim / 8][4], const Rows<kDim>& rows,
@@ -96,7 +96,7 @@ __device__ void add_tile(float (&dqueries)[kRowTiles<kDim>][kDim / 8][4], const 
       if (ahead + column > row) x = 0.0f;
     });
   }
-  // From -delta on: one instruction less for each score.
+  // Starts the sum at -delta: saves one instruction per score.
   for_each_indexed(dscores, [&](float& x, int i, int, int e) { x = -rows.delta[i][e / 2]; });
   add_products_with_rows(dscores, fragments(rows.dout), stage.values);
   for_each_indexed(dscores, [&](float& x, int i, int j, int e) { x *= weights[i][j][e]; });
@@ -116,7 +116,8 @@ __global__ void __launch_bounds__(kThreads) dq(Problem<bf16> problem, Gradients 
   Rows<kDim> rows;
   load_rows(rows, shared, problem, from, piece, head);
 
-  const int end = min(piece.first + kQueries<kDim>, piece.length);  // no query of the block sees a key from here on
+  const int end =
+      min(piece.first + kQueries<kDim>, piece.length);  // no query of the block attends to keys from here on
   const auto start = [&](int key) {
     Stage<kDim>& stage = shared.stages[key / kKeys % 2];
     stage.keys.load(keys, stride, piece.length - key);
@@ -131,7 +132,7 @@ __global__ void __launch_bounds__(kThreads) dq(Problem<bf16> problem, Gradients 
   set_zero(dqueries);
   for (int key = 0; key < end; key += kKeys) {
     ptx::wait_for_copies<0>();
-    __syncthreads();  // this tile is there, and no warp reads the one before any more
+    __syncthreads();  // this tile has arrived, and no warp still reads the previous one
     if (key + kKeys < end) start(key + kKeys);
     if (key >= first + kRows<kDim>) continue;  // all of the tile's keys come after this warp's queries
     add_tile(dqueries, rows, shared.stages[key / kKeys % 2], problem.scale * kLog2E, key - first);

@@ -1,8 +1,8 @@
-// Flash attention, forward, on tensor cores (Dao 2023). A block has 128 queries of one head, a warp 32 of them: each
-// piece of keys or values that it reads from shared memory then serves two products, without which shared memory, not
-// the tensor cores, would set the speed. Over tiles of 64 keys, with c = scale log2(e):
+// Flash attention, forward, on tensor cores (Dao 2023). A block has 128 queries of one head, a warp 32 of them. Each
+// fragment of keys or values from shared memory then serves two mma instructions; otherwise shared memory bandwidth,
+// not the tensor cores, would be the limit. Over tiles of 64 keys, with c = scale log2(e):
 //   S = Q K^T;  P = 2^(c S - m);  O = 2^(m_before - m) O + P V,  m the running maximum, P rounded to bf16.
-// A tile's values arrive while its scores are formed, the next keys while its values are used.
+// A tile's values load while its scores are computed, the next keys while its values are used.
 #include "cuda/attention/native.h"
 #include "cuda/attention/problem.h"
 #include "cuda/attention/tile.h"
@@ -11,23 +11,23 @@
 namespace tokamak::flash {
 namespace {
 
-constexpr int kRowTiles = 2, kRows = 16 * kRowTiles;  // of a warp
-constexpr int kQueries = kRows * kWarps, kKeys = 64;  // of a block, of a tile
+constexpr int kRowTiles = 2, kRows = 16 * kRowTiles;  // per warp
+constexpr int kQueries = kRows * kWarps, kKeys = 64;  // per block, per tile
 constexpr float kNoMaximum = -1e30f;                  // below any score, and finite: differences stay finite
 
-// Combines the values of the four lanes that share a row of mma's sums.
+// Combines the values of the four lanes that share a row of mma's accumulator.
 template <class Combine>
 __device__ float across_row(float x, const Combine& combine) {
   x = combine(x, __shfl_xor_sync(0xFFFFFFFFu, x, 1));
   return combine(x, __shfl_xor_sync(0xFFFFFFFFu, x, 2));
 }
 
-// Of a warp's rows; `total` counts this lane's keys only.
+// Statistics of a warp's rows; `total` covers this lane's keys only.
 struct Statistics {
   float maximum[kRowTiles][2], total[kRowTiles][2];
 };
 
-// Turns the scaled scores of a tile into weights, and brings statistics and sums to the new maxima.
+// Turns the scaled scores of a tile into weights, and rescales statistics and sums to the new maxima.
 template <int kBlocks>
 __device__ void softmax(float (&scores)[kRowTiles][kKeys / 8][4], Statistics& s, float (&out)[kRowTiles][kBlocks][4]) {
 #pragma unroll
@@ -92,10 +92,10 @@ __global__ void __launch_bounds__(kThreads) forward(Problem<bf16> problem, bf16*
     }
   }
 
-  const int end = min(piece.first + kQueries, piece.length);  // no query of the block sees a key from here on
+  const int end = min(piece.first + kQueries, piece.length);  // no query of the block attends to keys from here on
   for (int key = 0; key < end; key += kKeys) {
     ptx::wait_for_copies<0>();
-    __syncthreads();  // the keys are there, and no warp reads values any more
+    __syncthreads();  // the keys have arrived, and no warp still reads values
     shared.values.load(at + problem.kv_width(), stride, piece.length - key);
     ptx::commit_copies();
 
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(kThreads) forward(Problem<bf16> problem, bf16*
     softmax(scores, statistics, sums);
 
     ptx::wait_for_copies<0>();
-    __syncthreads();  // the values are there, and no warp reads keys any more
+    __syncthreads();  // the values have arrived, and no warp still reads keys
     if (key + kKeys < end) {
       at += kKeys * stride;
       shared.keys.load(at, stride, piece.length - key - kKeys);

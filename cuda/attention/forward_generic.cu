@@ -1,5 +1,5 @@
-// Flash attention, forward, without tensor cores: a block has kTile queries of one head and visits the keys up to them
-// in tiles of kTile, with the running maximum and total of Dao et al. 2022.
+// Flash attention, forward, without tensor cores. A block has kTile queries of one head and loops over the keys up to
+// them in tiles of kTile, with the running maximum and total of Dao et al. 2022.
 #include "base/math.h"
 #include "cuda/attention/generic.h"
 #include "cuda/attention/native.h"
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kSquare, 4) forward(Problem<T> problem, T* out
   const int query = piece.first + square_row();
   float maximum = kNoMaximum, total = 0;  // total: of this thread's keys
   for (int key = 0; key <= piece.first; key += kTile) {
-    __syncthreads();  // no thread reads the tiles before any more
+    __syncthreads();  // no thread still reads the previous tiles
     const T* const row = document + key * stride;
     fill_tile(keys, row + problem.key_at(head / problem.group()), stride, piece.length - key);
     fill_tile(values, row + problem.value_at(head / problem.group()), stride, piece.length - key);
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kSquare, 4) forward(Problem<T> problem, T* out
     maximum = top;
     total = total * shrink + p;
     weights[square_column()] = p;
-    __syncwarp();  // a row's threads are of one warp
+    __syncwarp();  // a row's threads are in one warp
     add_weighted(sums, shrink, weights, values);
   }
 

@@ -1,7 +1,7 @@
 // Building blocks of attention without tensor cores: f32 throughout, for f32 tensors and for bf16 of unusual head
-// sizes. A block's threads are a square of kTile x kTile: thread (row, column) has one score of a tile, and of each of
-// its row's sums the features column, column + kTile, ... Everything lies in shared memory, so any number of features
-// will do that fits there: about 600 in backward on Hopper, 430 on Ampere.
+// sizes. A block has kTile x kTile threads. Thread (row, column) computes one score of a tile, and for each of its
+// row's sums the features column, column + kTile, ... Everything lies in shared memory, which limits the number of
+// features: about 600 in backward on Hopper, 430 on Ampere.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace tokamak::flash {
 inline constexpr int kTile = 16, kSquare = kTile * kTile;
 inline constexpr size_t kMaxShared = 227 << 10;  // of a block on the largest GPU
 
-// kTile rows of floats. D is even, so the odd distance between rows spreads a column over the banks.
+// kTile rows of floats. D is even; the odd row stride spreads a column over the banks.
 struct Tile {
   float* values;
   int dim;
   __device__ float* row(int r) const { return values + r * (dim + 1); }
 };
 
-// What a block's shared memory holds: `tiles` of (kTile, D), then squares of kTile x kTile.
+// A block's shared memory: `tiles` of (kTile, D), then squares of kTile x kTile.
 constexpr size_t shared_bytes(int tiles, int squares, int64_t dim) {
   return (static_cast<size_t>(tiles) * kTile * static_cast<size_t>(dim + 1) + static_cast<size_t>(squares * kSquare)) *
          sizeof(float);
@@ -53,7 +53,7 @@ class SharedTiles {
 __device__ inline int square_row() { return static_cast<int>(threadIdx.x) / kTile; }
 __device__ inline int square_column() { return static_cast<int>(threadIdx.x) % kTile; }
 
-// Zeros in place of rows from `rows` on.
+// Rows from `rows` on are zeros.
 template <class T>
 __device__ void fill_tile(const Tile& tile, const T* from, int64_t stride, int rows) {
   const int r = square_row();
@@ -65,7 +65,7 @@ __device__ inline void clear_tile(const Tile& tile) {
   for (int i = square_column(); i < tile.dim; i += kTile) tile.row(square_row())[i] = 0.0f;
 }
 
-// Of this thread's row of one tile with the row of the other that its column names.
+// Dot product of this thread's row of one tile with row `column` of the other.
 __device__ inline float score(const Tile& rows, const Tile& columns) {
   const float *x = rows.row(square_row()), *y = columns.row(square_column());
   float sum = 0;

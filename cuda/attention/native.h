@@ -1,5 +1,5 @@
-// Our own flash attention (Dao et al. 2022; Dao 2023), causal inside documents, with the same bits at every run: bf16
-// of 64 or 128 features on tensor cores; everything else by plain f32 kernels, for which correctness is what counts.
+// Our own flash attention (Dao et al. 2022; Dao 2023), causal within documents, deterministic. bf16 with 64 or 128
+// features uses tensor cores; every other case uses plain f32 kernels that favour correctness over speed.
 // Queries, keys and values lie in one row per token (ops.h), and so do their gradients.
 #pragma once
 
@@ -17,7 +17,7 @@ void forward_on_tensor_cores(cudaStream_t stream, const Attention& args);
 void forward_generic(cudaStream_t stream, const Attention& args);
 
 // Backward is three launches: delta_t = dout_t . out_t for each query head, then dK and dV, then dQ. The last two each
-// form the scores again (7 products of tiles instead of 5), so that every sum has one writer and one order.
+// recompute the scores (7 tile GEMMs instead of 5), so every sum has one writer and one order.
 void sum_delta(cudaStream_t stream, const AttentionBackward& args, float* delta);  // (Hq, N)
 void dkv_on_tensor_cores(cudaStream_t stream, const AttentionBackward& args, const float* delta);
 void dq_on_tensor_cores(cudaStream_t stream, const AttentionBackward& args, const float* delta);

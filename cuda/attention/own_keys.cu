@@ -1,4 +1,4 @@
-// Copies at the speed of memory: 16 bytes a thread, neighbours in a row.
+// Memory-bound copies: 16 bytes per thread, adjacent threads on adjacent addresses.
 #include "cuda/attention/own_keys.h"
 
 #include "cuda/launch.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// In pieces of 16 bytes: of a row, and before its keys.
+// In units of 16 bytes: the length of a row, and the offset of its keys.
 struct Widths {
   int64_t row, queries, keys;
 };

@@ -1,6 +1,5 @@
-// Keys, values and their gradients in rows of their own, as cuDNN's ragged gradient of grouped heads has them (see
-// AttentionGraphSpec), and back in the rows of qkv. By a kernel, since a strided cudaMemcpy is none that a test waits
-// for.
+// Copies keys, values and their gradients to separate rows, which cuDNN's ragged gradient of grouped heads needs (see
+// AttentionGraphSpec), and back to the rows of qkv. By a kernel: the emulator has no strided cudaMemcpy.
 #pragma once
 
 #include <cuda_runtime.h>

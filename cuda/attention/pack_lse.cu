@@ -1,4 +1,4 @@
-// A copy of 8 bytes per head and token: bound by its launch.
+// Copies 8 bytes per head and token: bound by launch latency.
 #include "cuda/attention/pack_lse.h"
 
 #include "cuda/launch.h"

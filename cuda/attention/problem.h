@@ -1,8 +1,8 @@
-// What attention's own kernels are given, and which rows of which document a block of theirs works on.
+// The arguments of our attention kernels, and the rows of a document that a block works on.
 //
-// Only the device knows where documents begin, so the grid counts slots: the pieces of `rows` rows of document d have
-// the slots from cu[d] / rows + d on. That is room for all of them, as floor(a + b) >= floor(a) + floor(b), and never
-// more than one slot too many for a document; a block whose piece begins past the document's end returns at once.
+// Only the device knows where documents begin, so the grid counts slots: the row blocks (`rows` rows each) of document
+// d have the slots from cu[d] / rows + d on. These suffice, as floor(a + b) >= floor(a) + floor(b), with at most one
+// slot too many per document. A block whose rows begin past the document's end returns at once.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -33,10 +33,10 @@ struct Problem {
         scale(args.scale),
         tokens(args.qkv.dim(0)) {}
 
-  // A block per slot and head; x alone has room for them.
+  // A block per slot and head; only grid dimension x is large enough.
   dim3 grid(int rows, int heads) const { return {static_cast<unsigned>((tokens / rows + documents) * heads), 1, 1}; }
 
-  // All in elements: between tokens, and from a token's beginning to a head.
+  // In elements: the stride between tokens, and the offset of a head within a token.
   __device__ int64_t stride() const { return (q_heads + 2 * int64_t{kv_heads}) * head_dim; }
   __device__ int64_t out_stride() const { return int64_t{q_heads} * head_dim; }
   __device__ int64_t query_at(int head) const { return int64_t{head} * head_dim; }
@@ -46,7 +46,7 @@ struct Problem {
   __device__ int group() const { return q_heads / kv_heads; }
 };
 
-// Rows [first, first + kRows) of a document of `length` tokens, the first of which is token `begin`.
+// Rows [first, first + kRows) of a document of `length` tokens that starts at token `begin`.
 struct Piece {
   int64_t begin;
   int length;
@@ -57,19 +57,20 @@ struct Piece {
 template <int kRows, class T>
 __device__ Piece piece_of(const Problem<T>& problem, int slot) {
   const int32_t* cu = problem.cu_seqlens;
-  int document = 0;  // the last whose slots begin at or before this one
+  int document = 0;  // the last document whose first slot is at or before this one
   for (int end = problem.documents; end - document > 1;) {
     const int middle = document + (end - document) / 2;
     (cu[middle] / kRows + middle <= slot ? document : end) = middle;
   }
   const int begin = cu[document], slots_before = begin / kRows + document;
-  const auto end = static_cast<int>(min(int64_t{cu[document + 1]}, problem.tokens));  // whatever cu says
+  const auto end =
+      static_cast<int>(min(int64_t{cu[document + 1]}, problem.tokens));  // in bounds for any contents of cu
   return {begin, end - begin, (slot - slots_before) * kRows};
 }
 
-// The head and the slot of a block. Heads of a slot are neighbours: they share keys and values in the cache. A
-// document's pieces with the most to do begin first: the last ones where queries look back at keys (kLastFirst), the
-// first ones where keys wait for queries.
+// The head and the slot of a block. Heads of a slot are adjacent, because they share keys and values in the cache. A
+// document's longest row blocks start first: the last ones if queries loop over earlier keys (kLastFirst), the first
+// ones if keys loop over later queries.
 struct BlockPlace {
   int head, slot;
 };

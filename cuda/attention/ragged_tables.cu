@@ -1,4 +1,4 @@
-// A few kilobytes: bound by its launch.
+// A few kilobytes: bound by launch latency.
 #include "cuda/attention/ragged_tables.h"
 
 #include "cuda/launch.h"

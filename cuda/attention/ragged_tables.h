@@ -1,5 +1,5 @@
-// What cuDNN reads on the device about ragged documents: how long each is, and where it begins in every tensor. Made
-// there from cu_seqlens, which the host does not read; slots beyond the documents are empty, at the end of all tokens.
+// The device tables of ragged documents for cuDNN: the length of each, and its offset in every tensor. Computed on the
+// device from cu_seqlens, which the host does not read. Unused slots are empty documents at the end of all tokens.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,10 +11,10 @@
 
 namespace tokamak {
 
-// Whose rows an offset is in.
+// The tensors that offsets refer to.
 enum RaggedRows : int64_t { kQkvRows, kQueryRows, kKeyRows, kLseRows, kRaggedRows };
 
-// One piece of memory: (rows, B + 1) i64 offsets in elements, since tokens x width passes 2^31; then (B) i32 lengths.
+// One buffer: (rows, B + 1) i64 offsets in elements, since tokens x width passes 2^31; then (B) i32 lengths.
 struct RaggedTables {
   int64_t slots = 0;
   int64_t widths[kRaggedRows] = {};

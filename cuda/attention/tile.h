@@ -1,6 +1,6 @@
-// Building blocks of flash attention on tensor cores: tiles of bf16 in shared memory, and products of 16 rows per warp
-// and row tile with them, summed in f32 registers (mma.sync m16n8k16; the layouts are in ptx.h). Addresses are written
-// as a part that depends on the lane and a part that is a constant once loops are unrolled: registers are scarce.
+// Building blocks of flash attention on tensor cores: bf16 tiles in shared memory, and GEMMs of a warp's 16-row tiles
+// with them, accumulated in f32 registers (mma.sync m16n8k16; layouts in ptx.h). Registers are scarce, so an address is
+// a lane-dependent part plus a part that is constant once loops are unrolled.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace tokamak::flash {
 inline constexpr int kWarps = 4, kThreads = kWarps * kWarp;
 inline constexpr float kLn2 = 0.693147180559945309f;
 
-// kRows rows of kDim features, in panels of 64 features: a panel's row fills all banks of shared memory once. Its eight
-// 16-byte chunks are permuted by the row's number, chunk c lying at c ^ (row % 8): ldmatrix reads one chunk of 8
-// consecutive rows, which so lie in different banks.
+// kRows rows of kDim features, in panels of 64 features: one row of a panel spans all banks of shared memory. Its eight
+// 16-byte chunks are permuted by the row number, chunk c lies at c ^ (row % 8). ldmatrix reads one chunk of 8
+// consecutive rows, and so hits different banks.
 template <int kDim, int kRows>
 struct Tile {
   static constexpr int kPanel = 64, kChunk = 8;
@@ -25,13 +25,13 @@ struct Tile {
 
   bf16 elements[kDim * kRows];
 
-  // Where the chunk of (row + below, column + beyond) begins; row is a multiple of 8, column of 16, beyond 0 or 8.
+  // Address of the chunk at (row + below, column + beyond); row is a multiple of 8, column of 16, beyond 0 or 8.
   __device__ static int at(int row, int below, int column, int beyond) {
     const int chunk = column % kPanel / kChunk ^ (beyond / kChunk ^ below % 8);
     return (column / kPanel * kRows + row) * kPanel + (below * kPanel + chunk * kChunk);
   }
 
-  // Copies rows from global memory in the background; zeros in place of those from row `rows` on.
+  // Copies rows from global memory asynchronously; rows from `rows` on become zeros.
   __device__ void load(const bf16* from, int64_t stride, int rows) {
     constexpr int kChunks = kDim / kChunk, kRowsAtOnce = kThreads / kChunks;
     static_assert(kRows % kRowsAtOnce == 0 && kRowsAtOnce % 8 == 0);
@@ -42,13 +42,13 @@ struct Tile {
     for (int i = 0; i < kRows; i += kRowsAtOnce) ptx::copy_async(to + i * kPanel, from + i * stride, row + i < rows);
   }
 
-  // The 16 x 16 block at (row, column), as mma's A.
+  // The 16 x 16 block at (row, column), as the A operand of mma.
   __device__ void load_a(uint32_t (&a)[4], int row, int column) const {
     ptx::load_matrices(a, elements + at(row, lane() % 16, column, lane() / 16 * 8));
   }
 };
 
-// Two of mma's B side by side, 16 deep and 8 wide each: b[0..1] and b[2..3].
+// Two B operands of mma side by side, 16 x 8 each: b[0..1] and b[2..3].
 struct TwoB {
   uint32_t b[4];
   __device__ void multiply(float (&left)[4], float (&right)[4], const uint32_t (&a)[4]) const {
@@ -58,7 +58,7 @@ struct TwoB {
   }
 };
 
-// The 16 x 16 block at (row, column) of a tile: as it stands, or transposed.
+// The 16 x 16 block at (row, column) of a tile: as stored, or transposed.
 template <int kDim, int kRows>
 __device__ inline TwoB load_b(const Tile<kDim, kRows>& tile, int row, int column) {
   TwoB out;
@@ -76,7 +76,7 @@ __device__ inline TwoB load_b_transposed(const Tile<kDim, kRows>& tile, int row,
 template <int kRowTiles, int kColumns>
 using Sums = float[kRowTiles][kColumns / 8][4];
 
-// Row and column of element e of mma's sum, relative to its 16 x 8 block.
+// Row and column of accumulator element e, relative to its 16 x 8 block.
 __device__ inline int row_of(int e) { return lane() / 4 + e / 2 * 8; }
 __device__ inline int column_of(int e) { return lane() % 4 * 2 + e % 2; }
 
@@ -103,7 +103,7 @@ __device__ void set_zero(float (&sums)[kRowTiles][kBlocks][4]) {
   for_each_indexed(sums, [](float& x, int, int, int) { x = 0.0f; });
 }
 
-// sums += A tile^T, summed over features: load(i, k, fragment) loads A's rows 16 i on, features 16 k on; the tile's
+// sums += A tile^T, summed over features: load(i, k, fragment) loads A's rows from 16 i, features from 16 k; the tile's
 // rows are the result's columns.
 template <int kDim, int kRows, int kRowTiles, class LoadA>
 __device__ void add_products_with_rows(float (&sums)[kRowTiles][kRows / 8][4], const LoadA& load,
@@ -122,8 +122,8 @@ __device__ void add_products_with_rows(float (&sums)[kRowTiles][kRows / 8][4], c
   }
 }
 
-// sums += W tile, with the weights W rounded to bf16: a row of weights has an element per row of the tile. Two blocks
-// of weights as mma leaves them are an A as mma takes it.
+// sums += W tile, with the weights W rounded to bf16: a row of weights has an element per row of the tile. Two
+// accumulator blocks of weights have the register layout of an A operand.
 template <int kDim, int kRows, int kRowTiles>
 __device__ void add_weighted_rows(float (&sums)[kRowTiles][kDim / 8][4],
                                   const float (&weights)[kRowTiles][kRows / 8][4], const Tile<kDim, kRows>& tile) {
@@ -147,7 +147,7 @@ __device__ void add_weighted_rows(float (&sums)[kRowTiles][kDim / 8][4],
   }
 }
 
-// Rounds a warp's rows and writes those of them below `rows`, the first to `to`.
+// Rounds a warp's rows and writes those below `rows`, starting at `to`.
 template <int kRowTiles, int kBlocks>
 __device__ void store_rows(const float (&sums)[kRowTiles][kBlocks][4], bf16* to, int64_t stride, int rows) {
 #pragma unroll

@@ -1,5 +1,5 @@
-// The file in which chosen algorithms are kept from run to run: a line "PROBLEM HEX" for each, after a first line that
-// names the format. It knows nothing of cuBLAS: an algorithm is a number of bytes.
+// The cache file of chosen algorithms: a first line that names the format, then a line "PROBLEM HEX" per algorithm. It
+// does not depend on cuBLAS: an algorithm is a sequence of bytes.
 #pragma once
 
 #include <map>
@@ -11,12 +11,12 @@ namespace tokamak {
 
 class GemmChoices {
  public:
-  // Of algorithms of `bytes` bytes. A file that is missing is an empty one; one of another kind is left alone: nothing
-  // is taken from it or written to it, and a warning says so. Without a path nothing is kept.
+  // Algorithms have `bytes` bytes. A missing file counts as empty. A file of another format is neither read nor
+  // written, and a warning says so. An empty path disables the cache.
   GemmChoices(std::string path, size_t bytes);
 
   std::optional<std::string> find(const std::string& problem) const;  // the algorithm's bytes
-  // Remembers, and writes the file; one that cannot be written costs a warning.
+  // Stores the algorithm and writes the file; logs a warning if that fails.
   void keep(const std::string& problem, std::string_view algorithm);
 
  private:

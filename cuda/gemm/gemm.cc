@@ -1,11 +1,11 @@
-// cuBLASLt behind CudaGemm. For each problem its heuristic is asked once, or its candidates are timed (gemm/tuning.h);
-// algorithm and descriptors are kept, so that a later GEMM of the same shape is one call. Sums are formed in f32 and
-// rounded once, the added operand too.
+// CudaGemm by cuBLASLt. For each problem it asks the heuristic once, or times its candidates (gemm/tuning.h). Algorithm
+// and descriptors are kept, so a later GEMM of the same shape is one call. Sums are accumulated in f32 and rounded
+// once, including the added operand.
 //
-// NVIDIA documents that cuBLAS gives the same bits at every run on GPUs of one architecture and number of SMs; its
-// exception for concurrent streams falls away where the caller owns the workspace, as here. Of the ways to share a sum
-// among blocks, that in the output's type and that in the output itself would round partial sums to bf16: only partial
-// sums in f32, added in a step of their own, are allowed beside the undivided sum.
+// NVIDIA documents that cuBLAS gives the same bits in every run on GPUs of one architecture and SM count. Its exception
+// for concurrent streams does not apply if the caller owns the workspace, as here. Two split-K reduction schemes, in
+// the output's type and in place, would round partial sums to bf16. Only f32 partial sums with a separate reduction
+// step are allowed, beside no split.
 #include "cuda/gemm/gemm.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 namespace tokamak {
 namespace {
 
-constexpr size_t kMaxPlans = 1024;  // a model poses a few dozen problems; beyond this the map starts anew
+constexpr size_t kMaxPlans = 1024;  // a model has a few dozen problems; beyond this the map is cleared
 
 cudaDataType_t type_of(DType dtype) { return dtype == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
 
@@ -33,8 +33,8 @@ void describe(cublasLtMatrixLayoutOpaque_t& layout, DType dtype, const GemmProbl
                                           static_cast<uint64_t>(stored.columns), stored.rows));
 }
 
-// SMs that GEMMs are chosen for; 0: all. NCCL's blocks keep theirs while a GEMM runs, and one that fills every SM
-// in one wave would need a second.
+// SM count for the choice of algorithms; 0: all. NCCL's blocks occupy SMs while a GEMM runs. A GEMM that fills every SM
+// in one wave would then need a second wave.
 int sm_target(const RuntimeOptions& options) {
   if (options.nccl_max_ctas == 0) return 0;
   int device = 0;
@@ -66,7 +66,7 @@ void describe(Plan& plan, const GemmProblem& problem, bool tf32, int sms) {
   describe(plan.output, problem.out, problem.output());
 }
 
-// The address is part of the descriptor, but not of the problem: it is set anew for each GEMM.
+// The address is part of the descriptor but not of the problem, so each GEMM sets it.
 void point_to_bias(Plan& plan, const GemmOperands& operands) {
   if (operands.bias == nullptr) return;
   TOKAMAK_CUBLAS(cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &operands.bias,
@@ -78,7 +78,7 @@ void prefer(cublasLtMatmulPreferenceOpaque_t& preference, cublasLtMatmulPreferen
   TOKAMAK_CUBLAS(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof(value)));
 }
 
-// The heuristic's best `most` algorithms for the plan's GEMM, the best first; none where there is none.
+// The heuristic's `most` best algorithms for the plan's GEMM, best first; may be empty.
 std::vector<cublasLtMatmulAlgo_t> candidates(cublasLtHandle_t handle, const GemmProblem& problem, Plan& plan,
                                              int most) {
   cublasLtMatmulPreferenceOpaque_t preference;
@@ -108,7 +108,7 @@ std::string text_of(const Tensor& x, Transpose transpose) {
   return x.text() + (transpose == Transpose::kYes ? " transposed" : "");
 }
 
-// A GEMM of no terms: c is what would be added to it.
+// K = 0: c is the added operand, or zero.
 void add_to_nothing(cudaStream_t stream, const GemmOperands& operands, int64_t bytes) {
   const auto count = static_cast<size_t>(bytes);
   if (operands.beta == 0) {
@@ -187,14 +187,14 @@ struct CudaGemm::Impl {
     } else {
       log::info("GEMM ", text_of(problem), ": the heuristic's algorithm, ", text_of(made->algorithm));
     }
-    if (plans.size() >= kMaxPlans) plans.clear();  // what is enqueued has copies of its own
+    if (plans.size() >= kMaxPlans) plans.clear();  // enqueued work has its own copies
     return *plans.emplace(problem, std::move(made)).first->second;
   }
 
   const bool tf32;
   const int sms;
   cublasLtHandle_t handle = nullptr;
-  std::optional<GemmTuning> tuning;  // absent: the heuristic's first choice is taken
+  std::optional<GemmTuning> tuning;  // absent: use the heuristic's first choice
   std::map<GemmProblem, std::unique_ptr<Plan>> plans;
 };
 

@@ -1,5 +1,5 @@
 // GEMMs by cuBLASLt: bf16 with f32 accumulation on tensor cores; f32 in true f32 unless TF32 is asked for.
-// The algorithm of each shape is asked for once and kept.
+// The algorithm of each shape is chosen once and kept.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,7 +14,7 @@ namespace tokamak {
 
 class CudaGemm {
  public:
-  // What cuBLASLt may use as scratch; NVIDIA's advice for Hopper and later.
+  // cuBLASLt's workspace; NVIDIA's recommendation for Hopper and later.
   static constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
 
   explicit CudaGemm(const RuntimeOptions& options);

@@ -1,4 +1,4 @@
-// What gemm/gemm.cc and gemm/tuning.cc share of cuBLASLt: its errors, a GEMM made ready, and what the log says of both.
+// Shared by gemm/gemm.cc and gemm/tuning.cc: cuBLASLt's errors, a prepared GEMM, and their descriptions for the log.
 #pragma once
 
 #include <cublasLt.h>
@@ -11,8 +11,7 @@ namespace tokamak {
 
 [[noreturn]] void cublas_failed(cublasStatus_t status, const char* call, const char* file, int line);
 
-// A GEMM that cuBLASLt has an algorithm for. The descriptors are filled where they stay: their contents are
-// the library's own.
+// A prepared GEMM. The descriptors are initialised in place, because their contents are opaque.
 struct Plan {
   cublasLtMatmulDescOpaque_t product;
   cublasLtMatrixLayoutOpaque_t left, right, output;

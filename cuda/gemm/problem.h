@@ -1,7 +1,7 @@
-// A GEMM of ops.h as cuBLASLt is asked for it, without cuBLASLt: D = op(left) op(right) + beta C [+ bias to each
-// column], all matrices stored by columns. Read by columns, a row-major tensor is its transpose, so that c^T = op(b)^T
-// op(a)^T is posed and b stands on the left. (cuBLASLt's row-major order would spare the swap, but its tables of
-// supported types and its tuning are those of column-major matrices.)
+// A GEMM of ops.h in cuBLASLt's terms: D = op(left) op(right) + beta C [+ bias to each column], all matrices
+// column-major. A row-major tensor read as column-major is its transpose, so c^T = op(b)^T op(a)^T is computed, with b
+// on the left. (cuBLASLt's row-major order would avoid the swap, but its tables of supported types and its tuning are
+// for column-major matrices.)
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,15 @@
 
 namespace tokamak {
 
-// All that the choice of an algorithm depends on: the key of what is kept of it.
+// Everything that the choice of an algorithm depends on: the key of the caches.
 struct GemmProblem {
-  static constexpr uint32_t kMaxAlignment = 256;  // more is not asked for by any algorithm
+  static constexpr uint32_t kMaxAlignment = 256;  // no algorithm requires more
 
   struct Stored {
-    int64_t rows, columns;  // the distance of two columns is `rows`: tensors are contiguous
+    int64_t rows, columns;  // the leading dimension is `rows`: tensors are contiguous
   };
 
-  int64_t m, n, k;            // D is (m, n); each element is a sum of k terms
+  int64_t m, n, k;            // D is (m, n)
   bool transpose_left;        // left is stored as (k, m)
   bool transpose_right;       // right is stored as (n, k)
   bool bias;                  // in the epilogue
@@ -28,7 +28,7 @@ struct GemmProblem {
   uint32_t left_alignment;    // of the addresses, in bytes: powers of two, kMaxAlignment at most
   uint32_t right_alignment;   //
   uint32_t added_alignment;   //
-  uint32_t output_alignment;  // and of the bias, which has no preference of its own
+  uint32_t output_alignment;  // also of the bias, which has no separate preference
 
   auto operator<=>(const GemmProblem&) const = default;
 
@@ -40,7 +40,7 @@ struct GemmProblem {
 struct GemmOperands {
   const void* left;
   const void* right;
-  const void* added;  // C; the output itself where there is nothing to add, and beta 0
+  const void* added;  // C; the output itself, with beta 0, if nothing is added
   void* output;       // D
   const void* bias;   // (m), or null
   float beta;         // 0 or 1

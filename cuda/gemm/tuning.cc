@@ -16,7 +16,7 @@ namespace tokamak {
 namespace {
 
 constexpr int kRuns = 5;    // timed together
-constexpr int kRounds = 3;  // of which the best counts
+constexpr int kRounds = 3;  // the best counts
 
 std::string cache_path(const RuntimeOptions& options) {
   int device = 0;
@@ -55,7 +55,7 @@ struct Free {
   void operator()(void* memory) const { cudaFree(memory); }
 };
 
-// Milliseconds of kRuns runs, or infinity where the algorithm does not run.
+// Milliseconds of kRuns runs, or infinity if the algorithm fails.
 float time_of(const std::function<cublasStatus_t()>& run, const EventPair& timer, cudaStream_t stream) {
   if (run() != CUBLAS_STATUS_SUCCESS) return std::numeric_limits<float>::infinity();
   float best = std::numeric_limits<float>::infinity();
@@ -92,7 +92,7 @@ cublasLtMatmulAlgo_t GemmTuning::fastest(const GemmProblem& problem,
   }
   void* memory = nullptr;
   if (cudaMalloc(&memory, static_cast<size_t>(output_bytes)) != cudaSuccess) {
-    cudaGetLastError();  // the runtime keeps it
+    cudaGetLastError();  // clears the runtime's sticky error
     log::warning("runtime.autotune: no memory to time the GEMM ", key, "; it runs as cuBLASLt's heuristic says");
     return algorithms.front();
   }
@@ -112,12 +112,12 @@ cublasLtMatmulAlgo_t GemmTuning::fastest(const GemmProblem& problem,
       best = i;
     }
   }
-  if (std::isinf(least)) return algorithms.front();  // its own run will say what is wrong
+  if (std::isinf(least)) return algorithms.front();  // its own run will report the error
   log::info("GEMM ", key, ": algorithm ", best + 1, " of ", algorithms.size(), ", ",
             text_with_time(algorithms[best], least), ", ",
             fixed(100.0 * (static_cast<double>(first) / static_cast<double>(least) - 1.0), 1),
             "% faster than the heuristic's, ", text_with_time(algorithms.front(), first));
-  // cuBLAS documents that an algorithm's bytes may be kept and restored for the same version of the library.
+  // cuBLAS documents that an algorithm's bytes may be saved and restored for the same library version.
   choices_.keep(key, {reinterpret_cast<const char*>(&algorithms[best]), sizeof(cublasLtMatmulAlgo_t)});
   return algorithms[best];
 }

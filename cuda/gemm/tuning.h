@@ -1,6 +1,6 @@
-// The fastest of cuBLASLt's algorithms for each GEMM, found by timing them at its first use and kept in a file, so
-// that the next run starts with them. Which one wins may change from run to run, and with it the last bits: so tuning
-// and runtime.deterministic exclude each other.
+// Finds the fastest cuBLASLt algorithm for each GEMM by timing at first use, and caches it in a file for later runs.
+// The winner may change from run to run, and with it the last bits. So tuning and runtime.deterministic exclude each
+// other.
 #pragma once
 
 #include <functional>
@@ -16,16 +16,16 @@ class GemmTuning {
  public:
   static constexpr int kCandidates = 16;  // of the heuristic's ranking
 
-  // Kept for the current GPU and library in ~/.cache/tokamak/gemm-NAME-SMS-VERSION, or under XDG_CACHE_HOME; with
-  // runtime.tf32 or nccl_max_ctas in a file of its own.
+  // The cache for the current GPU and library is ~/.cache/tokamak/gemm-NAME-SMS-VERSION, or under XDG_CACHE_HOME; with
+  // runtime.tf32 or nccl_max_ctas it is a separate file.
   explicit GemmTuning(const RuntimeOptions& options);
 
-  // Runs a GEMM with these operands; a status other than success: not by this algorithm.
+  // Runs a GEMM with these operands; another status than success: the algorithm does not support it.
   using Run = std::function<cublasStatus_t(const cublasLtMatmulAlgo_t&, const GemmOperands&)>;
 
-  // The algorithm that the file has, or the fastest of `algorithms` (best guess first). Host and GPU wait for each
-  // other here. The operands' output keeps its contents: what is computed goes to memory taken for that time. Where
-  // there is none, or where no algorithm runs, it is the first one.
+  // The cached algorithm, or the fastest of `algorithms` (best guess first). Timing synchronises host and GPU. The
+  // output operand keeps its contents: timed runs write to temporary memory. If there is no memory, or no algorithm
+  // runs, the result is the first algorithm.
   cublasLtMatmulAlgo_t fastest(const GemmProblem& problem, const std::vector<cublasLtMatmulAlgo_t>& algorithms,
                                int64_t output_bytes, const GemmOperands& operands, const Run& run, cudaStream_t stream);
 

@@ -24,8 +24,7 @@ std::vector<ncclComm_t> NcclBf16Reduction::own() const {
   return inside_ ? std::vector{inside_->get(), across_->get()} : std::vector<ncclComm_t>();
 }
 
-// Each rank of the node receives the contributions to the slices of all ranks at its own place in their nodes:
-// send (ranks, piece), received (nodes, ranks of a node, piece).
+// Each rank of the node receives the contributions to the slices of all ranks with its local rank in their nodes:
 void NcclBf16Reduction::exchange(cudaStream_t stream, const bf16* send, bf16* received, int64_t piece) const {
   const ncclComm_t comm = inside_ ? inside_->get() : all_.get();
   const auto count = static_cast<size_t>(piece);
@@ -53,7 +52,7 @@ void NcclBf16Reduction::run(cudaStream_t stream, const Comm::ReduceScatter& args
       sum_contributions(stream, received, args.slice.as<float>(), {ranks_, length, begin, piece});
       continue;
     }
-    // What was sent has gone: the node's sums (nodes, piece) in f32 fit into its place, as a node has two ranks or
+    // The send buffer is free now. The node's f32 sums (nodes, piece) fit into it, as a node has two ranks or
     // more.
     auto* const sums = static_cast<float*>(args.scratch.data());
     for (size_t n = 0; n < nodes_.size(); ++n, received += of_node * piece) {

@@ -1,6 +1,6 @@
 // reduce_scatter of bf16 contributions. NCCL would sum them in bf16, so the ranks of a node exchange them and each sums
-// in f32. Between nodes go only a node's f32 sums, by NCCL's own reduction: with G ranks a node, contributions would be
-// G / 2 times the bytes. Where nodes differ in size, or have one rank, all ranks exchange as if they were one node.
+// in f32. Between nodes, NCCL reduces the f32 sums of each node: with G ranks per node, sending contributions would
+// cost G / 2 times the bytes. If nodes differ in size, or have one rank, all ranks exchange as if they were one node.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,7 +17,7 @@ namespace tokamak {
 
 class NcclBf16Reduction {
  public:
-  // `all` has all ranks of `control`, and is used where there is one level. Collective.
+  // `all` has all ranks of `control`; it is used if there is one level. Collective.
   NcclBf16Reduction(Comm& control, const NcclCommunicator& all, NcclShared& shared);
 
   void run(cudaStream_t stream, const Comm::ReduceScatter& args) const;
@@ -29,7 +29,7 @@ class NcclBf16Reduction {
   int ranks_;
   std::vector<std::vector<int>> nodes_;
   const NcclCommunicator& all_;
-  std::optional<NcclCommunicator> inside_, across_;  // of this rank's node; of the ranks at its place in each node
+  std::optional<NcclCommunicator> inside_, across_;  // this rank's node; the ranks with its local rank in each node
 };
 
 }  // namespace tokamak

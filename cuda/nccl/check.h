@@ -1,4 +1,4 @@
-// Every call of NCCL is checked; a failure is an Error(kComm) with the call, the place and NCCL's own words.
+// Checks every NCCL call; a failure is an Error(kComm) with the call, its source location and NCCL's message.
 #pragma once
 
 #include <nccl.h>
@@ -9,7 +9,7 @@ namespace tokamak {
 
 [[noreturn]] void nccl_failed(ncclResult_t result, const char* call, const char* file, int line);
 
-// "remote process exited or there was a network error: socket closed by ...": what NCCL says of a result.
+// "remote process exited or there was a network error: socket closed by ...": NCCL's text for a result.
 std::string nccl_words(ncclResult_t result, ncclComm_t comm);
 
 }  // namespace tokamak

@@ -1,5 +1,5 @@
-// Comm over NCCL, for a GPU's memory: the data plane on the streams it is given, the control plane through a group of
-// host messages that it owns. Blocking communicators; errors that come later end the process (nccl/watcher.h).
+// Comm over NCCL, for a GPU's memory: data on the streams it is given, control messages through a host group that it
+// owns. Communicators are blocking; asynchronous errors end the process (nccl/watcher.h).
 #include <nccl.h>
 #include <unistd.h>
 
@@ -23,8 +23,8 @@ namespace {
 
 size_t to_size(int64_t count) { return static_cast<size_t>(count); }
 
-// Two communicators, so that a slow reduction never stands before the next gather. Made with the group: they take
-// memory of the GPU, which is measured later.
+// Two communicators, so that a slow reduction never delays the next gather. Created with the group, because they
+// allocate GPU memory, which is measured later.
 class NcclComm final : public Comm {
  public:
   NcclComm(std::unique_ptr<Comm> control, NcclShared& shared, Precision reduce,
@@ -83,7 +83,7 @@ class NcclComm final : public Comm {
     return all;
   }
 
-  std::unique_ptr<NcclShared> owned_;  // by the group that the others came from
+  std::unique_ptr<NcclShared> owned_;  // set in the group that the others were split from
   NcclShared& shared_;
   std::unique_ptr<Comm> control_;
   NcclCommunicator gather_, reduce_;
@@ -93,7 +93,7 @@ class NcclComm final : public Comm {
 }  // namespace
 
 std::unique_ptr<Comm> make_nccl_comm(Comm& control, Device& device, const RuntimeOptions& options, Precision reduce) {
-  const char* const named = std::getenv("NCCL_HOSTID");  // by the user: below, every rank may get one
+  const char* const named = std::getenv("NCCL_HOSTID");  // by the user; below, every rank may set one
   const std::string node = named != nullptr ? named : host_name();
   order_launches();
   if (options.ranks_per_gpu > 1) let_ranks_share_gpu(control.rank());

@@ -35,7 +35,7 @@ NcclCommunicator::NcclCommunicator(Comm& control, NcclShared& shared) : shared_(
 NcclCommunicator::~NcclCommunicator() {
   shared_.watcher.forget(comm_);
   shared_.memory.leave(comm_);
-  // While an error ends this rank, its peers may never come to what the communicator still has to do.
+  // If an error ends this rank, its peers may never join the communicator's pending operations.
   std::uncaught_exceptions() > 0 ? ncclCommAbort(comm_) : ncclCommDestroy(comm_);
 }
 

@@ -1,4 +1,4 @@
-// One of NCCL's communicators, and what all of them in a process share.
+// An NCCL communicator, and the state shared by all communicators of a process.
 #pragma once
 
 #include <nccl.h>
@@ -15,13 +15,13 @@ struct NcclShared {
   NcclShared(int rank, CudaDevice& device) : watcher(rank), memory(device) {}
   NcclWatcher watcher;
   NcclMemory memory;
-  std::string node;  // this rank's, as NCCL gets it: ranks of one name share it
-  int max_ctas = 0;  // of a communicator; 0: NCCL chooses
+  std::string node;  // name of this rank's node, as passed to NCCL
+  int max_ctas = 0;  // per communicator; 0: NCCL chooses
 };
 
 class NcclCommunicator {
  public:
-  // Of all ranks of `control`, which may go afterwards. Collective.
+  // Contains all ranks of `control`, which need not outlive this. Collective.
   NcclCommunicator(Comm& control, NcclShared& shared);
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;

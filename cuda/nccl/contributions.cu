@@ -1,4 +1,4 @@
-// Bound by memory: 16-byte accesses throughout, since slices and pieces are multiples of kSliceAlignment.
+// Memory-bound: 16-byte accesses throughout, as slices and pieces are multiples of kSliceAlignment.
 #include "cuda/nccl/contributions.h"
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
-// What a reduction in bf16 computes beside the exchange: it rounds the contributions, and sums those received,
-// in f32 and in the order of the ranks.
+// The local computation of a bf16 reduction: rounds the contributions to send, and sums the received ones in f32, in
+// rank order.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// Defines those functions of NCCL that we call, each of which goes on to the library's own; so nothing links libnccl.
+// Defines the NCCL functions that we call, as forwarders to the library's own, so nothing links libnccl.
 // (As cuda/attention/cudnn_library.cc does for cuDNN.)
 #include "cuda/nccl/library.h"
 
@@ -50,7 +50,7 @@ bool open_nccl(std::string* why_not) {
 
 std::string nccl_version() { return text_of(version()); }
 
-// By name: an older header declares neither them nor ncclWindow_t, which is a pointer.
+// Looked up by name: older headers declare neither the functions nor ncclWindow_t, which is a pointer.
 ncclResult_t register_window(ncclComm_t comm, void* memory, size_t bytes, void** window) {
   constexpr int kSymmetric = 1;  // NCCL_WIN_COLL_SYMMETRIC
   using Register = ncclResult_t(ncclComm_t, void*, size_t, void**, int);

@@ -1,5 +1,5 @@
-// libnccl, opened when several ranks first ask for it: a program that was built with NCCL starts, and runs on one GPU,
-// without it.
+// Opens libnccl when a run has several ranks: a program that was built with NCCL starts, and runs on one GPU, without
+// it.
 #pragma once
 
 #include <nccl.h>
@@ -8,13 +8,13 @@
 
 namespace tokamak {
 
-// Whether NCCL's functions may be called from now on; if not, why.
+// Whether NCCL's functions may be called; if not, why.
 bool open_nccl(std::string* why_not);
 
-std::string nccl_version();  // "2.28.9", of the library that was opened
+std::string nccl_version();  // "2.28.9", of the opened library
 
-// A symmetric window (ncclCommWindowRegister of 2.27 and later): memory of one size on all ranks of `comm`, which must
-// all call. `*window` stays null where the library or the machine has no such windows.
+// Registers a symmetric window (ncclCommWindowRegister of 2.27 and later): memory of equal size on all ranks of `comm`.
+// Collective. `*window` stays null if the library or the machine does not support windows.
 ncclResult_t register_window(ncclComm_t comm, void* memory, size_t bytes, void** window);
 ncclResult_t deregister_window(ncclComm_t comm, void* window);
 

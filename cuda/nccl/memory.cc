@@ -17,7 +17,7 @@ NcclMemory::~NcclMemory() { device_.exchange_through(nullptr); }
 void* NcclMemory::allocate(size_t bytes) {
   void* memory = nullptr;
   if (const ncclResult_t result = ncclMemAlloc(&memory, bytes); result != ncclSuccess) {
-    cudaGetLastError();  // the runtime keeps it, and it is reported here
+    cudaGetLastError();  // clears the runtime's sticky error; reported here
     log::warning("no memory from ncclMemAlloc, but from cudaMalloc: ", nccl_words(result, nullptr));
     refused_ = true;
     return nullptr;
@@ -29,7 +29,7 @@ void* NcclMemory::allocate(size_t bytes) {
 bool NcclMemory::release(void* memory) noexcept {
   const auto block = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& b) { return b.memory == memory; });
   if (block == blocks_.end()) return false;
-  cudaDeviceSynchronize();  // which cudaFree does, and ncclMemFree does not
+  cudaDeviceSynchronize();  // cudaFree synchronises, ncclMemFree does not
   for (const Registration& r : block->registrations) undo(r);
   ncclMemFree(memory);
   blocks_.erase(block);
@@ -61,7 +61,7 @@ void NcclMemory::join(Comm& control, const std::vector<ncclComm_t>& comms) {
     block.joined = true;
     fresh.push_back(&block);
     bytes += block.bytes;
-    for (const ncclComm_t comm : comms) {  // also after a failure: windows are made by all ranks together
+    for (const ncclComm_t comm : comms) {  // also after a failure: creating a window is collective
       if (!possible) break;
       if (const ncclResult_t result = add(block, comm); result != ncclSuccess) worst = result;
     }

@@ -1,6 +1,6 @@
-// Memory that NCCL moves best: from ncclMemAlloc, which switches and peers can reach (NVLS, SHARP), and registered with
-// each communicator, as a symmetric window where there are such, so that transfers need no copy. NCCL leaves undefined
-// what comes of buffers that only some ranks have registered: what one rank cannot have all do without, and it is said.
+// Memory for NCCL: from ncclMemAlloc, which switches and peers can access (NVLS, SHARP), and registered with each
+// communicator, as a symmetric window if supported, for zero-copy transfers. NCCL leaves the behaviour undefined if
+// only some ranks register a buffer. So if one rank cannot, no rank does, and the log says so.
 #pragma once
 
 #include <nccl.h>
@@ -15,16 +15,16 @@ namespace tokamak {
 
 class NcclMemory final : public ExchangedMemory {
  public:
-  explicit NcclMemory(CudaDevice& device);  // gives that device's exchanged memory from now on
-  ~NcclMemory() override;                   // all of it is released by then
+  explicit NcclMemory(CudaDevice& device);  // becomes the device's allocator of exchanged memory
+  ~NcclMemory() override;                   // all memory must be released before
   NcclMemory(const NcclMemory&) = delete;
   NcclMemory& operator=(const NcclMemory&) = delete;
 
   void* allocate(size_t bytes) override;
   bool release(void* memory) noexcept override;
 
-  // Registers what was allocated since the last time with `comms`. Collective over `control`: all ranks of theirs, each
-  // of which has allocated the same.
+  // Registers everything allocated since the last call with `comms`. Collective over `control`, which contains all
+  // their ranks; each rank must have allocated the same.
   void join(Comm& control, const std::vector<ncclComm_t>& comms);
   void leave(ncclComm_t comm) noexcept;  // before the communicator is destroyed
 
@@ -32,21 +32,21 @@ class NcclMemory final : public ExchangedMemory {
   struct Registration {
     ncclComm_t comm;
     void* handle;
-    bool window;  // else a plain registration
+    bool window;  // false: a plain registration
   };
   static void undo(const Registration& registration) noexcept;
 
   struct Block {
     void* memory;
     size_t bytes;
-    bool joined = false;  // registered, or done without
+    bool joined = false;  // registered, or refused on all ranks
     std::vector<Registration> registrations;
   };
   ncclResult_t add(Block& block, ncclComm_t comm);
 
   CudaDevice& device_;
   std::vector<Block> blocks_;
-  bool refused_ = false;  // ncclMemAlloc did, since the last join
+  bool refused_ = false;  // ncclMemAlloc failed since the last join
 };
 
 }  // namespace tokamak

@@ -7,8 +7,8 @@
 
 namespace tokamak {
 
-// Ranks by node, nodes in the order of their first ranks; `names`: of each rank's node, at least one. One node of all
-// where they differ in size or have one rank each: then there are no two levels to reduce on.
+// Ranks grouped by node, nodes in the order of their first ranks; `names` has each rank's node, at least one entry. A
+// single group if nodes differ in size or have one rank each: then a two-level reduction is impossible.
 inline std::vector<std::vector<int>> nodes_of(const std::vector<std::string>& names) {
   std::vector<std::vector<int>> nodes;
   std::vector<int> all;

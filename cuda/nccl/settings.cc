@@ -28,11 +28,11 @@ void order_launches() { setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", kKeepTheUsers)
 
 void let_ranks_share_gpu(int rank) {
   setenv("NCCL_HOSTID", str(host_name(), "-rank-", rank).c_str(), kKeepTheUsers);
-  setenv("NCCL_SOCKET_IFNAME", "lo", kKeepTheUsers);  // ranks of one machine, but NCCL thinks of a network
+  setenv("NCCL_SOCKET_IFNAME", "lo", kKeepTheUsers);  // the ranks are on one machine, but NCCL assumes a network
   setenv("NCCL_IB_DISABLE", "1", kKeepTheUsers);
   setenv("NCCL_MNNVL_ENABLE", "0", kKeepTheUsers);
   setenv("NCCL_NVLS_ENABLE", "0", kKeepTheUsers);
-  // The ranks take turns on the GPU: what waits there for a peer is best small.
+  // The ranks time-share the GPU, so kernels that wait for a peer should be small.
   setenv("NCCL_MAX_NCHANNELS", "2", kKeepTheUsers);
 }
 

@@ -1,5 +1,5 @@
-// A thread that asks every communicator of this process for errors that came after a call had returned: a peer that is
-// gone, a broken link. It ends the process, whose main thread may be waiting for the GPU for ever.
+// A thread that polls every communicator of this process for asynchronous errors: a dead peer, a broken link. It ends
+// the process, whose main thread may be blocked on the GPU forever.
 #pragma once
 
 #include <nccl.h>
@@ -13,13 +13,13 @@ namespace tokamak {
 
 class NcclWatcher {
  public:
-  explicit NcclWatcher(int rank);  // of the run, for the message
+  explicit NcclWatcher(int rank);  // this rank, for the message
   ~NcclWatcher();
   NcclWatcher(const NcclWatcher&) = delete;
   NcclWatcher& operator=(const NcclWatcher&) = delete;
 
   void watch(ncclComm_t comm);
-  void forget(ncclComm_t comm);  // before it is destroyed
+  void forget(ncclComm_t comm);  // call before it is destroyed
 
  private:
   void run();
@@ -30,7 +30,7 @@ class NcclWatcher {
   std::condition_variable wake_;
   std::vector<ncclComm_t> comms_;
   bool stop_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last member: the thread uses the others
 };
 
 }  // namespace tokamak

@@ -50,7 +50,7 @@ void EncodePool::run() {
       return stop_ || waiting != jobs_.end();
     });
     if (stop_) return;
-    Job& job = **waiting;  // stays where it is: only a done job is taken
+    Job& job = **waiting;  // the reference stays valid: only finished jobs are removed
     job.state = State::kRunning;
     lock.unlock();
     try {

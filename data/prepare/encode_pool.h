@@ -1,5 +1,5 @@
-// Encodes batches of documents on several threads and gives them back in the order they came in, so that the output
-// does not depend on the number of threads.
+// Encodes batches of documents on several threads and returns them in submission order, so the output does not depend
+// on the number of threads.
 #pragma once
 
 #include <condition_variable>
@@ -19,8 +19,8 @@ namespace tokamak {
 
 struct EncodeBatch {
   std::vector<RawDocument> documents;  // consumed
-  std::vector<int32_t> ids;            // of all documents, one after another, with BOS and EOS
-  std::vector<int64_t> ends;           // (documents) where each ends in ids; a document without text has no ids
+  std::vector<int32_t> ids;            // of all documents, concatenated, with BOS and EOS
+  std::vector<int64_t> ends;           // (documents) end of each in ids; a document without text has no ids
 };
 
 struct EncodePoolOptions {
@@ -38,7 +38,7 @@ class EncodePool {
   EncodePool& operator=(const EncodePool&) = delete;
 
   void submit(EncodeBatch batch);
-  EncodeBatch take();  // the oldest, when it is done; throws what encoding it threw
+  EncodeBatch take();  // waits for the oldest batch; rethrows its error
   int64_t pending() const { return pending_; }
 
  private:

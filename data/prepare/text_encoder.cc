@@ -14,7 +14,7 @@ TextEncoder text_encoder(const Tokenizer& tokenizer) {
   out.eos_id = tokenizer.eos_id();
   out.bos_id = tokenizer.bos_id();
   out.make = [&tokenizer]() -> TextEncoder::Encode {
-    // std::function wants to be copied, which an Encoder cannot be: a copy is a fresh one.
+    // std::function requires a copyable target, which an Encoder is not: a copy creates a new Encoder.
     struct Copyable {
       const Tokenizer& tokenizer;
       Encoder encoder;

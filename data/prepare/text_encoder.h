@@ -1,4 +1,4 @@
-// What tokenizing needs of a tokenizer. A seam: tests put a tokenizer of their own here.
+// The tokenizer interface of data preparation. Tests replace it with their own.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace tokamak {
 struct TextEncoder {
   using Encode = std::function<void(std::string_view text, std::vector<int32_t>& ids)>;  // appends
 
-  std::string name;  // for people
+  std::string name;  // for display
   std::string hash;  // the tokenizer's identity
   std::string file;  // copied into each data set as tokenizer.model; "": nothing to copy
   int64_t vocab_size = 0;
   int32_t eos_id = -1;  // -1: none, likewise below
   int32_t bos_id = -1;
-  std::function<Encode()> make;  // one for each thread
+  std::function<Encode()> make;  // creates one encoder per thread
 };
 
-TextEncoder text_encoder(const Tokenizer& tokenizer);  // which must outlive it
+TextEncoder text_encoder(const Tokenizer& tokenizer);  // must outlive the result
 
 }  // namespace tokamak

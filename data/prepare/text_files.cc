@@ -21,7 +21,7 @@ std::optional<TextFormat> format_of(const std::string& path) {
   return std::nullopt;
 }
 
-// "a.jsonl.gz" and the like: left out silently, a directory of them would look empty or half full.
+// "a.jsonl.gz" and the like are an error: skipping them silently would lose text.
 bool is_compressed_text(const std::string& path) {
   const std::string extension = fs::path(path).extension().string();
   const bool compressed = extension == ".gz" || extension == ".zst" || extension == ".bz2" || extension == ".xz";

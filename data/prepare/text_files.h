@@ -15,9 +15,9 @@ struct TextFile {
   int64_t bytes = 0;
 };
 
-// Files in the order given; a directory stands for the text files in it and below, by name. Other files in a directory
-// are left out, and counted in a warning. Error(kData) for a path that is not there, a file that is not text,
-// compressed text anywhere, the same file twice, or no text at all.
+// Files in the given order. A directory expands to the text files in it, recursively, sorted by name; its other files
+// are skipped and counted in a warning. Error(kData) for a missing path, a file that is not text, compressed text, a
+// duplicate file, or no text at all.
 std::vector<TextFile> find_text_files(const std::vector<std::string>& inputs);
 
 }  // namespace tokamak

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kReadBytes = int64_t{1} << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-// How much of `text`, all of which is too long by itself, makes a document; see PlainTextReader.
+// Length of the first document of an over-long `text`; see PlainTextReader.
 size_t cut_point(std::string_view text) {
   const size_t blank = text.rfind("\n\n");
   const size_t blank_crlf = text.rfind("\n\r\n");
@@ -20,10 +20,10 @@ size_t cut_point(std::string_view text) {
   if (blank_crlf != std::string_view::npos) cut = std::max(cut, blank_crlf + 3);
   if (cut > 0) return cut;
   if (const size_t line = text.rfind('\n'); line != std::string_view::npos) return line + 1;
-  cut = text.size();  // go back to the first byte of the character that the end would cut
+  cut = text.size();  // go back to the start of a character that the end would split
   for (size_t back = 0; back < 4 && back < cut; ++back) {
     const auto byte = static_cast<unsigned char>(text[cut - 1 - back]);
-    if (byte < 0x80) break;  // ASCII: nothing is cut
+    if (byte < 0x80) break;  // ASCII: no character is split
     if (byte >= 0xC0) {
       const size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
       if (back + 1 < length) cut -= back + 1;

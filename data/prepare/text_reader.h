@@ -1,5 +1,5 @@
-// Documents from text files, in the order of the files. In a .jsonl file each line is one. A .txt file is one document,
-// or several with form feeds (U+000C) between them; a piece longer than the limit is cut.
+// Reads documents from text files, in file order. In a .jsonl file each line is one. A .txt file is one document,
+// or several separated by form feeds (U+000C); a document longer than the limit is cut.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace tokamak {
 
-// A document as it was read. Parsing JSON takes longer than reading, so it is left to text_of(), on any thread.
+// A document as read. Parsing JSON takes longer than reading, so text_of() does it, on any thread.
 struct RawDocument {
   std::string bytes;
-  const TextFile* file = nullptr;  // into the list that the reader was given
+  const TextFile* file = nullptr;  // points into the reader's list of files
   int64_t line = 0;                // of a .jsonl file, from 1
 };
 
-// The pieces of one .txt file.
+// Splits one .txt file into documents.
 class PlainTextReader {
  public:
   // A document longer than max_bytes is cut after the last blank line within them, else after the last line, else
-  // between two characters. 0: never cut.
+  // between two characters. 0: no limit.
   PlainTextReader(const std::string& path, int64_t max_bytes);
   bool next(std::string& document);  // false at the end of the file
 
@@ -34,9 +34,9 @@ class PlainTextReader {
   InputFile file_;
   size_t max_bytes_;
   std::string buffer_;
-  size_t at_ = 0;       // where the next document begins in buffer_
-  size_t scanned_ = 0;  // no form feed lies between at_ and here
-  int64_t offset_ = 0;  // of what follows buffer_ in the file
+  size_t at_ = 0;       // start of the next document in buffer_
+  size_t scanned_ = 0;  // no form feed between at_ and here
+  int64_t offset_ = 0;  // file offset of the data after buffer_
 };
 
 class TextReader {
@@ -45,7 +45,7 @@ class TextReader {
   TextReader(const std::vector<TextFile>& files, int64_t max_document_bytes);
 
   bool next(RawDocument& document);                   // false after the last; lines of white space are no documents
-  int64_t bytes_read() const { return bytes_read_; }  // about: of the documents handed out
+  int64_t bytes_read() const { return bytes_read_; }  // approximate: of the returned documents
 
  private:
   const std::vector<TextFile>& files_;
@@ -56,7 +56,7 @@ class TextReader {
   int64_t bytes_read_ = 0;
 };
 
-// The text of a document: as it is, or member `json_key` of its JSON object. Error(kData) naming file and line if the
+// The text of a document: unchanged, or member `json_key` of its JSON object. Error(kData) naming file and line if the
 // line is not JSON or has no such text.
 std::string text_of(RawDocument&& document, const std::string& json_key);
 

@@ -121,7 +121,7 @@ TokenizeReport tokenize(const TextEncoder& encoder, const TokenizeOptions& optio
   EncodePool pool(
       encoder, {threads, options.text_key, options.begin == DocumentBegin::kBos ? encoder.bos_id : -1, encoder.eos_id});
   TextReader reader(files, options.max_document_bytes);
-  int64_t number = 0;  // of the next document to be written
+  int64_t number = 0;  // number of the next document to write
   const auto write = [&](const EncodeBatch& batch) {
     int64_t begin = 0;
     for (const int64_t end : batch.ends) {

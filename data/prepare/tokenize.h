@@ -1,5 +1,5 @@
-// Text files to a data set, or to a training set and a held-out one. The output depends on the text, the tokenizer and
-// the options alone, never on the number of threads.
+// Tokenizes text files into a data set, or into a training set and a held-out one. The output depends on the text, the
+// tokenizer and the options alone, never on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,14 @@ struct TokenizeOptions {
   DocumentBegin begin = DocumentBegin::kNothing;
   double validation_fraction = 0;         // share of the documents to hold out, in [0, 1)
   int64_t seed = 1234;                    // decides which documents are held out
-  int64_t shard_tokens = 4'000'000'000;   // a shard is closed once it has this many
+  int64_t shard_tokens = 4'000'000'000;   // a shard is closed when it has this many
   int64_t threads = 0;                    // 0: all cores of this process
-  Existing existing = Existing::kRefuse;  // an output directory that is not empty
+  Existing existing = Existing::kRefuse;  // what to do with a non-empty output directory
   std::string tool = "tokamak";           // recorded in the manifest
 };
 
 struct TokenizeProgress {
-  int64_t bytes = 0;        // of text done
+  int64_t bytes = 0;        // bytes of text processed
   int64_t total_bytes = 0;  // of all input files
   int64_t documents = 0;
   int64_t tokens = 0;
@@ -40,7 +40,7 @@ struct TokenizeProgress {
 struct TokenizeReport {
   int64_t files = 0;
   int64_t documents = 0;  // written
-  int64_t empty = 0;      // left out: no text but white space
+  int64_t empty = 0;      // skipped: white space only
   int64_t bytes = 0;      // of the input files
   Manifest train;         // the whole data set if nothing is held out
   std::optional<Manifest> validation;
@@ -50,7 +50,8 @@ struct TokenizeReport {
 bool held_out(int64_t seed, int64_t number, double fraction);
 
 // Error(kData): unreadable text, a part without documents. Error(kConfig): options out of range, output directory in
-// use; of these only data sets are ever replaced. On any error nothing is left at `output`. `progress` is called after each batch of about a megabyte.
+// use; of these only data sets are ever replaced. On any error nothing is left at `output`. `progress` is called after
+// each batch of about a megabyte.
 TokenizeReport tokenize(const TextEncoder& encoder, const TokenizeOptions& options,
                         const std::function<void(const TokenizeProgress&)>& progress = {});
 

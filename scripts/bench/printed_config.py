@@ -1,5 +1,5 @@
-"""Reads what `tokamak train CONFIG --print-config` prints: sections of keys with a comment each, two levels deep. So
-the config means here what it means to the program, with its defaults, units and overrides."""
+"""Parses the output of `tokamak train CONFIG --print-config`: sections of commented keys, two levels deep. So the
+config has the program's own defaults, units and overrides."""
 import json
 import re
 import subprocess
@@ -7,7 +7,7 @@ import sys
 
 
 def value_of(text):
-    """A scalar or a flow list of scalars; YAML's words and numbers are JSON's but for their quotes."""
+    """A scalar or a flow list of scalars: JSON, except for unquoted strings."""
     if text.startswith("[") and text.endswith("]"):
         return [value_of(part.strip()) for part in text[1:-1].split(",") if part.strip()]
     try:
@@ -17,7 +17,7 @@ def value_of(text):
 
 
 def parse(text):
-    """{section: {key: value}}; what lies deeper, as the data sets do, is left out."""
+    """{section: {key: value}}; skips deeper levels, such as the data sets."""
     config, section = {}, None
     for line in text.splitlines():
         line = re.sub(r"\s+#.*$", "", line).rstrip()

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""The standing race: `tokamak bench` and PyTorch (torch_baseline.py) in turn on the same device, threads and batch.
+"""Benchmarks `tokamak bench` against PyTorch (torch_baseline.py), alternating on the same device, threads and batch.
 
-First it tries PyTorch's options one after the other and keeps what is faster; then each round runs our step and
-PyTorch's, each in a process of its own. What counts is the median of the rounds' ratios. Then the same program tells
-where its step's time goes, each operation beside its floor. Prints a page, and writes it with the JSON of everything.
-Exit codes: 0, 1 (our program failed), 2 (usage), 3 (PyTorch did), 77 (skipped: the interpreter has no torch).
+First it tries PyTorch's options one at a time and keeps those that are faster. Then each round runs our step and
+PyTorch's, each in a separate process. The result is the median of the rounds' ratios. `tokamak bench` then measures
+where our step's time goes, each operation beside its floor. Prints a page, and writes it with all data as JSON.
 
   scripts/bench/race.py configs/llama-125m.yaml training.micro_batch_size=4 --device cpu --bar 1.3 --gemm-bar 0.65
   scripts/bench/race.py configs/llama-0.5b.yaml --device cuda --bar 1.15 --python ~/torch/bin/python3
@@ -31,12 +30,12 @@ OUT_OF_MEMORY = 3  # of the baseline
 OURS_FAILED, TORCH_FAILED, SKIPPED = 1, 3, 77
 
 START = {"weights": "bf16", "compile": "whole", "head": "whole", "attention": "auto", "allocator": "keep"}
-# What may be faster, tried in this order, one change at a time: on top of whatever was the fastest so far.
+# Options that may be faster, tried in this order, one change at a time, on top of the fastest set so far.
 TRIALS = {"cpu": [("compile", "none"), ("head", "chunked"), ("weights", "autocast"), ("allocator", "default")],
           "cuda": [("attention", "cudnn"), ("attention", "flash"), ("head", "chunked"), ("weights", "autocast"),
                    ("compile", "layers"), ("compile", "max-autotune")]}
-# "keep": glibc gives no memory back, so that pages are faulted in once, and PyTorch asks for huge pages; on a GPU,
-# segments that grow.
+# "keep": glibc returns no memory, so pages are faulted in once, and PyTorch requests huge pages; on a GPU, expandable
+# segments.
 ALLOCATOR = {"keep": {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40), "MALLOC_TOP_PAD_": str(2**26),
                       "THP_MEM_ALLOC_ENABLE": "1", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
              "default": {}}
@@ -63,7 +62,7 @@ def arguments():
 
 
 class Failed(Exception):
-    """A program that did not end well; code None: it ran out of time."""
+    """A program failed; code None: it timed out."""
 
     def __init__(self, what, code, text):
         lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -73,14 +72,14 @@ class Failed(Exception):
 
 
 def busy_seconds():
-    """CPU seconds that this machine has worked, and that its host has kept from it, since it started."""
+    """Busy and stolen CPU seconds of this machine since boot."""
     words = Path("/proc/stat").read_text().split("\n", 1)[0].split()
     user, nice, system, _, _, irq, softirq, steal = [int(word) / os.sysconf("SC_CLK_TCK") for word in words[1:9]]
     return user + nice + system + irq + softirq, steal
 
 
 def run(what, command, environment=None, limit=None):
-    """(standard output, the share of the machine's cores that others had meanwhile)."""
+    """(standard output, the share of the machine's cores that other processes used meanwhile)."""
     def own():
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         return usage.ru_utime + usage.ru_stime
@@ -108,7 +107,7 @@ class Race:
         self.steps = options.steps or (10 if self.device == "cuda" else 2)
         self.overrides = [*options.overrides, f"runtime.backend={self.device}",
                           f"runtime.threads_per_rank={options.threads}"]
-        self.micro_batch = 0  # of ours; told by its first run
+        self.micro_batch = 0  # ours; reported by its first run
         self.torch_micro_batch = 0
         self.tried = []
 
@@ -135,7 +134,7 @@ class Race:
         return found
 
     def torch(self, chosen, warmup, steps, limit=None):
-        """One run of the baseline; where its memory does not do for our micro-batch, with more of half the size."""
+        """One run of the baseline; if our micro-batch does not fit its memory, with twice as many of half the size."""
         micro_batch = self.torch_micro_batch or self.micro_batch
         while True:
             split = self.micro_batch // micro_batch

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 LONGEST = 10
-DISTURBED = 0.1  # share of the machine's cores that others had, from which a page says so
+DISTURBED = 0.1  # share of the cores used by other processes from which the page warns
 
 
 def on_path(program):
@@ -13,7 +13,7 @@ def on_path(program):
 
 
 def command_of(arguments):
-    """As it can be repeated elsewhere: places on this machine by their last part."""
+    """The command for use elsewhere: paths are reduced to their last component."""
     def told(word):
         return os.path.basename(word) if os.path.isabs(word) else word
     return " ".join(shlex.quote(told(word)) for word in arguments)
@@ -25,8 +25,8 @@ def median(values):
 
 
 def floor_of(entry, step, isolated):
-    """Seconds that an operation's work takes at the rates of this machine: FLOPs at the GEMMs' of the model's shapes,
-    bytes, each tensor read or written once, at a copy's; whichever is more. None: its work is not known."""
+    """The roofline time of an operation in seconds: the larger of FLOPs at the GEMM rate of the model's shapes, and bytes,
+    each tensor read or written once, at copy bandwidth. None: its work is not known."""
     seconds = max(entry["flops"] / step["gemm_flops_per_second"], entry["bytes"] / isolated["copy_bytes_per_second"])
     return seconds or None
 
@@ -48,7 +48,7 @@ def where_it_goes(rounds, isolated):
 
 
 def gemm_share(step, convention):
-    """FLOPs of training, all by this convention's count, over what the GEMMs alone reach at the model's shapes."""
+    """FLOP/s of training, by this convention's count, over the GEMMs' FLOP/s at the model's shapes."""
     return step[f"mfu_{convention}"] * step["peak_flops_per_second"] / step["gemm_flops_per_second"]
 
 
@@ -81,7 +81,7 @@ def against(result, bar, word):
 
 
 def doubts(result):
-    """What a reader must know before the median's verdict is taken for more than it is."""
+    """Caveats of the measurement."""
     others = max(race[who]["others"] for race in result["rounds"] for who in ("tokamak", "torch"))
     (low, high), bar = result["ratio_spread"], result["bar"]
     said = []

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Whether two builds compute the same bits: what a refactoring must keep. Each trains the same small models, generates,
-evaluates and exports; losses, weights, texts, results and files are compared.
+"""Compares two builds bit for bit, for refactorings. Each trains the same small models, generates, evaluates and
+exports; losses, weights, texts, results and files are compared.
 
 usage: scripts/bench/same_bits.py OLD_TOKAMAK NEW_TOKAMAK
 """
@@ -62,7 +62,7 @@ def digests():
                 tokamak("checkpoint", "export", "--to", to, "--tokenizer", place.file("tokenizer.model"), newest, out)
                 paths = sorted(Path(out).rglob("*")) if to == "hf" else [Path(out)]
                 for path in paths:
-                    if path.is_file() and path.name != "README.md":  # the model card names the program's version and day
+                    if path.is_file() and path.name != "README.md":  # the model card has the program's version and date
                         found[f"{name}: export, {path.name.replace(run, '')}"] = digest_of(path.read_bytes())
     return found
 

@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
-"""A training step of one of our configs in PyTorch, plainly written: what race.py holds `tokamak bench` against.
+"""A plain PyTorch implementation of a training step of one of our configs: race.py's baseline for `tokamak bench`.
 
-The same step as ours: a Llama of the same shapes on the same micro-batches of random tokens, GEMMs in bf16, master
-weights and moments in fp32, the gradient clipped to a norm of 1, AdamW. QKV and gate + up are one GEMM each, as with
-us; attention is PyTorch's scaled_dot_product_attention, the optimizer its fused AdamW.
+It is the same step as ours: a Llama of the same shapes on the same micro-batches of random tokens, GEMMs in bf16, fp32
+master weights and moments, the gradient clipped to norm 1, AdamW. QKV and gate + up are one GEMM each, as in ours.
+Attention is PyTorch's scaled_dot_product_attention, the optimizer its fused AdamW.
 
-What PyTorch does in more than one way is an option here, and race.py tries them on the machine and takes the fastest:
-  weights    bf16: bf16 weights, and gradients summed in bf16 (we sum in fp32), fp32 masters for the optimizer alone
+PyTorch's alternatives are options; race.py tries them on the machine and uses the fastest:
+  weights    bf16: bf16 weights and gradient sums (ours are fp32), fp32 masters for the optimizer only
              autocast: fp32 weights under torch.autocast, the usual recipe
   compile    whole: torch.compile of the model with its loss; layers: of each layer (torchtitan's way); none: eager
              max-autotune: whole, with the autotuner (GPU)
-  head       whole: the logits exist, their loss is compiled with the rest; chunked: F.linear_cross_entropy in chunks
-  attention  auto: PyTorch's own choice; cudnn, flash: this one or none (GPU)
-The C library's allocator is a matter of the environment; race.py tries that, too. Prints one line of JSON last. Exit
-codes: 0, 3 (out of memory), others as Python has them.
-"""
+  head       whole: materialised logits, loss compiled with the model; chunked: F.linear_cross_entropy in chunks
+  attention  auto: PyTorch's choice; cudnn, flash: only this one (GPU)
+The C library's allocator is set by the environment; race.py tries that too. Prints one line of JSON last. Exit codes:
+0, 3 (out of memory), others as in Python. """
 import argparse
 import json
 import os
@@ -122,7 +121,7 @@ def build(model, options, torch):
             layer.compile(**how)
         if options.head == "whole":
             head = torch.compile(head, **how)
-    elif options.compile != "none" and options.head == "chunked":  # whose op is not made for torch.compile
+    elif options.compile != "none" and options.head == "chunked":  # its op does not support torch.compile
         body = torch.compile(llama, **how)
 
     def loss(ids, targets, cos, sin):

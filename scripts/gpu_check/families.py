@@ -1,6 +1,6 @@
-"""Is each operation right? Families of tests (NAME_test.cc of tests/backend and tests/cuda), each in a process of its
-own, several at a time: the fault of one does not touch the others. A process tells of its cases as they begin and end
-(tests/support/facts.h), so that the one that hung or crashed has a name."""
+"""Correctness of each operation. Runs families of tests (NAME_test.cc of tests/backend and tests/cuda), each in its own
+process, several at a time, so that a fault of one does not affect the others. A process records when its cases begin and
+end (tests/support/facts.h), so that a hung or crashed case is named."""
 import concurrent.futures
 import json
 import re
@@ -8,9 +8,9 @@ import re
 from place import ended
 from report import DEVICE_FAULT, FAILED, LOST, MEASURED, NOT_RUN, PASSED, not_zero
 
-WORKERS, LIMIT, AGAIN = 4, 35, 20  # processes at a time; seconds of one, and of one more to name a kernel
-ON_GPU = "~[cpu]~[threads]~[contact]"  # without cases that only the CPU has
-NATIVE = {"TOKAMAK_TEST_ATTENTION": "native"}  # otherwise each process has cuDNN compile plans, which takes seconds
+WORKERS, LIMIT, AGAIN = 4, 35, 20  # processes at a time; time limit of one, and of the rerun that names a kernel
+ON_GPU = "~[cpu]~[threads]~[contact]"  # without the CPU-only cases
+NATIVE = {"TOKAMAK_TEST_ATTENTION": "native"}  # otherwise cuDNN compiles plans in each process, which takes seconds
 BLOCKING = {"CUDA_LAUNCH_BLOCKING": "1"}
 SKIPS = 77  # exit code of a test program that has no GPU
 
@@ -22,12 +22,12 @@ def facts_of(path):
         try:
             facts.append(json.loads(line))
         except ValueError:
-            pass  # it was killed as it wrote
+            pass  # killed while writing
     return facts
 
 
 def report_measured(report, facts):
-    """A line for each number among them."""
+    """One line per measured number."""
     for fact in facts:
         if fact["fact"] == "measured":
             report.add(fact["name"], MEASURED, f"{fact['value']:.4g} {fact['unit']}", value=fact["value"])
@@ -85,7 +85,7 @@ def families(place, report, only=None):
 
 
 def name_kernel(place, report, name, family, environment):
-    """Once more, each launch waited for: then CUDA tells the kernel that it was."""
+    """Reruns with synchronous launches, so that CUDA's error names the kernel."""
     _, text, facts = run_cases(place, "device-fault", f"[#{family}_test]{ON_GPU}", AGAIN, {**environment, **BLOCKING})
     told = [fact["message"] for fact in facts if fact.get("message")]
     kernel = re.search(r"from (.+) at its launch", " ".join(told))

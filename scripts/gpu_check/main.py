@@ -1,4 +1,4 @@
-"""The order of the check, its time, its arguments. See scripts/gpu_check.sh."""
+"""The check's order, time budget and arguments. See scripts/gpu_check.sh."""
 import argparse
 import sys
 import tarfile
@@ -18,8 +18,8 @@ import training
 from report import FAILED, NOT_RUN, SKIPPED, WIDTH, Report
 
 RESERVE = 0.04  # of the seconds, for kills, table and archive
-# command: (its seconds, its parts and the most that each of them takes of these). What is timed has the machine for
-# itself. The race's PyTorch compiles for minutes.
+# command: (its seconds, its parts and the maximum share of each). Timed parts run alone on the machine. PyTorch
+# compiles for minutes in the race.
 COMMANDS = {
     "contact": (240, {"contact": 50, "kernels": 70, "families": 60, "models": 90}),
     "correct": (540, {"families": 90, "curves": 150, "graphs": 60, "resume": 60, "stalls": 60, "ranks": 150}),
@@ -54,7 +54,7 @@ def arguments():
 
 
 def chosen(only):
-    """({part: its most seconds} in order, each once; all their seconds)."""
+    """({part: its maximum seconds} in order, each once; the total)."""
     parts, seconds = {}, 0
     for command, (limit, its_parts) in COMMANDS.items():
         if not only or command in only:
@@ -79,13 +79,13 @@ def check(place, report, options, parts, scale):
         with place.part(part, most * scale):
             try:
                 run[part](place, report)
-            except Exception as error:  # what the others find counts
+            except Exception as error:  # the other parts still count
                 report.add(part, FAILED, detail=f"the check itself: {error!r}")
                 (place.output / f"{part}-error.log").write_text(traceback.format_exc())
 
 
 def pack(folder):
-    """Everything in one archive; checkpoints are gone where all went well."""
+    """Packs everything into one archive; checkpoints of passed parts were deleted."""
     archive = Path(f"{folder}.tar.gz")
     with tarfile.open(archive, "w:gz", compresslevel=3) as tar:
         tar.add(folder, folder.name, filter=lambda member: None if "checkpoints" in member.name else member)

@@ -1,4 +1,5 @@
-"""Is it faster than PyTorch? scripts/bench/race.py on whole training steps: torch.compile on the same GPU, in turn."""
+"""Speed against PyTorch: scripts/bench/race.py on whole training steps, alternating with torch.compile on the same
+GPU."""
 import json
 import os
 import sys
@@ -8,10 +9,10 @@ from place import ROOT, ended
 from report import FAILED, NOT_RUN
 
 BAR = 1.15
-# All 32 layers of the 8B shape have no room on one GPU; these have it in 80 GB, for PyTorch too.
+# All 32 layers of the 8B shape do not fit on one GPU; these fit in 80 GB, for PyTorch too.
 MODELS = {"8B-shaped": ["llama-8b.yaml", "model.num_hidden_layers=8", "training.micro_batch_size=1"]}
 OURS_FAILED, SKIPPED = 1, 77  # exit codes of race.py
-LEAST_SECONDS = 150  # for one model
+LEAST_SECONDS = 150  # per model
 
 
 def race(place, report, python):

@@ -1,5 +1,5 @@
-"""Where things are, in the source tree or in a bundle, what this machine is, and how programs are run here: each in a
-session of its own with a time limit, its whole output in a log. One that cannot be killed takes the GPU with it."""
+"""Paths in the source tree or in a bundle, the properties of this machine, and how programs run: each in its own
+session with a time limit and a log of its whole output. If a program cannot be killed, the GPU counts as lost."""
 import contextlib
 import datetime
 import os
@@ -18,12 +18,12 @@ ROOT = Path(__file__).resolve().parents[2]
 TINY = ["model.hidden_size=128", "model.intermediate_size=192", "model.num_attention_heads=2", "model.vocab_size=256",
         "model.num_key_value_heads=1", "data.sequence_length=64", "training.global_batch_tokens=128",
         "training.micro_batch_size=1", "--rounds", "1"]
-KILL_SECONDS = 10  # that a killed process may take to be gone
+KILL_SECONDS = 10  # time for a killed process to exit
 
 
 class Place:
     def __init__(self, options, seconds, scale=1):
-        """`scale`: of every program's time limit."""
+        """`scale`: factor of every program's time limit."""
         self.bundle = (ROOT / "libexec" / "tokamak").exists() and not (options.build or options.programs)
         folder = ROOT if self.bundle else options.build or ROOT / "build"
         self.emulated = options.programs is not None
@@ -50,7 +50,7 @@ class Place:
 
     @contextlib.contextmanager
     def part(self, name, seconds):
-        """What is run in it has so many seconds, and no more than the whole check has left."""
+        """Limits the programs run in it to these seconds, and to the check's remaining time."""
         whole, begin = self.deadline, time.monotonic()
         self.deadline = min(whole, begin + seconds)
         try:
@@ -66,7 +66,7 @@ class Place:
         return path
 
     def start(self, name, command, environment=None, base=None):
-        """`base`: the environment to add to, in place of the one that our programs need. None: the GPU is lost."""
+        """`base`: the environment to extend, instead of that of our programs. None: the GPU is lost."""
         if self.lost:
             return None
         with open(self.output / f"{name}.log", "w", encoding="utf-8") as log:
@@ -76,7 +76,7 @@ class Place:
                                     env=dict(self.environment if base is None else base, **(environment or {})))
 
     def finish(self, name, process, limit):
-        """(exit code, None if it ran out of time, or LOST; what it printed)."""
+        """(exit code, None after a timeout, or LOST; its output)."""
         if process is None:
             return LOST, self.lost
         try:
@@ -92,7 +92,7 @@ class Place:
         return code, text.split("\n", 1)[1]
 
     def run(self, name, command, limit, environment=None):
-        """The whole of it. One that could not have its time is not started: it would look as if it hung."""
+        """The full time limit. A program is not started if less time is left: it would look like a hang."""
         limit *= self.scale
         if self.left() < max(1, limit / 3):
             return LOST, self.lost or "no time is left"
@@ -100,21 +100,21 @@ class Place:
 
 
 def session(leader):
-    """The processes of a session that run."""
+    """The running processes of a session."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             state, _, _, its_session = path.read_text(errors="replace").rsplit(")", 1)[1].split()[:4]
         except OSError:
-            continue  # it has just ended
+            continue  # it just ended
         if its_session == str(leader) and state not in "ZX":
             found.append(int(path.parent.name))
     return found
 
 
 def end_session(leader):
-    """A process group would not be enough: mpirun gives each rank one of its own."""
-    for _ in range(10):  # some may have been started meanwhile
+    """A process group is not enough: mpirun puts each rank in its own group."""
+    for _ in range(10):  # new ones may have started meanwhile
         for pid in session(leader):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -130,14 +130,14 @@ def last_line(text):
 
 
 def ended(code, text):
-    """How a program that should have ended well did not."""
+    """How a program failed."""
     if code in (None, LOST):
         return "hung: out of time" if code is None else text
     kind = f"signal {-code}" if code < 0 else KINDS.get(code, f"exit {code}")
     return f"{kind}: {last_line(text)}"
 
 
-# In a process of its own: a driver in a bad state may not answer.
+# In a separate process: a driver in a bad state may hang.
 ASK_DRIVER = """import ctypes
 driver = ctypes.CDLL("libcuda.so.1")
 count, device, total = ctypes.c_int(), ctypes.c_int(), ctypes.c_size_t()
@@ -148,7 +148,7 @@ print(count.value, total.value)"""
 
 
 def ask_driver():
-    """(how many GPUs the driver shows, None without a driver that answers; the bytes of the first)."""
+    """(number of GPUs, None without a responding driver; the bytes of the first)."""
     told = output_of([sys.executable, "-c", ASK_DRIVER]).split()
     return (int(told[0]), int(told[1])) if len(told) == 2 else (None, 0)
 
@@ -158,12 +158,12 @@ def gpus():
 
 
 def missing_gpu():
-    """Why there is no GPU; empty where there is one."""
+    """Why there is no GPU; empty if there is one."""
     return {None: "no GPU (no NVIDIA driver that answers)", 0: "no GPU (the driver shows none)"}.get(gpus(), "")
 
 
 def output_of(command, environment=None):
-    """What it prints; nothing if it fails, or does not end: then it is left alone."""
+    """The program's output; empty if it fails or hangs (it is then abandoned)."""
     try:
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                    text=True, errors="replace", start_new_session=True)
@@ -177,13 +177,13 @@ def output_of(command, environment=None):
 
 
 def ask_gpu(query):
-    """[{field: value}], one of each GPU."""
+    """[{field: value}], one per GPU."""
     rows = output_of(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader,nounits"])
     return [dict(zip(query.split(","), re.split(r",\s*", row))) for row in rows.splitlines()]
 
 
 def facts(place):
-    """What the JSON says of machine and versions."""
+    """The JSON's section about machine and versions."""
     cpu = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                 if line.startswith("model name")), "")
     libraries = output_of(["ldconfig", "-p"]).splitlines()

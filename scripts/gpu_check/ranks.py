@@ -1,5 +1,5 @@
-"""Do several ranks compute what one does? NCCL's collectives by their own test, trainings on more ranks against that on
-one, also stopped on some ranks and resumed on others. Ranks share GPUs where there are fewer, which is slow."""
+"""Several ranks against one. Runs the test of NCCL's collectives, and trainings on several ranks, also stopped on some
+ranks and resumed on others. Ranks share GPUs if there are too few, which is slow."""
 import math
 import os
 import re
@@ -13,14 +13,14 @@ from training import SAVED, no_data, records, training
 
 COUNTS = (2, 4)
 STEPS, HALF, BAR = 20, 10, 1e-5
-# line: on how many ranks up to which step, one after the other
+# line: (ranks, last step) of consecutive runs
 TRAININGS = {**{f"training, {n} ranks against 1": [(n, STEPS)] for n in COUNTS},
              "resume, from 2 ranks to 4, against 1": [(2, HALF), (4, STEPS)]}
 SKIPS = 77  # exit code of a test program that has no GPU, or no NCCL
-LIMIT, SLOW = 60, 20  # seconds, for one run, and that two ranks may take where four are asked for too
+LIMIT, SLOW = 60, 20  # seconds: limit of one run; limit of two ranks for trying four
 TALK = {"NCCL_DEBUG": "INFO"}  # transports, versions, warnings: for the log
 OTHER_MPI = "rank(s): this mpirun is not of the MPI that the program is built with"
-# As the bundle's tokamak-env does: Open MPI refuses root unless told twice.
+# As in the bundle's tokamak-env: Open MPI refuses root without both variables.
 MPI_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -29,7 +29,7 @@ def collectives_line(n):
 
 
 def find_mpirun(place):
-    """(mpirun, why there is none)."""
+    """(mpirun, why it is missing)."""
     if place.bundle:
         return ROOT / "bin" / "mpirun", ""
     found = shutil.which("mpirun")
@@ -51,7 +51,7 @@ class Runs:
         return self.place.run(log, command, LIMIT, {**self.environment, **(environment or {})})
 
     def train(self, name, legs):
-        """(verdict, why) where it did not come to its end, else (None, "")."""
+        """(verdict, why) if it did not finish, else (None, "")."""
         folder = self.place.scratch(name)
         for n, stop in legs:
             code, text = self.run(f"{name}-{stop}", n, training(
@@ -89,7 +89,7 @@ def collectives(runs, report, n):
     log = f"test_nccl-{n}"
     facts = runs.place.output / f"{log}.jsonl"
     facts.unlink(missing_ok=True)
-    code, text = runs.run(log, n, [program, "--use-colour", "no"],  # mpirun looks like a terminal
+    code, text = runs.run(log, n, [program, "--use-colour", "no"],  # under mpirun, output is a terminal
                           {"TOKAMAK_FACTS": str(facts)})
     skipped = re.search(r"nccl_comm_test skipped: (.*)", text)
     told = re.search(r"nccl_comm_test: (\d+) ranks", text)
@@ -130,7 +130,7 @@ def trainings(runs, report, most):
 
 
 def relative(value, reference):
-    """Infinite where one of them is no number, as a loss that is not finite is written."""
+    """Infinite if a loss is not a number: non-finite losses are logged as such."""
     if not all(isinstance(x, (int, float)) and math.isfinite(x) for x in (value, reference)):
         return math.inf
     return abs(value - reference) / abs(reference)

@@ -1,21 +1,21 @@
-"""The lines of the check: what each found, against which bar; the table and the JSON of them."""
+"""The lines of the check: result and bar of each; their table and JSON."""
 import json
 import textwrap
 
 PASSED, FAILED = "passed", "FAILED"
-MISSED = "below goal"    # a goal of speed, not a bar: it does not fail the check
-MEASURED = "measured"    # a number that no bar belongs to
+MISSED = "below goal"    # a speed goal, which does not fail the check
+MEASURED = "measured"    # a number without a bar
 NOT_RUN, SKIPPED = "not run", "skipped"
 WIDTH = 100  # columns of the table
 
 USAGE, DOES_NOT_FIT, DEVICE_FAULT = 2, 5, 8  # exit codes of the program (src/base/error.h)
-LOST = "lost"  # in place of an exit code: not started, for want of time or of a GPU that answers
+LOST = "lost"  # instead of an exit code: not started, because time ran out or the GPU does not respond
 KINDS = {USAGE: "usage", 3: "data", 4: "checkpoint", DOES_NOT_FIT: "does not fit, or no device", 6: "communication",
          7: "numerics", DEVICE_FAULT: "device fault"}
 
 
 def not_zero(code):
-    """The verdict on a program that should have ended well; None: it ran out of time."""
+    """The verdict on a program's exit code; None: it timed out."""
     return NOT_RUN if code in (USAGE, DOES_NOT_FIT, LOST) else FAILED
 
 
@@ -24,7 +24,7 @@ class Report:
         self.path, self.facts, self.lines = path, facts, []
 
     def add(self, name, verdict, measured="", bar="", detail="", **values):
-        """One line; `values` are its numbers, for the JSON. Written at once: a killed check keeps what it has."""
+        """Adds one line; `values` are its numbers, for the JSON. Written at once: a killed check keeps its results."""
         self.lines.append({"name": name, "measured": measured, "bar": bar, "result": verdict, "detail": detail,
                            "values": values})
         print(f"  {name}: {verdict}" + "".join(f", {text}" for text in (measured, detail) if text), flush=True)
@@ -43,7 +43,7 @@ class Report:
             file.write(text + "\n")
 
     def table(self):
-        """A row a line, and below it why, where it neither passed nor is a number."""
+        """One row per line; below it the reason, unless it passed or is a number."""
         text = []
         for line in self.lines:
             told = line["measured"] + (f" ({line['bar']})" if line["bar"] else "")

@@ -1,4 +1,4 @@
-"""Our kernels under compute-sanitizer: memory that is not theirs, and races in shared memory."""
+"""Our kernels under compute-sanitizer: memcheck, and races in shared memory."""
 import glob
 import os
 import re
@@ -8,7 +8,7 @@ from families import NATIVE, ON_GPU
 from place import ended
 from report import FAILED, NOT_RUN, PASSED
 
-# Races are looked for in our own kernels only: their mangled names have the namespace.
+# racecheck covers our own kernels only, by the namespace in their mangled names.
 SANITIZERS = {"memcheck": ["--leak-check", "no", "--report-api-errors", "no"],
               "racecheck": ["--kernel-name", "kns=7tokamak"]}
 SANITIZER_EXIT = 86
@@ -39,7 +39,7 @@ def sanitizer(place, report, tool):
 
 
 def sanitize(place, report, name, command, titles, limit):
-    """The cases spread over a few processes: the host's part of each is most of its time."""
+    """Distributes the cases over a few processes, because host work takes most of the time."""
     workers = max(1, min(8, len(os.sched_getaffinity(0)) // 2, len(titles)))
     tool, processes = command[2], {}
     for i in range(workers):

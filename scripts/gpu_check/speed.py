@@ -1,6 +1,6 @@
-"""How fast is it? Each kernel beside its prediction, copy bandwidth and the GEMM ceiling of the same run, and whole
-training steps, from `tokamak bench --json` (src/cli/bench_report.cc). The best algorithm that cuBLASLt has is what the
-same GEMM reaches with runtime.autotune. What is not there is reported as not run."""
+"""Speed, from `tokamak bench --json` (src/cli/bench_report.cc): each kernel beside its prediction, copy bandwidth and
+the GEMM rate of the same run, and whole training steps. runtime.autotune gives the rate of cuBLASLt's best algorithm
+for a GEMM. Missing results are reported as not run."""
 import contextlib
 import json
 import math
@@ -14,24 +14,24 @@ from report import DOES_NOT_FIT, MEASURED, NOT_RUN, not_zero
 
 OPS_CONFIG = ["llama-8b.yaml", "model.num_hidden_layers=1", "training.micro_batch_size=1"]
 ATTENTION = ("attention", "attention_backward")
-OF_COPY = {"rmsnorm": 0.8, "swiglu": 0.8, "adamw": 0.8}  # by how the operation's name begins
+OF_COPY = {"rmsnorm": 0.8, "swiglu": 0.8, "adamw": 0.8}  # by prefix of the operation's name
 GEMM_GOAL, NATIVE_GOAL = 0.95, 0.50
 MODELS = {"1.5B": "llama-1.5b.yaml", "0.5B": "llama-0.5b.yaml"}
-NOT_PLANNED = 5 * 2**30  # context, libraries, and what bench takes to time GEMMs alone
+NOT_PLANNED = 5 * 2**30  # context, libraries, and bench's buffers for single GEMMs
 PREDICTIONS = json.loads((Path(__file__).parent / "predictions.json").read_text())
-AS_PREDICTED = (0.85, 1.2)  # measured / predicted; outside is where to look first
+AS_PREDICTED = (0.85, 1.2)  # measured / predicted; look first at values outside
 
 
 # ---- kernels -------------------------------------------------------------------------------------------------------
 
 def number(record, key):
-    """The value there if it is a number above 0."""
+    """The value at this path if it is a positive number."""
     value = record.get(key) if isinstance(record, dict) else None
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) and value > 0 else None
 
 
 def rate(operation, work):
-    """FLOPs or bytes a second of an operation."""
+    """FLOP/s or bytes/s of an operation."""
     amount, seconds = number(operation, work), number(operation, "seconds")
     return amount / seconds if amount and seconds else None
 
@@ -54,7 +54,7 @@ def timed(operation, name):
 
 
 def bench_ops(place, attention, limit, *overrides):
-    """(the JSON's content or {}, why it is missing, the verdict on that)."""
+    """(the JSON's content or {}, why it is missing, the verdict)."""
     path = place.output / f"ops-{attention}.json"
     path.unlink(missing_ok=True)
     code, text = place.run(f"bench-ops-{attention}", [
@@ -101,7 +101,7 @@ def kernels(place, report):
 
 
 def kernel(report, name, operation, copy, ceiling):
-    """One line, against its goal if it has one; the kind of operation whose goal that was."""
+    """Adds one line, compared with its goal if it has one; returns the kind of operation of that goal."""
     flops, moved, best = rate(operation, "flops"), rate(operation, "bytes"), number(operation, "best_flops_per_second")
     time = timed(operation, name)
     kind = next((kind for kind in [*OF_COPY, "gemm"] if name.startswith(kind)), None)
@@ -152,8 +152,8 @@ def share_of(report, name, reached, best, time=""):
 # ---- whole steps ---------------------------------------------------------------------------------------------------
 
 class Sampler:
-    """What nvidia-smi says of the first GPU meanwhile: the most memory in use, median clock and power, and every reason
-    why it ran slower than it could, as bits (nvmlClocksEventReasons; 1 is idle, 4 the power limit)."""
+    """nvidia-smi's samples of the first GPU meanwhile: maximum memory in use, median clock and power, and every reason
+    for throttling, as bits (nvmlClocksEventReasons; 1 is idle, 4 the power limit)."""
 
     FIELDS = "memory.used,clocks.sm,power.draw,clocks_event_reasons.active"
 
@@ -186,7 +186,7 @@ class Sampler:
 
 
 def bench_step(place, label, config, overrides, limit):
-    """(exit code, output, the JSON's figures that are told)."""
+    """(exit code, output, the reported values of the JSON)."""
     path = place.output / f"bench-{label}.json"
     path.unlink(missing_ok=True)
     with Sampler() as sampler:

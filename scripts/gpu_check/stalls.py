@@ -1,5 +1,5 @@
-"""Does a training step make the host wait, or take memory? CUPTI counts the calls that do (tests/cuda/call_counter.cc)
-in two runs of different length: whatever the longer one has more of, steps do."""
+"""Checks that a training step neither synchronises nor allocates. CUPTI counts such calls (tests/cuda/call_counter.cc)
+in two runs of different length: the difference comes from the steps."""
 import json
 import shutil
 import sys
@@ -9,9 +9,9 @@ from report import NOT_RUN, not_zero
 from training import SAVED, no_data, training
 
 NAME, BAR = "a step's synchronisations and allocations", "0"
-SHORT, LONG = 10, 30  # steps; 10 are enough to see every shape, and to make all buffers for uploads
-# A step waits for events of the past: its outcome is read when the next step is queued, and an upload's buffer is used
-# again once its last copy is through. Neither keeps the GPU waiting.
+SHORT, LONG = 10, 30  # steps; 10 cover every shape and create all upload buffers
+# A step may wait for past events: its outcome is read when the next step is queued, and an upload buffer is reused
+# after its last copy is complete. Neither stalls the GPU.
 BY_DESIGN = ("cudaEventSynchronize", "cuEventSynchronize")
 SEEN = ("cudaMalloc", "cudaStreamSynchronize")  # in every run, outside its steps
 
@@ -35,7 +35,7 @@ def stalls(place, report):
 
 
 def unable(place):
-    """Why nothing can be counted."""
+    """Why counting is impossible; empty if it is possible."""
     counter = place.call_counter
     if not counter.exists():
         return f"no {counter}"
@@ -43,11 +43,11 @@ def unable(place):
         return no_data(place)
     load = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
     code, text = place.run("call-counter", [sys.executable, "-c", load, counter], 30)
-    return "" if code == 0 else last_line(text)  # no libcupti, says the loader
+    return "" if code == 0 else last_line(text)  # the loader reports a missing libcupti
 
 
 def count(place, steps, counted):
-    """Appends {call: how often} of a run; else (verdict, why)."""
+    """Appends {call: count} of a run; else returns (verdict, why)."""
     path, folder = place.output / f"calls-{steps}.json", place.scratch(f"calls-{steps}")
     path.unlink(missing_ok=True)
     code, text = place.run(f"calls-{steps}", training(place, folder, "cuda", "bf16", steps), 60,

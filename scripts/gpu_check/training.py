@@ -1,5 +1,5 @@
-"""Is a training on the GPU right? Its losses against the CPU's, those of cuDNN and of CUDA graphs too; and a resumed
-one against one that was never stopped."""
+"""Correctness of training on the GPU: its losses against the CPU's, also with cuDNN and with CUDA graphs, and a resumed
+run against an uninterrupted one."""
 import json
 import math
 import os
@@ -11,14 +11,14 @@ from place import ended
 from report import MEASURED, NOT_RUN, not_zero
 
 STEPS, HALF, SAVED = 50, 10, 75
-UNMASKED = "data.document_masking=false"  # documents of one length: cuDNN takes them
+UNMASKED = "data.document_masking=false"  # documents of one length: cuDNN supports them
 TRACED = "3-4"  # steps of a training without graphs
-# name: (dtype, steps that are averaged, nats that the averages may be apart, overrides)
+# name: (dtype, steps to average, tolerance of the averages in nats, overrides)
 CURVES = {"f32": ("f32", 1, 1e-4, []), "bf16": ("bf16", 5, 2e-2, []), "bf16 unmasked": ("bf16", 5, 2e-2, [UNMASKED])}
 
 
 def training(place, folder, backend, dtype, stop, *overrides):
-    """The command of the quickstart's training up to a step."""
+    """The command of the quickstart's training up to a given step."""
     return [
         place.tokamak, "train", place.configs / "quickstart.yaml", "--stop-at-step", stop, f"run.output_dir={folder}",
         f"data.sources=[{{path: {place.data}/train}}]", "data.validation=[]", "training.validation_interval=0",
@@ -43,7 +43,7 @@ def logged(folder):
 
 
 def records(folder):
-    """{step: record} of metrics.jsonl, the later one of a step logged twice."""
+    """{step: record} of metrics.jsonl; if a step was logged twice, the later record."""
     return {line["step"]: line for line in logged(folder) if "loss/last" in line}
 
 
@@ -64,7 +64,7 @@ class CpuCurves(threading.Thread):
 
 
 def averages(losses, window):
-    """[(last step, mean)] of each `window` of losses in a row."""
+    """[(last step, mean)] of each window of consecutive losses."""
     return [(end, math.fsum(losses[end - window:end]) / window) for end in range(window, len(losses) + 1)]
 
 
@@ -92,7 +92,7 @@ def curves(place, report):
 
 
 def losses(place, name):
-    """Of a training's steps, whose checkpoints go."""
+    """The losses of a training's steps; deletes its checkpoints."""
     folder = place.output / name.replace(" ", "-")
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     return [record["loss/last"] for _, record in sorted(records(folder).items())]
@@ -100,13 +100,13 @@ def losses(place, name):
 
 def compare(report, name, bar, tolerance, cpu, cuda, complete):
     apart = sorted(((abs(a - b), step) for (step, a), (_, b) in zip(cpu, cuda)), reverse=True)
-    good = complete and all(difference <= tolerance for difference, _ in apart)  # not a number: not good
+    good = complete and all(difference <= tolerance for difference, _ in apart)  # NaN compares as false
     report.against(name, good, ", ".join(f"{difference:.2g} at {step}" for difference, step in apart[:3]), bar,
                    "" if complete else f"only {len(apart)} steps", cpu=cpu, cuda=cuda)
 
 
 def graphs(place, report):
-    """A training without CUDA graphs, and one with them: the same bits."""
+    """Training with and without CUDA graphs gives the same bits."""
     name, found = "CUDA graphs on and off, bit for bit", []
     if no_data(place):
         report.add(name, NOT_RUN, detail=no_data(place))
@@ -125,7 +125,7 @@ def graphs(place, report):
 
 
 def gpu_time(report, path):
-    """Of traced steps, by the GPU's own timestamps: how long each stream was busy, and what the compute stream waited."""
+    """Busy time of each stream, and waiting time of the compute stream, in traced steps, by GPU timestamps."""
     try:
         events = json.loads(path.read_text())["traceEvents"]
         rows = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
@@ -147,8 +147,8 @@ def gpu_time(report, path):
 
 
 def memory(report, folder):
-    """Of a training from its start. What comes after the commit is what the plan keeps a reserve for: code that is
-    loaded at its first use, and graphs."""
+    """Memory of a training from its start. The growth after the commit is covered by the plan's reserve: lazily
+    loaded code, and graphs."""
     steps, start = records(folder), next((line for line in logged(folder) if line.get("event") == "start"), {})
     in_bytes = {"planned": start.get("memory/planned"), "after commit": start.get("memory/committed"),
                **{f"after step {step}": steps.get(step, {}).get("memory/used") for step in (1, 3)}}

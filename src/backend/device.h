@@ -1,7 +1,7 @@
 // A device: memory, streams of ordered work, events between them. On the CPU a stream runs its work at once, in the
-// calling thread's OpenMP team, so events are always reached; callers are written for the asynchronous case.
-// What a stream is given passes public methods that show it to the device's observers (observer.h) and call the
-// backend's do_ method.
+// calling thread's OpenMP team, and events are always reached. Callers must be written for the asynchronous case.
+//
+// Public methods of a stream notify the device's observers (observer.h), then call the backend's do_ method.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ class Event {
   virtual void synchronize() = 0;  // the host waits until the event is reached
 };
 
-// Whose work the device takes first where two streams have some.
+// Which stream's work the device schedules first.
 enum class StreamPriority { kNormal, kHigh };
 
 struct StreamOptions {
@@ -34,7 +34,7 @@ struct StreamOptions {
 class Stream {
  public:
   virtual ~Stream() = default;
-  void record(Event& event);      // the event is reached when all work enqueued so far is done
+  void record(Event& event);      // the event is reached when all work enqueued so far is complete
   void wait(const Event& event);  // later work on this stream starts after the event
   void synchronize();             // the host waits; never inside a training step
 
@@ -49,10 +49,10 @@ class Stream {
  private:
   friend class Device;
   const char* name_ = "other";
-  const std::vector<Observer*>* observers_ = nullptr;  // its device's
+  const std::vector<Observer*>* observers_ = nullptr;  // of its device
 };
 
-// What a stream was given once, to be given to it again by one call: the same work on the same memory.
+// Captured work of a stream, replayed by one call: the same work on the same memory.
 class Graph {
  public:
   virtual ~Graph() = default;
@@ -62,49 +62,48 @@ class Graph {
   virtual void do_launch(Stream& stream) = 0;
 };
 
-// When the device reaches a place in a stream.
+// The time at which the device reaches a point in a stream.
 class Timestamp {
  public:
   virtual ~Timestamp() = default;
   virtual void record(Stream& stream) = 0;
-  virtual std::optional<double> seconds_since(const Timestamp& earlier) const = 0;  // nothing before it is reached
+  virtual std::optional<double> seconds_since(const Timestamp& earlier) const = 0;  // nullopt until it is reached
 };
 
 class Device : public Allocator {
  public:
   virtual std::string description() const = 0;  // "CPU, AMD EPYC, 2 threads, bf16 by AVX512-BF16"
-  std::unique_ptr<Stream> make_stream(const StreamOptions& options = {});  // outlived by the device
+  std::unique_ptr<Stream> make_stream(const StreamOptions& options = {});  // the device outlives it
   virtual std::unique_ptr<Event> make_event() = 0;
   virtual std::unique_ptr<Timestamp> make_timestamp() = 0;
 
-  // From now on `observer` sees what this device's streams are given; until it is dismissed (observer.h, Observation).
+  // Notifies `observer` of all later work on this device's streams, until it is removed (observer.h, Observation).
   void observe(Observer& observer) { observers_.push_back(&observer); }
   void dismiss(Observer& observer) { std::erase(observers_, &observer); }
-  // Whether an observer must see each operation: then none may hide in a graph.
+  // Whether an observer must see each operation; then passes must not run as graphs.
   bool shows_operations() const;
 
-  // Graphs are for devices whose work has to be launched. `work` enqueues on `stream`, and on streams that it makes
-  // wait for it and that it waits for in the end; nothing of it runs yet. It may neither wait for the device, nor take
-  // memory, nor let a stream wait for work from before; Error(kDevice) where it does.
+  // Captures a graph, on devices with launch overhead. `work` enqueues on `stream`, and on streams that it forks from
+  // and joins to `stream` by events; nothing runs yet. `work` must not wait for the device, allocate memory, or make a
+  // stream wait for earlier work; Error(kDevice) if it does.
   virtual bool can_record() const { return false; }
   virtual std::unique_ptr<Graph> record(Stream& stream, const std::function<void()>& work);
 
-  // Whether its memory is the node's: then the host may touch it, and the ranks of a node share it. A GPU's is its own.
+  // Whether device memory is host memory: then the host may access it, and the ranks of a node share it.
   virtual bool uses_host_memory() const = 0;
-  virtual int64_t total_bytes() const = 0;      // that it has in all
-  virtual int64_t available_bytes() const = 0;  // that a plan may still take
-  virtual int64_t used_bytes() const = 0;       // now: by this process (CPU), by all (GPU)
-  // Bytes of it that this process takes outside of any plan, about: before a plan is made, and later (reserved).
+  virtual int64_t total_bytes() const = 0;      // total memory
+  virtual int64_t available_bytes() const = 0;  // free for a plan
+  virtual int64_t used_bytes() const = 0;       // in use by this process (CPU) or by all processes (GPU)
+  // Estimated bytes that this process uses outside of any plan: before a plan is made, and later (reserved).
   virtual int64_t startup_bytes() const { return 0; }
   virtual int64_t reserve_bytes() const { return 0; }
-  virtual int64_t peak_bytes() const = 0;  // the most that used_bytes was, as far as the device knows
+  virtual int64_t peak_bytes() const = 0;  // maximum of used_bytes, as far as the device records it
 
-  // FLOP/s of dense GEMMs, as its vendor states them; 0: unknown. (CPUs have no honest table.)
+  // Peak FLOP/s of dense GEMMs from the vendor's data sheet; 0: unknown. (No reliable table exists for CPUs.)
   virtual double peak_flops(DType dtype) const = 0;
 
-  // Copies of tensor.bytes() bytes, in the order of the stream. copy_to_device returns when `host` may be written again
-  // (a device that copies later keeps a pinned copy until then); what copy_to_host brings is there when the stream has
-  // passed.
+  // Copy tensor.bytes() bytes, in stream order. copy_to_device returns when `host` may be overwritten (an asynchronous
+  // device keeps a pinned copy until then). The result of copy_to_host is valid once the stream has reached the copy.
   void copy_to_device(Stream& stream, const void* host, Tensor tensor);
   void copy_to_host(Stream& stream, Tensor tensor, void* host);
 

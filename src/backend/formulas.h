@@ -1,5 +1,5 @@
-// Formulas of single elements that the CPU's operations and CUDA's kernels share, so that each has one text: the
-// rotation of RoPE, AdamW's update, the verdict of a step. (The elementary functions are in base/math.h.)
+// Element-wise formulas shared by the CPU operations and the CUDA kernels, so that each is written once: the rotation
+// of RoPE, AdamW's update, the skip decision of a step. (Elementary functions are in base/math.h.)
 #pragma once
 
 #include <algorithm>
@@ -14,19 +14,19 @@ struct RopePair {
   float a, b;
 };
 
-// (a, b) turned by the angle of this cosine and sine.
+// (a, b) rotated by the angle with this cosine and sine.
 TOKAMAK_HOST_DEVICE inline RopePair rotated(RopePair x, float cosine, float sine) {
   return {x.a * cosine - x.b * sine, x.b * cosine + x.a * sine};
 }
 
-// Formed in double, as torch.optim does, because 1 - beta2 in f32 is off in the fifth digit.
+// Computed in double, as in torch.optim: 1 - beta2 in f32 is wrong in the fifth digit.
 struct AdamWConstants {
   float beta1, one_minus_beta1, beta2, one_minus_beta2;
   float step;            // lr / bias1
   float inv_sqrt_bias2;  // 1 / sqrt(bias2)
   float eps;
   int64_t end[AdamW::kMostGroups];  // of the groups
-  float decay[AdamW::kMostGroups];  // in each, 1 - lr weight_decay
+  float decay[AdamW::kMostGroups];  // per group: 1 - lr weight_decay
 };
 
 inline AdamWConstants constants_of(const AdamW& args) {
@@ -46,13 +46,13 @@ inline AdamWConstants constants_of(const AdamW& args) {
   return k;
 }
 
-// The piece of element i, at or after piece `from`; there is one, because the last ends behind every element.
+// The group of element i, searched from group `from` on; it exists, because the last group ends after every element.
 TOKAMAK_HOST_DEVICE inline int piece_of(const AdamWConstants& k, int64_t i, int from) {
   while (i >= k.end[from]) ++from;
   return from;
 }
 
-// One element, g being its gradient times kGradScale and decay that of its piece; returns the new master weight.
+// Updates one element and returns its new master weight. g: gradient times kGradScale; decay: that of its group.
 TOKAMAK_HOST_DEVICE inline float adamw_update(const AdamWConstants& k, float decay, float master, float& m, float& v,
                                               float g) {
   m = k.beta1 * m + k.one_minus_beta1 * g;
@@ -60,7 +60,7 @@ TOKAMAK_HOST_DEVICE inline float adamw_update(const AdamWConstants& k, float dec
   return decay * master - k.step * m / (std::sqrt(v) * k.inv_sqrt_bias2 + k.eps);
 }
 
-// ControlStep: sums (kStepSums) to control (kStepControls).
+// ControlStep: computes control (kStepControls) from sums (kStepSums).
 TOKAMAK_HOST_DEVICE inline void decide_step(const double* sums, float max_norm, float* control) {
   const double targets = sums[kSumTargets];
   const double norm = std::sqrt(sums[kSumSquaredGradients]) / targets;

@@ -1,4 +1,4 @@
-// The public methods of streams, graphs and devices: observers see a call, the backend does it.
+// The public methods of streams, graphs and devices: notify the observers, then call the backend.
 #include "backend/observer.h"
 
 #include <algorithm>

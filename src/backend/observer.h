@@ -1,6 +1,6 @@
-// Those who watch what a device is given: each operation, copy, collective and graph, around the backend's method, and
-// each event recorded and waited for. Profiles, traces, records of a step and a profiler's ranges are observers. Without
-// one, a call costs a look at an empty list.
+// Observers of a device's work: each operation, copy, collective and graph launch, around the backend's method, and
+// each event record and wait. Profiles, traces, step records and NVTX ranges are observers. Without an observer, a call
+// costs one check of an empty list.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace tokamak {
 
 enum class CallKind { kOperation, kCopy, kCollective, kGraph };
 
-// The arguments of an operation, none for other calls.
+// The arguments of an operation; empty for other calls.
 #define TOKAMAK_POINTER(name, Args) , const Args*
 using OpArguments = std::variant<std::monostate TOKAMAK_OPS(TOKAMAK_POINTER)>;
 #undef TOKAMAK_POINTER
@@ -21,14 +21,14 @@ using OpArguments = std::variant<std::monostate TOKAMAK_OPS(TOKAMAK_POINTER)>;
 struct Call {
   CallKind kind = CallKind::kOperation;
   const char* name = "";   // "gemm", "all_gather", "copy to device"
-  const char* label = "";  // which of several: "qkv forward"
+  const char* label = "";  // which call of that name: "qkv forward"
   double flops = 0;
   Operands operands;
   int ranks = 1;         // of a collective's group
-  double exchanged = 0;  // bytes that this rank sends, and as many that it receives, in a collective
+  double exchanged = 0;  // bytes that this rank sends in a collective; it receives as many
   OpArguments arguments;
 
-  double bytes() const { return operands.bytes(); }  // read and written at least, in the memory of the device
+  double bytes() const { return operands.bytes(); }  // lower bound of device memory traffic
   std::string title() const;                         // "gemm qkv forward"
   std::string text() const;  // "gemm qkv forward a BF16 (8192, 4096), b^T BF16 (6144, 4096) -> c BF16 (8192, 6144)"
 };
@@ -40,12 +40,12 @@ class Observer {
   virtual void end(Stream& stream, const Call& call) = 0;
   virtual void recorded(Stream&, const Event&) {}
   virtual void waited(Stream&, const Event&) {}
-  virtual void synchronized(Stream&) {}  // the host has waited
-  // Whether passes are to run as they are written, so that this sees what a graph would hide.
+  virtual void synchronized(Stream&) {}  // the host synchronised with the stream
+  // Whether passes must run eagerly, because the observer needs to see each operation.
   virtual bool wants_operations() const { return true; }
 };
 
-// Watches a device while it lives.
+// Registers an observer with a device for the lifetime of this object.
 class Observation {
  public:
   Observation(Device& device, Observer& observer) : device_(device), observer_(observer) { device_.observe(observer_); }
@@ -58,7 +58,7 @@ class Observation {
   Observer& observer_;
 };
 
-// Runs `work`, which is `make_call()`, before the eyes of the stream's observers.
+// Runs `work`, described by `make_call()`, between the begin and end notifications of the stream's observers.
 template <class MakeCall, class Work>
 void observed(Stream& stream, const MakeCall& make_call, const Work& work) {
   const std::vector<Observer*>& observers = stream.observers();

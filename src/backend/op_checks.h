@@ -1,5 +1,5 @@
-// What the checks of operations are made of (ops.cc): shapes, dtypes, overlaps. Each check that fails is a bug of ours,
-// reported with the tensor's name.
+// Helpers for the checks of operations (ops.cc): shapes, dtypes, overlaps. A failed check is a bug of ours, reported
+// with the tensor's name.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,7 @@ inline void expect_heads(const HeadLayout& heads) {
                 heads.q_heads, " query heads, ", heads.kv_heads, " key-value heads, head size ", heads.head_dim);
 }
 
-// What the two operations on a cache are both given.
+// The arguments that both operations on a cache share.
 template <class Args>
 void expect_cached(const Args& args) {
   const HeadLayout& heads = args.heads;
@@ -66,7 +66,7 @@ void expect_cached(const Args& args) {
   expect({"cu_seqlens", s.cu_seqlens}, DType::kI32, {s.slots.count() + 1});
 }
 
-// (query, key) pairs, were every document as long as the longest: the documents' ends are known to the device only.
+// Number of (query, key) pairs if every document had the maximum length: only the device knows the documents' ends.
 inline double causal_pairs(int64_t tokens, int64_t max_length) {
   return 0.5 * static_cast<double>(tokens) * static_cast<double>(max_length + 1);
 }

@@ -11,12 +11,12 @@ constexpr Access kWrite = Access::kWrite, kReadWrite = Access::kReadWrite, kRead
 
 Access output(Write write) { return write == Write::kAccumulate ? kReadWrite : kWrite; }
 
-// Of `count` rows of a table, which may have more of them or fewer.
+// Bytes of `count` rows as wide as the table's; lookups may repeat rows.
 int64_t row_bytes(const Tensor& table, int64_t count) {
   return table.count() == 0 ? 0 : count * table.bytes() / table.dim(0);
 }
 
-// Of the query and the key heads in qkv.
+// Bytes of the query and key heads in qkv.
 int64_t rotated_bytes(const Tensor& qkv, const HeadLayout& heads) {
   return row_bytes(qkv, qkv.dim(0)) / heads.qkv_width() * (heads.q_width() + heads.kv_width());
 }

@@ -1,5 +1,5 @@
-// The tensors of an operation's arguments, by name: what it reads, what it writes, how many bytes of it. THE source of
-// the checks against overlap, of an operation's bytes, of what traces and records show of it.
+// The tensors of an operation's arguments, by name: what it reads, what it writes, how many bytes. THE source for the
+// overlap checks, for an operation's bytes, and for traces and records.
 #pragma once
 
 #include <array>
@@ -16,9 +16,9 @@ struct Operand {
   const char* name = "";
   Tensor* tensor = nullptr;  // in the arguments; may be empty
   Access access = Access::kRead;
-  // Of an output: the operands whose very memory it may have.
+  // For an output: the operands that it may alias.
   std::array<const char*, 2> same_as{};
-  int64_t touched = -1;  // bytes, where not all are; negative: all
+  int64_t touched = -1;  // bytes accessed; negative: all
 
   int64_t bytes() const { return (touched < 0 ? tensor->bytes() : touched) * (access == Access::kReadWrite ? 2 : 1); }
   bool may_be(const Operand& other) const;
@@ -43,7 +43,7 @@ class Operands {
 TOKAMAK_OPS(TOKAMAK_OPERANDS)
 #undef TOKAMAK_OPERANDS
 
-// For those who only look.
+// For read-only callers.
 template <class Args>
 Operands operands_of(const Args& args) {
   return operands_of(const_cast<Args&>(args));

@@ -1,5 +1,5 @@
-// Each operation once: checks of its arguments as ops.h states them, the observers, the backend's method. check() returns
-// the operation's floating-point operations, of its GEMMs alone.
+// Each operation once: checks of its arguments as ops.h states them, the observers, the backend's method. check()
+// returns the FLOPs of the operation's GEMMs.
 #include "backend/ops.h"
 
 #include "backend/observer.h"
@@ -251,7 +251,7 @@ double check(const RandomNormal& args) {
   return 0;
 }
 
-// No output overlaps another operand, but where it may be that very tensor.
+// No output may overlap another operand, except for the aliases that the contract allows.
 void expect_apart(const Operands& operands) {
   for (const Operand& output : operands) {
     if (output.access == Access::kRead) continue;

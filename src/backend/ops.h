@@ -3,9 +3,9 @@
 //
 // Conventions. N tokens (B x T flattened), C hidden, I intermediate, Hq / Hkv query / key-value heads, D head size,
 // V vocabulary. "act" is the compute dtype, bf16 or f32, the same for all act tensors of a call. Tensors are
-// contiguous. Sums, statistics, exponentials and losses are formed in f32 or wider whatever the dtype; results are
-// rounded once. An output is overwritten unless "accumulated" is written beside it. Inputs and outputs do not overlap
-// unless said. Results do not depend on the number of threads.
+// contiguous. Sums, statistics, exponentials and losses are computed in f32 or wider for any dtype; results are rounded
+// once. An output is overwritten unless "accumulated" is written beside it. Inputs and outputs do not overlap unless
+// stated. Results do not depend on the number of threads.
 #pragma once
 
 #include <cmath>
@@ -32,7 +32,7 @@ struct Gemm {
   Transpose trans_a = Transpose::kNo;
   Transpose trans_b = Transpose::kNo;
   Write write = Write::kOverwrite;  // kAccumulate: c in f32, without residual and bias
-  const char* label = "";           // "qkv forward": which one of a step this is, in profiles and traces
+  const char* label = "";           // "qkv forward": names this GEMM in profiles and traces
 };
 
 // out[n] = table[ids[n]]
@@ -49,7 +49,7 @@ struct EmbeddingBackward {
   Tensor dtable;  // (V, C) f32, accumulated
 };
 
-// sum = x + residual (rounded to act), or x where there is no residual; rstd = 1 / sqrt(mean(sum^2) + eps);
+// sum = x + residual (rounded to act), or x without a residual; rstd = 1 / sqrt(mean(sum^2) + eps);
 // y = sum * rstd * weight                                              (Zhang and Sennrich 2019)
 struct RmsNorm {
   Tensor x;         // (N, C) act
@@ -61,17 +61,17 @@ struct RmsNorm {
   float eps = 1e-5f;
 };
 
-// With g = dy * weight and x the normalised input (RmsNorm::sum, or x where there was no residual):
+// With g = dy * weight and x the normalised input (RmsNorm::sum, or x without a residual):
 // dx = rstd (g - x rstd^2 mean(g x)) [+ dresidual];  dweight += sum over n of dy x rstd
 struct RmsNormBackward {
   Tensor dy;         // (N, C) act
   Tensor x;          // (N, C) act
   Tensor weight;     // (C) act
   Tensor rstd;       // (N) f32
-  Tensor dresidual;  // (N, C) act, may be empty: the gradient that reaches x past the norm; may be dx itself
+  Tensor dresidual;  // (N, C) act, may be empty: the gradient through the skip connection; may be dx itself
   Tensor dx;         // (N, C) act; may be dy itself
   Tensor dweight;    // (C) f32, accumulated
-  Tensor y;          // (N, C) act, may be empty: RmsNorm::y again, the same bits; may be dy where dx is not
+  Tensor y;          // (N, C) act, may be empty: RmsNorm::y recomputed, the same bits; may be dy unless dx is
 };
 
 // sums[c] += sum over n of x[n][c]: the gradient of a bias
@@ -87,12 +87,12 @@ struct HeadLayout {
   int64_t q_width() const { return q_heads * head_dim; }
   int64_t kv_width() const { return kv_heads * head_dim; }
   int64_t qkv_width() const { return q_width() + 2 * kv_width(); }
-  float scale() const { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }  // the usual one
+  float scale() const { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
 };
 
 // Rotates each query and key head in place, half against half (Su et al. 2021, in Hugging Face's layout): for i < D/2
 // (x_i, x_{i+D/2}) <- (x_i cos - x_{i+D/2} sin, x_{i+D/2} cos + x_i sin); kInverse takes -sin: the gradient, and the
-// rotation back where cos^2 + sin^2 = 1 (a table may hold both times a factor).
+// inverse rotation if cos^2 + sin^2 = 1 (a table may hold both times a factor).
 struct Rope {
   Tensor qkv;        // (N, (Hq + 2 Hkv) D) act, in and out: query heads, key heads, value heads (untouched)
   Tensor positions;  // (N) i32, each in [0, P)
@@ -113,7 +113,7 @@ struct QkNorm {
   float eps = 1e-5f;
 };
 
-// As RmsNormBackward, head by head. The gradient of the values is what it was.
+// As RmsNormBackward, per head. The gradient of the values is unchanged.
 struct QkNormBackward {
   Tensor dqkv;       // (N, (Hq + 2 Hkv) D) act, in and out: gradient of QkNorm's out, then of its qkv
   Tensor qkv;        // as in QkNorm; not normalised
@@ -125,10 +125,10 @@ struct QkNormBackward {
   HeadLayout heads;
 };
 
-// Causal softmax attention inside each document, without ever holding a T x T matrix (Dao et al. 2022).
+// Causal softmax attention within each document, without materialising a T x T matrix (Dao et al. 2022).
 // Query head h uses key-value head h / (Hq / Hkv). For tokens t >= s of one document:
 // S = scale q_t . k_s;  lse_t = log sum_s exp S;  out_t = sum_s exp(S - lse_t) v_s
-// In bf16 the weights exp(S - lse), and dS in backward, may enter their products rounded to bf16 (as dlogits below).
+// In bf16 the weights exp(S - lse), and dS in backward, may be rounded to bf16 before their GEMMs (as dlogits below).
 struct Attention {
   Tensor qkv;         // (N, (Hq + 2 Hkv) D) act, queries and keys rotated
   Tensor cu_seqlens;  // (S + 1) i32: document d is [cu[d], cu[d+1]); cu[0] = 0, cu[S] = N; empty documents allowed
@@ -136,7 +136,7 @@ struct Attention {
   Tensor lse;         // (Hq, N) f32
   HeadLayout heads;
   float scale = 1.0f;      // usually 1 / sqrt(D)
-  int64_t max_length = 0;  // no document is longer
+  int64_t max_length = 0;  // upper bound of the documents' lengths
 };
 
 struct AttentionBackward {
@@ -151,12 +151,12 @@ struct AttentionBackward {
   int64_t max_length = 0;
 };
 
-// Generation. A cache of one layer holds the keys (rotated) and values of sequences that are being continued; a
-// sequence has a row of it, its slot, with room for P positions. Of sequence s, cached[s] tokens are there already, and
-// its new tokens are [cu[s], cu[s+1]) of the batch: token n has position cached[s] + n - cu[s], which is below P.
+// Generation. The KV cache of one layer holds the rotated keys and the values of active sequences. Each sequence has
+// one row of it, its slot, with capacity for P positions. Sequence s has cached[s] cached tokens; its new tokens are
+// [cu[s], cu[s+1]) of the batch. Token n has position cached[s] + n - cu[s], which is below P.
 struct CachedSequences {
   Tensor cu_seqlens;  // (S + 1) i32: cu[0] = 0, cu[S] = N; a sequence may have no new tokens
-  Tensor slots;       // (S) i32: no two are the same
+  Tensor slots;       // (S) i32: distinct
   Tensor cached;      // (S) i32
 };
 
@@ -168,8 +168,8 @@ struct CacheAppend {
   HeadLayout heads;
 };
 
-// Attention of the new tokens, whose own keys have been appended, with all of their sequence up to themselves: as
-// Attention, over positions 0 to that of the token. Where nothing is cached, Attention gives the same and is faster.
+// Attention of the new tokens over their sequence up to themselves, after CacheAppend of their own keys: as Attention,
+// over positions 0 to the token's. If nothing is cached, Attention gives the same result faster.
 struct CachedAttention {
   Tensor qkv;  // (N, (Hq + 2 Hkv) D) act; only the queries, rotated, are read
   CachedSequences sequences;
@@ -177,8 +177,8 @@ struct CachedAttention {
   Tensor out;    // (N, Hq D) act
   HeadLayout heads;
   float scale = 1.0f;
-  int64_t max_new = 0;     // no sequence has more new tokens
-  int64_t max_length = 0;  // nor more tokens, cached and new; P at most
+  int64_t max_new = 0;     // upper bound of new tokens per sequence
+  int64_t max_length = 0;  // upper bound of cached and new tokens per sequence; at most P
 };
 
 // out = silu(gate) * up, silu(x) = x / (1 + exp(-x))                  (Shazeer 2020)
@@ -191,21 +191,20 @@ struct SwiGluBackward {
   Tensor gate_up;   // (N, 2 I) act
   Tensor dout;      // (N, I) act
   Tensor dgate_up;  // (N, 2 I) act; may be gate_up itself
-  Tensor out;       // (N, I) act, may be empty: SwiGlu::out again, the same bits; may be dout itself
+  Tensor out;       // (N, I) act, may be empty: SwiGlu::out recomputed, the same bits; may be dout itself
 };
 
-// Sums over the tokens of a step, all f64, in this order. One all-reduce carries them.
+// Sums over the tokens of a step, all f64, in this order, so that one all-reduce suffices.
 enum StepSum : int64_t { kSumLoss = 0, kSumZLoss = 1, kSumTargets = 2, kSumSquaredGradients = 3, kStepSums = 4 };
 
-// The head: logits = hidden weight^T, in chunks of rows, never whole. With Z = sum exp(logits) and target t (rows with
-// target -1 do not count): loss_n = log Z - logits_t, z_n = z_weight (log Z)^2 (Chowdhery et al. 2022).
-// dlogits = softmax (1 + 2 z_weight log Z) - onehot(t): the gradient of the SUM of loss_n + z_n, not divided by
-// anything.
+// The head: logits = hidden weight^T, in chunks of rows, never materialised whole. With Z = sum exp(logits) and target
+// t (rows with target -1 are ignored): loss_n = log Z - logits_t, z_n = z_weight (log Z)^2 (Chowdhery et al. 2022).
+// dlogits = softmax (1 + 2 z_weight log Z) - onehot(t): the gradient of the SUM of loss_n + z_n, without any division.
 struct LinearCrossEntropy {
   Tensor hidden;      // (N, C) act
   Tensor weight;      // (V, C) act
   Tensor targets;     // (N) i32 in [0, V), or -1
-  Tensor token_loss;  // (N) f32: loss_n, 0 for rows that do not count
+  Tensor token_loss;  // (N) f32: loss_n, 0 for ignored rows
   Tensor sums;        // (kStepSums) f64: kSumLoss, kSumZLoss, kSumTargets accumulated
   Tensor dhidden;     // (N, C) act; empty: forward only
   Tensor dweight;     // (V, C) f32, written as `write` says; empty exactly if dhidden is
@@ -213,7 +212,7 @@ struct LinearCrossEntropy {
   float z_weight = 0.0f;
 };
 
-// What AdamW needs to know of the whole step, decided on the device; all f32, in this order.
+// The inputs of AdamW that depend on the whole step, computed on the device; all f32, in this order.
 enum StepControl : int64_t {
   kGradScale = 0,
   kApply = 1,
@@ -224,7 +223,7 @@ enum StepControl : int64_t {
 };
 
 // From globally reduced sums: norm = sqrt(squared gradients) / targets; kGradScale = min(1, max_norm / (norm + 1e-6))
-// / targets (max_norm 0: 1 / targets); kMeanLoss, kMeanZLoss per target; kApply = 1, or 0 (and kGradScale 0) where norm
+// / targets (max_norm 0: 1 / targets); kMeanLoss, kMeanZLoss per target; kApply = 1, or 0 (and kGradScale 0) if norm
 // or one of these losses is not finite in f32.
 struct ControlStep {
   Tensor sums;     // (kStepSums) f64
@@ -235,7 +234,7 @@ struct ControlStep {
 // Decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2, in torch.optim.AdamW's arrangement). With
 // g = kGradScale grad: m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
 // master = master (1 - lr weight_decay) - lr (m / bias1) / (sqrt(v / bias2) + eps), bias_i = 1 - b_i^t.
-// Nothing changes where kApply is 0. Groups differ in weight_decay alone.
+// Nothing changes if kApply is 0. Groups differ in weight_decay alone.
 struct AdamW {
   // The elements from the end of the group before it (the first: from 0) to its own; may be empty.
   struct Group {
@@ -251,7 +250,7 @@ struct AdamW {
   Tensor weights;             // (n) bf16: master rounded; may be empty
   Tensor control;             // (kStepControls) f32
   std::vector<Group> groups;  // ascending; the last one ends at n
-  // In double: 1 - beta2 formed from an f32 beta2 is off in the fifth digit.
+  // In double: 1 - beta2 from an f32 beta2 is wrong in the fifth digit.
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0, bias1 = 1, bias2 = 1;
 };
 
@@ -261,8 +260,8 @@ struct SumSquares {
   Tensor sums;  // (kStepSums) f64, accumulated
 };
 
-// Health of a tensor; all f64, in this order. Non-finite values count, and are left out of the other three, which are
-// inf, -inf and 0 where nothing is left.
+// Statistics of a tensor; all f64, in this order. Non-finite values are counted and excluded from the other three,
+// which are inf, -inf and 0 if no finite value exists.
 enum Statistic : int64_t { kMin = 0, kMax = 1, kSquares = 2, kNonFinite = 3, kStatistics = 4 };
 struct Statistics {
   Tensor x;    // (n) f32 or bf16
@@ -316,10 +315,10 @@ struct RandomNormal {
   V(fill, Fill)                               \
   V(random_normal, RandomNormal)
 
-// In a backend: declares its methods.
+// Declares the methods of a backend.
 #define TOKAMAK_OVERRIDE_OP(name, Args) void do_##name(Stream& stream, const Args& args) override;
 
-// The largest problem a run will pose; it sets the size of the scratch memory that the operations share.
+// The largest shapes of a run; they determine the size of the shared scratch memory.
 struct Workload {
   int64_t tokens = 0;        // N of a micro-batch
   int64_t hidden = 0;        // C
@@ -328,18 +327,18 @@ struct Workload {
   HeadLayout heads;
   int64_t max_length = 0;  // T
   DType compute = DType::kBF16;
-  int64_t cached_tokens = 0;  // N of cached attention where sequences have few new tokens; 0: none
+  int64_t cached_tokens = 0;  // N of cached attention with few new tokens per sequence; 0: none
 };
 
 class Ops {
  public:
   virtual ~Ops() = default;
 
-  // Scratch memory: planned by the caller with everything else, bound before the first operation that needs it.
+  // Scratch memory: the caller plans it and binds it before the first operation that needs it.
   virtual int64_t workspace_bytes(const Workload& workload) const = 0;
   void bind_workspace(Tensor workspace) { workspace_ = workspace; }
 
-  // Rows of logits that linear_cross_entropy forms at a time: the shape of the head's GEMMs.
+  // Rows of logits per chunk of linear_cross_entropy: the shape of the head's GEMMs.
   virtual int64_t head_chunk_rows(int64_t tokens, int64_t vocab) const = 0;
 
 #define TOKAMAK_PUBLIC_OP(name, Args) void name(Stream& stream, const Args& args);

@@ -1,4 +1,4 @@
-// Options of the machine side: which backend, how many threads, which precision.
+// Runtime options: backend, threads, precision.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ class PlanDevice final : public Device {
  public:
   explicit PlanDevice(PlannedDevice device) : planned_(std::move(device)) {}
 
-  // Addresses that nothing stands behind: whoever reads or writes there dies of it.
+  // Reserved addresses without memory: any access ends the process with SIGSEGV.
   std::byte* allocate(int64_t bytes, MemoryKind) override {
     void* memory =
         mmap(nullptr, static_cast<size_t>(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

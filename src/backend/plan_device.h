@@ -1,4 +1,4 @@
-// A device that owns only addresses, and operations that compute nothing: a real step runs on them, and is recorded, on
+// A device that owns only addresses, and operations that compute nothing. A real step runs on them and is recorded, on
 // any machine and at any size (plan/step_record.h). Shapes, overlaps and the order of calls are checked as always.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace tokamak {
 
-// What plans must know of the device that they are for.
+// Properties of the device that a plan is for.
 struct PlannedDevice {
   std::string description;
   bool uses_host_memory = true;
@@ -17,7 +17,7 @@ struct PlannedDevice {
   int64_t reserve_bytes = 0;
 };
 
-// `sizes` says what the operations need: workspace, rows of logits.
+// `sizes` has what the operations need: workspace, rows of logits.
 Backend make_plan_backend(const PlannedDevice& device, std::unique_ptr<Ops> sizes);
 
 }  // namespace tokamak

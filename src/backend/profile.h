@@ -1,4 +1,4 @@
-// Where the time of a device goes, by operation, copy and collective: calls, seconds, floating-point operations, bytes.
+// Device time by operation, copy and collective: calls, seconds, FLOPs, bytes.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@ namespace tokamak {
 
 void Timeline::begin(Stream& stream, const Call& call) {
   if (origin_ == nullptr) {
-    // The clocks of host and device are brought together here, as near as an idle stream lets them be.
+    // Aligns the host and device clocks; an idle stream keeps the error small.
     stream.synchronize();
     origin_ = device_.make_timestamp();
     origin_->record(stream);

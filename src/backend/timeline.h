@@ -1,4 +1,4 @@
-// When a device did what it was given, by its own timestamps: nothing waits for it while the work goes on.
+// Begin and end times of a device's work, by its own timestamps: recording never synchronises.
 #pragma once
 
 #include <memory>
@@ -21,12 +21,12 @@ class Timeline final : public Observer {
   struct Entry {
     CallKind kind;
     std::string title, text;  // of the Call
-    const char* stream;       // its name
+    const char* stream;       // name of the stream
     double flops, bytes, exchanged;
     double begin, end;            // on the device, in seconds since `start`
-    double host_begin, host_end;  // when the host enqueued it, likewise
+    double host_begin, host_end;  // when the host enqueued it, also since `start`
   };
-  // Of all calls, in the order of the host. Waits for the streams, which are still there.
+  // Entries of all calls, in host order. Synchronises with the streams, which must still exist.
   std::vector<Entry> entries() const;
   double start() const { return start_; }  // now_seconds() at the first call
 

@@ -1,4 +1,4 @@
-// ConfigNode -> typed fields. Every node must belong to a field and every value must fit its type; what does not is
+// ConfigNode -> typed fields. Every node must match a field and every value must fit its type. Anything else is
 // reported, and the field keeps its default.
 #pragma once
 

@@ -1,5 +1,5 @@
-// A config as text: what the YAML says and where it says it, before any type is known. Overrides and references work on
-// this tree; binding gives it types.
+// A config as an untyped tree: the YAML's values and their locations. Overrides and references work on this tree;
+// binding adds types.
 #pragma once
 
 #include <cstdint>
@@ -14,37 +14,38 @@ namespace tokamak {
 struct ConfigNode {
   enum class Type { kNull, kScalar, kList, kMap };
   Type type = Type::kNull;
-  std::string key;                   // in the map above; empty in a list
+  std::string key;                   // in the parent map; empty in a list
   std::string text;                  // of a scalar, as written
-  std::vector<ConfigNode> children;  // of a map, with their keys, or of a list; in order
+  std::vector<ConfigNode> children;  // of a map, with keys, or of a list; in order
   std::string place;                 // "FILE:LINE" or "command line: ..."; empty: a default
   // For the printer only:
-  bool is_text = false;  // a string: quoted where YAML might take it for something else
+  bool is_text = false;  // a string: quoted if YAML could parse it as another type
   std::string comment;
 
-  ConfigNode* child(std::string_view name);  // of a map; nullptr where there is none
-  // How a message shows it: the text, or what it is.
+  ConfigNode* child(std::string_view name);  // of a map; nullptr if missing
+  // For error messages: the text, or the kind of node.
   std::string shown() const;
 };
 
 // A dotted path: "data.sources[0].weight" is {data, sources, 0, weight}.
 struct PathStep {
   std::string key;
-  int64_t index = -1;  // into a list; then there is no key
+  int64_t index = -1;  // index into a list; then there is no key
 };
 std::vector<PathStep> parse_path(std::string_view path);  // empty: malformed
 std::string printed_path(const std::vector<PathStep>& path);
-std::string join_path(const std::string& parent, const std::string& key);  // without a dot where there is no parent
+std::string join_path(const std::string& parent, const std::string& key);  // without a dot if parent is empty
 
-ConfigNode* find_node(ConfigNode& root, const std::vector<PathStep>& path);  // nullptr: not there
+ConfigNode* find_node(ConfigNode& root, const std::vector<PathStep>& path);  // nullptr: missing
 
-// Puts `above` over `below`: maps are merged, all else is replaced. An empty section ("checkpoint:") changes nothing.
+// Merges `above` over `below`: maps are merged, everything else is replaced. An empty section ("checkpoint:") changes
+// nothing.
 void overlay(ConfigNode& below, const ConfigNode& above);
 
-// The place of the node at `path`, or of the innermost node around it that has one; `otherwise` where none has.
+// The place of the node at `path`, or of the innermost enclosing node that has one; else `otherwise`.
 std::string nearest_place(ConfigNode& root, const std::string& path, const std::string& otherwise);
 
-// One thing wrong with a config, and all of them as one Error(kConfig).
+// One problem of a config; all problems are raised as one Error(kConfig).
 struct Problem {
   std::string place;
   std::string what;

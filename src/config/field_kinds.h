@@ -1,4 +1,4 @@
-// Distinguishes the kinds of field that fields.h allows, for the code that walks them: bind.h, print.cc, reference.cc.
+// Distinguishes the kinds of field that fields.h allows, for the code that visits them: bind.h, print.cc, reference.cc.
 #pragma once
 
 #include <array>

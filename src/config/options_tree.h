@@ -1,4 +1,4 @@
-// Options -> ConfigNode: what the printer writes, and the defaults that a file is laid over.
+// Options -> ConfigNode: for the printer, and for the defaults that a file is merged over.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ requires std::is_enum_v<Enum> std::string text_of(Enum value) {
   return enum_names(value).at(static_cast<size_t>(value));
 }
 
-// With each field's help as its node's comment.
+// Each node's comment is its field's help.
 template <class T>
 ConfigNode tree_of(const T& value) {
   ConfigNode node;
@@ -33,7 +33,7 @@ ConfigNode tree_of(const T& value) {
       node.children.back().key = name;
       node.children.back().comment = help;
     };
-    T copy = value;  // fields() is for readers and writers alike, and so not const
+    T copy = value;  // fields() serves readers and writers, so it is not const
     copy.fields(each);
   } else if constexpr (kIsVector<T> || kIsArray<T>) {
     node.type = ConfigNode::Type::kList;

@@ -6,7 +6,7 @@ namespace tokamak {
 
 namespace {
 
-// The node that one step of a path leads to, made where it may be made; nullptr with a problem noted where it may not.
+// The node at one step of a path, created if allowed; otherwise nullptr, and a problem is recorded.
 ConfigNode* step_into(ConfigNode& node, const PathStep& step, const std::string& path, const std::string& place,
                       std::vector<Problem>& problems) {
   if (step.index >= 0) {

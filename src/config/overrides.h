@@ -1,4 +1,4 @@
-// What the command line says after the file: KEY=VALUE.
+// Command-line overrides: KEY=VALUE.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace tokamak {
 
-// Puts the value at the key's place in `root`; the value is YAML and replaces what was there. Keys that are not there
-// are made, so that binding reports them with the place "command line: KEY=VALUE"; items of a list must exist.
+// Sets the value at the key's path in `root`; the value is YAML and replaces the old one. Missing keys are created, so
+// that binding reports them with the place "command line: KEY=VALUE"; items of a list must exist.
 void apply_override(ConfigNode& root, const std::string& override_text, std::vector<Problem>& problems);
 
 }  // namespace tokamak

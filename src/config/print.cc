@@ -12,7 +12,7 @@ void remove_comments(ConfigNode& node) {
   for (ConfigNode& child : node.children) remove_comments(child);
 }
 
-// The help of an item's fields would repeat with each item of a list.
+// Omits the help of an item's fields, which would repeat for each item of a list.
 void remove_comments_in_lists(ConfigNode& node) {
   for (ConfigNode& child : node.children) {
     if (node.type == ConfigNode::Type::kList) {

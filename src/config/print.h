@@ -7,12 +7,12 @@
 
 namespace tokamak {
 
-enum class Help { kNone, kTrailing };  // whether each key is followed by its meaning, as a comment
+enum class Help { kNone, kTrailing };  // whether a comment with its help follows each key
 
-// Every field, defaults included. Numbers print in the shortest form that reads back to the same bits.
+// Every field, including defaults. Numbers print in the shortest form that round-trips.
 std::string print_config(const RunConfig& config, Help help = Help::kNone);
 
-// A Markdown table for each section: key, type, default, meaning.
+// A Markdown table per section: key, type, default, meaning.
 std::string config_reference();
 
 }  // namespace tokamak

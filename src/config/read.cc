@@ -15,7 +15,7 @@ bool is_written(const ConfigNode& node) {
                                             [](const ConfigNode& child) { return is_written(child); });
 }
 
-// Sections without which no config is complete, whatever else it says.
+// Sections that every config must have.
 void require_sections(ConfigNode& root, const std::string& name, std::vector<Problem>& problems) {
   for (const char* section : {"model", "data", "training"}) {
     const ConfigNode* node = root.child(section);

@@ -11,7 +11,7 @@ namespace tokamak {
 
 struct ReadConfig {
   RunConfig config;
-  ConfigNode tree;  // defaults, file and overrides merged, references resolved: where each value comes from
+  ConfigNode tree;  // defaults, file and overrides merged, references resolved: has the place of each value
 };
 
 ReadConfig read_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides);

@@ -1,4 +1,5 @@
-// docs/config.md, from the options' own lists. A help text that ends in "; required" marks a field without a default.
+// Generates docs/config.md from the options' field lists. A help text that ends in "; required" marks a field without a
+// default.
 #include "config/options_tree.h"
 #include "config/print.h"
 
@@ -44,7 +45,7 @@ std::string type_name(const std::vector<T>&) {
 
 std::string code(const std::string& text) { return text.empty() ? "" : str("`", text, "`"); }
 
-std::string cell(const std::string& text) {  // a bar would end the cell
+std::string cell(const std::string& text) {  // escapes bars, which would end the cell
   std::string out;
   for (const char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);
   return out;
@@ -61,7 +62,7 @@ std::string default_of(const T& value, const std::string& help) {
   return code(str("[", join(items, ", "), "]"));
 }
 
-// The rows of one options struct; `prefix` leads to it: "sources[]." for the items of a list.
+// The rows of one options struct; `prefix` is its path: "sources[]." for the items of a list.
 template <class T>
 std::string rows(T options, const std::string& prefix) {
   std::string out;

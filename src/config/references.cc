@@ -10,7 +10,7 @@ class Resolver {
  public:
   Resolver(ConfigNode& root, std::vector<Problem>& problems) : root_(root), problems_(problems) {}
 
-  // `trail`: the keys whose values led here, outermost first; a reference to one of them is a cycle.
+  // `trail`: the chain of references so far, outermost first; a reference to one of these keys is a cycle.
   bool resolve(ConfigNode& node, const std::string& path, std::vector<std::string> trail) {
     trail.push_back(path);
     if (node.type == ConfigNode::Type::kScalar) return resolve_scalar(node, trail);
@@ -48,7 +48,7 @@ class Resolver {
     return true;
   }
 
-  // A resolved copy of what the reference names.
+  // A resolved copy of the reference's target.
   bool fetch(const ConfigNode& node, const std::string& reference, const std::vector<std::string>& trail,
              ConfigNode& target) {
     const std::vector<PathStep> path = parse_path(reference);
@@ -76,7 +76,7 @@ class Resolver {
     return best.empty() ? "" : str("did you mean '", best, "'?");
   }
 
-  // Reports the key at the end of the trail, once. A default has no place: then that of the written key that led to it.
+  // Reports the key at the end of the trail, once. A default has no place; then uses that of the key that refers to it.
   bool report(const ConfigNode& node, const std::vector<std::string>& trail, const std::string& rule,
               const std::string& hint) {
     Problem problem{node.place, str("key '", trail.back(), "' (value ", node.shown(), ") ", rule), hint};

@@ -7,8 +7,8 @@
 
 namespace tokamak {
 
-// Replaces every reference in `root`, which holds the defaults too. Where a value is nothing but a reference, it may
-// name a list or a section. Unknown keys, cycles and unclosed braces are added to `problems`.
+// Replaces every reference in `root`, which includes the defaults. If a value consists of one reference, that may name
+// a list or a section. Unknown keys, cycles and unclosed braces are added to `problems`.
 void resolve_references(ConfigNode& root, std::vector<Problem>& problems);
 
 }  // namespace tokamak

@@ -1,5 +1,5 @@
-// Counts are read in integer arithmetic; doubles by from_chars, with units of ten folded into the exponent, so that
-// "0.1%" is the double nearest to 0.001 and not a product that misses it by a bit.
+// Counts are parsed in integer arithmetic. Doubles are parsed by from_chars with decimal units folded into the
+// exponent, so that "0.1%" is the double nearest to 0.001 and not a product that is off by one bit.
 #include "config/units.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace tokamak {
 
 namespace {
 
-// The number that a text begins with, taken apart, and what follows it.
+// The number at the start of a text, split into parts, and the text after it.
 struct Decimal {
   bool found = false;
   bool negative = false;
@@ -72,7 +72,7 @@ constexpr std::array<CountUnit, 11> kCountUnits = {{{"", 10, 0},
 
 constexpr const char* kCountHint = "for example 4096, 1e6, 64Ki, 1.5M or 250B";
 
-// mantissa * base^power * 10^exponent where that is a whole number inside int64.
+// mantissa * base^power * 10^exponent if that is an integer within int64.
 Parsed<int64_t> exact_count(const Decimal& number, const CountUnit& unit) {
   const std::string too_large = str("is out of range: the largest count is ", INT64_MAX);
   std::string digits = number.digits;
@@ -277,7 +277,7 @@ std::string print_training_length(const TrainingLength& value) {
     case TrainingLength::Unit::kTokens:
       return str(print_human_count(static_cast<int64_t>(value.value)), " tokens");
     case TrainingLength::Unit::kFraction: {
-      std::string percent = print_number(value.value * 100) + "%";  // a bit off for some values: then in parts
+      std::string percent = print_number(value.value * 100) + "%";  // inexact for some values: then as a fraction
       if (parse_training_length(percent).value == value) return percent;
       const auto [mantissa, power] = scientific(value.value);
       return str(mantissa, "e", power + 2, "%");

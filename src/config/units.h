@@ -1,5 +1,5 @@
-// The spellings of numbers in a config, each with its way back. A spelling that cannot be read exactly is refused,
-// never rounded: print_X(v) reads back as v to the last bit.
+// Parsers and printers of numbers in a config. A text that cannot be represented exactly is refused, never rounded:
+// print_X(v) reads back as v to the last bit.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tokamak {
 
-// A value, or what the text would have to be: the rest of the sentence "key 'K' (value V) ...", and a hint.
+// A value, or the expectation: the rest of the sentence "key 'K' (value V) ...", and a hint.
 template <class T>
 struct Parsed {
   std::optional<T> value;
@@ -22,7 +22,7 @@ struct Parsed {
 // "4096", "-1", "1_000_000", "1e9", "250B", "1.5M", "64Ki": K M B T are powers of 1000, Ki Mi Gi Ti of 1024.
 Parsed<int64_t> parse_count(std::string_view text);
 std::string print_count(int64_t value);        // digits
-std::string print_human_count(int64_t value);  // "250B", "1500M": with the largest power of 1000 that divides it
+std::string print_human_count(int64_t value);  // "250B", "1500M": in units of the largest power of 1000 that divides it
 
 // "0.1", "3e-4", "5%". Infinity and NaN are refused.
 Parsed<double> parse_number(std::string_view text);

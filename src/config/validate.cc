@@ -30,7 +30,7 @@ void check_sources(const std::vector<SourceOptions>& sources, const std::string&
 void check_data(const DataOptions& data, const ModelConfig& model, FieldChecks& checks) {
   const bool length_ok = checks.given(data.sequence_length != 0, "data.sequence_length", "for example 2048") &&
                          checks.at_least("data.sequence_length", data.sequence_length, 1);
-  // Dynamic scaling is made for sequences longer than that.
+  // Dynamic scaling supports longer sequences.
   if (length_ok && model.max_position_embeddings > 0 && model.rope_scaling.rope_type != RopeType::kDynamic) {
     checks.require(data.sequence_length <= model.max_position_embeddings, "data.sequence_length", data.sequence_length,
                    str("is longer than model.max_position_embeddings (", model.max_position_embeddings, ")"),
@@ -42,7 +42,7 @@ void check_data(const DataOptions& data, const ModelConfig& model, FieldChecks& 
   checks.not_negative("data.max_epochs", data.max_epochs);
 }
 
-// The batch is cut into sequences, and those into micro-batches.
+// The batch is split into sequences, and those into micro-batches.
 void check_batch(const TrainingOptions& training, int64_t sequence_length, FieldChecks& checks) {
   const int64_t batch = training.global_batch_tokens;
   const std::string key = "training.global_batch_tokens";
@@ -114,7 +114,7 @@ void check_optimizer(const OptimizerOptions& optimizer, FieldChecks& checks) {
   checks.not_negative("optimizer.weight_decay", optimizer.weight_decay);
 }
 
-// The share of the run that a length takes, where both are in the same unit or can be put into one; else NaN.
+// The length's share of the run if both have, or can be converted to, the same unit; else NaN.
 double share_of_run(const TrainingLength& length, const TrainingOptions& training) {
   const auto batch = static_cast<double>(training.global_batch_tokens);
   const double tokens = training.max_tokens > 0 ? static_cast<double>(training.max_tokens)

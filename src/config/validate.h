@@ -1,5 +1,5 @@
-// What a config must satisfy whatever the number of ranks: ranges, required fields, fields that contradict each other,
-// and values this version does not have yet.
+// The rules for a config that hold for any number of ranks: ranges, required fields, fields that contradict each other,
+// and values that this version does not support yet.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace tokamak {
 
-// Everything that is wrong with it; empty where all is well. model.vocab_size may be 0: the data manifest gives it.
+// All problems; empty if the config is valid. model.vocab_size may be 0: the data manifest then defines it.
 std::vector<FieldError> find_problems(const RunConfig& config);
 
-// Error(kConfig) that lists what find_problems finds. load_config has done it already, with file and line.
+// Error(kConfig) that lists the result of find_problems. load_config already does this, with file and line.
 void validate(const RunConfig& config);
 
 }  // namespace tokamak

@@ -1,5 +1,5 @@
-// Reads from yaml-cpp's events, not its nodes: duplicate keys, places and further documents are seen here only, and no
-// alias is ever expanded.
+// Uses yaml-cpp's events, not its nodes: only events show duplicate keys, places and further documents, and no alias is
+// ever expanded.
 #include "config/yaml.h"
 
 #include <yaml-cpp/eventhandler.h>
@@ -54,7 +54,7 @@ class TreeBuilder : public YAML::EventHandler {
   using Type = ConfigNode::Type;
   struct Open {
     ConfigNode node;
-    std::optional<ConfigNode> key;  // of a map: read, its value still to come
+    std::optional<ConfigNode> key;  // of a map: a key whose value is not parsed yet
   };
 
   ConfigNode leaf(const YAML::Mark& mark, Type type, const std::string& text) const {
@@ -71,7 +71,7 @@ class TreeBuilder : public YAML::EventHandler {
     add(std::move(node));
   }
 
-  // Puts a finished node where it belongs: into the list or map that is open, or at the root.
+  // Adds a finished node to the open list or map, or sets the root.
   void add(ConfigNode node) {
     if (open_.empty()) {
       if (documents_ <= 1) root_ = std::move(node);
@@ -99,7 +99,7 @@ class TreeBuilder : public YAML::EventHandler {
     }
   }
 
-  std::string open_path() const {  // of the innermost open node
+  std::string open_path() const {  // path of the innermost open node
     std::string path;
     for (const Open& open : open_) {
       if (&open == &open_.back()) break;
@@ -117,7 +117,7 @@ class TreeBuilder : public YAML::EventHandler {
   int documents_ = 0;
 };
 
-// Reads one document, and looks whether there is another. (YAML::LoadAll never returns from some stray brackets.)
+// Reads one document and checks for another. (YAML::LoadAll does not terminate on some stray brackets.)
 ConfigNode parse(const std::string& text, const std::string& name, bool line_places, std::vector<Problem>& problems) {
   TreeBuilder builder(name, line_places, problems);
   try {

@@ -11,10 +11,10 @@ namespace tokamak {
 // Each node's place is "NAME:LINE". Bad YAML is an Error(kConfig); duplicate keys are added to `problems`.
 ConfigNode parse_yaml(const std::string& text, const std::string& name, std::vector<Problem>& problems);
 
-// As parse_yaml for the value of an override: every node's place is `place` as it stands.
+// As parse_yaml, for the value of an override: every node has the place `place`.
 ConfigNode parse_yaml_value(const std::string& text, const std::string& place, std::vector<Problem>& problems);
 
-// Block style, two spaces a level, lists of scalars in brackets; each line ends in its node's comment.
+// Block style, two spaces per level, lists of scalars in brackets; each line ends in its node's comment.
 std::string emit_yaml(const ConfigNode& root);
 
 }  // namespace tokamak

@@ -1,5 +1,4 @@
-// Written by hand, as only this much of YAML is needed, so that lists of scalars stay on a line and comments sit where
-// they belong.
+// Hand-written, because little of YAML is needed: lists of scalars stay on one line, and comments follow their values.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -11,7 +10,7 @@ namespace tokamak {
 
 namespace {
 
-// Whether every YAML reader takes `text` for the text that it is, without quotes.
+// Whether every YAML reader parses unquoted `text` as a string.
 bool is_plain(const std::string& text) {
   const auto safe = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '/' || c == '_' || c == '.' || c == '-';
@@ -61,7 +60,7 @@ class Emitter {
  public:
   explicit Emitter(std::string& out) : out_(out) {}
 
-  // `first`: what stands in place of the indentation of the first line ("- " of a list item).
+  // `first`: replaces the indentation of the first line ("- " of a list item).
   void map(const ConfigNode& node, const std::string& indent, std::string first) {
     for (const ConfigNode& child : node.children) {
       if (indent.empty() && !out_.empty()) out_ += "\n";  // between sections

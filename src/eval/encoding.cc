@@ -18,7 +18,7 @@ EvalEncoder::EvalEncoder(const Tokenizer& tokenizer, const EncodingOptions& opti
 
 std::vector<int32_t> EvalEncoder::encode(std::string_view text) {
   std::vector<int32_t> ids;
-  // The harness takes a BOS token that is written out for one.
+  // The harness treats a literal BOS token in the text as BOS.
   if (options_.add_bos && !starts_with(text, tokenizer_.piece(tokenizer_.bos_id()))) ids.push_back(tokenizer_.bos_id());
   encoder_.encode(text, ids);
   return ids;

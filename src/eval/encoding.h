@@ -1,4 +1,4 @@
-// From texts to the tokens that a model is asked about, as lm-evaluation-harness's Hugging Face model cuts them.
+// Tokenizes and truncates texts as lm-evaluation-harness's Hugging Face model does.
 #pragma once
 
 #include <string_view>
@@ -13,13 +13,13 @@ class EvalEncoder {
   // `tokenizer` outlives this.
   EvalEncoder(const Tokenizer& tokenizer, const EncodingOptions& options);
 
-  // The continuation's tokens are those of the whole text past as many as the context alone has. White space at the end
-  // of the context counts as the continuation's, and a context that is too long loses its beginning.
+  // Encodes context and continuation together; the continuation's tokens are those after as many as the context alone
+  // has. White space at the end of the context belongs to the continuation. A too long context loses its beginning.
   // Error(kData), beginning with `where`, if the continuation alone is longer than that or has no token.
   ScoredSequence pair(std::string_view context, std::string_view continuation, std::string_view where);
 
-  // The whole text in windows of the model's context, each token once: the first window begins after the BOS token
-  // (the EOS token where there is none); the last sees as much of the text as fits. Empty for a text without tokens.
+  // The whole text in windows of the model's context, each token once. The first window begins after the BOS token (the
+  // EOS token if there is none); the last one has as much context as fits. Empty for a text without tokens.
   std::vector<ScoredSequence> windows(std::string_view text);
 
  private:

@@ -1,4 +1,5 @@
-// A list of tasks, read once and taken as often as asked: by `tokamak eval`, or inside a training run (training.evals).
+// A list of tasks, loaded once and evaluated any number of times: by `tokamak eval`, or during training
+// (training.evals).
 #pragma once
 
 #include <functional>
@@ -10,17 +11,17 @@ namespace tokamak {
 struct EvalResult {
   EvalOptions options;
   double seconds = 0;
-  std::vector<std::vector<double>> samples;  // for each item, log p of each of its sequences
+  std::vector<std::vector<double>> samples;  // per item, log p of each of its sequences
   std::vector<NamedValue> values;
 };
 
 class Evaluations {
  public:
-  // Reads and encodes them all. Error(kData) as make_eval_task.
+  // Loads and encodes all tasks. Error(kData) as make_eval_task.
   Evaluations(const std::vector<EvalOptions>& tasks, const Tokenizer& tokenizer, const EncodingOptions& encoding);
 
-  // In the order of the tasks. Collective; the same on every rank. The engine takes sequences of the encoding's
-  // context. `between` is called between micro-batches, on all ranks alike; it may throw to end the run of tasks.
+  // Results in task order. Collective; the same on every rank. The engine must support sequences of the encoding's
+  // context. `between` is called between micro-batches, on all ranks alike; it may throw to end the evaluation.
   std::vector<EvalResult> run(Engine& engine, const std::function<void()>& between) const;
 
  private:

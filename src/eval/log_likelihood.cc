@@ -13,7 +13,7 @@ namespace tokamak {
 
 namespace {
 
-// Sequences [begin, end), computed at once.
+// Sequences [begin, end), computed in one batch.
 struct Pack {
   size_t begin = 0;
   size_t end = 0;
@@ -21,7 +21,7 @@ struct Pack {
 
 int64_t inputs(const ScoredSequence& sequence) { return static_cast<int64_t>(sequence.tokens.size()) - 1; }
 
-// In order, as many as fit. The packs do not depend on the number of ranks, so neither do the answers.
+// Packs sequences in order, as many as fit. Packs, and hence results, do not depend on the number of ranks.
 std::vector<Pack> make_packs(std::span<const ScoredSequence> sequences, const Transformer& model) {
   std::vector<Pack> packs;
   int64_t room = 0;
@@ -40,7 +40,7 @@ std::vector<Pack> make_packs(std::span<const ScoredSequence> sequences, const Tr
   return packs;
 }
 
-// A micro-batch whose documents are sequences. Only their continuations count.
+// A micro-batch whose documents are sequences. Only continuations have targets.
 struct PackedBatch {
   void add(const ScoredSequence& sequence) {
     const auto n = static_cast<size_t>(inputs(sequence));
@@ -53,7 +53,7 @@ struct PackedBatch {
     cu_seqlens.push_back(static_cast<int32_t>(tokens.size()));
   }
 
-  // For a rank that has no sequence left while others have: gathers of weights need all of them.
+  // For a rank without sequences while others have some: weight gathers are collective.
   void add_filler() {
     tokens.push_back(0);
     targets.push_back(-1);
@@ -84,7 +84,7 @@ class Progress {
   Stopwatch since_start_, since_line_;
 };
 
-// Adds what the other ranks have found: each answer is nonzero on one rank at most.
+// Sums over the ranks: each result is nonzero on at most one rank.
 void share(Comm& comm, std::vector<double>& answers) {
   if (comm.size() == 1) return;
   std::string bytes(answers.size() * sizeof(double), '\0');

@@ -1,4 +1,4 @@
-// What a model makes of given continuations: every benchmark is a list of these, and a rule for reading the answers.
+// Log-likelihoods of continuations: every benchmark is a list of these, and a rule that computes metrics from them.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 namespace tokamak {
 
 struct ScoredSequence {
-  std::vector<int32_t> tokens;  // a context, at least one token of it, and its continuation
+  std::vector<int32_t> tokens;  // a context of at least one token, and its continuation
   int64_t scored = 0;           // tokens of the continuation
-  int64_t item = 0;             // the question or text that it belongs to
+  int64_t item = 0;             // index of its question or text
 };
 
-// log p(continuation | context) of each sequence, in nats: the sum over the tokens of the continuation. Collective: the
-// ranks share the sequences, and each has all answers. Several sequences are computed together, each its own document;
-// none may have more than max_length() + 1 tokens. A line of progress in the log every 30 seconds. `between` is called
-// between micro-batches, on all ranks alike; it may throw.                                               (sequences)
+// log p(continuation | context) of each sequence, in nats: the sum over the continuation's tokens. Collective: the
+// ranks share the sequences, and each gets all results. Several sequences form one batch, each its own document; none
+// may have more than max_length() + 1 tokens. Logs a line of progress every 30 seconds. `between` is called between
+// micro-batches, on all ranks alike; it may throw.                                                       (sequences)
 std::vector<double> log_likelihoods(Engine& engine, std::span<const ScoredSequence> sequences,
                                     const std::function<void()>& between);
 

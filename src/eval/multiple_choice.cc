@@ -10,12 +10,12 @@ namespace tokamak {
 
 namespace {
 
-// Where the largest score stands; the first of equal ones.
+// Index of the largest score; the first of equal ones.
 size_t best(std::span<const double> scores) {
   return static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
 }
 
-// The mean and its standard error: the deviation of the sample over sqrt(n).
+// The mean and its standard error: the sample standard deviation over sqrt(n).
 void add_accuracy(const std::string& name, int64_t right, int64_t asked, std::vector<NamedValue>& out) {
   const auto n = static_cast<double>(asked);
   const double mean = static_cast<double>(right) / n;

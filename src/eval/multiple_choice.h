@@ -1,4 +1,4 @@
-// Questions whose answer is the choice that the model finds likeliest. acc: by log-likelihood; acc_norm: by
+// Multiple-choice questions. The model's answer is the most likely choice. acc: by log-likelihood; acc_norm: by
 // log-likelihood over the choice's length in characters.
 #pragma once
 
@@ -20,7 +20,7 @@ class MultipleChoice : public EvalTask {
  private:
   std::vector<Question> questions_;
   LengthNorm norm_;
-  std::vector<ScoredSequence> sequences_;  // of each question's choices in turn
+  std::vector<ScoredSequence> sequences_;  // the choices of each question, consecutively
 };
 
 }  // namespace tokamak

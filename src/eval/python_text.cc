@@ -22,7 +22,7 @@ Utf8Char last_char(std::string_view text) {
   return decode_utf8(text.substr(begin));
 }
 
-// The C library's case mapping, in the one locale that every system has and that knows all letters.
+// The C library's case mapping, in C.UTF-8: every system has it, and it covers all letters.
 class Letters {
  public:
   Letters() : locale_(::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)) {

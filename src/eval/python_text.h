@@ -1,5 +1,4 @@
-// What Python's str methods do to a text, where lm-evaluation-harness calls them: white space and letters are
-// Unicode's.
+// Python's str methods that lm-evaluation-harness uses: white space and letters are Unicode's.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +8,12 @@
 namespace tokamak {
 
 // All of these take valid UTF-8.
-std::string_view python_strip(std::string_view text);   // without white space at both ends
-std::string_view python_rstrip(std::string_view text);  // at the right end
+std::string_view python_strip(std::string_view text);   // strips white space at both ends
+std::string_view python_rstrip(std::string_view text);  // strips the right end
 int64_t python_len(std::string_view text);              // code points
-// Pieces of re.split(r"\s+", text): one more than there are stretches of white space.
+// Number of pieces of re.split(r"\s+", text): one more than the runs of white space.
 int64_t python_count_words(std::string_view text);
-// The first letter in upper case, all others in lower case; a letter stands for one letter (no "SS" for sharp s).
+// The first letter in upper case, all others in lower case; maps one letter to one letter (no "SS" for sharp s).
 std::string python_capitalize(std::string_view text);
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 

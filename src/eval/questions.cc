@@ -12,7 +12,7 @@ namespace tokamak {
 
 namespace {
 
-// Which of `count` choices, counted from `first` on; some sets write the number as text.
+// Index of a choice among `count`, numbered from `first`; some data sets store the number as text.
 size_t index(const JsonValue& value, int64_t first, size_t count) {
   const std::string digits = value.is_whole() ? str(value.whole(INT64_MIN)) : value.text();
   for (size_t i = 0; i < count; ++i) {
@@ -28,7 +28,7 @@ Question ask(const std::string& context, const std::vector<std::string>& choices
   return question;
 }
 
-// re.sub("\\[.*?\\]", "", text): a dot is no newline.
+// re.sub("\\[.*?\\]", "", text): a dot does not match a newline.
 std::string without_brackets(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -43,7 +43,7 @@ std::string without_brackets(std::string_view text) {
   return out;
 }
 
-// Brackets are left over from WikiHow, a part of HellaSwag.
+// The brackets are artefacts of WikiHow, a part of HellaSwag.
 std::string hellaswag_text(const std::string& text) {
   return replace_all(without_brackets(replace_all(python_strip(text), " [title]", ". ")), "  ", " ");
 }
@@ -82,7 +82,7 @@ Question piqa(const JsonDocument& record) {
              index(record["label"], 0, 2));
 }
 
-// The choice stands in the context, and what follows it is asked for (Trinh and Le 2018).
+// The choice is part of the context; the text after it is scored (Trinh and Le 2018).
 Question winogrande(const JsonDocument& record) {
   const std::string sentence = record["sentence"].text();
   const size_t gap = sentence.find('_');

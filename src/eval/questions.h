@@ -1,5 +1,5 @@
-// Multiple-choice questions from the JSON lines of the published data sets, put into words as lm-evaluation-harness
-// does (its tasks hellaswag, arc_easy / arc_challenge, mmlu, piqa, winogrande; version 0.4).
+// Multiple-choice questions from the JSON lines of the published data sets, with the prompts of lm-evaluation-harness
+// (its tasks hellaswag, arc_easy / arc_challenge, mmlu, piqa, winogrande; version 0.4).
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 namespace tokamak {
 
 struct Choice {
-  std::string context;       // what the model is given
-  std::string continuation;  // what it is asked for, with the space before it
-  std::string text;          // the choice as the data set has it: acc_norm divides by its length
+  std::string context;       // the prompt
+  std::string continuation;  // the scored text, with the space before it
+  std::string text;          // the choice as in the data set: acc_norm divides by its length
 };
 
 struct Question {
@@ -22,7 +22,7 @@ struct Question {
   std::string where;  // file:line
 };
 
-// Error(kData) naming file, line and member where a line is not such a question.
+// Error(kData) naming file, line and member if a line is not such a question.
 std::vector<Question> read_questions(const EvalOptions& options);
 
 }  // namespace tokamak

@@ -1,5 +1,5 @@
-// Perplexity of whole texts, by the harness's loglikelihood_rolling: each token is predicted once, from at most a
-// context of the model.
+// Perplexity of whole texts, by the harness's loglikelihood_rolling: each token is predicted once, from at most one
+// model context.
 #pragma once
 
 #include "eval/encoding.h"

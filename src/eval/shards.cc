@@ -26,7 +26,7 @@ Shards::Shards(const EvalOptions& options, const Tokenizer& tokenizer, int64_t c
     sample.document_starts.push_back(static_cast<int32_t>(context));
     for (size_t d = 0; d + 1 < sample.document_starts.size(); ++d) {
       const auto first = sample.tokens.begin() + sample.document_starts[d];
-      const auto last = sample.tokens.begin() + sample.document_starts[d + 1];  // the last one's target
+      const auto last = sample.tokens.begin() + sample.document_starts[d + 1];  // the last token's target
       sequences_.push_back({{first, last + 1}, last - first, window});
       tokens_ += last - first;
     }

@@ -1,5 +1,5 @@
-// The loss on a tokenized data set, as a run's validation has it: windows of the model's context in the order they lie,
-// each document for itself.
+// The loss on a tokenized data set, as in validation: windows of the model's context in stored order, with document
+// masking.
 #pragma once
 
 #include "eval/task.h"

@@ -34,7 +34,7 @@ std::unique_ptr<EvalTask> make_eval_task(const EvalOptions& options, const Token
     if (task->sequences().empty()) fail(Kind::kData, str(options.path, " holds no text"));
     return task;
   }
-  // The harness gives no acc_norm where all choices are letters, or the choice stands in the context.
+  // The harness has no acc_norm if all choices are letters, or if the choice is part of the context.
   const bool lengths_tell = options.task != EvalKind::kMmlu && options.task != EvalKind::kWinoGrande;
   return std::make_unique<MultipleChoice>(read_questions(options), lengths_tell ? LengthNorm::kYes : LengthNorm::kNo,
                                           encoder);

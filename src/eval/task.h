@@ -1,5 +1,5 @@
-// A task of evaluation: sequences to score, and the rule that computes metrics from their log-likelihoods. Rules and
-// names are those of lm-evaluation-harness (zero-shot), so that results can be laid beside published ones.
+// An evaluation task: sequences to score, and the rule that computes metrics from their log-likelihoods. Rules and
+// names are those of lm-evaluation-harness (zero-shot), so results are comparable to published ones.
 #pragma once
 
 #include <memory>
@@ -23,11 +23,11 @@ class EvalTask {
 };
 
 struct EncodingOptions {
-  int64_t context = 0;   // tokens that the model sees at most
-  bool add_bos = false;  // the BOS token before each text
+  int64_t context = 0;   // maximum number of tokens that the model sees
+  bool add_bos = false;  // prepend the BOS token to each text
 };
 
-// Reads and encodes it. Error(kData) naming file and line of what is not as the data of this task have it.
+// Loads and encodes the task. Error(kData) naming file and line of data that does not match the task's format.
 std::unique_ptr<EvalTask> make_eval_task(const EvalOptions& options, const Tokenizer& tokenizer,
                                          const EncodingOptions& encoding);
 

@@ -1,5 +1,5 @@
-// A slice of a unit's flat buffer, filled weight by weight from wherever the weights are: a checkpoint of any number of
-// ranks, or a Hugging Face model.
+// Fills a slice of a unit's flat buffer weight by weight, from any source: a checkpoint of any number of ranks, or a
+// Hugging Face model.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace tokamak {
 // Fills `out` with elements [first, first + out.size()) of the flattened weight `name`.
 using ReadParam = std::function<void(const std::string& name, int64_t first, std::span<float> out)>;
 
-// Elements [begin, begin + out.size()) of the unit's flat buffer; what belongs to no weight becomes zero.
+// Elements [begin, begin + out.size()) of the unit's flat buffer; padding becomes zero.
 void read_flat(const Unit& unit, int64_t begin, std::span<float> out, const ReadParam& read);
 
 }  // namespace tokamak

@@ -1,4 +1,4 @@
-// GGUF files, version 3, as llama.cpp reads them: a writer that streams, and a strict reader of what it writes.
+// GGUF files, version 3, as llama.cpp reads them: a streaming writer, and a strict reader of its output.
 //
 //   file     := "GGUF" u32 version (3)  u64 tensors  u64 keys  key*  tensor*  zeros  data     all little-endian
 //   key      := string name  u32 type  value        type: the index of the value's alternative in GgufValue
@@ -52,30 +52,29 @@ struct GgufHeader {
   int64_t data_begin = 0;           // in the file
 };
 
-// What a file of these keys and tensors (offsets are computed here) starts with, up to its data. A bug if a name is too
-// long or comes twice.
+// The start of a file with these keys and tensors, up to its data; computes the offsets. A name that is too long or
+// repeated is a bug.
 std::string render_gguf_header(const GgufKeys& keys, std::vector<GgufTensor>& tensors);
 
-// `text`: the file from its start on, at least all of its header. Error(kind) naming `path` where a rule is broken;
-// also if tensors overlap, leave holes or do not end with the file, or are of another type than GgufType has.
+// `text`: the start of the file, at least its whole header. Error(kind) naming `path` if a rule is broken, and if
+// tensors overlap, leave holes, do not end with the file, or have a type that GgufType lacks.
 GgufHeader parse_gguf_header(std::string_view text, int64_t file_bytes, const std::string& path, Kind kind);
 
 class GgufWriter {
  public:
   GgufWriter(const std::string& path, const GgufKeys& keys, std::vector<GgufTensor> tensors, Kind kind);
 
-  // The next bytes of the data: one tensor after another, in pieces of any length that do not span two. Padding is
-  // added.
+  // The next bytes of the data, in tensor order, in pieces of any length that do not span two tensors. Adds padding.
   void write(std::span<const std::byte> bytes);
-  int64_t finish();  // syncs and closes; a bug unless all data has been written. Bytes of the file
+  int64_t finish();  // syncs and closes; all data must be written. Returns the size of the file
 
  private:
   void pad();
 
   OutputFile file_;
   std::vector<GgufTensor> tensors_;
-  size_t current_ = 0;   // tensor that is being written
-  int64_t written_ = 0;  // of it
+  size_t current_ = 0;   // index of the tensor being written
+  int64_t written_ = 0;  // its bytes written so far
 };
 
 // A file open for reading.

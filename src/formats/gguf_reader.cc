@@ -1,4 +1,4 @@
-// Reads GGUF strictly: nothing in a file is believed before it has been checked against the bytes that are there.
+// Reads GGUF strictly: every value is checked against the file's actual bytes before use.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -16,7 +16,7 @@ constexpr uint32_t kMostDimensions = 4;
 constexpr int64_t kFirstRead = int64_t{1} << 20;
 constexpr int64_t kLongestHeader = int64_t{1} << 30;
 
-// Not an error to the user yet: the header may go on beyond what has been read.
+// Not an error for the user yet: the header may continue beyond the bytes read so far.
 struct CutShort {};
 
 class Cursor {
@@ -181,7 +181,7 @@ int64_t read_alignment(const GgufKeys& keys, const Cursor& cursor) {
   return kGgufAlignment;
 }
 
-// Tensor after tensor, each padded, up to the end of the file.
+// Checks that the padded tensors fill the data up to the end of the file.
 void check_places(const GgufHeader& header, int64_t alignment, int64_t file_bytes, const Cursor& cursor) {
   int64_t end = 0;
   for (const GgufTensor& tensor : header.tensors) {
@@ -230,7 +230,7 @@ GgufHeader parse(Cursor& cursor, int64_t file_bytes) {
   return header;
 }
 
-// Nothing where the header goes on beyond `text`.
+// nullopt if the header continues beyond `text`.
 std::optional<GgufHeader> try_parse(std::string_view text, int64_t file_bytes, const std::string& path, Kind kind) {
   Cursor cursor(text, path, kind);
   try {

@@ -1,5 +1,5 @@
-// JSON that others wrote, read strictly: a wrong type is an error and never converted. Errors name the file, the key's
-// full name, the value found and what was expected.
+// Strict reading of external JSON: a wrong type is an error and never converted. Errors name the file, the key's full
+// name, the value found and what was expected.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ namespace tokamak {
 struct JsonSource {
   std::string where;  // the file, or file:line
   Kind kind = Kind::kData;
-  std::string hint = "";  // of every error that has none of its own
+  std::string hint = "";  // default hint of errors
 };
 
-// A value in a JsonDocument, which must outlive it: "shards[3].name". It may be missing, which only shows when it is used.
+// A value in a JsonDocument, which must outlive it: "shards[3].name". It may be missing; using it then is an error.
 class JsonValue {
  public:
   JsonValue operator[](const std::string& key) const;  // a member of an object
@@ -36,9 +36,9 @@ class JsonValue {
   bool truth() const;
   double number() const;
   int64_t whole(int64_t least = 0, int64_t most = INT64_MAX) const;
-  std::vector<std::string> texts() const;  // of a list of them
+  std::vector<std::string> texts() const;  // of a list of strings
 
-  // The same where present(), else `otherwise`.
+  // The same if present(), else `otherwise`.
   std::string text_or(const std::string& otherwise) const { return present() ? text() : otherwise; }
   bool truth_or(bool otherwise) const { return present() ? truth() : otherwise; }
   double number_or(double otherwise) const { return present() ? number() : otherwise; }
@@ -60,7 +60,7 @@ class JsonValue {
   std::string name_;
 };
 
-// kStrict: no key twice, and no deep nesting. kLenient: for text that may hold anything beside what is read.
+// kStrict: no duplicate keys, no deep nesting. kLenient: for text with arbitrary members besides those that are read.
 enum class JsonRules { kStrict, kLenient };
 
 // The text of one JSON object, in UTF-8.
@@ -71,7 +71,7 @@ class JsonDocument {
   JsonDocument(const JsonDocument&) = delete;
   JsonDocument& operator=(const JsonDocument&) = delete;
 
-  // A file's; one above 64 MiB is refused.
+  // Reads a file; one above 64 MiB is refused.
   static JsonDocument read(const std::string& path, Kind kind);
 
   JsonValue root() const;

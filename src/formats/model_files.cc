@@ -9,7 +9,7 @@ namespace tokamak {
 
 namespace {
 
-// Files of Python pickles, which can run code when they are opened: never read, but worth a word.
+// Python pickle files can run code when opened. They are never read; the error mentions them.
 std::string pickle_in(const std::string& directory) {
   for (const std::string& name : list_directory(directory, Kind::kCheckpoint)) {
     const bool pickle = name.ends_with(".bin") || name.ends_with(".pt") || name.ends_with(".pth");

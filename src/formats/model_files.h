@@ -1,5 +1,5 @@
-// The tensors of a Hugging Face model's directory: one safetensors file, or several and their index. Opening checks
-// headers, and that index and files agree; values are read in pieces and become f32, exactly.
+// The tensors of a Hugging Face model's directory: one safetensors file, or several and their index. Opening checks the
+// headers, and that index and files agree. Values are read in pieces and converted to f32, exactly.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@ namespace tokamak {
 
 namespace {
 
-// Small enough that the bytes are still in the cache when write() copies what the checksum has just read.
+// Small enough that write() finds the checksummed bytes in the cache.
 constexpr size_t kPieceBytes = size_t{1} << 20;
 
 SafetensorsHeader read_header(const InputFile& file, Kind kind) {

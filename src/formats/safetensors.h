@@ -1,5 +1,5 @@
-// safetensors files: a reader that has checked every rule before it hands out a tensor, and a writer that streams. The
-// grammar is in safetensors_header.h.
+// safetensors files: a reader that checks every rule before it returns a tensor, and a streaming writer. The grammar is
+// in safetensors_header.h.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace tokamak {
 
-// A file open for reading, by several threads at once. The caller says of which Kind its errors are.
+// A file open for reading; thread-safe. The caller chooses the Kind of its errors.
 class SafetensorsFile {
  public:
   SafetensorsFile(const std::string& path, Kind kind);
@@ -63,19 +63,19 @@ struct FileDigest {
   std::string xxh3_128;
 };
 
-// Writes a file from start to end. Its checksum is taken from the bytes in memory, never read back.
+// Writes a file sequentially. Its checksum is computed from the bytes in memory, never read back.
 class SafetensorsWriter {
  public:
-  // The tensors' begin and end are ignored; their order is kept and must leave each aligned (sort_as_reference does).
+  // Ignores the tensors' begin and end; keeps their order, which must align each tensor (sort_as_reference does).
   SafetensorsWriter(const std::string& path, std::vector<SafetensorsEntry> tensors, const SafetensorsMetadata& metadata,
                     Kind kind);
 
   int64_t file_bytes() const { return file_bytes_; }
 
-  // The next bytes of the data: one tensor after another, in pieces of any length.
+  // The next bytes of the data, in tensor order, in pieces of any length.
   void write(std::span<const std::byte> bytes);
 
-  FileDigest finish();  // syncs and closes; a bug unless all data has been written
+  FileDigest finish();  // syncs and closes; all data must be written
 
  private:
   OutputFile file_;

@@ -21,7 +21,7 @@ struct TypeBits {
   int64_t bits;
 };
 
-// In the reference's order, which is that of growing alignment.
+// In the reference's order, by ascending alignment.
 constexpr std::array<TypeBits, 22> kTypes = {
     {{"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
      {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
@@ -33,7 +33,7 @@ const TypeBits* find_type(const std::string& name) {
   return found == kTypes.end() ? nullptr : &*found;
 }
 
-// Bytes of a tensor of this shape; nothing where they overflow or are no whole number.
+// Bytes of a tensor of this shape; nullopt if they overflow or are not an integer.
 std::optional<int64_t> bytes_of(const std::vector<int64_t>& shape, int64_t bits) {
   int64_t product = 1;
   for (const int64_t extent : shape) {

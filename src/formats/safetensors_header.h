@@ -1,13 +1,13 @@
-// The header of a safetensors file, and every rule that makes one valid. Pure text: no file is touched here.
+// The header of a safetensors file and its validation. Works on text; does no file I/O.
 //
 //   file    := N header data
 //   N       := u64, little-endian: bytes of the header, at most 100,000,000
 //   header  := {"__metadata__": {KEY: TEXT, ...}, NAME: tensor, ...} spaces     UTF-8 JSON whose first byte is '{'
-//   tensor  := {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}  bytes from the start of data; [] a
-//   scalar data    := the tensors, row-major, little-endian, without holes, overlaps or trailing bytes
+//   tensor  := {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}  offsets in data; [] is a scalar
+//   data    := the tensors, row-major, little-endian, without holes, overlaps or trailing bytes
 //
-// The rules are those of the reference reader (huggingface/safetensors, tensor.rs); keys are unique, unknown keys of a
-// tensor are refused.
+// The rules are those of the reference reader (huggingface/safetensors, tensor.rs); in addition keys must be unique,
+// and unknown keys of a tensor are refused.
 #pragma once
 
 #include <cstdint>
@@ -42,15 +42,15 @@ struct SafetensorsHeader {
   int64_t data_begin = 0;                 // in the file
 };
 
-// `length` is N as read; fails where it cannot be the header length of a file of `file_bytes`.
+// `length` is N as read; fails if it cannot be the header length of a file of `file_bytes`.
 void check_safetensors_length(uint64_t length, int64_t file_bytes, const std::string& path, Kind kind);
 
-// `text` is the header without N. Error(kind) naming `path` and the tensor where a rule is broken.
+// `text` is the header without N. Error(kind) naming `path` and the tensor if a rule is broken.
 SafetensorsHeader parse_safetensors_header(std::string_view text, int64_t file_bytes, const std::string& path,
                                            Kind kind);
 
-// What a file of these tensors (begin and end are computed here) starts with: N and the header, padded to 8 bytes.
-// A bug if a tensor would not be aligned to its element size, if a dtype is unknown or a name comes twice.
+// The start of a file with these tensors: N and the header, padded to 8 bytes; computes begin and end. Tensors must be
+// aligned to their element size, dtypes known and names unique.
 std::string render_safetensors_header(std::vector<SafetensorsEntry>& tensors, const SafetensorsMetadata& metadata);
 
 // The reference writer's order, in which every tensor is aligned: widest dtype first, then by name.

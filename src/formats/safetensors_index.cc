@@ -40,7 +40,7 @@ std::vector<ModelShard> split_into_shards(const std::vector<SafetensorsEntry>& t
   for (size_t i = 0; i < shards.size(); ++i) {
     shards[i].file = shards.size() == 1 ? kModelFile : shard_name(i, shards.size());
     sort_as_reference(shards[i].tensors);
-    render_safetensors_header(shards[i].tensors, {});  // gives them their offsets
+    render_safetensors_header(shards[i].tensors, {});  // assigns their offsets
   }
   return shards;
 }

@@ -1,10 +1,10 @@
-// Models in several safetensors files, as Hugging Face writes them: which tensor lies in which file.
+// Sharded safetensors models, as Hugging Face writes them: which tensor is in which file.
 //
 //   model.safetensors                    one file, no index; else
 //   model-00001-of-00003.safetensors     counted from 1, and
 //   model.safetensors.index.json         {"metadata": {"total_size": BYTES}, "weight_map": {TENSOR: FILE, ...}}
 //
-// Pure text and arithmetic: no file is touched here.
+// Works on text; does no file I/O.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ struct ModelShard {
   std::vector<SafetensorsEntry> tensors;  // in the order of their data
 };
 
-// huggingface_hub's rule: tensors in the given order fill a file until the next would take it above `largest_bytes`;
-// one that is larger has a file of its own. Within a file they lie as the reference writer has them.
+// huggingface_hub's rule: tensors in the given order fill a file until the next would exceed `largest_bytes`; a larger
+// one has a separate file. Within a file the order is the reference writer's.
 std::vector<ModelShard> split_into_shards(const std::vector<SafetensorsEntry>& tensors, int64_t largest_bytes);
 
 std::string render_index(const std::vector<ModelShard>& shards);
 
-// Tensor -> file. Error(kind) naming `path` if it is no index, or names a file that is no plain *.safetensors.
+// Tensor -> file. Error(kind) naming `path` if it is not an index, or names a file that is not a plain *.safetensors.
 std::map<std::string, std::string, std::less<>> parse_index(std::string_view text, const std::string& path, Kind kind);
 
 }  // namespace tokamak

@@ -1,4 +1,4 @@
-// Reads the JSON of a safetensors header event by event: the schema is fixed and three levels deep, so anything else is
+// Event-based (SAX) parser of a safetensors header. The schema is fixed and three levels deep, so anything else is
 // refused where it begins, and hostile nesting or size costs nothing. Private to safetensors_header.cc.
 #pragma once
 

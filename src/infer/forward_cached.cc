@@ -12,7 +12,7 @@ Tensor forward_cached(Transformer& model, Stream& compute, const CachedBatch& ba
                 model.max_length());
   const CachedInputs cached = cache.upload(compute, batch);
   std::vector<int32_t> positions = cache.positions(batch);
-  if (cached.rope) std::iota(positions.begin(), positions.end(), 0);  // a row for each token
+  if (cached.rope) std::iota(positions.begin(), positions.end(), 0);  // one row per token
   const Tensor hidden = model.forward_cached(compute, {batch.tokens, {}, positions, batch.cu_seqlens}, cached);
   const Tensor logits = cache.logits(std::ssize(batch.slots));
   model.head(compute, cache.last_tokens(compute, batch, hidden), logits);

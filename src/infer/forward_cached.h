@@ -1,4 +1,4 @@
-// The decoder with a cache: new tokens of several sequences, prompts and single tokens alike.
+// The decoder with a KV cache: new tokens of several sequences, both prefill and decode.
 #pragma once
 
 #include "infer/kv_cache.h"
@@ -6,10 +6,10 @@
 
 namespace tokamak {
 
-// Continues sequences by their new tokens, of any number: the tokens' keys and values go into the cache. With
-// rope_scaling dynamic they are turned by the frequencies for the sequence's length then (of a prompt: its own), and
-// what is cached stays as it was turned, as in transformers. Returns the logits of the last token of each, in the
-// cache's own buffer until its next use.                                          (S, V) f32
+// Runs the new tokens of each sequence, any number of them, and appends their keys and values to the cache. With
+// rope_scaling dynamic, they are rotated by the frequencies for the sequence's current length (for a prompt: the
+// prompt's). Cached keys keep their rotation, as in transformers. Returns the logits of each sequence's last token, in
+// the cache's own buffer, valid until its next use.                                (S, V) f32
 Tensor forward_cached(Transformer& model, Stream& compute, const CachedBatch& batch, KvCache& cache);
 
 }  // namespace tokamak

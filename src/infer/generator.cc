@@ -9,19 +9,19 @@
 
 namespace tokamak {
 
-// A prompt that has a place in the batch.
+// A prompt that has a slot in the batch.
 struct Generator::Active {
   size_t request;
   int32_t slot;
   RandomStream random;
   std::vector<int32_t> ids;  // prompt and new tokens
-  int64_t made = 0;          // new ones
+  int64_t made = 0;          // new tokens
 };
 
 Generator::Generator(Transformer& model, KvCache& cache, Device& device, Stream& compute)
     : model_(model), cache_(cache), device_(device), compute_(compute) {}
 
-// On the host: row s is that of the batch's sequence s.                                                  (S, V)
+// On the host: row s belongs to the batch's sequence s.                                                  (S, V)
 std::span<float> Generator::logits_of(const CachedBatch& batch) {
   const Tensor logits = forward_cached(model_, compute_, batch, cache_);
   logits_.resize(static_cast<size_t>(logits.count()));
@@ -73,10 +73,10 @@ GenerationTimes Generator::run(const std::vector<GenerationRequest>& requests, c
                 options.max_tokens > 0);
   GenerationTimes times;
   std::vector<Active> active;
-  std::vector<int32_t> places(static_cast<size_t>(cache_.slots()));  // that are free; the last is taken first
+  std::vector<int32_t> places(static_cast<size_t>(cache_.slots()));  // free slots; the last is used first
   std::iota(places.rbegin(), places.rend(), 0);
 
-  // The next token of a prompt from its logits; whether it is finished.
+  // Samples the next token of a prompt from its logits; returns whether the prompt is finished.
   const auto finished = [&](Active& entry, std::span<float> logits) {
     const std::optional<Finish> finish = choose_token(entry, logits, options, on_token);
     if (!finish) return false;

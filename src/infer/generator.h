@@ -1,8 +1,8 @@
-// Continues prompts, several at a time: a prompt enters as soon as a place of the batch is free, and leaves when it is
-// finished. Knows token ids; text is the caller's.
+// Continues prompts with continuous batching: a prompt enters when a slot is free and leaves when it is finished.
+// Works on token ids; the caller handles text.
 //
-// What a prompt becomes depends on that prompt alone: its draws come from a random stream of its own, and on the CPU no
-// bit of its logits depends on the others (up to eight prompts at a time, see backend/cpu/gemv.h).
+// The result for a prompt depends on that prompt alone. Its random numbers come from its own stream. On the CPU its
+// logits have the same bits for any batch of up to eight prompts (see backend/cpu/gemv.h).
 #pragma once
 
 #include <cstdint>
@@ -23,36 +23,36 @@ namespace tokamak {
 enum class Finish { kEos, kStop, kLength };
 
 struct GenerationRequest {
-  std::vector<int32_t> prompt;  // at least one token, fewer than the cache has positions
-  std::string stream;           // names its random numbers
+  std::vector<int32_t> prompt;  // at least one token, fewer than the cache's capacity
+  std::string stream;           // name of its random stream
 };
 
 struct GenerationOptions {
-  int64_t max_tokens = 0;    // new ones, of each prompt
-  int64_t vocab_size = 0;    // ids from here on stand for nothing: the model may have more rows than the tokenizer
-  int32_t eos = -1;          // ends a text, and is no part of it; -1: nothing does
-  int64_t prefill_step = 0;  // tokens of a prompt that are taken at once; the model's max_tokens at most
+  int64_t max_tokens = 0;    // new tokens per prompt
+  int64_t vocab_size = 0;    // ids from here on are never sampled: the model may have more rows than the tokenizer
+  int32_t eos = -1;          // ends a text and is not part of it; -1: no such token
+  int64_t prefill_step = 0;  // prompt tokens per forward pass; at most the model's max_tokens
   uint64_t seed = 0;
   SamplingOptions sampling;
 };
 
-// What the time went to. A prompt's last token gives the first new one, so that one counts to neither.
+// Where the time went. Prefill produces the first new token, so neither phase counts that token.
 struct GenerationTimes {
-  int64_t prompt_tokens = 0;   // taken in
+  int64_t prompt_tokens = 0;   // prefilled
   double prompt_seconds = 0;   //
-  int64_t decoded_tokens = 0;  // by a call for single tokens
+  int64_t decoded_tokens = 0;  // by decode()
   double decode_seconds = 0;
 };
 
 class Generator {
  public:
   enum class Verdict { kContinue, kStop };
-  // A new token of request r, not the one that ends it; called in the order of a request's tokens.
+  // A new token of request r, in order; not called for the token that ends it.
   using OnToken = std::function<Verdict(size_t request, int32_t id)>;
-  // Request r is finished, with `tokens` new tokens (with the one that ended it).
+  // Request r is finished, with `tokens` new tokens (including the one that ended it).
   using OnFinish = std::function<void(size_t request, Finish finish, int64_t tokens)>;
 
-  // All outlive this; the cache's slots are the places of the batch.
+  // All outlive this; the batch has one place per slot of the cache.
   Generator(Transformer& model, KvCache& cache, Device& device, Stream& compute);
 
   GenerationTimes run(const std::vector<GenerationRequest>& requests, const GenerationOptions& options,
@@ -61,9 +61,9 @@ class Generator {
  private:
   struct Active;
   std::span<float> logits_of(const CachedBatch& batch);
-  std::span<float> prefill(const Active& entry, int64_t step);  // logits of what comes next    (V)
+  std::span<float> prefill(const Active& entry, int64_t step);  // logits of the next token      (V)
   std::span<float> decode(const std::vector<Active>& active);   //                              (S, V)
-  // Appends a token to the entry; how that ended it, if it did.
+  // Appends a token to the entry; returns why the entry is finished, if it is.
   std::optional<Finish> choose_token(Active& entry, std::span<float> logits, const GenerationOptions& options,
                                      const OnToken& on_token) const;
 

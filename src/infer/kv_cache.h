@@ -1,6 +1,6 @@
-// The keys and values of sequences that are being continued, for every layer, and the small buffers of a call of
-// forward_cached. A sequence lives in a slot; how many of its tokens are there is known to the host alone,
-// which sends it to the device with each call.
+// The KV cache: keys and values of active sequences, for every layer, and the small buffers of a call of
+// forward_cached. A sequence lives in a slot. Only the host knows how many tokens a slot holds; it sends the lengths to
+// the device with each call.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ namespace tokamak {
 
 struct KvCacheOptions {
   int64_t slots = 1;       // sequences at once
-  int64_t capacity = 0;    // positions of each, P
-  int64_t max_tokens = 0;  // of a call
+  int64_t capacity = 0;    // positions per slot, P
+  int64_t max_tokens = 0;  // per call
   DType compute = DType::kBF16;
 };
 
-// Tokens that several sequences have more, on the host. Free again when it has been given to the model.
+// New tokens of several sequences, on the host. May be reused once the model's call returns.
 struct CachedBatch {
   std::span<const int32_t> tokens;      // (N) ids, N > 0
   std::span<const int32_t> cu_seqlens;  // (S + 1): sequence s has tokens [cu[s], cu[s+1]), at least one
-  std::span<const int32_t> slots;       // (S), no two the same
-  // (S): tokens that each sequence will have when its prompt is in, where that comes in pieces; empty: after this call.
+  std::span<const int32_t> slots;       // (S), distinct
+  // (S): length of each sequence once its whole prompt is in, for chunked prefill; empty: its length after this call.
   std::span<const int32_t> prompt_lengths;
 };
 
@@ -42,15 +42,14 @@ class KvCache {
   int64_t length(int64_t slot) const { return lengths_[static_cast<size_t>(slot)]; }
   void clear(int64_t slot) { lengths_[static_cast<size_t>(slot)] = 0; }
 
-  // Checks that the batch fits, and enqueues what the device has to know of it. The tokens count as cached after
-  // `grow`.
+  // Checks that the batch fits and enqueues its upload. The tokens count as cached after `grow`.
   CachedInputs upload(Stream& compute, const CachedBatch& batch);
   void grow(const CachedBatch& batch);
 
-  // The positions of new tokens, which follow those that are cached.                                        (N)
+  // Positions of the new tokens, after the cached ones.                                                      (N)
   std::vector<int32_t> positions(const CachedBatch& batch) const;
 
-  // The rows of each sequence's last new token, of the batch last uploaded.     (N, C) -> (S, C) act
+  // The rows of each sequence's last new token, in the latest uploaded batch.     (N, C) -> (S, C) act
   Tensor last_tokens(Stream& compute, const CachedBatch& batch, Tensor hidden);
   Tensor logits(int64_t sequences) const { return logits_.rows(0, sequences); }  // (S, V) f32
 
@@ -60,7 +59,7 @@ class KvCache {
   ModelConfig config_;
   KvCacheOptions options_;
   std::vector<MemoryPlan::Slot> layer_slots_;
-  std::optional<MemoryPlan::Slot> rope_slot_;  // where angles depend on the length
+  std::optional<MemoryPlan::Slot> rope_slot_;  // only if the angles depend on the length
   MemoryPlan::Slot slots_slot_, cached_slot_, last_rows_slot_, last_hidden_slot_, logits_slot_;
 
   Backend* backend_ = nullptr;

@@ -12,9 +12,9 @@ namespace tokamak {
 
 namespace {
 
-constexpr size_t kSortedFirst = 64;  // candidates; a peaked distribution needs no more of the vocabulary in order
+constexpr size_t kSortedFirst = 64;  // candidates; enough for a peaked distribution
 
-// The likeliest token, of a tie the lowest id.
+// The most likely token; ties go to the lowest id.
 int32_t likeliest(std::span<const float> logits) {
   size_t best = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
@@ -25,7 +25,7 @@ int32_t likeliest(std::span<const float> logits) {
   return static_cast<int32_t>(best);
 }
 
-// Token ids by falling logit, sorted as far as they are asked for.
+// Token ids by descending logit, sorted lazily.
 class Ranking {
  public:
   explicit Ranking(std::span<const float> logits) : logits_(logits), ids_(logits.size()) {
@@ -77,7 +77,7 @@ int32_t sample_token(std::span<const float> logits, const SamplingOptions& optio
   double total = 0;
   for (size_t i = 0; i < most; ++i) total += weight(most < logits.size() ? static_cast<size_t>(ranking[i]) : i);
 
-  // What top_p keeps: its mass is that of the first `kept`, or all.
+  // The number of candidates that top_p keeps: the first `kept` reach its mass, or all are kept.
   size_t kept = most;
   double mass = total;
   if (options.top_p < 1) {

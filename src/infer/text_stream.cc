@@ -9,7 +9,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // what bytes become that are no character, or not yet
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // decoded from bytes that are not (yet) a character
 
 bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
@@ -17,7 +17,7 @@ bool ends_with(std::string_view text, std::string_view end) {
 
 }  // namespace
 
-// As text is decoded from a token on that has been shown, the cost of a token does not grow with the text.
+// Decoding starts at a token that was already shown, so the cost per token does not grow with the text.
 std::string Detokenizer::added() const {
   const std::span<const int32_t> ids = std::span(ids_).subspan(from_);
   const std::string before = tokenizer_->decode(ids.first(shown_ - from_)), all = tokenizer_->decode(ids);

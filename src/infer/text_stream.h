@@ -1,4 +1,4 @@
-// Tokens to text as they come: whole characters only, and nothing that may be the beginning of a stop string.
+// Incremental detokenization: emits whole characters only, and holds back a possible prefix of a stop string.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace tokamak {
 
-// The text of new tokens, in the context of those before: a piece loses its leading space only where a text begins. A
-// character of several byte pieces comes with its last byte.
+// The text of new tokens, decoded with the tokens before them: a piece loses its leading space only at the start of a
+// text. A character of several byte pieces is emitted with its last byte.
 class Detokenizer {
  public:
   Detokenizer(const Tokenizer& tokenizer, std::vector<int32_t> context)
       : tokenizer_(&tokenizer), ids_(std::move(context)), shown_(ids_.size()) {}
 
-  std::string next(int32_t id);  // what this token adds
+  std::string next(int32_t id);  // the text that this token adds
   std::string rest() const;      // what was held back, at the end
 
  private:
@@ -26,22 +26,22 @@ class Detokenizer {
 
   const Tokenizer* tokenizer_;
   std::vector<int32_t> ids_;
-  size_t from_ = 0;  // where decoding begins: some tokens before those that are shown
-  size_t shown_;     // tokens whose text has been given
+  size_t from_ = 0;  // where decoding starts: a few tokens before the first that is not shown
+  size_t shown_;     // tokens whose text was emitted
 };
 
-// Ends a text before the first of some strings; of several that end at the same place, before the longest.
+// Ends a text before the first stop string; of several that end at the same place, before the longest.
 class StopFilter {
  public:
   explicit StopFilter(std::vector<std::string> stops) : stops_(std::move(stops)) {}
 
-  // What can be shown now that `text` has come. After a stop, nothing more.
+  // The text that can be emitted once `text` has arrived. Empty after a stop.
   std::string feed(std::string_view text);
   std::string rest();  // what was held back, at the end
   bool stopped() const { return stopped_; }
 
  private:
-  size_t possible_beginning() const;  // of a stop string at the end of what is held
+  size_t possible_beginning() const;  // index in `held_` where a stop-string prefix begins
 
   std::vector<std::string> stops_;
   std::string held_;

@@ -40,7 +40,7 @@ void TextWriter::finish(size_t request, Finish finish, int64_t tokens) {
   add(text, text.stops.rest());
   text.finish = text.stops.stopped() ? Finish::kStop : finish;
   text.tokens = tokens;
-  // Each as soon as those before it are written.
+  // A text is written as soon as all earlier ones are.
   for (; written_ < texts_.size() && texts_[written_].finish; ++written_) write(written_);
 }
 

@@ -1,5 +1,5 @@
-// The texts that are made of prompts, as they go to standard output: one prompt's as it comes, those of several in the
-// order of the prompts, or as lines of JSON.
+// Writes generated texts to standard output: a single prompt's text as it is generated, several prompts' texts in
+// prompt order, or all as JSON lines.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace tokamak {
 struct TextOptions {
   std::vector<std::string> stops;
   bool jsonl = false;
-  bool echo = true;  // the prompt before its text
+  bool echo = true;  // write the prompt before its text
 };
 
 class TextWriter {

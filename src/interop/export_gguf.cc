@@ -68,7 +68,7 @@ std::string architecture_of(const ModelConfig& model) {
   return name == "Qwen2ForCausalLM" ? "qwen2" : name == "Qwen3ForCausalLM" ? "qwen3" : "llama";
 }
 
-// Rows of q and k, weights and biases, are in the order of neighbours in architecture "llama" alone.
+// Only architecture "llama" interleaves the rows of q and k, in weights and biases.
 bool is_interleaved(const ModelConfig& model, const std::string& name) {
   const bool q_or_k =
       name.find(".self_attn.q_proj.") != std::string::npos || name.find(".self_attn.k_proj.") != std::string::npos;
@@ -85,9 +85,9 @@ void add_rope(const ModelConfig& model, const std::string& prefix, GgufKeys& key
   keys.emplace_back(prefix + "rope.freq_base", static_cast<float>(model.rope_theta));
   switch (scaling.rope_type) {
     case RopeType::kDefault:
-    case RopeType::kDynamic:  // changes nothing within context_length
+    case RopeType::kDynamic:  // no effect within context_length
       return;
-    case RopeType::kLlama3:  // by the tensor rope_freqs
+    case RopeType::kLlama3:  // expressed by the tensor rope_freqs
       if (architecture_of(model) != "llama") refuse_scaling("llama3 of a Qwen model");
       return;
     case RopeType::kLinear:
@@ -95,7 +95,7 @@ void add_rope(const ModelConfig& model, const std::string& prefix, GgufKeys& key
       keys.emplace_back(prefix + "rope.scaling.factor", static_cast<float>(scaling.factor));
       return;
     case RopeType::kYarn:
-      // The rest llama.cpp computes itself, by the defaults of the paper.
+      // llama.cpp computes the rest itself, with the paper's defaults.
       if (scaling.fast_turns() != 32 || scaling.slow_turns() != 1 || scaling.attention_factor != 0 ||
           scaling.mscale != 0 || !scaling.truncate) {
         refuse_scaling("yarn with other values than the defaults of its betas, attention_factor, mscale or truncate");
@@ -109,7 +109,7 @@ void add_rope(const ModelConfig& model, const std::string& prefix, GgufKeys& key
   }
 }
 
-// With the rows of the model that are no pieces, under llama.cpp's name for them.
+// Adds the model's rows beyond the tokenizer's pieces, under llama.cpp's name for padding.
 void add_vocabulary(const ModelProto& tokenizer, int64_t rows, GgufKeys& keys) {
   constexpr float kScoreOfPadding = -10000;
   std::vector<std::string> tokens;
@@ -118,7 +118,7 @@ void add_vocabulary(const ModelProto& tokenizer, int64_t rows, GgufKeys& keys) {
   for (const Piece& piece : tokenizer.pieces) {
     tokens.push_back(piece.text);
     scores.push_back(piece.score);
-    types.push_back(static_cast<int32_t>(piece.type));  // the numbers are SentencePiece's
+    types.push_back(static_cast<int32_t>(piece.type));  // same numbering as SentencePiece
   }
   for (auto id = static_cast<int64_t>(tokens.size()); id < rows; ++id) {
     tokens.push_back(str("[PAD", id, "]"));
@@ -158,7 +158,7 @@ void add_tokenizer(const ExportSource& source, bool add_bos, GgufKeys& keys) {
   keys.emplace_back("tokenizer.ggml.add_space_prefix", tokenizer.normalizer.add_dummy_prefix);
 }
 
-// What llama.cpp divides the frequencies by.      (D/2)
+// The divisors of the frequencies in llama.cpp.   (D/2)
 std::vector<float> rope_factors(const ModelConfig& model) {
   ModelConfig plain = model;
   plain.rope_scaling = {};

@@ -16,7 +16,7 @@ struct ExportGgufOptions {
   bool add_bos = false;  // HfTokenizerOptions::add_bos
 };
 
-// Writes the file `out`, whole or not at all; it must not exist. Error(kConfig) for what GGUF cannot express.
+// Writes the file `out` atomically; it must not exist. Error(kConfig) for anything that GGUF cannot express.
 ExportReport export_gguf(ExportSource& source, const ExportGgufOptions& options, const std::string& out,
                          const Progress& progress);
 
@@ -28,7 +28,7 @@ struct GgufWeight {
 };
 std::vector<GgufWeight> gguf_weights(const ModelConfig& model, WeightType type);
 
-// The row of a q or k matrix in Hugging Face's order, half against half, that is row `row` in the order of neighbours.
+// The row in Hugging Face's order (half against half) of row `row` in interleaved order, for a q or k matrix.
 int64_t half_split_row(int64_t row, int64_t head_size);
 
 }  // namespace tokamak

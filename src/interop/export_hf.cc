@@ -15,7 +15,7 @@ namespace tokamak {
 
 namespace {
 
-// What belongs to a tokenizer in a Hugging Face directory.
+// The tokenizer files of a Hugging Face directory.
 constexpr std::array<const char*, 9> kTokenizerFiles = {
     "tokenizer.model", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
     "vocab.json",      "merges.txt",     "chat_template.jinja",   "generation_config.json"};
@@ -27,7 +27,7 @@ void write_file(const std::string& path, std::string_view text) {
   file.close();
 }
 
-// Where a weight stands in transformers' state_dict: the embedding, the layers, the final norm, the head.
+// Position of a weight in transformers' state_dict: the embedding, the layers, the final norm, the head.
 int64_t place_of(const std::string& name) {
   constexpr std::string_view kLayers = "model.layers.";
   if (name == "model.embed_tokens.weight") return -1;
@@ -100,7 +100,7 @@ ExportReport export_hf(ExportSource& source, const ExportHfOptions& options, con
   StagedOutput staged(out, StagedOutput::What::kDirectory, Kind::kCheckpoint);
   const std::string& directory = staged.staging();
   ExportReport report;
-  // The small files first: what they refuse shows at once.
+  // The small files first, so that their errors appear at once.
   write_file(directory + "/config.json", render_hf_config(model, options.type, source.ids));
   write_file(directory + "/generation_config.json", render_generation_config(source.ids));
   write_tokenizer(source, options.add_bos, directory);

@@ -11,7 +11,7 @@
 namespace tokamak {
 
 struct ExportHfOptions {
-  WeightType type = WeightType::kBF16;  // kF16 is refused: models are trained in bf16, whose range it does not have
+  WeightType type = WeightType::kBF16;  // kF16 is refused: it lacks the range of bf16, in which models are trained
   int64_t max_shard_bytes = 5'000'000'000;
   bool add_bos = false;  // HfTokenizerOptions::add_bos
 };
@@ -22,7 +22,7 @@ struct ExportReport {
   int64_t bytes = 0;  // of the weight files
 };
 
-// Writes the directory `out`, whole or not at all. It must not exist, or be empty.
+// Writes the directory `out` atomically. It must not exist, or must be empty.
 ExportReport export_hf(ExportSource& source, const ExportHfOptions& options, const std::string& out,
                        const Progress& progress);
 

@@ -1,4 +1,4 @@
-// What an export reads: a checkpoint of any world size, the config that lies in it, and the tokenizer to ship.
+// The source of an export: a checkpoint of any world size, its config, and the tokenizer to include.
 #pragma once
 
 #include <optional>
@@ -11,10 +11,10 @@
 
 namespace tokamak {
 
-// The tokenizer that goes along: a SentencePiece model, files to be copied as they are, or none.
+// The tokenizer of the export: a SentencePiece model, files to copy unchanged, or none.
 struct ExportTokenizer {
-  std::string model_path;           // of a SentencePiece model; "" if it is none
-  std::optional<ModelProto> model;  // read, and supported
+  std::string model_path;           // path of a SentencePiece model; "" if there is none
+  std::optional<ModelProto> model;  // parsed and supported
   std::string directory;            // of Hugging Face files to copy; "" if none
 };
 
@@ -24,12 +24,12 @@ struct ExportSource {
   ExportTokenizer tokenizer;
   SpecialIds ids;
 
-  ReadParam weights();               // the masters; valid while this lives and stays where it is
-  std::string metrics_path() const;  // of the run that the checkpoint lies in
+  ReadParam weights();               // the masters; valid while this object lives and is not moved
+  std::string metrics_path() const;  // of the checkpoint's run
 };
 
-// `tokenizer`: a SentencePiece model, a directory of Hugging Face tokenizer files, "none", or "": the run's own copy
-// beside its checkpoints. Error(kData) where there is none, or it has more pieces than the model rows.
+// `tokenizer`: a SentencePiece model, a directory of Hugging Face tokenizer files, "none", or "": the run's copy beside
+// its checkpoints. Error(kData) if it is missing, or has more pieces than the model has rows.
 ExportSource make_export_source(CheckpointReader reader, const std::string& tokenizer);
 
 }  // namespace tokamak

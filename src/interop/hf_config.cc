@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What the architectures differ in; the values are transformers' defaults of their configuration_*.py.
+// Differences between the architectures; the defaults are those of transformers' configuration_*.py.
 struct Architecture {
   const char* name;
   const char* model_type;
@@ -26,7 +26,7 @@ constexpr std::array<Architecture, 4> kArchitectures = {{
     {"Qwen3ForCausalLM", "qwen3", false, true, 128},
 }};
 
-// Keys that say nothing of what the model computes.
+// Keys that do not affect the computation.
 constexpr std::array<std::string_view, 21> kWithoutEffect = {
     "architectures",        "model_type",   "_name_or_path",  "name_or_path",      "transformers_version",
     "torch_dtype",          "dtype",        "use_cache",      "attention_dropout", "bos_token_id",
@@ -34,12 +34,12 @@ constexpr std::array<std::string_view, 21> kWithoutEffect = {
     "output_hidden_states", "return_dict",  "id2label",       "label2id",          "chunk_size_feed_forward",
     "problem_type"};
 
-// Keys of models that compute something else: experts, quantised weights, code of their own.
+// Keys of unsupported models: experts, quantised weights, custom code.
 constexpr std::array<std::string_view, 9> kOfOtherModels = {
     "num_experts",         "num_local_experts",  "n_routed_experts", "num_experts_per_tok", "moe_intermediate_size",
     "quantization_config", "compression_config", "auto_map",         "text_config"};
 
-// Remembers which keys it was asked for.
+// Records which keys were read.
 class ConfigReader {
  public:
   explicit ConfigReader(const JsonDocument& json) : json_(json) {}
@@ -106,7 +106,7 @@ void refuse_other_models(ConfigReader& config) {
                 "only 1 is supported: other values change the order of sums");
 }
 
-// Attention that sees a window only. One that no sequence is longer than changes nothing.
+// Sliding-window attention. A window of at least the longest sequence has no effect.
 void check_windows(ConfigReader& config, const Architecture& architecture, int64_t max_positions) {
   const std::string hint = "attention sees everything before it in Tokamak";
   const JsonValue window = config["sliding_window"];
@@ -133,7 +133,7 @@ RopeType read_rope_type(const JsonValue& rope) {
   return static_cast<RopeType>(found - names.begin());
 }
 
-// Files of transformers 5 have keys that a type does not use; those say nothing.
+// Files of transformers 5 contain keys that the type does not use; they are ignored.
 void read_scaling(const JsonValue& rope, int64_t max_positions, RopeScaling& scaling) {
   const bool yarn = scaling.rope_type == RopeType::kYarn, llama3 = scaling.rope_type == RopeType::kLlama3;
   if (yarn) {
@@ -166,10 +166,10 @@ void check_whole_heads(const JsonValue& factor) {
 void read_rope(ConfigReader& config, ModelConfig& model) {
   model.rope_theta = config["rope_theta"].number_or(10000.0);
   check_whole_heads(config["partial_rotary_factor"]);
-  // Of old files and of transformers 5.
+  // In old files and in those of transformers 5.
   const JsonValue legacy = config["rope_scaling"], current = config["rope_parameters"];
   const JsonValue& rope = legacy.present() ? legacy : current;
-  const JsonValue beside = config["original_max_position_embeddings"];  // for llama.cpp
+  const JsonValue beside = config["original_max_position_embeddings"];  // written for llama.cpp
   const int64_t original = beside.whole_or(0);
   if (!rope.present()) return;
   model.rope_theta = rope["rope_theta"].number_or(model.rope_theta);
@@ -188,7 +188,7 @@ void read_rope(ConfigReader& config, ModelConfig& model) {
   }
 }
 
-// The legacy key, which every reader knows; its numbers are floats, as transformers 4 insists.
+// The legacy key, which every reader supports; its numbers are floats, as transformers 4 requires.
 Json render_scaling(const ModelConfig& model) {
   const RopeScaling& scaling = model.rope_scaling;
   if (scaling.rope_type == RopeType::kDefault) return nullptr;
@@ -224,7 +224,7 @@ const char* torch_dtype(WeightType type) {
   return "";
 }
 
-// The oldest transformers whose keys these are.
+// The oldest transformers version with these keys.
 constexpr const char* kTransformersVersion = "4.46.0";
 
 }  // namespace
@@ -252,7 +252,7 @@ HfConfig parse_hf_config(std::string_view text, const std::string& path) {
   model.intermediate_size = config["intermediate_size"].whole();
   model.num_hidden_layers = config["num_hidden_layers"].whole();
   model.num_attention_heads = config["num_attention_heads"].whole();
-  // Llama 1 and Qwen have files without it; Mistral's default is another, so that one must say.
+  // Files of Llama 1 and Qwen lack it. Mistral's default differs, so its files must have it.
   const bool grouped = std::string_view(architecture.model_type) == "mistral";
   const JsonValue kv_heads = config["num_key_value_heads"];
   model.num_key_value_heads = grouped ? kv_heads.whole() : kv_heads.whole_or(model.num_attention_heads);
@@ -273,7 +273,7 @@ HfConfig parse_hf_config(std::string_view text, const std::string& path) {
   return hf;
 }
 
-// Mistral's with full attention is Llama's.
+// Mistral with full attention is Llama.
 std::string hf_architecture(const ModelConfig& model) {
   for (const Architecture& a : kArchitectures) {
     if (a.qkv_bias == model.qkv_bias && a.qk_norm == model.qk_norm) return a.name;
@@ -301,7 +301,7 @@ std::string render_hf_config(const ModelConfig& model, WeightType type, const Sp
   json["rms_norm_eps"] = model.rms_norm_eps;
   json["rope_theta"] = model.rope_theta;
   json["rope_scaling"] = render_scaling(model);
-  // llama.cpp's converter looks for it here, and takes 8192 where it is not.
+  // llama.cpp's converter reads it here, and assumes 8192 if it is missing.
   const int64_t original = model.rope_scaling.original_max_position_embeddings;
   if (original != 0) json["original_max_position_embeddings"] = original;
   json["attention_bias"] = false;

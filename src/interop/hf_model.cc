@@ -31,7 +31,7 @@ bool same_shape(const Shape& shape, const std::vector<int64_t>& other) {
   return true;
 }
 
-// Old files carry the rotary frequencies, which follow from the config.
+// Old files contain the rotary frequencies, which follow from the config.
 bool is_rotary_table(const std::string& name) { return name.ends_with(".rotary_emb.inv_freq"); }
 
 std::string first_of(std::vector<std::string> names) {
@@ -106,7 +106,7 @@ void HfModel::check_tensors() {
                                            : WeightType::kF32;
 }
 
-// A head that is stored though it is tied must be the embedding, or one of the two would be lost.
+// If a tied head is stored, it must equal the embedding; otherwise one of the two would be lost.
 void HfModel::check_tied_head() const {
   if (!config().tie_word_embeddings || files_.tensors().count(kHead) == 0) return;
   const int64_t count = config().vocab_size * config().hidden_size;

@@ -1,7 +1,7 @@
-// A model in Hugging Face's layout (config.json and safetensors), to read weights from without a checkpoint:
+// Reads weights from a model in Hugging Face's layout (config.json and safetensors), without a checkpoint:
 //
 //   const HfModel hf = HfModel::open("Qwen3-0.6B");
-//   make_param_table(hf.config())                        what its weights are
+//   make_param_table(hf.config())                        its list of weights
 //   load(hf, shard_place(comm), host_state.slices());    as load(comm, checkpoint, ...)
 #pragma once
 
@@ -18,20 +18,20 @@ namespace tokamak {
 
 class HfModel {
  public:
-  // Reads config.json and all headers. Error(kCheckpoint), naming file, key or tensor with what was expected and found:
-  // nothing that the model would need is missing, and nothing is there that it would not use.
+  // Reads config.json and all headers. Error(kCheckpoint), naming file, key or tensor, if a required tensor is missing
+  // or an unknown one is present.
   static HfModel open(const std::string& directory);
 
   const std::string& directory() const { return directory_; }
   const HfConfig& description() const { return description_; }
   const ModelConfig& config() const { return description_.model; }
-  // Tensors that are left out, with the reason: they hold nothing that is not elsewhere.
+  // Skipped tensors with the reason: their contents are redundant.
   const std::vector<std::string>& left_out() const { return left_out_; }
-  // The dtype of all weights where it is one; else the widest.
+  // The common dtype of all weights, or else the widest one.
   WeightType type() const { return type_; }
   std::string tokenizer_path() const;  // of tokenizer.model; "" if there is none
-  // Whether its tokenizer begins each text with the BOS token: add_bos_token of tokenizer_config.json; where that is
-  // not said, LlamaTokenizer does.
+  // Whether its tokenizer begins each text with the BOS token: add_bos_token of tokenizer_config.json. Without that
+  // key, LlamaTokenizer does.
   bool adds_bos() const;
 
   // Elements [first, first + out.size()) of the flattened weight, as f32.
@@ -49,8 +49,7 @@ class HfModel {
   WeightType type_ = WeightType::kF32;
 };
 
-// Fills this rank's slices of every unit with the model's weights; moments become zero. Local: no rank waits for
-// another.
+// Fills this rank's slices of every unit with the model's weights; moments become zero. Local, not collective.
 void load(const HfModel& model, const ShardPlace& place, const std::vector<UnitSlices>& units);
 
 }  // namespace tokamak

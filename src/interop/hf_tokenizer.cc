@@ -40,7 +40,7 @@ std::vector<size_t> character_ends(std::string_view text) {
   return ends;
 }
 
-// Merges begin with characters that are pieces themselves; SentencePiece's trainer makes no others.
+// Merges start from characters that are pieces; SentencePiece's trainer makes no others.
 void check_characters(const ModelProto& model, const std::string& source) {
   std::unordered_map<std::string_view, bool> normal;
   for (const Piece& piece : model.pieces) {
@@ -67,7 +67,7 @@ bool is_added(const Piece& piece) {
          piece.type == PieceType::kUserDefined;
 }
 
-// A user-defined symbol is looked for in the normalised text, where a space has become U+2581.
+// User-defined symbols are matched in the normalised text, where a space is U+2581.
 OrderedJson added_token(const Piece& piece) {
   const bool symbol = piece.type == PieceType::kUserDefined;
   return {{"content", piece.text}, {"single_word", false}, {"lstrip", false},
@@ -88,8 +88,8 @@ OrderedJson replace(const OrderedJson& pattern, const std::string& content) {
   return {{"type", "Replace"}, {"pattern", pattern}, {"content", content}};
 }
 
-// Spaces to U+2581, and one in front. tokenizers normalises the symbols that it looks for, too: those get their first
-// character back.
+// Spaces to U+2581, and one prepended. tokenizers also normalises the symbols that it matches; those need their first
+// character restored.
 OrderedJson normalizer_of(const ModelProto& model) {
   OrderedJson steps = OrderedJson::array();
   const bool prefix = model.normalizer.add_dummy_prefix;
@@ -126,7 +126,7 @@ OrderedJson post_processor_of(const ModelProto& model, const Special& special, c
 }
 
 OrderedJson model_of(const ModelProto& model, const Special& special) {
-  // Appended, not assigned: an ordered object looks through all its keys for each new one.
+  // Appended, not assigned: assignment to an ordered object scans all its keys.
   OrderedJson::object_t vocab;
   auto& entries = static_cast<OrderedJson::object_t::Container&>(vocab);
   entries.reserve(model.pieces.size());
@@ -147,8 +147,8 @@ OrderedJson text_or_null(const Piece* piece) {
   return piece == nullptr ? OrderedJson(nullptr) : OrderedJson(piece->text);
 }
 
-// tokenizer_class is not LlamaTokenizer: that class of transformers 5 builds a pipeline of its own instead of reading
-// the one in tokenizer.json, and loses a space at the start of a text.
+// tokenizer_class is not LlamaTokenizer: in transformers 5 that class builds its own pipeline instead of reading
+// tokenizer.json, and loses a space at the start of a text.
 OrderedJson config_of(const ModelProto& model, const Special& special, const HfTokenizerOptions& options) {
   OrderedJson added = OrderedJson::object();
   for (size_t id = 0; id < model.pieces.size(); ++id) {
@@ -193,7 +193,7 @@ std::vector<std::string> bpe_merges(const ModelProto& model) {
           {left->first, right->first, piece.score, left->second, right->second, cut + 1, ends.size() - cut - 1});
     }
   }
-  // As transformers' converter orders them: by score, then the longer left half, then ids.
+  // The order of transformers' converter: by score, then the longer left half, then ids.
   std::stable_sort(merges.begin(), merges.end(), [](const Merge& a, const Merge& b) {
     if (a.score != b.score) return a.score > b.score;
     if (a.left_length != b.left_length) return a.left_length > b.left_length;

@@ -21,10 +21,10 @@ namespace tokamak {
 
 namespace {
 
-constexpr int64_t kShardBytes = int64_t{4} << 30;  // about: ranks verify files in parallel
+constexpr int64_t kShardBytes = int64_t{4} << 30;  // approximate size: ranks verify files in parallel
 constexpr int64_t kSequenceLength = 2048;
 
-// A placeholder until the user names data and a length of training.
+// A placeholder until the user sets data and the training length.
 RunConfig default_config(const ModelConfig& model, const std::string& out) {
   RunConfig config;
   config.run.name = out.substr(out.find_last_of('/', out.find_last_not_of('/')) + 1);
@@ -36,7 +36,7 @@ RunConfig default_config(const ModelConfig& model, const std::string& out) {
   return config;
 }
 
-// The run's config with the imported model in it, checked as a whole.
+// The run's config with the imported model, validated as a whole.
 RunConfig make_config(const ModelConfig& model, const ImportOptions& options, const std::string& out) {
   RunConfig config =
       options.config.empty() ? default_config(model, out) : load_config(options.config, options.overrides);
@@ -49,7 +49,7 @@ RunConfig make_config(const ModelConfig& model, const ImportOptions& options, co
   return parse_config(print_config(config), "the config of the imported model", options.overrides);
 }
 
-// The slices as if `shards` ranks had saved them; no memory lies behind.
+// The slices as if `shards` ranks had saved them; without memory.
 std::vector<UnitSlices> describe_slices(const ParamTable& table, int shards) {
   std::vector<UnitSlices> units;
   for (const Unit& unit : table.units) {
@@ -63,7 +63,7 @@ class CheckpointWriter {
  public:
   CheckpointWriter(const HfModel& model, const Progress& progress) : model_(model), progress_(progress) {}
 
-  // The files of a checkpoint into `directory`; returns their manifest, all but the point.
+  // Writes a checkpoint's files into `directory`; returns their manifest without the run state.
   CheckpointManifest write(const std::string& directory) {
     const ParamTable table = make_param_table(model_.config());
     total_ = table.count() * size_of(DType::kF32);
@@ -96,7 +96,7 @@ class CheckpointWriter {
         read_flat(*unit.unit, slice * place.index + at, values_, read);
         writer.write(std::as_bytes(std::span(values_)));
         done_ += static_cast<int64_t>(values_.size()) * size_of(DType::kF32);
-        if (progress_) progress_(std::min(done_, total_), total_);  // padding counts for nothing
+        if (progress_) progress_(std::min(done_, total_), total_);  // padding is not counted
       }
     }
     return writer.finish();

@@ -1,9 +1,9 @@
-// A Hugging Face model as the start of a run: a run directory with a checkpoint of step 0, from which training goes on
-// with a fresh optimizer, on any number of ranks.
+// Imports a Hugging Face model as the start of a run: a run directory with a checkpoint of step 0. Training starts from
+// it with a new optimizer state, on any number of ranks.
 //
-//   OUT/checkpoints/step-00000000/    the weights, f32; no moments (they begin at zero), no place in any data
-//   OUT/config.yaml                   a whole config with the model's section; data and training are for the user to
-//   set OUT/tokenizer.model               where the model has one
+//   OUT/checkpoints/step-00000000/    the weights, f32; no moments (they start at zero), no position in any data
+//   OUT/config.yaml                   a whole config with the model's section; the user sets data and training
+//   OUT/tokenizer.model               if the model has one
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 namespace tokamak {
 
 struct ImportOptions {
-  std::string config;                  // YAML of a run to take everything but the model from; "": defaults
-  std::vector<std::string> overrides;  // over that config
+  std::string config;                  // YAML of a run that provides everything except the model; "": defaults
+  std::vector<std::string> overrides;  // applied to that config
 };
 
 struct ImportReport {
@@ -27,7 +27,7 @@ struct ImportReport {
   bool tokenizer = false;  // whether there was a tokenizer.model
 };
 
-// Writes the directory `out`, whole or not at all. It must not exist, or be empty.
+// Writes the directory `out` atomically. It must not exist, or must be empty.
 ImportReport import_hf(const HfModel& model, const ImportOptions& options, const std::string& out,
                        const Progress& progress);
 

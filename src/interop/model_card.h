@@ -1,4 +1,4 @@
-// README.md of an exported model: what it is and what the run's own records say of it.
+// README.md of an exported model: a description, and metrics from the run's records.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@
 
 namespace tokamak {
 
-// The last metrics that a run's metrics.jsonl has of this step or earlier ones.
+// The latest metrics in a run's metrics.jsonl up to this step.
 struct RunRecord {
   std::optional<double> loss;             // of training
   std::optional<double> validation_loss;  // of the held-out data
 };
-// Nothing where the file is not there.
+// Empty if the file is missing.
 RunRecord read_run_record(const std::string& metrics_path, int64_t step);
 
 std::string render_model_card(const CheckpointManifest& manifest, const RunConfig& config, WeightType type,

@@ -1,4 +1,4 @@
-// Weights on their way from f32 in pieces of a few MiB to the dtype of an output.
+// Streams f32 weights in pieces of a few MiB and converts them to the dtype of the output.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,10 @@ int64_t bytes_of(WeightType type);     // of one element
 
 inline constexpr int64_t kElementsAtOnce = int64_t{1} << 20;  // 4 MiB of f32 in memory
 
-// Called with bytes done and bytes in all; may throw to end the work.
+// Called with the bytes done and the total; may throw to cancel.
 using Progress = std::function<void(int64_t done, int64_t total)>;
 
-// What a row of the output is in the source, for formats that order rows otherwise: row r comes from row from(r).
+// Maps rows of the output to rows of the source, for formats with another row order: row r is source row from(r).
 using RowOrder = std::function<int64_t(int64_t row)>;
 
 class WeightStream {
@@ -32,10 +32,10 @@ class WeightStream {
   WeightStream(ReadParam read, Progress progress, int64_t total)
       : read_(std::move(read)), progress_(std::move(progress)), total_(total) {}
 
-  // The whole weight, row-major. Error(kNumerics) where F16 cannot hold a value.
+  // The whole weight, row-major. Error(kNumerics) if F16 cannot represent a value.
   void copy(const std::string& name, int64_t count, WeightType type, const Sink& sink);
 
-  // The same, of rows in another order.
+  // The same with reordered rows.
   void copy_rows(const std::string& name, int64_t rows, int64_t columns, const RowOrder& from, WeightType type,
                  const Sink& sink);
 

@@ -6,8 +6,8 @@ namespace tokamak {
 
 namespace {
 
-// The layer whose buffer layer `l` uses. Where all use one, a layer's output takes the place of its input, which nothing
-// reads any more by then.
+// The layer whose buffer layer `l` uses. If all layers share one buffer, a layer's output overwrites its input, which
+// is no longer needed by then.
 int64_t owner_of(int64_t l, bool is_input, Keep keep) {
   return keep == Keep::kBackward || (is_input && keep == Keep::kLayerInputs) ? l : 0;
 }

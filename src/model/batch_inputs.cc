@@ -30,7 +30,7 @@ void BatchInputs::commit(const Arena& arena, Device& device) {
 
 DeviceBatch BatchInputs::upload(Stream& compute, const TokenBatch& batch) {
   TOKAMAK_CHECK(batch.positions.size() == batch.tokens.size() && !batch.cu_seqlens.empty());
-  compute.record(*buffers_[at_].left);  // by now compute has been given all that the latest batch is for
+  compute.record(*buffers_[at_].left);  // all work on the latest batch is enqueued by now
   at_ = (at_ + 1) % kBuffers;
   const Buffer& buffer = buffers_[at_];
   copies_->wait(*buffer.left);

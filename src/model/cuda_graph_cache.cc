@@ -10,8 +10,8 @@ namespace tokamak {
 
 namespace {
 
-constexpr size_t kTimes = 3;        // that either way is timed; the best counts
-constexpr size_t kMostGraphs = 64;  // the driver keeps them outside of the plan; passes beyond run as they are written
+constexpr size_t kTimes = 3;        // timings of each variant; the best counts
+constexpr size_t kMostGraphs = 64;  // their memory is outside of the memory plan; further passes run eagerly
 
 std::string milliseconds(double seconds) { return fixed(1e3 * seconds, 3) + " ms"; }
 
@@ -47,7 +47,7 @@ void CudaGraphCache::run(Stream& stream, const PassKey& key, const Pass& pass) {
 
 void CudaGraphCache::measure(Stream& stream, std::unique_ptr<Graph>& graph, const Pass& pass) {
   if (!direct_.full()) return direct_.time(stream, pass);
-  if (graph == nullptr) {  // its first launch brings it to the device, and does not count
+  if (graph == nullptr) {  // the first launch uploads the graph and is not timed
     if (record(stream, graph, pass)) graph->launch(stream);
     return;
   }
@@ -55,7 +55,7 @@ void CudaGraphCache::measure(Stream& stream, std::unique_ptr<Graph>& graph, cons
   replayed_.time(stream, [&] { graph->launch(stream); });
 }
 
-// The numbers come late: as long as one is missing, nothing is decided.
+// Timings arrive late: no decision while one is missing.
 void CudaGraphCache::decide() {
   const std::optional<double> direct = direct_.best(), replayed = replayed_.best();
   if (!direct || !replayed) return;
@@ -64,7 +64,7 @@ void CudaGraphCache::decide() {
             " without: they run ", way_ == Way::kReplayed ? "as graphs" : "without", " (runtime.cuda_graphs: auto)");
 }
 
-// False: the pass has been run as it is written.
+// False: the pass ran eagerly.
 bool CudaGraphCache::record(Stream& stream, std::unique_ptr<Graph>& graph, const Pass& pass) {
   try {
     graph = device_.record(stream, pass);

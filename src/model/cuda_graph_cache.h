@@ -1,8 +1,7 @@
-// Passes over a micro-batch (forward and backward) as recorded graphs: one launch in the place of hundreds, which is
-// what small models wait for. A pass is the same work on the same memory wherever its key is the same, because all
-// buffers are planned and keep their places. The first pass of a key runs as it is written, so that what is made at
-// first use is there; the second is recorded. What a pass does on the host is done when it is recorded, not when it is
-// replayed.
+// Captures passes over a micro-batch (forward and backward) as CUDA graphs: one launch instead of hundreds, which is
+// what bounds small models. Passes with equal keys do the same work on the same memory, because all buffers are
+// persistent. The first pass of a key runs eagerly, so that everything that is created lazily exists; the second is
+// captured. Host code of a pass runs at capture only, not at replay.
 #pragma once
 
 #include <compare>
@@ -19,8 +18,8 @@
 namespace tokamak {
 
 struct PassKey {
-  const void* inputs = nullptr;  // where the micro-batch lies
-  const void* sums = nullptr;    // where its losses go
+  const void* inputs = nullptr;  // address of the micro-batch
+  const void* sums = nullptr;    // address of its loss sums
   int64_t tokens = 0;
   int64_t documents = 0;
   Write gradients = Write::kOverwrite;
@@ -29,14 +28,13 @@ struct PassKey {
 
 class CudaGraphCache {
  public:
-  using Pass = std::function<void()>;  // enqueues on the stream that it is run with
+  using Pass = std::function<void()>;  // enqueues on the stream that it is called for
 
-  // kOn: every pass is replayed as soon as it can be. kAuto: of one key, three passes each way are timed on the device,
-  // and the faster way is kept for all.
+  // kOn: every pass is replayed as soon as it can be. kAuto: times three eager passes and three replays of one key on
+  // the device, and keeps the faster variant for all keys.
   CudaGraphCache(Device& device, CudaGraphs kind);
 
-  // Error(kDevice) where kOn asks for what cannot be recorded; with kAuto, a warning, and passes run as they are
-  // written.
+  // If a pass cannot be captured: kOn raises Error(kDevice); kAuto warns, and passes run eagerly.
   void run(Stream& stream, const PassKey& key, const Pass& pass);
 
   bool settled() const { return way_ != Way::kMeasuring; }
@@ -45,7 +43,7 @@ class CudaGraphCache {
  private:
   enum class Way { kMeasuring, kDirect, kReplayed };
 
-  // The same work, timed some times.
+  // Timings of one variant.
   struct Series {
     struct Times {
       std::unique_ptr<Timestamp> begin, end;
@@ -54,7 +52,7 @@ class CudaGraphCache {
     size_t begun = 0;
     bool full() const { return begun == times.size(); }
     void time(Stream& stream, const Pass& work);
-    std::optional<double> best() const;  // nothing while one is not over
+    std::optional<double> best() const;  // nullopt while one is pending
   };
 
   void measure(Stream& stream, std::unique_ptr<Graph>& graph, const Pass& pass);
@@ -64,14 +62,14 @@ class CudaGraphCache {
   Device& device_;
   const bool required_;
   Way way_;
-  std::map<PassKey, std::unique_ptr<Graph>> graphs_;  // null: the pass has run, and is not recorded
+  std::map<PassKey, std::unique_ptr<Graph>> graphs_;  // null: the pass ran eagerly and is not captured yet
   std::optional<PassKey> measured_;
   Series direct_, replayed_;
 };
 
-// Documents to make room for, the last ones empty, where a micro-batch of `tokens` tokens has `documents`: few
-// different numbers, so that few graphs serve all. Documents that all have the greatest length keep their number:
-// attention may have a faster way for those.
+// Document count to round up to, with empty documents at the end, for a micro-batch of `tokens` tokens with `documents`
+// documents. Few distinct counts, so that few graphs are needed. If all documents have the maximum length, the count is
+// kept: attention may have a faster path for those.
 int64_t room_for_documents(int64_t documents, int64_t tokens, int64_t max_length);
 
 }  // namespace tokamak

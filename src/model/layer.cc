@@ -30,8 +30,8 @@ Gemm linear_dw(const char* label, Tensor dy, Tensor x, Tensor dw, Write write) {
 
 }  // namespace
 
-// Makes of the layer's queries and keys what attention reads. With qk_norm that is done again in backward, rather than
-// saved per layer.
+// Normalises and rotates the layer's queries and keys for attention. With qk_norm backward recomputes this instead of
+// saving it per layer.
 void Transformer::rotate_qkv(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
                              const LayerWeights& w) {
   const auto layer = static_cast<size_t>(l);
@@ -51,7 +51,7 @@ void Transformer::rotate_qkv(Stream& compute, const DeviceBatch& in, const Activ
                       .heads = heads_});
 }
 
-// With a cache, attention of new tokens is with all that is kept of their sequence, too.
+// With a cache, new tokens also attend to the cached tokens of their sequence.
 void Transformer::attend(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
   const Tensor qkv = a.rotated_of(static_cast<size_t>(l));
@@ -104,14 +104,14 @@ void Transformer::layer_output(Stream& compute, const Activations& a, int64_t l,
   ops_.gemm(compute, linear_onto("down forward", s.mid, a.swiglu, w.down, a.output_of(static_cast<size_t>(l))));
 }
 
-// On entry a.dx is the gradient of the layer's output, on return that of `mid`. A gradient and the activation that its
-// weight's gradient takes (not saved) come from one pass over memory, the second where the first was.
+// On entry a.dx is the gradient of the layer's output, on return that of `mid`. One pass over memory yields a gradient
+// and the recomputed activation that the weight's gradient needs; the activation overwrites the incoming gradient.
 void Transformer::backward_mlp(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w,
                                const LayerWeights& dw, Write write) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
 
   ops_.gemm(compute, linear_dx("down dx", a.dx, w.down, a.swiglu));
-  const Tensor dgate_up = s.gate_up;  // its values are not needed any more
+  const Tensor dgate_up = s.gate_up;  // written in place: gate_up is no longer needed
   ops_.swiglu_backward(compute, {.gate_up = s.gate_up, .dout = a.swiglu, .dgate_up = dgate_up, .out = a.swiglu});
   ops_.gemm(compute, linear_dw("down dw", a.dx, a.swiglu, dw.down, write));
 

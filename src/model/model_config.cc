@@ -1,4 +1,4 @@
-// The rules that a decoder's dimensions obey. The upper bounds keep the sizes of its matrices inside int64.
+// The constraints on a decoder's dimensions. The upper bounds keep matrix sizes within int64.
 #include "model/model_config.h"
 
 #include <string>
@@ -11,7 +11,7 @@ namespace tokamak {
 namespace {
 
 constexpr int64_t kMaxWidth = int64_t{1} << 20;   // hidden and intermediate size
-constexpr int64_t kMaxHeads = int64_t{1} << 14;   // also of the width of one head
+constexpr int64_t kMaxHeads = int64_t{1} << 14;   // also bounds the width of one head
 constexpr int64_t kMaxLayers = 100000;            //
 constexpr int64_t kMaxTokens = int64_t{1} << 31;  // token ids and positions are 32 bits
 

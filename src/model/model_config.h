@@ -1,4 +1,4 @@
-// What a decoder looks like. Field names are those of Hugging Face's LlamaConfig.
+// The dimensions of a decoder. Field names are those of Hugging Face's LlamaConfig.
 #pragma once
 
 #include <cstdint>
@@ -58,16 +58,16 @@ struct ModelConfig {
       "standard deviation of the initial matrices (normal, mean 0); larger values start with larger gradients");
   }
 
-  // With the zeros that mean "derived" filled in.
+  // Resolved values of fields where 0 means "derived".
   int64_t kv_heads() const { return num_key_value_heads > 0 ? num_key_value_heads : num_attention_heads; }
   int64_t head_size() const { return head_dim > 0 ? head_dim : hidden_size / num_attention_heads; }
   int64_t q_width() const { return num_attention_heads * head_size(); }  // Hq D
   int64_t kv_width() const { return kv_heads() * head_size(); }          // Hkv D
   int64_t qkv_width() const { return q_width() + 2 * kv_width(); }       // (Hq + 2 Hkv) D
 
-  // Everything that is out of range or contradicts another field, with keys and values; empty where all is well.
+  // Every field that is out of range or contradicts another, with keys and values; empty if all are valid.
   std::vector<FieldError> problems() const;
-  // Error(kConfig) with the first of them.
+  // Error(kConfig) with the first problem.
   void validate() const;
 };
 

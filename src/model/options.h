@@ -1,4 +1,4 @@
-// What backward keeps of a forward pass, and what it computes again.
+// Which activations backward keeps, and which it recomputes.
 #pragma once
 
 #include <string>

@@ -63,7 +63,7 @@ ParamTable make_param_table(const ModelConfig& config) {
 namespace {
 
 struct Named {
-  const char* name;  // as make_param_table gives it, behind "model.layers.L." for a vector
+  const char* name;  // as in make_param_table; for a vector, the part after "model.layers.L."
   Tensor LayerWeights::*weight;
 };
 constexpr Named kMatrices[] = {{"qkv", &LayerWeights::qkv},

@@ -1,4 +1,4 @@
-// The rules that the keys of rope_scaling obey: each type has its own, and a key of another type is a mistake.
+// The constraints on the keys of rope_scaling: each type has its own keys, and a key of another type is an error.
 #include "model/rope_scaling.h"
 
 #include "base/field_checks.h"
@@ -9,7 +9,7 @@ namespace {
 
 const std::string kPrefix = "model.rope_scaling.";
 
-// A key that only some types read.
+// A key that only some types use.
 template <class Value>
 void check_use(FieldChecks& checks, const RopeScaling& s, const char* key, const Value& value, bool given, bool used) {
   const std::string& type = enum_names(s.rope_type).at(static_cast<size_t>(s.rope_type));

@@ -1,5 +1,5 @@
-// How the rotary embedding is stretched to contexts longer than those it was trained on: Hugging Face's rope_scaling,
-// key by key. The formulas are in rope_table.h.
+// RoPE scaling for contexts longer than the training length: Hugging Face's rope_scaling, key by key. The formulas are
+// in rope_table.h.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ inline const std::vector<std::string>& enum_names(RopeType) {
   return names;
 }
 
-// 0 stands for a key that config.json does not have; what transformers takes then is in the help of each.
+// 0 means that config.json lacks the key; each help text names the default of transformers.
 struct RopeScaling {
   RopeType rope_type = RopeType::kDefault;
   double factor = 0;
@@ -54,7 +54,7 @@ struct RopeScaling {
     v("truncate", truncate, "yarn: the bounds that beta_fast and beta_slow set are whole places of the head");
   }
 
-  // With the zeros that mean "as transformers has it" filled in; yarn's.
+  // For yarn: resolved values of fields where 0 means "the default of transformers".
   double extension(int64_t max_position_embeddings) const {
     return factor != 0
                ? factor
@@ -63,7 +63,7 @@ struct RopeScaling {
   double fast_turns() const { return beta_fast != 0 ? beta_fast : 32; }
   double slow_turns() const { return beta_slow != 0 ? beta_slow : 1; }
 
-  // What is out of range, missing or of no use to rope_type, with keys and values; empty where all is well.
+  // Keys that are out of range, missing or unused by rope_type, with values; empty if all are valid.
   std::vector<FieldError> problems(int64_t max_position_embeddings) const;
 };
 

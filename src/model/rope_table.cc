@@ -24,7 +24,7 @@ double dynamic_theta(const ModelConfig& config, int64_t length) {
   return config.rope_theta * std::pow(f * n / longest - (f - 1), d / (d - 2));
 }
 
-// The places between which yarn goes over from w to w / f.
+// The index range over which yarn blends from w to w / f.
 struct Ramp {
   double low, high;
   double at(double place) const { return std::clamp((place - low) / (high - low), 0.0, 1.0); }

@@ -52,13 +52,13 @@ void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Ten
   const int64_t room = room_for_documents(documents, static_cast<int64_t>(batch.tokens.size()), options_.max_length);
   cu_seqlens_.resize(static_cast<size_t>(room + 1), cu_seqlens_.back());
   roomy.cu_seqlens = cu_seqlens_;
-  const DeviceBatch in = inputs_.upload(compute, roomy);  // on its own stream, and so not a part of the graph
+  const DeviceBatch in = inputs_.upload(compute, roomy);  // on its own stream, so not part of the graph
   const PassKey key{in.tokens.data(), sums.data(), in.count(), room, parameters_.gradient_mode()};
   graphs_->run(compute, key, [&] {
     parameters_.set_gradient_mode(key.gradients);
     run_units(compute, in, sums);
   });
-  parameters_.set_gradient_mode(Write::kAccumulate);  // also where the pass was a replay
+  parameters_.set_gradient_mode(Write::kAccumulate);  // also after a replay
 }
 
 void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums) {
@@ -77,8 +77,8 @@ void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums)
     backward_mlp(compute, a, l, w, dw, g.write);
     backward_attention(compute, in, a, l, w, dw, g.write);
     parameters_.release(unit, compute);
-    // Into the buffer just released, and before the reduction: that must not delay the weights that come next. Those of
-    // layer l - 1 are on their way since the last turn, or still here from the forward pass.
+    // Prefetches into the buffer just released, and before the reduction, which must not delay the next weights. Layer
+    // l - 1 was prefetched in the last iteration, or is still gathered from the forward pass.
     if (l > 1) parameters_.prefetch(index_.layer(l - 2), compute);
     parameters_.reduce(unit, compute);
   }
@@ -166,7 +166,7 @@ void Transformer::backward_head(Stream& compute, const DeviceBatch& in, const Ac
   args.write = g.write;
   ops_.linear_cross_entropy(compute, args);
   parameters_.release(unit, compute);
-  if (!index_.tied()) parameters_.reduce(unit, compute);  // tied: the embedding's own gradient is still to come
+  if (!index_.tied()) parameters_.reduce(unit, compute);  // tied: the embedding still adds its gradient
 
   const Weights norms = parameters_.acquire(index_.norms(), compute);
   ops_.rmsnorm_backward(compute, {.dy = a.dx,

@@ -1,5 +1,5 @@
-// AdamW over this rank's shard: fp32 moments beside the fp32 masters, in one operation. Norm weights never decay;
-// the embedding and the head do unless configured otherwise.
+// AdamW over this rank's shard: fp32 moments and masters, updated in one operation. Norm weights never decay; the
+// embedding and the head do unless configured otherwise.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ class AdamWOptimizer {
   AdamWOptimizer(const OptimizerOptions& options, ShardedParameters& parameters, MemoryPlan& plan);
   void commit(const Arena& arena);
 
-  // Step t = 1, 2, ... with this learning rate; scale and permission come from `control` (ops.h, StepControl).
+  // Step t = 1, 2, ... with this learning rate; `control` (ops.h, StepControl) has the scale and the skip flag.
   void step(Stream& stream, int64_t t, double lr, Tensor control);
 
   Tensor exp_avg() const { return exp_avg_; }        // (shard_elements) f32
@@ -23,7 +23,7 @@ class AdamWOptimizer {
  private:
   OptimizerOptions options_;
   ShardedParameters& parameters_;
-  std::vector<AdamW::Group> groups_;  // of the shard
+  std::vector<AdamW::Group> groups_;
   MemoryPlan::Slot exp_avg_slot_, exp_avg_sq_slot_;
   Tensor exp_avg_, exp_avg_sq_;
 };

@@ -1,4 +1,4 @@
-// Options of the optimizer and of the learning rate over time.
+// Options of the optimizer and the learning rate schedule.
 #pragma once
 
 #include <array>

@@ -9,7 +9,7 @@ namespace tokamak {
 
 class Schedule {
  public:
-  // `peak` is the learning rate at its top; the run has total_steps of tokens_per_step tokens each.
+  // `peak` is the maximum learning rate; the run has total_steps of tokens_per_step tokens each.
   Schedule(const ScheduleOptions& options, double peak, int64_t total_steps, int64_t tokens_per_step);
 
   // Learning rate of step t, t = 1 .. total_steps. With W warm-up steps and the decay over [D, total_steps]:
@@ -31,8 +31,8 @@ class Schedule {
   int64_t decay_start_;
 };
 
-// Whole steps of a length of the run: steps as they are, tokens rounded up, a share of total_steps rounded to nearest.
-// Error(kConfig) naming `key` where the unit makes no sense (seconds).
+// Converts a training length to whole steps: steps as given, tokens rounded up, a share of total_steps rounded to
+// nearest. Error(kConfig) naming `key` if the unit is invalid here (seconds).
 int64_t length_in_steps(const TrainingLength& length, const char* key, int64_t total_steps, int64_t tokens_per_step);
 
 }  // namespace tokamak

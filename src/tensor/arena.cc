@@ -16,7 +16,7 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 
 std::string group_of(const std::string& name) { return name.substr(0, name.find('/')); }
 
-// "layer.3 qkv" -> "layer.* qkv": buffers that differ by a number share a line of the report.
+// "layer.3 qkv" -> "layer.* qkv": buffers whose names differ by a number share a line of the report.
 std::string without_number(const std::string& name) {
   const size_t dot = name.find('.');
   if (dot == std::string::npos) return name;
@@ -75,7 +75,7 @@ std::string MemoryPlan::report() const {
   for (const Group& group : groups()) {
     print(group.name, group.bytes, "");
     for (const Member& member : group.members) {
-      if (member.bytes * 50 < group.bytes) continue;  // small ones only make the table long
+      if (member.bytes * 50 < group.bytes) continue;  // omit small members: the table stays short
       print("  " + member.name, member.bytes, str(member.buffers > 1 ? str(member.buffers, " x ") : "", member.detail));
     }
   }

@@ -1,5 +1,5 @@
-// Memory of a run: every buffer is planned by name before the first allocation, committed at once, reported by name.
-// The plan is pure arithmetic, so `tokamak plan` can print it for a cluster on a machine that has none of it.
+// Memory of a run: every buffer is planned by name before the first allocation, committed once, reported by name.
+// The plan is pure arithmetic, so `tokamak plan` can print the plan of a cluster on any machine.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace tokamak {
 
 enum class MemoryKind {
   kDevice,
-  kExchanged,  // the device's too, but moved between ranks: a device may have memory of its own kind for it
+  kExchanged,  // device memory for communication between ranks: a device may allocate it differently
   kPinned,     // host memory that the device copies from and to directly
 };
 inline constexpr MemoryKind kMemoryKinds[] = {MemoryKind::kDevice, MemoryKind::kExchanged, MemoryKind::kPinned};
@@ -36,8 +36,8 @@ class MemoryPlan {
   const std::vector<Entry>& entries() const { return entries_; }
   int64_t total_bytes() const;  // as committed, with alignment
   int64_t total_bytes(MemoryKind kind) const;
-  // Bytes of each group (the name up to the first '/'), in order of first appearance, and of its members by name, where
-  // those that differ by a number count as one.
+  // Bytes of each group (the name up to the first '/') in order of first appearance, and of its members by name.
+  // Members whose names differ by a number count as one.
   struct Member {
     std::string name;
     int64_t bytes = 0, buffers = 0;
@@ -55,16 +55,16 @@ class MemoryPlan {
   std::vector<Entry> entries_;
 };
 
-// Who gives memory. Released through the same object; sizes in bytes, alignment at least 256.
+// An allocator. Memory is released through the same object; sizes in bytes, alignment at least 256.
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  virtual std::byte* allocate(int64_t bytes, MemoryKind kind) = 0;  // zeroed; Error(kDevice) where there is not enough
+  virtual std::byte* allocate(int64_t bytes, MemoryKind kind) = 0;  // zeroed; Error(kDevice) if out of memory
   virtual void release(std::byte* memory, int64_t bytes, MemoryKind kind) noexcept = 0;
 };
 
-// Owns the memory of one committed plan: one block for all entries of a kind, but a block of its own for each exchanged
-// entry, as libraries register blocks as a whole.
+// Owns the memory of one committed plan: one block per memory kind, but a separate block for each exchanged entry,
+// because communication libraries register whole blocks.
 class Arena {
  public:
   Arena(const MemoryPlan& plan, Allocator& allocator);

@@ -1,6 +1,6 @@
-// THE list of a model's weights. Initialisation, sharding, the optimizer, checkpoints and exports all walk it; nobody
-// else enumerates weights. A weight has its Hugging Face name; a fused matrix is a stack, by rows, of named weights; a
-// unit is what is gathered at once: the embedding, one layer, the head, or all norm weights (with the biases).
+// THE list of a model's weights, used by initialisation, sharding, the optimizer, checkpoints and exports. A weight has
+// its Hugging Face name. A fused matrix is a stack, by rows, of named weights. A unit is gathered at once: the
+// embedding, one layer, the head, or all norm weights (with the biases).
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,16 @@ struct Param {
   Decay decay = Decay::kYes;
 };
 
-// One operand of an operation: parameters stacked by rows, or vectors end to end, contiguous in this order.
+// One operand of an operation: parameters stacked by rows, or concatenated vectors, contiguous in this order.
 struct Matrix {
   std::string name;          // "qkv"
   std::vector<Param> parts;  // equal numbers of columns
 
   int64_t count() const;
-  Shape shape() const;  // (sum of rows, columns); (sum of lengths) of vectors
+  Shape shape() const;  // (sum of rows, columns); for vectors (sum of lengths)
 };
 
-// What gathers and reductions treat as one.
+// The granularity of gathers and reductions.
 enum class UnitKind { kEmbedding, kLayer, kHead, kNorms };
 
 struct Unit {
@@ -45,7 +45,7 @@ struct ParamTable {
   std::vector<Unit> units;
 
   int64_t count() const;
-  int64_t unit_index(const std::string& name) const;  // a bug if there is none
+  int64_t unit_index(const std::string& name) const;  // the unit must exist
 };
 
 }  // namespace tokamak

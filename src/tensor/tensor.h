@@ -20,7 +20,7 @@ class Shape {
 
   int rank() const { return rank_; }
   int64_t operator[](int axis) const { return extents_[static_cast<size_t>(axis)]; }
-  int64_t count() const;  // product of the extents
+  int64_t count() const;  // product of the dimensions
   bool operator==(const Shape&) const = default;
   std::string text() const;  // "(2, 1024, 768)"
 
@@ -42,7 +42,7 @@ class Tensor {
   int64_t bytes() const { return count() * size_of(dtype_); }
   explicit operator bool() const { return data_ != nullptr; }
 
-  // The elements, if they are of this type; a bug otherwise.
+  // The elements; T must match the dtype.
   template <class T>
   T* as() const {
     expect(DTypeOf<T>::kValue);

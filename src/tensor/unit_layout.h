@@ -1,5 +1,5 @@
-// Where each weight lies in its unit's flat buffer. Offsets do not depend on the number of ranks: only the padding at
-// the end does. So checkpoints of any world size meet by element index.
+// The offset of each weight in its unit's flat buffer. Offsets do not depend on the number of ranks; only the padding
+// at the end does. So checkpoints of different world sizes are matched by element index.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace tokamak {
 
 struct UnitLayout {
-  // Every matrix begins at a multiple of this many elements, so that it is aligned in bf16 and f32 alike.
+  // Every matrix begins at a multiple of this many elements, which aligns it in bf16 and in f32.
   static constexpr int64_t kAlignment = 64;
 
   std::vector<int64_t> offsets;  // of each matrix, in elements

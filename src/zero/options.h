@@ -1,4 +1,4 @@
-// How parameters, gradients and optimizer state are spread over the ranks.
+// How parameters, gradients and optimizer state are sharded over the ranks.
 #pragma once
 
 #include <cstdint>

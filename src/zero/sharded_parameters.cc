@@ -60,7 +60,7 @@ void ShardedParameters::commit(const Arena& arena) {
   master_ = arena[master_slot_];
   weights_ = options_.compute == DType::kF32 ? master_ : arena[weights_slot_];
   if (options_.gradients) grad_ = arena[grad_slot_];
-  // Where both have work, a GPU starts the exchange first: it takes few of its multiprocessors, and others wait for it.
+  // Higher priority than compute: a collective uses few SMs, and other ranks wait for it.
   gather_stream_ = device.make_stream({.name = "gather", .priority = StreamPriority::kHigh});
   reduce_stream_ = device.make_stream({.name = "reduce", .priority = StreamPriority::kHigh});
   compute_done_ = device.make_event();
@@ -78,7 +78,7 @@ void ShardedParameters::initialize(uint64_t seed, Stream& stream) {
   backend_.ops->fill(stream, {.x = master_, .value = 0});
   for (size_t u = 0; u < table_.units.size(); ++u) {
     const Tensor slice = slice_of(master_, static_cast<int64_t>(u));
-    const int64_t slice_first = comm_.rank() * slice.count();  // in the unit's flat elements
+    const int64_t slice_first = comm_.rank() * slice.count();  // index into the unit's flat elements
     for (const FlatParam& flat : flat_params(table_.units[u])) {
       const int64_t begin = std::max(flat.begin, slice_first);
       const int64_t end = std::min(flat.end, slice_first + slice.count());
@@ -105,7 +105,7 @@ void ShardedParameters::weights_changed() {
 
 void ShardedParameters::gather(int64_t unit, Stream& compute) {
   UnitBuffers::Buffer& buffer = weight_buffers_->take(unit);
-  // The slices come from the compute stream (the optimizer), and the buffer's last user was there too.
+  // The compute stream wrote the slices (optimizer) and last used the buffer.
   compute.record(*compute_done_);
   gather_stream_->wait(*compute_done_);
   const Tensor whole = buffer.tensor.flat(0, layouts_[static_cast<size_t>(unit)].padded(comm_.size()));
@@ -141,7 +141,7 @@ void ShardedParameters::set_gradient_mode(Write write) {
 ShardedParameters::Gradient ShardedParameters::gradient(int64_t unit, Stream& compute) {
   const auto u = static_cast<size_t>(unit);
   if (single_rank()) {
-    // The slice is the whole gradient: GEMMs accumulate straight into it.
+    // The slice is the whole gradient: GEMMs accumulate directly into it.
     const Write write = reduced_once_[u] ? Write::kAccumulate : Write::kOverwrite;
     reduced_once_[u] = true;
     return {matrices_of(slice_of(grad_, unit), unit), write};
@@ -154,7 +154,7 @@ ShardedParameters::Gradient ShardedParameters::gradient(int64_t unit, Stream& co
   }
   gradient_buffers_->take(unit);
   buffer.users = 1;
-  compute.wait(*buffer.drained);  // its last contents are reduced
+  compute.wait(*buffer.drained);  // until its previous contents are reduced
   return {matrices_of(buffer.tensor, unit), Write::kOverwrite};
 }
 

@@ -1,17 +1,17 @@
 // The weights of a model, sharded over the ranks of a group (ZeRO stage 3, Rajbhandari et al. 2020; persistent buffers
-// and a separate unit of norms after YaFSDP). Knows units, not models.
+// and a separate unit of norms as in YaFSDP). Depends on units, not on the model.
 //
 // Each rank owns one contiguous slice of every unit: the fp32 master, its gradient, and the compute-dtype copy that
 // gathers send. Whole units exist only in gather buffers: two for layers, one each for the embedding, the head and the
-// norms; gradients likewise. The protocol, checked at run time:
+// norms. Gradient buffers follow the same scheme. The protocol, checked at run time:
 //
 //   prefetch(u)                 may start gather(u) early
 //   w = acquire(u) ... release(u)      whole weights, valid in between
-//   g = gradient(u) ... reduce(u)      whole gradient, to be written, then handed back
+//   g = gradient(u) ... reduce(u)      whole gradient: write it, then reduce it
 //
-// A buffer that still holds the right weights is not gathered again. Gathers and reductions run on streams of their
-// own, and a group runs one of each at a time; events order them against the compute stream. With one rank the slices
-// are the whole units and nothing moves.
+// A buffer that still holds the right weights is not gathered again. Gathers and reductions run on their own streams,
+// one of each at a time per group; events order them against the compute stream. With one rank the slices are the whole
+// units and no communication happens.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +30,12 @@
 namespace tokamak {
 
 struct ShardingOptions {
-  DType compute = DType::kBF16;      // of gathered weights
-  DType reduce_dtype = DType::kF32;  // of gradients between ranks
+  DType compute = DType::kBF16;      // dtype of gathered weights
+  DType reduce_dtype = DType::kF32;  // communication dtype of gradients
   bool gradients = true;             // false: weights only (generation, evaluation)
 };
 
-// The slices of consecutive units that the optimizer treats alike, as one flat range of this rank's shard.
+// A flat range of this rank's shard: slices of consecutive units with the same optimizer settings.
 struct ShardRange {
   int64_t begin = 0;  // elements of the shard
   int64_t end = 0;
@@ -50,11 +50,11 @@ class ShardedParameters {
                     MemoryPlan& plan);
   void commit(const Arena& arena);
 
-  // Draws this rank's slices from each weight's own distribution: the same weights for any number of ranks.
+  // Initialises this rank's slices from each weight's distribution: the same weights for any number of ranks.
   void initialize(uint64_t seed, Stream& stream);
-  // The compute-dtype copies follow the masters (after loading); gathered weights are stale from here on.
+  // Copies the masters to the compute dtype (after loading). Invalidates gathered weights.
   void masters_changed(Stream& stream);
-  // The same without the copy: the optimizer has written both.
+  // The same without the copy, after the optimizer wrote both.
   void weights_changed();
 
   // --- Whole weights. `compute` is the stream that will read them.
@@ -68,19 +68,20 @@ class ShardedParameters {
     Write write;                   // kOverwrite: contents are undefined; kAccumulate: add
   };
   void begin_step() { set_gradient_mode(Write::kOverwrite); }  // forgets the gradients of the last step
-  // What gradient() will say of every unit, and telling it: for one rank whose gradients are written without it.
+  // The `write` that gradient() returns for every unit. The setter serves a single rank whose gradients are written by
+  // the replay of a graph.
   Write gradient_mode() const { return reduced_once_.front() ? Write::kAccumulate : Write::kOverwrite; }
   void set_gradient_mode(Write write);
   Gradient gradient(int64_t unit, Stream& compute);
   void reduce(int64_t unit, Stream& compute);  // adds the group's sum to this rank's slice
-  void wait_reduced(Stream& compute);          // `compute` goes on after all reductions so far
+  void wait_reduced(Stream& compute);          // `compute` waits for all reductions so far
 
   // --- This rank's shard, flat over all units.
   int64_t shard_elements() const { return shard_elements_; }
   const std::vector<ShardRange>& ranges() const { return ranges_; }
   Tensor master() const { return master_; }    // (shard_elements) f32
   Tensor gradients() const { return grad_; }   // (shard_elements) f32
-  Tensor weights() const { return weights_; }  // (shard_elements) compute dtype; the master itself if that is f32
+  Tensor weights() const { return weights_; }  // (shard_elements) compute dtype; the master itself if f32
   int64_t slice_begin(int64_t unit) const { return slice_begin_[static_cast<size_t>(unit)]; }  // in the shard
   int64_t slice_elements(int64_t unit) const { return layouts_[static_cast<size_t>(unit)].slice(comm_.size()); }
 
@@ -104,7 +105,7 @@ class ShardedParameters {
   int64_t shard_elements_ = 0;
 
   MemoryPlan::Slot master_slot_, weights_slot_, grad_slot_, staging_slot_;
-  std::optional<MemoryPlan::Slot> scratch_slot_;  // absent where the group asks for none
+  std::optional<MemoryPlan::Slot> scratch_slot_;  // absent if the group needs none
   Tensor master_, weights_, grad_, staging_, scratch_;
   std::optional<UnitBuffers> weight_buffers_;    // absent with a single rank
   std::optional<UnitBuffers> gradient_buffers_;  //

@@ -8,7 +8,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr size_t kLayerBuffers = 2;  // one in use, one arriving
+constexpr size_t kLayerBuffers = 2;  // one in use, one being gathered
 
 const char* name_of_kind(UnitKind kind) {
   switch (kind) {

@@ -1,6 +1,5 @@
-// Persistent buffers for whole units, shared in turn: two for the layers, sized to a layer, and one each for the
-// embedding, the head and the norms. Says which unit each buffer holds and whether somebody still uses it; misuse is a
-// bug that throws.
+// Persistent buffers for whole units: two for the layers, sized to a layer, and one each for the embedding, the head
+// and the norms. Tracks which unit each buffer holds and whether it is in use; misuse is a bug and throws.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +30,10 @@ class UnitBuffers {
     std::unique_ptr<Event> drained;  // the last user has finished
   };
 
-  Buffer& of(int64_t unit);  // the buffer this unit lives in
+  Buffer& of(int64_t unit);  // the buffer that serves this unit
   bool holds(int64_t unit) { return of(unit).holds == unit; }
-  Buffer& take(int64_t unit);  // makes it this unit's; nobody may be using another unit in it
-  void forget_contents();      // all contents are stale; nobody may be using any
+  Buffer& take(int64_t unit);  // assigns the buffer to this unit; no other unit may be in use in it
+  void forget_contents();      // invalidates all contents; no buffer may be in use
 
  private:
   std::vector<Buffer> buffers_;

@@ -239,7 +239,7 @@ TEST_CASE("attention keeps what is not a number in its document") {
   }
 }
 
-TEST_CASE("attention gives the same bits where no document is as long as announced") {
+TEST_CASE("attention gives the same bits if no document reaches the announced maximum length") {
   TestBackend cpu;
   for (const DType act : {DType::kF32, DType::kBF16}) {
     const Problem p{{2, 1, 64}, {70, 0, 129}, 0, act};
@@ -248,7 +248,7 @@ TEST_CASE("attention gives the same bits where no document is as long as announc
   }
 }
 
-TEST_CASE("attention stays finite where scores are large, and says so where an input is not a number") {
+TEST_CASE("attention stays finite for large scores, and propagates NaN inputs") {
   TestBackend cpu;
   const Problem p{{1, 1, 4}, {20}, 1000.0f};
   // A document of one token has the one score as its lse, large of either sign.

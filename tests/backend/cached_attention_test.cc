@@ -167,7 +167,8 @@ const double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-TEST_CASE("cached_attention of new tokens is attention over the whole sequence, whatever else the cache holds") {
+TEST_CASE(
+    "cached_attention of new tokens equals attention over the whole sequence, for any other contents of the cache") {
   TestBackend backend;
   for (const DType act : {DType::kF32, DType::kBF16}) {
     for (const Problem& p : problems_of(act)) {

@@ -51,7 +51,7 @@ TEST_CASE("column_sums of many equal terms loses no digits") {
   CHECK(max_relative_error(sums, Values(8, 5000 * static_cast<double>(0.1f))) < 1.5e-6);  // one plain sum: 4e-5 off
 }
 
-TEST_CASE("column_sums takes a matrix that starts anywhere") {
+TEST_CASE("column_sums accepts a matrix at any alignment") {
   TestBackend cpu;
   const HostTensor memory = random_tensor(DType::kBF16, {45 * 64 + 1}, "x");
   const Tensor x = memory.view().flat(1, 45 * 64 + 1).reshape({45, 64});

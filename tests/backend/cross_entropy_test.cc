@@ -144,7 +144,7 @@ TEST_CASE("linear_cross_entropy's gradients are those of loss plus z-loss") {
   CHECK(max_relative_error(o.dweight, finite_difference([&](const Values& x) { return total(h, x); }, w)) < 3e-6);
 }
 
-TEST_CASE("linear_cross_entropy adds to dweight where it is told to accumulate") {
+TEST_CASE("linear_cross_entropy adds to dweight with Write::kAccumulate") {
   for (const Problem& p : {kProblems[1], kProblems[9], kProblems[11]}) {
     TestBackend cpu(workload_of(p));
     const Values before = random_tensor(DType::kF32, {p.vocab, p.hidden}, "dweight before").values();

@@ -43,12 +43,12 @@ TEST_CASE("copies to the device and back keep every byte") {
   CHECK((to == from));
 }
 
-TEST_CASE("the device says what it is") {
+TEST_CASE("the device describes itself") {
   const ThreadCount threads(3);
   CHECK_THAT(CpuDevice().description(), Catch::StartsWith("CPU, ") && Catch::Contains("3 threads"));
 }
 
-TEST_CASE("a rank takes the cores its launcher gave it, or its share of the node, or what it is told") {
+TEST_CASE("a rank uses its launcher's cores, its share of the node, or the configured number of threads") {
   RuntimeOptions automatic, told;
   told.threads_per_rank.value = 5;
   struct Row {
@@ -61,7 +61,7 @@ TEST_CASE("a rank takes the cores its launcher gave it, or its share of the node
   }
 }
 
-TEST_CASE("the backend asked for is made, with its threads") {
+TEST_CASE("the configured backend is created, with its threads") {
   const ThreadCount before(1);
   RuntimeOptions options;
   options.backend = BackendKind::kCpu;
@@ -71,7 +71,7 @@ TEST_CASE("the backend asked for is made, with its threads") {
   CHECK_THAT(backend.device->description(), Catch::StartsWith("CPU"));
 }
 
-TEST_CASE("a missing CUDA backend is an error when asked for, and no trouble when not") {
+TEST_CASE("a missing CUDA backend is an error if configured, and ignored otherwise") {
   const ThreadCount before(1);
   RuntimeOptions options;
   if (cuda_presence().devices == 0) {

@@ -67,7 +67,7 @@ TEST_CASE("fill writes its value in every dtype and touches nothing beside") {
   }
 }
 
-TEST_CASE("fill takes tensors of any rank") {
+TEST_CASE("fill accepts tensors of any rank") {
   TestBackend cpu;
   const HostTensor x(DType::kF32, {3, 5, 7});
   cpu.ops().fill(*cpu.stream, {x, 2.5});

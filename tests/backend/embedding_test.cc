@@ -73,7 +73,7 @@ TEST_CASE("embedding_backward adds each token's gradient to its row, in order an
   }
 }
 
-TEST_CASE("embedding takes tensors that start anywhere") {
+TEST_CASE("embedding accepts tensors at any alignment") {
   TestBackend cpu;
   const int64_t width = 8, count = kVocab * width;
   const HostTensor ids = random_ids({kVocab}, 0, kVocab, "ids");

@@ -1,4 +1,4 @@
-// Matrix products of every transposition, type and added operand against float64, and their bits for any number of threads.
+// GEMMs of every transposition, dtype and added operand against float64, and their bits for any number of threads.
 #include "support.h"
 
 using namespace tokamak;
@@ -61,7 +61,7 @@ struct Operands {
   HostTensor bias;
 };
 
-// The product on the CPU backend.
+// The GEMM on the CPU backend.
 HostTensor run(TestBackend& cpu, const Problem& p, const Operands& given, AddedOperand kind) {
   const HostTensor &added = given.added, &bias = given.bias;
   HostTensor c = kind == AddedOperand::kOutput || kind == AddedOperand::kResidualInPlace
@@ -94,7 +94,7 @@ void check(TestBackend& cpu, const Problem& p, AddedOperand kind) {
 
 }  // namespace
 
-TEST_CASE("gemm is the product of its operands, whatever their transposition, size and type") {
+TEST_CASE("gemm equals the float64 product of its operands for every transposition, size and dtype") {
   TestBackend cpu;
   for (const Types& types : kTypes) {
     for (const Sizes& s : kSizes) {
@@ -147,7 +147,7 @@ TEST_CASE("gemm accumulates into f32") {
   }
 }
 
-TEST_CASE("gemm of few rows is the product too, with every added operand") {
+TEST_CASE("gemm of few rows equals the float64 product, with every added operand") {
   TestBackend cpu;
   for (const Types& types : kTypes) {
     for (const Sizes& s : kFewRows) {
@@ -160,7 +160,7 @@ TEST_CASE("gemm of few rows is the product too, with every added operand") {
   }
 }
 
-TEST_CASE("gemm of few rows gives each row the bits that it has alone", "[cpu]") {
+TEST_CASE("gemm of few rows gives each row the same bits as a gemm of that row only", "[cpu]") {
   TestBackend cpu;
   for (const Types& types : kTypes) {
     for (const int64_t k : {64, 769}) {
@@ -187,7 +187,7 @@ TEST_CASE("gemm of no rows does nothing") {
   CHECK_NOTHROW(cpu.ops().gemm(*cpu.stream, {.a = none, .b = b, .c = out}));
 }
 
-TEST_CASE("gemm gives the same bits for any number of threads, long sums of small products too", "[threads]") {
+TEST_CASE("gemm gives the same bits for any number of threads, also for long sums with small outputs", "[threads]") {
   const std::vector<Sizes> sizes = {{64, 64, 32768}, {64, 64, 2048}, {1, 64, 4096},  {37, 29, 4100}, {128, 128, 4096},
                                     {256, 192, 300}, {100, 384, 96}, {1, 3000, 200}, {8, 1001, 300}};
   for (const Types& types : kTypes) {

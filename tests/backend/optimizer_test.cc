@@ -75,7 +75,7 @@ TEST_CASE("control_step skips a step whose loss or norm is not finite") {
   }
 }
 
-TEST_CASE("AdamW takes the steps that torch.optim.AdamW takes") {
+TEST_CASE("AdamW computes the same steps as torch.optim.AdamW") {
   // torch 2.15, float64, betas (0.9, 0.95), eps 1e-8, weight_decay 0.1: param, exp_avg and exp_avg_sq after each step.
   const Values start = {0.5, -1.25, 3.0, 0.0};
   const std::vector<Values> gradients = {{0.1, -2.0, 1e-4, 0.0}, {0.3, 1.0, -2e-4, 0.5}, {-0.2, 0.25, 5e-4, -0.125}};

@@ -122,7 +122,7 @@ TEST_CASE("qk_norm's eps keeps a head of zeros finite") {
   CHECK(max_abs(out.values()) == 0);
 }
 
-TEST_CASE("qk_norm takes tensors that start anywhere") {
+TEST_CASE("qk_norm accepts tensors at any alignment") {
   TestBackend cpu;
   const HeadLayout heads{2, 1, 16};
   const Inputs in(45, heads, DType::kBF16);

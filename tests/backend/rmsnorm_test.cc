@@ -122,7 +122,7 @@ TEST_CASE("rmsnorm adds the residual first and normalises the rounded sum") {
   }
 }
 
-TEST_CASE("rmsnorm takes tensors that start anywhere") {
+TEST_CASE("rmsnorm accepts tensors at any alignment") {
   TestBackend cpu(largest());
   const int64_t rows = 5, width = 64;
   const Inputs in({rows, width, DType::kBF16});
@@ -200,7 +200,7 @@ TEST_CASE("rmsnorm_backward may write over its inputs") {
   }
 }
 
-TEST_CASE("rmsnorm_backward gives rmsnorm's output again, the same bits, also over the gradient that it takes") {
+TEST_CASE("rmsnorm_backward recomputes rmsnorm's output with the same bits, also in place of its incoming gradient") {
   TestBackend cpu(largest());
   for (const Problem& p : kProblems) {
     const Inputs in(p);

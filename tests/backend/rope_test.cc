@@ -71,7 +71,7 @@ TEST_CASE("rope rotates queries and keys and leaves values alone") {
   }
 }
 
-TEST_CASE("rope takes tensors that start anywhere") {
+TEST_CASE("rope accepts tensors at any alignment") {
   TestBackend cpu;
   const HeadLayout heads{2, 1, 16};
   const int64_t count = kTokens * heads.qkv_width();

@@ -67,7 +67,7 @@ void check_product(int64_t m, int64_t n, int64_t k) {
 
 }  // namespace
 
-TEST_CASE("a tile product sums over features, for every number of rows and vectors") {
+TEST_CASE("a tile GEMM sums over features, for every number of rows and vectors") {
   for (const int64_t m : {1, 2, 3, 4, 5, 6, 7, 11, 12, 64}) {
     for (const int64_t n : {1, 15, 16, 17, 33, 49, 64, 80, 128}) {
       for (const int64_t k : {2, 6, 32, 34, 64}) {

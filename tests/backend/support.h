@@ -1,6 +1,6 @@
-// What tests of operations share: tensors that own their memory, reproducible contents, float64 copies, errors in units
-// that mean something, finite differences, and the backend under test, ready to run. References are always float64. The
-// same cases run on every backend: the program that they are linked into says which (under_test.h).
+// Shared by tests of operations: tensors that own their memory, reproducible contents, float64 copies, relative errors,
+// finite differences, and the backend under test. References are always float64. The same cases run on every backend,
+// which the program defines that they are linked into (under_test.h).
 #pragma once
 
 #include <algorithm>

@@ -65,7 +65,7 @@ TEST_CASE("swiglu_backward is the formula, rounded once, also in place") {
   }
 }
 
-TEST_CASE("swiglu_backward gives swiglu's output again, the same bits, also over its inputs") {
+TEST_CASE("swiglu_backward recomputes swiglu's output with the same bits, also in place of its inputs") {
   TestBackend cpu;
   for (const Problem& p : kProblems) {
     const HostTensor gate_up = gate_up_of(p), dout = dout_of(p);

@@ -23,8 +23,8 @@ TEST_CASE("every half is its value's bits again") {
   CHECK(f16_value(0xC000) == -2.0f);
 }
 
-// The middle of two neighbours is a float; it goes to the even one, and its own neighbours to the nearer half.
-TEST_CASE("a float becomes the nearest half, of two the even one") {
+// The midpoint of two adjacent halves is a float. It rounds to even; the floats beside it round to the nearer half.
+TEST_CASE("a float rounds to the nearest half, ties to even") {
   for (uint16_t low = 0; low < 0x7BFF; ++low) {
     const auto high = static_cast<uint16_t>(low + 1);
     const float middle = (f16_value(low) + f16_value(high)) / 2;

@@ -7,7 +7,7 @@
 
 using namespace tokamak;
 
-TEST_CASE("text goes to a file whole and comes back") {
+TEST_CASE("a text file is written completely and reads back the same") {
   const TempDir dir;
   write_text_atomically(dir.file("a.txt"), "one\ntwo", Kind::kData);
   CHECK(read_text(dir.file("a.txt"), Kind::kData) == "one\ntwo");

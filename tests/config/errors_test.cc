@@ -1,4 +1,4 @@
-// Each way in which a config can be wrong, and what its author is told.
+// Every kind of invalid config and its error message.
 #include <random>
 
 #include "base/file.h"
@@ -20,7 +20,7 @@ TEST_CASE("the sample is a valid config") {
   CHECK(config.optimizer.lr == 3e-4);
 }
 
-TEST_CASE("an unknown key names file, line, key, value and its neighbour") {
+TEST_CASE("an unknown key is an error with file, line, key, value and the nearest valid key") {
   CHECK_THAT(error_of("model:\n  hiden_size: 512\n" + kSample.substr(7)),
              Equals("c.yaml:2: key 'model.hiden_size' (value '512') is unknown (did you mean 'hidden_size'?)"));
 }
@@ -32,7 +32,7 @@ TEST_CASE("an unknown section is refused, and so is an unknown key inside a list
              Contains("key 'data.sources[0].wieght' (value '2') is unknown (did you mean 'weight'?)"));
 }
 
-TEST_CASE("a key in the wrong section is told its right one, a strange key what there is") {
+TEST_CASE("the error for a key in the wrong section names the right one; for an unknown key, the valid ones") {
   CHECK_THAT(error_of(sample_and("  lr: 0.1")),
              Contains("key 'training.lr'") && Contains("did you mean 'optimizer.lr'?"));
   CHECK_THAT(error_of(sample_and("metrics:\n  zebra: 1")), Contains("the keys of 'metrics' are log_interval, jsonl"));
@@ -91,7 +91,7 @@ TEST_CASE("a section without which no run is complete must be there") {
   CHECK_THAT(error_of(""), Contains("section 'model' is missing"));
 }
 
-TEST_CASE("a section that stands empty has its defaults") {
+TEST_CASE("an empty section has its defaults") {
   CHECK(parse_config(sample_and("optimizer:\ncheckpoint: ~"), "c.yaml", {}).optimizer.lr == 3e-4);
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("an alias is refused, with what to write instead") {
              Equals("c.yaml:15: YAML aliases (*name) are not read (${section.key} takes another key's value)"));
 }
 
-TEST_CASE("several errors are all told at once, each with its place") {
+TEST_CASE("several errors are reported together, each with its place") {
   const std::string message = error_of(sample_and("optimizer:\n  lrr: 1\n  eps: x"), {"metrics.jsonl=5"});
   CHECK_THAT(message, Catch::StartsWith("3 errors in the config:\n") &&
                           Contains("\n  c.yaml:15: key 'optimizer.lrr'") &&
@@ -120,7 +120,7 @@ TEST_CASE("several errors are all told at once, each with its place") {
                           Contains("\n  command line: metrics.jsonl=5: key 'metrics.jsonl' (value '5')"));
 }
 
-TEST_CASE("a value that breaks a rule is told with its line, a default with its section's") {
+TEST_CASE("a value that breaks a rule is reported with its line, a default with its section's line") {
   CHECK_THAT(error_of(sample_and("optimizer:\n  eps: 1e-8\n  lr: -1")),
              Equals("c.yaml:16: key 'optimizer.lr' (value -1) must be a positive number"));
   CHECK_THAT(error_of("model:\n  hidden_size: 64\n" + kSample.substr(kSample.find("data:"))),

@@ -20,7 +20,7 @@ TEST_CASE("an override replaces a value of the file or a default") {
 
 TEST_CASE("of two overrides of one key the later counts") { CHECK(with({"run.seed=1", "run.seed=2"}).run.seed == 2); }
 
-TEST_CASE("an override reaches into lists, those of the defaults too, or gives them whole") {
+TEST_CASE("an override sets an item of a list, also of a default list, or a whole list") {
   CHECK(with({"data.sources[0].weight=2"}).data.sources[0].weight == 2);
   CHECK(with({"data.sources[1].path=p"}).data.sources[1].path == "p");
   CHECK(with({"optimizer.betas[1]=0.999"}).optimizer.betas == std::array<double, 2>{0.9, 0.999});
@@ -38,7 +38,7 @@ TEST_CASE("overrides may stand for a section that the file lacks") {
   CHECK(config.training.max_steps == 3);
 }
 
-TEST_CASE("an override gone wrong is told as it was written") {
+TEST_CASE("an invalid override is reported as it was written") {
   CHECK_THAT(error_of(kSample, {"optimizer.lrr=1"}),
              Equals("command line: optimizer.lrr=1: key 'optimizer.lrr' (value '1') is unknown (did you mean 'lr'?)"));
   CHECK_THAT(error_of(kSample, {"optimzer.lr=1"}), Contains("key 'optimzer'") && Contains("did you mean 'optimizer'?"));

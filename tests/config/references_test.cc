@@ -12,7 +12,7 @@ RunConfig sample_with(const std::string& lines, const std::vector<std::string>& 
 
 }  // namespace
 
-TEST_CASE("a reference takes another key's value") {
+TEST_CASE("a reference is replaced by another key's value") {
   const RunConfig config = sample_with("checkpoint:\n  interval: ${training.max_steps}\n");
   CHECK(config.checkpoint.interval == TrainingLength::steps(100));
 }
@@ -38,7 +38,7 @@ TEST_CASE("a reference may name an item of a list, a whole list, or a mapping") 
         "some/data");
 }
 
-TEST_CASE("a reference to no key names its neighbour") {
+TEST_CASE("a reference to an unknown key names the nearest valid key") {
   CHECK_THAT(
       error_of(sample_and("run:\n  name: ${training.max_stepz}")),
       Equals("c.yaml:15: key 'run.name' (value '${training.max_stepz}') refers to 'training.max_stepz', which is "
@@ -61,7 +61,7 @@ TEST_CASE("a reference that is not closed, or puts a list into text, is refused"
   CHECK_THAT(error_of(sample_and("run:\n  name: a${data.sources}")), Contains("puts a list of 2 into text"));
 }
 
-TEST_CASE("a value of the wrong type is told at the key that refers to it") {
+TEST_CASE("a referenced value of the wrong type is reported at the key that refers to it") {
   CHECK_THAT(error_of(sample_and("optimizer:\n  lr: ${run.name}")),
              Equals("c.yaml:15: key 'optimizer.lr' (value 'run') must be a number (for example 0.1, 3e-4 or 5%)"));
 }

@@ -131,7 +131,7 @@ TEST_CASE("validation needs something to validate on") {
   CHECK_NOTHROW(parse_config(kSample, "c", {"training.validation_interval=10", "data.validation=[{path: v}]"}));
 }
 
-TEST_CASE("warm-up and decay fit into the run, in whatever unit") {
+TEST_CASE("warm-up and decay must fit into the run, in any unit") {
   for (const char* warmup : {"101 steps", "102401 tokens", "101%"}) {
     CHECK_THAT(error_of(kSample, {str("lr_scheduler.warmup=", warmup)}), Contains("is longer than the run"));
   }
@@ -205,7 +205,7 @@ TEST_CASE("rope_theta and head_dim fit the rope_type") {
              Contains("key 'model.head_dim' (value 2) must be above 2 for rope_type dynamic"));
 }
 
-TEST_CASE("only dynamic scaling takes sequences longer than model.max_position_embeddings") {
+TEST_CASE("only dynamic scaling accepts sequences longer than model.max_position_embeddings") {
   const std::string shorter = "model.max_position_embeddings=100";
   CHECK_NOTHROW(parse_config(kSample, "c", {shorter, "model.rope_scaling={rope_type: dynamic, factor: 2}"}));
   CHECK_THAT(error_of(kSample, {shorter, "model.rope_scaling={rope_type: linear, factor: 2}"}),

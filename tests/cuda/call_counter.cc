@@ -175,7 +175,7 @@ bool count_from_now() {
 
 }  // namespace
 
-// What CUDA calls, once it has loaded the library. The program goes on in any case: 1.
+// The entry point that CUDA calls after loading the library. Returns 1, so that the program continues in any case.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   static const bool counts_now = count_from_now() && std::atexit(write) == 0;
   static_cast<void>(counts_now);

@@ -4,7 +4,7 @@
 
 using namespace tokamak;
 
-TEST_CASE("a rank takes the GPU of its number on the node, or the only one that it is shown") {
+TEST_CASE("a rank uses the GPU of its local rank, or the only visible one") {
   const ShownGpus all{.count = 8}, own{.count = 1, .restricted = true};
   CHECK(choose_gpu(7, all, 1) == 7);
   CHECK(choose_gpu(7, all, 4) == 1);

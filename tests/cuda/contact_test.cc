@@ -1,5 +1,5 @@
-// What a GPU is asked first (scripts/gpu_check.sh --only contact), in seconds, at the 8B shape: every operation once,
-// are the results finite; and cuDNN's attention against our kernels. TOKAMAK_CONTACT=tiny: at a shape for the emulator.
+// The first test on a GPU (scripts/gpu_check.sh --only contact), in seconds, at the 8B shape: every operation once,
+// with finite results; and cuDNN's attention against our kernels. TOKAMAK_CONTACT=tiny: at a shape for the emulator.
 #include "backend/support.h"
 
 using namespace tokamak;

@@ -1,6 +1,6 @@
-// cuDNN takes our graphs: asked with descriptions of GPUs that are not here (its ahead-of-time compilation), so that
-// this runs on any machine that has the library. It proves shapes, strides and options, not results. The driver may be
-// the toolkit's stub: cuDNN wants one to be there, and calls it only to load code.
+// cuDNN supports our graphs. It is queried with descriptions of absent GPUs (its ahead-of-time compilation), so this
+// runs on any machine that has the library. It checks shapes, strides and options, not results. The driver may be the
+// toolkit's stub: cuDNN requires one, and calls it only to load code.
 #include <cuda_runtime.h>
 
 #include <catch2/catch.hpp>
@@ -78,7 +78,7 @@ bool skipped() {
 
 }  // namespace
 
-TEST_CASE("cuDNN takes attention and its gradient for every GPU that we build for") {
+TEST_CASE("cuDNN supports attention and its gradient on every architecture of the build") {
   if (skipped()) return;
   for (const Gpu& gpu : {kA100, kH100, kB200}) {
     for (const HeadLayout heads : {HeadLayout{32, 8, 128}, HeadLayout{12, 12, 64}, HeadLayout{4, 2, 80}}) {
@@ -92,7 +92,8 @@ TEST_CASE("cuDNN takes attention and its gradient for every GPU that we build fo
   }
 }
 
-TEST_CASE("cuDNN takes ragged documents for every GPU that we build for, but Ampere's deterministic gradient") {
+TEST_CASE(
+    "cuDNN supports ragged documents on every architecture of the build, except in Ampere's deterministic gradient") {
   if (skipped()) return;
   for (const Gpu& gpu : {kA100, kH100, kB200}) {
     for (const HeadLayout heads : {HeadLayout{32, 8, 128}, HeadLayout{12, 12, 64}, HeadLayout{4, 2, 80}}) {
@@ -148,7 +149,7 @@ TEST_CASE("ragged documents are found in every tensor where ops.h has them") {
   }
 }
 
-TEST_CASE("the room of ragged documents grows with their slots only for Ampere and where it holds T x T scores") {
+TEST_CASE("the workspace of ragged documents grows with their slots only on Ampere and if it holds T x T scores") {
   if (skipped()) return;
   const auto fits = [](const Gpu& gpu, bool deterministic, int64_t slots, int64_t megabytes) {
     const AttentionGraphSpec spec{ragged_documents(slots, 2048, 16384), {32, 8, 128}, kBackward, deterministic};
@@ -180,7 +181,7 @@ TEST_CASE("what cuDNN refuses, it refuses with a reason") {
   }
 }
 
-TEST_CASE("an older cuDNN is not asked for what it does wrong") {
+TEST_CASE("an older cuDNN is not used for cases that it computes wrongly") {
   if (skipped()) return;
   const AttentionGraphSpec deterministic{{4, 1024}, {8, 2, 128}, kBackward, kDeterministic};
   pretended_version = 91700;
@@ -207,7 +208,7 @@ TEST_CASE("a refusal is one line, fit for the log") {
   CHECK(why_not.find('\n') == std::string::npos);
 }
 
-TEST_CASE("cuDNN takes separate tensors too") {
+TEST_CASE("cuDNN also supports separate tensors") {
   if (skipped()) return;
   for (const Gpu& gpu : {kA100, kH100, kB200}) {
     CHECK(refusal(gpu, {{2, 1000}, {32, 8, 128}, false, false, true}) == "");

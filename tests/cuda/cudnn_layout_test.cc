@@ -1,4 +1,4 @@
-// What cuDNN is told about our tensors: when a call is a batch of equal documents, and where each element lies.
+// Our tensors in cuDNN's terms: when a call is a batch of equal documents, and the address of each element.
 #include <catch2/catch.hpp>
 #include <set>
 
@@ -28,7 +28,7 @@ TEST_CASE("ragged documents have a power of two of slots, and whole tiles of tok
   CHECK_FALSE(DocumentBatch{4, 1000}.ragged());
 }
 
-TEST_CASE("slots are asked for up to 64 for each document of full length") {
+TEST_CASE("slots are supported up to 64 per document of full length") {
   CHECK(most_slots({1, 8192, 8192}) == 64);
   CHECK(most_slots({1, 8192, 100}) == 64);
   CHECK(most_slots({1, 2048, 16384}) == 512);

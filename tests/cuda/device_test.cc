@@ -29,7 +29,7 @@ Backend make_backend() {
 
 }  // namespace
 
-TEST_CASE("device memory comes zeroed, and what is copied to it comes back") {
+TEST_CASE("device memory is zeroed, and copied data reads back the same") {
   const Backend backend = make_backend();
   Device& device = *backend.device;
   CHECK_FALSE(device.uses_host_memory());
@@ -75,7 +75,7 @@ TEST_CASE("many small uploads in a row arrive in their order") {
   for (int32_t i = 0; i < 300; ++i) CHECK(back[static_cast<size_t>(i)] == i / 3 + i % 3);
 }
 
-TEST_CASE("a stream of high priority comes before others") {
+TEST_CASE("a stream of high priority is scheduled before others") {
   const Backend backend = make_backend();
   const auto normal = backend.device->make_stream(),
              high = backend.device->make_stream({.priority = StreamPriority::kHigh});
@@ -103,7 +103,7 @@ TEST_CASE("work on one stream waits for the event of another") {
   CHECK(std::all_of(back.begin(), back.end(), [](float v) { return v == 3.0f; }));
 }
 
-TEST_CASE("more memory than there is is refused with the numbers, and the device goes on") {
+TEST_CASE("an allocation beyond the memory is an error with the numbers, and the device stays usable") {
   const Backend backend = make_backend();
   Device& device = *backend.device;
   CHECK(device.available_bytes() > 0);
@@ -200,7 +200,7 @@ TEST_CASE("a graph has the work of streams that wait for its own and are waited 
   }
 }
 
-TEST_CASE("what a graph cannot hold is an error, and the stream goes on after it") {
+TEST_CASE("work that a graph cannot capture is an error, and the stream stays usable") {
   GraphTest t;
   const auto side = t.device.make_stream();
   const auto event = t.device.make_event();
@@ -247,7 +247,7 @@ TEST_CASE("the head goes in as few equal chunks as its share of the memory allow
   CHECK(rows(8192, 1000 * vocab) == 256);
 }
 
-TEST_CASE("a device that fails in use is told from one that is too small") {
+TEST_CASE("a device fault and insufficient memory are different errors") {
   const auto kind_of = [](cudaError_t status) {
     try {
       TOKAMAK_CUDA(status);

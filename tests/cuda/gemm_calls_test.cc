@@ -1,5 +1,5 @@
-// What CudaGemm asks of cuBLASLt. The descriptors are the real library's; the product, the heuristic and CUDA's runtime
-// are stubs, so that this runs without a GPU: the product is formed from nothing but what the descriptors say.
+// CudaGemm's calls to cuBLASLt. The descriptors are the real library's. The GEMM, the heuristic and CUDA's runtime are
+// stubs, so this runs without a GPU: the GEMM is computed only from what the descriptors say.
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -279,7 +279,7 @@ RuntimeOptions with(Autotune autotune) {
 
 }  // namespace
 
-TEST_CASE("every GEMM of ops.h comes out of what cuBLASLt is told") {
+TEST_CASE("every GEMM of ops.h follows from the descriptors passed to cuBLASLt") {
   library.reset();
   for (const bool tf32 : {false, true}) {
     RuntimeOptions options = with(Autotune::kFalse);
@@ -306,7 +306,7 @@ TEST_CASE("every GEMM of ops.h comes out of what cuBLASLt is told") {
   CHECK(library.reductions == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);  // no partial sums in bf16
 }
 
-TEST_CASE("a GEMM of nothing asks cuBLASLt for nothing") {
+TEST_CASE("an empty GEMM does not call cuBLASLt") {
   library.reset();
   CudaGemm gemm(with(Autotune::kFalse));
   for (const auto& sizes : {std::array<int64_t, 3>{2, 3, 0}, {0, 3, 4}, {3, 0, 4}}) {
@@ -317,7 +317,7 @@ TEST_CASE("a GEMM of nothing asks cuBLASLt for nothing") {
   CHECK(library.run.empty());
 }
 
-TEST_CASE("the heuristic is asked once for a shape") {
+TEST_CASE("the heuristic is called once per shape") {
   library.reset();
   CudaGemm gemm(with(Autotune::kFalse));
   for (int i = 0; i < 2; ++i) {
@@ -346,7 +346,8 @@ TEST_CASE("a GEMM that cuBLASLt has no algorithm for is named") {
   CHECK_THROWS_WITH(one_gemm(gemm), Catch::Contains("no algorithm for") && Catch::Contains("transposed"));
 }
 
-TEST_CASE("autotune takes the fastest algorithm that runs, leaves the output alone meanwhile, and keeps the choice") {
+TEST_CASE(
+    "autotune selects the fastest algorithm that runs, keeps the output unchanged meanwhile, and caches the choice") {
   const TempDir dir;
   setenv("XDG_CACHE_HOME", dir.file("cache").c_str(), 1);
   library.reset();
@@ -374,7 +375,7 @@ TEST_CASE("autotune takes the fastest algorithm that runs, leaves the output alo
   CHECK(library.run.size() > 2);
 }
 
-TEST_CASE("autotune gives up where no algorithm runs, and the GEMM says why") {
+TEST_CASE("autotune falls back if no algorithm runs, and the GEMM reports the error") {
   const TempDir dir;
   setenv("XDG_CACHE_HOME", dir.file("cache").c_str(), 1);
   library.reset();

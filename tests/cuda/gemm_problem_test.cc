@@ -1,4 +1,4 @@
-// What cuBLASLt is asked for, by columns, is what ops.h promises, by rows: evaluated element by element, without a GPU.
+// The column-major problem for cuBLASLt equals the row-major contract of ops.h: evaluated per element, without a GPU.
 // Contents are small integers, so that every sum is exact.
 #include "cuda/gemm/problem.h"
 
@@ -94,7 +94,7 @@ void evaluate(const GemmProblem& p, const GemmOperands& o) {
 
 }  // namespace
 
-TEST_CASE("the column-major problem is the row-major product, for every transposition and added operand") {
+TEST_CASE("the column-major problem equals the row-major GEMM, for every transposition and added operand") {
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{5, 7, 3}, {1, 6, 4}, {6, 1, 4}, {3, 4, 1}, {1, 1, 1}}) {
     for (const Transpose ta : {kNo, kYes}) {
       for (const Transpose tb : {kNo, kYes}) {

@@ -1,4 +1,4 @@
-// What the log says of cuBLASLt's algorithms, by the real library.
+// The log's description of cuBLASLt's algorithms, with the real library.
 #include <cublasLt.h>
 
 #include <catch2/catch.hpp>

@@ -8,7 +8,7 @@
 
 using namespace tokamak;
 
-TEST_CASE("of an environment, NCCL's settings are told in the order of their names") {
+TEST_CASE("the NCCL variables of an environment are listed in the order of their names") {
   const char* const some[] = {"PATH=/bin", "NCCL_IB_HCA=mlx5", "MY_NCCL_X=1", "NCCL_DEBUG=INFO", "NCCL=1", nullptr};
   CHECK(nccl_settings(some) == "NCCL_DEBUG=INFO NCCL_IB_HCA=mlx5");
   const char* const none[] = {nullptr};

@@ -4,7 +4,7 @@
 
 using namespace tokamak;
 
-TEST_CASE("a GPU's peak is its maker's dense figure, by the name that the driver gives") {
+TEST_CASE("a GPU's peak is its data sheet's dense rate, by the driver's name") {
   CHECK(peak_flops_of("NVIDIA H200", DType::kBF16) == 989.5e12);
   CHECK(peak_flops_of("NVIDIA H200 NVL", DType::kBF16) == 835.5e12);  // its name begins as the other's
   CHECK(peak_flops_of("NVIDIA H100 80GB HBM3", DType::kBF16) == 989.5e12);

@@ -1,5 +1,5 @@
-"""Training on the CUDA backend against training on the CPU, by the program that TOKAMAK names: the real one where a GPU
-is, or the emulated one, which takes few steps of a small model. Where neither can be, the cases are skipped by name."""
+"""Training on the CUDA backend against training on the CPU, by the program in TOKAMAK: the real one with a GPU, or the
+emulated one, with few steps of a small model. Without either, the cases are skipped by name."""
 import functools
 import json
 import os
@@ -10,8 +10,8 @@ from harness import CONFIG, TOKAMAK, call, gathered, generated, main, mpirun, re
 
 EMULATED = "emulated" in os.path.basename(TOKAMAK)
 STEPS = 4 if EMULATED else 50
-# A step waits for events of the past, so that the GPU never does: its outcome is read when the next step is queued, and
-# a buffer for uploads is used again once its last copy is through.
+# A step may wait for past events: its outcome is read when the next step is queued, and an upload buffer is reused after
+# its last copy is complete. Neither stalls the GPU.
 PAST_EVENTS = ("cudaEventSynchronize", "cuEventSynchronize")
 # Heads of 64, so that bf16 goes through the tensor cores.
 WIDE = CONFIG.replace("head_dim: 12", "head_dim: 64").replace("num_hidden_layers: 3", "num_hidden_layers: 2")
@@ -25,7 +25,7 @@ class Skipped(Exception):
 
 
 def cuda_missing(place):
-    """Why this program has no CUDA here, or None."""
+    """Why CUDA is not available to this program, or None."""
     done = call([TOKAMAK, "train", place.config("probe", WIDE), "runtime.backend=cuda", "training.max_steps=1",
                  "training.global_batch_tokens=64", "training.validation_sequences=1"])
     if done.returncode == 0:
@@ -78,7 +78,7 @@ def curves(place):
 
 @on_cuda
 def resume(place):
-    """stopped half-way and resumed on CUDA: the same bits; a CPU goes on from a checkpoint of CUDA within 1e-4"""
+    """stopped half-way and resumed on CUDA: the same bits; a CPU continues from a checkpoint of CUDA within 1e-4"""
     half = STEPS // 2
     for compute in ("f32", "bf16"):
         straight, stopped = f"straight-{compute}", f"stopped-{compute}"
@@ -123,7 +123,7 @@ def options(place):
 
 @on_cuda
 def generation(place):
-    """a checkpoint's likeliest continuations of several prompts are the same texts, of one alone too"""
+    """greedy continuations of several prompts from a checkpoint are the same texts, also for a single prompt"""
     text = {}
     prompts = ["ab", "de la", "go"]
     every = [word for prompt in prompts for word in ("--prompt", prompt)]
@@ -151,7 +151,7 @@ def planning(place):
 
 @on_cuda
 def no_stall(place):
-    """a training step takes no memory, waits for no stream and copies from and to pinned memory only"""
+    """a training step allocates nothing, synchronises with no stream and copies from and to pinned memory only"""
     counter = os.environ.get("TOKAMAK_CALL_COUNTER")  # call_counter.cc
     if not EMULATED and not counter:
         raise Skipped("this build found no CUPTI, which counts the calls on a GPU")
@@ -170,7 +170,7 @@ def no_stall(place):
         print(f"  in all of a run, graphs {graphs}: {counts[7]}")
         assert counts[3]["cudaMalloc"] > 0 and counts[3]["cudaStreamSynchronize"] > 0, counts
         assert counts[3] == counts[7], f"steps make calls: {counts}"
-        if EMULATED:  # two micro-batches a step, each recorded in the second one
+        if EMULATED:  # two micro-batches a step, each captured in the second step
             recorded = counts[7].get("cudaGraphInstantiate", 0)
             assert (recorded, launches) == ((2, [4, 12]) if graphs == "on" else (0, [0, 0])), (recorded, launches)
 
@@ -179,7 +179,7 @@ def no_stall(place):
 def graphs(place):
     """cuda_graphs on, off and auto: the same bits, with accumulation, document masking, and resumed; and they are used"""
     def run(name, *overrides, expect=0, **environment):
-        """(what it printed, graphs recorded, graphs launched); three micro-batches a step."""
+        """(output, graphs captured, graphs launched); three micro-batches a step."""
         path = place.file(name + ".json")
         said = train(place, name, "cuda", *SMALL, "training.max_steps=6", "training.global_batch_tokens=96",
                      *overrides, expect=expect, environment={"TOKAMAK_EMULATOR_CALLS": path, **environment})
@@ -197,7 +197,7 @@ def graphs(place):
         assert not recorded and not launched, (recorded, launched)
         _, recorded, launched = run(on, *which, "runtime.cuda_graphs=on")
         print(f"  {compute}, document masking {masking}: {recorded} graphs, launched {launched} times")
-        if EMULATED and masking == "false":  # two places, a gradient begun or added to: the first pass of each runs
+        if EMULATED and masking == "false":  # two buffers, overwrite or accumulate: the first pass of each runs eagerly
             assert (recorded, launched) == (4, 14), (recorded, launched)
         assert not EMULATED or launched > recorded > 0
         assert bits(on) == bits(off)
@@ -224,7 +224,7 @@ def graphs(place):
 
 
 def train_on(ranks, place, name, *overrides, expect=0, devices=None, env=None):
-    """On GPUs that ranks share where there are not enough."""
+    """Runs ranks, which share GPUs if there are too few."""
     more = ["runtime.backend=cuda", f"training.max_steps={STEPS}", "runtime.deterministic=true"]
     if EMULATED:
         more.append("training.global_batch_tokens=128")
@@ -241,7 +241,7 @@ def train_on(ranks, place, name, *overrides, expect=0, devices=None, env=None):
 def ranks(place):
     """1 and 2 CUDA ranks: f32 losses within 1e-5, bf16 ones within 2e-2; either resumes from the other; the same bits again"""
     half = str(STEPS // 2)
-    # More layers than there are buffers for, so that the gradient of one waits until another's is reduced.
+    # More layers than buffers, so that the gradient of one waits until another's is reduced.
     deep = ["model.num_hidden_layers=4", "training.micro_batch_size=1"]
     for kind, overrides, bar in (("f32", ["precision.compute=f32"], 1e-5),
                                  ("bf16", ["precision.compute=bf16", "precision.reduce=bf16", *deep], 2e-2)):
@@ -281,7 +281,7 @@ def ranks_beyond_gpus(place):
 
 
 def without_gpu(place):
-    """no GPU: runtime.backend cuda says what is missing and exits 5; auto says that it takes the CPU"""
+    """no GPU: runtime.backend cuda reports what is missing and exits 5; auto reports that it uses the CPU"""
     if not cuda_missing(place):
         raise Skipped("there is a GPU")
     done = call([TOKAMAK, "train", place.config("asked"), "runtime.backend=cuda"])

@@ -1,4 +1,4 @@
-// A data set is what its manifest says, or it is refused with the reason.
+// A data set matches its manifest, or it is refused with the reason.
 #include "data/dataset.h"
 
 #include "base/hash.h"
@@ -33,7 +33,7 @@ void check_problems(const std::string& directory, size_t count, const std::vecto
 
 }  // namespace
 
-TEST_CASE("a manifest comes back as it was written") {
+TEST_CASE("a manifest reads back as it was written") {
   const TempDir dir;
   const Manifest written = write_dataset(dir.path(), numbered_documents(500, 40), {65000, 2000});
   const Manifest read = read_manifest(dir.path());

@@ -1,4 +1,4 @@
-// Small data sets made on the spot, and what the tests say about errors.
+// Creates small data sets, and checks errors.
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-// The stream over all ranks is the same whatever the number of ranks, the micro-batch and the place of a restart.
+// The stream over all ranks is the same for any number of ranks, micro-batch size and restart position.
 #include "data/loader.h"
 
 #include <memory>
@@ -87,7 +87,7 @@ TEST_CASE("40 steps, a restart on other ranks with another batch, and the rest m
   }
 }
 
-TEST_CASE("a micro-batch says where its documents lie") {
+TEST_CASE("a micro-batch has its documents' boundaries") {
   Corpus corpus;
   Loader masked(*corpus.source, {0, 1, 4, 10, true, 0});
   Loader plain(*corpus.source, {0, 1, 4, 10, false, 0});
@@ -149,7 +149,7 @@ TEST_CASE("damage found by the reading thread ends next(), after everything read
   CHECK_THROWS_AS(corpus.source->read(good, sample), Error);
 }
 
-TEST_CASE("a loader that nobody reads from ends at once") {
+TEST_CASE("a loader without a reader ends at once") {
   Corpus corpus;
   for (int i = 0; i < 50; ++i) Loader(*corpus.source, {0, 2, 2, 8, true, i * 8});
   Loader one(*corpus.source, {1, 2, 2, 8, true, 0});

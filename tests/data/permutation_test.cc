@@ -82,7 +82,7 @@ TEST_CASE("over many keys each element is equally likely at each place") {
   }
 }
 
-TEST_CASE("neighbours land far apart and in no pattern") {
+TEST_CASE("adjacent indices land far apart and without a pattern") {
   const int64_t n = 1 << 16;
   const Permutation permutation(n, 5);
   std::vector<double> cells(64, 0);  // where (image of i, image of i + 1) falls on an 8 x 8 board

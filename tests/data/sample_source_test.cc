@@ -96,7 +96,7 @@ TEST_CASE("two data sets with the same number of windows do not share an order")
   CHECK(same < 10);
 }
 
-TEST_CASE("a mixture takes from each source what its weight says, and repeats the small one") {
+TEST_CASE("a mixture draws from each source by its weight, and repeats the small one") {
   const TempDir dir;
   write_dataset(dir.file("large"), numbered_documents(2000, 60));
   write_dataset(dir.file("small"), Documents(20, std::vector<int32_t>(30, 64000)));

@@ -184,7 +184,7 @@ TEST_CASE("an index header is refused for each thing that can be wrong with it")
   refused(std::string("TNTIDX\0\0", 8) + good, 102, "fairseq");
 }
 
-TEST_CASE("an index that does not tile its tokens is refused, whatever its checksum says") {
+TEST_CASE("an index that does not tile its tokens is refused, even with a valid checksum") {
   // Writes the index anew with one field changed, and its checksums to match: what a faulty writer would leave.
   const auto check_with = [](size_t offset, int64_t value, size_t width, const std::vector<std::string>& words) {
     const TempDir dir;

@@ -53,7 +53,7 @@ TEST_CASE("a long document is cut after a blank line, else after a line, else be
   CHECK(documents_of_text("aaaa\fbbbbbb", 4) == Strings{"aaaa", "bbbb", "bb"});
 }
 
-TEST_CASE("text larger than a read comes whole, whatever lies on the seam") {
+TEST_CASE("text larger than one read is complete, for any bytes at the boundary") {
   const int64_t seam = int64_t{1} << 20;
   for (const int64_t at : {seam - 1, seam, seam + 1}) {
     const std::string first(static_cast<size_t>(at), 'a');

@@ -48,7 +48,7 @@ TEST_CASE("a continuation's tokens are those of the whole text past as many as t
   CHECK(joined.scored == 1);
 }
 
-TEST_CASE("white space at the end of a context is asked for, too") {
+TEST_CASE("white space at the end of a context is scored") {
   const Words words;
   EvalEncoder encoder(words.tokenizer, {.context = 20});
   const ScoredSequence sequence = encoder.pair("cd ", "e", "x:1");
@@ -67,7 +67,7 @@ TEST_CASE("a context that is too long loses its beginning; a continuation that i
   CHECK_THROWS_WITH(encoder.pair("c", "", "x:2"), Catch::StartsWith("x:2: no tokens to score"));
 }
 
-TEST_CASE("a BOS token stands before each text where it is asked for, and not twice") {
+TEST_CASE("a requested BOS token precedes each text, once") {
   const Words words;
   EvalEncoder encoder(words.tokenizer, {.context = 20, .add_bos = true});
   CHECK(words.text(encoder.pair("c", " d", "x:1").tokens) == "<s>_c_d");
@@ -107,7 +107,7 @@ Question question(size_t answer, const std::vector<std::string>& choices) {
   return out;
 }
 
-TEST_CASE("acc takes the likeliest choice, acc_norm the likeliest by its characters; the first of equal ones") {
+TEST_CASE("acc selects the most likely choice, acc_norm the most likely per character; ties select the first") {
   const Words words;
   EvalEncoder encoder(words.tokenizer, {.context = 20});
   const MultipleChoice task({question(1, {"d", "efgh"}), question(0, {"d", "e"}), question(1, {"d", "e"})},

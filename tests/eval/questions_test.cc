@@ -52,7 +52,7 @@ TEST_CASE("arc: the answer is found by its label, letters or digits") {
   CHECK(questions[0].choices[2].continuation == " c");
 }
 
-TEST_CASE("mmlu: the subject in words, the choices by letter, a letter asked for") {
+TEST_CASE("mmlu: the subject as text, the choices by letter, a letter as the answer") {
   const auto questions = read(EvalKind::kMmlu, R"({"question": " What? ", "subject": "high_school_physics", )"
                                                R"("choices": ["w", "x", "y", "z"], "answer": 3})");
   CHECK(questions.at(0).answer == 3);
@@ -76,7 +76,7 @@ TEST_CASE("piqa and winogrande: two solutions; two contexts before one continuat
   CHECK(winogrande[0].choices[1].continuation == " waved.");
 }
 
-TEST_CASE("a limit takes the first questions; empty lines are none; places are told") {
+TEST_CASE("a limit selects the first questions; empty lines are skipped; errors name the line") {
   const std::string line = R"({"goal": "g", "sol1": "a", "sol2": "b", "label": 0})";
   CHECK(read(EvalKind::kPiqa, line + "\n\n" + line + "\n").size() == 2);
   CHECK(read(EvalKind::kPiqa, line + "\n" + line + "\nnot JSON", 2).size() == 2);

@@ -67,7 +67,7 @@ void refuses(const ByHand& file, const std::string& words) {
 
 }  // namespace
 
-TEST_CASE("a GGUF file is written byte for byte as the format says") {
+TEST_CASE("a GGUF file is written byte for byte as specified") {
   const TempDir dir;
   GgufWriter writer(dir.file("x.gguf"), keys_by_hand(), kTensors, Kind::kCheckpoint);
   const std::string a(24, 'a'), b(10, 'b');

@@ -56,7 +56,7 @@ TEST_CASE("members are taken by key and type, of objects and lists inside of eac
   CHECK(json["outer"].keys() == std::vector<std::string>{"all", "inner"});
 }
 
-TEST_CASE("what is missing or null has the value that the caller gives it, and a wrong type has none") {
+TEST_CASE("a missing or null member has the caller's default, and a wrong type is an error") {
   const JsonDocument json(kText, {"x"});
   for (const char* key : {"none", "gone"}) {
     CHECK_FALSE(json[key].present());

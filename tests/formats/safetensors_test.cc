@@ -198,7 +198,7 @@ TEST_CASE("the writer refuses tensors that would be misaligned, unknown or doubl
   CHECK_THROWS_WITH(render({{"__metadata__", "F32", {1}}}), Catch::Contains("twice"));
 }
 
-TEST_CASE("a writer that is given too few or too many bytes says so") {
+TEST_CASE("a writer reports too few or too many bytes") {
   const TempDir dir;
   const std::vector<std::byte> bytes(5);
   SafetensorsWriter writer(dir.file("a"), {{"a", "U8", {4}}}, {}, Kind::kData);

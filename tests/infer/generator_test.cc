@@ -1,4 +1,4 @@
-// The loop around the model: what ends a text, and that a prompt's text is its own whatever runs beside it.
+// The generation loop: what ends a text, and that a prompt's text does not depend on the other prompts.
 #include "infer/generator.h"
 
 #include <catch2/catch.hpp>
@@ -101,7 +101,7 @@ TEST_CASE("a prompt's text does not depend on what else is in the batch, nor on 
   }
 }
 
-TEST_CASE("a text ends at its EOS token, where it is told to, at its length, or where the context is full") {
+TEST_CASE("a text ends at its EOS token, a stop string, its maximum length, or the end of the context") {
   Fixture f(2);
   const std::vector<GenerationRequest> requests = {f.request(0, 20)};
   const std::vector<int32_t> free = f.run(requests, f.options(8, kGreedy))[0].ids;

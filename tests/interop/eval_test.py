@@ -1,4 +1,4 @@
-"""`tokamak eval` against the real lm-evaluation-harness on the same exported model: eval_test.py [case]. The harness's own
+"""`tokamak eval` against the real lm-evaluation-harness on the same exported model: eval_test.py [case]. The harness's
 tasks run unchanged; only the download of their data sets is replaced, by the files that ours reads."""
 import json
 import math
@@ -14,7 +14,7 @@ import lm_eval.tasks
 from harness import TOKAMAK, call, main, mpirun, tokamak
 
 ITEMS = 500
-TASKS = {  # ours: the harness's, the split that it scores, its figures
+TASKS = {  # ours: the harness's, the split that it scores, its metrics
     "hellaswag": ("hellaswag", "validation", ("acc", "acc_norm")),
     "arc/easy": ("arc_easy", "test", ("acc", "acc_norm")),
     "piqa": ("piqa", "validation", ("acc", "acc_norm")),
@@ -27,8 +27,8 @@ TEXT_TASK = {"task": "texts", "dataset_path": "texts", "output_type": "loglikeli
 
 
 class Texts:
-    """Sentences of the words that the model knows, with what makes rules differ: white space of all kinds, brackets,
-    capitals, letters beyond ASCII, tokens for control in the text."""
+    """Sentences of the model's words, with cases in which rules may differ: white space of all kinds, brackets,
+    capitals, letters beyond ASCII, control tokens in the text."""
 
     ODD = ["Élan", "ÜBER", "straße", "naïve", "Привет", "МИР", "日本", "😀", "[title]", "[substeps]", "[", "]", "a  b", "<s>", "3,14",
            "it's", "\u00a0", "«x»", "e\u0301", "_x"]
@@ -144,7 +144,7 @@ def harness(place):
         model = export(place, name, "--dtype", "f32", *begin, source=checkpoints)
         expected = theirs(model, {task: all_items[:items] for task, all_items in records.items()})
         results, samples = ours(place, items, "--checkpoint", checkpoints, *begin)
-        from_export, _ = ours(place, items, "--model", model)  # which says itself whether texts are begun
+        from_export, _ = ours(place, items, "--model", model)  # its tokenizer config decides about BOS
         assert all(close(from_export[task]["acc"], results[task]["acc"]) for task in TASKS), (from_export, results)
         assert close(from_export["text"]["token_perplexity"], results["text"]["token_perplexity"]), from_export
         for task, (their_task, _, figures) in TASKS.items():
@@ -164,11 +164,11 @@ def harness(place):
             value = expected["results"]["texts"][figure + ",none"]
             assert close(results["text"][figure], value), (figure, results["text"][figure], value)
             print(f"  {name} text: {figure} {value:.6g}")
-    assert results["hellaswag"]["acc"] != results["hellaswag"]["acc_norm"], "the two figures cannot be told apart"
+    assert results["hellaswag"]["acc"] != results["hellaswag"]["acc_norm"], "the two metrics are equal"
 
 
 def ways(place):
-    """the same figures from a checkpoint and its export, on 1 and 3 ranks, and from small batches"""
+    """the same metrics from a checkpoint and its export, on 1 and 3 ranks, and from small batches"""
     checkpoints = train(place)
     write_tasks(place)
     expected, expected_samples = ours(place, 50, "--checkpoint", checkpoints)

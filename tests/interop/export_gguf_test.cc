@@ -4,7 +4,7 @@
 
 using namespace tokamak;
 
-TEST_CASE("rows of neighbours come from both halves of a head") {
+TEST_CASE("interleaved rows come from both halves of a head") {
   // hd 4: GGUF's rows 0, 1, 2, 3 of a head are rows 0, 2, 1, 3 of Hugging Face's.
   std::vector<int64_t> rows;
   for (int64_t row = 0; row < 8; ++row) rows.push_back(half_split_row(row, 4));

@@ -132,7 +132,7 @@ TEST_CASE("rotary tables are left out, and so is the head of a tied model if it 
   CHECK(has(untied.error(), "'lm_head.weight' (10, 8) is missing"));
 }
 
-TEST_CASE("whether texts begin with the BOS token is what tokenizer_config.json says, or its class does") {
+TEST_CASE("tokenizer_config.json, or else its class, decides whether texts begin with the BOS token") {
   Model model;
   model.write();
   const HfModel opened = HfModel::open(model.dir.path());

@@ -1,20 +1,20 @@
-"""What the tests against the real transformers share. Importing this goes on in TOKAMAK_PYTHON, a Python with what
-scripts/requirements-interop.txt names; without that one it says so and exits with 77, which ctest shows as skipped.
-Needs TOKAMAK (the program) and PRINT_LOGITS (logits_main.cc), too."""
+"""Shared by the tests against the real transformers. Importing this module re-executes the test in TOKAMAK_PYTHON, a
+Python with the packages of scripts/requirements-interop.txt. Without that one it exits with 77, which ctest shows as
+skipped. Also needs TOKAMAK (the program) and PRINT_LOGITS (logits_main.cc)."""
 import os
 import subprocess
 import sys
 
 PACKAGES = ["torch", "transformers", "tokenizers", "safetensors", "numpy", "sentencepiece", "google.protobuf", "gguf",
             "lm_eval", "accelerate"]
-# Only looked for: to import them all takes seconds.
+# Only checks that they exist: importing all of them takes seconds.
 CHECK = ("import importlib.util, sys; "
          "missing = [name for name in sys.argv[1:] if importlib.util.find_spec(name) is None]; "
          "sys.exit('no ' + ', '.join(missing) if missing else 0)")
 
 
 def enter_python():
-    """Goes on in the Python that has the packages, or ends with 77."""
+    """Re-executes in the Python with the packages, or exits with 77."""
     python = os.environ.get("TOKAMAK_PYTHON")
     if not python:
         print("SKIPPED: TOKAMAK_PYTHON is not set; it names a Python with transformers (scripts/requirements-interop.txt)")

@@ -127,7 +127,7 @@ TEST_CASE("auto takes the best of the times, and none before all are over") {
   CHECK(run.passes.settled());
 }
 
-TEST_CASE("what cannot be recorded runs as it is written, or is an error where graphs are asked for") {
+TEST_CASE("a pass that cannot be captured runs eagerly, or is an error if graphs are required") {
   Run automatic(CudaGraphs::kAuto);
   automatic.device.fails = Kind::kDevice;
   CHECK(automatic.run(7) == "p[p][p][p]rppp");  // the pass that was to be recorded is not left out
@@ -139,7 +139,7 @@ TEST_CASE("what cannot be recorded runs as it is written, or is an error where g
   CHECK(Run(CudaGraphs::kOff).run(3) == "ppp");
 }
 
-TEST_CASE("few numbers of documents have room for all, and documents of the greatest length keep theirs") {
+TEST_CASE("document counts are rounded up to few values, and documents of maximum length keep their count") {
   CHECK(room_for_documents(4, 4 * 32, 32) == 4);
   CHECK(room_for_documents(6, 6 * 32, 32) == 6);
   CHECK(room_for_documents(7, 6 * 32, 32) == 8);

@@ -1,4 +1,4 @@
-// The decoder against Hugging Face transformers' own (tests/golden/README.md says who made the numbers).
+// The decoder against Hugging Face transformers' own (tests/golden/README.md says how the numbers were made).
 #include "model/golden.h"
 
 #include <catch2/catch.hpp>

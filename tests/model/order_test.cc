@@ -1,5 +1,5 @@
-// What the forward and backward pass over the units asks of the ranks, and in which order: rank 0 of two, by a group
-// that only writes down.
+// The order of the collectives in the forward and backward pass over the units: rank 0 of two, with a recording
+// communicator.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <string>

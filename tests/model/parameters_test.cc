@@ -79,7 +79,7 @@ TEST_CASE("every weight of the table is named once, with transformers' name and 
   CHECK(shapes.at("lm_head.weight") == Shape{128256, 4096});
 }
 
-TEST_CASE("the index of weights knows where each unit and each of a layer's weights is") {
+TEST_CASE("the index of weights finds each unit and each of a layer's weights") {
   for (const bool tied : {false, true}) {
     ModelConfig config = llama3_8b();
     config.num_hidden_layers = 3;

@@ -69,7 +69,7 @@ TEST_CASE("the attention factor multiplies cosines and sines") {
   for (size_t i = 0; i < table.size(); ++i) CHECK(table[i] == Approx(1.5 * plain[i]).margin(1e-12));
 }
 
-TEST_CASE("a table of dynamic scaling is that of the length it is asked for, not of its rows") {
+TEST_CASE("a table of dynamic scaling depends on the requested length, not on its rows") {
   ModelConfig config = one_head(8, 10000.0);
   config.max_position_embeddings = 16;
   const auto plain = make_rope_table(config, 20, 20);

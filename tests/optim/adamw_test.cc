@@ -48,7 +48,7 @@ std::vector<float> after_a_step(const OptimizerOptions& options, double lr) {
 
 }  // namespace
 
-TEST_CASE("matrices decay, norms do not, the embedding and the head as they are told") {
+TEST_CASE("matrices decay, norms do not, the embedding and the head as configured") {
   CHECK(after_a_step({.weight_decay = 0.5}, 0.5) == std::vector<float>{0.75f, 0.75f, 0.75f, 0.75f, 1});
   CHECK(after_a_step({.weight_decay = 0.5, .decay_embeddings = false}, 0.5) ==
         std::vector<float>{1, 0.75f, 0.75f, 1, 1});

@@ -1,5 +1,5 @@
-// What the record says that ranks exchange, against what MPI is given to send. This program's MPI_Allgather and
-// MPI_Alltoall stand before the library's, count, and go on to those (MPI's profiling interface).
+// The communicated bytes of the step record against those passed to MPI. This program's MPI_Allgather and MPI_Alltoall
+// wrap the library's and count (MPI's profiling interface).
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 

@@ -1,5 +1,4 @@
-// Catch's runner, compiled once for all test programs: its own headers do not offer it to anybody who does not compile
-// it.
+// Catch's runner, compiled once for all test programs: Catch's headers expose it only where it is compiled.
 #pragma once
 
 #include <string>

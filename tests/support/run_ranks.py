@@ -1,9 +1,9 @@
-"""Runs N copies of a command as the ranks of one run, by plain variables: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT.
+"""Runs N copies of a command as the ranks of one run, by environment variables: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT.
 
 usage: run_ranks.py [--expect CODE,CODE,...] N COMMAND...
 
 Exits 0 if every rank's exit code is the expected one (0 for each unless --expect says otherwise; -9: killed by signal
-9). When a rank has failed, the others have ten seconds to end by themselves."""
+9). After a rank fails, the others have ten seconds to exit."""
 import argparse
 import os
 import socket
@@ -28,7 +28,7 @@ def start(ranks, command, env=None, **options):
 
 
 def wait(processes, timeout=None):
-    """Their exit codes, by rank. One that outlives a failed one by too long, or the timeout, is killed: code -9."""
+    """Their exit codes, by rank. A rank that exceeds the timeout, or outlives a failed one too long, is killed: -9."""
     failed = None
     begin = time.monotonic()
     try:

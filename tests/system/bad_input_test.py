@@ -72,7 +72,7 @@ def data_errors(place):
 
 
 def other_data_on_resume(place):
-    """a resumed run that is given other data is refused: exit 3, with both identities"""
+    """resuming with other data is refused: exit 3, with both identities"""
     place.train("resumed", 2, "--stop-at-step", "5", expect=75)
     before = digest(place.checkpoint("resumed", 5))
     refused(place, "resumed", 3, ["data"], f"data.sources=[{{path: {place.file('other')}/train}}]",
@@ -89,7 +89,7 @@ def other_model_on_resume(place):
 
 
 def other_batch_on_resume(place):
-    """a resumed run with another global batch is refused: exit 2, both batches named, and its files left alone"""
+    """a resumed run with another global batch is refused: exit 2, both batches named, and its files are unchanged"""
     config = place.run("resumed") + "/config.yaml"
     with open(config) as file:
         before = file.read()
@@ -100,7 +100,7 @@ def other_batch_on_resume(place):
 
 
 def foreign_launcher(place):
-    """one of several tasks of a launcher that offers no way to the others: exit 2, not a run of its own"""
+    """one of several tasks of a launcher without a connection to the others: exit 2, not a separate run"""
     done = call([os.environ["TOKAMAK"], "train", place.config("alone")], env_more={"PMI_SIZE": "2"})
     assert done.returncode == 2 and "PMIx" in done.stdout, done.stdout
 
@@ -119,7 +119,7 @@ def no_memory(place):
 
 
 def disk_full(place):
-    """a full disk: the save is refused, training goes on, the older checkpoint stays; at the end it is exit 4"""
+    """a full disk: the save fails, training continues, the older checkpoint stays; the final save exits with 4"""
     mount = place.file("small-disk")
     os.makedirs(mount)
     size = 3  # MiB; a checkpoint of the small model takes 1.2
@@ -136,7 +136,7 @@ def disk_full(place):
         assert steps and "step-00000005" == steps[0], steps
         tokamak("checkpoint", "verify", f"{mount}/run/checkpoints/{steps[0]}")
         print("  ", steps, "stay;", [line for line in output.splitlines() if " error " in line][0])
-        shutil.rmtree(f"{mount}/run/checkpoints/{steps[0]}")  # room again
+        shutil.rmtree(f"{mount}/run/checkpoints/{steps[0]}")  # frees space
         output = place.train("full", 2, *arguments[:2], "checkpoint.keep_latest=1", "training.max_steps=20")
         assert "done" in output
     finally:
@@ -144,7 +144,7 @@ def disk_full(place):
 
 
 def not_finite(place):
-    """numbers that blow up: updates are skipped, and after max_bad_steps in a row the run ends with exit 7"""
+    """non-finite gradients: updates are skipped, and after max_bad_steps in a row the run ends with exit 7"""
     output = place.train("wild", 2, "optimizer.lr=1e30", "resilience.max_bad_steps=3", expect=7)
     assert "skipped" in output and "max_bad_steps" in output, output
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Plants one violation of each rule of scripts/check_layers.py in a small clean tree, and sees it reported, with its
-file and line, and nothing else."""
+"""Plants one violation of each rule of scripts/check_layers.py in a small clean tree, and expects a report of it, with
+its file and line, and of nothing else."""
 import subprocess
 import sys
 import tempfile
@@ -92,8 +92,8 @@ class CheckLayers(unittest.TestCase):
             ("src/checkpoint/writer.h", "model/model.h"),
             ("src/optim/adamw.h", "model/model.h"),
             ("src/model/model.h", "optim/adamw.h"),
-            ("data/loader.h", "tokenizer/tokenizer.h"),   # data knows files alone
-            ("data/loader.h", "data/prepare/rules.h"),    # prepare stands above data
+            ("data/loader.h", "tokenizer/tokenizer.h"),   # data depends on files only
+            ("data/loader.h", "data/prepare/rules.h"),    # prepare is above data
             ("tokenizer/tokenizer.h", "data/loader.h"),
             ("src/model/model.h", "cli/command.h"),
         ]:

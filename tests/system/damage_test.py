@@ -1,4 +1,4 @@
-"""A damaged checkpoint is named, skipped for an older one, and never met by a start from scratch."""
+"""A damaged checkpoint is reported, an older one is used, and a run never silently restarts from step 0."""
 import os
 import shutil
 
@@ -27,7 +27,7 @@ DAMAGES = {
 
 
 def fall_back(place):
-    """flipped byte, truncated file, missing file, missing manifest: named in the log, and the older one is taken"""
+    """flipped byte, truncated file, missing file, missing manifest: named in the log, and the older one is loaded"""
     place.train("origin", 2, "checkpoint.interval=10", "--stop-at-step", "20", expect=75)
     assert place.steps("origin") == [10, 20]
     for number, (what, damage) in enumerate(DAMAGES.items()):
@@ -55,7 +55,7 @@ def none_left(place):
 
 
 def never_from_scratch(place):
-    """load: none where checkpoints exist is refused with exit 4; so is a named checkpoint that is not there"""
+    """load: none where checkpoints exist is refused with exit 4; so is a named checkpoint that is missing"""
     assert "none" in place.train("origin", 2, "checkpoint.load=none", expect=4)
     missing = place.checkpoint("origin", 77)
     assert missing in place.train("origin", 2, f"checkpoint.load={missing}", expect=4)

@@ -1,4 +1,4 @@
-"""tokamak generate by the real program: what its options do to the text, and what it refuses."""
+"""tokamak generate by the real program: the effect of its options on the text, and its errors."""
 import json
 import subprocess
 
@@ -29,7 +29,7 @@ def raw(*arguments, stdin=None):
 
 
 def batches(place):
-    """a prompt's text is its own: in any batch, in any order, drawn or not; the same prompt twice has two texts"""
+    """a prompt's text does not depend on batch or order, sampled or greedy; the same prompt twice has two sampled texts"""
     prompts = prompts_of(place)
     for choice in (["--temperature", "0"], ["--temperature", "1", "--top-p", "1", "--seed", "5"]):
         together = generated(*source(place, *choice), "--batch", "3", *given(prompts))
@@ -66,7 +66,7 @@ def forms(place):
 
 
 def ends(place):
-    """a text ends before a stop string, at its length, and where the context is full"""
+    """a text ends before a stop string, at its maximum length, and at the end of the context"""
     prompt = prompts_of(place)[0]
     options = source(place, "--temperature", "0", "--ignore-eos", "--prompt", prompt)
     endless = source(place, "--temperature", "0", "--ignore-eos", "--prompt", prompt, "--max-tokens", "1000")
@@ -85,7 +85,7 @@ def ends(place):
 
 
 def refusals(place):
-    """empty and endless prompts, contradictory and senseless options: exit 2 with what is wrong, before any work"""
+    """empty and too long prompts, contradictory and invalid options: exit 2 with the reason, before any work"""
     prompt = ["--prompt", "ab"]
     for words, arguments in (
             (["no prompt"], []),

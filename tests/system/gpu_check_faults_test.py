@@ -1,5 +1,5 @@
-"""scripts/gpu_check.sh on the emulated programs, with faults planted in kernels (tests/cuda/emulator/faults.h): each is
-reported as what it is, in its family alone, and a kernel that hangs holds nothing up for longer than its time."""
+"""scripts/gpu_check.sh on the emulated programs, with faults planted in kernels (tests/cuda/emulator/faults.h). Each is
+reported correctly, in its family only, and a hanging kernel delays nothing beyond its time limit."""
 import json
 import os
 import subprocess

@@ -1,5 +1,5 @@
-"""What the tests of the real program share: a small data set and config made by the program itself, runs under mpirun,
-and readers of what a run leaves. Standard library only."""
+"""Shared by the tests of the real program: a small data set and config made by the program itself, runs under mpirun,
+and readers of a run's files. Standard library only."""
 import hashlib
 import json
 import os
@@ -13,7 +13,7 @@ import time
 
 TOKAMAK = os.environ["TOKAMAK"]
 MPIRUN = os.environ.get("MPIRUN", "mpirun")
-# When one rank has failed, mpirun sleeps a second or two between the signals that end the others; a test need not.
+# After a rank fails, mpirun sleeps a second or two between the signals that end the others; tests skip that.
 ENV = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1",
            OMPI_MCA_odls_base_sigkill_timeout="0")
 
@@ -45,14 +45,14 @@ def call(command, env_more=None, **options):
 
 
 def tokamak(*arguments):
-    """Runs the program alone and expects success."""
+    """Runs the program on one rank and expects success."""
     done = call([TOKAMAK, *arguments])
     assert done.returncode == 0, f"tokamak {' '.join(arguments)}: exit {done.returncode}\n{done.stdout}"
     return done.stdout
 
 
 def generated(*arguments, **options):
-    """What `tokamak generate` makes of its prompts: a dictionary for each, in their order."""
+    """The output of `tokamak generate`: one dictionary per prompt, in order."""
     done = subprocess.run([TOKAMAK, "generate", "--jsonl", "--threads", "1", *arguments], env=ENV, text=True,
                           capture_output=True, **options)
     assert done.returncode == 0, f"tokamak generate {' '.join(arguments)}: exit {done.returncode}\n{done.stderr}"
@@ -64,7 +64,7 @@ def mpirun(ranks, *arguments):
 
 
 class Workplace:
-    """A temporary directory with a tokenizer, a data set and the path of a config; removed in the end."""
+    """A temporary directory with a tokenizer, a data set and the path of a config; removed at the end."""
 
     def __init__(self):
         self.path = tempfile.mkdtemp(prefix="tokamak-system-")
@@ -109,14 +109,14 @@ class Workplace:
         return self.file("runs/" + name)
 
     def train(self, name, ranks, *overrides, expect=0, text=CONFIG):
-        """Trains under mpirun and expects an exit code; returns what it printed."""
+        """Trains under mpirun and expects an exit code; returns the output."""
         done = call(mpirun(ranks, "train", self.config(name, text), *overrides), timeout=240)
         assert done.returncode == expect, (f"{name} on {ranks} ranks, {overrides}: exit {done.returncode}, expected "
                                            f"{expect}\n{done.stdout}")
         return done.stdout
 
     def records(self, name, key="loss/last"):
-        """{step: value} of metrics.jsonl; of a step logged twice, the later value."""
+        """{step: value} of metrics.jsonl; if a step was logged twice, the later value."""
         values = {}
         with open(self.run(name) + "/metrics.jsonl") as lines:
             for line in lines:
@@ -134,7 +134,7 @@ class Workplace:
 
 
 def gathered(checkpoint):
-    """{(kind, parameter): bytes} of a checkpoint, whatever the number of ranks that wrote it."""
+    """{(kind, parameter): bytes} of a checkpoint from any number of ranks."""
     with open(checkpoint + "/manifest.json") as file:
         manifest = json.load(file)["manifest"]
     shards = [read_safetensors(f"{checkpoint}/{file['name']}") for file in manifest["files"]]
@@ -159,7 +159,7 @@ def read_safetensors(path):
 
 
 def digest(directory):
-    """Of every file below, names and bytes."""
+    """Names and bytes of every file below."""
     result = hashlib.sha256()
     for root, _, files in sorted(os.walk(directory)):
         for name in sorted(files):

@@ -12,7 +12,7 @@ from harness import ENV, TOKAMAK, call, main, tokamak
 
 
 def model(place):
-    """A Hugging Face directory to damage, made once."""
+    """A Hugging Face directory to damage, created once."""
     out = place.file("model")
     if not os.path.exists(out):
         place.train("made", 1, "training.max_steps=1")
@@ -21,7 +21,7 @@ def model(place):
 
 
 def refused(place, code, words, *arguments):
-    """One error with all of `words`, this exit code, and no file more or less than before."""
+    """One error with all of `words`, this exit code, and no file added or removed."""
     before = sorted(os.listdir(place.path))
     done = call([TOKAMAK, "checkpoint", *arguments], timeout=60)
     assert done.returncode == code, (arguments, done.returncode, done.stdout)
@@ -81,7 +81,7 @@ def bad_models(place):
     with Damaged(place) as bad:
         bad.header(lambda h: h[QUERY].update(dtype="I32"))
         bad.refused(QUERY, "I32", "BF16")
-    with Damaged(place) as bad:  # two tensors in one place
+    with Damaged(place) as bad:  # two tensors at the same offset
         bad.header(lambda h: h[QUERY].update(data_offsets=h["model.norm.weight"]["data_offsets"]))
         bad.refused("model.safetensors", "lies at bytes")
     with Damaged(place) as bad:
@@ -139,7 +139,7 @@ def bad_calls(place):
 
 
 def stopped(place):
-    """a signal in the middle of an import: exit 75, and nothing of it is left"""
+    """a signal during an import: exit 75, and no output remains"""
     large = place.file("large")
     os.makedirs(large)
     rows, width = 1_000_000, 256
@@ -162,7 +162,7 @@ def stopped(place):
     text = json.dumps(header).encode()
     with open(large + "/model.safetensors", "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
-        file.truncate(8 + len(text) + end)  # zeros that take no room
+        file.truncate(8 + len(text) + end)  # a sparse file of zeros
     before = sorted(os.listdir(place.path))
     process = subprocess.Popen([TOKAMAK, "checkpoint", "import", "--from", "hf", large, place.file("out")], env=ENV,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

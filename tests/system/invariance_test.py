@@ -1,5 +1,5 @@
-"""The real program under the real mpirun gives the numbers that its ranks give as threads (tests/train/invariance_test.cc,
-which has every combination): 1, 2 and 4 ranks, and a run that goes on with fewer of them."""
+"""The real program under the real mpirun computes the same numbers as ranks that are threads
+(tests/train/invariance_test.cc, which has every combination): 1, 2 and 4 ranks, and a run resumed on fewer."""
 import shutil
 
 from harness import digest, gathered, main, relative
@@ -27,7 +27,7 @@ def ranks(place):
 
 
 def resume(place):
-    """stopped after step 10 of 20 on 4 processes: 4 go on to the bit, 2 from the same weights and data"""
+    """stopped after step 10 of 20 on 4 processes: 4 resume to the same bits, 2 from the same weights and data"""
     steps = ("training.max_steps=20",)
     place.train("straight", 4, *steps)
     place.train("halves", 4, *steps, "--stop-at-step", "10", expect=75)

@@ -77,7 +77,7 @@ def signalled(place):
 
 
 def shared_error(place):
-    """an error that all ranks find is told once, and all end with its code"""
+    """an error on all ranks is printed once, and all end with its code"""
     processes, log = start(place, "wrong", "model.hidden_size=0")
     codes = run_ranks.wait(processes)
     assert codes == [2] * RANKS, (codes, read(log))
@@ -97,7 +97,7 @@ def wrong_variables(place):
 
 
 def alone_in_a_job(place):
-    """in the script of a Slurm job, outside any step, the program runs alone, whatever the job's number of tasks"""
+    """in a Slurm batch script, outside any step, the program runs on one rank for any number of tasks"""
     job = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_LOCALID": "0",
            "SLURM_JOB_NODELIST": "n[1-2]"}
     done = call([TOKAMAK, "train", place.config("job"), "training.max_steps=2"], env_more=job, timeout=60)

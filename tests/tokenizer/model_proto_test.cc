@@ -105,7 +105,7 @@ TEST_CASE("byte fallback needs all 256 byte pieces, written as SentencePiece wri
   CHECK(byte_of_piece("<0xFF>>") == -1);
 }
 
-TEST_CASE("what is no model says so, and where the damage is") {
+TEST_CASE("a file that is not a model is an error that names the damage") {
   using Catch::Contains;
   CHECK_THAT(refusal(""), Contains("no trainer_spec"));
   CHECK_THAT(refusal("{\"model\": {}}"), Contains("damaged"));

@@ -109,7 +109,7 @@ TEST_CASE("files train the same model as the lines in them") {
   CHECK(list_directory(dir.path(), Kind::kData) == std::vector<std::string>{"a.model", "b.model", "t.txt"});
 }
 
-TEST_CASE("user-defined symbols are whole pieces after the special ones, whatever characters they have") {
+TEST_CASE("user-defined symbols are whole pieces after the special ones, for any characters") {
   const TempDir dir;
   TokenizerTrainOptions options = small_options();
   options.user_defined_symbols = {"<|a,b|>", "\"",
@@ -173,7 +173,7 @@ TEST_CASE("text without a single pair to merge is an error, not a crash") {
   }
 }
 
-TEST_CASE("no text at all is an error that says what was left out") {
+TEST_CASE("a corpus without text is an error that names the skipped lines") {
   const TempDir dir;
   const auto message = [&](const std::vector<std::string>& lines) {
     try {
@@ -218,7 +218,7 @@ TEST_CASE("options out of range are refused with their value") {
   contains(config_error([](auto& o) { o.user_defined_symbols = {"<0x0A>"}; }), "byte piece");
 }
 
-TEST_CASE("training says nothing on standard error") {
+TEST_CASE("training prints nothing on standard error") {
   const TempDir dir;
   const int saved = dup(STDERR_FILENO);
   const int file = open(dir.file("stderr").c_str(), O_WRONLY | O_CREAT, 0600);

@@ -1,12 +1,12 @@
 #include "train/toy_training.h"
 
+#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "base/log.h"
 #include "base/rng.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
-#include "comm/collective_error.h"
 #include "monitor/jsonl.h"
 #include "support/ranks.h"
 #include "tests/data/fixture.h"
@@ -87,6 +87,20 @@ RunEnd train(int ranks, const RunConfig& incomplete, const ToyRunOptions& option
   });
   TOKAMAK_CHECK(std::count(ends.begin(), ends.end(), ends[0]) == ranks, "ranks end differently");
   return ends[0];
+}
+
+SharedError error_of(int ranks, const RunConfig& config, const ToyRunOptions& options) {
+  try {
+    train(ranks, config, options);
+  } catch (const SharedError& error) {
+    return error;
+  }
+  FAIL("the run ended well");
+  return SharedError(Kind::kBug, "");
+}
+
+std::vector<int64_t> steps_of(const ToyPlace& place, const std::string& name) {
+  return CheckpointStore(place.run(name) + "/checkpoints").steps();
 }
 
 ToyState saved_state(const std::string& checkpoint) {

@@ -12,6 +12,7 @@
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/device.h"
 #include "checkpoint/manifest.h"
+#include "comm/collective_error.h"
 #include "support/temp_dir.h"
 #include "train/trainer.h"
 
@@ -51,6 +52,9 @@ struct ToyRunOptions {
 // On so many threads. Throws what the first rank that failed has thrown.
 RunEnd train(int ranks, const RunConfig& config, const ToyRunOptions& options = {});
 
+// The SharedError that ends a run.
+SharedError error_of(int ranks, const RunConfig& config, const ToyRunOptions& options = {});
+
 // All that a checkpoint says of a run but who wrote it.
 struct ToyState {
   RunState run;
@@ -64,6 +68,7 @@ ToyState saved_state(const std::string& checkpoint);
 // {step: value} of a key in metrics.jsonl; of a step that is there twice, the later.
 std::map<int64_t, double> records(const std::string& run, const std::string& key = "loss/last");
 double worst_difference(const std::map<int64_t, double>& a, const std::map<int64_t, double>& b);  // relative
+std::vector<int64_t> steps_of(const ToyPlace& place, const std::string& name);                    // of its checkpoints
 std::vector<std::string> events(const std::string& run);
 
 }  // namespace tokamak

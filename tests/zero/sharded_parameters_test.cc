@@ -45,7 +45,7 @@ struct Sharded {
 
 }  // namespace
 
-RANKS_CASE("a gathered unit holds each weight's own random numbers, whatever the number of ranks") {
+RANKS_CASE("a gathered unit holds each weight's own random numbers, for any number of ranks") {
   Sharded s(world.comm(), DType::kF32);
   for (int64_t unit = 0; unit < 4; ++unit) {
     const std::vector<Tensor> whole = s.parameters.acquire(unit, *s.stream);

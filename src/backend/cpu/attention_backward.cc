@@ -3,7 +3,7 @@
 //   P^T = 2^(c K Q^T - lse log2(e));  dS^T = P^T (V dO^T - delta);
 //   dV += P^T dO;  dK += scale dS^T Q;  dQ^T += scale K^T dS^T.
 // A task is a document and a key-value head: it visits the query heads of its group in order, so dK and dV have one
-// writer and one order of summation. In bf16, P and dS enter their products rounded to bf16.
+// writer and one order of summation. In bf16, P and dS are rounded to bf16 before their GEMMs.
 #include <cmath>
 
 #include "backend/cpu/attention_tasks.h"
@@ -18,7 +18,7 @@ using namespace simd;
 
 constexpr int64_t kBlock = kAttentionBlock;
 
-// "by features", "by tokens": the dimension over which the product sums. Dn is D padded to kLanes.
+// "by features", "by tokens": the dimension that the GEMM sums over. Dn is D padded to kLanes.
 template <class E>
 struct BackwardMemory {
   E* rows;                 // (kBlock, D)
@@ -60,7 +60,7 @@ struct GradientTile {
   float scale;            // c
 };
 
-// Turns S^T and dP^T of a tile into P^T and dS^T, in the formats that the three products take.
+// Turns S^T and dP^T of a tile into P^T and dS^T, in the formats of the next three GEMMs.
 template <bool kDiagonal, class E>
 void gradient_lanes(const GradientTile& tile, int64_t j, const BackwardMemory<E>& m) {
   const int64_t n = tile.queries;

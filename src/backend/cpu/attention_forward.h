@@ -1,7 +1,7 @@
 // Attention, forward: flash attention (Dao et al. 2022) on tiles of 64 queries and 64 keys. Scores are held transposed,
 // S^T[s][t], so that all of a query's statistics lie in one lane and softmax needs no sums across lanes:
 //   S^T = K Q^T;  P^T = 2^(c S^T - m);  O^T += V^T P^T,  c = scale log2(e), m the running maximum over keys.
-// In bf16, P enters its product rounded to bf16; its sums do not.
+// In bf16, P is rounded to bf16 before its GEMM; the row sums of P are not.
 #pragma once
 
 #include <cmath>
@@ -47,8 +47,8 @@ struct ForwardMemory {
   }
 };
 
-// One tile of the online softmax: scores of `keys` keys, the first of them number `first_key`, for queries from
-// `first_query` on. Leaves P^T in p, updates the statistics, and rescales O^T where the maximum grew.
+// One tile of the online softmax: scores of `keys` keys, starting at `first_key`, for queries starting at
+// `first_query`. Leaves P^T in p, updates the statistics, and rescales O^T if the maximum grew.
 struct SoftmaxTile {
   int64_t first_query, first_key;
   int64_t queries, keys;  // queries: a multiple of kLanes
@@ -56,7 +56,7 @@ struct SoftmaxTile {
   float scale;  // c
 };
 
-// Queries j to j + kLanes of a tile; `kDiagonal`: some keys come after some of these queries.
+// Queries j to j + kLanes of a tile; `kDiagonal`: the causal mask hides some keys from some of these queries.
 template <bool kDiagonal, class E>
 void softmax_lanes(const SoftmaxTile& tile, int64_t j, const ForwardMemory<E>& m) {
   const int64_t n = tile.queries;
@@ -102,7 +102,7 @@ struct KeysAndValues {
   int64_t count;
 };
 
-// Consecutive queries of one head: query t sees the keys up to number first + t.
+// Consecutive queries of one head: query t attends to keys 0 .. first + t.
 template <class T>
 struct Queries {
   const T* rows;
@@ -123,7 +123,7 @@ void pack_keys(const KeysAndValues<T>& kv, int64_t dim, const ForwardMemory<Tile
   }
 }
 
-// Queries t to t + kBlock, with the keys that have been packed; `scale` is c.
+// Queries t to t + kBlock against the packed keys; `scale` is c.
 template <class T>
 void query_block(const Queries<T>& q, int64_t t, int64_t all_keys, int64_t dim, float scale,
                  const ForwardMemory<TileElement<T>>& m) {

@@ -1,5 +1,5 @@
-// What attention's two directions share: a worker's share of the workspace, and the loop over independent tasks. A task
-// is a document and a head; its result depends on no other task, so not on the number of workers either.
+// Shared by attention forward and backward: a worker's share of the workspace, and the loop over independent tasks. A
+// task is a document and a head. Its result depends on no other task, hence not on the number of workers.
 #pragma once
 
 #include <omp.h>
@@ -17,7 +17,7 @@ inline constexpr int64_t kAttentionBlock = 64;  // tokens of a tile, both querie
 
 inline constexpr float kLn2 = 0.693147180559945309f;
 
-// The documents of a call, checked.
+// The documents of a call, validated.
 struct Documents {
   const int32_t* begins;
   int64_t count;
@@ -33,7 +33,7 @@ struct Documents {
   }
 };
 
-// Cuts a worker's memory into aligned pieces. With no memory it only counts.
+// Splits a worker's memory into aligned pieces. Without memory it only counts bytes.
 class Carver {
  public:
   explicit Carver(std::byte* memory) : memory_(memory) {}
@@ -50,8 +50,7 @@ class Carver {
   int64_t used_ = 0;
 };
 
-// Calls task(document, head, memory) for every pair, on as many workers as there are threads and as the workspace has
-// room for.
+// Calls task(document, head, memory) for every pair, on as many workers as there are threads and as fit the workspace.
 template <class Task>
 void for_each_task(int64_t documents, int64_t heads, int64_t worker_bytes, const Tensor& workspace, const Task& task) {
   const int64_t tasks = documents * heads;

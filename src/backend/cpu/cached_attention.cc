@@ -1,7 +1,7 @@
 // Attention over cached keys and values. A task is a sequence and a key-value head, with all query heads that share it.
-// Many new tokens go through the tiles of attention_forward.h. Few, as in decoding, are bound by reading the cache:
-// each block of keys and values is taken from memory once, for all rows (a row is a new token and a head of the group),
-// in f32 throughout, with the running maximum and total of Dao et al. 2022.
+// Many new tokens use the tiles of attention_forward.h. Few new tokens, as in decoding, are bound by reading the cache.
+// Then each block of keys and values is read once for all rows (a row is a new token and a head of the group), in f32
+// throughout, with the running maximum and total of Dao et al. 2022.
 #include "backend/cpu/attention_forward.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/partition.h"
@@ -11,11 +11,11 @@ namespace {
 
 using namespace simd;
 
-constexpr int64_t kFewTokens = 4;    // of a sequence: beyond, tiles are faster
-constexpr int64_t kKeysAtOnce = 64;  // a multiple of kLanes; keys and values of 128 features in bf16 fit a first cache
-constexpr int kVecsAtOnce = 4;       // of a row's result, held in registers
+constexpr int64_t kFewTokens = 4;    // per sequence: above this, tiles are faster
+constexpr int64_t kKeysAtOnce = 64;  // a multiple of kLanes; keys and values of 128 features in bf16 fit in L1
+constexpr int kVecsAtOnce = 4;       // of a row's output, held in registers
 
-// The batch, checked, and where its parts lie.
+// The validated batch and the addresses of its parts.
 struct Batch {
   const int32_t *cu, *slots, *cached;
   int64_t sequences, positions;  // S and P
@@ -42,7 +42,7 @@ struct Batch {
 struct RowsMemory {
   int64_t width;           // D in whole vectors
   float *queries, *out;    // (rows, width)
-  float* scores;           // (kKeysAtOnce): of the row at hand
+  float* scores;           // (kKeysAtOnce): of the current row
   float *maximum, *total;  // (rows)
   int64_t bytes;
 
@@ -62,8 +62,8 @@ Vec load_features(const T* row, int64_t at, int64_t dim) {
   return at + kLanes <= dim ? load(row + at) : load_part(row + at, dim - at, 0.0f);
 }
 
-// Scores of kLanes keys, of which `count` are there, and 0 for the others: a sum per key, which a transposition brings
-// into its lane.
+// Scores of kLanes keys; those from `count` on are 0. Each key's sum is formed in its own vector, and a transposition
+// gathers the results into lanes.
 template <class T>
 Vec scores_of(const float* query, const T* keys, int64_t count, int64_t dim) {
   Vec sums[kLanes];

@@ -1,4 +1,4 @@
-// A thread takes some columns and goes through all rows, so that nothing is shared.
+// Each thread sums some columns over all rows, so nothing is shared.
 #include "backend/cpu/column_sums.h"
 
 #include "backend/cpu/cpu_ops.h"
@@ -7,8 +7,8 @@
 namespace tokamak {
 namespace {
 
-constexpr int64_t kColumnsAtOnce = 64;  // that are added up together
-constexpr int64_t kRows = 128;          // of a piece: a plain f32 sum of very many terms loses digits
+constexpr int64_t kColumnsAtOnce = 64;  // summed together
+constexpr int64_t kRows = 128;          // per partial sum: one f32 sum of very many terms loses digits
 
 }  // namespace
 

@@ -5,7 +5,7 @@
 
 namespace tokamak {
 
-// sums[c] += x[0][c] + x[1][c] + ... in f32, in an order that only the number of rows decides.   x (rows, width)
+// sums[c] += x[0][c] + x[1][c] + ... in f32, in an order that depends on the number of rows alone.   x (rows, width)
 template <class T>
 void add_columns(const T* x, int64_t rows, int64_t width, float* sums);
 

@@ -1,6 +1,6 @@
-// The head and its loss, in chunks of rows: the chunk's logits by a GEMM (f32), their statistics and dlogits, then the
-// chunk's share of dhidden and dweight by two more. Logits exist for one chunk only. In bf16, dlogits enter their
-// products rounded to bf16.
+// Chunked linear + cross-entropy. Per chunk of rows: the logits by a GEMM (f32), their statistics and dlogits, then the
+// chunk's contributions to dhidden and dweight by two more GEMMs. Logits exist for one chunk only. In bf16, dlogits are
+// rounded to bf16 before their GEMMs.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ namespace {
 
 using namespace simd;
 
-// Large enough that reading and writing dweight once a chunk is little beside the GEMMs.
+// Large enough that reading and writing dweight once per chunk costs little compared with the GEMMs.
 constexpr int64_t kLogitsBytes = int64_t{64} << 20;
 constexpr int64_t kMinRows = 64;
 
@@ -42,7 +42,7 @@ struct Chunk {
   }
 };
 
-// Calls body(first, lanes), lanes == kLanes but for the last of a row of `count`.
+// Calls body(first, lanes) along a row of `count`; lanes == kLanes except for the last call.
 template <class Body>
 void for_each_vector(int64_t count, const Body& body) {
   int64_t i = 0;
@@ -62,7 +62,7 @@ double log_sum_exp(const float* x, int64_t vocab) {
   for (int i = 1; i < kLanes; ++i) highest = std::max(highest, top[i]);
   Vec total{};
   for_each_vector(vocab, [&](int64_t i, int64_t lanes) {
-    // Lanes past the end hold 2^-1000, which is nothing.
+    // Lanes past the end hold 2^-1000, which rounds to 0 in f32.
     total += exp2((load_lanes(x + i, lanes, highest - 1000.0f) - highest) * kLog2E);
   });
   return static_cast<double>(highest) + std::log(static_cast<double>(sum(total)));

@@ -27,7 +27,7 @@ std::string processor_name() {
   return "unknown processor";
 }
 
-// What oneDNN will use for bf16 GEMMs here.
+// The instruction set that oneDNN uses for bf16 GEMMs on this processor.
 std::string bf16_unit() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("amx-bf16")) return "bf16 by AMX";
@@ -58,7 +58,7 @@ std::byte* CpuDevice::allocate(int64_t bytes, MemoryKind) {
   void* memory = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(rounded));
   if (memory == nullptr) fail(Kind::kDevice, what, hint);
   if (bytes >= kHugePage) madvise(memory, static_cast<size_t>(rounded), MADV_HUGEPAGE);  // advice: failing is harmless
-  // Touched by the threads that will use it, so that each page lies near one of them.
+  // First touch by the threads that will use the pages: NUMA-local allocation.
   parallel_for(rounded, kCopyGrain, [&](int64_t begin, int64_t end) {
     std::memset(static_cast<std::byte*>(memory) + begin, 0, static_cast<size_t>(end - begin));
   });

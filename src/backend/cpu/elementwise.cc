@@ -26,7 +26,7 @@ void accumulate(const From* src, float* dst, int64_t count) {
   });
 }
 
-// memcpy and memset keep large outputs out of the caches by themselves.
+// memcpy and memset already bypass the caches for large outputs.
 void copy_bytes(const void* src, void* dst, int64_t bytes) {
   parallel_for(bytes, kBlockElements, [=](int64_t begin, int64_t end) {
     std::memcpy(static_cast<std::byte*>(dst) + begin, static_cast<const std::byte*>(src) + begin,

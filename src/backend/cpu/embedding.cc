@@ -1,5 +1,5 @@
-// Token embedding. Forward copies rows; backward adds them in order of the tokens, each thread owning a range of
-// columns, so that a token that occurs twice is summed in the same order whatever the number of threads.
+// Token embedding. Forward copies rows. Backward adds them in token order, each thread owning a range of columns, so
+// the sum for a repeated token does not depend on the number of threads.
 #include <cstring>
 
 #include "backend/cpu/cpu_ops.h"
@@ -9,7 +9,7 @@
 namespace tokamak {
 namespace {
 
-constexpr int64_t kColumns = 16;  // columns go to threads in groups of one cache line of f32
+constexpr int64_t kColumns = 16;  // columns are assigned to threads in groups of one cache line of f32
 
 void check_ids(const int32_t* ids, int64_t count, int64_t vocab) {
   for (int64_t n = 0; n < count; ++n) {

@@ -1,8 +1,8 @@
-// oneDNN behind GemmEngine. Its kernels ("brgemm") that keep every sum on one thread are used as they are; results must
-// not depend on the number of threads, so what else it would choose goes another way. Sums over the rows of A (the
-// gradients of weights) may be shared among threads from 2048 terms on: those are cut into fixed pieces. The rest
-// (processors without AVX-512, bf16 without AVX512-BF16, odd cases) is cut into fixed tiles of C, each multiplied in
-// f32 by one thread.
+// GemmEngine by oneDNN. Its "brgemm" kernels keep every sum on one thread and are used directly. Results must not
+// depend on the number of threads, so two cases are handled here. Sums over the rows of A (weight gradients) may be
+// split among threads from 2048 terms on: they are cut into fixed pieces. Cases without a brgemm kernel (processors
+// without AVX-512, bf16 without AVX512-BF16, odd shapes) are cut into fixed tiles of C, each computed in f32 by one
+// thread.
 #include "backend/cpu/gemm.h"
 
 #include <omp.h>
@@ -25,11 +25,11 @@ namespace {
 
 using dnnl::memory;
 
-constexpr size_t kMaxKernels = 1024;  // a model poses a few dozen shapes; beyond this the map starts anew
-constexpr int64_t kMaxTerms = 1984;   // longest sum over rows of A that no kernel shares among threads
+constexpr size_t kMaxKernels = 1024;  // a model has a few dozen shapes; beyond this the map is cleared
+constexpr int64_t kMaxTerms = 1984;   // longest sum over rows of A that no kernel splits among threads
 constexpr int64_t kTileRows = 256, kTileColumns = 512, kTileTerms = 1024;
 
-// What is added to the product.
+// The operands that are added to the GEMM's result.
 enum class AddedOperand { kNothing, kOutput, kResidual, kBias };
 
 bool by_rows(const MatrixView& m) { return m.column_stride == 1 && m.row_stride >= m.columns; }
@@ -48,13 +48,13 @@ MatrixView part(const MatrixView& m, int64_t row, int64_t rows, int64_t column, 
   return out;
 }
 
-// A row as a matrix whose rows are all the same.
+// A row broadcast to a matrix.
 MatrixView repeated(MatrixView row) {
   row.row_stride = 0;
   return row;
 }
 
-// As f32: the matrix itself, or a copy in `memory`, by rows or by columns as it was.
+// The matrix in f32: itself, or a copy in `memory` with the same row or column order.
 MatrixView widened(const MatrixView& from, float* memory) {
   if (from.dtype == DType::kF32) return from;
   MatrixView to = from;
@@ -70,7 +70,7 @@ MatrixView widened(const MatrixView& from, float* memory) {
   return to;
 }
 
-// c = a b + beta c, all f32, by the calling thread alone if it is one of several (dnnl_sgemm sees to that).
+// c = a b + beta c, all f32; single-threaded if called inside a parallel region (dnnl_sgemm ensures that).
 void multiply_f32(const MatrixView& a, const MatrixView& b, float beta, const MatrixView& c) {
   const auto trans = [](const MatrixView& m) { return by_rows(m) ? 'N' : 'T'; };
   const auto stride = [](const MatrixView& m) { return by_rows(m) ? m.row_stride : m.column_stride; };
@@ -81,7 +81,7 @@ void multiply_f32(const MatrixView& a, const MatrixView& b, float beta, const Ma
   TOKAMAK_CHECK(status == dnnl_success, "dnnl_sgemm returns ", static_cast<int>(status));
 }
 
-// c = product, row by row; types of c and the product may differ.
+// c = product, row by row; the dtypes may differ.
 template <class From, class To>
 void convert_rows(const MatrixView& from, const MatrixView& to) {
   for (int64_t r = 0; r < to.rows; ++r) {
@@ -103,13 +103,13 @@ AddedOperand added_operand(const GemmEngine::Call& call) {
 struct GemmEngine::State {
   using Key =
       std::tuple<int64_t, int64_t, int64_t, DType, DType, int64_t, int64_t, int64_t, int64_t, int64_t, AddedOperand>;
-  struct Scratch {  // of one thread that multiplies tiles
+  struct Scratch {  // of one thread that computes tiles
     std::vector<float> a, b, c;
   };
 
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
-  std::map<Key, std::optional<dnnl::matmul>> kernels;  // nullopt: none that keeps sums on one thread
+  std::map<Key, std::optional<dnnl::matmul>> kernels;  // nullopt: no kernel keeps sums on one thread
   std::vector<Scratch> scratch;
   std::vector<std::byte> few_rows;
 
@@ -155,7 +155,7 @@ struct GemmEngine::State {
     return true;
   }
 
-  // A long sum over rows of A and B in fixed pieces, added up in c, which is f32.
+  // A long sum over rows of A and B in fixed pieces, accumulated in c, which is f32.
   bool try_pieces(const Call& call, AddedOperand added) {
     const int64_t terms = call.a.columns, pieces = (terms + kMaxTerms - 1) / kMaxTerms;
     if (call.c.dtype != DType::kF32 || by_rows(call.a) || !by_rows(call.b) || pieces == 1) return false;
@@ -178,7 +178,7 @@ struct GemmEngine::State {
     const int64_t tiles = (call.c.rows + kTileRows - 1) / kTileRows * across;
     const int threads = thread_count();
     scratch.resize(std::max(scratch.size(), static_cast<size_t>(threads)));
-    if (tiles == 1) set_thread_count(1);  // or dnnl_sgemm would share the sums
+    if (tiles == 1) set_thread_count(1);  // otherwise dnnl_sgemm would split the sums
     parallel_for(tiles, 1, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
         run_tile(call, added, i / across * kTileRows, i % across * kTileColumns,

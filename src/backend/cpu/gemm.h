@@ -8,7 +8,7 @@
 
 namespace tokamak {
 
-// A matrix as the product sees it: element (i, j) is data[i * row_stride + j * column_stride]; one stride is 1.
+// A matrix operand of a GEMM: element (i, j) is data[i * row_stride + j * column_stride]; one stride is 1.
 struct MatrixView {
   void* data = nullptr;
   DType dtype = DType::kF32;

@@ -12,17 +12,17 @@ namespace {
 
 using namespace simd;
 
-// A column of b is a run of memory, here called a line. kLanes lines make a block, whose sums one transposition turns
-// into a vector of results.
+// A column of b is contiguous in memory and called a line here. A block is kLanes lines; one transposition turns its
+// sums into a vector of results.
 constexpr int64_t kBlockLines = kLanes;
-constexpr int64_t kAhead = 6144;           // elements that are asked of memory before they are needed
-constexpr int64_t kGrainElements = 32768;  // of b for a thread: enough to pay for its start
+constexpr int64_t kAhead = 6144;           // prefetch distance in elements
+constexpr int64_t kGrainElements = 32768;  // elements of b per thread: enough to amortise its start
 
-// How lines of T meet rows: both as pairs of bf16 where the processor multiplies those, else as floats.
+// Element types of the dot products of lines and rows: bf16 pairs if the processor supports them, else floats.
 template <class T>
 struct Terms {
   using Row = TileElement<T>;
-  static constexpr int64_t kStep = kLanes * kPair<Row>;  // terms of a vector
+  static constexpr int64_t kStep = kLanes * kPair<Row>;  // terms per vector
   using Vector = typename Pairs<Row>::Vector;
 
   static Vector load_line(const T* from) {
@@ -32,7 +32,7 @@ struct Terms {
       return simd::load(from);
     }
   }
-  // The last terms, and zeros.
+  // The last terms, padded with zeros.
   static Vector load_rest(const T* from, int64_t count) {
     T part[kStep];
     for (int64_t i = 0; i < kStep; ++i) part[i] = i < count ? from[i] : T(0.0f);
@@ -40,14 +40,14 @@ struct Terms {
   }
 };
 
-// What every block of lines is multiplied with.
+// The rows that every block of lines is multiplied with.
 template <class T>
 struct Rows {
   const typename Terms<T>::Row* values;  // (kRows, stride), zeros after the last term
   int64_t stride, terms;
 };
 
-// sums[r kBlockLines + l] = the products of row r and line l, lane by lane, for kLines lines that lie `terms` apart.
+// sums[r kBlockLines + l] = row r times line l, lane by lane, for kLines lines with a distance of `terms`.
 template <class T, int kRows, int kLines>
 void multiply_lines(const Rows<T>& rows, const T* lines, Vec* sums) {
   using P = Pairs<typename Terms<T>::Row>;
@@ -75,7 +75,7 @@ void multiply_lines(const Rows<T>& rows, const T* lines, Vec* sums) {
   }
 }
 
-// The results of a block in one row, with what is added to them.
+// The results of a block in one row, plus the added operands.
 template <class C>
 void write_block(Vec (&sums)[kBlockLines], const C* added, C* to, int64_t count) {
   transpose(sums);
@@ -86,7 +86,7 @@ void write_block(Vec (&sums)[kBlockLines], const C* added, C* to, int64_t count)
 
 template <class T, class C, int kRows>
 void multiply_rows(const GemmEngine::Call& call, const Rows<T>& rows) {
-  constexpr unsigned kSums = kLanes == 16 ? 16 : 8;  // that the registers hold beside the operands
+  constexpr unsigned kSums = kLanes == 16 ? 16 : 8;  // sums that fit in registers together with the operands
   constexpr int kLines = static_cast<int>(std::clamp(kSums / std::bit_ceil(unsigned{kRows}), 1u, 4u));
   const auto* b = static_cast<const T*>(call.b.data);
   auto* c = static_cast<C*>(call.c.data);

@@ -1,6 +1,6 @@
-// Products of few rows with a matrix that lies by columns, as a layer's weights do when tokens are generated one by
-// one: bound by reading the matrix, which is read once, in order. A row's bits depend neither on the other rows nor on
-// the number of threads, so that a sequence is continued alike in any batch of up to kFewRows.
+// GEMMs of few rows with a column-major matrix, as in decoding, where a layer's weights multiply one token per
+// sequence. They are bound by reading the matrix, which is read once, sequentially. A row's bits depend neither on the
+// other rows nor on the number of threads, so a sequence has the same result in any batch of up to kFewRows.
 #pragma once
 
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace tokamak {
 
-inline constexpr int64_t kFewRows = 8;  // beyond, arithmetic bounds the product
+inline constexpr int64_t kFewRows = 8;  // above this, the GEMM is compute-bound
 
-// Whether `call` is such a product: a by rows, b by columns, kFewRows rows at most.
+// Whether `call` is such a GEMM: a row-major, b column-major, at most kFewRows rows.
 bool is_few_rows(const GemmEngine::Call& call);
 
-// `scratch` grows to what a's rows need.
+// `scratch` grows to the size that a's rows need.
 void multiply_few_rows(const GemmEngine::Call& call, std::vector<std::byte>& scratch);
 
 }  // namespace tokamak

@@ -1,5 +1,5 @@
-// The end of a step: its verdict (clip, or skip) from the reduced sums, and AdamW on a flat shard in one pass over
-// memory. The formulas are those of backend/formulas.h.
+// The end of a step: the decision to clip or skip, from the reduced sums, and AdamW on a flat shard in one pass over
+// memory. The formulas are in backend/formulas.h.
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/partition.h"
 #include "backend/formulas.h"
@@ -25,7 +25,7 @@ void CpuOps::do_adamw(Stream&, const AdamW& args) {
       for (int64_t i = begin; i < end; ++i) {
         const float updated = adamw_update(k, decay, master[i], exp_avg[i], exp_avg_sq[i], scale * grad[i]);
         master[i] = updated;
-        weights[i] = from_float<bf16>(updated);  // a bf16 built here would keep the loop from vectorising
+        weights[i] = from_float<bf16>(updated);  // constructing a bf16 in the loop prevents vectorisation
       }
     } else {
 #pragma omp simd

@@ -1,5 +1,5 @@
-// Puts rows of tensors into the formats of tile.h and results back. Tokens are rows, features are columns; rows past
-// the last token are zeros, so that they add nothing to any sum.
+// Converts rows of tensors to the formats of tile.h, and results back. Tokens are rows, features are columns. Rows past
+// the last token are zeros, so they add nothing to any sum.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// How element-wise work is shared among threads. The cuts depend on the sizes alone, so that an element is computed by
-// the same instructions (vector body or scalar rest) whatever the number of threads: results are the same bits.
+// Partitions element-wise work among threads. The partition depends on the sizes alone, so each element is computed by
+// the same instructions (vector body or scalar remainder) for any number of threads: the results have the same bits.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 
 namespace tokamak {
 
-inline constexpr int64_t kBlockElements = 16384;  // of a flat array: enough to pay for a thread's start
+inline constexpr int64_t kBlockElements = 16384;  // of a flat array: enough to amortise a thread's start
 
-// Rows per thread at least, for rows of `width` elements.
+// Minimum rows per thread, for rows of `width` elements.
 inline int64_t row_grain(int64_t width) { return std::max<int64_t>(1, kBlockElements / std::max<int64_t>(width, 1)); }
 
 // Calls body(begin, end) for each block of kBlockElements of [0, count), in parallel.

@@ -1,5 +1,5 @@
-// Root mean square normalisation of each query and key head. The gradients of the two weights are sums over all tokens
-// and heads: formed over a fixed partition of the tokens and added up in order, whatever the number of threads.
+// RMSNorm of each query and key head. The gradients of the two weights are sums over all tokens and heads. They are
+// computed over a fixed partition of the tokens and added in order, for any number of threads.
 #include "backend/cpu/column_sums.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/partition.h"
@@ -9,10 +9,10 @@
 namespace tokamak {
 namespace {
 
-// The heads that share a weight: their place in a token's row, and in rstd.
+// The heads that share a weight: their offsets in a token's row and in rstd.
 struct Heads {
   int64_t count;
-  int64_t at;   // in the row, elements
+  int64_t at;   // offset in the row, in elements
   float* rstd;  // (N, count)
 };
 

@@ -1,5 +1,5 @@
-// Root mean square normalisation, with the residual addition in the same pass. The gradient of the weight is a sum over
-// all tokens: it is formed over a fixed partition of the rows and added up in order, whatever the number of threads.
+// RMSNorm, fused with the residual addition. The weight's gradient is a sum over all tokens. It is computed over a
+// fixed partition of the rows and added in order, for any number of threads.
 #include "backend/cpu/column_sums.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/partition.h"

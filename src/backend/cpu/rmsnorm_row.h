@@ -1,4 +1,4 @@
-// RMSNorm of one row, and its gradient: of a token (rmsnorm.cc) or of one of its heads (qk_norm.cc).
+// RMSNorm of one row, and its gradient. A row is a token (rmsnorm.cc) or one of its heads (qk_norm.cc).
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,14 @@
 
 namespace tokamak {
 
-// The weight's gradient is a sum over all rows: it is formed over a fixed partition of them and added up in order.
+// The weight's gradient is a sum over all rows, computed over a fixed partition and added in order.
 inline constexpr int64_t kMaxRowBlocks = 128;
 inline constexpr int64_t kMinBlockRows = 16;
 inline int64_t rows_per_block(int64_t rows) {
   return std::max(kMinBlockRows, (rows + kMaxRowBlocks - 1) / kMaxRowBlocks);
 }
 
-// Sums over wide rows are formed in blocks: a plain f32 sum of 16384 terms, where it is not vectorised, loses two
-// digits.
+// Sums over wide rows are computed in blocks: a scalar f32 sum of 16384 terms loses two digits.
 inline constexpr int64_t kSumBlock = 256;
 
 template <class T>
@@ -76,7 +75,7 @@ struct BackwardRow {
   T* dx;
   float* dweight;  // partial sums of this block of rows
   float rstd;
-  T* y = nullptr;  // the normalised row again; null: not wanted
+  T* y = nullptr;  // the recomputed normalised row; null: not wanted
 };
 
 template <class T>

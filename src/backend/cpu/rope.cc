@@ -7,7 +7,7 @@
 namespace tokamak {
 namespace {
 
-// One head: each (a_i, b_i) turned, with the sign of the angle in `sign`.
+// Rotates each (a_i, b_i) of one head; `sign` is the sign of the angle.
 template <class T>
 void rotate(T* a, T* b, const float* cosine, const float* sine, float sign, int64_t half) {
 #pragma omp simd

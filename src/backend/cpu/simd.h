@@ -1,5 +1,5 @@
-// Vectors of floats as wide as the processor's registers, in GCC's vector extension: the same source runs on any
-// processor, and intrinsics appear only where an instruction has no other spelling.
+// Float vectors of the processor's register width, in GCC's vector extension: the same source runs on any
+// processor. Intrinsics appear only for instructions that the extension cannot express.
 #pragma once
 
 #include <bit>
@@ -69,7 +69,7 @@ void store_part(T* to, int64_t count, Vec x) {
 // The greater of each pair of lanes. NaN in b is kept; NaN in a is lost.
 inline Vec maximum(Vec a, Vec b) {
 #if defined(__AVX512F__)
-  return _mm512_maskz_max_ps(0xFFFF, a, b);  // the plain form makes g++ 12 warn of its own header
+  return _mm512_maskz_max_ps(0xFFFF, a, b);  // g++ 12 warns in its own header about the unmasked form
 #else
   return a > b ? a : b;
 #endif
@@ -91,7 +91,7 @@ inline Ints lane_numbers() {
 // x = n + r with n whole, |r| <= 1/2; 2^r by the polynomial of degree 5 nearest in relative error.
 inline Vec exp2(Vec x) {
 #if defined(__AVX512F__)
-  const Vec whole = _mm512_maskz_roundscale_ps(0xFFFF, x, 0);  // to nearest
+  const Vec whole = _mm512_maskz_roundscale_ps(0xFFFF, x, 0);  // rounds to nearest
 #else
   constexpr float kRounder = 0x1.8p23f;  // adding it leaves the nearest integer in the low bits
   x = maximum(splat(-126.0f), x);
@@ -112,7 +112,7 @@ inline Vec exp2(Vec x) {
 #endif
 }
 
-// Transposes a square of words held in registers, by log2(kLanes) rounds of swaps across growing distances.
+// Transposes a square of words in registers, by log2(kLanes) rounds of swaps at doubling distances.
 template <int kDistance = 1>
 inline void transpose(Vec (&rows)[kLanes]) {
   if constexpr (kDistance < kLanes) {

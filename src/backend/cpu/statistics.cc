@@ -1,5 +1,5 @@
-// Sums over whole tensors. The partition is fixed by the number of elements and the parts are added in order, in f64,
-// so that neither the threads nor their number show in the result.
+// Sums over whole tensors. The number of elements fixes the partition, and the parts are added in order in f64, so the
+// result does not depend on the threads.
 #include <array>
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-// SwiGLU: out = silu(gate) * up, and its gradient, which may overwrite gate and up, and forms `out` again where asked.
+// SwiGLU: out = silu(gate) * up, and its gradient, which may overwrite gate and up, and recomputes `out` on request.
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/partition.h"
 #include "base/math.h"

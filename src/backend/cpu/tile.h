@@ -1,7 +1,6 @@
-// Products of small matrices that lie packed in the cache, the inner loops of attention: C (M, N) = A B [+ C], f32
-// sums.
+// GEMMs of small packed matrices in cache, the inner loops of attention: C (M, N) = A B [+ C], with f32 sums.
 //
-// Operands are of type TileElement<T>: bf16 where the processor multiplies pairs of bf16, else f32. With kPair terms of
+// Operands have type TileElement<T>: bf16 if the processor multiplies pairs of bf16, else f32. With kPair terms of
 // the sum side by side (2 for bf16, 1 for f32):
 //   A format: (M, K) row-major, K a multiple of kPair;
 //   B format: (K / kPair, N, kPair), N a multiple of kLanes.
@@ -46,7 +45,7 @@ inline void store_b(bf16* to, int64_t, Vec x, Vec y) {
 }
 #endif
 
-// A pair of A that is the same in all lanes, a vector of pairs of B, and their product added to sums.
+// Multiplies a pair of A, broadcast to all lanes, with a vector of pairs of B, and adds to sums.
 template <class E>
 struct Pairs;
 template <>

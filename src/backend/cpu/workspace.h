@@ -1,5 +1,5 @@
-// The scratch memory that operations share. They do not nest (but for the GEMMs of the cross entropy, which take none
-// of it), so each has the whole of it; the functions say how much each family takes, and are defined in its file.
+// Scratch memory shared by all operations. Operations do not nest, except for the GEMMs of the cross-entropy, which use
+// no scratch; so each may use all of it. A family's file defines the function that returns the family's size.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ int64_t cross_entropy_workspace(const Workload& workload);
 int64_t rmsnorm_backward_workspace(const Workload& workload);
 int64_t qk_norm_backward_workspace(const Workload& workload);
 
-// Room for `count` elements at the beginning of the workspace, aligned to 64 bytes, not initialised.
+// `count` elements at the beginning of the workspace, aligned to 64 bytes, not initialised.
 template <class T>
 T* scratch(const Tensor& workspace, int64_t count) {
   const int64_t bytes = count * static_cast<int64_t>(sizeof(T));

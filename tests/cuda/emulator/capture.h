@@ -1,8 +1,8 @@
 // Stream capture and graphs of the emulator, by the rules of CUDA's documentation. While a stream captures, nothing of
-// it runs: launches, copies and events are recorded, on every stream that has come to wait for a captured event too.
-// What would wait for recorded work, or take memory, is refused and spoils the capture; a wait for work outside of it
-// also. A graph's work runs in an order that its dependencies allow: as recorded, or with
-// TOKAMAK_EMULATOR_ORDER=reverse whatever may run and was recorded last. One capture at a time.
+// it runs: launches, copies and events are recorded, also on every stream that waits for a captured event. A call that
+// would wait for recorded work or allocate memory is refused and invalidates the capture; so is a wait for work outside
+// of it. A graph's work runs in an order that its dependencies allow: as recorded, or with
+// TOKAMAK_EMULATOR_ORDER=reverse the latest recorded work that is ready. One capture at a time.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ using After = std::vector<size_t>;
 
 bool captures(cudaStream_t stream);
 bool a_stream_captures();
-uint64_t capture_number();  // of the capture that goes on, from 1
+uint64_t capture_number();  // of the capture in progress, from 1
 
 void record(cudaStream_t stream, Work work);  // on a stream that captures
 After recorded(cudaStream_t stream);          // so far
-// `stream` goes on after work that the capture has recorded; it joins if it did not belong to it.
+// `stream` continues after work that the capture has recorded, and joins the capture if necessary.
 void join(cudaStream_t stream, const After& after);
 
 // What is not allowed while a stream captures: spoils the capture, and returns its argument.

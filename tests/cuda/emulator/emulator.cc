@@ -159,7 +159,7 @@ void run_block(dim3 block, unsigned threads) {
     fiber.groups.clear();
     fiber.uncommitted.clear();
   }
-  // A warp goes on until it waits for others, so that the first is as far ahead of the last as barriers let it.
+  // A warp runs until it waits for others, so the first is as far ahead of the last as barriers allow.
   order_warps(m);
   for (;;) {
     bool moved = false, waiting = false;

@@ -1,9 +1,9 @@
-// A GPU made of one CPU thread, to run cuda/'s kernels where there is none. A block's threads are fibers that change
-// only at barriers and warp collectives; blocks run one after the other. It is for correctness only: indices,
-// barriers, fragment layouts, asynchronous copies that were not waited for. It knows nothing of speed, of memory order
-// between blocks, or of the limits of a real GPU.
+// Emulates a GPU on one CPU thread, to run cuda/'s kernels without one. A block's threads are fibers that switch only
+// at barriers and warp collectives; blocks run one after the other. It tests correctness only: indices, barriers,
+// fragment layouts, asynchronous copies without a wait. It does not model speed, memory order between blocks, or the
+// limits of a real GPU.
 //
-// What it finds that a real GPU may hide: a barrier that not all threads reach; a collective that lanes have left;
+// It detects faults that a GPU may hide: a barrier that not all threads reach; a collective that lanes have left;
 // shared or device memory read before it was written (it starts as NaN); device memory touched by the host (it is
 // protected outside kernels); a missing barrier, or blocks that need an order, by running both in other orders
 // (TOKAMAK_EMULATOR_ORDER=forward, reverse or random); a wait that is missing between streams, or of the host
