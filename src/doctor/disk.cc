@@ -16,8 +16,7 @@ namespace tokamak::doctor {
 namespace {
 
 constexpr Kind kKind = Kind::kCheckpoint;
-constexpr double kSlowDisk = 0.25;      // of the median host's rate
-constexpr double kSecondsToAppear = 3;  // a network file system's caches may be so old
+constexpr double kSlowDisk = 0.25;  // of the median host's rate
 constexpr int64_t kLeastOfARank = int64_t{4} << 20;
 
 std::string nearest_parent(std::string path) {
@@ -35,10 +34,10 @@ int64_t bytes_below(const std::string& directory) {
   return bytes;
 }
 
-bool appears(const std::string& path) {
+bool appears(const std::string& path, double seconds) {
   const Stopwatch watch;
   while (!exists(path)) {
-    if (watch.seconds() > kSecondsToAppear) return false;
+    if (watch.seconds() > seconds) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   return true;
@@ -153,7 +152,8 @@ CheckResult check_disk(Comm& comm, const Peers& peers, const DiskOptions& option
   const bool tries_lock = !lead && std::count(first_ranks.begin(), first_ranks.end(), comm.rank()) > 0;
   all = gather_facts(comm, [&] {
     Facts facts;
-    const bool same = appears(path + "/token") && read_text(path + "/token", kKind) == lead_facts.text("token");
+    const bool same = appears(path + "/token", options.seconds_to_appear) &&
+                      read_text(path + "/token", kKind) == lead_facts.text("token");
     facts.set("same_directory", int64_t{same});
     if (tries_lock && same) facts.set("sees_lock", int64_t{!HeldLock(path + "/lock").held()});
     return facts;
