@@ -1,0 +1,104 @@
+"""tokamak doctor, the real program: alone, under mpirun, with a config that cannot run, and with a rank that hangs."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fault"))
+import processes  # noqa: E402
+from harness import ENV, TOKAMAK, main, mpirun  # noqa: E402
+
+CHECKS = ["config", "clocks", "device", "program", "environment", "memory", "disk", "burn-in", "gpus", "collectives", "pairs"]
+
+
+def doctor(command, expect=0):
+    """What it printed to standard output, after it ended with this code within a minute."""
+    begin = time.monotonic()
+    done = subprocess.run(command, env=ENV, text=True, capture_output=True, timeout=240, check=False)
+    assert done.returncode == expect, (command, done.returncode, done.stdout, done.stderr)
+    assert time.monotonic() - begin < 60, command
+    return done.stdout
+
+
+def status_of(report):
+    return {check["name"]: check["status"] for check in report["checks"]}
+
+
+def alone(place):
+    """alone and without a config: a table that says what was checked and what was not, exit code 0"""
+    text = doctor([TOKAMAK, "doctor", "--directory", place.file("not/yet/there")])
+    rows = [line.split()[1] for line in text.splitlines() if not line.startswith(" ")]
+    assert rows[:-1] == CHECKS, text
+    assert re.search(r"1 rank\(s\) on 1 host\(s\), .*: may start", text), text
+    assert not os.path.exists(place.file("not")), "a probe was left"
+
+
+def on_two_ranks(place):
+    """under mpirun with a run's config: everything is checked on both ranks, as JSON; the run's directory is as it was"""
+    report = json.loads(doctor(mpirun(2, "doctor", place.config("two"), "--json")))
+    status = status_of(report)
+    assert list(status) == CHECKS and "fail" not in status.values(), report
+    assert [name for name, its in status.items() if its == "skipped"] in (["gpus"], []), status
+    assert report["ranks"] == 2 and report["exit_code"] == 0 and report["suspects"] == [], report
+    by_name = {check["name"]: check for check in report["checks"]}
+    for name, facts in (("burn-in", ["bits", "flops_per_second"]), ("disk", ["write_bytes_per_second", "same_directory"]),
+                        ("memory", ["planned_bytes", "share_bytes"]), ("program", ["binary", "oneDNN", "MPI"])):
+        for rank in by_name[name]["ranks"]:
+            assert all(fact in rank for fact in facts), (name, rank)
+    assert by_name["burn-in"]["ranks"][0]["bits"] == by_name["burn-in"]["ranks"][1]["bits"]
+    assert not os.path.exists(place.run("two")), "a run's directory was made"
+
+
+def bad_config(place):
+    """a key that does not exist fails with 2, a model that fits nowhere with 5, a data set that is not there with 3"""
+    text = doctor([TOKAMAK, "doctor", place.config("bad"), "model.hiden_size=3"], expect=2)
+    assert "hidden_size" in text and "do not start" in text, text
+    text = doctor([TOKAMAK, "doctor", place.config("bad"), "model.hidden_size=131072", "model.num_hidden_layers=99"], expect=5)
+    assert "the run needs" in text, text
+    doctor([TOKAMAK, "doctor", place.config("bad"), "model.vocab_size=0", "data.sources[0].path=/nowhere"], expect=3)
+
+
+def blocked_path(place):
+    """a checkpoint path below a file fails with 4, and makes no host a suspect"""
+    with open(place.file("file"), "w") as file:
+        file.write("x")
+    suspects = place.file("suspects.txt")
+    text = doctor([TOKAMAK, "doctor", "--directory", place.file("file") + "/run", "--suspects", suspects], expect=4)
+    assert "disk" in text and not os.path.exists(suspects), text
+
+
+def different_environments(place):
+    """a variable that one rank alone has is listed, and keeps nothing from starting"""
+    command = mpirun(1, "doctor") + [":", "-n", "1", "env", "MALLOC_CHECK_=3", TOKAMAK, "doctor"]
+    text = doctor(command)
+    assert "MALLOC_CHECK_='3'" in text, text
+
+
+def hanging_rank(place):
+    """a rank that stops answering ends the doctor at its deadline with exit code 6, and the log names the check"""
+    log = place.file("hang.log")
+    with open(log, "w") as out:
+        process = subprocess.Popen(mpirun(2, "doctor", "--deadline", "8"), env=ENV, stdout=out, stderr=out)
+    stopped = []
+    try:
+        processes.wait_for(process, log, r"device ")
+        ranks = processes.children(process.pid)
+        assert len(ranks) == 2, ranks
+        stopped = [max(ranks)]
+        os.kill(stopped[0], signal.SIGSTOP)
+        code = process.wait(timeout=120)
+    finally:
+        for pid in processes.alive(stopped):
+            os.kill(pid, signal.SIGKILL)
+        if process.poll() is None:
+            process.kill()
+    with open(log) as file:
+        text = file.read()
+    assert code == 6, (code, text)
+    assert re.search(r"doctor: the check '[a-z-]+' has not ended on ", text), text
+
+
+main([alone, on_two_ranks, bad_config, blocked_path, different_environments, hanging_rank])
