@@ -208,7 +208,7 @@ CheckResult check_burn_in(Comm& comm, const Peers& peers, Backend& backend, cons
   comm.barrier();
   result.ranks = gather_facts(comm, [&] {
     Facts facts = burn(*gemm, options.seconds, once);
-    facts.set("device", backend.device->description());
+    facts.set("device", device_model(backend.device->description()));
     facts.set("n", n);
     // Cores are shared with other processes for moments at a time; a GPU that throttles does so for long.
     facts.set("flops_per_second", facts.number(host ? "best_flops_per_second" : "median_flops_per_second"));

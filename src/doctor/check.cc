@@ -63,14 +63,14 @@ std::string Peers::names(const std::vector<int>& ranks) const {
 }
 
 bool report_errors(CheckResult& result, const Peers& peers) {
-  // Errors that all ranks share have no host at fault.
+  // What all ranks fail at is no host's fault; of a single rank only its device tells the difference.
   const auto failed =
       std::count_if(result.ranks.begin(), result.ranks.end(), [](const Facts& f) { return f.has(kError); });
   for (int rank = 0; rank < static_cast<int>(result.ranks.size()); ++rank) {
     const Facts& facts = result.ranks[static_cast<size_t>(rank)];
     if (!facts.has(kError)) continue;
     if (facts.has(kErrorKind)) result.kind = static_cast<Kind>(static_cast<int>(facts.number(kErrorKind)));
-    const bool alone = failed < peers.size() || peers.size() == 1;
+    const bool alone = peers.size() == 1 ? result.kind == Kind::kDevice : failed < peers.size();
     result.fail(alone ? peers.host(rank) : "", str(peers.name(rank), ": ", facts.text(kError)));
     if (!alone) break;  // once is enough
   }
@@ -98,6 +98,13 @@ void expect_equal(CheckResult& result, const Peers& peers, const std::string& fa
            str(peers.names(ranks), ": ", fact, " ", named(value), ", most ranks: ", named(common), "; ", consequence)});
     }
   }
+}
+
+std::string device_model(const std::string& description) {
+  const size_t comma = description.find(", ");
+  const bool numbered = starts_with(description, "GPU ") && comma != std::string::npos &&
+                        description.find_first_not_of("0123456789", 4) == comma;
+  return numbered ? "GPU" + description.substr(comma) : description;
 }
 
 double median(std::vector<double> values) {

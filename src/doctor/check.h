@@ -59,6 +59,9 @@ bool report_errors(CheckResult& result, const Peers& peers);
 void expect_equal(CheckResult& result, const Peers& peers, const std::string& fact, Status status,
                   const std::string& consequence);
 
+// A device's description (backend/device.h) without its number on the host: equal for equal devices.
+std::string device_model(const std::string& description);
+
 double median(std::vector<double> values);  // 0 of none
 
 }  // namespace tokamak::doctor

@@ -88,6 +88,7 @@ class Doctor {
   // The backend that the run will have, but with the same bits on equal devices, which the burn-in compares; and the
   // group by which tensors travel.
   CheckResult device() {
+    if (options_.read_config && !config_) return skipped("device", "the config decides it");
     CheckResult result{.name = "device", .kind = Kind::kDevice};
     runtime_ = config_ ? config_->runtime : RuntimeOptions();
     runtime_.deterministic = true;
@@ -99,7 +100,7 @@ class Doctor {
     result.ranks = gather_facts(comm_, [&] {
       backend_ = make_backend(runtime_, world_.local_rank(), ranks_on_cores_);
       Facts facts;
-      facts.set("device", backend_.device->description());
+      facts.set("device", device_model(backend_.device->description()));
       facts.set("total_bytes", backend_.device->total_bytes());
       facts.set("available_bytes", backend_.device->available_bytes());
       return facts;

@@ -71,7 +71,11 @@ Facts facts_of(const GpuHealths& all) {
     set_if(facts, prefix + "slowdown_temperature", gpu.slowdown_temperature);
     set_if(facts, prefix + "throttle_reasons", gpu.throttle);
     set_if(facts, prefix + "milliwatts", gpu.milliwatts);
+    set_if(facts, prefix + "most_milliwatts", gpu.most_milliwatts);
     set_if(facts, prefix + "sm_megahertz", gpu.sm_megahertz);
+    set_if(facts, prefix + "most_sm_megahertz", gpu.most_sm_megahertz);
+    set_if(facts, prefix + "most_memory_megahertz", gpu.most_memory_megahertz);
+    facts.set(prefix + "capability", gpu.capability);
     for (const Finding& finding : findings_of(gpu)) {
       (finding.status == Status::kFail ? fails : warns)
           .push_back(str("GPU ", i, " (", gpu.name, ", ", gpu.bus, "): ", finding.text));

@@ -15,7 +15,7 @@ constexpr int kSuccess = 0;
 constexpr int kUncorrected = 1;                    // NVML_MEMORY_ERROR_TYPE_UNCORRECTED
 constexpr int kSinceLoad = 0, kEver = 1;           // NVML_VOLATILE_ECC, NVML_AGGREGATE_ECC
 constexpr int kTemperatureGpu = 0, kSlowdown = 1;  // NVML_TEMPERATURE_GPU, NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
-constexpr int kClockSm = 1;                        // NVML_CLOCK_SM
+constexpr int kClockSm = 1, kClockMemory = 2;      // NVML_CLOCK_SM, NVML_CLOCK_MEM
 
 using Handle = struct nvmlDevice_st*;
 using Number = unsigned long long;
@@ -76,7 +76,14 @@ GpuHealth health_of(const Nvml& nvml, Handle gpu) {
   health.slowdown_temperature = ask<unsigned int>(nvml, "nvmlDeviceGetTemperatureThreshold", gpu, kSlowdown);
   health.throttle = ask<Number>(nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", gpu);
   health.milliwatts = ask<unsigned int>(nvml, "nvmlDeviceGetPowerUsage", gpu);
+  health.most_milliwatts = ask<unsigned int>(nvml, "nvmlDeviceGetEnforcedPowerLimit", gpu);
   health.sm_megahertz = ask<unsigned int>(nvml, "nvmlDeviceGetClockInfo", gpu, kClockSm);
+  health.most_sm_megahertz = ask<unsigned int>(nvml, "nvmlDeviceGetMaxClockInfo", gpu, kClockSm);
+  health.most_memory_megahertz = ask<unsigned int>(nvml, "nvmlDeviceGetMaxClockInfo", gpu, kClockMemory);
+  int major = 0, minor = 0;
+  if (nvml.call("nvmlDeviceGetCudaComputeCapability", gpu, &major, &minor) == kSuccess) {
+    health.capability = str(major, ".", minor);
+  }
   return health;
 }
 

@@ -19,7 +19,9 @@ struct GpuHealth {
   std::optional<bool> remap_pending, remap_failed;           // of memory rows
   std::optional<int64_t> temperature, slowdown_temperature;  // degrees Celsius
   std::optional<int64_t> throttle;                           // reasons, as bits (kHardware...)
-  std::optional<int64_t> milliwatts, sm_megahertz;
+  std::optional<int64_t> milliwatts, most_milliwatts;        // now; its limit
+  std::optional<int64_t> sm_megahertz, most_sm_megahertz, most_memory_megahertz;
+  std::string capability;  // "9.0"
 };
 
 // nvmlClocksEventReason*, formerly nvmlClocksThrottleReason*.

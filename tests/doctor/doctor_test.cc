@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "doctor/planted.h"
 #include "plan/small_run.h"
 #include "support/ranks.h"
@@ -72,7 +73,7 @@ RANKS_CASE("a sound job may start, and every rank has the same report") {
   CHECK(std::count(all.begin(), all.end(), text) == world.size());
 }
 
-RANKS_CASE("a config that differs on one rank keeps the job from starting, and what needs no config is checked") {
+RANKS_CASE("a config that differs on one rank keeps the job from starting, and what does not depend on it is checked") {
   if (world.size() < 2) return;
   const TempDir own;
   Deadline deadline(600);
@@ -87,7 +88,10 @@ RANKS_CASE("a config that differs on one rank keeps the job from starting, and w
   CHECK(report.exit_code() == 2);
   CHECK(named(report, "config").status == Status::kFail);
   CHECK(named(report, "disk").status == Status::kSkipped);
-  CHECK_FALSE(named(report, "collectives").status == Status::kSkipped);
+  CHECK(named(report, "device").status == Status::kSkipped);
+  CHECK(named(report, "collectives").status == Status::kSkipped);
+  CHECK_FALSE(named(report, "program").status == Status::kSkipped);
+  CHECK(report.suspects() == std::vector<std::string>{host_name()});
 }
 
 RANKS_CASE("a run that does not fit fails with the plan's numbers") {
