@@ -110,7 +110,7 @@ def main():
         faults = places.faults_of(report.facts["doctor"])
         if faults:
             report.add("doctor", FAILED, detail=faults)
-        elif not report.facts["doctor"]:
+        elif not (report.facts["doctor"] or place.emulated):
             report.add("doctor", NOT_RUN, detail=f"it did not end in {places.DOCTOR_SECONDS} s")
         check(place, report, options, parts, scale)
     report.write(seconds=round(time.monotonic() - start, 1), parts=place.seconds)

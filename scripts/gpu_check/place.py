@@ -185,7 +185,10 @@ def ask_gpu(query):
 
 
 def doctor(place):
-    """What `tokamak doctor` says of this machine, healthy or not; an empty dictionary if it does not end."""
+    """What `tokamak doctor` says of this machine, healthy or not; an empty dictionary if it does not end. Of an emulated
+    GPU there is nothing to say."""
+    if place.emulated:
+        return {}
     text = output_of([place.tokamak, "doctor", "--directory", place.output, "--deadline", str(DOCTOR_SECONDS), "--json"],
                      place.environment, DOCTOR_SECONDS + KILL_SECONDS, range(256))
     try:

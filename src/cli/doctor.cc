@@ -19,7 +19,8 @@ class DoctorCommand : public Command {
   explicit DoctorCommand(CLI::App* parser) : Command(parser) {
     parser->add_option("config", path_, "YAML file of the run to come; without it, the machine alone is checked");
     parser->add_option("overrides", overrides_, "KEY=VALUE over the file");
-    parser->add_option("--directory", directory_, "where checkpoints will lie (the config's run.output_dir)");
+    parser->add_option("--directory", directory_,
+                       "where the run will write its checkpoints (the config's run.output_dir)");
     parser->add_flag("--json", json_, "print one JSON object in place of the table");
     parser->add_option("--suspects", suspects_,
                        "append the hosts that failed checks blame to this file (suspects.txt of run.output_dir)");
@@ -49,7 +50,8 @@ class DoctorCommand : public Command {
     deadline.enter("end");
     if (!lead) return report.exit_code();
     if (json_) {
-      std::cout << as_json(report, options.version).dump(2) << "\n";
+      std::cout << as_json(report, options.version).dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+                << "\n";
     } else {
       print_end(std::cout, report);
     }

@@ -37,7 +37,7 @@ void Deadline::wait() {
 }
 
 void Deadline::end_process(const std::string& what) {
-  log::error(what, "\n  hint: a rank or file system that does not answer; each rank that waits says so");
+  log::error(what, "\n  hint: each rank that waits says this; the one that says nothing, or its file system, hangs");
   log::flush();
   std::_Exit(static_cast<int>(Kind::kComm));
 }

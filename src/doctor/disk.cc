@@ -121,8 +121,9 @@ CheckResult check_disk(Comm& comm, const Peers& peers, const DiskOptions& option
     probe.make(parent);
     facts.set("exists", int64_t{exists(options.directory)});
     const int64_t free = options.free_bytes ? options.free_bytes(parent) : free_bytes(parent, kKind);
+    const int64_t held = options.checkpoint_bytes > 0 ? bytes_below(options.directory + "/checkpoints") : 0;
     facts.set("free_bytes", free);
-    facts.set("needed_bytes", needed_bytes(options.checkpoint_bytes, options.keep, bytes_below(options.directory)));
+    facts.set("needed_bytes", needed_bytes(options.checkpoint_bytes, options.keep, held));
     facts.set("wrong_with_rename", wrong_with_rename(probe.path()));
     facts.set("wrong_with_lock", wrong_with_lock(probe.path()));
     write_text_atomically(probe.path() + "/token", token, kKind);

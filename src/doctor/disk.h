@@ -8,7 +8,7 @@
 namespace tokamak::doctor {
 
 struct DiskOptions {
-  std::string directory;         // may not exist yet: then its nearest parent is tried
+  std::string directory;  // of the run, with checkpoints/ in it; may not exist yet: then its nearest parent is tried
   int64_t checkpoint_bytes = 0;  // of one checkpoint; 0: unknown
   int64_t keep = 2;              // checkpoints that stay
   double seconds_to_appear = 3;  // for what rank 0 wrote: caches of a network file system may be so old

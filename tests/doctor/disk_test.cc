@@ -57,11 +57,16 @@ RANKS_CASE("too little free space for the run's checkpoints fails, with the numb
   CHECK(small.notes.size() == 1);
   CHECK(says(small, "fail : "));  // no host's fault
   CHECK(says(small, "239 MiB free, and the run needs 240 MiB"));
-  options.free_bytes = [](const std::string&) { return int64_t{240} << 20; };
+  options.free_bytes = [](const std::string&) { return int64_t{200} << 20; };
+  if (world.rank() == 0) {
+    make_directories(options.directory + "/checkpoints/step-1", Kind::kBug);
+    write_text_atomically(options.directory + "/checkpoints/step-1/shard", std::string(40 << 20, 'x'), Kind::kBug);
+  }
+  world.comm().barrier();
   CHECK_FALSE(check_disk(world.comm(), a_host_each(world.size()), options).status == Status::kFail);
 }
 
-TEST_CASE("checkpoints that are there already count, but one more must always fit") {
+TEST_CASE("of free space, checkpoints that are there already count, but one more must always fit") {
   CHECK(needed_bytes(100, 2, 0) == 240);
   CHECK(needed_bytes(100, 2, 100) == 140);
   CHECK(needed_bytes(100, 2, 200) == 120);

@@ -81,7 +81,7 @@ def hanging_rank(place):
     """a rank that stops answering ends the doctor at its deadline with exit code 6, and the log names the check"""
     log = place.file("hang.log")
     with open(log, "w") as out:
-        process = subprocess.Popen(mpirun(2, "doctor", "--deadline", "8"), env=ENV, stdout=out, stderr=out)
+        process = subprocess.Popen(mpirun(2, "doctor", "--deadline", "15"), env=ENV, stdout=out, stderr=out)
     stopped = []
     try:
         processes.wait_for(process, log, r"device ")

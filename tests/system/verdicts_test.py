@@ -82,7 +82,7 @@ class GpuCheck(unittest.TestCase):
         program = Path(self.folder.name) / "program"
         program.write_text("#!/bin/sh\necho '{\"checks\": []}'\nexit 5\n")
         program.chmod(0o755)
-        place = types.SimpleNamespace(tokamak=program, output=Path(self.folder.name), environment=None)
+        place = types.SimpleNamespace(tokamak=program, output=Path(self.folder.name), environment=None, emulated=False)
         self.assertEqual(places.doctor(place), {"checks": []})
         program.write_text("#!/bin/sh\necho broken; kill -9 $$\n")
         self.assertEqual(places.doctor(place), {})
