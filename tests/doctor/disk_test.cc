@@ -16,23 +16,16 @@ using namespace tokamak::doctor;
 
 namespace {
 
-constexpr DiskRateOptions kShort{.bytes = 1 << 20, .seconds = 10};
-
-// Of rank 0, for all ranks.
-std::string shared_path(World& world, const TempDir& own) {
-  std::string path = own.path();
-  world.comm().broadcast(path, 0);
-  return path;
-}
+constexpr DiskRateOptions kShortRate{.bytes = 1 << 20, .seconds = 10};
 
 }  // namespace
 
 RANKS_CASE("a sound directory is measured by all ranks, created or not, and left as it was") {
   const TempDir own;
-  const std::string path = shared_path(world, own);
+  const std::string path = shared_path(world.comm(), own);
   for (const std::string& directory : {path, path + "/run/checkpoints"}) {
     const CheckResult result =
-        check_disk(world.comm(), a_host_each(world.size()), {.directory = directory, .rate = kShort});
+        check_disk(world.comm(), a_host_each(world.size()), {.directory = directory, .rate = kShortRate});
     CHECK_FALSE(result.status == Status::kFail);
     for (const Facts& facts : result.ranks) {
       CHECK(facts.number("write_bytes_per_second") > 0);
@@ -49,7 +42,8 @@ RANKS_CASE("a sound directory is measured by all ranks, created or not, and left
 
 RANKS_CASE("too little free space for the run's checkpoints fails, with the numbers") {
   const TempDir own;
-  DiskOptions options{.directory = shared_path(world, own), .checkpoint_bytes = 100 << 20, .keep = 2, .rate = kShort};
+  DiskOptions options{
+      .directory = shared_path(world.comm(), own), .checkpoint_bytes = 100 << 20, .keep = 2, .rate = kShortRate};
   options.free_bytes = [](const std::string&) { return int64_t{239} << 20; };
   const CheckResult small = check_disk(world.comm(), a_host_each(world.size()), options);
   CHECK(small.status == Status::kFail);
@@ -75,14 +69,14 @@ TEST_CASE("of free space, checkpoints that are there already count, but one more
 
 RANKS_CASE("a rank that sees another directory is found, and its host named") {
   const TempDir own;
-  const std::string shared = shared_path(world, own);
+  const std::string shared = shared_path(world.comm(), own);
   const int last = world.size() - 1;
   // A working directory of this thread's own; paths are relative to it.
   REQUIRE(::unshare(CLONE_FS) == 0);
   const TempDir other;
   REQUIRE(::chdir(world.rank() == last && last > 0 ? other.path().c_str() : shared.c_str()) == 0);
-  const CheckResult result =
-      check_disk(world.comm(), a_host_each(world.size()), {.directory = ".", .seconds_to_appear = 0.2, .rate = kShort});
+  const CheckResult result = check_disk(world.comm(), a_host_each(world.size()),
+                                        {.directory = ".", .seconds_to_appear = 0.2, .rate = kShortRate});
   REQUIRE(::chdir("/") == 0);
   if (last == 0) {
     CHECK_FALSE(result.status == Status::kFail);
@@ -96,11 +90,11 @@ RANKS_CASE("a rank that sees another directory is found, and its host named") {
 
 RANKS_CASE("a path that cannot be a directory fails with the reason, and is no host's fault") {
   const TempDir own;
-  const std::string path = shared_path(world, own);
+  const std::string path = shared_path(world.comm(), own);
   if (world.rank() == 0) write_text_atomically(path + "/file", "x", Kind::kBug);
   world.comm().barrier();
   const CheckResult result =
-      check_disk(world.comm(), a_host_each(world.size()), {.directory = path + "/file", .rate = kShort});
+      check_disk(world.comm(), a_host_each(world.size()), {.directory = path + "/file", .rate = kShortRate});
   CHECK(result.status == Status::kFail);
   CHECK(result.kind == Kind::kCheckpoint);
   CHECK(says(result, "fail : "));

@@ -32,12 +32,6 @@ DoctorOptions small_doctor(const std::string& directory) {
           .disk = {.bytes = 1 << 20, .seconds = 10}};
 }
 
-std::string shared_path(World& world, const TempDir& own) {
-  std::string path = own.path();
-  world.comm().broadcast(path, 0);
-  return path;
-}
-
 const CheckResult& named(const DoctorReport& report, const std::string& name) {
   return *std::find_if(report.checks.begin(), report.checks.end(),
                        [&](const CheckResult& c) { return c.name == name; });
@@ -54,7 +48,7 @@ DoctorReport report_of(const std::vector<CheckResult>& checks) {
 RANKS_CASE("a sound job may start, and every rank has the same report") {
   const TempDir own;
   Deadline deadline(600);
-  DoctorOptions options = small_doctor(shared_path(world, own));
+  DoctorOptions options = small_doctor(shared_path(world.comm(), own));
   int shown = 0;
   options.show = [&](const CheckResult&) { ++shown; };
   const DoctorReport report = run_doctor(world, deadline, options);
@@ -77,7 +71,7 @@ RANKS_CASE("a config that differs on one rank keeps the job from starting, and w
   if (world.size() < 2) return;
   const TempDir own;
   Deadline deadline(600);
-  DoctorOptions options = small_doctor(shared_path(world, own));
+  DoctorOptions options = small_doctor(shared_path(world.comm(), own));
   const auto read = options.read_config;
   options.read_config = [&] {
     ReadConfig config = read();
@@ -97,7 +91,7 @@ RANKS_CASE("a config that differs on one rank keeps the job from starting, and w
 RANKS_CASE("a run that does not fit fails with the plan's numbers") {
   const TempDir own;
   Deadline deadline(600);
-  DoctorOptions options = small_doctor(shared_path(world, own));
+  DoctorOptions options = small_doctor(shared_path(world.comm(), own));
   const auto read = options.read_config;
   options.read_config = [&] {
     ReadConfig config = read();

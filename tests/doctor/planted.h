@@ -10,6 +10,7 @@
 #include "backend/observer.h"
 #include "comm/comm.h"
 #include "doctor/check.h"
+#include "support/temp_dir.h"
 
 namespace tokamak::doctor {
 
@@ -75,6 +76,13 @@ inline Peers a_host_each(int ranks) {
   std::vector<std::string> hosts;
   for (int rank = 0; rank < ranks; ++rank) hosts.push_back("n" + std::to_string(rank));
   return Peers(hosts);
+}
+
+// Rank 0's directory, for all ranks.
+inline std::string shared_path(Comm& comm, const TempDir& own) {
+  std::string path = own.path();
+  comm.broadcast(path, 0);
+  return path;
 }
 
 // All notes as text: "fail n1: rank 1 ...\n".

@@ -15,8 +15,8 @@ import run_ranks  # noqa: E402
 from harness import ENV, TOKAMAK, main, mpirun  # noqa: E402
 
 CHECKS = ["config", "clocks", "device", "program", "environment", "memory", "disk", "burn-in", "gpus", "collectives", "pairs"]
-
 SLOW = 5  # exit code of a burn-in whose rates are too far apart: they are the machine's, which others may share
+
 
 def doctor(command, *expect):
     """What it printed to standard output, after it ended with one of these codes within a minute."""
@@ -26,8 +26,10 @@ def doctor(command, *expect):
     assert time.monotonic() - begin < 60, command
     return done.stdout
 
+
 def status_of(report):
     return {check["name"]: check["status"] for check in report["checks"]}
+
 
 def alone(place):
     """alone and without a config: a table that says what was checked and what was not, exit code 0"""
@@ -36,6 +38,7 @@ def alone(place):
     assert rows[:-1] == CHECKS, text
     assert re.search(r"1 rank\(s\) on 1 host\(s\), .*: may start", text), text
     assert not os.path.exists(place.file("not")), "a probe was left"
+
 
 def on_two_ranks(place):
     """under mpirun with a run's config: everything is checked on both ranks, as JSON; the run's directory is as it was"""
@@ -54,6 +57,7 @@ def on_two_ranks(place):
     assert by_name["burn-in"]["ranks"][0]["bits"] == by_name["burn-in"]["ranks"][1]["bits"]
     assert not os.path.exists(place.run("two")), "a run's directory was made"
 
+
 def bad_config(place):
     """a key that does not exist fails with 2, a model that fits nowhere with 5, a data set that is not there with 3"""
     text = doctor([TOKAMAK, "doctor", place.config("bad"), "model.hiden_size=3"], 2)
@@ -61,6 +65,7 @@ def bad_config(place):
     text = doctor([TOKAMAK, "doctor", place.config("bad"), "model.hidden_size=131072", "model.num_hidden_layers=99"], 5)
     assert "the run needs" in text, text
     doctor([TOKAMAK, "doctor", place.config("bad"), "model.vocab_size=0", "data.sources[0].path=/nowhere"], 3)
+
 
 def blocked_path(place):
     """a checkpoint path below a file fails with 4, and makes no host a suspect"""
@@ -70,11 +75,13 @@ def blocked_path(place):
     text = doctor([TOKAMAK, "doctor", "--directory", place.file("file") + "/run", "--suspects", suspects], 4)
     assert "disk" in text and not os.path.exists(suspects), text
 
+
 def different_environments(place):
     """a variable that one rank alone has is listed, and keeps nothing from starting"""
     command = mpirun(1, "doctor") + [":", "-n", "1", "env", "MALLOC_CHECK_=3", TOKAMAK, "doctor"]
     text = doctor(command, 0, SLOW)
     assert "MALLOC_CHECK_='3'" in text, text
+
 
 def a_host_of_three_differs(place):
     """three hosts over TCP, one with another binary and another file system at the path: both are found, and it is a
@@ -102,6 +109,7 @@ def a_host_of_three_differs(place):
     with open(suspects) as file:
         assert file.read().startswith("n1\n")
 
+
 def hanging_rank(place):
     """a rank that stops answering ends the doctor at its deadline with exit code 6, and the log names the check"""
     log = place.file("hang.log")
@@ -124,5 +132,6 @@ def hanging_rank(place):
         text = file.read()
     assert code == 6, (code, text)
     assert re.search(r"doctor: the check '[a-z-]+' has not ended on ", text), text
+
 
 main([alone, on_two_ranks, bad_config, blocked_path, different_environments, a_host_of_three_differs, hanging_rank])
