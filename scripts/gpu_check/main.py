@@ -107,10 +107,15 @@ def main():
         for part in parts:
             report.add(part, SKIPPED if missing else NOT_RUN, detail=missing or "the program is built without CUDA")
     else:
+        faults = places.faults_of(report.facts["doctor"])
+        if faults:
+            report.add("doctor", FAILED, detail=faults)
+        elif not (report.facts["doctor"] or place.emulated):
+            report.add("doctor", NOT_RUN, detail=f"it did not end in {places.DOCTOR_SECONDS} s")
         check(place, report, options, parts, scale)
     report.write(seconds=round(time.monotonic() - start, 1), parts=place.seconds)
-    machine = ", ".join(f"{gpu['name']}, driver {gpu['driver_version']}" for gpu in report.facts["gpus"])
-    head = (f"{report.facts['date']}, {machine or missing or 'a GPU that nvidia-smi does not show'}, "
+    machine = ", ".join(f"{gpu['name']}, driver {gpu['driver']}" for gpu in report.facts["gpus"])
+    head = (f"{report.facts['date']}, {machine or missing or 'a GPU that NVML does not show'}, "
             f"{' '.join(' '.join(report.facts['tokamak'][:2]).split())}, {report.facts['seconds']:.0f} s: "
             + ", ".join(f"{part} {its}" for part, its in place.seconds.items()))
     table = "\n".join([*textwrap.wrap(head, WIDTH), "", report.table()])

@@ -2,6 +2,7 @@
 session with a time limit and a log of its whole output. If a program cannot be killed, the GPU counts as lost."""
 import contextlib
 import datetime
+import json
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ TINY = ["model.hidden_size=128", "model.intermediate_size=192", "model.num_atten
         "model.num_key_value_heads=1", "data.sequence_length=64", "training.global_batch_tokens=128",
         "training.micro_batch_size=1", "--rounds", "1"]
 KILL_SECONDS = 10  # time for a killed process to exit
+DOCTOR_SECONDS = 30  # that `tokamak doctor` may take
 
 
 class Place:
@@ -149,8 +151,8 @@ print(count.value, total.value)"""
 
 def ask_driver():
     """(number of GPUs, None without a responding driver; the bytes of the first)."""
-    told = output_of([sys.executable, "-c", ASK_DRIVER]).split()
-    return (int(told[0]), int(told[1])) if len(told) == 2 else (None, 0)
+    report = output_of([sys.executable, "-c", ASK_DRIVER]).split()
+    return (int(report[0]), int(report[1])) if len(report) == 2 else (None, 0)
 
 
 def gpus():
@@ -162,13 +164,13 @@ def missing_gpu():
     return {None: "no GPU (no NVIDIA driver that answers)", 0: "no GPU (the driver shows none)"}.get(gpus(), "")
 
 
-def output_of(command, environment=None):
+def output_of(command, environment=None, seconds=10, codes=(0,)):
     """The program's output; empty if it fails or hangs (it is then abandoned)."""
     try:
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                    text=True, errors="replace", start_new_session=True)
-        text = process.communicate(timeout=10)[0].strip()
-        return text if process.returncode == 0 else ""
+        text = process.communicate(timeout=seconds)[0].strip()
+        return text if process.returncode in codes else ""
     except OSError:
         return ""
     except subprocess.TimeoutExpired:
@@ -182,16 +184,44 @@ def ask_gpu(query):
     return [dict(zip(query.split(","), re.split(r",\s*", row))) for row in rows.splitlines()]
 
 
+def doctor(place):
+    """What `tokamak doctor` says of this machine, healthy or not; an empty dictionary if it does not end. Of an emulated
+    GPU there is nothing to say."""
+    if place.emulated:
+        return {}
+    text = output_of([place.tokamak, "doctor", "--directory", place.output, "--deadline", str(DOCTOR_SECONDS), "--json"],
+                     place.environment, DOCTOR_SECONDS + KILL_SECONDS, range(256))
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {}
+
+
+def checks(report):
+    """{name: check} of the doctor's report."""
+    return {check["name"]: check for check in report.get("checks", [])}
+
+
+def gpus_of(report):
+    """[{fact: value}] of the doctor's report, one of each GPU: name, driver, total_bytes, bus ..."""
+    facts = next(iter(checks(report).get("gpus", {}).get("ranks", [])), {})
+    return [{"driver": facts["driver"], **{name.split(".", 1)[1]: value for name, value in facts.items()
+                                           if name.startswith(f"gpu{i}.")}} for i in range(facts.get("gpus", 0))]
+
+
+def faults_of(report):
+    """What the doctor found that keeps a run from starting, in one text."""
+    return "; ".join(note["text"] for check in report.get("checks", []) for note in check["notes"]
+                     if note["status"] == "fail")
+
+
 def facts(place):
-    """The JSON's section about machine and versions."""
-    cpu = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-                if line.startswith("model name")), "")
+    """The JSON's section about machine and versions: the doctor's report, and what it does not look at."""
+    report = doctor(place)
     libraries = output_of(["ldconfig", "-p"]).splitlines()
     return {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "gpus": ask_gpu("name,driver_version,memory.total,memory.free,pci.bus_id,clocks.max.sm,clocks.max.mem,"
-                            "power.limit,compute_cap"),
-            "cpu": cpu, "cores": len(os.sched_getaffinity(0)), "kernel": os.uname().release,
-            "python": sys.version.split()[0],
+            "gpus": gpus_of(report), "doctor": report,
+            "kernel": os.uname().release, "python": sys.version.split()[0],
             "libraries": sorted({os.path.realpath(line.split("=> ")[1]) for line in libraries
-                                 if re.search(r"lib(cuda|cudart|cublasLt|cudnn|nccl|nvrtc|cupti)\.so", line)}),
+                                 if re.search(r"lib(cudart|nccl|nvrtc|cupti)\.so", line)}),
             "tokamak": output_of([place.tokamak, "--version"], place.environment).splitlines()}

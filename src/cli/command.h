@@ -33,6 +33,7 @@ void add_checkpoint_export(CLI::App& checkpoint, Commands& commands);  // nested
 void add_checkpoint_import(CLI::App& checkpoint, Commands& commands);  //
 void add_generate(CLI::App& root, Commands& commands);
 void add_eval(CLI::App& root, Commands& commands);
+void add_doctor(CLI::App& root, Commands& commands);
 void add_bench(CLI::App& root, Commands& commands);
 void add_all(CLI::App& root, Commands& commands);
 

@@ -6,6 +6,7 @@ namespace tokamak::cli {
 void add_all(CLI::App& root, Commands& commands) {
   add_train(root, commands);
   add_plan(root, commands);
+  add_doctor(root, commands);
   add_tokenizer(root, commands);
   add_data(root, commands);
   add_checkpoint(root, commands);

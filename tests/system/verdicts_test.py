@@ -68,6 +68,25 @@ class GpuCheck(unittest.TestCase):
         options = types.SimpleNamespace(build=None, programs=Path("/"), data=None, output=Path(self.folder.name))
         self.assertEqual(places.Place(options, 10).run("late", ["sleep", "60"], 60), (LOST, "no time is left"))
 
+    def test_the_machine_is_what_the_doctor_says(self):
+        gpu = {"gpus": 2, "driver": "550", "gpu0.name": "G", "gpu0.bus": "0:1", "gpu1.name": "H", "gpu1.bus": "0:2"}
+        notes = [{"status": "warn", "host": "n", "text": "hot"}, {"status": "fail", "host": "n", "text": "broken"}]
+        told = {"checks": [{"name": "memory", "notes": [], "ranks": [{}]}, {"name": "gpus", "notes": notes, "ranks": [gpu]}]}
+        self.assertEqual(places.gpus_of(told), [{"driver": "550", "name": "G", "bus": "0:1"},
+                                                {"driver": "550", "name": "H", "bus": "0:2"}])
+        self.assertEqual(places.faults_of(told), "broken")
+        for nothing in ({}, {"checks": [{"name": "gpus", "notes": [], "ranks": []}]}):
+            self.assertEqual((places.gpus_of(nothing), places.faults_of(nothing)), ([], ""))
+
+    def test_a_doctor_that_finds_faults_is_read_and_one_that_says_nothing_is_not(self):
+        program = Path(self.folder.name) / "program"
+        program.write_text("#!/bin/sh\necho '{\"checks\": []}'\nexit 5\n")
+        program.chmod(0o755)
+        place = types.SimpleNamespace(tokamak=program, output=Path(self.folder.name), environment=None, emulated=False)
+        self.assertEqual(places.doctor(place), {"checks": []})
+        program.write_text("#!/bin/sh\necho broken; kill -9 $$\n")
+        self.assertEqual(places.doctor(place), {})
+
     def test_losses_are_compared_step_by_step_in_means(self):
         curve = [4.0, 3.0, 2.0, 1.0]
         self.assertEqual(training.averages(curve, 2), [(2, 3.5), (3, 2.5), (4, 1.5)])

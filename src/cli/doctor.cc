@@ -1,0 +1,88 @@
+// tokamak doctor: whether a run should start on these hosts; alone, or on the ranks of the run to come.
+#include <iostream>
+
+#include "cli/command.h"
+#include "cli/doctor_report.h"
+#include "cli/run_context.h"
+#include "cli/version.h"
+#include "config/load.h"
+#include "config/print.h"
+#include "doctor/doctor.h"
+#include "train/run_plan.h"
+
+namespace tokamak::cli {
+
+namespace {
+
+class DoctorCommand : public Command {
+ public:
+  explicit DoctorCommand(CLI::App* parser) : Command(parser) {
+    parser->add_option("config", path_, "YAML file of the run to come; without it, the machine alone is checked");
+    parser->add_option("overrides", overrides_, "KEY=VALUE over the file");
+    parser->add_option("--directory", directory_,
+                       "where the run will write its checkpoints (the config's run.output_dir)");
+    parser->add_flag("--json", json_, "print one JSON object in place of the table");
+    parser->add_option("--suspects", suspects_,
+                       "append the hosts that failed checks blame to this file (suspects.txt of run.output_dir)");
+    parser
+        ->add_option("--deadline", deadline_, "seconds after which a rank that hangs ends the doctor, with exit code 6")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
+    parser->footer(
+        "Exit codes: 0 start (there may be warnings), 2 config or programs that differ, 3 data, 4 checkpoint path, 5 "
+        "device\nor memory, 6 communication or a check that hangs.\n\n"
+        "  tokamak doctor configs/quickstart.yaml\n"
+        "  srun -N2 --ntasks-per-node=8 tokamak doctor configs/llama-1b.yaml --suspects suspects.txt");
+  }
+
+  int run() override {
+    doctor::Deadline deadline(deadline_);  // before the ranks meet: one may not come
+    return run_in_world([&](World& world) { return examine(world, deadline); });
+  }
+
+ private:
+  int examine(World& world, doctor::Deadline& deadline) {
+    const bool lead = world.rank() == 0;
+    doctor::DoctorOptions options{.version = version_text(), .directory = directory_};
+    if (!path_.empty()) options.read_config = [this] { return read(); };
+    if (!json_) options.show = [](const doctor::CheckResult& check) { print(std::cout, check); };
+    const doctor::DoctorReport report = doctor::run_doctor(world, deadline, options);
+    deadline.enter("end");
+    if (!lead) return report.exit_code();
+    if (json_) {
+      std::cout << as_json(report, options.version).dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+                << "\n";
+    } else {
+      print_end(std::cout, report);
+    }
+    std::cout.flush();
+    const std::vector<std::string> suspects = report.suspects();
+    const std::string file =
+        suspects_.empty() && report.config ? report.config->run.output_dir + "/suspects.txt" : suspects_;
+    if (!suspects.empty() && !file.empty()) doctor::append_suspects(file, suspects);
+    return report.exit_code();
+  }
+
+  doctor::ReadConfig read() const {
+    doctor::ReadConfig own{.config = load_config(path_, overrides_), .text = ""};
+    complete_from_data(own.config);
+    own.text = tokamak::print_config(own.config);
+    return own;
+  }
+
+  std::string path_;
+  std::vector<std::string> overrides_;
+  std::string directory_;
+  std::string suspects_;
+  double deadline_ = 60;
+  bool json_ = false;
+};
+
+}  // namespace
+
+void add_doctor(CLI::App& root, Commands& commands) {
+  CLI::App* parser = root.add_subcommand("doctor", "check hosts, disk, devices and network before a run starts");
+  commands.push_back(std::make_unique<DoctorCommand>(parser));
+}
+
+}  // namespace tokamak::cli

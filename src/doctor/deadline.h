@@ -1,0 +1,43 @@
+// The end of a doctor that hangs: a thread that ends the process, if it is still there after its time, with exit code 6
+// and the name of the check it is in. A rank that waits for another one cannot end by itself.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+
+namespace tokamak::doctor {
+
+class Deadline {
+ public:
+  using Expired = std::function<void(const std::string& what)>;
+
+  // `expired`: what happens then; by default the log says it and the process ends.
+  explicit Deadline(double seconds, Expired expired = end_process);
+  ~Deadline();  // in time
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+
+  void enter(const std::string& check);  // what runs from now on
+  double left() const { return seconds_ - watch_.seconds(); }
+
+ private:
+  [[noreturn]] static void end_process(const std::string& what);
+  void wait();
+
+  const double seconds_;
+  const Expired expired_;
+  const Stopwatch watch_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string check_ = "start";
+  double entered_ = 0;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tokamak::doctor

@@ -1,0 +1,121 @@
+#include "doctor/memory.h"
+
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/process.h"
+#include "train/memory_check.h"
+#include "train/run_plan.h"
+
+namespace tokamak::doctor {
+
+namespace {
+
+constexpr double kLessThanOthers = 0.9;  // of the median host
+// Two sockets a peer where ranks meet over TCP (comm/README.md), beside files, libraries and the data set.
+constexpr int64_t kOtherFiles = 128;
+// What NCCL's user guide asks of containers (docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html,
+// "Shared Memory": --shm-size=1g --ulimit memlock=-1).
+constexpr int64_t kSharedMemoryForNccl = int64_t{1} << 30;
+
+int64_t limit_of(__rlimit_resource resource) {
+  rlimit limit{};
+  if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return -1;
+  return static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, INT64_MAX));
+}
+
+std::string bytes_text(double bytes) { return human_bytes(bytes); }
+
+}  // namespace
+
+Facts memory_facts(const Device& device) {
+  Facts facts;
+  const int64_t physical = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);
+  const int64_t usable = total_memory_bytes();
+  facts.set("host_total_bytes", physical);
+  facts.set("host_available_bytes", available_memory_bytes());
+  if (usable < physical / 100 * 99) facts.set("control_group_limit_bytes", usable);
+  facts.set("device_total_bytes", device.total_bytes());
+  facts.set("device_available_bytes", device.available_bytes());
+  facts.set("device_is_host", int64_t{device.uses_host_memory()});
+  facts.set("limit_memlock_bytes", limit_of(RLIMIT_MEMLOCK));  // -1: none
+  facts.set("limit_open_files", limit_of(RLIMIT_NOFILE));
+  struct statvfs shm {};
+  if (statvfs("/dev/shm", &shm) == 0) {
+    const auto block = static_cast<int64_t>(shm.f_frsize);
+    facts.set("shared_memory_bytes", static_cast<int64_t>(shm.f_blocks) * block);
+    facts.set("shared_memory_free_bytes", static_cast<int64_t>(shm.f_bavail) * block);
+  }
+  return facts;
+}
+
+void judge_memory(CheckResult& result, const Peers& peers) {
+  std::vector<double> totals;
+  for (const int rank : peers.first_ranks()) {
+    totals.push_back(result.ranks[static_cast<size_t>(rank)].number("host_total_bytes"));
+  }
+  const double common = median(totals);
+  for (const int rank : peers.first_ranks()) {
+    const Facts& facts = result.ranks[static_cast<size_t>(rank)];
+    const std::string& host = peers.host(rank);
+    const int64_t ranks_here = static_cast<int64_t>(peers.ranks_of(host).size());
+    const bool gpus = facts.number("device_is_host") == 0;
+    if (facts.number("host_total_bytes") < kLessThanOthers * common) {
+      result.warn(host, str(host, " has ", bytes_text(facts.number("host_total_bytes")), " of memory, the median host ",
+                            bytes_text(common), ": a module may be missing"));
+    }
+    const auto files = static_cast<int64_t>(facts.number("limit_open_files"));
+    if (files >= 0 && files < 2 * peers.size() + kOtherFiles) {
+      result.warn(host, str(host, ": ", files, " open files are allowed, and ", peers.size(), " ranks may need ",
+                            2 * peers.size() + kOtherFiles, "; raise ulimit -n"));
+    }
+    if (gpus && ranks_here > 1 && facts.has("shared_memory_bytes") &&
+        facts.number("shared_memory_bytes") < static_cast<double>(kSharedMemoryForNccl)) {
+      result.warn(host, str(host, ": /dev/shm has ", bytes_text(facts.number("shared_memory_bytes")),
+                            ", through which NCCL's ranks of a host may talk; start the container with --shm-size=1g"));
+    }
+    if (gpus && peers.hosts().size() > 1 && facts.number("limit_memlock_bytes") >= 0) {
+      result.warn(host, str(host, ": only ", bytes_text(facts.number("limit_memlock_bytes")),
+                            " may be locked in memory, which InfiniBand needs; ulimit -l unlimited"));
+    }
+  }
+  const Facts& first = result.ranks.front();
+  if (result.value.empty()) {
+    result.value = str(bytes_text(first.number("device_available_bytes")), " of ",
+                       bytes_text(first.number("device_total_bytes")), " available");
+  }
+}
+
+CheckResult check_memory(World& world, const Peers& peers, const MemoryCheck& check) {
+  const Device& device = *check.backend->device;
+  CheckResult result{.name = "memory", .kind = Kind::kDevice};
+  result.ranks = gather_facts(world.comm(), [&] { return memory_facts(device); });
+  if (report_errors(result, peers)) return result;
+  if (check.config != nullptr && check.data != nullptr) {
+    const MemoryShare share = memory_share(device, world, *check.data, check.config->runtime);
+    const std::vector<Facts> plans = gather_facts(world.comm(), [&] {
+      const RunConfig& config = *check.config;
+      const GlobalBatch batch = make_global_batch(config.training, config.data, world.size());
+      const PlannedRun run = plan_run(config, batch, *check.data, *check.backend, share.total);
+      Facts facts;
+      facts.set("planned_bytes", planned_bytes(run.engine->plan(), device));
+      facts.set("share_bytes", share.available);
+      expect_fit(run.engine->plan(), device, share, config, run.shape.micro_batch);
+      return facts;
+    });
+    for (size_t rank = 0; rank < plans.size(); ++rank) {
+      for (const auto& [name, value] : plans[rank].all()) result.ranks[rank].set(name, value);
+    }
+    if (!report_errors(result, peers)) {
+      result.value = str(bytes_text(result.ranks.front().number("planned_bytes")), " planned of ",
+                         bytes_text(result.ranks.front().number("share_bytes")), " available to each rank");
+    }
+  }
+  judge_memory(result, peers);
+  return result;
+}
+
+}  // namespace tokamak::doctor
