@@ -1,5 +1,6 @@
 #include "base/process.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -85,6 +86,22 @@ std::string host_name() {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
   return name.data();
+}
+
+double process_age() {
+  std::ifstream in("/proc/self/stat");
+  std::string text;
+  std::getline(in, text);
+  // "pid (name) state ppid ...": the 22nd field is the start, in ticks since the machine's. A name may hold anything.
+  std::istringstream fields(text.substr(text.rfind(')') == std::string::npos ? text.size() : text.rfind(')') + 1));
+  std::string skipped;
+  for (int field = 3; field < 22; ++field) fields >> skipped;
+  double ticks = 0;
+  timespec now{};
+  if (!(fields >> ticks) || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+  const double age = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) -
+                     ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+  return std::max(0.0, age);
 }
 
 std::string process_name(const std::string& place) {

@@ -14,6 +14,8 @@ int64_t total_memory_bytes();
 int64_t available_memory_bytes();  // what could still be taken
 std::string host_name();
 
+double process_age();  // seconds since this process was started, to a hundredth; 0 where the system does not say
+
 // "node7.20260131T123456Z.4711": one process of one machine at one time, fit for file names. `place` stands in front.
 std::string process_name(const std::string& place = host_name());
 
