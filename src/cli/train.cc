@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/process.h"
 #include "cli/command.h"
 #include "cli/run_context.h"
 #include "comm/collective_error.h"
@@ -52,19 +53,24 @@ class TrainCommand : public Command {
 
  private:
   int train(World& world, const StopSignal& stop) {
+    StartupClock startup(process_age());
+    startup.done("world");
     RunConfig config;
     collectively(world.comm(), [&] {
       config = load_config(path_, overrides_);
       complete_from_data(config);
     });
     const std::string config_text = tokamak::print_config(config);
+    startup.done("config");
     Backend backend = make_backend_collectively(world, config.runtime);
     std::optional<Evaluations> evals;  // read before the run starts, so that a mistake in them does not end it later
     collectively(world.comm(), [&] { evals = read_evals(config); });
+    startup.done("device");
     Trainer trainer(world, backend, stop, std::move(config),
                     {.config_text = config_text,
                      .evals = [&](Engine& engine) { return flatten(evals->run(engine)); },
-                     .stop_at_step = stop_at_step_});
+                     .stop_at_step = stop_at_step_,
+                     .startup = startup});
     RunEnd end = RunEnd::kDone;
     or_end_all(world, [&] { end = trainer.run(); });
     if (world.rank() == 0) log::info(end == RunEnd::kDone ? "done" : "stopped; start again to go on");

@@ -21,6 +21,9 @@ class RunCheckpoints {
   // outlives this.
   RunCheckpoints(Comm& comm, const RunConfig& config);
 
+  // This start's, as checkpoints and records name it; rank 0's counts.
+  const std::string& incarnation() const { return incarnation_.id; }
+
   // Once, after engine.commit(); `engine` outlives this. The weights and the optimizer's state of the checkpoint that
   // checkpoint.load names, and the run's state there; or weights drawn from `seed`, at step 0.
   RunState load_or_initialize(Engine& engine, const SampleSource& data, const GlobalBatch& batch, int64_t seed);
@@ -33,6 +36,7 @@ class RunCheckpoints {
 
  private:
   Comm& comm_;
+  Incarnation incarnation_;
   Checkpointer checkpointer_;
   std::optional<HostState> host_state_;
   SaveClock clock_;

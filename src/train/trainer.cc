@@ -8,6 +8,14 @@
 namespace tokamak {
 
 RunEnd Trainer::run() {
+  RunEnd end = RunEnd::kDone;
+  or_record_end([&] { end = train(); });
+  recorder_->event(state_.step, {"end", end == RunEnd::kDone ? "done" : "stopped", {}},
+                   {count_value("exit_code", end == RunEnd::kDone ? 0 : static_cast<int64_t>(Kind::kStopped))});
+  return end;
+}
+
+RunEnd Trainer::train() {
   while (!finished()) {
     if (should_stop()) {
       save_or_fail();
@@ -96,7 +104,10 @@ std::string Trainer::save() {
   const SaveOutcome outcome =
       checkpoints_->save({state_, config_.run.seed, options_.config_text, data_->train.state_json(state_.next_sample)});
   monitor_->event(outcome.committed ? "checkpoint" : "checkpoint refused", state_.step,
-                  outcome.committed ? checkpoints_->path_of(state_) : outcome.reason);
+                  outcome.committed ? checkpoints_->path_of(state_) : outcome.reason,
+                  {{"checkpoint/stall", off.seconds()},
+                   {"checkpoint/seconds", outcome.seconds},
+                   count_value("checkpoint/bytes", outcome.bytes)});
   return outcome.reason;
 }
 

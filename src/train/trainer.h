@@ -12,6 +12,7 @@
 #include "comm/world.h"
 #include "data/loader.h"
 #include "monitor/monitor.h"
+#include "monitor/startup_clock.h"
 #include "optim/schedule.h"
 #include "train/bad_steps.h"
 #include "train/run_checkpoints.h"
@@ -31,6 +32,7 @@ struct TrainerOptions {
   // Takes training.evals (src/eval does). Collective.
   std::function<std::vector<NamedValue>(Engine&)> evals;
   int64_t stop_at_step = 0;  // save and stop after this step, as on a signal; 0: never
+  StartupClock startup;      // of this start, with the phases that are behind it
 };
 
 class Trainer {
@@ -42,9 +44,12 @@ class Trainer {
   RunEnd run();
 
  private:
+  void start(World& world, Backend& backend, const GlobalBatch& batch);
+  void open_records(int64_t total_steps);
   int64_t take_memory(World& world, Backend& backend, const GlobalBatch& batch);  // returns the bytes in use after it
   void start_monitor(int64_t committed_bytes);
 
+  RunEnd train();
   void train_step();
   void read_outcomes(int64_t leave);  // of finished steps, but for the last `leave`
   void validate_if_due();
@@ -55,6 +60,7 @@ class Trainer {
   bool due(int64_t interval) const { return finished() || (interval > 0 && state_.step % interval == 0); }
   bool finished() const { return state_.step >= run_.shape.total_steps; }
   bool should_stop();
+  void or_record_end(const std::function<void()>& body);  // an error is the last of this start's records
   void report_memory() const;
 
   Comm& comm_;                       // what the ranks agree by
@@ -72,6 +78,8 @@ class Trainer {
   std::optional<StepReader> reader_;
   std::optional<StepTrace> trace_;
   BadSteps bad_steps_;
+  StartupClock startup_;
+  std::optional<Recorder> recorder_;
   std::optional<Monitor> monitor_;
 
   RunState state_;

@@ -7,6 +7,7 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
 #include "comm/collective_error.h"
+#include "monitor/history.h"
 #include "monitor/jsonl.h"
 #include "support/ranks.h"
 #include "tests/data/fixture.h"
@@ -105,9 +106,9 @@ ToyState saved_state(const std::string& checkpoint) {
 
 std::map<int64_t, double> records(const std::string& run, const std::string& key) {
   std::map<int64_t, double> values;
-  read_records(run + "/metrics.jsonl", [&](const MetricRecord& record) {
+  for (const MetricRecord& record : read_history(run + "/metrics.jsonl")) {
     if (record.has(key)) values[record.step] = record.at(key);
-  });
+  }
   return values;
 }
 
@@ -124,6 +125,15 @@ std::vector<std::string> events(const std::string& run) {
     if (record.event) names.push_back(record.event->name);
   });
   return names;
+}
+
+MetricRecord last_event(const std::string& run, const std::string& name) {
+  MetricRecord last;
+  read_records(run + "/metrics.jsonl", [&](const MetricRecord& record) {
+    if (record.is(name)) last = record;
+  });
+  TOKAMAK_CHECK(last.event, run, " has no event ", name);
+  return last;
 }
 
 }  // namespace tokamak
