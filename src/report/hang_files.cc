@@ -14,6 +14,7 @@ namespace tokamak {
 namespace {
 
 constexpr std::string_view kPrefix = "hang-", kSuffix = ".txt";
+constexpr std::string_view kWhen = "hang, found at ";  // the first line of the watchdog's
 
 // Of "hang-20260131T123456Z.txt", however its digits are separated.
 std::optional<int64_t> time_of_name(const std::string& name) {
@@ -31,27 +32,28 @@ int64_t time_of_writing(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 ? int64_t{info.st_mtim.tv_sec} * 1000 : 0;
 }
 
-std::string first_line(const std::string& path) {
+std::string headline_of(const std::string& path) {
   std::ifstream file(path);
-  std::string line;
-  while (trim(line).empty() && std::getline(file, line)) {
+  for (std::string line; std::getline(file, line);) {
+    const std::string_view text = trim(line);
+    if (!text.empty() && !starts_with(text, kWhen)) return std::string(text.substr(0, 200));
   }
-  return std::string(trim(line).substr(0, 200));
+  return "";
 }
 
 }  // namespace
 
-std::vector<HangFile> find_hang_files(const std::string& directory) {
-  std::vector<HangFile> files;
+std::vector<FoundHang> find_hang_files(const std::string& directory) {
+  std::vector<FoundHang> files;
   for (const std::string& name : list_directory(directory, Kind::kConfig)) {
     if (!starts_with(name, kPrefix) || name.size() < kSuffix.size() ||
         name.compare(name.size() - kSuffix.size(), kSuffix.size(), kSuffix) != 0) {
       continue;
     }
     const std::string path = directory + "/" + name;
-    files.push_back({time_of_name(name).value_or(time_of_writing(path)), name, first_line(path)});
+    files.push_back({time_of_name(name).value_or(time_of_writing(path)), name, headline_of(path)});
   }
-  std::sort(files.begin(), files.end(), [](const HangFile& a, const HangFile& b) { return a.time < b.time; });
+  std::sort(files.begin(), files.end(), [](const FoundHang& a, const FoundHang& b) { return a.time < b.time; });
   return files;
 }
 

@@ -56,15 +56,15 @@ int64_t count_steps(StartReport& start, const std::vector<TrainedSteps>& trained
 }
 
 // The hang that ended a start whose successor began at `next`.
-const HangFile* hang_of(const StartReport& start, std::optional<int64_t> next, const std::vector<HangFile>& hangs) {
-  const HangFile* found = nullptr;
-  for (const HangFile& hang : hangs) {
+const FoundHang* hang_of(const StartReport& start, std::optional<int64_t> next, const std::vector<FoundHang>& hangs) {
+  const FoundHang* found = nullptr;
+  for (const FoundHang& hang : hangs) {
     if (hang.time >= start.exec && (!next || hang.time < *next)) found = &hang;
   }
   return found;
 }
 
-std::vector<StartAccount> accounts_of(const std::vector<MetricRecord>& records, const std::vector<HangFile>& hangs) {
+std::vector<StartAccount> accounts_of(const std::vector<MetricRecord>& records, const std::vector<FoundHang>& hangs) {
   std::vector<StartAccount> accounts;
   const auto close_last = [&](const MetricRecord* next) {
     StartAccount& last = accounts.back();
@@ -103,7 +103,7 @@ double RunReport::goodput() const { return per_second(static_cast<double>(tokens
 double RunReport::productive_rate() const { return per_second(static_cast<double>(tokens), time[Spent::kProductive]); }
 
 RunReport make_report(const std::string& directory, const std::vector<MetricRecord>& records,
-                      const std::vector<HangFile>& hangs) {
+                      const std::vector<FoundHang>& hangs) {
   if (records.empty()) {
     fail(Kind::kData, str(directory, "/metrics.jsonl has no records"),
          "a run writes them there unless metrics.jsonl is false");

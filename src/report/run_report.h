@@ -75,7 +75,7 @@ struct RunReport {
 
 // Out of the records in the order of the file, and the hang files. Error(kData) where there are no records.
 RunReport make_report(const std::string& directory, const std::vector<MetricRecord>& records,
-                      const std::vector<HangFile>& hangs);
+                      const std::vector<FoundHang>& hangs);
 
 // Of a run.output_dir. Error(kConfig) where there is none, Error(kData) where its metrics.jsonl has no records.
 RunReport read_report(const std::string& directory);

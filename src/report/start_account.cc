@@ -97,7 +97,7 @@ void StartAccount::see_event(const MetricRecord& record) {
   report_.time[Spent::kSaves] += claim(record.value_or("checkpoint/stall", 0));
 }
 
-void StartAccount::close(const HangFile* hang, bool is_last) {
+void StartAccount::close(const FoundHang* hang, bool is_last) {
   if (hang != nullptr && !exit_code_) {
     advance(hang->time);
     report_.time[Spent::kHang] += std::exchange(unclaimed_, 0);

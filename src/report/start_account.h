@@ -24,7 +24,7 @@ class StartAccount {
   // Whether `record` is the first of a start after this one.
   bool ended_before(const MetricRecord& record) const;
   void see(const MetricRecord& record);
-  void close(const HangFile* hang, bool is_last);
+  void close(const FoundHang* hang, bool is_last);
 
   const StartReport& report() const { return report_; }
   const std::vector<TrainedSteps>& trained() const { return trained_; }

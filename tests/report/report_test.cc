@@ -47,7 +47,7 @@ class Story {
     return add(time, step, "end", why, {count_value("exit_code", code)});
   }
 
-  RunReport report(const std::vector<HangFile>& hangs = {}) const {
+  RunReport report(const std::vector<FoundHang>& hangs = {}) const {
     RunReport report = make_report("runs/x", records, hangs);
     expect_exact_sums(report);
     return report;
@@ -190,8 +190,8 @@ TEST_CASE("a hang lasts from the last record to the watchdog's file, which names
   Story story;
   story.start(0, 0).ready(1, 0).trained(11, 10, 10).saved(12, 10, 1);
   story.start(90, 90).ready(92, 10).trained(102, 20, 10).end(102, 20, "done", 0);
-  const HangFile earlier{Story::at(-5), "hang-0.txt", "of another run"};
-  const HangFile hang{Story::at(72), "hang-1.txt", "rank 1 on n2 did not arrive in all_gather"};
+  const FoundHang earlier{Story::at(-5), "hang-0.txt", "of another run"};
+  const FoundHang hang{Story::at(72), "hang-1.txt", "rank 1 on n2 did not arrive in all_gather"};
   const RunReport report = story.report({earlier, hang});
   CHECK(seconds_of(report.starts[0].time) == spent({10, 0, 1, 0, 1, 0, 0, 60, 0}));
   CHECK(seconds_of(report.starts[1].time) == spent({10, 0, 2, 18, 0, 0, 0, 0, 0}));
@@ -284,13 +284,14 @@ TEST_CASE("hang files and suspects are found in the run's directory; a directory
                         "{\"event\":\"start\",\"step\":0,\"time\":\"2026-01-31T12:00:00.500Z\",\"detail\":\"\","
                         "\"exec\":\"2026-01-31T12:00:00.000Z\"}\n{\"step\":",
                         Kind::kBug);
-  write_text_atomically(dir.file("hang-20260131T120102Z.txt"), "\nrank 1 of n2\nmore\n", Kind::kBug);
+  write_text_atomically(dir.file("hang-20260131T120102Z.txt"),
+                        "hang, found at 2026-01-31T12:01:02Z\n\nrank 1 of n2 stands still\nmore\n", Kind::kBug);
   write_text_atomically(dir.file("hang-notes.md"), "not one", Kind::kBug);
   write_text_atomically(dir.file("suspects.txt"), "n2\n\nn1\nn2\n", Kind::kBug);
   const RunReport report = read_report(dir.path());
   REQUIRE(report.starts.size() == 1);
   CHECK(report.starts[0].end == StartEnd::kHung);
-  CHECK(report.starts[0].cause == "rank 1 of n2");
+  CHECK(report.starts[0].cause == "rank 1 of n2 stands still");
   CHECK(report.wall_clock() == 62000);
   CHECK(report.suspects == std::vector<std::string>{"n1", "n2"});
 }
