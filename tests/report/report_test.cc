@@ -197,6 +197,8 @@ TEST_CASE("a hang lasts from the last record to the watchdog's file, which names
   CHECK(seconds_of(report.starts[1].time) == spent({10, 0, 2, 18, 0, 0, 0, 0, 0}));
   CHECK((report.starts[0].end == StartEnd::kHung && report.starts[0].cause == hang.headline));
   CHECK(report.starts[1].end == StartEnd::kDone);
+  CHECK(story.report({earlier}).starts[0].end == StartEnd::kKilled);
+  CHECK(story.report({{Story::at(91), "hang-2.txt", "of the next start"}}).starts[0].end == StartEnd::kKilled);
 }
 
 TEST_CASE("a save beside training is committed steps later, and its stall is still found") {
