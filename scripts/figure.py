@@ -43,7 +43,10 @@ def read_run(directory):
     step was logged twice, the later value."""
     training, validation, resumed = {}, {}, None
     for line in (directory / "metrics.jsonl").read_text().splitlines():
-        record = json.loads(line)
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue  # cut short by a crash
         if record.get("event") == "resume":
             resumed = record["step"]
         if "loss/avg" in record:

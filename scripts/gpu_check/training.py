@@ -39,7 +39,14 @@ def no_data(place):
 
 
 def logged(folder):
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    """The lines of metrics.jsonl, but for those that a crash cut short."""
+    lines = []
+    for line in (folder / "metrics.jsonl").read_text().splitlines():
+        try:
+            lines.append(json.loads(line))
+        except ValueError:
+            continue
+    return lines
 
 
 def records(folder):
@@ -149,7 +156,7 @@ def gpu_time(report, path):
 def memory(report, folder):
     """Memory of a training from its start. The growth after the commit is covered by the plan's reserve: lazily
     loaded code, and graphs."""
-    steps, start = records(folder), next((line for line in logged(folder) if line.get("event") == "start"), {})
+    steps, start = records(folder), next((line for line in logged(folder) if line.get("event") == "ready"), {})
     in_bytes = {"planned": start.get("memory/planned"), "after commit": start.get("memory/committed"),
                **{f"after step {step}": steps.get(step, {}).get("memory/used") for step in (1, 3)}}
     if None in in_bytes.values():

@@ -1,13 +1,20 @@
 // Wall time. Timing feeds logs and benchmarks only; no decision that must be reproducible reads a clock.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace tokamak {
 
 double now_seconds();         // monotonic
 double unix_seconds();        // since 1970
 std::string utc_timestamp();  // "2026-01-31T12:34:56Z"
+
+int64_t unix_milliseconds();                              // since 1970
+std::string utc_text(int64_t milliseconds);               // since 1970; "2026-01-31T12:34:56.789Z"
+std::optional<int64_t> parse_utc(std::string_view text);  // of utc_timestamp() and utc_text(), to milliseconds
 
 class Stopwatch {
  public:

@@ -1,5 +1,6 @@
 #include "base/process.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -65,18 +66,6 @@ std::vector<GroupMemory> memory_groups() {
 
 }  // namespace
 
-double process_age_seconds() {
-  double uptime = 0;
-  std::ifstream("/proc/uptime") >> uptime;
-  std::string stat;
-  std::getline(std::ifstream("/proc/self/stat"), stat);
-  // "pid (name) state ...": the name may hold anything; the start, in clock ticks since boot, is the 20th word after it.
-  std::istringstream words(stat.substr(stat.rfind(')') + 1));
-  std::string word;
-  for (int i = 0; i < 20; ++i) words >> word;
-  return word.empty() ? 0 : uptime - std::stod(word) / static_cast<double>(::sysconf(_SC_CLK_TCK));
-}
-
 int64_t resident_bytes() { return proc_kilobytes("/proc/self/status", "VmRSS:"); }
 int64_t peak_resident_bytes() { return proc_kilobytes("/proc/self/status", "VmHWM:"); }
 
@@ -97,6 +86,22 @@ std::string host_name() {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
   return name.data();
+}
+
+double process_age() {
+  std::ifstream in("/proc/self/stat");
+  std::string text;
+  std::getline(in, text);
+  // "pid (name) state ppid ...": the 22nd field is the start, in ticks since the machine's. A name may hold anything.
+  std::istringstream fields(text.substr(text.rfind(')') == std::string::npos ? text.size() : text.rfind(')') + 1));
+  std::string skipped;
+  for (int field = 3; field < 22; ++field) fields >> skipped;
+  double ticks = 0;
+  timespec now{};
+  if (!(fields >> ticks) || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+  const double age = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) -
+                     ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+  return std::max(0.0, age);
 }
 
 std::string process_name(const std::string& place) {

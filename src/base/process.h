@@ -9,12 +9,12 @@ namespace tokamak {
 int64_t resident_bytes();       // resident set now (VmRSS)
 int64_t peak_resident_bytes();  // its largest so far (VmHWM)
 
-double process_age_seconds();  // since this process was started
-
 // Memory of the machine or, where that is less, of the control group that a batch job or container runs in.
 int64_t total_memory_bytes();
 int64_t available_memory_bytes();  // what could still be taken
 std::string host_name();
+
+double process_age();  // seconds since this process was started, to a hundredth; 0 where the system does not say
 
 // "node7.20260131T123456Z.4711": one process of one machine at one time, fit for file names. `place` stands in front.
 std::string process_name(const std::string& place = host_name());

@@ -63,7 +63,6 @@ class Checkpointer {
   SaveOutcome save(const TrainingPoint& point, const ShardPlace& place, std::vector<UnitSlices> units);
 
   const CheckpointStore& store() const { return store_; }
-  const Incarnation& incarnation() const { return setup_.incarnation; }  // of this start; rank 0's counts
 
  private:
   enum class Waiting { kNo, kYes };

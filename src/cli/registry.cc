@@ -13,6 +13,7 @@ void add_all(CLI::App& root, Commands& commands) {
   add_generate(root, commands);
   add_eval(root, commands);
   add_bench(root, commands);
+  add_report(root, commands);
 }
 
 }  // namespace tokamak::cli

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/process.h"
 #include "cli/command.h"
 #include "cli/run_context.h"
 #include "comm/collective_error.h"
@@ -53,6 +54,8 @@ class TrainCommand : public Command {
 
  private:
   int train(World& world, StopSignal& stop) {
+    StartupClock startup(process_age());
+    startup.done("world");
     RunConfig config;
     collectively(world.comm(), [&] {
       config = load_config(path_, overrides_);
@@ -63,16 +66,19 @@ class TrainCommand : public Command {
     const auto check_changes = [config](const std::string& saved, const std::string& checkpoint) {
       return tokamak::check_changes(saved, config, checkpoint);
     };
+    startup.done("config");
     Backend backend = make_backend_collectively(world, config.runtime);
     std::optional<Evaluations> evals;  // read before the run starts, so that a mistake in them does not end it later
     collectively(world.comm(), [&] { evals = read_evals(config); });
+    startup.done("device");
     Trainer trainer(
         world, backend, stop, std::move(config),
         {.config_text = config_text,
          .evals = [&](Engine& engine,
                       const std::function<void()>& between) { return flatten(evals->run(engine, between)); },
          .check_changes = check_changes,
-         .stop_at_step = stop_at_step_});
+         .stop_at_step = stop_at_step_,
+         .startup = startup});
     RunEnd end = RunEnd::kDone;
     or_end_all(world, [&] { end = trainer.run(); });
     if (world.rank() == 0) log::info(end == RunEnd::kDone ? "done" : "stopped; start again to go on");

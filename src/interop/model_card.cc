@@ -6,7 +6,7 @@
 #include "base/strings.h"
 #include "config/print.h"
 #include "model/flops.h"
-#include "monitor/jsonl.h"
+#include "monitor/history.h"
 
 namespace tokamak {
 
@@ -30,11 +30,11 @@ void row(std::ostream& out, const std::string& name, const std::string& value) {
 
 RunRecord read_run_record(const std::string& metrics_path, int64_t step) {
   RunRecord last;
-  read_records(metrics_path, [&](const MetricRecord& record) {
-    if (record.step > step) return;
+  for (const MetricRecord& record : read_history(metrics_path)) {
+    if (record.step > step) break;
     if (record.has("loss/avg")) last.loss = record.at("loss/avg");
     if (record.has("validation/loss")) last.validation_loss = record.at("validation/loss");
-  });
+  }
   return last;
 }
 

@@ -1,7 +1,9 @@
 #include "monitor/jsonl.h"
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -15,9 +17,10 @@ Json json_of(const MetricRecord& record) {
   Json json;
   if (record.event) json["event"] = record.event->name;
   json["step"] = record.step;
+  if (record.time > 0) json["time"] = utc_text(record.time);
   if (record.event) {
-    json["time"] = record.event->time;
     json["detail"] = record.event->detail;
+    for (const NamedText& one : record.event->texts) json[one.name] = one.text;
   }
   for (const NamedValue& one : record.values) {
     json[one.name] = one.whole ? Json(static_cast<int64_t>(one.value)) : Json(one.value);
@@ -25,33 +28,41 @@ Json json_of(const MetricRecord& record) {
   return json;
 }
 
+// A host or a path may hold bytes that are no UTF-8: no reason to end a run.
+std::string line_of(const MetricRecord& record) {
+  return json_of(record).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 std::optional<MetricRecord> record_of(const Json& json) {
   if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) return std::nullopt;
   const auto text = [&](const char* key) {
     return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
   };
-  MetricRecord record{.step = json["step"].get<int64_t>()};
-  if (json.contains("event")) record.event = {text("event"), text("time"), text("detail")};
+  MetricRecord record{.step = json["step"].get<int64_t>(), .time = parse_utc(text("time")).value_or(0)};
+  if (json.contains("event")) record.event = {text("event"), text("detail"), {}};
   for (const auto& [name, value] : json.items()) {
-    if (name == "step" || !value.is_number()) continue;
-    record.values.push_back({name, value.get<double>(), value.is_number_integer()});
+    if (name == "step" || name == "event" || name == "time" || name == "detail") continue;
+    if (value.is_number()) record.values.push_back({name, value.get<double>(), value.is_number_integer()});
+    if (value.is_string() && record.event) record.event->texts.push_back({name, value.get<std::string>()});
   }
   return record;
 }
 
 }  // namespace
 
-JsonlFile::JsonlFile(const std::string& path) : path_(path), file_(path, std::ios::app) {
-  if (!file_) fail_errno(Kind::kConfig, str("cannot append to ", path_), "check run.output_dir");
-}
+JsonlFile::JsonlFile(const std::string& path) : file_(path, Kind::kConfig) {}
 
 void JsonlFile::write(const MetricRecord& record) {
-  if (!file_.is_open()) return;
-  file_ << json_of(record).dump() << "\n" << std::flush;
-  if (file_) return;
   // A log is not worth a run: say so once, and train on.
-  log::warning("cannot write ", path_, "; no more metrics go there");
-  file_.close();
+  const std::string reason = file_.append(line_of(record));
+  if (!reason.empty()) {
+    if (dropped_++ > 0) return;
+    log::warning("cannot write ", file_.path(), ": ", reason,
+                 "; its records are dropped until it can be written again");
+  } else if (dropped_ > 0) {
+    log::warning(file_.path(), " is written again; ", dropped_, " record(s) were dropped");
+    dropped_ = 0;
+  }
 }
 
 void read_records(const std::string& path, const std::function<void(const MetricRecord&)>& see) {

@@ -1,24 +1,25 @@
-// metrics.jsonl: one record a line, only ever appended to.
-//   {"step":10,"tokens":5120,"loss/avg":2.31, ...}                  values; what is not finite is null
-//   {"event":"stop","step":10,"time":"2026-01-31T12:34:56Z","detail":"signal 15"}    an event, then its values if any
+// metrics.jsonl: one record a line, only ever appended to, by one start of the run after the other.
+//   {"step":10,"time":"2026-01-31T12:34:56.789Z","tokens":5120,"loss/avg":2.31, ...}   values; what is not finite is null
+//   {"event":"stop","step":10,"time":"...","detail":"signal 15", ...}     an event, then its texts and its values if any
 #pragma once
 
-#include <fstream>
 #include <functional>
 #include <string>
 
+#include "base/line_appender.h"
 #include "monitor/sink.h"
 
 namespace tokamak {
 
 class JsonlFile : public Sink {
  public:
-  explicit JsonlFile(const std::string& path);      // Error(kConfig) where it cannot be opened
-  void write(const MetricRecord& record) override;  // a failure is a warning, once, and ends this file alone
+  explicit JsonlFile(const std::string& path);  // Error(kConfig) where it cannot be opened
+  // A record that the disk refuses is dropped, and the next one is tried: a warning when that begins, and when it ends.
+  void write(const MetricRecord& record) override;
 
  private:
-  std::string path_;
-  std::ofstream file_;
+  LineAppender file_;
+  int64_t dropped_ = 0;  // since the last record that was written
 };
 
 // Calls `see` with each record of the file, if there is one. Lines that are no record are skipped (a crash cuts one

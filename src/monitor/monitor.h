@@ -1,9 +1,9 @@
-// What a run reports: values every log_interval steps, validations, evaluations and events, each a record to every
-// sink. The rank that reports has sinks; on the others nothing is computed.
+// What a run reports of its training: values every log_interval steps, validations, evaluations and events, each a record.
+// Where nobody takes records, on all ranks but one, nothing is computed.
 #pragma once
 
 #include "monitor/interval.h"
-#include "monitor/sink.h"
+#include "monitor/recorder.h"
 #include "monitor/training_clock.h"
 
 namespace tokamak {
@@ -14,7 +14,7 @@ class Monitor {
     RunScale scale;
     int64_t log_interval = 1;              // steps
     std::function<int64_t()> memory_used;  // bytes of the device; asked when an interval is reported, not at each step
-    Sinks sinks;
+    Recorder& recorder;                    // outlives this
   };
   explicit Monitor(Setup setup);
 
@@ -28,12 +28,11 @@ class Monitor {
 
  private:
   MetricRecord record_at(int64_t step) const;  // with the tokens trained on by then
-  void write(const MetricRecord& record);
 
   TrainingClock clock_;
   int64_t log_interval_;
   std::function<int64_t()> memory_used_;
-  Sinks sinks_;
+  Recorder& recorder_;
   Interval interval_;
 };
 

@@ -18,21 +18,31 @@ struct NamedValue {
 
 NamedValue count_value(std::string name, int64_t count);
 
-// Something that happened to the run: "start", "resume", "checkpoint", "stop".
+struct NamedText {
+  std::string name;  // "incarnation"
+  std::string text;
+};
+
+// Something that happened to the run: "start", "checkpoint", "stop". README.md lists them with their values.
 struct RunEvent {
   std::string name;
-  std::string time;  // utc_timestamp()
   std::string detail;
+  std::vector<NamedText> texts;
+
+  std::string text(std::string_view of) const;  // "" where it has none of this name
 };
 
 struct MetricRecord {
   int64_t step = 0;
+  int64_t time = 0;  // when it was written, in milliseconds since 1970; 0: not known
   std::optional<RunEvent> event;
   std::vector<NamedValue> values;  // in the order of the file
   std::optional<double> eta;       // seconds to the end of the run, for those who watch; no file keeps it
 
+  bool is(std::string_view event_name) const { return event && event->name == event_name; }
   bool has(std::string_view name) const;
   double at(std::string_view name) const;  // a bug where it has none of this name
+  double value_or(std::string_view name, double otherwise) const;
 };
 
 }  // namespace tokamak

@@ -26,7 +26,9 @@ CheckpointOptions options_of_start(Comm& comm, const RunConfig& config) {
 
 RunCheckpoints::RunCheckpoints(Comm& comm, const RunConfig& config)
     : comm_(comm),
-      checkpointer_(comm, directory_of(config), {.options = options_of_start(comm, config)}),
+      incarnation_(current_incarnation()),
+      checkpointer_(comm, directory_of(config),
+                    {.options = options_of_start(comm, config), .incarnation = incarnation_}),
       clock_(config.checkpoint.interval) {}
 
 RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& data, const GlobalBatch& batch,

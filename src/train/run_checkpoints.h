@@ -22,6 +22,9 @@ class RunCheckpoints {
   // outlives this.
   RunCheckpoints(Comm& comm, const RunConfig& config);
 
+  // This start's, as checkpoints and records name it; rank 0's counts.
+  const std::string& incarnation() const { return incarnation_.id; }
+
   // Once, after engine.commit(); `engine` outlives this. The weights and the optimizer's state of the checkpoint that
   // checkpoint.load names, and the run's state there; or weights drawn from `seed`, at step 0.
   // `check` sees the checkpoint's config and path before anything is read of it.
@@ -40,7 +43,6 @@ class RunCheckpoints {
   std::optional<SaveOutcome> poll_save();
   SaveOutcome finish_save();
 
-  const Incarnation& incarnation() const { return checkpointer_.incarnation(); }
   // The newest checkpoint of a step before `step`; empty if there is none.
   std::string newest_before(int64_t step) const;
 
@@ -48,6 +50,7 @@ class RunCheckpoints {
 
  private:
   Comm& comm_;
+  Incarnation incarnation_;
   Checkpointer checkpointer_;
   std::optional<HostState> host_state_;
   RunState being_saved_;

@@ -15,17 +15,15 @@ constexpr int64_t kTimeIsOver = 1000;  // beyond the numbers of signals
 }  // namespace
 
 RunEnd Trainer::run() {
+  RunEnd end = RunEnd::kDone;
   write_status(RunStatus::State::kRunning, 0);
-  try {
-    const RunEnd end = train();
-    write_status(end == RunEnd::kDone ? RunStatus::State::kDone : RunStatus::State::kStopped,
-                 end == RunEnd::kDone ? 0 : static_cast<int>(Kind::kStopped));
-    return end;
-  } catch (const SharedError& error) {
-    finish_save();  // what it holds is as good as before
-    write_status(RunStatus::State::kFailed, error.exit_code());
-    throw;
+  or_record_end([&] { end = train(); });
+  if (end == RunEnd::kDone) {
+    record_end(RunStatus::State::kDone, "done", 0);
+  } else {
+    record_end(RunStatus::State::kStopped, "stopped", static_cast<int>(Kind::kStopped));
   }
+  return end;
 }
 
 RunEnd Trainer::train() {
@@ -91,7 +89,7 @@ bool Trainer::should_stop() {
 int64_t Trainer::stop_reason() {
   int64_t own = stop_.received();
   const Duration limit = config_.run.stop_after;
-  if (own == 0 && !limit.is_none() && process_age_seconds() >= limit.seconds) own = kTimeIsOver;
+  if (own == 0 && !limit.is_none() && process_age() >= limit.seconds) own = kTimeIsOver;
   return comm_.max(own);
 }
 
@@ -132,7 +130,7 @@ void Trainer::take_evals() {
 // Of a start that another has taken over, nothing is written: the file is that one's.
 void Trainer::write_status(RunStatus::State state, int code) const {
   if (comm_.rank() != 0) return;
-  const std::string& incarnation = checkpoints_->incarnation().id;
+  const std::string& incarnation = checkpoints_->incarnation();
   if (state != RunStatus::State::kRunning) {
     const std::optional<RunStatus> before = read_run_status(config_.run.output_dir);
     if (before && before->incarnation != incarnation) return;

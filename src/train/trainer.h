@@ -13,6 +13,7 @@
 #include "data/loader.h"
 #include "monitor/monitor.h"
 #include "monitor/run_status.h"
+#include "monitor/startup_clock.h"
 #include "optim/schedule.h"
 #include "train/bad_steps.h"
 #include "train/run_checkpoints.h"
@@ -34,6 +35,7 @@ struct TrainerOptions {
   // What to log of a config that differs from the one in `checkpoint`; an Error where it may not (src/config does).
   std::function<std::string(const std::string& saved_config, const std::string& checkpoint)> check_changes;
   int64_t stop_at_step = 0;  // save and stop after this step, as on a signal; 0: never
+  StartupClock startup;      // of this start, with the phases that are behind it
 };
 
 class Trainer {
@@ -45,6 +47,8 @@ class Trainer {
   RunEnd run();
 
  private:
+  void start(World& world, Backend& backend, const GlobalBatch& batch);
+  void open_records(int64_t total_steps);
   int64_t take_memory(World& world, Backend& backend, const GlobalBatch& batch);  // returns the bytes in use after it
   void start_monitor(int64_t committed_bytes);
 
@@ -67,6 +71,9 @@ class Trainer {
   void report_save(const SaveOutcome& outcome);
   void save_or_fail();
 
+  // How this start ends, in its records and in status.json: an error of `body` too.
+  void or_record_end(const std::function<void()>& body);
+  void record_end(RunStatus::State state, const std::string& detail, int code);
   void write_status(RunStatus::State state, int code) const;
   std::string advice_for_bad_steps(int64_t first) const;
   void report_memory() const;
@@ -87,6 +94,8 @@ class Trainer {
   std::optional<StepTrace> trace_;
   BadSteps bad_steps_;
   double save_stall_ = 0;  // seconds that training has waited for the save under way
+  StartupClock startup_;
+  std::optional<Recorder> recorder_;
   std::optional<Monitor> monitor_;
 
   RunState state_;

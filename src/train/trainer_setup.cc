@@ -1,4 +1,6 @@
 // How a run starts: data, directory, memory, weights. The loop is in trainer.cc.
+#include <cstdlib>
+
 #include "base/file.h"
 #include "base/log.h"
 #include "checkpoint/rank_zero.h"
@@ -7,6 +9,7 @@
 #include "model/flops.h"
 #include "train/memory_check.h"
 #include "train/peak.h"
+#include "train/start_event.h"
 #include "train/trainer.h"
 
 namespace tokamak {
@@ -47,23 +50,49 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
       stop_(stop),
       config_(std::move(config)),
       options_(std::move(options)),
-      bad_steps_(config_.resilience.max_bad_steps, [this](int64_t first) { return advice_for_bad_steps(first); }) {
+      bad_steps_(config_.resilience.max_bad_steps, [this](int64_t first) { return advice_for_bad_steps(first); }),
+      startup_(options_.startup) {
   GlobalBatch batch;
   collectively(comm_, [&] { batch = make_global_batch(config_.training, config_.data, comm_.size()); });
   collectively(comm_, [&] {
     data_.emplace(config_, batch);
     schedule_.emplace(config_.lr_scheduler, config_.optimizer.lr, batch.total_steps, batch.tokens_per_step());
   });
+  startup_.done("data");
   collectively(comm_, [&] { make_directories(config_.run.output_dir, Kind::kConfig); });
   checkpoints_.emplace(comm_, config_);
+  startup_.done("lock");
+  open_records(batch.total_steps);
+  or_record_end([&] { start(world, backend, batch); });
+}
+
+Trainer::~Trainer() = default;
+
+// The directory is locked: its records are this run's. What comes now may take long or fail, and then they say so.
+void Trainer::open_records(int64_t total_steps) {
+  const std::string hosts = all_hosts(comm_);
+  collectively(comm_, [&] {
+    recorder_.emplace(comm_.rank() == 0 ? make_sinks(config_.metrics, config_.run.output_dir, total_steps) : Sinks());
+  });
+  recorder_->write(start_record({.exec_time = startup_.begin_time(),
+                                 .incarnation = checkpoints_->incarnation(),
+                                 .ranks = comm_.size(),
+                                 .hosts = hosts},
+                                [](const char* name) { return std::getenv(name); }));
+}
+
+void Trainer::start(World& world, Backend& backend, const GlobalBatch& batch) {
   const int64_t committed_bytes = take_memory(world, backend, batch);
+  startup_.done("memory");
   state_ = checkpoints_->load_or_initialize(
       *run_.engine, data_->train, batch, config_.run.seed,
       [&](const std::string& saved, const std::string& checkpoint) {
         const std::string changes = options_.check_changes ? options_.check_changes(saved, checkpoint) : "";
         if (!changes.empty() && comm_.rank() == 0) log::info(changes);
       });
-  const auto status = run_on_rank_zero(comm_, [&] {
+  startup_.done("load");
+  if (state_.step > 0) recorder_->event(state_.step, {"resume", str(comm_.size(), " rank(s)"), {}});
+  const std::string status = run_on_rank_zero(comm_, [&] {
     const std::optional<RunStatus> before = read_run_status(config_.run.output_dir);
     return before && before->state == RunStatus::State::kDone && before->step == state_.step ? "done" : "";
   });
@@ -81,10 +110,9 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
   reader_.emplace(*run_.engine);
   trace_.emplace(parse_traced_steps(config_.metrics.trace).value(), comm_, *backend.device,
                  str(config_.run.output_dir, "/trace-", config_.metrics.trace, ".json"));
+  startup_.done("loader");
   start_monitor(committed_bytes);
 }
-
-Trainer::~Trainer() = default;
 
 int64_t Trainer::take_memory(World& world, Backend& backend, const GlobalBatch& batch) {
   // Before memory is measured: it takes some.
@@ -104,13 +132,33 @@ int64_t Trainer::take_memory(World& world, Backend& backend, const GlobalBatch& 
   return backend.device->used_bytes();
 }
 
+void Trainer::or_record_end(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const SharedError& error) {
+    if (monitor_) finish_save();  // what it holds is as good as before; all ranks are here
+    record_end(RunStatus::State::kFailed, error.what(), error.exit_code());
+    throw;
+  } catch (const Error& error) {
+    record_end(RunStatus::State::kFailed, error.what(), error.exit_code());
+    throw;
+  } catch (const std::exception& error) {
+    record_end(RunStatus::State::kFailed, error.what(), static_cast<int>(Kind::kBug));
+    throw;
+  }
+}
+
+void Trainer::record_end(RunStatus::State state, const std::string& detail, int code) {
+  recorder_->event(state_.step, {"end", detail, {}}, {count_value("exit_code", code)});
+  write_status(state, code);
+}
+
 void Trainer::start_monitor(int64_t committed_bytes) {
   Backend& backend = run_.engine->backend();
   // All ranks measure at the same time, as they will train at the same time.
   const Peak peak = peak_of(backend, compute_dtype(config_.precision));
   const double peak_flops = peak.flops * comm_.size();
   collectively(comm_, [&] {
-    const bool reports = comm_.rank() == 0;
     monitor_.emplace(Monitor::Setup{
         .scale = {.first_step = state_.step,
                   .total_steps = run_.shape.total_steps,
@@ -120,11 +168,17 @@ void Trainer::start_monitor(int64_t committed_bytes) {
                   .peak_flops = peak_flops},
         .log_interval = config_.metrics.log_interval,
         .memory_used = [&device = *backend.device] { return device.used_bytes(); },
-        .sinks = reports ? make_sinks(config_.metrics, config_.run.output_dir, run_.shape.total_steps) : Sinks()});
-    monitor_->event(state_.step > 0 ? "resume" : "start", state_.step, str(comm_.size(), " rank(s)"),
-                    {count_value("memory/planned", planned_bytes_), count_value("memory/committed", committed_bytes)});
-    if (reports) log::info("MFU is against ", human_count(peak_flops), "FLOP/s: ", peak.source, ", times the ranks");
+        .recorder = *recorder_});
+    if (comm_.rank() == 0)
+      log::info("MFU is against ", human_count(peak_flops), "FLOP/s: ", peak.source, ", times the ranks");
   });
+  startup_.done("peak");
+  std::vector<NamedValue> values = startup_.values();
+  values.push_back(count_value("total_steps", run_.shape.total_steps));
+  values.push_back(count_value("tokens_per_step", run_.shape.tokens_per_step()));
+  values.push_back(count_value("memory/planned", planned_bytes_));
+  values.push_back(count_value("memory/committed", committed_bytes));
+  recorder_->event(state_.step, {"ready", "", {}}, std::move(values));
 }
 
 }  // namespace tokamak

@@ -55,5 +55,5 @@ TEST_CASE("validations and evaluations are a line each, events none") {
               .values =
                   {count_value("tokens", 5), {"evals/arc/acc", 0.5}, {"evals/piqa/acc", 0.75}, {"time/evals", 1.25}}}),
       EndsWith(" step 10/1000  arc/acc 0.5000  piqa/acc 0.7500  (1.2 s)\n"));
-  CHECK(logged({.step = 10, .event = RunEvent{"checkpoint", "", "here"}}).empty());
+  CHECK(logged({.step = 10, .event = RunEvent{"checkpoint", "here", {}}}).empty());
 }

@@ -1,7 +1,11 @@
 #include "monitor/jsonl.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <csignal>
 
 #include "support/captured_log.h"
 
@@ -15,17 +19,47 @@ std::vector<MetricRecord> read_all(const std::string& path) {
   return records;
 }
 
+int64_t times(const std::string& text, const std::string& part) {
+  int64_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// No file of this process grows beyond `bytes`: a write takes what still fits, the next one fails.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
 }  // namespace
 
 TEST_CASE("a record is a line: counts whole, what is not finite null, an event before its step, no ETA") {
   const TempDir dir;
   JsonlFile file(dir.file("m"));
-  file.write({.step = 10, .values = {count_value("tokens", 5120), {"loss/avg", std::nan("")}, {"b", 2}}, .eta = 3});
-  file.write(
-      {.step = 0, .event = RunEvent{"start", "now", "a \"rank\""}, .values = {count_value("memory/planned", 30)}});
+  file.write({.step = 10,
+              .time = 1769862896007,
+              .values = {count_value("tokens", 5120), {"loss/avg", std::nan("")}, {"b", 2}},
+              .eta = 3});
+  file.write({.step = 0,
+              .event = RunEvent{"start", "a \"rank\"", {{"hosts", "n1,n2"}}},
+              .values = {count_value("memory/planned", 30)}});
   CHECK(read_text(dir.file("m"), Kind::kBug) ==
-        "{\"step\":10,\"tokens\":5120,\"loss/avg\":null,\"b\":2.0}\n"
-        "{\"event\":\"start\",\"step\":0,\"time\":\"now\",\"detail\":\"a \\\"rank\\\"\",\"memory/planned\":30}\n");
+        "{\"step\":10,\"time\":\"2026-01-31T12:34:56.007Z\",\"tokens\":5120,\"loss/avg\":null,\"b\":2.0}\n"
+        "{\"event\":\"start\",\"step\":0,\"detail\":\"a \\\"rank\\\"\",\"hosts\":\"n1,n2\",\"memory/planned\":30}\n");
 }
 
 TEST_CASE("records come back in order, with their values, counts and events") {
@@ -35,7 +69,7 @@ TEST_CASE("records come back in order, with their values, counts and events") {
     first.write({.step = 1, .values = {count_value("tokens", 7), {"b", std::nan("")}, {"a", 0.1}}});
   }
   JsonlFile second(dir.file("m"));  // appends
-  second.write({.step = 2, .event = RunEvent{"stop", "then", "signal 15"}});
+  second.write({.step = 2, .time = 1769862896007, .event = RunEvent{"stop", "signal 15", {{"by", "Slurm"}}}});
   const std::vector<MetricRecord> records = read_all(dir.file("m"));
   REQUIRE(records.size() == 2);
   CHECK(records[0].step == 1);
@@ -45,8 +79,9 @@ TEST_CASE("records come back in order, with their values, counts and events") {
   CHECK((records[0].values[1].name == "a" && records[0].values[1].value == 0.1 && !records[0].values[1].whole));
   REQUIRE(records[1].event);
   CHECK((records[1].step == 2 && records[1].values.empty()));
-  CHECK((records[1].event->name == "stop" && records[1].event->time == "then" &&
-         records[1].event->detail == "signal 15"));
+  CHECK((records[1].event->name == "stop" && records[1].event->detail == "signal 15"));
+  CHECK((records[1].event->text("by") == "Slurm" && records[1].event->text("where").empty()));
+  CHECK((records[0].time == 0 && records[1].time == 1769862896007));
 }
 
 TEST_CASE("a reader skips lines that are no record, and a file that is not there") {
@@ -60,16 +95,52 @@ TEST_CASE("a reader skips lines that are no record, and a file that is not there
   CHECK((records[0].step == 2 && records[0].values.empty()));
 }
 
+TEST_CASE("a torn last line is ended by a newline before the next start's first record") {
+  const TempDir dir;
+  write_text_atomically(dir.file("m"), "{\"step\":1}\n{\"step\":2,\"a", Kind::kBug);
+  JsonlFile file(dir.file("m"));
+  file.write({.step = 3});
+  file.write({.step = 4});
+  CHECK(read_text(dir.file("m"), Kind::kBug) == "{\"step\":1}\n{\"step\":2,\"a\n{\"step\":3}\n{\"step\":4}\n");
+}
+
+TEST_CASE("a full disk costs the records of its time: one warning, one word when there is room, whole lines after it") {
+  log::configure(0, 1, log::Level::kInfo);
+  const TempDir dir;
+  const std::string before(1 << 16, ' ');  // more than the captured log has, to which the limit applies too
+  write_text_atomically(dir.file("m"), before + "\n", Kind::kBug);
+  CapturedLog captured;
+  JsonlFile file(dir.file("m"));
+  file.write({.step = 1});
+  {
+    const FileSizeLimit limit((1 << 16) + 20);
+    for (const int64_t step : {2, 3, 4}) file.write({.step = step});
+  }
+  for (const int64_t step : {5, 6}) file.write({.step = step});
+  const std::string text = captured.text();
+  const std::string path = dir.file("m");
+  CHECK(times(text, str("cannot write ", path, ": File too large; its records are dropped until it can be")) == 1);
+  CHECK(times(text, str(path, " is written again; 3 record(s) were dropped")) == 1);
+  CHECK(read_text(path, Kind::kBug).substr(before.size()) ==
+        "\n{\"step\":1}\n{\"step\":\n{\"step\":5}\n{\"step\":6}\n");
+  CHECK(read_all(path).size() == 3);
+}
+
+TEST_CASE("a text that is no UTF-8 is written with replacements, not thrown back at the run") {
+  const TempDir dir;
+  JsonlFile file(dir.file("m"));
+  file.write({.step = 1, .event = RunEvent{"end", "no file \xff", {}}});
+  REQUIRE(read_all(dir.file("m")).size() == 1);
+  CHECK(read_all(dir.file("m"))[0].event->detail == "no file \xEF\xBF\xBD");
+}
+
 TEST_CASE("a file that cannot be written is a warning, once; one that cannot be opened is an error") {
   log::configure(0, 1, log::Level::kWarning);
   CapturedLog captured;
   JsonlFile full("/dev/full");
   full.write({.step = 1});
   full.write({.step = 2});
-  const std::string text = captured.text();
-  const std::string warning = "cannot write /dev/full; no more metrics go there";
-  CHECK(text.find(warning) != std::string::npos);
-  CHECK(text.find(warning) == text.rfind(warning));
+  CHECK(times(captured.text(), "cannot write /dev/full: No space left on device") == 1);
   const TempDir dir;
   CHECK_THROWS_AS(JsonlFile(dir.file("no/such/folder")), Error);
 }

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "monitor/startup_clock.h"
+
 using namespace tokamak;
 
 namespace {
@@ -94,8 +96,9 @@ TEST_CASE("an interval without an applied step has no mean loss, and a resumed r
 TEST_CASE("a record every interval and at the last step, and the device is asked for its memory at no other") {
   std::vector<MetricRecord> records;
   int64_t asked = 0;
+  Recorder recorder(collect(records));
   Monitor monitor(
-      {.scale = scale_of(5), .log_interval = 2, .memory_used = [&] { return ++asked; }, .sinks = collect(records)});
+      {.scale = scale_of(5), .log_interval = 2, .memory_used = [&] { return ++asked; }, .recorder = recorder});
   for (int64_t step = 1; step <= 5; ++step) monitor.step({.step = step}, 0);
   REQUIRE(records.size() == 3);
   CHECK(records[0].step == 2);
@@ -106,18 +109,23 @@ TEST_CASE("a record every interval and at the last step, and the device is asked
 
 TEST_CASE("without a sink nothing is asked for") {
   int64_t asked = 0;
-  Monitor monitor({.scale = scale_of(5), .log_interval = 1, .memory_used = [&] { return ++asked; }});
+  Recorder recorder({});
+  Monitor monitor(
+      {.scale = scale_of(5), .log_interval = 1, .memory_used = [&] { return ++asked; }, .recorder = recorder});
   monitor.step({.step = 1}, 0);
   CHECK(asked == 0);
 }
 
 TEST_CASE("validations, evaluations and events are records with their step and values") {
   std::vector<MetricRecord> records;
-  Monitor monitor({.scale = scale_of(5), .sinks = collect(records)});
+  Recorder recorder(collect(records));
+  Monitor monitor({.scale = scale_of(5), .recorder = recorder});
+  const int64_t before = unix_milliseconds();
   monitor.validation(3, 1.0, 0.25);
   monitor.evals(4, {{"arc/acc", 0.5}, {"piqa/acc", 0.75}}, 0.5);
   monitor.event("start", 0, "2 rank(s)", {count_value("memory/planned", 30)});
   REQUIRE(records.size() == 3);
+  for (const MetricRecord& record : records) CHECK((record.time >= before && record.time <= unix_milliseconds()));
   CHECK(records[0].step == 3);
   CHECK(names_of(records[0]) ==
         std::vector<std::string>{"tokens", "validation/loss", "validation/perplexity", "time/validation"});
@@ -147,4 +155,16 @@ TEST_CASE("no training time passes off the clock") {
   CHECK(clock.at(later) >= now);  // no more than the scope is left out
   { const OffTheClock again(clock); }
   CHECK(clock.at(now) <= now - off);
+}
+
+TEST_CASE("the phases of a start are in their order and add up to the whole, from the birth of the process") {
+  StartupClock clock(5);
+  CHECK(clock.begin_time() <= unix_milliseconds() - 5000);
+  clock.done("world");
+  clock.done("load");
+  const std::vector<NamedValue> values = clock.values();
+  REQUIRE(values.size() == 3);
+  CHECK((values[0].name == "startup/world" && values[1].name == "startup/load" && values[2].name == "startup/seconds"));
+  CHECK(values[0].value >= 5);
+  CHECK(values[2].value == Approx(values[0].value + values[1].value).epsilon(1e-12));
 }

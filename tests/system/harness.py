@@ -120,7 +120,10 @@ class Workplace:
         values = {}
         with open(self.run(name) + "/metrics.jsonl") as lines:
             for line in lines:
-                record = json.loads(line)
+                try:
+                    record = json.loads(line)
+                except ValueError:
+                    continue  # cut short by a crash or a full disk
                 if key in record:
                     values[record["step"]] = record[key]
         return values

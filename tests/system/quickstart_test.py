@@ -50,7 +50,8 @@ def main():
             records = [json.loads(line) for line in lines]
         events = [record["event"] for record in records if "event" in record]
         losses = {record["step"]: record["loss/last"] for record in records if "loss/last" in record}
-        assert events == ["start", "stop", "checkpoint", "resume", "checkpoint"], events
+        assert events == ["start", "ready", "stop", "checkpoint", "end",
+                          "start", "resume", "ready", "checkpoint", "end"], events
         # Logged every 10 steps; it is interrupted somewhere after the 20th.
         assert sorted(losses) == [10, 20, 30, 40], losses
         resumed_at = number(r"resumed +at step (\d+), after SIGTERM to one rank", said)

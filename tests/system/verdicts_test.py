@@ -133,11 +133,11 @@ class GpuCheck(unittest.TestCase):
                           (NOT_RUN, "")])
 
     def test_memory_is_reported_from_the_start_to_the_third_step(self):
-        lines = [{"event": "start", "step": 0, "memory/planned": 5 * 2**20, "memory/committed": 6 * 2**20},
+        lines = [{"event": "ready", "step": 0, "memory/planned": 5 * 2**20, "memory/committed": 6 * 2**20},
                  *[{"step": step, "loss/last": 1, "memory/used": (6 + step) * 2**20} for step in (1, 2, 3)]]
         for count, verdict in ((4, MEASURED), (3, NOT_RUN), (0, NOT_RUN)):
             (Path(self.folder.name) / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n"
-                                                                          for line in lines[:count]))
+                                                                          for line in lines[:count]) + '{"step":')
             training.memory(self.report, Path(self.folder.name))
             self.assertEqual(self.results()["memory"], verdict, count)
         self.assertEqual(self.report.lines[0]["measured"],

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
+#include "monitor/history.h"
 #include "monitor/jsonl.h"
 #include "support/ranks.h"
 #include "tests/data/fixture.h"
@@ -121,9 +122,9 @@ ToyState saved_state(const std::string& checkpoint) {
 
 std::map<int64_t, double> records(const std::string& run, const std::string& key) {
   std::map<int64_t, double> values;
-  read_records(run + "/metrics.jsonl", [&](const MetricRecord& record) {
+  for (const MetricRecord& record : read_history(run + "/metrics.jsonl")) {
     if (record.has(key)) values[record.step] = record.at(key);
-  });
+  }
   return values;
 }
 
@@ -140,6 +141,15 @@ std::vector<std::string> events(const std::string& run) {
     if (record.event) names.push_back(record.event->name);
   });
   return names;
+}
+
+MetricRecord last_event(const std::string& run, const std::string& name) {
+  MetricRecord last;
+  read_records(run + "/metrics.jsonl", [&](const MetricRecord& record) {
+    if (record.is(name)) last = record;
+  });
+  TOKAMAK_CHECK(last.event, run, " has no event ", name);
+  return last;
 }
 
 }  // namespace tokamak

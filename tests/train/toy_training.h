@@ -65,10 +65,11 @@ struct ToyState {
 };
 ToyState saved_state(const std::string& checkpoint);
 
-// {step: value} of a key in metrics.jsonl; of a step that is there twice, the later.
+// {step: value} of a key in metrics.jsonl, of the run's course as it stands.
 std::map<int64_t, double> records(const std::string& run, const std::string& key = "loss/last");
 double worst_difference(const std::map<int64_t, double>& a, const std::map<int64_t, double>& b);  // relative
 std::vector<int64_t> steps_of(const ToyPlace& place, const std::string& name);                    // of its checkpoints
 std::vector<std::string> events(const std::string& run);
+MetricRecord last_event(const std::string& run, const std::string& name);
 
 }  // namespace tokamak

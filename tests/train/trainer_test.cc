@@ -5,7 +5,10 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/process.h"
+#include "checkpoint/reader.h"
 #include "checkpoint/store.h"
 #include "comm/collective_error.h"
 #include "model/flops.h"
@@ -101,7 +104,8 @@ TEST_CASE("a signal to the process stops and saves after the step, and the next 
     CHECK(train(3, config, at_step(config, 2, [=] { std::raise(signal); })) == RunEnd::kStopped);
     CHECK(steps_of(place, "run") == std::vector<int64_t>{2});
     CHECK(train(3, place.config("run", 3)) == RunEnd::kDone);
-    CHECK(events(place.run("run")) == std::vector<std::string>{"start", "stop", "checkpoint", "resume", "checkpoint"});
+    CHECK(events(place.run("run")) == std::vector<std::string>{"start", "ready", "stop", "checkpoint", "end",  //
+                                                               "start", "resume", "ready", "checkpoint", "end"});
     CHECK(records(place.run("run")).size() == 6);
   }
 }
@@ -138,10 +142,56 @@ TEST_CASE("a start logs the memory planned and that in use once it is committed:
   train(2, place.config("run", 2), {.backend = [] {
           return Backend{std::make_unique<LedgerDevice>(), std::make_unique<CpuOps>()};
         }});
-  const auto memory = [&](const char* name) { return records(place.run("run"), str("memory/", name)); };
-  CHECK(memory("planned").at(0) > LedgerDevice::kProgramBytes);
-  CHECK(memory("committed").at(0) == memory("planned").at(0));
-  CHECK(memory("used").at(1) >= memory("committed").at(0));
+  const MetricRecord ready = last_event(place.run("run"), "ready");
+  CHECK(ready.at("memory/planned") > LedgerDevice::kProgramBytes);
+  CHECK(ready.at("memory/committed") == ready.at("memory/planned"));
+  CHECK(records(place.run("run"), "memory/used").at(1) >= ready.at("memory/committed"));
+}
+
+TEST_CASE(
+    "what a start and its end report of themselves: where it runs, where its time went, and the stalls of saves") {
+  const ToyPlace place;
+  RunConfig config = place.config("run", 2);
+  config.checkpoint.interval = TrainingLength::steps(4);
+  train(2, config);
+  const std::string run = place.run("run");
+  const MetricRecord start = last_event(run, "start");
+  CHECK(start.at("ranks") == 2);
+  CHECK(start.event->text("hosts") == host_name());  // once, though both ranks are there
+  CHECK(parse_utc(start.event->text("exec")).value() <= start.time);
+  const CheckpointReader saved = CheckpointReader::open(place.checkpoint("run", 4));
+  CHECK(start.event->text("incarnation") == saved.manifest().incarnation);
+  const MetricRecord ready = last_event(run, "ready");
+  double sum = 0;
+  for (const char* phase : {"data", "lock", "memory", "load", "loader", "peak"}) {
+    CHECK(ready.at(str("startup/", phase)) >= 0);
+    sum += ready.at(str("startup/", phase));
+  }
+  CHECK(ready.at("startup/seconds") == Approx(sum));
+  CHECK((ready.at("total_steps") == 6 && ready.at("tokens_per_step") == 12 * 16));
+  const MetricRecord save = last_event(run, "checkpoint");
+  CHECK(save.at("checkpoint/bytes") == static_cast<double>(saved.manifest().total_bytes()));
+  CHECK((save.at("checkpoint/stall") > 0 && save.at("checkpoint/seconds") > 0));
+  CHECK(last_event(run, "end").at("exit_code") == 0);
+}
+
+TEST_CASE("an error that ends a start is its last record, before and in its training") {
+  const ToyPlace place;
+  train(1, place.config("run"));
+  RunConfig config = place.config("run");
+  config.training.global_batch_tokens *= 2;
+  config.training.micro_batch_size = {};
+  CHECK_THROWS_AS(train(1, config), SharedError);
+  CHECK(events(place.run("run")).back() == "end");
+  CHECK(last_event(place.run("run"), "end").at("exit_code") == 2);
+  CHECK_THAT(last_event(place.run("run"), "end").event->detail, Contains("training.global_batch_tokens is 384"));
+
+  config = place.config("bad");
+  config.optimizer.lr = 1e30;
+  config.resilience.max_bad_steps = 2;
+  CHECK_THROWS_AS(train(1, config), Error);
+  CHECK(events(place.run("bad")) == std::vector<std::string>{"start", "ready", "end"});
+  CHECK(last_event(place.run("bad"), "end").at("exit_code") == 7);
 }
 
 TEST_CASE("a finished run that is started again does nothing") {

@@ -1,0 +1,16 @@
+#include "monitor/recorder.h"
+
+#include "base/clock.h"
+
+namespace tokamak {
+
+void Recorder::write(MetricRecord record) {
+  record.time = unix_milliseconds();
+  for (const auto& sink : sinks_) sink->write(record);
+}
+
+void Recorder::event(int64_t step, RunEvent event, std::vector<NamedValue> values) {
+  write({.step = step, .event = std::move(event), .values = std::move(values)});
+}
+
+}  // namespace tokamak

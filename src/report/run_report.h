@@ -1,0 +1,83 @@
+// Where the wall-clock time of a run went, over all of its starts, from nothing but what the run left in its directory.
+// The clock runs from the first process to the last sign of life; every millisecond of it is in one TimeSplit.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "monitor/record.h"
+#include "report/hang_files.h"
+#include "report/time_split.h"
+
+namespace tokamak {
+
+enum class StartEnd {
+  kDone,
+  kStopped,  // on a signal or at a limit, saved
+  kFailed,   // an error that it could still record
+  kHung,     // the watchdog ended it
+  kKilled,   // without a word
+  kOpen,     // the last start, without a word so far: it runs, or was killed
+};
+
+inline constexpr std::array<const char*, 6> kStartEndNames = {"done", "stopped", "failed", "hung", "killed", "open"};
+
+struct SaveTotals {
+  int64_t committed = 0;
+  int64_t refused = 0;
+  int64_t bytes = 0;   // of those committed
+  double seconds = 0;  // of writing them, beside training or not
+};
+
+// Times are milliseconds since 1970.
+struct StartReport {
+  int64_t exec = 0;              // the process began
+  std::optional<int64_t> ready;  // the first step began; none: it ended before
+  int64_t last_sign = 0;         // its last record, or the watchdog's file
+  // Milliseconds from the last sign of life of training, over starts that never trained, to the first step of this one.
+  std::optional<int64_t> restart;
+  TimeSplit time;  // since the last sign of the start before; of the first, since exec
+
+  int64_t first_step = 0;  // done before it
+  int64_t last_step = 0;   // the last one known of
+  int64_t lost_steps = 0;  // of those between, trained again later
+  int64_t slow = 0;        // milliseconds of productive time that intervals took beyond 1.5 times the median pace
+
+  StartEnd end = StartEnd::kOpen;
+  std::string cause;  // "signal 15", an error's text, the headline of a hang
+  int64_t ranks = 0;  // 0: not known
+  std::string hosts;
+  std::string incarnation;
+  std::vector<NamedValue> startup;  // seconds by phase, in their order
+  SaveTotals saves;
+};
+
+struct RunReport {
+  std::string directory;
+  std::vector<StartReport> starts;  // at least one
+  TimeSplit time;                   // of all starts
+  int64_t slow = 0;
+  SaveTotals saves;
+  int64_t first_step = 0;   // done before the first start
+  int64_t step = 0;         // that the run's course has reached
+  int64_t total_steps = 0;  // 0: not known
+  int64_t lost_steps = 0;
+  int64_t tokens = 0;  // of the steps between
+  std::vector<std::string> suspects;
+
+  int64_t wall_clock() const { return time.total(); }
+  double ettr() const;             // productive time over wall clock: effective training time ratio
+  double goodput() const;          // tokens of the run's course per second of wall clock
+  double productive_rate() const;  // the same per second of productive time
+};
+
+// Out of the records in the order of the file, and the hang files. Error(kData) where there are no records.
+RunReport make_report(const std::string& directory, const std::vector<MetricRecord>& records,
+                      const std::vector<FoundHang>& hangs);
+
+// Of a run.output_dir. Error(kConfig) where there is none, Error(kData) where its metrics.jsonl has no records.
+RunReport read_report(const std::string& directory);
+
+}  // namespace tokamak

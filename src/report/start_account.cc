@@ -1,0 +1,133 @@
+#include "report/start_account.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/strings.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr std::string_view kPhase = "startup/", kPhaseSum = "startup/seconds";
+
+}  // namespace
+
+StartAccount::StartAccount(const MetricRecord& first, std::optional<int64_t> before) {
+  // Clocks of hosts differ, and are set: no start begins before the last one has ended.
+  const int64_t earliest = before.value_or(0);
+  const std::string exec = first.event ? first.event->text("exec") : "";
+  const int64_t end = std::max(first.time, earliest);
+  report_.exec = std::clamp(parse_utc(exec).value_or(end), earliest, end);
+  report_.last_sign = report_.exec;
+  if (before) report_.time[Spent::kDown] = report_.exec - *before;
+}
+
+bool StartAccount::ended_before(const MetricRecord& record) const {
+  // A start whose first record the disk has refused still shows by its second.
+  return record.is("start") || ((record.is("resume") || record.is("ready")) && report_.ready);
+}
+
+void StartAccount::advance(int64_t time) {
+  const int64_t passed = std::max(int64_t{0}, time - report_.last_sign);
+  report_.last_sign += passed;
+  if (report_.ready) {
+    unclaimed_ += passed;
+  } else {
+    report_.time[Spent::kStartup] += passed;
+  }
+}
+
+void StartAccount::begin_training(int64_t step) {
+  report_.ready = report_.last_sign;
+  report_.first_step = report_.last_step = reached_ = step;
+  trained_.push_back({step, step, 0});  // even if no step follows, the run has gone back here
+}
+
+int64_t StartAccount::claim(double seconds) {
+  const int64_t claimed = std::clamp<int64_t>(std::llround(1e3 * seconds), 0, unclaimed_);
+  unclaimed_ -= claimed;
+  return claimed;
+}
+
+void StartAccount::see(const MetricRecord& record) {
+  if (!record.event && !report_.ready) begin_training(std::min(reached_, record.step));
+  advance(record.time);
+  if (record.event) {
+    see_event(record);
+    return;
+  }
+  if (record.has("time/interval")) {
+    const int64_t from = std::min(report_.last_step, record.step - 1);
+    trained_.push_back({from, record.step, claim(record.at("time/interval"))});
+    report_.last_step = record.step;
+  }
+  report_.time[Spent::kValidation] += claim(record.value_or("time/validation", 0));
+  report_.time[Spent::kEvals] += claim(record.value_or("time/evals", 0));
+  reached_ = std::max(reached_, record.step);
+}
+
+void StartAccount::see_event(const MetricRecord& record) {
+  reached_ = std::max(reached_, record.step);
+  if (record.is("start")) {
+    report_.ranks = std::llround(record.value_or("ranks", 0));
+    report_.hosts = record.event->text("hosts");
+    report_.incarnation = record.event->text("incarnation");
+  } else if (record.is("ready")) {
+    begin_training(record.step);
+    for (const NamedValue& one : record.values) {
+      if (starts_with(one.name, kPhase) && one.name != kPhaseSum) {
+        report_.startup.push_back({one.name.substr(kPhase.size()), one.value});
+      }
+    }
+  } else if (record.is("checkpoint")) {
+    ++report_.saves.committed;
+    report_.saves.bytes += std::llround(record.value_or("checkpoint/bytes", 0));
+    report_.saves.seconds += record.value_or("checkpoint/seconds", 0);
+  } else if (record.is("checkpoint refused")) {
+    ++report_.saves.refused;
+  } else if (record.is("stop")) {
+    stop_ = record.event->detail;
+  } else if (record.is("end")) {
+    exit_code_ = std::llround(record.value_or("exit_code", 0));
+    last_words_ = record.event->detail;
+  }
+  report_.time[Spent::kSaves] += claim(record.value_or("checkpoint/stall", 0));
+}
+
+void StartAccount::close(const FoundHang* hang, bool is_last) {
+  if (hang != nullptr && !exit_code_) {
+    advance(hang->time);
+    report_.time[Spent::kHang] += std::exchange(unclaimed_, 0);
+    report_.end = StartEnd::kHung;
+    report_.cause = hang->headline.empty() ? hang->name : hang->headline;
+  } else {
+    close_with_words(is_last);
+  }
+  if (reached_ > report_.last_step) {
+    trained_.push_back({report_.last_step, reached_, std::exchange(unclaimed_, 0)});
+    report_.last_step = reached_;
+  }
+  report_.time[Spent::kOther] += std::exchange(unclaimed_, 0);
+}
+
+void StartAccount::close_with_words(bool is_last) {
+  if (exit_code_ == 0) {
+    report_.end = StartEnd::kDone;
+  } else if (exit_code_ && stop_ && last_words_ == "stopped") {
+    report_.end = StartEnd::kStopped;
+    report_.cause = *stop_;
+  } else if (exit_code_) {
+    report_.end = StartEnd::kFailed;
+    report_.cause = str("exit ", *exit_code_, ": ", last_words_);
+  } else {
+    report_.end = is_last ? StartEnd::kOpen : StartEnd::kKilled;
+    report_.cause = is_last ? "no end recorded: it runs, or was killed" : "without a word";
+    if (stop_) report_.cause = str("while it stopped for ", *stop_);
+    if (!report_.ready) report_.cause += ", before its first step";
+  }
+}
+
+}  // namespace tokamak

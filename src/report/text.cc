@@ -1,0 +1,148 @@
+#include "report/text.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+
+#include "base/clock.h"
+#include "base/strings.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int kLabelWidth = 34;
+
+std::string duration(int64_t milliseconds) {
+  const double seconds = 1e-3 * static_cast<double>(milliseconds);
+  return seconds < 100 ? fixed(seconds, 2) + " s" : human_duration(seconds);
+}
+
+std::string percent(int64_t part, int64_t whole) {
+  return whole > 0 ? fixed(100 * static_cast<double>(part) / static_cast<double>(whole), 1) + " %" : "-";
+}
+
+std::string minute(int64_t time) { return utc_text(time).substr(0, 19) + "Z"; }
+
+std::string label_of(Spent kind) {
+  switch (kind) {
+    case Spent::kProductive:
+      return "productive training";
+    case Spent::kLost:
+      return "lost steps, trained again";
+    case Spent::kStartup:
+      return "startup, exec to first step";
+    case Spent::kDown:
+      return "down, last sign of life to exec";
+    case Spent::kSaves:
+      return "saves, while training waited";
+    case Spent::kValidation:
+      return "validation";
+    case Spent::kEvals:
+      return "evaluations";
+    case Spent::kHang:
+      return "hangs, until the watchdog's end";
+    case Spent::kOther:
+      return "other";
+  }
+  return "";
+}
+
+void line(std::ostream& out, const std::string& label, const std::string& time, const std::string& share,
+          const std::string& note = "") {
+  out << std::left << std::setw(kLabelWidth) << label << std::right << std::setw(12) << time << std::setw(10) << share
+      << note << "\n";
+}
+
+void print_time(std::ostream& out, const RunReport& report) {
+  const int64_t whole = report.wall_clock();
+  line(out, "where the time went", "time", "share");
+  for (const Spent kind : kAllSpent) {
+    const int64_t part = report.time[kind];
+    const bool has_slow = kind == Spent::kProductive && report.slow > 0;
+    line(out, label_of(kind), duration(part), percent(part, whole),
+         has_slow ? str("   of it ", duration(report.slow), " slower than 1.5 x the median step") : "");
+  }
+  line(out, "wall clock", duration(whole), percent(whole, whole));
+}
+
+void print_rates(std::ostream& out, const RunReport& report) {
+  out << "ETTR " << fixed(100 * report.ettr(), 1) << " %: productive time / wall clock\n"
+      << "goodput " << human_count(report.goodput()) << " tokens/s of wall clock, "
+      << human_count(report.productive_rate()) << " of productive time\n";
+  const SaveTotals& saves = report.saves;
+  out << "saves " << saves.committed << " committed, " << saves.refused << " refused";
+  if (saves.committed > 0) {
+    out << "; " << human_bytes(saves.bytes / saves.committed) << " in "
+        << fixed(saves.seconds / static_cast<double>(saves.committed), 3) << " s on average";
+  }
+  out << "\n";
+}
+
+void print_restarts(std::ostream& out, const RunReport& report) {
+  std::vector<int64_t> restarts;
+  for (const StartReport& start : report.starts) {
+    if (start.restart) restarts.push_back(*start.restart);
+  }
+  if (restarts.empty()) return;
+  int64_t sum = 0;
+  for (const int64_t one : restarts) sum += one;
+  out << "restarts " << restarts.size() << ": " << duration(sum / static_cast<int64_t>(restarts.size()))
+      << " on average from the last sign of life to the first step, "
+      << duration(*std::max_element(restarts.begin(), restarts.end())) << " at most\n";
+}
+
+void print_startup(std::ostream& out, const RunReport& report) {
+  const auto last = std::find_if(report.starts.rbegin(), report.starts.rend(),
+                                 [](const StartReport& start) { return !start.startup.empty(); });
+  if (last == report.starts.rend()) return;
+  out << "the last startup, in seconds:";
+  for (const NamedValue& phase : last->startup) out << "  " << phase.name << " " << fixed(phase.value, 2);
+  out << "\n";
+}
+
+// Of one line, though an error may have more.
+std::string end_text(const StartReport& start) {
+  const std::string name = kStartEndNames[static_cast<size_t>(start.end)];
+  std::string text = start.cause.empty() ? name : str(name, ": ", start.cause);
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+void print_starts(std::ostream& out, const RunReport& report) {
+  const auto row = [&](const std::vector<std::string>& cells) {
+    constexpr int kWidths[] = {5, 22, 7, 11, 11, 9, 9, 7, 12, 11};
+    for (size_t i = 0; i + 1 < cells.size(); ++i) out << std::setw(kWidths[i]) << cells[i];
+    out << "  " << cells.back() << "\n";
+  };
+  row({"start", "exec", "ranks", "down", "startup", "from", "to", "lost", "productive", "saves", "end"});
+  for (size_t i = 0; i < report.starts.size(); ++i) {
+    const StartReport& start = report.starts[i];
+    const std::string from = start.ready ? str(start.first_step) : "-", to = start.ready ? str(start.last_step) : "-";
+    row({str(i + 1), minute(start.exec), start.ranks > 0 ? str(start.ranks) : "-", duration(start.time[Spent::kDown]),
+         duration(start.time[Spent::kStartup]), from, to, str(start.lost_steps),
+         duration(start.time[Spent::kProductive]), duration(start.time[Spent::kSaves]), end_text(start)});
+  }
+}
+
+}  // namespace
+
+std::string text_of(const RunReport& report) {
+  std::ostringstream out;
+  out << report.directory << ": step " << report.step << (report.total_steps > 0 ? str(" of ", report.total_steps) : "")
+      << ", " << human_count(static_cast<double>(report.tokens)) << " tokens, " << report.starts.size() << " start(s), "
+      << report.lost_steps << " step(s) lost\n"
+      << "from " << minute(report.starts.front().exec) << " to " << minute(report.starts.back().last_sign)
+      << ", the last sign of life\n\n";
+  print_time(out, report);
+  out << "\n";
+  print_rates(out, report);
+  print_restarts(out, report);
+  print_startup(out, report);
+  out << "\n";
+  print_starts(out, report);
+  if (!report.suspects.empty()) out << "\nsuspected hosts: " << join(report.suspects, " ") << "\n";
+  return out.str();
+}
+
+}  // namespace tokamak

@@ -1,0 +1,26 @@
+// The first record of a start: who it is and where it runs, for whoever reads the records of all starts (report/).
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "comm/comm.h"
+#include "monitor/record.h"
+
+namespace tokamak {
+
+struct StartFacts {
+  int64_t exec_time = 0;  // of the process, in milliseconds since 1970
+  std::string incarnation;
+  int ranks = 1;
+  std::string hosts;
+};
+
+// With the job and the number of its restart where the environment knows them: TOKAMAK_JOB and TOKAMAK_ATTEMPT of
+// scripts that start a run again, SLURM_JOB_ID and SLURM_RESTART_COUNT. `variable` is as std::getenv.
+MetricRecord start_record(const StartFacts& facts, const std::function<const char*(const char* name)>& variable);
+
+// Collective: "n01,n02", each host once, in the order of the ranks.
+std::string all_hosts(Comm& comm);
+
+}  // namespace tokamak

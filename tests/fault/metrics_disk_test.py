@@ -1,0 +1,89 @@
+"""A disk that is full for a while costs metrics.jsonl the records of that time and no others; what ENOSPC has torn stays a
+line of its own. Needs the right to mount a tmpfs."""
+import json
+import os
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+from harness import ENV, TOKAMAK, main  # noqa: E402
+from processes import wait_for  # noqa: E402
+
+NAME = "run"
+
+
+def fill(path):
+    """All that the file system still has."""
+    with open(path, "wb", buffering=0) as ballast:
+        try:
+            while True:
+                ballast.write(bytes(1 << 16))
+        except OSError:
+            pass
+        try:
+            while True:
+                ballast.write(bytes(1))
+        except OSError:
+            pass
+
+
+def start(place, log):
+    return subprocess.Popen([TOKAMAK, "train", place.config(NAME), "training.max_steps=1000000"], env=ENV, stdout=log,
+                            stderr=log)
+
+
+def read(path):
+    """(records, lines that are none)."""
+    records, torn = [], 0
+    with open(path) as lines:
+        for line in lines:
+            try:
+                records.append(json.loads(line))
+            except ValueError:
+                torn += 1
+    return records, torn
+
+
+def full_for_a_while(place):
+    """a tmpfs without room, then with room: one warning, one word when it works again, every later record is there"""
+    disk = place.file("runs")
+    os.mkdir(disk)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk], capture_output=True).returncode != 0:
+        print("skipped: a tmpfs cannot be mounted here")
+        sys.exit(77)
+    try:
+        log = open(place.file("log"), "w+")
+        process = start(place, log)
+        wait_for(process, log.name, r"step 5/")
+        fill(disk + "/ballast")
+        wait_for(process, log.name, r"cannot write \S+/metrics.jsonl: No space left on device")
+        os.remove(disk + "/ballast")
+        wait_for(process, log.name, r"metrics.jsonl is written again; \d+ record\(s\) were dropped")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 75, open(log.name).read()
+        text = open(log.name).read()
+        assert text.count("cannot write") == text.count("is written again") == 1, text
+        metrics = place.run(NAME) + "/metrics.jsonl"
+        records, torn = read(metrics)
+        assert torn <= 1, torn
+        logged = [record["step"] for record in records if "loss/last" in record]
+        final = records[-1]["step"]
+        assert records[-1]["event"] == "end" and logged[-1] == final, records[-1]
+        gaps = [(a, b) for a, b in zip(logged, logged[1:]) if b != a + 1]
+        assert len(gaps) == 1, gaps  # the records of the full disk, and no others
+        # A crash cuts the last line short; the next start's first record begins on a line of its own.
+        with open(metrics, "a") as out:
+            out.write('{"step":')
+        second = start(place, log)
+        wait_for(second, log.name, rf"step {final + 2}/")
+        second.send_signal(signal.SIGTERM)
+        assert second.wait(timeout=60) == 75, open(log.name).read()
+        more, more_torn = read(metrics)
+        assert more_torn == torn + 1 and more[len(records)]["event"] == "start", more[len(records)]
+        print(f"  {gaps[0][1] - gaps[0][0] - 1} records dropped between steps {gaps[0][0]} and {gaps[0][1]}, {torn} torn")
+    finally:
+        subprocess.run(["umount", "-l", disk], check=False)
+
+
+main([full_for_a_while])
