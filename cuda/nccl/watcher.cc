@@ -52,8 +52,7 @@ void NcclWatcher::look() const {
     log::error("rank ", rank_, " on ", host_name(), ": NCCL: ", nccl_words(error, comm),
                "\n  hint: the rank that failed first says why; NCCL_DEBUG=INFO makes NCCL log more");
     log::flush();
-    // Not Comm::abort: MPI was started for calls of the main thread alone. The others follow, since a process ended
-    // badly: by mpirun, by srun --kill-on-bad-exit, over TCP by comm/watch.h; and each has a watcher of its own.
+    // The others follow: comm/watch.h ends them, since a process is gone without disconnecting.
     std::_Exit(static_cast<int>(Kind::kComm));
   }
 }
