@@ -10,6 +10,7 @@
 #include "config/print.h"
 #include "data/manifest.h"
 #include "eval/evaluations.h"
+#include "resilience/watchdog.h"
 #include "train/run_plan.h"
 #include "train/trainer.h"
 
@@ -52,19 +53,24 @@ class TrainCommand : public Command {
 
  private:
   int train(World& world, const StopSignal& stop) {
+    Watchdog watchdog(world);
     RunConfig config;
     collectively(world.comm(), [&] {
       config = load_config(path_, overrides_);
       complete_from_data(config);
+      watchdog.configure(
+          {.limits = config.resilience, .directory = config.run.output_dir, .interval = config.metrics.log_interval});
     });
     const std::string config_text = tokamak::print_config(config);
     Backend backend = make_backend_collectively(world, config.runtime);
+    const Observation recorded(*backend.device, watchdog.flight_record());
     std::optional<Evaluations> evals;  // read before the run starts, so that a mistake in them does not end it later
     collectively(world.comm(), [&] { evals = read_evals(config); });
     Trainer trainer(world, backend, stop, std::move(config),
                     {.config_text = config_text,
                      .evals = [&](Engine& engine) { return flatten(evals->run(engine)); },
-                     .stop_at_step = stop_at_step_});
+                     .stop_at_step = stop_at_step_,
+                     .progress = &watchdog.progress()});
     RunEnd end = RunEnd::kDone;
     or_end_all(world, [&] { end = trainer.run(); });
     if (world.rank() == 0) log::info(end == RunEnd::kDone ? "done" : "stopped; start again to go on");

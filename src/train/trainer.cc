@@ -8,6 +8,7 @@
 namespace tokamak {
 
 RunEnd Trainer::run() {
+  const PhaseScope training(options_.progress, Phase::kStep);
   while (!finished()) {
     if (should_stop()) {
       save_or_fail();
@@ -25,9 +26,10 @@ RunEnd Trainer::run() {
 
 void Trainer::train_step() {
   const int64_t step = state_.step + 1;
+  const StepScope scope(options_.progress, step);
   const double lr = schedule_->at(step);
   trace_->begin(step);
-  const double attended = run_step(*run_.engine, [&] { return view_of(loader_->next()); },
+  const double attended = run_step(*run_.engine, [&] { return next_batch(); },
                                    {.t = step,
                                     .lr = lr,
                                     .max_grad_norm = config_.training.max_grad_norm,
@@ -39,6 +41,12 @@ void Trainer::train_step() {
   state_.next_sample += run_.shape.sequences_per_step;
   // A step late, so that the device never waits for the host; the last one at once.
   read_outcomes(finished() ? 0 : 1);
+}
+
+TokenBatch Trainer::next_batch() {
+  const MicroBatch& batch = loader_->next();
+  if (options_.progress != nullptr) options_.progress->tick();
+  return view_of(batch);
 }
 
 void Trainer::read_outcomes(int64_t leave) {
@@ -70,6 +78,7 @@ bool Trainer::should_stop() {
 void Trainer::validate_if_due() {
   if (!data_->validation || !due(config_.training.validation_interval)) return;
   read_outcomes(0);
+  const PhaseScope phase(options_.progress, Phase::kValidation);
   const OffTheClock off(monitor_->clock());
   const Evaluator evaluator(*data_->validation, config_.training.validation_sequences, run_.shape.micro_batch,
                             config_.data.document_masking);
@@ -80,6 +89,7 @@ void Trainer::validate_if_due() {
 void Trainer::take_evals_if_due() {
   if (config_.training.evals.empty() || !due(config_.training.evals_interval)) return;
   read_outcomes(0);
+  const PhaseScope phase(options_.progress, Phase::kEvals);
   const OffTheClock off(monitor_->clock());
   const std::vector<NamedValue> results = options_.evals(*run_.engine);
   monitor_->evals(state_.step, results, off.seconds());
@@ -92,6 +102,8 @@ void Trainer::save_if_due() {
 std::string Trainer::save() {
   read_outcomes(0);
   if (checkpoints_->saved(state_)) return "";
+  const bool last = options_.progress != nullptr && options_.progress->phase() == Phase::kStop;
+  const PhaseScope phase(options_.progress, last ? Phase::kStop : Phase::kSave);
   const OffTheClock off(monitor_->clock());
   const SaveOutcome outcome =
       checkpoints_->save({state_, config_.run.seed, options_.config_text, data_->train.state_json(state_.next_sample)});
@@ -102,6 +114,7 @@ std::string Trainer::save() {
 
 // While training goes on, a refused save costs nothing yet; at the end it would cost the run.
 void Trainer::save_or_fail() {
+  const PhaseScope phase(options_.progress, Phase::kStop);
   const std::string refusal = save();
   if (refusal.empty()) return;
   throw SharedError(Kind::kCheckpoint,

@@ -13,6 +13,7 @@
 #include "data/loader.h"
 #include "monitor/monitor.h"
 #include "optim/schedule.h"
+#include "resilience/progress.h"
 #include "train/bad_steps.h"
 #include "train/run_checkpoints.h"
 #include "train/run_config.h"
@@ -30,7 +31,8 @@ struct TrainerOptions {
   std::string config_text;  // the config as config/ prints it, for the run directory and the checkpoints
   // Takes training.evals (src/eval does). Collective.
   std::function<std::vector<NamedValue>(Engine&)> evals;
-  int64_t stop_at_step = 0;  // save and stop after this step, as on a signal; 0: never
+  int64_t stop_at_step = 0;         // save and stop after this step, as on a signal; 0: never
+  RunProgress* progress = nullptr;  // told of phases and steps; outlives the trainer; nullptr: nobody watches
 };
 
 class Trainer {
@@ -46,6 +48,7 @@ class Trainer {
   void start_monitor(int64_t committed_bytes);
 
   void train_step();
+  TokenBatch next_batch();
   void read_outcomes(int64_t leave);  // of finished steps, but for the last `leave`
   void validate_if_due();
   void take_evals_if_due();

@@ -56,7 +56,10 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
   collectively(comm_, [&] { make_directories(config_.run.output_dir, Kind::kConfig); });
   checkpoints_.emplace(comm_, config_);
   const int64_t committed_bytes = take_memory(world, backend, batch);
-  state_ = checkpoints_->load_or_initialize(*run_.engine, data_->train, batch, config_.run.seed);
+  {
+    const PhaseScope phase(options_.progress, Phase::kLoad);
+    state_ = checkpoints_->load_or_initialize(*run_.engine, data_->train, batch, config_.run.seed);
+  }
   // Only now that nothing can refuse this start: another run may be living in the directory until then.
   collectively(comm_, [&] {
     if (comm_.rank() == 0) write_run_directory(config_, options_.config_text, data_->train);
