@@ -37,8 +37,8 @@ std::string HangReport::text(const std::string& time) const {
   const RankView& limiting = ranks[verdict.limit_of];
   std::string text =
       str("hang, found at ", time, "\n", verdict.reason, "\n\ndid not arrive: ", names(*this, verdict.culprits),
-          "\nlimit: ", limits.text(limiting.last.gaps), "; of ", limiting.name, " in phase ",
-          name_of(limiting.last.phase), "\n\n");
+          "\nlimit: ", fixed(verdict.limit, 1), " s, of ", limiting.name, " in phase ", name_of(limiting.last.phase),
+          ": ", limits.text(limiting.last.gaps), "\n\n");
   for (const RankView& rank : ranks) {
     if (rank.left && !rank.known()) continue;  // only rank 0 hears of all
     const std::string silence = rank.heard_ago > 0 ? str(", heard ", fixed(rank.heard_ago, 1), " s ago") : "";

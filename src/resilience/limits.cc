@@ -12,10 +12,10 @@ double Limits::of_phase(const PhaseGaps& gaps) const {
 }
 
 std::string Limits::text(const PhaseGaps& gaps) const {
-  return str(fixed(of_phase(gaps), 1), " s: ", kGaps, " x the longest pause so far (", fixed(gaps.longest, 3),
-             " s), at least ", gaps.passed == 0 ? str(kUnmeasured, " x ") : "", "resilience.watchdog_min (", floor,
-             " s)", gaps.passed == 0 ? ", as the phase was never passed before" : "",
-             ", at most resilience.watchdog_max (", ceiling, " s)");
+  return str(kGaps, " x the longest pause so far (", fixed(gaps.longest, 3), " s), at least ",
+             gaps.passed == 0 ? str(kUnmeasured, " x ") : "", "resilience.watchdog_min (", floor, " s)",
+             gaps.passed == 0 ? ", as the phase was never passed before" : "", ", at most resilience.watchdog_max (",
+             ceiling, " s)");
 }
 
 }  // namespace tokamak

@@ -20,7 +20,7 @@ struct Limits {
     return {options.watchdog_min.value, options.watchdog_max.value};
   }
   double of_phase(const PhaseGaps& gaps) const;
-  std::string text(const PhaseGaps& gaps) const;  // how it came about
+  std::string text(const PhaseGaps& gaps) const;  // how it comes about
 };
 
 }  // namespace tokamak

@@ -117,12 +117,22 @@ void Watchdog::run() {
     const bool ours = rank_ == 0 || watch_ == nullptr || !verdict.silent.empty();
     if (verdict.hangs && ours) end_run(lock, verdict);
     Heartbeat beat = all[watch_ == nullptr ? 0 : rank_].last;
-    if (rank_ == 0) beat.limit = verdict.limit;  // the others tell their own, or a limit would never fall again
+    if (rank_ == 0) tell_common_limit(beat, all);
     const std::vector<Straggler> stragglers = compare_ranks(all);
     lock.unlock();
     tell_stragglers(stragglers);
     if (watch_ != nullptr) watch_->send(message(beat));
     lock.lock();
+  }
+}
+
+// Rank 0 says the limit of all that are in its phase, so that they agree on when to give it up. The others say their
+// own: else a limit would never fall again.
+void Watchdog::tell_common_limit(Heartbeat& beat, const std::vector<RankView>& all) {
+  for (const RankView& rank : all) {
+    if (rank.left || rank.last.phase != beat.phase || rank.last.limit <= beat.limit) continue;
+    beat.limit = rank.last.limit;
+    beat.gaps = rank.last.gaps;
   }
 }
 

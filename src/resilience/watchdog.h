@@ -55,6 +55,7 @@ class Watchdog final : private Watch::Client {
   void run();
   double interval() const;
   Heartbeat own_heartbeat() const;
+  static void tell_common_limit(Heartbeat& beat, const std::vector<RankView>& all);
   std::string own_calls() const;
   std::vector<RankView> views() const;  // as of now
   std::vector<Straggler> compare_ranks(const std::vector<RankView>& views);
