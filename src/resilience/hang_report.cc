@@ -40,13 +40,13 @@ std::string HangReport::text(const std::string& time) const {
           "\nlimit: ", fixed(verdict.limit, 1), " s, of ", limiting.name, " in phase ", name_of(limiting.last.phase),
           ": ", limits.text(limiting.last.gaps), "\n\n");
   for (const RankView& rank : ranks) {
-    if (rank.left && !rank.known()) continue;  // only rank 0 hears of all
+    if (rank.hidden) continue;
     const std::string silence = rank.heard_ago > 0 ? str(", heard ", fixed(rank.heard_ago, 1), " s ago") : "";
-    text += str(rank.name, ", pid ", rank.last.pid, ": ", rank.known() ? rank.last.text() : "nothing was heard of it",
-                rank.left ? ", has left" : "", rank.lost ? ", its connection has timed out" : "", silence, "\n");
+    text += str(rank.name, ", pid ", rank.last.pid, ": ", rank.last.text(), rank.left ? ", has left" : "",
+                rank.lost ? ", its connection has timed out" : "", silence, "\n");
   }
   for (size_t r = 0; r < ranks.size(); ++r) {
-    if (!ranks[r].left) text += calls_section(ranks[r], calls[r]);
+    if (ranks[r].counts()) text += calls_section(ranks[r], calls[r]);
   }
   return text;
 }

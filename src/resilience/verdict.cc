@@ -15,7 +15,7 @@ std::string listed(const std::vector<RankView>& ranks, const std::vector<int>& w
   std::vector<std::string> names;
   for (const int r : which) {
     const RankView& rank = ranks[static_cast<size_t>(r)];
-    names.push_back(!rank.known() ? rank.name : str(rank.name, ", pid ", rank.last.pid));
+    names.push_back(str(rank.name, ", pid ", rank.last.pid));
   }
   constexpr size_t kMost = 8;
   const size_t more = names.size() > kMost ? names.size() - kMost : 0;
@@ -28,7 +28,7 @@ std::string waiting(const std::vector<RankView>& ranks, const std::vector<int>& 
   std::map<std::string, std::vector<int>> by_place;
   for (size_t r = 0; r < ranks.size(); ++r) {
     const auto rank = static_cast<int>(r);
-    if (ranks[r].left || std::find(culprits.begin(), culprits.end(), rank) != culprits.end()) continue;
+    if (!ranks[r].counts() || std::find(culprits.begin(), culprits.end(), rank) != culprits.end()) continue;
     const Heartbeat& last = ranks[r].last;
     const char* const call = last.inside.data();
     by_place[str(*call == 0 ? "outside of any call" : str("in ", call), ", phase ", name_of(last.phase), ", step ",
@@ -43,10 +43,10 @@ std::string waiting(const std::vector<RankView>& ranks, const std::vector<int>& 
 // Those that have begun fewer collectives than others: the others wait for them in the next.
 std::vector<int> ranks_behind(const std::vector<RankView>& ranks) {
   int64_t most = 0;
-  for (const RankView& rank : ranks) most = rank.left ? most : std::max(most, rank.last.collectives);
+  for (const RankView& rank : ranks) most = rank.counts() ? std::max(most, rank.last.collectives) : most;
   std::vector<int> behind;
   for (size_t r = 0; r < ranks.size(); ++r) {
-    if (!ranks[r].left && ranks[r].last.collectives < most) behind.push_back(static_cast<int>(r));
+    if (ranks[r].counts() && ranks[r].last.collectives < most) behind.push_back(static_cast<int>(r));
   }
   return behind;
 }
@@ -72,7 +72,7 @@ Verdict judge(const std::vector<RankView>& ranks, double interval) {
   for (size_t r = 0; r < ranks.size(); ++r) {
     // What a silent rank said of its phase is old. But for rank 0: it has said the same to all, who are to agree.
     const bool stale = r != 0 && ranks[r].heard_ago > kMissed * interval;
-    if (ranks[r].left || stale || ranks[r].last.limit <= verdict.limit) continue;
+    if (!ranks[r].counts() || stale || ranks[r].last.limit <= verdict.limit) continue;
     verdict.limit = ranks[r].last.limit;
     verdict.limit_of = r;
   }
@@ -81,7 +81,7 @@ Verdict judge(const std::vector<RankView>& ranks, double interval) {
   double shortest_idle = -1, longest_silence = 0;
   for (size_t r = 0; r < ranks.size(); ++r) {
     const RankView& rank = ranks[r];
-    if (rank.left) continue;
+    if (!rank.counts()) continue;
     if (shortest_idle < 0 || rank.idle() < shortest_idle) shortest_idle = rank.idle();
     longest_silence = std::max(longest_silence, rank.heard_ago);
     verdict.hangs = verdict.hangs || rank.lost || (verdict.limit > 0 && rank.heard_ago > verdict.limit);

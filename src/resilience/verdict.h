@@ -16,8 +16,9 @@ struct RankView {
   double heard_ago = 0;  // seconds since its last heartbeat; 0 for this rank itself
   bool lost = false;     // its connection has timed out
   bool left = false;     // in good order
+  bool hidden = false;   // this process hears nothing of it: only rank 0 hears of all
 
-  bool known() const { return last.pid != 0; }  // it was heard at least once
+  bool counts() const { return !left && !hidden; }
   double idle() const { return last.idle + heard_ago; }
 };
 

@@ -40,6 +40,12 @@ Watchdog::Watchdog(World& world)
   }
   world_.comm().observe(&record_);
   if (watch_ != nullptr) watch_->attach(this);
+  // When all have come here, no heartbeat is lost any more, and a rank that never sends one is known by its process.
+  const std::vector<std::string> pids = world_.comm().gather_all(str(::getpid()));
+  const std::lock_guard lock(mutex_);  // the watch's thread may be there already
+  for (size_t r = 0; r < peers_.size(); ++r) {
+    peers_[r].view.last.pid = std::stoi(pids[watch_ == nullptr ? rank_ : r]);
+  }
   thread_ = start_service_thread([this] { run(); });
 }
 
@@ -130,7 +136,7 @@ void Watchdog::run() {
 // own: else a limit would never fall again.
 void Watchdog::tell_common_limit(Heartbeat& beat, const std::vector<RankView>& all) {
   for (const RankView& rank : all) {
-    if (rank.left || rank.last.phase != beat.phase || rank.last.limit <= beat.limit) continue;
+    if (!rank.counts() || rank.last.phase != beat.phase || rank.last.limit <= beat.limit) continue;
     beat.limit = rank.last.limit;
     beat.gaps = rank.last.gaps;
   }
@@ -155,7 +161,7 @@ std::vector<RankView> Watchdog::views() const {
     const bool heard_of = rank_ == 0 || self || all.empty();
     if (self) view.last = own_heartbeat();
     view.heard_ago = self || !heard_of ? 0 : now - std::max(peer.heard_at, resumed_at_);
-    view.left = view.left || !heard_of;
+    view.hidden = !heard_of;
     all.push_back(std::move(view));
   }
   // What rank 0 said last of the limit holds for its phase; the ranks that are in it, too, agree by that.

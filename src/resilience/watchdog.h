@@ -32,7 +32,8 @@ struct WatchdogOptions {
 
 class Watchdog final : private Watch::Client {
  public:
-  explicit Watchdog(World& world);  // which outlives it; with the default limits, until it is told others
+  // `world` outlives it. With the default limits, until it is told others. Collective.
+  explicit Watchdog(World& world);
   ~Watchdog() override;
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
