@@ -53,17 +53,17 @@ class FlightRecord final : public Observer, public Comm::HostObserver {
     const char* stream = "";
     const char* name = "";
     const char* label = "";
-    double begin = 0;
-    double end = 0;  // 0: under way
+    int64_t begin = 0;  // as RunProgress::now()
+    int64_t end = 0;    // 0: under way
     size_t arguments = 0;
     std::array<Argument, Operands::kMost> argument;
 
     std::string title() const;
-    std::string text(double now) const;
+    std::string text(int64_t now) const;
   };
 
-  Entry& add(CallKind kind, const char* stream, const char* name, const char* label);
-  void close(const char* stream, const char* name);
+  Entry& add(CallKind kind, const char* stream, const char* name, const char* label, int64_t now);
+  void close(const char* stream, const char* name, int64_t now);
 
   RunProgress& progress_;
   const std::thread::id training_;  // whose time in collectives counts

@@ -25,13 +25,14 @@ int64_t RunProgress::now() {
 
 RunProgress::RunProgress() : last_(now()) {}
 
-void RunProgress::tick() {
+int64_t RunProgress::tick() {
   const int64_t at = now();
   const int64_t gap = at - last_.exchange(at, kRelaxed);
   std::atomic<int64_t>& longest = longest_[static_cast<size_t>(phase())];
   int64_t known = longest.load(kRelaxed);
   while (gap > known && !longest.compare_exchange_weak(known, gap, kRelaxed)) {
   }
+  return at;
 }
 
 // What is waited for until a phase begins belongs to the phase before.

@@ -22,8 +22,11 @@ struct PhaseGaps {
 class RunProgress {
  public:
   RunProgress();
+  static int64_t now();  // nanoseconds, monotonic
 
-  void tick();  // got on: a call began or ended, a micro-batch or a chunk of a file came or went
+  // Got on: a call began or ended, a micro-batch or a chunk of a file came or went. Returns the nanoseconds of a
+  // monotonic clock, which whoever ticks often need not read again.
+  int64_t tick();
   void enter(Phase phase);
   void leave(Phase back_to);  // the phase is passed; goes on in that one
 
@@ -43,8 +46,6 @@ class RunProgress {
   Phase phase() const { return phase_.load(std::memory_order_relaxed); }
 
  private:
-  static int64_t now();  // nanoseconds, monotonic
-
   std::atomic<Phase> phase_{Phase::kStart};
   std::atomic<int64_t> step_{0};
   std::atomic<int64_t> last_;
