@@ -46,15 +46,14 @@ class NcclComm final : public Comm {
     return nccl_scratch_elements(size(), slice, dtype);
   }
 
-  void barrier() override { control_->barrier(); }
-  void broadcast(std::string& bytes, int root) override { control_->broadcast(bytes, root); }
-  std::vector<std::string> gather_all(const std::string& bytes) override { return control_->gather_all(bytes); }
+  void do_barrier() override { control_->barrier(); }
+  void do_broadcast(std::string& bytes, int root) override { control_->broadcast(bytes, root); }
+  std::vector<std::string> do_gather_all(const std::string& bytes) override { return control_->gather_all(bytes); }
   int64_t reserve_bytes() const override { return std::ssize(communicators()) * kNcclReserveBytes; }
-  int64_t max(int64_t value) override { return control_->max(value); }
-  std::unique_ptr<Comm> split(int color) override {
+  int64_t do_max(int64_t value) override { return control_->max(value); }
+  std::unique_ptr<Comm> do_split(int color) override {
     return std::make_unique<NcclComm>(control_->split(color), shared_, bf16_ ? Precision::kBF16 : Precision::kF32);
   }
-  void abort(int exit_code) override { control_->abort(exit_code); }
 
  protected:
   void do_all_gather(Stream& stream, Tensor slice, Tensor full) override {

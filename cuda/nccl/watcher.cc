@@ -52,8 +52,7 @@ void NcclWatcher::look() const {
     log::error("rank ", rank_, " on ", host_name(), ": NCCL: ", nccl_words(error, comm),
                "\n  hint: the rank that failed first says why; NCCL_DEBUG=INFO makes NCCL log more");
     log::flush();
-    // Not Comm::abort: MPI was initialised for calls from the main thread only. The other ranks end too, because a
-    // process failed: by mpirun, by srun --kill-on-bad-exit, over TCP by comm/watch.h. Each also has its own watcher.
+    // The others follow: comm/watch.h ends them, since a process is gone without disconnecting.
     std::_Exit(static_cast<int>(Kind::kComm));
   }
 }

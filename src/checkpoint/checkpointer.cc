@@ -168,6 +168,7 @@ void Checkpointer::begin_settling() {
     const std::string own =
         job.place.writes ? str(job.place.index, ' ', job.digest.bytes, ' ', job.digest.xxh3_128) : "";
     manifest = manifest_of(job, comm_.gather_all(own));
+    job.bytes = manifest.total_bytes();
   } catch (const SharedError& error) {
     job.problem = error.what();
   }

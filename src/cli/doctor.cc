@@ -36,12 +36,12 @@ class DoctorCommand : public Command {
   }
 
   int run() override {
-    doctor::Deadline deadline(deadline_);  // before the ranks meet: one may not come
+    doctor::TimeLimit deadline(deadline_);  // before the ranks meet: one may not come
     return run_in_world([&](World& world) { return examine(world, deadline); });
   }
 
  private:
-  int examine(World& world, doctor::Deadline& deadline) {
+  int examine(World& world, doctor::TimeLimit& deadline) {
     const bool lead = world.rank() == 0;
     doctor::DoctorOptions options{.version = version_text(), .directory = directory_};
     if (!path_.empty()) options.read_config = [this] { return read(); };

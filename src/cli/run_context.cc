@@ -26,11 +26,11 @@ void or_end_all(World& world, const std::function<void()>& body) {
   } catch (const Error& error) {
     if (world.size() == 1) throw;
     report(error);
-    world.comm().abort(error.exit_code());
+    world.end_all(error.exit_code());
   } catch (const std::exception& error) {
     if (world.size() == 1) throw;
     report(Error(Kind::kBug, error.what()));
-    world.comm().abort(static_cast<int>(Kind::kBug));
+    world.end_all(static_cast<int>(Kind::kBug));
   }
 }
 
@@ -44,11 +44,11 @@ int run_in_world(const std::function<int(World&)>& body) {
     return error.exit_code();
   } catch (const Error& error) {
     report(error);
-    if (world.size() > 1) world.comm().abort(error.exit_code());
+    if (world.size() > 1) world.end_all(error.exit_code());
     return error.exit_code();
   } catch (const std::exception& error) {
     report(Error(Kind::kBug, error.what()));
-    if (world.size() > 1) world.comm().abort(static_cast<int>(Kind::kBug));
+    if (world.size() > 1) world.end_all(static_cast<int>(Kind::kBug));
     return static_cast<int>(Kind::kBug);
   }
 }

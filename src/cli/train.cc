@@ -12,6 +12,7 @@
 #include "config/print.h"
 #include "data/manifest.h"
 #include "eval/evaluations.h"
+#include "resilience/watchdog.h"
 #include "train/run_plan.h"
 #include "train/trainer.h"
 
@@ -56,10 +57,13 @@ class TrainCommand : public Command {
   int train(World& world, StopSignal& stop) {
     StartupClock startup(process_age());
     startup.done("world");
+    Watchdog watchdog(world);
     RunConfig config;
     collectively(world.comm(), [&] {
       config = load_config(path_, overrides_);
       complete_from_data(config);
+      watchdog.configure(
+          {.limits = config.resilience, .directory = config.run.output_dir, .interval = config.metrics.log_interval});
     });
     stop.set_deadline(config.resilience.stop_deadline);
     const std::string config_text = tokamak::print_config(config);
@@ -68,6 +72,7 @@ class TrainCommand : public Command {
     };
     startup.done("config");
     Backend backend = make_backend_collectively(world, config.runtime);
+    const Observation recorded(*backend.device, watchdog.flight_record());
     std::optional<Evaluations> evals;  // read before the run starts, so that a mistake in them does not end it later
     collectively(world.comm(), [&] { evals = read_evals(config); });
     startup.done("device");
@@ -78,7 +83,8 @@ class TrainCommand : public Command {
                       const std::function<void()>& between) { return flatten(evals->run(engine, between)); },
          .check_changes = check_changes,
          .stop_at_step = stop_at_step_,
-         .startup = startup});
+         .startup = startup,
+         .progress = &watchdog.progress()});
     RunEnd end = RunEnd::kDone;
     or_end_all(world, [&] { end = trainer.run(); });
     if (world.rank() == 0) log::info(end == RunEnd::kDone ? "done" : "stopped; start again to go on");

@@ -24,7 +24,51 @@ void expect_slice(const Comm& comm, const Tensor& slice, const Tensor& full, DTy
                 ", which is no multiple of ", Comm::kSliceAlignment, " bytes of ", name_of(narrowest));
 }
 
+// Shows a call of host values while it lives.
+class HostCall {
+ public:
+  HostCall(Comm::HostObserver* observer, const char* name) : observer_(observer), name_(name) {
+    if (observer_ != nullptr) observer_->begin(name_);
+  }
+  ~HostCall() {
+    if (observer_ != nullptr) observer_->end(name_);
+  }
+  HostCall(const HostCall&) = delete;
+  HostCall& operator=(const HostCall&) = delete;
+
+ private:
+  Comm::HostObserver* const observer_;
+  const char* const name_;
+};
+
 }  // namespace
+
+void Comm::barrier() {
+  const HostCall call(host_observer_, "barrier");
+  do_barrier();
+}
+
+void Comm::broadcast(std::string& bytes, int root) {
+  const HostCall call(host_observer_, "broadcast");
+  do_broadcast(bytes, root);
+}
+
+std::vector<std::string> Comm::gather_all(const std::string& bytes) {
+  const HostCall call(host_observer_, "gather_all");
+  return do_gather_all(bytes);
+}
+
+int64_t Comm::max(int64_t value) {
+  const HostCall call(host_observer_, "max");
+  return do_max(value);
+}
+
+std::unique_ptr<Comm> Comm::split(int color) {
+  const HostCall call(host_observer_, "split");
+  std::unique_ptr<Comm> part = do_split(color);
+  if (part != nullptr) part->observe(host_observer_);
+  return part;
+}
 
 void Comm::all_gather(Stream& stream, Tensor slice, Tensor full) {
   expect_slice(*this, slice, full, slice.dtype());

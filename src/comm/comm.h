@@ -1,7 +1,8 @@
 // A group of ranks. Collectives of the data plane are enqueued on a Stream, like operations, and move tensors;
 // those of the control plane move host values and return when done. Every rank calls the same ones in the same order.
 // A gather and a reduction on two streams run at the same time: neither waits for the other. Collectives of tensors pass
-// public methods that check their arguments, show them to the stream's observers and call a do_ method.
+// public methods that check their arguments, show them to the stream's observers and call a do_ method; those of host
+// values show themselves to the group's own observer.
 // Sums are formed in f32 (f64 for f64), on the CPU in the order of the ranks: for one world size the bits are the same
 // every time. On GPUs the order is NCCL's, which is fixed as long as the ranks' GPUs and links and NCCL's own choices
 // are; inside a node, contributions in bf16 are summed in the order of the ranks there too.
@@ -48,24 +49,38 @@ class Comm {
   // x = sum over ranks, for a handful of numbers.
   void all_reduce(Stream& stream, Tensor x);  // (n) f32 or f64
 
-  virtual void barrier() = 0;
-  virtual void broadcast(std::string& bytes, int root) = 0;
-  virtual std::vector<std::string> gather_all(const std::string& bytes) = 0;  // by rank; lengths may differ
-  virtual int64_t max(int64_t value) = 0;
+  void barrier();
+  void broadcast(std::string& bytes, int root);
+  std::vector<std::string> gather_all(const std::string& bytes);  // by rank; lengths may differ
+  int64_t max(int64_t value);
+
+  // Sees the calls of host values of this group and of groups split from it later. nullptr: nobody does.
+  class HostObserver {
+   public:
+    virtual ~HostObserver() = default;
+    virtual void begin(const char* name) = 0;  // "barrier"
+    virtual void end(const char* name) = 0;
+  };
+  void observe(HostObserver* observer) { host_observer_ = observer; }
 
   // Bytes of the device that the group may take at its first collectives, outside of any plan; about.
   virtual int64_t reserve_bytes() const { return 0; }
 
   // Ranks of one color form a group, in the order of their ranks here. Collective. This one outlives it.
-  virtual std::unique_ptr<Comm> split(int color) = 0;
-
-  // Ends every process of the run at once with this exit code. For errors that the other ranks do not share.
-  [[noreturn]] virtual void abort(int exit_code) = 0;
+  std::unique_ptr<Comm> split(int color);
 
  protected:
+  virtual void do_barrier() = 0;
+  virtual void do_broadcast(std::string& bytes, int root) = 0;
+  virtual std::vector<std::string> do_gather_all(const std::string& bytes) = 0;
+  virtual int64_t do_max(int64_t value) = 0;
+  virtual std::unique_ptr<Comm> do_split(int color) = 0;
   virtual void do_all_gather(Stream& stream, Tensor slice, Tensor full) = 0;
   virtual void do_reduce_scatter(Stream& stream, const ReduceScatter& args) = 0;
   virtual void do_all_reduce(Stream& stream, Tensor x) = 0;
+
+ private:
+  HostObserver* host_observer_ = nullptr;
 };
 
 inline int64_t Comm::scratch_elements(int64_t, DType) const { return 0; }

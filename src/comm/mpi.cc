@@ -46,16 +46,16 @@ class MpiComm : public HostComm {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  void barrier() override { check(MPI_Barrier(comm_), "MPI_Barrier"); }
+  void do_barrier() override { check(MPI_Barrier(comm_), "MPI_Barrier"); }
 
-  void broadcast(std::string& bytes, int root) override {
+  void do_broadcast(std::string& bytes, int root) override {
     int64_t length = static_cast<int64_t>(bytes.size());
     check(MPI_Bcast(&length, 1, MPI_INT64_T, root, comm_), "MPI_Bcast");
     bytes.resize(static_cast<size_t>(length));
     check(MPI_Bcast(bytes.data(), to_int(length), MPI_BYTE, root, comm_), "MPI_Bcast");
   }
 
-  std::vector<std::string> gather_all(const std::string& bytes) override {
+  std::vector<std::string> do_gather_all(const std::string& bytes) override {
     const int length = to_int(static_cast<int64_t>(bytes.size()));
     std::vector<int> lengths(static_cast<size_t>(size_)), offsets(static_cast<size_t>(size_));
     check(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, comm_), "MPI_Allgather");
@@ -74,21 +74,16 @@ class MpiComm : public HostComm {
     return by_rank;
   }
 
-  int64_t max(int64_t value) override {
+  int64_t do_max(int64_t value) override {
     int64_t result = 0;
     check(MPI_Allreduce(&value, &result, 1, MPI_INT64_T, MPI_MAX, comm_), "MPI_Allreduce");
     return result;
   }
 
-  std::unique_ptr<Comm> split(int color) override {
+  std::unique_ptr<Comm> do_split(int color) override {
     MPI_Comm part;
     check(MPI_Comm_split(comm_, color, rank_, &part), "MPI_Comm_split");
     return std::make_unique<MpiComm>(part);
-  }
-
-  void abort(int exit_code) override {
-    MPI_Abort(MPI_COMM_WORLD, exit_code);
-    std::_Exit(exit_code);
   }
 
  private:
@@ -132,5 +127,10 @@ MpiWorld start_mpi() {
 }
 
 void end_mpi() { MPI_Finalize(); }
+
+void abort_mpi(int exit_code) {
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::_Exit(exit_code);
+}
 
 }  // namespace tokamak

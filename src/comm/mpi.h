@@ -16,4 +16,7 @@ struct MpiWorld {
 MpiWorld start_mpi();  // once in a process
 void end_mpi();        // after all Comms are gone; collective
 
+// Asks MPI to end every process of the run, where no control connections can (watch.h).
+[[noreturn]] void abort_mpi(int exit_code);
+
 }  // namespace tokamak

@@ -20,12 +20,11 @@ class PlanComm : public Comm {
     return nccl_ ? nccl_scratch_elements(size_, slice, dtype) : host_scratch_elements(size_, slice);
   }
   int64_t reserve_bytes() const override { return nccl_ && size_ > 1 ? kNcclCommunicators * kNcclReserveBytes : 0; }
-  void barrier() override { refuse(); }
-  void broadcast(std::string&, int) override { refuse(); }
-  std::vector<std::string> gather_all(const std::string&) override { refuse(); }
-  int64_t max(int64_t) override { refuse(); }
-  std::unique_ptr<Comm> split(int) override { refuse(); }
-  void abort(int exit_code) override { std::_Exit(exit_code); }
+  void do_barrier() override { refuse(); }
+  void do_broadcast(std::string&, int) override { refuse(); }
+  std::vector<std::string> do_gather_all(const std::string&) override { refuse(); }
+  int64_t do_max(int64_t) override { refuse(); }
+  std::unique_ptr<Comm> do_split(int) override { refuse(); }
 
  protected:
   void do_all_gather(Stream&, Tensor, Tensor) override {}

@@ -18,10 +18,11 @@ namespace tokamak {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'T', 'O', 'K', 'A', 'M', 'A', 'K', '1'};
-constexpr const char* kVersion = "1";                  // of what the ranks say to each other, here and later
+constexpr const char* kVersion = "2";                  // of what the ranks say to each other, here and later
 constexpr uint32_t kLongestFrame = uint32_t{1} << 26;  // the list of all ranks
 constexpr double kSecondsToSpeak = 5;                  // after connecting; who says nothing is no rank
-constexpr double kSecondsToAttempt = 10;               // one connection; then the next address, or once more
+constexpr double kSecondsToAttempt = 10;               // one connection; then once more
+constexpr double kSecondsOfMany = 2;                   // the same where there are other addresses to try
 constexpr double kSecondsToConnect = 60;               // among themselves, once all have come
 
 using Words = std::vector<std::string>;
@@ -88,43 +89,58 @@ class Gathering {
       : options_(options), deadline_(in_seconds(options.timeout_seconds)) {
     const auto ranks = static_cast<size_t>(options.size);
     peers_.data.resize(ranks);
-    peers_.control.resize(ranks);
-    peers_.hosts.resize(ranks);
+    control().resize(ranks);
+    hosts().resize(ranks);
     addresses_.resize(ranks);
     ports_.resize(ranks);
-    peers_.hosts[static_cast<size_t>(options.rank)] = host_name();
+    hosts()[static_cast<size_t>(options.rank)] = host_name();
   }
 
   Peers run() {
     listener_ = listen_on(options_.rank == 0 ? options_.port : 0);
-    if (options_.rank == 0) {
-      receive_all();
-    } else {
-      go_to_rank_zero();
-    }
+    meet_rank_zero();
     deadline_ = in_seconds(kSecondsToConnect);
     connect_downwards();
     accept_upwards();
     return std::move(peers_);
   }
 
+  ControlPeers run_control(Socket listener) {
+    listener_ = std::move(listener);
+    meet_rank_zero();
+    return std::move(peers_.control);
+  }
+
  private:
+  std::vector<Socket>& control() { return peers_.control.sockets; }
+  const std::vector<Socket>& control() const { return peers_.control.sockets; }
+  std::vector<std::string>& hosts() { return peers_.control.hosts; }
+  const std::vector<std::string>& hosts() const { return peers_.control.hosts; }
+
   std::string self() const { return str("rank ", options_.rank, " of ", options_.size); }
-  std::string place() const { return str(options_.address, ":", options_.port); }
+  std::string place() const { return str(join(options_.addresses, " or "), ":", options_.port); }
+
+  void meet_rank_zero() {
+    if (options_.rank == 0) {
+      receive_all();
+    } else {
+      go_to_rank_zero();
+    }
+  }
 
   // ---- rank 0 ----
 
   void receive_all() {
     for (int missing = options_.size - 1; missing > 0;) {
-      Socket guest = next_guest(peers_.control);
+      Socket guest = next_guest(control());
       if (!guest) refuse_all(str("waited ", options_.timeout_seconds, " s at ", place(), " for ", absent()));
       missing -= welcome(std::move(guest));
     }
     Words list = {"welcome"};
-    for (size_t r = 0; r < peers_.hosts.size(); ++r) {
-      list.insert(list.end(), {peers_.hosts[r], addresses_[r], str(ports_[r])});
+    for (size_t r = 0; r < hosts().size(); ++r) {
+      list.insert(list.end(), {hosts()[r], addresses_[r], str(ports_[r])});
     }
-    for (const Socket& socket : peers_.control) {
+    for (const Socket& socket : control()) {
       if (socket) say(socket, list);  // one that has left meanwhile is found missing below
     }
   }
@@ -143,11 +159,12 @@ class Gathering {
       say(guest, {"refused", mistake});
       refuse_all(mistake);
     }
+    say(guest, {"expected"});
     const auto rank = static_cast<size_t>(hello->rank);
     addresses_[rank] = guest.peer_address();
     ports_[rank] = hello->port;
-    peers_.hosts[rank] = hello->host;
-    peers_.control[rank] = std::move(guest);
+    hosts()[rank] = hello->host;
+    control()[rank] = std::move(guest);
     return true;
   }
 
@@ -157,11 +174,11 @@ class Gathering {
     if (hello.size != str(options_.size)) {
       return str(who, " was started as one of ", hello.size, " ranks, rank 0 as one of ", options_.size);
     }
-    const bool taken = hello.rank == 0 || (0 < hello.rank && hello.rank < options_.size &&
-                                           peers_.control[static_cast<size_t>(hello.rank)]);
+    const bool taken =
+        hello.rank == 0 || (0 < hello.rank && hello.rank < options_.size && control()[static_cast<size_t>(hello.rank)]);
     if (taken) {
-      return str("two processes say that they are rank ", hello.rank, ": on ",
-                 peers_.hosts[static_cast<size_t>(hello.rank)], " and on ", hello.host);
+      return str("two processes say that they are rank ", hello.rank, ": on ", hosts()[static_cast<size_t>(hello.rank)],
+                 " and on ", hello.host);
     }
     return hello.rank < 0 || hello.rank >= options_.size ? str(who, ": there is no such rank") : "";
   }
@@ -169,7 +186,7 @@ class Gathering {
   std::string absent() const {
     Words ranks;
     for (int r = 1; r < options_.size; ++r) {
-      if (!peers_.control[static_cast<size_t>(r)]) ranks.push_back(str(r));
+      if (!control()[static_cast<size_t>(r)]) ranks.push_back(str(r));
     }
     const size_t count = ranks.size();
     if (count > 8) ranks.resize(8);
@@ -177,7 +194,7 @@ class Gathering {
   }
 
   [[noreturn]] void refuse_all(const std::string& reason) const {
-    for (const Socket& socket : peers_.control) {
+    for (const Socket& socket : control()) {
       if (socket) say(socket, {"refused", reason});
     }
     fail(Kind::kComm, str(self(), ": ", reason));
@@ -203,23 +220,51 @@ class Gathering {
   // ---- the others ----
 
   void go_to_rank_zero() {
-    Socket& control = peers_.control[0];
-    control = connect_patiently(options_.address, options_.port);
-    say(control, hello_words(options_, "control", listener_.port()));
+    Socket& rank_zero = control()[0];
+    rank_zero = options_.addresses.size() == 1 ? connect_to_only_address() : find_rank_zero();
     // Rank 0 gives up first, and says what is missing.
-    const std::optional<Words> answer = hear(control, in_seconds(options_.timeout_seconds + kSecondsToSpeak));
-    if (!answer) fail(Kind::kComm, str(self(), ": rank 0 at ", place(), " left without an answer, or never gave one"));
-    if ((*answer)[0] == "refused") fail(Kind::kComm, str(self(), ": ", answer->at(1)));
-    if (answer->size() != 1 + 3 * peers_.hosts.size()) fail(Kind::kComm, str(self(), ": no list from rank 0"));
-    for (size_t r = 0; r < peers_.hosts.size(); ++r) {
-      peers_.hosts[r] = (*answer)[1 + 3 * r];
+    const std::optional<Words> answer = hear_rank_zero(rank_zero, options_.timeout_seconds);
+    if (answer->size() != 1 + 3 * hosts().size()) fail(Kind::kComm, str(self(), ": no list from rank 0"));
+    for (size_t r = 0; r < hosts().size(); ++r) {
+      hosts()[r] = (*answer)[1 + 3 * r];
       addresses_[r] = (*answer)[2 + 3 * r];
       ports_[r] = std::atoi((*answer)[3 + 3 * r].c_str());
       // Seen from rank 0, who shares its host is on the loopback; from here it is where rank 0 is.
-      if (starts_with(addresses_[r], "127.") || addresses_[r] == "::1") addresses_[r] = control.peer_address();
+      if (starts_with(addresses_[r], "127.") || addresses_[r] == "::1") addresses_[r] = rank_zero.peer_address();
     }
-    addresses_[0] = options_.address;
+    addresses_[0] = options_.addresses.front();
     ports_[0] = options_.port;
+  }
+
+  Socket connect_to_only_address() const {
+    Socket socket = connect_patiently(options_.addresses.front(), options_.port);
+    say(socket, hello_words(options_, "control", listener_ ? listener_.port() : 0));
+    hear_rank_zero(socket, options_.timeout_seconds);
+    return socket;
+  }
+
+  // At some of the addresses there may be another host, or another program.
+  Socket find_rank_zero() const {
+    std::string why;
+    while (std::chrono::steady_clock::now() < deadline_) {
+      for (const std::string& address : options_.addresses) {
+        Socket socket = connect_to(address, options_.port, std::min(deadline_, in_seconds(kSecondsOfMany)), why);
+        if (!socket) continue;
+        say(socket, hello_words(options_, "control", 0));
+        const std::optional<Words> answer = hear(socket, in_seconds(2 * kSecondsToSpeak));
+        if (answer && (*answer)[0] == "expected") return socket;
+        why = answer && answer->size() > 1 ? answer->at(1) : "no answer";
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    fail(Kind::kComm, str(self(), ": rank 0 is not at ", place(), " (", why, ")"));
+  }
+
+  std::optional<Words> hear_rank_zero(const Socket& socket, double seconds) const {
+    std::optional<Words> answer = hear(socket, in_seconds(seconds + kSecondsToSpeak));
+    if (!answer) fail(Kind::kComm, str(self(), ": rank 0 at ", place(), " left without an answer, or never gave one"));
+    if ((*answer)[0] == "refused") fail(Kind::kComm, str(self(), ": ", answer->at(1)));
+    return answer;
   }
 
   Socket connect_patiently(const std::string& host, int port) const {
@@ -245,7 +290,7 @@ class Gathering {
 
   void accept_upwards() {
     for (int missing = options_.size - 1 - options_.rank; missing > 0;) {
-      Socket guest = next_guest(peers_.control);
+      Socket guest = next_guest(control());
       if (!guest) fail(Kind::kComm, str(self(), ": ", missing, " ranks above it have not connected"));
       const std::optional<Hello> hello = hear_hello(guest);
       const bool ours = hello && hello->version == kVersion && hello->kind == "data" && hello->job == options_.job &&
@@ -269,6 +314,11 @@ class Gathering {
 Peers meet(const RendezvousOptions& options) {
   allow_open_files(options.size);
   return Gathering(options).run();
+}
+
+ControlPeers meet_rank_zero(const RendezvousOptions& options, Socket listener) {
+  allow_open_files(options.size);
+  return Gathering(options).run_control(std::move(listener));
 }
 
 }  // namespace tokamak

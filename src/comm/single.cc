@@ -13,12 +13,11 @@ class SingleComm : public Comm {
   int rank() const override { return 0; }
   int size() const override { return 1; }
 
-  void barrier() override {}
-  void broadcast(std::string&, int) override {}
-  std::vector<std::string> gather_all(const std::string& bytes) override { return {bytes}; }
-  int64_t max(int64_t value) override { return value; }
-  std::unique_ptr<Comm> split(int) override { return make_single_comm(); }
-  void abort(int exit_code) override { std::_Exit(exit_code); }
+  void do_barrier() override {}
+  void do_broadcast(std::string&, int) override {}
+  std::vector<std::string> do_gather_all(const std::string& bytes) override { return {bytes}; }
+  int64_t do_max(int64_t value) override { return value; }
+  std::unique_ptr<Comm> do_split(int) override { return make_single_comm(); }
 
  protected:
   void do_all_gather(Stream&, Tensor slice, Tensor full) override { copy(slice, full); }

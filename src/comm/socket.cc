@@ -1,5 +1,7 @@
 #include "comm/socket.h"
 
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -20,9 +22,8 @@ namespace {
 
 constexpr int64_t kMostAtOnce = int64_t{1} << 30;
 
-// A host that falls silent (power, cable) is given up after 20 + 5 * 5 seconds.
-constexpr int kIdleSeconds = 20, kProbeSeconds = 5, kProbes = 5;
-constexpr int kSilenceMilliseconds = 1000 * (kIdleSeconds + kProbeSeconds * kProbes);
+// Of the time after which a silent peer is given up, a part passes before the first probe; the rest is for so many.
+constexpr int kProbes = 5;
 
 int milliseconds_until(Deadline deadline) {
   if (deadline == kNever) return -1;
@@ -51,11 +52,6 @@ void set(int fd, int level, int option, int value) { ::setsockopt(fd, level, opt
 Socket configured(Socket socket) {
   const int fd = socket.fd();
   set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
-  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kProbeSeconds);
-  set(fd, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kSilenceMilliseconds);
   return socket;
 }
 
@@ -146,6 +142,15 @@ bool Socket::receive(void* data, int64_t bytes, Deadline deadline) const {
   return true;
 }
 
+void Socket::give_up_after(double seconds) const {
+  const auto probe = std::max(1, static_cast<int>(seconds / 9));
+  set(fd_, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(fd_, IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, static_cast<int>(seconds) - kProbes * probe));
+  set(fd_, IPPROTO_TCP, TCP_KEEPINTVL, probe);
+  set(fd_, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  set(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(seconds * 1000));  // where something is on its way
+}
+
 std::string Socket::peer_address() const {
   Address there;
   char text[NI_MAXHOST] = "";
@@ -218,13 +223,43 @@ Socket connect_to(const std::string& host, int port, Deadline deadline, std::str
   return result;
 }
 
-int wait_for_any(const std::vector<const Socket*>& sockets, Deadline deadline) {
+std::vector<std::string> local_addresses() {
+  std::vector<std::string> others, loopback;
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return {"127.0.0.1"};
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
+    const int family = one->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    if (family == AF_INET6) {  // an address of a link alone says nothing to another host
+      const auto* v6 = reinterpret_cast<const sockaddr_in6*>(one->ifa_addr);
+      if (IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr)) continue;
+    }
+    char text[NI_MAXHOST] = "";
+    const socklen_t length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    if (::getnameinfo(one->ifa_addr, length, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) != 0) continue;
+    ((one->ifa_flags & IFF_LOOPBACK) != 0 ? loopback : others).emplace_back(text);
+  }
+  ::freeifaddrs(all);
+  others.insert(others.end(), loopback.begin(), loopback.end());
+  return others;
+}
+
+std::vector<int> wait_for_ready(const std::vector<const Socket*>& sockets, Deadline deadline) {
   std::vector<pollfd> polled;
   // A negative fd is left out.
   for (const Socket* socket : sockets) polled.push_back({.fd = socket->fd(), .events = POLLIN, .revents = 0});
-  if (poll_until(polled.data(), polled.size(), deadline) == 0) return -1;
-  const auto ready = std::find_if(polled.begin(), polled.end(), [](const pollfd& p) { return p.revents != 0; });
-  return static_cast<int>(ready - polled.begin());
+  std::vector<int> ready;
+  if (poll_until(polled.data(), polled.size(), deadline) == 0) return ready;
+  for (size_t i = 0; i < polled.size(); ++i) {
+    if (polled[i].revents != 0) ready.push_back(static_cast<int>(i));
+  }
+  return ready;
+}
+
+int wait_for_any(const std::vector<const Socket*>& sockets, Deadline deadline) {
+  const std::vector<int> ready = wait_for_ready(sockets, deadline);
+  return ready.empty() ? -1 : ready.front();
 }
 
 }  // namespace tokamak

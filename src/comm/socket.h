@@ -35,6 +35,9 @@ class Socket {
   int64_t send_some(const void* data, int64_t bytes, bool more_follows) const;
   int64_t receive_some(void* data, int64_t bytes) const;
 
+  // A peer whose host has fallen silent (power, cable) is given up after about so long, by errno ETIMEDOUT.
+  void give_up_after(double seconds) const;
+
   std::string peer_address() const;  // as numbers
   int port() const;                  // of this side
 
@@ -50,6 +53,13 @@ Socket accept_from(const Socket& listener);
 
 // One attempt; an empty Socket and the reason in `why` where it fails.
 Socket connect_to(const std::string& host, int port, Deadline deadline, std::string& why);
+
+// Addresses of this host, as numbers: those that other hosts may reach, then the loopback's.
+std::vector<std::string> local_addresses();
+
+// Until one or more of them can be read, or have ended: their indices; none when the deadline has passed. Empty sockets
+// are left out.
+std::vector<int> wait_for_ready(const std::vector<const Socket*>& sockets, Deadline deadline);
 
 // Until one of them can be read, or has ended: its index; -1 when the deadline has passed. Empty sockets are left out.
 int wait_for_any(const std::vector<const Socket*>& sockets, Deadline deadline);

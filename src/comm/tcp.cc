@@ -39,10 +39,9 @@ struct Transfer {
 
 class Mesh {
  public:
-  Mesh(int rank, Peers peers)
-      : data_(std::move(peers.data)), watch_(rank, std::move(peers.control), std::move(peers.hosts)) {}
+  Mesh(std::vector<Socket> data, std::vector<std::string> hosts) : data_(std::move(data)), hosts_(std::move(hosts)) {}
 
-  [[noreturn]] void abort(int exit_code) const { watch_.abort(exit_code); }
+  int ranks() const { return static_cast<int>(hosts_.size()); }
 
   // Returns when all messages have gone and come.
   void transfer(Purpose purpose, std::vector<Transfer> transfers) {
@@ -108,20 +107,22 @@ class Mesh {
   void check(const Progress& one) const {
     if (one.in_header.purpose == one.out_header.purpose && one.in_header.bytes == one.transfer.in_bytes) return;
     fail(Kind::kBug,
-         str(watch_.name(one.transfer.peer), " sends a message of kind ", static_cast<int64_t>(one.in_header.purpose),
-             ", ", one.in_header.bytes, " bytes; expected were kind ", static_cast<int64_t>(one.out_header.purpose),
-             ", ", one.transfer.in_bytes, " bytes"));
+         str(name(one.transfer.peer), " sends a message of kind ", static_cast<int64_t>(one.in_header.purpose), ", ",
+             one.in_header.bytes, " bytes; expected were kind ", static_cast<int64_t>(one.out_header.purpose), ", ",
+             one.transfer.in_bytes, " bytes"));
   }
 
   // Why the other end is gone is the watch's to say; normally it ends this process while we wait here.
   [[noreturn]] void lost(const Progress& one) const {
     const std::string reason = errno == 0 ? "" : str(": ", std::strerror(errno));
     std::this_thread::sleep_for(std::chrono::seconds(10));
-    fail(Kind::kComm, str("the connection to ", watch_.name(one.transfer.peer), " is lost", reason));
+    fail(Kind::kComm, str("the connection to ", name(one.transfer.peer), " is lost", reason));
   }
 
+  std::string name(int rank) const { return Watch::rank_name(hosts_, rank); }
+
   std::vector<Socket> data_;
-  Watch watch_;
+  std::vector<std::string> hosts_;
 };
 
 class TcpComm : public HostComm {
@@ -132,18 +133,18 @@ class TcpComm : public HostComm {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(members_.size()); }
 
-  void barrier() override {
+  void do_barrier() override {
     transfer_with_all(Purpose::kBarrier, [](int, Transfer& t) { t.out_bytes = t.in_bytes = 0; });
   }
 
-  void broadcast(std::string& bytes, int root) override {
+  void do_broadcast(std::string& bytes, int root) override {
     auto length = static_cast<int64_t>(bytes.size());
     broadcast_bytes(reinterpret_cast<std::byte*>(&length), sizeof(length), root);
     bytes.resize(static_cast<size_t>(length));
     broadcast_bytes(reinterpret_cast<std::byte*>(bytes.data()), length, root);
   }
 
-  std::vector<std::string> gather_all(const std::string& bytes) override {
+  std::vector<std::string> do_gather_all(const std::string& bytes) override {
     const std::vector<int64_t> lengths = gather_numbers(static_cast<int64_t>(bytes.size()));
     std::vector<std::string> by_rank;
     for (const int64_t length : lengths) by_rank.emplace_back(static_cast<size_t>(length), '\0');
@@ -158,12 +159,12 @@ class TcpComm : public HostComm {
     return by_rank;
   }
 
-  int64_t max(int64_t value) override {
+  int64_t do_max(int64_t value) override {
     const std::vector<int64_t> values = gather_numbers(value);
     return *std::max_element(values.begin(), values.end());
   }
 
-  std::unique_ptr<Comm> split(int color) override {
+  std::unique_ptr<Comm> do_split(int color) override {
     const std::vector<int64_t> colors = gather_numbers(color);
     std::vector<int> members;
     int rank = 0;
@@ -174,8 +175,6 @@ class TcpComm : public HostComm {
     }
     return std::make_unique<TcpComm>(mesh_, std::move(members), rank);
   }
-
-  void abort(int exit_code) override { mesh_.abort(exit_code); }
 
  private:
   void gather_bytes(const std::byte* own, std::byte* all, int64_t bytes) override {
@@ -235,8 +234,8 @@ class TcpComm : public HostComm {
 // The whole run, which the connections belong to.
 class TcpWorld : private Mesh, public TcpComm {
  public:
-  TcpWorld(const RendezvousOptions& options, Peers peers)
-      : Mesh(options.rank, std::move(peers)), TcpComm(*this, all_of(options.size), options.rank) {}
+  TcpWorld(int rank, std::vector<Socket> data, std::vector<std::string> hosts)
+      : Mesh(std::move(data), std::move(hosts)), TcpComm(*this, all_of(ranks()), rank) {}
 
  private:
   static std::vector<int> all_of(int size) {
@@ -248,8 +247,8 @@ class TcpWorld : private Mesh, public TcpComm {
 
 }  // namespace
 
-std::unique_ptr<Comm> make_tcp_comm(const RendezvousOptions& options) {
-  auto world = std::make_unique<TcpWorld>(options, meet(options));
+std::unique_ptr<Comm> make_tcp_comm(int rank, std::vector<Socket> data, std::vector<std::string> hosts) {
+  auto world = std::make_unique<TcpWorld>(rank, std::move(data), std::move(hosts));
   world->barrier();  // nobody leaves before all have come
   return world;
 }

@@ -8,7 +8,7 @@
 
 namespace tokamak {
 
-// Collective, and so is the end of what it returns; groups split from it must be gone by then. Error(kComm).
-std::unique_ptr<Comm> make_tcp_comm(const RendezvousOptions& options);
+// `data` and `hosts` as in Peers. Collective; groups split from it must be gone before it.
+std::unique_ptr<Comm> make_tcp_comm(int rank, std::vector<Socket> data, std::vector<std::string> hosts);
 
 }  // namespace tokamak

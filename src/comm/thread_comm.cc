@@ -130,24 +130,24 @@ class ThreadComm : public HostComm {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(group_.members.size()); }
 
-  void barrier() override { world_.wait_for_all(group_, rank_, {"barrier"}); }
+  void do_barrier() override { world_.wait_for_all(group_, rank_, {"barrier"}); }
 
-  void broadcast(std::string& bytes, int root) override {
+  void do_broadcast(std::string& bytes, int root) override {
     world_.exchange(group_, rank_, {"broadcast"}, &bytes, [&](const auto& posts) {
       if (rank_ != root) bytes = at<std::string>(posts, root);
     });
   }
 
-  std::vector<std::string> gather_all(const std::string& bytes) override {
+  std::vector<std::string> do_gather_all(const std::string& bytes) override {
     return gather<std::string>("gather_all", bytes);
   }
 
-  int64_t max(int64_t value) override {
+  int64_t do_max(int64_t value) override {
     const std::vector<int64_t> all = gather<int64_t>("max", value);
     return *std::max_element(all.begin(), all.end());
   }
 
-  std::unique_ptr<Comm> split(int color) override {
+  std::unique_ptr<Comm> do_split(int color) override {
     const std::vector<int> colors = gather<int>("split", color);
     std::vector<int> part;  // ranks here
     for (int r = 0; r < size(); ++r) {
@@ -163,8 +163,6 @@ class ThreadComm : public HostComm {
     const auto place = std::find(part.begin(), part.end(), rank_) - part.begin();
     return std::make_unique<ThreadComm>(world_, *groups[static_cast<size_t>(part.front())], static_cast<int>(place));
   }
-
-  void abort(int exit_code) override { throw RankAbort{group_.members[static_cast<size_t>(rank_)], exit_code}; }
 
  private:
   template <class T>

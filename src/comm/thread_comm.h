@@ -9,15 +9,8 @@
 namespace tokamak {
 
 // Runs body(comm) on `ranks` threads, each with its rank's Comm, and returns when all have ended. A rank that ends
-// while others wait for it in a collective, by an exception, by abort() or by returning too early, ends those too:
-// their collectives throw. So do ranks that call different collectives. Then throws what the first of them threw;
-// RankAbort for abort().
+// while others wait for it in a collective, by an exception or by returning too early, ends those too: their
+// collectives throw. So do ranks that call different collectives. Then throws what the first of them threw.
 void run_on_threads(int ranks, const std::function<void(Comm&)>& body);
-
-// What Comm::abort() is among threads, which have no process of their own to end.
-struct RankAbort {
-  int rank;
-  int exit_code;
-};
 
 }  // namespace tokamak

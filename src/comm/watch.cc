@@ -1,82 +1,145 @@
 #include "comm/watch.h"
 
-#include <signal.h>
-
+#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/service_thread.h"
 
 namespace tokamak {
 
 namespace {
 
-enum class Word : int32_t { kDisconnect = 1, kEnd = 2 };
+constexpr double kSecondsToSend = 1;
+constexpr double kSecondsToReceive = 5;  // the rest of a frame whose beginning is there
+constexpr double kSecondsOfSilence = 45;
+constexpr double kSecondsToEnd = 3;
+constexpr int32_t kLongestMessage = int32_t{1} << 24;
 
-constexpr double kSecondsToSay = 1;
+bool is_silence(int error) { return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH; }
 
 }  // namespace
 
-struct Watch::Message {
-  Word word;
-  int32_t exit_code;
-
-  bool send(const Socket& to) const { return to.send(this, sizeof(*this), in_seconds(kSecondsToSay)); }
-};
-
-Watch::Watch(int rank, std::vector<Socket> control, std::vector<std::string> hosts)
-    : rank_(rank), control_(std::move(control)), hosts_(std::move(hosts)) {
-  // Signals are for the threads of the program.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { listen(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+Watch::Watch(int rank, ControlPeers peers) : rank_(rank), peers_(peers.sockets.size()), hosts_(std::move(peers.hosts)) {
+  for (size_t r = 0; r < peers_.size(); ++r) {
+    peers_[r].socket = std::move(peers.sockets[r]);
+    peers_[r].connected = static_cast<bool>(peers_[r].socket);
+  }
+  give_up_after(kSecondsOfSilence);
+  thread_ = start_service_thread([this] { listen(); });
 }
 
 // Rank 0's thread ends when all others have disconnected, theirs when rank 0 has.
-Watch::~Watch() {
-  const Message disconnect = {Word::kDisconnect, 0};
+void Watch::leave() {
+  if (!thread_.joinable()) return;
   if (rank_ == 0) thread_.join();
-  for (const Socket& socket : control_) {
-    if (socket) disconnect.send(socket);
-  }
+  for (Peer& peer : peers_) send_frame(peer, Word::kDisconnect, 0);
   if (rank_ != 0) thread_.join();
 }
 
-std::string Watch::name(int rank) const { return str("rank ", rank, " (on ", hosts_[static_cast<size_t>(rank)], ")"); }
+std::string Watch::rank_name(const std::vector<std::string>& hosts, int rank) {
+  return str("rank ", rank, " (on ", hosts[static_cast<size_t>(rank)], ")");
+}
 
-void Watch::listen() const {
-  const Socket nobody;
-  std::vector<const Socket*> watched;
-  int present = 0;
-  for (const Socket& socket : control_) {
-    watched.push_back(&socket);
-    present += socket ? 1 : 0;
+std::string Watch::present() const {
+  const std::lock_guard lock(state_);
+  std::vector<std::string> names;
+  for (size_t r = 0; r < peers_.size(); ++r) {
+    if (peers_[r].connected) names.push_back(name(static_cast<int>(r)));
   }
-  while (present > 0) {
-    const int from = wait_for_any(watched, kNever);
-    const Socket*& socket = watched[static_cast<size_t>(from)];
-    Message message = {};
-    if (!socket->receive(&message, sizeof(message), in_seconds(kSecondsToSay))) {
-      log::error(name(from), " is gone without disconnecting: killed, crashed, out of memory, or cut off");
-      log::flush();
-      abort(static_cast<int>(Kind::kComm));
-    }
-    if (message.word == Word::kEnd) {
-      if (rank_ == 0) log::error(name(from), " ended the run, exit code ", message.exit_code);
-      log::flush();
-      abort(message.exit_code);
-    }
-    socket = &nobody;
-    --present;
+  return join(names, ", ");
+}
+
+void Watch::attach(Client* client) {
+  const std::lock_guard lock(calling_);
+  client_ = client;
+}
+
+void Watch::give_up_after(double seconds) {
+  for (const Peer& peer : peers_) {
+    if (peer.socket) peer.socket.give_up_after(std::min(seconds, kSecondsOfSilence));
   }
 }
 
-void Watch::abort(int exit_code) const {
-  for (const Socket& socket : control_) {
-    if (socket) Message{Word::kEnd, exit_code}.send(socket);
+void Watch::send(const std::string& bytes) {
+  for (Peer& peer : peers_) send_frame(peer, Word::kMessage, static_cast<int32_t>(bytes.size()), bytes);
+}
+
+// In one piece, so that a process that is stopped meanwhile leaves no half of it.
+void Watch::send_frame(Peer& peer, Word word, int32_t value, const std::string& bytes) {
+  if (!peer.socket) return;
+  const Header header = {word, value};
+  std::string frame(reinterpret_cast<const char*>(&header), sizeof(header));
+  frame += bytes;
+  const std::lock_guard lock(peer.sending);
+  if (!peer.takes_all) return;
+  peer.takes_all = peer.socket.send(frame.data(), static_cast<int64_t>(frame.size()), in_seconds(kSecondsToSend));
+}
+
+void Watch::listen() {
+  const Socket nobody;
+  std::vector<const Socket*> watched;
+  int present = 0;
+  for (const Peer& peer : peers_) {
+    watched.push_back(&peer.socket);
+    present += peer.socket ? 1 : 0;
   }
+  while (present > 0) {
+    for (const int from : wait_for_ready(watched, kNever)) {
+      if (receive(from)) continue;
+      watched[static_cast<size_t>(from)] = &nobody;
+      --present;
+    }
+  }
+}
+
+bool Watch::receive(int from) {
+  Peer& peer = peers_[static_cast<size_t>(from)];
+  Header header = {};
+  std::string bytes;
+  bool whole = peer.socket.receive(&header, sizeof(header), in_seconds(kSecondsToReceive));
+  if (whole && header.word == Word::kMessage) {
+    whole = 0 <= header.value && header.value <= kLongestMessage;
+    bytes.resize(whole ? static_cast<size_t>(header.value) : 0);
+    whole = whole && peer.socket.receive(bytes.data(), header.value, in_seconds(kSecondsToReceive));
+  }
+  if (!whole) {
+    end_because_gone(from, errno);
+    return false;
+  }
+  if (header.word == Word::kMessage) {
+    const std::lock_guard lock(calling_);
+    if (client_ != nullptr) client_->received(from, bytes);
+    return true;
+  }
+  if (header.word == Word::kEnd) {
+    const ExitTimer at_the_latest(kSecondsToEnd, header.value);
+    if (rank_ == 0) log::error(name(from), " ended the run, exit code ", header.value);
+    log::flush();
+    end_all(header.value);
+  }
+  const std::lock_guard lock(state_);
+  peer.connected = false;
+  return false;
+}
+
+void Watch::end_because_gone(int rank, int error) {
+  {
+    const std::lock_guard lock(calling_);
+    if (is_silence(error) && client_ != nullptr && client_->lost(rank)) return;
+  }
+  constexpr auto kCode = static_cast<int>(Kind::kComm);
+  const ExitTimer at_the_latest(kSecondsToEnd, kCode);
+  log::error(name(rank), " is gone without disconnecting: killed, crashed, out of memory, or cut off");
+  log::flush();
+  end_all(kCode);
+}
+
+void Watch::end_all(int exit_code) {
+  const ExitTimer at_the_latest(kSecondsToEnd, exit_code);
+  for (Peer& peer : peers_) send_frame(peer, Word::kEnd, exit_code);
   std::_Exit(exit_code);
 }
 

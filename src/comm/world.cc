@@ -1,10 +1,15 @@
 #include "comm/world.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 
+#include "base/error.h"
+#include "base/log.h"
 #include "base/process.h"
+#include "base/service_thread.h"
 #include "comm/mpi.h"
+#include "comm/mpi_control.h"
 #include "comm/tcp.h"
 
 namespace tokamak {
@@ -21,13 +26,18 @@ World::World() : launch_(find_launch([](const char* name) { return std::getenv(n
     comm_ = std::move(world.comm);
     local_rank_ = world.local_rank;
     local_size_ = world.local_size;
+    if (comm_->size() == 1) return;
+    if (std::optional<ControlPeers> peers = connect_control(*comm_)) watch_.emplace(comm_->rank(), std::move(*peers));
   } else if (launch_.launcher == Launcher::kTcp) {
-    comm_ = make_tcp_comm({.rank = launch_.rank,
-                           .size = launch_.size,
-                           .address = launch_.address,
-                           .port = launch_.port,
-                           .job = launch_.job,
-                           .timeout_seconds = kTimeoutSeconds});
+    Peers peers = meet({.rank = launch_.rank,
+                        .size = launch_.size,
+                        .addresses = {launch_.address},
+                        .port = launch_.port,
+                        .job = launch_.job,
+                        .timeout_seconds = kTimeoutSeconds});
+    const std::vector<std::string> hosts = peers.control.hosts;
+    watch_.emplace(launch_.rank, std::move(peers.control));
+    comm_ = make_tcp_comm(launch_.rank, std::move(peers.data), hosts);
     find_neighbours();
   } else {
     comm_ = make_single_comm();
@@ -36,9 +46,28 @@ World::World() : launch_(find_launch([](const char* name) { return std::getenv(n
 
 World::World(std::unique_ptr<Comm> ranks) : comm_(std::move(ranks)) { find_neighbours(); }
 
+// The watch first: a rank that closes its other connections earlier would look like one that has died.
 World::~World() {
+  std::atomic<bool> watches = watch_.has_value();
+  std::optional<ExitTimer> timer;
+  if (leave_within_ && size() > 1) {
+    timer.emplace(*leave_within_, static_cast<int>(Kind::kComm), [&, this] {
+      log::error("the ranks have not taken leave of each other within ", *leave_within_,
+                 " s; still there: ", watches ? watch_->present() : "not known");
+      log::flush();
+    });
+  }
+  if (watches) watch_->leave();
+  watches = false;
+  watch_.reset();
   comm_.reset();
   if (launch_.launcher == Launcher::kMpi) end_mpi();
+}
+
+void World::end_all(int exit_code) {
+  if (watch_) watch_->end_all(exit_code);
+  if (launch_.launcher == Launcher::kMpi && size() > 1) abort_mpi(exit_code);
+  std::_Exit(exit_code);
 }
 
 // Ranks with this host's name; what the launcher has said about them is taken as it is.

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "comm/comm.h"
 #include "comm/launch.h"
+#include "comm/watch.h"
 
 namespace tokamak {
 
@@ -13,7 +15,7 @@ class World {
  public:
   World();  // joins the other ranks; Error(kComm) if that fails, Error(kConfig) as find_launch
   explicit World(std::unique_ptr<Comm> ranks);  // which have found each other; collective
-  ~World();                                     // takes leave of them; collective
+  ~World();                                     // takes leave of them; collective, within leave_within
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
@@ -23,11 +25,23 @@ class World {
   int local_rank() const { return local_rank_; }  // among the ranks of this node
   int local_size() const { return local_size_; }
 
+  // Ends every process of the run at once with this exit code. From any thread; THE way for an error, or a hang, that
+  // the other ranks do not share.
+  [[noreturn]] void end_all(int exit_code);
+
+  // The control connections; nullptr in a world of one, or where they could not be made.
+  Watch* watch() { return watch_ ? &*watch_ : nullptr; }
+
+  // How long the destructor waits for the other ranks before it ends the process with code 6; for ever by default.
+  void leave_within(double seconds) { leave_within_ = seconds; }
+
  private:
   void find_neighbours();
 
   const Launch launch_;
   std::unique_ptr<Comm> comm_;
+  std::optional<Watch> watch_;
+  std::optional<double> leave_within_;
   int local_rank_ = 0;
   int local_size_ = 1;
 };

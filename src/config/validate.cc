@@ -167,6 +167,16 @@ void check_checkpoint(const CheckpointOptions& checkpoint, FieldChecks& checks) 
   checks.given(!checkpoint.load.empty(), "checkpoint.load", "auto, none or the path of a checkpoint");
 }
 
+void check_watchdog(const ResilienceOptions& resilience, FieldChecks& checks) {
+  if (!resilience.watchdog_on()) return;
+  const Duration least = resilience.watchdog_min, most = resilience.watchdog_max;
+  const std::string value = str("'", print_duration(least), "'");
+  checks.require(least.seconds >= 1, "resilience.watchdog_min", value, "must be at least 1s",
+                 "resilience.watchdog_max=none turns the watchdog off");
+  checks.require(least.seconds <= most.seconds, "resilience.watchdog_min", value,
+                 str("is more than resilience.watchdog_max (", print_duration(most), ")"));
+}
+
 }  // namespace
 
 std::vector<FieldError> find_problems(const RunConfig& config) {
@@ -182,6 +192,7 @@ std::vector<FieldError> find_problems(const RunConfig& config) {
   checks.require(parse_traced_steps(config.metrics.trace).has_value(), "metrics.trace",
                  str("'", config.metrics.trace, "'"), "names no steps", "write 10-12, or 10 for one step");
   checks.at_least("resilience.max_bad_steps", config.resilience.max_bad_steps, 1);
+  check_watchdog(config.resilience, checks);
   checks.at_least("runtime.threads_per_rank", config.runtime.threads_per_rank.value, 0);
   checks.at_least("runtime.ranks_per_gpu", config.runtime.ranks_per_gpu, 1);
   checks.at_least("runtime.nccl_max_ctas", config.runtime.nccl_max_ctas, 0);

@@ -114,7 +114,7 @@ Facts burn(SquareGemm& gemm, double seconds, double once) {
 
 std::string flops_text(double flops_per_second) { return human_count(flops_per_second) + "FLOP/s"; }
 
-void judge_bits(CheckResult& result, const Peers& peers, const std::vector<int>& equals) {
+void judge_bits(CheckResult& result, const RankHosts& peers, const std::vector<int>& equals) {
   std::map<std::string, std::vector<int>> by_bits;
   for (const int rank : equals) by_bits[result.ranks[static_cast<size_t>(rank)].text("bits")].push_back(rank);
   size_t most = 0;
@@ -131,7 +131,7 @@ void judge_bits(CheckResult& result, const Peers& peers, const std::vector<int>&
   }
 }
 
-void judge_rates(CheckResult& result, const Peers& peers, const std::vector<int>& equals) {
+void judge_rates(CheckResult& result, const RankHosts& peers, const std::vector<int>& equals) {
   for (const int rank : equals) {
     std::vector<double> others;
     for (const int other : equals) {
@@ -159,7 +159,7 @@ void judge_rates(CheckResult& result, const Peers& peers, const std::vector<int>
 
 }  // namespace
 
-void judge_burn_in(CheckResult& result, const Peers& peers) {
+void judge_burn_in(CheckResult& result, const RankHosts& peers) {
   std::map<std::string, std::vector<int>> by_device;
   for (int rank = 0; rank < peers.size(); ++rank) {
     const Facts& facts = result.ranks[static_cast<size_t>(rank)];
@@ -182,7 +182,7 @@ void judge_burn_in(CheckResult& result, const Peers& peers) {
                                       : "");
 }
 
-CheckResult check_burn_in(Comm& comm, const Peers& peers, Backend& backend, const BurnInOptions& options) {
+CheckResult check_burn_in(Comm& comm, const RankHosts& peers, Backend& backend, const BurnInOptions& options) {
   CheckResult result{.name = "burn-in", .kind = Kind::kDevice};
   const bool host = backend.device->uses_host_memory();
   const int64_t most = options.most > 0 ? options.most : host ? 1024 : 8192;

@@ -14,9 +14,9 @@ struct BurnInOptions {
   int64_t most = 0;  // rows of the largest matrix; 0: by the device
 };
 
-CheckResult check_burn_in(Comm& comm, const Peers& peers, Backend& backend, const BurnInOptions& options);
+CheckResult check_burn_in(Comm& comm, const RankHosts& peers, Backend& backend, const BurnInOptions& options);
 
 // From the facts device, bits, rounds_of_other_bits, flops_per_second and share_of_cores.
-void judge_burn_in(CheckResult& result, const Peers& peers);
+void judge_burn_in(CheckResult& result, const RankHosts& peers);
 
 }  // namespace tokamak::doctor

@@ -29,13 +29,13 @@ CheckResult skipped(const std::string& name, const std::string& why) {
   return {.name = name, .status = Status::kSkipped, .value = why};
 }
 
-std::vector<std::string> Peers::hosts() const {
+std::vector<std::string> RankHosts::hosts() const {
   std::vector<std::string> once;
   for (const int rank : first_ranks()) once.push_back(host(rank));
   return once;
 }
 
-std::vector<int> Peers::first_ranks() const {
+std::vector<int> RankHosts::first_ranks() const {
   std::map<std::string, int> first;
   std::vector<int> ranks;
   for (int rank = 0; rank < size(); ++rank) {
@@ -44,7 +44,7 @@ std::vector<int> Peers::first_ranks() const {
   return ranks;
 }
 
-std::vector<int> Peers::ranks_of(const std::string& name) const {
+std::vector<int> RankHosts::ranks_of(const std::string& name) const {
   std::vector<int> ranks;
   for (int rank = 0; rank < size(); ++rank) {
     if (host(rank) == name) ranks.push_back(rank);
@@ -52,9 +52,9 @@ std::vector<int> Peers::ranks_of(const std::string& name) const {
   return ranks;
 }
 
-std::string Peers::name(int rank) const { return str("rank ", rank, " (", host(rank), ")"); }
+std::string RankHosts::name(int rank) const { return str("rank ", rank, " (", host(rank), ")"); }
 
-std::string Peers::names(const std::vector<int>& ranks) const {
+std::string RankHosts::names(const std::vector<int>& ranks) const {
   if (ranks.size() == 1) return name(ranks.front());
   std::vector<std::string> numbers;
   numbers.reserve(ranks.size());
@@ -62,7 +62,7 @@ std::string Peers::names(const std::vector<int>& ranks) const {
   return str("ranks ", join(numbers, " "), " (", host(ranks.front()), ")");
 }
 
-bool report_errors(CheckResult& result, const Peers& peers) {
+bool report_errors(CheckResult& result, const RankHosts& peers) {
   // What all ranks fail at is no host's fault; of a single rank only its device tells the difference.
   const auto failed =
       std::count_if(result.ranks.begin(), result.ranks.end(), [](const Facts& f) { return f.has(kError); });
@@ -77,7 +77,7 @@ bool report_errors(CheckResult& result, const Peers& peers) {
   return failed > 0;
 }
 
-void expect_equal(CheckResult& result, const Peers& peers, const std::string& fact, Status status,
+void expect_equal(CheckResult& result, const RankHosts& peers, const std::string& fact, Status status,
                   const std::string& consequence) {
   std::map<std::string, int> counts;
   for (const Facts& facts : result.ranks) ++counts[facts.text(fact)];

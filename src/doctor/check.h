@@ -36,9 +36,9 @@ struct CheckResult {
 CheckResult skipped(const std::string& name, const std::string& why);
 
 // Which rank runs on which host.
-class Peers {
+class RankHosts {
  public:
-  explicit Peers(std::vector<std::string> hosts) : hosts_(std::move(hosts)) {}  // by rank
+  explicit RankHosts(std::vector<std::string> hosts) : hosts_(std::move(hosts)) {}  // by rank
 
   int size() const { return static_cast<int>(hosts_.size()); }
   const std::string& host(int rank) const { return hosts_.at(static_cast<size_t>(rank)); }
@@ -53,10 +53,10 @@ class Peers {
 };
 
 // A fail note for each rank that has the fact kError, with the error's kind; whether there was one.
-bool report_errors(CheckResult& result, const Peers& peers);
+bool report_errors(CheckResult& result, const RankHosts& peers);
 
 // Notes of `status`, by host, for ranks whose fact differs from what most ranks have (rank 0's, where two are as common).
-void expect_equal(CheckResult& result, const Peers& peers, const std::string& fact, Status status,
+void expect_equal(CheckResult& result, const RankHosts& peers, const std::string& fact, Status status,
                   const std::string& consequence);
 
 // A device's description (backend/device.h) without its number on the host: equal for equal devices.

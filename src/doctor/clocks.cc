@@ -13,7 +13,7 @@ constexpr double kMostSkew = 1.0;  // seconds
 
 // Rank 0 reads its clock after all have entered the barrier and before any has the broadcast: between two readings of
 // this rank's own clock. The offset is known to half of their distance, as in NTP (RFC 5905, section 8).
-CheckResult check_clocks(Comm& comm, const Peers& peers, const Clock& clock) {
+CheckResult check_clocks(Comm& comm, const RankHosts& peers, const Clock& clock) {
   std::vector<double> offsets, distances;
   for (int i = 0; i < kRoundTrips; ++i) {
     const double before = clock();

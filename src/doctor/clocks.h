@@ -7,6 +7,6 @@ namespace tokamak::doctor {
 
 using Clock = std::function<double()>;  // seconds since 1970
 
-CheckResult check_clocks(Comm& comm, const Peers& peers, const Clock& clock);
+CheckResult check_clocks(Comm& comm, const RankHosts& peers, const Clock& clock);
 
 }  // namespace tokamak::doctor

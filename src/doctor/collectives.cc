@@ -144,7 +144,7 @@ int64_t slice_for(int64_t bytes, int ranks) {
 
 }  // namespace
 
-CheckResult check_collectives(Comm& control, Comm& data, const Peers& peers, Device& device,
+CheckResult check_collectives(Comm& control, Comm& data, const RankHosts& peers, Device& device,
                               const CollectivesOptions& options) {
   CheckResult result{.name = "collectives", .kind = Kind::kComm};
   std::string gather, reduction, sums;

@@ -14,7 +14,7 @@ struct CollectivesOptions {
 };
 
 // `control` gathers what the ranks found; `data` is what is tested.
-CheckResult check_collectives(Comm& control, Comm& data, const Peers& peers, Device& device,
+CheckResult check_collectives(Comm& control, Comm& data, const RankHosts& peers, Device& device,
                               const CollectivesOptions& options);
 
 }  // namespace tokamak::doctor

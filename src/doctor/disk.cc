@@ -63,7 +63,7 @@ class ProbeDirectory {
 
 std::string rate_text(double bytes_per_second) { return human_bytes(bytes_per_second) + "/s"; }
 
-void judge_rates(CheckResult& result, const Peers& peers) {
+void judge_rates(CheckResult& result, const RankHosts& peers) {
   std::vector<double> rates;
   double sum = 0;
   for (const Facts& facts : result.ranks) rates.push_back(facts.number("write_bytes_per_second"));
@@ -107,7 +107,7 @@ int64_t needed_bytes(int64_t checkpoint_bytes, int64_t keep, int64_t held_bytes)
   return std::max(all - held_bytes, with_reserve(checkpoint_bytes));
 }
 
-CheckResult check_disk(Comm& comm, const Peers& peers, const DiskOptions& options) {
+CheckResult check_disk(Comm& comm, const RankHosts& peers, const DiskOptions& options) {
   CheckResult result{.name = "disk", .kind = kKind};
   const bool lead = comm.rank() == 0;
   ProbeDirectory probe;

@@ -16,7 +16,7 @@ struct DiskOptions {
   std::function<int64_t(const std::string& path)> free_bytes;  // none: the file system's
 };
 
-CheckResult check_disk(Comm& comm, const Peers& peers, const DiskOptions& options);
+CheckResult check_disk(Comm& comm, const RankHosts& peers, const DiskOptions& options);
 
 // Free space that a run needs: its checkpoints and a fifth more, less what earlier ones hold already, as these will be
 // replaced; but always one, since a checkpoint is committed before an older one goes.

@@ -30,7 +30,7 @@ constexpr std::array kWorstFirst = {Kind::kDeviceFault, Kind::kDevice, Kind::kCh
 
 class Doctor {
  public:
-  Doctor(World& world, Deadline& deadline, const DoctorOptions& options)
+  Doctor(World& world, TimeLimit& deadline, const DoctorOptions& options)
       : world_(world), comm_(world.comm()), deadline_(deadline), options_(options), peers_(all_hosts()) {}
 
   DoctorReport run() {
@@ -169,9 +169,9 @@ class Doctor {
 
   World& world_;
   Comm& comm_;
-  Deadline& deadline_;
+  TimeLimit& deadline_;
   const DoctorOptions& options_;
-  const Peers peers_;
+  const RankHosts peers_;
   RuntimeOptions runtime_;
   std::optional<RunConfig> config_;
   int ranks_on_cores_ = 1;
@@ -213,7 +213,7 @@ std::vector<std::string> DoctorReport::suspects() const {
   return once;
 }
 
-DoctorReport run_doctor(World& world, Deadline& deadline, const DoctorOptions& options) {
+DoctorReport run_doctor(World& world, TimeLimit& deadline, const DoctorOptions& options) {
   return Doctor(world, deadline, options).run();
 }
 

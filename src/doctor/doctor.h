@@ -8,9 +8,9 @@
 #include "doctor/burn_in.h"
 #include "doctor/check.h"
 #include "doctor/collectives.h"
-#include "doctor/deadline.h"
 #include "doctor/disk.h"
 #include "doctor/pairs.h"
+#include "doctor/time_limit.h"
 #include "train/run_config.h"
 
 namespace tokamak::doctor {
@@ -44,7 +44,7 @@ struct DoctorReport {
   std::vector<std::string> suspects() const;  // hosts that failed checks blame, each once
 };
 
-DoctorReport run_doctor(World& world, Deadline& deadline, const DoctorOptions& options);
+DoctorReport run_doctor(World& world, TimeLimit& deadline, const DoctorOptions& options);
 
 // Appends those hosts that the file does not name yet, a line each.
 void append_suspects(const std::string& path, const std::vector<std::string>& hosts);

@@ -82,7 +82,8 @@ std::vector<std::string> hurtful_settings(const Surroundings& here) {
   return found;
 }
 
-CheckResult check_environment(Comm& comm, const Peers& peers, const Variables& variables, const Surroundings& here) {
+CheckResult check_environment(Comm& comm, const RankHosts& peers, const Variables& variables,
+                              const Surroundings& here) {
   CheckResult result{.name = "environment", .kind = Kind::kConfig};
   result.ranks = gather_facts(comm, [&] {
     std::vector<std::string> found = hurtful_variables(variables, here);

@@ -25,6 +25,6 @@ struct Surroundings {
 std::vector<std::string> hurtful_variables(const Variables& variables, const Surroundings& here);
 std::vector<std::string> hurtful_settings(const Surroundings& here);
 
-CheckResult check_environment(Comm& comm, const Peers& peers, const Variables& variables, const Surroundings& here);
+CheckResult check_environment(Comm& comm, const RankHosts& peers, const Variables& variables, const Surroundings& here);
 
 }  // namespace tokamak::doctor

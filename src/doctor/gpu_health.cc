@@ -88,7 +88,7 @@ Facts facts_of(const GpuHealths& all) {
 
 }  // namespace
 
-CheckResult check_gpus(Comm& comm, const Peers& peers, const std::function<GpuHealths()>& ask) {
+CheckResult check_gpus(Comm& comm, const RankHosts& peers, const std::function<GpuHealths()>& ask) {
   CheckResult result{.name = "gpus", .kind = Kind::kDevice};
   const std::vector<int> askers = peers.first_ranks();
   const bool asks = std::count(askers.begin(), askers.end(), comm.rank()) > 0;

@@ -8,6 +8,6 @@
 namespace tokamak::doctor {
 
 // `ask` on the first rank of each host.
-CheckResult check_gpus(Comm& comm, const Peers& peers, const std::function<GpuHealths()>& ask);
+CheckResult check_gpus(Comm& comm, const RankHosts& peers, const std::function<GpuHealths()>& ask);
 
 }  // namespace tokamak::doctor

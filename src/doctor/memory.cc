@@ -52,7 +52,7 @@ Facts memory_facts(const Device& device) {
   return facts;
 }
 
-void judge_memory(CheckResult& result, const Peers& peers) {
+void judge_memory(CheckResult& result, const RankHosts& peers) {
   std::vector<double> totals;
   for (const int rank : peers.first_ranks()) {
     totals.push_back(result.ranks[static_cast<size_t>(rank)].number("host_total_bytes"));
@@ -89,7 +89,7 @@ void judge_memory(CheckResult& result, const Peers& peers) {
   }
 }
 
-CheckResult check_memory(World& world, const Peers& peers, const MemoryCheck& check) {
+CheckResult check_memory(World& world, const RankHosts& peers, const MemoryCheck& check) {
   const Device& device = *check.backend->device;
   CheckResult result{.name = "memory", .kind = Kind::kDevice};
   result.ranks = gather_facts(world.comm(), [&] { return memory_facts(device); });

@@ -18,9 +18,9 @@ struct MemoryCheck {
   Comm* data = nullptr;
   const RunConfig* config = nullptr;
 };
-CheckResult check_memory(World& world, const Peers& peers, const MemoryCheck& check);
+CheckResult check_memory(World& world, const RankHosts& peers, const MemoryCheck& check);
 
 // The warnings and errors that follow from the facts of all ranks.
-void judge_memory(CheckResult& result, const Peers& peers);
+void judge_memory(CheckResult& result, const RankHosts& peers);
 
 }  // namespace tokamak::doctor

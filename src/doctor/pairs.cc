@@ -86,7 +86,7 @@ int opponent(int player, int round, int players) {
   return other < players ? other : player;
 }
 
-void judge_pairs(CheckResult& result, const Peers& peers, std::vector<PairTime> pairs) {
+void judge_pairs(CheckResult& result, const RankHosts& peers, std::vector<PairTime> pairs) {
   if (pairs.empty()) return;
   std::sort(pairs.begin(), pairs.end(),
             [](const PairTime& x, const PairTime& y) { return x.bytes_per_second < y.bytes_per_second; });
@@ -117,7 +117,8 @@ void judge_pairs(CheckResult& result, const Peers& peers, std::vector<PairTime> 
   }
 }
 
-CheckResult check_pairs(Comm& control, Comm& data, const Peers& peers, Device& device, const PairsOptions& options) {
+CheckResult check_pairs(Comm& control, Comm& data, const RankHosts& peers, Device& device,
+                        const PairsOptions& options) {
   CheckResult result{.name = "pairs", .kind = Kind::kComm};
   const std::vector<std::string> hosts = peers.hosts();
   std::vector<int> players = peers.first_ranks();

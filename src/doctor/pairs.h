@@ -13,7 +13,7 @@ struct PairsOptions {
   double seconds = 10;  // after which no further round begins
 };
 
-CheckResult check_pairs(Comm& control, Comm& data, const Peers& peers, Device& device, const PairsOptions& options);
+CheckResult check_pairs(Comm& control, Comm& data, const RankHosts& peers, Device& device, const PairsOptions& options);
 
 struct PairTime {
   int a = 0, b = 0;             // ranks
@@ -22,7 +22,7 @@ struct PairTime {
 };
 
 // Names the slowest pairs, and the host that the slow ones have in common.
-void judge_pairs(CheckResult& result, const Peers& peers, std::vector<PairTime> pairs);
+void judge_pairs(CheckResult& result, const RankHosts& peers, std::vector<PairTime> pairs);
 
 // Who plays with `player` in `round` of a tournament of `players`; itself: nobody.
 int opponent(int player, int round, int players);

@@ -65,7 +65,7 @@ Facts program_facts(const std::string& version) {
   return facts;
 }
 
-CheckResult check_program(Comm& comm, const Peers& peers, const Facts& own) {
+CheckResult check_program(Comm& comm, const RankHosts& peers, const Facts& own) {
   CheckResult result{.name = "program", .kind = Kind::kConfig};
   result.ranks = gather_facts(comm, [&] { return own; });
   const Facts& first = result.ranks.front();

@@ -9,6 +9,6 @@ namespace tokamak::doctor {
 // Of this process: version, hash of the binary, and the loaded libraries whose version matters, by file name and size.
 Facts program_facts(const std::string& version);
 
-CheckResult check_program(Comm& comm, const Peers& peers, const Facts& own);
+CheckResult check_program(Comm& comm, const RankHosts& peers, const Facts& own);
 
 }  // namespace tokamak::doctor

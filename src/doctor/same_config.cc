@@ -18,7 +18,7 @@ std::string first_difference(const std::string& text, const std::string& expecte
 
 }  // namespace
 
-CheckResult check_config(Comm& comm, const Peers& peers, const std::function<std::string()>& read) {
+CheckResult check_config(Comm& comm, const RankHosts& peers, const std::function<std::string()>& read) {
   CheckResult result{.name = "config", .kind = Kind::kConfig};
   std::string text, expected;
   result.ranks = gather_facts(comm, [&] {

@@ -6,6 +6,6 @@
 namespace tokamak::doctor {
 
 // `read`: the resolved config as text; its Error is this rank's finding.
-CheckResult check_config(Comm& comm, const Peers& peers, const std::function<std::string()>& read);
+CheckResult check_config(Comm& comm, const RankHosts& peers, const std::function<std::string()>& read);
 
 }  // namespace tokamak::doctor

@@ -1,4 +1,4 @@
-// Options of the run itself: length, batch, and what to do when it goes wrong.
+// Options of the run itself: length and batch.
 #pragma once
 
 #include <cstdint>
@@ -61,20 +61,6 @@ struct TrainingOptions {
     v("evals", evals,
       "evaluations to run during training; their time is logged separately and excluded from throughput");
     v("evals_interval", evals_interval, "steps between evaluations; they always run at the end; 0: only then");
-  }
-};
-
-struct ResilienceOptions {
-  int64_t max_bad_steps = 10;
-  Duration stop_deadline;
-
-  template <class Visitor>
-  void fields(Visitor& v) {
-    v("max_bad_steps", max_bad_steps,
-      "consecutive steps with a non-finite loss or gradient, each skipped, before the run aborts (exit 7)");
-    v("stop_deadline", stop_deadline,
-      "end at once (exit 6), saved or not, this long after the first signal to stop; what is committed is safe; none: "
-      "the save takes the time it takes");
   }
 };
 

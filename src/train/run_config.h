@@ -9,6 +9,7 @@
 #include "model/options.h"
 #include "monitor/options.h"
 #include "optim/options.h"
+#include "resilience/options.h"
 #include "train/options.h"
 #include "zero/options.h"
 
@@ -42,7 +43,7 @@ struct RunConfig {
     v("activation_checkpoint", activation_checkpoint, "memory against recomputation");
     v("checkpoint", checkpoint, "saving and resuming");
     v("metrics", metrics, "what is logged");
-    v("resilience", resilience, "limits before the run aborts");
+    v("resilience", resilience, "limits before the run aborts, and the watchdog that ends it when it hangs");
     v("runtime", runtime, "backend and threads");
   }
 };

@@ -27,6 +27,7 @@ RunEnd Trainer::run() {
 }
 
 RunEnd Trainer::train() {
+  const PhaseScope training(options_.progress, Phase::kStep);
   while (!finished()) {
     if (should_stop()) {
       save_or_fail();
@@ -45,9 +46,10 @@ RunEnd Trainer::train() {
 
 void Trainer::step() {
   const int64_t step = state_.step + 1;
+  const StepScope scope(options_.progress, step);
   const double lr = schedule_->at(step);
   trace_->begin(step);
-  const double attended = run_step(*run_.engine, [&] { return view_of(loader_->next()); },
+  const double attended = run_step(*run_.engine, [&] { return next_batch(); },
                                    {.t = step,
                                     .lr = lr,
                                     .max_grad_norm = config_.training.max_grad_norm,
@@ -59,6 +61,12 @@ void Trainer::step() {
   state_.next_sample += run_.shape.sequences_per_step;
   // A step late, so that the device never waits for the host; the last one at once.
   read_outcomes(finished() ? 0 : 1);
+}
+
+TokenBatch Trainer::next_batch() {
+  const MicroBatch& batch = loader_->next();
+  if (options_.progress != nullptr) options_.progress->tick();
+  return view_of(batch);
 }
 
 void Trainer::read_outcomes(int64_t leave) {
@@ -112,6 +120,7 @@ bool Trainer::evaluate_if_due() {
 void Trainer::validate() {
   if (!data_->validation) return;
   read_outcomes(0);
+  const PhaseScope phase(options_.progress, Phase::kValidation);
   const OffTheClock off(monitor_->clock());
   const Evaluator evaluator(*data_->validation, config_.training.validation_sequences, run_.shape.micro_batch,
                             config_.data.document_masking);
@@ -122,6 +131,7 @@ void Trainer::validate() {
 void Trainer::take_evals() {
   if (config_.training.evals.empty()) return;
   read_outcomes(0);
+  const PhaseScope phase(options_.progress, Phase::kEvals);
   const OffTheClock off(monitor_->clock());
   const std::vector<NamedValue> results = options_.evals(*run_.engine, [this] { stop_between(); });
   monitor_->evals(state_.step, results, off.seconds());

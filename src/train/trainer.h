@@ -15,6 +15,7 @@
 #include "monitor/run_status.h"
 #include "monitor/startup_clock.h"
 #include "optim/schedule.h"
+#include "resilience/progress.h"
 #include "train/bad_steps.h"
 #include "train/run_checkpoints.h"
 #include "train/run_config.h"
@@ -34,8 +35,9 @@ struct TrainerOptions {
   std::function<std::vector<NamedValue>(Engine&, const std::function<void()>& between)> evals;
   // What to log of a config that differs from the one in `checkpoint`; an Error where it may not (src/config does).
   std::function<std::string(const std::string& saved_config, const std::string& checkpoint)> check_changes;
-  int64_t stop_at_step = 0;  // save and stop after this step, as on a signal; 0: never
-  StartupClock startup;      // of this start, with the phases that are behind it
+  int64_t stop_at_step = 0;         // save and stop after this step, as on a signal; 0: never
+  StartupClock startup;             // of this start, with the phases that are behind it
+  RunProgress* progress = nullptr;  // told of phases and steps; outlives the trainer; nullptr: nobody watches
 };
 
 class Trainer {
@@ -50,9 +52,11 @@ class Trainer {
   void start(World& world, Backend& backend, const GlobalBatch& batch);
   void open_records(int64_t total_steps);
   int64_t take_memory(World& world, Backend& backend, const GlobalBatch& batch);  // returns the bytes in use after it
+  void load_state(const GlobalBatch& batch);
   void start_monitor(int64_t committed_bytes);
 
   void step();
+  TokenBatch next_batch();
   void read_outcomes(int64_t leave);  // of finished steps, but for the last `leave`
   RunEnd train();                     // until it is finished, or is to stop
   bool evaluate_if_due();             // false where a stop has cut it short
@@ -65,6 +69,7 @@ class Trainer {
   bool should_stop();
   void stop_between();  // throws StopRequested where the run is to stop
 
+  Phase save_phase() const;
   void save_if_due();
   void begin_save(Retention retention);
   std::optional<SaveOutcome> finish_save();  // of the one under way, if there is one

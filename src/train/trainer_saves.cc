@@ -5,6 +5,12 @@
 
 namespace tokamak {
 
+// The last save of a run is part of its stop.
+Phase Trainer::save_phase() const {
+  const bool last = options_.progress != nullptr && options_.progress->phase() == Phase::kStop;
+  return last ? Phase::kStop : Phase::kSave;
+}
+
 void Trainer::save_if_due() {
   if (checkpoints_->saving()) {
     if (const auto outcome = checkpoints_->poll_save()) report_save(*outcome);
@@ -27,6 +33,7 @@ void Trainer::begin_save(Retention retention) {
     log::info("the save of step ", state_.step, " waited ", fixed(waited.seconds(), 1), " s for that of step ",
               last->step, ": the disk takes longer than checkpoint.interval");
   }
+  const PhaseScope phase(options_.progress, save_phase());
   const OffTheClock off(monitor_->clock());
   checkpoints_->begin_save(
       {state_, config_.run.seed, options_.config_text, data_->train.state_json(state_.next_sample)}, retention);
@@ -35,6 +42,7 @@ void Trainer::begin_save(Retention retention) {
 
 std::optional<SaveOutcome> Trainer::finish_save() {
   if (!checkpoints_->saving()) return std::nullopt;
+  const PhaseScope phase(options_.progress, save_phase());
   const OffTheClock off(monitor_->clock());
   const SaveOutcome outcome = checkpoints_->finish_save();
   save_stall_ += off.seconds();
@@ -52,6 +60,7 @@ void Trainer::report_save(const SaveOutcome& outcome) {
 
 // While training goes on, a refused save costs nothing yet; at the end it would cost the run.
 void Trainer::save_or_fail() {
+  const PhaseScope phase(options_.progress, Phase::kStop);
   read_outcomes(0);
   std::optional<SaveOutcome> last = finish_save();
   if (!checkpoints_->saved(state_)) {

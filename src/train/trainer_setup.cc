@@ -81,22 +81,29 @@ void Trainer::open_records(int64_t total_steps) {
                                 [](const char* name) { return std::getenv(name); }));
 }
 
-void Trainer::start(World& world, Backend& backend, const GlobalBatch& batch) {
-  const int64_t committed_bytes = take_memory(world, backend, batch);
-  startup_.done("memory");
+void Trainer::load_state(const GlobalBatch& batch) {
   state_ = checkpoints_->load_or_initialize(
       *run_.engine, data_->train, batch, config_.run.seed,
       [&](const std::string& saved, const std::string& checkpoint) {
         const std::string changes = options_.check_changes ? options_.check_changes(saved, checkpoint) : "";
         if (!changes.empty() && comm_.rank() == 0) log::info(changes);
       });
-  startup_.done("load");
-  if (state_.step > 0) recorder_->event(state_.step, {"resume", str(comm_.size(), " rank(s)"), {}});
   const std::string status = run_on_rank_zero(comm_, [&] {
     const std::optional<RunStatus> before = read_run_status(config_.run.output_dir);
     return before && before->state == RunStatus::State::kDone && before->step == state_.step ? "done" : "";
   });
   was_done_ = status == "done";
+}
+
+void Trainer::start(World& world, Backend& backend, const GlobalBatch& batch) {
+  const int64_t committed_bytes = take_memory(world, backend, batch);
+  startup_.done("memory");
+  {
+    const PhaseScope phase(options_.progress, Phase::kLoad);
+    load_state(batch);
+  }
+  startup_.done("load");
+  if (state_.step > 0) recorder_->event(state_.step, {"resume", str(comm_.size(), " rank(s)"), {}});
   // Only now that nothing can refuse this start: another run may be living in the directory until then.
   collectively(comm_, [&] {
     if (comm_.rank() == 0) write_run_directory(config_, options_.config_text, data_->train);

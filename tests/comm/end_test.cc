@@ -1,4 +1,4 @@
-// How a run over TCP ends when one rank does. Hidden: each case ends every process; the exit codes are what is tested
+// How a run ends when one rank does. Hidden: each case ends every process; the exit codes are what is tested
 // (CMakeLists.txt). One rank waits for the one that ends, another computes and calls nothing.
 #include <signal.h>
 
@@ -13,27 +13,27 @@ using namespace tokamak;
 
 namespace {
 
-void all_but(int ender, Comm& comm, const std::function<void()>& end) {
-  comm.barrier();
-  if (comm.rank() == ender) end();
-  if (comm.rank() == 1) comm.barrier();
+void all_but(int ender, World& world, const std::function<void()>& end) {
+  world.comm().barrier();
+  if (world.rank() == ender) end();
+  if (world.rank() == 1) world.comm().barrier();
   for (volatile bool forever = true; forever;) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 }  // namespace
 
 RANKS_CASE("rank 0 ends the run with a code of its own", "[.]") {
-  all_but(0, world.comm(), [&] { world.comm().abort(7); });
+  all_but(0, world, [&] { world.end_all(7); });
 }
 
 RANKS_CASE("rank 2 ends the run with a code of its own", "[.]") {
-  all_but(2, world.comm(), [&] { world.comm().abort(7); });
+  all_but(2, world, [&] { world.end_all(7); });
 }
 
 RANKS_CASE("rank 0 is killed", "[.]") {
-  all_but(0, world.comm(), [] { ::raise(SIGKILL); });
+  all_but(0, world, [] { ::raise(SIGKILL); });
 }
 
 RANKS_CASE("rank 2 is killed", "[.]") {
-  all_but(2, world.comm(), [] { ::raise(SIGKILL); });
+  all_but(2, world, [] { ::raise(SIGKILL); });
 }

@@ -17,7 +17,7 @@ namespace {
 int free_port() { return listen_on(0).port(); }
 
 RendezvousOptions options_of(int rank, int size, int port) {
-  return {.rank = rank, .size = size, .address = "127.0.0.1", .port = port, .job = "run", .timeout_seconds = 20};
+  return {.rank = rank, .size = size, .addresses = {"127.0.0.1"}, .port = port, .job = "run", .timeout_seconds = 20};
 }
 
 // What each of them ends with: "" where all have met.
@@ -56,7 +56,7 @@ TEST_CASE("ranks that meet are connected each with each") {
   std::reverse(peers.begin(), peers.end());
   for (int a = 0; a < kSize; ++a) {
     CHECK_FALSE(peers[a].data[a]);
-    CHECK_FALSE(peers[a].control[a]);
+    CHECK_FALSE(peers[a].control.sockets[a]);
     for (int b = 0; b < kSize; ++b) {
       if (a == b) continue;
       const int said = 10 * a + b;
@@ -64,7 +64,7 @@ TEST_CASE("ranks that meet are connected each with each") {
       REQUIRE(peers[a].data[b].send(&said, sizeof(said), in_seconds(5)));
       REQUIRE(peers[b].data[a].receive(&heard, sizeof(heard), in_seconds(5)));
       CHECK(heard == said);
-      CHECK(static_cast<bool>(peers[a].control[b]) == (a == 0 || b == 0));
+      CHECK(static_cast<bool>(peers[a].control.sockets[b]) == (a == 0 || b == 0));
     }
   }
 }
@@ -83,7 +83,7 @@ TEST_CASE("where rank 0 does not come, the address, the port and the reason are 
   std::vector<RendezvousOptions> ranks = {options_of(1, 2, port)};
   ranks[0].timeout_seconds = 0.5;
   CHECK_THAT(outcomes(ranks)[0], Contains("rank 1 of 2") && Contains(str("127.0.0.1:", port)) && Contains("refused"));
-  ranks[0].address = "no-such-host.invalid";
+  ranks[0].addresses = {"no-such-host.invalid"};
   CHECK_THAT(outcomes(ranks)[0], Contains("cannot reach no-such-host.invalid"));
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("a rank that leaves before all have come is an error of all") {
   {
     std::string why;
     const Socket impatient = connect_to("127.0.0.1", port, in_seconds(5), why);
-    const std::string hello = join({"1", "control", "3", "1", "4242", "host", "run"}, std::string_view("\0", 1));
+    const std::string hello = join({"2", "control", "3", "1", "4242", "host", "run"}, std::string_view("\0", 1));
     const auto length = static_cast<uint32_t>(hello.size());
     const std::string frame = "TOKAMAK1" + std::string(reinterpret_cast<const char*>(&length), 4) + hello;
     REQUIRE(impatient.send(frame.data(), static_cast<int64_t>(frame.size()), in_seconds(5)));

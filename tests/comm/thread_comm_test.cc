@@ -51,19 +51,13 @@ TEST_CASE("a rank's error is the run's, and the ranks that wait for it end") {
   CHECK(ended == 2);
 }
 
-TEST_CASE("abort ends the run with the rank and its exit code, also for ranks that wait in a part of the group") {
-  try {
-    run_on_threads(4, [](Comm& comm) {
-      const auto part = comm.split(comm.rank() % 2);
-      if (comm.rank() == 3) part->abort(7);
-      part->barrier();
-      comm.barrier();
-    });
-    FAIL("nothing was thrown");
-  } catch (const RankAbort& abort) {
-    CHECK(abort.rank == 3);
-    CHECK(abort.exit_code == 7);
-  }
+TEST_CASE("an error of a rank ends also those that wait in a part of the group") {
+  CHECK(error_of([](Comm& comm) {
+          const auto part = comm.split(comm.rank() % 2);
+          if (comm.rank() == 2) fail(Kind::kData, "shard 7 is missing");
+          part->barrier();
+          comm.barrier();
+        }) == "shard 7 is missing");
 }
 
 TEST_CASE("a rank that returns while others wait for it is named") {

@@ -61,6 +61,10 @@ TEST_CASE("each value has its range") {
       {"checkpoint.keep_latest=-1", "key 'checkpoint.keep_latest' (value -1) must be at least 0"},
       {"checkpoint.load=''", "key 'checkpoint.load' is required"},
       {"metrics.log_interval=0", "key 'metrics.log_interval' (value 0) must be at least 1"},
+      {"resilience.watchdog_min=100", "key 'resilience.watchdog_min' (value '100 steps') must be a time"},
+      {"resilience.watchdog_min=0s", "key 'resilience.watchdog_min' (value '0s') must be at least 1s"},
+      {"resilience.watchdog_min=1h",
+       "key 'resilience.watchdog_min' (value '1h') is more than resilience.watchdog_max (30min)"},
       {"resilience.max_bad_steps=0", "key 'resilience.max_bad_steps' (value 0) must be at least 1"},
   }));
   CHECK_THAT(error_of(kSample, {override_text}), Contains(str("command line: ", override_text, ": ", sentence)));

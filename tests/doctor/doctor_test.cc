@@ -47,7 +47,7 @@ DoctorReport report_of(const std::vector<CheckResult>& checks) {
 
 RANKS_CASE("a sound job may start, and every rank has the same report") {
   const TempDir own;
-  Deadline deadline(600);
+  TimeLimit deadline(600);
   DoctorOptions options = small_doctor(shared_path(world.comm(), own));
   int shown = 0;
   options.show = [&](const CheckResult&) { ++shown; };
@@ -70,7 +70,7 @@ RANKS_CASE("a sound job may start, and every rank has the same report") {
 RANKS_CASE("a config that differs on one rank keeps the job from starting, and what does not depend on it is checked") {
   if (world.size() < 2) return;
   const TempDir own;
-  Deadline deadline(600);
+  TimeLimit deadline(600);
   DoctorOptions options = small_doctor(shared_path(world.comm(), own));
   const auto read = options.read_config;
   options.read_config = [&] {
@@ -90,7 +90,7 @@ RANKS_CASE("a config that differs on one rank keeps the job from starting, and w
 
 RANKS_CASE("a run that does not fit fails with the plan's numbers") {
   const TempDir own;
-  Deadline deadline(600);
+  TimeLimit deadline(600);
   DoctorOptions options = small_doctor(shared_path(world.comm(), own));
   const auto read = options.read_config;
   options.read_config = [&] {

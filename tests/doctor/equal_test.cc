@@ -50,7 +50,7 @@ RANKS_CASE("another binary on one rank is found, and its host named") {
   CHECK(real.text("binary").size() == 32);
   CHECK(real.text("oneDNN").find("libdnnl.so") != std::string::npos);
   CHECK(real.text("MPI").find("libmpi.so") != std::string::npos);
-  const Peers peers = a_host_each(world.size());
+  const RankHosts peers = a_host_each(world.size());
   const CheckResult same = check_program(world.comm(), peers, real);
   CHECK(same.status == Status::kOk);
   CHECK(same.value.find("tokamak 0.1.0, binary") == 0);
@@ -77,7 +77,7 @@ RANKS_CASE("another oneDNN on one rank fails, another C library warns") {
 }
 
 RANKS_CASE("a config that differs on one rank is found, with the line") {
-  const Peers peers = a_host_each(world.size());
+  const RankHosts peers = a_host_each(world.size());
   const CheckResult same = check_config(world.comm(), peers, [] { return "a: 1\nb: 2\n"; });
   CHECK(same.status == Status::kOk);
   const int last = world.size() - 1;
@@ -100,7 +100,7 @@ RANKS_CASE("a config that no rank can read is one finding, and no host's fault")
 }
 
 RANKS_CASE("a clock that is off by more than a second is found, with its sign") {
-  const Peers peers = a_host_each(world.size());
+  const RankHosts peers = a_host_each(world.size());
   CHECK(check_clocks(world.comm(), peers, now_seconds).status == Status::kOk);
   const int last = world.size() - 1;
   if (last == 0) return;

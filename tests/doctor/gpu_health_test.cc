@@ -22,7 +22,7 @@ GpuHealths sound() {
 }  // namespace
 
 RANKS_CASE("sound GPUs pass; each fault is found on its host") {
-  const Peers peers = a_host_each(world.size());
+  const RankHosts peers = a_host_each(world.size());
   const int last = world.size() - 1;
   const CheckResult good = check_gpus(world.comm(), peers, sound);
   CHECK(good.status == Status::kOk);

@@ -31,7 +31,7 @@ RANKS_CASE("all pairs are measured") {
   Backend backend = make_cpu_backend();
   const auto data = world.comm().split(0);
   const int n = world.size();
-  for (const Peers& peers : {a_host_each(n), Peers(std::vector<std::string>(static_cast<size_t>(n), "n"))}) {
+  for (const RankHosts& peers : {a_host_each(n), RankHosts(std::vector<std::string>(static_cast<size_t>(n), "n"))}) {
     const CheckResult result =
         check_pairs(world.comm(), *data, peers, *backend.device, {.bytes = 1 << 14, .seconds = 60});
     if (n == 1) continue;
@@ -61,7 +61,7 @@ TEST_CASE("a slow host is named as what the slow pairs have in common") {
 }
 
 TEST_CASE("no pair is slow where all are alike; one slow pair blames no host; unfinished rounds are said") {
-  const Peers peers = a_host_each(4);
+  const RankHosts peers = a_host_each(4);
   const auto judged = [&](const std::vector<double>& rates) {
     CheckResult result{.name = "pairs"};
     judge_pairs(result, peers,

@@ -26,16 +26,15 @@ class PlantedComm : public Comm {
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   int64_t scratch_elements(int64_t slice, DType dtype) const override { return inner_->scratch_elements(slice, dtype); }
-  void barrier() override { inner_->barrier(); }
-  void broadcast(std::string& bytes, int root) override { inner_->broadcast(bytes, root); }
-  std::vector<std::string> gather_all(const std::string& bytes) override { return inner_->gather_all(bytes); }
-  int64_t max(int64_t value) override { return inner_->max(value); }
-  std::unique_ptr<Comm> split(int color) override {
-    return std::make_unique<PlantedComm>(inner_->split(color), planted_);
-  }
-  void abort(int exit_code) override { inner_->abort(exit_code); }
 
  protected:
+  void do_barrier() override { inner_->barrier(); }
+  void do_broadcast(std::string& bytes, int root) override { inner_->broadcast(bytes, root); }
+  std::vector<std::string> do_gather_all(const std::string& bytes) override { return inner_->gather_all(bytes); }
+  int64_t do_max(int64_t value) override { return inner_->max(value); }
+  std::unique_ptr<Comm> do_split(int color) override {
+    return std::make_unique<PlantedComm>(inner_->split(color), planted_);
+  }
   void do_all_gather(Stream& stream, Tensor slice, Tensor full) override {
     inner_->all_gather(stream, slice, full);
     if (planted_.in_gather) planted_.in_gather(full);
@@ -72,10 +71,10 @@ class PlantedGemm : public Observer {
 };
 
 // Hosts "n0", "n1", ...: one of each rank.
-inline Peers a_host_each(int ranks) {
+inline RankHosts a_host_each(int ranks) {
   std::vector<std::string> hosts;
   for (int rank = 0; rank < ranks; ++rank) hosts.push_back("n" + std::to_string(rank));
-  return Peers(hosts);
+  return RankHosts(hosts);
 }
 
 // Rank 0's directory, for all ranks.

@@ -26,12 +26,11 @@ class RecordingComm final : public Comm {
     calls.push_back({"reduce ", args.slice.data()});
   }
   void do_all_reduce(Stream&, Tensor) override {}
-  void barrier() override {}
-  void broadcast(std::string&, int) override {}
-  std::vector<std::string> gather_all(const std::string& bytes) override { return {bytes, bytes}; }
-  int64_t max(int64_t value) override { return value; }
-  std::unique_ptr<Comm> split(int) override { return nullptr; }
-  void abort(int exit_code) override { std::_Exit(exit_code); }
+  void do_barrier() override {}
+  void do_broadcast(std::string&, int) override {}
+  std::vector<std::string> do_gather_all(const std::string& bytes) override { return {bytes, bytes}; }
+  int64_t do_max(int64_t value) override { return value; }
+  std::unique_ptr<Comm> do_split(int) override { return nullptr; }
 };
 
 }  // namespace

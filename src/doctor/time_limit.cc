@@ -1,4 +1,4 @@
-#include "doctor/deadline.h"
+#include "doctor/time_limit.h"
 
 #include <cstdlib>
 
@@ -8,11 +8,11 @@
 
 namespace tokamak::doctor {
 
-Deadline::Deadline(double seconds, Expired expired) : seconds_(seconds), expired_(std::move(expired)) {
+TimeLimit::TimeLimit(double seconds, Expired expired) : seconds_(seconds), expired_(std::move(expired)) {
   thread_ = std::thread([this] { wait(); });
 }
 
-Deadline::~Deadline() {
+TimeLimit::~TimeLimit() {
   {
     const std::lock_guard lock(mutex_);
     over_ = true;
@@ -21,13 +21,13 @@ Deadline::~Deadline() {
   thread_.join();
 }
 
-void Deadline::enter(const std::string& check) {
+void TimeLimit::enter(const std::string& check) {
   const std::lock_guard lock(mutex_);
   check_ = check;
   entered_ = watch_.seconds();
 }
 
-void Deadline::wait() {
+void TimeLimit::wait() {
   std::unique_lock lock(mutex_);
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds_);
   if (changed_.wait_until(lock, until, [this] { return over_; })) return;
@@ -36,7 +36,7 @@ void Deadline::wait() {
                " s are the limit of all checks"));
 }
 
-void Deadline::end_process(const std::string& what) {
+void TimeLimit::end_process(const std::string& what) {
   log::error(what, "\n  hint: each rank that waits says this; the one that says nothing, or its file system, hangs");
   log::flush();
   std::_Exit(static_cast<int>(Kind::kComm));

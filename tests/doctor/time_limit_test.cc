@@ -1,4 +1,4 @@
-#include "doctor/deadline.h"
+#include "doctor/time_limit.h"
 
 #include <catch2/catch.hpp>
 #include <future>
@@ -8,7 +8,7 @@ using namespace tokamak::doctor;
 
 TEST_CASE("a deadline that passes names the check that it passed in") {
   std::promise<std::string> said;
-  Deadline deadline(0.2, [&](const std::string& what) { said.set_value(what); });
+  TimeLimit deadline(0.2, [&](const std::string& what) { said.set_value(what); });
   deadline.enter("disk");
   CHECK(said.get_future().get().find("the check 'disk' has not ended on ") != std::string::npos);
 }
@@ -16,7 +16,7 @@ TEST_CASE("a deadline that passes names the check that it passed in") {
 TEST_CASE("a deadline that is kept says nothing") {
   bool expired = false;
   {
-    Deadline deadline(3600, [&](const std::string&) { expired = true; });
+    TimeLimit deadline(3600, [&](const std::string&) { expired = true; });
     deadline.enter("disk");
     CHECK(deadline.left() > 3000);
   }

@@ -12,15 +12,15 @@
 
 namespace tokamak::doctor {
 
-class Deadline {
+class TimeLimit {
  public:
   using Expired = std::function<void(const std::string& what)>;
 
   // `expired`: what happens then; by default the log says it and the process ends.
-  explicit Deadline(double seconds, Expired expired = end_process);
-  ~Deadline();  // in time
-  Deadline(const Deadline&) = delete;
-  Deadline& operator=(const Deadline&) = delete;
+  explicit TimeLimit(double seconds, Expired expired = end_process);
+  ~TimeLimit();  // in time
+  TimeLimit(const TimeLimit&) = delete;
+  TimeLimit& operator=(const TimeLimit&) = delete;
 
   void enter(const std::string& check);  // what runs from now on
   double left() const { return seconds_ - watch_.seconds(); }

@@ -1,0 +1,30 @@
+// Threads beside the program's own, and the one that sees to it that a process ends.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace tokamak {
+
+// A thread that receives no signals: those are for the threads of the program.
+std::thread start_service_thread(std::function<void()> body);
+
+// Unless it is destroyed within `seconds`, `last_words` run (they get a second) and the process ends with `exit_code`:
+// for the way out of a process, on which anything may block (a full pipe, a file system that hangs, a peer).
+class ExitTimer {
+ public:
+  ExitTimer(double seconds, int exit_code, std::function<void()> last_words = {});
+  ~ExitTimer();
+  ExitTimer(const ExitTimer&) = delete;
+  ExitTimer& operator=(const ExitTimer&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool over_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace tokamak

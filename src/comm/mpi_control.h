@@ -1,0 +1,16 @@
+// The control connections of ranks whose tensors travel by MPI: TCP beside it, for MPI gives its threads no way to hear
+// of a rank's death.
+#pragma once
+
+#include <optional>
+
+#include "comm/comm.h"
+#include "comm/rendezvous.h"
+
+namespace tokamak {
+
+// Rank 0's addresses and a random token go round through `comm`; who connects with another token is turned away. On all
+// ranks or none: a warning says why. Collective, once.
+std::optional<ControlPeers> connect_control(Comm& comm);
+
+}  // namespace tokamak

@@ -1,0 +1,110 @@
+#include "resilience/hang_report.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+#include "base/strings.h"
+
+namespace tokamak {
+
+namespace {
+
+std::string names(const HangReport& report, const std::vector<int>& ranks) {
+  std::vector<std::string> lines;
+  for (const int r : ranks) {
+    const RankView& rank = report.ranks[static_cast<size_t>(r)];
+    lines.push_back(str(rank.name, ", pid ", rank.last.pid));
+  }
+  return lines.empty() ? "none is behind the others" : join(lines, "; ");
+}
+
+std::string word_of(const std::string& path) {
+  std::ifstream in(path);
+  std::string word;
+  in >> word;
+  return word;
+}
+
+}  // namespace
+
+std::string HangReport::text(const std::string& time) const {
+  const RankView& limiting = ranks[verdict.limit_of];
+  std::string text =
+      str("hang, found at ", time, "\n", verdict.reason, "\n\ndid not arrive: ", names(*this, verdict.culprits),
+          "\nlimit: ", fixed(verdict.limit, 1), " s, of ", limiting.name, " in phase ", name_of(limiting.last.phase),
+          ": ", limits.text(limiting.last.gaps), "\n\n");
+  for (const RankView& rank : ranks) {
+    if (rank.hidden) continue;
+    const std::string silence = rank.heard_ago > 0 ? str(", heard ", fixed(rank.heard_ago, 1), " s ago") : "";
+    text += str(rank.name, ", pid ", rank.last.pid, ": ", rank.last.text(), rank.left ? ", has left" : "",
+                rank.lost ? ", its connection has timed out" : "", silence, "\n");
+  }
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    if (ranks[r].counts()) text += calls_section(ranks[r], calls[r]);
+  }
+  return text;
+}
+
+std::string calls_section(const RankView& rank, const std::string& calls) {
+  return str("\nlast calls of ", rank.name, ", pid ", rank.last.pid, ":\n",
+             calls.empty() ? "  missing: it did not answer\n" : calls);
+}
+
+std::string main_thread_state() {
+  const std::string task = str("/proc/self/task/", ::getpid());
+  std::ifstream in(task + "/stat");
+  std::string stat;
+  std::getline(in, stat);
+  const size_t name_end = stat.rfind(')');
+  const std::string state = name_end == std::string::npos ? "?" : stat.substr(name_end + 2, 1);
+  const std::string where = word_of(task + "/wchan");
+  return where.empty() || where == "0" ? state : str(state, " in ", where);
+}
+
+void HangFile::forget() { ::unlink(link().c_str()); }
+
+bool HangFile::append(const std::string& path, const std::string& text) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) return false;
+  const bool whole = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  ::close(fd);
+  return whole;
+}
+
+HangFile::Claim HangFile::claim(const std::string& time) const {
+  std::error_code ignored;  // at a start it may not be there yet
+  std::filesystem::create_directories(directory_, ignored);
+  std::string compact = time;
+  std::erase_if(compact, [](char c) { return c == '-' || c == ':'; });
+  std::string name = str("hang-", compact, ".txt");
+  // A symbolic link comes to be with its content, at one moment, on every file system that has them.
+  const bool first = ::symlink(name.c_str(), link().c_str()) == 0;
+  if (!first && errno == EEXIST) {
+    std::array<char, 256> known{};
+    const ssize_t length = ::readlink(link().c_str(), known.data(), known.size() - 1);
+    if (length > 0) name.assign(known.data(), static_cast<size_t>(length));
+  }
+  return {str(directory_, "/", name), first};
+}
+
+void HangFile::suspect(const std::vector<std::string>& hosts) const {
+  const std::string path = directory_ + "/suspects.txt";
+  std::vector<std::string> known;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) known.push_back(line);
+  std::string lines;
+  for (const std::string& host : hosts) {
+    if (std::find(known.begin(), known.end(), host) != known.end()) continue;
+    known.push_back(host);
+    lines += host + "\n";
+  }
+  if (!lines.empty()) append(path, lines);
+}
+
+}  // namespace tokamak

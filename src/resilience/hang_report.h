@@ -1,0 +1,47 @@
+// The file that a hang leaves in run.output_dir, hang-<utc time>.txt: one for all ranks of the run, whichever of them
+// write it; and the hosts to leave out of the next start, suspects.txt.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "resilience/verdict.h"
+
+namespace tokamak {
+
+struct HangReport {
+  Verdict verdict;
+  std::vector<RankView> ranks;
+  Limits limits;
+  std::vector<std::string> calls;  // of each rank, as FlightRecord::text; "" where it did not answer
+
+  std::string text(const std::string& time) const;
+};
+
+// One rank's calls, and what its main thread does.
+std::string calls_section(const RankView& rank, const std::string& calls);
+std::string main_thread_state();  // of this process: "R", "S in futex_wait_queue"
+
+class HangFile {
+ public:
+  explicit HangFile(std::string directory) : directory_(std::move(directory)) {}
+
+  void forget();  // at a start: a hang after this is another one
+
+  struct Claim {
+    std::string path;
+    bool first = false;  // this rank is the first to write
+  };
+  // Ranks that cannot agree over a connection agree by the name that the first of them leaves.
+  Claim claim(const std::string& time) const;
+
+  static bool append(const std::string& path, const std::string& text);  // in one piece
+  void suspect(const std::vector<std::string>& hosts) const;
+
+ private:
+  std::string link() const { return directory_ + "/last_hang"; }
+
+  std::string directory_;
+};
+
+}  // namespace tokamak

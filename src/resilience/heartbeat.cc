@@ -1,0 +1,51 @@
+#include "resilience/heartbeat.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/strings.h"
+
+namespace tokamak {
+
+Heartbeat Heartbeat::of(const RunProgress& progress, const FlightRecord& record, const Limits& limits) {
+  const RunProgress::Reading reading = progress.read();
+  const FlightRecord::Position position = record.position();
+  Heartbeat beat = {.phase = reading.phase,
+                    .pid = ::getpid(),
+                    .step = reading.step,
+                    .begun = position.begun,
+                    .ended = position.ended,
+                    .collectives = position.collectives,
+                    .in_collective = position.in_collective,
+                    .idle = reading.idle,
+                    .limit = limits.of_phase(reading.gaps),
+                    .gaps = reading.gaps,
+                    .steps = reading.steps,
+                    .computing = reading.computing};
+  const size_t length = std::min(position.inside.size(), beat.inside.size() - 1);
+  std::memcpy(beat.inside.data(), position.inside.data(), length);
+  return beat;
+}
+
+std::string Heartbeat::text() const {
+  const char* const call = inside.data();
+  return str("phase ", name_of(phase), ", step ", step, ", ", *call == 0 ? "between calls" : str("in ", call),
+             ", after ", collectives, " collective(s) and ", begun, " call(s), no progress for ", fixed(idle, 1), " s");
+}
+
+std::string message(MessageKind kind, const std::string& body) { return static_cast<char>(kind) + body; }
+
+std::string message(const Heartbeat& heartbeat) {
+  return message(MessageKind::kHeartbeat, std::string(reinterpret_cast<const char*>(&heartbeat), sizeof(heartbeat)));
+}
+
+bool read_heartbeat(const std::string& bytes, Heartbeat& heartbeat) {
+  if (bytes.size() != 1 + sizeof(heartbeat)) return false;
+  std::memcpy(&heartbeat, bytes.data() + 1, sizeof(heartbeat));
+  heartbeat.inside.back() = 0;
+  return true;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,30 @@
+#include "resilience/stragglers.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tokamak {
+
+double median_of(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+std::vector<Straggler> StragglerDetector::see(const std::vector<double>& seconds) {
+  std::vector<Straggler> found;
+  if (seconds.size() < kLeastRanks) return found;
+  over_.resize(seconds.size());
+  const double median = median_of(seconds);
+  std::vector<double> deviations;
+  for (const double value : seconds) deviations.push_back(std::abs(value - median));
+  const double bound = median + std::max(kDeviations * median_of(deviations), kShare * median);
+  for (size_t r = 0; r < seconds.size(); ++r) {
+    over_[r] = seconds[r] > bound ? over_[r] + 1 : 0;
+    if (over_[r] == kIntervals) found.push_back({static_cast<int>(r), seconds[r], median});
+  }
+  return found;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,33 @@
+// Ranks that compute longer than the others, by robust statistics: the median and the median absolute deviation (MAD)
+// of seconds per step, which a straggler itself does not move.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace tokamak {
+
+struct Straggler {
+  int rank = 0;
+  double seconds = 0;  // that it computed per step
+  double median = 0;   // of all ranks
+};
+
+class StragglerDetector {
+ public:
+  static constexpr int kIntervals = 3;  // in a row
+  static constexpr double kDeviations = 5;
+  static constexpr double kShare = 0.2;  // of the median, at least
+  static constexpr size_t kLeastRanks = 3;
+
+  // Seconds per step of an interval, by rank. Returns those that have now been over median + max(5 MAD, 20 %) for three
+  // intervals in a row; each once, until it was below.
+  std::vector<Straggler> see(const std::vector<double>& seconds);
+
+ private:
+  std::vector<int> over_;  // intervals in a row, by rank
+};
+
+double median_of(std::vector<double> values);
+
+}  // namespace tokamak

@@ -1,0 +1,178 @@
+"""A rank that is stopped, or stuck, in any phase: the run ends within the watchdog's limit plus 5 s, with exit code 6, and
+one file names the rank and what the others wait in. A stop shorter than the limit changes nothing.
+
+usage: hang_test.py [TEST ...]      HANGS=20: the number of hangs of `sweep`; HANG_SEED"""
+import glob
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "system"), os.path.join(HERE, "..", "support")]
+import run_ranks  # noqa: E402
+from harness import ENV, TOKAMAK, gathered, main, mpirun  # noqa: E402
+from processes import alive, children, wait_for  # noqa: E402
+
+RANKS = 3
+FOREVER = "training.max_steps=1000000"
+RNG = random.Random(int(os.environ.get("HANG_SEED", "3")))
+QUESTION = '{"question": "what?", "choices": ["a", "b"], "answer": 0}\n'
+
+
+class Run:
+    """Three ranks under mpirun or as processes that meet over TCP; `of_rank` has overrides of single ranks (TCP)."""
+
+    def __init__(self, place, name, launcher, *overrides, of_rank=None):
+        self.directory, self.launcher = place.run(name), launcher
+        self.log = place.file(name + ".log")
+        config, out = place.config(name), open(self.log, "w")
+        if launcher == "mpirun":
+            self.processes = [subprocess.Popen(mpirun(RANKS, "train", config, *overrides), env=ENV, stdout=out, stderr=out)]
+        else:
+            environment = dict(ENV, WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(run_ranks.free_port()))
+            self.processes = [subprocess.Popen([TOKAMAK, "train", config, *overrides, *(of_rank or {}).get(rank, [])],
+                                               env=dict(environment, RANK=str(rank)), stdout=out, stderr=out)
+                              for rank in range(RANKS)]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+
+    def pids(self):
+        if self.launcher != "mpirun":
+            return [process.pid for process in self.processes]
+        deadline = time.monotonic() + 60
+        while len(found := sorted(children(self.processes[0].pid))) < RANKS:
+            assert time.monotonic() < deadline, self.text()
+            time.sleep(0.001)
+        return found
+
+    def text(self):
+        return open(self.log).read()
+
+    def wait_for(self, pattern, times=1):
+        return wait_for(self.processes[0], self.log, pattern, times=times)
+
+    def expect_end(self, culprit, pids, since, stopped=True):
+        """All ranks end; returns (the report, its limit, the seconds that it took)."""
+        others = [pid for rank, pid in enumerate(pids) if not (stopped and rank == culprit)]
+        deadline = time.monotonic() + 120
+        while alive(others):
+            assert time.monotonic() < deadline, self.text()
+            time.sleep(0.02)
+        seconds = time.monotonic() - since
+        if self.launcher != "mpirun" and stopped:
+            os.kill(pids[culprit], signal.SIGCONT)
+        codes = [process.wait(timeout=20) for process in self.processes]
+        assert set(codes) == {6}, (codes, self.text())
+        assert not alive(pids), "the stopped rank is still there"
+        files = glob.glob(self.directory + "/hang-*.txt")
+        assert len(files) == 1, (files, self.text())
+        report = open(files[0]).read()
+        limit = float(re.search(r"^limit: ([0-9.]+) s", report, re.M)[1])
+        assert seconds < limit + 5, f"ended after {seconds:.1f} s, the limit was {limit} s\n{report}"
+        assert re.search(rf"^did not arrive: rank {culprit} \(on \S+\), pid {pids[culprit]}$", report, re.M), report[:3000]
+        assert f"rank {culprit} (on " in re.search(r"the run hangs: (.*)", self.text())[1], self.text()
+        assert open(self.directory + "/suspects.txt").read().split() == [os.uname().nodename]
+        return report, limit, seconds
+
+
+def hang(place, name, launcher, culprit, phase, *overrides):
+    """SIGSTOP to one rank when the run is in a phase (or as good as)."""
+    least = "2s" if phase in ("step", "validation", "save") else "1s"
+    with Run(place, name, launcher, f"resilience.watchdog_min={least}", FOREVER, *overrides) as run:
+        if phase == "start":
+            pids = run.pids()
+            run.wait_for("model: ")
+        elif phase == "load":
+            pids = run.pids()
+            run.wait_for("memory planned")
+        else:
+            run.wait_for(r"step \d+/", times=20)
+            pids = run.pids()
+        while phase == "save" and not any(".tmp-" in entry for entry in os.listdir(run.directory + "/checkpoints")):
+            time.sleep(0.0002)
+        time.sleep(RNG.random() * (0.5 if phase == "validation" else 0.02))
+        os.kill(pids[culprit], signal.SIGSTOP)
+        report, limit, seconds = run.expect_end(culprit, pids, time.monotonic())
+    found = re.search(r"waiting: (.*)", report)[1]
+    assert re.search(r"rank \d \(on \S+\), pid \d+(?:; rank .*)? (in \S+|outside of any call).*, phase \w+, step \d+", found), report[:3000]
+    for rank in set(range(RANKS)) - {culprit}:
+        calls = report.split(f"last calls of rank {rank} ")[1].split("last calls of")[0]
+        assert "#" in calls and "UNDER WAY" in calls, report[:3000]
+    missing = report.split(f"last calls of rank {culprit} ")
+    assert len(missing) == 1 or "missing: it did not answer" in missing[1], report[:3000]
+    print(f"  {launcher}, rank {culprit} in {phase}: {seconds:.1f} s, limit {limit} s; {found}", flush=True)
+    return report
+
+
+def stopped_mpi(place):
+    """SIGSTOP of a rank in training under mpirun: the others end within the limit plus 5 s, the rank is named"""
+    report = hang(place, "stopped-mpi", "mpirun", 2, "step")
+    assert "phase step" in report, report
+
+
+def stopped_tcp(place):
+    """the same over TCP; the stopped rank ends when it goes on"""
+    hang(place, "stopped-tcp", "tcp", 1, "step")
+
+
+def rank_zero_stopped(place):
+    """SIGSTOP of rank 0: the others notice that its heartbeats have stopped, and write one report"""
+    report = hang(place, "stopped-zero", "tcp", 0, "step")
+    assert report.count("hang, found at") == 1, report
+
+
+def stuck(place):
+    """a rank that reads a file for ever in the start, and still sends heartbeats, is named: it did not arrive"""
+    with open(place.file("questions.jsonl"), "w") as out:
+        out.write(QUESTION)
+    os.mkfifo(place.file("fifo"))
+    evals = [f"training.evals=[{{path: {place.file('questions.jsonl')}}}]"]
+    of_rank = {1: [f"training.evals=[{{path: {place.file('fifo')}}}]"]}
+    with Run(place, "stuck", "tcp", "resilience.watchdog_min=1s", *evals, of_rank=of_rank) as run:
+        report, limit, seconds = run.expect_end(1, run.pids(), time.monotonic(), stopped=False)
+    assert "in gather_all, phase start" in report and "did not arrive (phase start" in report, report
+    assert "missing" not in report, report  # it answers
+    print(f"  {seconds:.1f} s, limit {limit} s")
+
+
+def short_stop(place):
+    """SIGSTOP shorter than the limit, of each rank: the run goes on, and ends with the bits of an undisturbed one"""
+    steps = "training.max_steps=600"
+    place.train("undisturbed", RANKS, steps)
+    with Run(place, "pauses", "mpirun", steps, "resilience.watchdog_min=20s") as run:
+        run.wait_for(r"step \d+/", times=2)
+        for pid in run.pids():
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(1)  # of 20
+            os.kill(pid, signal.SIGCONT)
+        assert run.processes[0].wait(timeout=120) == 0, run.text()
+        assert "hangs" not in run.text() and not glob.glob(run.directory + "/hang-*"), run.text()
+    assert gathered(place.checkpoint("pauses", 600)) == gathered(place.checkpoint("undisturbed", 600))
+
+
+def sweep(place):
+    """SIGSTOP of each rank in each phase, under both launchers"""
+    phases = {"start": [], "load": ["checkpoint.interval=none"], "step": [],
+              "validation": ["training.validation_interval=1", "training.validation_sequences=1000000"],
+              "save": ["checkpoint.interval=1", "model.hidden_size=192"]}
+    cases = [(rank, phase) for phase in phases for rank in range(RANKS)]
+    RNG.shuffle(cases)
+    count = int(os.environ.get("HANGS", "20"))
+    for number in range(count):
+        rank, phase = cases[number % len(cases)]
+        launcher = ("mpirun", "tcp")[(number + number // len(cases)) % 2]
+        hang(place, f"sweep-{number}", launcher, rank, phase, *phases[phase])
+    print(f"  {count} of {count}")
+
+
+main([stopped_mpi, stopped_tcp, rank_zero_stopped, stuck, short_stop, sweep])

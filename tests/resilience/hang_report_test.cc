@@ -1,0 +1,73 @@
+// The text of a report, and the one file that several ranks write.
+#include "resilience/hang_report.h"
+
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "base/file.h"
+#include "base/strings.h"
+#include "support/temp_dir.h"
+
+using namespace tokamak;
+using Catch::Contains;
+
+TEST_CASE("a report names who did not arrive, the limit and how it came about, and the calls of each rank") {
+  HangReport report;
+  report.limits = {.floor = 120, .ceiling = 1800};
+  for (int r = 0; r < 2; ++r) {
+    RankView view = {.name = str("rank ", r, " (on n", r, ")"), .host = str("n", r)};
+    view.last = {.phase = Phase::kStep,
+                 .pid = 100 + r,
+                 .step = 7,
+                 .collectives = 100 - r,
+                 .idle = 161,
+                 .limit = 160,
+                 .gaps = {.longest = 20, .passed = 3}};
+    report.ranks.push_back(view);
+  }
+  report.verdict = judge(report.ranks, 1);
+  report.calls = {"  #1  gemm\n", ""};
+  const std::string text = report.text("2026-01-31T12:34:56Z");
+  CHECK_THAT(text, Contains("hang, found at 2026-01-31T12:34:56Z"));
+  CHECK_THAT(text, Contains("did not arrive: rank 1 (on n1), pid 101\n"));
+  CHECK_THAT(text,
+             Contains("limit: 160.0 s, of rank 0 (on n0) in phase step: 8 x the longest pause so far (20.000 s)"));
+  CHECK_THAT(text, Contains("rank 1 (on n1), pid 101: phase step, step 7, between calls, after 99 collective(s)"));
+  CHECK_THAT(text, Contains("last calls of rank 0 (on n0), pid 100:\n  #1  gemm\n"));
+  CHECK_THAT(text, Contains("last calls of rank 1 (on n1), pid 101:\n  missing: it did not answer\n"));
+}
+
+TEST_CASE("ranks that write at the same time write one file, and exactly one of them is the first") {
+  const TempDir dir;
+  HangFile file(dir.path() + "/run");
+  for (int hang = 0; hang < 2; ++hang) {
+    file.forget();
+    const std::string hour = str("2026-01-31T1", hang);
+    std::vector<HangFile::Claim> claims(8);
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < claims.size(); ++i) {
+      threads.emplace_back([&, i] {  // each at another second
+        claims[i] = file.claim(str(hour, ":00:0", i, "Z"));
+        HangFile::append(claims[i].path, str("rank ", i, "\n"));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    int firsts = 0;
+    for (const HangFile::Claim& claim : claims) {
+      CHECK(claim.path == claims[0].path);
+      firsts += claim.first ? 1 : 0;
+    }
+    CHECK(firsts == 1);
+    CHECK(split(read_text(claims[0].path, Kind::kBug), '\n').size() == claims.size() + 1);
+  }
+}
+
+TEST_CASE("a suspect host is listed once") {
+  const TempDir dir;
+  const HangFile file(dir.path());
+  file.suspect({"n1", "n2", "n1"});
+  file.suspect({"n2", "n3"});
+  CHECK(read_text(dir.file("suspects.txt"), Kind::kBug) == "n1\nn2\nn3\n");
+}
+
+TEST_CASE("the state of the main thread is read") { CHECK_THAT(main_thread_state(), Catch::StartsWith("R")); }
