@@ -72,7 +72,7 @@ class FaultyCluster(slurm_cluster.Cluster):
 
     def enter(self, name, *more):
         """A command prefix that runs what follows on the node."""
-        return ["nsenter", "-t", str(self.init(name)), "-n", "-u", "-m", *(more or ["-p"])]
+        return ["nsenter", "-t", str(self.init(name)), "-n", "-u", *(more or ["-m", "-p"])]
 
     def processes(self, name, program):
         """Process ids of `program` on the node, as seen from here."""

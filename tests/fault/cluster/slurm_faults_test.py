@@ -5,13 +5,12 @@ import signal
 import subprocess
 import time
 
-from jobs import ENV, Job, call_slurm, named, run_tests, same_bits, wait_until
+from jobs import ENDLESS, ENV, Job, call_slurm, named, run_tests, same_bits, wait_until
 
 STEPS = 400
-ENDLESS = 100000
 LENGTH = f"training.max_steps={STEPS}"
 ONE_RANK_A_NODE = "--nodes=2"
-WITH_SPARE = {"options": ["--nodes=3"], "SPARES": "1"}
+WITH_SPARE = {"options": ["--nodes=3", "--no-kill"], "SPARES": "1"}
 
 
 def complete(place, job, ranks=2, steps=STEPS):
@@ -49,16 +48,14 @@ def time_limit(place, cluster):
     resumed = job.says(r"resumed from .* \(step (\d+)")
     assert resumed == [str(saved)] and job.restarts() == 1, job.story()
     job.reaches(saved + 20)
-    call_slurm("scancel", job.id)
-    job.ends("CANCELLED")
-    same_bits(place, "limit", place.steps("limit")[-1], 2, ENDLESS)
+    job.stops_with_the_right_bits(2, ENDLESS)
     all_idle(cluster)
 
 
 def hung_at_the_limit(place, _cluster):
     """a rank that hangs when the limit comes is killed in time for the job to be queued again"""
     job = Job(place, "hung", LENGTH, options=[ONE_RANK_A_NODE], SAVE_SECONDS="3")
-    job.reaches(60)
+    job.reaches(40)
     os.kill(named("tokamak")[0], signal.SIGSTOP)
     call_slurm("scancel", "--signal=USR1", "--batch", job.id)
     job.says("resumed from")
@@ -69,7 +66,7 @@ def hung_at_the_limit(place, _cluster):
 def rank_killed(place, cluster):
     """kill -9 of a rank under srun, one rank a node: the job goes on by itself, in the same allocation"""
     job = Job(place, "killed", LENGTH, options=[ONE_RANK_A_NODE])
-    job.reaches(60)
+    job.reaches(40)
     os.kill(cluster.processes(job.nodes(cluster)[1], "tokamak")[0], signal.SIGKILL)
     killed = time.monotonic()
     job.says("resumed from")
@@ -81,7 +78,7 @@ def rank_killed(place, cluster):
 def power_loss(place, cluster):
     """a node without power: the job goes on inside its allocation, on the spare node"""
     job = Job(place, "power", LENGTH, **WITH_SPARE)
-    job.reaches(60)
+    job.reaches(40)
     lost = job.nodes(cluster)[1]
     cluster.power_off(lost)
     down = time.monotonic()
@@ -94,22 +91,23 @@ def power_loss(place, cluster):
 
 
 def power_loss_of_the_first(place, cluster):
-    """the node of the batch script without power: Slurm queues the job again, on other nodes"""
-    job = Job(place, "first", LENGTH, options=[ONE_RANK_A_NODE])
-    job.reaches(60)
-    lost = job.field("BatchHost")
-    cluster.power_off(lost)
-    job.says("resumed from")
-    complete(place, job)
-    assert job.restarts() == 1, job.story()
-    cluster.power_on(lost)
-    all_idle(cluster)
+    """the node of the batch script without power: the job is queued again, with a spare (--no-kill) and without"""
+    for name, shape in (("first", {"options": [ONE_RANK_A_NODE]}), ("first-spare", WITH_SPARE)):
+        job = Job(place, name, LENGTH, **shape)
+        job.reaches(40)
+        lost = job.field("BatchHost")
+        cluster.power_off(lost)
+        job.says("resumed from")
+        complete(place, job)
+        assert job.restarts() == 1, job.story()
+        cluster.power_on(lost)
+        all_idle(cluster)
 
 
 def cable_cut(place, cluster):
     """a node behind a cut cable trains on while its successor does: it cannot commit, and healing it harms nothing"""
-    job = Job(place, "cut", "training.max_steps=3000", options=["--nodes=1", "--ntasks-per-node=2"])
-    job.reaches(60)
+    job = Job(place, "cut", f"training.max_steps={ENDLESS}", options=["--nodes=1", "--ntasks-per-node=2"])
+    job.reaches(40)
     old = job.nodes(cluster)[0]
     leftovers = cluster.processes(old, "tokamak")
     cluster.cut(old)
@@ -120,21 +118,22 @@ def cable_cut(place, cluster):
     job.says(r"taken over")
     cluster.heal(old)
     assert resumed > 0
-    complete(place, job, steps=3000)
+    job.stops_with_the_right_bits(2, ENDLESS)
     all_idle(cluster)
 
 
 def preempted(place, cluster):
     """preemption with GraceTime: the ranks save, the script waits, and Slurm queues the job again"""
-    job = Job(place, "low", LENGTH, options=[ONE_RANK_A_NODE, "--partition=low"])
-    job.reaches(60)
+    job = Job(place, "low", f"training.max_steps={ENDLESS}", options=[ONE_RANK_A_NODE, "--partition=low"])
+    job.reaches(40)
     other = subprocess.Popen(["srun", "--partition=high", f"--nodes={len(cluster.addresses)}", "--mpi=none", "--exclusive",
                               "true"], env=ENV, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
     job.says("stopped; start again")
     assert other.wait(timeout=120) == 0
     resumed = int(job.says(r"resumed from .* \(step (\d+)")[0])
-    assert job.restarts() == 1 and resumed >= 60, job.story()
-    complete(place, job)
+    assert job.restarts() == 1 and resumed >= 40, job.story()
+    job.reaches(resumed + 20)
+    job.stops_with_the_right_bits(2, ENDLESS)
 
 
 def chain(place, _cluster):
@@ -152,15 +151,16 @@ def chain(place, _cluster):
 
 def daemons_restart(place, cluster):
     """slurmctld and a slurmd that restart harm nothing"""
-    job = Job(place, "daemons", "training.max_steps=1500", options=[ONE_RANK_A_NODE])
-    job.reaches(60)
+    job = Job(place, "daemons", f"training.max_steps={ENDLESS}", options=[ONE_RANK_A_NODE])
+    job.reaches(40)
     cluster.restart_slurmctld()
     node = job.nodes(cluster)[1]
     cluster.kill_slurmd(node)
     cluster.start_slurmd(node)
     wait_until(lambda: job.field("JobState") != "", "the controller answers")
-    complete(place, job, steps=1500)
+    job.reaches(job.steps_done() + 100)
     assert "resumed" not in job.text() and job.restarts() == 0, job.story()
+    job.stops_with_the_right_bits(2, ENDLESS)
 
 
 def no_progress(place, _cluster):
