@@ -13,6 +13,7 @@ last_resort='' # process id of what ends them
 stop=''     # the first signal that asked us to stop
 attempt=0   # of this script's starts; TOKAMAK_ATTEMPT tells the ranks
 code=0      # of the launcher's last end
+why=started # the reason of the next start
 
 say() { printf '%s restarts: %s\n' "$(date +%T)" "$*"; }
 
@@ -44,17 +45,20 @@ is_done() {
 # while the launcher saw nothing wrong (0, of a run that is not done). Other errors of the program would come again.
 is_transient() { [[ $code -eq 0 || $code -eq 6 || $code -ge 128 ]]; }
 
-# count_start SERIES: counts in the run's directory, which outlives a requeue, how often this series of starts came back
-# to the same checkpoint. Sets `idle` to that number.
-count_start() {
-  local series='' step='' count=0 newest
+# may_start SERIES: says why the ranks start again, or that it gives up. The run's directory, which outlives a requeue,
+# keeps how often this series of starts came back to the same checkpoint.
+may_start() {
+  local series='' step='' idle=0 newest
   newest=$(newest_step)
-  read -r series step count 2>/dev/null <"$run/.restarts"
-  if [[ $series == "$1" && $step == "$newest" ]]; then idle=$((count + 1)); else idle=0; fi
+  read -r series step idle 2>/dev/null <"$run/.restarts"
+  if [[ $series == "$1" && $step == "$newest" ]]; then idle=$((idle + 1)); else idle=0; fi
   mkdir -p "$run" && echo "$1 $newest $idle" >"$run/.restarts"
+  if [[ $idle -gt $MAX_WITHOUT_PROGRESS ]]; then
+    say "$why; $MAX_WITHOUT_PROGRESS restarts brought no checkpoint after step $newest: giving up"
+    return 1
+  fi
+  [[ $attempt -eq 0 ]] || say "$why; starting again at step $newest"
 }
-
-gives_up() { [[ $idle -gt $MAX_WITHOUT_PROGRESS ]]; }
 
 # on_stop SIGNAL: asks the ranks to save. A signal between two starts keeps the next from beginning.
 on_stop() {

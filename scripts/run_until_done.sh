@@ -74,13 +74,9 @@ for signal in TERM INT HUP USR1; do
   trap "on_signal $signal" "$signal"
 done
 while :; do
-  count_start "$TOKAMAK_JOB"
-  if gives_up; then
-    say "$MAX_WITHOUT_PROGRESS restarts brought no checkpoint after step $(newest_step): giving up"
-    exit "$code"
-  fi
+  may_start "$TOKAMAK_JOB" || exit "$code"
   run_once "$@"
   if is_done; then exit 0; fi
   if [[ -n $stop ]] || ! is_transient; then exit "$code"; fi
-  say "mpirun ended with code $code; starting again at step $(newest_step)"
+  why="mpirun ended with code $code"
 done
