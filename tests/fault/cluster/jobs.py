@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 from faulty_cluster import FaultyCluster, named, slurm_cluster
@@ -44,7 +45,7 @@ class Job:
 
     def __init__(self, place, name, *overrides, options=(), interval=20, **variables):
         self.place, self.name = place, name
-        self.log = place.file(f"{name}-{len(os.listdir(place.path))}.log")
+        self.log = tempfile.mkstemp(prefix=name + "-", suffix=".log", dir=place.path)[1]
         arguments = [place.config(name), f"checkpoint.interval={interval}", "checkpoint.keep_latest=3", *overrides]
         environment = dict(ENV, TOKAMAK=TOKAMAK, LAST_RANKS=LAST_RANKS, OMPI_MCA_mpi_yield_when_idle="1")
         environment.update(variables)
