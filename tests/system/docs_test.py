@@ -36,7 +36,6 @@ SHORTER = {
     "--stop-at-step 10": "--stop-at-step 2",
     "run.output_dir=runs/batch": "run.output_dir=runs/batch training.max_steps=1000000 checkpoint.interval=1000000",
     "step 10/": "step 1/",
-    "step 2/": "step 1/",
 }
 
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.M | re.S)

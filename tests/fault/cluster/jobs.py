@@ -14,17 +14,19 @@ from harness import ENV, TOKAMAK, Workplace, gathered  # noqa: E402
 
 SCRIPTS = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "scripts"))
 SBATCH = os.environ.get("TRAIN_SBATCH", SCRIPTS + "/slurm/train.sbatch")  # another one, to see it fail
-PATIENCE = 300  # seconds; a loaded machine needs them
+PATIENCE = int(os.environ.get("PATIENCE", "300"))  # seconds; a loaded machine needs them
 LAST_RANKS = "2"  # seconds from the first rank's end until srun kills the others
 ENDLESS = 100000  # steps that no test reaches
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED")
 
 
 def wait_until(condition, what, job=None, seconds=PATIENCE):
-    deadline = time.monotonic() + seconds
+    deadline, look = time.monotonic() + seconds, 0
     while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds} s: {what}\n{job.story() if job else ''}{call_slurm('squeue')}")
+        if time.monotonic() > look and job:  # a job that has ended will not do it any more
+            assert job.field("JobState") not in FINAL or condition(), f"the job ended before: {what}\n{job.story()}"
+            look = time.monotonic() + 2
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}\n{job.story() if job else ''}{call_slurm('squeue')}"
         time.sleep(0.05)
 
 
@@ -84,16 +86,16 @@ class Job:
     def restarts(self):
         return int(self.field("Restarts"))
 
-    def ends(self, state, code=None, seconds=PATIENCE):
-        wait_until(lambda: self.field("JobState") in FINAL and not named("tokamak"), "the end of the job", self, seconds)
+    def ends(self, state, code=None):
+        wait_until(lambda: self.field("JobState") in FINAL and not named("tokamak"), f"the end of job {self.id}")
         found = self.field("JobState"), self.field("ExitCode")
         assert found[0] == state and (code is None or found[1] == f"{code}:0"), (found, self.story())
 
-    def stops_with_the_right_bits(self, ranks, max_steps):
+    def stops_with_the_right_bits(self, ranks, max_steps, *overrides):
         """scancel, and a look at what it saved."""
         call_slurm("scancel", self.id)
         self.ends("CANCELLED")
-        same_bits(self.place, self.name, self.place.steps(self.name)[-1], ranks, max_steps)
+        same_bits(self.place, self.name, self.place.steps(self.name)[-1], ranks, max_steps, *overrides)
 
     def nodes(self, cluster):
         """Those that have ranks of it."""

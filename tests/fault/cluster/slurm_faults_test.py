@@ -29,7 +29,7 @@ def cancelled(place, _cluster):
     job.reaches(40)
     call_slurm("scancel", job.id)
     job.ends("CANCELLED")
-    wait_until(lambda: job.id not in call_slurm("squeue", "-h", "-o", "%i").split(), "it leaves the queue", job)
+    wait_until(lambda: job.id not in call_slurm("squeue", "-h", "-o", "%i").split(), "it leaves the queue")
     assert job.restarts() == 0 and "stopped" in job.text(), job.story()
 
 
@@ -219,7 +219,7 @@ case $1 in
   --help) {program} --help && echo '  doctor    checks' ;;
   doctor)
     [[ $# -eq 6 && $6 == run.name=bad ]] || exit 2
-    [[ $HOSTNAME == n1 ]] || exit 0
+    [[ $(hostname) == n1 ]] || exit 0
     echo n1 >>{run}/suspects.txt && exit 5 ;;
   *) exec {program} "$@" ;;
 esac

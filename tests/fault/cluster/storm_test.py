@@ -1,5 +1,5 @@
-"""Twenty random faults in ten minutes on a cluster of eight nodes: the run ends at its last step, with the bits of a run that
-nothing disturbed, and the only hand is the one that submits again what it has cancelled.
+"""Twenty random faults in ten minutes on a cluster of eight nodes: the run goes on, and what it has saved in the end has the
+bits of a run that nothing disturbed. The only hand is the one that submits again what it has cancelled.
   STORM_SECONDS  how long (600); STORM_SEED  of the faults (printed); one fault comes every 30 seconds."""
 import os
 import random
@@ -7,12 +7,11 @@ import signal
 import subprocess
 import time
 
-from jobs import ENDLESS, FINAL, Job, call_slurm, named, run_tests, same_bits, wait_until
+from jobs import ENDLESS, FINAL, Job, call_slurm, named, run_tests, wait_until
 
 SECONDS = int(os.environ.get("STORM_SECONDS", "600"))
 SEED = int(os.environ.get("STORM_SEED", str(random.SystemRandom().randrange(10000))))
 EVERY = 30  # seconds from one fault to the next
-PRODUCTIVE = 0.4  # of the time: what the run would take undisturbed. It must not end before the faults do
 NODES = 8
 DISK = 48  # MiB
 SHAPE = {"options": ["--nodes=4", "--no-kill"], "SPARES": "2"}
@@ -20,15 +19,15 @@ BATCH = "training.global_batch_tokens=6144"  # steps slow enough to be hit
 
 
 class Storm:
-    def __init__(self, place, cluster, steps):
-        self.place, self.cluster, self.steps = place, cluster, steps
+    def __init__(self, place, cluster):
+        self.place, self.cluster = place, cluster
         self.rng = random.Random(SEED)
         self.undo = []  # (when, what): the end of faults that last
         self.kinds = []  # shuffled, so that each comes
         self.job = self.submit()
 
     def submit(self):
-        return Job(self.place, "storm", f"training.max_steps={self.steps}", BATCH, interval=10, **SHAPE)
+        return Job(self.place, "storm", f"training.max_steps={ENDLESS}", BATCH, interval=10, **SHAPE)
 
     def strike(self):
         if not self.kinds:
@@ -84,7 +83,7 @@ class Storm:
 
     def cancel(self):
         call_slurm("scancel", self.job.id)
-        wait_until(lambda: self.job.field("JobState") in FINAL, "cancelled", self.job)
+        wait_until(lambda: self.job.field("JobState") in FINAL, "cancelled")
         assert self.job.field("JobState") in ("CANCELLED", "COMPLETED"), self.job.story()
         if self.job.field("JobState") == "CANCELLED":
             self.job = self.submit()
@@ -100,6 +99,10 @@ class Storm:
         self.undo = [entry for entry in self.undo if entry not in over]
         for _, action in over:
             action()
+
+
+def newest(place):
+    return (place.steps("storm") or [0])[-1]
 
 
 def resume(pid):
@@ -128,23 +131,23 @@ def storm(place, cluster):
         cluster.power_on(name)
     wait_until(lambda: len(cluster.idle_nodes()) == NODES, "all nodes idle")
     calm = seconds_per_step(place)
-    steps = int(PRODUCTIVE * SECONDS / calm)
-    print(f"  seed {SEED}; undisturbed {calm * 1000:.0f} ms a step; {steps} steps", flush=True)
-    run, begin, faults = Storm(place, cluster, steps), time.monotonic(), 0
-    while run.job.field("JobState") not in ("COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL"):
-        now = time.monotonic()
-        assert now < begin + 3 * SECONDS + 300, run.job.story() + call_slurm("squeue") + call_slurm("sinfo", "-N")
-        run.calm_down(now)
-        if faults < SECONDS // EVERY and now > begin + (faults + 0.5) * EVERY:
+    print(f"  seed {SEED}; undisturbed {calm * 1000:.0f} ms a step", flush=True)
+    run, begin, faults = Storm(place, cluster), time.monotonic(), 0
+    while (seconds := time.monotonic() - begin) < SECONDS:
+        run.calm_down(time.monotonic())
+        assert run.job.field("JobState") not in ("COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL"), run.job.story()
+        if seconds > (faults + 0.5) * EVERY:
             faults += 1
-            print(f"  {now - begin:5.0f} s, step {run.job.steps_done()}: {run.strike()}", flush=True)
+            print(f"  {seconds:5.0f} s, step {run.job.steps_done()}: {run.strike()}", flush=True)
         time.sleep(0.1)
-    wall = time.monotonic() - begin
     run.calm_down()
-    assert run.job.field("JobState") == "COMPLETED", run.job.story()
-    same_bits(place, "storm", steps, 2, steps, BATCH)
-    print(f"  {faults} faults in {wall:.0f} s; ETTR {steps * calm / wall:.2f}")
-    assert faults >= SECONDS // EVERY, "the run was done before the storm was"
+    saved = newest(place)
+    wait_until(lambda: newest(place) >= saved + 20, "steps after the storm", run.job)
+    wall = time.monotonic() - begin
+    run.job.stops_with_the_right_bits(2, ENDLESS, BATCH)
+    step = place.steps("storm")[-1]
+    print(f"  {faults} faults in {SECONDS} s; step {step} after {wall:.0f} s; ETTR "
+          f"{step * calm / wall:.2f}")
 
 
 if __name__ == "__main__":
