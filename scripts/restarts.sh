@@ -71,7 +71,7 @@ on_stop() {
 
 ask_to_save() {
   [[ -n $launcher ]] || return 0
-  kill -USR1 "$launcher"
+  kill -USR1 "$launcher" 2>/dev/null # it may have ended just now
   end_after "$SAVE_SECONDS" # ranks that hang must not take the time that a requeue needs
 }
 
