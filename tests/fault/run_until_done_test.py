@@ -33,7 +33,7 @@ class Series:
 
     def mpirun(self):
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as file:
-            return next(int(pid) for pid in file.read().split() if command_of(pid) == "mpirun")
+            return next(int(pid) for pid in file.read().split() if command_of(pid) in ("mpirun", "mpiexec"))
 
     def ranks(self):
         return children(self.mpirun())
