@@ -64,11 +64,14 @@ RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& 
   return state;
 }
 
-void RunCheckpoints::begin_save(const TrainingPoint& point, Retention retention) {
+double RunCheckpoints::begin_save(const TrainingPoint& point, Retention retention) {
+  const Stopwatch watch;
   host_state_->fetch();
+  const double copied = watch.seconds();
   checkpointer_.begin_save(point, shard_place(comm_), host_state_->slices(), retention);
   being_saved_ = point.state;
   clock_.tried(point.state);
+  return copied;
 }
 
 std::optional<SaveOutcome> RunCheckpoints::poll_save() {

@@ -37,8 +37,8 @@ class RunCheckpoints {
   void put_off(const RunState& state) { clock_.tried(state); }  // a save that was due: an interval later
 
   // As Checkpointer's. A save begins with a copy of the state; where there is no memory for one (checkpoint.async:
-  // false), the state must stay as it is until the save has ended.
-  void begin_save(const TrainingPoint& point, Retention retention);
+  // false), the state must stay as it is until the save has ended. Returns the seconds that the copy took.
+  double begin_save(const TrainingPoint& point, Retention retention);
   bool saving() const { return checkpointer_.saving(); }
   std::optional<SaveOutcome> poll_save();
   SaveOutcome finish_save();

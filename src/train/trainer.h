@@ -98,7 +98,8 @@ class Trainer {
   std::optional<StepReader> reader_;
   std::optional<StepTrace> trace_;
   BadSteps bad_steps_;
-  double save_stall_ = 0;  // seconds that training has waited for the save under way
+  double save_stall_ = 0;  // seconds that training has waited for the save under way, and those of its copy
+  double save_copy_ = 0;
   StartupClock startup_;
   std::optional<Recorder> recorder_;
   std::optional<Monitor> monitor_;

@@ -35,7 +35,7 @@ void Trainer::begin_save(Retention retention) {
   }
   const PhaseScope phase(options_.progress, save_phase());
   const OffTheClock off(monitor_->clock());
-  checkpoints_->begin_save(
+  save_copy_ = checkpoints_->begin_save(
       {state_, config_.run.seed, options_.config_text, data_->train.state_json(state_.next_sample)}, retention);
   save_stall_ = off.seconds();
 }
@@ -54,6 +54,7 @@ void Trainer::report_save(const SaveOutcome& outcome) {
   if (!outcome.committed) return monitor_->event("checkpoint refused", outcome.step, outcome.reason);
   monitor_->event("checkpoint", outcome.step, checkpoints_->path_of(outcome.step),
                   {{"checkpoint/stall", save_stall_},
+                   {"checkpoint/copy", save_copy_},
                    {"checkpoint/seconds", outcome.seconds},
                    count_value("checkpoint/bytes", outcome.bytes)});
 }

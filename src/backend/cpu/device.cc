@@ -14,7 +14,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr int64_t kAlignment = 4096;
+constexpr int64_t kPage = 4096;
 constexpr int64_t kHugePage = int64_t{2} << 20;
 constexpr int64_t kCopyGrain = int64_t{1} << 20;
 
@@ -36,6 +36,23 @@ std::string bf16_unit() {
   return "bf16 emulated in f32";
 }
 
+int64_t rounded_up(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; }
+
+// At a huge page's address; zeroed by the system at first touch. nullptr where there is not enough.
+std::byte* map_huge_pages(int64_t bytes) {
+  const int64_t rounded = rounded_up(bytes, kPage), mapped = rounded + kHugePage;
+  void* const all =
+      mmap(nullptr, static_cast<size_t>(mapped), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (all == MAP_FAILED) return nullptr;
+  auto* const first = static_cast<std::byte*>(all);
+  const int64_t skip = rounded_up(static_cast<int64_t>(reinterpret_cast<intptr_t>(first)), kHugePage) -
+                       static_cast<int64_t>(reinterpret_cast<intptr_t>(first));
+  if (skip > 0) munmap(first, static_cast<size_t>(skip));
+  munmap(first + skip + rounded, static_cast<size_t>(kHugePage - skip));
+  madvise(first + skip, static_cast<size_t>(rounded), MADV_HUGEPAGE);  // advice: failing is harmless
+  return first + skip;
+}
+
 void copy(void* to, const void* from, int64_t bytes) {
   parallel_for(bytes, kCopyGrain, [&](int64_t begin, int64_t end) {
     std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin,
@@ -53,19 +70,24 @@ std::byte* CpuDevice::allocate(int64_t bytes, MemoryKind) {
       "a smaller training.micro_batch_size, more ranks to shard over, or activation_checkpoint.mode: full";
   if (bytes > available) fail(Kind::kDevice, what, hint);
 
-  const int64_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
-  const int64_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* memory = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(rounded));
+  if (bytes < kHugePage) {
+    void* const memory = std::aligned_alloc(kPage, static_cast<size_t>(rounded_up(bytes, kPage)));
+    if (memory == nullptr) fail(Kind::kDevice, what, hint);
+    return static_cast<std::byte*>(std::memset(memory, 0, static_cast<size_t>(rounded_up(bytes, kPage))));
+  }
+  std::byte* const memory = map_huge_pages(bytes);
   if (memory == nullptr) fail(Kind::kDevice, what, hint);
-  if (bytes >= kHugePage) madvise(memory, static_cast<size_t>(rounded), MADV_HUGEPAGE);  // advice: failing is harmless
-  // First touch by the threads that will use the pages: NUMA-local allocation.
-  parallel_for(rounded, kCopyGrain, [&](int64_t begin, int64_t end) {
-    std::memset(static_cast<std::byte*>(memory) + begin, 0, static_cast<size_t>(end - begin));
+  // First touch by the threads that will use the pages: NUMA-local allocation. A byte of each is enough.
+  parallel_for(bytes, kCopyGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; at += kPage) memory[at] = std::byte{0};
   });
-  return static_cast<std::byte*>(memory);
+  return memory;
 }
 
-void CpuDevice::release(std::byte* memory, int64_t, MemoryKind) noexcept { std::free(memory); }
+void CpuDevice::release(std::byte* memory, int64_t bytes, MemoryKind) noexcept {
+  if (bytes < kHugePage) return std::free(memory);
+  munmap(memory, static_cast<size_t>(rounded_up(bytes, kPage)));
+}
 
 std::string CpuDevice::description() const {
   return str("CPU, ", processor_name(), ", ", thread_count(), thread_count() == 1 ? " thread, " : " threads, ",
