@@ -15,7 +15,13 @@ struct HangReport {
   Limits limits;
   std::vector<std::string> calls;  // of each rank, as FlightRecord::text; "" where it did not answer
 
+  size_t by = 0;  // the rank that reports; it takes the first place where it knows only of itself
+
   std::string text(const std::string& time) const;
+
+  // Hosts to leave out of the next start: the culprits'. A rank 0 that hears of no other host, of two or more, suspects
+  // its own: its cable is the likelier one.
+  std::vector<std::string> suspects() const;
 };
 
 // One rank's calls, and what its main thread does.
@@ -36,6 +42,7 @@ class HangFile {
   Claim claim(const std::string& time) const;
 
   static bool append(const std::string& path, const std::string& text);  // in one piece
+  static bool has_verdict_of_rank_zero(const std::string& path);
   void suspect(const std::vector<std::string>& hosts) const;
 
  private:
