@@ -42,7 +42,11 @@ std::string HangReport::text(const std::string& time) const {
   std::string text =
       str(kFound, time, ", by ", ranks[by].name, "\n", verdict.reason,
           "\n\ndid not arrive: ", names(*this, verdict.culprits), "\nlimit: ", fixed(verdict.limit, 1), " s, of ",
-          limiting.name, " in phase ", name_of(limiting.last.phase), ": ", limits.text(limiting.last.gaps), "\n\n");
+          limiting.name, " in phase ", name_of(limiting.last.phase), ": ", limits.text(limiting.last.gaps), "\n");
+  if (const std::vector<std::string> hosts = suspects(); hosts.size() == 1 && hosts.front() == ranks[by].host) {
+    text += str("suspected: ", hosts.front(), " itself\n");
+  }
+  text += "\n";
   for (const RankView& rank : ranks) {
     if (rank.hidden) continue;
     const std::string silence = rank.heard_ago > 0 ? str(", heard ", fixed(rank.heard_ago, 1), " s ago") : "";

@@ -103,8 +103,11 @@ class Host:
 
     def kill(self):
         """Power loss."""
+        if self.init.poll() is not None:
+            return
         self.cut()
         self.init.kill()
+        self.init.wait()
         for pid in self.processes():  # mpirun's own ranks live outside of the host's list of processes
             os.kill(pid, signal.SIGKILL)
 
@@ -187,6 +190,7 @@ class Hosts:
 
     def __init__(self, path, count):
         self.path = path
+        shutil.rmtree(path, ignore_errors=True)
         os.makedirs(path)
         run("ip link add switch type bridge")
         run("ip link set switch up")
@@ -194,6 +198,13 @@ class Hosts:
         self.all = [Host(path, number + 1) for number in range(count)]
         with open(path + "/agent", "w", opener=lambda name, flags: os.open(name, flags, 0o755)) as agent:
             agent.write(AGENT.format(path=path))
+
+    def down(self):
+        for host in self.all:
+            host.kill()
+            host.init.wait()
+            subprocess.run(["ip", "link", "del", host.name], stderr=subprocess.DEVNULL)  # it may be gone with its host
+        run("ip link del switch")
 
     def __getitem__(self, number):
         """hosts[1] is h1."""
