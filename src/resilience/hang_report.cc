@@ -43,9 +43,7 @@ std::string HangReport::text(const std::string& time) const {
       str(kFound, time, ", by ", ranks[by].name, "\n", verdict.reason,
           "\n\ndid not arrive: ", names(*this, verdict.culprits), "\nlimit: ", fixed(verdict.limit, 1), " s, of ",
           limiting.name, " in phase ", name_of(limiting.last.phase), ": ", limits.text(limiting.last.gaps), "\n");
-  if (const std::vector<std::string> hosts = suspects(); hosts.size() == 1 && hosts.front() == ranks[by].host) {
-    text += str("suspected: ", hosts.front(), " itself\n");
-  }
+  if (hears_no_other_host()) text += str("suspected: ", ranks[by].host, " itself, as it hears of no other host\n");
   text += "\n";
   for (const RankView& rank : ranks) {
     if (rank.hidden) continue;
@@ -59,13 +57,17 @@ std::string HangReport::text(const std::string& time) const {
   return text;
 }
 
-std::vector<std::string> HangReport::suspects() const {
+bool HangReport::hears_no_other_host() const {
   std::set<std::string> silent, others;
   for (const int r : verdict.silent) silent.insert(ranks[static_cast<size_t>(r)].host);
   for (const RankView& rank : ranks) {
     if (rank.counts() && rank.host != ranks[by].host) others.insert(rank.host);
   }
-  if (others.size() >= 2 && silent == others) return {ranks[by].host};
+  return others.size() >= 2 && silent == others;
+}
+
+std::vector<std::string> HangReport::suspects() const {
+  if (hears_no_other_host()) return {ranks[by].host};
   std::vector<std::string> hosts;
   for (const int r : verdict.culprits) hosts.push_back(ranks[static_cast<size_t>(r)].host);
   return hosts;

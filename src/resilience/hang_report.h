@@ -19,8 +19,10 @@ struct HangReport {
 
   std::string text(const std::string& time) const;
 
-  // Hosts to leave out of the next start: the culprits'. A rank 0 that hears of no other host, of two or more, suspects
-  // its own: its cable is the likelier one.
+  bool hears_no_other_host() const;  // of two or more that it should hear of
+
+  // Hosts to leave out of the next start: the culprits', or its own where it hears of no other: its cable is the
+  // likelier one to be out.
   std::vector<std::string> suspects() const;
 };
 
