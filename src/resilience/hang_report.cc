@@ -8,12 +8,16 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "base/strings.h"
 
 namespace tokamak {
 
 namespace {
+
+constexpr std::string_view kFound = "hang, found at ";  // report/ reads it
+constexpr std::string_view kByRankZero = ", by rank 0 (";
 
 std::string names(const HangReport& report, const std::vector<int>& ranks) {
   std::vector<std::string> lines;
@@ -36,9 +40,11 @@ std::string word_of(const std::string& path) {
 std::string HangReport::text(const std::string& time) const {
   const RankView& limiting = ranks[verdict.limit_of];
   std::string text =
-      str("hang, found at ", time, "\n", verdict.reason, "\n\ndid not arrive: ", names(*this, verdict.culprits),
-          "\nlimit: ", fixed(verdict.limit, 1), " s, of ", limiting.name, " in phase ", name_of(limiting.last.phase),
-          ": ", limits.text(limiting.last.gaps), "\n\n");
+      str(kFound, time, ", by ", ranks[by].name, "\n", verdict.reason,
+          "\n\ndid not arrive: ", names(*this, verdict.culprits), "\nlimit: ", fixed(verdict.limit, 1), " s, of ",
+          limiting.name, " in phase ", name_of(limiting.last.phase), ": ", limits.text(limiting.last.gaps), "\n");
+  if (hears_no_other_host()) text += str("suspected: ", ranks[by].host, " itself, as it hears of no other host\n");
+  text += "\n";
   for (const RankView& rank : ranks) {
     if (rank.hidden) continue;
     const std::string silence = rank.heard_ago > 0 ? str(", heard ", fixed(rank.heard_ago, 1), " s ago") : "";
@@ -49,6 +55,22 @@ std::string HangReport::text(const std::string& time) const {
     if (ranks[r].counts()) text += calls_section(ranks[r], calls[r]);
   }
   return text;
+}
+
+bool HangReport::hears_no_other_host() const {
+  std::set<std::string> silent, others;
+  for (const int r : verdict.silent) silent.insert(ranks[static_cast<size_t>(r)].host);
+  for (const RankView& rank : ranks) {
+    if (rank.counts() && rank.host != ranks[by].host) others.insert(rank.host);
+  }
+  return others.size() >= 2 && silent == others;
+}
+
+std::vector<std::string> HangReport::suspects() const {
+  if (hears_no_other_host()) return {ranks[by].host};
+  std::vector<std::string> hosts;
+  for (const int r : verdict.culprits) hosts.push_back(ranks[static_cast<size_t>(r)].host);
+  return hosts;
 }
 
 std::string calls_section(const RankView& rank, const std::string& calls) {
@@ -75,6 +97,14 @@ bool HangFile::append(const std::string& path, const std::string& text) {
   const bool whole = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   ::close(fd);
   return whole;
+}
+
+bool HangFile::has_verdict_of_rank_zero(const std::string& path) {
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    if (starts_with(line, kFound) && line.find(kByRankZero) != std::string::npos) return true;
+  }
+  return false;
 }
 
 HangFile::Claim HangFile::claim(const std::string& time) const {

@@ -15,7 +15,15 @@ struct HangReport {
   Limits limits;
   std::vector<std::string> calls;  // of each rank, as FlightRecord::text; "" where it did not answer
 
+  size_t by = 0;  // the rank that reports; it takes the first place where it knows only of itself
+
   std::string text(const std::string& time) const;
+
+  bool hears_no_other_host() const;  // of two or more that it should hear of
+
+  // Hosts to leave out of the next start: the culprits', or its own where it hears of no other: its cable is the
+  // likelier one to be out.
+  std::vector<std::string> suspects() const;
 };
 
 // One rank's calls, and what its main thread does.
@@ -36,6 +44,7 @@ class HangFile {
   Claim claim(const std::string& time) const;
 
   static bool append(const std::string& path, const std::string& text);  // in one piece
+  static bool has_verdict_of_rank_zero(const std::string& path);
   void suspect(const std::vector<std::string>& hosts) const;
 
  private:

@@ -18,7 +18,7 @@ namespace {
 constexpr double kInterval = 1;  // seconds between heartbeats, at most
 constexpr double kLate = 1;      // a thread that wakes so much later than that was stopped
 constexpr double kSecondsToAnswer = 2;
-constexpr double kSecondsToFollow = 1.5;  // for the others to write what they have to say, where all do so
+constexpr double kSecondsToFollow = 2.5;  // for the others to write what they have to say, where all do so
 constexpr double kSecondsToEnd = 3.8;     // from the verdict to the end, whatever blocks
 constexpr auto kCode = static_cast<int>(Kind::kComm);
 
@@ -215,7 +215,8 @@ void Watchdog::gather_calls(std::unique_lock<std::mutex>& lock, const Verdict& v
 
 void Watchdog::end_run(std::unique_lock<std::mutex>& lock, const Verdict& verdict) {
   const ExitTimer at_the_latest(kSecondsToEnd, kCode);
-  HangReport report = {.verdict = verdict, .ranks = views(), .limits = limits_};
+  const size_t self = watch_ == nullptr ? 0 : rank_;
+  HangReport report = {.verdict = verdict, .ranks = views(), .limits = limits_, .by = self};
   gather_calls(lock, verdict);
   for (const Peer& peer : peers_) report.calls.push_back(peer.calls.value_or(""));
   lock.unlock();
@@ -224,18 +225,16 @@ void Watchdog::end_run(std::unique_lock<std::mutex>& lock, const Verdict& verdic
   if (file_) {
     const std::string time = utc_timestamp();
     const HangFile::Claim claim = file_->claim(time);
-    const size_t self = watch_ == nullptr ? 0 : rank_;
     const bool whole = claim.first || rank_ == 0;
     HangFile::append(claim.path, whole ? report.text(time) : calls_section(report.ranks[self], report.calls[self]));
-    if (whole) {
-      std::vector<std::string> hosts;
-      for (const int r : verdict.culprits) hosts.push_back(report.ranks[static_cast<size_t>(r)].host);
-      file_->suspect(hosts);
-    }
     log::error("what each rank did last: ", claim.path);
     log::flush();
+    if (rank_ != 0) std::this_thread::sleep_for(std::chrono::duration<double>(kSecondsToFollow));
+    // Another rank hears of rank 0 alone: which of the two is cut off it cannot know. Rank 0, if it lives, can.
+    if (whole && (rank_ == 0 || !HangFile::has_verdict_of_rank_zero(claim.path))) file_->suspect(report.suspects());
+  } else if (rank_ != 0) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(kSecondsToFollow));
   }
-  if (rank_ != 0) std::this_thread::sleep_for(std::chrono::duration<double>(kSecondsToFollow));
   world_.end_all(kCode);
 }
 

@@ -28,7 +28,7 @@ TEST_CASE("a report names who did not arrive, the limit and how it came about, a
   report.verdict = judge(report.ranks, 1);
   report.calls = {"  #1  gemm\n", ""};
   const std::string text = report.text("2026-01-31T12:34:56Z");
-  CHECK_THAT(text, Contains("hang, found at 2026-01-31T12:34:56Z"));
+  CHECK_THAT(text, Contains("hang, found at 2026-01-31T12:34:56Z, by rank 0 (on n0)\n"));
   CHECK_THAT(text, Contains("did not arrive: rank 1 (on n1), pid 101\n"));
   CHECK_THAT(text,
              Contains("limit: 160.0 s, of rank 0 (on n0) in phase step: 8 x the longest pause so far (20.000 s)"));
@@ -71,3 +71,44 @@ TEST_CASE("a suspect host is listed once") {
 }
 
 TEST_CASE("the state of the main thread is read") { CHECK_THAT(main_thread_state(), Catch::StartsWith("R")); }
+
+namespace {
+
+// Rank r is on host n<r>; rank 0 has heard nothing of `silent`.
+HangReport heard_by_rank_zero(int ranks, std::vector<int> silent) {
+  HangReport report;
+  for (int r = 0; r < ranks; ++r)
+    report.ranks.push_back({.name = str("rank ", r, " (on n", r, ")"), .host = str("n", r)});
+  report.verdict.silent = report.verdict.culprits = std::move(silent);
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("the suspects are the silent hosts; the own one where two or more others are all silent") {
+  using Hosts = std::vector<std::string>;
+  CHECK(heard_by_rank_zero(3, {2}).suspects() == Hosts{"n2"});
+  CHECK(heard_by_rank_zero(2, {1}).suspects() == Hosts{"n1"});
+  CHECK(heard_by_rank_zero(3, {1, 2}).suspects() == Hosts{"n0"});
+  HangReport one_has_left = heard_by_rank_zero(3, {2});
+  one_has_left.ranks[1].left = true;
+  CHECK(one_has_left.suspects() == Hosts{"n2"});
+  HangReport by_another = heard_by_rank_zero(3, {0});  // which hears of rank 0 alone
+  by_another.ranks[1].hidden = true;
+  by_another.by = 2;
+  CHECK(by_another.suspects() == Hosts{"n0"});
+}
+
+TEST_CASE("whether rank 0 has written its verdict is read from the file") {
+  const TempDir dir;
+  HangReport report = heard_by_rank_zero(2, {0});
+  report.calls = {"", ""};
+  report.by = 1;
+  const std::string path = dir.file("hang.txt");
+  CHECK_FALSE(HangFile::has_verdict_of_rank_zero(path));
+  HangFile::append(path, report.text("2026-01-31T12:34:56Z"));
+  CHECK_FALSE(HangFile::has_verdict_of_rank_zero(path));
+  report.by = 0;
+  HangFile::append(path, report.text("2026-01-31T12:34:57Z"));
+  CHECK(HangFile::has_verdict_of_rank_zero(path));
+}

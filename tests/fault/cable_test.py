@@ -1,0 +1,234 @@
+"""A host's cable is pulled. For less than the watchdog's limit: the run goes on, to the same bits. For ever: the ranks on
+both sides are gone within the limit plus 5 s, one file and suspects.txt name the host, the next start goes on without it,
+and what is left of the old start commits nothing.
+
+usage: cable_test.py [TEST ...]"""
+import glob
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "system")]
+import two_hosts  # noqa: E402
+from harness import ENV, MPIRUN, TOKAMAK, digest, gathered, main, tokamak  # noqa: E402
+
+STEPS = 1000000  # never reached: only a fault, or MORE steps after one, ends a run
+MORE = 15
+SAVES = ["checkpoint.interval=10"]
+STRICT = ["resilience.watchdog_min=5s", "resilience.watchdog_max=10s"]
+HOSTS = []  # of the test that runs
+
+
+def fresh_hosts(place):
+    """Whatever the test before has done to them."""
+    while HOSTS:
+        HOSTS.pop().down()
+    HOSTS.append(two_hosts.Hosts(place.file("hosts"), 3))
+    return HOSTS[0]
+
+
+def start(place, name, launcher, slots, *overrides, env=None, options=(), log=None):
+    command = [TOKAMAK, "train", place.config(name), f"training.max_steps={STEPS}", *overrides]
+    return HOSTS[0].start(launcher, slots, command, place.file(log or name + ".log"),
+                              dict(ENV, MPIRUN=MPIRUN, **(env or {})), options)
+
+
+def slow_disk(place):
+    """The environment in which an fsync of a checkpoint's file takes 3 s: a save lasts for 10 s, a cut meets it surely."""
+    library = place.file("slow_disk.so")
+    if not os.path.exists(library):
+        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O1", "-o", library, HERE + "/slow_disk.c", "-ldl"],
+                       check=True)
+    return {"LD_PRELOAD": library, "SLOW_DISK_FSYNC": "3"}
+
+
+def expect_bits_of_undisturbed(place, name, ranks, step):
+    undisturbed = f"undisturbed-{ranks}-{step}"
+    if not os.path.exists(place.run(undisturbed)):
+        place.train(undisturbed, ranks, f"training.max_steps={STEPS}", "--stop-at-step", str(step), expect=75)
+    assert gathered(place.checkpoint(name, step)) == gathered(place.checkpoint(undisturbed, step))
+
+
+def save_under_way(place, name):
+    directory = place.run(name) + "/checkpoints"
+    return os.path.isdir(directory) and any(".tmp-" in entry for entry in os.listdir(directory))
+
+
+def expect_gone(place, name, run, since):
+    """All ranks end within the limit + 5 s. Returns the report."""
+    def left():
+        return {host.name: host.processes("tokamak") for host in run.hosts if host.processes("tokamak")}
+    two_hosts.until(lambda: not left(), lambda: f"{left()}\n{run.text()}")
+    seconds = time.monotonic() - since
+    reports = "".join(open(path).read() for path in glob.glob(place.run(name) + "/hang-*.txt"))
+    limits = [float(limit) for limit in re.findall(r"^limit: ([0-9.]+) s", reports, re.M)]
+    assert limits and seconds < max(limits) + 5, f"ended after {seconds:.1f} s, limits {limits}\n{reports}\n{run.text()}"
+    return reports, f"all ranks gone after {seconds:.1f} s, limit {max(limits):.1f} s"
+
+
+def expect_named(place, name, reports, host, ranks):
+    found = re.findall(r"^did not arrive: (.*)$", reports, re.M)
+    for rank in ranks:
+        assert any(f"rank {rank} (on {host})" in line for line in found), (found, reports)
+    with open(place.run(name) + "/suspects.txt") as file:
+        suspects = file.read().split()
+    assert suspects == [host], (suspects, reports)
+
+
+def committed(place, name):
+    return place.steps(name) if os.path.isdir(place.run(name) + "/checkpoints") else []
+
+
+def resume(place, name, launcher, slots, env=None):
+    """The next start, which goes on from the last committed step, for MORE. Returns the step that it ends at."""
+    last = committed(place, name)[-1]
+    tokamak("checkpoint", "verify", place.checkpoint(name, last))
+    with start(place, name, launcher, slots, *SAVES, "--stop-at-step", str(last + MORE), env=env, log=name + ".again.log") as run:
+        codes = run.codes()
+        assert set(codes) == {75}, (codes, run.text())
+        assert re.search(rf"resumed from \S+ \(step {last}\b", run.text()), run.text()
+    return last + MORE
+
+
+def pulled(place, name, launcher, slots, *overrides, cut, how="cut", env=None, options=(), save=False):
+    """Trains, and pulls the cable of host `cut`, or what `how` says, for ever. Returns (the report, its ranks)."""
+    fresh_hosts(place)
+    with start(place, name, launcher, slots, *STRICT, *overrides, env=env, options=options) as run:
+        two_hosts.until(lambda: committed(place, name) or run.ended(), run.text)
+        if save:
+            two_hosts.until(lambda: save_under_way(place, name), run.text)
+        ranks = sorted(HOSTS[0][cut].ranks())
+        assert len(ranks) == slots[cut], ranks
+        getattr(HOSTS[0][cut], how)()
+        since = time.monotonic()
+        assert not save or save_under_way(place, name)
+        reports, said = expect_gone(place, name, run, since)
+        if launcher == "tcp":
+            assert set(run.codes()) == {6}, run.text()
+            said += ", exit 6"
+        else:
+            try:
+                two_hosts.until(run.ended, "", 20)
+                said += f"; mpirun ended after {time.monotonic() - since:.1f} s, exit {run.processes[0].returncode}"
+            except AssertionError:
+                said += "; mpirun is still there 20 s later"
+    print(f"  {name}: {said}", flush=True)
+    return reports, ranks
+
+
+def back_in_time(place):
+    """a cable that is out for less than the limit: the run goes on, to the bits of an undisturbed one"""
+    for launcher in ("tcp", "mpirun"):
+        name = "back-" + launcher
+        fresh_hosts(place)
+        with start(place, name, launcher, {1: 2, 2: 1}, "resilience.watchdog_min=60s", "--stop-at-step", "100") as run:
+            run.wait_for(r"step \d+/", times=5)
+            HOSTS[0][2].cut()
+            time.sleep(2)
+            HOSTS[0][2].heal()
+            codes = run.codes()
+            assert set(codes) == {75} and not glob.glob(place.run(name) + "/hang-*"), (codes, run.text())
+        expect_bits_of_undisturbed(place, name, 3, 100)
+
+
+def in_training(place):
+    """a cable that stays out, in training: the same number of ranks, on the host that is left, ends with the same bits"""
+    for launcher in ("tcp", "mpirun"):
+        name = "training-" + launcher
+        reports, ranks = pulled(place, name, launcher, {1: 2, 2: 1}, *SAVES, cut=2, options=two_hosts.KEEPALIVE)
+        expect_named(place, name, reports, "h2", ranks)
+        expect_bits_of_undisturbed(place, name, 3, resume(place, name, launcher, {1: 3}))
+
+
+def in_a_save(place):
+    """the same in the middle of a save, which training waits for, or not: nothing but whole checkpoints is committed"""
+    for launcher, kind in (("tcp", "false"), ("mpirun", "true")):
+        name = f"save-{launcher}-{kind}"
+        overrides = [*SAVES, "checkpoint.async=" + kind]
+        reports, ranks = pulled(place, name, launcher, {1: 2, 2: 1}, *overrides, cut=2, env=slow_disk(place), save=True)
+        expect_named(place, name, reports, "h2", ranks)
+        expect_bits_of_undisturbed(place, name, 3, resume(place, name, launcher, {1: 3}))
+
+
+def fewer_ranks(place):
+    """the host that is left has room for fewer ranks: they go on, as they would from the same checkpoint without a cut"""
+    reports, ranks = pulled(place, "fewer", "tcp", {1: 2, 2: 2}, *SAVES, cut=2)
+    expect_named(place, "fewer", reports, "h2", ranks)
+    shutil.copytree(place.run("fewer") + "/checkpoints", place.run("fewer-straight") + "/checkpoints")
+    step = resume(place, "fewer", "tcp", {1: 2})
+    place.train("fewer-straight", 2, f"training.max_steps={STEPS}", "--stop-at-step", str(step), expect=75)
+    assert gathered(place.checkpoint("fewer", step)) == gathered(place.checkpoint("fewer-straight", step))
+
+
+def rank_zero_cut_off(place):
+    """of three hosts, that of rank 0 is cut off: it is the one that is suspected; the run goes on on the other two"""
+    reports, _ = pulled(place, "zero", "tcp", {1: 1, 2: 1, 3: 1}, *SAVES, cut=1)
+    assert "suspected: h1 itself" in reports, reports
+    expect_named(place, "zero", reports, "h1", [])
+    expect_bits_of_undisturbed(place, "zero", 3, resume(place, "zero", "tcp", {2: 2, 3: 1}))
+
+
+def one_way(place):
+    """what a host sends is lost, what is sent to it arrives: as if its cable were out"""
+    reports, ranks = pulled(place, "one-way", "tcp", {1: 1, 2: 1, 3: 1}, cut=3, how="lose_what_comes_from_it")
+    expect_named(place, "one-way", reports, "h3", ranks)
+
+
+def power_loss(place):
+    """a host loses its power: the others name it, and the run goes on without it"""
+    reports, ranks = pulled(place, "power", "tcp", {1: 1, 2: 1, 3: 1}, *SAVES, cut=3, how="kill")
+    expect_named(place, "power", reports, "h3", ranks)
+    expect_bits_of_undisturbed(place, "power", 3, resume(place, "power", "tcp", {1: 1, 2: 2}))
+
+
+def zombie(place, name, env, ready):
+    """A start on h1 is stopped when `ready`; its cable is out; a second start of the same job, on h2, takes over and
+    saves; the cable comes back, and the first goes on. Returns (the first, what it says after that)."""
+    job = {"TOKAMAK_JOB": name}
+    fresh_hosts(place)
+    first = start(place, name, "tcp", {1: 2}, *STRICT, *SAVES,
+                  env=dict(job, TOKAMAK_ATTEMPT="0", **env), log=name + ".first.log")
+    with first:
+        two_hosts.until(lambda: committed(place, name), first.text)
+        two_hosts.until(lambda: ready() or first.ended(), first.text)
+        old = HOSTS[0][1].ranks().values()
+        assert len(old) == 2, first.text()
+        for pid in old:
+            os.kill(pid, signal.SIGSTOP)
+        HOSTS[0][1].cut()
+        assert ready(), first.text()
+        step = resume(place, name, "tcp", {2: 2}, env=dict(job, TOKAMAK_ATTEMPT="1"))
+        before = {step: digest(place.checkpoint(name, step)) for step in place.steps(name)}
+        HOSTS[0][1].heal()
+        for pid in old:
+            os.kill(pid, signal.SIGCONT)
+        codes = first.codes()
+        assert 0 not in codes, (codes, first.text())
+        text = first.text()
+    after = {step: digest(place.checkpoint(name, step)) for step in place.steps(name)}
+    assert before == after, f"{sorted(before)} has become {sorted(after)}\n{text}"
+    expect_bits_of_undisturbed(place, name, 2, step)
+    print(f"  {name}: exit {codes}, {text.splitlines()[-1]}")
+    return text
+
+
+def old_start_saves_again(place):
+    """a start that was cut off as a whole goes on when its cable is back: it may not commit what it saves then"""
+    zombie(place, "zombie", env={}, ready=lambda: len(place.steps("zombie")) >= 2)
+
+
+def old_start_in_a_save(place):
+    """the same in the middle of a save, with every file written: its commit fails"""
+    def manifest_written():
+        return bool(glob.glob(place.run("zombie-save") + "/checkpoints/*.tmp-*/manifest.json"))
+    zombie(place, "zombie-save", env=slow_disk(place), ready=manifest_written)
+
+
+two_hosts.enter_or_skip()
+main([back_in_time, in_training, in_a_save, fewer_ranks, rank_zero_cut_off, one_way, power_loss, old_start_saves_again,
+      old_start_in_a_save])
