@@ -190,6 +190,13 @@ int mkdir(const char* path, mode_t mode) {
 
 int unlink(const char* path) { return strike("unlink", path, NULL, -1) ? -1 : (int)syscall(SYS_unlink, path); }
 
+// Of a file or an empty directory: std::filesystem's remove_all ends with it.
+int remove(const char* path) {
+  if (strike("remove", path, NULL, -1)) return -1;
+  const int result = (int)syscall(SYS_unlink, path);
+  return result != 0 && errno == EISDIR ? (int)syscall(SYS_rmdir, path) : result;
+}
+
 int unlinkat(int directory, const char* name, int flags) {
   char path[PATH_MAX];
   path_of(directory, name, path);
