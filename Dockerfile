@@ -14,7 +14,7 @@ ENV PATH=/usr/local/cuda-13.0/bin:${PATH}
 FROM base-${BACKEND}
 WORKDIR /tokamak
 COPY scripts/install_deps.sh scripts/
-RUN scripts/install_deps.sh build quickstart test package
+RUN scripts/install_deps.sh build quickstart test cluster package
 
 # Not the builder's own processor: the image should run on any with AVX2.
 ARG MARCH=x86-64-v3

@@ -10,6 +10,7 @@ usage: scripts/install_deps.sh [--check] [GROUP...]
   GROUP     build       compiler, CMake and the libraries that build/tokamak links
             quickstart  what scripts/quickstart.sh needs besides: perl, the text of the King James Bible
             test        what scripts/test.sh needs besides: Catch2, clang-format and clang-tidy 14, ...
+            cluster     what the tests of Slurm and of failing disks need: a Slurm, network tools, xfs and ext4
             package     what scripts/package.sh needs besides
             all of them if none is named
   --check   only say what is missing; exit 1 if anything is
@@ -37,11 +38,14 @@ packages() {
       echo libboost-context-dev # tests/cuda/emulator
       echo python3-venv python3-pip # check_cuda_code.py --install, install_cudnn_frontend.sh, install_python.sh
       echo clang-format-14 clang-tidy-14 shellcheck
-      echo slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 # a Slurm of two nodes
+      ;;
+    cluster)
+      echo slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 # tests/system/slurm_cluster.py
+      echo xfsprogs e2fsprogs                                                   # power loss on a file system
       ;;
     package) echo patchelf ;;
     *)
-      echo "install_deps: no group named '$1'; there are build, quickstart, test and package" >&2
+      echo "install_deps: no group named '$1'; there are build, quickstart, test, cluster and package" >&2
       return 2
       ;;
   esac
@@ -62,7 +66,7 @@ for argument in "$@"; do
     *) groups+=("$argument") ;;
   esac
 done
-[[ ${#groups[@]} -gt 0 ]] || groups=(build quickstart test package)
+[[ ${#groups[@]} -gt 0 ]] || groups=(build quickstart test cluster package)
 
 wanted=()
 for group in "${groups[@]}"; do

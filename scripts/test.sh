@@ -8,10 +8,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage() {
   cat <<'EOT'
-usage: scripts/test.sh [--fast] [--no-install]
+usage: scripts/test.sh [--fast | --faults] [--no-install]
 
   --fast         what to run before each commit: the build and the tests that take seconds (no label "slow"); without
                  clang-tidy and the sanitizers
+  --faults       every fault of a run, also those that CI leaves out (labels "cluster" and "faults-only"): the simulated
+                 cluster, the storm of ten minutes; nothing else
   --no-install   do not call apt-get nor pip; $TOKAMAK_PYTHON names the interpreter that has the packages of
                  scripts/requirements-interop.txt, if there is one
 
@@ -19,10 +21,11 @@ One test by hand:  cmake --build build && ctest --test-dir build -R 'part of its
 EOT
 }
 
-fast=no install=yes
+fast=no faults=no install=yes
 for argument in "$@"; do
   case $argument in
     --fast) fast=yes ;;
+    --faults) faults=yes ;;
     --no-install) install=no ;;
     -h | --help) usage && exit 0 ;;
     *) echo "test: unknown argument '$argument'; see scripts/test.sh --help" >&2 && exit 2 ;;
@@ -78,7 +81,8 @@ sanitizers() {
   return $code
 }
 
-[[ $install == no ]] || required packages scripts/install_deps.sh build quickstart test package
+groups=(build quickstart test cluster package)
+[[ $install == no ]] || required packages scripts/install_deps.sh "${groups[@]}"
 # One build, with CUDA where its compiler is. What reads its machine code is not Debian's: without, a test is skipped.
 preset=cpu
 if command -v nvcc >/dev/null; then
@@ -100,6 +104,11 @@ if [[ $install == yes && -z ${TOKAMAK_PYTHON-} ]]; then
   fi
 fi
 
+if [[ $faults == yes ]]; then # one at a time: a simulated cluster wants all processors
+  checked tests ctest --preset $preset -L '^fault$'
+  grep -E '^[0-9]+% tests passed' "$last" >"$logs/ctest" || true
+  finish $failed
+fi
 if [[ $fast == yes ]]; then
   checked tests ctest --preset $preset -LE '^slow$' -j "$(nproc)"
   grep -E '^[0-9]+% tests passed' "$last" >"$logs/ctest" || true
@@ -111,7 +120,7 @@ set -m                                # a process group of its own, to be ended 
 (renice -n 10 $BASHPID >/dev/null && sanitizers) >"$logs/beside" 2>&1 </dev/null &
 beside=$!
 set +m
-checked tests ctest --preset $preset -j $jobs
+checked tests ctest --preset $preset -LE '^(cluster|faults-only)$' -j $jobs
 grep -E '^[0-9]+% tests passed' "$last" >"$logs/ctest" || true
 renice -n 0 -g "$beside" >/dev/null 2>&1 || true # only root may: the processors are free now
 wait "$beside" || failed=1

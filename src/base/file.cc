@@ -78,6 +78,17 @@ void OutputFile::write(std::span<const std::byte> bytes) {
   }
 }
 
+// An error here would not come again at fsync. A file system that does not know the call is none.
+void OutputFile::write_behind() {
+  const auto range = [&](int64_t begin, int64_t end, unsigned flags) {
+    if (begin == end || ::sync_file_range(fd_, begin, end - begin, flags) == 0) return;
+    if (errno == EIO || errno == ENOSPC || errno == EDQUOT) fail_errno(kind_, str("cannot write ", path_));
+  };
+  range(started_, size_, SYNC_FILE_RANGE_WRITE);
+  range(arrived_, started_, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+  arrived_ = std::exchange(started_, size_);
+}
+
 void OutputFile::sync() {
   if (::fsync(fd_) != 0) fail_errno(kind_, str("cannot sync ", path_));
 }

@@ -42,6 +42,9 @@ class OutputFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
+  // Starts to bring to the disk what was written since the last call, and waits for what was written before that: the
+  // sync() in the end is short then, and a writer on a slow disk gets on in small steps. Promises nothing durable.
+  void write_behind();
   void sync();   // fsync; a failed fsync is final for this file: write a new one, never retry
   void close();  // checked
   int64_t size() const { return size_; }
@@ -52,6 +55,8 @@ class OutputFile {
   Kind kind_;
   int fd_ = -1;
   int64_t size_ = 0;
+  int64_t started_ = 0;  // bytes whose way to the disk has begun, and those that have arrived, as far as is known
+  int64_t arrived_ = 0;
 };
 
 bool exists(const std::string& path);

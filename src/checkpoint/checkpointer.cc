@@ -35,7 +35,7 @@ Checkpointer::Checkpointer(Comm& comm, std::string directory, Setup setup)
 
 std::optional<CheckpointReader> Checkpointer::resume() {
   TOKAMAK_CHECK(!resumed_);
-  std::optional<CheckpointReader> reader = choose_checkpoint(comm_, store_, setup_.options.load);
+  std::optional<CheckpointReader> reader = choose_checkpoint(comm_, store_, setup_.options.load, setup_.tick);
   const std::string place = run_on_rank_zero(comm_, [&]() -> std::string {
     lock_->claim();
     const std::vector<int64_t> later = committer_.take_over(reader ? reader->manifest().point.state.step : -1);
@@ -111,7 +111,7 @@ void Checkpointer::write(Job& job) noexcept {
     if (comm_.rank() == 0) committer_.probe();
     committer_.begin(step);
     const std::string name = shard_file_name(job.place.index, job.place.count);
-    job.digest = write_shard(committer_.unfinished_path(step) + "/" + name, job.place, step, job.units);
+    job.digest = write_shard(committer_.unfinished_path(step) + "/" + name, job.place, step, job.units, setup_.tick);
   } catch (const std::exception& error) {
     job.problem = error.what();
   }

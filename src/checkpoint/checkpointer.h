@@ -36,6 +36,7 @@ class Checkpointer {
     CheckpointOptions options;
     Incarnation incarnation = current_incarnation();  // rank 0's counts
     double lock_timeout = 10;                         // seconds to wait for another run to end
+    Tick tick;                                        // of files that are read and written
   };
 
   // Collective. Makes the directory and locks it; SharedError(kCheckpoint) if another run holds it. `comm` outlives

@@ -20,7 +20,7 @@ constexpr const char* kNothingChanged =
 
 // Rank 0 opens; all verify. On success `reader` is set, else the answer says what is wrong.
 std::string try_checkpoint(Comm& comm, const std::string& directory, const std::function<CheckpointReader()>& open,
-                           std::optional<CheckpointReader>& reader) {
+                           const Tick& tick, std::optional<CheckpointReader>& reader) {
   // "=manifest", or "!problem": a damaged checkpoint is an answer here, and no error yet.
   const std::string answer = run_on_rank_zero(comm, [&]() -> std::string {
     try {
@@ -31,6 +31,7 @@ std::string try_checkpoint(Comm& comm, const std::string& directory, const std::
   });
   if (answer[0] == '!') return answer.substr(1);
   reader.emplace(directory, std::string_view(answer).substr(1));
+  reader->on_progress(tick);
   const std::string problem = find_problem(comm, *reader);
   if (!problem.empty()) reader.reset();
   return problem;
@@ -66,7 +67,7 @@ void expect_fresh(Comm& comm, const CheckpointStore& store) {
   });
 }
 
-std::optional<CheckpointReader> choose_newest(Comm& comm, const CheckpointStore& store) {
+std::optional<CheckpointReader> choose_newest(Comm& comm, const CheckpointStore& store, const Tick& tick) {
   const std::vector<int64_t> steps = steps_on_rank_zero(comm, store);
   if (steps.empty()) {
     expect_fresh(comm, store);
@@ -76,7 +77,7 @@ std::optional<CheckpointReader> choose_newest(Comm& comm, const CheckpointStore&
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     std::optional<CheckpointReader> reader;
     const std::string problem = try_checkpoint(
-        comm, store.path_of(*step), [&] { return store.open(*step); }, reader);
+        comm, store.path_of(*step), [&] { return store.open(*step); }, tick, reader);
     if (reader) {
       if (!problems.empty() && comm.rank() == 0) {
         log::warning("falling back from step ", steps.back(), " to step ", *step, ": ", reader->directory());
@@ -91,10 +92,10 @@ std::optional<CheckpointReader> choose_newest(Comm& comm, const CheckpointStore&
                   kNothingChanged);
 }
 
-CheckpointReader choose_path(Comm& comm, const std::string& path) {
+CheckpointReader choose_path(Comm& comm, const std::string& path, const Tick& tick) {
   std::optional<CheckpointReader> reader;
   const std::string problem = try_checkpoint(
-      comm, path, [&] { return CheckpointReader::open(path); }, reader);
+      comm, path, [&] { return CheckpointReader::open(path); }, tick, reader);
   if (reader) return *std::move(reader);
   fail_everywhere(str("checkpoint.load names ", path, ", which cannot be used: ", problem),
                   run_on_rank_zero(comm, [&]() -> std::string {
@@ -107,9 +108,10 @@ CheckpointReader choose_path(Comm& comm, const std::string& path) {
 
 }  // namespace
 
-std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointStore& store, const std::string& load) {
-  if (load == "auto") return choose_newest(comm, store);
-  if (load != "none") return choose_path(comm, load);
+std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointStore& store, const std::string& load,
+                                                  const Tick& tick) {
+  if (load == "auto") return choose_newest(comm, store, tick);
+  if (load != "none") return choose_path(comm, load, tick);
   const std::vector<int64_t> steps = steps_on_rank_zero(comm, store);
   if (!steps.empty()) {
     fail_everywhere(str("checkpoint.load is 'none', but ", store.directory(), " holds ", steps.size(),

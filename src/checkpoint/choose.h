@@ -16,7 +16,9 @@ namespace tokamak {
 //         there is no checkpoint; SharedError(kCheckpoint) where there are some and none can be used.
 //   none  nothing; SharedError(kCheckpoint) where there are checkpoints.
 //   PATH  that step's directory; SharedError(kCheckpoint) if it is missing or damaged.
-std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointStore& store, const std::string& load);
+// The reader and the verification call `tick` as they get on.
+std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointStore& store, const std::string& load,
+                                                  const Tick& tick = {});
 
 // What a user names to read weights from: one step's directory, or a directory of them and then the newest that
 // verifies. Collective, verified and failing as choose_checkpoint; also where there is none.

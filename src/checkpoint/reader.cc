@@ -64,6 +64,7 @@ std::string CheckpointReader::file_problem(int64_t index) const {
           std::span(buffer).first(static_cast<size_t>(std::min(file.size() - at, static_cast<int64_t>(kReadBytes))));
       file.read_at(at, piece);
       hasher.update(piece);
+      call(tick_);
     }
     const std::string found = hasher.hex128();
     if (found != saved.xxh3_128)
@@ -111,6 +112,7 @@ void CheckpointReader::read(const std::string& kind, const std::string& param, i
            str(file.path(), ": '", tensor_name, "' has ", tensor.count(), " elements, the manifest says ", unit.slice));
     }
     file.read<float>(tensor, in_slice, piece);
+    call(tick_);
     at += static_cast<int64_t>(piece.size());
     out = out.subspan(piece.size());
   }

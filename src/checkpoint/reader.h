@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/tick.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/shard_file.h"
 #include "comm/comm.h"
@@ -26,6 +27,8 @@ class CheckpointReader {
   const std::string& directory() const { return directory_; }
   const CheckpointManifest& manifest() const { return manifest_; }
   const std::string& manifest_text() const { return manifest_text_; }
+
+  void on_progress(Tick tick) { tick_ = std::move(tick); }  // called as files are read
 
   // Reads file `index` whole; empty if its size and checksum are those of the manifest, else what is wrong.
   std::string file_problem(int64_t index) const;
@@ -50,6 +53,7 @@ class CheckpointReader {
   CheckpointManifest manifest_;
   std::map<std::string, Location> params_;
   std::map<int64_t, SafetensorsFile> open_;  // by shard
+  Tick tick_;
 };
 
 // Collective: each rank reads its share of the files. The same answer everywhere: empty, or what is wrong with the

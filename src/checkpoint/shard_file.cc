@@ -1,11 +1,18 @@
 #include "checkpoint/shard_file.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
 #include "tensor/unit_layout.h"
 
 namespace tokamak {
+
+namespace {
+
+constexpr size_t kWriteBytes = size_t{16} << 20;  // between two ticks: seconds even on a slow disk
+
+}  // namespace
 
 std::string shard_file_name(int index, int count) {
   std::array<char, 64> buffer;
@@ -61,14 +68,20 @@ std::vector<SavedUnit> describe_units(const std::vector<UnitSlices>& units, int 
 }
 
 FileDigest write_shard(const std::string& path, const ShardPlace& place, int64_t step,
-                       const std::vector<UnitSlices>& units) {
+                       const std::vector<UnitSlices>& units, const Tick& tick) {
   const SafetensorsMetadata metadata = {
       {"format", "pt"}, {"shard", str(place.index, "/", place.count)}, {"step", str(step)}};
   SafetensorsWriter writer(path, shard_entries(units), metadata, Kind::kCheckpoint);
   for (const UnitSlices& unit : units) {
     for (const KindSlice& part : unit.slices) {
-      const float* values = part.slice.as<float>();
-      writer.write(std::as_bytes(std::span(values, static_cast<size_t>(part.slice.count()))));
+      auto bytes = std::as_bytes(std::span(part.slice.as<float>(), static_cast<size_t>(part.slice.count())));
+      while (!bytes.empty()) {
+        const auto piece = bytes.first(std::min(bytes.size(), kWriteBytes));
+        writer.write(piece);
+        writer.write_behind();
+        call(tick);
+        bytes = bytes.subspan(piece.size());
+      }
     }
   }
   return writer.finish();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/tick.h"
 #include "checkpoint/manifest.h"
 #include "formats/safetensors.h"
 #include "tensor/param_table.h"
@@ -43,6 +44,6 @@ std::vector<std::string> kinds_of(const std::vector<UnitSlices>& units);
 
 // Written, synced and closed on return; the checksum is that of the bytes in memory.
 FileDigest write_shard(const std::string& path, const ShardPlace& place, int64_t step,
-                       const std::vector<UnitSlices>& units);
+                       const std::vector<UnitSlices>& units, const Tick& tick = {});
 
 }  // namespace tokamak

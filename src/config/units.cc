@@ -212,6 +212,7 @@ std::string print_auto_int(AutoInt value) { return value.is_auto() ? "auto" : pr
 Parsed<Duration> parse_duration(std::string_view text) {
   text = trim(text);
   if (text == "none" || text == "0") return {Duration{}, "", ""};
+  if (text.empty()) return {{}, kDurationRule, kDurationHint};
   Duration sum;
   while (!text.empty()) {
     const size_t unit_begin = text.find_first_not_of("0123456789. ");
@@ -225,7 +226,6 @@ Parsed<Duration> parse_duration(std::string_view text) {
     sum.seconds += *count.value * (name == "m" ? 60 : unit->seconds);
     text = trim(text.substr(unit_end));
   }
-  if (!(sum.seconds > 0)) return {{}, kDurationRule, kDurationHint};  // nothing, or "0s"
   return {sum, "", ""};
 }
 

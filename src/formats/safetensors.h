@@ -75,6 +75,7 @@ class SafetensorsWriter {
   // The next bytes of the data, in tensor order, in pieces of any length.
   void write(std::span<const std::byte> bytes);
 
+  void write_behind() { file_.write_behind(); }
   FileDigest finish();  // syncs and closes; all data must be written
 
  private:

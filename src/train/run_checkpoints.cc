@@ -24,11 +24,11 @@ CheckpointOptions options_of_start(Comm& comm, const RunConfig& config) {
 
 }  // namespace
 
-RunCheckpoints::RunCheckpoints(Comm& comm, const RunConfig& config)
+RunCheckpoints::RunCheckpoints(Comm& comm, const RunConfig& config, Tick tick)
     : comm_(comm),
       incarnation_(current_incarnation()),
       checkpointer_(comm, directory_of(config),
-                    {.options = options_of_start(comm, config), .incarnation = incarnation_}),
+                    {.options = options_of_start(comm, config), .incarnation = incarnation_, .tick = std::move(tick)}),
       clock_(config.checkpoint.interval) {}
 
 RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& data, const GlobalBatch& batch,

@@ -19,8 +19,8 @@ namespace tokamak {
 class RunCheckpoints {
  public:
   // Locks the directory of checkpoints in run.output_dir; SharedError(kCheckpoint) if another run holds it. `comm`
-  // outlives this.
-  RunCheckpoints(Comm& comm, const RunConfig& config);
+  // outlives this. `tick`: of files that are read and written, on any thread.
+  RunCheckpoints(Comm& comm, const RunConfig& config, Tick tick);
 
   // This start's, as checkpoints and records name it; rank 0's counts.
   const std::string& incarnation() const { return incarnation_.id; }

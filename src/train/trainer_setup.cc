@@ -60,7 +60,9 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
   });
   startup_.done("data");
   collectively(comm_, [&] { make_directories(config_.run.output_dir, Kind::kConfig); });
-  checkpoints_.emplace(comm_, config_);
+  checkpoints_.emplace(comm_, config_, [progress = options_.progress] {
+    if (progress != nullptr) progress->tick();
+  });
   startup_.done("lock");
   open_records(batch.total_steps);
   or_record_end([&] { start(world, backend, batch); });

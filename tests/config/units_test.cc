@@ -186,6 +186,7 @@ TEST_CASE("times are sums of counted units, and print as they are read") {
       {"1.5 hours", 5400, "1h30min"},
       {"none", 0, "none"},
       {"0", 0, "none"},
+      {"0s", 0, "none"},
   }));
   CAPTURE(text);
   const Parsed<Duration> parsed = parse_duration(text);
@@ -196,7 +197,7 @@ TEST_CASE("times are sums of counted units, and print as they are read") {
 }
 
 TEST_CASE("what is no time is refused") {
-  for (const char* text : {"", "90", "h", "3h50", "-3h", "3x", "1e3s", "none 3h", "0s", "5%", "1.2.3s"}) {
+  for (const char* text : {"", "90", "h", "3h50", "-3h", "3x", "1e3s", "none 3h", "5%", "1.2.3s"}) {
     CAPTURE(text);
     CHECK(!parse_duration(text).value);
   }

@@ -74,10 +74,11 @@ def enter_if_possible():
 
 
 class Cluster:
-    """Started by being made; `env` is what its commands (srun, sbatch, ...) need."""
+    """Started by being made; `env` is what its commands (srun, sbatch, ...) need. `settings`: more lines of slurm.conf."""
 
-    def __init__(self, path, nodes):
-        self.path = path
+    def __init__(self, path, nodes, settings=""):
+        self.path, self.settings = path, settings
+        self.nodes = {}  # name -> the process whose end is the end of the node
         names = [f"n{i + 1}" for i in range(nodes)]
         for directory in ["state", *(f"tmp.{name}" for name in names), *(f"spool.{name}" for name in names)]:
             os.makedirs(f"{path}/{directory}")
@@ -90,7 +91,7 @@ class Cluster:
                     f"--socket={path}/munge.socket", f"--pid-file={path}/munge.pid", f"--log-file={path}/munge.log",
                     f"--seed-file={path}/munge.seed")
         self.wait_until(lambda: os.path.exists(path + "/munge.socket"), "munged")
-        self.daemon("slurmctld", "-D")
+        self.controller = self.daemon("slurmctld", "-D")
         for name, address in self.addresses.items():
             self.add_node(name, address)
         self.wait_until(lambda: self.idle_nodes() == set(names), "the nodes")
@@ -99,7 +100,7 @@ class Cluster:
         with open(self.path + "/munge.key", "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as key:
             key.write(os.urandom(1024))
         with open(self.env["SLURM_CONF"], "w") as conf:
-            conf.write(CONF.format(path=self.path, network=NETWORK))
+            conf.write(CONF.format(path=self.path, network=NETWORK) + self.settings)
             for name, address in self.addresses.items():
                 conf.write(f"NodeName={name} NodeHostname={name} NodeAddr={address} CPUs={CPUS} RealMemory=500\n")
         with open(self.path + "/hosts", "w") as hosts:
@@ -130,6 +131,7 @@ class Cluster:
         for command in (f"ip link add to-{name} type veth peer name eth0 netns {node.pid}",
                         f"ip link set to-{name} master bridge0", f"ip link set to-{name} up"):
             subprocess.run(command.split(), check=True)
+        self.nodes[name] = node
 
     def idle_nodes(self):
         found = subprocess.run(["sinfo", "-h", "-N", "-t", "idle", "-o", "%N"], stdout=subprocess.PIPE,

@@ -1,0 +1,105 @@
+# shellcheck shell=bash
+# What a script that starts a training run again must know: how far the run is, which ends are worth another start, when
+# to give up. Sourced by scripts/slurm/train.sbatch and scripts/run_until_done.sh, which know the launchers.
+# Those set `run`, the run's directory, and define start_ranks: it starts the launcher in the background, its process id in
+# `launcher`. The launcher passes SIGUSR1 on to all ranks: they save and exit with 75.
+
+TOKAMAK=${TOKAMAK:-build/tokamak}
+MAX_WITHOUT_PROGRESS=${MAX_WITHOUT_PROGRESS:-3} # restarts in a row that add no checkpoint
+SAVE_SECONDS=${SAVE_SECONDS:-240}               # from a request to stop until ranks that do not end are killed
+
+launcher='' # process id while ranks run
+last_resort='' # process id of what ends them
+stop=''     # the first signal that asked us to stop
+attempt=0   # of this script's starts; TOKAMAK_ATTEMPT tells the ranks
+code=0      # of the launcher's last end
+why=started # the reason of the next start
+
+say() { printf '%s restarts: %s\n' "$(date +%T)" "$*"; }
+
+# run_directory ARGUMENTS: of the run that these arguments of `tokamak train` mean. Fails as the program does.
+run_directory() {
+  local config
+  config=$("$TOKAMAK" train "$@" --print-config) || return
+  sed -n 's/^  output_dir: "\{0,1\}\([^"#]*[^"# ]\).*/\1/p' <<<"$config" | head -n 1
+}
+
+newest_step() { # of the committed checkpoints; 0: there is none
+  local steps=("$run"/checkpoints/step-[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9])
+  if [[ -d ${steps[-1]} ]]; then echo $((10#${steps[-1]##*/step-})); else echo 0; fi
+}
+
+run_state() { sed -n 's/.*"state": *"\([a-z]*\)".*/\1/p' "$run/status.json" 2>/dev/null; }
+
+# Whether the run is complete. A launcher's code alone does not tell: mpirun and srun have codes of their own. Nor does a
+# "done" that is older than this start: the run may have been given more steps since.
+is_done() {
+  case $(run_state) in
+    done) [[ $code -eq 0 || $run/status.json -nt $run/.restarts ]] ;;
+    '') [[ $code -eq 0 ]] ;; # it ended before it could say anything
+    *) false ;;
+  esac
+}
+
+# Communication failed (6), or ranks were killed: by a signal (128 and above), by mpirun after it lost a host (205), or
+# while the launcher saw nothing wrong (0, of a run that is not done). Other errors of the program would come again.
+is_transient() { [[ $code -eq 0 || $code -eq 6 || $code -ge 128 ]]; }
+
+# may_start SERIES: says why the ranks start again, or that it gives up. The run's directory, which outlives a requeue,
+# keeps how often this series of starts came back to the same checkpoint.
+may_start() {
+  local series='' step='' idle=0 newest
+  newest=$(newest_step)
+  read -r series step idle 2>/dev/null <"$run/.restarts"
+  if [[ $series == "$1" && $step == "$newest" ]]; then idle=$((idle + 1)); else idle=0; fi
+  mkdir -p "$run" && echo "$1 $newest $idle" >"$run/.restarts"
+  if [[ $idle -gt $MAX_WITHOUT_PROGRESS ]]; then
+    say "$why; $MAX_WITHOUT_PROGRESS restarts brought no checkpoint after step $newest: giving up"
+    return 1
+  fi
+  [[ $attempt -eq 0 ]] || say "$why; starting again at step $newest"
+}
+
+# on_stop SIGNAL: asks the ranks to save. A signal between two starts keeps the next from beginning.
+on_stop() {
+  interrupted=yes
+  [[ -z $stop ]] || return
+  stop=$1
+  say "SIG$stop: the ranks shall save and end"
+  ask_to_save
+}
+
+ask_to_save() {
+  [[ -n $launcher ]] || return 0
+  kill -USR1 "$launcher" 2>/dev/null # it may have ended just now
+  end_after "$SAVE_SECONDS" # ranks that hang must not take the time that a requeue needs
+}
+
+# The launcher's last resort. TERM lets mpirun and srun kill all ranks, on other hosts too.
+end_after() { # SECONDS
+  (sleep "$1" && kill -TERM "$launcher" && sleep 10 && kill -KILL "$launcher") >/dev/null 2>&1 &
+  last_resort=$!
+}
+
+# Waits for the launcher and sets `code`. A signal ends `wait`, but not the launcher.
+wait_for_launcher() {
+  interrupted=yes
+  while [[ -n $interrupted ]]; do
+    interrupted=''
+    wait "$launcher"
+    code=$?
+  done
+  launcher=''
+  [[ -z $last_resort ]] || kill "$last_resort" 2>/dev/null
+}
+
+# One start of all ranks, from the newest checkpoint.
+run_once() { # ARGUMENTS of tokamak train
+  code=75
+  [[ -z $stop ]] || return 0
+  export TOKAMAK_ATTEMPT=$attempt
+  attempt=$((attempt + 1))
+  start_ranks "$@"
+  [[ -z $stop ]] || ask_to_save # a signal that came before `launcher` was known
+  wait_for_launcher
+}

@@ -1,0 +1,230 @@
+"""What happens to a run of scripts/slurm/train.sbatch when the user, Slurm or the hardware ends it: on a real Slurm with
+simulated nodes. Whatever is resumed ends with the bits of a run that nothing disturbed."""
+import os
+import signal
+import subprocess
+import time
+
+from jobs import ENDLESS, ENV, FINAL, Job, call_slurm, named, run_tests, same_bits, wait_until
+
+STEPS = 400
+LENGTH = f"training.max_steps={STEPS}"
+ONE_RANK_A_NODE = "--nodes=2"
+WITH_SPARE = {"options": ["--nodes=3", "--no-kill"], "SPARES": "1"}
+
+
+def complete(place, job, ranks=2, steps=STEPS):
+    """The run ends as if nothing had been."""
+    job.ends("COMPLETED", 0)
+    same_bits(place, job.name, steps, ranks, steps)
+
+
+def all_idle(cluster):
+    wait_until(lambda: cluster.idle_nodes() == set(cluster.addresses), "all nodes idle")
+
+
+def cancelled(place, _cluster):
+    """scancel ends the job: the ranks save, and it does not come back"""
+    job = Job(place, "cancelled", f"training.max_steps={ENDLESS}", options=[ONE_RANK_A_NODE])
+    job.reaches(40)
+    call_slurm("scancel", job.id)
+    job.ends("CANCELLED")
+    wait_until(lambda: job.id not in call_slurm("squeue", "-h", "-o", "%i").split(), "it leaves the queue")
+    assert job.restarts() == 0 and "stopped" in job.text(), job.story()
+
+
+def config_error(place, _cluster):
+    """a config error ends the job with code 2 at its first start"""
+    job = Job(place, "config", "optimizer.lrr=1", options=[ONE_RANK_A_NODE])
+    job.ends("FAILED", 2)
+    assert job.restarts() == 0 and "key 'optimizer.lrr'" in job.text(), job.text()
+
+
+def time_limit(place, cluster):
+    """SIGUSR1 ahead of the time limit: saved, queued again, resumed at that step, to the same bits"""
+    job = Job(place, "limit", f"training.max_steps={ENDLESS}", interval=100000,
+              options=[ONE_RANK_A_NODE, "--time=1", "--signal=B:USR1@45"])
+    saved = int(job.says(r"checkpoint of step (\d+) committed")[0])
+    resumed = job.says(r"resumed from .* \(step (\d+)")
+    assert resumed == [str(saved)] and job.restarts() == 1, job.story()
+    job.reaches(saved + 20)
+    job.stops_with_the_right_bits(2, ENDLESS)
+    all_idle(cluster)
+
+
+def hung_at_the_limit(place, _cluster):
+    """a rank that hangs when the limit comes is killed in time for the job to be queued again"""
+    job = Job(place, "hung", LENGTH, options=[ONE_RANK_A_NODE], SAVE_SECONDS="3")
+    job.reaches(40)
+    os.kill(named("tokamak")[0], signal.SIGSTOP)
+    call_slurm("scancel", "--signal=USR1", "--batch", job.id)
+    job.says("resumed from")
+    assert job.restarts() == 1, job.story()
+    complete(place, job)
+
+
+def rank_killed(place, cluster):
+    """kill -9 of a rank under srun, one rank a node: the job goes on by itself, in the same allocation"""
+    job = Job(place, "killed", LENGTH, options=[ONE_RANK_A_NODE])
+    job.reaches(40)
+    os.kill(cluster.processes(job.nodes(cluster)[1], "tokamak")[0], signal.SIGKILL)
+    killed = time.monotonic()
+    job.says("resumed from")
+    print(f"  back after {time.monotonic() - killed:.1f} s")
+    complete(place, job)
+    assert job.restarts() == 0
+
+
+def power_loss(place, cluster):
+    """a node without power: the job goes on inside its allocation, on the spare node"""
+    job = Job(place, "power", LENGTH, **WITH_SPARE)
+    job.reaches(40)
+    lost = job.nodes(cluster)[1]
+    cluster.power_off(lost)
+    down = time.monotonic()
+    job.says("resumed from")
+    print(f"  back after {time.monotonic() - down:.1f} s")
+    complete(place, job)
+    assert job.restarts() == 0, job.story()
+    cluster.power_on(lost)
+    all_idle(cluster)
+
+
+def power_loss_of_the_first(place, cluster):
+    """the node of the batch script without power: the job is queued again, with a spare (--no-kill) and without"""
+    for name, shape in (("first", {"options": [ONE_RANK_A_NODE]}), ("first-spare", WITH_SPARE)):
+        job = Job(place, name, LENGTH, **shape)
+        job.reaches(40)
+        lost = job.field("BatchHost")
+        cluster.power_off(lost)
+        job.says("resumed from")
+        complete(place, job)
+        assert job.restarts() == 1, job.story()
+        cluster.power_on(lost)
+        all_idle(cluster)
+
+
+def cable_cut(place, cluster):
+    """a node behind a cut cable trains on while its successor does: it cannot commit, and healing it harms nothing"""
+    job = Job(place, "cut", f"training.max_steps={ENDLESS}", options=["--nodes=1", "--ntasks-per-node=2"])
+    job.reaches(40)
+    old = job.nodes(cluster)[0]
+    leftovers = cluster.processes(old, "tokamak")
+    cluster.cut(old)
+    job.says("taking over")
+    resumed = int(job.says(r"resumed from .* \(step (\d+)")[0])
+    assert job.restarts() == 1 and leftovers, job.story()
+    wait_until(lambda: not set(leftovers) & set(named("tokamak")), "the old ranks give up, at their next save", job)
+    job.says(r"taken over")
+    cluster.heal(old)
+    assert resumed > 0
+    job.stops_with_the_right_bits(2, ENDLESS)
+    all_idle(cluster)
+
+
+def preempted(place, cluster):
+    """preemption with GraceTime: the ranks save, the script waits, and Slurm queues the job again"""
+    job = Job(place, "low", f"training.max_steps={ENDLESS}", options=[ONE_RANK_A_NODE, "--partition=low"])
+    job.reaches(40)
+    other = subprocess.Popen(["srun", "--partition=high", f"--nodes={len(cluster.addresses)}", "--mpi=none", "--exclusive",
+                              "true"], env=ENV, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+    job.says("stopped; start again")
+    assert other.wait(timeout=120) == 0
+    resumed = int(job.says(r"resumed from .* \(step (\d+)")[0])
+    assert job.restarts() == 1 and resumed >= 40, job.story()
+    job.reaches(resumed + 20)
+    job.stops_with_the_right_bits(2, ENDLESS)
+
+
+def chain(place, _cluster):
+    """where requeueing is forbidden: the next job of the chain goes on, and when the run is done the rest is cancelled"""
+    options = [ONE_RANK_A_NODE, "--no-requeue", "--job-name=chain", "--dependency=singleton"]
+    first, second, third = (Job(place, "chain", LENGTH, options=options, CHAIN="1") for _ in range(3))
+    first.reaches(60)
+    call_slurm("scancel", "--signal=USR1", "--batch", first.id)
+    first.says("stopped; start again")
+    second.says("resumed from")
+    complete(place, second)
+    third.ends("CANCELLED")
+    assert first.field("ExitCode") == "75:0" and third.text() == "", third.text()
+
+
+def daemons_restart(place, cluster):
+    """slurmctld and a slurmd that restart harm nothing"""
+    job = Job(place, "daemons", f"training.max_steps={ENDLESS}", options=[ONE_RANK_A_NODE])
+    job.reaches(40)
+    cluster.restart_slurmctld()
+    node = job.nodes(cluster)[1]
+    cluster.kill_slurmd(node)
+    cluster.start_slurmd(node)
+    wait_until(lambda: job.field("JobState") != "", "the controller answers")
+    job.reaches(job.steps_done() + 100)
+    assert "resumed" not in job.text() and job.restarts() == 0, job.story()
+    job.stops_with_the_right_bits(2, ENDLESS)
+
+
+def no_progress(place, _cluster):
+    """a run whose ranks die at every start is given up after three restarts, counted over requeues"""
+    job = Job(place, "idle", f"training.max_steps={ENDLESS}", options=[ONE_RANK_A_NODE], interval=ENDLESS)
+    for start in range(1, 3):
+        kill_a_rank(job)
+        job.says("code 137; starting again", times=start)
+    call_slurm("scontrol", "requeue", job.id)
+    wait_until(lambda: job.restarts() == 1, "requeued", job)
+    while job.field("JobState") not in FINAL:  # the first start after a requeue may fail by itself, in Slurm
+        if ranks := named("tokamak"):
+            os.kill(ranks[0], signal.SIGKILL)
+        time.sleep(0.1)
+    job.ends("FAILED")
+    with open(place.run("idle") + "/.restarts") as file:
+        assert file.read().split() == [job.id, "0", "4"] and "giving up" in job.text(), job.story()
+
+
+def kill_a_rank(job):
+    wait_until(lambda: len(named("tokamak")) == 2, "two ranks", job)
+    os.kill(named("tokamak")[0], signal.SIGKILL)
+
+
+def second_step(place, _cluster):
+    """a second srun of one job on the directory of the first is refused"""
+    job = Job(place, "twice", f"training.max_steps={ENDLESS}", options=[ONE_RANK_A_NODE])
+    job.reaches(40)
+    second = subprocess.run(["srun", "--jobid", job.id, "--overlap", "--mpi=pmix", "--nodes=2", "--ntasks=2",
+                             os.environ["TOKAMAK"], "train", place.config("twice"), f"training.max_steps={ENDLESS}"],
+                            env=ENV, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=120)
+    try:
+        assert second.returncode == 4 and "another run is writing" in second.stdout, second.stdout[-3000:]
+        steps = job.steps_done()
+        job.reaches(steps + 40)
+    finally:
+        call_slurm("scancel", job.id)
+        job.ends("CANCELLED")
+
+
+def bad_node(place, cluster):
+    """a node that fails the checks before training does not train: the spare takes its place"""
+    program = place.file("checked")
+    with open(program, "w", opener=lambda path, flags: os.open(path, flags, 0o755)) as out:
+        out.write(CHECKED.format(program=os.environ["TOKAMAK"], run=place.run("bad")))
+    job = Job(place, "bad", LENGTH, "run.name=bad", TOKAMAK=program, **WITH_SPARE)
+    job.reaches(20)
+    assert job.nodes(cluster) == ["n2", "n3"], job.story()
+    complete(place, job)
+
+
+# A program whose `doctor` finds n1 bad. It takes nothing but a config and overrides.
+CHECKED = """\
+#!/bin/bash
+case $1 in
+  --help) {program} --help && echo '  doctor    checks' ;;
+  doctor)
+    [[ $# -eq 6 && $6 == run.name=bad ]] || exit 2
+    [[ $(hostname) == n1 ]] || exit 0
+    echo n1 >>{run}/suspects.txt && exit 5 ;;
+  *) exec {program} "$@" ;;
+esac
+"""
+
+if __name__ == "__main__":
+    run_tests([cancelled, config_error, time_limit, hung_at_the_limit, rank_killed, power_loss, power_loss_of_the_first,
+               cable_cut, preempted, chain, daemons_restart, no_progress, second_step, bad_node], nodes=4)
