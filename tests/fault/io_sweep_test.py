@@ -134,7 +134,7 @@ def hung_fsync(place):
 
 def slow_disk(place):
     """1 MB/s, a save of more seconds than the watchdog ever waits: no alarm, exit 0, the same bits"""
-    options = ["training.max_steps=3", "checkpoint.interval=2", "model.hidden_size=384", "model.intermediate_size=700",
+    options = ["training.max_steps=3", "checkpoint.interval=2", "model.hidden_size=384", "model.intermediate_size=1300",
                "resilience.watchdog_min=3s", "resilience.watchdog_max=20s"]
     assert run(place, "quick", 2, *options)[0] == 0
     size = max(os.path.getsize(path) for path in glob.glob(place.checkpoint("quick", 3) + "/rank-*"))
