@@ -1,7 +1,7 @@
 """Every k-th file operation of a save of the real program fails, is cut short, or is the last thing that a rank does. After
 each: nothing committed is lost, training went on where it could, and the next start ends with an undisturbed run's bits.
 
-usage: io_sweep_test.py [TEST ...]     SWEEP=all: each operation; a number: one in so many"""
+usage: io_sweep_test.py [TEST ...]     SWEEP=all: each fault at each operation; a number: one in so many"""
 import errno
 import glob
 import os
@@ -14,7 +14,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "system"))
 from faulty_disk import Disk, check_what_is_left, committed, end, forget, resume, run, start  # noqa: E402
 from harness import gathered, main  # noqa: E402
 
-STRIDE = 1 if os.environ.get("SWEEP") == "all" else int(os.environ.get("SWEEP", "10"))
+SWEEP = os.environ.get("SWEEP", "10")
+STRIDE = 1 if SWEEP == "all" else int(SWEEP)
 STRUCK, STOP, LAST = 3, 5, 6  # a save in the middle, where the first start stops, the end
 OPTIONS = [f"training.max_steps={LAST}", "checkpoint.interval=1"]
 # Which operations a fault can strike, and what it is to the library.
@@ -61,16 +62,16 @@ def strike(place, name, ranks, fault, at, rank, last_save, mode):
     return bool(struck)
 
 
-def sweep(place, ranks, number, modes=("async", "sync")):
+def sweep(place, ranks, number, stride=STRIDE):
     if not os.path.isdir(place.run(f"straight-{ranks}")):
         assert run(place, f"straight-{ranks}", ranks, *OPTIONS)[0] == 0
     began, cases, struck = time.monotonic(), 0, 0
     for rank in range(ranks):
         operations = operations_of_save(place, ranks, rank, number)
-        for mode in modes:
+        for mode in ("async", "sync"):
             todo = [(fault, at, call) for fault, (calls, _) in FAULTS.items() for at, call in operations
                     if re.fullmatch(calls, call)]
-            for fault, at, call in todo[cases % STRIDE::STRIDE]:
+            for fault, at, call in todo[cases % stride::stride]:
                 name = f"{ranks}-{number}-{mode}-{rank}-{at}-{fault.replace(' ', '-')}"
                 try:
                     struck += strike(place, name, ranks, fault, at, rank, number == STOP,
@@ -81,6 +82,12 @@ def sweep(place, ranks, number, modes=("async", "sync")):
         print(f"  rank {rank} of {ranks}, save {number}: {len(operations)} operations", flush=True)
     print(f"  {cases} faults, {struck} struck, {time.monotonic() - began:.0f} s", flush=True)
     assert struck >= 0.9 * cases > 0, (struck, cases)  # a rank may find that the other one has made the directory
+
+
+def some_calls(place):
+    """every 60th of the faults of the next two"""
+    sweep(place, 1, STRUCK, stride=60)
+    sweep(place, 1, STOP, stride=60)
 
 
 def middle_save(place):
@@ -147,4 +154,4 @@ def slow_disk(place):
         print(f"  async={mode}: {size / 1e6:.0f} MB a rank, {committed(log)} committed", flush=True)
 
 
-main([middle_save, last_save, two_ranks, hung_fsync, slow_disk])
+main([some_calls, middle_save, last_save, two_ranks, hung_fsync, slow_disk])
