@@ -1,0 +1,92 @@
+"""Runs of the real program on a disk that fails, hangs or is slow: preload/faulty_disk.c, and what must hold afterwards."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from harness import ENV, TOKAMAK, call, gathered, mpirun, tokamak
+
+LIBRARY = os.environ["FAULTY_DISK"]
+# Processes die here, machines do not: memory keeps what was written just as well, and no test waits for a real fsync.
+tempfile.tempdir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def command(ranks, *arguments):
+    """One rank needs no launcher."""
+    return [TOKAMAK, *arguments] if ranks == 1 else mpirun(ranks, *arguments)
+
+
+class Disk:
+    """The environment of a run `name` whose checkpoint directory is on a faulty disk."""
+
+    def __init__(self, place, name, at=0, fault="", rank=None, rate=0):
+        self.trace = place.file(name + ".trace")
+        self.env = {"LD_PRELOAD": LIBRARY, "FAULTY_DISK_UNDER": place.run(name) + "/checkpoints",
+                    "FAULTY_DISK_TRACE": self.trace, "FAULTY_DISK_AT": str(at), "FAULTY_DISK_FAULT": str(fault),
+                    "FAULTY_DISK_RATE": str(rate)}
+        if rank is not None:
+            self.env["FAULTY_DISK_RANK"] = str(rank)
+
+    def operations(self, rank=0):
+        """[(call, path)] of a rank, in order; those that were struck appear a second time as "struck"."""
+        with open(self.trace) as lines:
+            fields = [line.rstrip("\n").split(" ", 3) for line in lines]
+        return [(call, path) for by, _, call, path in fields if int(by) == rank]
+
+    def struck(self):
+        with open(self.trace) as lines:
+            return [line.split(" ", 3)[3].rstrip("\n") for line in lines if line.split(" ")[2] == "struck"]
+
+
+def run(place, name, ranks, *overrides, env=None):
+    """(exit code, log) of a start."""
+    done = call(command(ranks, "train", place.config(name), *overrides), env, timeout=300)
+    return done.returncode, done.stdout
+
+
+def start(place, name, ranks, *overrides, env=None):
+    """(process, path of its log) of a start that is not waited for."""
+    log = place.file(name + ".log")
+    with open(log, "w") as out:
+        return subprocess.Popen(command(ranks, "train", place.config(name), *overrides), env=dict(ENV, **(env or {})),
+                                stdout=out, stderr=out, start_new_session=True), log
+
+
+def end(process):
+    """Ends a start and its ranks, whatever they do."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def committed(log):
+    """The steps that a log calls committed."""
+    return [int(step) for step in re.findall(r"checkpoint of step (\d+) committed", log)]
+
+
+def check_what_is_left(place, name, promised):
+    """Every checkpoint that is there verifies, and the last one that was promised is there, or a later one."""
+    steps = place.steps(name) if os.path.isdir(place.run(name) + "/checkpoints") else []
+    for step in steps:
+        tokamak("checkpoint", "verify", place.checkpoint(name, step))
+    assert not promised or promised[-1] in steps, f"step {promised[-1]} was committed; there are {steps}"
+    return steps
+
+
+def resume(place, name, ranks, promised, straight, last, *overrides):
+    """The next start goes on from what was promised, or later, and ends with the bits of the undisturbed run."""
+    code, log = run(place, name, ranks, *overrides)
+    assert code == 0, f"the next start: exit {code}\n{log}"
+    resumed = re.search(r"resumed from \S+ \(step (\d+)", log)
+    assert not promised or resumed, log
+    assert not promised or int(resumed.group(1)) >= promised[-1], (promised, log)
+    assert gathered(place.checkpoint(name, last)) == gathered(place.checkpoint(straight, last)), "other weights\n" + log
+    left = [entry for entry in os.listdir(place.run(name) + "/checkpoints") if not re.fullmatch(r"step-\d+|\.lock", entry)]
+    assert not left, f"the next start has left {left}"
+    return log
+
+
+def forget(place, name):
+    shutil.rmtree(place.run(name), ignore_errors=True)

@@ -1,0 +1,92 @@
+"""Starts of one run again and again: on other numbers of ranks, and cut off at random steps. No resume changes a bit of the
+state, and each sample is trained on once.
+
+usage: resume_test.py [TEST ...]     REQUEUES=20: the starts of `requeued`; REQUEUE_SEED"""
+import json
+import os
+import random
+import re
+import signal
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "system"))
+from harness import gathered, main, relative, tokamak  # noqa: E402
+from faulty_disk import check_what_is_left, committed, end, resume, run, start  # noqa: E402
+from processes import wait_for  # noqa: E402
+
+REQUEUES = int(os.environ.get("REQUEUES", "20"))
+RNG = random.Random(int(os.environ.get("REQUEUE_SEED", "23")))
+# Nothing is lost by padding: 768 tokens of 32 each are shared by 2, 3, 4 and 8 ranks alike.
+WORLDS = [4, 2, 3, 8]
+
+
+def state_of(checkpoint):
+    """(tensors, what the manifest says of the run) of a checkpoint."""
+    with open(checkpoint + "/manifest.json") as file:
+        manifest = json.load(file)["manifest"]
+    return gathered(checkpoint), {key: manifest[key] for key in ("step", "tokens", "next_sample", "seed")}
+
+
+def worlds(place):
+    """4 -> 2 -> 3 -> 8 ranks: each resume without a step saves the state that it was given, and then trains on"""
+    steps = ["training.max_steps=20", "checkpoint.interval=4"]
+    given = None
+    for stop, ranks in zip((4, 8, 12, 20), WORLDS):
+        name = f"on-{ranks}"
+        if given is not None:
+            # A checkpoint of another run is saved again by the ranks that have loaded it.
+            place.train(name, ranks, *steps, f"checkpoint.load={given}", "--stop-at-step", str(stop - 4 if stop < 20 else 12),
+                        expect=75)
+            at = place.steps(name)[-1]
+            there = place.checkpoint(name, at)
+            assert state_of(there) == state_of(given), f"step {at}, loaded by {ranks} ranks"
+            with open(there + "/manifest.json") as file:
+                assert json.load(file)["manifest"]["world_size"] == ranks
+        place.train(name, ranks, *steps, *([f"checkpoint.load={given}"] if given else []), "--stop-at-step", str(stop),
+                    expect=75 if stop < 20 else 0)
+        given = place.checkpoint(name, stop)
+    place.train("straight", 4, *steps)
+    straight, chain = place.records("straight"), {}
+    for ranks in WORLDS:
+        chain.update(place.records(f"on-{ranks}"))
+    assert sorted(chain) == sorted(straight) == list(range(1, 21)), sorted(chain)
+    worst = max(relative(chain[step], straight[step]) for step in chain)
+    print(f"  steps 1 to 20 on {WORLDS} ranks; largest relative difference of a loss from 4 ranks throughout: {worst:.1e}")
+    assert worst < 1e-5, worst
+
+
+def requeued(place):
+    """20 starts, each cut off at a random step by a signal or kill -9, on the same ranks: losses and bits of one start"""
+    last, ranks = 10 * REQUEUES, 2
+    options = [f"training.max_steps={last}", "checkpoint.interval=3"]
+    assert run(place, "one-start", ranks, *options)[0] == 0
+    at, ends = 0, []
+    for number in range(REQUEUES):
+        process, log = start(place, "requeued", ranks, *options)
+        try:
+            # Some steps after where it begins; never so many that the run is at its end before the last start.
+            until = at + RNG.randint(4, 9)
+            wait_for(process, log, rf"step {until}/")
+            way = RNG.choice(["USR1", "KILL"])
+            os.killpg(process.pid, signal.SIGKILL) if way == "KILL" else process.send_signal(signal.SIGUSR1)
+            code = process.wait(timeout=60)
+        finally:
+            end(process)
+        text = open(log).read()
+        if code == 0:
+            break  # it was faster than we
+        assert code == (75 if way == "USR1" else -signal.SIGKILL), (way, code, text)
+        resumed = re.search(r"resumed from \S+ \(step (\d+)", text)
+        assert (int(resumed.group(1)) if resumed else 0) >= at, text
+        promised = committed(text)
+        at = max([at, *check_what_is_left(place, "requeued", promised)])
+        ends.append(f"{way} {at}")
+    print("  " + ", ".join(ends), flush=True)
+    resume(place, "requeued", ranks, [at], "one-start", last, *options)
+    assert place.records("requeued") == place.records("one-start")
+    tokamak("checkpoint", "verify", place.checkpoint("requeued", last))
+    print(f"  {len(ends)} starts were cut off; {last} losses are those of one start, to the bit")
+
+
+main([worlds, requeued])
