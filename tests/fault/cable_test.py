@@ -175,7 +175,7 @@ def rank_zero_cut_off(place):
 
 def one_way(place):
     """what a host sends is lost, what is sent to it arrives: as if its cable were out"""
-    reports, ranks = pulled(place, "one-way", "tcp", {1: 1, 2: 1, 3: 1}, cut=3, how="lose_what_comes_from_it")
+    reports, ranks = pulled(place, "one-way", "tcp", {1: 1, 2: 1, 3: 1}, *SAVES, cut=3, how="lose_what_comes_from_it")
     expect_named(place, "one-way", reports, "h3", ranks)
 
 
