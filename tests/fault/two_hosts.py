@@ -59,6 +59,13 @@ def run(command):
     subprocess.run(command.split(), check=True)
 
 
+def kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it has ended by itself meanwhile
+
+
 def until(condition, what, seconds=60):
     deadline = time.monotonic() + seconds
     while not (value := condition()):
@@ -109,7 +116,7 @@ class Host:
         self.init.kill()
         self.init.wait()
         for pid in self.processes():  # mpirun's own ranks live outside of the host's list of processes
-            os.kill(pid, signal.SIGKILL)
+            kill(pid)
 
     def processes(self, name=None):
         found = []
@@ -152,7 +159,7 @@ class Start:
 
     def __exit__(self, *_):
         for pid in [pid for host in self.hosts for pid in host.processes("tokamak")]:
-            os.kill(pid, signal.SIGKILL)
+            kill(pid)
         for process in self.processes:
             if process.poll() is None:
                 process.kill()
