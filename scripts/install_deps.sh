@@ -37,6 +37,7 @@ packages() {
       echo catch2 python3 sentencepiece
       echo libboost-context-dev # tests/cuda/emulator
       echo python3-venv python3-pip # check_cuda_code.py --install, install_cudnn_frontend.sh, install_python.sh
+      echo e2fsprogs xfsprogs mount # tests/fault/power_loss_test.py: file systems that lose power
       echo clang-format-14 clang-tidy-14 shellcheck
       ;;
     cluster)

@@ -31,7 +31,8 @@ def kill_one_rank(place, name, count, *overrides, in_save=False):
                                env=dict(ENV, OMPI_MCA_odls_base_sigkill_timeout=RNG.choice(PAUSES)), stdout=log, stderr=log)
     try:
         # Not seconds: however slow the machine, some steps are saved before the death of the run.
-        wait_for(process, log.name, r"step \d+/", times=RNG.randint(1, 5 if in_save else 2 * INTERVAL))
+        wait_for(process, log.name, r"step \d+/", seconds=300,
+                 times=RNG.randint(1, 5 if in_save else 2 * INTERVAL))
         ranks = children(process.pid)
         assert len(ranks) == count, ranks
         while in_save and not cut_short(place, name):

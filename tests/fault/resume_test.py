@@ -17,7 +17,7 @@ from processes import wait_for  # noqa: E402
 
 REQUEUES = int(os.environ.get("REQUEUES", "20"))
 RNG = random.Random(int(os.environ.get("REQUEUE_SEED", "23")))
-# Nothing is lost by padding: 768 tokens of 32 each are shared by 2, 3, 4 and 8 ranks alike.
+# Each of them shares a step's 24 sequences equally.
 WORLDS = [4, 2, 3, 8]
 
 
@@ -67,7 +67,7 @@ def requeued(place):
         try:
             # Some steps after where it begins; never so many that the run is at its end before the last start.
             until = at + RNG.randint(4, 9)
-            wait_for(process, log, rf"step {until}/")
+            wait_for(process, log, rf"step {until}/", seconds=300)
             way = RNG.choice(["USR1", "KILL"])
             os.killpg(process.pid, signal.SIGKILL) if way == "KILL" else process.send_signal(signal.SIGUSR1)
             code = process.wait(timeout=60)
