@@ -11,11 +11,13 @@ from jobs import LENGTH, ONE_RANK_A_NODE, STEPS, WITH_SPARE, Job, all_idle, comp
 
 SOON = "resilience.watchdog_min=2s"
 GRACE = 5  # seconds from the watchdog's limit to the end of all ranks
+RATE = "300mbit"  # of a cable, so that a run lasts longer than it takes to look at it
 LONG = 300  # seconds after which Slurm would notice a lost node by itself, as it is by default
 
 
 def stopped_rank(place, cluster):
     """SIGSTOP of a rank under srun: exit 6, the report names rank and host, the script starts the ranks again"""
+    cluster.slow_down(RATE)
     job = Job(place, "stopped", LENGTH, SOON, options=[ONE_RANK_A_NODE])
     job.reaches(40)
     host = job.nodes(cluster)[1]
@@ -47,6 +49,7 @@ def cable_cut_unnoticed(place, cluster):
     """a cable is cut, in a step or in a save, and Slurm notices nothing: the ranks of both sides end by themselves, the
     script goes on with the spare, and the old node's return harms nothing"""
     cluster.set_slurmd_timeout(LONG)
+    cluster.slow_down(RATE)
     for moment, more in (("step", []), ("save", ["checkpoint.interval=1", "model.hidden_size=192"])):
         job = Job(place, f"cut-{moment}", LENGTH, SOON, *more, **WITH_SPARE)
         job.reaches(40)
@@ -69,6 +72,7 @@ def cable_cut_unnoticed(place, cluster):
 
 def node_without_the_disk(place, cluster):
     """a node that does not see the others' files fails the checks and is suspected; the spare takes its place"""
+    cluster.slow_down(RATE)
     run = place.run("other-disk")
     os.makedirs(run)
     subprocess.run([*cluster.enter("n2"), "mount", "-t", "tmpfs", "tmpfs", run], check=True)
