@@ -52,7 +52,7 @@ def trainers():
     for pid in named("tokamak"):
         try:
             with open(f"/proc/{pid}/cmdline") as file:
-                if file.read().split("\0")[1] == "train":
+                if file.read().split("\0")[1:2] == ["train"]:
                     found.append(pid)
         except OSError:
             pass
