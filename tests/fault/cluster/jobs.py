@@ -66,7 +66,8 @@ class Job:
         self.place, self.name = place, name
         self.log = tempfile.mkstemp(prefix=name + "-", suffix=".log", dir=place.path)[1]
         arguments = [place.config(name), f"checkpoint.interval={interval}", "checkpoint.keep_latest=3", *overrides]
-        environment = dict(ENV, TOKAMAK=TOKAMAK, LAST_RANKS=LAST_RANKS, OMPI_MCA_mpi_yield_when_idle="1", TOKAMAK_MPI_SECONDS="30")
+        environment = dict(ENV, TOKAMAK=TOKAMAK, LAST_RANKS=LAST_RANKS, OMPI_MCA_mpi_yield_when_idle="1",
+                           TOKAMAK_MPI_SECONDS="30")
         environment.update(variables)
         done = subprocess.run(["sbatch", "--parsable", "--ntasks-per-node=1", "--output", self.log, *options, SBATCH,
                                *arguments], env=environment, text=True, capture_output=True, check=False)

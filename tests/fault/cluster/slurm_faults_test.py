@@ -5,7 +5,8 @@ import signal
 import subprocess
 import time
 
-from jobs import ENDLESS, ENV, FINAL, LENGTH, ONE_RANK_A_NODE, WITH_SPARE, Job, all_idle, call_slurm, complete, named, run_tests, trainers, wait_until
+from jobs import (ENDLESS, ENV, FINAL, LENGTH, ONE_RANK_A_NODE, WITH_SPARE, Job, all_idle, call_slurm, complete, named,
+                  run_tests, trainers, wait_until)
 
 def cancelled(place, _cluster):
     """scancel ends the job: the ranks save, and it does not come back"""
@@ -234,5 +235,5 @@ esac
 """
 
 if __name__ == "__main__":
-    run_tests([cancelled, script_stopped, config_error, time_limit, hung_at_the_limit, rank_killed, power_loss, power_loss_of_the_first,
-               cable_cut, preempted, chain, chain_over_a_cut, daemons_restart, no_progress, second_step, bad_node], nodes=4)
+    run_tests([cancelled, script_stopped, config_error, time_limit, hung_at_the_limit, rank_killed, power_loss,
+               power_loss_of_the_first, cable_cut, preempted, chain, chain_over_a_cut, daemons_restart, no_progress, second_step, bad_node], nodes=4)
