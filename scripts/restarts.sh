@@ -11,9 +11,14 @@ SAVE_SECONDS=${SAVE_SECONDS:-240}               # from a request to stop until r
 launcher='' # process id while ranks run
 last_resort='' # process id of what ends them
 stop=''     # the first signal that asked us to stop
-attempt=0   # of this script's starts; TOKAMAK_ATTEMPT tells the ranks
-code=0      # of the launcher's last end
+attempt=0   # of this script's starts
+attempts_before=0 # of this series, as far as a later start must be known by a greater number
+code=0      # of the last end of all ranks
+said=''     # "state" that status.json had then, if that start has written it
 why=started # the reason of the next start
+
+# A series of several jobs, or calls, that has a name of its own: their order shows by the time.
+[[ -z ${TOKAMAK_JOB:-} ]] || attempts_before=$(date +%s)
 
 say() { printf '%s restarts: %s\n' "$(date +%T)" "$*"; }
 
@@ -29,21 +34,23 @@ newest_step() { # of the committed checkpoints; 0: there is none
   if [[ -d ${steps[-1]} ]]; then echo $((10#${steps[-1]##*/step-})); else echo 0; fi
 }
 
-run_state() { sed -n 's/.*"state": *"\([a-z]*\)".*/\1/p' "$run/status.json" 2>/dev/null; }
+status() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^\",}]*\).*/\1/p" "$run/status.json" 2>/dev/null; } # FIELD
 
-# Whether the run is complete. A launcher's code alone does not tell: mpirun and srun have codes of their own. Nor does a
-# "done" that is older than this start: the run may have been given more steps since.
-is_done() {
-  case $(run_state) in
-    done) [[ $code -eq 0 || $run/status.json -nt $run/.restarts ]] ;;
-    '') [[ $code -eq 0 ]] ;; # it ended before it could say anything
-    *) false ;;
-  esac
+# heed_status INCARNATION: the one that status.json named before this start. What the run says of its end counts for more
+# than the launcher's code: mpirun ends with 1 after SIGTERM, srun with 137 where it had to kill the last ranks. What an
+# older start has said does not count: "done" may be of fewer steps.
+heed_status() {
+  said=''
+  [[ $(status incarnation) != "$1" ]] || return 0
+  said=$(status state)
+  case $said in done | stopped | failed) code=$(status code) ;; esac
 }
 
-# Communication failed (6), or ranks were killed: by a signal (128 and above), by mpirun after it lost a host (205), or
-# while the launcher saw nothing wrong (0, of a run that is not done). Other errors of the program would come again.
-is_transient() { [[ $code -eq 0 || $code -eq 6 || $code -ge 128 ]]; }
+is_done() { [[ $said == "done" ]]; }
+
+# Communication failed (6), a device did (8), or ranks were killed: by a signal (128 and above), by mpirun after it lost a
+# host (205), or while the launcher saw nothing wrong (0, of a run that is not done). Other errors would come again.
+is_transient() { [[ $code -eq 0 || $code -eq 6 || $code -eq 8 || $code -ge 128 ]]; }
 
 # may_start SERIES: says why the ranks start again, or that it gives up. The run's directory, which outlives a requeue,
 # keeps how often this series of starts came back to the same checkpoint.
@@ -95,11 +102,14 @@ wait_for_launcher() {
 
 # One start of all ranks, from the newest checkpoint.
 run_once() { # ARGUMENTS of tokamak train
-  code=75
+  code=75 said=''
   [[ -z $stop ]] || return 0
-  export TOKAMAK_ATTEMPT=$attempt
+  export TOKAMAK_ATTEMPT=$((attempts_before + attempt))
   attempt=$((attempt + 1))
+  local before
+  before=$(status incarnation)
   start_ranks "$@"
   [[ -z $stop ]] || ask_to_save # a signal that came before `launcher` was known
   wait_for_launcher
+  heed_status "$before"
 }

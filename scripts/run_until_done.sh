@@ -25,7 +25,8 @@ export OMPI_MCA_oob_tcp_keepalive_intvl=${OMPI_MCA_oob_tcp_keepalive_intvl:-2}
 export OMPI_MCA_oob_tcp_keepalive_probes=${OMPI_MCA_oob_tcp_keepalive_probes:-3}
 # Seconds between SIGTERM and SIGKILL to the ranks that another's death leaves. They cannot save without it.
 export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout:-1}
-export TOKAMAK_JOB=${TOKAMAK_JOB:-$(hostname)-$$-$(date +%s)}
+# In a Slurm job that is the name: it stays over a requeue, which the ranks count.
+[[ -n ${SLURM_JOB_ID:-} ]] || export TOKAMAK_JOB=${TOKAMAK_JOB:-$(hostname)-$$-$(date +%s)}
 LAST_RANKS=${LAST_RANKS:-30} # seconds from the end of this host's ranks to mpirun's
 
 mpirun_options=()
@@ -42,7 +43,7 @@ shift 2 # -- train
 
 # setsid: Ctrl-C goes to all processes of a terminal's foreground, and mpirun would kill the ranks a second after it.
 start_ranks() {
-  setsid "${MPIRUN:-mpirun}" -x TOKAMAK_JOB -x TOKAMAK_ATTEMPT "${mpirun_options[@]}" "$TOKAMAK" train "$@" &
+  setsid "${MPIRUN:-mpirun}" ${TOKAMAK_JOB:+-x TOKAMAK_JOB} -x TOKAMAK_ATTEMPT "${mpirun_options[@]}" "$TOKAMAK" train "$@" &
   launcher=$!
   end_hung_launcher "$launcher" &
 }
@@ -74,7 +75,7 @@ for signal in TERM INT HUP USR1; do
   trap "on_signal $signal" "$signal"
 done
 while :; do
-  may_start "$TOKAMAK_JOB" || exit "$code"
+  may_start "${TOKAMAK_JOB:-$SLURM_JOB_ID}" || exit "$code"
   run_once "$@"
   if is_done; then exit 0; fi
   if [[ -n $stop ]] || ! is_transient; then exit "$code"; fi

@@ -17,11 +17,31 @@ namespace tokamak {
 namespace {
 
 constexpr double kTimeoutSeconds = 120;
+constexpr double kMpiSeconds = 300;  // MPI_Init of thousands of ranks takes a minute or two
+
+double mpi_seconds() {
+  const char* text = std::getenv("TOKAMAK_MPI_SECONDS");
+  if (text == nullptr) return kMpiSeconds;
+  const double seconds = std::strtod(text, nullptr);
+  if (!(seconds > 0)) {
+    fail(Kind::kConfig, str("the environment variable TOKAMAK_MPI_SECONDS is '", text, "', it should be seconds"));
+  }
+  return seconds;
+}
+
+void tell_of_mpi(double seconds) {
+  log::error("the ranks have not met over MPI within ", seconds,
+             " s: one was never started, or a message of the launcher's was lost (TOKAMAK_MPI_SECONDS)");
+  log::flush();
+}
 
 }  // namespace
 
 World::World() : launch_(find_launch([](const char* name) { return std::getenv(name); })) {
   if (launch_.launcher == Launcher::kMpi) {
+    // MPI_Init knows no time limit, and there is no watchdog yet.
+    const double seconds = mpi_seconds();
+    const ExitTimer timer(seconds, static_cast<int>(Kind::kComm), [&] { tell_of_mpi(seconds); });
     MpiWorld world = start_mpi();
     comm_ = std::move(world.comm);
     local_rank_ = world.local_rank;

@@ -145,6 +145,15 @@ def stuck(place):
     print(f"  {seconds:.1f} s, limit {limit} s")
 
 
+def never_came(place):
+    """a rank that never calls MPI_Init: the others, which no watchdog watches yet, end with 6"""
+    command = mpirun(1, "train", place.config("alone"))
+    command[1:1] = ["-x", "TOKAMAK_MPI_SECONDS=2"]
+    done = subprocess.run([*command, ":", "-n", "1", "sleep", "600"], env=ENV, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=120, check=False)
+    assert done.returncode == 6 and "have not met over MPI within 2 s" in done.stdout, (done.returncode, done.stdout)
+
+
 def short_stop(place):
     """SIGSTOP shorter than the limit, of each rank: the run goes on, and ends with the bits of an undisturbed one"""
     steps = "training.max_steps=600"
@@ -175,4 +184,4 @@ def sweep(place):
     print(f"  {count} of {count}")
 
 
-main([stopped_mpi, stopped_tcp, rank_zero_stopped, stuck, short_stop, sweep])
+main([stopped_mpi, stopped_tcp, rank_zero_stopped, stuck, never_came, short_stop, sweep])

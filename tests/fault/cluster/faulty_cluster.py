@@ -2,6 +2,7 @@
 A cut cable loses packets, without FIN or RST; a node without power loses every process at once; the files are shared
 and stay. Everything ends with the test's process, whatever happens: it lives in namespaces below it."""
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,7 +31,24 @@ PartitionName=high Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMo
 
 class FaultyCluster(slurm_cluster.Cluster):
     def __init__(self, path, nodes):
+        self.rate = None  # of every cable, as `tc` writes it
         super().__init__(path, nodes, SETTINGS)
+
+    def slow_down(self, rate):
+        """Cables of so much: steps take time, but no processor's."""
+        self.rate = rate
+        for name in self.nodes:
+            self.set_rate(name)
+
+    def set_rate(self, name):
+        run(f"tc qdisc replace dev to-{name} root tbf rate {self.rate} burst 64kb latency 200ms")
+
+    def set_slurmd_timeout(self, seconds):
+        with open(self.env["SLURM_CONF"]) as file:
+            text = re.sub("SlurmdTimeout=.*", f"SlurmdTimeout={seconds}", file.read())
+        with open(self.env["SLURM_CONF"], "w") as file:
+            file.write(text)
+        run("scontrol", "reconfigure")
 
     def cut(self, name):
         run(f"ip link set to-{name} nomaster")
@@ -47,6 +65,8 @@ class FaultyCluster(slurm_cluster.Cluster):
 
     def power_on(self, name):
         self.add_node(name, self.addresses[name])
+        if self.rate:
+            self.set_rate(name)
 
     def is_on(self, name):
         return self.nodes[name].poll() is None

@@ -10,13 +10,17 @@ import time
 from faulty_cluster import FaultyCluster, named, slurm_cluster
 
 slurm_cluster.enter_or_skip()
-from harness import ENV, TOKAMAK, Workplace, gathered  # noqa: E402
+from harness import ENV, TOKAMAK, Workplace, gathered, tokamak  # noqa: E402
 
 SCRIPTS = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "scripts"))
 SBATCH = os.environ.get("TRAIN_SBATCH", SCRIPTS + "/slurm/train.sbatch")  # another one, to see it fail
 PATIENCE = int(os.environ.get("PATIENCE", "300"))  # seconds; a loaded machine needs them
 LAST_RANKS = "2"  # seconds from the first rank's end until srun kills the others
 ENDLESS = 100000  # steps that no test reaches
+STEPS = 400
+LENGTH = f"training.max_steps={STEPS}"
+ONE_RANK_A_NODE = "--nodes=2"
+WITH_SPARE = {"options": ["--nodes=3", "--no-kill"], "SPARES": "1"}
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED")
 
 
@@ -42,6 +46,19 @@ def start_cluster(place, nodes):
     return cluster
 
 
+def trainers():
+    """Process ids of the ranks that train; the checks before training have ranks, too."""
+    found = []
+    for pid in named("tokamak"):
+        try:
+            with open(f"/proc/{pid}/cmdline") as file:
+                if file.read().split("\0")[1:2] == ["train"]:
+                    found.append(pid)
+        except OSError:
+            pass
+    return found
+
+
 class Job:
     """Submitted by being made. `options` are sbatch's, `variables` those of the script's environment."""
 
@@ -49,7 +66,8 @@ class Job:
         self.place, self.name = place, name
         self.log = tempfile.mkstemp(prefix=name + "-", suffix=".log", dir=place.path)[1]
         arguments = [place.config(name), f"checkpoint.interval={interval}", "checkpoint.keep_latest=3", *overrides]
-        environment = dict(ENV, TOKAMAK=TOKAMAK, LAST_RANKS=LAST_RANKS, OMPI_MCA_mpi_yield_when_idle="1")
+        environment = dict(ENV, TOKAMAK=TOKAMAK, LAST_RANKS=LAST_RANKS, OMPI_MCA_mpi_yield_when_idle="1",
+                           TOKAMAK_MPI_SECONDS="30")
         environment.update(variables)
         done = subprocess.run(["sbatch", "--parsable", "--ntasks-per-node=1", "--output", self.log, *options, SBATCH,
                                *arguments], env=environment, text=True, capture_output=True, check=False)
@@ -108,6 +126,16 @@ def same_bits(place, name, step, ranks, max_steps, *overrides):
     end = [] if step == max_steps else ["--stop-at-step", str(step)]
     place.train(straight, ranks, f"training.max_steps={max_steps}", *overrides, *end, expect=75 if end else 0)
     assert gathered(place.checkpoint(name, step)) == gathered(place.checkpoint(straight, step)), "other weights"
+
+
+def complete(place, job, ranks=2, steps=STEPS):
+    """The run ends as if nothing had been."""
+    job.ends("COMPLETED", 0)
+    same_bits(place, job.name, steps, ranks, steps)
+
+
+def all_idle(cluster):
+    wait_until(lambda: cluster.idle_nodes() == set(cluster.addresses), "all nodes idle")
 
 
 def run_tests(tests, nodes):

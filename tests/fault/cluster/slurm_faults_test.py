@@ -5,23 +5,8 @@ import signal
 import subprocess
 import time
 
-from jobs import ENDLESS, ENV, FINAL, Job, call_slurm, named, run_tests, same_bits, wait_until
-
-STEPS = 400
-LENGTH = f"training.max_steps={STEPS}"
-ONE_RANK_A_NODE = "--nodes=2"
-WITH_SPARE = {"options": ["--nodes=3", "--no-kill"], "SPARES": "1"}
-
-
-def complete(place, job, ranks=2, steps=STEPS):
-    """The run ends as if nothing had been."""
-    job.ends("COMPLETED", 0)
-    same_bits(place, job.name, steps, ranks, steps)
-
-
-def all_idle(cluster):
-    wait_until(lambda: cluster.idle_nodes() == set(cluster.addresses), "all nodes idle")
-
+from jobs import (ENDLESS, ENV, FINAL, LENGTH, ONE_RANK_A_NODE, WITH_SPARE, Job, all_idle, call_slurm, complete, named,
+                  run_tests, trainers, wait_until)
 
 def cancelled(place, _cluster):
     """scancel ends the job: the ranks save, and it does not come back"""
@@ -31,6 +16,15 @@ def cancelled(place, _cluster):
     job.ends("CANCELLED")
     wait_until(lambda: job.id not in call_slurm("squeue", "-h", "-o", "%i").split(), "it leaves the queue")
     assert job.restarts() == 0 and "stopped" in job.text(), job.story()
+
+
+def script_stopped(place, _cluster):
+    """SIGTERM to the script alone: the ranks save, and the job ends with 75, for a person has asked for it"""
+    job = Job(place, "told", f"training.max_steps={ENDLESS}", options=[ONE_RANK_A_NODE])
+    job.reaches(40)
+    call_slurm("scancel", "--signal=TERM", "--batch", job.id)
+    job.ends("FAILED", 75)
+    assert job.restarts() == 0 and place.steps("told")[-1] >= 40, job.story()
 
 
 def config_error(place, _cluster):
@@ -149,6 +143,21 @@ def chain(place, _cluster):
     assert first.field("ExitCode") == "75:0" and third.text() == "", third.text()
 
 
+def chain_over_a_cut(place, cluster):
+    """the next job of a chain takes over from ranks that the last one has left behind a cut cable"""
+    options = ["--nodes=1", "--ntasks-per-node=2", "--no-requeue", "--job-name=cut-chain", "--dependency=singleton"]
+    first, second = (Job(place, "cut-chain", f"training.max_steps={ENDLESS}", options=options, CHAIN="1") for _ in range(2))
+    first.reaches(40)
+    old = first.nodes(cluster)[0]
+    cluster.cut(old)
+    second.says("taking over")
+    second.says("resumed from")
+    cluster.heal(old)
+    second.reaches(second.steps_done() + 40)
+    second.stops_with_the_right_bits(2, ENDLESS)
+    all_idle(cluster)
+
+
 def daemons_restart(place, cluster):
     """slurmctld and a slurmd that restart harm nothing"""
     job = Job(place, "daemons", f"training.max_steps={ENDLESS}", options=[ONE_RANK_A_NODE])
@@ -172,7 +181,7 @@ def no_progress(place, _cluster):
     call_slurm("scontrol", "requeue", job.id)
     wait_until(lambda: job.restarts() == 1, "requeued", job)
     while job.field("JobState") not in FINAL:  # the first start after a requeue may fail by itself, in Slurm
-        if ranks := named("tokamak"):
+        if ranks := trainers():
             os.kill(ranks[0], signal.SIGKILL)
         time.sleep(0.1)
     job.ends("FAILED")
@@ -181,8 +190,8 @@ def no_progress(place, _cluster):
 
 
 def kill_a_rank(job):
-    wait_until(lambda: len(named("tokamak")) == 2, "two ranks", job)
-    os.kill(named("tokamak")[0], signal.SIGKILL)
+    wait_until(lambda: len(trainers()) == 2, "two ranks", job)
+    os.kill(trainers()[0], signal.SIGKILL)
 
 
 def second_step(place, _cluster):
@@ -226,5 +235,5 @@ esac
 """
 
 if __name__ == "__main__":
-    run_tests([cancelled, config_error, time_limit, hung_at_the_limit, rank_killed, power_loss, power_loss_of_the_first,
-               cable_cut, preempted, chain, daemons_restart, no_progress, second_step, bad_node], nodes=4)
+    run_tests([cancelled, script_stopped, config_error, time_limit, hung_at_the_limit, rank_killed, power_loss,
+               power_loss_of_the_first, cable_cut, preempted, chain, chain_over_a_cut, daemons_restart, no_progress, second_step, bad_node], nodes=4)
