@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 
 from harness import ENV, TOKAMAK, call, gathered, mpirun, tokamak
+from processes import children
 
 LIBRARY = os.environ["FAULTY_DISK"]
 # Processes die here, machines do not: memory keeps what was written just as well, and no test waits for a real fsync.
@@ -51,13 +52,15 @@ def start(place, name, ranks, *overrides, env=None):
     log = place.file(name + ".log")
     with open(log, "w") as out:
         return subprocess.Popen(command(ranks, "train", place.config(name), *overrides), env=dict(ENV, **(env or {})),
-                                stdout=out, stderr=out, start_new_session=True), log
+                                stdout=out, stderr=out), log
 
 
 def end(process):
     """Ends a start and its ranks, whatever they do."""
     if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
+        for rank in children(process.pid):  # mpirun gives each a process group of its own
+            os.kill(rank, signal.SIGKILL)
+        process.kill()
     process.wait()
 
 

@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "system"))
 from harness import gathered, main, relative, tokamak  # noqa: E402
 from faulty_disk import check_what_is_left, committed, end, resume, run, start  # noqa: E402
-from processes import wait_for  # noqa: E402
+from processes import children, wait_for  # noqa: E402
 
 REQUEUES = int(os.environ.get("REQUEUES", "20"))
 RNG = random.Random(int(os.environ.get("REQUEUE_SEED", "23")))
@@ -69,14 +69,17 @@ def requeued(place):
             until = at + RNG.randint(4, 9)
             wait_for(process, log, rf"step {until}/", seconds=300)
             way = RNG.choice(["USR1", "KILL"])
-            os.killpg(process.pid, signal.SIGKILL) if way == "KILL" else process.send_signal(signal.SIGUSR1)
-            code = process.wait(timeout=60)
+            if way == "KILL":
+                os.kill(RNG.choice(children(process.pid)), signal.SIGKILL)
+            else:
+                process.send_signal(signal.SIGUSR1)
+            code = process.wait(timeout=120)
         finally:
             end(process)
         text = open(log).read()
         if code == 0:
             break  # it was faster than we
-        assert code == (75 if way == "USR1" else -signal.SIGKILL), (way, code, text)
+        assert code == (75 if way == "USR1" else 128 + signal.SIGKILL), (way, code, text)
         resumed = re.search(r"resumed from \S+ \(step (\d+)", text)
         assert (int(resumed.group(1)) if resumed else 0) >= at, text
         promised = committed(text)
