@@ -79,7 +79,8 @@ def stopped(place):
     """SIGTERM, SIGINT, SIGHUP or SIGUSR1 to the script: the ranks save, it ends with 75, and the next call goes on"""
     for number, name in enumerate([signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1], 1):
         series = Series(place, "stopped", f"training.max_steps={ENDLESS}", interval=ENDLESS)
-        series.says(r"weights: (?:initialised|resumed)", times=number)
+        text = series.says(r"weights: (?:initialised|resumed)", times=number)
+        series.says(r"step \d+/", times=len(re.findall(r"step \d+/", text)) + 20)
         series.process.send_signal(name)
         text = series.ends(75)
         assert len(re.findall("stopped; start again", text)) == number, text
