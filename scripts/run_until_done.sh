@@ -69,11 +69,11 @@ on_signal() {
   if [[ -z $stop ]]; then on_stop "$1"; else interrupted=yes && end_at_once; fi
 }
 
-run=$(run_directory "$@") || exit $?
 for signal in TERM INT HUP USR1; do
   # shellcheck disable=SC2064 # now, not later: the signal's name
   trap "on_signal $signal" "$signal"
 done
+run=$(run_directory "$@") || exit $?
 while :; do
   may_start "${TOKAMAK_JOB:-$SLURM_JOB_ID}" || exit "$code"
   run_once "$@"

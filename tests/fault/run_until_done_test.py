@@ -77,12 +77,13 @@ def killed(place):
 
 def stopped(place):
     """SIGTERM, SIGINT, SIGHUP or SIGUSR1 to the script: the ranks save, it ends with 75, and the next call goes on"""
-    for number, name in enumerate([signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1], 1):
+    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
         series = Series(place, "stopped", f"training.max_steps={ENDLESS}", interval=ENDLESS)
-        series.says(r"step \d+/", times=20 * number)
+        series.says(r"step \d+/", times=20)
         series.process.send_signal(name)
         text = series.ends(75)
-        assert len(re.findall("stopped; start again", text)) == number, text
+        assert len(re.findall("stopped; start again", text)) == 1, text
+        os.remove(series.log)  # the next start has one of its own
     last = place.steps("stopped")[-1]
     place.train("stopped-straight", RANKS, f"training.max_steps={ENDLESS}", "--stop-at-step", str(last), expect=75)
     assert gathered(place.checkpoint("stopped", last)) == gathered(place.checkpoint("stopped-straight", last))

@@ -47,13 +47,14 @@ def start_cluster(place, nodes):
 
 
 def trainers():
-    """Process ids of the ranks that train; the checks before training have ranks, too."""
+    """Process ids of the ranks that train; the checks have ranks, too, and the script asks for the config."""
     found = []
     for pid in named("tokamak"):
         try:
             with open(f"/proc/{pid}/cmdline") as file:
-                if file.read().split("\0")[1:2] == ["train"]:
-                    found.append(pid)
+                arguments = file.read().split("\0")
+            if arguments[1:2] == ["train"] and "--print-config" not in arguments:
+                found.append(pid)
         except OSError:
             pass
     return found

@@ -186,7 +186,8 @@ def no_progress(place, _cluster):
         time.sleep(0.1)
     job.ends("FAILED")
     with open(place.run("idle") + "/.restarts") as file:
-        assert file.read().split() == [job.id, "0", "4"] and "giving up" in job.text(), job.story()
+        kept = file.read().split()
+    assert kept == [job.id, "0", "4"] and "giving up" in job.text(), (kept, job.field("ExitCode"), job.story())
 
 
 def kill_a_rank(job):
