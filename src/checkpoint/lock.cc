@@ -75,9 +75,11 @@ bool Incarnation::follows(const Incarnation& other) const {
 
 Incarnation current_incarnation() {
   Incarnation own;
-  own.job = from_environment("SLURM_JOB_ID");
-  if (own.job.empty()) own.job = from_environment("TOKAMAK_JOB");
-  own.requeues = count_from_environment("SLURM_RESTART_COUNT");
+  own.job = from_environment("TOKAMAK_JOB");
+  if (own.job.empty()) {
+    own.job = from_environment("SLURM_JOB_ID");
+    own.requeues = count_from_environment("SLURM_RESTART_COUNT");
+  }
   own.attempt = count_from_environment("TOKAMAK_ATTEMPT");
   own.id = own.job.empty() ? process_name() : process_name(str("job", own.job, ".", own.requeues, ".", own.attempt));
   return own;

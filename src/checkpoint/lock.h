@@ -23,7 +23,8 @@ struct Incarnation {
   bool follows(const Incarnation& other) const;  // a later start of the same job
 };
 
-// From the environment, else host, time and process: SLURM_JOB_ID or TOKAMAK_JOB, SLURM_RESTART_COUNT, TOKAMAK_ATTEMPT.
+// From the environment, else host, time and process: TOKAMAK_JOB, a name that several jobs of one run may share, which
+// then count TOKAMAK_ATTEMPT through; or SLURM_JOB_ID, SLURM_RESTART_COUNT and TOKAMAK_ATTEMPT.
 // Error(kConfig) where a count is no number.
 Incarnation current_incarnation();
 

@@ -100,6 +100,16 @@ TEST_CASE("an incarnation is fit for a file name and knows its job") {
   ::unsetenv("SLURM_JOB_ID");
   ::unsetenv("SLURM_RESTART_COUNT");
   CHECK(slurm.job == "4711");
+  CHECK(slurm.requeues == 2);
+  ::setenv("TOKAMAK_JOB", "chain", 1);
+  ::setenv("TOKAMAK_ATTEMPT", "7", 1);
+  ::setenv("SLURM_JOB_ID", "4711", 1);
+  ::setenv("SLURM_RESTART_COUNT", "2", 1);
+  const Incarnation chain = current_incarnation();
+  for (const char* name : {"TOKAMAK_JOB", "TOKAMAK_ATTEMPT", "SLURM_JOB_ID", "SLURM_RESTART_COUNT"}) ::unsetenv(name);
+  CHECK(chain.job == "chain");
+  CHECK(chain.requeues == 0);
+  CHECK(chain.attempt == 7);
   CHECK_THAT(slurm.id, Catch::StartsWith("job4711.2."));
   const Incarnation alone = current_incarnation();
   CHECK(alone.job.empty());
