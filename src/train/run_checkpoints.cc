@@ -44,9 +44,12 @@ RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& 
   RunState state = point.state;
   collectively(comm_, [&] {
     state.next_sample = data.restore(point.data);
-    check(point.config, reader->directory());
   });
   load(comm_, *reader, shard_place(comm_), host_state_->slices());
+  // An imported model, of step 0, was not trained with the config that stands beside it.
+  collectively(comm_, [&] {
+    if (state.step > 0) check(point.config, reader->directory());
+  });
   host_state_->push();
   engine.parameters().masters_changed(engine.compute());
   if (state.tokens != state.step * batch.tokens_per_step()) {

@@ -27,7 +27,7 @@ class RunCheckpoints {
 
   // Once, after engine.commit(); `engine` outlives this. The weights and the optimizer's state of the checkpoint that
   // checkpoint.load names, and the run's state there; or weights drawn from `seed`, at step 0.
-  // `check` sees the checkpoint's config and path before anything is read of it.
+  // `check` sees the config and the path of a checkpoint whose weights have the shapes of the model.
   using Check = std::function<void(const std::string& saved_config, const std::string& checkpoint)>;
   RunState load_or_initialize(Engine& engine, const SampleSource& data, const GlobalBatch& batch, int64_t seed,
                               const Check& check);
