@@ -44,7 +44,7 @@ class RankHosts {
   const std::string& host(int rank) const { return hosts_.at(static_cast<size_t>(rank)); }
   std::vector<std::string> hosts() const;  // each once, in the order of the ranks
   std::vector<int> first_ranks() const;    // the lowest rank of each of hosts()
-  std::vector<int> ranks_of(const std::string& host) const;
+  std::vector<int> ranks_of(const std::string& name) const;
   std::string name(int rank) const;                        // "rank 3 (n2)"
   std::string names(const std::vector<int>& ranks) const;  // "ranks 0 2 3 (n2)", of one host
 
