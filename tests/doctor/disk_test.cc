@@ -26,7 +26,7 @@ RANKS_CASE("a sound directory is measured by all ranks, created or not, and left
   for (const std::string& directory : {path, path + "/run/checkpoints"}) {
     const CheckResult result =
         check_disk(world.comm(), a_host_each(world.size()), {.directory = directory, .rate = kShortRate});
-    CHECK_FALSE(result.status == Status::kFail);
+    CHECK(result.status != Status::kFail);
     for (const Facts& facts : result.ranks) {
       CHECK(facts.number("write_bytes_per_second") > 0);
       CHECK(facts.number("read_bytes_per_second") > 0);
@@ -57,7 +57,7 @@ RANKS_CASE("too little free space for the run's checkpoints fails, with the numb
     write_text_atomically(options.directory + "/checkpoints/step-1/shard", std::string(40 << 20, 'x'), Kind::kBug);
   }
   world.comm().barrier();
-  CHECK_FALSE(check_disk(world.comm(), a_host_each(world.size()), options).status == Status::kFail);
+  CHECK(check_disk(world.comm(), a_host_each(world.size()), options).status != Status::kFail);
 }
 
 TEST_CASE("of free space, checkpoints that are there already count, but one more must always fit") {
@@ -79,7 +79,7 @@ RANKS_CASE("a rank that sees another directory is found, and its host named") {
                                         {.directory = ".", .seconds_to_appear = 0.2, .rate = kShortRate});
   REQUIRE(::chdir("/") == 0);
   if (last == 0) {
-    CHECK_FALSE(result.status == Status::kFail);
+    CHECK(result.status != Status::kFail);
     return;
   }
   CHECK(result.status == Status::kFail);
@@ -111,7 +111,7 @@ TEST_CASE("a held lock is seen by a second descriptor until it is released") {
   {
     const HeldLock first(directory.file("lock"));
     CHECK(first.held());
-    CHECK_FALSE(HeldLock(directory.file("lock")).held());
+    CHECK(!HeldLock(directory.file("lock")).held());
   }
   CHECK(HeldLock(directory.file("lock")).held());
 }
@@ -119,6 +119,6 @@ TEST_CASE("a held lock is seen by a second descriptor until it is released") {
 TEST_CASE("a disk that is out of time is measured by what it wrote until then") {
   const TempDir directory;
   const DiskRate rate = measure_disk(directory.path(), {.bytes = 8 << 20, .seconds = 0});
-  CHECK_FALSE(rate.finished);
+  CHECK(!rate.finished);
   CHECK(rate.bytes == 4096);
 }
