@@ -42,9 +42,7 @@ RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& 
   }
   const TrainingPoint& point = reader->manifest().point;
   RunState state = point.state;
-  collectively(comm_, [&] {
-    state.next_sample = data.restore(point.data);
-  });
+  collectively(comm_, [&] { state.next_sample = data.restore(point.data); });
   load(comm_, *reader, shard_place(comm_), host_state_->slices());
   // An imported model, of step 0, was not trained with the config that stands beside it.
   collectively(comm_, [&] {
