@@ -73,6 +73,9 @@ class Run:
             os.kill(pids[culprit], signal.SIGCONT)
         codes = [process.wait(timeout=20) for process in self.processes]
         assert set(codes) == {6}, (codes, self.text())
+        gone_by = time.monotonic() + 10  # mpirun has sent it SIGKILL; the kernel may take a moment
+        while alive(pids) and time.monotonic() < gone_by:
+            time.sleep(0.02)
         assert not alive(pids), "the stopped rank is still there"
         files = glob.glob(self.directory + "/hang-*.txt")
         assert len(files) == 1, (files, self.text())
