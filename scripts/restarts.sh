@@ -49,8 +49,9 @@ heed_status() {
 is_done() { [[ $said == "done" ]]; }
 
 # Communication failed (6), a device did (8), or ranks were killed: by a signal (128 and above), by mpirun after it lost a
-# host (205), or while the launcher saw nothing wrong (0, of a run that is not done). Other errors would come again.
-is_transient() { [[ $code -eq 0 || $code -eq 6 || $code -eq 8 || $code -ge 128 ]]; }
+# host (205), or while the launcher saw nothing wrong (0, of a run that is not done). A launcher that fails before any rank
+# has written its status ends with 1: it could not reach a host. Other errors would come again.
+is_transient() { [[ $code -eq 0 || $code -eq 6 || $code -eq 8 || $code -ge 128 || ($code -eq 1 && -z $said) ]]; }
 
 # may_start SERIES: says why the ranks start again, or that it gives up. The run's directory, which outlives a requeue,
 # keeps how often this series of starts came back to the same checkpoint.

@@ -1,5 +1,6 @@
 // argv -> subcommand -> exit code. An error ends the process with the code of its kind (cli/run_context.h
 // ends all ranks of a run).
+#include <csignal>
 #include <cstdlib>
 
 #include "base/error.h"
@@ -33,6 +34,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace tokamak;
+  std::signal(SIGXFSZ,
+              SIG_IGN);  // beyond `ulimit -f` a write fails with EFBIG, as on a full disk; the signal would kill
   try {
     return cli::run(argc, argv);
   } catch (const Error& error) {

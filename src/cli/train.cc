@@ -84,6 +84,7 @@ class TrainCommand : public Command {
          .check_changes = check_changes,
          .stop_at_step = stop_at_step_,
          .startup = startup,
+         .stragglers = [&watchdog] { return watchdog.take_stragglers(); },
          .progress = &watchdog.progress()});
     RunEnd end = RunEnd::kDone;
     or_end_all(world, [&] { end = trainer.run(); });

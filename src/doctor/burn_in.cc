@@ -18,6 +18,7 @@ namespace {
 
 constexpr double kFailBelow = 0.7, kWarnBelow = 0.9;  // of the median of the others
 constexpr double kRoundSeconds = 0.1;
+constexpr size_t kFewestRounds = 3;    // however long they take: bits are compared between rounds
 constexpr double kLongEnough = 0.005;  // of one GEMM
 constexpr double kCoresAreOurs = 0.9;  // of a rank's threads' time that they ran
 constexpr int64_t kSmallest = 256;
@@ -100,7 +101,7 @@ Facts burn(SquareGemm& gemm, double seconds, double once) {
     const uint64_t now = gemm.bits();
     if (rates.size() == 1) bits = now;
     others += now == bits ? 0 : 1;
-  } while (watch.seconds() < seconds);
+  } while (watch.seconds() < seconds || rates.size() < kFewestRounds);
   Facts facts;
   facts.set("bits", hex64(bits));
   facts.set("rounds", static_cast<int64_t>(rates.size()));

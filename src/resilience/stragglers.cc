@@ -22,7 +22,7 @@ std::vector<Straggler> StragglerDetector::see(const std::vector<double>& seconds
   const double bound = median + std::max(kDeviations * median_of(deviations), kShare * median);
   for (size_t r = 0; r < seconds.size(); ++r) {
     over_[r] = seconds[r] > bound ? over_[r] + 1 : 0;
-    if (over_[r] == kIntervals) found.push_back({static_cast<int>(r), seconds[r], median});
+    if (over_[r] == kIntervals) found.push_back({.rank = static_cast<int>(r), .seconds = seconds[r], .median = median});
   }
   return found;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 namespace tokamak {
@@ -11,6 +12,7 @@ struct Straggler {
   int rank = 0;
   double seconds = 0;  // that it computed per step
   double median = 0;   // of all ranks
+  std::string name;    // "rank 3 (on n2)", once the watchdog has told of it
 };
 
 class StragglerDetector {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -124,11 +125,12 @@ void Watchdog::run() {
     if (verdict.hangs && ours) end_run(lock, verdict);
     Heartbeat beat = all[watch_ == nullptr ? 0 : rank_].last;
     if (rank_ == 0) tell_common_limit(beat, all);
-    const std::vector<Straggler> stragglers = compare_ranks(all);
+    std::vector<Straggler> found = compare_ranks(all);
     lock.unlock();
-    tell_stragglers(stragglers);
+    tell_stragglers(found);
     if (watch_ != nullptr) watch_->send(message(beat));
     lock.lock();
+    stragglers_.insert(stragglers_.end(), found.begin(), found.end());
   }
 }
 
@@ -188,11 +190,16 @@ std::vector<Straggler> Watchdog::compare_ranks(const std::vector<RankView>& view
   return detector_.see(seconds);
 }
 
-void Watchdog::tell_stragglers(const std::vector<Straggler>& found) const {
-  for (const Straggler& one : found) {
-    log::warning(watch_->name(one.rank), " is slow: it computes ", fixed(one.seconds, 3), " s a step, the median rank ",
+std::vector<Straggler> Watchdog::take_stragglers() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(stragglers_, {});
+}
+
+void Watchdog::tell_stragglers(std::vector<Straggler>& found) const {
+  for (Straggler& one : found) {
+    one.name = watch_->name(one.rank);
+    log::warning(one.name, " is slow: it computes ", fixed(one.seconds, 3), " s a step, the median rank ",
                  fixed(one.median, 3), " s, in ", StragglerDetector::kIntervals, " intervals in a row");
-    if (options_.straggling) options_.straggling(one);
   }
 }
 

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <condition_variable>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -24,10 +23,9 @@ namespace tokamak {
 
 struct WatchdogOptions {
   ResilienceOptions limits;
-  std::string directory;                             // run.output_dir; "": no file, the log alone
-  int64_t interval = 1;                              // steps over which ranks are compared
-  double seconds = 5;                                // the same, at least
-  std::function<void(const Straggler&)> straggling;  // on rank 0, on the watchdog's thread
+  std::string directory;  // run.output_dir; "": no file, the log alone
+  int64_t interval = 1;   // steps over which ranks are compared
+  double seconds = 5;     // the same, at least
 };
 
 class Watchdog final : private Watch::Client {
@@ -42,6 +40,7 @@ class Watchdog final : private Watch::Client {
 
   RunProgress& progress() { return progress_; }
   FlightRecord& flight_record() { return record_; }
+  std::vector<Straggler> take_stragglers();  // those found since the last call; of rank 0 alone
 
  private:
   struct Peer {
@@ -60,7 +59,7 @@ class Watchdog final : private Watch::Client {
   std::string own_calls() const;
   std::vector<RankView> views() const;  // as of now
   std::vector<Straggler> compare_ranks(const std::vector<RankView>& views);
-  void tell_stragglers(const std::vector<Straggler>& found) const;
+  void tell_stragglers(std::vector<Straggler>& found) const;
   void gather_calls(std::unique_lock<std::mutex>& lock, const Verdict& verdict);
   [[noreturn]] void end_run(std::unique_lock<std::mutex>& lock, const Verdict& verdict);
 
@@ -81,6 +80,7 @@ class Watchdog final : private Watch::Client {
   StragglerDetector detector_;
   std::vector<RankView> marks_;  // at the begin of an interval
   double marked_at_ = 0;
+  std::vector<Straggler> stragglers_;  // until somebody takes them
   std::thread thread_;
 };
 

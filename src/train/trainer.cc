@@ -79,6 +79,15 @@ void Trainer::read_outcomes(int64_t leave) {
     }
     bad_steps_.see(outcome);
   }
+  report_stragglers();
+}
+
+// In the records, too, where a report finds them: the watchdog has logged them.
+void Trainer::report_stragglers() {
+  if (!options_.stragglers) return;
+  for (const Straggler& one : options_.stragglers()) {
+    monitor_->event("straggler", state_.step, one.name, {{"seconds", one.seconds}, {"median_seconds", one.median}});
+  }
 }
 
 bool Trainer::should_stop() {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "comm/world.h"
 #include "data/loader.h"
@@ -16,6 +17,7 @@
 #include "monitor/startup_clock.h"
 #include "optim/schedule.h"
 #include "resilience/progress.h"
+#include "resilience/stragglers.h"
 #include "train/bad_steps.h"
 #include "train/run_checkpoints.h"
 #include "train/run_config.h"
@@ -35,8 +37,9 @@ struct TrainerOptions {
   std::function<std::vector<NamedValue>(Engine&, const std::function<void()>& between)> evals;
   // What to log of a config that differs from the one in `checkpoint`; an Error where it may not (src/config does).
   std::function<std::string(const std::string& saved_config, const std::string& checkpoint)> check_changes;
-  int64_t stop_at_step = 0;         // save and stop after this step, as on a signal; 0: never
-  StartupClock startup;             // of this start, with the phases that are behind it
+  int64_t stop_at_step = 0;                            // save and stop after this step, as on a signal; 0: never
+  StartupClock startup;                                // of this start, with the phases that are behind it
+  std::function<std::vector<Straggler>()> stragglers;  // found since the last call (Watchdog); empty: nobody looks
   RunProgress* progress = nullptr;  // told of phases and steps; outlives the trainer; nullptr: nobody watches
 };
 
@@ -58,8 +61,9 @@ class Trainer {
   void step();
   TokenBatch next_batch();
   void read_outcomes(int64_t leave);  // of finished steps, but for the last `leave`
-  RunEnd train();                     // until it is finished, or is to stop
-  bool evaluate_if_due();             // false where a stop has cut it short
+  void report_stragglers();
+  RunEnd train();          // until it is finished, or is to stop
+  bool evaluate_if_due();  // false where a stop has cut it short
   void validate();
   void take_evals();
   bool due(int64_t interval) const { return finished() || (interval > 0 && state_.step % interval == 0); }

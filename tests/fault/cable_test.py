@@ -8,13 +8,13 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "system")]
 import two_hosts  # noqa: E402
+from faulty_disk import Disk  # noqa: E402
 from harness import ENV, MPIRUN, TOKAMAK, digest, gathered, main, tokamak  # noqa: E402
 
 STEPS = 1000000  # never reached: only a fault, or MORE steps after one, ends a run
@@ -38,13 +38,9 @@ def start(place, name, launcher, slots, *overrides, env=None, options=(), log=No
                               dict(ENV, MPIRUN=MPIRUN, **(env or {})), options)
 
 
-def slow_disk(place):
+def slow_disk(place, name):
     """The environment in which an fsync of a checkpoint's file takes 3 s: a save lasts for 10 s, a cut meets it surely."""
-    library = place.file("slow_disk.so")
-    if not os.path.exists(library):
-        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O1", "-o", library, HERE + "/slow_disk.c", "-ldl"],
-                       check=True)
-    return {"LD_PRELOAD": library, "SLOW_DISK_FSYNC": "3"}
+    return Disk(place, name, fsync=3).env
 
 
 def expect_bits_of_undisturbed(place, name, ranks, step):
@@ -152,7 +148,7 @@ def in_a_save(place):
     for launcher, kind in (("tcp", "false"), ("mpirun", "true")):
         name = f"save-{launcher}-{kind}"
         overrides = [*SAVES, "checkpoint.async=" + kind]
-        reports, ranks = pulled(place, name, launcher, {1: 2, 2: 1}, *overrides, cut=2, env=slow_disk(place), save=True)
+        reports, ranks = pulled(place, name, launcher, {1: 2, 2: 1}, *overrides, cut=2, env=slow_disk(place, name), save=True)
         expect_named(place, name, reports, "h2", ranks)
         expect_bits_of_undisturbed(place, name, 3, resume(place, name, launcher, {1: 3}))
 
@@ -228,7 +224,7 @@ def old_start_in_a_save(place):
     """the same in the middle of a save, with every file written: its commit fails"""
     def manifest_written():
         return bool(glob.glob(place.run("zombie-save") + "/checkpoints/*.tmp-*/manifest.json"))
-    zombie(place, "zombie-save", env=slow_disk(place), ready=manifest_written)
+    zombie(place, "zombie-save", env=slow_disk(place, "zombie-save"), ready=manifest_written)
 
 
 two_hosts.enter_or_skip()

@@ -10,8 +10,12 @@ from harness import ENV, TOKAMAK, call, gathered, mpirun, tokamak
 from processes import children
 
 LIBRARY = os.environ["FAULTY_DISK"]
-# Processes die here, machines do not: memory keeps what was written just as well, and no test waits for a real fsync.
-tempfile.tempdir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def work_in_memory():
+    """Processes die here, machines do not: memory keeps what was written just as well, and no test waits for a real
+    fsync. Before the first place is made."""
+    tempfile.tempdir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def command(ranks, *arguments):
@@ -22,11 +26,11 @@ def command(ranks, *arguments):
 class Disk:
     """The environment of a run `name` whose checkpoint directory is on a faulty disk."""
 
-    def __init__(self, place, name, at=0, fault="", rank=None, rate=0):
+    def __init__(self, place, name, at=0, fault="", rank=None, rate=0, fsync=0):
         self.trace = place.file(name + ".trace")
         self.env = {"LD_PRELOAD": LIBRARY, "FAULTY_DISK_UNDER": place.run(name) + "/checkpoints",
                     "FAULTY_DISK_TRACE": self.trace, "FAULTY_DISK_AT": str(at), "FAULTY_DISK_FAULT": str(fault),
-                    "FAULTY_DISK_RATE": str(rate)}
+                    "FAULTY_DISK_RATE": str(rate), "FAULTY_DISK_FSYNC": str(fsync)}
         if rank is not None:
             self.env["FAULTY_DISK_RANK"] = str(rank)
 
@@ -41,9 +45,9 @@ class Disk:
             return [line.split(" ", 3)[3].rstrip("\n") for line in lines if line.split(" ")[2] == "struck"]
 
 
-def run(place, name, ranks, *overrides, env=None):
-    """(exit code, log) of a start."""
-    done = call(command(ranks, "train", place.config(name), *overrides), env, timeout=300)
+def run(place, name, ranks, *overrides, env=None, **options):
+    """(exit code, log) of a start; `options` are subprocess.run's."""
+    done = call(command(ranks, "train", place.config(name), *overrides), env, timeout=300, **options)
     return done.returncode, done.stdout
 
 

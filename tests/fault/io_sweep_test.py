@@ -6,12 +6,13 @@ import errno
 import glob
 import os
 import re
+import resource
 import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "system"))
-from faulty_disk import Disk, check_what_is_left, committed, end, forget, resume, run, start  # noqa: E402
+from faulty_disk import Disk, check_what_is_left, committed, end, forget, resume, run, start, work_in_memory  # noqa: E402
 from harness import gathered, main  # noqa: E402
 
 SWEEP = os.environ.get("SWEEP", "10")
@@ -139,6 +140,17 @@ def hung_fsync(place):
         resume(place, name, 2, [], straight, LAST, *options)
 
 
+def file_size_limit(place):
+    """`ulimit -f` below a checkpoint's size: training goes on, exit 4 at the last save; without it the next start is done"""
+    assert run(place, "straight-1", 1, *OPTIONS)[0] == 0
+    limit = max(os.path.getsize(path) for path in glob.glob(place.checkpoint("straight-1", LAST) + "/rank-*")) // 2
+    code, log = run(place, "limited", 1, *OPTIONS,
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    assert code == 4 and f"step {LAST}/" in log and not committed(log), (code, log)
+    assert re.search(rf"checkpoint of step {LAST} was not written: .*File too large", log), log
+    resume(place, "limited", 1, [], "straight-1", LAST, *OPTIONS)
+
+
 def slow_disk(place):
     """1 MB/s, a save of more seconds than the watchdog ever waits: no alarm, exit 0, the same bits"""
     options = ["training.max_steps=3", "checkpoint.interval=2", "model.hidden_size=384", "model.intermediate_size=1300",
@@ -154,4 +166,5 @@ def slow_disk(place):
         print(f"  async={mode}: {size / 1e6:.0f} MB a rank, {committed(log)} committed", flush=True)
 
 
-main([some_calls, middle_save, last_save, two_ranks, hung_fsync, slow_disk])
+work_in_memory()
+main([some_calls, middle_save, last_save, two_ranks, file_size_limit, hung_fsync, slow_disk])

@@ -15,7 +15,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "system"))
-from faulty_disk import Disk, check_what_is_left, committed, end, resume, run, start  # noqa: E402
+from faulty_disk import Disk, check_what_is_left, committed, end, resume, run, start, work_in_memory  # noqa: E402
 from harness import main  # noqa: E402
 
 CUTS = int(os.environ.get("CUTS", "6"))
@@ -146,4 +146,5 @@ if "POWER_LOSS_UNSHARED" not in os.environ and shutil.which("unshare"):
     os.environ["POWER_LOSS_UNSHARED"] = "1"
     if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0:
         os.execvp("unshare", ["unshare", "-m", sys.executable, *sys.argv])
+work_in_memory()
 main([both])

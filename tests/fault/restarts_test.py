@@ -44,6 +44,9 @@ CASES = {
     "a checkpoint failed": ("status_is running 0 a", "exit 4", "end 4"),
     "no status, a config error": ("", "exit 2", "end 2"),
     "no status, nothing wrong": ("", "exit 0", "again 0"),
+    "the launcher failed before any rank began": ("status_is stopped 75 a", "exit 1", "again 1"),
+    "a defect of the program": ("", "status_is running 0 b; status_is failed 1 b; exit 1", "end 1"),
+    "the launcher failed after a rank began": ("", "status_is running 0 b; exit 1", "end 1"),
     "half a status": ("", "echo '{\"state\":\"do' >$run/status.json; exit 0", "again 0"),
 }
 

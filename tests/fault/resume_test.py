@@ -12,7 +12,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "system"))
 from harness import gathered, main, relative, tokamak  # noqa: E402
-from faulty_disk import check_what_is_left, committed, end, resume, run, start  # noqa: E402
+from faulty_disk import check_what_is_left, committed, end, resume, run, start, work_in_memory  # noqa: E402
 from processes import children, wait_for  # noqa: E402
 
 REQUEUES = int(os.environ.get("REQUEUES", "20"))
@@ -92,4 +92,5 @@ def requeued(place):
     print(f"  {len(ends)} starts were cut off; {last} losses are those of one start, to the bit")
 
 
+work_in_memory()
 main([worlds, requeued])

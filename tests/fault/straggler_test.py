@@ -2,6 +2,7 @@
 
 usage: straggler_test.py [TEST ...]    FALSE_ALARM_MINUTES=60: how long `false_alarms` trains (0.3)"""
 import glob
+import json
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "system")]
 import pauses  # noqa: E402
+from faulty_disk import Disk, committed  # noqa: E402
 from harness import ENV, TOKAMAK, gathered, main, mpirun  # noqa: E402
 from processes import alive, children, wait_for  # noqa: E402
 
@@ -26,11 +28,11 @@ def rank_of(pid):
 
 
 class Run:
-    def __init__(self, place, name, *overrides):
+    def __init__(self, place, name, *overrides, env=None):
         self.place, self.name, self.log = place, name, place.file(name + ".log")
         with open(self.log, "w") as out:
-            self.process = subprocess.Popen(mpirun(RANKS, "train", place.config(name), FOREVER, *overrides), env=ENV,
-                                            stdout=out, stderr=out)
+            self.process = subprocess.Popen(mpirun(RANKS, "train", place.config(name), FOREVER, *overrides),
+                                            env=dict(ENV, **(env or {})), stdout=out, stderr=out)
 
     def __enter__(self):
         return self
@@ -74,15 +76,19 @@ def straggler(place):
         text, step = run.stop()
     named = set(re.findall(r"rank (\d) \(on (\S+)\) is slow", text))
     assert named == {(str(SLOW), os.uname().nodename)}, (named, text[-5000:])
+    with open(place.run("slow") + "/metrics.jsonl") as file:
+        events = [record for record in map(json.loads, file) if record.get("event") == "straggler"]
+    assert {event["detail"] for event in events} == {f"rank {SLOW} (on {os.uname().nodename})"}, events
+    assert all(event["seconds"] > event["median_seconds"] > 0 for event in events), events
     print("  " + re.search(r"rank \d \(on.*is slow.*", text)[0])
     expect_bits_of_undisturbed(place, "slow", step)
 
 
 def false_alarms(place):
-    """training in which ranks pause at random, for less than the limit: no alarm, the bits are the same"""
+    """ranks pause at random, for less than the limit, and the disk takes 1 MB/s: no alarm, the bits are the same"""
     limit = 20
     with Run(place, "pauses", f"resilience.watchdog_min={limit}s", f"resilience.watchdog_max={limit}s",
-             "checkpoint.interval=200") as run:
+             "checkpoint.interval=200", env=Disk(place, "pauses", rate=1000000).env) as run:
         run.wait_for(r"step \d+/")
         # No longer than half of the limit: a loaded machine adds to it.
         with pauses.Pauses(pauses.at_random(run.pids(), limit / 2, SEED)) as disturbed:
@@ -91,8 +97,9 @@ def false_alarms(place):
                 assert run.process.poll() is None, open(run.log).read()[-5000:]
                 time.sleep(0.2)
         assert len(alive(children(run.process.pid))) == RANKS
-        _, step = run.stop()
-    print(f"  {MINUTES} minute(s), {disturbed.count} pauses of up to {disturbed.longest:.1f} s, limit {limit} s, {step} steps")
+        text, step = run.stop()
+    print(f"  {MINUTES} minute(s), {disturbed.count} pauses of up to {disturbed.longest:.1f} s, limit {limit} s, {step} steps, "
+          f"{len(committed(text))} saves")
     if step < 5000:  # an hour's worth takes as long again
         expect_bits_of_undisturbed(place, "pauses", step)
 

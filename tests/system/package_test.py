@@ -70,7 +70,8 @@ def trains_under_its_mpirun(place):
             foreign = [f for f in files if not f.startswith(str(bundle)) and not SYSTEMS_OWN.match(os.path.basename(f))]
             assert not foreign, foreign
         os.kill(ranks[0], signal.SIGTERM)
-        assert process.wait(timeout=60) == 75, Path(log.name).read_text()
+        code = process.wait(timeout=60)
+        assert code == 75, f"exit {code}\n{Path(log.name).read_text()[-5000:]}"
     finally:
         if process.poll() is None:
             process.kill()

@@ -46,6 +46,16 @@ def time_limit(place, cluster):
     all_idle(cluster)
 
 
+def stop_after(place, cluster):
+    """run.stop_after, without a signal: saved, queued again, resumed at that step, to the same bits"""
+    job = Job(place, "after", f"training.max_steps={ENDLESS}", "run.stop_after=15s", interval=100000,
+              options=[ONE_RANK_A_NODE])
+    saved = job.says(r"checkpoint of step (\d+) committed")[0]
+    assert job.says(r"resumed from .* \(step (\d+)")[0] == saved and job.restarts() >= 1, job.story()
+    job.stops_with_the_right_bits(2, ENDLESS)
+    all_idle(cluster)
+
+
 def hung_at_the_limit(place, _cluster):
     """a rank that hangs when the limit comes is killed in time for the job to be queued again"""
     job = Job(place, "hung", LENGTH, options=[ONE_RANK_A_NODE], SAVE_SECONDS="3")
@@ -236,5 +246,6 @@ esac
 """
 
 if __name__ == "__main__":
-    run_tests([cancelled, script_stopped, config_error, time_limit, hung_at_the_limit, rank_killed, power_loss,
-               power_loss_of_the_first, cable_cut, preempted, chain, chain_over_a_cut, daemons_restart, no_progress, second_step, bad_node], nodes=4)
+    run_tests([cancelled, script_stopped, config_error, time_limit, stop_after, hung_at_the_limit, rank_killed, power_loss,
+               power_loss_of_the_first, cable_cut, preempted, chain, chain_over_a_cut, daemons_restart, no_progress,
+               second_step, bad_node], nodes=4)

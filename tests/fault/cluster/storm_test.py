@@ -1,7 +1,7 @@
 """Twenty random faults in ten minutes on a cluster of eight nodes: the run goes on, and ends by itself at its last step, with
 the bits of a run that nothing disturbed. No hand helps: for the case that one is cancelled, all jobs are there from the begin.
   STORM_SECONDS  how long (600); STORM_SEED  of the faults (printed); one fault comes every 30 seconds.
-  STORM_SHARE    the run is so long, undisturbed (0.5 of STORM_SECONDS)"""
+  STORM_SHARE    the run is so long, undisturbed (0.65 of STORM_SECONDS)"""
 import os
 import random
 import signal
@@ -15,7 +15,7 @@ SEED = int(os.environ.get("STORM_SEED", str(random.SystemRandom().randrange(1000
 EVERY = 30  # seconds from one fault to the next
 NODES = 8
 DISK = 48  # MiB
-SHARE = float(os.environ.get("STORM_SHARE", "0.5"))
+SHARE = float(os.environ.get("STORM_SHARE", "0.65"))
 RATE = "60mbit"  # of a cable: steps slow enough to be hit
 JOBS = 2 + SECONDS // EVERY // 6  # more than are cancelled
 # The jobs of one run, one after the other. A fault every 30 s leaves some starts without a checkpoint.

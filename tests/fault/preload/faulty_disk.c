@@ -8,6 +8,7 @@
 //   FAULTY_DISK_FAULT  an errno as a number; kill; hang; short: a write takes half of its bytes; lost: fsync fails with EIO
 //                      and the second half of the file is zeros, for the kernel takes failed pages for clean ones
 //   FAULTY_DISK_RATE   bytes a second of every write
+//   FAULTY_DISK_FSYNC  seconds that every fsync takes longer
 //   FAULTY_DISK_TRACE  a line for each operation is appended here: rank, number, call, path
 #define _GNU_SOURCE
 #include <errno.h>
@@ -101,13 +102,15 @@ static bool strike(const char* call, const char* path, bool* half, int fd) {
   return true;
 }
 
-static void take_time(size_t bytes, const char* path) {
-  const double rate = atof(setting("FAULTY_DISK_RATE"));
-  if (rate <= 0 || !is_below(path)) return;
-  const double seconds = (double)bytes / rate;
+static void wait_for(double seconds) {
   struct timespec left = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
   while (nanosleep(&left, &left) != 0 && errno == EINTR) {
   }
+}
+
+static void take_time(size_t bytes, const char* path) {
+  const double rate = atof(setting("FAULTY_DISK_RATE"));
+  if (rate > 0 && is_below(path)) wait_for((double)bytes / rate);
 }
 
 static int open_at(int directory, const char* name, int flags, mode_t mode) {
@@ -164,6 +167,7 @@ int fsync(int fd) {
   char path[PATH_MAX];
   path_of(fd, NULL, path);
   if (strike("fsync", path, NULL, fd)) return -1;
+  if (is_below(path)) wait_for(atof(setting("FAULTY_DISK_FSYNC")));
   return (int)syscall(SYS_fsync, fd);
 }
 
