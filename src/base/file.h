@@ -42,8 +42,8 @@ class OutputFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
-  // Starts to bring to the disk what was written since the last call, and waits for what was written before that: the
-  // sync() in the end is short then, and a writer on a slow disk gets on in small steps. Promises nothing durable.
+  // Starts to bring to the disk what was written, and waits until no more than a window of it is under way: the sync()
+  // in the end is short then, and a writer on a slow disk gets on in small steps. Promises nothing durable.
   void write_behind();
   void sync();   // fsync; a failed fsync is final for this file: write a new one, never retry
   void close();  // checked
