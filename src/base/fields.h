@@ -46,6 +46,13 @@ struct AutoInt {
   bool operator==(const AutoInt&) const = default;
 };
 
+// A count of which there may be none: "none" or N.
+struct NoneInt {
+  int64_t value = 0;  // 0: none
+  bool is_none() const { return value == 0; }
+  bool operator==(const NoneInt&) const = default;
+};
+
 // What is wrong with a field's value. The config module adds file and line; a module that checks its own options
 // returns a list of these.
 struct FieldError {

@@ -59,12 +59,17 @@ class BenchCommand : public Command {
     });
     if (generate_) return bench_generate(world, config);
     GlobalBatch batch;
-    collectively(world.comm(), [&] { batch = make_global_batch(config.training, config.data, world.size()); });
+    int replicas = 1;
+    collectively(world.comm(), [&] {
+      replicas = replicas_of(config.parallelism, world.size());
+      batch = make_global_batch(config.training, config.data, world.size());
+    });
     if (ops_) return bench_ops(world, config, batch);
     Backend backend = make_backend_collectively(world, config.runtime);
     const auto data_comm = make_data_comm(world.comm(), *backend.device, config.runtime, config.precision.reduce);
-    const MemoryShare memory = memory_share(*backend.device, world, *data_comm, config.runtime);
-    PlannedRun run = plan_run(config, batch, *data_comm, backend, memory.total);
+    const MeshGroups mesh(*data_comm, replicas);
+    const MemoryShare memory = memory_share(*backend.device, world, mesh.mesh(), config.runtime);
+    PlannedRun run = plan_run(config, batch, mesh.mesh(), backend, memory.total);
     BatchShape& shape = run.shape;
     Engine& engine = *run.engine;
     if (micro_batches_ > 0) shape.sequences_per_rank = micro_batches_ * shape.micro_batch;

@@ -23,7 +23,7 @@ class CheckpointSource final : public ModelSource {
     return path;
   }
   bool adds_bos() const override { return false; }  // as `data tokenize` without --bos
-  void fill(HostState& state) override { load(comm_, reader_, shard_place(comm_), state.slices()); }
+  void fill(HostState& state) override { load(comm_, reader_, state.place(), state.slices()); }
 
  private:
   Comm& comm_;
@@ -44,7 +44,7 @@ class HfSource final : public ModelSource {
          "name one that cuts text as this model expects with --tokenizer");
   }
   bool adds_bos() const override { return model_.adds_bos(); }
-  void fill(HostState& state) override { load(model_, shard_place(comm_), state.slices()); }
+  void fill(HostState& state) override { load(model_, state.place(), state.slices()); }
 
  private:
   Comm& comm_;

@@ -23,7 +23,7 @@ void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
   const int64_t parameters = model_size(config.model).parameters;
   const double flops = flops_per_token_full(config.model, shape.length) * static_cast<double>(shape.tokens_per_step());
   out << "model        " << human(parameters) << " parameters (" << parameters << ")\n"
-      << "step         " << human(shape.tokens_per_step()) << " tokens: " << run.comm().size() << " rank(s) x "
+      << "step         " << human(shape.tokens_per_step()) << " tokens: " << run.mesh().world().size() << " rank(s) x "
       << shape.micro_batches() << " micro-batch(es) of " << shape.micro_batch << " sequences of " << shape.length
       << "; " << human_count(flops) << "FLOP (mfu_full's count)\n"
       << "run          " << shape.total_steps << " steps, " << human(shape.total_steps * shape.tokens_per_step())
@@ -37,7 +37,7 @@ void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
   } else {
     out << "on its GPU, besides up to " << human_bytes(run.device().startup_bytes())
         << " of CUDA's context and libraries and "
-        << human_bytes(run.device().reserve_bytes() + run.comm().reserve_bytes()) << " reserved for " << kReserveIsFor;
+        << human_bytes(run.device().reserve_bytes() + run.mesh().reserve_bytes()) << " reserved for " << kReserveIsFor;
   }
   out << ":\n" << run.memory().report();
 }
@@ -67,14 +67,14 @@ nlohmann::ordered_json plan_json(const RunConfig& config, DryRun& run) {
           {"lookup_parameters", size.lookup_parameters},
           {"flops_per_token_full", flops_per_token_full(config.model, shape.length)},
           {"flops_per_token_causal", flops_per_token_causal(config.model, shape.length)},
-          {"ranks", run.comm().size()},
+          {"ranks", run.mesh().world().size()},
           {"sequence_length", shape.length},
           {"micro_batch", shape.micro_batch},
           {"micro_batches", shape.micro_batches()},
           {"tokens_per_step", shape.tokens_per_step()},
           {"total_steps", shape.total_steps},
           {"startup_bytes", run.device().startup_bytes()},
-          {"reserve_bytes", run.device().reserve_bytes() + run.comm().reserve_bytes()},
+          {"reserve_bytes", run.device().reserve_bytes() + run.mesh().reserve_bytes()},
           {"memory_bytes", planned_bytes(run.memory(), run.device())},
           {"pinned_bytes", run.device().uses_host_memory() ? 0 : run.memory().total_bytes(MemoryKind::kPinned)},
           {"memory", groups},

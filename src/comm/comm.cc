@@ -70,6 +70,13 @@ std::unique_ptr<Comm> Comm::split(int color) {
   return part;
 }
 
+std::unique_ptr<Comm> Comm::split(const std::function<int(int rank)>& color) {
+  const HostCall call(host_observer_, "split");
+  std::unique_ptr<Comm> part = do_split_by(color);
+  if (part != nullptr) part->observe(host_observer_);
+  return part;
+}
+
 void Comm::all_gather(Stream& stream, Tensor slice, Tensor full) {
   expect_slice(*this, slice, full, slice.dtype());
   const auto call = [&] {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -68,6 +69,8 @@ class Comm {
 
   // Ranks of one color form a group, in the order of their ranks here. Collective. This one outlives it.
   std::unique_ptr<Comm> split(int color);
+  // The same where every rank knows every rank's color: so a plan's ranks, of which only one is there, split too.
+  std::unique_ptr<Comm> split(const std::function<int(int rank)>& color);
 
  protected:
   virtual void do_barrier() = 0;
@@ -75,6 +78,9 @@ class Comm {
   virtual std::vector<std::string> do_gather_all(const std::string& bytes) = 0;
   virtual int64_t do_max(int64_t value) = 0;
   virtual std::unique_ptr<Comm> do_split(int color) = 0;
+  virtual std::unique_ptr<Comm> do_split_by(const std::function<int(int rank)>& color) {
+    return do_split(color(rank()));
+  }
   virtual void do_all_gather(Stream& stream, Tensor slice, Tensor full) = 0;
   virtual void do_reduce_scatter(Stream& stream, const ReduceScatter& args) = 0;
   virtual void do_all_reduce(Stream& stream, Tensor x) = 0;

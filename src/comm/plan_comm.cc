@@ -25,6 +25,11 @@ class PlanComm : public Comm {
   std::vector<std::string> do_gather_all(const std::string&) override { refuse(); }
   int64_t do_max(int64_t) override { refuse(); }
   std::unique_ptr<Comm> do_split(int) override { refuse(); }
+  std::unique_ptr<Comm> do_split_by(const std::function<int(int rank)>& color) override {
+    int members = 0;
+    for (int r = 0; r < size_; ++r) members += color(r) == color(0);
+    return std::make_unique<PlanComm>(members, nccl_);
+  }
 
  protected:
   void do_all_gather(Stream&, Tensor, Tensor) override {}

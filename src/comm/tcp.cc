@@ -37,9 +37,10 @@ struct Transfer {
   int64_t in_bytes = kNothing;
 };
 
-class Mesh {
+class Connections {
  public:
-  Mesh(std::vector<Socket> data, std::vector<std::string> hosts) : data_(std::move(data)), hosts_(std::move(hosts)) {}
+  Connections(std::vector<Socket> data, std::vector<std::string> hosts)
+      : data_(std::move(data)), hosts_(std::move(hosts)) {}
 
   int ranks() const { return static_cast<int>(hosts_.size()); }
 
@@ -128,7 +129,8 @@ class Mesh {
 class TcpComm : public HostComm {
  public:
   // `members`: the ranks of the run that form the group, of which this is the rank-th.
-  TcpComm(Mesh& mesh, std::vector<int> members, int rank) : mesh_(mesh), members_(std::move(members)), rank_(rank) {}
+  TcpComm(Connections& connections, std::vector<int> members, int rank)
+      : connections_(connections), members_(std::move(members)), rank_(rank) {}
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(members_.size()); }
@@ -173,7 +175,7 @@ class TcpComm : public HostComm {
       if (r == rank_) rank = static_cast<int>(members.size());
       members.push_back(members_[static_cast<size_t>(r)]);
     }
-    return std::make_unique<TcpComm>(mesh_, std::move(members), rank);
+    return std::make_unique<TcpComm>(connections_, std::move(members), rank);
   }
 
  private:
@@ -223,19 +225,19 @@ class TcpComm : public HostComm {
       fill(r, t);
       transfers.push_back(t);
     }
-    mesh_.transfer(purpose, std::move(transfers));
+    connections_.transfer(purpose, std::move(transfers));
   }
 
-  Mesh& mesh_;
+  Connections& connections_;
   const std::vector<int> members_;
   const int rank_;
 };
 
 // The whole run, which the connections belong to.
-class TcpWorld : private Mesh, public TcpComm {
+class TcpWorld : private Connections, public TcpComm {
  public:
   TcpWorld(int rank, std::vector<Socket> data, std::vector<std::string> hosts)
-      : Mesh(std::move(data), std::move(hosts)), TcpComm(*this, all_of(ranks()), rank) {}
+      : Connections(std::move(data), std::move(hosts)), TcpComm(*this, all_of(ranks()), rank) {}
 
  private:
   static std::vector<int> all_of(int size) {

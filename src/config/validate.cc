@@ -144,18 +144,24 @@ void check_schedule(const ScheduleOptions& schedule, const TrainingOptions& trai
   }
 }
 
-void check_parallelism(const ParallelismOptions& parallelism, FieldChecks& checks) {
-  checks.require(parallelism.zero_stage == 3, "parallelism.zero_stage", parallelism.zero_stage,
-                 "must be 3: stages 1 and 2 are not available in this version");
-  checks.require(parallelism.data_parallel_shard_degree == -1, "parallelism.data_parallel_shard_degree",
-                 parallelism.data_parallel_shard_degree,
-                 "must be -1 (all ranks): hybrid sharding is not available in this version");
-  checks.require(parallelism.data_parallel_replicate_degree == 1, "parallelism.data_parallel_replicate_degree",
-                 parallelism.data_parallel_replicate_degree,
-                 "must be 1: hybrid sharding is not available in this version");
-  checks.require(parallelism.reduce == ReduceWhen::kEveryMicrobatch, "parallelism.reduce",
+void check_parallelism(const ParallelismOptions& parallelism, const ModelConfig& model, FieldChecks& checks) {
+  const int64_t stage = parallelism.zero_stage;
+  checks.within("parallelism.zero_stage", stage, 1, 3);
+  checks.require(parallelism.data_parallel_shard_degree == -1 || parallelism.data_parallel_shard_degree >= 1,
+                 "parallelism.data_parallel_shard_degree", parallelism.data_parallel_shard_degree,
+                 "must be -1 (as many ranks as the replicas leave) or at least 1");
+  checks.at_least("parallelism.data_parallel_replicate_degree", parallelism.data_parallel_replicate_degree, 1);
+  checks.require(stage != 1 || parallelism.reduce != ReduceWhen::kEveryMicrobatch, "parallelism.reduce",
                  enum_names(parallelism.reduce).at(static_cast<size_t>(parallelism.reduce)),
-                 "must be every_microbatch: last_microbatch is not available in this version");
+                 "contradicts parallelism.zero_stage 1, which keeps whole gradients and reduces them once a step",
+                 "reduce: last_microbatch, or zero_stage: 2");
+  if (parallelism.keep_gathered.is_none()) return;
+  const int64_t kept = parallelism.keep_gathered.value;
+  checks.require(stage == 3, "parallelism.keep_gathered", kept,
+                 str("contradicts parallelism.zero_stage ", stage, ", which keeps every layer gathered"),
+                 "leave one of the two out");
+  checks.require(kept <= model.num_hidden_layers, "parallelism.keep_gathered", kept,
+                 str("is more than model.num_hidden_layers (", model.num_hidden_layers, ")"));
 }
 
 void check_checkpoint(const CheckpointOptions& checkpoint, FieldChecks& checks) {
@@ -186,7 +192,7 @@ std::vector<FieldError> find_problems(const RunConfig& config) {
   check_training(config.training, config.data, checks);
   check_optimizer(config.optimizer, checks);
   check_schedule(config.lr_scheduler, config.training, checks);
-  check_parallelism(config.parallelism, checks);
+  check_parallelism(config.parallelism, config.model, checks);
   check_checkpoint(config.checkpoint, checks);
   checks.at_least("metrics.log_interval", config.metrics.log_interval, 1);
   checks.require(parse_traced_steps(config.metrics.trace).has_value(), "metrics.trace",

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/process.h"
+#include "comm/plan_comm.h"
 #include "train/memory_check.h"
 #include "train/run_plan.h"
 
@@ -99,7 +100,9 @@ CheckResult check_memory(World& world, const RankHosts& peers, const MemoryCheck
     const std::vector<Facts> plans = gather_facts(world.comm(), [&] {
       const RunConfig& config = *check.config;
       const GlobalBatch batch = make_global_batch(config.training, config.data, world.size());
-      const PlannedRun run = plan_run(config, batch, *check.data, *check.backend, share.total);
+      const auto ranks = make_plan_comm(world.size(), device);  // nothing is asked of the others
+      const MeshGroups mesh(*ranks, replicas_of(config.parallelism, world.size()));
+      const PlannedRun run = plan_run(config, batch, mesh.mesh(), *check.backend, share.total);
       Facts facts;
       facts.set("planned_bytes", planned_bytes(run.engine->plan(), device));
       facts.set("share_bytes", share.available);

@@ -27,14 +27,15 @@ CudaGraphs graphs_of(const EngineOptions& options, const Comm& comm, const Devic
 DType compute_dtype(const PrecisionOptions& precision) { return dtype_of(precision.compute); }
 DType reduce_dtype(const PrecisionOptions& precision) { return dtype_of(precision.reduce); }
 
-Engine::Engine(const EngineOptions& options, Comm& comm, Backend& backend)
-    : comm_(comm),
+Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
+    : mesh_(mesh),
       backend_(backend),
       table_(make_param_table(options.model)),
-      parameters_(table_, comm, backend,
+      parameters_(table_, mesh, backend,
                   {.compute = compute_dtype(options.precision),
                    .reduce_dtype = reduce_dtype(options.precision),
-                   .gradients = options.sizes.training},
+                   .gradients = options.sizes.training,
+                   .policy = options.sizes.training ? sharding_policy(options.parallelism) : ShardingPolicy{}},
                   plan_),
       optimizer_(options.sizes.training
                      ? std::optional<AdamWOptimizer>(std::in_place, options.optimizer, parameters_, plan_)
@@ -46,7 +47,7 @@ Engine::Engine(const EngineOptions& options, Comm& comm, Backend& backend)
               .compute = compute_dtype(options.precision),
               .keep = keep_of(options),
               .z_loss = options.z_loss,
-              .graphs = graphs_of(options, comm, *backend.device)},
+              .graphs = graphs_of(options, mesh.world(), *backend.device)},
              plan_) {
   if (options.sizes.cached_sequences > 0) {
     cache_.emplace(options.model,

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "comm/comm.h"
+#include "comm/mesh.h"
 #include "infer/kv_cache.h"
 #include "model/options.h"
 #include "model/transformer.h"
@@ -36,6 +36,7 @@ struct EngineOptions {
   ModelConfig model;  // vocab_size is known
   OptimizerOptions optimizer;
   PrecisionOptions precision;
+  ParallelismOptions parallelism;  // of training; the mesh has its degrees
   ActivationCheckpointOptions activation_checkpoint;
   double z_loss = 0;
   CudaGraphs cuda_graphs = CudaGraphs::kAuto;
@@ -44,8 +45,8 @@ struct EngineOptions {
 
 class Engine {
  public:
-  // `comm` and `backend` outlive this. Error(kConfig) where the options do not go together.
-  Engine(const EngineOptions& options, Comm& comm, Backend& backend);
+  // The groups of `mesh` and `backend` outlive this. Error(kConfig) where the options do not go together.
+  Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend);
   // Takes the memory. Error(kDevice) if it is not there.
   void commit();
 
@@ -57,14 +58,15 @@ class Engine {
   Transformer& model() { return model_; }
   KvCache& cache() { return *cache_; }  // if it has cached sequences
   Backend& backend() { return backend_; }
-  Comm& comm() { return comm_; }
+  const Mesh& mesh() const { return mesh_; }
+  Comm& comm() { return mesh_.world(); }  // all ranks
   Stream& compute() { return *compute_; }
   std::vector<StatePart> state();              // after commit(): of training; the masters alone otherwise
   Tensor sums() const { return sums_; }        // (kStepSums) f64
   Tensor control() const { return control_; }  // (kStepControls) f32
 
  private:
-  Comm& comm_;
+  Mesh mesh_;
   Backend& backend_;
   MemoryPlan plan_;
   ParamTable table_;

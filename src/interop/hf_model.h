@@ -2,7 +2,7 @@
 //
 //   const HfModel hf = HfModel::open("Qwen3-0.6B");
 //   make_param_table(hf.config())                        its list of weights
-//   load(hf, shard_place(comm), host_state.slices());    as load(comm, checkpoint, ...)
+//   load(hf, host_state.place(), host_state.slices());   as load(comm, checkpoint, ...)
 #pragma once
 
 #include <cstdint>

@@ -34,7 +34,7 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
 void Transformer::commit(const Arena& arena, Stream& compute) {
   activations_.commit(arena);
   inputs_.commit(arena, device_);
-  if (options_.graphs != CudaGraphs::kOff && device_.can_record() && parameters_.comm().size() == 1) {
+  if (options_.graphs != CudaGraphs::kOff && device_.can_record() && parameters_.mesh().world().size() == 1) {
     graphs_.emplace(device_, options_.graphs);
   }
   rope_ = arena[rope_slot_];

@@ -17,7 +17,8 @@ Backend planned_backend(const RuntimeOptions& options) {
 DryRun::DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks)
     : backend_(planned_backend(config.runtime)),
       comm_(make_plan_comm(ranks, *backend_.device)),
-      run_(plan_run(config, batch, *comm_, backend_, INT64_MAX)) {}
+      mesh_(*comm_, replicas_of(config.parallelism, ranks)),
+      run_(plan_run(config, batch, mesh_.mesh(), backend_, INT64_MAX)) {}
 
 StepRecord DryRun::record(const BatchShape& shape) {
   run_.engine->commit();

@@ -9,7 +9,8 @@ namespace tokamak {
 
 class DryRun {
  public:
-  // For the backend that the config asks for; with auto, the one that this machine has.
+  // For the backend that the config asks for; with auto, the one that this machine has. Error(kConfig) where the config
+  // does not go with so many ranks.
   DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks);
 
   const BatchShape& shape() const { return run_.shape; }
@@ -17,7 +18,7 @@ class DryRun {
   const Transformer& model() const { return run_.engine->model(); }
   const Device& device() const { return *backend_.device; }
   const Ops& ops() const { return *backend_.ops; }
-  const Comm& comm() const { return *comm_; }
+  const Mesh& mesh() const { return mesh_.mesh(); }
 
   StepRecord record() { return record(shape()); }
   StepRecord record(const BatchShape& shape);  // of the same micro-batch
@@ -25,6 +26,7 @@ class DryRun {
  private:
   Backend backend_;
   std::unique_ptr<Comm> comm_;
+  MeshGroups mesh_;
   PlannedRun run_;
 };
 

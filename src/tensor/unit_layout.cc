@@ -17,7 +17,9 @@ UnitLayout::UnitLayout(const Unit& unit) {
   }
 }
 
-int64_t UnitLayout::slice(int ranks) const { return round_up((count + ranks - 1) / ranks, kAlignment); }
+int64_t UnitLayout::slice(int ranks, int parts) const {
+  return round_up((count + ranks - 1) / ranks, kAlignment * parts);
+}
 
 std::vector<FlatParam> flat_params(const Unit& unit) {
   const UnitLayout layout(unit);

@@ -6,7 +6,7 @@
 
 namespace tokamak {
 
-MemoryShare memory_share(const Device& device, World& world, const Comm& data, const RuntimeOptions& options) {
+MemoryShare memory_share(const Device& device, World& world, const Mesh& data, const RuntimeOptions& options) {
   const int64_t on_device = device.uses_host_memory() ? INT64_MAX : options.ranks_per_gpu;
   const auto ranks_sharing = static_cast<int>(std::min<int64_t>(world.local_size(), on_device));
   const int64_t reserve = device.reserve_bytes() + data.reserve_bytes();
@@ -29,6 +29,17 @@ void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare&
   std::vector<std::string> help;
   if (micro_batch > 1) help.push_back(str("lower training.micro_batch_size (now ", micro_batch, ")"));
   if (config.activation_checkpoint.mode == RecomputeMode::kNone) help.push_back("activation_checkpoint.mode: full");
+  if (config.parallelism.zero_stage < 3)
+    help.push_back(str("parallelism.zero_stage: ", config.parallelism.zero_stage + 1));
+  if (config.parallelism.reduce == ReduceWhen::kLastMicrobatch && config.parallelism.zero_stage > 1) {
+    help.push_back("parallelism.reduce: every_microbatch");
+  }
+  if (const NoneInt kept = config.parallelism.keep_gathered; !kept.is_none()) {
+    help.push_back(str("lower parallelism.keep_gathered (now ", kept.value, ")"));
+  }
+  if (const int64_t replicas = config.parallelism.data_parallel_replicate_degree; replicas > 1) {
+    help.push_back(str("lower parallelism.data_parallel_replicate_degree (now ", replicas, ")"));
+  }
   help.push_back("more ranks on more nodes, each holding a smaller part of the state");
   fail(
       Kind::kDevice,

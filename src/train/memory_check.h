@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "backend/backend.h"
+#include "comm/mesh.h"
 #include "comm/world.h"
 #include "tensor/arena.h"
 #include "train/run_config.h"
@@ -19,7 +20,7 @@ struct MemoryShare {
   int ranks_sharing = 1;  // ranks of this node that share the memory
 };
 inline constexpr const char* kReserveIsFor = "code loaded at its first use, graphs and NCCL";
-MemoryShare memory_share(const Device& device, World& world, const Comm& data, const RuntimeOptions& options);
+MemoryShare memory_share(const Device& device, World& world, const Mesh& data, const RuntimeOptions& options);
 
 // What a plan takes of the device's memory; pinned buffers are the host's, which is the device's own on a CPU.
 int64_t planned_bytes(const MemoryPlan& plan, const Device& device);

@@ -43,7 +43,7 @@ RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& 
   const TrainingPoint& point = reader->manifest().point;
   RunState state = point.state;
   collectively(comm_, [&] { state.next_sample = data.restore(point.data); });
-  load(comm_, *reader, shard_place(comm_), host_state_->slices());
+  load(comm_, *reader, host_state_->place(), host_state_->slices());
   // An imported model, of step 0, was not trained with the config that stands beside it.
   collectively(comm_, [&] {
     if (state.step > 0) check(point.config, reader->directory());
@@ -69,7 +69,7 @@ double RunCheckpoints::begin_save(const TrainingPoint& point, Retention retentio
   const Stopwatch watch;
   host_state_->fetch();
   const double copied = watch.seconds();
-  checkpointer_.begin_save(point, shard_place(comm_), host_state_->slices(), retention);
+  checkpointer_.begin_save(point, host_state_->place(), host_state_->slices(), retention);
   being_saved_ = point.state;
   clock_.tried(point.state);
   return copied;

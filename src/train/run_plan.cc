@@ -11,12 +11,12 @@ namespace {
 // More tokens gain no speed on any device we know, and cost memory.
 constexpr int64_t kAutoMicroBatchTokens = 8192;
 
-PlannedRun plan_with(const RunConfig& config, const GlobalBatch& batch, int64_t micro_batch, Comm& data_comm,
+PlannedRun plan_with(const RunConfig& config, const GlobalBatch& batch, int64_t micro_batch, const Mesh& mesh,
                      Backend& backend) {
   const EngineSizes sizes{.max_tokens = micro_batch * batch.length,
                           .max_length = batch.length,
                           .snapshot = config.checkpoint.async || !backend.device->uses_host_memory()};
-  return {{batch, micro_batch}, std::make_unique<Engine>(engine_options(config, sizes), data_comm, backend)};
+  return {{batch, micro_batch}, std::make_unique<Engine>(engine_options(config, sizes), mesh, backend)};
 }
 
 }  // namespace
@@ -25,6 +25,7 @@ EngineOptions engine_options(const RunConfig& config, const EngineSizes& sizes) 
   return {.model = config.model,
           .optimizer = config.optimizer,
           .precision = config.precision,
+          .parallelism = config.parallelism,
           .activation_checkpoint = config.activation_checkpoint,
           .z_loss = config.training.z_loss,
           .cuda_graphs = config.runtime.cuda_graphs,
@@ -41,14 +42,14 @@ void complete_from_data(RunConfig& config) {
   }
 }
 
-PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, Comm& data_comm, Backend& backend,
+PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend,
                     int64_t bytes) {
   const AutoInt wanted = config.training.micro_batch_size;
-  if (!wanted.is_auto()) return plan_with(config, batch, wanted.value, data_comm, backend);
+  if (!wanted.is_auto()) return plan_with(config, batch, wanted.value, mesh, backend);
   for (int64_t pieces = 1;; ++pieces) {
     const int64_t micro_batch = (batch.sequences_per_rank + pieces - 1) / pieces;
     if (micro_batch > 1 && micro_batch * batch.length > kAutoMicroBatchTokens) continue;
-    PlannedRun run = plan_with(config, batch, micro_batch, data_comm, backend);
+    PlannedRun run = plan_with(config, batch, micro_batch, mesh, backend);
     if (micro_batch == 1 || planned_bytes(run.engine->plan(), *backend.device) <= bytes) return run;
   }
 }

@@ -24,7 +24,7 @@ struct PlannedRun {
 
 // With training.micro_batch_size: auto, the batch is cut so that the plan fits into `bytes`: of the ways to cut a rank's
 // share into equal pieces, the coarsest that stays below 8192 tokens and fits; at least one sequence.
-PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, Comm& data_comm, Backend& backend,
+PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend,
                     int64_t bytes);
 
 }  // namespace tokamak

@@ -6,8 +6,6 @@
 
 namespace tokamak {
 
-ShardPlace shard_place(const Comm& comm) { return {.index = comm.rank(), .count = comm.size()}; }
-
 HostState::HostState(Engine& engine) : engine_(engine) {
   for (const auto& [kind, state, snapshot] : engine.state()) {
     Part& part = parts_.emplace_back(Part{.kind = kind, .state = state, .host = snapshot ? snapshot : state});
@@ -37,6 +35,11 @@ void HostState::push() {
   for (const Part& part : parts_) {
     if (part.host.data() != part.state.data()) device.copy_to_device(engine_.compute(), part.host.data(), part.state);
   }
+}
+
+ShardPlace HostState::place() const {
+  const Mesh& mesh = engine_.mesh();
+  return {.index = mesh.shard().rank(), .count = mesh.shard().size(), .writes = mesh.replica() == 0};
 }
 
 std::vector<UnitSlices> HostState::slices() const {

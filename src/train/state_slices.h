@@ -11,9 +11,6 @@
 
 namespace tokamak {
 
-// Which slice of every unit this rank holds.
-ShardPlace shard_place(const Comm& comm);
-
 class HostState {
  public:
   // Of engine.state(), after engine.commit(); `engine` outlives this. Error(kDevice) where the host has no memory for
@@ -23,6 +20,7 @@ class HostState {
   void fetch();  // from the device, after all work enqueued so far
   void push();   // to the device
 
+  ShardPlace place() const;  // which slice of every unit this rank holds; one replica writes them
   // This rank's slices, unit by unit: what fetch brought, or what push will take.
   std::vector<UnitSlices> slices() const;
 

@@ -32,6 +32,7 @@ double run_step(Engine& engine, const NextBatch& next, const StepSettings& setti
   double pairs = 0, tokens = 0;
   for (int64_t m = 0; m < settings.micro_batches; ++m) {
     const TokenBatch batch = next();
+    engine.parameters().begin_microbatch(m + 1 == settings.micro_batches);
     pairs += attended_pairs(batch);
     tokens += static_cast<double>(batch.tokens.size());
     engine.model().forward_backward(compute, batch, engine.sums());

@@ -89,6 +89,7 @@ class Trainer {
 
   Comm& comm_;                       // what the ranks agree by
   std::unique_ptr<Comm> data_comm_;  // what their tensors travel by
+  std::optional<MeshGroups> mesh_;   // its groups
   const StopSignal& stop_;
   const RunConfig config_;
   const TrainerOptions options_;

@@ -53,7 +53,10 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
       bad_steps_(config_.resilience.max_bad_steps, [this](int64_t first) { return advice_for_bad_steps(first); }),
       startup_(options_.startup) {
   GlobalBatch batch;
-  collectively(comm_, [&] { batch = make_global_batch(config_.training, config_.data, comm_.size()); });
+  collectively(comm_, [&] {
+    replicas_of(config_.parallelism, comm_.size());  // refused before anything is made
+    batch = make_global_batch(config_.training, config_.data, comm_.size());
+  });
   collectively(comm_, [&] {
     data_.emplace(config_, batch);
     schedule_.emplace(config_.lr_scheduler, config_.optimizer.lr, batch.total_steps, batch.tokens_per_step());
@@ -126,10 +129,11 @@ void Trainer::start(World& world, Backend& backend, const GlobalBatch& batch) {
 int64_t Trainer::take_memory(World& world, Backend& backend, const GlobalBatch& batch) {
   // Before memory is measured: it takes some.
   data_comm_ = make_data_comm(comm_, *backend.device, config_.runtime, config_.precision.reduce);
-  const MemoryShare memory = memory_share(*backend.device, world, *data_comm_, config_.runtime);
+  mesh_.emplace(*data_comm_, replicas_of(config_.parallelism, comm_.size()));
+  const MemoryShare memory = memory_share(*backend.device, world, mesh_->mesh(), config_.runtime);
   collectively(comm_, [&] {
     const int64_t program_bytes = backend.device->used_bytes();
-    run_ = plan_run(config_, batch, *data_comm_, backend, memory.total);
+    run_ = plan_run(config_, batch, mesh_->mesh(), backend, memory.total);
     const MemoryPlan& plan = run_.engine->plan();
     planned_bytes_ = planned_bytes(plan, *backend.device) + program_bytes;
     expect_fit(plan, *backend.device, memory, config_, run_.shape.micro_batch);

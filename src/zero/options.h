@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "base/fields.h"
+
 namespace tokamak {
 
-enum class ReduceWhen { kEveryMicrobatch, kLastMicrobatch };
+enum class ReduceWhen { kAuto, kEveryMicrobatch, kLastMicrobatch };
 inline const std::vector<std::string>& enum_names(ReduceWhen) {
-  static const std::vector<std::string> names = {"every_microbatch", "last_microbatch"};
+  static const std::vector<std::string> names = {"auto", "every_microbatch", "last_microbatch"};
   return names;
 }
 
@@ -17,19 +19,28 @@ struct ParallelismOptions {
   int64_t zero_stage = 3;
   int64_t data_parallel_shard_degree = -1;
   int64_t data_parallel_replicate_degree = 1;
-  ReduceWhen reduce = ReduceWhen::kEveryMicrobatch;
+  ReduceWhen reduce = ReduceWhen::kAuto;
+  NoneInt keep_gathered;
 
   template <class Visitor>
   void fields(Visitor& v) {
     v("zero_stage", zero_stage,
-      "must be 3 in this version: parameters, gradients and optimizer state are sharded (Rajbhandari et al. 2020)");
+      "what the ranks share (ZeRO, Rajbhandari et al. 2020): 1 the optimizer's state, 2 gradients too, 3 weights too; "
+      "a lower stage takes more memory and less traffic: 2 keeps whole weights over the step and gathers them once, 1 "
+      "also whole gradients, which it reduces once");
     v("data_parallel_shard_degree", data_parallel_shard_degree,
-      "ranks that share one copy of the model state; must be -1 in this version: all");
+      "ranks that share one copy of the state; -1: as many as data_parallel_replicate_degree leaves");
     v("data_parallel_replicate_degree", data_parallel_replicate_degree,
-      "replicas of the sharded model state (HSDP); must be 1 in this version");
+      "copies of the sharded state (HSDP), each held by consecutive ranks, for example those of a node; more copies take "
+      "more memory and keep gathers among fewer ranks: between copies only gradients travel, once a step; must divide "
+      "the ranks");
     v("reduce", reduce,
-      "when gradients are reduced: must be every_microbatch in this version, which takes less memory than "
-      "last_microbatch and more traffic");
+      "when gradients are reduced inside a copy: every_microbatch takes less memory; last_microbatch adds whole "
+      "gradients up and reduces them once, which saves traffic with several micro-batches; auto: last_microbatch with "
+      "zero_stage 1, else every_microbatch");
+    v("keep_gathered", keep_gathered,
+      "layers whose whole weights stay gathered over the step; only with zero_stage 3; more take more memory, and are "
+      "not gathered for each pass");
   }
 };
 

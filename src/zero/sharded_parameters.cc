@@ -20,13 +20,22 @@ bool is_embedding(UnitKind kind) { return kind == UnitKind::kEmbedding || kind =
 
 }  // namespace
 
-ShardedParameters::ShardedParameters(const ParamTable& table, Comm& comm, Backend& backend,
+ShardedParameters::ShardedParameters(const ParamTable& table, const Mesh& mesh, Backend& backend,
                                      const ShardingOptions& options, MemoryPlan& plan)
-    : table_(table), comm_(comm), backend_(backend), options_(options), reduced_once_(table.units.size(), false) {
+    : table_(table),
+      mesh_(mesh),
+      backend_(backend),
+      options_(options),
+      written_(table.units.size(), false),
+      complete_(table.units.size(), false) {
+  const Comm& shard = mesh_.shard();
+  std::vector<int64_t> padded;
   int64_t largest_slice = 0;
   for (const Unit& unit : table.units) {
     layouts_.emplace_back(unit);
-    const int64_t slice = layouts_.back().slice(comm.size());
+    const int64_t slice = layouts_.back().slice(shard.size(), mesh_.replicas());
+    padded.push_back(slice * shard.size());
+    slices_.push_back(slice);
     const Decay decay = decays(unit) ? Decay::kYes : Decay::kNo;
     slice_begin_.push_back(shard_elements_);
     if (!ranges_.empty() && ranges_.back().decay == decay && ranges_.back().embedding == is_embedding(unit.kind)) {
@@ -45,12 +54,22 @@ ShardedParameters::ShardedParameters(const ParamTable& table, Comm& comm, Backen
   if (options.gradients) {
     grad_slot_ = plan.add("gradients/slices", DType::kF32, Shape{shard_elements_}, MemoryKind::kExchanged);
   }
-  if (single_rank()) return;
-  weight_buffers_.emplace("gathered weights", table, layouts_, comm.size(), options.compute, plan);
-  if (!options.gradients) return;
-  gradient_buffers_.emplace("gradients", table, layouts_, comm.size(), DType::kF32, plan);
-  staging_slot_ = plan.add("gradients/reduced", DType::kF32, Shape{largest_slice}, MemoryKind::kExchanged);
-  const int64_t scratch = comm.scratch_elements(largest_slice, options.reduce_dtype);
+  const ShardingPolicy& policy = options.policy;
+  int64_t scratch = 0;
+  if (!whole()) {
+    weight_buffers_.emplace("gathered weights", table, padded, policy.kept_layers, options.compute, plan);
+    if (!options.gradients) return;
+    gradient_buffers_.emplace("gradients", table, padded, policy.reduce_once ? ShardingPolicy::kAllLayers : 0,
+                              DType::kF32, plan);
+    if (!options_.policy.reduce_once) {
+      staging_slot_ = plan.add("gradients/reduced", DType::kF32, Shape{largest_slice}, MemoryKind::kExchanged);
+    }
+    scratch = shard.scratch_elements(largest_slice, options.reduce_dtype);
+  }
+  if (options.gradients && mesh_.replicas() > 1) {
+    const int64_t part = largest_slice / mesh_.replicas();
+    scratch = std::max(scratch, mesh_.replicate().scratch_elements(part, options.reduce_dtype));
+  }
   if (scratch == 0) return;
   scratch_slot_ = plan.add("gradients/communication", options.reduce_dtype, Shape{scratch}, MemoryKind::kExchanged);
 }
@@ -60,25 +79,25 @@ void ShardedParameters::commit(const Arena& arena) {
   master_ = arena[master_slot_];
   weights_ = options_.compute == DType::kF32 ? master_ : arena[weights_slot_];
   if (options_.gradients) grad_ = arena[grad_slot_];
+  if (staging_slot_) staging_ = arena[*staging_slot_];
+  if (scratch_slot_) scratch_ = arena[*scratch_slot_];
   // Higher priority than compute: a collective uses few SMs, and other ranks wait for it.
   gather_stream_ = device.make_stream({.name = "gather", .priority = StreamPriority::kHigh});
   reduce_stream_ = device.make_stream({.name = "reduce", .priority = StreamPriority::kHigh});
   compute_done_ = device.make_event();
   reduce_done_ = device.make_event();
-  if (single_rank()) return;
-  comm_.register_memory();
-  weight_buffers_->commit(arena, device);
-  if (!options_.gradients) return;
-  gradient_buffers_->commit(arena, device);
-  staging_ = arena[staging_slot_];
-  if (scratch_slot_) scratch_ = arena[*scratch_slot_];
+  if (mesh_.world().size() == 1) return;
+  // Memory is registered with one group, the one that moves most of it.
+  (whole() ? mesh_.replicate() : mesh_.shard()).register_memory();
+  if (weight_buffers_) weight_buffers_->commit(arena, device);
+  if (gradient_buffers_) gradient_buffers_->commit(arena, device);
 }
 
 void ShardedParameters::initialize(uint64_t seed, Stream& stream) {
   backend_.ops->fill(stream, {.x = master_, .value = 0});
   for (size_t u = 0; u < table_.units.size(); ++u) {
     const Tensor slice = slice_of(master_, static_cast<int64_t>(u));
-    const int64_t slice_first = comm_.rank() * slice.count();  // index into the unit's flat elements
+    const int64_t slice_first = mesh_.shard().rank() * slice.count();  // index into the unit's flat elements
     for (const FlatParam& flat : flat_params(table_.units[u])) {
       const int64_t begin = std::max(flat.begin, slice_first);
       const int64_t end = std::min(flat.end, slice_first + slice.count());
@@ -100,7 +119,7 @@ void ShardedParameters::masters_changed(Stream& stream) {
 }
 
 void ShardedParameters::weights_changed() {
-  if (!single_rank()) weight_buffers_->forget_contents();
+  if (weight_buffers_) weight_buffers_->forget_contents();
 }
 
 void ShardedParameters::gather(int64_t unit, Stream& compute) {
@@ -108,18 +127,19 @@ void ShardedParameters::gather(int64_t unit, Stream& compute) {
   // The compute stream wrote the slices (optimizer) and last used the buffer.
   compute.record(*compute_done_);
   gather_stream_->wait(*compute_done_);
-  const Tensor whole = buffer.tensor.flat(0, layouts_[static_cast<size_t>(unit)].padded(comm_.size()));
-  comm_.all_gather(*gather_stream_, slice_of(weights_, unit), whole);
+  Comm& shard = mesh_.shard();
+  shard.all_gather(*gather_stream_, slice_of(weights_, unit),
+                   buffer.tensor.flat(0, slice_elements(unit) * shard.size()));
   gather_stream_->record(*buffer.filled);
 }
 
 void ShardedParameters::prefetch(int64_t unit, Stream& compute) {
-  if (single_rank() || weight_buffers_->holds(unit)) return;
+  if (whole() || weight_buffers_->holds(unit)) return;
   gather(unit, compute);
 }
 
 std::vector<Tensor> ShardedParameters::acquire(int64_t unit, Stream& compute) {
-  if (single_rank()) return matrices_of(slice_of(weights_, unit), unit);
+  if (whole()) return matrices_of(slice_of(weights_, unit), unit);
   if (!weight_buffers_->holds(unit)) gather(unit, compute);
   UnitBuffers::Buffer& buffer = weight_buffers_->of(unit);
   ++buffer.users;
@@ -128,22 +148,28 @@ std::vector<Tensor> ShardedParameters::acquire(int64_t unit, Stream& compute) {
 }
 
 void ShardedParameters::release(int64_t unit, Stream&) {
-  if (single_rank()) return;
+  if (whole()) return;
   UnitBuffers::Buffer& buffer = weight_buffers_->of(unit);
   TOKAMAK_CHECK(buffer.holds == unit && buffer.users > 0, "unit ", unit, " released without being acquired");
   --buffer.users;
 }
 
+void ShardedParameters::begin_step() {
+  set_gradient_mode(Write::kOverwrite);
+  std::fill(complete_.begin(), complete_.end(), false);
+  last_ = true;
+}
+
 void ShardedParameters::set_gradient_mode(Write write) {
-  std::fill(reduced_once_.begin(), reduced_once_.end(), write == Write::kAccumulate);
+  std::fill(written_.begin(), written_.end(), write == Write::kAccumulate);
 }
 
 ShardedParameters::Gradient ShardedParameters::gradient(int64_t unit, Stream& compute) {
   const auto u = static_cast<size_t>(unit);
-  if (single_rank()) {
+  if (whole()) {
     // The slice is the whole gradient: GEMMs accumulate directly into it.
-    const Write write = reduced_once_[u] ? Write::kAccumulate : Write::kOverwrite;
-    reduced_once_[u] = true;
+    const Write write = written_[u] ? Write::kAccumulate : Write::kOverwrite;
+    written_[u] = true;
     return {matrices_of(slice_of(grad_, unit), unit), write};
   }
   UnitBuffers::Buffer& buffer = gradient_buffers_->of(unit);
@@ -159,22 +185,44 @@ ShardedParameters::Gradient ShardedParameters::gradient(int64_t unit, Stream& co
 }
 
 void ShardedParameters::reduce(int64_t unit, Stream& compute) {
-  if (single_rank()) return;
+  const bool in_shard_group = !whole() && (last_ || !options_.policy.reduce_once);
+  const bool over_replicas = mesh_.replicas() > 1 && last_;
+  if (!in_shard_group && !over_replicas) return;
+  TOKAMAK_CHECK(!complete_[static_cast<size_t>(unit)], "unit ", unit, " is reduced after the last micro-batch");
+  compute.record(*compute_done_);
+  reduce_stream_->wait(*compute_done_);
+  if (in_shard_group) reduce_in_shard_group(unit);
+  if (over_replicas) reduce_over_replicas(unit);
+}
+
+void ShardedParameters::reduce_in_shard_group(int64_t unit) {
   const auto u = static_cast<size_t>(unit);
   UnitBuffers::Buffer& buffer = gradient_buffers_->of(unit);
   TOKAMAK_CHECK(buffer.holds == unit && buffer.users == 1, "gradient of unit ", unit, " reduced without being written");
-  compute.record(*compute_done_);
-  reduce_stream_->wait(*compute_done_);
-  const Tensor whole = buffer.tensor.flat(0, layouts_[u].padded(comm_.size()));
+  Comm& shard = mesh_.shard();
+  const Tensor full = buffer.tensor.flat(0, slice_elements(unit) * shard.size());
   const Tensor slice = slice_of(grad_, unit);
-  const bool add = reduced_once_[u];
+  const bool add = written_[u];
+  TOKAMAK_CHECK(!add || staging_slot_, "unit ", unit, " is reduced twice in a step");
   const Tensor sum = add ? staging_.flat(0, slice.count()) : slice;
-  comm_.reduce_scatter(*reduce_stream_,
-                       {.full = whole, .slice = sum, .dtype = options_.reduce_dtype, .scratch = scratch_});
+  shard.reduce_scatter(*reduce_stream_,
+                       {.full = full, .slice = sum, .dtype = options_.reduce_dtype, .scratch = scratch_});
   if (add) backend_.ops->cast(*reduce_stream_, {.src = sum, .dst = slice, .write = Write::kAccumulate});
-  reduced_once_[u] = true;
+  written_[u] = true;
   reduce_stream_->record(*buffer.drained);
   buffer.users = 0;
+}
+
+// The sum of the slice over the replicas, in place: each sums one part, then gathers the others'.
+void ShardedParameters::reduce_over_replicas(int64_t unit) {
+  Comm& replicate = mesh_.replicate();
+  const Tensor slice = slice_of(grad_, unit);
+  const int64_t part = slice.count() / replicate.size(), begin = part * replicate.rank();
+  const Tensor own = slice.flat(begin, begin + part);
+  replicate.reduce_scatter(*reduce_stream_,
+                           {.full = slice, .slice = own, .dtype = options_.reduce_dtype, .scratch = scratch_});
+  replicate.all_gather(*reduce_stream_, own, slice);
+  complete_[static_cast<size_t>(unit)] = true;
 }
 
 void ShardedParameters::wait_reduced(Stream& compute) {

@@ -1,17 +1,20 @@
-// The weights of a model, sharded over the ranks of a group (ZeRO stage 3, Rajbhandari et al. 2020; persistent buffers
-// and a separate unit of norms as in YaFSDP). Depends on units, not on the model.
+// The weights of a model, sharded over the ranks of a group (ZeRO, Rajbhandari et al. 2020; persistent buffers and a
+// separate unit of norms as in YaFSDP), and replicated over several groups (HSDP). Depends on units, not on the model.
 //
 // Each rank owns one contiguous slice of every unit: the fp32 master, its gradient, and the compute-dtype copy that
-// gathers send. Whole units exist only in gather buffers: two for layers, one each for the embedding, the head and the
-// norms. Gradient buffers follow the same scheme. The protocol, checked at run time:
+// gathers send. Whole units exist only in buffers; how many there are, and so how long a unit stays whole, is the
+// policy's (sharding_policy.h). The protocol, checked at run time:
 //
-//   prefetch(u)                 may start gather(u) early
+//   begin_step()                       forgets the gradients of the last step
+//   begin_microbatch(last)             whether the gradients that follow are the step's last
+//   prefetch(u)                        may start gather(u) early
 //   w = acquire(u) ... release(u)      whole weights, valid in between
 //   g = gradient(u) ... reduce(u)      whole gradient: write it, then reduce it
 //
-// A buffer that still holds the right weights is not gathered again. Gathers and reductions run on their own streams,
-// one of each at a time per group; events order them against the compute stream. With one rank the slices are the whole
-// units and no communication happens.
+// A buffer that still holds the right weights is not gathered again. A gradient is reduced inside the shard group, into
+// this rank's slice; in the last micro-batch the slice is then reduced over the replicas, once a step. Gathers and
+// reductions run on their own streams, one of each at a time per group; events order them against the compute stream.
+// In a shard group of one rank the slices are the whole units: nothing is gathered.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +24,11 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "comm/comm.h"
+#include "comm/mesh.h"
 #include "tensor/arena.h"
 #include "tensor/param_table.h"
 #include "tensor/unit_layout.h"
+#include "zero/sharding_policy.h"
 #include "zero/unit_buffers.h"
 
 namespace tokamak {
@@ -33,6 +37,7 @@ struct ShardingOptions {
   DType compute = DType::kBF16;      // dtype of gathered weights
   DType reduce_dtype = DType::kF32;  // communication dtype of gradients
   bool gradients = true;             // false: weights only (generation, evaluation)
+  ShardingPolicy policy;
 };
 
 // A flat range of this rank's shard: slices of consecutive units with the same optimizer settings.
@@ -45,8 +50,8 @@ struct ShardRange {
 
 class ShardedParameters {
  public:
-  // Plans its buffers. `table`, `comm` and `backend` outlive this.
-  ShardedParameters(const ParamTable& table, Comm& comm, Backend& backend, const ShardingOptions& options,
+  // Plans its buffers. `table`, the groups of `mesh` and `backend` outlive this.
+  ShardedParameters(const ParamTable& table, const Mesh& mesh, Backend& backend, const ShardingOptions& options,
                     MemoryPlan& plan);
   void commit(const Arena& arena);
 
@@ -67,14 +72,17 @@ class ShardedParameters {
     std::vector<Tensor> matrices;  // f32, one view per matrix
     Write write;                   // kOverwrite: contents are undefined; kAccumulate: add
   };
-  void begin_step() { set_gradient_mode(Write::kOverwrite); }  // forgets the gradients of the last step
+  void begin_step();                                  // forgets the gradients of the last step
+  void begin_microbatch(bool last) { last_ = last; }  // without it, each counts as the last
   // The `write` that gradient() returns for every unit. The setter serves a single rank whose gradients are written by
   // the replay of a graph.
-  Write gradient_mode() const { return reduced_once_.front() ? Write::kAccumulate : Write::kOverwrite; }
+  Write gradient_mode() const { return written_.front() ? Write::kAccumulate : Write::kOverwrite; }
   void set_gradient_mode(Write write);
   Gradient gradient(int64_t unit, Stream& compute);
-  void reduce(int64_t unit, Stream& compute);  // adds the group's sum to this rank's slice
-  void wait_reduced(Stream& compute);          // `compute` waits for all reductions so far
+  // The gradient is written for this micro-batch: adds it, summed over the ranks, to this rank's slice, now or, where the
+  // policy says so, in the last micro-batch.
+  void reduce(int64_t unit, Stream& compute);
+  void wait_reduced(Stream& compute);  // `compute` waits for all reductions so far
 
   // --- This rank's shard, flat over all units.
   int64_t shard_elements() const { return shard_elements_; }
@@ -83,33 +91,39 @@ class ShardedParameters {
   Tensor gradients() const { return grad_; }   // (shard_elements) f32
   Tensor weights() const { return weights_; }  // (shard_elements) compute dtype; the master itself if f32
   int64_t slice_begin(int64_t unit) const { return slice_begin_[static_cast<size_t>(unit)]; }  // in the shard
-  int64_t slice_elements(int64_t unit) const { return layouts_[static_cast<size_t>(unit)].slice(comm_.size()); }
+  int64_t slice_elements(int64_t unit) const { return slices_[static_cast<size_t>(unit)]; }
 
   const ParamTable& table() const { return table_; }
-  Comm& comm() { return comm_; }
+  const Mesh& mesh() const { return mesh_; }
   Backend& backend() { return backend_; }
 
  private:
-  bool single_rank() const { return comm_.size() == 1; }
+  bool whole() const { return mesh_.shard().size() == 1; }  // slices are whole units
   Tensor slice_of(Tensor shard, int64_t unit) const;
   std::vector<Tensor> matrices_of(Tensor whole, int64_t unit) const;
   void gather(int64_t unit, Stream& compute);
+  void reduce_in_shard_group(int64_t unit);
+  void reduce_over_replicas(int64_t unit);
 
   const ParamTable& table_;
-  Comm& comm_;
+  Mesh mesh_;
   Backend& backend_;
   ShardingOptions options_;
   std::vector<UnitLayout> layouts_;
+  std::vector<int64_t> slices_;  // elements
   std::vector<int64_t> slice_begin_;
   std::vector<ShardRange> ranges_;
   int64_t shard_elements_ = 0;
 
-  MemoryPlan::Slot master_slot_, weights_slot_, grad_slot_, staging_slot_;
-  std::optional<MemoryPlan::Slot> scratch_slot_;  // absent if the group needs none
+  MemoryPlan::Slot master_slot_, weights_slot_, grad_slot_;
+  std::optional<MemoryPlan::Slot> staging_slot_;  // absent if every unit is reduced once a step
+  std::optional<MemoryPlan::Slot> scratch_slot_;  // absent if the groups need none
   Tensor master_, weights_, grad_, staging_, scratch_;
-  std::optional<UnitBuffers> weight_buffers_;    // absent with a single rank
+  std::optional<UnitBuffers> weight_buffers_;    // absent where slices are whole
   std::optional<UnitBuffers> gradient_buffers_;  //
-  std::vector<bool> reduced_once_;               // in this step, per unit
+  bool last_ = true;                             // the micro-batch is the step's last
+  std::vector<bool> written_;                    // per unit: its slice has gradients of this step
+  std::vector<bool> complete_;                   // per unit: those of all replicas
 
   std::unique_ptr<Stream> gather_stream_, reduce_stream_;
   std::unique_ptr<Event> compute_done_, reduce_done_;

@@ -8,7 +8,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr size_t kLayerBuffers = 2;  // one in use, one being gathered
+constexpr size_t kSharedLayerBuffers = 2;  // one in use, one being gathered
 
 const char* name_of_kind(UnitKind kind) {
   switch (kind) {
@@ -26,26 +26,30 @@ const char* name_of_kind(UnitKind kind) {
 
 }  // namespace
 
-UnitBuffers::UnitBuffers(const std::string& group, const ParamTable& table, const std::vector<UnitLayout>& layouts,
-                         int ranks, DType dtype, MemoryPlan& plan)
+UnitBuffers::UnitBuffers(const std::string& group, const ParamTable& table, const std::vector<int64_t>& elements,
+                         int64_t own, DType dtype, MemoryPlan& plan)
     : buffer_of_(table.units.size()) {
   for (const UnitKind kind : {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead, UnitKind::kNorms}) {
     std::vector<size_t> units;
-    int64_t elements = 0;
+    int64_t largest = 0;
     for (size_t u = 0; u < table.units.size(); ++u) {
       if (table.units[u].kind != kind) continue;
       units.push_back(u);
-      elements = std::max(elements, layouts[u].padded(ranks));
+      largest = std::max(largest, elements[u]);
     }
     const size_t first = buffers_.size();
-    const size_t count = std::min(units.size(), kind == UnitKind::kLayer ? kLayerBuffers : 1);
-    for (size_t i = 0; i < count; ++i) {
+    const size_t alone = kind == UnitKind::kLayer ? std::min(units.size(), static_cast<size_t>(own)) : 0;
+    const size_t shared = std::min(units.size() - alone, kind == UnitKind::kLayer ? kSharedLayerBuffers : 1);
+    for (size_t i = 0; i < alone + shared; ++i) {
       const std::string number = kind == UnitKind::kLayer ? str(".", i) : "";
       Buffer buffer;
-      buffer.slot = plan.add(group + "/" + name_of_kind(kind) + number, dtype, Shape{elements}, MemoryKind::kExchanged);
+      buffer.slot = plan.add(group + "/" + name_of_kind(kind) + number, dtype, Shape{largest}, MemoryKind::kExchanged);
       buffers_.push_back(std::move(buffer));
     }
-    for (size_t i = 0; i < units.size(); ++i) buffer_of_[units[i]] = first + i % count;
+    // Layers that follow each other take turns: one computes while the next is gathered.
+    for (size_t i = 0; i < units.size(); ++i) {
+      buffer_of_[units[i]] = first + (i < alone ? i : alone + (i - alone) % shared);
+    }
   }
 }
 

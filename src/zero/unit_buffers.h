@@ -1,5 +1,5 @@
-// Persistent buffers for whole units: two for the layers, sized to a layer, and one each for the embedding, the head
-// and the norms. Tracks which unit each buffer holds and whether it is in use; misuse is a bug and throws.
+// Persistent buffers for whole units: one each for the embedding, the head, the norms and for some of the layers; two,
+// sized to a layer, that the other layers share. Tracks which unit each buffer holds and whether it is in use; misuse is a bug and throws.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,13 @@
 #include "backend/device.h"
 #include "tensor/arena.h"
 #include "tensor/param_table.h"
-#include "tensor/unit_layout.h"
 
 namespace tokamak {
 
 class UnitBuffers {
  public:
-  // Plans the buffers as "group/name".
-  UnitBuffers(const std::string& group, const ParamTable& table, const std::vector<UnitLayout>& layouts, int ranks,
+  // Plans the buffers as "group/name". `elements`: of each unit, padded. The first `own` layers have a buffer each.
+  UnitBuffers(const std::string& group, const ParamTable& table, const std::vector<int64_t>& elements, int64_t own,
               DType dtype, MemoryPlan& plan);
   void commit(const Arena& arena, Device& device);
 

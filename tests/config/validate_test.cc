@@ -50,13 +50,15 @@ TEST_CASE("each value has its range") {
       {"lr_scheduler.warmup=10min", "key 'lr_scheduler.warmup' (value '10min') must be in steps or tokens"},
       {"lr_scheduler.decay_ratio=1.1", "key 'lr_scheduler.decay_ratio' (value 1.1) must be from 0 to 1"},
       {"lr_scheduler.min_lr_factor=-5%", "key 'lr_scheduler.min_lr_factor' (value -0.05) must be from 0 to 1"},
-      {"parallelism.zero_stage=2",
-       "key 'parallelism.zero_stage' (value 2) must be 3: stages 1 and 2 are not available"},
-      {"parallelism.data_parallel_shard_degree=4", "key 'parallelism.data_parallel_shard_degree' (value 4) must be -1"},
-      {"parallelism.data_parallel_replicate_degree=2",
-       "key 'parallelism.data_parallel_replicate_degree' (value 2) must be 1"},
-      {"parallelism.reduce=last_microbatch",
-       "key 'parallelism.reduce' (value last_microbatch) must be every_microbatch"},
+      {"parallelism.zero_stage=0", "key 'parallelism.zero_stage' (value 0) must be from 1 to 3"},
+      {"parallelism.zero_stage=4", "key 'parallelism.zero_stage' (value 4) must be from 1 to 3"},
+      {"parallelism.data_parallel_shard_degree=0",
+       "key 'parallelism.data_parallel_shard_degree' (value 0) must be -1 (as many ranks as the replicas leave) or at"},
+      {"parallelism.data_parallel_replicate_degree=0",
+       "key 'parallelism.data_parallel_replicate_degree' (value 0) must be at least 1"},
+      {"parallelism.keep_gathered=3",
+       "key 'parallelism.keep_gathered' (value 3) is more than model.num_hidden_layers (2)"},
+      {"parallelism.keep_gathered=0", "key 'parallelism.keep_gathered' (value '0') must be none or at least 1"},
       {"checkpoint.interval=5%", "key 'checkpoint.interval' (value '5%') must be in steps, tokens or time"},
       {"checkpoint.keep_latest=-1", "key 'checkpoint.keep_latest' (value -1) must be at least 0"},
       {"checkpoint.load=''", "key 'checkpoint.load' is required"},
@@ -68,6 +70,19 @@ TEST_CASE("each value has its range") {
       {"resilience.max_bad_steps=0", "key 'resilience.max_bad_steps' (value 0) must be at least 1"},
   }));
   CHECK_THAT(error_of(kSample, {override_text}), Contains(str("command line: ", override_text, ": ", sentence)));
+}
+
+TEST_CASE("settings of the stages that contradict each other are refused, with both values") {
+  CHECK_THAT(error_of(kSample, {"parallelism.zero_stage=1", "parallelism.reduce=every_microbatch"}),
+             Contains("key 'parallelism.reduce' (value every_microbatch) contradicts parallelism.zero_stage 1"));
+  for (const int stage : {1, 2}) {
+    CHECK_THAT(error_of(kSample, {str("parallelism.zero_stage=", stage), "parallelism.keep_gathered=1"}),
+               Contains(str("key 'parallelism.keep_gathered' (value 1) contradicts parallelism.zero_stage ", stage)));
+  }
+  CHECK_NOTHROW(parse_config(kSample, "c", {"parallelism.zero_stage=1"}));
+  CHECK_NOTHROW(parse_config(kSample, "c", {"parallelism.zero_stage=1", "parallelism.reduce=last_microbatch"}));
+  CHECK_NOTHROW(parse_config(kSample, "c", {"parallelism.zero_stage=2", "parallelism.reduce=every_microbatch"}));
+  CHECK_NOTHROW(parse_config(kSample, "c", {"parallelism.keep_gathered=2", "parallelism.reduce=last_microbatch"}));
 }
 
 TEST_CASE("NaN passes no rule") {

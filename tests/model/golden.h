@@ -122,7 +122,7 @@ class SmallModel {
     for (size_t u = 0; u < table.units.size(); ++u) {
       const auto unit = static_cast<int64_t>(u);
       const int64_t slice = parameters.slice_elements(unit), begin = parameters.slice_begin(unit);
-      const int64_t first = parameters.comm().rank() * slice;
+      const int64_t first = parameters.mesh().shard().rank() * slice;
       for (const FlatParam& flat : flat_params(table.units[u])) {
         const int64_t from = std::max(flat.begin, first), to = std::min(flat.end, first + slice);
         if (from < to) visit(*flat.param, shard.flat(begin + from - first, begin + to - first), from - flat.begin);

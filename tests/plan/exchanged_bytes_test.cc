@@ -43,15 +43,24 @@ using namespace tokamak;
 
 RANKS_CASE("a recorded step exchanges the bytes that MPI sends") {
   const int ranks = world.size();
-  for (const Precision reduce : {Precision::kF32, Precision::kBF16}) {
+  const int replicas = ranks % 2 == 0 ? 2 : 1;
+  for (const auto& [reduce, sharing] : std::vector<std::pair<Precision, ParallelismOptions>>{
+           {Precision::kF32, {}},
+           {Precision::kBF16, {}},
+           {Precision::kF32, {.zero_stage = 1}},
+           {Precision::kF32, {.zero_stage = 2}},
+           {Precision::kBF16, {.data_parallel_replicate_degree = replicas}},
+           {Precision::kF32, {.data_parallel_replicate_degree = ranks, .reduce = ReduceWhen::kLastMicrobatch}}}) {
     RunConfig config = small_run();
     config.precision.reduce = reduce;
+    config.parallelism = sharing;
     const GlobalBatch batch = small_batch(ranks, 5);
     DryRun dry(config, batch, ranks);
     const StepRecord record = dry.record();
 
     Backend backend = make_cpu_backend();
-    PlannedRun run = plan_run(config, batch, world.comm(), backend, INT64_MAX);
+    const MeshGroups groups(world.comm(), replicas_of(sharing, ranks));
+    PlannedRun run = plan_run(config, batch, groups.mesh(), backend, INT64_MAX);
     run.engine->commit();
     run.engine->parameters().initialize(1, run.engine->compute());
     sent = 0;

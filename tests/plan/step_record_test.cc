@@ -74,14 +74,23 @@ TEST_CASE("a recorded step has the FLOPs of mfu_full and of the terms that it le
 
 RANKS_CASE("a dry run yields the very step that a real one takes, call by call") {
   const int ranks = world.size();
-  for (const RecomputeMode mode : {RecomputeMode::kNone, RecomputeMode::kFull}) {
+  const int replicas = ranks % 2 == 0 ? 2 : 1;
+  for (const auto& [mode, sharing] : std::vector<std::pair<RecomputeMode, ParallelismOptions>>{
+           {RecomputeMode::kNone, {}},
+           {RecomputeMode::kFull, {}},
+           {RecomputeMode::kNone, {.zero_stage = 1}},
+           {RecomputeMode::kNone, {.zero_stage = 2, .data_parallel_replicate_degree = replicas}},
+           {RecomputeMode::kFull, {.data_parallel_replicate_degree = ranks, .reduce = ReduceWhen::kLastMicrobatch}},
+           {RecomputeMode::kFull, {.data_parallel_replicate_degree = replicas, .keep_gathered = {1}}}}) {
     RunConfig config = small_run();
     config.activation_checkpoint.mode = mode;
+    config.parallelism = sharing;
     DryRun dry(config, small_batch(ranks, 5), ranks);  // three micro-batches, the last of one sequence
     const StepRecord planned = dry.record();
 
     Backend backend = make_cpu_backend();
-    PlannedRun run = plan_run(config, small_batch(ranks, 5), world.comm(), backend, INT64_MAX);
+    const MeshGroups groups(world.comm(), replicas_of(sharing, ranks));
+    PlannedRun run = plan_run(config, small_batch(ranks, 5), groups.mesh(), backend, INT64_MAX);
     run.engine->commit();
     run.engine->parameters().initialize(1, run.engine->compute());
     const StepRecord real = record_step(*run.engine, run.shape);

@@ -61,6 +61,18 @@ TEST_CASE("ranks on GPUs reserve for NCCL, in a plan as in a run, and one rank o
   CHECK(make_plan_comm(2, ToyDevice())->reserve_bytes() == 0);
 }
 
+TEST_CASE("every group of a mesh reserves for NCCL once") {
+  class Gpu : public ToyDevice {
+   public:
+    bool uses_host_memory() const override { return false; }
+  };
+  const auto ranks = make_plan_comm(4, Gpu());
+  const int64_t of_group = kNcclCommunicators * kNcclReserveBytes;
+  CHECK(MeshGroups(*ranks, 1).mesh().reserve_bytes() == of_group);
+  CHECK(MeshGroups(*ranks, 2).mesh().reserve_bytes() == 3 * of_group);
+  CHECK(MeshGroups(*ranks, 4).mesh().reserve_bytes() == of_group);  // a shard group of one rank exchanges nothing
+}
+
 RANKS_CASE("less is available than there is in all, whatever the device says") {
   CHECK(memory_share(SmallDevice(1200, 9000), world, world.comm(), {}).available == 1200 / world.size());
 }

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "backend/cpu/device.h"
+#include "backend/observer.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "support/ranks.h"
@@ -29,7 +30,8 @@ ParamTable small_table() {
 }
 
 struct Sharded {
-  Sharded(Comm& comm, DType compute) : parameters(table, comm, backend, {.compute = compute}, plan) {
+  Sharded(const Mesh& mesh, DType compute, ShardingPolicy policy = {})
+      : parameters(table, mesh, backend, {.compute = compute, .policy = policy}, plan) {
     arena = std::make_unique<Arena>(plan, *backend.device);
     parameters.commit(*arena);
     parameters.initialize(9, *stream);
@@ -41,6 +43,13 @@ struct Sharded {
   MemoryPlan plan;
   ShardedParameters parameters;
   std::unique_ptr<Arena> arena;
+};
+
+// Collectives of tensors that are called while it watches.
+struct CollectiveCount : Observer {
+  void begin(Stream&, const Call& call) override { calls += call.kind == CallKind::kCollective; }
+  void end(Stream&, const Call&) override {}
+  int64_t calls = 0;
 };
 
 }  // namespace
@@ -81,37 +90,93 @@ RANKS_CASE("changed masters reach the next gather, rounded to the compute dtype"
   s.parameters.release(1, *s.stream);
 }
 
-RANKS_CASE("gradients of several micro-batches add up over the ranks") {
-  Sharded s(world.comm(), DType::kF32);
-  Comm& comm = world.comm();
-  for (int step = 0; step < 2; ++step) {  // the second step must not see the first one's
-    s.parameters.begin_step();
-    for (int micro = 0; micro < 3; ++micro) {
-      for (int64_t unit = 3; unit >= 1; --unit) {
-        const auto g = s.parameters.gradient(unit, *s.stream);
-        for (const Tensor& m : g.matrices) {
-          float* values = m.as<float>();
-          for (int64_t i = 0; i < m.count(); ++i) {
-            const float value = static_cast<float>((comm.rank() + 1) * (micro + 1));
-            values[i] = g.write == Write::kOverwrite ? value : values[i] + value;
+RANKS_CASE("gradients of several micro-batches add up over the ranks, by every policy and in any number of replicas") {
+  const int ranks = world.size();
+  for (const bool reduce_once : {false, true}) {
+    for (int replicas = 1; replicas <= ranks; ++replicas) {
+      if (ranks % replicas != 0) continue;
+      const MeshGroups groups(world.comm(), replicas);
+      Sharded s(groups.mesh(), DType::kF32, {.reduce_once = reduce_once});
+      for (int step = 0; step < 2; ++step) {  // the second step must not see the first one's
+        s.parameters.begin_step();
+        for (int micro = 0; micro < 3; ++micro) {
+          s.parameters.begin_microbatch(micro == 2);
+          for (int64_t unit = 3; unit >= 1; --unit) {
+            const auto g = s.parameters.gradient(unit, *s.stream);
+            for (const Tensor& m : g.matrices) {
+              float* values = m.as<float>();
+              for (int64_t i = 0; i < m.count(); ++i) {
+                const float value = static_cast<float>((world.rank() + 1) * (micro + 1) * (i % 7 + 1));
+                values[i] = g.write == Write::kOverwrite ? value : values[i] + value;
+              }
+            }
+            s.parameters.reduce(unit, *s.stream);
           }
         }
-        s.parameters.reduce(unit, *s.stream);
-      }
-    }
-    s.parameters.wait_reduced(*s.stream);
-    const float expected = static_cast<float>(comm.size() * (comm.size() + 1) / 2 * 6);
-    for (int64_t unit = 1; unit <= 3; ++unit) {
-      const int64_t begin = s.parameters.slice_begin(unit), length = s.parameters.slice_elements(unit);
-      const float* slice = s.parameters.gradients().as<float>() + begin;
-      const int64_t first = comm.rank() * length;
-      for (const FlatParam& flat : flat_params(s.table.units[static_cast<size_t>(unit)])) {
-        for (int64_t i = std::max(flat.begin, first); i < std::min(flat.end, first + length); ++i) {
-          REQUIRE(slice[i - first] == expected);
+        s.parameters.wait_reduced(*s.stream);
+        const auto sum = static_cast<float>(ranks * (ranks + 1) / 2 * 6);
+        for (int64_t unit = 1; unit <= 3; ++unit) {
+          const int64_t begin = s.parameters.slice_begin(unit), length = s.parameters.slice_elements(unit);
+          const float* slice = s.parameters.gradients().as<float>() + begin;
+          const int64_t first = groups.mesh().shard().rank() * length;
+          const Unit& spec = s.table.units[static_cast<size_t>(unit)];
+          const UnitLayout layout(spec);
+          for (size_t m = 0; m < spec.matrices.size(); ++m) {
+            const int64_t from = layout.offsets[m], to = from + spec.matrices[m].count();
+            for (int64_t i = std::max(from, first); i < std::min(to, first + length); ++i) {
+              REQUIRE(slice[i - first] == sum * static_cast<float>((i - from) % 7 + 1));
+            }
+          }
         }
       }
     }
   }
+}
+
+RANKS_CASE("kept layers have a buffer each and are gathered once; the others share two") {
+  const int ranks = world.size();
+  for (const int64_t kept : {int64_t{0}, int64_t{1}, int64_t{3}, ShardingPolicy::kAllLayers}) {
+    Sharded s(world.comm(), DType::kBF16, {.kept_layers = kept});
+    int64_t buffers = 0;
+    for (const auto& entry : s.plan.entries()) buffers += entry.name.rfind("gathered weights/layer", 0) == 0;
+    CHECK(buffers == (ranks == 1 ? 0 : kept == 0 ? 2 : 3));
+    if (ranks == 1) continue;
+    const auto gathers = [&](const std::vector<int64_t>& units) {
+      CollectiveCount count;
+      const Observation watched(*s.backend.device, count);
+      for (const int64_t unit : units) s.parameters.release(unit, (s.parameters.acquire(unit, *s.stream), *s.stream));
+      return count.calls;
+    };
+    CHECK(gathers({1, 2, 3, 2, 1}) == (kept == 0 ? 4 : 3));  // layer 0 is where layer 2 has been
+    CHECK(gathers({1, 2, 3}) == (kept == 0 ? 1 : 0));
+    s.parameters.weights_changed();
+    CHECK(gathers({1, 2, 3}) == 3);
+  }
+}
+
+RANKS_CASE("whole gradients have a buffer per layer and nothing to add them up with") {
+  if (world.size() == 1) return;
+  Sharded s(world.comm(), DType::kBF16, {.reduce_once = true});
+  int64_t layers = 0;
+  for (const auto& entry : s.plan.entries()) {
+    layers += entry.name.rfind("gradients/layer", 0) == 0;
+    CHECK(entry.name != "gradients/reduced");
+  }
+  CHECK(layers == 3);
+  // Outside of the last micro-batch nothing is exchanged; in it, each unit once, and never again.
+  CollectiveCount count;
+  const Observation watched(*s.backend.device, count);
+  s.parameters.begin_step();
+  s.parameters.begin_microbatch(false);
+  CHECK(s.parameters.gradient(1, *s.stream).write == Write::kOverwrite);
+  s.parameters.reduce(1, *s.stream);
+  CHECK(count.calls == 0);
+  s.parameters.begin_microbatch(true);
+  CHECK(s.parameters.gradient(1, *s.stream).write == Write::kAccumulate);
+  s.parameters.reduce(1, *s.stream);
+  CHECK(count.calls == 1);
+  s.parameters.gradient(1, *s.stream);
+  CHECK_THROWS_AS(s.parameters.reduce(1, *s.stream), Error);
 }
 
 RANKS_CASE("a gradient written from two places before it is reduced counts both") {

@@ -1,0 +1,167 @@
+// What the ranks share changes memory and traffic, and no result: whole runs by every stage, way to reduce, number of
+// kept layers and shape of the mesh, each of its ranks a thread, against one rank.
+#include <catch2/catch.hpp>
+#include <random>
+#include <set>
+#include <tuple>
+
+#include "base/file.h"
+#include "checkpoint/reader.h"
+#include "train/toy_training.h"
+
+using namespace tokamak;
+
+namespace {
+
+constexpr int64_t kSteps = 10;
+
+struct Sharing {
+  int ranks = 1;
+  int64_t replicas = 1;
+  int64_t stage = 3;
+  ReduceWhen reduce = ReduceWhen::kAuto;
+  int64_t kept = 0;
+
+  bool reduces_once() const { return stage == 1 || reduce == ReduceWhen::kLastMicrobatch; }
+  std::string text() const {
+    return str(ranks / replicas, " x ", replicas, " ranks, stage ", stage, reduces_once() ? ", last" : ", every",
+               "_microbatch, keep_gathered ", kept);
+  }
+};
+
+// Every combination that a config may have, four layers deep; replicas of the 2 x 2 and 1 x 2 meshes.
+std::vector<Sharing> all_sharings() {
+  std::vector<Sharing> all;
+  for (const auto& [ranks, replicas] : {std::pair{1, 1}, {2, 1}, {2, 2}, {4, 1}, {4, 2}}) {
+    all.push_back({ranks, replicas, 1});
+    for (const ReduceWhen reduce : {ReduceWhen::kEveryMicrobatch, ReduceWhen::kLastMicrobatch}) {
+      all.push_back({ranks, replicas, 2, reduce});
+      for (const int64_t kept : {0, 1, 4}) all.push_back({ranks, replicas, 3, reduce, kept});
+    }
+  }
+  return all;
+}
+
+// Three micro-batches a step on any number of ranks.
+RunConfig config_of(const ToyPlace& place, const std::string& name, const Sharing& sharing,
+                    RecomputeMode recompute = RecomputeMode::kNone) {
+  RunConfig config = place.config(name, sharing.ranks);
+  config.model.num_hidden_layers = 4;
+  config.training.max_steps = kSteps;
+  config.training.micro_batch_size.value = 12 / sharing.ranks / 3;
+  config.activation_checkpoint.mode = recompute;
+  config.parallelism.zero_stage = sharing.stage;
+  config.parallelism.reduce = sharing.reduce;
+  config.parallelism.keep_gathered = {sharing.kept};
+  config.parallelism.data_parallel_replicate_degree = sharing.replicas;
+  return config;
+}
+
+// Losses and gradient norms of the reference, one rank of stage 3.
+struct Reference {
+  explicit Reference(const ToyPlace& place) {
+    train(1, config_of(place, "reference", {}));
+    losses = records(place.run("reference"));
+    norms = records(place.run("reference"), "optim/grad_norm");
+    REQUIRE(losses.size() == kSteps);
+    REQUIRE(losses.at(kSteps) < losses.at(1) - 0.3);  // it learns
+  }
+  std::map<int64_t, double> losses, norms;
+};
+
+// Every way to share, recomputed or not, on meshes of so many ranks.
+void check_losses(const std::set<int>& ranks) {
+  const ToyPlace place;
+  const Reference reference(place);
+  // Runs that sum in the same order: they differ in what is kept, not in a bit.
+  std::map<std::tuple<int, int64_t, bool>, ToyState> same;
+  int number = 0;
+  for (const Sharing& sharing : all_sharings()) {
+    if (!ranks.contains(sharing.ranks)) continue;
+    for (const RecomputeMode recompute : {RecomputeMode::kNone, RecomputeMode::kFull}) {
+      const std::string name = str("run", ++number);
+      INFO(sharing.text() << (recompute == RecomputeMode::kFull ? ", recomputed" : ""));
+      CHECK(train(sharing.ranks, config_of(place, name, sharing, recompute)) == RunEnd::kDone);
+      CHECK(worst_difference(records(place.run(name)), reference.losses) < 1e-5);
+      CHECK(worst_difference(records(place.run(name), "optim/grad_norm"), reference.norms) < 1e-4);
+      const ToyState state = saved_state(place.checkpoint(name, kSteps));
+      const auto [known, is_new] = same.try_emplace({sharing.ranks, sharing.replicas, sharing.reduces_once()}, state);
+      if (!is_new) CHECK((state == known->second));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every stage and reduction on 1 and 2 ranks, recomputed or not: the losses of one rank", "[large]") {
+  check_losses({1, 2});
+}
+
+TEST_CASE("every stage and reduction on 4 ranks and on 2 x 2, recomputed or not: the losses of one rank", "[large]") {
+  check_losses({4});
+}
+
+TEST_CASE("a run goes on by any other stage, reduction and mesh from what one has saved", "[large]") {
+  const ToyPlace place;
+  const Reference reference(place);
+  std::vector<Sharing> writers = all_sharings(), readers = writers;
+  std::mt19937 random(16);
+  std::shuffle(writers.begin(), writers.end(), random);
+  std::shuffle(readers.begin(), readers.end(), random);
+  for (size_t i = 0; i < writers.size(); ++i) {  // each writes once and reads once
+    const int64_t step = 1 + static_cast<int64_t>(random() % (kSteps - 1));
+    INFO(writers[i].text() << " until step " << step << ", then " << readers[i].text());
+    const std::string first = str("first", i), second = str("second", i);
+    CHECK(train(writers[i].ranks, config_of(place, first, writers[i]), {.stop_at_step = step}) == RunEnd::kStopped);
+    const std::string saved = place.checkpoint(first, step);
+    CHECK(CheckpointReader::open(saved).manifest().files.size() ==
+          static_cast<size_t>(writers[i].ranks / writers[i].replicas));
+    RunConfig config = config_of(place, second, readers[i]);
+    config.checkpoint.load = saved;
+    CHECK(train(readers[i].ranks, config) == RunEnd::kDone);
+    auto expected = reference.losses;
+    std::erase_if(expected, [&](const auto& loss) { return loss.first <= step; });
+    CHECK(worst_difference(records(place.run(second)), expected) < 1e-5);
+  }
+}
+
+TEST_CASE("a run that stops and goes on by the same stage ends with the bits of one that does not stop") {
+  const ToyPlace place;
+  int number = 0;
+  for (const Sharing& sharing :
+       {Sharing{4, 2, 3, ReduceWhen::kLastMicrobatch, 1}, Sharing{2, 2, 2}, Sharing{2, 1, 1}}) {
+    INFO(sharing.text());
+    const std::string straight = str("straight", ++number), halves = str("halves", number);
+    CHECK(train(sharing.ranks, config_of(place, straight, sharing)) == RunEnd::kDone);
+    CHECK(train(sharing.ranks, config_of(place, halves, sharing), {.stop_at_step = 4}) == RunEnd::kStopped);
+    CHECK(train(sharing.ranks, config_of(place, halves, sharing)) == RunEnd::kDone);
+    CHECK((saved_state(place.checkpoint(halves, kSteps)) == saved_state(place.checkpoint(straight, kSteps))));
+  }
+}
+
+TEST_CASE("bf16 on the way between ranks and replicas rounds, and trains") {
+  const ToyPlace place;
+  const Reference reference(place);
+  int number = 0;
+  for (const Sharing& sharing : {Sharing{4, 2, 3}, Sharing{2, 2, 1}, Sharing{4, 1, 1}}) {
+    INFO(sharing.text());
+    const std::string name = str("run", ++number);
+    RunConfig config = config_of(place, name, sharing);
+    config.precision.reduce = Precision::kBF16;
+    CHECK(train(sharing.ranks, config) == RunEnd::kDone);
+    const double worst = worst_difference(records(place.run(name)), reference.losses);
+    CHECK(worst < 1e-2);
+    CHECK(worst > 1e-7);  // something was rounded
+  }
+}
+
+TEST_CASE("replicas that do not divide the ranks are refused before anything is made") {
+  const ToyPlace place;
+  RunConfig config = place.config("run", 2);
+  config.parallelism.data_parallel_replicate_degree = 3;
+  const SharedError error = error_of(2, config);
+  CHECK(error.exit_code() == 2);
+  CHECK_THAT(error.what(),
+             Catch::Contains("parallelism.data_parallel_replicate_degree is 3, which does not divide the 2"));
+  CHECK(!exists(place.run("run")));
+}
