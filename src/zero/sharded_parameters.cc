@@ -163,9 +163,10 @@ void ShardedParameters::reduce(int64_t unit, Stream& compute) {
   const auto u = static_cast<size_t>(unit);
   UnitBuffers::Buffer& buffer = gradient_buffers_->of(unit);
   TOKAMAK_CHECK(buffer.holds == unit && buffer.users == 1, "gradient of unit ", unit, " reduced without being written");
+  const Tensor whole = buffer.tensor.flat(0, layouts_[u].padded(comm_.size()));
+  if (contributions_) backend_.ops->checksum(compute, {.x = whole, .sum = contributions_.rows(unit, unit + 1).flat()});
   compute.record(*compute_done_);
   reduce_stream_->wait(*compute_done_);
-  const Tensor whole = buffer.tensor.flat(0, layouts_[u].padded(comm_.size()));
   const Tensor slice = slice_of(grad_, unit);
   const bool add = reduced_once_[u];
   const Tensor sum = add ? staging_.flat(0, slice.count()) : slice;

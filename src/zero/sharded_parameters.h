@@ -75,6 +75,9 @@ class ShardedParameters {
   Gradient gradient(int64_t unit, Stream& compute);
   void reduce(int64_t unit, Stream& compute);  // adds the group's sum to this rank's slice
   void wait_reduced(Stream& compute);          // `compute` waits for all reductions so far
+  // From now on reduce(u) adds the checksum of what this rank contributes to row u; an empty tensor ends that. A single
+  // rank reduces nothing.
+  void record_contributions(Tensor checksums) { contributions_ = checksums; }  // (units, 2) i32
 
   // --- This rank's shard, flat over all units.
   int64_t shard_elements() const { return shard_elements_; }
@@ -107,6 +110,7 @@ class ShardedParameters {
   MemoryPlan::Slot master_slot_, weights_slot_, grad_slot_, staging_slot_;
   std::optional<MemoryPlan::Slot> scratch_slot_;  // absent if the group needs none
   Tensor master_, weights_, grad_, staging_, scratch_;
+  Tensor contributions_;                         // (units, 2) i32, or none
   std::optional<UnitBuffers> weight_buffers_;    // absent with a single rank
   std::optional<UnitBuffers> gradient_buffers_;  //
   std::vector<bool> reduced_once_;               // in this step, per unit
