@@ -115,6 +115,32 @@ __global__ void combine_shares(const double* shares, int64_t count, double* out)
   write_health(total, out);
 }
 
+// Sums of integers: the order does not matter to their bits.
+template <class Bits>
+__global__ void checksum_of_share(const Bits* __restrict__ x, int64_t count, unsigned long long* shares) {
+  __shared__ unsigned long long partial[kThreads / kWarp];
+  const int64_t threads = int64_t{gridDim.x} * kThreads;
+  unsigned long long sum = 0;
+#pragma unroll 4
+  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += threads) {
+    sum += (2 * static_cast<unsigned long long>(i) + 1) * x[i];
+  }
+  sum = block_sum<kThreads>(sum, partial);
+  if (threadIdx.x == 0) shares[blockIdx.x] = sum;
+}
+
+// total += the sum of the shares; one block. `total` has two halves, since it is aligned to 4 bytes only.
+__global__ void add_checksums(const unsigned long long* shares, int64_t count, int32_t* total) {
+  __shared__ unsigned long long partial[kThreads / kWarp];
+  unsigned long long sum = 0;
+  for (int64_t s = threadIdx.x; s < count; s += kThreads) sum += shares[s];
+  sum = block_sum<kThreads>(sum, partial);
+  if (threadIdx.x > 0) return;
+  sum += static_cast<unsigned long long>(static_cast<uint32_t>(total[1])) << 32 | static_cast<uint32_t>(total[0]);
+  total[0] = static_cast<int32_t>(sum);
+  total[1] = static_cast<int32_t>(sum >> 32);
+}
+
 }  // namespace
 
 int64_t reduction_scratch() { return kMaxBlocks * kStatistics * size_of(DType::kF64); }
@@ -139,6 +165,22 @@ void CudaOps::do_statistics(Stream& stream, const Statistics& args) {
   });
   launch({"statistics, total", 1, kThreads}, handle(stream), combine_shares, shares, int64_t{blocks},
          args.out.as<double>());
+}
+
+void CudaOps::do_checksum(Stream& stream, const Checksum& args) {
+  const int64_t count = args.x.count();
+  const unsigned blocks = blocks_of(count);
+  auto* shares = reinterpret_cast<unsigned long long*>(scratch(reduction_scratch()));
+  const auto add = [&]<class Bits>(const Bits* x) {
+    launch({"checksum", blocks, kThreads}, handle(stream), checksum_of_share<Bits>, x, count, shares);
+  };
+  if (args.x.dtype() == DType::kBF16) {
+    add(static_cast<const uint16_t*>(args.x.data()));
+  } else {
+    add(static_cast<const uint32_t*>(args.x.data()));
+  }
+  launch({"checksum, total", 1, kThreads}, handle(stream), add_checksums, shares, int64_t{blocks},
+         args.sum.as<int32_t>());
 }
 
 }  // namespace tokamak

@@ -163,6 +163,7 @@ Operands operands_of(AdamW& a) {
 
 Operands operands_of(SumSquares& s) { return {{"x", &s.x}, {"sums", &s.sums, kReadWrite}}; }
 Operands operands_of(Statistics& s) { return {{"x", &s.x}, {"out", &s.out, kWrite}}; }
+Operands operands_of(Checksum& c) { return {{"x", &c.x}, {"sum", &c.sum, kReadWrite}}; }
 Operands operands_of(Cast& c) { return {{"src", &c.src}, {"dst", &c.dst, output(c.write)}}; }
 Operands operands_of(Fill& f) { return {{"x", &f.x, kWrite}}; }
 Operands operands_of(RandomNormal& r) { return {{"x", &r.x, kWrite}}; }

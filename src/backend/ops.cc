@@ -231,6 +231,12 @@ double check(const Statistics& args) {
   return 0;
 }
 
+double check(const Checksum& args) {
+  expect_act({"x", args.x}, 1);
+  expect({"sum", args.sum}, DType::kI32, {2});
+  return 0;
+}
+
 double check(const Cast& args) {
   expect_act({"src", args.src}, 1);
   expect_act({"dst", args.dst}, 1);

@@ -268,6 +268,13 @@ struct Statistics {
   Tensor out;  // (kStatistics) f64
 };
 
+// sum += sum over i of (2 i + 1) bits(x_i), mod 2^64: bits() is an element's pattern, as an unsigned integer of its size.
+// One element that has changed always shows: an odd factor has an inverse.
+struct Checksum {
+  Tensor x;    // (n) f32 or bf16
+  Tensor sum;  // (2) i32: the low and the high half, accumulated as one number
+};
+
 // dst = src, or dst += src (dst f32)
 struct Cast {
   Tensor src;  // (n) f32 or bf16
@@ -311,6 +318,7 @@ struct RandomNormal {
   V(adamw, AdamW)                             \
   V(sum_squares, SumSquares)                  \
   V(statistics, Statistics)                   \
+  V(checksum, Checksum)                       \
   V(cast, Cast)                               \
   V(fill, Fill)                               \
   V(random_normal, RandomNormal)

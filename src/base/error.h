@@ -18,7 +18,7 @@ enum class Kind : int {
   kCheckpoint = 4,   // checkpoint directory
   kDevice = 5,       // device or a library of it missing, too little memory
   kComm = 6,         // communication, watchdog
-  kNumerics = 7,     // loss or gradients not finite, too often
+  kNumerics = 7,     // loss or gradients not finite, too often; corrupted data
   kDeviceFault = 8,  // a device that was there failed in use: illegal access, trap, an error of its libraries
   kStopped = 75,     // saved and wants to be started again (EX_TEMPFAIL)
 };

@@ -9,6 +9,8 @@ namespace tokamak {
 
 struct ResilienceOptions {
   int64_t max_bad_steps = 10;
+  int64_t recompute_interval = 0;
+  bool verify_state = false;
   Duration stop_deadline;
   Duration watchdog_min{120};
   Duration watchdog_max{1800};
@@ -19,6 +21,14 @@ struct ResilienceOptions {
   void fields(Visitor& v) {
     v("max_bad_steps", max_bad_steps,
       "consecutive steps with a non-finite loss or gradient, each skipped, before the run aborts (exit 7)");
+    v("recompute_interval", recompute_interval,
+      "steps between those whose gradients are computed twice, from data read twice, and compared bit for bit; a "
+      "difference ends the run (exit 7) before the update, and names the ranks; such a step takes twice as long; a GPU "
+      "needs runtime.deterministic; 0: never");
+    v("verify_state", verify_state,
+      "checksum weights and moments after each update, and again before the next and before each save; what has "
+      "changed in between ends the run (exit 7) before it is saved; it reads the state twice a step, which is time "
+      "where a step has few tokens");
     v("stop_deadline", stop_deadline,
       "end at once (exit 6), saved or not, this long after the first signal to stop; what is committed is safe; none: "
       "the save takes the time it takes");

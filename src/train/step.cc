@@ -25,22 +25,34 @@ double attended_pairs(const TokenBatch& batch) {
 
 }  // namespace
 
-double run_step(Engine& engine, const NextBatch& next, const StepSettings& settings) {
+double compute_gradients(Engine& engine, const NextBatch& next, int64_t micro_batches) {
   Stream& compute = engine.compute();
   engine.backend().ops->fill(compute, {.x = engine.sums(), .value = 0});
   engine.parameters().begin_step();
   double pairs = 0, tokens = 0;
-  for (int64_t m = 0; m < settings.micro_batches; ++m) {
+  for (int64_t m = 0; m < micro_batches; ++m) {
     const TokenBatch batch = next();
-    engine.parameters().begin_microbatch(m + 1 == settings.micro_batches);
+    engine.parameters().begin_microbatch(m + 1 == micro_batches);
     pairs += attended_pairs(batch);
     tokens += static_cast<double>(batch.tokens.size());
     engine.model().forward_backward(compute, batch, engine.sums());
   }
   engine.model().finish_gradients(compute);
-  reduce_and_clip(engine.parameters(), compute, engine.sums(), engine.control(), settings.max_grad_norm);
-  engine.optimizer().step(compute, settings.t, settings.lr, engine.control());
   return pairs / tokens;
+}
+
+void update_weights(Engine& engine, const StepSettings& settings) {
+  Stream& compute = engine.compute();
+  reduce_and_clip(engine.parameters(), compute, engine.sums(), engine.control(), settings.max_grad_norm);
+  if (settings.guard != nullptr) settings.guard->before_update();
+  engine.optimizer().step(compute, settings.t, settings.lr, engine.control());
+  if (settings.guard != nullptr) settings.guard->after_update();
+}
+
+double run_step(Engine& engine, const NextBatch& next, const StepSettings& settings) {
+  const double attended = compute_gradients(engine, next, settings.micro_batches);
+  update_weights(engine, settings);
+  return attended;
 }
 
 StepReader::StepReader(Engine& engine) : engine_(engine) {

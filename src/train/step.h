@@ -7,6 +7,7 @@
 #include "data/loader.h"
 #include "engine/engine.h"
 #include "monitor/step_outcome.h"
+#include "train/state_guard.h"
 
 namespace tokamak {
 
@@ -17,11 +18,17 @@ struct StepSettings {
   int64_t t = 1;  // 1, 2, ...: Adam's bias correction
   double lr = 0;
   double max_grad_norm = 1;
-  int64_t micro_batches = 1;  // of this rank
+  int64_t micro_batches = 1;    // of this rank
+  StateGuard* guard = nullptr;  // sees the state before and after the update
 };
 
 // Returns to how many tokens a token of this rank attended, on average (TokenFlops::done).
 double run_step(Engine& engine, const NextBatch& next, const StepSettings& settings);
+
+// Its two halves. First the sum of the gradients of all ranks in this rank's shard, its own losses in engine.sums(); then
+// clip and update.
+double compute_gradients(Engine& engine, const NextBatch& next, int64_t micro_batches);  // returns as run_step
+void update_weights(Engine& engine, const StepSettings& settings);
 
 // The micro-batch as the model takes it.
 TokenBatch view_of(const MicroBatch& batch);

@@ -49,11 +49,19 @@ void Trainer::step() {
   const StepScope scope(options_.progress, step);
   const double lr = schedule_->at(step);
   trace_->begin(step);
-  const double attended = run_step(*run_.engine, [&] { return next_batch(); },
-                                   {.t = step,
-                                    .lr = lr,
-                                    .max_grad_norm = config_.training.max_grad_norm,
-                                    .micro_batches = loader_->micro_batches_per_step()});
+  const StepSettings settings = {.t = step,
+                                 .lr = lr,
+                                 .max_grad_norm = config_.training.max_grad_norm,
+                                 .micro_batches = loader_->micro_batches_per_step(),
+                                 .guard = state_guard_ ? &*state_guard_ : nullptr};
+  double attended = 0;
+  if (recompute_due(step)) {
+    attended = checked_gradients(step);
+    update_weights(*run_.engine, settings);
+  } else {
+    attended = run_step(
+        *run_.engine, [&] { return next_batch(*loader_); }, settings);
+  }
   reader_->fetch(step, lr, attended);
   trace_->end(step);
   state_.step = step;
@@ -63,8 +71,8 @@ void Trainer::step() {
   read_outcomes(finished() ? 0 : 1);
 }
 
-TokenBatch Trainer::next_batch() {
-  const MicroBatch& batch = loader_->next();
+TokenBatch Trainer::next_batch(Loader& loader) {
+  const MicroBatch& batch = loader.next();
   if (options_.progress != nullptr) options_.progress->tick();
   return view_of(batch);
 }
@@ -72,6 +80,7 @@ TokenBatch Trainer::next_batch() {
 void Trainer::read_outcomes(int64_t leave) {
   while (reader_->pending() > leave) {
     const StepOutcome outcome = reader_->take();
+    see_state(outcome.step);
     monitor_->step(outcome, loader_->wait_seconds());
     if (!outcome.applied && comm_.rank() == 0) {
       log::warning("step ", outcome.step, ": loss ", outcome.loss, ", gradient norm ", outcome.grad_norm,

@@ -19,10 +19,13 @@
 #include "resilience/progress.h"
 #include "resilience/stragglers.h"
 #include "train/bad_steps.h"
+#include "train/corruption.h"
+#include "train/gradient_check.h"
 #include "train/run_checkpoints.h"
 #include "train/run_config.h"
 #include "train/run_data.h"
 #include "train/run_plan.h"
+#include "train/state_guard.h"
 #include "train/step.h"
 #include "train/step_trace.h"
 #include "train/stop_signal.h"
@@ -59,11 +62,12 @@ class Trainer {
   void start_monitor(int64_t committed_bytes);
 
   void step();
-  TokenBatch next_batch();
-  void read_outcomes(int64_t leave);  // of finished steps, but for the last `leave`
+  TokenBatch next_batch(Loader& loader);
+  LoaderOptions loader_options() const;  // from the next sample on
+  void read_outcomes(int64_t leave);     // of finished steps, but for the last `leave`
   void report_stragglers();
-  RunEnd train();          // until it is finished, or is to stop
-  bool evaluate_if_due();  // false where a stop has cut it short
+  RunEnd train();                        // until it is finished, or is to stop
+  bool evaluate_if_due();                // false where a stop has cut it short
   void validate();
   void take_evals();
   bool due(int64_t interval) const { return finished() || (interval > 0 && state_.step % interval == 0); }
@@ -79,6 +83,14 @@ class Trainer {
   std::optional<SaveOutcome> finish_save();  // of the one under way, if there is one
   void report_save(const SaveOutcome& outcome);
   void save_or_fail();
+
+  // Silent data corruption. Where some is found, all ranks throw.
+  void start_checks();
+  bool recompute_due(int64_t step) const;
+  double checked_gradients(int64_t step);  // as compute_gradients
+  void see_state(int64_t step);            // after the outcome of this step
+  void check_state_before_save();
+  void end_if_corrupt(const Corruption& corruption, const std::string& what, int64_t sound_step);
 
   // How this start ends, in its records and in status.json: an error of `body` too.
   void or_record_end(const std::function<void()>& body);
@@ -102,6 +114,9 @@ class Trainer {
   std::optional<Loader> loader_;
   std::optional<StepReader> reader_;
   std::optional<StepTrace> trace_;
+  std::optional<GradientCheck> gradient_check_;
+  std::optional<StateGuard> state_guard_;
+  int64_t sound_step_ = 0;  // whose gradients were the same twice, or from which this start went on
   BadSteps bad_steps_;
   double save_stall_ = 0;  // seconds that training has waited for the save under way, and those of its copy
   double save_copy_ = 0;

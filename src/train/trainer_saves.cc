@@ -35,6 +35,7 @@ void Trainer::begin_save(Retention retention) {
   }
   const PhaseScope phase(options_.progress, save_phase());
   const OffTheClock off(monitor_->clock());
+  check_state_before_save();
   save_copy_ = checkpoints_->begin_save(
       {state_, config_.run.seed, options_.config_text, data_->train.state_json(state_.next_sample)}, retention);
   save_stall_ = off.seconds();

@@ -113,17 +113,22 @@ void Trainer::start(World& world, Backend& backend, const GlobalBatch& batch) {
   collectively(comm_, [&] {
     if (comm_.rank() == 0) write_run_directory(config_, options_.config_text, data_->train);
   });
-  loader_.emplace(data_->train, LoaderOptions{.rank = comm_.rank(),
-                                              .ranks = comm_.size(),
-                                              .micro_batch = run_.shape.micro_batch,
-                                              .samples_per_step = run_.shape.sequences_per_step,
-                                              .document_masking = config_.data.document_masking,
-                                              .first_sample = state_.next_sample});
+  loader_.emplace(data_->train, loader_options());
   reader_.emplace(*run_.engine);
+  start_checks();
   trace_.emplace(parse_traced_steps(config_.metrics.trace).value(), comm_, *backend.device,
                  str(config_.run.output_dir, "/trace-", config_.metrics.trace, ".json"));
   startup_.done("loader");
   start_monitor(committed_bytes);
+}
+
+LoaderOptions Trainer::loader_options() const {
+  return {.rank = comm_.rank(),
+          .ranks = comm_.size(),
+          .micro_batch = run_.shape.micro_batch,
+          .samples_per_step = run_.shape.sequences_per_step,
+          .document_masking = config_.data.document_masking,
+          .first_sample = state_.next_sample};
 }
 
 int64_t Trainer::take_memory(World& world, Backend& backend, const GlobalBatch& batch) {

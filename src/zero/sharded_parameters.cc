@@ -189,18 +189,27 @@ void ShardedParameters::reduce(int64_t unit, Stream& compute) {
   const bool over_replicas = mesh_.replicas() > 1 && last_;
   if (!in_shard_group && !over_replicas) return;
   TOKAMAK_CHECK(!complete_[static_cast<size_t>(unit)], "unit ", unit, " is reduced after the last micro-batch");
+  if (contributions_) {
+    backend_.ops->checksum(compute, {.x = whole_gradient(unit), .sum = contributions_.rows(unit, unit + 1).flat()});
+  }
   compute.record(*compute_done_);
   reduce_stream_->wait(*compute_done_);
   if (in_shard_group) reduce_in_shard_group(unit);
   if (over_replicas) reduce_over_replicas(unit);
 }
 
-void ShardedParameters::reduce_in_shard_group(int64_t unit) {
-  const auto u = static_cast<size_t>(unit);
+Tensor ShardedParameters::whole_gradient(int64_t unit) {
+  if (whole()) return slice_of(grad_, unit);
   UnitBuffers::Buffer& buffer = gradient_buffers_->of(unit);
   TOKAMAK_CHECK(buffer.holds == unit && buffer.users == 1, "gradient of unit ", unit, " reduced without being written");
+  return buffer.tensor.flat(0, slice_elements(unit) * mesh_.shard().size());
+}
+
+void ShardedParameters::reduce_in_shard_group(int64_t unit) {
+  const auto u = static_cast<size_t>(unit);
+  const Tensor full = whole_gradient(unit);
+  UnitBuffers::Buffer& buffer = gradient_buffers_->of(unit);
   Comm& shard = mesh_.shard();
-  const Tensor full = buffer.tensor.flat(0, slice_elements(unit) * shard.size());
   const Tensor slice = slice_of(grad_, unit);
   const bool add = written_[u];
   TOKAMAK_CHECK(!add || staging_slot_, "unit ", unit, " is reduced twice in a step");

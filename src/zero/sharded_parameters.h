@@ -83,6 +83,9 @@ class ShardedParameters {
   // policy says so, in the last micro-batch.
   void reduce(int64_t unit, Stream& compute);
   void wait_reduced(Stream& compute);  // `compute` waits for all reductions so far
+  // From now on reduce(u), where it reduces, adds the checksum of what this rank contributes to row u; an empty tensor
+  // ends that. A single rank reduces nothing.
+  void record_contributions(Tensor checksums) { contributions_ = checksums; }  // (units, 2) i32
 
   // --- This rank's shard, flat over all units.
   int64_t shard_elements() const { return shard_elements_; }
@@ -102,6 +105,7 @@ class ShardedParameters {
   Tensor slice_of(Tensor shard, int64_t unit) const;
   std::vector<Tensor> matrices_of(Tensor whole, int64_t unit) const;
   void gather(int64_t unit, Stream& compute);
+  Tensor whole_gradient(int64_t unit);  // of this rank
   void reduce_in_shard_group(int64_t unit);
   void reduce_over_replicas(int64_t unit);
 
@@ -119,6 +123,7 @@ class ShardedParameters {
   std::optional<MemoryPlan::Slot> staging_slot_;  // absent if every unit is reduced once a step
   std::optional<MemoryPlan::Slot> scratch_slot_;  // absent if the groups need none
   Tensor master_, weights_, grad_, staging_, scratch_;
+  Tensor contributions_;                         // (units, 2) i32, or none
   std::optional<UnitBuffers> weight_buffers_;    // absent where slices are whole
   std::optional<UnitBuffers> gradient_buffers_;  //
   bool last_ = true;                             // the micro-batch is the step's last

@@ -188,6 +188,8 @@ std::vector<Refusal> refusals() {
        }},
       {"sum_squares: bf16", [](Ops& o, Stream& s) { o.sum_squares(s, {.x = bf({8}), .sums = sums}); }},
       {"statistics: integers", [](Ops& o, Stream& s) { o.statistics(s, {.x = ids, .out = f64({kStatistics})}); }},
+      {"checksum: integers", [](Ops& o, Stream& s) { o.checksum(s, {.x = ids, .sum = i32({2})}); }},
+      {"checksum: sum in f64", [](Ops& o, Stream& s) { o.checksum(s, {.x = x, .sum = f64({1})}); }},
       {"cast: sizes differ", [](Ops& o, Stream& s) { o.cast(s, {.src = x, .dst = column}); }},
       {"cast: accumulation into bf16",
        [](Ops& o, Stream& s) { o.cast(s, {.src = x, .dst = bf({8}), .write = Write::kAccumulate}); }},

@@ -18,6 +18,28 @@ Values statistics_of(TestBackend& cpu, const HostTensor& x) {
   return out.values();
 }
 
+uint64_t checksum_of(TestBackend& cpu, const Tensor& x, uint64_t before = 0) {
+  HostTensor sum(DType::kI32, {2});
+  std::string bytes(sizeof before, '\0');
+  std::memcpy(bytes.data(), &before, sizeof before);
+  write_bytes(sum, bytes);
+  cpu.ops().checksum(*cpu.stream, {x, sum});
+  uint64_t after = 0;
+  std::memcpy(&after, sum.bytes().data(), sizeof after);
+  return after;
+}
+
+// By the formula of ops.h.
+uint64_t expected_checksum(const std::string& bytes, size_t size) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i * size < bytes.size(); ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, bytes.data() + i * size, size);
+    sum += (2 * i + 1) * bits;
+  }
+  return sum;
+}
+
 }  // namespace
 
 TEST_CASE("sum_squares adds the squares to its sum and to no other") {
@@ -99,6 +121,40 @@ TEST_CASE("sums take slices that start anywhere, and no element beside them") {
         CHECK(sums.values()[kSumSquaredGradients] == Approx(dot(v, v)).epsilon(1e-12));
       }
     }
+  }
+}
+
+TEST_CASE("checksum adds the weighted patterns of the elements, of any slice, to what is there") {
+  TestBackend cpu;
+  constexpr uint64_t kBefore = 0xFEDCBA9876543210;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const auto size = static_cast<size_t>(size_of(dtype));
+    for (const int64_t n : kCounts) {
+      const HostTensor x = random_tensor(dtype, {n + 3}, "x");
+      const Tensor slice = x.view().flat(1, n + 1);
+      const std::string bytes = x.bytes().substr(size, size * static_cast<size_t>(n));
+      CHECK(checksum_of(cpu, slice, kBefore) == kBefore + expected_checksum(bytes, size));
+    }
+  }
+}
+
+TEST_CASE("checksum shows each flipped bit, and two elements that change places") {
+  TestBackend cpu;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const auto size = static_cast<size_t>(size_of(dtype));
+    HostTensor x = random_tensor(dtype, {40'000}, "x");
+    const std::string sound = x.bytes();
+    const uint64_t expected = checksum_of(cpu, x);
+    for (size_t bit = 0; bit < 8 * size; ++bit) {
+      for (const size_t element : {size_t{0}, size_t{16'384}, size_t{39'999}}) {
+        std::string flipped = sound;
+        flipped[element * size + bit / 8] = static_cast<char>(flipped[element * size + bit / 8] ^ (1 << bit % 8));
+        write_bytes(x, flipped);
+        CHECK(checksum_of(cpu, x) != expected);
+      }
+    }
+    write_bytes(x, sound.substr(size, size) + sound.substr(0, size) + sound.substr(2 * size));
+    CHECK(checksum_of(cpu, x) != expected);
   }
 }
 

@@ -2,6 +2,7 @@
 // result does not depend on the threads.
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "backend/cpu/cpu_ops.h"
@@ -67,6 +68,19 @@ Health health_of(const T* x, int64_t count) {
   return {min, max, squares, count - finite};
 }
 
+// Of elements first, first + 1, ...; `count` is at most kMinPart, so that the products of 32-bit factors are exact.
+template <class Bits>
+uint64_t checksum_of(const Bits* x, int64_t first, int64_t count) {
+  uint64_t sum = 0, weighted = 0;
+#pragma omp simd reduction(+ : sum, weighted)
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t bits = x[i];
+    sum += bits;
+    weighted += bits * static_cast<uint32_t>(i);
+  }
+  return (2 * static_cast<uint64_t>(first) + 1) * sum + 2 * weighted;
+}
+
 }  // namespace
 
 void CpuOps::do_sum_squares(Stream&, const SumSquares& args) {
@@ -107,6 +121,27 @@ void CpuOps::do_statistics(Stream&, const Statistics& args) {
   out[kMax] = total.max;
   out[kSquares] = total.squares;
   out[kNonFinite] = static_cast<double>(total.non_finite);
+}
+
+void CpuOps::do_checksum(Stream&, const Checksum& args) {
+  uint64_t total = 0;
+  std::memcpy(&total, args.sum.data(), sizeof total);
+  const auto add = [&]<class Bits>(const Bits* x) {
+    const auto part = [=](int64_t begin, int64_t end) {
+      uint64_t sum = 0;
+      for (int64_t at = begin; at < end; at += kMinPart) {
+        sum += checksum_of(x + at, at, std::min(kMinPart, end - at));
+      }
+      return sum;
+    };
+    reduce_in_order<uint64_t>(args.x.count(), part, [&](uint64_t sum) { total += sum; });
+  };
+  if (args.x.dtype() == DType::kBF16) {
+    add(static_cast<const uint16_t*>(args.x.data()));
+  } else {
+    add(static_cast<const uint32_t*>(args.x.data()));
+  }
+  std::memcpy(args.sum.data(), &total, sizeof total);
 }
 
 }  // namespace tokamak

@@ -1,0 +1,49 @@
+// Notices when weights or moments change while nothing may change them: between an update and the next. A flipped bit
+// there stays finite, and every later step and checkpoint would carry it on. Each part is checksummed after an update and
+// again before the next; the results come to the host a step late, as a step's outcome does (step.h).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace tokamak {
+
+class StateGuard {
+ public:
+  // From now on, of the state as it stands; `engine` outlives this.
+  explicit StateGuard(Engine& engine);
+
+  void before_update();
+  void after_update();
+
+  // Of the oldest update that was not asked about: the parts that had changed before it, as "exp_avg, master"; "" if
+  // none. After the outcome of its step has arrived: that is later on the same stream.
+  std::string take();
+
+  // The same of this moment, between two updates. Waits for the device.
+  std::string changed_now();
+
+ private:
+  static constexpr int64_t kDepth = 2;  // updates not yet asked about
+  enum Row : int64_t { kKept = 0, kSeen = 1, kNow = 2, kRows = 3 };
+
+  Tensor sums(Row row) const { return sums_.rows(row, row + 1); }  // (1, parts, 2)
+  void add_checksums(Row row);                                     // of the state when the stream gets there
+  void fetch(Tensor host);
+  std::string changed(Tensor host) const;
+
+  Engine& engine_;
+  std::vector<StatePart> parts_;
+  std::unique_ptr<Arena> arena_;
+  // 64-bit sums (ops.h, Checksum) over all updates, so that nothing has to be reset: kept after each update, the first at
+  // the start; seen before each; now, of changed_now() alone. A sum before an update makes the two equal.
+  Tensor sums_;              // (kRows, parts, 2) i32
+  Tensor host_[kDepth + 1];  // the same, pinned; the last for changed_now()
+  int64_t updates_ = 0;
+  int64_t taken_ = 0;
+};
+
+}  // namespace tokamak

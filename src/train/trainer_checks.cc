@@ -1,0 +1,67 @@
+// Silent data corruption: when the trainer looks for it, and how a run ends that has found some.
+#include "base/log.h"
+#include "comm/collective_error.h"
+#include "resilience/hang_report.h"
+#include "train/corruption.h"
+#include "train/trainer.h"
+
+namespace tokamak {
+
+void Trainer::start_checks() {
+  const ResilienceOptions& options = config_.resilience;
+  const bool deterministic = run_.engine->backend().device->uses_host_memory() || config_.runtime.deterministic;
+  if (options.recompute_interval > 0 && !deterministic) {
+    throw SharedError(Kind::kConfig,
+                      str("resilience.recompute_interval is ", options.recompute_interval,
+                          ", but this device does not compute the same bits twice"),
+                      "runtime.deterministic: true, which is slower; or recompute_interval: 0");
+  }
+  if (options.recompute_interval > 0) gradient_check_.emplace(*run_.engine);
+  if (options.verify_state) state_guard_.emplace(*run_.engine);
+  sound_step_ = state_.step;
+}
+
+bool Trainer::recompute_due(int64_t step) const {
+  return gradient_check_ && step % config_.resilience.recompute_interval == 0;
+}
+
+double Trainer::checked_gradients(int64_t step) {
+  // Data that was damaged in memory would be the same for both.
+  Loader again(data_->train, loader_options());
+  const auto [attended, difference] = gradient_check_->run(
+      [&] { return next_batch(again); }, [&] { return next_batch(*loader_); }, loader_->micro_batches_per_step());
+  end_if_corrupt(find_corruption(comm_, difference.own, difference.received),
+                 str("the gradients of step ", step, " computed twice differ"), sound_step_);
+  sound_step_ = step;
+  return attended;
+}
+
+void Trainer::see_state(int64_t step) {
+  if (!state_guard_) return;
+  end_if_corrupt(find_corruption(comm_, state_guard_->take()),
+                 str("state changed between the updates of steps ", step - 1, " and ", step), step - 1);
+}
+
+void Trainer::check_state_before_save() {
+  if (!state_guard_) return;
+  end_if_corrupt(find_corruption(comm_, state_guard_->changed_now()),
+                 str("state changed after the update of step ", state_.step), state_.step);
+}
+
+void Trainer::end_if_corrupt(const Corruption& corruption, const std::string& what, int64_t sound_step) {
+  if (corruption.ranks.empty()) return;
+  finish_save();  // of an earlier step, whose checkpoint may be the newest
+  const std::string hosts = join(corruption.hosts, ", ");
+  const std::string text = str("silent data corruption, ", what, ": ", corruption.what);
+  const std::string newest = checkpoints_->newest_before(sound_step + 1);
+  recorder_->event(state_.step, {"corruption", text, {{"hosts", join(corruption.hosts, ",")}}},
+                   {count_value("rank", corruption.ranks.front())});
+  if (comm_.rank() == 0) HangFile(config_.run.output_dir).suspect(corruption.hosts);
+  throw SharedError(
+      Kind::kNumerics, text,
+      str("train without ", hosts, " until its memory and processors are checked; ",
+          newest.empty() ? str("there is no checkpoint up to step ", sound_step, ", the last that was found sound")
+                         : str("go on with checkpoint.load=", newest, ": step ", sound_step, " was found sound")));
+}
+
+}  // namespace tokamak

@@ -1,0 +1,83 @@
+"""A bit flips on one of two ranks of the real program, in weights, in gradients on their way, or in the state, and the number
+stays finite (preload/bit_flip.c): the checks of `resilience` end the run with exit 7 before anything of it is saved, and
+the checkpoint that the error names leads to the bits of an undisturbed run. Without them nobody notices.
+
+usage: bit_flip_test.py [TEST ...]"""
+import json
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+from harness import call, gathered, main, mpirun  # noqa: E402
+
+STEPS = 20
+OVERRIDES = [f"training.max_steps={STEPS}", "checkpoint.interval=2", "checkpoint.keep_latest=0"]
+RECOMPUTE, VERIFY = "resilience.recompute_interval=1", "resilience.verify_state=true"
+
+
+def train(place, name, *overrides, call_name="", side="receive", at=0):
+    """(exit code, log) of two ranks."""
+    env = {"LD_PRELOAD": os.environ["BIT_FLIP"], "BIT_FLIP_CALL": call_name, "BIT_FLIP_SIDE": side, "BIT_FLIP_RANK": "1",
+           "BIT_FLIP_AT": str(at)}
+    done = call(mpirun(2, "train", place.config(name), *OVERRIDES, *overrides), env, timeout=120)
+    assert at == 0 or "bit_flip: struck" in done.stdout, done.stdout
+    return done.returncode, done.stdout
+
+
+def undisturbed(place):
+    """The final state of the run with all checks on: no alarm, and the bits of one without them."""
+    if not os.path.isdir(place.run("checked")):
+        assert train(place, "plain")[0] == 0
+        code, log = train(place, "checked", RECOMPUTE, VERIFY)
+        assert code == 0 and "corruption" not in log, log
+        assert gathered(place.checkpoint("checked", STEPS)) == gathered(place.checkpoint("plain", STEPS))
+    return gathered(place.checkpoint("checked", STEPS))
+
+
+def found(place, name, overrides, pattern, **flip):
+    """The run ends with 7, names rank 1, and goes on from the named checkpoint as if nothing had been."""
+    code, log = train(place, name, *overrides, **flip)
+    assert code == 7, log
+    found_at = re.search(pattern, log)
+    assert found_at, log
+    print(f"  {found_at.group(0)}")
+    records = [json.loads(line) for line in open(place.run(name) + "/metrics.jsonl")]
+    assert [record["event"] for record in records if "event" in record][-2:] == ["corruption", "end"], log
+    assert os.path.getsize(place.run(name) + "/suspects.txt") > 0
+    newest = re.search(r"checkpoint\.load=(\S+):", log).group(1)
+    assert newest == place.checkpoint(name, max(place.steps(name))), log
+    code, log = train(place, name, *overrides, f"checkpoint.load={newest}")
+    assert code == 0, log
+    assert gathered(place.checkpoint(name, STEPS)) == undisturbed(place)
+
+
+def weights_on_the_way(place):
+    """a bit of another rank's weights, as rank 1 has received them: found by its loss"""
+    found(place, "weights", [RECOMPUTE], r"gradients of step \d+ computed twice differ: rank 1 \(\S+\): the loss; .*",
+          call_name="MPI_Allgather", at=201)
+
+
+def gradients_on_the_way(place):
+    """a bit of what rank 1 receives to sum up: found where it is, not at those that hold the sums"""
+    found(place, "gradients", [RECOMPUTE], r"gradients of step \d+ computed twice differ: rank 1 \(\S+\): what it received of .*",
+          call_name="MPI_Alltoall", at=150)
+
+
+def state(place):
+    """a bit of rank 1's master weights, which stays: found before the next update"""
+    found(place, "state", [VERIFY], r"state changed between the updates of steps \d+ and \d+: rank 1 \(\S+\): master",
+          call_name="MPI_Allgather", side="send", at=200)
+
+
+def unnoticed(place):
+    """the same flips without the checks: exit 0, and other weights"""
+    sound = undisturbed(place)
+    for name, flip in {"w": {"call_name": "MPI_Allgather", "at": 201},
+                       "s": {"call_name": "MPI_Allgather", "side": "send", "at": 200}}.items():
+        code, log = train(place, "unnoticed-" + name, **flip)
+        assert code == 0, log
+        assert gathered(place.checkpoint("unnoticed-" + name, STEPS)) != sound, name
+
+
+main([weights_on_the_way, gradients_on_the_way, state, unnoticed])

@@ -1,0 +1,59 @@
+// Preloaded into the real program under mpirun: one bit flips in what one rank sends or receives, once, as in a bad
+// memory module or link; the number stays finite. What it does comes from the environment:
+//
+//   BIT_FLIP_CALL  MPI_Allgather (weights) or MPI_Alltoall (gradients); not set: none
+//   BIT_FLIP_SIDE  receive: in what came from another rank; send: in the sender's own memory, where it stays
+//   BIT_FLIP_RANK  on this rank
+//   BIT_FLIP_AT    in this call of the name, counted from 1; short calls, which carry no tensors, do not count
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { kBlock = 64, kFewestBlocks = 8 };  // tensors travel in blocks of 64 bytes (src/comm/mpi.cc)
+
+typedef int Collective(const void*, int, void*, void*, int, void*, void*);
+
+static const char* setting(const char* name) {
+  const char* value = getenv(name);
+  return value != NULL ? value : "";
+}
+
+static int strikes(const char* name, int count) {
+  static int calls = 0;
+  if (strcmp(setting("BIT_FLIP_CALL"), name) != 0 || count < kFewestBlocks) return 0;
+  if (strcmp(setting("BIT_FLIP_RANK"), setting("OMPI_COMM_WORLD_RANK")) != 0) return 0;
+  return ++calls == atoi(setting("BIT_FLIP_AT"));
+}
+
+// The highest bit of a mantissa in f32.
+static void flip(void* part, int count) {
+  uint32_t* words = part;
+  const int length = count * kBlock / 4;
+  for (int i = length / 2; i < length; ++i) {
+    if ((words[i] & 0x7FFFFFFFu) == 0) continue;
+    words[i] ^= 0x400000u;
+    fprintf(stderr, "bit_flip: struck\n");
+    return;
+  }
+}
+
+static int call(const char* name, const void* from, int sent, void* type, void* to, int count, void* to_type, void* comm) {
+  Collective* real = (Collective*)dlsym(RTLD_NEXT, name);
+  const int now = strikes(name, count), sending = strcmp(setting("BIT_FLIP_SIDE"), "send") == 0;
+  if (now && sending) flip((void*)from, count);
+  const int result = real(from, sent, type, to, count, to_type, comm);
+  const int other = strcmp(setting("BIT_FLIP_RANK"), "0") == 0 ? 1 : 0;
+  if (now && !sending) flip((char*)to + (size_t)other * (size_t)count * kBlock, count);
+  return result;
+}
+
+int MPI_Allgather(const void* from, int sent, void* type, void* to, int count, void* to_type, void* comm) {
+  return call("MPI_Allgather", from, sent, type, to, count, to_type, comm);
+}
+
+int MPI_Alltoall(const void* from, int sent, void* type, void* to, int count, void* to_type, void* comm) {
+  return call("MPI_Alltoall", from, sent, type, to, count, to_type, comm);
+}

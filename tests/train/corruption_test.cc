@@ -1,0 +1,220 @@
+// A bit that flips in one rank's memory, finite and so to be seen by nothing else: what the checks of `resilience` find,
+// whom they name, and that they alter nothing where all is well.
+#include "train/corruption.h"
+
+#include <atomic>
+#include <bit>
+#include <catch2/catch.hpp>
+
+#include "backend/observer.h"
+#include "base/file.h"
+#include "base/process.h"
+#include "support/ranks.h"
+#include "train/toy_training.h"
+
+using namespace tokamak;
+using Catch::Contains;
+
+namespace {
+
+// The highest bit of the mantissa: the value changes by a quarter to a half, and stays finite.
+void flip(Tensor tensor) {
+  auto* const values = tensor.as<float>();
+  for (int64_t i = tensor.count() / 2; i < tensor.count(); ++i) {
+    if (values[i] == 0) continue;
+    values[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(values[i]) ^ 0x400000u);
+    return;
+  }
+  TOKAMAK_CHECK(false, "nothing to flip in ", tensor.text());
+}
+
+// Flips a bit of an operand once, right after a call has written it.
+class FlipOnce : public Observer {
+ public:
+  FlipOnce(std::string call, std::string operand) : call_(std::move(call)), operand_(std::move(operand)) {}
+  void begin(Stream&, const Call&) override {}
+  void end(Stream&, const Call& call) override {
+    if (done || call.name != call_) return;
+    for (const Operand& operand : call.operands) {
+      if (operand.name != operand_) continue;
+      flip(*operand.tensor);
+      done = true;
+    }
+  }
+  bool done = false;
+
+ private:
+  std::string call_, operand_;
+};
+
+// After step 3, on rank 1.
+ToyRunOptions after_step_3(RunConfig& config, const std::function<void(Engine&)>& act) {
+  config.training.evals = {{}};
+  config.training.evals_interval = 3;
+  ToyRunOptions options;
+  options.evals = [act, calls = std::make_shared<std::atomic<int>>(0)](Engine& engine, const std::function<void()>&) {
+    if (engine.comm().rank() == 1 && (*calls)++ == 0) act(engine);
+    return std::vector<NamedValue>();
+  };
+  return options;
+}
+
+RunConfig checked(RunConfig config) {
+  config.resilience.recompute_interval = 1;
+  config.resilience.verify_state = true;
+  config.checkpoint.interval = TrainingLength::steps(1);
+  return config;
+}
+
+const std::string kRank1 = "rank 1 (" + host_name() + "): ";
+
+}  // namespace
+
+TEST_CASE("gradients computed twice and verified state raise no alarm and leave the bits of a run as they are") {
+  const ToyPlace place;
+  for (const int ranks : {1, 2, 3}) {
+    for (const Precision precision : {Precision::kF32, Precision::kBF16}) {
+      INFO(ranks << " ranks");
+      const std::string name = str(ranks, precision == Precision::kBF16 ? "-bf16" : "-f32");
+      RunConfig config = place.config(name, ranks);
+      config.precision.compute = precision;
+      config.training.micro_batch_size.value = 2;  // several micro-batches: gradients add up
+      train(ranks, config);
+      config.run.output_dir = place.run(name + "-checked");
+      config = checked(config);
+      config.resilience.recompute_interval = 2;
+      train(ranks, config);
+      CHECK((saved_state(place.checkpoint(name + "-checked", 6)) == saved_state(place.checkpoint(name, 6))));
+      const auto all = events(place.run(name + "-checked"));
+      CHECK(std::count(all.begin(), all.end(), "corruption") == 0);
+    }
+  }
+}
+
+TEST_CASE("a bit that flips while gradients are computed ends the run before the update and names rank and units") {
+  const ToyPlace place;
+  const struct {
+    const char *call, *operand, *named, *not_named;
+  } flips[] = {
+      {"embedding", "out", "the loss; ", "what it received"},
+      {"rmsnorm_backward", "dx", "layer.2, layer.1, layer.0", "the loss"},
+      {"all_gather", "full", "the loss; ", "what it received"},
+      {"reduce_scatter", "slice", "what it received of head", "the loss"},
+  };
+  for (const auto& [call, operand, named, not_named] : flips) {
+    INFO(call);
+    const std::string name = call;
+    RunConfig config = checked(place.config(name, 2));
+    config.resilience.verify_state = false;
+    FlipOnce flip(call, operand);
+    const SharedError error =
+        error_of(2, config, after_step_3(config, [&](Engine& engine) { engine.backend().device->observe(flip); }));
+    CHECK(error.kind() == Kind::kNumerics);
+    CHECK_THAT(error.what(), Contains("the gradients of step 4 computed twice differ") && Contains(kRank1 + named) &&
+                                 !Contains(not_named) && !Contains("rank 0"));
+    CHECK_THAT(error.hint(), Contains(place.checkpoint(name, 3)));
+    CHECK(steps_of(place, name).back() == 3);
+    const auto all = events(place.run(name));
+    CHECK((all[all.size() - 2] == "corruption" && all.back() == "end"));
+    CHECK(last_event(place.run(name), "corruption").at("rank") == 1);
+    CHECK(last_event(place.run(name), "end").at("exit_code") == 7);
+    CHECK(read_text(place.run(name) + "/suspects.txt", Kind::kBug) == host_name() + "\n");
+  }
+}
+
+TEST_CASE("a bit that flips in weights or moments between two updates is noticed before the next is saved") {
+  const ToyPlace place;
+  for (const bool saved_at_once : {false, true}) {
+    for (const size_t part : {0, 1, 2}) {
+      const std::string name = str("part", part, saved_at_once ? "-saved" : "");
+      RunConfig config = place.config(name, 2);
+      config.resilience.verify_state = true;
+      if (saved_at_once) config.checkpoint.interval = TrainingLength::steps(1);
+      const SharedError error =
+          error_of(2, config, after_step_3(config, [&](Engine& engine) { flip(engine.state().at(part).state); }));
+      CHECK(error.kind() == Kind::kNumerics);
+      const char* const names[] = {"master", "exp_avg", "exp_avg_sq"};
+      CHECK_THAT(error.what(), Catch::EndsWith(kRank1 + names[part]) &&
+                                   Contains(saved_at_once ? "changed after the update of step 3"
+                                                          : "changed between the updates of steps 3 and 4"));
+      if (saved_at_once) {
+        CHECK((steps_of(place, name) == std::vector<int64_t>{1, 2}));
+        CHECK_THAT(error.hint(), Contains(place.checkpoint(name, 2)));
+      } else {
+        CHECK(steps_of(place, name).empty());
+        CHECK_THAT(error.hint(), Contains("there is no checkpoint"));
+      }
+    }
+  }
+}
+
+TEST_CASE("what gathers send is verified, too: the weights in bf16") {
+  const ToyPlace place;
+  RunConfig config = place.config("run", 2);
+  config.precision.compute = Precision::kBF16;
+  config.resilience.verify_state = true;
+  const auto flip_copy = [](Engine& engine) {
+    auto* const bits = static_cast<uint16_t*>(engine.parameters().weights().data());
+    bits[100] = static_cast<uint16_t>(bits[100] ^ 1);
+  };
+  CHECK_THAT(error_of(2, config, after_step_3(config, flip_copy)).what(), Catch::EndsWith(kRank1 + "compute copy"));
+}
+
+TEST_CASE("the same flips go unnoticed without the checks: the run ends well, with other weights") {
+  const ToyPlace place;
+  train(2, place.config("sound", 2));
+  const auto sound = saved_state(place.checkpoint("sound", 6)).tensors;
+  RunConfig config = place.config("state", 2);
+  CHECK(train(2, config, after_step_3(config, [](Engine& engine) { flip(engine.state().at(0).state); })) ==
+        RunEnd::kDone);
+  CHECK(saved_state(place.checkpoint("state", 6)).tensors != sound);
+  config = place.config("gradient", 2);
+  FlipOnce flip("rmsnorm_backward", "dx");
+  train(2, config, after_step_3(config, [&](Engine& engine) { engine.backend().device->observe(flip); }));
+  CHECK(saved_state(place.checkpoint("gradient", 6)).tensors != sound);
+}
+
+TEST_CASE("a step that is not recomputed is not checked, and the last that was is what a checkpoint is judged by") {
+  const ToyPlace place;
+  for (const char* name : {"passes", "found"}) {
+    RunConfig config = checked(place.config(name, 2));
+    config.resilience.verify_state = false;
+    config.resilience.recompute_interval = name == std::string("passes") ? 3 : 2;  // steps 3 and 6; 2, 4 and 6
+    FlipOnce flip("rmsnorm_backward", "dx");
+    const ToyRunOptions options =
+        after_step_3(config, [&](Engine& engine) { engine.backend().device->observe(flip); });  // in step 4
+    if (config.resilience.recompute_interval == 3) {
+      CHECK(train(2, config, options) == RunEnd::kDone);
+      continue;
+    }
+    CHECK_THAT(error_of(2, config, options).hint(), Contains(place.checkpoint(name, 2)));  // 3 was not checked
+  }
+}
+
+TEST_CASE("a device that does not compute the same bits twice refuses to be compared with itself") {
+  class NotDeterministic : public ToyDevice {
+   public:
+    bool uses_host_memory() const override { return false; }
+  };
+  const ToyPlace place;
+  ToyRunOptions options;
+  options.backend = [] { return Backend{std::make_unique<NotDeterministic>(), std::make_unique<CpuOps>()}; };
+  RunConfig config = place.config("run");
+  config.runtime.cuda_graphs = CudaGraphs::kOff;
+  config.resilience.recompute_interval = 1;
+  CHECK_THAT(error_of(1, config, options).hint(), Contains("runtime.deterministic: true"));
+  config.runtime.deterministic = true;
+  CHECK(train(1, config, options) == RunEnd::kDone);
+}
+
+RANKS_CASE("ranks that found something of their own are named before those that received it") {
+  const int last = world.size() - 1;
+  const bool mine = world.rank() == last;
+  const Corruption own = find_corruption(world.comm(), mine ? "the loss" : "", "layer.0");
+  CHECK(own.ranks == std::vector<int>{last});
+  CHECK(own.what == str("rank ", last, " (", host_name(), "): the loss"));
+  CHECK(own.hosts == std::vector<std::string>{host_name()});
+  const Corruption received = find_corruption(world.comm(), "", mine ? "layer.0" : "");
+  CHECK(received.what == str("rank ", last, " (", host_name(), "): what it received of layer.0"));
+  CHECK(find_corruption(world.comm(), "", "").ranks.empty());
+}
