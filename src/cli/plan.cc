@@ -10,12 +10,19 @@
 #include "model/flops.h"
 #include "plan/dry_run.h"
 #include "train/memory_check.h"
+#include "train/peak.h"
 
 namespace tokamak::cli {
 
 namespace {
 
 std::string human(int64_t count) { return human_count(static_cast<double>(count)); }
+
+// Before the plan's memory is taken.
+int64_t measuring_bytes(const RunConfig& config, const DryRun& run) {
+  const Device& device = run.device();
+  return device.uses_host_memory() ? peak_measurement_bytes(device, compute_dtype(config.precision)) : 0;
+}
 
 void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
   const BatchShape& shape = run.shape();
@@ -34,6 +41,10 @@ void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
   if (run.device().uses_host_memory()) {
     out << "with " << thread_count() << " CPU thread(s), besides about " << human_bytes(resident_bytes())
         << " of program and libraries";
+    const int64_t measuring = measuring_bytes(config, run);
+    if (measuring > planned_bytes(run.memory(), run.device())) {
+      out << ", and " << human_bytes(measuring) << " while the start measures a GEMM";
+    }
   } else {
     out << "on its GPU, besides up to " << human_bytes(run.device().startup_bytes())
         << " of CUDA's context and libraries and "
@@ -76,6 +87,7 @@ nlohmann::ordered_json plan_json(const RunConfig& config, DryRun& run) {
           {"startup_bytes", run.device().startup_bytes()},
           {"reserve_bytes", run.device().reserve_bytes() + run.mesh().reserve_bytes()},
           {"memory_bytes", planned_bytes(run.memory(), run.device())},
+          {"measuring_bytes", measuring_bytes(config, run)},
           {"pinned_bytes", run.device().uses_host_memory() ? 0 : run.memory().total_bytes(MemoryKind::kPinned)},
           {"memory", groups},
           {"step", step_json(run.record(), run.ops())}};

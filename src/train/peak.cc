@@ -12,11 +12,18 @@ namespace {
 constexpr int64_t kSize = 1024;
 constexpr int kRepetitions = 8;
 
-double measure_gemm_rate(Backend& backend, DType compute) {
+struct GemmPlan {
+  explicit GemmPlan(DType compute) {
+    a = plan.add("a", compute, Shape{kSize, kSize});
+    b = plan.add("b", compute, Shape{kSize, kSize});
+    c = plan.add("c", compute, Shape{kSize, kSize});
+  }
   MemoryPlan plan;
-  const auto a = plan.add("a", compute, Shape{kSize, kSize});
-  const auto b = plan.add("b", compute, Shape{kSize, kSize});
-  const auto c = plan.add("c", compute, Shape{kSize, kSize});
+  MemoryPlan::Slot a, b, c;
+};
+
+double measure_gemm_rate(Backend& backend, DType compute) {
+  const auto [plan, a, b, c] = GemmPlan(compute);
   const Arena arena(plan, *backend.device);
   const auto stream = backend.device->make_stream();
   backend.ops->fill(*stream, {.x = arena[a], .value = 0.5});
@@ -37,6 +44,10 @@ Peak peak_of(Backend& backend, DType compute) {
   const double stated = backend.device->peak_flops(compute);
   if (stated > 0) return {stated, "its vendor's dense peak"};
   return {measure_gemm_rate(backend, compute), str("a ", kSize, "^3 GEMM, measured now")};
+}
+
+int64_t peak_measurement_bytes(const Device& device, DType compute) {
+  return device.peak_flops(compute) > 0 ? 0 : GemmPlan(compute).plan.total_bytes();
 }
 
 }  // namespace tokamak

@@ -16,4 +16,7 @@ struct Peak {
 // Where it measures: C = A B^T in this dtype, best of a few repetitions (about 0.2 s on two cores).
 Peak peak_of(Backend& backend, DType compute);
 
+// Of the device's memory, while it measures; 0 where it does not.
+int64_t peak_measurement_bytes(const Device& device, DType compute);
+
 }  // namespace tokamak

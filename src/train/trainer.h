@@ -21,6 +21,7 @@
 #include "train/bad_steps.h"
 #include "train/corruption.h"
 #include "train/gradient_check.h"
+#include "train/peak.h"
 #include "train/run_checkpoints.h"
 #include "train/run_config.h"
 #include "train/run_data.h"
@@ -107,6 +108,7 @@ class Trainer {
   const TrainerOptions options_;
 
   std::optional<RunData> data_;
+  std::optional<Peak> peak_;
   PlannedRun run_;             // its memory is taken
   int64_t planned_bytes_ = 0;  // of the device, with what the program had before
   std::optional<RunCheckpoints> checkpoints_;

@@ -1,4 +1,5 @@
 // How a run starts: data, directory, memory, weights. The loop is in trainer.cc.
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/file.h"
@@ -8,7 +9,6 @@
 #include "comm/data_comm.h"
 #include "model/flops.h"
 #include "train/memory_check.h"
-#include "train/peak.h"
 #include "train/start_event.h"
 #include "train/trainer.h"
 
@@ -37,10 +37,11 @@ void log_run(const RunConfig& config, const RunData& data, const BatchShape& sha
             " steps = ", human_count(static_cast<double>(shape.total_steps * shape.tokens_per_step())), " tokens");
 }
 
-void log_memory(const MemoryPlan& plan, int64_t program_bytes, const MemoryShare& memory) {
+void log_memory(const MemoryPlan& plan, int64_t program_bytes, int64_t measuring, const MemoryShare& memory) {
   log::info("memory planned on each rank, besides ", human_bytes(program_bytes), " of program and libraries",
-            memory.reserve > 0 ? str(" and ", human_bytes(memory.reserve), " reserved for ", kReserveIsFor) : "", ":\n",
-            plan.report());
+            memory.reserve > 0 ? str(" and ", human_bytes(memory.reserve), " reserved for ", kReserveIsFor) : "",
+            measuring > plan.total_bytes() ? str(" and ", human_bytes(measuring), " that a GEMM was measured in") : "",
+            ":\n", plan.report());
 }
 
 }  // namespace
@@ -118,7 +119,6 @@ void Trainer::start(World& world, Backend& backend, const GlobalBatch& batch) {
   start_checks();
   trace_.emplace(parse_traced_steps(config_.metrics.trace).value(), comm_, *backend.device,
                  str(config_.run.output_dir, "/trace-", config_.metrics.trace, ".json"));
-  startup_.done("loader");
   start_monitor(committed_bytes);
 }
 
@@ -135,16 +135,24 @@ int64_t Trainer::take_memory(World& world, Backend& backend, const GlobalBatch& 
   // Before memory is measured: it takes some.
   data_comm_ = make_data_comm(comm_, *backend.device, config_.runtime, config_.precision.reduce);
   mesh_.emplace(*data_comm_, replicas_of(config_.parallelism, comm_.size()));
+  const DType compute = compute_dtype(config_.precision);
+  if (backend.device->uses_host_memory()) {
+    // While the plan's memory is not taken yet: this memory is given back, and what the libraries keep counts as theirs.
+    // All ranks measure at the same time, as they will train at the same time.
+    peak_ = peak_of(backend, compute);
+    startup_.done("peak");
+  }
   const MemoryShare memory = memory_share(*backend.device, world, mesh_->mesh(), config_.runtime);
   collectively(comm_, [&] {
     const int64_t program_bytes = backend.device->used_bytes();
     run_ = plan_run(config_, batch, mesh_->mesh(), backend, memory.total);
     const MemoryPlan& plan = run_.engine->plan();
-    planned_bytes_ = planned_bytes(plan, *backend.device) + program_bytes;
+    const int64_t measuring = peak_ ? peak_measurement_bytes(*backend.device, compute) : 0;
+    planned_bytes_ = std::max(planned_bytes(plan, *backend.device), measuring) + program_bytes;
     expect_fit(plan, *backend.device, memory, config_, run_.shape.micro_batch);
     if (comm_.rank() != 0) return;
     log_run(config_, *data_, run_.shape, comm_.size());
-    log_memory(plan, program_bytes, memory);
+    log_memory(plan, program_bytes, measuring, memory);
   });
   run_.engine->commit();  // talks to the other ranks, so on its own
   return backend.device->used_bytes();
@@ -173,9 +181,12 @@ void Trainer::record_end(RunStatus::State state, const std::string& detail, int 
 
 void Trainer::start_monitor(int64_t committed_bytes) {
   Backend& backend = run_.engine->backend();
-  // All ranks measure at the same time, as they will train at the same time.
-  const Peak peak = peak_of(backend, compute_dtype(config_.precision));
-  const double peak_flops = peak.flops * comm_.size();
+  const bool measured = peak_.has_value();
+  if (!measured) {
+    startup_.done("loader");
+    peak_ = peak_of(backend, compute_dtype(config_.precision));  // a GPU's GEMM works in the run's scratch memory
+  }
+  const double peak_flops = peak_->flops * comm_.size();
   collectively(comm_, [&] {
     monitor_.emplace(Monitor::Setup{
         .scale = {.first_step = state_.step,
@@ -188,9 +199,9 @@ void Trainer::start_monitor(int64_t committed_bytes) {
         .memory_used = [&device = *backend.device] { return device.used_bytes(); },
         .recorder = *recorder_});
     if (comm_.rank() == 0)
-      log::info("MFU is against ", human_count(peak_flops), "FLOP/s: ", peak.source, ", times the ranks");
+      log::info("MFU is against ", human_count(peak_flops), "FLOP/s: ", peak_->source, ", times the ranks");
   });
-  startup_.done("peak");
+  startup_.done(measured ? "loader" : "peak");
   std::vector<NamedValue> values = startup_.values();
   values.push_back(count_value("total_steps", run_.shape.total_steps));
   values.push_back(count_value("tokens_per_step", run_.shape.tokens_per_step()));
