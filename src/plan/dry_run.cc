@@ -20,7 +20,8 @@ DryRun::DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks)
       run_(plan_run(config, batch, *comm_, backend_, INT64_MAX)) {}
 
 StepRecord DryRun::record(const BatchShape& shape) {
-  run_.engine->commit();
+  if (!committed_) run_.engine->commit();
+  committed_ = true;
   return record_step(*run_.engine, shape);
 }
 

@@ -26,6 +26,7 @@ class DryRun {
   Backend backend_;
   std::unique_ptr<Comm> comm_;
   PlannedRun run_;
+  bool committed_ = false;
 };
 
 }  // namespace tokamak
