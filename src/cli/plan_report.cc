@@ -1,5 +1,7 @@
 #include "cli/plan_report.h"
 
+#include <algorithm>
+
 #include "base/strings.h"
 #include "model/flops.h"
 
@@ -49,14 +51,31 @@ void print_terms(std::ostream& out, const PlanReport& report) {
       << "             hardware          " << m.source << "\n";
 }
 
+void print_memory(std::ostream& out, const PlanReport& report) {
+  const Prediction& p = report.best();
+  out << "memory      ";
+  for (const MemoryPlan::Group& group : p.memory) {
+    if (group.bytes >= p.peak_bytes_per_rank / 1000) out << " " << group.name << " " << human_bytes(group.bytes) << ",";
+  }
+  out << " and what CUDA and NCCL take; a snapshot is pinned host memory\n";
+  if (!report.choices.fitting.empty()) return;
+  std::vector<std::string> larger;
+  for (const GpuRow& row : gpu_rows()) {
+    if (row.memory_mib << 20 >= p.peak_bytes_per_rank) larger.emplace_back(row.name);
+  }
+  out << "             nothing fits: the least is " << human_bytes(p.peak_bytes_per_rank) << "; "
+      << (larger.empty() ? "no GPU of the table has that" : "GPUs that have it: " + join(larger, ", "))
+      << "; shorter sequences or more ranks take less\n";
+}
+
 void print_run(std::ostream& out, const PlanReport& report) {
   const Prediction& p = report.best();
   const double seconds = p.step_seconds * static_cast<double>(p.shape.total_steps);
   out << "run          " << p.shape.total_steps << " steps in " << fixed(seconds / kHour, 1) << " hours, "
       << fixed(seconds / kHour * report.ranks, 0) << " GPU hours";
   if (report.machine.watts > 0) {
-    out << "; " << human_count(seconds / kHour * report.ranks * report.machine.watts) << "Wh of GPUs at their limit of "
-        << fixed(report.machine.watts, 0) << " W";
+    out << "; " << fixed(seconds / kHour * report.ranks * report.machine.watts / 1e6, 1)
+        << " MWh of GPUs at their limit of " << fixed(report.machine.watts, 0) << " W";
   }
   const int64_t parameters = model_size(report.config.model).parameters;
   const bool async = report.config.checkpoint.async;
@@ -76,6 +95,31 @@ void print_run(std::ostream& out, const PlanReport& report) {
       << " GPU hours (Llama 3, arXiv 2407.21783), " << fixed(assumed.restart_seconds / 60, 0) << " min to restart, "
       << gigabytes(assumed.copy_rate) << " to host memory, " << gigabytes(assumed.storage_rate_per_node)
       << " of a node to storage\n";
+}
+
+// As read_machine() reads it.
+nlohmann::ordered_json machine_json(const Machine& m) {
+  const Efficiency& e = m.efficiency;
+  return {{"name", m.name},
+          {"bf16_flops", m.bf16_flops},
+          {"f32_flops", m.f32_flops},
+          {"memory_bytes", m.memory_bytes},
+          {"memory_rate", m.memory_rate},
+          {"link_rate", m.link_rate},
+          {"network_rate", m.network_rate},
+          {"gpus_per_node", m.gpus_per_node},
+          {"watts", m.watts},
+          {"launch_seconds", m.launch_seconds},
+          {"hop_seconds", m.hop_seconds},
+          {"efficiency",
+           {{"gemm", e.gemm},
+            {"attention", e.attention},
+            {"native_attention", e.native_attention},
+            {"memory", e.memory},
+            {"bus", e.bus},
+            {"contention", e.contention}}},
+          {"host_order", m.host_order},
+          {"source", m.source}};
 }
 
 nlohmann::ordered_json choice_json(const Prediction& p) {
@@ -104,6 +148,13 @@ nlohmann::ordered_json choice_json(const Prediction& p) {
 
 }  // namespace
 
+const Prediction& PlanReport::best() const {
+  if (!choices.fitting.empty()) return choices.fitting[0];
+  return *std::min_element(choices.others.begin(), choices.others.end(), [](const Prediction& a, const Prediction& b) {
+    return a.peak_bytes_per_rank < b.peak_bytes_per_rank;
+  });
+}
+
 void print(std::ostream& out, const PlanReport& report) {
   const Machine& m = report.machine;
   out << "machine      " << report.ranks << " x " << m.name << ", " << m.gpus_per_node << " a node, "
@@ -115,6 +166,7 @@ void print(std::ostream& out, const PlanReport& report) {
   for (const Prediction& p : report.choices.others) {
     print_choice(out, p, str("  does not fit into ", human_bytes(p.available_bytes)).c_str());
   }
+  print_memory(out, report);
   if (report.explain) print_terms(out, report);
   print_run(out, report);
   if (!report.as_configured && !report.choices.fitting.empty()) out << "\n" << yaml_of(report.best());
@@ -134,10 +186,7 @@ nlohmann::ordered_json as_json(const PlanReport& report) {
     ettr[std::to_string(gpus)] =
         reliability_of(parameters, gpus, report.machine.gpus_per_node, report.config.checkpoint.async).ettr;
   }
-  return {{"gpu", report.machine.name},
-          {"gpus_per_node", report.machine.gpus_per_node},
-          {"network_bytes_per_second", report.machine.network_rate},
-          {"hardware_source", report.machine.source},
+  return {{"machine", machine_json(report.machine)},
           {"choices", choices},
           {"recommended", report.choices.fitting.empty() ? "" : yaml_of(best)},
           {"run",

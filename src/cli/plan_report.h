@@ -16,7 +16,7 @@ struct PlanReport {
   Choices choices;
   bool as_configured = false;
   bool explain = false;
-  const Prediction& best() const { return choices.fitting.empty() ? choices.others.at(0) : choices.fitting[0]; }
+  const Prediction& best() const;  // the fastest; where nothing fits, what takes least
 };
 
 void print(std::ostream& out, const PlanReport& report);

@@ -42,12 +42,18 @@ double measured_seconds(const MeasuredOp& op, double flops, double bytes) {
   return op.bytes > 0 ? op.seconds * bytes / op.bytes : op.seconds;
 }
 
-double collective_ranks(const StepRecord::Distinct& call) { return static_cast<double>(call.ranks); }
+// Beside its GEMMs, attention takes an exponential of each score, which no wider head makes cheaper: as long as the GEMMs
+// of kExponentials further columns. Efficiency::attention is that of heads of 128.
+double attention_seconds(double flops, DType dtype, const HeadLayout& heads, const Machine& machine) {
+  constexpr double kExponentials = 64, kUsual = 128;
+  const double slower = (1 + kExponentials / static_cast<double>(heads.head_dim)) / (1 + kExponentials / kUsual);
+  return slower * flops / (machine.peak_flops(dtype) * machine.efficiency.attention);
+}
 
 CallCost collective_cost(const StepRecord::Distinct& call, const Machine& machine) {
   if (call.ranks <= 1) return {};
   return {.resource = CallCost::Resource::kLink,
-          .fixed = machine.efficiency.hop * (collective_ranks(call) - 1),
+          .fixed = machine.hop_seconds * static_cast<double>(call.ranks - 1),
           .work = call.exchanged / bus_rate(machine, call.ranks)};
 }
 
@@ -96,12 +102,11 @@ CallCost cost_of(const StepRecord::Distinct& call, const Machine& machine, const
     cost.work = measured_seconds(*op, call.flops, call.bytes);
   } else {
     const double rate = machine.memory_rate * machine.efficiency.memory;
-    const auto* forward = std::get_if<Attention>(&call.arguments);
-    const auto* backward = std::get_if<AttentionBackward>(&call.arguments);
     cost.work = call.bytes / rate;
-    if (forward != nullptr || backward != nullptr) {
-      const DType dtype = forward != nullptr ? forward->qkv.dtype() : backward->qkv.dtype();
-      cost.work += call.flops / (machine.peak_flops(dtype) * machine.efficiency.attention);
+    if (const auto* forward = std::get_if<Attention>(&call.arguments)) {
+      cost.work += attention_seconds(call.flops, forward->qkv.dtype(), forward->heads, machine);
+    } else if (const auto* backward = std::get_if<AttentionBackward>(&call.arguments)) {
+      cost.work += attention_seconds(call.flops, backward->qkv.dtype(), backward->heads, machine);
     }
   }
   return cost;

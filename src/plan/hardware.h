@@ -15,11 +15,12 @@ namespace tokamak {
 // What of the stated rates a training step attains: constants of a GPU generation, fitted on published runs
 // (scripts/bench/predict_published.py names them) or measured (tokamak bench --calibrate).
 struct Efficiency {
-  double gemm = 0;        // share of the peak that large GEMMs attain
-  double attention = 0;   // the same of fused attention, of the FLOPs up to the diagonal
+  double gemm = 0;       // share of the peak that large GEMMs attain
+  double attention = 0;  // the same of fused attention with heads of 128, of the FLOPs up to the diagonal
+  double native_attention =
+      0;                  // the same of kernels that use no more than Ampere's instructions: runtime.attention native
   double memory = 0;      // share of the memory bandwidth of what moves bytes
   double bus = 0;         // share of a link's rate that a collective of large messages attains, in and between nodes
-  double hop = 0;         // seconds a collective takes for each rank of its ring, for messages of any size
   double contention = 0;  // share of the device that a collective takes from the operations beside it
 };
 
@@ -54,7 +55,8 @@ struct Machine {
   double network_rate = 0;               // of a NODE to others, all its ports, bytes per second in each direction
   int gpus_per_node = 8;
   double watts = 0;           // of one device; 0: unknown
-  double launch_seconds = 0;  // that the device needs at least for an operation, however small
+  double launch_seconds = 0;  // that an operation takes at least, however small
+  double hop_seconds = 0;     // that a collective takes for each further rank of its ring, however small
   Efficiency efficiency;
   bool host_order = false;           // the device runs all streams' work in the order of the host's calls (a CPU)
   std::vector<MeasuredOp> measured;  // may be empty: by the rates above

@@ -52,9 +52,14 @@ int64_t plannable_bytes(const DryRun& run, const Machine& machine) {
          run.comm().reserve_bytes();
 }
 
-Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine,
+Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& stated,
                    std::string* trace) {
-  DryRun run(config, batch, ranks);
+  Machine machine = stated;
+  if (config.runtime.attention == AttentionKind::kNative) {
+    machine.efficiency.attention = machine.efficiency.native_attention;
+  }
+  const int64_t bytes = plannable_bytes(DryRun(config, batch, ranks), machine);
+  DryRun run(config, batch, ranks, bytes);
   const BatchShape& shape = run.shape();
   Simulated step;
   if (shape.micro_batches() <= kFew + 1) {
@@ -78,8 +83,7 @@ Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks,
           .terms = step.terms,
           .flops = step.flops,
           .exchanged = step.exchanged,
-          .peak_bytes_per_rank =
-              planned_bytes(run.memory(), run.device()) + (machine.memory_bytes - plannable_bytes(run, machine)),
+          .peak_bytes_per_rank = planned_bytes(run.memory(), run.device()) + (machine.memory_bytes - bytes),
           .available_bytes = machine.memory_bytes,
           .memory = run.memory().groups()};
 }

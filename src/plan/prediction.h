@@ -22,9 +22,9 @@ struct Prediction {
   bool fits() const { return peak_bytes_per_rank <= available_bytes; }
 };
 
-// Of the config as it stands; where micro_batch_size is auto, `micro_batch_bytes` bounds it (train/run_plan.h).
+// Of the config as it stands; micro_batch_size: auto is resolved for the machine's memory, as a start there would.
 // Of many micro-batches three and four are simulated: the others between the first and the last are alike.
-// `trace` receives the simulated timeline of what was simulated.
+// runtime.attention: native has its own rate. `trace` receives the simulated timeline of what was simulated.
 Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine,
                    std::string* trace = nullptr);
 

@@ -23,7 +23,9 @@ TEST_CASE("each row of the hardware table has a source, a peak and rates that a 
       CHECK(share <= 1);
     }
     CHECK(machine.efficiency.contention < 0.5);
-    CHECK(machine.efficiency.hop < 1e-3);
+    CHECK(machine.efficiency.native_attention > 0.1);
+    CHECK(machine.efficiency.native_attention <= machine.efficiency.attention);
+    CHECK(machine.hop_seconds < 1e-3);
   }
   CHECK(find_machine("h100").bf16_flops == 989.5e12);
   CHECK(find_machine("a100-80").memory_bytes == int64_t{80} << 30);
@@ -67,7 +69,7 @@ TEST_CASE("the rate of a collective is NVLink's within a node, and the slower of
 TEST_CASE("a collective takes a hop for each further rank and its bytes over the link's rate") {
   Machine machine = find_machine("h100");
   machine.efficiency.bus = 0.8;
-  machine.efficiency.hop = 1e-6;
+  machine.hop_seconds = 1e-6;
   const Backend backend = plan_cpu_backend();
   StepRecord::Distinct call{.kind = CallKind::kCollective,
                             .name = "all_gather",
