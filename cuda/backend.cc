@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "backend/gpu_sizes.h"
 #include "backend/plan_device.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -17,9 +18,8 @@ namespace tokamak {
 
 namespace {
 
-constexpr int kOldestCapability = 8;                   // Ampere: bf16 tensor cores
-constexpr int kNewestMachineCode = 10;                 // as in cmake/cuda.cmake; newer GPUs use PTX
-constexpr int64_t kPlannedMemory = int64_t{80} << 30;  // without a GPU: that of an H100
+constexpr int kOldestCapability = 8;    // Ampere: bf16 tensor cores
+constexpr int kNewestMachineCode = 10;  // as in cmake/cuda.cmake; newer GPUs use PTX
 
 std::unique_ptr<CudnnAttention> cudnn_attention(const RuntimeOptions& options, int device) {
   if (options.attention == AttentionKind::kNative) return nullptr;
@@ -95,9 +95,9 @@ Backend make_cuda_backend(const RuntimeOptions& options, int local_rank) {
 Backend plan_cuda_backend(const RuntimeOptions& options) {
   return make_plan_backend({.description = "a GPU",
                             .uses_host_memory = false,
-                            .startup_bytes = CudaDevice::kStartupBytes,
-                            .reserve_bytes = CudaDevice::kReserveBytes},
-                           std::make_unique<CudaOps>(options, kPlannedMemory, nullptr, nullptr));
+                            .startup_bytes = kGpuStartupBytes,
+                            .reserve_bytes = kGpuReserveBytes},
+                           std::make_unique<CudaOps>(options, kPlannedGpuMemory, nullptr, nullptr));
 }
 
 }  // namespace tokamak

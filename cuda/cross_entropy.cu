@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backend/gpu_sizes.h"
 #include "base/math.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
@@ -22,34 +23,7 @@ namespace {
 constexpr int kThreads = 512;
 constexpr int kBatch = 8;  // accesses in flight per thread
 
-// The GEMM for dweight moves 8 V C bytes per chunk for 2 V C rows FLOPs, and a GPU computes about 300 FLOPs per byte of
-// traffic. So the memory limit for logits decides the number of chunks. All have one size, at least two GEMM tiles.
-constexpr int64_t kMinRows = 256, kRowStep = 128;
-
-int64_t chunk_rows(int64_t tokens, int64_t vocab, int64_t logits_bytes) {
-  const int64_t row = std::max<int64_t>(1, vocab) * (size_of(DType::kF32) + size_of(DType::kBF16));
-  const int64_t most = std::max(kMinRows, logits_bytes / row / kRowStep * kRowStep);
-  const int64_t chunks = std::max<int64_t>(1, (tokens + most - 1) / most);
-  return std::min(tokens, ((tokens + chunks - 1) / chunks + kRowStep - 1) / kRowStep * kRowStep);
-}
-
-int64_t round_up(int64_t bytes) { return (bytes + 255) / 256 * 256; }
-
-// The scratch memory of one call: logits first, then buffers at these byte offsets.
-struct Layout {
-  int64_t rows;      // of a full chunk; logits are (rows, V) f32
-  int64_t dlogits;   // (rows, V) act; in f32 the logits themselves
-  int64_t z_losses;  // (N) f32
-  int64_t bytes;
-
-  Layout(int64_t tokens, int64_t vocab, DType act, int64_t budget) : rows(chunk_rows(tokens, vocab, budget)) {
-    const int64_t logits_bytes = round_up(rows * vocab * size_of(DType::kF32));
-    const int64_t dlogits_bytes = act == DType::kF32 ? 0 : round_up(rows * vocab * size_of(act));
-    dlogits = act == DType::kF32 ? 0 : logits_bytes;
-    z_losses = logits_bytes + dlogits_bytes;
-    bytes = z_losses + tokens * size_of(DType::kF32);
-  }
-};
+using Layout = GpuHeadScratch;
 
 // The host cannot check the targets: one outside the vocabulary is ignored.
 __device__ bool counts(int32_t target, int64_t vocab) { return 0 <= target && target < vocab; }
@@ -180,7 +154,7 @@ int64_t cross_entropy_scratch(const Workload& w, int64_t logits_bytes) {
 }
 
 int64_t CudaOps::head_chunk_rows(int64_t tokens, int64_t vocab) const {
-  return chunk_rows(tokens, vocab, logits_bytes_);
+  return GpuHeadScratch::chunk_rows(tokens, vocab, logits_bytes_);
 }
 
 void CudaOps::do_linear_cross_entropy(Stream& stream, const LinearCrossEntropy& args) {

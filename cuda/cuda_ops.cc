@@ -2,22 +2,17 @@
 
 #include <algorithm>
 
+#include "backend/gpu_sizes.h"
 #include "base/error.h"
 #include "cuda/device.h"
 #include "cuda/workspace.h"
 
 namespace tokamak {
 
-namespace {
-
-constexpr int64_t kLogitsShare = 24;  // the head's logits may use 1/24 of the GPU's memory: 3.3 of 80 GiB
-
-}  // namespace
-
 CudaOps::CudaOps(const RuntimeOptions& options, int64_t memory_bytes, std::unique_ptr<CudaGemm> gemm,
                  std::unique_ptr<CudnnAttention> cudnn)
     : options_(options),
-      logits_bytes_(memory_bytes / options.ranks_per_gpu / kLogitsShare),
+      logits_bytes_(memory_bytes / options.ranks_per_gpu / kGpuLogitsShare),
       gemm_(std::move(gemm)),
       cudnn_(std::move(cudnn)) {}
 

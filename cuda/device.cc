@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/peak_flops.h"
 #include "base/error.h"
 #include "cuda/check.h"
-#include "cuda/peak_flops.h"
 
 namespace tokamak {
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/device.h"
+#include "backend/gpu_sizes.h"
 #include "backend/observer.h"
 
 namespace tokamak {
@@ -112,11 +113,6 @@ class ExchangedMemory {
 
 class CudaDevice final : public Device {
  public:
-  // Estimates from published sizes. The CUDA context and the libraries' handles.
-  static constexpr int64_t kStartupBytes = int64_t{1} << 30;
-  // Lazily loaded code (ours, cuBLASLt's, what cuDNN compiles), and captured graphs.
-  static constexpr int64_t kReserveBytes = int64_t{1} << 30;
-
   explicit CudaDevice(int index);
 
   std::byte* allocate(int64_t bytes, MemoryKind kind) override;
@@ -137,8 +133,8 @@ class CudaDevice final : public Device {
   int64_t total_bytes() const override;
   int64_t available_bytes() const override;
   int64_t used_bytes() const override { return total_bytes() - available_bytes(); }  // slow: queries the driver
-  int64_t startup_bytes() const override { return kStartupBytes; }
-  int64_t reserve_bytes() const override { return kReserveBytes; }
+  int64_t startup_bytes() const override { return kGpuStartupBytes; }
+  int64_t reserve_bytes() const override { return kGpuReserveBytes; }
   // A run allocates once and keeps its memory; lazily loaded code adds to it.
   int64_t peak_bytes() const override { return std::max(peak_, used_bytes()); }
   double peak_flops(DType dtype) const override;

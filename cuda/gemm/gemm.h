@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "backend/gpu_sizes.h"
 #include "backend/ops.h"
 #include "backend/options.h"
 
@@ -15,7 +16,7 @@ namespace tokamak {
 class CudaGemm {
  public:
   // cuBLASLt's workspace; NVIDIA's recommendation for Hopper and later.
-  static constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
+  static constexpr int64_t kWorkspaceBytes = kGpuGemmWorkspaceBytes;
 
   explicit CudaGemm(const RuntimeOptions& options);
   ~CudaGemm();

@@ -1,11 +1,14 @@
-// tokamak plan: what a run would take of each rank, memory and work, without starting it.
+// tokamak plan: what a run would take of each rank, memory and work, and with --gpu how long it would take on a
+// cluster and with which settings, without starting it.
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/parallel_for.h"
 #include "base/process.h"
 #include "cli/command.h"
+#include "cli/plan_report.h"
 #include "config/load.h"
 #include "model/flops.h"
 #include "plan/dry_run.h"
@@ -101,12 +104,29 @@ class PlanCommand : public Command {
     parser->add_option("--ranks", ranks_, "ranks of the run to plan for")
         ->capture_default_str()
         ->check(CLI::PositiveNumber);
-    parser->add_flag("--json", json_, "print it as JSON, with every call of a step: operations, copies, collectives");
+    parser->add_option(
+        "--gpu", gpu_,
+        "predict step times on this GPU of the hardware table (h100, a100-80, ...), or on the machine of a "
+        ".json file that bench --calibrate wrote");
+    parser->add_option("--gpus-per-node", gpus_per_node_, "with --gpu: ranks of a node; default: the machine's")
+        ->check(CLI::PositiveNumber);
+    parser->add_option("--network", network_,
+                       "with --gpu: bits per second between nodes, of all ports of a NODE: 8x400Gb, 3.2Tb, 400Gb; "
+                       "default: the one that nodes of this GPU usually have");
+    parser->add_flag("--as-configured", as_configured_,
+                     "with --gpu: predict the config as it stands and choose nothing");
+    parser->add_flag("--explain", explain_, "with --gpu: print the terms of the predicted step");
+    parser->add_option("--trace", trace_, "with --gpu: write the simulated timeline to this file, for Perfetto");
+    parser->add_flag("--json", json_,
+                     "print it as JSON: with --gpu an object per choice, without every call of a step: operations, "
+                     "copies, collectives");
     parser->add_option("--layers-in", layers_in_, "print only how many layers fit into so many bytes, as JSON")
         ->check(CLI::PositiveNumber);
     parser->footer(
         "  tokamak plan configs/llama-8b.yaml --ranks 64\n"
-        "  tokamak plan configs/llama-8b.yaml --ranks 64 --json | jq .step.flops");
+        "  tokamak plan configs/llama-8b.yaml --ranks 64 --json | jq .step.flops\n"
+        "  tokamak plan configs/llama-8b.yaml --ranks 64 --gpu h100 --network 8x400Gb --explain\n"
+        "  tokamak plan configs/llama-8b.yaml --ranks 64 --gpu h100 --as-configured --trace step.json");
   }
 
   int run() override {
@@ -117,6 +137,13 @@ class PlanCommand : public Command {
     const AutoInt threads = config.runtime.threads_per_rank;
     if (!threads.is_auto()) set_thread_count(static_cast<int>(threads.value));
     if (layers_in_ > 0) return print_layers(config, batch);
+    if (!gpu_.empty()) return print_predictions(config, batch);
+    for (const auto& [given, option] :
+         {std::pair{gpus_per_node_ > 0, "--gpus-per-node"}, std::pair{!network_.empty(), "--network"},
+          std::pair{as_configured_, "--as-configured"}, std::pair{explain_, "--explain"},
+          std::pair{!trace_.empty(), "--trace"}}) {
+      if (given) fail(Kind::kConfig, str(option, " needs --gpu"), "such as --gpu h100");
+    }
     DryRun run(config, batch, ranks_);
     if (json_) {
       std::cout << plan_json(config, run).dump(2) << "\n";
@@ -127,6 +154,38 @@ class PlanCommand : public Command {
   }
 
  private:
+  int print_predictions(RunConfig& config, const GlobalBatch& batch) const {
+    Machine machine = find_machine(gpu_);
+    if (gpus_per_node_ > 0) machine.gpus_per_node = gpus_per_node_;
+    if (!network_.empty()) machine.network_rate = network_rate(network_);
+    config.runtime.backend = machine.host_order ? BackendKind::kCpu : BackendKind::kCuda;
+    PlanReport report{.config = config,
+                      .machine = machine,
+                      .ranks = ranks_,
+                      .choices = {},
+                      .as_configured = as_configured_,
+                      .explain = explain_};
+    if (as_configured_) {
+      const Prediction p = predict(config, batch, ranks_, machine);
+      (p.fits() ? report.choices.fitting : report.choices.others).push_back(p);
+    } else {
+      report.choices = search(config, batch, ranks_, machine);
+    }
+    if (!trace_.empty()) {
+      config.training.micro_batch_size = {report.best().shape.micro_batch};
+      config.activation_checkpoint.mode = report.best().recompute;
+      std::string trace;
+      predict(config, batch, ranks_, machine, &trace);
+      write_text_atomically(trace_, trace, Kind::kConfig);
+    }
+    if (json_) {
+      std::cout << as_json(report).dump(2) << "\n";
+    } else {
+      print(std::cout, report);
+    }
+    return 0;
+  }
+
   // How many layers fit into the bytes, for scripts that cut a model to a GPU.
   int print_layers(RunConfig& config, const GlobalBatch& batch) const {
     int64_t& layers = config.model.num_hidden_layers;
@@ -144,6 +203,9 @@ class PlanCommand : public Command {
   int ranks_ = 1;
   bool json_ = false;
   int64_t layers_in_ = 0;
+  std::string gpu_, network_, trace_;
+  int gpus_per_node_ = 0;
+  bool as_configured_ = false, explain_ = false;
 };
 
 }  // namespace

@@ -14,6 +14,7 @@ Call collective(const char* name, const Comm& comm, const Operands& operands, in
           .name = name,
           .operands = operands,
           .ranks = comm.size(),
+          .apart = comm.apart(),
           .exchanged = static_cast<double>((comm.size() - 1) * bytes)};
 }
 
@@ -73,7 +74,14 @@ std::unique_ptr<Comm> Comm::split(int color) {
 std::unique_ptr<Comm> Comm::split(const std::function<int(int rank)>& color) {
   const HostCall call(host_observer_, "split");
   std::unique_ptr<Comm> part = do_split_by(color);
-  if (part != nullptr) part->observe(host_observer_);
+  if (part == nullptr) return part;
+  part->observe(host_observer_);
+  const auto next_of_this_color = [&](int from) {
+    while (from < size() && color(from) != color(rank())) ++from;
+    return from;
+  };
+  const int first = next_of_this_color(0), second = next_of_this_color(first + 1);
+  part->apart_ = second < size() ? apart_ * (second - first) : 1;
   return part;
 }
 

@@ -67,6 +67,10 @@ class Comm {
   // Bytes of the device that the group may take at its first collectives, outside of any plan; about.
   virtual int64_t reserve_bytes() const { return 0; }
 
+  // How far two neighbours of this group are apart in the run: 1 for consecutive ranks, such as those of a node. Known of
+  // the run's group, and of those that are split off it by a function.
+  int apart() const { return apart_; }
+
   // Ranks of one color form a group, in the order of their ranks here. Collective. This one outlives it.
   std::unique_ptr<Comm> split(int color);
   // The same where every rank knows every rank's color: so a plan's ranks, of which only one is there, split too.
@@ -87,6 +91,7 @@ class Comm {
 
  private:
   HostObserver* host_observer_ = nullptr;
+  int apart_ = 1;
 };
 
 inline int64_t Comm::scratch_elements(int64_t, DType) const { return 0; }

@@ -14,14 +14,15 @@ Backend planned_backend(const RuntimeOptions& options) {
 
 }  // namespace
 
-DryRun::DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks)
+DryRun::DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks, int64_t bytes)
     : backend_(planned_backend(config.runtime)),
       comm_(make_plan_comm(ranks, *backend_.device)),
       mesh_(*comm_, replicas_of(config.parallelism, ranks)),
-      run_(plan_run(config, batch, mesh_.mesh(), backend_, INT64_MAX)) {}
+      run_(plan_run(config, batch, mesh_.mesh(), backend_, bytes)) {}
 
 StepRecord DryRun::record(const BatchShape& shape) {
-  run_.engine->commit();
+  if (!committed_) run_.engine->commit();
+  committed_ = true;
   return record_step(*run_.engine, shape);
 }
 

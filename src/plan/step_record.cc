@@ -66,10 +66,11 @@ double StepRecord::exchanged() const {
 
 void StepRecorder::begin(Stream& stream, const Call& call) {
   std::string text = call.text();
-  const auto [known, is_new] = calls_.try_emplace(text, std::ssize(record_.calls));
+  const auto [known, is_new] =
+      calls_.try_emplace(str(text, ", ", call.ranks, " ranks, ", call.apart, " apart"), std::ssize(record_.calls));
   if (is_new) {
     record_.calls.push_back({call.kind, call.name, call.title(), std::move(text), call.flops, call.bytes(),
-                             call.exchanged, call.ranks, copy_of(call.arguments)});
+                             call.exchanged, call.ranks, call.apart, copy_of(call.arguments)});
   }
   ++record_.calls[static_cast<size_t>(known->second)].count;
   record_.entries.push_back({StepRecord::What::kCall, number_of(stream), known->second});

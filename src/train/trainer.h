@@ -67,8 +67,8 @@ class Trainer {
   LoaderOptions loader_options() const;  // from the next sample on
   void read_outcomes(int64_t leave);     // of finished steps, but for the last `leave`
   void report_stragglers();
-  RunEnd train();                        // until it is finished, or is to stop
-  bool evaluate_if_due();                // false where a stop has cut it short
+  RunEnd train();          // until it is finished, or is to stop
+  bool evaluate_if_due();  // false where a stop has cut it short
   void validate();
   void take_evals();
   bool due(int64_t interval) const { return finished() || (interval > 0 && state_.step % interval == 0); }

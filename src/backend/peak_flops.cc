@@ -1,4 +1,4 @@
-#include "cuda/peak_flops.h"
+#include "backend/peak_flops.h"
 
 #include "base/strings.h"
 

@@ -1,0 +1,367 @@
+#!/usr/bin/env python3
+"""Predicts published training throughput with `tokamak plan` and writes each row beside what was published.
+
+A row is predicted as it was run: its shape, GPUs, network, stage of ZeRO, micro-batch, accumulation and recompute. A
+two-matrix MLP counts as a SwiGLU of the same FLOPs. What cannot be predicted is left out, with the reason. The rows that
+the hardware table's constants were fitted on are named in published_fit.txt beside this file; all others are untouched.
+
+usage: scripts/bench/predict_published.py FILE.csv [--program build/tokamak] [--output ROWS.csv] [--all]
+       scripts/bench/predict_published.py FILE.csv --choose   (rewrites published_fit.txt: a third of each source's rows)
+       scripts/bench/predict_published.py FILE.csv --fit      (fits the constants on those rows and prints them)
+"""
+import argparse
+import collections
+import concurrent.futures
+import csv
+import json
+import math
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+FITTED = pathlib.Path(__file__).with_name("published_fit.txt")
+# The constants of src/plan/hardware.h and what --fit may make of them. Hopper's attention stays at what cuDNN was measured
+# to attain there (published_runs.md): no row tells it from the rest of a step.
+RANGES = {"gemm": (0.5, 0.9), "attention": (0.3, 0.8), "native_attention": (0.1, 0.6), "memory": (0.6, 0.9),
+          "bus": (0.6, 0.9), "contention": (0.02, 0.25)}
+
+# The file's name of a GPU: the hardware table's, and its generation.
+GPUS = {
+    "A100-40": ("a100-40", "Ampere"),
+    "A100-80": ("a100-80", "Ampere"),
+    "A100-80-SXM": ("a100-80", "Ampere"),
+    "A800": ("a800-80", "Ampere"),
+    "H100-SXM": ("h100", "Hopper"),
+    "H100-SXM-HBM2e-500W": ("h100-hbm2e-500w", "Hopper"),
+    "H800": ("h800", "Hopper"),
+    "H200": ("h200", "Hopper"),
+    "B200": ("b200", "Blackwell"),
+}
+# Sources that reduce gradients in bf16 (published_runs.md); the others in f32.
+REDUCES_BF16 = ("MosaicML", "fms-fsdp", "Maximizing training throughput", "NVIDIA", "Supercharging training")
+
+# Sources whose attention kernels use no instruction newer than Ampere's: Triton's of 2023 (published_runs.md).
+NATIVE_ATTENTION = ("MosaicML",)
+# Networks that a source does not name, inferred from its rows in published_fit.txt that are bound by communication.
+INFERRED_NETWORKS = {"YaFSDP README": "8x100Gb"}
+
+
+class LeftOut(Exception):
+    """A row that cannot be predicted; the message is the reason."""
+
+
+def whole(row, key):
+    if not row[key]:
+        raise LeftOut(f"{key} is not stated")
+    return round(float(row[key]))
+
+
+def published_of(row):
+    """Tokens per second and GPU."""
+    if row["tokens_per_s_per_gpu"]:
+        return float(row["tokens_per_s_per_gpu"])
+    if row["step_time_s"] and row["global_batch_tokens"] and row["gpus"]:
+        return float(row["global_batch_tokens"]) / float(row["step_time_s"]) / float(row["gpus"])
+    raise LeftOut("neither tokens per second nor a step time is stated")
+
+
+def sharding_of(row):
+    """The keys of `parallelism`."""
+    text = row["zero_or_parallel"].lower()
+    if "RELATIVE ONLY" in row["notes"] or "WALL CLOCK ONLY" in row["notes"]:
+        raise LeftOut("the source gives a ratio or a whole run only")
+    if re.search(r"\b[tpcv]p\d|\btp\b", text) or "parallel" in text:
+        raise LeftOut("tensor, pipeline or context parallel: the program has neither")
+    if "offload" in text or "gemini" in text:
+        raise LeftOut("offloads to the host")
+    if "ddp" in text:
+        raise LeftOut("every GPU holds the optimizer's whole state: the program shards it")
+    if "zero3-like" in text or not re.search(r"zero[123]|fsdp|hsdp", text) and not (text.startswith("none") and
+                                                                                  row["gpus"] == "1"):
+        raise LeftOut("sharding is not stated, or none of ZeRO's stages")
+    stage = 1 if "zero1" in text else 2 if re.search("zero2|shard_grad_op", text) else 3
+    in_a_node = re.search("hsdp|hybrid|within a node", text)
+    replicas = max(1, int(row["gpus"]) // 8) if in_a_node else 1
+    return f"{{zero_stage: {stage}, data_parallel_replicate_degree: {replicas}}}"
+
+
+def recompute_of(row):
+    """Part of the layers that recompute all."""
+    text = row["recompute"]
+    if text == "none":
+        return 0.0
+    if text == "full":
+        return 1.0
+    if match := re.fullmatch(r"full on (\d+) of (\d+) layers", text):
+        return int(match[1]) / int(match[2])
+    raise LeftOut("selective recompute: the program has no mode for it yet" if text.startswith("selective")
+                  else "recompute is not stated")
+
+
+def network_of(row):
+    """For --network; None: the one that the GPU usually has."""
+    if match := re.search(r"(\d+x\d+)Gb", row["network"]):
+        return match[1] + "Gb"
+    if match := re.match(r"([\d.]+) (Gb|Tb)/s", row["network"]):
+        return match[1] + match[2]
+    return next((rate for source, rate in INFERRED_NETWORKS.items() if row["source"].startswith(source)), None)
+
+
+def config_of(row, mode):
+    gpus, length, micro_batch = whole(row, "gpus"), whole(row, "sequence"), whole(row, "micro_batch")
+    assumed = [] if row["global_batch_tokens"] else ["one micro-batch a step"]
+    tokens = round(float(row["global_batch_tokens"] or gpus * length * micro_batch))
+    # A batch that the ranks cannot share equally is rounded to whole micro-batches.
+    tokens = max(1, round(tokens / (gpus * length * micro_batch))) * gpus * length * micro_batch
+    intermediate = whole(row, "intermediate")
+    if row["mlp"] in ("gelu", "relu2"):
+        intermediate = round(intermediate * 2 / 3 / 8) * 8
+        assumed.append("SwiGLU of the same FLOPs")
+    kv_heads = round(float(row["kv_heads"] or row["heads"]))
+    tied = "tied embeddings" in row["notes"]
+    reduce = "bf16" if row["source"].startswith(REDUCES_BF16) else "f32"
+    text = f"""
+model: {{hidden_size: {whole(row, "hidden")}, intermediate_size: {intermediate}, num_hidden_layers: {whole(row, "layers")},
+  num_attention_heads: {whole(row, "heads")}, num_key_value_heads: {kv_heads}, vocab_size: {whole(row, "vocab")},
+  max_position_embeddings: {length}, tie_word_embeddings: {str(tied).lower()}}}
+data: {{sequence_length: {length}, sources: [{{path: none}}]}}
+training: {{max_steps: 1, global_batch_tokens: {tokens}, micro_batch_size: {micro_batch}}}
+precision: {{reduce: {reduce}}}
+parallelism: {sharding_of(row)}
+activation_checkpoint: {{mode: {mode}}}
+runtime: {{attention: {"native" if row["source"].startswith(NATIVE_ATTENTION) else "auto"}}}
+"""
+    return text, assumed
+
+
+class Predictor:
+    def __init__(self, program):
+        self.program = program
+        self.folder = tempfile.TemporaryDirectory()
+
+    def plan(self, row, mode, machine):
+        """The prediction of the row in one recompute mode."""
+        text, assumed = config_of(row, mode)
+        path = pathlib.Path(self.folder.name, f"{row['id'].replace('/', '_')}-{mode}.yaml")
+        path.write_text(text)
+        command = [self.program, "plan", str(path), "--ranks", row["gpus"], "--gpu", machine or GPUS[row["gpu"]][0],
+                   "--as-configured", "--json"]
+        if row["gpus_per_node"]:
+            command += ["--gpus-per-node", row["gpus_per_node"]]
+        if network := network_of(row):
+            command += ["--network", network]
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        if done.returncode != 0:
+            raise LeftOut("tokamak plan: " + done.stderr.strip().splitlines()[-1])
+        return json.loads(done.stdout), assumed
+
+    def predict(self, row, machine=None):
+        """{published, predicted, error, assumed} of a row; LeftOut."""
+        published = published_of(row)
+        if "fp8" in row["precision"]:
+            raise LeftOut("fp8: the program computes in bf16")
+        sharding_of(row)
+        part = recompute_of(row)
+        if row["gpu"] not in GPUS:
+            raise LeftOut(f"the hardware table has no GPU {row['gpu'] or 'where none is stated'}")
+        seconds, exposed, assumed = 0.0, 0.0, []
+        terms = collections.Counter()
+        for mode, share in (("none", 1 - part), ("full", part)):
+            if share > 0:
+                plan, assumed = self.plan(row, mode, machine)
+                choice = plan["choices"][0]
+                seconds += share / choice["tokens_per_second_per_gpu"]
+                exposed += share * choice["exposed_communication_seconds"] / choice["step_seconds"]
+                for name, value in choice["terms"].items():
+                    terms[name] += share * value / choice["step_seconds"]  # parts of the step
+        if row["network"] in ("", "unknown") and int(row["gpus"]) > 8:
+            inferred = network_of(row)
+            assumed.append(f"a network of {inferred}, inferred" if inferred else "the GPU's usual network")
+        if not row["precision"]:
+            assumed.append("bf16")
+        predicted = 1 / seconds
+        return {"id": row["id"], "source": row["source"], "gpu": row["gpu"], "gpus": row["gpus"], "published": published,
+                "predicted": predicted, "error": predicted / published - 1, "exposed": exposed, "terms": terms,
+                "attention": "native_attention" if row["source"].startswith(NATIVE_ATTENTION) else "attention",
+                "assumed": assumed}
+
+    def machine(self, gpu, row):
+        """The hardware table's row of a GPU, as a machine file has it."""
+        plan, _ = self.plan({**row, "gpu": gpu}, "none", None)
+        return plan["machine"]
+
+
+def quantile(values, part):
+    """By linear interpolation."""
+    ordered = sorted(values)
+    at = part * (len(ordered) - 1)
+    low = math.floor(at)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (at - low) * (ordered[high] - ordered[low])
+
+
+def errors_text(rows):
+    if not rows:
+        return "no rows"
+    errors = [abs(row["error"]) for row in rows]
+    within = sum(error <= 0.25 for error in errors) / len(errors)
+    bias = quantile([row["error"] for row in rows], 0.5)
+    return (f"{len(rows):4d} rows: median {100 * quantile(errors, 0.5):5.1f} %, 90th percentile "
+            f"{100 * quantile(errors, 0.9):5.1f} %, within 25 % {100 * within:5.1f} %, median bias {100 * bias:+5.1f} %")
+
+
+def predict_all(rows, predictor):
+    """(predictions in the file's order, {reason: ids})."""
+    done, left_out = [], collections.defaultdict(list)
+
+    def one(row):
+        try:
+            return predictor.predict(row)
+        except LeftOut as reason:
+            return str(reason)
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for row, result in zip(rows, pool.map(one, rows)):
+            if isinstance(result, str):
+                left_out[result].append(row["id"])
+            else:
+                done.append(result)
+    return done, left_out
+
+
+def report(rows, predictor, fitted, output, show_all):
+    done, left_out = predict_all(rows, predictor)
+    if not done:
+        sys.exit("no row can be predicted: " + "; ".join(left_out))
+    print(f"{'row':44s} {'published':>11s} {'predicted':>11s} {'error':>8s} {'exposed':>8s}  tokens/s/GPU")
+    worst_first = sorted(done, key=lambda row: -abs(row["error"]))
+    for row in done if show_all else worst_first[:20]:
+        mark = "fitted" if row["id"] in fitted else ""
+        print(f"{row['id']:44s} {row['published']:11.1f} {row['predicted']:11.1f} {100 * row['error']:+7.1f}% "
+              f"{100 * row['exposed']:7.1f}%  {mark} {'; '.join(row['assumed'])}")
+    print("\nleft out:")
+    for reason, ids in sorted(left_out.items(), key=lambda item: -len(item[1])):
+        print(f"{len(ids):4d} {reason}: {', '.join(ids[:3])}{' ...' if len(ids) > 3 else ''}")
+    others = [row for row in done if row["id"] not in fitted]
+    print("\nby source, of rows that nothing was fitted on:")
+    for source in dict.fromkeys(row["source"] for row in others):
+        print(f"  {source[:48]:48s} {errors_text([row for row in others if row['source'] == source])}")
+    print(f"\nfitted    {errors_text([row for row in done if row['id'] in fitted])}")
+    print(f"untouched {errors_text(others)}")
+    print(f"untouched, without MosaicML's {errors_text([r for r in others if 'MosaicML' not in r['source']])}")
+    print(f"all       {errors_text(done)}")
+    if output:
+        with open(output, "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["id", "source", "published_tokens_per_s_per_gpu", "predicted_tokens_per_s_per_gpu", "error",
+                             "exposed_share", "fitted", "left_out_because", "assumed"])
+            for row in done:
+                writer.writerow([row["id"], row["source"], row["published"], round(row["predicted"], 1),
+                                 round(row["error"], 4), round(row["exposed"], 4), int(row["id"] in fitted), "",
+                                 "; ".join(row["assumed"])])
+            source = {row["id"]: row["source"] for row in rows}
+            for reason, ids in left_out.items():
+                for row_id in ids:
+                    writer.writerow([row_id, source[row_id], "", "", "", "", "", reason, ""])
+
+
+def choose(rows, predictor):
+    done, _ = predict_all(rows, predictor)
+    lines = ["# The rows of published_runs.csv that the constants of src/plan/hardware.cc were fitted on: of each source and",
+             "# GPU generation every third in the order of the ids, so that no result was looked at to choose them."]
+    groups = collections.defaultdict(list)
+    for row in done:
+        groups[row["source"], GPUS[row["gpu"]][1]].append(row["id"])
+    for ids in groups.values():
+        lines += sorted(ids)[1::3]
+    FITTED.write_text("\n".join(lines) + "\n")
+
+
+def rescaled(terms, attention, old, new):
+    """A step of length 1 at the constants `old`, about as long as it is at `new`: its terms, and which of them hide."""
+    def length(at):
+        compute = (terms["gemm_seconds"] * old["gemm"] / at["gemm"] + terms["other_seconds"] * old["memory"] / at["memory"] +
+                   terms["attention_seconds"] * old[attention] / at[attention])
+        exchange = terms["collective_seconds"] * old["bus"] / at["bus"]
+        hidden = min(compute / (1 - at["contention"]), exchange)
+        # Most of the traffic is backward's, beside two thirds of the work.
+        exposed = max(0.0, exchange - compute) + max(0.0, 0.75 * exchange - 0.67 * compute) * (exchange < compute)
+        return compute + hidden * at["contention"] + exposed
+    return length(new) / length(old)
+
+
+def fit(rows, predictor, fitted):
+    """Rounds of exact predictions; between two, coordinate descent on their terms. The loss is the mean absolute log
+    error, in which a source's rows together weigh as the root of their number."""
+    for generation in ("Ampere", "Hopper"):
+        chosen = [row for row in rows if row["id"] in fitted and GPUS[row["gpu"]][1] == generation]
+        counts = collections.Counter(row["source"] for row in chosen)
+        machines = {row["gpu"]: predictor.machine(row["gpu"], row) for row in chosen}
+        constants = dict(next(iter(machines.values()))["efficiency"])
+
+        def exact(row):
+            file = str(pathlib.Path(predictor.folder.name, row["gpu"] + ".json"))
+            return predictor.predict(row, file)
+
+        best, least = constants, math.inf
+        for _ in range(5):
+            for gpu, machine in machines.items():
+                pathlib.Path(predictor.folder.name, gpu + ".json").write_text(
+                    json.dumps({**machine, "efficiency": constants}))
+            with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+                done = list(pool.map(exact, chosen))
+
+            def loss(at):
+                total = weights = 0.0
+                for row in done:
+                    weight = 1 / math.sqrt(counts[row["source"]])
+                    error = math.log1p(row["error"]) - math.log(rescaled(row["terms"], row["attention"], constants, at))
+                    total += weight * abs(error)
+                    weights += weight
+                return total / weights
+
+            if loss(constants) < least:
+                best, least = constants, loss(constants)
+            print(generation, {name: float(f"{value:.3g}") for name, value in constants.items()},
+                  f"mean error {100 * loss(constants):.2f} % of {len(done)} rows", flush=True)
+            at, step = dict(constants), 0.1
+            while step > 0.004:
+                tries = [{**at, name: min(max(at[name] * factor, low), high)} for name, (low, high) in RANGES.items()
+                         if (generation, name) != ("Hopper", "attention") for factor in (1 + step, 1 / (1 + step))]
+                nearest = min(tries, key=loss)
+                if loss(nearest) < loss(at) - 1e-6:
+                    at = nearest
+                else:
+                    step /= 2
+            constants = at
+        print(generation, "best:", {name: float(f"{value:.3g}") for name, value in best.items()},
+              f"mean error {100 * least:.2f} %", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file")
+    parser.add_argument("--program", default="build/tokamak")
+    parser.add_argument("--output", help="also write every row to this CSV file")
+    parser.add_argument("--all", action="store_true", help="print every row in order, not the 20 worst")
+    parser.add_argument("--choose", action="store_true")
+    parser.add_argument("--fit", action="store_true")
+    args = parser.parse_args()
+    with open(args.file, newline="") as file:
+        rows = list(csv.DictReader(file))
+    predictor = Predictor(args.program)
+    if args.choose:
+        choose(rows, predictor)
+        return
+    fitted = {line for line in FITTED.read_text().splitlines() if line and not line.startswith("#")}
+    if args.fit:
+        fit(rows, predictor, fitted)
+    else:
+        report(rows, predictor, fitted, args.output, args.all)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+// What a run takes of a GPU besides its buffers, and how the head is cut into chunks there: pure arithmetic, so that a
+// program without CUDA plans for a GPU as one with it does.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace tokamak {
+
+// Estimates from published sizes. The CUDA context and the libraries' handles.
+inline constexpr int64_t kGpuStartupBytes = int64_t{1} << 30;
+// Lazily loaded code (ours, cuBLASLt's, what cuDNN compiles), and captured graphs.
+inline constexpr int64_t kGpuReserveBytes = int64_t{1} << 30;
+inline constexpr int64_t kGpuGemmWorkspaceBytes = int64_t{32} << 20;
+inline constexpr int64_t kGpuLogitsShare = 24;  // the head's logits may use 1/24 of the memory: 3.3 of 80 GiB
+inline constexpr int64_t kPlannedGpuMemory = int64_t{80} << 30;  // of a plan without a GPU: an H100's
+
+// The scratch memory of one call of linear_cross_entropy: logits first, then buffers at these byte offsets.
+struct GpuHeadScratch {
+  int64_t rows;      // of a full chunk; logits are (rows, V) f32
+  int64_t dlogits;   // (rows, V) act; in f32 the logits themselves
+  int64_t z_losses;  // (N) f32
+  int64_t bytes;     // in all
+
+  GpuHeadScratch(int64_t tokens, int64_t vocab, DType act, int64_t budget) : rows(chunk_rows(tokens, vocab, budget)) {
+    const int64_t logits_bytes = round_up(rows * vocab * size_of(DType::kF32));
+    const int64_t dlogits_bytes = act == DType::kF32 ? 0 : round_up(rows * vocab * size_of(act));
+    dlogits = act == DType::kF32 ? 0 : logits_bytes;
+    z_losses = logits_bytes + dlogits_bytes;
+    bytes = z_losses + tokens * size_of(DType::kF32);
+  }
+
+  // The GEMM for dweight moves 8 V C bytes per chunk for 2 V C rows FLOPs, and a GPU computes about 300 FLOPs per byte of
+  // traffic. So the memory limit for logits decides the number of chunks. All have one size, at least two GEMM tiles.
+  static constexpr int64_t kMinRows = 256, kRowStep = 128;
+  static int64_t chunk_rows(int64_t tokens, int64_t vocab, int64_t logits_bytes) {
+    const int64_t row = std::max<int64_t>(1, vocab) * (size_of(DType::kF32) + size_of(DType::kBF16));
+    const int64_t most = std::max(kMinRows, logits_bytes / row / kRowStep * kRowStep);
+    const int64_t chunks = std::max<int64_t>(1, (tokens + most - 1) / most);
+    return std::min(tokens, ((tokens + chunks - 1) / chunks + kRowStep - 1) / kRowStep * kRowStep);
+  }
+  static int64_t round_up(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+};
+
+}  // namespace tokamak

@@ -1,0 +1,131 @@
+#include "plan/hardware.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "backend/peak_flops.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "formats/json.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr double kGB = 1e9;  // bytes
+// Of every GPU: neither is fitted.
+constexpr double kKernelSeconds = 4e-6;  // from one kernel of a stream to the next, with its ramp up and down
+constexpr double kHopSeconds =
+    5e-6;  // of NCCL's ring by its simple protocol, between the latencies of NVLink and network
+
+// Fitted on published runs; Hopper's attention is measured by others, Blackwell's row is Hopper's (README.md).
+// gemm, attention, native_attention, memory, bus, contention
+constexpr Efficiency kAmpere = {0.665, 0.390, 0.378, 0.90, 0.63, 0.045};
+constexpr Efficiency kHopper = {0.657, 0.500, 0.186, 0.705, 0.60, 0.25};
+constexpr Efficiency kBlackwell = {0.657, 0.500, 0.186, 0.705, 0.60, 0.25};
+
+// Memory and its rate, NVLink and power: NVIDIA's data sheets, whose NVLink figure counts both directions. Networks: of
+// the systems named (200 Gb/s is 25 GB/s).
+constexpr GpuRow kRows[] = {
+    {"a100-40", "NVIDIA A100-SXM4-40GB", 40960, 1555 * kGB, 300 * kGB, 400, 200 * kGB, kAmpere,
+     "NVIDIA A100 data sheet, SXM 40 GB; DGX A100: 8 x 200 Gb/s"},
+    {"a100-80", "NVIDIA A100-SXM4-80GB", 81920, 2039 * kGB, 300 * kGB, 400, 200 * kGB, kAmpere,
+     "NVIDIA A100 data sheet, SXM 80 GB; DGX A100: 8 x 200 Gb/s"},
+    {"a800-80", "NVIDIA A800-SXM4-80GB", 81920, 2039 * kGB, 200 * kGB, 400, 200 * kGB, kAmpere,
+     "NVIDIA A800 data sheet: an A100 whose NVLink is 400 GB/s; 8 x 200 Gb/s"},
+    {"h100", "NVIDIA H100 80GB HBM3", 81559, 3350 * kGB, 450 * kGB, 700, 400 * kGB, kHopper,
+     "NVIDIA H100 data sheet, SXM; DGX H100: 8 x 400 Gb/s"},
+    {"h100-hbm2e-500w", "NVIDIA H100", 97871, 2400 * kGB, 450 * kGB, 500, 400 * kGB, kHopper,
+     "torchtitan's benchmarks of Meta's H100: 96 GB HBM2e at 2.4 TB/s, 500 W; 8 x 400 Gb/s"},
+    {"h800", "NVIDIA H800", 81559, 3350 * kGB, 200 * kGB, 700, 400 * kGB, kHopper,
+     "NVIDIA H800: an H100 SXM whose NVLink is 400 GB/s; 8 x 400 Gb/s"},
+    {"h200", "NVIDIA H200", 143771, 4800 * kGB, 450 * kGB, 700, 400 * kGB, kHopper,
+     "NVIDIA H200 data sheet, SXM; DGX H200: 8 x 400 Gb/s"},
+    {"b200", "NVIDIA B200", 183359, 8000 * kGB, 900 * kGB, 1000, 400 * kGB, kBlackwell,
+     "NVIDIA HGX B200 data sheet; DGX B200: 8 x 400 Gb/s"},
+};
+
+Machine machine_of(const GpuRow& row) {
+  return {.name = row.name,
+          .bf16_flops = peak_flops_of(row.driver_name, DType::kBF16),
+          .f32_flops = peak_flops_of(row.driver_name, DType::kF32),
+          .memory_bytes = row.memory_mib << 20,
+          .memory_rate = row.memory_rate,
+          .link_rate = row.link_rate,
+          .network_rate = row.network_rate,
+          .gpus_per_node = 8,
+          .watts = row.watts,
+          .launch_seconds = kKernelSeconds,
+          .hop_seconds = kHopSeconds,
+          .efficiency = row.efficiency,
+          .host_order = false,
+          .measured = {},
+          .source = row.source};
+}
+
+}  // namespace
+
+std::span<const GpuRow> gpu_rows() { return kRows; }
+
+Machine find_machine(const std::string& name_or_file) {
+  if (name_or_file.ends_with(".json")) return read_machine(name_or_file);
+  std::vector<std::string> names;
+  for (const GpuRow& row : kRows) {
+    if (row.name == name_or_file) return machine_of(row);
+    names.emplace_back(row.name);
+  }
+  const std::string near = nearest(name_or_file, names);
+  fail(Kind::kConfig, str("the hardware table has no GPU '", name_or_file, "'"),
+       str(near.empty() ? "" : str("did you mean ", near, "? "), "it has ", join(names, ", "),
+           "; or the .json file that tokamak bench --calibrate wrote"));
+}
+
+Machine read_machine(const std::string& path) {
+  const JsonDocument file = JsonDocument::read(path, Kind::kConfig);
+  const JsonValue root = file.root(), share = root["efficiency"];
+  Machine machine{
+      .name = root["name"].text(),
+      .bf16_flops = root["bf16_flops"].number(),
+      .f32_flops = root["f32_flops"].number(),
+      .memory_bytes = root["memory_bytes"].whole(),
+      .memory_rate = root["memory_rate"].number(),
+      .link_rate = root["link_rate"].number(),
+      .network_rate = root["network_rate"].number(),
+      .gpus_per_node = static_cast<int>(root["gpus_per_node"].whole(1, 1 << 20)),
+      .watts = root["watts"].number_or(0),
+      .launch_seconds = root["launch_seconds"].number(),
+      .hop_seconds = root["hop_seconds"].number(),
+      .efficiency = {share["gemm"].number(), share["attention"].number(), share["native_attention"].number(),
+                     share["memory"].number(), share["bus"].number(), share["contention"].number()},
+      .host_order = root["host_order"].truth_or(false),
+      .measured = {},
+      .source = root["source"].text()};
+  if (!root["measured"].present()) return machine;
+  for (const JsonValue& op : root["measured"].items()) {
+    machine.measured.push_back({op["name"].text(), op["m"].number_or(0), op["n"].number_or(0), op["k"].number_or(0),
+                                op["flops"].number(), op["bytes"].number(), op["seconds"].number()});
+  }
+  return machine;
+}
+
+double network_rate(const std::string& text) {
+  const auto refuse = [&]() {
+    fail(Kind::kConfig, str("'", text, "' is no network"), "bits per second of a node: 400Gb, 8x400Gb or 3.2Tb");
+  };
+  double ports = 1;
+  std::string rate = text;
+  if (const size_t x = text.find('x'); x != std::string::npos) {
+    char* end = nullptr;
+    ports = std::strtod(text.c_str(), &end);
+    if (end != text.c_str() + x) refuse();
+    rate = text.substr(x + 1);
+  }
+  char* end = nullptr;
+  const double count = std::strtod(rate.c_str(), &end);
+  const std::string_view unit = end;
+  const double bits = unit == "Gb" ? 1e9 : unit == "Tb" ? 1e12 : 0;
+  if (!(count > 0) || !(ports > 0) || bits == 0) refuse();
+  return ports * count * bits / 8;
+}
+
+}  // namespace tokamak

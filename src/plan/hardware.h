@@ -1,0 +1,76 @@
+// The hardware table: what a GPU's maker states, and what of it a run attains. Each row has its source; predictions read
+// nothing else about a machine.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tensor/dtype.h"
+
+namespace tokamak {
+
+// What of the stated rates a training step attains: constants of a GPU generation, fitted on published runs
+// (scripts/bench/predict_published.py names them) or measured (tokamak bench --calibrate).
+struct Efficiency {
+  double gemm = 0;       // share of the peak that large GEMMs attain
+  double attention = 0;  // the same of fused attention with heads of 128, of the FLOPs up to the diagonal
+  double native_attention =
+      0;                  // the same of kernels that use no more than Ampere's instructions: runtime.attention native
+  double memory = 0;      // share of the memory bandwidth of what moves bytes
+  double bus = 0;         // share of a link's rate that a collective of large messages attains, in and between nodes
+  double contention = 0;  // share of the device that a collective takes from the operations beside it
+};
+
+// A GPU model, as --gpu names it.
+struct GpuRow {
+  const char* name;
+  const char* driver_name;  // backend/peak_flops.h has its peak
+  int64_t memory_mib;       // as nvidia-smi shows it
+  double memory_rate;       // bytes per second
+  double link_rate;         // NVLink, bytes per second in each direction
+  double watts;             // power limit
+  double network_rate;      // of a node of eight with the network that it is usually sold with, see Machine
+  Efficiency efficiency;
+  const char* source;
+};
+std::span<const GpuRow> gpu_rows();
+
+// A call that was timed on a machine, by its title and shape.
+struct MeasuredOp {
+  std::string name;                          // "gemm qkv forward", "rmsnorm_backward": of a call of that title
+  double m = 0, n = 0, k = 0;                // of a GEMM; 0: another operation
+  double flops = 0, bytes = 0, seconds = 0;  // of one call
+};
+
+// What a step is predicted for.
+struct Machine {
+  std::string name;
+  double bf16_flops = 0, f32_flops = 0;  // dense peak of one device, per second; what MFU divides by
+  int64_t memory_bytes = 0;              // of one device
+  double memory_rate = 0;                // bytes per second
+  double link_rate = 0;                  // between devices of a node, bytes per second in each direction
+  double network_rate = 0;               // of a NODE to others, all its ports, bytes per second in each direction
+  int gpus_per_node = 8;
+  double watts = 0;           // of one device; 0: unknown
+  double launch_seconds = 0;  // that an operation takes at least, however small
+  double hop_seconds = 0;     // that a collective takes for each further rank of its ring, however small
+  Efficiency efficiency;
+  bool host_order = false;           // the device runs all streams' work in the order of the host's calls (a CPU)
+  std::vector<MeasuredOp> measured;  // may be empty: by the rates above
+  std::string source;
+
+  double peak_flops(DType dtype) const { return dtype == DType::kBF16 ? bf16_flops : f32_flops; }
+};
+
+// A row of the table, by name; or a machine file of
+// `tokamak bench --calibrate`. Error(kConfig) naming the nearest row, or what the file lacks.
+Machine find_machine(const std::string& name_or_file);
+Machine read_machine(const std::string& path);
+
+// "400Gb", "8x400Gb", "3.2Tb": bits per second of a node, as bytes per second. Error(kConfig).
+double network_rate(const std::string& text);
+
+}  // namespace tokamak

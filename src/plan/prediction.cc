@@ -1,0 +1,91 @@
+#include "plan/prediction.h"
+
+#include <algorithm>
+
+#include "model/flops.h"
+#include "train/memory_check.h"
+
+namespace tokamak {
+
+namespace {
+
+// With so many micro-batches the whole step is simulated; of more, kFew and kFew + 1.
+constexpr int64_t kFew = 3;
+
+struct Simulated {
+  double seconds = 0, exposed = 0, flops = 0, exchanged = 0;
+  CostTerms terms;
+};
+
+Simulated operator+(const Simulated& a, const Simulated& b) {
+  return {a.seconds + b.seconds,
+          a.exposed + b.exposed,
+          a.flops + b.flops,
+          a.exchanged + b.exchanged,
+          {a.terms.gemm + b.terms.gemm, a.terms.attention + b.terms.attention, a.terms.memory + b.terms.memory,
+           a.terms.collectives + b.terms.collectives}};
+}
+
+Simulated operator*(double factor, const Simulated& a) {
+  return {factor * a.seconds,
+          factor * a.exposed,
+          factor * a.flops,
+          factor * a.exchanged,
+          {factor * a.terms.gemm, factor * a.terms.attention, factor * a.terms.memory, factor * a.terms.collectives}};
+}
+
+Simulated simulated(DryRun& run, BatchShape shape, int64_t sequences, const Machine& machine, std::string* trace) {
+  shape.sequences_per_rank = sequences;
+  const StepRecord record = run.record(shape);
+  const std::vector<SimulatedRank> ranks = {{&record, costs_of(record, machine, run.ops())}};
+  const SimulatedStep step =
+      simulate(ranks, {.contention = machine.efficiency.contention, .host_order = machine.host_order});
+  if (trace != nullptr) *trace = step.trace(ranks);
+  return {step.seconds, step.exposed_communication, record.flops(), record.exchanged(),
+          terms_of(record, machine, run.ops())};
+}
+
+}  // namespace
+
+int64_t plannable_bytes(const DryRun& run, const Machine& machine) {
+  return machine.memory_bytes - run.device().startup_bytes() - run.device().reserve_bytes() -
+         run.mesh().reserve_bytes();
+}
+
+Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& stated,
+                   std::string* trace) {
+  Machine machine = stated;
+  if (config.runtime.attention == AttentionKind::kNative) {
+    machine.efficiency.attention = machine.efficiency.native_attention;
+  }
+  const int64_t bytes = plannable_bytes(DryRun(config, batch, ranks), machine);
+  DryRun run(config, batch, ranks, bytes);
+  const BatchShape& shape = run.shape();
+  Simulated step;
+  if (shape.micro_batches() <= kFew + 1) {
+    step = simulated(run, shape, shape.sequences_per_rank, machine, trace);
+  } else {
+    // A last micro-batch of fewer sequences counts as that part of one.
+    const double more = static_cast<double>(shape.sequences_per_rank) / static_cast<double>(shape.micro_batch) - kFew;
+    const Simulated few = simulated(run, shape, kFew * shape.micro_batch, machine, trace);
+    const Simulated one_more = simulated(run, shape, (kFew + 1) * shape.micro_batch, machine, nullptr);
+    step = few + more * (one_more + -1.0 * few);
+  }
+  const auto tokens = static_cast<double>(shape.tokens_per_step());
+  const double per_gpu = tokens / step.seconds / ranks, peak = machine.peak_flops(compute_dtype(config.precision));
+  return {.shape = shape,
+          .recompute = config.activation_checkpoint.mode,
+          .step_seconds = step.seconds,
+          .exposed_communication_seconds = step.exposed,
+          .tokens_per_second_per_gpu = per_gpu,
+          .mfu_full = per_gpu * flops_per_token_full(config.model, shape.length) / peak,
+          .mfu_causal = per_gpu * flops_per_token_causal(config.model, shape.length) / peak,
+          .terms = step.terms,
+          .flops = step.flops,
+          .exchanged = step.exchanged,
+          .peak_bytes_per_rank = planned_bytes(run.memory(), run.device()) + (machine.memory_bytes - bytes),
+          .available_bytes = machine.memory_bytes,
+          .memory = run.memory().groups()};
+}
+
+}  // namespace tokamak

@@ -1,0 +1,34 @@
+// The predicted step of a run on a machine: its real step, recorded and simulated.
+#pragma once
+
+#include <optional>
+
+#include "plan/dry_run.h"
+#include "plan/simulator.h"
+
+namespace tokamak {
+
+struct Prediction {
+  BatchShape shape;
+  RecomputeMode recompute = RecomputeMode::kNone;
+  double step_seconds = 0, exposed_communication_seconds = 0;
+  double tokens_per_second_per_gpu = 0;
+  double mfu_full = 0, mfu_causal = 0;  // of the machine's dense peak for the compute dtype
+  CostTerms terms;                      // of one step, each as if it ran alone
+  double flops = 0, exchanged = 0;      // of one rank's step
+  int64_t peak_bytes_per_rank = 0;      // of the device: the plan, and what libraries take
+  int64_t available_bytes = 0;          // of the device
+  std::vector<MemoryPlan::Group> memory;
+  bool fits() const { return peak_bytes_per_rank <= available_bytes; }
+};
+
+// Of the config as it stands; micro_batch_size: auto is resolved for the machine's memory, as a start there would.
+// Of many micro-batches three and four are simulated: the others between the first and the last are alike.
+// runtime.attention: native has its own rate. `trace` receives the simulated timeline of what was simulated.
+Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine,
+                   std::string* trace = nullptr);
+
+// Bytes that a run may plan with on each device of the machine.
+int64_t plannable_bytes(const DryRun& run, const Machine& machine);
+
+}  // namespace tokamak

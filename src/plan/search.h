@@ -1,0 +1,22 @@
+// The sensible settings of a run on a machine, each with its prediction.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/prediction.h"
+
+namespace tokamak {
+
+struct Choices {
+  std::vector<Prediction> fitting;  // the fastest first
+  std::vector<Prediction> others;   // of each recompute mode that fits nowhere, its smallest micro-batch
+};
+
+// Every recompute mode with every micro-batch that cuts a rank's share into equal parts and fits; the rest as configured.
+Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine);
+
+// The lines of YAML that choose it: "training:\n  micro_batch_size: 2\n...".
+std::string yaml_of(const Prediction& choice);
+
+}  // namespace tokamak

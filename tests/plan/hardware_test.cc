@@ -1,0 +1,99 @@
+// The hardware table and the cost of single calls on it, against numbers worked out by hand.
+#include "plan/hardware.h"
+
+#include <catch2/catch.hpp>
+
+#include "base/error.h"
+#include "plan/cost_model.h"
+
+using namespace tokamak;
+
+TEST_CASE("each row of the hardware table has a source, a peak and rates that a part of the maker's can be of") {
+  REQUIRE(gpu_rows().size() >= 6);
+  for (const GpuRow& row : gpu_rows()) {
+    INFO(row.name);
+    CHECK(std::string(row.source).size() > 20);
+    const Machine machine = find_machine(row.name);
+    CHECK(machine.bf16_flops > 100e12);
+    CHECK(machine.f32_flops < machine.bf16_flops);
+    CHECK(machine.memory_bytes > int64_t{39} << 30);
+    for (const double share :
+         {machine.efficiency.gemm, machine.efficiency.attention, machine.efficiency.memory, machine.efficiency.bus}) {
+      CHECK(share > 0.2);
+      CHECK(share <= 1);
+    }
+    CHECK(machine.efficiency.contention < 0.5);
+    CHECK(machine.efficiency.native_attention > 0.1);
+    CHECK(machine.efficiency.native_attention <= machine.efficiency.attention);
+    CHECK(machine.hop_seconds < 1e-3);
+  }
+  CHECK(find_machine("h100").bf16_flops == 989.5e12);
+  CHECK(find_machine("a100-80").memory_bytes == int64_t{80} << 30);
+}
+
+TEST_CASE("an unknown GPU is refused with the rows that there are") {
+  try {
+    find_machine("h10");
+    FAIL("found");
+  } catch (const Error& error) {
+    CHECK(error.kind() == Kind::kConfig);
+    CHECK(error.hint().find("did you mean h100?") != std::string::npos);
+    CHECK(error.hint().find("a100-80") != std::string::npos);
+  }
+}
+
+TEST_CASE("a network is bits per second of a node") {
+  CHECK(network_rate("400Gb") == 50e9);
+  CHECK(network_rate("8x400Gb") == 400e9);
+  CHECK(network_rate("3.2Tb") == 400e9);
+  for (const char* text : {"", "400", "400GB", "xGb", "8x", "-8x400Gb", "0Gb", "8y400Gb"}) {
+    INFO(text);
+    CHECK_THROWS_AS(network_rate(text), Error);
+  }
+}
+
+TEST_CASE("the rate of a collective is NVLink's within a node, and the slower of NVLink and network across") {
+  Machine machine = find_machine("a100-80");
+  machine.efficiency.bus = 0.5;
+  CHECK(bus_rate(machine, 8) == Approx(150e9));
+  CHECK(bus_rate(machine, 16) == Approx(100e9));
+  machine.network_rate = 50e9;
+  CHECK(bus_rate(machine, 8) == Approx(150e9));
+  CHECK(bus_rate(machine, 9) == Approx(25e9));
+  machine.network_rate = 1e12;
+  CHECK(bus_rate(machine, 9) == Approx(150e9));
+  machine.gpus_per_node = 1;
+  CHECK(bus_rate(machine, 2) == Approx(500e9));
+}
+
+TEST_CASE("groups whose members are apart share the ports of a node") {
+  Machine machine = find_machine("a100-80");
+  machine.efficiency.bus = 1;
+  machine.network_rate = 200e9;
+  CHECK(bus_rate(machine, 4, 8) == Approx(25e9));   // one replica a node: eight groups
+  CHECK(bus_rate(machine, 16, 4) == Approx(50e9));  // two a node: four groups
+  CHECK(bus_rate(machine, 4, 64) == Approx(25e9));
+  CHECK(bus_rate(machine, 4, 2) == Approx(300e9));  // inside a node
+}
+
+TEST_CASE("a collective takes a hop for each further rank and its bytes over the link's rate") {
+  Machine machine = find_machine("h100");
+  machine.efficiency.bus = 0.8;
+  machine.hop_seconds = 1e-6;
+  const Backend backend = plan_cpu_backend();
+  StepRecord::Distinct call{.kind = CallKind::kCollective,
+                            .name = "all_gather",
+                            .title = "all_gather",
+                            .text = "",
+                            .flops = 0,
+                            .bytes = 0,
+                            .exchanged = 7e9,
+                            .ranks = 8,
+                            .arguments = {}};
+  const CallCost cost = cost_of(call, machine, *backend.ops);
+  CHECK(cost.resource == CallCost::Resource::kLink);
+  CHECK(cost.fixed == Approx(7e-6));
+  CHECK(cost.work == Approx(7.0 / 360));
+  call.ranks = 1;
+  CHECK(cost_of(call, machine, *backend.ops).seconds() == 0);
+}

@@ -1,0 +1,139 @@
+"""tokamak plan --gpu by the real program: what its JSON holds, what a choice must obey, its trace, its errors; and the
+script that predicts published runs."""
+import csv
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+from harness import ENV, TOKAMAK, main, tokamak
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LLAMA = str(ROOT / "configs/llama-8b.yaml")
+PREDICT = str(ROOT / "scripts/bench/predict_published.py")
+CHOICE = ["micro_batch", "micro_batches", "activation_checkpoint", "zero_stage", "fits", "step_seconds",
+          "tokens_per_second_per_gpu", "mfu_full", "mfu_causal", "exposed_communication_seconds", "peak_bytes_per_rank",
+          "memory", "terms", "flops_per_rank", "exchanged_bytes_per_rank"]
+
+
+def plan(*arguments, ranks=64, gpu="h100"):
+    return json.loads(tokamak("plan", LLAMA, "--ranks", str(ranks), "--gpu", gpu, "--json", *arguments))
+
+
+def refused(*arguments):
+    done = subprocess.run([TOKAMAK, *arguments], env=ENV, text=True, capture_output=True)
+    assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
+    return done.stderr
+
+
+def choices(place):
+    """each choice has the promised keys; all but the last fit; the fastest is recommended; memory grows with the micro-batch"""
+    found = plan()
+    assert list(found) == ["machine", "choices", "recommended", "run", "checkpoint"], list(found)
+    assert all(list(choice) == CHOICE for choice in found["choices"])
+    fitting = [choice for choice in found["choices"] if choice["fits"]]
+    assert len(fitting) > 3
+    seconds = [choice["step_seconds"] for choice in fitting]
+    assert seconds == sorted(seconds)
+    assert f"micro_batch_size: {fitting[0]['micro_batch']}\n" in found["recommended"]
+    assert f"mode: {fitting[0]['activation_checkpoint']}\n" in found["recommended"]
+    for mode in ("none", "full"):
+        of_mode = sorted((c for c in fitting if c["activation_checkpoint"] == mode), key=lambda c: c["micro_batch"])
+        memory = [choice["peak_bytes_per_rank"] for choice in of_mode]
+        assert memory == sorted(memory) and len(set(memory)) == len(memory), memory
+    by = {(c["micro_batch"], c["activation_checkpoint"]): c for c in fitting}
+    assert by[1, "full"]["step_seconds"] > by[1, "none"]["step_seconds"]
+    assert by[1, "full"]["peak_bytes_per_rank"] < by[1, "none"]["peak_bytes_per_rank"]
+    tokens = 4 * 2**20 / 64 / fitting[0]["step_seconds"]
+    assert abs(tokens / fitting[0]["tokens_per_second_per_gpu"] - 1) < 1e-9
+    assert sum(fitting[0]["memory"].values()) < fitting[0]["peak_bytes_per_rank"] < 81559 * 2**20
+
+
+def hardware(place):
+    """a slower network exposes more; a larger GPU fits more; a machine file of the same numbers predicts the same"""
+    fast, slow = plan("--as-configured"), plan("--as-configured", "--network", "100Gb")
+    assert len(fast["choices"]) == len(slow["choices"]) == 1
+    exposed = [found["choices"][0]["exposed_communication_seconds"] for found in (fast, slow)]
+    assert exposed[1] > 5 * exposed[0], exposed
+    one_node = plan("--as-configured", "--network", "100Gb", "--gpus-per-node", "64")
+    assert one_node["choices"][0]["exposed_communication_seconds"] < 2 * exposed[0]
+    assert len(plan(gpu="b200")["choices"]) > len(plan()["choices"])
+    path = os.path.join(place.path, "machine.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(fast["machine"], file)
+    assert plan("--as-configured", gpu=path)["choices"] == fast["choices"]
+
+
+def configured(place):
+    """--as-configured keeps the config's settings, also where they do not fit, and says so; auto is resolved"""
+    found = plan("--as-configured", "training.micro_batch_size=8", "activation_checkpoint.mode=none")
+    (choice,) = found["choices"]
+    assert choice["micro_batch"] == 8 and choice["activation_checkpoint"] == "none" and not choice["fits"]
+    assert found["recommended"] == ""
+    found = plan("--as-configured", "training.micro_batch_size=auto", "activation_checkpoint.mode=none", gpu="a100-40")
+    assert found["choices"][0]["micro_batch"] == 1 and found["choices"][0]["fits"], found["choices"]
+
+
+def traced(place):
+    """--trace is the simulated timeline: rows for the streams, collectives beside operations; --explain has the terms"""
+    path = os.path.join(place.path, "trace.json")
+    text = tokamak("plan", LLAMA, "--ranks", "64", "--gpu", "h100", "--trace", path, "--explain")
+    assert "GEMMs" in text and "Llama 3" in text and "recommended" in text
+    with open(path, encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    rows = {event["args"]["name"] for event in events if event["ph"] == "M" and "stream" in str(event["args"])}
+    assert rows >= {"stream compute, simulated", "stream gather, simulated", "stream reduce, simulated"}, rows
+    assert any(event.get("cat") == "collective" for event in events)
+
+
+def errors(place):
+    """an unknown GPU, a network without a unit, a machine file without its keys, options without --gpu: exit 2"""
+    assert "did you mean h100?" in refused("plan", LLAMA, "--ranks", "64", "--gpu", "h10")
+    assert "8x400Gb" in refused("plan", LLAMA, "--ranks", "64", "--gpu", "h100", "--network", "400")
+    assert "--network needs --gpu" in refused("plan", LLAMA, "--ranks", "64", "--network", "400Gb")
+    path = os.path.join(place.path, "broken.json")
+    pathlib.Path(path).write_text('{"name": "x"}', encoding="utf-8")
+    assert "bf16_flops" in refused("plan", LLAMA, "--ranks", "64", "--gpu", path)
+
+
+def published(place):
+    """predict_published.py predicts what it can, leaves out the rest with the reason, and its rows reach the output"""
+    columns = ("id source gpu gpus gpus_per_node network params_B layers hidden intermediate heads kv_heads vocab mlp sequence "
+               "micro_batch global_batch_tokens zero_or_parallel recompute precision compile_or_kernels tokens_per_s_per_gpu "
+               "tflops_per_gpu mfu_pct mfu_convention notes step_time_s").split()
+    shape = dict(source="someone", gpu="H100-SXM", gpus=8, gpus_per_node=8, network="NVLink only", layers=8, hidden=4096,
+                 intermediate=14336, heads=32, kv_heads=8, vocab=32000, mlp="swiglu", sequence=4096, micro_batch=2,
+                 global_batch_tokens=65536, zero_or_parallel="zero3", recompute="none", precision="bf16",
+                 tokens_per_s_per_gpu=30000)
+    rows = [dict(shape, id="as it is"), dict(shape, id="gelu", mlp="gelu", intermediate=21504),
+            dict(shape, id="by time", tokens_per_s_per_gpu="", step_time_s=65536 / 8 / 30000),
+            dict(shape, id="half", recompute="full on 4 of 8 layers"), dict(shape, id="full", recompute="full"),
+            dict(shape, id="tensor", zero_or_parallel="tp2 fsdp4"), dict(shape, id="eight bits", precision="fp8"),
+            dict(shape, id="silent", tokens_per_s_per_gpu=""), dict(shape, id="unknown", gpu="TPU")]
+    path, output = os.path.join(place.path, "rows.csv"), os.path.join(place.path, "predicted.csv")
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+    done = subprocess.run([sys.executable, PREDICT, path, "--program", TOKAMAK, "--output", output], env=ENV, text=True,
+                          capture_output=True)
+    assert done.returncode == 0, done.stderr
+    with open(output, newline="", encoding="utf-8") as file:
+        found = {row["id"]: row for row in csv.DictReader(file)}
+    assert set(found) == {row["id"] for row in rows}
+    seconds = {name: 1 / float(row["predicted_tokens_per_s_per_gpu"]) for name, row in found.items()
+               if row["predicted_tokens_per_s_per_gpu"]}
+    assert set(seconds) == {"as it is", "gelu", "by time", "half", "full"}
+    assert found["gelu"]["assumed"] == "SwiGLU of the same FLOPs" and seconds["gelu"] == seconds["as it is"]
+    assert found["by time"]["published_tokens_per_s_per_gpu"] == "30000.0"
+    assert abs(2 * seconds["half"] / (seconds["as it is"] + seconds["full"]) - 1) < 1e-4
+    assert 1.2 < seconds["full"] / seconds["as it is"] < 1.4
+    reasons = {name: row["left_out_because"] for name, row in found.items() if row["left_out_because"]}
+    assert "tensor" in reasons["tensor"] and "fp8" in reasons["eight bits"]
+    assert "step time" in reasons["silent"] and "TPU" in reasons["unknown"]
+    assert "untouched    5 rows" in done.stdout, done.stdout
+
+
+if __name__ == "__main__":
+    main([choices, hardware, configured, traced, errors, published])
