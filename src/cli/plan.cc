@@ -174,6 +174,7 @@ class PlanCommand : public Command {
     if (!trace_.empty()) {
       config.training.micro_batch_size = {report.best().shape.micro_batch};
       config.activation_checkpoint.mode = report.best().recompute;
+      config.parallelism = report.best().parallelism;
       std::string trace;
       predict(config, batch, ranks_, machine, &trace);
       write_text_atomically(trace_, trace, Kind::kConfig);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "cli/machine_json.h"
 #include "model/flops.h"
 
 namespace tokamak::cli {
@@ -24,7 +25,9 @@ std::string column(const std::string& text, size_t width) {
 }
 
 void print_choice(std::ostream& out, const Prediction& p, const char* note) {
-  out << column(std::to_string(p.shape.micro_batch), 13) << column(mode_of(p), 11)
+  out << column(std::to_string(p.parallelism.zero_stage), 7)
+      << column(std::to_string(p.parallelism.data_parallel_replicate_degree), 8)
+      << column(std::to_string(p.shape.micro_batch), 13) << column(mode_of(p), 11)
       << column(fixed(p.step_seconds, 3), 10) << column(fixed(p.exposed_communication_seconds, 3), 10)
       << column(fixed(p.tokens_per_second_per_gpu, 1), 12) << column(fixed(100 * p.mfu_full, 1), 7)
       << column(human_bytes(p.peak_bytes_per_rank), 12) << note << "\n";
@@ -35,6 +38,7 @@ void print_terms(std::ostream& out, const PlanReport& report) {
   const Machine& m = report.machine;
   const Efficiency& e = m.efficiency;
   const double busy = p.terms.gemm + p.terms.attention + p.terms.memory;
+  if (!m.measured.empty()) out << "rates        calls that were measured take what they took, not the shares below\n";
   out << "why          each term as if it ran alone, in seconds of a step:\n"
       << "             GEMMs             " << fixed(p.terms.gemm, 3) << "  at " << fixed(100 * e.gemm, 1) << " % of "
       << human_count(m.bf16_flops) << "FLOP/s, and their bytes\n"
@@ -57,7 +61,8 @@ void print_memory(std::ostream& out, const PlanReport& report) {
   for (const MemoryPlan::Group& group : p.memory) {
     if (group.bytes >= p.peak_bytes_per_rank / 1000) out << " " << group.name << " " << human_bytes(group.bytes) << ",";
   }
-  out << " and what CUDA and NCCL take; a snapshot is pinned host memory\n";
+  out << (report.machine.host_order ? " and the program itself\n"
+                                    : " and what CUDA and NCCL take; a snapshot is pinned host memory\n");
   if (!report.choices.fitting.empty()) return;
   std::vector<std::string> larger;
   for (const GpuRow& row : gpu_rows()) {
@@ -97,38 +102,14 @@ void print_run(std::ostream& out, const PlanReport& report) {
       << " of a node to storage\n";
 }
 
-// As read_machine() reads it.
-nlohmann::ordered_json machine_json(const Machine& m) {
-  const Efficiency& e = m.efficiency;
-  return {{"name", m.name},
-          {"bf16_flops", m.bf16_flops},
-          {"f32_flops", m.f32_flops},
-          {"memory_bytes", m.memory_bytes},
-          {"memory_rate", m.memory_rate},
-          {"link_rate", m.link_rate},
-          {"network_rate", m.network_rate},
-          {"gpus_per_node", m.gpus_per_node},
-          {"watts", m.watts},
-          {"launch_seconds", m.launch_seconds},
-          {"hop_seconds", m.hop_seconds},
-          {"efficiency",
-           {{"gemm", e.gemm},
-            {"attention", e.attention},
-            {"native_attention", e.native_attention},
-            {"memory", e.memory},
-            {"bus", e.bus},
-            {"contention", e.contention}}},
-          {"host_order", m.host_order},
-          {"source", m.source}};
-}
-
 nlohmann::ordered_json choice_json(const Prediction& p) {
   nlohmann::ordered_json memory = nlohmann::ordered_json::object();
   for (const MemoryPlan::Group& group : p.memory) memory[group.name] = group.bytes;
   return {{"micro_batch", p.shape.micro_batch},
           {"micro_batches", p.shape.micro_batches()},
           {"activation_checkpoint", mode_of(p)},
-          {"zero_stage", 3},
+          {"zero_stage", p.parallelism.zero_stage},
+          {"data_parallel_replicate_degree", p.parallelism.data_parallel_replicate_degree},
           {"fits", p.fits()},
           {"step_seconds", p.step_seconds},
           {"tokens_per_second_per_gpu", p.tokens_per_second_per_gpu},
@@ -159,7 +140,7 @@ void print(std::ostream& out, const PlanReport& report) {
   const Machine& m = report.machine;
   out << "machine      " << report.ranks << " x " << m.name << ", " << m.gpus_per_node << " a node, "
       << gigabytes(m.network_rate) << " of a node to others; predictions:\n"
-      << "  micro-batch  recompute  s / step  exposed s  tokens/s/GPU  MFU %  bytes/rank\n";
+      << "  stage  copies  micro-batch  recompute  s / step  exposed s  tokens/s/GPU  MFU %  bytes/rank\n";
   for (size_t i = 0; i < report.choices.fitting.size() && i < kMostRows; ++i) {
     print_choice(out, report.choices.fitting[i], i == 0 && !report.as_configured ? "  <- recommended" : "");
   }

@@ -75,6 +75,7 @@ Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks,
   const double per_gpu = tokens / step.seconds / ranks, peak = machine.peak_flops(compute_dtype(config.precision));
   return {.shape = shape,
           .recompute = config.activation_checkpoint.mode,
+          .parallelism = config.parallelism,
           .step_seconds = step.seconds,
           .exposed_communication_seconds = step.exposed,
           .tokens_per_second_per_gpu = per_gpu,

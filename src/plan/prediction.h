@@ -11,6 +11,7 @@ namespace tokamak {
 struct Prediction {
   BatchShape shape;
   RecomputeMode recompute = RecomputeMode::kNone;
+  ParallelismOptions parallelism;
   double step_seconds = 0, exposed_communication_seconds = 0;
   double tokens_per_second_per_gpu = 0;
   double mfu_full = 0, mfu_causal = 0;  // of the machine's dense peak for the compute dtype

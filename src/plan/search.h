@@ -13,7 +13,8 @@ struct Choices {
   std::vector<Prediction> others;   // of each recompute mode that fits nowhere, its smallest micro-batch
 };
 
-// Every recompute mode with every micro-batch that cuts a rank's share into equal parts and fits; the rest as configured.
+// Every stage of ZeRO, within all ranks and within a node with replicas across, every recompute mode, and every
+// micro-batch that cuts a rank's share into equal parts, as far as they fit; the rest as configured.
 Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine);
 
 // The lines of YAML that choose it: "training:\n  micro_batch_size: 2\n...".

@@ -24,7 +24,7 @@ struct StepRecord {
     CallKind kind;
     std::string name, title, text;   // "gemm", "gemm qkv forward", with operands and shapes
     double flops, bytes, exchanged;  // of one call, see Call
-    int ranks, apart;                // of a collective's group, see Call
+    int ranks = 1, apart = 1;        // of a collective's group, see Call
     OperationValue arguments;        // of the first of them
     int64_t count = 0;
   };
