@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "comm/data_comm.h"
 #include "comm/exchange.h"
+#include "comm/mesh.h"
 #include "comm/world.h"
 #include "support/catch.h"
 #include "support/facts.h"
@@ -226,6 +227,40 @@ TEST_CASE("split makes groups in the order of the ranks, that sum among themselv
   double expected = 0;
   for (int r = data->rank() % 2; r < data->size(); r += 2) expected += r;
   CHECK(memory.read<double>(memory[x])[0] == expected);
+}
+
+TEST_CASE("the groups of a mesh sum in place, in f32 and in bf16, side by side") {
+  for (int replicas = 1; replicas <= data->size(); ++replicas) {
+    if (data->size() % replicas != 0) continue;
+    const MeshGroups groups(*data, replicas);
+    const Mesh& mesh = groups.mesh();
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      const auto check = [&](Comm& group, const auto& is_member) {
+        constexpr int64_t kPart = 192;
+        Exchanged memory;
+        const auto x = memory.add(DType::kF32, kPart * group.size());
+        const auto scratch = memory.add(dtype, std::max<int64_t>(group.scratch_elements(kPart, dtype), 1));
+        memory.commit();
+        const auto value = [](int64_t i, int rank) { return static_cast<float>(i % 61 + (1 << rank)); };
+        std::vector<float> own(static_cast<size_t>(kPart * group.size())), expected(own.size());
+        for (size_t i = 0; i < own.size(); ++i) {
+          own[i] = value(static_cast<int64_t>(i), data->rank());
+          for (int r = 0; r < data->size(); ++r) {
+            if (is_member(r)) expected[i] += value(static_cast<int64_t>(i), r);
+          }
+        }
+        memory.write(memory[x], own);
+        const Tensor part = memory[x].flat(group.rank() * kPart, (group.rank() + 1) * kPart);
+        group.reduce_scatter(*memory.stream,
+                             {.full = memory[x], .slice = part, .dtype = dtype, .scratch = memory[scratch]});
+        group.all_gather(*memory.stream, part, memory[x]);
+        CHECK(memory.read<float>(memory[x]) == expected);
+      };
+      const int shards = data->size() / replicas, rank = data->rank();
+      if (shards > 1) check(mesh.shard(), [&](int r) { return r / shards == rank / shards; });
+      if (replicas > 1) check(mesh.replicate(), [&](int r) { return r % shards == rank % shards; });
+    }
+  }
 }
 
 int main(int argc, char** argv) {

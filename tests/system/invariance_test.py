@@ -45,4 +45,26 @@ def resume(place):
     assert digest(path) == before
 
 
-main([ranks, resume])
+def sharing(place):
+    """4 processes by every stage, in 1, 2 and 4 replicas: the losses of 1; each goes on from what the last one saved"""
+    steps = ("training.max_steps=12",)
+    place.train("alone", 1, *steps)
+    saved = None
+    for number, keys in enumerate((("zero_stage=1",), ("zero_stage=2", "data_parallel_replicate_degree=2"),
+                                   ("keep_gathered=1", "reduce=last_microbatch"),
+                                   ("data_parallel_replicate_degree=4",),
+                                   ("zero_stage=3", "data_parallel_shard_degree=2", "data_parallel_replicate_degree=2"))):
+        overrides = [f"parallelism.{key}" for key in keys]
+        place.train(f"sharing{number}", 4, *steps, *overrides)
+        difference = worst(place, f"sharing{number}", "alone")
+        print(f"  {' '.join(keys)}: largest relative difference from 1 rank {difference:.1e}")
+        assert difference < 1e-5, difference
+        load = [f"checkpoint.load={saved}"] if saved else []
+        place.train(f"next{number}", 4, *steps, *overrides, *load, "--stop-at-step", str(2 * number + 2), expect=75)
+        assert worst(place, f"next{number}", "alone") < 1e-5
+        saved = place.checkpoint(f"next{number}", 2 * number + 2)
+    output = place.train("refused", 4, *steps, "parallelism.data_parallel_replicate_degree=3", expect=2)
+    assert "data_parallel_replicate_degree is 3, which does not divide the 4 rank(s)" in output, output
+
+
+main([ranks, resume, sharing])

@@ -121,3 +121,26 @@ TEST_CASE("a plan that does not fit names both numbers and what would help, and 
     CHECK(error.hint().find("activation_checkpoint") == std::string::npos);
   }
 }
+
+TEST_CASE("a plan that does not fit names the settings that keep more whole than they must") {
+  const SmallDevice device(1000, 1000);
+  MemoryPlan plan;
+  plan.add("everything", DType::kF32, Shape{250});
+  const auto hint = [&](const ParallelismOptions& parallelism) {
+    RunConfig config;
+    config.parallelism = parallelism;
+    try {
+      expect_fit(plan, device, {}, config, 1);
+    } catch (const Error& error) {
+      return error.hint();
+    }
+    return std::string("it fits");
+  };
+  CHECK_THAT(hint({.zero_stage = 1}), Catch::Contains("parallelism.zero_stage: 2"));
+  CHECK_THAT(hint({.zero_stage = 2, .reduce = ReduceWhen::kLastMicrobatch}),
+             Catch::Contains("parallelism.zero_stage: 3") && Catch::Contains("parallelism.reduce: every_microbatch"));
+  CHECK_THAT(hint({.data_parallel_replicate_degree = 4, .keep_gathered = {7}}),
+             Catch::Contains("parallelism.keep_gathered (now 7)") &&
+                 Catch::Contains("parallelism.data_parallel_replicate_degree (now 4)"));
+  CHECK(hint({}).find("parallelism") == std::string::npos);
+}
