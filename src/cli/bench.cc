@@ -2,8 +2,10 @@
 #include <iostream>
 
 #include "base/file.h"
+#include "bench/calibration.h"
 #include "cli/bench_report.h"
 #include "cli/command.h"
+#include "cli/machine_json.h"
 #include "cli/run_context.h"
 #include "comm/collective_error.h"
 #include "comm/data_comm.h"
@@ -27,6 +29,10 @@ class BenchCommand : public Command {
     parser->add_option("--micro-batches", micro_batches_, "micro-batches of a measured step; 0: as the config says")
         ->capture_default_str();
     parser->add_flag("--ops", ops_, "measure each operation by itself, against a copy and a large GEMM");
+    parser->add_option(
+        "--calibrate", calibrate_,
+        "measure the step's operations and, on several ranks, collectives, and write this .json file: the "
+        "machine that tokamak plan --gpu FILE predicts for");
     parser->add_flag("--generate", generate_,
                      "measure prompts and decoding with a cache, against a copy and its GEMMs");
     parser->add_option("--sequences", generation_.sequences, "with --generate: sequences that are decoded together")
@@ -43,6 +49,7 @@ class BenchCommand : public Command {
         "  tokamak bench configs/llama-125m.yaml training.micro_batch_size=4\n"
         "  mpirun -n 2 tokamak bench configs/llama-125m.yaml\n"
         "  tokamak bench configs/llama-125m.yaml --ops --json ops.json\n"
+        "  mpirun -n 2 tokamak bench configs/llama-125m.yaml --calibrate machine.json\n"
         "  tokamak bench configs/llama-125m.yaml --generate runtime.threads_per_rank=1");
   }
 
@@ -60,6 +67,7 @@ class BenchCommand : public Command {
     if (generate_) return bench_generate(world, config);
     GlobalBatch batch;
     collectively(world.comm(), [&] { batch = make_global_batch(config.training, config.data, world.size()); });
+    if (!calibrate_.empty()) return bench_machine(world, config, batch);
     if (ops_) return bench_ops(world, config, batch);
     Backend backend = make_backend_collectively(world, config.runtime);
     const auto data_comm = make_data_comm(world.comm(), *backend.device, config.runtime, config.precision.reduce);
@@ -109,6 +117,33 @@ class BenchCommand : public Command {
     return 0;
   }
 
+  // On all ranks at once; rank 0 writes what it measured.
+  int bench_machine(World& world, const RunConfig& config, const GlobalBatch& batch) {
+    if (ops_ || generate_) fail(Kind::kConfig, "--calibrate, --ops and --generate: one at a time");
+    if (!calibrate_.ends_with(".json")) {
+      fail(Kind::kConfig, str("--calibrate ", calibrate_, ": the file must end in .json"),
+           "plan --gpu knows it by that");
+    }
+    Backend backend = make_backend_collectively(world, config.runtime);
+    const auto data_comm = make_data_comm(world.comm(), *backend.device, config.runtime, config.precision.reduce);
+    DryRun dry(config, batch, world.size());
+    Machine machine;
+    or_end_all(world, [&] {
+      machine = calibrate(backend, *data_comm, dry,
+                          {.rounds = rounds_,
+                           .ranks_per_node = world.local_size(),
+                           .reduce_dtype = config.precision.reduce == Precision::kBF16 ? DType::kBF16 : DType::kF32});
+    });
+    if (world.rank() != 0) return 0;
+    write_text_atomically(calibrate_, machine_json(machine).dump(2) + "\n", Kind::kConfig);
+    std::cout << "machine                   " << machine.name << "\n"
+              << "large GEMM                " << human_count(machine.bf16_flops) << "FLOP/s of a rank\n"
+              << "copy                      " << fixed(machine.memory_rate / 1e9, 2) << " GB/s of a rank\n"
+              << "written                   " << calibrate_ << ": " << machine.measured.size()
+              << " measured calls; tokamak plan --gpu " << calibrate_ << " predicts with them\n";
+    return 0;
+  }
+
   // Of generation: one rank, random weights.
   int bench_generate(World& world, const RunConfig& config) {
     if (world.size() > 1) fail(Kind::kConfig, str("bench --generate runs on one rank, not ", world.size()));
@@ -141,7 +176,7 @@ class BenchCommand : public Command {
   int64_t micro_batches_ = 2;
   bool ops_ = false, generate_ = false;
   GenerateBenchmarkOptions generation_;
-  std::string json_;
+  std::string json_, calibrate_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "cli/machine_json.h"
 #include "model/flops.h"
 
 namespace tokamak::cli {
@@ -35,6 +36,7 @@ void print_terms(std::ostream& out, const PlanReport& report) {
   const Machine& m = report.machine;
   const Efficiency& e = m.efficiency;
   const double busy = p.terms.gemm + p.terms.attention + p.terms.memory;
+  if (!m.measured.empty()) out << "rates        calls that were measured take what they took, not the shares below\n";
   out << "why          each term as if it ran alone, in seconds of a step:\n"
       << "             GEMMs             " << fixed(p.terms.gemm, 3) << "  at " << fixed(100 * e.gemm, 1) << " % of "
       << human_count(m.bf16_flops) << "FLOP/s, and their bytes\n"
@@ -57,7 +59,8 @@ void print_memory(std::ostream& out, const PlanReport& report) {
   for (const MemoryPlan::Group& group : p.memory) {
     if (group.bytes >= p.peak_bytes_per_rank / 1000) out << " " << group.name << " " << human_bytes(group.bytes) << ",";
   }
-  out << " and what CUDA and NCCL take; a snapshot is pinned host memory\n";
+  out << (report.machine.host_order ? " and the program itself\n"
+                                    : " and what CUDA and NCCL take; a snapshot is pinned host memory\n");
   if (!report.choices.fitting.empty()) return;
   std::vector<std::string> larger;
   for (const GpuRow& row : gpu_rows()) {
@@ -95,31 +98,6 @@ void print_run(std::ostream& out, const PlanReport& report) {
       << " GPU hours (Llama 3, arXiv 2407.21783), " << fixed(assumed.restart_seconds / 60, 0) << " min to restart, "
       << gigabytes(assumed.copy_rate) << " to host memory, " << gigabytes(assumed.storage_rate_per_node)
       << " of a node to storage\n";
-}
-
-// As read_machine() reads it.
-nlohmann::ordered_json machine_json(const Machine& m) {
-  const Efficiency& e = m.efficiency;
-  return {{"name", m.name},
-          {"bf16_flops", m.bf16_flops},
-          {"f32_flops", m.f32_flops},
-          {"memory_bytes", m.memory_bytes},
-          {"memory_rate", m.memory_rate},
-          {"link_rate", m.link_rate},
-          {"network_rate", m.network_rate},
-          {"gpus_per_node", m.gpus_per_node},
-          {"watts", m.watts},
-          {"launch_seconds", m.launch_seconds},
-          {"hop_seconds", m.hop_seconds},
-          {"efficiency",
-           {{"gemm", e.gemm},
-            {"attention", e.attention},
-            {"native_attention", e.native_attention},
-            {"memory", e.memory},
-            {"bus", e.bus},
-            {"contention", e.contention}}},
-          {"host_order", m.host_order},
-          {"source", m.source}};
 }
 
 nlohmann::ordered_json choice_json(const Prediction& p) {

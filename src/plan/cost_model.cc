@@ -52,6 +52,9 @@ double attention_seconds(double flops, DType dtype, const HeadLayout& heads, con
 
 CallCost collective_cost(const StepRecord::Distinct& call, const Machine& machine) {
   if (call.ranks <= 1) return {};
+  if (const MeasuredOp* op = nearest_measured(machine, call.name, 0, 0, 0, call.exchanged)) {
+    return {.resource = CallCost::Resource::kLink, .fixed = 0, .work = measured_seconds(*op, 0, call.exchanged)};
+  }
   return {.resource = CallCost::Resource::kLink,
           .fixed = machine.hop_seconds * static_cast<double>(call.ranks - 1),
           .work = call.exchanged / bus_rate(machine, call.ranks)};

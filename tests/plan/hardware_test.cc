@@ -66,6 +66,58 @@ TEST_CASE("the rate of a collective is NVLink's within a node, and the slower of
   CHECK(bus_rate(machine, 2) == Approx(500e9));
 }
 
+TEST_CASE("a measured machine takes the nearest call that was measured, scaled by its FLOPs or bytes") {
+  Machine machine = find_machine("h100");
+  machine.launch_seconds = 0;
+  machine.measured = {
+      {.name = "all_gather", .bytes = 1e6, .seconds = 2e-3},
+      {.name = "all_gather", .bytes = 1e9, .seconds = 1},
+      {.name = "gemm small", .m = 64, .n = 64, .k = 64, .flops = 524288, .bytes = 0, .seconds = 1e-3},
+      {.name = "gemm large", .m = 4096, .n = 4096, .k = 4096, .flops = 137438953472.0, .bytes = 0, .seconds = 4},
+      {.name = "rmsnorm", .bytes = 1e3, .seconds = 1e-6}};
+  const Backend backend = plan_cpu_backend();
+  StepRecord::Distinct gather{.kind = CallKind::kCollective,
+                              .name = "all_gather",
+                              .title = "all_gather",
+                              .text = "",
+                              .flops = 0,
+                              .bytes = 0,
+                              .exchanged = 2e6,
+                              .ranks = 2,
+                              .arguments = {}};
+  CHECK(cost_of(gather, machine, *backend.ops).seconds() == Approx(4e-3));
+  gather.exchanged = 5e8;
+  CHECK(cost_of(gather, machine, *backend.ops).seconds() == Approx(0.5));
+  gather.name = "reduce_scatter";  // not measured: by the link's rate
+  CHECK(cost_of(gather, machine, *backend.ops).work == Approx(5e8 / bus_rate(machine, 2)));
+
+  float x = 0;
+  const auto square = [&](int64_t n) { return Tensor(&x, DType::kF32, {n, n}); };
+  for (const auto& [n, seconds] : {std::pair{int64_t{128}, 8e-3}, std::pair{int64_t{2048}, 0.5}}) {
+    const Gemm gemm{.a = square(n), .b = square(n), .c = square(n), .label = "other"};
+    const StepRecord::Distinct call{.kind = CallKind::kOperation,
+                                    .name = "gemm",
+                                    .title = "gemm other",
+                                    .text = "",
+                                    .flops = 0,
+                                    .bytes = 0,
+                                    .exchanged = 0,
+                                    .ranks = 1,
+                                    .arguments = gemm};
+    CHECK(cost_of(call, machine, *backend.ops).seconds() == Approx(seconds));
+  }
+  const StepRecord::Distinct norm{.kind = CallKind::kOperation,
+                                  .name = "rmsnorm",
+                                  .title = "rmsnorm",
+                                  .text = "",
+                                  .flops = 0,
+                                  .bytes = 3e3,
+                                  .exchanged = 0,
+                                  .ranks = 1,
+                                  .arguments = RmsNorm{}};
+  CHECK(cost_of(norm, machine, *backend.ops).seconds() == Approx(3e-6));
+}
+
 TEST_CASE("a collective takes a hop for each further rank and its bytes over the link's rate") {
   Machine machine = find_machine("h100");
   machine.efficiency.bus = 0.8;

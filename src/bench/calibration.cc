@@ -1,0 +1,119 @@
+#include "bench/calibration.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "bench/op_benchmark.h"
+#include "bench/replay.h"
+
+namespace tokamak {
+
+namespace {
+
+// Elements of a rank's slice: of a norm weight, of a small layer and of a large one.
+constexpr int64_t kSlices[] = {int64_t{1} << 12, int64_t{1} << 17, int64_t{1} << 21};
+constexpr int64_t kWarmups = 2;
+constexpr int64_t kLeastRounds = 7;  // other processes disturb a collective more than an operation
+
+class Exchanges {
+ public:
+  Exchanges(Backend& backend, Comm& comm, const CalibrationOptions& options)
+      : comm_(comm), options_(options), stream_(backend.device->make_stream({.name = "calibration"})) {
+    MemoryPlan plan;
+    const int64_t largest = *std::max_element(std::begin(kSlices), std::end(kSlices));
+    const auto slice = plan.add("slice", DType::kF32, Shape{largest}, MemoryKind::kExchanged);
+    const auto full = plan.add("full", DType::kF32, Shape{largest * comm.size()}, MemoryKind::kExchanged);
+    const auto numbers = plan.add("numbers", DType::kF64, Shape{kStepSums});
+    const int64_t scratch = comm.scratch_elements(largest, options.reduce_dtype);
+    const auto work =
+        plan.add("scratch", options.reduce_dtype, Shape{std::max<int64_t>(scratch, 1)}, MemoryKind::kExchanged);
+    arena_ = std::make_unique<Arena>(plan, *backend.device);
+    slice_ = (*arena_)[slice];
+    full_ = (*arena_)[full];
+    numbers_ = (*arena_)[numbers];
+    scratch_ = (*arena_)[work];
+    comm.register_memory();
+  }
+
+  std::vector<MeasuredOp> measure() {
+    std::vector<MeasuredOp> found;
+    for (const int64_t count : kSlices) {
+      const Tensor slice = slice_.flat(0, count), full = full_.flat(0, count * comm_.size());
+      const auto bytes = static_cast<double>((comm_.size() - 1) * count * size_of(DType::kF32));
+      found.push_back(timed("all_gather", bytes, [&] { comm_.all_gather(*stream_, slice, full); }));
+      const double reduced = bytes * static_cast<double>(size_of(options_.reduce_dtype)) / size_of(DType::kF32);
+      found.push_back(timed("reduce_scatter", reduced, [&] {
+        comm_.reduce_scatter(*stream_,
+                             {.full = full, .slice = slice, .dtype = options_.reduce_dtype, .scratch = scratch_});
+      }));
+    }
+    const double bytes = static_cast<double>((comm_.size() - 1) * numbers_.bytes());
+    found.push_back(timed("all_reduce", bytes, [&] { comm_.all_reduce(*stream_, numbers_); }));
+    return found;
+  }
+
+ private:
+  template <class Work>
+  MeasuredOp timed(const char* name, double bytes, const Work& work) {
+    std::vector<double> seconds;
+    for (int64_t round = -kWarmups; round < std::max(options_.rounds, kLeastRounds); ++round) {
+      comm_.barrier();
+      const Stopwatch watch;
+      work();
+      stream_->synchronize();
+      if (round >= 0) seconds.push_back(watch.seconds());
+    }
+    return {.name = name, .flops = 0, .bytes = bytes, .seconds = median(std::move(seconds))};
+  }
+
+  Comm& comm_;
+  CalibrationOptions options_;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Arena> arena_;
+  Tensor slice_, full_, numbers_, scratch_;
+};
+
+}  // namespace
+
+Machine calibrate(Backend& backend, Comm& comm, DryRun& dry, const CalibrationOptions& options) {
+  const OpTimes times = benchmark_ops(backend, dry, options.rounds);
+  const StepRecord record = dry.record();
+  const std::vector<RecordedGemm> gemms = gemms_of(record, dry.ops());
+  const bool host = backend.device->uses_host_memory();
+  Machine machine{
+      .name = backend.device->description(),
+      .bf16_flops = times.gemm_rate,
+      .f32_flops = times.gemm_rate,
+      .memory_bytes = backend.device->total_bytes(),
+      .memory_rate = times.copy_rate,
+      .link_rate = times.copy_rate,
+      .network_rate = times.copy_rate,
+      .gpus_per_node = options.ranks_per_node,
+      .watts = 0,
+      .launch_seconds = 0,
+      .hop_seconds = 0,
+      .efficiency = {.gemm = 1, .attention = 1, .native_attention = 1, .memory = 1, .bus = 1, .contention = 0},
+      .host_order = host,
+      .measured = {},
+      .source = "measured by tokamak bench --calibrate"};
+  for (const OpTime& op : times.ops) {
+    MeasuredOp measured{.name = op.name, .flops = op.flops, .bytes = op.bytes, .seconds = op.seconds};
+    for (const RecordedGemm& gemm : gemms) {
+      if ("gemm " + gemm.name != op.name) continue;
+      measured.m = static_cast<double>(gemm.m());
+      measured.n = static_cast<double>(gemm.n());
+      measured.k = static_cast<double>(gemm.k());
+    }
+    machine.measured.push_back(measured);
+  }
+  if (comm.size() > 1) {
+    const std::vector<MeasuredOp> exchanges = Exchanges(backend, comm, options).measure();
+    machine.measured.insert(machine.measured.end(), exchanges.begin(), exchanges.end());
+    // Of the largest messages; where a call was measured at its size, that counts.
+    const MeasuredOp& largest = exchanges[exchanges.size() - 3];
+    machine.link_rate = machine.network_rate = largest.bytes / largest.seconds;
+  }
+  return machine;
+}
+
+}  // namespace tokamak
