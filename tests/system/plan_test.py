@@ -110,7 +110,9 @@ def published(place):
             dict(shape, id="by time", tokens_per_s_per_gpu="", step_time_s=65536 / 8 / 30000),
             dict(shape, id="half", recompute="full on 4 of 8 layers"), dict(shape, id="full", recompute="full"),
             dict(shape, id="tensor", zero_or_parallel="tp2 fsdp4"), dict(shape, id="eight bits", precision="fp8"),
-            dict(shape, id="silent", tokens_per_s_per_gpu=""), dict(shape, id="unknown", gpu="TPU")]
+            dict(shape, id="silent", tokens_per_s_per_gpu=""), dict(shape, id="unknown", gpu="TPU"),
+            dict(shape, id="other name", gpu="NVIDIA H100 SXM5", zero_or_parallel="ZeRO-3 (dp8)"),
+            dict(shape, id="a range", micro_batch="1-2")]
     path, output = os.path.join(place.path, "rows.csv"), os.path.join(place.path, "predicted.csv")
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns)
@@ -124,15 +126,16 @@ def published(place):
     assert set(found) == {row["id"] for row in rows}
     seconds = {name: 1 / float(row["predicted_tokens_per_s_per_gpu"]) for name, row in found.items()
                if row["predicted_tokens_per_s_per_gpu"]}
-    assert set(seconds) == {"as it is", "gelu", "by time", "half", "full"}
+    assert set(seconds) == {"as it is", "gelu", "by time", "half", "full", "other name"}
+    assert seconds["other name"] == seconds["as it is"]
     assert found["gelu"]["assumed"] == "SwiGLU of the same FLOPs" and seconds["gelu"] == seconds["as it is"]
     assert found["by time"]["published_tokens_per_s_per_gpu"] == "30000.0"
     assert abs(2 * seconds["half"] / (seconds["as it is"] + seconds["full"]) - 1) < 1e-4
     assert 1.2 < seconds["full"] / seconds["as it is"] < 1.4
     reasons = {name: row["left_out_because"] for name, row in found.items() if row["left_out_because"]}
     assert "tensor" in reasons["tensor"] and "fp8" in reasons["eight bits"]
-    assert "step time" in reasons["silent"] and "TPU" in reasons["unknown"]
-    assert "untouched    5 rows" in done.stdout, done.stdout
+    assert "step time" in reasons["silent"] and "TPU" in reasons["unknown"] and "1-2" in reasons["a range"]
+    assert "untouched    6 rows" in done.stdout, done.stdout
 
 
 def calibrated(place):
