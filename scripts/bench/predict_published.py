@@ -56,12 +56,31 @@ class LeftOut(Exception):
 def whole(row, key):
     if not row[key]:
         raise LeftOut(f"{key} is not stated")
-    return round(float(row[key]))
+    try:
+        return round(float(row[key]))
+    except ValueError:
+        raise LeftOut(f"{key} is no number: {row[key]}") from None
+
+
+def gpu_of(row):
+    """The hardware table's name and the generation."""
+    text = row["gpu"]
+    if text in GPUS:
+        return GPUS[text]
+    for name in ("A800", "H800", "H200", "B200"):
+        if re.fullmatch(rf"(NVIDIA )?{name}([ -](SXM\d?|HGX|80|80GB|141GB))*", text):
+            return GPUS[name]
+    if re.fullmatch(r"(NVIDIA )?A100([ -](SXM\d?|40|40GB|80|80GB))*", text):
+        return GPUS["A100-40" if "40" in text.split("A100")[1].replace("SXM4", "") else "A100-80"]
+    if re.fullmatch(r"(NVIDIA )?H100([ -](SXM\d?|HGX|80|80GB))*", text):
+        return GPUS["H100-SXM"]
+    raise LeftOut(f"the hardware table has no GPU {text or 'where none is stated'}")
 
 
 def published_of(row):
     """Tokens per second and GPU."""
     if row["tokens_per_s_per_gpu"]:
+        whole(row, "tokens_per_s_per_gpu")
         return float(row["tokens_per_s_per_gpu"])
     if row["step_time_s"] and row["global_batch_tokens"] and row["gpus"]:
         return float(row["global_batch_tokens"]) / float(row["step_time_s"]) / float(row["gpus"])
@@ -77,15 +96,16 @@ def sharding_of(row):
         raise LeftOut("tensor, pipeline or context parallel: the program has neither")
     if "offload" in text or "gemini" in text:
         raise LeftOut("offloads to the host")
-    if "ddp" in text:
+    stage = re.search(r"zero-?([123])", text)
+    if "ddp" in text or re.search(r"\bdp\d", text) and not stage and "fsdp" not in text:
         raise LeftOut("every GPU holds the optimizer's whole state: the program shards it")
-    if "zero3-like" in text or not re.search(r"zero[123]|fsdp|hsdp", text) and not (text.startswith("none") and
-                                                                                  row["gpus"] == "1"):
+    alone = text.startswith("none") and row["gpus"] == "1"
+    if "zero3-like" in text or not (stage or "fsdp" in text or "hsdp" in text or alone):
         raise LeftOut("sharding is not stated, or none of ZeRO's stages")
-    stage = 1 if "zero1" in text else 2 if re.search("zero2|shard_grad_op", text) else 3
+    number = 2 if "shard_grad_op" in text else int(stage[1]) if stage else 3
     in_a_node = re.search("hsdp|hybrid|within a node", text)
-    replicas = max(1, int(row["gpus"]) // 8) if in_a_node else 1
-    return f"{{zero_stage: {stage}, data_parallel_replicate_degree: {replicas}}}"
+    replicas = max(1, whole(row, "gpus") // 8) if in_a_node else 1
+    return f"{{zero_stage: {number}, data_parallel_replicate_degree: {replicas}}}"
 
 
 def recompute_of(row):
@@ -147,7 +167,7 @@ class Predictor:
         text, assumed = config_of(row, mode)
         path = pathlib.Path(self.folder.name, f"{row['id'].replace('/', '_')}-{mode}.yaml")
         path.write_text(text)
-        command = [self.program, "plan", str(path), "--ranks", row["gpus"], "--gpu", machine or GPUS[row["gpu"]][0],
+        command = [self.program, "plan", str(path), "--ranks", row["gpus"], "--gpu", machine or gpu_of(row)[0],
                    "--as-configured", "--json"]
         if row["gpus_per_node"]:
             command += ["--gpus-per-node", row["gpus_per_node"]]
@@ -161,12 +181,11 @@ class Predictor:
     def predict(self, row, machine=None):
         """{published, predicted, error, assumed} of a row; LeftOut."""
         published = published_of(row)
-        if "fp8" in row["precision"]:
-            raise LeftOut("fp8: the program computes in bf16")
+        if other := re.search(r"fp8|fp4|fp32|tf32|int8", row["precision"].lower()):
+            raise LeftOut(f"{other[0]}: the prediction is of bf16")
         sharding_of(row)
         part = recompute_of(row)
-        if row["gpu"] not in GPUS:
-            raise LeftOut(f"the hardware table has no GPU {row['gpu'] or 'where none is stated'}")
+        gpu_of(row)
         seconds, exposed, assumed = 0.0, 0.0, []
         terms = collections.Counter()
         for mode, share in (("none", 1 - part), ("full", part)):
@@ -177,7 +196,7 @@ class Predictor:
                 exposed += share * choice["exposed_communication_seconds"] / choice["step_seconds"]
                 for name, value in choice["terms"].items():
                     terms[name] += share * value / choice["step_seconds"]  # parts of the step
-        if row["network"] in ("", "unknown") and int(row["gpus"]) > 8:
+        if row["network"] in ("", "unknown") and whole(row, "gpus") > 8:
             inferred = network_of(row)
             assumed.append(f"a network of {inferred}, inferred" if inferred else "the GPU's usual network")
         if not row["precision"]:
@@ -274,7 +293,7 @@ def choose(rows, predictor):
              "# GPU generation every third in the order of the ids, so that no result was looked at to choose them."]
     groups = collections.defaultdict(list)
     for row in done:
-        groups[row["source"], GPUS[row["gpu"]][1]].append(row["id"])
+        groups[row["source"], gpu_of(row)[1]].append(row["id"])
     for ids in groups.values():
         lines += sorted(ids)[1::3]
     FITTED.write_text("\n".join(lines) + "\n")
@@ -297,7 +316,7 @@ def fit(rows, predictor, fitted):
     """Rounds of exact predictions; between two, coordinate descent on their terms. The loss is the mean absolute log
     error, in which a source's rows together weigh as the root of their number."""
     for generation in ("Ampere", "Hopper"):
-        chosen = [row for row in rows if row["id"] in fitted and GPUS[row["gpu"]][1] == generation]
+        chosen = [row for row in rows if row["id"] in fitted and gpu_of(row)[1] == generation]
         counts = collections.Counter(row["source"] for row in chosen)
         machines = {row["gpu"]: predictor.machine(row["gpu"], row) for row in chosen}
         constants = dict(next(iter(machines.values()))["efficiency"])
@@ -351,7 +370,9 @@ def main():
     parser.add_argument("--fit", action="store_true")
     args = parser.parse_args()
     with open(args.file, newline="") as file:
-        rows = list(csv.DictReader(file))
+        # A column that a file lacks is a cell that does not say.
+        rows = [collections.defaultdict(str, {key: (value or "").strip() for key, value in row.items() if key})
+                for row in csv.DictReader(file)]
     predictor = Predictor(args.program)
     if args.choose:
         choose(rows, predictor)

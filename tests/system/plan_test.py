@@ -114,7 +114,9 @@ def published(place):
             dict(shape, id="by time", tokens_per_s_per_gpu="", step_time_s=65536 / 8 / 30000),
             dict(shape, id="half", recompute="full on 4 of 8 layers"), dict(shape, id="full", recompute="full"),
             dict(shape, id="tensor", zero_or_parallel="tp2 fsdp4"), dict(shape, id="eight bits", precision="fp8"),
-            dict(shape, id="silent", tokens_per_s_per_gpu=""), dict(shape, id="unknown", gpu="TPU")]
+            dict(shape, id="silent", tokens_per_s_per_gpu=""), dict(shape, id="unknown", gpu="TPU"),
+            dict(shape, id="other name", gpu="NVIDIA H100 SXM5", zero_or_parallel="ZeRO-3 (dp8)"),
+            dict(shape, id="a range", micro_batch="1-2")]
     path, output = os.path.join(place.path, "rows.csv"), os.path.join(place.path, "predicted.csv")
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns)
@@ -128,15 +130,40 @@ def published(place):
     assert set(found) == {row["id"] for row in rows}
     seconds = {name: 1 / float(row["predicted_tokens_per_s_per_gpu"]) for name, row in found.items()
                if row["predicted_tokens_per_s_per_gpu"]}
-    assert set(seconds) == {"as it is", "gelu", "by time", "half", "full"}
+    assert set(seconds) == {"as it is", "gelu", "by time", "half", "full", "other name"}
+    assert seconds["other name"] == seconds["as it is"]
     assert found["gelu"]["assumed"] == "SwiGLU of the same FLOPs" and seconds["gelu"] == seconds["as it is"]
     assert found["by time"]["published_tokens_per_s_per_gpu"] == "30000.0"
     assert abs(2 * seconds["half"] / (seconds["as it is"] + seconds["full"]) - 1) < 1e-4
     assert 1.2 < seconds["full"] / seconds["as it is"] < 1.4
     reasons = {name: row["left_out_because"] for name, row in found.items() if row["left_out_because"]}
     assert "tensor" in reasons["tensor"] and "fp8" in reasons["eight bits"]
-    assert "step time" in reasons["silent"] and "TPU" in reasons["unknown"]
-    assert "untouched    5 rows" in done.stdout, done.stdout
+    assert "step time" in reasons["silent"] and "TPU" in reasons["unknown"] and "1-2" in reasons["a range"]
+    assert "untouched    6 rows" in done.stdout, done.stdout
+
+
+def calibrated(place):
+    """bench --calibrate writes the machine at hand, on one rank and on two; a plan for it is the sum of what was measured"""
+    shape = [str(ROOT / "configs/quickstart.yaml"), "runtime.backend=cpu", "runtime.threads_per_rank=1", "model.vocab_size=512",
+             "model.num_hidden_layers=2", "model.hidden_size=64", "model.intermediate_size=96", "model.num_attention_heads=2",
+             "data.sequence_length=64", "training.global_batch_tokens=1024", "training.micro_batch_size=4"]
+    for ranks in (1, 2):
+        path = os.path.join(place.path, f"here-{ranks}.json")
+        bench = ["bench", *shape, "--calibrate", path, "--rounds", "1"]
+        done = call([TOKAMAK, *bench] if ranks == 1 else mpirun(ranks, *bench))
+        assert done.returncode == 0, done.stdout
+        with open(path, encoding="utf-8") as file:
+            machine = json.load(file)
+        names = {op["name"] for op in machine["measured"]}
+        assert {"gemm qkv forward", "attention_backward", "adamw", "linear_cross_entropy"} <= names, names
+        assert ({"all_gather", "reduce_scatter", "all_reduce"} <= names) == (ranks == 2), names
+        assert all(op["seconds"] > 0 for op in machine["measured"]) and machine["host_order"]
+        found = json.loads(tokamak("plan", *shape, "--ranks", str(ranks), "--gpu", path, "--as-configured", "--json"))
+        (choice,) = found["choices"]
+        assert abs(sum(choice["terms"].values()) / choice["step_seconds"] - 1) < 1e-9, choice
+        exposed, exchanges = choice["exposed_communication_seconds"], choice["terms"]["collective_seconds"]
+        assert abs(exposed - exchanges) <= 1e-9 * choice["step_seconds"] and (exposed > 0) == (ranks == 2)
+    assert "must end in .json" in refused("bench", *shape, "--calibrate", "machine.txt")
 
 
 def calibrated(place):

@@ -1,0 +1,97 @@
+// Predictions against what they are made of: the whole simulated step, the plan of memory, and known formulas at scale.
+#include "plan/prediction.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "plan/reliability.h"
+#include "plan/search.h"
+#include "plan/small_run.h"
+
+using namespace tokamak;
+
+namespace {
+
+RunConfig gpu_run() {
+  RunConfig config = small_run();
+  config.runtime.backend = BackendKind::kCuda;
+  return config;
+}
+
+}  // namespace
+
+TEST_CASE("many micro-batches are predicted as long as the whole step takes, which is not simulated") {
+  const Machine machine = find_machine("h100");
+  for (const int ranks : {1, 4, 16}) {
+    for (const int64_t sequences : {int64_t{8}, int64_t{40}}) {
+      INFO(ranks << " ranks, " << sequences << " sequences");
+      const RunConfig config = gpu_run();
+      const GlobalBatch batch = small_batch(ranks, sequences);
+      DryRun run(config, batch, ranks);
+      const StepRecord whole = run.record();
+      const SimulatedStep step =
+          simulate({{&whole, costs_of(whole, machine, run.ops())}}, {.contention = machine.efficiency.contention});
+      const Prediction predicted = predict(config, batch, ranks, machine);
+      CHECK(predicted.shape.micro_batches() == sequences / 2);
+      CHECK(predicted.step_seconds == Approx(step.seconds).epsilon(1e-9));
+      CHECK(predicted.exposed_communication_seconds == Approx(step.exposed_communication).epsilon(1e-9).margin(1e-15));
+      CHECK(predicted.flops == Approx(whole.flops()).epsilon(1e-12));
+      CHECK(predicted.exchanged == Approx(whole.exchanged()).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("runtime.attention: native predicts a slower step where its rate is lower") {
+  RunConfig config = gpu_run();
+  const GlobalBatch batch = small_batch(1, 2);
+  const Machine machine = find_machine("h100");
+  const double fast = predict(config, batch, 1, machine).terms.attention;
+  config.runtime.attention = AttentionKind::kNative;
+  CHECK(predict(config, batch, 1, machine).terms.attention > fast);
+}
+
+TEST_CASE("a search finds only what fits, the fastest first, and of a mode that does not fit what takes least") {
+  const RunConfig config = gpu_run();
+  const GlobalBatch batch = small_batch(2, 6);
+  Machine machine = find_machine("a100-40");
+  const Choices all = search(config, batch, 2, machine);
+  REQUIRE(all.fitting.size() == 2 * 4);  // micro-batches of 1, 2, 3 and 6
+  CHECK(all.others.empty());
+  for (size_t i = 1; i < all.fitting.size(); ++i) {
+    CHECK(all.fitting[i - 1].step_seconds <= all.fitting[i].step_seconds);
+  }
+  int64_t least = INT64_MAX, most = 0;
+  for (const Prediction& p : all.fitting) {
+    least = std::min(least, p.peak_bytes_per_rank);
+    most = std::max(most, p.peak_bytes_per_rank);
+  }
+  machine.memory_bytes = most - 1;
+  const Choices fewer = search(config, batch, 2, machine);
+  CHECK(fewer.fitting.size() < all.fitting.size());
+  for (const Prediction& p : fewer.fitting) CHECK(p.peak_bytes_per_rank < most);
+  machine.memory_bytes = least - 1;
+  const Choices none = search(config, batch, 2, machine);
+  CHECK(none.fitting.empty());
+  REQUIRE(none.others.size() == 2);
+  for (const Prediction& p : none.others) {
+    CHECK(p.shape.micro_batch == 1);
+    CHECK(!p.fits());
+  }
+}
+
+TEST_CASE("failures, checkpoints and their best interval are those of the sources at Llama 3's scale") {
+  const Reliability r = reliability_of(405'000'000'000, 16384, 8, true);
+  CHECK(r.mttf_seconds == Approx(54 * 86400.0 / 419));  // one in 3.1 hours
+  CHECK(r.checkpoint_bytes == 4.86e12);
+  CHECK(r.write_seconds == Approx(4.86e12 / 2048 / 2e9));
+  CHECK(r.stall_seconds == Approx(4.86e12 / 16384 / 20e9));
+  CHECK(r.best_interval_seconds == Approx(std::sqrt(2 * r.stall_seconds * r.mttf_seconds)));
+  CHECK(expected_ettr(100, 1, 50, 1000) == Approx(1 - 0.01 - 0.1));
+  CHECK(expected_ettr(100, 1, 5000, 1000) == 0);
+  for (const double factor : {0.5, 0.9, 1.1, 2.0}) {
+    CHECK(expected_ettr(factor * r.best_interval_seconds, r.stall_seconds, 600, r.mttf_seconds) < r.ettr);
+  }
+  const Reliability waits = reliability_of(405'000'000'000, 16384, 8, false);
+  CHECK(waits.stall_seconds == waits.write_seconds);
+  CHECK(waits.ettr < r.ettr);
+}
