@@ -99,7 +99,7 @@ CheckResult check_memory(World& world, const RankHosts& peers, const MemoryCheck
     const std::vector<Facts> plans = gather_facts(world.comm(), [&] {
       const RunConfig& config = *check.config;
       const GlobalBatch batch = make_global_batch(config.training, config.data, world.size());
-      const PlannedRun run = plan_run(config, batch, *check.data, *check.backend, share.total);
+      const PlannedRun run = plan_run(config, batch, *check.data, *check.backend, share.total, share.available);
       Facts facts;
       facts.set("planned_bytes", planned_bytes(run.engine->plan(), device));
       facts.set("share_bytes", share.available);

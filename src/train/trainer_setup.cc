@@ -129,7 +129,7 @@ int64_t Trainer::take_memory(World& world, Backend& backend, const GlobalBatch& 
   const MemoryShare memory = memory_share(*backend.device, world, *data_comm_, config_.runtime);
   collectively(comm_, [&] {
     const int64_t program_bytes = backend.device->used_bytes();
-    run_ = plan_run(config_, batch, *data_comm_, backend, memory.total);
+    run_ = plan_run(config_, batch, *data_comm_, backend, memory.total, memory.available);
     const MemoryPlan& plan = run_.engine->plan();
     planned_bytes_ = planned_bytes(plan, *backend.device) + program_bytes;
     expect_fit(plan, *backend.device, memory, config_, run_.shape.micro_batch);

@@ -57,6 +57,12 @@ TEST_CASE("each value has its range") {
        "key 'parallelism.data_parallel_replicate_degree' (value 2) must be 1"},
       {"parallelism.reduce=last_microbatch",
        "key 'parallelism.reduce' (value last_microbatch) must be every_microbatch"},
+      {"activation_checkpoint.kept_bytes=4Ki",
+       "key 'activation_checkpoint.kept_bytes' (value 4096) is for activation_checkpoint.mode: selective, and the mode "
+       "is none"},
+      {"activation_checkpoint={mode: full, kept_bytes: none}",
+       "key 'activation_checkpoint.kept_bytes' (value none) is for activation_checkpoint.mode: selective, and the mode "
+       "is full"},
       {"checkpoint.interval=5%", "key 'checkpoint.interval' (value '5%') must be in steps, tokens or time"},
       {"checkpoint.keep_latest=-1", "key 'checkpoint.keep_latest' (value -1) must be at least 0"},
       {"checkpoint.load=''", "key 'checkpoint.load' is required"},
