@@ -14,10 +14,10 @@ Backend planned_backend(const RuntimeOptions& options) {
 
 }  // namespace
 
-DryRun::DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks)
+DryRun::DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks, int64_t bytes)
     : backend_(planned_backend(config.runtime)),
       comm_(make_plan_comm(ranks, *backend_.device)),
-      run_(plan_run(config, batch, *comm_, backend_, INT64_MAX)) {}
+      run_(plan_run(config, batch, *comm_, backend_, bytes)) {}
 
 StepRecord DryRun::record(const BatchShape& shape) {
   run_.engine->commit();

@@ -9,8 +9,9 @@ namespace tokamak {
 
 class DryRun {
  public:
-  // For the backend that the config asks for; with auto, the one that this machine has.
-  DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks);
+  // For the backend that the config asks for; with auto, the one that this machine has. Automatic choices fill `bytes` of
+  // each rank.
+  DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks, int64_t bytes = INT64_MAX);
 
   const BatchShape& shape() const { return run_.shape; }
   const MemoryPlan& memory() const { return run_.engine->plan(); }

@@ -104,6 +104,11 @@ TEST_CASE("what selective recompute predicts is what a recorded step has: FLOPs,
   CHECK(planned(RecomputeMode::kSelective, AutoLimit::none()) == full);
   CHECK(planned(RecomputeMode::kSelective, {none - full}) == none);
   CHECK(planned(RecomputeMode::kSelective, {}) == none);  // a plan without a limit
+  const int64_t between = (full + none) / 2;
+  const DryRun limited(config, small_batch(1, 5), 1,
+                       between + between / 7 + 8);  // an eighth stays free: a CPU's memory
+  CHECK(limited.memory().total_bytes() <= between + 8);
+  CHECK(limited.memory().total_bytes() > full);
 }
 
 RANKS_CASE("a dry run yields the very step that a real one takes, call by call") {
