@@ -117,7 +117,7 @@ def recompute_of(row):
         return 1.0
     if match := re.fullmatch(r"full on (\d+) of (\d+) layers", text):
         return int(match[1]) / int(match[2])
-    raise LeftOut("selective recompute: the program has no mode for it yet" if text.startswith("selective")
+    raise LeftOut("selective recompute: which tensors it keeps is the framework's choice" if text.startswith("selective")
                   else "recompute is not stated")
 
 

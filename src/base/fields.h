@@ -53,6 +53,15 @@ struct NoneInt {
   bool operator==(const NoneInt&) const = default;
 };
 
+// A limit that may be left to the program: "auto", "none" or N.
+struct AutoLimit {
+  int64_t value = -1;  // -1: auto; 0: none
+  static AutoLimit none() { return {0}; }
+  bool is_auto() const { return value < 0; }
+  bool is_none() const { return value == 0; }
+  bool operator==(const AutoLimit&) const = default;
+};
+
 // What is wrong with a field's value. The config module adds file and line; a module that checks its own options
 // returns a list of these.
 struct FieldError {

@@ -77,11 +77,12 @@ class BenchCommand : public Command {
     const auto data_comm = make_data_comm(world.comm(), *backend.device, config.runtime, config.precision.reduce);
     const MeshGroups mesh(*data_comm, replicas);
     const MemoryShare memory = memory_share(*backend.device, world, mesh.mesh(), config.runtime);
-    PlannedRun run = plan_run(config, batch, mesh.mesh(), backend, memory.total);
+    PlannedRun run = plan_run(config, batch, mesh.mesh(), backend, memory.total, memory.available);
     BatchShape& shape = run.shape;
     Engine& engine = *run.engine;
     if (micro_batches_ > 0) shape.sequences_per_rank = micro_batches_ * shape.micro_batch;
     config.training.micro_batch_size = {shape.micro_batch};
+    config.activation_checkpoint = run.activation_checkpoint;
     DryRun dry(config, batch, world.size());
     const std::vector<RecordedGemm> gemms = gemms_of(dry.record(shape), *backend.ops);
     MemoryPlan plan = engine.plan();

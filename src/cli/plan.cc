@@ -10,7 +10,9 @@
 #include "cli/command.h"
 #include "cli/plan_report.h"
 #include "config/load.h"
+#include "config/units.h"
 #include "model/flops.h"
+#include "model/recompute.h"
 #include "plan/dry_run.h"
 #include "train/memory_check.h"
 #include "train/peak.h"
@@ -27,6 +29,20 @@ int64_t measuring_bytes(const RunConfig& config, const DryRun& run) {
   return device.uses_host_memory() ? peak_measurement_bytes(device, compute_dtype(config.precision)) : 0;
 }
 
+// FLOPs that a rank computes again in a step, to keep less.
+double recomputed_of_step(const RunConfig& config, const DryRun& run) {
+  const BatchShape& shape = run.shape();
+  const auto costs =
+      keep_costs(config.model, shape.sequences_per_rank * shape.length, shape.length, compute_dtype(config.precision));
+  return recomputed_flops(costs, run.model().kept(), most_kept_layers(config.model));
+}
+
+std::string kept_text(const ModelConfig& model, const KeptLayers& kept) {
+  std::vector<std::string> tensors;
+  for (const KeptTensor tensor : kKeptTensors) tensors.push_back(str(name_of(tensor), " of ", kept[tensor]));
+  return str(join(tensors, ", "), " layers, of ", most_kept_layers(model), " that may keep them");
+}
+
 void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
   const BatchShape& shape = run.shape();
   const StepRecord step = run.record();
@@ -40,6 +56,8 @@ void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
       << " tokens, " << human_count(flops * static_cast<double>(shape.total_steps)) << "FLOP\n"
       << "each rank    computes " << human_count(step.flops()) << "FLOP a step and sends "
       << human_bytes(static_cast<int64_t>(step.exchanged())) << "\n"
+      << "keeps        " << kept_text(config.model, run.model().kept()) << "; recomputes "
+      << human_count(recomputed_of_step(config, run)) << "FLOP a step\n"
       << "memory of each rank ";
   if (run.device().uses_host_memory()) {
     out << "with " << thread_count() << " CPU thread(s), besides about " << human_bytes(resident_bytes())
@@ -75,7 +93,8 @@ nlohmann::ordered_json step_json(const StepRecord& step, const Ops& ops) {
 nlohmann::ordered_json plan_json(const RunConfig& config, DryRun& run) {
   const BatchShape& shape = run.shape();
   const ModelSize size = model_size(config.model);
-  nlohmann::ordered_json groups = nlohmann::ordered_json::object();
+  nlohmann::ordered_json groups = nlohmann::ordered_json::object(), kept = nlohmann::ordered_json::object();
+  for (const KeptTensor tensor : kKeptTensors) kept[name_of(tensor)] = run.model().kept()[tensor];
   for (const MemoryPlan::Group& group : run.memory().groups()) groups[group.name] = group.bytes;
   return {{"parameters", size.parameters},
           {"lookup_parameters", size.lookup_parameters},
@@ -93,6 +112,8 @@ nlohmann::ordered_json plan_json(const RunConfig& config, DryRun& run) {
           {"measuring_bytes", measuring_bytes(config, run)},
           {"pinned_bytes", run.device().uses_host_memory() ? 0 : run.memory().total_bytes(MemoryKind::kPinned)},
           {"memory", groups},
+          {"kept_layers", kept},
+          {"recomputed_flops", recomputed_of_step(config, run)},
           {"step", step_json(run.record(), run.ops())}};
 }
 
@@ -120,6 +141,8 @@ class PlanCommand : public Command {
     parser->add_flag("--json", json_,
                      "print it as JSON: with --gpu an object per choice, without every call of a step: operations, "
                      "copies, collectives");
+    parser->add_option("--memory", memory_,
+                       "bytes of each rank that automatic choices may fill, as 80Gi; without it there is no limit");
     parser->add_option("--layers-in", layers_in_, "print only how many layers fit into so many bytes, as JSON")
         ->check(CLI::PositiveNumber);
     parser->footer(
@@ -144,7 +167,7 @@ class PlanCommand : public Command {
           std::pair{!trace_.empty(), "--trace"}}) {
       if (given) fail(Kind::kConfig, str(option, " needs --gpu"), "such as --gpu h100");
     }
-    DryRun run(config, batch, ranks_);
+    DryRun run(config, batch, ranks_, limit());
     if (json_) {
       std::cout << plan_json(config, run).dump(2) << "\n";
     } else {
@@ -187,6 +210,15 @@ class PlanCommand : public Command {
     return 0;
   }
 
+  int64_t limit() const {
+    if (memory_.empty()) return INT64_MAX;
+    const Parsed<int64_t> bytes = parse_count(memory_);
+    if (!bytes.value || *bytes.value < 1) {
+      fail(Kind::kConfig, str("--memory '", memory_, "' is no number of bytes"), "for example 80Gi");
+    }
+    return *bytes.value;
+  }
+
   // How many layers fit into the bytes, for scripts that cut a model to a GPU.
   int print_layers(RunConfig& config, const GlobalBatch& batch) const {
     int64_t& layers = config.model.num_hidden_layers;
@@ -203,6 +235,7 @@ class PlanCommand : public Command {
   std::vector<std::string> overrides_;
   int ranks_ = 1;
   bool json_ = false;
+  std::string memory_;
   int64_t layers_in_ = 0;
   std::string gpu_, network_, trace_;
   int gpus_per_node_ = 0;

@@ -4,7 +4,7 @@
 //   key: ${section.key}      another key's value after overrides, or its default; also inside text
 //   250B 1.5M 64Ki           counts; must be integers             5%   numbers
 //   90s  3h50min             times (Duration)
-//   2000  1B tokens  5%  2h  lengths of training (TrainingLength)         auto numbers the program may choose (AutoInt)
+//   2000  1B tokens  5%  2h  lengths of training (TrainingLength)         auto numbers the program may choose (AutoInt, AutoLimit)
 #pragma once
 
 #include <string>

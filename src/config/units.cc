@@ -223,6 +223,21 @@ Parsed<NoneInt> parse_none_int(std::string_view text) { return parse_word_or_cou
 
 std::string print_none_int(NoneInt value) { return value.is_none() ? "none" : print_count(value.value); }
 
+Parsed<AutoLimit> parse_auto_limit(std::string_view text) {
+  if (text == "auto") return {AutoLimit{}, "", ""};
+  if (text == "none") return {AutoLimit::none(), "", ""};
+  const Parsed<int64_t> count = parse_count(text);
+  if (!count.value) {
+    return {{}, scan_decimal(text).found ? count.rule : "must be auto, none or a whole number", count.hint};
+  }
+  if (*count.value < 0) return {{}, "must be auto, none or at least 1", ""};
+  return {AutoLimit{*count.value}, "", ""};
+}
+
+std::string print_auto_limit(AutoLimit value) {
+  return value.is_auto() ? "auto" : value.is_none() ? "none" : print_count(value.value);
+}
+
 Parsed<Duration> parse_duration(std::string_view text) {
   text = trim(text);
   if (text == "none" || text == "0") return {Duration{}, "", ""};

@@ -40,6 +40,10 @@ std::string print_auto_int(AutoInt value);
 Parsed<NoneInt> parse_none_int(std::string_view text);
 std::string print_none_int(NoneInt value);
 
+// "auto", "none" (also "0") or a count of at least 1.
+Parsed<AutoLimit> parse_auto_limit(std::string_view text);
+std::string print_auto_limit(AutoLimit value);
+
 // "90s", "1.5h", "3h50m", "2d 6h", "none"; never negative. A number alone has no unit, and is refused but for 0.
 Parsed<Duration> parse_duration(std::string_view text);
 std::string print_duration(Duration value);

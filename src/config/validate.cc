@@ -164,6 +164,14 @@ void check_parallelism(const ParallelismOptions& parallelism, const ModelConfig&
                  str("is more than model.num_hidden_layers (", model.num_hidden_layers, ")"));
 }
 
+void check_activation_checkpoint(const ActivationCheckpointOptions& options, FieldChecks& checks) {
+  checks.require(options.mode == RecomputeMode::kSelective || options.kept_bytes.is_auto(),
+                 "activation_checkpoint.kept_bytes", print_auto_limit(options.kept_bytes),
+                 str("is for activation_checkpoint.mode: selective, and the mode is ",
+                     enum_names(options.mode).at(static_cast<size_t>(options.mode))),
+                 "set activation_checkpoint.mode to selective, or leave kept_bytes out");
+}
+
 void check_checkpoint(const CheckpointOptions& checkpoint, FieldChecks& checks) {
   const TrainingLength& interval = checkpoint.interval;
   checks.require(interval.unit != Unit::kFraction, "checkpoint.interval",
@@ -193,6 +201,7 @@ std::vector<FieldError> find_problems(const RunConfig& config) {
   check_optimizer(config.optimizer, checks);
   check_schedule(config.lr_scheduler, config.training, checks);
   check_parallelism(config.parallelism, config.model, checks);
+  check_activation_checkpoint(config.activation_checkpoint, checks);
   check_checkpoint(config.checkpoint, checks);
   checks.at_least("metrics.log_interval", config.metrics.log_interval, 1);
   checks.require(parse_traced_steps(config.metrics.trace).has_value(), "metrics.trace",

@@ -102,7 +102,7 @@ CheckResult check_memory(World& world, const RankHosts& peers, const MemoryCheck
       const GlobalBatch batch = make_global_batch(config.training, config.data, world.size());
       const auto ranks = make_plan_comm(world.size(), device);  // nothing is asked of the others
       const MeshGroups mesh(*ranks, replicas_of(config.parallelism, world.size()));
-      const PlannedRun run = plan_run(config, batch, mesh.mesh(), *check.backend, share.total);
+      const PlannedRun run = plan_run(config, batch, mesh.mesh(), *check.backend, share.total, share.available);
       Facts facts;
       facts.set("planned_bytes", planned_bytes(run.engine->plan(), device));
       facts.set("share_bytes", share.available);

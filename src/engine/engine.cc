@@ -10,7 +10,7 @@ DType dtype_of(Precision precision) { return precision == Precision::kBF16 ? DTy
 
 Keep keep_of(const EngineOptions& options) {
   if (!options.sizes.training) return Keep::kNothing;
-  return options.activation_checkpoint.mode == RecomputeMode::kFull ? Keep::kLayerInputs : Keep::kBackward;
+  return options.activation_checkpoint.mode == RecomputeMode::kNone ? Keep::kBackward : Keep::kLayerInputs;
 }
 
 CudaGraphs graphs_of(const EngineOptions& options, const Comm& comm, const Device& device) {
@@ -46,6 +46,8 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
               .cached_sequences = options.sizes.cached_sequences,
               .compute = compute_dtype(options.precision),
               .keep = keep_of(options),
+              .kept = kept_layers(options.activation_checkpoint, options.model, options.sizes.max_tokens,
+                                  options.sizes.max_length, compute_dtype(options.precision)),
               .z_loss = options.z_loss,
               .graphs = graphs_of(options, mesh.world(), *backend.device)},
              plan_) {

@@ -1,15 +1,18 @@
 #include "model/activations.h"
 
+#include <algorithm>
+
+#include "base/error.h"
 #include "base/strings.h"
 
 namespace tokamak {
 
 namespace {
 
-// The layer whose buffer layer `l` uses. If all layers share one buffer, a layer's output overwrites its input, which
-// is no longer needed by then.
-int64_t owner_of(int64_t l, bool is_input, Keep keep) {
-  return keep == Keep::kBackward || (is_input && keep == Keep::kLayerInputs) ? l : 0;
+KeptLayers kept_of(Keep keep, const KeptLayers& chosen, int64_t most) {
+  KeptLayers kept;
+  if (keep == Keep::kBackward) kept.values.fill(most);
+  return keep == Keep::kLayerInputs ? chosen : kept;
 }
 
 }  // namespace
@@ -24,13 +27,13 @@ std::vector<ActivationPlan::Entry<LayerActivations>> ActivationPlan::layer_table
                                                                                  DType compute) {
   using A = LayerActivations;
   return {{&A::x, "input", compute, Layout::kRows, config.hidden_size},
-          {&A::rstd1, "rstd1", DType::kF32, Layout::kPerToken, 1},
-          {&A::qkv, "qkv", compute, Layout::kRows, config.qkv_width()},
-          {&A::lse, "lse", DType::kF32, Layout::kByHead, config.num_attention_heads},
-          {&A::attn, "attention", compute, Layout::kRows, config.q_width()},
-          {&A::mid, "mid", compute, Layout::kRows, config.hidden_size},
-          {&A::rstd2, "rstd2", DType::kF32, Layout::kPerToken, 1},
-          {&A::gate_up, "gate_up", compute, Layout::kRows, 2 * config.intermediate_size}};
+          {&A::rstd1, "rstd1", DType::kF32, Layout::kPerToken, 1, KeptTensor::kQkv},
+          {&A::qkv, "qkv", compute, Layout::kRows, config.qkv_width(), KeptTensor::kQkv},
+          {&A::lse, "lse", DType::kF32, Layout::kByHead, config.num_attention_heads, KeptTensor::kAttention},
+          {&A::attn, "attention", compute, Layout::kRows, config.q_width(), KeptTensor::kAttention},
+          {&A::mid, "mid", compute, Layout::kRows, config.hidden_size, KeptTensor::kMid},
+          {&A::rstd2, "rstd2", DType::kF32, Layout::kPerToken, 1, KeptTensor::kGateUp},
+          {&A::gate_up, "gate_up", compute, Layout::kRows, 2 * config.intermediate_size, KeptTensor::kGateUp}};
 }
 
 std::vector<ActivationPlan::Entry<Activations>> ActivationPlan::shared_table(const ModelConfig& config, DType compute,
@@ -55,15 +58,43 @@ std::vector<ActivationPlan::Entry<Activations>> ActivationPlan::shared_table(con
   return table;
 }
 
-ActivationPlan::ActivationPlan(const ModelConfig& config, int64_t tokens, DType compute, Keep keep, MemoryPlan& plan)
-    : layer_table_(layer_table(config, compute)), shared_table_(shared_table(config, compute, keep)) {
+// The layers [0, own_buffers) have a buffer of their own, the others share the next one. If all layers share the input,
+// a layer's output overwrites it, when it is no longer needed.
+int64_t ActivationPlan::own_buffers(const Entry<LayerActivations>& entry) const {
+  if (entry.tensor != &LayerActivations::x) return kept_[entry.kept_as];
+  return keep_ == Keep::kNothing ? 0 : last_layer_;
+}
+
+PerKeptTensor<bool> ActivationPlan::recomputed(int64_t l) const {
+  PerKeptTensor<bool> again;
+  for (const KeptTensor tensor : kKeptTensors) again[tensor] = kept_[tensor] <= l && l < last_layer_;
+  return again;
+}
+
+PerKeptTensor<int64_t> ActivationPlan::bytes_of_layer(const ModelConfig& config, int64_t tokens, DType compute) {
+  PerKeptTensor<int64_t> bytes;
+  for (const auto& entry : layer_table(config, compute)) {
+    if (entry.tensor == &LayerActivations::x) continue;
+    bytes[entry.kept_as] += committed_bytes(entry.dtype, entry.shape(tokens));
+  }
+  return bytes;
+}
+
+ActivationPlan::ActivationPlan(const ModelConfig& config, int64_t tokens, DType compute, Keep keep,
+                               const KeptLayers& kept, MemoryPlan& plan)
+    : keep_(keep),
+      last_layer_(most_kept_layers(config)),
+      kept_(kept_of(keep, kept, last_layer_)),
+      layer_table_(layer_table(config, compute)),
+      shared_table_(shared_table(config, compute, keep)) {
+  for (const int64_t layers : kept_.values) TOKAMAK_CHECK(0 <= layers && layers <= last_layer_, layers, " layers keep");
   const auto add = [&](const std::string& name, const auto& entry) {
     return Buffer{plan.add("activations/" + name, entry.dtype, entry.shape(tokens)), {}};
   };
   for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
     std::vector<Buffer> buffers;
     for (size_t i = 0; i < layer_table_.size(); ++i) {
-      const int64_t owner = owner_of(l, layer_table_[i].tensor == &LayerActivations::x, keep);
+      const int64_t owner = std::min(l, own_buffers(layer_table_[i]));
       buffers.push_back(owner == l ? add(str("layer.", l, " ", layer_table_[i].name), layer_table_[i])
                                    : layers_[static_cast<size_t>(owner)][i]);
     }

@@ -1,5 +1,5 @@
 // Every buffer that forward and backward write, planned by name from one table (activations.cc). The recompute mode
-// decides what each layer saves. Everything else is shared by all layers and recomputed in backward (normalisations
+// decides what each layer saves. Everything else is shared by layers and recomputed in backward (normalisations
 // and SwiGLU always are).
 #pragma once
 
@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "model/model_config.h"
+#include "model/recompute.h"
 #include "tensor/arena.h"
 
 namespace tokamak {
 
 enum class Keep {
   kBackward,     // all that backward needs, per layer
-  kLayerInputs,  // layer inputs only; backward runs the layer forward again
+  kLayerInputs,  // layer inputs, and of the rest what KeptLayers says; backward recomputes the others
   kNothing,      // inference: all layers share one layer's buffers
 };
 
@@ -52,9 +53,17 @@ struct Activations {
 
 class ActivationPlan {
  public:
-  ActivationPlan(const ModelConfig& config, int64_t tokens, DType compute, Keep keep, MemoryPlan& plan);
+  // `kept` counts with Keep::kLayerInputs alone.
+  ActivationPlan(const ModelConfig& config, int64_t tokens, DType compute, Keep keep, const KeptLayers& kept,
+                 MemoryPlan& plan);
   void commit(const Arena& arena);
   Activations first(int64_t tokens) const;  // views of the first `tokens` tokens of every buffer
+
+  const KeptLayers& kept() const { return kept_; }
+  // What backward of layer l must compute again, since a later layer has overwritten it.
+  PerKeptTensor<bool> recomputed(int64_t l) const;
+  // What keeping each tensor takes in one layer, with alignment.
+  static PerKeptTensor<int64_t> bytes_of_layer(const ModelConfig& config, int64_t tokens, DType compute);
 
  private:
   // Memory layout of a buffer for N tokens.
@@ -66,16 +75,22 @@ class ActivationPlan {
     DType dtype;
     Layout layout;
     int64_t width;
+    KeptTensor kept_as = {};  // of LayerActivations but x: kept and recomputed with this one
 
     Shape shape(int64_t tokens) const;
   };
   static std::vector<Entry<LayerActivations>> layer_table(const ModelConfig& config, DType compute);
   static std::vector<Entry<Activations>> shared_table(const ModelConfig& config, DType compute, Keep keep);
 
+  int64_t own_buffers(const Entry<LayerActivations>& entry) const;
+
   struct Buffer {
     MemoryPlan::Slot slot;
     Tensor whole;
   };
+  Keep keep_;
+  int64_t last_layer_;  // L - 1
+  KeptLayers kept_;
   std::vector<Entry<LayerActivations>> layer_table_;
   std::vector<Entry<Activations>> shared_table_;
   std::vector<std::vector<Buffer>> layers_;  // per layer, in the order of the table

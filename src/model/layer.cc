@@ -82,20 +82,25 @@ void Transformer::attend(Stream& compute, const DeviceBatch& in, const Activatio
 }
 
 void Transformer::layer_interior(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
-                                 const LayerWeights& w) {
+                                 const LayerWeights& w, const PerKeptTensor<bool>& wanted) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
   const auto eps = static_cast<float>(config_.rms_norm_eps);
 
-  ops_.rmsnorm(compute, {.x = s.x, .weight = w.input_norm, .y = a.norm, .rstd = s.rstd1, .eps = eps});
-  Gemm qkv = linear("qkv forward", a.norm, w.qkv, s.qkv);
-  if (config_.qkv_bias) qkv.bias = w.qkv_bias;
-  ops_.gemm(compute, qkv);
-  rotate_qkv(compute, in, a, l, w);
-  attend(compute, in, a, l);
-  ops_.gemm(compute, linear_onto("o forward", s.x, s.attn, w.o, s.mid));
+  if (wanted[KeptTensor::kQkv]) {
+    ops_.rmsnorm(compute, {.x = s.x, .weight = w.input_norm, .y = a.norm, .rstd = s.rstd1, .eps = eps});
+    Gemm qkv = linear("qkv forward", a.norm, w.qkv, s.qkv);
+    if (config_.qkv_bias) qkv.bias = w.qkv_bias;
+    ops_.gemm(compute, qkv);
+  }
+  // In place, so with qkv; but qk_norm keeps the raw projection, and rotates into a buffer that all layers share.
+  if (wanted[config_.qk_norm ? KeptTensor::kAttention : KeptTensor::kQkv]) rotate_qkv(compute, in, a, l, w);
+  if (wanted[KeptTensor::kAttention]) attend(compute, in, a, l);
+  if (wanted[KeptTensor::kMid]) ops_.gemm(compute, linear_onto("o forward", s.x, s.attn, w.o, s.mid));
 
-  ops_.rmsnorm(compute, {.x = s.mid, .weight = w.post_attention_norm, .y = a.norm, .rstd = s.rstd2, .eps = eps});
-  ops_.gemm(compute, linear("gate_up forward", a.norm, w.gate_up, s.gate_up));
+  if (wanted[KeptTensor::kGateUp]) {
+    ops_.rmsnorm(compute, {.x = s.mid, .weight = w.post_attention_norm, .y = a.norm, .rstd = s.rstd2, .eps = eps});
+    ops_.gemm(compute, linear("gate_up forward", a.norm, w.gate_up, s.gate_up));
+  }
 }
 
 void Transformer::layer_output(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w) {

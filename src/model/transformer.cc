@@ -17,7 +17,7 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
       device_(*parameters.backend().device),
       options_(options),
       inputs_(options.max_tokens, plan),
-      activations_(config, options.max_tokens, options.compute, options.keep, plan) {
+      activations_(config, options.max_tokens, options.compute, options.keep, options.kept, plan) {
   rope_slot_ = plan.add("rope table", DType::kF32, Shape{options.max_length, heads_.head_dim});
   const int64_t workspace = ops_.workspace_bytes({.tokens = options.max_tokens,
                                                   .hidden = config.hidden_size,
@@ -73,7 +73,7 @@ void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums)
     const LayerWeights w = index_.layer_weights(l, parameters_.acquire(unit, compute), norms);
     const ShardedParameters::Gradient g = parameters_.gradient(unit, compute);
     const LayerWeights dw = index_.layer_weights(l, g.matrices, dnorms);
-    if (options_.keep == Keep::kLayerInputs) layer_interior(compute, in, a, l, w);
+    layer_interior(compute, in, a, l, w, activations_.recomputed(l));
     backward_mlp(compute, a, l, w, dw, g.write);
     backward_attention(compute, in, a, l, w, dw, g.write);
     parameters_.release(unit, compute);
@@ -132,7 +132,7 @@ void Transformer::forward(Stream& compute, const DeviceBatch& in, const Activati
   for (int64_t l = 0; l < config_.num_hidden_layers; ++l) {
     const LayerWeights w = index_.layer_weights(l, parameters_.acquire(index_.layer(l), compute), norms);
     parameters_.prefetch(l + 1 < config_.num_hidden_layers ? index_.layer(l + 1) : index_.head(), compute);
-    layer_interior(compute, in, a, l, w);
+    layer_interior(compute, in, a, l, w, {{true, true, true, true}});
     layer_output(compute, a, l, w);
     parameters_.release(index_.layer(l), compute);
   }

@@ -24,6 +24,7 @@ struct TransformerOptions {
   int64_t cached_sequences = 0;  // per call of forward_cached(); 0: none
   DType compute = DType::kBF16;
   Keep keep = Keep::kBackward;
+  KeptLayers kept;  // with Keep::kLayerInputs: what layers keep beside their inputs
   double z_loss = 0;
   CudaGraphs graphs = CudaGraphs::kOff;  // needs device support and a single rank
 };
@@ -60,6 +61,7 @@ class Transformer {
   int64_t max_length() const { return options_.max_length; }  // per sequence
   int64_t cached_sequences() const { return options_.cached_sequences; }
   DType compute() const { return options_.compute; }
+  const KeptLayers& kept() const { return activations_.kept(); }
   const HeadLayout& heads() const { return heads_; }
   Shape workspace_shape() const { return workspace_shape_; }  // f32, shared by its operations
   // Reduces the gradient of the norm weights: once per step, after its last micro-batch.
@@ -81,7 +83,9 @@ class Transformer {
 
   // layer.cc: one layer
   void rotate_qkv(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const LayerWeights& w);
-  void layer_interior(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const LayerWeights& w);
+  // Computes the tensors of the layer that are `wanted`, from its input and the others.
+  void layer_interior(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const LayerWeights& w,
+                      const PerKeptTensor<bool>& wanted);
   void layer_output(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w);
   // `dw`: matrix gradients are written as `write` says; vector gradients accumulate.
   void backward_mlp(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w, const LayerWeights& dw,

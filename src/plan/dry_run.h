@@ -9,8 +9,8 @@ namespace tokamak {
 
 class DryRun {
  public:
-  // For the backend that the config asks for; with auto, the one that this machine has. With micro_batch_size: auto, the
-  // plan fits into `bytes` where it can (train/run_plan.h). Error(kConfig) where the config does not go with so many ranks.
+  // For the backend that the config asks for; with auto, the one that this machine has. Automatic choices fill `bytes` of
+  // each rank (train/run_plan.h). Error(kConfig) where the config does not go with so many ranks.
   DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks, int64_t bytes = INT64_MAX);
 
   const BatchShape& shape() const { return run_.shape; }

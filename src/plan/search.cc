@@ -34,12 +34,13 @@ std::vector<ParallelismOptions> shardings(const ParallelismOptions& configured, 
 // Those of one sharding and recompute mode.
 void add_fitting(RunConfig tried, const GlobalBatch& batch, int ranks, const Machine& machine,
                  std::vector<Prediction>& fitting) {
+  tried.training.micro_batch_size = {1};
+  const int64_t bytes = plannable_bytes(DryRun(tried, batch, ranks), machine);
   for (int64_t micro_batch = 1; micro_batch <= batch.sequences_per_rank; ++micro_batch) {
     if (batch.sequences_per_rank % micro_batch != 0) continue;
     tried.training.micro_batch_size = {micro_batch};
-    const DryRun sizes(tried, batch, ranks);
-    // A larger one takes more.
-    if (planned_bytes(sizes.memory(), sizes.device()) > plannable_bytes(sizes, machine)) return;
+    const DryRun sizes(tried, batch, ranks, bytes);
+    if (planned_bytes(sizes.memory(), sizes.device()) > bytes) return;  // a larger one takes more
     fitting.push_back(predict(tried, batch, ranks, machine));
   }
 }

@@ -27,6 +27,8 @@ std::string without_number(const std::string& name) {
 
 }  // namespace
 
+int64_t committed_bytes(DType dtype, const Shape& shape) { return aligned(shape.count() * size_of(dtype)); }
+
 MemoryPlan::Slot MemoryPlan::add(std::string name, DType dtype, Shape shape, MemoryKind kind) {
   entries_.push_back({std::move(name), dtype, shape, kind});
   return {static_cast<int64_t>(entries_.size()) - 1};

@@ -18,6 +18,8 @@ enum class MemoryKind {
 };
 inline constexpr MemoryKind kMemoryKinds[] = {MemoryKind::kDevice, MemoryKind::kExchanged, MemoryKind::kPinned};
 
+int64_t committed_bytes(DType dtype, const Shape& shape);  // what a buffer takes in an arena, with alignment
+
 class MemoryPlan {
  public:
   struct Slot {

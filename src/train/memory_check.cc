@@ -28,7 +28,11 @@ void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare&
   if (needed <= memory.available) return;
   std::vector<std::string> help;
   if (micro_batch > 1) help.push_back(str("lower training.micro_batch_size (now ", micro_batch, ")"));
-  if (config.activation_checkpoint.mode == RecomputeMode::kNone) help.push_back("activation_checkpoint.mode: full");
+  const ActivationCheckpointOptions& recompute = config.activation_checkpoint;
+  if (recompute.mode == RecomputeMode::kNone) help.push_back("activation_checkpoint.mode: selective, or full");
+  if (recompute.mode == RecomputeMode::kSelective && recompute.kept_bytes.value > 0) {
+    help.push_back(str("lower activation_checkpoint.kept_bytes (now ", human_bytes(recompute.kept_bytes.value), ")"));
+  }
   if (config.parallelism.zero_stage < 3)
     help.push_back(str("parallelism.zero_stage: ", config.parallelism.zero_stage + 1));
   if (config.parallelism.reduce == ReduceWhen::kLastMicrobatch && config.parallelism.zero_stage > 1) {

@@ -1,5 +1,7 @@
 #include "train/run_plan.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "data/manifest.h"
 #include "train/memory_check.h"
@@ -16,8 +18,25 @@ PlannedRun plan_with(const RunConfig& config, const GlobalBatch& batch, int64_t 
   const EngineSizes sizes{.max_tokens = micro_batch * batch.length,
                           .max_length = batch.length,
                           .snapshot = config.checkpoint.async || !backend.device->uses_host_memory()};
-  return {{batch, micro_batch}, std::make_unique<Engine>(engine_options(config, sizes), mesh, backend)};
+  return {{batch, micro_batch},
+          config.activation_checkpoint,
+          std::make_unique<Engine>(engine_options(config, sizes), mesh, backend)};
 }
+
+PlannedRun cut_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend,
+                   int64_t bytes) {
+  const AutoInt wanted = config.training.micro_batch_size;
+  if (!wanted.is_auto()) return plan_with(config, batch, wanted.value, mesh, backend);
+  for (int64_t pieces = 1;; ++pieces) {
+    const int64_t micro_batch = (batch.sequences_per_rank + pieces - 1) / pieces;
+    if (micro_batch > 1 && micro_batch * batch.length > kAutoMicroBatchTokens) continue;
+    PlannedRun run = plan_with(config, batch, micro_batch, mesh, backend);
+    if (micro_batch == 1 || planned_bytes(run.engine->plan(), *backend.device) <= bytes) return run;
+  }
+}
+
+// What kept activations may fill. The memory of a CPU also holds what no plan has: libraries' scratch, batches to come.
+int64_t fillable(int64_t bytes, const Device& device) { return device.uses_host_memory() ? bytes - bytes / 8 : bytes; }
 
 }  // namespace
 
@@ -42,16 +61,21 @@ void complete_from_data(RunConfig& config) {
   }
 }
 
-PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend,
-                    int64_t bytes) {
-  const AutoInt wanted = config.training.micro_batch_size;
-  if (!wanted.is_auto()) return plan_with(config, batch, wanted.value, mesh, backend);
-  for (int64_t pieces = 1;; ++pieces) {
-    const int64_t micro_batch = (batch.sequences_per_rank + pieces - 1) / pieces;
-    if (micro_batch > 1 && micro_batch * batch.length > kAutoMicroBatchTokens) continue;
-    PlannedRun run = plan_with(config, batch, micro_batch, mesh, backend);
-    if (micro_batch == 1 || planned_bytes(run.engine->plan(), *backend.device) <= bytes) return run;
+PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend, int64_t bytes,
+                    int64_t available) {
+  const ActivationCheckpointOptions& recompute = config.activation_checkpoint;
+  const int64_t limit = std::min(bytes, available);
+  if (recompute.mode != RecomputeMode::kSelective || !recompute.kept_bytes.is_auto() || limit == INT64_MAX) {
+    return cut_run(config, batch, mesh, backend, bytes);
   }
+  RunConfig planned = config;
+  planned.activation_checkpoint.kept_bytes = AutoLimit::none();
+  PlannedRun run = cut_run(planned, batch, mesh, backend, bytes);
+  const Device& device = *backend.device;
+  const int64_t left = fillable(limit, device) - planned_bytes(run.engine->plan(), device);
+  planned.activation_checkpoint.kept_bytes = {std::max<int64_t>(left, 0)};
+  run.engine.reset();  // one at a time
+  return plan_with(planned, batch, run.shape.micro_batch, mesh, backend);
 }
 
 }  // namespace tokamak

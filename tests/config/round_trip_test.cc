@@ -49,6 +49,7 @@ class RandomFill {
   }
   void set(AutoInt& value) { value.value = static_cast<int64_t>(random_() % 3 == 0 ? 0 : random_() % 1000); }
   void set(NoneInt& value) { value.value = static_cast<int64_t>(random_() % 3 == 0 ? 0 : random_() % 1000); }
+  void set(AutoLimit& value) { value.value = static_cast<int64_t>(random_() % 1000) - 1; }
   void set(Duration& value) { value.seconds = static_cast<double>(random_() % 1000000) / (random_() % 2 ? 1 : 1000); }
   void set(TrainingLength& value) {
     const double whole = static_cast<double>(random_() >> (11 + random_() % 50));
@@ -113,7 +114,8 @@ class Flatten {
       leaves[path] = str(static_cast<int>(value.unit), " ", std::bit_cast<uint64_t>(value.value));
     } else if constexpr (std::is_same_v<T, Duration>) {
       leaves[path] = str(std::bit_cast<uint64_t>(value.seconds));
-    } else if constexpr (std::is_same_v<T, AutoInt> || std::is_same_v<T, NoneInt>) {
+    } else if constexpr (std::is_same_v<T, AutoInt> || std::is_same_v<T, NoneInt> ||
+                         std::is_same_v<T, AutoLimit>) {
       leaves[path] = str(value.value);
     } else {
       leaves[path] = str(value);

@@ -179,6 +179,18 @@ TEST_CASE("auto or a count of at least one") {
   CHECK_THAT(parse_auto_int("automatic").rule, Catch::Contains("must be auto or a whole number"));
 }
 
+TEST_CASE("auto, none or a count of at least one") {
+  CHECK(parse_auto_limit("auto").value == AutoLimit{});
+  CHECK(parse_auto_limit("none").value == AutoLimit::none());
+  CHECK(parse_auto_limit("0").value == AutoLimit::none());
+  CHECK(parse_auto_limit("4Gi").value == AutoLimit{int64_t{4} << 30});
+  CHECK(print_auto_limit(AutoLimit{}) == "auto");
+  CHECK(print_auto_limit(AutoLimit::none()) == "none");
+  CHECK(print_auto_limit(AutoLimit{1000}) == "1000");
+  CHECK_THAT(parse_auto_limit("-2").rule, Catch::Contains("must be auto, none or at least 1"));
+  CHECK_THAT(parse_auto_limit("nothing").rule, Catch::Contains("must be auto, none or a whole number"));
+}
+
 TEST_CASE("only true and false are truth values") {
   CHECK(parse_bool("true").value == true);
   CHECK(parse_bool("false").value == false);

@@ -59,6 +59,12 @@ TEST_CASE("each value has its range") {
       {"parallelism.keep_gathered=3",
        "key 'parallelism.keep_gathered' (value 3) is more than model.num_hidden_layers (2)"},
       {"parallelism.keep_gathered=0", "key 'parallelism.keep_gathered' (value '0') must be none or at least 1"},
+      {"activation_checkpoint.kept_bytes=4Ki",
+       "key 'activation_checkpoint.kept_bytes' (value 4096) is for activation_checkpoint.mode: selective, and the mode "
+       "is none"},
+      {"activation_checkpoint={mode: full, kept_bytes: none}",
+       "key 'activation_checkpoint.kept_bytes' (value none) is for activation_checkpoint.mode: selective, and the mode "
+       "is full"},
       {"checkpoint.interval=5%", "key 'checkpoint.interval' (value '5%') must be in steps, tokens or time"},
       {"checkpoint.keep_latest=-1", "key 'checkpoint.keep_latest' (value -1) must be at least 0"},
       {"checkpoint.load=''", "key 'checkpoint.load' is required"},

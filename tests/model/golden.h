@@ -80,6 +80,7 @@ struct Sequences {
 struct SmallModelOptions {
   DType compute = DType::kF32;
   Keep keep = Keep::kBackward;
+  KeptLayers kept;
   int64_t max_tokens = 128;
   int64_t max_length = 64;
   int64_t cached_sequences = 0;
@@ -103,6 +104,7 @@ class SmallModel {
                .cached_sequences = options.cached_sequences,
                .compute = options.compute,
                .keep = options.keep,
+               .kept = options.kept,
                .z_loss = options.z_loss},
               plan),
         sums_slot(plan.add("sums", DType::kF64, Shape{kStepSums})),

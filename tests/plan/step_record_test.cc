@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "config/load.h"
 #include "model/flops.h"
@@ -32,7 +33,14 @@ double flops_expected(const RunConfig& config, const BatchShape& shape) {
   expected += layers * 2 * scores;               // Q K^T and P V, of the pairs up to the diagonal only,
   expected += layers * 5 * scores;               // their four gradients and Q K^T once more;
   if (config.activation_checkpoint.mode == RecomputeMode::kFull) {
-    expected += layers * (2 * (qkv + o + gate_up) + 2 * scores);  // and the forward pass again, but for down
+    expected += (layers - 1) * (2 * (qkv + o + gate_up) + 2 * scores);  // and the forward pass again, but for down
+  }
+  if (config.activation_checkpoint.mode == RecomputeMode::kSelective) {
+    const int64_t micro_batch = shape.micro_batch * shape.length;
+    const auto costs = keep_costs(model, micro_batch, shape.length, compute_dtype(config.precision));
+    const KeptLayers kept =
+        kept_layers(config.activation_checkpoint, model, micro_batch, shape.length, compute_dtype(config.precision));
+    expected += recomputed_flops(costs, kept, most_kept_layers(model)) / static_cast<double>(micro_batch);
   }
   return tokens * expected;
 }
@@ -72,18 +80,51 @@ TEST_CASE("a recorded step has the FLOPs of mfu_full and of the terms that it le
   }
 }
 
+TEST_CASE("what selective recompute predicts is what a recorded step has: FLOPs, and bytes within the limit") {
+  RunConfig config = small_run();
+  config.model.num_hidden_layers = 5;
+  const auto planned = [&](RecomputeMode mode, AutoLimit bytes) {
+    config.activation_checkpoint = {mode, bytes};
+    DryRun run(config, small_batch(1, 5), 1);
+    CHECK(run.record().flops() == Approx(flops_expected(config, run.shape())).epsilon(1e-12));
+    return run.memory().total_bytes();
+  };
+  const int64_t full = planned(RecomputeMode::kFull, {}), none = planned(RecomputeMode::kNone, {});
+  const auto costs = keep_costs(config.model, 16, 8, DType::kBF16);
+  std::set<int64_t> sizes;
+  for (int64_t bytes = 0; bytes <= none - full; bytes += (none - full) / 20) {
+    INFO("kept_bytes " << bytes);
+    const int64_t memory = planned(RecomputeMode::kSelective, {bytes});
+    const KeptLayers kept = kept_layers(config.activation_checkpoint, config.model, 16, 8, DType::kBF16);
+    CHECK(memory - full == kept_bytes(costs, kept));
+    CHECK(memory - full <= bytes);
+    sizes.insert(memory);
+  }
+  CHECK(sizes.size() > 15);  // the limit is used
+  CHECK(planned(RecomputeMode::kSelective, AutoLimit::none()) == full);
+  CHECK(planned(RecomputeMode::kSelective, {none - full}) == none);
+  CHECK(planned(RecomputeMode::kSelective, {}) == none);  // a plan without a limit
+  const int64_t between = (full + none) / 2;
+  const DryRun limited(config, small_batch(1, 5), 1,
+                       between + between / 7 + 8);  // an eighth stays free: a CPU's memory
+  CHECK(limited.memory().total_bytes() <= between + 8);
+  CHECK(limited.memory().total_bytes() > full);
+}
+
 RANKS_CASE("a dry run yields the very step that a real one takes, call by call") {
   const int ranks = world.size();
   const int replicas = ranks % 2 == 0 ? 2 : 1;
-  for (const auto& [mode, sharing] : std::vector<std::pair<RecomputeMode, ParallelismOptions>>{
-           {RecomputeMode::kNone, {}},
-           {RecomputeMode::kFull, {}},
-           {RecomputeMode::kNone, {.zero_stage = 1}},
-           {RecomputeMode::kNone, {.zero_stage = 2, .data_parallel_replicate_degree = replicas}},
-           {RecomputeMode::kFull, {.data_parallel_replicate_degree = ranks, .reduce = ReduceWhen::kLastMicrobatch}},
-           {RecomputeMode::kFull, {.data_parallel_replicate_degree = replicas, .keep_gathered = {1}}}}) {
+  const ActivationCheckpointOptions none, full{RecomputeMode::kFull, {}}, some{RecomputeMode::kSelective, {6000}};
+  for (const auto& [recompute, sharing] : std::vector<std::pair<ActivationCheckpointOptions, ParallelismOptions>>{
+           {none, {}},
+           {full, {}},
+           {some, {}},
+           {none, {.zero_stage = 1}},
+           {none, {.zero_stage = 2, .data_parallel_replicate_degree = replicas}},
+           {full, {.data_parallel_replicate_degree = ranks, .reduce = ReduceWhen::kLastMicrobatch}},
+           {some, {.data_parallel_replicate_degree = replicas, .keep_gathered = {1}}}}) {
     RunConfig config = small_run();
-    config.activation_checkpoint.mode = mode;
+    config.activation_checkpoint = recompute;
     config.parallelism = sharing;
     DryRun dry(config, small_batch(ranks, 5), ranks);  // three micro-batches, the last of one sequence
     const StepRecord planned = dry.record();

@@ -13,23 +13,29 @@ namespace {
 struct Variant {
   int ranks = 1;
   int64_t micro_batch = 1;
-  RecomputeMode recompute = RecomputeMode::kNone;
+  ActivationCheckpointOptions recompute = {};
   Precision compute = Precision::kF32;
 
   RunConfig config(const ToyPlace& place, const std::string& name) const {
     RunConfig config = place.config(name, ranks);
     config.training.micro_batch_size.value = micro_batch;
-    config.activation_checkpoint.mode = recompute;
+    config.activation_checkpoint = recompute;
     config.precision.compute = compute;
     return config;
   }
   std::string text() const {
-    return str(ranks, " ranks, micro-batches of ", micro_batch, recompute == RecomputeMode::kFull ? ", recomputed" : "",
+    return str(ranks, " ranks, micro-batches of ", micro_batch, ", recompute ",
+               enum_names(recompute.mode)[static_cast<size_t>(recompute.mode)],
                compute == Precision::kBF16 ? ", bf16" : ", f32");
   }
 };
 
 constexpr int64_t kSteps = 6;
+
+// For the toy model; selective keeps about half of what there is to keep, with micro-batches of one sequence or more.
+const ActivationCheckpointOptions kKeepAll{RecomputeMode::kNone, {}};
+const ActivationCheckpointOptions kKeepSome{RecomputeMode::kSelective, {24 << 10}};
+const ActivationCheckpointOptions kKeepInputs{RecomputeMode::kFull, {}};
 
 }  // namespace
 
@@ -45,7 +51,7 @@ TEST_CASE("ranks x micro-batches x recomputation x precision: resumed at any ste
     for (const int64_t micro_batch : {12 / ranks, 2, 1}) {  // 5 does not divide: the last one of a step is smaller
       for (const Precision compute : {Precision::kF32, Precision::kBF16}) {
         ToyState kept;
-        for (const RecomputeMode recompute : {RecomputeMode::kNone, RecomputeMode::kFull}) {
+        for (const ActivationCheckpointOptions& recompute : {kKeepAll, kKeepSome, kKeepInputs}) {
           const Variant variant{ranks, micro_batch, recompute, compute};
           const int64_t stop = 1 + static_cast<int64_t>(random() % (kSteps - 1));
           INFO(variant.text() << ", stopped after step " << stop);
@@ -62,7 +68,7 @@ TEST_CASE("ranks x micro-batches x recomputation x precision: resumed at any ste
           CHECK(records(place.run(halves), "validation/loss") == records(place.run(straight), "validation/loss"));
           // f32: sums in another order (measured: 1.2e-7). bf16: weights rounded to 8 bits (4.4e-4 after six steps).
           CHECK(worst_difference(losses, reference) < (compute == Precision::kF32 ? 1e-6 : 1e-3));
-          if (recompute == RecomputeMode::kNone) kept = state;
+          if (recompute.mode == RecomputeMode::kNone) kept = state;
           CHECK((state == kept));
         }
       }
@@ -72,7 +78,7 @@ TEST_CASE("ranks x micro-batches x recomputation x precision: resumed at any ste
 
 TEST_CASE("a tied head, biases, normalised heads and scaled angles: the same on 1 and 3 ranks, recomputed or not") {
   const ToyPlace place;
-  const auto with = [&](const std::string& name, int ranks, bool tied, RecomputeMode recompute) {
+  const auto with = [&](const std::string& name, int ranks, bool tied, const ActivationCheckpointOptions& recompute) {
     RunConfig config = Variant{ranks, 2, recompute}.config(place, name);
     config.model.tie_word_embeddings = tied;
     config.model.qkv_bias = config.model.qk_norm = !tied;
@@ -86,15 +92,38 @@ TEST_CASE("a tied head, biases, normalised heads and scaled angles: the same on 
   for (const bool tied : {true, false}) {
     INFO("tied " << tied);
     const std::string suffix = tied ? "-tied" : "-options";
-    with("one" + suffix, 1, tied, RecomputeMode::kNone);
-    const ToyState three = with("three" + suffix, 3, tied, RecomputeMode::kNone);
-    CHECK((with("again" + suffix, 3, tied, RecomputeMode::kFull) == three));
+    with("one" + suffix, 1, tied, kKeepAll);
+    const ToyState three = with("three" + suffix, 3, tied, kKeepAll);
+    CHECK((with("again" + suffix, 3, tied, kKeepInputs) == three));
+    CHECK((with("some" + suffix, 3, tied, kKeepSome) == three));
     CHECK(worst_difference(records(place.run("three" + suffix)), records(place.run("one" + suffix))) < 1e-5);
     for (const auto& [key, values] : three.tensors) {
       if (key.first != "master") continue;
       const float initial = key.second.find("norm") != std::string::npos ? 1.0f : 0.0f;
       INFO(key.second);
       CHECK(std::count(values.begin(), values.end(), initial) == 0);  // every weight has moved
+    }
+  }
+}
+
+TEST_CASE("a run goes on from any recompute mode with any other, to the same bits") {
+  const ToyPlace place;
+  const std::map<std::string, ActivationCheckpointOptions> modes = {
+      {"all", kKeepAll}, {"some", kKeepSome}, {"inputs", kKeepInputs}};
+  for (const int ranks : {1, 2}) {
+    const std::string straight = str("straight-", ranks);
+    train(ranks, Variant{ranks, 2, kKeepAll}.config(place, straight));
+    const ToyState expected = saved_state(place.checkpoint(straight, kSteps));
+    for (const auto& [from, before] : modes) {
+      for (const auto& [to, after] : modes) {
+        if (from == to) continue;
+        const std::string name = str(from, "-", to, "-", ranks);
+        INFO(name);
+        CHECK(train(ranks, Variant{ranks, 2, before}.config(place, name), {.stop_at_step = 3}) == RunEnd::kStopped);
+        CHECK(train(ranks, Variant{ranks, 2, after}.config(place, name)) == RunEnd::kDone);
+        CHECK((saved_state(place.checkpoint(name, kSteps)) == expected));
+        CHECK((records(place.run(name)) == records(place.run(straight))));
+      }
     }
   }
 }

@@ -102,6 +102,48 @@ RANKS_CASE("an automatic micro-batch is the coarsest equal cut that fits, and on
   CHECK(chosen(0) == 1);
 }
 
+RANKS_CASE("activations are kept in what is left, of what there is and of what is available, after the batch is cut") {
+  if (world.size() > 2) return;
+  const ToyPlace place;
+  RunConfig config = place.config("run", world.size());
+  complete_from_data(config);
+  Backend backend = toy_backend();
+  const GlobalBatch batch = make_global_batch(config.training, config.data, world.size());
+  const auto bytes_of = [&](int64_t bytes, int64_t available = INT64_MAX) {
+    const PlannedRun run = plan_run(config, batch, world.comm(), backend, bytes, available);
+    return planned_bytes(run.engine->plan(), *backend.device);
+  };
+  const auto set_mode = [&](RecomputeMode mode) { config.activation_checkpoint = {mode, {}}; };
+  set_mode(RecomputeMode::kNone);
+  const int64_t none = bytes_of(0);
+  set_mode(RecomputeMode::kFull);
+  const int64_t full = bytes_of(0);
+  REQUIRE(full < none);
+
+  set_mode(RecomputeMode::kSelective);
+  CHECK(bytes_of(INT64_MAX) == none);
+  CHECK(bytes_of(0) == full);
+  const int64_t enough = 2 * none;  // an eighth stays free: the memory is the host's
+  CHECK(bytes_of(enough) == none);
+  CHECK(bytes_of(enough, 0) == full);
+  CHECK(bytes_of(0, enough) == full);
+  int64_t last = full, between = 0;
+  for (int64_t fill = full; fill <= none; fill += (none - full) / 10) {
+    const int64_t bytes = bytes_of(fill + fill / 7 + 8);
+    CHECK(bytes <= fill + 8);
+    CHECK(bytes >= last);
+    between += full < bytes && bytes < none ? 1 : 0;
+    last = bytes;
+  }
+  CHECK(between > 5);
+  const PlannedRun run = plan_run(config, batch, world.comm(), backend, enough / 2);
+  CHECK_FALSE(run.activation_checkpoint.kept_bytes.is_auto());  // a benchmark repeats it
+
+  config.training.micro_batch_size = {};
+  const int64_t share = 12 / world.size();
+  CHECK(plan_run(config, batch, world.comm(), backend, full).shape.micro_batch == share);  // cut as with full
+}
+
 TEST_CASE("a plan that does not fit names both numbers and what would help, and one that fits passes") {
   const SmallDevice device(1000, 1000);
   MemoryPlan plan;
@@ -119,6 +161,13 @@ TEST_CASE("a plan that does not fit names both numbers and what would help, and 
     CHECK_THAT(error.hint(), Catch::Contains("everything"));
     CHECK(error.hint().find("micro_batch_size") == std::string::npos);  // neither would help
     CHECK(error.hint().find("activation_checkpoint") == std::string::npos);
+  }
+  config.activation_checkpoint = {RecomputeMode::kSelective, {4096}};
+  try {
+    expect_fit(plan, device, {.total = bytes, .available = bytes - 1}, config, 1);
+    FAIL("it does not fit");
+  } catch (const Error& error) {
+    CHECK_THAT(error.hint(), Catch::Contains("lower activation_checkpoint.kept_bytes (now 4.00 KiB)"));
   }
 }
 

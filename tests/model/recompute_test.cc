@@ -1,0 +1,172 @@
+// What a layer keeps for backward changes memory and work, and no bit.
+#include "model/recompute.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <random>
+
+#include "model/golden.h"
+
+using namespace tokamak;
+
+namespace {
+
+constexpr int64_t kLayers = 4;
+
+// All bits that two micro-batches leave: gradients, then losses.
+std::vector<char> bits_of(SmallModel& small) {
+  small.parameters.initialize(1, *small.stream);
+  small.parameters.begin_step();
+  small.zero_sums();
+  std::mt19937 random(3);
+  for (const int64_t length : {16, 11}) {
+    std::vector<int32_t> ids(static_cast<size_t>(3 * length + 1));
+    for (int32_t& id : ids)
+      id = static_cast<int32_t>(random() % static_cast<uint32_t>(small.model.config().vocab_size));
+    const Sequences sequences({ids.begin(), ids.end() - 1}, {ids.begin() + 1, ids.end()}, length);
+    small.model.forward_backward(*small.stream, sequences.batch(), small.sums);
+  }
+  std::vector<char> bits;
+  for (const Tensor& tensor : {small.parameters.gradients(), small.sums}) {
+    const auto* data = static_cast<const char*>(tensor.data());
+    bits.insert(bits.end(), data, data + tensor.count() * size_of(tensor.dtype()));
+  }
+  return bits;
+}
+
+// All counts from 0 to `most` of the four tensors, by brute force; the same preference as choose_kept's.
+KeptLayers best_by_trying(const PerKeptTensor<KeepCost>& costs, int64_t most, int64_t bytes) {
+  KeptLayers best, now;
+  for (int64_t code = 0; code < (most + 1) * (most + 1) * (most + 1) * (most + 1); ++code) {
+    int64_t rest = code;
+    for (int64_t& count : now.values) {
+      count = rest % (most + 1);
+      rest /= most + 1;
+    }
+    if (kept_bytes(costs, now) > bytes) continue;
+    const double flops = recomputed_flops(costs, now, most), least = recomputed_flops(costs, best, most);
+    if (flops < least || (flops == least && kept_bytes(costs, now) < kept_bytes(costs, best))) best = now;
+  }
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("any number of layers may keep any tensor: gradients and losses are the same bits") {
+  for (const std::string name : {"llama_gqa_untied", "qwen2_gqa_tied", "qwen3_gqa_untied"}) {
+    ModelConfig config = Golden(name).config;
+    config.num_hidden_layers = kLayers;
+    for (const DType compute : {DType::kF32, DType::kBF16}) {
+      const auto comm = make_single_comm();
+      SmallModel everything(config, *comm, {.compute = compute});
+      const std::vector<char> expected = bits_of(everything);
+      CHECK(std::count(expected.begin(), expected.end(), 0) < static_cast<int64_t>(expected.size()) / 2);
+      const int64_t choices[] = {0, 1, kLayers - 1};
+      for (int64_t code = 0; code < 3 * 3 * 3 * 3; ++code) {
+        KeptLayers kept;
+        int64_t rest = code;
+        for (int64_t& count : kept.values) {
+          count = choices[rest % 3];
+          rest /= 3;
+        }
+        SmallModel small(config, *comm, {.compute = compute, .keep = Keep::kLayerInputs, .kept = kept});
+        INFO(name << " " << name_of(compute) << ", kept in layers: " << kept.values[0] << " " << kept.values[1] << " "
+                  << kept.values[2] << " " << kept.values[3]);
+        CHECK((bits_of(small) == expected));
+      }
+    }
+  }
+}
+
+TEST_CASE("the plan has a buffer by name for each layer that keeps a tensor, and one that the others share") {
+  ModelConfig config = Golden("llama_gqa_untied").config;
+  config.num_hidden_layers = kLayers;
+  const auto plan_of = [&](Keep keep, const KeptLayers& kept) {
+    MemoryPlan plan;
+    const ActivationPlan activations(config, 100, DType::kBF16, keep, kept, plan);
+    return plan;
+  };
+  KeptLayers kept;
+  kept[KeptTensor::kQkv] = 1;
+  kept[KeptTensor::kGateUp] = 3;
+  std::map<std::string, int64_t> buffers;
+  const MemoryPlan plan = plan_of(Keep::kLayerInputs, kept);
+  const MemoryPlan::Group group = plan.groups().at(0);
+  for (const auto& member : group.members) buffers[member.name] = member.buffers;
+  CHECK(buffers.at("layer.* input") == 4);
+  CHECK(buffers.at("layer.* qkv") == 2);
+  CHECK(buffers.at("layer.* rstd1") == 2);
+  CHECK(buffers.at("layer.* attention") == 1);
+  CHECK(buffers.at("layer.* lse") == 1);
+  CHECK(buffers.at("layer.* mid") == 1);
+  CHECK(buffers.at("layer.* gate_up") == 4);
+  CHECK(buffers.at("layer.* rstd2") == 4);
+
+  const auto costs = keep_costs(config, 100, 50, DType::kBF16);
+  const int64_t full = plan_of(Keep::kLayerInputs, {}).total_bytes();
+  CHECK(plan.total_bytes() - full == kept_bytes(costs, kept));
+  KeptLayers all;
+  all.values.fill(kLayers - 1);
+  CHECK(plan_of(Keep::kBackward, {}).total_bytes() - full == kept_bytes(costs, all));
+}
+
+TEST_CASE("the choice spares as many FLOPs as the best of all choices, in as few bytes") {
+  std::mt19937 random(16);
+  for (int problem = 0; problem < 500; ++problem) {
+    const auto most = static_cast<int64_t>(random() % 6);
+    const bool alike = problem % 3 == 0;  // costs in proportion: many ties
+    PerKeptTensor<KeepCost> costs;
+    for (KeepCost& cost : costs.values) {
+      cost.bytes = 1 + static_cast<int64_t>(random() % 20);
+      cost.flops = alike ? 2 * static_cast<double>(cost.bytes) : 1 + static_cast<double>(random() % 20);
+    }
+    KeptLayers all;
+    all.values.fill(most);
+    const int64_t bytes = static_cast<int64_t>(random()) % (kept_bytes(costs, all) + 3);
+    const KeptLayers chosen = choose_kept(costs, most, bytes), best = best_by_trying(costs, most, bytes);
+    INFO("problem " << problem << ", " << bytes << " bytes, up to " << most << " layers");
+    CHECK(recomputed_flops(costs, chosen, most) == recomputed_flops(costs, best, most));
+    CHECK(kept_bytes(costs, chosen) == kept_bytes(costs, best));
+    CHECK(kept_bytes(costs, chosen) <= bytes);
+    CHECK((choose_kept(costs, most, INT64_MAX) == all));
+    CHECK((choose_kept(costs, most, -1) == KeptLayers{}));
+  }
+}
+
+TEST_CASE("more bytes never spare less, and the bytes of everything keep everything") {
+  ModelConfig config = Golden("llama_gqa_untied").config;
+  config.num_hidden_layers = 33;
+  const auto costs = keep_costs(config, 512, 256, DType::kBF16);
+  const int64_t most = most_kept_layers(config);
+  KeptLayers all;
+  all.values.fill(most);
+  const int64_t total = kept_bytes(costs, all);
+  double before = recomputed_flops(costs, {}, most);
+  for (int64_t percent = 0; percent <= 100; ++percent) {
+    const int64_t bytes = total / 100 * percent;
+    const KeptLayers kept = choose_kept(costs, most, bytes);
+    CHECK(kept_bytes(costs, kept) <= bytes);
+    CHECK(recomputed_flops(costs, kept, most) <= before);
+    before = recomputed_flops(costs, kept, most);
+  }
+  CHECK((choose_kept(costs, most, total) == all));
+  CHECK_FALSE((choose_kept(costs, most, total - 1) == all));
+  CHECK(recomputed_flops(costs, all, most) == 0);
+}
+
+TEST_CASE("the modes keep what they are called: everything, within a limit, or layer inputs alone") {
+  ModelConfig config = Golden("llama_gqa_untied").config;
+  config.num_hidden_layers = kLayers;
+  const auto kept = [&](RecomputeMode mode, AutoLimit bytes) {
+    return kept_layers({mode, bytes}, config, 64, 32, DType::kF32);
+  };
+  KeptLayers all;
+  all.values.fill(kLayers - 1);
+  const auto costs = keep_costs(config, 64, 32, DType::kF32);
+  CHECK((kept(RecomputeMode::kNone, {}) == all));
+  CHECK((kept(RecomputeMode::kFull, {}) == KeptLayers{}));
+  CHECK((kept(RecomputeMode::kSelective, {}) == all));  // without a limit
+  CHECK((kept(RecomputeMode::kSelective, AutoLimit::none()) == KeptLayers{}));
+  const int64_t half = kept_bytes(costs, all) / 2;
+  CHECK((kept(RecomputeMode::kSelective, {half}) == choose_kept(costs, kLayers - 1, half)));
+}
