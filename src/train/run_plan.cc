@@ -61,8 +61,8 @@ void complete_from_data(RunConfig& config) {
   }
 }
 
-PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend, int64_t bytes,
-                    int64_t available) {
+PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend,
+                    int64_t bytes, int64_t available) {
   const ActivationCheckpointOptions& recompute = config.activation_checkpoint;
   const int64_t limit = std::min(bytes, available);
   if (recompute.mode != RecomputeMode::kSelective || !recompute.kept_bytes.is_auto() || limit == INT64_MAX) {

@@ -27,7 +27,7 @@ struct PlannedRun {
 // share into equal pieces, the coarsest that stays below 8192 tokens and fits; at least one sequence. With
 // activation_checkpoint.kept_bytes: auto, it is cut with nothing kept; then activations are kept in what the smaller of
 // `bytes` and `available` leaves. That may differ from start to start, since the bits of the run do not depend on it.
-PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend, int64_t bytes,
-                    int64_t available = INT64_MAX);
+PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend,
+                    int64_t bytes, int64_t available = INT64_MAX);
 
 }  // namespace tokamak

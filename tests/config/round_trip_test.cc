@@ -114,8 +114,7 @@ class Flatten {
       leaves[path] = str(static_cast<int>(value.unit), " ", std::bit_cast<uint64_t>(value.value));
     } else if constexpr (std::is_same_v<T, Duration>) {
       leaves[path] = str(std::bit_cast<uint64_t>(value.seconds));
-    } else if constexpr (std::is_same_v<T, AutoInt> || std::is_same_v<T, NoneInt> ||
-                         std::is_same_v<T, AutoLimit>) {
+    } else if constexpr (std::is_same_v<T, AutoInt> || std::is_same_v<T, NoneInt> || std::is_same_v<T, AutoLimit>) {
       leaves[path] = str(value.value);
     } else {
       leaves[path] = str(value);

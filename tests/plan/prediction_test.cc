@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <set>
 
 #include "plan/reliability.h"
 #include "plan/search.h"
@@ -55,7 +56,7 @@ TEST_CASE("a search finds only what fits, the fastest first, and of a mode that 
   const GlobalBatch batch = small_batch(2, 6);
   Machine machine = find_machine("a100-40");
   const Choices all = search(config, batch, 2, machine);
-  REQUIRE(all.fitting.size() == 2 * 4);  // micro-batches of 1, 2, 3 and 6
+  REQUIRE(all.fitting.size() == 3 * 3 * 4);  // stages, recompute modes, micro-batches of 1, 2, 3 and 6
   CHECK(all.others.empty());
   for (size_t i = 1; i < all.fitting.size(); ++i) {
     CHECK(all.fitting[i - 1].step_seconds <= all.fitting[i].step_seconds);
@@ -72,11 +73,19 @@ TEST_CASE("a search finds only what fits, the fastest first, and of a mode that 
   machine.memory_bytes = least - 1;
   const Choices none = search(config, batch, 2, machine);
   CHECK(none.fitting.empty());
-  REQUIRE(none.others.size() == 2);
+  REQUIRE(none.others.size() == 3);
   for (const Prediction& p : none.others) {
     CHECK(p.shape.micro_batch == 1);
     CHECK(!p.fits());
   }
+}
+
+TEST_CASE("a search tries each stage among all ranks, and within a node with copies across") {
+  std::set<std::pair<int64_t, int64_t>> ways;
+  for (const Prediction& p : search(gpu_run(), small_batch(16, 1), 16, find_machine("a100-40")).fitting) {
+    ways.insert({p.parallelism.zero_stage, p.parallelism.data_parallel_replicate_degree});
+  }
+  CHECK(ways == std::set<std::pair<int64_t, int64_t>>{{1, 1}, {2, 1}, {3, 1}, {1, 2}, {2, 2}, {3, 2}});
 }
 
 TEST_CASE("failures, checkpoints and their best interval are those of the sources at Llama 3's scale") {

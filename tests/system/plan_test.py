@@ -135,7 +135,8 @@ def published(place):
     assert found["gelu"]["assumed"] == "SwiGLU of the same FLOPs" and seconds["gelu"] == seconds["as it is"]
     assert found["by time"]["published_tokens_per_s_per_gpu"] == "30000.0"
     assert abs(2 * seconds["half"] / (seconds["as it is"] + seconds["full"]) - 1) < 1e-4
-    assert 1.2 < seconds["full"] / seconds["as it is"] < 1.4
+    ratio = seconds["full"] / seconds["as it is"]
+    assert 1.15 < ratio < 1.3, ratio  # 7 of 8 layers compute a third more, the head nothing
     reasons = {name: row["left_out_because"] for name, row in found.items() if row["left_out_because"]}
     assert "tensor" in reasons["tensor"] and "fp8" in reasons["eight bits"]
     assert "step time" in reasons["silent"] and "TPU" in reasons["unknown"] and "1-2" in reasons["a range"]
