@@ -54,7 +54,8 @@ std::map<std::string, int64_t> counts_of(const StepRecord& record) {
 
 }  // namespace
 
-TEST_CASE("a recorded step has the FLOPs of mfu_full and of the terms that it leaves out, for every config and size") {
+TEST_CASE("a recorded step has the FLOPs of mfu_full and of the terms that it leaves out, for every config and size",
+          "[large]") {
   for (const auto& file : std::filesystem::directory_iterator(source_tree() + "/configs")) {
     if (file.path().extension() != ".yaml") continue;
     for (const int ranks : {1, 8, 64}) {
