@@ -6,14 +6,14 @@ namespace tokamak {
 
 namespace {
 
-struct Row {
+struct PeakRow {
   const char* name;  // prefix of the driver's name; the first match counts
   double bf16;       // TFLOP/s
   double f32;        //
 };
 
 // NVIDIA's data sheets; half of the value if a sheet gives sparse rates.
-constexpr Row kRows[] = {
+constexpr PeakRow kPeaks[] = {
     {"NVIDIA B200", 2250, 75},                 // "NVIDIA HGX B200" data sheet
     {"NVIDIA GB200", 2500, 80},                // "NVIDIA GB200 NVL72" product page, per GPU
     {"NVIDIA H200 NVL", 835.5, 60},            // "NVIDIA H200 Tensor Core GPU" data sheet
@@ -34,7 +34,7 @@ constexpr Row kRows[] = {
 }  // namespace
 
 double peak_flops_of(std::string_view name, DType dtype) {
-  for (const Row& row : kRows) {
+  for (const PeakRow& row : kPeaks) {
     if (starts_with(name, row.name)) return 1e12 * (dtype == DType::kBF16 ? row.bf16 : row.f32);
   }
   return 0;
