@@ -14,7 +14,8 @@ namespace tokamak {
 // A view of the groups, which outlive it.
 class Mesh {
  public:
-  Mesh(Comm& world) : Mesh(world, world, nullptr) {}  // implicit: all ranks are one shard group
+  // All ranks are one shard group. Implicit, for all that know no replicas.
+  Mesh(Comm& world) : Mesh(world, world, nullptr) {}  // NOLINT(google-explicit-constructor)
 
   Comm& world() const { return *world_; }
   Comm& shard() const { return *shard_; }          // this rank's copy of the state

@@ -26,7 +26,7 @@ struct Prediction {
 // Of the config as it stands; micro_batch_size: auto is resolved for the machine's memory, as a start there would.
 // Of many micro-batches three and four are simulated: the others between the first and the last are alike.
 // runtime.attention: native has its own rate. `trace` receives the simulated timeline of what was simulated.
-Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine,
+Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& stated,
                    std::string* trace = nullptr);
 
 // Bytes that a run may plan with on each device of the machine.
