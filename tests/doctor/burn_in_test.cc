@@ -55,7 +55,7 @@ RANKS_CASE("a rank whose device computes other bits is found among its equals, a
   CHECK(result.kind == Kind::kDevice);
   CHECK(says(result, "fail n1: rank 1 (n1) computes other bits"));
   CHECK(says(result, "fail n0: rank 0 (n0) computes other bits") == (world.size() == 2));  // one of two: which?
-  CHECK(!says(result, "fail n2"));
+  CHECK(!says(result, "fail n2: rank 2 (n2) computes other bits"));  // slow it may be, on cores that are busy
 }
 
 RANKS_CASE("a device that computes other bits from time to time is found alone") {
