@@ -6,8 +6,8 @@
 
 namespace tokamak {
 
-// Adds this rank's share of the squared gradients to `sums`, all-reduces `sums`, and decides the gradient scale and whether the
-// step applies (ops.h, ControlStep). `sums` (kStepSums) f64 holds this rank's losses and counts; `control`
+// Adds this rank's share of the squared gradients to `sums`, all-reduces `sums`, and decides the gradient scale and
+// whether the step applies (ops.h, ControlStep). `sums` (kStepSums) f64 holds this rank's losses and counts; `control`
 // (kStepControls) f32.
 void reduce_and_clip(ShardedParameters& parameters, Stream& stream, Tensor sums, Tensor control, double max_norm);
 

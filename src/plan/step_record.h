@@ -21,11 +21,11 @@ using OperationValue = std::variant<std::monostate TOKAMAK_OPS(TOKAMAK_VALUE)>;
 struct StepRecord {
   // Calls that differ in addresses alone.
   struct Distinct {
-    CallKind kind;
-    std::string name, title, text;   // "gemm", "gemm qkv forward", with operands and shapes
-    double flops, bytes, exchanged;  // of one call, see Call
-    int ranks = 1, apart = 1;        // of a collective's group, see Call
-    OperationValue arguments;        // of the first of them
+    CallKind kind = CallKind::kOperation;
+    std::string name, title, text;               // "gemm", "gemm qkv forward", with operands and shapes
+    double flops = 0, bytes = 0, exchanged = 0;  // of one call, see Call
+    int ranks = 1, apart = 1;                    // of a collective's group, see Call
+    OperationValue arguments;                    // of the first of them
     int64_t count = 0;
   };
   enum class What { kCall, kRecord, kWait };

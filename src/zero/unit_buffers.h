@@ -1,5 +1,6 @@
 // Persistent buffers for whole units: one each for the embedding, the head, the norms and for some of the layers; two,
-// sized to a layer, that the other layers share. Tracks which unit each buffer holds and whether it is in use; misuse is a bug and throws.
+// sized to a layer, that the other layers share. Tracks which unit each buffer holds and whether it is in use; misuse is
+// a bug and throws.
 #pragma once
 
 #include <cstdint>

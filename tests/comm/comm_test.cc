@@ -7,18 +7,13 @@
 #include "backend/backend.h"
 #include "base/error.h"
 #include "comm/collective_error.h"
+#include "comm/no_stream.h"
 #include "comm/plan_comm.h"
 #include "support/ranks.h"
 
 using namespace tokamak;
 
 namespace {
-
-struct NoStream : Stream {
-  void do_record(Event&) override {}
-  void do_wait(const Event&) override {}
-  void do_synchronize() override {}
-};
 
 template <class T>
 Tensor view(std::vector<T>& values) {

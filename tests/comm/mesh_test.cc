@@ -7,18 +7,13 @@
 
 #include "backend/backend.h"
 #include "base/error.h"
+#include "comm/no_stream.h"
 #include "comm/plan_comm.h"
 #include "support/ranks.h"
 
 using namespace tokamak;
 
 namespace {
-
-struct NoStream : Stream {
-  void do_record(Event&) override {}
-  void do_wait(const Event&) override {}
-  void do_synchronize() override {}
-};
 
 Tensor view(std::vector<float>& values) {
   return {values.data(), DType::kF32, Shape{static_cast<int64_t>(values.size())}};

@@ -16,16 +16,7 @@ struct HandMade {
 
   void call(int stream, CallKind kind, CallCost cost) {
     record.entries.push_back({What::kCall, stream, std::ssize(record.calls)});
-    record.calls.push_back({.kind = kind,
-                            .name = "call",
-                            .title = "call",
-                            .text = "call",
-                            .flops = 0,
-                            .bytes = 0,
-                            .exchanged = 0,
-                            .ranks = 2,
-                            .arguments = {},
-                            .count = 1});
+    record.calls.push_back({.kind = kind, .name = "call", .title = "call", .text = "call", .ranks = 2, .count = 1});
     costs.push_back(cost);
   }
   void operation(int stream, double seconds, double fixed = 0) {

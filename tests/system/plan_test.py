@@ -167,29 +167,5 @@ def calibrated(place):
     assert "must end in .json" in refused("bench", *shape, "--calibrate", "machine.txt")
 
 
-def calibrated(place):
-    """bench --calibrate writes the machine at hand, on one rank and on two; a plan for it is the sum of what was measured"""
-    shape = [str(ROOT / "configs/quickstart.yaml"), "runtime.backend=cpu", "runtime.threads_per_rank=1", "model.vocab_size=512",
-             "model.num_hidden_layers=2", "model.hidden_size=64", "model.intermediate_size=96", "model.num_attention_heads=2",
-             "data.sequence_length=64", "training.global_batch_tokens=1024", "training.micro_batch_size=4"]
-    for ranks in (1, 2):
-        path = os.path.join(place.path, f"here-{ranks}.json")
-        bench = ["bench", *shape, "--calibrate", path, "--rounds", "1"]
-        done = call([TOKAMAK, *bench] if ranks == 1 else mpirun(ranks, *bench))
-        assert done.returncode == 0, done.stdout
-        with open(path, encoding="utf-8") as file:
-            machine = json.load(file)
-        names = {op["name"] for op in machine["measured"]}
-        assert {"gemm qkv forward", "attention_backward", "adamw", "linear_cross_entropy"} <= names, names
-        assert ({"all_gather", "reduce_scatter", "all_reduce"} <= names) == (ranks == 2), names
-        assert all(op["seconds"] > 0 for op in machine["measured"]) and machine["host_order"]
-        found = json.loads(tokamak("plan", *shape, "--ranks", str(ranks), "--gpu", path, "--as-configured", "--json"))
-        (choice,) = found["choices"]
-        assert abs(sum(choice["terms"].values()) / choice["step_seconds"] - 1) < 1e-9, choice
-        exposed, exchanges = choice["exposed_communication_seconds"], choice["terms"]["collective_seconds"]
-        assert abs(exposed - exchanges) <= 1e-9 * choice["step_seconds"] and (exposed > 0) == (ranks == 2)
-    assert "must end in .json" in refused("bench", *shape, "--calibrate", "machine.txt")
-
-
 if __name__ == "__main__":
     main([choices, hardware, configured, traced, errors, published, calibrated])
