@@ -207,6 +207,7 @@ std::vector<FieldError> find_problems(const RunConfig& config) {
   checks.require(parse_traced_steps(config.metrics.trace).has_value(), "metrics.trace",
                  str("'", config.metrics.trace, "'"), "names no steps", "write 10-12, or 10 for one step");
   checks.at_least("resilience.max_bad_steps", config.resilience.max_bad_steps, 1);
+  checks.at_least("resilience.recompute_interval", config.resilience.recompute_interval, 0);
   check_watchdog(config.resilience, checks);
   checks.at_least("runtime.threads_per_rank", config.runtime.threads_per_rank.value, 0);
   checks.at_least("runtime.ranks_per_gpu", config.runtime.ranks_per_gpu, 1);

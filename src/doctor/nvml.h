@@ -1,5 +1,6 @@
 // NVIDIA's management library, opened where a driver has brought it: no header, no link, no CUDA. Its few functions are
-// declared by hand as NVML's API reference has them (docs.nvidia.com/deploy/nvml-api).
+// declared by hand as NVML's API reference (docs.nvidia.com/deploy/nvml-api) and NVIDIA's own binding have them
+// (nvidia-ml-py 13, pynvml.py).
 #pragma once
 
 #include <cstdint>

@@ -22,9 +22,10 @@ struct ResilienceOptions {
     v("max_bad_steps", max_bad_steps,
       "consecutive steps with a non-finite loss or gradient, each skipped, before the run aborts (exit 7)");
     v("recompute_interval", recompute_interval,
-      "steps between those whose gradients are computed twice, from data read twice, and compared bit for bit; a "
-      "difference ends the run (exit 7) before the update, and names the ranks; such a step takes twice as long; a GPU "
-      "needs runtime.deterministic; 0: never");
+      "steps between those whose gradients are computed twice, from data read twice, and compared bit for bit; if "
+      "they differ, the ranks are named and a third computation decides; where it agrees with neither, or a host differs "
+      "again, the run ends (exit 7) before the update; such a step takes twice as long; a GPU needs "
+      "runtime.deterministic; 0: never");
     v("verify_state", verify_state,
       "checksum weights and moments after each update, and again before the next and before each save; what has "
       "changed in between ends the run (exit 7) before it is saved; it reads the state twice a step, which is time "

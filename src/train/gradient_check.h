@@ -1,6 +1,6 @@
 // Computes a step's gradients twice and compares them bit for bit. What went wrong once, in a unit that computes, in
 // memory or on the way to another rank, shows as a difference, and says on which rank: each compares its own losses and
-// what it contributes to each sum over the ranks, before it is summed.
+// what it contributes to each sum over the ranks, before it is summed. A third computation settles which was right.
 #pragma once
 
 #include <array>
@@ -29,12 +29,18 @@ class GradientCheck {
   // gather all weights anew. Waits for the device.
   Result run(const NextBatch& first, const NextBatch& second, int64_t micro_batches);
 
+  // Once more, after run(): these gradients remain. Whether they are, on this rank, those of one of the two before.
+  bool settle(const NextBatch& third, int64_t micro_batches);
+
  private:
   // Of one computation, in host memory.
   struct Print {
     std::array<double, kStepSums> losses{};
     std::vector<int32_t> contributions;  // (units, 2), of whole gradients before they are summed; see Checksum in ops.h
     std::vector<int32_t> sums;           // (units, 2), of this rank's slices of the sums
+
+    bool same_losses(const Print& other) const;
+    bool operator==(const Print& other) const;
   };
 
   Print compute(const NextBatch& next, int64_t micro_batches, double& attended);
@@ -43,6 +49,7 @@ class GradientCheck {
   Engine& engine_;
   std::unique_ptr<Arena> arena_;
   Tensor contributions_, sums_;  // (units, 2) i32
+  Print first_, second_;         // of the last run()
 };
 
 }  // namespace tokamak

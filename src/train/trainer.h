@@ -85,13 +85,15 @@ class Trainer {
   void report_save(const SaveOutcome& outcome);
   void save_or_fail();
 
-  // Silent data corruption. Where some is found, all ranks throw.
+  // Silent data corruption. Where a step does not get over it, all ranks throw.
   void start_checks();
   bool recompute_due(int64_t step) const;
   double checked_gradients(int64_t step);  // as compute_gradients
-  void see_state(int64_t step);            // after the outcome of this step
+  void compute_again(int64_t step, const Corruption& corruption);
+  void see_state(int64_t step);  // after the outcome of this step
   void check_state_before_save();
   void end_if_corrupt(const Corruption& corruption, const std::string& what, int64_t sound_step);
+  void record_corruption(const Corruption& corruption, const std::string& text);
 
   // How this start ends, in its records and in status.json: an error of `body` too.
   void or_record_end(const std::function<void()>& body);
@@ -118,7 +120,8 @@ class Trainer {
   std::optional<StepTrace> trace_;
   std::optional<GradientCheck> gradient_check_;
   std::optional<StateGuard> state_guard_;
-  int64_t sound_step_ = 0;  // whose gradients were the same twice, or from which this start went on
+  std::vector<std::string> blamed_hosts_;  // for a step that was computed again
+  int64_t sound_step_ = 0;                 // whose gradients were the same twice, or from which this start went on
   BadSteps bad_steps_;
   double save_stall_ = 0;  // seconds that training has waited for the save under way, and those of its copy
   double save_copy_ = 0;

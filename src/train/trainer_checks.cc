@@ -1,4 +1,6 @@
 // Silent data corruption: when the trainer looks for it, and how a run ends that has found some.
+#include <algorithm>
+
 #include "base/log.h"
 #include "comm/collective_error.h"
 #include "resilience/hang_report.h"
@@ -30,10 +32,27 @@ double Trainer::checked_gradients(int64_t step) {
   Loader again(data_->train, loader_options());
   const auto [attended, difference] = gradient_check_->run(
       [&] { return next_batch(again); }, [&] { return next_batch(*loader_); }, loader_->micro_batches_per_step());
-  end_if_corrupt(find_corruption(comm_, difference.own, difference.received),
-                 str("the gradients of step ", step, " computed twice differ"), sound_step_);
+  const Corruption corruption = find_corruption(comm_, difference.own, difference.received);
+  if (!corruption.ranks.empty()) compute_again(step, corruption);
   sound_step_ = step;
   return attended;
+}
+
+// A particle flips a bit once. A host that does it again within one start has a fault, and may do it alike twice.
+void Trainer::compute_again(int64_t step, const Corruption& corruption) {
+  const std::string what = str("the gradients of step ", step, " computed twice differ");
+  for (const std::string& host : corruption.hosts) {
+    const bool again = std::find(blamed_hosts_.begin(), blamed_hosts_.end(), host) != blamed_hosts_.end();
+    if (again) end_if_corrupt(corruption, what + ", not for the first time", sound_step_);
+    blamed_hosts_.push_back(host);
+  }
+  Loader third(data_->train, loader_options());
+  const bool settled = gradient_check_->settle([&] { return next_batch(third); }, loader_->micro_batches_per_step());
+  if (comm_.max(settled ? 0 : 1) != 0) end_if_corrupt(corruption, what + ", and a third time again", sound_step_);
+  const std::string text = str("silent data corruption, ", what, ": ", corruption.what,
+                               "; a third computation agrees with one of them, the run goes on with it");
+  record_corruption(corruption, text);
+  if (comm_.rank() == 0) log::warning(text);
 }
 
 void Trainer::see_state(int64_t step) {
@@ -54,14 +73,18 @@ void Trainer::end_if_corrupt(const Corruption& corruption, const std::string& wh
   const std::string hosts = join(corruption.hosts, ", ");
   const std::string text = str("silent data corruption, ", what, ": ", corruption.what);
   const std::string newest = checkpoints_->newest_before(sound_step + 1);
-  recorder_->event(state_.step, {"corruption", text, {{"hosts", join(corruption.hosts, ",")}}},
-                   {count_value("rank", corruption.ranks.front())});
-  if (comm_.rank() == 0) HangFile(config_.run.output_dir).suspect(corruption.hosts);
+  record_corruption(corruption, text);
   throw SharedError(
       Kind::kNumerics, text,
       str("train without ", hosts, " until its memory and processors are checked; ",
           newest.empty() ? str("there is no checkpoint up to step ", sound_step, ", the last that was found sound")
                          : str("go on with checkpoint.load=", newest, ": step ", sound_step, " was found sound")));
+}
+
+void Trainer::record_corruption(const Corruption& corruption, const std::string& text) {
+  recorder_->event(state_.step, {"corruption", text, {{"hosts", join(corruption.hosts, ",")}}},
+                   {count_value("rank", corruption.ranks.front())});
+  if (comm_.rank() == 0) HangFile(config_.run.output_dir).suspect(corruption.hosts);
 }
 
 }  // namespace tokamak

@@ -72,7 +72,7 @@ void Trainer::save_or_fail() {
   if (checkpoints_->saved(state_)) return;
   throw SharedError(Kind::kCheckpoint,
                     str("the run ends at step ", state_.step, ", but its last checkpoint was refused: ", last->reason),
-                    "make room and start again: training goes on from the newest checkpoint");
+                    "make room or mend the disk, then start again: training goes on from the newest checkpoint");
 }
 
 }  // namespace tokamak

@@ -74,6 +74,7 @@ TEST_CASE("each value has its range") {
       {"resilience.watchdog_min=1h",
        "key 'resilience.watchdog_min' (value '1h') is more than resilience.watchdog_max (30min)"},
       {"resilience.max_bad_steps=0", "key 'resilience.max_bad_steps' (value 0) must be at least 1"},
+      {"resilience.recompute_interval=-1", "key 'resilience.recompute_interval' (value -1) must be at least 0"},
   }));
   CHECK_THAT(error_of(kSample, {override_text}), Contains(str("command line: ", override_text, ": ", sentence)));
 }

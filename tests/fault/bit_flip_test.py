@@ -1,6 +1,7 @@
 """A bit flips on one of two ranks of the real program, in weights, in gradients on their way, or in the state, and the number
-stays finite (preload/bit_flip.c): the checks of `resilience` end the run with exit 7 before anything of it is saved, and
-the checkpoint that the error names leads to the bits of an undisturbed run. Without them nobody notices.
+stays finite (preload/bit_flip.c): the checks of `resilience` name the rank. A step is computed again; where that does not
+help, the run ends with exit 7 before anything of it is saved. It goes on, or from the checkpoint that the error names, to the
+bits of an undisturbed run. Without the checks nobody notices.
 
 usage: bit_flip_test.py [TEST ...]"""
 import json
@@ -16,10 +17,10 @@ OVERRIDES = [f"training.max_steps={STEPS}", "checkpoint.interval=2", "checkpoint
 RECOMPUTE, VERIFY = "resilience.recompute_interval=1", "resilience.verify_state=true"
 
 
-def train(place, name, *overrides, call_name="", side="receive", at=0):
+def train(place, name, *overrides, call_name="", side="receive", at=0, then=0):
     """(exit code, log) of two ranks."""
     env = {"LD_PRELOAD": os.environ["BIT_FLIP"], "BIT_FLIP_CALL": call_name, "BIT_FLIP_SIDE": side, "BIT_FLIP_RANK": "1",
-           "BIT_FLIP_AT": str(at)}
+           "BIT_FLIP_AT": str(at), "BIT_FLIP_THEN": str(then)}
     done = call(mpirun(2, "train", place.config(name), *OVERRIDES, *overrides), env, timeout=120)
     assert at == 0 or "bit_flip: struck" in done.stdout, done.stdout
     return done.returncode, done.stdout
@@ -35,16 +36,28 @@ def undisturbed(place):
     return gathered(place.checkpoint("checked", STEPS))
 
 
-def found(place, name, overrides, pattern, **flip):
+def seen(place, name, log, pattern):
+    found = re.search(pattern, log)
+    assert found, log
+    print(f"  {found.group(0)}")
+    records = [json.loads(line) for line in open(place.run(name) + "/metrics.jsonl")]
+    assert os.path.getsize(place.run(name) + "/suspects.txt") > 0
+    return [record["event"] for record in records if "event" in record]
+
+
+def goes_on(place, name, pattern, **flip):
+    """The run names rank 1, computes the step again, and ends as if nothing had been."""
+    code, log = train(place, name, RECOMPUTE, **flip)
+    assert code == 0, log
+    assert seen(place, name, log, pattern).count("corruption") == 1, log
+    assert gathered(place.checkpoint(name, STEPS)) == undisturbed(place)
+
+
+def ends(place, name, overrides, pattern, **flip):
     """The run ends with 7, names rank 1, and goes on from the named checkpoint as if nothing had been."""
     code, log = train(place, name, *overrides, **flip)
     assert code == 7, log
-    found_at = re.search(pattern, log)
-    assert found_at, log
-    print(f"  {found_at.group(0)}")
-    records = [json.loads(line) for line in open(place.run(name) + "/metrics.jsonl")]
-    assert [record["event"] for record in records if "event" in record][-2:] == ["corruption", "end"], log
-    assert os.path.getsize(place.run(name) + "/suspects.txt") > 0
+    assert seen(place, name, log, pattern)[-2:] == ["corruption", "end"], log
     newest = re.search(r"checkpoint\.load=(\S+):", log).group(1)
     assert newest == place.checkpoint(name, max(place.steps(name))), log
     code, log = train(place, name, *overrides, f"checkpoint.load={newest}")
@@ -53,21 +66,27 @@ def found(place, name, overrides, pattern, **flip):
 
 
 def weights_on_the_way(place):
-    """a bit of another rank's weights, as rank 1 has received them: found by its loss"""
-    found(place, "weights", [RECOMPUTE], r"gradients of step \d+ computed twice differ: rank 1 \(\S+\): the loss; .*",
-          call_name="MPI_Allgather", at=201)
+    """a bit of another rank's weights, as rank 1 has received them: found by its loss, the step is computed again"""
+    goes_on(place, "weights", r"gradients of step \d+ computed twice differ: rank 1 \(\S+\): the loss; .*; a third .*",
+            call_name="MPI_Allgather", at=201)
 
 
 def gradients_on_the_way(place):
     """a bit of what rank 1 receives to sum up: found where it is, not at those that hold the sums"""
-    found(place, "gradients", [RECOMPUTE], r"gradients of step \d+ computed twice differ: rank 1 \(\S+\): what it received of .*",
-          call_name="MPI_Alltoall", at=150)
+    goes_on(place, "gradients", r"gradients of step \d+ computed twice differ: rank 1 \(\S+\): what it received of .*",
+            call_name="MPI_Alltoall", at=150)
+
+
+def twice(place):
+    """weights that arrive wrong in two steps: the host is bad, and the run ends"""
+    ends(place, "twice", [RECOMPUTE], r"gradients of step \d+ computed twice differ, not for the first time: rank 1 .*",
+         call_name="MPI_Allgather", at=120, then=201)
 
 
 def state(place):
     """a bit of rank 1's master weights, which stays: found before the next update"""
-    found(place, "state", [VERIFY], r"state changed between the updates of steps \d+ and \d+: rank 1 \(\S+\): master",
-          call_name="MPI_Allgather", side="send", at=200)
+    ends(place, "state", [VERIFY], r"state changed between the updates of steps \d+ and \d+: rank 1 \(\S+\): master",
+         call_name="MPI_Allgather", side="send", at=200)
 
 
 def unnoticed(place):
@@ -80,4 +99,4 @@ def unnoticed(place):
         assert gathered(place.checkpoint("unnoticed-" + name, STEPS)) != sound, name
 
 
-main([weights_on_the_way, gradients_on_the_way, state, unnoticed])
+main([weights_on_the_way, gradients_on_the_way, twice, state, unnoticed])

@@ -13,6 +13,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "system"), os.path.join(HERE, "..", "support")]
+import faulty_disk  # noqa: E402
 import run_ranks  # noqa: E402
 from harness import ENV, TOKAMAK, gathered, main, mpirun  # noqa: E402
 from processes import alive, children, wait_for  # noqa: E402
@@ -26,14 +27,15 @@ QUESTION = '{"question": "what?", "choices": ["a", "b"], "answer": 0}\n'
 class Run:
     """Three ranks under mpirun or as processes that meet over TCP; `of_rank` has overrides of single ranks (TCP)."""
 
-    def __init__(self, place, name, launcher, *overrides, of_rank=None):
+    def __init__(self, place, name, launcher, *overrides, of_rank=None, env=None):
         self.directory, self.launcher = place.run(name), launcher
         self.log = place.file(name + ".log")
         config, out = place.config(name), open(self.log, "w")
+        env = dict(ENV, **(env or {}))
         if launcher == "mpirun":
-            self.processes = [subprocess.Popen(mpirun(RANKS, "train", config, *overrides), env=ENV, stdout=out, stderr=out)]
+            self.processes = [subprocess.Popen(mpirun(RANKS, "train", config, *overrides), env=env, stdout=out, stderr=out)]
         else:
-            environment = dict(ENV, WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(run_ranks.free_port()))
+            environment = dict(env, WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(run_ranks.free_port()))
             self.processes = [subprocess.Popen([TOKAMAK, "train", config, *overrides, *(of_rank or {}).get(rank, [])],
                                                env=dict(environment, RANK=str(rank)), stdout=out, stderr=out)
                               for rank in range(RANKS)]
@@ -88,23 +90,44 @@ class Run:
         return report, limit, seconds
 
 
+def of_a_load(place, name, rank):
+    """(overrides, disk) of a run that stops itself in one of the reads of its checkpoint's weights and moments."""
+    if not os.path.isdir(place.run("seed")):
+        place.train("seed", RANKS, "training.max_steps=2")
+    where = [f"checkpoint.load={place.checkpoint('seed', 2)}", "checkpoint.interval=0"]
+    under = place.checkpoint("seed", 2)
+    counted = faulty_disk.Disk(place, name + "-counted", rank=rank, under=under, reads=True)
+    faulty_disk.run(place, name + "-counted", RANKS, "training.max_steps=3", *where, env=counted.env)
+    reads = [at for at, (_, path) in enumerate(counted.operations(rank), 1) if path.endswith(".safetensors")]
+    return where, faulty_disk.Disk(place, name, at=RNG.choice(reads), fault="stop", rank=rank, under=under, reads=True)
+
+
+def of_a_save(place, name, rank):
+    """(overrides, disk) of a run that stops itself in one of the file operations of its first save."""
+    each = ["checkpoint.interval=1", "checkpoint.async=false"]
+    counted = faulty_disk.Disk(place, name + "-counted", rank=rank)
+    faulty_disk.run(place, name + "-counted", RANKS, "training.max_steps=1", *each, env=counted.env)
+    of_the_save = [at for at, (_, path) in enumerate(counted.operations(rank), 1) if ".tmp-" in path]
+    return each, faulty_disk.Disk(place, name, at=RNG.choice(of_the_save), fault="stop", rank=rank)
+
+
 def hang(place, name, launcher, culprit, phase, *overrides):
-    """SIGSTOP to one rank when the run is in a phase (or as good as)."""
+    """SIGSTOP to one rank when the run is in a phase; of a load or a save, in one of its file operations."""
     least = "2s" if phase in ("step", "validation", "save") else "1s"
-    with Run(place, name, launcher, f"resilience.watchdog_min={least}", FOREVER, *overrides) as run:
-        if phase == "start":
-            pids = run.pids()
-            run.wait_for("model: ")
-        elif phase == "load":
-            pids = run.pids()
-            run.wait_for("memory planned")
+    aimed = {"load": of_a_load, "save": of_a_save}.get(phase)
+    where, disk = aimed(place, name, culprit) if aimed else ([], None)
+    with Run(place, name, launcher, f"resilience.watchdog_min={least}", FOREVER, *where, *overrides,
+             env=disk.env if disk else None) as run:
+        pids = run.pids()
+        if disk:
+            deadline = time.monotonic() + 60
+            while not (os.path.exists(disk.trace) and disk.struck()):
+                assert time.monotonic() < deadline, run.text()
+                time.sleep(0.005)
         else:
-            run.wait_for(r"step \d+/", times=20)
-            pids = run.pids()
-        while phase == "save" and not any(".tmp-" in entry for entry in os.listdir(run.directory + "/checkpoints")):
-            time.sleep(0.0002)
-        time.sleep(RNG.random() * (0.5 if phase == "validation" else 0.02))
-        os.kill(pids[culprit], signal.SIGSTOP)
+            run.wait_for("model: " if phase == "start" else r"step \d+/", times=1 if phase == "start" else 20)
+            time.sleep(RNG.random() * (0.5 if phase == "validation" else 0.02))
+            os.kill(pids[culprit], signal.SIGSTOP)
         report, limit, seconds = run.expect_end(culprit, pids, time.monotonic())
     found = re.search(r"waiting: (.*)", report)[1]
     assert re.search(r"rank \d \(on \S+\), pid \d+(?:; rank .*)? (in \S+|outside of any call).*, phase \w+, step \d+", found), report[:3000]
@@ -113,7 +136,9 @@ def hang(place, name, launcher, culprit, phase, *overrides):
         assert "#" in calls and "UNDER WAY" in calls, report[:3000]
     missing = report.split(f"last calls of rank {culprit} ")
     assert len(missing) == 1 or "missing: it did not answer" in missing[1], report[:3000]
-    print(f"  {launcher}, rank {culprit} in {phase}: {seconds:.1f} s, limit {limit} s; {found}", flush=True)
+    assert disk is None or f"phase {phase}, " in found, report[:3000]
+    at = " at " + os.path.relpath(disk.struck()[0], place.path) if disk else ""
+    print(f"  {launcher}, rank {culprit} in {phase}{at}: {seconds:.1f} s, limit {limit} s; {found}", flush=True)
     return report
 
 
@@ -174,9 +199,8 @@ def short_stop(place):
 
 def sweep(place):
     """SIGSTOP of each rank in each phase, under both launchers"""
-    phases = {"start": [], "load": ["checkpoint.interval=none"], "step": [],
-              "validation": ["training.validation_interval=1", "training.validation_sequences=1000000"],
-              "save": ["checkpoint.interval=1", "model.hidden_size=192"]}
+    phases = {"start": [], "load": [], "step": [], "save": [],
+              "validation": ["training.validation_interval=1", "training.validation_sequences=1000000"]}
     cases = [(rank, phase) for phase in phases for rank in range(RANKS)]
     RNG.shuffle(cases)
     count = int(os.environ.get("HANGS", "20"))

@@ -55,8 +55,10 @@ def strike(place, name, ranks, fault, at, rank, last_save, mode):
         assert (promised[-1] == STOP) == (code == 75), log
         assert promised[-1] == STOP or re.search(rf"checkpoint of step {STOP} was not written: .*", log), log
     else:
-        assert code == 75 and promised[-2:] == [STOP - 1, STOP], f"training has not gone on: exit {code}\n{log}"
-        assert STRUCK in promised or re.search(rf"checkpoint of step {STRUCK} was not written: .*", log), log
+        # Which of two ranks makes a directory differs, so that the last operations of a save may be the next one's first.
+        missing = set(range(1, STOP + 1)) - set(promised)
+        assert code == 75 and (not missing or missing in ({STRUCK}, {STRUCK + 1})), f"training has not gone on: exit {code}\n{log}"
+        assert all(f"checkpoint of step {step} was not written: " in log for step in missing), log
     resume(place, name, ranks, promised, f"straight-{ranks}", LAST, *OPTIONS, mode)
     forget(place, name)
     os.remove(disk.trace)

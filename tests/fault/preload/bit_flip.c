@@ -1,10 +1,11 @@
-// Preloaded into the real program under mpirun: one bit flips in what one rank sends or receives, once, as in a bad
+// Preloaded into the real program under mpirun: a bit flips in what one rank sends or receives, as in a bad
 // memory module or link; the number stays finite. What it does comes from the environment:
 //
 //   BIT_FLIP_CALL  MPI_Allgather (weights) or MPI_Alltoall (gradients); not set: none
 //   BIT_FLIP_SIDE  receive: in what came from another rank; send: in the sender's own memory, where it stays
 //   BIT_FLIP_RANK  on this rank
 //   BIT_FLIP_AT    in this call of the name, counted from 1; short calls, which carry no tensors, do not count
+//   BIT_FLIP_THEN  once more in this one; not set: not again
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -25,7 +26,8 @@ static int strikes(const char* name, int count) {
   static int calls = 0;
   if (strcmp(setting("BIT_FLIP_CALL"), name) != 0 || count < kFewestBlocks) return 0;
   if (strcmp(setting("BIT_FLIP_RANK"), setting("OMPI_COMM_WORLD_RANK")) != 0) return 0;
-  return ++calls == atoi(setting("BIT_FLIP_AT"));
+  ++calls;
+  return calls == atoi(setting("BIT_FLIP_AT")) || calls == atoi(setting("BIT_FLIP_THEN"));
 }
 
 // The highest bit of a mantissa in f32.

@@ -5,8 +5,10 @@
 //   FAULTY_DISK_UNDER  operations on paths that begin so are counted, from 1, in each process for itself
 //   FAULTY_DISK_RANK   only in this rank; not set: in all
 //   FAULTY_DISK_AT     which operation is struck; not set: none
-//   FAULTY_DISK_FAULT  an errno as a number; kill; hang; short: a write takes half of its bytes; lost: fsync fails with EIO
-//                      and the second half of the file is zeros, for the kernel takes failed pages for clean ones
+//   FAULTY_DISK_READS  1: reads at an offset are counted, too
+//   FAULTY_DISK_FAULT  an errno as a number; kill; hang; stop: the whole process, until SIGCONT; short: a write takes half of
+//                      its bytes; lost: fsync fails with EIO and the second half of the file is zeros, for the kernel
+//                      takes failed pages for clean ones
 //   FAULTY_DISK_RATE   bytes a second of every write
 //   FAULTY_DISK_FSYNC  seconds that every fsync takes longer
 //   FAULTY_DISK_TRACE  a line for each operation is appended here: rank, number, call, path
@@ -92,7 +94,9 @@ static bool strike(const char* call, const char* path, bool* half, int fd) {
   trace(number, "struck", path);
   if (strcmp(fault, "kill") == 0) kill(getpid(), SIGKILL);
   while (strcmp(fault, "kill") == 0 || strcmp(fault, "hang") == 0) pause();
+  if (strcmp(fault, "stop") == 0) kill(getpid(), SIGSTOP);
   errno = before;
+  if (strcmp(fault, "stop") == 0) return false;
   if (strcmp(fault, "short") == 0) {
     if (half != NULL) *half = true;
     return false;
@@ -162,6 +166,17 @@ ssize_t pwrite(int fd, const void* bytes, size_t count, off_t at) {
   take_time(count, path);
   return syscall(SYS_pwrite64, fd, bytes, half ? count / 2 : count, at);
 }
+
+ssize_t pread(int fd, void* bytes, size_t count, off_t at) {
+  char path[PATH_MAX];
+  if (setting("FAULTY_DISK_READS")[0] == '1') {
+    path_of(fd, NULL, path);
+    if (strike("read", path, NULL, -1)) return -1;
+  }
+  return syscall(SYS_pread64, fd, bytes, count, at);
+}
+
+ssize_t pread64(int fd, void* bytes, size_t count, off_t at) { return pread(fd, bytes, count, at); }
 
 int fsync(int fd) {
   char path[PATH_MAX];
