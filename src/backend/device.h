@@ -1,5 +1,6 @@
-// A device: memory, streams of ordered work, events between them. On the CPU a stream runs its work at once, in the
-// calling thread's OpenMP team, and events are always reached. Callers must be written for the asynchronous case.
+// A device: memory, streams of ordered work, events between them. On the CPU a stream of normal priority runs its work at
+// once, in the calling thread's OpenMP team, and one of high priority has a thread of its own: what the ranks exchange
+// goes on beside the operations. Callers must be written for the asynchronous case.
 //
 // Public methods of a stream notify the device's observers (observer.h), then call the backend's do_ method.
 #pragma once
@@ -23,7 +24,8 @@ class Event {
   virtual void synchronize() = 0;  // the host waits until the event is reached
 };
 
-// Which stream's work the device schedules first.
+// Which stream's work the device schedules first. On the CPU, kHigh is for few operations, without scratch memory: they
+// run on one thread.
 enum class StreamPriority { kNormal, kHigh };
 
 struct StreamOptions {
@@ -38,12 +40,18 @@ class Stream {
   void wait(const Event& event);  // later work on this stream starts after the event
   void synchronize();             // the host waits; never inside a training step
 
+  // Host work in the order of the stream, of devices in host memory: collectives between CPUs. What it throws, those
+  // throw who wait for the stream.
+  virtual void run_on_host(std::function<void()> work) { work(); }
+  virtual bool has_own_thread() const { return false; }  // in which run_on_host's work runs
+
   const char* name() const { return name_; }
   const std::vector<Observer*>& observers() const;
 
  protected:
   virtual void do_record(Event& event) = 0;
   virtual void do_wait(const Event& event) = 0;
+  virtual bool blocks_host(const Event&) const { return false; }  // do_wait would wait, not enqueue
   virtual void do_synchronize() = 0;
 
  private:

@@ -39,7 +39,14 @@ void Stream::record(Event& event) {
 }
 
 void Stream::wait(const Event& event) {
+  const bool blocks = !observers().empty() && blocks_host(event);
+  for (Observer* observer : observers()) {
+    if (blocks) observer->host_waits(*this);
+  }
   do_wait(event);
+  for (Observer* observer : observers()) {
+    if (blocks) observer->host_waited(*this);
+  }
   for (Observer* observer : observers()) observer->waited(*this, event);
 }
 

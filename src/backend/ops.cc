@@ -286,7 +286,10 @@ const char* label_of(const Gemm& args) { return args.label; }
       return Call{                                                                                                  \
           .name = #op, .label = label_of(args), .flops = flops, .operands = operands_of(args), .arguments = &args}; \
     };                                                                                                              \
-    observed(stream, call, [&] { do_##op(stream, args); });                                                         \
+    observed(stream, call, [&] {                                                                                    \
+      if (!stream.has_own_thread()) return do_##op(stream, args);                                                   \
+      stream.run_on_host([this, &stream, args] { do_##op(stream, args); });                                         \
+    });                                                                                                             \
   }
 TOKAMAK_OPS(TOKAMAK_DEFINE_OP)
 #undef TOKAMAK_DEFINE_OP

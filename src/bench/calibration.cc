@@ -14,12 +14,19 @@ namespace {
 constexpr int64_t kSlices[] = {int64_t{1} << 12, int64_t{1} << 17, int64_t{1} << 21};
 constexpr int64_t kWarmups = 2;
 constexpr int64_t kLeastRounds = 7;  // other processes disturb a collective more than an operation
+constexpr int64_t kBeside = 4;       // collectives of either kind beside which operations are timed
+constexpr int64_t kGemmSize = 384;   // of those operations: a millisecond or two
 
 class Exchanges {
  public:
   Exchanges(Backend& backend, Comm& comm, const CalibrationOptions& options)
-      : comm_(comm), options_(options), stream_(backend.device->make_stream({.name = "calibration"})) {
+      : backend_(backend),
+        comm_(comm),
+        options_(options),
+        stream_(backend.device->make_stream({.name = "calibration"})),
+        beside_(backend.device->make_stream({.name = "beside", .priority = StreamPriority::kHigh})) {
     MemoryPlan plan;
+    const auto matrices = plan.add("matrices", DType::kF32, Shape{3, kGemmSize, kGemmSize});
     const int64_t largest = *std::max_element(std::begin(kSlices), std::end(kSlices));
     const auto slice = plan.add("slice", DType::kF32, Shape{largest}, MemoryKind::kExchanged);
     const auto full = plan.add("full", DType::kF32, Shape{largest * comm.size()}, MemoryKind::kExchanged);
@@ -32,6 +39,7 @@ class Exchanges {
     full_ = (*arena_)[full];
     numbers_ = (*arena_)[numbers];
     scratch_ = (*arena_)[work];
+    matrices_ = (*arena_)[matrices];
     comm.register_memory();
   }
 
@@ -52,7 +60,40 @@ class Exchanges {
     return found;
   }
 
+  // Share of the device that collectives take from the operations beside them (Efficiency::contention), of a CPU: there
+  // their sums and messages take cores.
+  double contention() {
+    std::vector<double> shares;
+    for (int64_t round = -1; round < options_.rounds; ++round) {
+      comm_.barrier();
+      const Stopwatch watch;
+      int64_t alone = 0, beside = 0;
+      const auto begun = backend_.device->make_timestamp(), ended = backend_.device->make_timestamp();
+      begun->record(*beside_);
+      for (int64_t i = 0; i < kBeside; ++i) {
+        comm_.all_gather(*beside_, slice_, full_);
+        comm_.reduce_scatter(*beside_,
+                             {.full = full_, .slice = slice_, .dtype = options_.reduce_dtype, .scratch = scratch_});
+      }
+      ended->record(*beside_);
+      for (; !ended->seconds_since(*begun); ++beside) multiply();
+      const double seconds = watch.seconds();
+      comm_.barrier();
+      const Stopwatch again;
+      for (; again.seconds() < seconds; ++alone) multiply();
+      const double slower = (static_cast<double>(beside) / seconds) / (static_cast<double>(alone) / again.seconds());
+      if (round >= 0) shares.push_back(std::clamp(1 - slower, 0.0, 0.9));
+    }
+    return median(std::move(shares));
+  }
+
  private:
+  void multiply() {
+    const auto matrix = [&](int64_t i) { return matrices_.rows(i, i + 1).reshape({kGemmSize, kGemmSize}); };
+    backend_.ops->gemm(*stream_, {.a = matrix(0), .b = matrix(1), .c = matrix(2), .label = "beside"});
+    stream_->synchronize();
+  }
+
   template <class Work>
   MeasuredOp timed(const char* name, double bytes, const Work& work) {
     std::vector<double> seconds;
@@ -66,11 +107,12 @@ class Exchanges {
     return {.name = name, .flops = 0, .bytes = bytes, .seconds = median(std::move(seconds))};
   }
 
+  Backend& backend_;
   Comm& comm_;
   CalibrationOptions options_;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Stream> stream_, beside_;
   std::unique_ptr<Arena> arena_;
-  Tensor slice_, full_, numbers_, scratch_;
+  Tensor slice_, full_, numbers_, scratch_, matrices_;
 };
 
 }  // namespace
@@ -93,7 +135,7 @@ Machine calibrate(Backend& backend, Comm& comm, DryRun& dry, const CalibrationOp
       .launch_seconds = 0,
       .hop_seconds = 0,
       .efficiency = {.gemm = 1, .attention = 1, .native_attention = 1, .memory = 1, .bus = 1, .contention = 0},
-      .host_order = host,
+      .cpu = host,
       .measured = {},
       .source = "measured by tokamak bench --calibrate"};
   for (const OpTime& op : times.ops) {
@@ -107,7 +149,9 @@ Machine calibrate(Backend& backend, Comm& comm, DryRun& dry, const CalibrationOp
     machine.measured.push_back(measured);
   }
   if (comm.size() > 1) {
-    const std::vector<MeasuredOp> exchanges = Exchanges(backend, comm, options).measure();
+    Exchanges exchange(backend, comm, options);
+    const std::vector<MeasuredOp> exchanges = exchange.measure();
+    if (host) machine.efficiency.contention = exchange.contention();
     machine.measured.insert(machine.measured.end(), exchanges.begin(), exchanges.end());
     // Of the largest messages; where a call was measured at its size, that counts.
     const MeasuredOp& largest = exchanges[exchanges.size() - 3];

@@ -32,7 +32,7 @@ nlohmann::ordered_json machine_json(const Machine& m) {
             {"memory", e.memory},
             {"bus", e.bus},
             {"contention", e.contention}}},
-          {"host_order", m.host_order},
+          {"cpu", m.cpu},
           {"measured", measured},
           {"source", m.source}};
 }

@@ -181,7 +181,7 @@ class PlanCommand : public Command {
     Machine machine = find_machine(gpu_);
     if (gpus_per_node_ > 0) machine.gpus_per_node = gpus_per_node_;
     if (!network_.empty()) machine.network_rate = network_rate(network_);
-    config.runtime.backend = machine.host_order ? BackendKind::kCpu : BackendKind::kCuda;
+    config.runtime.backend = machine.cpu ? BackendKind::kCpu : BackendKind::kCuda;
     PlanReport report{.config = config,
                       .machine = machine,
                       .ranks = ranks_,

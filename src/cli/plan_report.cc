@@ -61,8 +61,8 @@ void print_memory(std::ostream& out, const PlanReport& report) {
   for (const MemoryPlan::Group& group : p.memory) {
     if (group.bytes >= p.peak_bytes_per_rank / 1000) out << " " << group.name << " " << human_bytes(group.bytes) << ",";
   }
-  out << (report.machine.host_order ? " and the program itself\n"
-                                    : " and what CUDA and NCCL take; a snapshot is pinned host memory\n");
+  out << (report.machine.cpu ? " and the program itself\n"
+                             : " and what CUDA and NCCL take; a snapshot is pinned host memory\n");
   if (!report.choices.fitting.empty()) return;
   std::vector<std::string> larger;
   for (const GpuRow& row : gpu_rows()) {

@@ -1,6 +1,7 @@
 // A group of ranks. Collectives of the data plane are enqueued on a Stream, like operations, and move tensors;
 // those of the control plane move host values and return when done. Every rank calls the same ones in the same order.
-// A gather and a reduction on two streams run at the same time: neither waits for the other. Collectives of tensors pass
+// A gather and a reduction on two streams run at the same time: neither waits for the other (lane.h; all gathers of a group
+// go on one stream, all reductions on one, all_reduce where host values are exchanged). Collectives of tensors pass
 // public methods that check their arguments, show them to the stream's observers and call a do_ method; those of host
 // values show themselves to the group's own observer.
 // Sums are formed in f32 (f64 for f64), on the CPU in the order of the ranks: for one world size the bits are the same

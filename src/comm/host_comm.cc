@@ -14,26 +14,33 @@ constexpr int64_t kGrain = 16384;
 
 }  // namespace
 
-void HostComm::do_all_gather(Stream&, Tensor slice, Tensor full) {
-  gather_bytes(static_cast<const std::byte*>(slice.data()), static_cast<std::byte*>(full.data()), slice.bytes());
+void HostComm::do_all_gather(Stream& stream, Tensor slice, Tensor full) {
+  stream.run_on_host([this, slice, full] {
+    gather_bytes(Lane::kGather, static_cast<const std::byte*>(slice.data()), static_cast<std::byte*>(full.data()),
+                 slice.bytes());
+  });
 }
 
-void HostComm::do_reduce_scatter(Stream&, const ReduceScatter& args) {
-  if (args.dtype == DType::kBF16) {
-    reduce_scatter_as<bf16>(args);
-  } else {
-    reduce_scatter_as<float>(args);
-  }
+void HostComm::do_reduce_scatter(Stream& stream, const ReduceScatter& args) {
+  stream.run_on_host([this, args] {
+    if (args.dtype == DType::kBF16) {
+      reduce_scatter_as<bf16>(args);
+    } else {
+      reduce_scatter_as<float>(args);
+    }
+  });
 }
 
 int64_t HostComm::scratch_elements(int64_t slice, DType) const { return host_scratch_elements(size(), slice); }
 
-void HostComm::do_all_reduce(Stream&, Tensor x) {
-  if (x.dtype() == DType::kF64) {
-    all_reduce_as(x.as<double>(), x.count());
-  } else {
-    all_reduce_as(x.as<float>(), x.count());
-  }
+void HostComm::do_all_reduce(Stream& stream, Tensor x) {
+  stream.run_on_host([this, x] {
+    if (x.dtype() == DType::kF64) {
+      all_reduce_as(x.as<double>(), x.count());
+    } else {
+      all_reduce_as(x.as<float>(), x.count());
+    }
+  });
 }
 
 // In each round every rank sends each other rank its contributions to that rank's slice, then sums.
@@ -55,7 +62,8 @@ void HostComm::reduce_scatter_as(const ReduceScatter& args) {
         for (int64_t i = first; i < last; ++i) send[to * piece + i] = from_float<T>(from[i]);
       });
     }
-    exchange_bytes(reinterpret_cast<const std::byte*>(send), reinterpret_cast<std::byte*>(received), bytes);
+    exchange_bytes(Lane::kReduce, reinterpret_cast<const std::byte*>(send), reinterpret_cast<std::byte*>(received),
+                   bytes);
     parallel_for(piece, kGrain, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
         float total = 0;
@@ -69,7 +77,7 @@ void HostComm::reduce_scatter_as(const ReduceScatter& args) {
 template <class T>
 void HostComm::all_reduce_as(T* x, int64_t count) {
   std::vector<T> all(static_cast<size_t>(count * size()));
-  gather_bytes(reinterpret_cast<const std::byte*>(x), reinterpret_cast<std::byte*>(all.data()),
+  gather_bytes(Lane::kHost, reinterpret_cast<const std::byte*>(x), reinterpret_cast<std::byte*>(all.data()),
                count * static_cast<int64_t>(sizeof(T)));
   for (int64_t i = 0; i < count; ++i) {
     T total = 0;

@@ -1,10 +1,11 @@
 // What every Comm over host memory shares: tensor collectives as exchanges of bytes, followed by our own sums, rank 0
-// first. Who moves the bytes (MPI, sockets) has no say in the bits.
+// first, in the order of the stream. Who moves the bytes (MPI, sockets) has no say in the bits.
 #pragma once
 
 #include <cstddef>
 
 #include "comm/comm.h"
+#include "comm/lane.h"
 
 namespace tokamak {
 
@@ -18,10 +19,10 @@ class HostComm : public Comm {
   void do_all_reduce(Stream& stream, Tensor x) final;
 
   // all = `bytes` bytes of every rank, one after another. `own` may be this rank's part of `all`.
-  virtual void gather_bytes(const std::byte* own, std::byte* all, int64_t bytes) = 0;
+  virtual void gather_bytes(Lane lane, const std::byte* own, std::byte* all, int64_t bytes) = 0;
 
   // Rank r receives the r-th `bytes` bytes of everybody's `outgoing`, by rank, in `incoming`.
-  virtual void exchange_bytes(const std::byte* outgoing, std::byte* incoming, int64_t bytes) = 0;
+  virtual void exchange_bytes(Lane lane, const std::byte* outgoing, std::byte* incoming, int64_t bytes) = 0;
 
  private:
   template <class T>

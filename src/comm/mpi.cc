@@ -6,7 +6,11 @@
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -31,15 +35,20 @@ int to_int(int64_t count) {
 
 class MpiComm : public HostComm {
  public:
-  explicit MpiComm(MPI_Comm comm) : comm_(comm) {
+  explicit MpiComm(MPI_Comm comm) : lanes_{comm, MPI_COMM_NULL, MPI_COMM_NULL} {
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
     check(MPI_Type_contiguous(kSliceAlignment, MPI_BYTE, &block_), "MPI_Type_contiguous");
     check(MPI_Type_commit(&block_), "MPI_Type_commit");
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    for (const Lane own : {Lane::kGather, Lane::kReduce}) {  // they inherit the handler
+      check(MPI_Comm_dup(comm_, &lane(own)), "MPI_Comm_dup");
+    }
   }
   ~MpiComm() override {
     MPI_Type_free(&block_);
+    MPI_Comm_free(&lane(Lane::kGather));
+    MPI_Comm_free(&lane(Lane::kReduce));
     if (comm_ != MPI_COMM_WORLD) MPI_Comm_free(&comm_);
   }
 
@@ -87,16 +96,36 @@ class MpiComm : public HostComm {
   }
 
  private:
-  void gather_bytes(const std::byte* own, std::byte* all, int64_t bytes) override {
+  void gather_bytes(Lane lane_of_it, const std::byte* own, std::byte* all, int64_t bytes) override {
     const void* from = own == all + rank_ * bytes ? MPI_IN_PLACE : own;
     const auto [type, count] = counted(bytes);
-    check(MPI_Allgather(from, count, type, all, count, type, comm_), "MPI_Allgather");
+    if (lane_of_it == Lane::kHost) {
+      return check(MPI_Allgather(from, count, type, all, count, type, comm_), "MPI_Allgather");
+    }
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallgather(from, count, type, all, count, type, lane(lane_of_it), &request), "MPI_Iallgather");
+    wait_idly(request);
   }
 
-  void exchange_bytes(const std::byte* outgoing, std::byte* incoming, int64_t bytes) override {
+  void exchange_bytes(Lane lane_of_it, const std::byte* outgoing, std::byte* incoming, int64_t bytes) override {
     const auto [type, count] = counted(bytes);
-    check(MPI_Alltoall(outgoing, count, type, incoming, count, type, comm_), "MPI_Alltoall");
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Ialltoall(outgoing, count, type, incoming, count, type, lane(lane_of_it), &request), "MPI_Ialltoall");
+    wait_idly(request);
   }
+
+  // MPI_Wait would spin, and take the core from the operations that this runs beside.
+  static void wait_idly(MPI_Request& request) {
+    constexpr auto kShortest = std::chrono::microseconds(20), kLongest = std::chrono::microseconds(200);
+    for (auto pause = kShortest;; pause = std::min(kLongest, pause + pause / 4)) {
+      int done = 0;
+      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      if (done != 0) return;
+      std::this_thread::sleep_for(pause);
+    }
+  }
+
+  MPI_Comm& lane(Lane which) { return lanes_[static_cast<size_t>(which)]; }
 
   // MPI counts in int: large transfers, which are aligned, go in blocks.
   std::pair<MPI_Datatype, int> counted(int64_t bytes) const {
@@ -104,7 +133,8 @@ class MpiComm : public HostComm {
     return {MPI_BYTE, to_int(bytes)};
   }
 
-  MPI_Comm comm_;
+  std::array<MPI_Comm, kLanes> lanes_;  // each its own order of messages
+  MPI_Comm& comm_ = lane(Lane::kHost);
   MPI_Datatype block_ = MPI_DATATYPE_NULL;
   int rank_ = 0;
   int size_ = 1;
@@ -114,8 +144,12 @@ class MpiComm : public HostComm {
 
 MpiWorld start_mpi() {
   int provided = 0;
-  // The loader's thread never calls MPI.
-  check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+  // Each lane's thread calls MPI while the others do.
+  check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+  if (provided < MPI_THREAD_MULTIPLE) {
+    fail(Kind::kComm, "this MPI lets only one thread communicate (no MPI_THREAD_MULTIPLE)",
+         "an MPI that was built with threads, as Open MPI is from version 3 on");
+  }
   MpiWorld world;
   world.comm = std::make_unique<MpiComm>(MPI_COMM_WORLD);
   MPI_Comm node;

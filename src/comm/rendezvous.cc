@@ -18,7 +18,7 @@ namespace tokamak {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'T', 'O', 'K', 'A', 'M', 'A', 'K', '1'};
-constexpr const char* kVersion = "2";                  // of what the ranks say to each other, here and later
+constexpr const char* kVersion = "3";                  // of what the ranks say to each other, here and later
 constexpr uint32_t kLongestFrame = uint32_t{1} << 26;  // the list of all ranks
 constexpr double kSecondsToSpeak = 5;                  // after connecting; who says nothing is no rank
 constexpr double kSecondsToAttempt = 10;               // one connection; then once more
@@ -71,9 +71,9 @@ std::optional<Hello> hear_hello(const Socket& socket) {
                .job = word[Hello::kJob]};
 }
 
-// Two sockets a rank, and some for everything else.
+// A socket a lane and one for control with each rank, and some for everything else.
 void allow_open_files(int size) {
-  const rlim_t needed = 2 * static_cast<rlim_t>(size) + 256;
+  const rlim_t needed = (kLanes + 1) * static_cast<rlim_t>(size) + 256;
   rlimit limit = {};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   if (limit.rlim_cur >= needed) return;
@@ -88,7 +88,7 @@ class Gathering {
   explicit Gathering(const RendezvousOptions& options)
       : options_(options), deadline_(in_seconds(options.timeout_seconds)) {
     const auto ranks = static_cast<size_t>(options.size);
-    peers_.data.resize(ranks);
+    for (std::vector<Socket>& lane : peers_.data) lane.resize(ranks);
     control().resize(ranks);
     hosts().resize(ranks);
     addresses_.resize(ranks);
@@ -281,23 +281,34 @@ class Gathering {
 
   // ---- each with each ----
 
+  static std::string data_kind(size_t lane) { return str("data", lane); }
+
   void connect_downwards() {
     for (size_t r = 0; r < static_cast<size_t>(options_.rank); ++r) {
-      peers_.data[r] = connect_patiently(addresses_[r], ports_[r]);
-      say(peers_.data[r], hello_words(options_, "data", 0));
+      for (size_t lane = 0; lane < kLanes; ++lane) {
+        Socket& socket = peers_.data[lane][r];
+        socket = connect_patiently(addresses_[r], ports_[r]);
+        say(socket, hello_words(options_, data_kind(lane).c_str(), 0));
+      }
     }
   }
 
   void accept_upwards() {
-    for (int missing = options_.size - 1 - options_.rank; missing > 0;) {
+    const auto all = (options_.size - 1 - options_.rank) * static_cast<int>(kLanes);
+    for (int missing = all; missing > 0;) {
       Socket guest = next_guest(control());
-      if (!guest) fail(Kind::kComm, str(self(), ": ", missing, " ranks above it have not connected"));
+      if (!guest)
+        fail(Kind::kComm, str(self(), ": ", missing, " of ", all, " connections of the ranks above it have not come"));
       const std::optional<Hello> hello = hear_hello(guest);
-      const bool ours = hello && hello->version == kVersion && hello->kind == "data" && hello->job == options_.job &&
+      const bool ours = hello && hello->version == kVersion && hello->job == options_.job &&
                         hello->rank > options_.rank && hello->rank < options_.size;
-      if (!ours || peers_.data[static_cast<size_t>(hello->rank)]) continue;
-      peers_.data[static_cast<size_t>(hello->rank)] = std::move(guest);
-      --missing;
+      for (size_t lane = 0; ours && lane < kLanes; ++lane) {
+        Socket& socket = peers_.data[lane][static_cast<size_t>(hello->rank)];
+        if (hello->kind != data_kind(lane) || socket) continue;
+        socket = std::move(guest);
+        --missing;
+        break;
+      }
     }
   }
 

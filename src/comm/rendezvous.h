@@ -1,5 +1,5 @@
 // How ranks that know rank 0's address, and nothing else of each other, come to be connected: all with rank 0 (control),
-// and each with each (data).
+// and each with each, in every lane (data).
 //
 // Every rank opens a port of its own, then goes to rank 0 with a hello: version, kind, size, rank, port, host, job.
 // Rank 0 tells one of its own that it is expected, waits for all, then sends everybody the list of (address, port); now
@@ -7,9 +7,11 @@
 // Words are frames: "TOKAMAK1", a 32-bit length, and fields with a zero byte between them.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
+#include "comm/lane.h"
 #include "comm/socket.h"
 
 namespace tokamak {
@@ -28,8 +30,9 @@ struct ControlPeers {
   std::vector<Socket> sockets;     // rank 0: to every rank; another rank: to rank 0 alone
   std::vector<std::string> hosts;  // their names, for messages
 };
+using LaneSockets = std::array<std::vector<Socket>, kLanes>;  // by lane and rank
 struct Peers {
-  std::vector<Socket> data;
+  LaneSockets data;
   ControlPeers control;
 };
 

@@ -20,17 +20,22 @@ class SingleComm : public Comm {
   std::unique_ptr<Comm> do_split(int) override { return make_single_comm(); }
 
  protected:
-  void do_all_gather(Stream&, Tensor slice, Tensor full) override { copy(slice, full); }
-  void do_reduce_scatter(Stream&, const ReduceScatter& args) override {
+  void do_all_gather(Stream& stream, Tensor slice, Tensor full) override {
+    stream.run_on_host([slice, full] { copy(slice, full); });
+  }
+  void do_reduce_scatter(Stream& stream, const ReduceScatter& args) override {
+    stream.run_on_host([args] { round_and_copy(args); });
+  }
+  void do_all_reduce(Stream&, Tensor) override {}
+
+ private:
+  static void round_and_copy(const ReduceScatter& args) {
     if (args.dtype == DType::kF32) return copy(args.full, args.slice);
     // The rounding is part of the contract, also where nothing travels.
     const float* from = args.full.as<float>();
     float* to = args.slice.as<float>();
     for (int64_t i = 0; i < args.slice.count(); ++i) to[i] = to_float(bf16(from[i]));
   }
-  void do_all_reduce(Stream&, Tensor) override {}
-
- private:
   static void copy(Tensor from, Tensor to) {
     if (from.data() != to.data()) std::memcpy(to.data(), from.data(), static_cast<size_t>(from.bytes()));
   }

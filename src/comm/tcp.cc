@@ -1,6 +1,7 @@
-// Every pair of ranks has a connection, and every collective is one message between each pair that takes part, all of
-// them under way at once. A message is a header (what it is for, how long it is) and bytes. The groups of a run share
-// the connections: as all ranks call the same collectives in the same order, what arrives next is what is wanted next.
+// Every pair of ranks has a connection for each lane, and every collective is one message between each pair that takes
+// part, all of them under way at once. A message is a header (what it is for, how long it is) and bytes. The groups of a
+// run share the connections: as all ranks call a lane's collectives in the same order, what arrives next is what is
+// wanted next.
 #include "comm/tcp.h"
 
 #include <poll.h>
@@ -39,15 +40,16 @@ struct Transfer {
 
 class Connections {
  public:
-  Connections(std::vector<Socket> data, std::vector<std::string> hosts)
-      : data_(std::move(data)), hosts_(std::move(hosts)) {}
+  Connections(LaneSockets data, std::vector<std::string> hosts) : data_(std::move(data)), hosts_(std::move(hosts)) {}
 
   int ranks() const { return static_cast<int>(hosts_.size()); }
 
   // Returns when all messages have gone and come.
-  void transfer(Purpose purpose, std::vector<Transfer> transfers) {
+  void transfer(Lane lane, Purpose purpose, const std::vector<Transfer>& transfers) {
     std::vector<Progress> all;
-    for (const Transfer& t : transfers) all.emplace_back(t, purpose);
+    for (const Transfer& t : transfers) {
+      all.emplace_back(t, purpose, data_[static_cast<size_t>(lane)][static_cast<size_t>(t.peer)]);
+    }
     while (true) {
       std::vector<pollfd> polled;
       for (Progress& one : all) {
@@ -55,7 +57,7 @@ class Connections {
         receive(one);
         if (one.unsent() == 0 && one.awaited() == 0) continue;
         const int events = (one.unsent() > 0 ? POLLOUT : 0) | (one.awaited() > 0 ? POLLIN : 0);
-        polled.push_back({.fd = socket(one).fd(), .events = static_cast<int16_t>(events), .revents = 0});
+        polled.push_back({.fd = one.socket.fd(), .events = static_cast<int16_t>(events), .revents = 0});
       }
       if (polled.empty()) return;
       if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) fail_errno(Kind::kComm, "poll");
@@ -64,19 +66,19 @@ class Connections {
 
  private:
   struct Progress {
-    Progress(const Transfer& t, Purpose purpose) : transfer(t), out_header{purpose, t.out_bytes} {}
+    Progress(const Transfer& t, Purpose purpose, const Socket& its_socket)
+        : transfer(t), socket(its_socket), out_header{purpose, t.out_bytes} {}
 
     int64_t unsent() const { return transfer.out_bytes == kNothing ? 0 : kHeaderBytes + transfer.out_bytes - sent; }
     int64_t awaited() const { return transfer.in_bytes == kNothing ? 0 : kHeaderBytes + transfer.in_bytes - received; }
 
     Transfer transfer;
+    const Socket& socket;
     Header out_header;
     Header in_header = {};
     int64_t sent = 0;  // of header and bytes together, as received
     int64_t received = 0;
   };
-
-  const Socket& socket(const Progress& one) const { return data_[static_cast<size_t>(one.transfer.peer)]; }
 
   // As much as goes without waiting.
   void send(Progress& one) const {
@@ -85,7 +87,7 @@ class Connections {
       const auto* from = in_header ? reinterpret_cast<const std::byte*>(&one.out_header) + one.sent
                                    : one.transfer.out + (one.sent - kHeaderBytes);
       const int64_t bytes = in_header ? kHeaderBytes - one.sent : one.unsent();
-      const int64_t sent = socket(one).send_some(from, bytes, in_header && one.transfer.out_bytes > 0);
+      const int64_t sent = one.socket.send_some(from, bytes, in_header && one.transfer.out_bytes > 0);
       if (sent < 0) lost(one);
       if (sent == 0) return;
       one.sent += sent;
@@ -97,7 +99,7 @@ class Connections {
       const bool in_header = one.received < kHeaderBytes;
       auto* to = in_header ? reinterpret_cast<std::byte*>(&one.in_header) + one.received
                            : one.transfer.in + (one.received - kHeaderBytes);
-      const int64_t received = socket(one).receive_some(to, in_header ? kHeaderBytes - one.received : one.awaited());
+      const int64_t received = one.socket.receive_some(to, in_header ? kHeaderBytes - one.received : one.awaited());
       if (received < 0) lost(one);
       if (received == 0) return;
       one.received += received;
@@ -122,7 +124,7 @@ class Connections {
 
   std::string name(int rank) const { return Watch::rank_name(hosts_, rank); }
 
-  std::vector<Socket> data_;
+  LaneSockets data_;
   std::vector<std::string> hosts_;
 };
 
@@ -136,7 +138,7 @@ class TcpComm : public HostComm {
   int size() const override { return static_cast<int>(members_.size()); }
 
   void do_barrier() override {
-    transfer_with_all(Purpose::kBarrier, [](int, Transfer& t) { t.out_bytes = t.in_bytes = 0; });
+    transfer_with_all(Lane::kHost, Purpose::kBarrier, [](int, Transfer& t) { t.out_bytes = t.in_bytes = 0; });
   }
 
   void do_broadcast(std::string& bytes, int root) override {
@@ -151,7 +153,7 @@ class TcpComm : public HostComm {
     std::vector<std::string> by_rank;
     for (const int64_t length : lengths) by_rank.emplace_back(static_cast<size_t>(length), '\0');
     by_rank[static_cast<size_t>(rank_)] = bytes;
-    transfer_with_all(Purpose::kGather, [&](int r, Transfer& t) {
+    transfer_with_all(Lane::kHost, Purpose::kGather, [&](int r, Transfer& t) {
       std::string& theirs = by_rank[static_cast<size_t>(r)];
       t.out = reinterpret_cast<const std::byte*>(bytes.data());
       t.out_bytes = static_cast<int64_t>(bytes.size());
@@ -179,18 +181,18 @@ class TcpComm : public HostComm {
   }
 
  private:
-  void gather_bytes(const std::byte* own, std::byte* all, int64_t bytes) override {
+  void gather_bytes(Lane lane, const std::byte* own, std::byte* all, int64_t bytes) override {
     if (own != all + rank_ * bytes) std::copy(own, own + bytes, all + rank_ * bytes);
-    transfer_with_all(Purpose::kGather, [&](int r, Transfer& t) {
+    transfer_with_all(lane, Purpose::kGather, [&](int r, Transfer& t) {
       t.out = own;
       t.in = all + r * bytes;
       t.out_bytes = t.in_bytes = bytes;
     });
   }
 
-  void exchange_bytes(const std::byte* outgoing, std::byte* incoming, int64_t bytes) override {
+  void exchange_bytes(Lane lane, const std::byte* outgoing, std::byte* incoming, int64_t bytes) override {
     std::copy(outgoing + rank_ * bytes, outgoing + (rank_ + 1) * bytes, incoming + rank_ * bytes);
-    transfer_with_all(Purpose::kExchange, [&](int r, Transfer& t) {
+    transfer_with_all(lane, Purpose::kExchange, [&](int r, Transfer& t) {
       t.out = outgoing + r * bytes;
       t.in = incoming + r * bytes;
       t.out_bytes = t.in_bytes = bytes;
@@ -198,7 +200,7 @@ class TcpComm : public HostComm {
   }
 
   void broadcast_bytes(std::byte* data, int64_t bytes, int root) {
-    transfer_with_all(Purpose::kBroadcast, [&](int r, Transfer& t) {
+    transfer_with_all(Lane::kHost, Purpose::kBroadcast, [&](int r, Transfer& t) {
       if (rank_ == root) {
         t.out = data;
         t.out_bytes = bytes;
@@ -211,13 +213,14 @@ class TcpComm : public HostComm {
 
   std::vector<int64_t> gather_numbers(int64_t value) {
     std::vector<int64_t> all(members_.size());
-    gather_bytes(reinterpret_cast<const std::byte*>(&value), reinterpret_cast<std::byte*>(all.data()), sizeof(value));
+    gather_bytes(Lane::kHost, reinterpret_cast<const std::byte*>(&value), reinterpret_cast<std::byte*>(all.data()),
+                 sizeof(value));
     return all;
   }
 
   // fill(r, transfer) says what goes to and comes from rank r of the group.
   template <class Fill>
-  void transfer_with_all(Purpose purpose, const Fill& fill) {
+  void transfer_with_all(Lane lane, Purpose purpose, const Fill& fill) {
     std::vector<Transfer> transfers;
     for (int step = 1; step < size(); ++step) {  // each rank begins with its successor
       const int r = (rank_ + step) % size();
@@ -225,7 +228,7 @@ class TcpComm : public HostComm {
       fill(r, t);
       transfers.push_back(t);
     }
-    connections_.transfer(purpose, std::move(transfers));
+    connections_.transfer(lane, purpose, transfers);
   }
 
   Connections& connections_;
@@ -236,7 +239,7 @@ class TcpComm : public HostComm {
 // The whole run, which the connections belong to.
 class TcpWorld : private Connections, public TcpComm {
  public:
-  TcpWorld(int rank, std::vector<Socket> data, std::vector<std::string> hosts)
+  TcpWorld(int rank, LaneSockets data, std::vector<std::string> hosts)
       : Connections(std::move(data), std::move(hosts)), TcpComm(*this, all_of(ranks()), rank) {}
 
  private:
@@ -249,7 +252,7 @@ class TcpWorld : private Connections, public TcpComm {
 
 }  // namespace
 
-std::unique_ptr<Comm> make_tcp_comm(int rank, std::vector<Socket> data, std::vector<std::string> hosts) {
+std::unique_ptr<Comm> make_tcp_comm(int rank, LaneSockets data, std::vector<std::string> hosts) {
   auto world = std::make_unique<TcpWorld>(rank, std::move(data), std::move(hosts));
   world->barrier();  // nobody leaves before all have come
   return world;

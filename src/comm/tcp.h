@@ -9,6 +9,6 @@
 namespace tokamak {
 
 // `data` and `hosts` as in Peers. Collective; groups split from it must be gone before it.
-std::unique_ptr<Comm> make_tcp_comm(int rank, std::vector<Socket> data, std::vector<std::string> hosts);
+std::unique_ptr<Comm> make_tcp_comm(int rank, LaneSockets data, std::vector<std::string> hosts);
 
 }  // namespace tokamak

@@ -3,6 +3,7 @@
 #include "comm/thread_comm.h"
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <cstring>
 #include <exception>
@@ -33,16 +34,23 @@ struct Group {
   int arrived = 0;
   int64_t rounds = 0;  // times that all have arrived
 };
+using Lanes = std::array<Group*, kLanes>;
 
 class ThreadWorld {
  public:
   explicit ThreadWorld(int ranks) : has_left_(static_cast<size_t>(ranks), false) {
     std::vector<int> all;
     for (int r = 0; r < ranks; ++r) all.push_back(r);
-    add_group(std::move(all));
+    all_ranks_ = add_lanes(all);
   }
 
-  Group& all_ranks() { return *groups_.front(); }
+  const Lanes& all_ranks() const { return all_ranks_; }
+
+  Lanes add_lanes(const std::vector<int>& members) {
+    Lanes lanes;
+    for (Group*& lane : lanes) lane = &add_group(members);
+    return lanes;
+  }
 
   Group& add_group(std::vector<int> members) {
     const std::lock_guard lock(mutex_);
@@ -119,13 +127,14 @@ class ThreadWorld {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Group>> groups_;
+  Lanes all_ranks_ = {};
   std::vector<bool> has_left_;
   std::exception_ptr first_error_;
 };
 
 class ThreadComm : public HostComm {
  public:
-  ThreadComm(ThreadWorld& world, Group& group, int rank) : world_(world), group_(group), rank_(rank) {}
+  ThreadComm(ThreadWorld& world, const Lanes& lanes, int rank) : world_(world), lanes_(lanes), rank_(rank) {}
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(group_.members.size()); }
@@ -153,15 +162,15 @@ class ThreadComm : public HostComm {
     for (int r = 0; r < size(); ++r) {
       if (colors[static_cast<size_t>(r)] == color) part.push_back(r);
     }
-    Group* made = nullptr;
+    Lanes made = {};
     if (part.front() == rank_) {
       std::vector<int> members;
       for (const int r : part) members.push_back(group_.members[static_cast<size_t>(r)]);
-      made = &world_.add_group(std::move(members));
+      made = world_.add_lanes(members);
     }
-    const std::vector<Group*> groups = gather<Group*>("split", made);
+    const std::vector<Lanes> lanes = gather<Lanes>("split", made);
     const auto place = std::find(part.begin(), part.end(), rank_) - part.begin();
-    return std::make_unique<ThreadComm>(world_, *groups[static_cast<size_t>(part.front())], static_cast<int>(place));
+    return std::make_unique<ThreadComm>(world_, lanes[static_cast<size_t>(part.front())], static_cast<int>(place));
   }
 
  private:
@@ -179,14 +188,14 @@ class ThreadComm : public HostComm {
     return all;
   }
 
-  void gather_bytes(const std::byte* own, std::byte* all, int64_t bytes) override {
-    world_.exchange(group_, rank_, {"gather", bytes}, own, [&](const auto& posts) {
+  void gather_bytes(Lane lane, const std::byte* own, std::byte* all, int64_t bytes) override {
+    world_.exchange(*lanes_[static_cast<size_t>(lane)], rank_, {"gather", bytes}, own, [&](const auto& posts) {
       for (int r = 0; r < size(); ++r) copy(&at<std::byte>(posts, r), all + r * bytes, bytes);
     });
   }
 
-  void exchange_bytes(const std::byte* outgoing, std::byte* incoming, int64_t bytes) override {
-    world_.exchange(group_, rank_, {"exchange", bytes}, outgoing, [&](const auto& posts) {
+  void exchange_bytes(Lane lane, const std::byte* outgoing, std::byte* incoming, int64_t bytes) override {
+    world_.exchange(*lanes_[static_cast<size_t>(lane)], rank_, {"exchange", bytes}, outgoing, [&](const auto& posts) {
       for (int r = 0; r < size(); ++r) copy(&at<std::byte>(posts, r) + rank_ * bytes, incoming + r * bytes, bytes);
     });
   }
@@ -196,7 +205,8 @@ class ThreadComm : public HostComm {
   }
 
   ThreadWorld& world_;
-  Group& group_;
+  const Lanes lanes_;
+  Group& group_ = *lanes_[static_cast<size_t>(Lane::kHost)];
   const int rank_;
 };
 

@@ -1,5 +1,5 @@
-// AdamW over this rank's shard: fp32 moments and masters, updated in one operation. Norm weights never decay; the
-// embedding and the head do unless configured otherwise.
+// AdamW over this rank's shard: fp32 moments and masters, part by part in the order in which the weights are needed next.
+// Norm weights never decay; the embedding and the head do unless configured otherwise.
 #pragma once
 
 #include <vector>
@@ -23,7 +23,11 @@ class AdamWOptimizer {
  private:
   OptimizerOptions options_;
   ShardedParameters& parameters_;
-  std::vector<AdamW::Group> groups_;
+  struct Part {
+    UpdatePart range;
+    std::vector<AdamW::Group> groups;
+  };
+  std::vector<Part> parts_;
   MemoryPlan::Slot exp_avg_slot_, exp_avg_sq_slot_;
   Tensor exp_avg_, exp_avg_sq_;
 };

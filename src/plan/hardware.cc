@@ -58,7 +58,7 @@ Machine machine_of(const GpuRow& row) {
           .launch_seconds = kKernelSeconds,
           .hop_seconds = kHopSeconds,
           .efficiency = row.efficiency,
-          .host_order = false,
+          .cpu = false,
           .measured = {},
           .source = row.source};
 }
@@ -97,7 +97,7 @@ Machine read_machine(const std::string& path) {
       .hop_seconds = root["hop_seconds"].number(),
       .efficiency = {share["gemm"].number(), share["attention"].number(), share["native_attention"].number(),
                      share["memory"].number(), share["bus"].number(), share["contention"].number()},
-      .host_order = root["host_order"].truth_or(false),
+      .cpu = root["cpu"].truth_or(false),
       .measured = {},
       .source = root["source"].text()};
   if (!root["measured"].present()) return machine;

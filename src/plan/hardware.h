@@ -58,7 +58,7 @@ struct Machine {
   double launch_seconds = 0;  // that an operation takes at least, however small
   double hop_seconds = 0;     // that a collective takes for each further rank of its ring, however small
   Efficiency efficiency;
-  bool host_order = false;           // the device runs all streams' work in the order of the host's calls (a CPU)
+  bool cpu = false;                  // its plans are for runtime.backend: cpu
   std::vector<MeasuredOp> measured;  // may be empty: by the rates above
   std::string source;
 

@@ -11,6 +11,7 @@ namespace {
 
 // With so many micro-batches the whole step is simulated; of more, kFew and kFew + 1.
 constexpr int64_t kFew = 3;
+constexpr int64_t kSteps = 2;  // that are simulated: the second is one of many
 
 struct Simulated {
   double seconds = 0, exposed = 0, flops = 0, exchanged = 0;
@@ -38,8 +39,7 @@ Simulated simulated(DryRun& run, BatchShape shape, int64_t sequences, const Mach
   shape.sequences_per_rank = sequences;
   const StepRecord record = run.record(shape);
   const std::vector<SimulatedRank> ranks = {{&record, costs_of(record, machine, run.ops())}};
-  const SimulatedStep step =
-      simulate(ranks, {.contention = machine.efficiency.contention, .host_order = machine.host_order});
+  const SimulatedStep step = simulate(ranks, {.contention = machine.efficiency.contention, .steps = kSteps});
   if (trace != nullptr) *trace = step.trace(ranks);
   return {step.seconds, step.exposed_communication, record.flops(), record.exchanged(),
           terms_of(record, machine, run.ops())};

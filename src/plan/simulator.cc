@@ -52,22 +52,46 @@ class Simulation {
                     queue.items.size() - queue.next, " entries of a stream left");
     }
     step_.seconds = now_;
+    if (options_.steps > 1) keep_last_step();
+    for (const SimulatedStep::Span& span : step_.spans) {
+      if (span.rank == 0) step_.busy[static_cast<size_t>(span.stream)] += span.end - span.begin;
+    }
     return std::move(step_);
   }
 
  private:
+  // By the host of a rank.
+  struct Enqueued {
+    std::map<int64_t, int64_t> last_point;  // of each event, as of this call
+    std::map<int, int64_t> collectives;     // so far, by stream
+  };
+  // The end of a step of rank 0.
+  struct End {
+    int64_t point;
+    double time, exposed;
+  };
+
   void enqueue(int rank) {
     const StepRecord& record = *ranks_[static_cast<size_t>(rank)].record;
     const size_t first = queues_.size();
-    const size_t streams = options_.host_order ? 1 : record.streams.size();
-    for (size_t s = 0; s < streams; ++s) {
+    for (size_t s = 0; s < record.streams.size(); ++s) {
       queues_.push_back({});
       queues_.back().rank = rank;
     }
-    std::map<int64_t, int64_t> last_point;  // of each event, as of this call of the host
-    std::map<int, int64_t> collectives;     // met so far, by stream
+    Enqueued enqueued;
+    for (int64_t step = 0; step < options_.steps; ++step) {
+      enqueue_step(record, first, enqueued);
+      if (rank != 0 || record.entries.empty()) continue;
+      ends_.push_back({points_, 0, 0});
+      queues_[first + static_cast<size_t>(record.entries.front().stream)].items.push_back(
+          {StepRecord::What::kRecord, points_++});
+    }
+  }
+
+  void enqueue_step(const StepRecord& record, size_t first, Enqueued& enqueued) {
+    auto& [last_point, collectives] = enqueued;
     for (const StepRecord::Entry& entry : record.entries) {
-      auto& items = queues_[first + (options_.host_order ? 0 : static_cast<size_t>(entry.stream))].items;
+      auto& items = queues_[first + static_cast<size_t>(entry.stream)].items;
       switch (entry.what) {
         case StepRecord::What::kCall: {
           int64_t meeting = -1;
@@ -105,6 +129,9 @@ class Simulation {
         const Item& item = queue.items[queue.next];
         if (item.what == StepRecord::What::kRecord) {
           reached_[static_cast<size_t>(item.which)] = true;
+          for (End& end : ends_) {
+            if (end.point == item.which) end = {end.point, now_, step_.exposed_communication};
+          }
         } else if (item.what == StepRecord::What::kWait) {
           if (!reached_[static_cast<size_t>(item.which)]) break;
         } else {
@@ -177,8 +204,20 @@ class Simulation {
   void finish(Queue& queue) {
     const Item& item = queue.items[queue.next++];
     step_.spans.push_back({queue.rank, item.stream, item.which, queue.begin, now_});
-    if (queue.rank == 0) step_.busy[static_cast<size_t>(item.stream)] += now_ - queue.begin;
     queue.arrived = queue.running = false;
+  }
+
+  void keep_last_step() {
+    const End begin = ends_[ends_.size() - 2], end = ends_.back();
+    step_.seconds = end.time - begin.time;
+    step_.exposed_communication = end.exposed - begin.exposed;
+    std::vector<SimulatedStep::Span> spans;
+    for (SimulatedStep::Span span : step_.spans) {
+      span.begin = std::max(span.begin, begin.time) - begin.time;
+      span.end = std::min(span.end, end.time) - begin.time;
+      if (span.begin < span.end) spans.push_back(span);
+    }
+    step_.spans = std::move(spans);
   }
 
   const std::vector<SimulatedRank>& ranks_;
@@ -188,6 +227,7 @@ class Simulation {
   std::vector<bool> reached_;                            // by point
   std::map<std::pair<int, int64_t>, int64_t> meetings_;  // by stream and number
   std::vector<int64_t> came_;                            // ranks, by meeting
+  std::vector<End> ends_;
   double now_ = 0;
   SimulatedStep step_;
 };

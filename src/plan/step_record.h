@@ -64,8 +64,9 @@ class StepRecorder final : public Observer {
   std::map<std::string, int64_t> calls_;  // by kind, text and group
 };
 
-// One step of a committed engine on random tokens, written down as it runs.
-StepRecord record_step(Engine& engine, const BatchShape& shape);
+// One step of a committed engine on random tokens, written down as it runs, after `before` others: the first step of an
+// engine gathers what later ones find gathered by the step before.
+StepRecord record_step(Engine& engine, const BatchShape& shape, int64_t before = 1);
 
 // A GEMM of a step, and how often it has it.
 struct RecordedGemm {

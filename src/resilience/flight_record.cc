@@ -10,6 +10,7 @@ namespace tokamak {
 namespace {
 
 constexpr const char* kHost = "host";  // the stream of calls that have none
+constexpr const char* kWait = "wait";  // for what another stream does
 
 }  // namespace
 
@@ -44,6 +45,19 @@ void FlightRecord::end(Stream& stream, const Call& call) {
   const int64_t now = progress_.tick();
   const std::lock_guard lock(mutex_);
   close(stream.name(), call.name, now);
+}
+
+void FlightRecord::host_waits(Stream& stream) {
+  const int64_t now = progress_.tick();
+  const std::lock_guard lock(mutex_);
+  add(CallKind::kCollective, stream.name(), kWait, "for a collective", now);
+  --collectives_;  // a rank whose collective is over already does not wait: no call that all ranks make
+}
+
+void FlightRecord::host_waited(Stream& stream) {
+  const int64_t now = progress_.tick();
+  const std::lock_guard lock(mutex_);
+  close(stream.name(), kWait, now);
 }
 
 void FlightRecord::begin(const char* name) {

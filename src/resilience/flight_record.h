@@ -22,6 +22,8 @@ class FlightRecord final : public Observer, public Comm::HostObserver {
 
   void begin(Stream& stream, const Call& call) override;
   void end(Stream& stream, const Call& call) override;
+  void host_waits(Stream& stream) override;  // for a collective beside, as inside a call of it
+  void host_waited(Stream& stream) override;
   bool wants_operations() const override { return false; }  // a graph of them is one call, which is enough
 
   void begin(const char* name) override;

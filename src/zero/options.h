@@ -21,6 +21,7 @@ struct ParallelismOptions {
   int64_t data_parallel_replicate_degree = 1;
   ReduceWhen reduce = ReduceWhen::kAuto;
   NoneInt keep_gathered;
+  bool overlap = true;
 
   template <class Visitor>
   void fields(Visitor& v) {
@@ -41,6 +42,9 @@ struct ParallelismOptions {
     v("keep_gathered", keep_gathered,
       "layers whose whole weights stay gathered over the step; only with zero_stage 3; more take more memory, and are "
       "not gathered for each pass");
+    v("overlap", overlap,
+      "gather and reduce beside the computation, a unit ahead and a unit behind, over the border of steps too; false: "
+      "between its operations, to see what overlap is worth");
   }
 };
 

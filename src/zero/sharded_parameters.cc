@@ -82,9 +82,12 @@ void ShardedParameters::commit(const Arena& arena) {
   if (staging_slot_) staging_ = arena[*staging_slot_];
   if (scratch_slot_) scratch_ = arena[*scratch_slot_];
   // Higher priority than compute: a collective uses few SMs, and other ranks wait for it.
-  gather_stream_ = device.make_stream({.name = "gather", .priority = StreamPriority::kHigh});
-  reduce_stream_ = device.make_stream({.name = "reduce", .priority = StreamPriority::kHigh});
+  if (options_.policy.overlap) {
+    gather_stream_ = device.make_stream({.name = "gather", .priority = StreamPriority::kHigh});
+    reduce_stream_ = device.make_stream({.name = "reduce", .priority = StreamPriority::kHigh});
+  }
   compute_done_ = device.make_event();
+  gather_done_ = device.make_event();
   reduce_done_ = device.make_event();
   if (mesh_.world().size() == 1) return;
   // Memory is registered with one group, the one that moves most of it.
@@ -114,6 +117,7 @@ void ShardedParameters::initialize(uint64_t seed, Stream& stream) {
 }
 
 void ShardedParameters::masters_changed(Stream& stream) {
+  wait_gathered(stream);  // they read what is written here
   if (options_.compute != DType::kF32) backend_.ops->cast(stream, {.src = master_, .dst = weights_});
   weights_changed();
 }
@@ -122,15 +126,43 @@ void ShardedParameters::weights_changed() {
   if (weight_buffers_) weight_buffers_->forget_contents();
 }
 
+std::vector<UpdatePart> ShardedParameters::update_parts() const {
+  if (whole() || !options_.policy.overlap) return {{0, shard_elements_, UpdatePart::kAllUnits}};
+  std::vector<UpdatePart> parts;
+  for (const bool norms : {true, false}) {  // every unit takes norm weights, so those are taken first
+    for (size_t u = 0; u < table_.units.size(); ++u) {
+      if ((table_.units[u].kind == UnitKind::kNorms) != norms) continue;
+      parts.push_back({slice_begin_[u], slice_begin_[u] + slices_[u], static_cast<int64_t>(u)});
+    }
+  }
+  return parts;
+}
+
+void ShardedParameters::begin_update(Stream& compute) {
+  wait_gathered(compute);  // one that nobody asked for may be under way still
+  weights_changed();
+}
+
+void ShardedParameters::updated(const UpdatePart& part, Stream& compute) {
+  if (part.unit == UpdatePart::kAllUnits) return;
+  if (weight_buffers_->of(part.unit).holds < 0) gather(part.unit, compute);
+}
+
+void ShardedParameters::wait_gathered(Stream& compute) {
+  if (whole()) return;
+  gathers(compute).record(*gather_done_);
+  compute.wait(*gather_done_);
+}
+
 void ShardedParameters::gather(int64_t unit, Stream& compute) {
   UnitBuffers::Buffer& buffer = weight_buffers_->take(unit);
   // The compute stream wrote the slices (optimizer) and last used the buffer.
+  Stream& stream = gathers(compute);
   compute.record(*compute_done_);
-  gather_stream_->wait(*compute_done_);
+  stream.wait(*compute_done_);
   Comm& shard = mesh_.shard();
-  shard.all_gather(*gather_stream_, slice_of(weights_, unit),
-                   buffer.tensor.flat(0, slice_elements(unit) * shard.size()));
-  gather_stream_->record(*buffer.filled);
+  shard.all_gather(stream, slice_of(weights_, unit), buffer.tensor.flat(0, slice_elements(unit) * shard.size()));
+  stream.record(*buffer.filled);
 }
 
 void ShardedParameters::prefetch(int64_t unit, Stream& compute) {
@@ -192,10 +224,11 @@ void ShardedParameters::reduce(int64_t unit, Stream& compute) {
   if (contributions_) {
     backend_.ops->checksum(compute, {.x = whole_gradient(unit), .sum = contributions_.rows(unit, unit + 1).flat()});
   }
+  Stream& stream = reductions(compute);
   compute.record(*compute_done_);
-  reduce_stream_->wait(*compute_done_);
-  if (in_shard_group) reduce_in_shard_group(unit);
-  if (over_replicas) reduce_over_replicas(unit);
+  stream.wait(*compute_done_);
+  if (in_shard_group) reduce_in_shard_group(unit, stream);
+  if (over_replicas) reduce_over_replicas(unit, stream);
 }
 
 Tensor ShardedParameters::whole_gradient(int64_t unit) {
@@ -205,7 +238,7 @@ Tensor ShardedParameters::whole_gradient(int64_t unit) {
   return buffer.tensor.flat(0, slice_elements(unit) * mesh_.shard().size());
 }
 
-void ShardedParameters::reduce_in_shard_group(int64_t unit) {
+void ShardedParameters::reduce_in_shard_group(int64_t unit, Stream& stream) {
   const auto u = static_cast<size_t>(unit);
   const Tensor full = whole_gradient(unit);
   UnitBuffers::Buffer& buffer = gradient_buffers_->of(unit);
@@ -214,28 +247,26 @@ void ShardedParameters::reduce_in_shard_group(int64_t unit) {
   const bool add = written_[u];
   TOKAMAK_CHECK(!add || staging_slot_, "unit ", unit, " is reduced twice in a step");
   const Tensor sum = add ? staging_.flat(0, slice.count()) : slice;
-  shard.reduce_scatter(*reduce_stream_,
-                       {.full = full, .slice = sum, .dtype = options_.reduce_dtype, .scratch = scratch_});
-  if (add) backend_.ops->cast(*reduce_stream_, {.src = sum, .dst = slice, .write = Write::kAccumulate});
+  shard.reduce_scatter(stream, {.full = full, .slice = sum, .dtype = options_.reduce_dtype, .scratch = scratch_});
+  if (add) backend_.ops->cast(stream, {.src = sum, .dst = slice, .write = Write::kAccumulate});
   written_[u] = true;
-  reduce_stream_->record(*buffer.drained);
+  stream.record(*buffer.drained);
   buffer.users = 0;
 }
 
 // The sum of the slice over the replicas, in place: each sums one part, then gathers the others'.
-void ShardedParameters::reduce_over_replicas(int64_t unit) {
+void ShardedParameters::reduce_over_replicas(int64_t unit, Stream& stream) {
   Comm& replicate = mesh_.replicate();
   const Tensor slice = slice_of(grad_, unit);
   const int64_t part = slice.count() / replicate.size(), begin = part * replicate.rank();
   const Tensor own = slice.flat(begin, begin + part);
-  replicate.reduce_scatter(*reduce_stream_,
-                           {.full = slice, .slice = own, .dtype = options_.reduce_dtype, .scratch = scratch_});
-  replicate.all_gather(*reduce_stream_, own, slice);
+  replicate.reduce_scatter(stream, {.full = slice, .slice = own, .dtype = options_.reduce_dtype, .scratch = scratch_});
+  replicate.all_gather(stream, own, slice);
   complete_[static_cast<size_t>(unit)] = true;
 }
 
 void ShardedParameters::wait_reduced(Stream& compute) {
-  reduce_stream_->record(*reduce_done_);
+  reductions(compute).record(*reduce_done_);
   compute.wait(*reduce_done_);
 }
 

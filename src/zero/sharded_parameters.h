@@ -10,10 +10,12 @@
 //   prefetch(u)                        may start gather(u) early
 //   w = acquire(u) ... release(u)      whole weights, valid in between
 //   g = gradient(u) ... reduce(u)      whole gradient: write it, then reduce it
+//   begin_update(), then updated(u)    the optimizer writes masters and weights, in the order of update_parts()
 //
 // A buffer that still holds the right weights is not gathered again. A gradient is reduced inside the shard group, into
 // this rank's slice; in the last micro-batch the slice is then reduced over the replicas, once a step. Gathers and
-// reductions run on their own streams, one of each at a time per group; events order them against the compute stream.
+// reductions run on their own streams, one of each at a time per group; events order them against the compute stream. As
+// soon as a unit is updated it is gathered for the next step, where it has a buffer that no earlier unit needs first.
 // In a shard group of one rank the slices are the whole units: nothing is gathered.
 #pragma once
 
@@ -48,6 +50,14 @@ struct ShardRange {
   bool embedding = false;  // the embedding or the head
 };
 
+// What the optimizer updates at once: the slice of a unit, or the shard.
+struct UpdatePart {
+  static constexpr int64_t kAllUnits = -1;
+  int64_t begin = 0;  // elements of the shard
+  int64_t end = 0;
+  int64_t unit = kAllUnits;
+};
+
 class ShardedParameters {
  public:
   // Plans its buffers. `table`, the groups of `mesh` and `backend` outlive this.
@@ -59,13 +69,20 @@ class ShardedParameters {
   void initialize(uint64_t seed, Stream& stream);
   // Copies the masters to the compute dtype (after loading). Invalidates gathered weights.
   void masters_changed(Stream& stream);
-  // The same without the copy, after the optimizer wrote both.
+  // Invalidates gathered weights: the next acquire gathers anew.
   void weights_changed();
+
+  // --- The update of masters and weights by the optimizer.
+  // Together the shard: units in the order in which the next forward pass takes them; one part where that hides nothing.
+  std::vector<UpdatePart> update_parts() const;
+  void begin_update(Stream& compute);                     // before `compute` writes: invalidates gathered weights
+  void updated(const UpdatePart& part, Stream& compute);  // `compute` has written it
 
   // --- Whole weights. `compute` is the stream that will read them.
   void prefetch(int64_t unit, Stream& compute);
   std::vector<Tensor> acquire(int64_t unit, Stream& compute);  // one view per matrix of the unit
   void release(int64_t unit, Stream& compute);
+  void wait_gathered(Stream& compute);  // `compute` waits for all gathers so far
 
   // --- Whole gradients.
   struct Gradient {
@@ -105,9 +122,11 @@ class ShardedParameters {
   Tensor slice_of(Tensor shard, int64_t unit) const;
   std::vector<Tensor> matrices_of(Tensor whole, int64_t unit) const;
   void gather(int64_t unit, Stream& compute);
+  Stream& gathers(Stream& compute) { return options_.policy.overlap ? *gather_stream_ : compute; }
+  Stream& reductions(Stream& compute) { return options_.policy.overlap ? *reduce_stream_ : compute; }
   Tensor whole_gradient(int64_t unit);  // of this rank
-  void reduce_in_shard_group(int64_t unit);
-  void reduce_over_replicas(int64_t unit);
+  void reduce_in_shard_group(int64_t unit, Stream& stream);
+  void reduce_over_replicas(int64_t unit, Stream& stream);
 
   const ParamTable& table_;
   Mesh mesh_;
@@ -130,8 +149,8 @@ class ShardedParameters {
   std::vector<bool> written_;                    // per unit: its slice has gradients of this step
   std::vector<bool> complete_;                   // per unit: those of all replicas
 
-  std::unique_ptr<Stream> gather_stream_, reduce_stream_;
-  std::unique_ptr<Event> compute_done_, reduce_done_;
+  std::unique_ptr<Stream> gather_stream_, reduce_stream_;  // absent without overlap
+  std::unique_ptr<Event> compute_done_, gather_done_, reduce_done_;
 };
 
 }  // namespace tokamak

@@ -26,6 +26,7 @@ ShardingPolicy sharding_policy(const ParallelismOptions& options) {
   }
   if (!options.keep_gathered.is_none()) policy.kept_layers = options.keep_gathered.value;
   if (options.reduce == ReduceWhen::kLastMicrobatch) policy.reduce_once = true;
+  policy.overlap = options.overlap;
   return policy;
 }
 

@@ -18,6 +18,9 @@ struct ShardingPolicy {
   // Gradients add up whole over the micro-batches, in a buffer for each layer, and the last one reduces them. Else layers
   // share two, and each micro-batch reduces what it has written.
   bool reduce_once = false;
+  // Gathers and reductions have streams of their own, and the optimizer goes unit by unit, so that the next step's first
+  // gathers begin while it works on the last units. Else everything is in the order of the stream that computes.
+  bool overlap = true;
 };
 
 // Of options that find_problems() accepts.

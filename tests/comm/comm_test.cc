@@ -214,6 +214,38 @@ RANKS_CASE("groups exchange among themselves, between exchanges of all") {
   }
 }
 
+RANKS_CASE("gathers and reductions on streams of their own neither wait for each other nor for the host's calls") {
+  Comm& comm = world.comm();
+  const Backend cpu = make_cpu_backend();
+  const auto gathers = cpu.device->make_stream({.name = "gather", .priority = StreamPriority::kHigh});
+  const auto reductions = cpu.device->make_stream({.name = "reduce", .priority = StreamPriority::kHigh});
+  constexpr int64_t kSlice = 4096;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<float> slice(kSlice, static_cast<float>(comm.rank() + round)), sum(kSlice, -1);
+    std::vector<float> whole(static_cast<size_t>(kSlice * comm.size()), -1), addends(whole.size(), 1.0f);
+    std::vector<float> scratch(static_cast<size_t>(comm.scratch_elements(kSlice, DType::kF32)));
+    const auto gather = [&] { comm.all_gather(*gathers, view(slice), view(whole)); };
+    const auto reduce = [&] {
+      comm.reduce_scatter(*reductions, {.full = view(addends), .slice = view(sum), .scratch = view(scratch)});
+    };
+    // Half of the ranks reduce first; the others do not before the gather is done, which it can only be if all take part.
+    if (comm.rank() % 2 == 0) {
+      reduce();
+      gather();
+    } else {
+      gather();
+      gathers->synchronize();
+      reduce();
+    }
+    const int64_t highest = comm.max(comm.rank());  // while they are under way
+    gathers->synchronize();
+    reductions->synchronize();
+    CHECK(highest == comm.size() - 1);
+    for (int r = 0; r < comm.size(); ++r) CHECK(whole[r * kSlice + 7] == static_cast<float>(r + round));
+    CHECK(std::count(sum.begin(), sum.end(), static_cast<float>(comm.size())) == kSlice);
+  }
+}
+
 RANKS_CASE("an error on one rank becomes the error of all, with that rank's message and kind") {
   Comm& comm = world.comm();
   const int last = comm.size() - 1;

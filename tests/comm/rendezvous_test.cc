@@ -55,15 +55,17 @@ TEST_CASE("ranks that meet are connected each with each") {
   for (const std::string& outcome : outcomes(ranks, &peers)) REQUIRE(outcome.empty());
   std::reverse(peers.begin(), peers.end());
   for (int a = 0; a < kSize; ++a) {
-    CHECK_FALSE(peers[a].data[a]);
+    for (const auto& lane : peers[a].data) CHECK_FALSE(lane[a]);
     CHECK_FALSE(peers[a].control.sockets[a]);
     for (int b = 0; b < kSize; ++b) {
       if (a == b) continue;
-      const int said = 10 * a + b;
-      int heard = 0;
-      REQUIRE(peers[a].data[b].send(&said, sizeof(said), in_seconds(5)));
-      REQUIRE(peers[b].data[a].receive(&heard, sizeof(heard), in_seconds(5)));
-      CHECK(heard == said);
+      for (int lane = 0; lane < static_cast<int>(kLanes); ++lane) {
+        const int said = 100 * lane + 10 * a + b;
+        int heard = 0;
+        REQUIRE(peers[a].data[lane][b].send(&said, sizeof(said), in_seconds(5)));
+        REQUIRE(peers[b].data[lane][a].receive(&heard, sizeof(heard), in_seconds(5)));
+        CHECK(heard == said);
+      }
       CHECK(static_cast<bool>(peers[a].control.sockets[b]) == (a == 0 || b == 0));
     }
   }
@@ -131,7 +133,7 @@ TEST_CASE("a rank that leaves before all have come is an error of all") {
   {
     std::string why;
     const Socket impatient = connect_to("127.0.0.1", port, in_seconds(5), why);
-    const std::string hello = join({"2", "control", "3", "1", "4242", "host", "run"}, std::string_view("\0", 1));
+    const std::string hello = join({"3", "control", "3", "1", "4242", "host", "run"}, std::string_view("\0", 1));
     const auto length = static_cast<uint32_t>(hello.size());
     const std::string frame = "TOKAMAK1" + std::string(reinterpret_cast<const char*>(&length), 4) + hello;
     REQUIRE(impatient.send(frame.data(), static_cast<int64_t>(frame.size()), in_seconds(5)));

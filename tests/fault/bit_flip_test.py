@@ -68,32 +68,32 @@ def ends(place, name, overrides, pattern, **flip):
 def weights_on_the_way(place):
     """a bit of another rank's weights, as rank 1 has received them: found by its loss, the step is computed again"""
     goes_on(place, "weights", r"gradients of step \d+ computed twice differ: rank 1 \(\S+\): the loss; .*; a third .*",
-            call_name="MPI_Allgather", at=201)
+            call_name="MPI_Iallgather", at=201)
 
 
 def gradients_on_the_way(place):
     """a bit of what rank 1 receives to sum up: found where it is, not at those that hold the sums"""
     goes_on(place, "gradients", r"gradients of step \d+ computed twice differ: rank 1 \(\S+\): what it received of .*",
-            call_name="MPI_Alltoall", at=150)
+            call_name="MPI_Ialltoall", at=150)
 
 
 def twice(place):
     """weights that arrive wrong in two steps: the host is bad, and the run ends"""
     ends(place, "twice", [RECOMPUTE], r"gradients of step \d+ computed twice differ, not for the first time: rank 1 .*",
-         call_name="MPI_Allgather", at=120, then=201)
+         call_name="MPI_Iallgather", at=120, then=201)
 
 
 def state(place):
     """a bit of rank 1's master weights, which stays: found before the next update"""
     ends(place, "state", [VERIFY], r"state changed between the updates of steps \d+ and \d+: rank 1 \(\S+\): master",
-         call_name="MPI_Allgather", side="send", at=200)
+         call_name="MPI_Iallgather", side="send", at=200)
 
 
 def unnoticed(place):
     """the same flips without the checks: exit 0, and other weights"""
     sound = undisturbed(place)
-    for name, flip in {"w": {"call_name": "MPI_Allgather", "at": 201},
-                       "s": {"call_name": "MPI_Allgather", "side": "send", "at": 200}}.items():
+    for name, flip in {"w": {"call_name": "MPI_Iallgather", "at": 201},
+                       "s": {"call_name": "MPI_Iallgather", "side": "send", "at": 200}}.items():
         code, log = train(place, "unnoticed-" + name, **flip)
         assert code == 0, log
         assert gathered(place.checkpoint("unnoticed-" + name, STEPS)) != sound, name

@@ -103,10 +103,10 @@ class Host:
         """One-way loss: a bucket into which no packet fits."""
         run(f"nsenter -t {self.shell} -n tc qdisc replace dev eth0 root tbf rate 8bit burst 1 limit 1")
 
-    def shape(self, rate, latency="200ms"):
+    def shape(self, rate, latency="200ms", burst="3000"):
         """Both ways."""
         for prefix, device in (("", self.name), (f"nsenter -t {self.shell} -n ", "eth0")):
-            run(f"{prefix}tc qdisc replace dev {device} root tbf rate {rate} burst 3000 latency {latency}")
+            run(f"{prefix}tc qdisc replace dev {device} root tbf rate {rate} burst {burst} latency {latency}")
 
     def kill(self):
         """Power loss."""

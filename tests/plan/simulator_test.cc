@@ -144,15 +144,27 @@ TEST_CASE("a collective waits for its slowest rank") {
   CHECK(simulate({slow.rank(), fast.rank()}, {}).exposed_communication == Approx(2));
 }
 
-TEST_CASE("a device that runs everything in the host's order hides nothing") {
+TEST_CASE("a step among others finds what the one before it has begun, and pays for what it leaves behind") {
+  // Waits for the gather that the last step ended with; its own last gather runs beside the next step's operation.
   HandMade step;
-  step.collective(1, 2);
+  step.wait(0, 0);
   step.operation(0, 3);
-  step.collective(2, 1);
-  const SimulatedStep result = simulate_one(step, {.host_order = true});
-  CHECK(result.seconds == Approx(6));
-  CHECK(result.exposed_communication == Approx(3));
-  CHECK(result.busy[2] == Approx(1));
+  step.record_event(0, 1);
+  step.wait(1, 1);
+  step.collective(1, 5);
+  step.record_event(1, 0);
+  step.operation(0, 1);
+  const SimulatedStep alone = simulate_one(step), among_others = simulate_one(step, {.steps = 3});
+  CHECK(alone.seconds == Approx(8));             // until the gather is done, for which it did not wait
+  CHECK(among_others.seconds == Approx(3 + 5));  // the gather, beside 1 s of the step before it
+  CHECK(among_others.exposed_communication == Approx(4));
+  CHECK(among_others.busy[0] == Approx(4));
+  CHECK(among_others.busy[1] == Approx(5));
+  REQUIRE(!among_others.spans.empty());
+  for (const SimulatedStep::Span& span : among_others.spans) {
+    CHECK(span.begin >= 0);
+    CHECK(span.end <= among_others.seconds * (1 + 1e-12));
+  }
 }
 
 TEST_CASE("ranks that wait for each other forever are a bug, not an endless loop") {

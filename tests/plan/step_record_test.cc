@@ -5,12 +5,15 @@
 #include <filesystem>
 #include <set>
 
+#include "base/strings.h"
 #include "config/load.h"
 #include "model/flops.h"
+#include "model/parameters.h"
 #include "plan/dry_run.h"
 #include "plan/small_run.h"
 #include "support/ranks.h"
 #include "support/test_data.h"
+#include "tensor/unit_layout.h"
 
 using namespace tokamak;
 
@@ -149,4 +152,53 @@ RANKS_CASE("a dry run yields the very step that a real one takes, call by call")
     CHECK(planned.exchanged() == real.exchanged());
     CHECK(planned.flops() == Approx(flops_expected(config, run.shape)).epsilon(1e-12));
   }
+}
+
+namespace {
+
+// The collectives and updates of a step in the order of the host: G gather, R reduction, A update, each of the embedding
+// or the head (e), a layer (l) or the norms (n), and S the sum of the norm.
+std::string order_of(const StepRecord& record, const ParamTable& table, int ranks) {
+  const auto kind = [&](double elements) {
+    for (const Unit& unit : table.units) {
+      if (static_cast<double>(UnitLayout(unit).slice(ranks)) != elements) continue;
+      return std::string(unit.kind == UnitKind::kLayer ? "l" : unit.kind == UnitKind::kNorms ? "n" : "e");
+    }
+    return std::string("?");
+  };
+  std::vector<std::string> order;
+  for (const StepRecord::Entry& entry : record.entries) {
+    if (entry.what != StepRecord::What::kCall) continue;
+    const StepRecord::Distinct& call = record.calls[static_cast<size_t>(entry.which)];
+    if (call.name == "all_gather") order.push_back("G" + kind(call.exchanged / (ranks - 1) / size_of(DType::kBF16)));
+    if (call.name == "reduce_scatter") order.push_back("R" + kind(call.exchanged / (ranks - 1) / size_of(DType::kF32)));
+    if (call.name == "all_reduce") order.emplace_back("S");
+    if (const auto* adamw = std::get_if<AdamW>(&call.arguments)) {
+      order.push_back("A" + kind(static_cast<double>(adamw->master.count())));
+    }
+  }
+  return join(order, " ");
+}
+
+}  // namespace
+
+TEST_CASE("gathers go a unit ahead and before the reduction behind, and those of the next step into the update") {
+  RunConfig config = small_run();
+  config.model.num_hidden_layers = 5;
+  config.model.vocab_size = 97;  // no unit of another's size
+  const auto order = [&](const ParallelismOptions& sharing, int64_t micro_batches) {
+    config.parallelism = sharing;
+    DryRun run(config, small_batch(2, 2 * micro_batches), 2);
+    return order_of(run.record(), make_param_table(config.model), 2);
+  };
+  // Forward gathers layers 2, 3 and 4 (the last step's end has gathered the rest); backward layers 2, 1 and 0, each before
+  // the reduction of the layer two above it. The update gathers what comes first, and the head, which has a buffer.
+  const std::string forward = "Gl Gl Gl ", backward = "Re Gl Rl Gl Rl Gl Rl Rl Rl Re ", norms = "Rn S ";
+  const std::string update = "An Gn Ae Ge Al Gl Al Gl Al Al Al Ae Ge";
+  CHECK(order({}, 1) == forward + backward + norms + update);
+  CHECK(order({}, 2) == forward + backward + forward + backward + norms + update);
+  CHECK(order({.zero_stage = 2}, 1) ==
+        "Re Rl Rl Rl Rl Rl Re " + norms + "An Gn Ae Ge Al Gl Al Gl Al Gl Al Gl Al Gl Ae Ge");
+  // Without overlap the first step's gathers are every step's, and the update is one.
+  CHECK(order({.overlap = false}, 1) == "Gn Ge Gl Gl Gl Gl Gl Ge " + backward + norms + "A?");
 }

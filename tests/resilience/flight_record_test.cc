@@ -49,6 +49,23 @@ TEST_CASE("the last 100 calls are kept, with stream, name and shapes, and no gra
   CHECK(position.inside.empty());
 }
 
+TEST_CASE("a host that waits for a collective beside it is inside of one, and has begun none that others have not") {
+  Recorded run;
+  const Stopwatch whole;
+  run.progress.begin_step(1);
+  run.record.host_waits(*run.stream);
+  CHECK(run.record.position().inside == "wait for a collective");
+  CHECK(run.record.position().in_collective);
+  CHECK(run.record.position().collectives == 0);
+  CHECK_THAT(run.record.text(), Catch::Contains("UNDER WAY  [compute] wait for a collective"));
+  const Stopwatch waiting;
+  while (waiting.seconds() < 0.05) std::this_thread::yield();
+  run.record.host_waited(*run.stream);
+  CHECK(run.record.position().inside.empty());
+  run.progress.end_step();
+  CHECK(run.progress.read().computing <= whole.seconds() - 0.05);  // the wait does not count as computing
+}
+
 TEST_CASE("a call that does not come back is the one that a rank is inside of") {
   Recorded run;
   run.fill();

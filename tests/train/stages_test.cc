@@ -139,6 +139,25 @@ TEST_CASE("a run that stops and goes on by the same stage ends with the bits of 
   }
 }
 
+TEST_CASE("overlap changes when the ranks exchange, and no bit") {
+  const ToyPlace place;
+  int number = 0;
+  for (const Sharing& sharing : {Sharing{4, 2, 3}, Sharing{4, 2, 2}, Sharing{3, 1, 3}, Sharing{2, 1, 1}}) {
+    INFO(sharing.text());
+    std::vector<ToyState> states;
+    for (const bool overlap : {true, false}) {
+      const std::string name = str("run", ++number);
+      RunConfig config = config_of(place, name, sharing);
+      config.parallelism.overlap = overlap;
+      config.training.validation_interval = 3;  // between steps whose gathers are under way
+      config.checkpoint.interval = TrainingLength::steps(2);
+      CHECK(train(sharing.ranks, config) == RunEnd::kDone);
+      states.push_back(saved_state(place.checkpoint(name, kSteps)));
+    }
+    CHECK((states[0] == states[1]));
+  }
+}
+
 TEST_CASE("bf16 on the way between ranks and replicas rounds, and trains") {
   const ToyPlace place;
   const Reference reference(place);

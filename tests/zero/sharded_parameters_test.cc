@@ -246,3 +246,87 @@ RANKS_CASE("misuse of the protocol is a bug that throws") {
   CHECK_THROWS_AS(s.parameters.gradient(3, *s.stream), Error);
   s.parameters.reduce(1, *s.stream);
 }
+
+namespace {
+
+// The gathers that the host enqueues, in its order, with their units.
+struct CallOrder : Observer {
+  explicit CallOrder(const ShardedParameters& parameters) : parameters_(parameters) {}
+  void begin(Stream& stream, const Call& call) override {
+    for (const Operand& operand : call.operands) {
+      if (call.kind != CallKind::kCollective || operand.access != Access::kRead) continue;
+      const Tensor& all = parameters_.weights();
+      const int64_t at = static_cast<const std::byte*>(operand.tensor->data()) - static_cast<std::byte*>(all.data());
+      for (int64_t unit = 0; unit < 5; ++unit) {
+        if (at != parameters_.slice_begin(unit) * size_of(all.dtype())) continue;
+        calls.push_back(str(call.name, " ", unit, " on ", stream.name()));
+      }
+    }
+  }
+  void end(Stream&, const Call&) override {}
+
+  const ShardedParameters& parameters_;
+  std::vector<std::string> calls;
+};
+
+// An update of every weight to `value`, as an optimizer makes it.
+void update(Sharded& s, double value) {
+  s.parameters.begin_update(*s.stream);
+  for (const UpdatePart& part : s.parameters.update_parts()) {
+    s.backend.ops->fill(*s.stream, {.x = s.parameters.master().flat(part.begin, part.end), .value = value});
+    s.backend.ops->cast(*s.stream, {.src = s.parameters.master().flat(part.begin, part.end),
+                                    .dst = s.parameters.weights().flat(part.begin, part.end)});
+    s.parameters.updated(part, *s.stream);
+  }
+}
+
+}  // namespace
+
+RANKS_CASE("an updated unit is gathered at once where it has a buffer, in the order of the next forward pass") {
+  for (const int64_t kept : {int64_t{0}, ShardingPolicy::kAllLayers}) {
+    Sharded s(world.comm(), DType::kBF16, {.kept_layers = kept});
+    CallOrder order(s.parameters);
+    const Observation watched(*s.backend.device, order);
+    update(s, 2);
+    // Norms, embedding, layers; the third layer's buffer is the first one's.
+    std::vector<std::string> expected = {"all_gather 4 on gather", "all_gather 0 on gather", "all_gather 1 on gather",
+                                         "all_gather 2 on gather"};
+    if (kept > 0) expected.emplace_back("all_gather 3 on gather");
+    CHECK(order.calls == (world.size() == 1 ? std::vector<std::string>{} : expected));
+    for (int64_t unit = 0; unit < 5; ++unit) {
+      const auto whole = s.parameters.acquire(unit, *s.stream);
+      CHECK(to_float(whole[0].as<bf16>()[whole[0].count() - 1]) == 2.0f);
+      s.parameters.release(unit, *s.stream);
+    }
+    CHECK(order.calls.size() == (world.size() == 1 ? 0 : 5));  // the third layer's, when it was asked for
+  }
+}
+
+RANKS_CASE("gathers that nobody asked for are harmless: the next update waits for them, and so does the end") {
+  for (int round = 0; round < 20; ++round) {
+    Sharded s(world.comm(), DType::kBF16);
+    for (int step = 1; step <= 3; ++step) update(s, step);  // weights that are being gathered are written
+    for (const int64_t unit : {1, 4}) {
+      const auto whole = s.parameters.acquire(unit, *s.stream);
+      for (int64_t i = 0; i < whole[0].count(); ++i) REQUIRE(to_float(whole[0].as<bf16>()[i]) == 3.0f);
+      s.parameters.release(unit, *s.stream);
+    }
+    s.backend.ops->fill(*s.stream, {.x = s.parameters.master(), .value = 4});
+    update(s, 4);
+    s.parameters.masters_changed(*s.stream);  // as loading does
+    CHECK(to_float(s.parameters.acquire(1, *s.stream)[0].as<bf16>()[0]) == 4.0f);
+    s.parameters.release(1, *s.stream);
+    s.parameters.prefetch(3, *s.stream);  // and the memory goes
+  }
+}
+
+RANKS_CASE("without overlap the shard is updated at once, and everything goes on the stream that computes") {
+  Sharded s(world.comm(), DType::kBF16, {.overlap = false});
+  CHECK(s.parameters.update_parts().size() == 1);
+  CallOrder order(s.parameters);
+  const Observation watched(*s.backend.device, order);
+  update(s, 2);
+  s.parameters.release(1, (s.parameters.acquire(1, *s.stream), *s.stream));
+  CHECK(order.calls ==
+        (world.size() == 1 ? std::vector<std::string>{} : std::vector<std::string>{"all_gather 1 on other"}));
+}

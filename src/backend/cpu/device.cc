@@ -62,6 +62,51 @@ void copy(void* to, const void* from, int64_t bytes) {
 
 }  // namespace
 
+CpuStream::CpuStream(StreamPriority priority, WorkQueues& queues) : queues_(queues) {
+  if (priority != StreamPriority::kHigh) return;
+  queue_ = std::make_unique<WorkQueue>();
+  queues_.add(*queue_);
+}
+
+CpuStream::~CpuStream() {
+  if (queue_ != nullptr) queues_.remove(*queue_);
+}
+
+void CpuStream::run_on_host(std::function<void()> work) {
+  if (queue_ == nullptr) return work();
+  queue_->push(std::move(work));
+}
+
+void CpuStream::do_wait(const Event& event) {
+  const CpuPoint point = static_cast<const CpuEvent&>(event).point;
+  if (point.queue == queue_.get() || point.reached()) return;
+  run_on_host([point] { point.wait(); });
+}
+
+bool CpuStream::blocks_host(const Event& event) const {
+  return !has_own_thread() && !static_cast<const CpuEvent&>(event).point.reached();
+}
+
+CpuTimestamp::~CpuTimestamp() {
+  if (seconds_ != kNotReached || point_.queue == nullptr) return;
+  try {
+    point_.wait();                   // what would write it is still to come
+  } catch (const std::exception&) {  // of the stream's work, which others hear of
+  }
+}
+
+void CpuTimestamp::record(Stream& stream) {
+  seconds_ = kNotReached;
+  stream.run_on_host([this] { seconds_ = now_seconds(); });
+  point_ = static_cast<CpuStream&>(stream).point();
+}
+
+std::optional<double> CpuTimestamp::seconds_since(const Timestamp& earlier) const {
+  const double begin = static_cast<const CpuTimestamp&>(earlier).seconds_, end = seconds_;
+  if (begin == kNotReached || end == kNotReached) return std::nullopt;
+  return end - begin;
+}
+
 std::byte* CpuDevice::allocate(int64_t bytes, MemoryKind) {
   const int64_t available = available_bytes();
   const std::string what =
@@ -85,6 +130,7 @@ std::byte* CpuDevice::allocate(int64_t bytes, MemoryKind) {
 }
 
 void CpuDevice::release(std::byte* memory, int64_t bytes, MemoryKind) noexcept {
+  queues_.finish();
   if (bytes < kHugePage) return std::free(memory);
   munmap(memory, static_cast<size_t>(rounded_up(bytes, kPage)));
 }
@@ -94,7 +140,9 @@ std::string CpuDevice::description() const {
              bf16_unit());
 }
 
-std::unique_ptr<Stream> CpuDevice::do_make_stream(StreamPriority) { return std::make_unique<CpuStream>(); }
+std::unique_ptr<Stream> CpuDevice::do_make_stream(StreamPriority priority) {
+  return std::make_unique<CpuStream>(priority, queues_);
+}
 
 std::unique_ptr<Event> CpuDevice::make_event() { return std::make_unique<CpuEvent>(); }
 
@@ -103,10 +151,15 @@ int64_t CpuDevice::available_bytes() const { return available_memory_bytes(); }
 int64_t CpuDevice::used_bytes() const { return resident_bytes(); }
 int64_t CpuDevice::peak_bytes() const { return peak_resident_bytes(); }
 
-void CpuDevice::do_copy_to_device(Stream&, const void* host, Tensor tensor) {
+// Done when they return, also behind work of another thread: `host` is the caller's again.
+void CpuDevice::do_copy_to_device(Stream& stream, const void* host, Tensor tensor) {
+  static_cast<CpuStream&>(stream).point().wait();
   copy(tensor.data(), host, tensor.bytes());
 }
 
-void CpuDevice::do_copy_to_host(Stream&, Tensor tensor, void* host) { copy(host, tensor.data(), tensor.bytes()); }
+void CpuDevice::do_copy_to_host(Stream& stream, Tensor tensor, void* host) {
+  static_cast<CpuStream&>(stream).point().wait();
+  copy(host, tensor.data(), tensor.bytes());
+}
 
 }  // namespace tokamak

@@ -1,38 +1,68 @@
-// The CPU as a device: memory from the heap, streams that run their work at once, events that are always reached.
+// The CPU as a device: memory from the heap; streams of normal priority that run their work at once, in the calling
+// thread; streams of high priority with a thread each. Streams outlive the events and timestamps recorded on them.
 #pragma once
 
+#include <atomic>
+
+#include "backend/cpu/work_queue.h"
 #include "backend/device.h"
 #include "base/clock.h"
 
 namespace tokamak {
 
+// A point in a stream, as of when it was taken. Streams that run their work at once are past all of theirs.
+struct CpuPoint {
+  WorkQueue* queue = nullptr;
+  int64_t position = 0;
+
+  bool reached() const { return queue == nullptr || queue->reached(position); }
+  void wait() const {
+    if (queue != nullptr) queue->wait(position);
+  }
+};
+
 class CpuEvent final : public Event {
  public:
-  void synchronize() override {}
+  void synchronize() override { point.wait(); }
+  CpuPoint point;
 };
 
 class CpuStream final : public Stream {
+ public:
+  CpuStream(StreamPriority priority, WorkQueues& queues);
+  ~CpuStream() override;
+  void run_on_host(std::function<void()> work) override;
+  bool has_own_thread() const override { return queue_ != nullptr; }
+  CpuPoint point() const { return queue_ == nullptr ? CpuPoint{} : CpuPoint{queue_.get(), queue_->pushed()}; }
+
  protected:
-  void do_record(Event&) override {}
-  void do_wait(const Event&) override {}
-  void do_synchronize() override {}
+  void do_record(Event& event) override { static_cast<CpuEvent&>(event).point = point(); }
+  void do_wait(const Event& event) override;
+  bool blocks_host(const Event& event) const override;
+  void do_synchronize() override { point().wait(); }
+
+ private:
+  WorkQueues& queues_;                // of the device
+  std::unique_ptr<WorkQueue> queue_;  // absent: the calling thread does it
 };
 
 class CpuTimestamp final : public Timestamp {
  public:
-  void record(Stream&) override { seconds_ = now_seconds(); }
-  std::optional<double> seconds_since(const Timestamp& earlier) const override {
-    return seconds_ - static_cast<const CpuTimestamp&>(earlier).seconds_;
-  }
+  ~CpuTimestamp() override;
+  void record(Stream& stream) override;
+  std::optional<double> seconds_since(const Timestamp& earlier) const override;
 
  private:
-  double seconds_ = 0;
+  static constexpr double kNotReached = -1;
+  std::atomic<double> seconds_ = kNotReached;
+  CpuPoint point_;
 };
 
 class CpuDevice : public Device {
  public:
   std::byte* allocate(int64_t bytes, MemoryKind kind) override;
-  void release(std::byte* memory, int64_t bytes, MemoryKind kind) noexcept override;
+  void release(std::byte* memory, int64_t bytes,
+               MemoryKind kind) noexcept override;  // waits for the streams, as CUDA's
 
   std::string description() const override;
   std::unique_ptr<Event> make_event() override;
@@ -48,6 +78,9 @@ class CpuDevice : public Device {
   std::unique_ptr<Stream> do_make_stream(StreamPriority priority) override;
   void do_copy_to_device(Stream& stream, const void* host, Tensor tensor) override;
   void do_copy_to_host(Stream& stream, Tensor tensor, void* host) override;
+
+ private:
+  WorkQueues queues_;
 };
 
 }  // namespace tokamak

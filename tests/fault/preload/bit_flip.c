@@ -1,7 +1,7 @@
 // Preloaded into the real program under mpirun: a bit flips in what one rank sends or receives, as in a bad
 // memory module or link; the number stays finite. What it does comes from the environment:
 //
-//   BIT_FLIP_CALL  MPI_Allgather (weights) or MPI_Alltoall (gradients); not set: none
+//   BIT_FLIP_CALL  MPI_Iallgather (weights) or MPI_Ialltoall (gradients); not set: none
 //   BIT_FLIP_SIDE  receive: in what came from another rank; send: in the sender's own memory, where it stays
 //   BIT_FLIP_RANK  on this rank
 //   BIT_FLIP_AT    in this call of the name, counted from 1; short calls, which carry no tensors, do not count
@@ -15,7 +15,8 @@
 
 enum { kBlock = 64, kFewestBlocks = 8 };  // tensors travel in blocks of 64 bytes (src/comm/mpi.cc)
 
-typedef int Collective(const void*, int, void*, void*, int, void*, void*);
+typedef int Collective(const void*, int, void*, void*, int, void*, void*, void*);
+typedef int Test(void*, int*, void*);
 
 static const char* setting(const char* name) {
   const char* value = getenv(name);
@@ -42,20 +43,41 @@ static void flip(void* part, int count) {
   }
 }
 
-static int call(const char* name, const void* from, int sent, void* type, void* to, int count, void* to_type, void* comm) {
+// What is to be struck when it has come: written and read by the thread that waits for it.
+static struct {
+  void* request;
+  void* part;
+  int count;
+} awaited;
+
+static int call(const char* name, const void* from, int sent, void* type, void* to, int count, void* to_type, void* comm,
+                void* request) {
   Collective* real = (Collective*)dlsym(RTLD_NEXT, name);
   const int now = strikes(name, count), sending = strcmp(setting("BIT_FLIP_SIDE"), "send") == 0;
   if (now && sending) flip((void*)from, count);
-  const int result = real(from, sent, type, to, count, to_type, comm);
+  const int result = real(from, sent, type, to, count, to_type, comm, request);
   const int other = strcmp(setting("BIT_FLIP_RANK"), "0") == 0 ? 1 : 0;
-  if (now && !sending) flip((char*)to + (size_t)other * (size_t)count * kBlock, count);
+  if (now && !sending) {
+    awaited.part = (char*)to + (size_t)other * (size_t)count * kBlock;
+    awaited.count = count;
+    awaited.request = request;
+  }
   return result;
 }
 
-int MPI_Allgather(const void* from, int sent, void* type, void* to, int count, void* to_type, void* comm) {
-  return call("MPI_Allgather", from, sent, type, to, count, to_type, comm);
+int MPI_Test(void* request, int* done, void* status) {
+  const int result = ((Test*)dlsym(RTLD_NEXT, "MPI_Test"))(request, done, status);
+  if (*done && request == awaited.request) {
+    awaited.request = NULL;
+    flip(awaited.part, awaited.count);
+  }
+  return result;
 }
 
-int MPI_Alltoall(const void* from, int sent, void* type, void* to, int count, void* to_type, void* comm) {
-  return call("MPI_Alltoall", from, sent, type, to, count, to_type, comm);
+int MPI_Iallgather(const void* from, int sent, void* type, void* to, int count, void* to_type, void* comm, void* request) {
+  return call("MPI_Iallgather", from, sent, type, to, count, to_type, comm, request);
+}
+
+int MPI_Ialltoall(const void* from, int sent, void* type, void* to, int count, void* to_type, void* comm, void* request) {
+  return call("MPI_Ialltoall", from, sent, type, to, count, to_type, comm, request);
 }

@@ -1,0 +1,54 @@
+// Work in the order in which it was given, on a thread of its own: a stream that runs beside the caller. What the work
+// throws ends the queue: the rest of it is dropped, and whoever waits for it gets the exception.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace tokamak {
+
+class WorkQueue {
+ public:
+  WorkQueue();
+  ~WorkQueue();  // finishes what it was given: other ranks take part in it
+  WorkQueue(const WorkQueue&) = delete;
+  WorkQueue& operator=(const WorkQueue&) = delete;
+
+  void push(std::function<void()> work);
+  int64_t pushed() const;                // pieces of work given so far; a position
+  bool reached(int64_t position) const;  // all work up to it is done
+  void wait(int64_t position);           // until reached; throws what the queue's work threw
+  void finish() noexcept;                // waits for all that was given; what was thrown stays for wait()
+
+ private:
+  void run();
+
+  mutable std::mutex mutex_;
+  std::condition_variable given_, done_;
+  std::deque<std::function<void()>> work_;
+  int64_t pushed_ = 0;
+  int64_t finished_ = 0;
+  std::exception_ptr error_;
+  bool over_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+// The queues of a device, so that no memory goes while work on it is under way.
+class WorkQueues {
+ public:
+  void add(WorkQueue& queue);
+  void remove(WorkQueue& queue);
+  void finish() noexcept;  // waits for what they were given
+
+ private:
+  std::mutex mutex_;
+  std::set<WorkQueue*> queues_;
+};
+
+}  // namespace tokamak
