@@ -326,7 +326,7 @@ struct RandomNormal {
 // Declares the methods of a backend.
 #define TOKAMAK_OVERRIDE_OP(name, Args) void do_##name(Stream& stream, const Args& args) override;
 
-// The largest shapes of a run; they determine the size of the shared scratch memory.
+// The largest shapes of a run; they determine the size of the shared scratch memory. Empty: GEMMs alone.
 struct Workload {
   int64_t tokens = 0;        // N of a micro-batch
   int64_t hidden = 0;        // C

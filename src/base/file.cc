@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/process.h"
+
 namespace tokamak {
 
 namespace fs = std::filesystem;
@@ -177,12 +179,17 @@ int64_t free_bytes(const std::string& path, Kind kind) {
 }
 
 void write_text_atomically(const std::string& path, std::string_view text, Kind kind) {
-  const std::string temporary = path + ".tmp";
-  OutputFile file(temporary, kind);
-  file.write(text);
-  file.sync();
-  file.close();
-  rename_path(temporary, path, kind);
+  const std::string temporary = str(path, ".tmp-", process_name());
+  try {
+    OutputFile file(temporary, kind);
+    file.write(text);
+    file.sync();
+    file.close();
+    rename_path(temporary, path, kind);
+  } catch (...) {
+    ::unlink(temporary.c_str());  // the error that matters is under way
+    throw;
+  }
   sync_directory(parent_directory(path), kind);
 }
 

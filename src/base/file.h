@@ -71,7 +71,7 @@ void sync_directory(const std::string& path, Kind kind);
 std::string parent_directory(const std::string& path);   // "." where there is none
 int64_t free_bytes(const std::string& path, Kind kind);  // of its file system, to this user
 
-// Writes path.tmp, syncs it, renames it over `path` and syncs the directory: after a crash the old text or the new.
+// Writes path.tmp-<process>, syncs and renames it: after a crash the old text or the new. Of several writers one wins.
 void write_text_atomically(const std::string& path, std::string_view text, Kind kind);
 
 }  // namespace tokamak

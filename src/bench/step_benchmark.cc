@@ -1,8 +1,11 @@
 #include "bench/step_benchmark.h"
 
+#include <algorithm>
+
 #include "backend/timeline.h"
 #include "base/clock.h"
 #include "bench/replay.h"
+#include "plan/dry_run.h"
 #include "train/random_batch.h"
 #include "train/step.h"
 
@@ -55,8 +58,28 @@ class Benchmark {
 
 }  // namespace
 
-void plan_benchmark(const std::vector<RecordedGemm>& gemms, const Device& device, MemoryPlan& plan) {
-  Replay::plan(calls_of(gemms), device, plan);
+PlannedBenchmark plan_benchmark(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend,
+                                const MemoryShare& memory, int64_t micro_batches) {
+  PlannedBenchmark planned;
+  RunConfig cut = config;
+  const auto plan_beside = [&](int64_t bytes) {
+    planned = {};  // one engine at a time
+    planned.run = plan_run(cut, batch, mesh, backend, memory.total - bytes, memory.available - bytes);
+    BatchShape& shape = planned.run.shape;
+    if (micro_batches > 0) shape.sequences_per_rank = micro_batches * shape.micro_batch;
+    cut.training.micro_batch_size = {shape.micro_batch};  // decided without the benchmark
+    RunConfig resolved = cut;
+    resolved.activation_checkpoint = planned.run.activation_checkpoint;
+    DryRun dry(resolved, batch, mesh.world().size());
+    planned.gemms = gemms_of(dry.record(shape), *backend.ops);
+    planned.plan = planned.run.engine->plan();
+    Replay::plan(calls_of(planned.gemms), *backend.device, planned.plan);
+    return planned.plan.total_bytes() - planned.run.engine->plan().total_bytes();
+  };
+  // The shapes of GEMMs, and so what the benchmark takes, do not depend on what is kept.
+  const int64_t bytes = plan_beside(0);
+  if (planned_bytes(planned.plan, *backend.device) > std::min(memory.total, memory.available)) plan_beside(bytes);
+  return planned;
 }
 
 StepBenchmark benchmark_step(Engine& engine, const StepBenchmarkOptions& options) {

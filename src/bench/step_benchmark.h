@@ -9,6 +9,8 @@
 #include "engine/engine.h"
 #include "plan/step_record.h"
 #include "train/batch_shape.h"
+#include "train/memory_check.h"
+#include "train/run_plan.h"
 
 namespace tokamak {
 
@@ -27,8 +29,15 @@ struct StepBenchmarkOptions {
   std::vector<RecordedGemm> gemms;  // of a step (gemms_of)
 };
 
-// Adds the memory that it takes besides the engine's.
-void plan_benchmark(const std::vector<RecordedGemm>& gemms, const Device& device, MemoryPlan& plan);
+// The run as training plans it, but where activations fill the memory that is left (kept_bytes: auto), they leave what
+// the benchmark takes.
+struct PlannedBenchmark {
+  PlannedRun run;                   // with so many micro-batches in a step; 0: as configured
+  std::vector<RecordedGemm> gemms;  // of a step
+  MemoryPlan plan;                  // of the run and of the benchmark
+};
+PlannedBenchmark plan_benchmark(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend,
+                                const MemoryShare& memory, int64_t micro_batches = 0);
 
 // Collective. Each round times all GEMMs and then a step, so that both see the same load of other processes; the medians
 // over the rounds are returned.

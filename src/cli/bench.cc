@@ -77,22 +77,18 @@ class BenchCommand : public Command {
     const auto data_comm = make_data_comm(world.comm(), *backend.device, config.runtime, config.precision.reduce);
     const MeshGroups mesh(*data_comm, replicas);
     const MemoryShare memory = memory_share(*backend.device, world, mesh.mesh(), config.runtime);
-    PlannedRun run = plan_run(config, batch, mesh.mesh(), backend, memory.total, memory.available);
-    BatchShape& shape = run.shape;
-    Engine& engine = *run.engine;
-    if (micro_batches_ > 0) shape.sequences_per_rank = micro_batches_ * shape.micro_batch;
+    const PlannedBenchmark planned = plan_benchmark(config, batch, mesh.mesh(), backend, memory, micro_batches_);
+    const BatchShape& shape = planned.run.shape;
+    Engine& engine = *planned.run.engine;
     config.training.micro_batch_size = {shape.micro_batch};
-    config.activation_checkpoint = run.activation_checkpoint;
-    DryRun dry(config, batch, world.size());
-    const std::vector<RecordedGemm> gemms = gemms_of(dry.record(shape), *backend.ops);
-    MemoryPlan plan = engine.plan();
-    plan_benchmark(gemms, *backend.device, plan);
-    collectively(world.comm(), [&] { expect_fit(plan, *backend.device, memory, config, shape.micro_batch); });
+    config.activation_checkpoint = planned.run.activation_checkpoint;
+    collectively(world.comm(), [&] { expect_fit(planned.plan, *backend.device, memory, config, shape.micro_batch); });
     const int64_t baseline = backend.device->used_bytes();
     engine.commit();
     engine.parameters().initialize(static_cast<uint64_t>(config.run.seed), engine.compute());
     StepBenchmark result;
-    or_end_all(world, [&] { result = benchmark_step(engine, {.shape = shape, .rounds = rounds_, .gemms = gemms}); });
+    or_end_all(world,
+               [&] { result = benchmark_step(engine, {.shape = shape, .rounds = rounds_, .gemms = planned.gemms}); });
     const Peak peak = peak_of(backend, compute_dtype(config.precision));
     if (world.rank() != 0) return 0;
     const StepReport report{.config = config,

@@ -23,13 +23,6 @@ constexpr double kLongEnough = 0.005;  // of one GEMM
 constexpr double kCoresAreOurs = 0.9;  // of a rank's threads' time that they ran
 constexpr int64_t kSmallest = 256;
 constexpr uint64_t kSeed = 15;
-// Of any model: what GEMMs share of the workspace does not depend on it.
-constexpr Workload kSmallWorkload{.tokens = 64,
-                                  .hidden = 64,
-                                  .intermediate = 64,
-                                  .vocab = 64,
-                                  .heads = {.q_heads = 1, .kv_heads = 1, .head_dim = 64},
-                                  .max_length = 64};
 
 double processor_seconds() {
   timespec time{};
@@ -46,8 +39,7 @@ class SquareGemm {
     const auto random = plan.add("burn-in/random", DType::kF32, Shape{n, n});
     const auto a = plan.add("burn-in/a", dtype, Shape{n, n}), b = plan.add("burn-in/b", dtype, Shape{n, n});
     const auto c = plan.add("burn-in/c", dtype, Shape{n, n});
-    const auto workspace =
-        plan.add("burn-in/workspace", DType::kF32, Shape{backend.ops->workspace_bytes(kSmallWorkload) / 4 + 1});
+    const auto workspace = plan.add("burn-in/workspace", DType::kF32, Shape{backend.ops->workspace_bytes({}) / 4 + 1});
     arena_.emplace(plan, *backend.device);
     backend.ops->bind_workspace((*arena_)[workspace]);
     gemm_ = {.a = (*arena_)[a], .b = (*arena_)[b], .c = (*arena_)[c], .trans_b = Transpose::kYes};

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "base/process.h"
-#include "comm/plan_comm.h"
+#include "comm/mesh.h"
 #include "train/memory_check.h"
 #include "train/run_plan.h"
 
@@ -29,6 +29,41 @@ int64_t limit_of(__rlimit_resource resource) {
 }
 
 std::string bytes_text(double bytes) { return human_bytes(bytes); }
+
+// Adds the plan of every rank and its share of the memory, and says whether they go together.
+void compare_plan(CheckResult& result, World& world, const RankHosts& peers, const MemoryCheck& check) {
+  const RunConfig& config = *check.config;
+  const Device& device = *check.backend->device;
+  const auto measured = [&](const std::function<Facts()>& measure) {
+    const std::vector<Facts> ranks = gather_facts(world.comm(), measure);
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      for (const auto& [name, value] : ranks[rank].all()) result.ranks[rank].set(name, value);
+    }
+    return !report_errors(result, peers);
+  };
+  int replicas = 1;
+  const auto find_replicas = [&] {
+    replicas = replicas_of(config.parallelism, world.size());
+    return Facts();
+  };
+  if (!measured(find_replicas)) return;
+  // The groups that a run makes: each takes memory, and reserves some.
+  const MeshGroups groups(*check.data, replicas);
+  const MemoryShare share = memory_share(device, world, groups.mesh(), config.runtime);
+  const auto plan = [&] {
+    const GlobalBatch batch = make_global_batch(config.training, config.data, world.size());
+    const PlannedRun run = plan_run(config, batch, groups.mesh(), *check.backend, share.total, share.available);
+    Facts facts;
+    facts.set("planned_bytes", planned_bytes(run.engine->plan(), device));
+    facts.set("share_bytes", share.available);
+    facts.set("reserve_bytes", share.reserve);
+    expect_fit(run.engine->plan(), device, share, config, run.shape.micro_batch);
+    return facts;
+  };
+  if (!measured(plan)) return;
+  result.value = str(bytes_text(result.ranks.front().number("planned_bytes")), " planned of ",
+                     bytes_text(result.ranks.front().number("share_bytes")), " available to each rank");
+}
 
 }  // namespace
 
@@ -95,28 +130,7 @@ CheckResult check_memory(World& world, const RankHosts& peers, const MemoryCheck
   CheckResult result{.name = "memory", .kind = Kind::kDevice};
   result.ranks = gather_facts(world.comm(), [&] { return memory_facts(device); });
   if (report_errors(result, peers)) return result;
-  if (check.config != nullptr && check.data != nullptr) {
-    const MemoryShare share = memory_share(device, world, *check.data, check.config->runtime);
-    const std::vector<Facts> plans = gather_facts(world.comm(), [&] {
-      const RunConfig& config = *check.config;
-      const GlobalBatch batch = make_global_batch(config.training, config.data, world.size());
-      const auto ranks = make_plan_comm(world.size(), device);  // nothing is asked of the others
-      const MeshGroups mesh(*ranks, replicas_of(config.parallelism, world.size()));
-      const PlannedRun run = plan_run(config, batch, mesh.mesh(), *check.backend, share.total, share.available);
-      Facts facts;
-      facts.set("planned_bytes", planned_bytes(run.engine->plan(), device));
-      facts.set("share_bytes", share.available);
-      expect_fit(run.engine->plan(), device, share, config, run.shape.micro_batch);
-      return facts;
-    });
-    for (size_t rank = 0; rank < plans.size(); ++rank) {
-      for (const auto& [name, value] : plans[rank].all()) result.ranks[rank].set(name, value);
-    }
-    if (!report_errors(result, peers)) {
-      result.value = str(bytes_text(result.ranks.front().number("planned_bytes")), " planned of ",
-                         bytes_text(result.ranks.front().number("share_bytes")), " available to each rank");
-    }
-  }
+  if (check.config != nullptr && check.data != nullptr) compare_plan(result, world, peers, check);
   judge_memory(result, peers);
   return result;
 }

@@ -221,6 +221,13 @@ TEST_CASE("a refusal names the tensor, what it is and what it should be") {
                     Catch::Contains("b is F32 (5, 6)") && Catch::Contains("(4, 6)"));
 }
 
+TEST_CASE("an empty workload needs no more workspace than a small one") {
+  TestBackend cpu;
+  const int64_t empty = cpu.ops().workspace_bytes({});
+  CHECK(empty >= 0);
+  CHECK(empty <= cpu.ops().workspace_bytes(TestBackend::small_workload()));
+}
+
 TEST_CASE("a timeline has each call between its begin and end, with its work, while it watches") {
   TestBackend cpu;
   const HostTensor a = f32({3, 4}), b = f32({4, 5}), c = f32({3, 5});

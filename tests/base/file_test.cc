@@ -1,5 +1,8 @@
 #include "base/file.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
 #include "base/hash.h"
@@ -12,6 +15,39 @@ TEST_CASE("a text file is written completely and reads back the same") {
   write_text_atomically(dir.file("a.txt"), "one\ntwo", Kind::kData);
   CHECK(read_text(dir.file("a.txt"), Kind::kData) == "one\ntwo");
   CHECK(list_directory(dir.path(), Kind::kData) == std::vector<std::string>{"a.txt"});  // no .tmp left
+}
+
+TEST_CASE("processes that write one text file at once do not disturb each other, and one text stands, whole") {
+  const TempDir dir;
+  const std::string path = dir.file("a.txt");
+  constexpr int kProcesses = 4, kTexts = 50;
+  const auto text_of = [](int process) { return std::string(20000, static_cast<char>('a' + process)); };
+  std::vector<pid_t> children;
+  for (int p = 0; p < kProcesses; ++p) {
+    children.push_back(::fork());
+    if (children.back() != 0) continue;
+    try {
+      for (int i = 0; i < kTexts; ++i) write_text_atomically(path, text_of(p), Kind::kData);
+    } catch (...) {
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+  }
+  const std::string text = read_text(path, Kind::kData);
+  CHECK((text.size() == 20000 && text == std::string(20000, text[0])));
+  CHECK(list_directory(dir.path(), Kind::kData) == std::vector<std::string>{"a.txt"});
+}
+
+TEST_CASE("a text file that cannot take its name leaves nothing beside it") {
+  const TempDir dir;
+  make_directories(dir.file("taken/by a directory"), Kind::kData);
+  CHECK_THROWS_AS(write_text_atomically(dir.file("taken"), "text", Kind::kData), Error);
+  CHECK(list_directory(dir.path(), Kind::kData) == std::vector<std::string>{"taken"});
 }
 
 TEST_CASE("a failure names the path and the reason, and has its caller's kind") {

@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/device.h"
 #include "bench/generate_benchmark.h"
 #include "bench/op_benchmark.h"
 #include "bench/step_benchmark.h"
@@ -76,6 +78,33 @@ TEST_CASE("a step is timed with all its GEMMs, which its profile has too") {
     CHECK(seen.calls == gemm.count);
     CHECK(seen.flops == static_cast<double>(gemm.count) * gemm.flops());
   }
+}
+
+TEST_CASE("on a full device activations leave what the benchmark takes, and the batch is cut as without it") {
+  class Gpu : public CpuDevice {
+   public:
+    bool uses_host_memory() const override { return false; }
+  };
+  Backend backend{std::make_unique<Gpu>(), std::make_unique<CpuOps>()};
+  const auto comm = make_single_comm();
+  RunConfig config = small_run();
+  const auto needed = [&](RecomputeMode mode) {
+    config.activation_checkpoint = {mode, {}};
+    const PlannedBenchmark planned = plan_benchmark(config, kBatch, *comm, backend, {INT64_MAX, INT64_MAX});
+    return planned_bytes(planned.plan, *backend.device);
+  };
+  const int64_t none = needed(RecomputeMode::kNone), full = needed(RecomputeMode::kFull);
+  const int64_t bytes = (none + full) / 2;
+  config.activation_checkpoint = {RecomputeMode::kSelective, {}};
+  const PlannedRun training = plan_run(config, kBatch, *comm, backend, bytes, bytes);
+  const PlannedBenchmark planned = plan_benchmark(config, kBatch, *comm, backend, {bytes, bytes}, 5);
+  CHECK(planned_bytes(planned.plan, *backend.device) <= bytes);
+  CHECK(planned_bytes(planned.plan, *backend.device) > full);
+  CHECK(planned_bytes(planned.run.engine->plan(), *backend.device) <
+        planned_bytes(training.engine->plan(), *backend.device));
+  CHECK(planned.run.shape.micro_batch == training.shape.micro_batch);
+  CHECK(planned.run.shape.micro_batches() == 5);
+  CHECK(!planned.run.activation_checkpoint.kept_bytes.is_auto());
 }
 
 TEST_CASE("generation is timed beside a copy and the GEMMs of its prompts") {

@@ -3,8 +3,13 @@
 
 #include <catch2/catch.hpp>
 
+#include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/device.h"
 #include "base/file.h"
 #include "base/process.h"
+#include "comm/data_comm.h"
+#include "comm/plan_comm.h"
+#include "doctor/memory.h"
 #include "doctor/planted.h"
 #include "plan/small_run.h"
 #include "support/ranks.h"
@@ -105,6 +110,37 @@ RANKS_CASE("a run that does not fit fails with the plan's numbers") {
   CHECK(named(report, "memory").status == Status::kFail);
   CHECK(says(named(report, "memory"), "the run needs "));
   CHECK(named(report, "disk").status == Status::kFail);  // nor do its checkpoints
+}
+
+RANKS_CASE(
+    "the memory check keeps back what every group of the run reserves, and refuses replicas that do not divide") {
+  class Gpu : public CpuDevice {
+   public:
+    bool uses_host_memory() const override { return false; }
+    int64_t total_bytes() const override { return int64_t{80} << 30; }
+    int64_t available_bytes() const override { return int64_t{70} << 30; }
+  };
+  const int size = world.size();
+  Backend backend{std::make_unique<Gpu>(), std::make_unique<CpuOps>()};
+  const auto data = make_plan_comm(size, *backend.device);
+  const RankHosts peers(std::vector<std::string>(static_cast<size_t>(size), "n1"));
+  RunConfig config = small_doctor("none").read_config().config;
+  for (const int replicas : {1, 2, 4}) {
+    config.parallelism.data_parallel_replicate_degree = replicas;
+    const CheckResult result = check_memory(world, peers, {.backend = &backend, .data = data.get(), .config = &config});
+    if (size % replicas != 0) {
+      CHECK(result.status == Status::kFail);
+      CHECK(says(result, "which does not divide"));
+      continue;
+    }
+    const int groups = size == 1 ? 0 : replicas == 1 || replicas == size ? 1 : 3;
+    const int64_t reserve = groups * kNcclCommunicators * kNcclReserveBytes;
+    CHECK(result.status != Status::kFail);
+    for (const Facts& facts : result.ranks) {
+      CHECK(facts.number("reserve_bytes") == static_cast<double>(reserve));
+      CHECK(facts.number("share_bytes") == static_cast<double>((int64_t{70} << 30) - reserve));
+    }
+  }
 }
 
 TEST_CASE("the exit code is that of the worst failed check, and warnings start") {

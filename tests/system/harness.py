@@ -177,6 +177,12 @@ def relative(a, b):
     return abs(a - b) / abs(b)
 
 
+def mebibytes(text):
+    """Of a size as the program writes it: "1.50 GiB"."""
+    number, unit = text.split()
+    return float(number) * {"KiB": 1 / 1024, "MiB": 1, "GiB": 1024}[unit]
+
+
 def main(tests):
     """Runs functions of a Workplace in turn; prints each one's docstring. The arguments pick some by name."""
     chosen = [test for test in tests if len(sys.argv) == 1 or test.__name__ in sys.argv[1:]]

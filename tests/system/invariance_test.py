@@ -45,6 +45,19 @@ def resume(place):
     assert digest(path) == before
 
 
+def recompute(place):
+    """a run that keeps all activations is resumed with some, and then with none: the bits of one that was never stopped"""
+    steps = ("training.max_steps=9",)
+    place.train("kept", 2, *steps)
+    place.train("less", 2, *steps, "--stop-at-step", "3", expect=75)
+    place.train("less", 2, *steps, "activation_checkpoint={mode: selective, kept_bytes: 40K}", "--stop-at-step", "6",
+                expect=75)
+    output = place.train("less", 2, *steps, "activation_checkpoint.mode=full")
+    assert "activation_checkpoint.mode" in output and "step 6" in output, output  # named as changed
+    assert place.records("less") == place.records("kept")
+    assert gathered(place.checkpoint("less", 9)) == gathered(place.checkpoint("kept", 9))
+
+
 def sharing(place):
     """4 processes by every stage, in 1, 2 and 4 replicas: the losses of 1; each goes on from what the last one saved"""
     steps = ("training.max_steps=12",)
@@ -67,4 +80,4 @@ def sharing(place):
     assert "data_parallel_replicate_degree is 3, which does not divide the 4 rank(s)" in output, output
 
 
-main([ranks, resume, sharing])
+main([ranks, resume, recompute, sharing])

@@ -79,6 +79,38 @@ def configured(place):
     assert found["choices"][0]["micro_batch"] == 1 and found["choices"][0]["fits"], found["choices"]
 
 
+def kept(place):
+    """without --gpu, text and JSON say what layers keep and what is recomputed; --memory is what automatic choices fill"""
+    def planned(*arguments):
+        return json.loads(tokamak("plan", LLAMA, "--ranks", "64", "--json", "runtime.backend=cuda", *arguments))
+    tensors, layers = ["qkv", "attention", "mid", "gate_up"], 32
+    none, full = (planned(f"activation_checkpoint.mode={mode}") for mode in ("none", "full"))
+    assert none["kept_layers"] == dict.fromkeys(tensors, layers - 1) and none["recomputed_flops"] == 0, none["kept_layers"]
+    assert full["kept_layers"] == dict.fromkeys(tensors, 0), full["kept_layers"]
+    # All of a layer's forward pass but the down projection, for a token that attends to half the sequence.
+    length, tokens = full["sequence_length"], full["tokens_per_step"] / 64
+    layer = 2 * 4096 * ((32 + 2 * 8) * 128 + 4096 + 2 * 14336) + 4 * 4096 * (length + 1) / 2
+    assert abs(full["recomputed_flops"] / ((layers - 1) * layer * tokens) - 1) < 1e-9
+    assert abs((full["step"]["flops"] - none["step"]["flops"]) / full["recomputed_flops"] - 1) < 1e-9
+    # Selective fills what is left, and no more; without a limit it keeps all.
+    selective = "activation_checkpoint.mode=selective"
+    assert planned(selective)["memory"] == none["memory"]
+    limit = (none["memory_bytes"] + full["memory_bytes"]) // 2
+    some = planned(selective, "--memory", str(limit))
+    assert 0.97 * limit < some["memory_bytes"] <= limit, (some["memory_bytes"], limit)
+    assert 0 < some["recomputed_flops"] < full["recomputed_flops"]
+    assert all(0 <= some["kept_layers"][tensor] < layers for tensor in tensors)
+    page = tokamak("plan", LLAMA, "--ranks", "64", "runtime.backend=cuda", selective, "--memory", str(limit))
+    (line,) = [line for line in page.splitlines() if line.startswith("keeps ")]
+    for tensor in tensors:
+        assert f"{tensor} of {some['kept_layers'][tensor]}" in line, line
+    assert f"of {layers - 1} that may keep them; recomputes " in line, line
+    stated = float(line.split("recomputes ")[1].split("TFLOP")[0].split("PFLOP")[0])
+    assert any(abs(stated * unit / some["recomputed_flops"] - 1) < 0.01 for unit in (1e12, 1e15)), line
+    for wrong in ("80G?", "0", "-1Gi"):
+        assert "--memory" in refused("plan", LLAMA, f"--memory={wrong}")
+
+
 def traced(place):
     """--trace is the simulated timeline: rows for the streams, collectives beside operations; --explain has the terms"""
     path = os.path.join(place.path, "trace.json")
@@ -173,4 +205,4 @@ def calibrated(place):
 
 
 if __name__ == "__main__":
-    main([choices, hardware, configured, traced, errors, published, calibrated])
+    main([choices, hardware, configured, kept, traced, errors, published, calibrated])

@@ -204,6 +204,7 @@ class Attending {
 }  // namespace
 
 int64_t cached_attention_workspace(const Workload& w) {
+  if (w.cached_tokens == 0) return 0;
   int64_t bytes = 0;
   with_act_type(w.compute, [&]<class T>(T) { bytes = Attending<T>::bytes(w.max_length, w.heads); });
   return bytes * thread_count();

@@ -1,0 +1,188 @@
+// What each class of a plan's buffers takes in real steps: the pages that the kernel has given to it. The device here
+// takes its memory untouched, so that a page is there once something was written to it, and not because it was planned.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <map>
+
+#include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/device.h"
+#include "base/error.h"
+#include "support/ranks.h"
+#include "train/random_batch.h"
+#include "train/run_plan.h"
+#include "train/state_slices.h"
+
+using namespace tokamak;
+
+namespace {
+
+class UntouchedDevice : public CpuDevice {
+ public:
+  std::byte* allocate(int64_t bytes, MemoryKind) override {
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    void* const memory = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, flags, -1, 0);
+    TOKAMAK_CHECK(memory != MAP_FAILED, "no memory of ", bytes, " bytes");
+    madvise(memory, static_cast<size_t>(bytes), MADV_NOHUGEPAGE);  // pages of 4 KiB are counted
+    blocks.push_back(static_cast<std::byte*>(memory));
+    return blocks.back();
+  }
+  void release(std::byte* memory, int64_t bytes, MemoryKind) noexcept override {
+    munmap(memory, static_cast<size_t>(bytes));
+  }
+  std::vector<std::byte*> blocks;  // in order
+};
+
+// Gives out another device's blocks again: an arena on it has the same buffers under the same names.
+class SameBlocks : public Allocator {
+ public:
+  explicit SameBlocks(const std::vector<std::byte*>& blocks) : blocks_(blocks) {}
+  std::byte* allocate(int64_t, MemoryKind) override { return blocks_.at(next_++); }
+  void release(std::byte*, int64_t, MemoryKind) noexcept override {}
+
+ private:
+  const std::vector<std::byte*>& blocks_;
+  size_t next_ = 0;
+};
+
+// Bytes of a buffer that lie in pages that are there.
+int64_t resident_bytes_of(const Tensor& buffer) {
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  const auto begin = static_cast<int64_t>(reinterpret_cast<intptr_t>(buffer.data())), end = begin + buffer.bytes();
+  const int64_t first = begin / page * page;
+  std::vector<unsigned char> pages(static_cast<size_t>((end - first + page - 1) / page));
+  const int asked = mincore(reinterpret_cast<void*>(first), static_cast<size_t>(end - first), pages.data());
+  TOKAMAK_CHECK(asked == 0, "mincore");
+  int64_t bytes = 0;
+  for (size_t p = 0; p < pages.size(); ++p) {
+    const int64_t at = first + static_cast<int64_t>(p) * page;
+    if ((pages[p] & 1) != 0) bytes += std::min(end, at + page) - std::max(begin, at);
+  }
+  return bytes;
+}
+
+// Of gradients this rank's slices are sharded, whole units are not; what exchanging them takes is a class of its own.
+std::string class_of(const std::string& name) {
+  if (name == "gradients/slices") return name;
+  if (name == "gradients/reduced" || name == "gradients/communication") return "exchange";
+  return name.substr(0, name.find('/'));
+}
+
+struct Bytes {
+  int64_t planned = 0, used = 0;
+};
+
+int64_t used_in_all(const std::map<std::string, Bytes>& classes) {
+  int64_t used = 0;
+  for (const auto& [name, bytes] : classes) used += bytes.used;
+  return used;
+}
+
+constexpr int64_t kLayers = 6;
+
+RunConfig config_of(const ParallelismOptions& parallelism, const ActivationCheckpointOptions& recompute) {
+  RunConfig config;
+  config.model.hidden_size = 256;
+  config.model.intermediate_size = 704;
+  config.model.num_hidden_layers = kLayers;
+  config.model.num_attention_heads = 4;
+  config.model.num_key_value_heads = 2;
+  config.model.vocab_size = 4096;
+  config.training.micro_batch_size = {2};
+  config.checkpoint.async = true;
+  config.parallelism = parallelism;
+  config.activation_checkpoint = recompute;
+  return config;
+}
+
+class MeasuredRun {
+ public:
+  MeasuredRun(World& world, const RunConfig& config)
+      : groups_(world.comm(), replicas_of(config.parallelism, world.size())),
+        run_(plan_run(
+            config, {.length = 128, .sequences_per_step = 4 * world.size(), .sequences_per_rank = 4, .total_steps = 1},
+            groups_.mesh(), backend_, INT64_MAX)),
+        tokens_(run_.shape, config.model.vocab_size, world.rank()) {
+    run_.engine->commit();
+  }
+
+  // A step of two micro-batches, and a snapshot.
+  void step() {
+    Engine& engine = *run_.engine;
+    engine.parameters().initialize(1, engine.compute());
+    run_step(engine, tokens_.step(), {.lr = 1e-3, .micro_batches = run_.shape.micro_batches()});
+    HostState(engine).fetch();
+  }
+
+  std::map<std::string, Bytes> by_class() const {
+    const MemoryPlan& plan = run_.engine->plan();
+    SameBlocks blocks(static_cast<const UntouchedDevice&>(*backend_.device).blocks);
+    const Arena arena(plan, blocks);
+    std::map<std::string, Bytes> classes;
+    for (size_t i = 0; i < plan.entries().size(); ++i) {
+      Bytes& bytes = classes[class_of(plan.entries()[i].name)];
+      bytes.planned += plan.entries()[i].bytes();
+      bytes.used += resident_bytes_of(arena[{static_cast<int64_t>(i)}]);
+    }
+    return classes;
+  }
+
+ private:
+  Backend backend_{std::make_unique<UntouchedDevice>(), std::make_unique<CpuOps>()};
+  MeshGroups groups_;
+  PlannedRun run_;
+  RandomBatch tokens_;
+};
+
+// By class, in bytes; of weights that are not norms: those are few.
+std::map<std::string, int64_t> expected_bytes(const ParallelismOptions& parallelism, int64_t ranks) {
+  const int64_t layer = 256 * (256 + 2 * 128) + 256 * 256 + 3 * 256 * 704, vocabulary = 2 * 4096 * 256;
+  const int64_t shards = ranks / parallelism.data_parallel_replicate_degree;
+  const int64_t slice = (kLayers * layer + vocabulary) / shards;
+  std::map<std::string, int64_t> bytes = {{"parameters", (4 + 2) * slice},
+                                          {"optimizer", (4 + 4) * slice},
+                                          {"gradients/slices", 4 * slice},
+                                          {"snapshot", (4 + 4 + 4) * slice}};
+  if (shards == 1) return bytes;
+  // Two layers share what the others have for themselves.
+  const int64_t kept = parallelism.keep_gathered.is_none() ? 0 : parallelism.keep_gathered.value;
+  const int64_t weights = parallelism.zero_stage < 3 ? kLayers : kept + 2;
+  const int64_t gradients = parallelism.zero_stage == 1 ? kLayers : 2;
+  bytes["gathered weights"] = 2 * (weights * layer + vocabulary);
+  bytes["gradients"] = 4 * (gradients * layer + vocabulary);
+  return bytes;
+}
+
+void check_run(World& world, const ParallelismOptions& parallelism, const ActivationCheckpointOptions& recompute = {}) {
+  INFO("stage " << parallelism.zero_stage << ", " << parallelism.data_parallel_replicate_degree << " replica(s)");
+  MeasuredRun run(world, config_of(parallelism, recompute));
+  CHECK(used_in_all(run.by_class()) < 1 << 20);  // what is planned and taken is not there yet
+  run.step();
+  auto classes = run.by_class();
+  for (const auto& [name, bytes] : classes) {
+    INFO(name << ": " << bytes.used << " bytes used of " << bytes.planned);
+    CHECK(20 * bytes.used >= 19 * bytes.planned);
+  }
+  for (const auto& [name, expected] : expected_bytes(parallelism, world.size())) {
+    INFO(name << ": " << classes[name].used << " bytes used, " << expected << " expected");
+    CHECK(20 * std::abs(classes[name].used - expected) <= expected);
+  }
+}
+
+}  // namespace
+
+RANKS_CASE("every class of memory is used as planned in stages 1, 2 and 3, and sharded state is one part in as many") {
+  for (const int64_t stage : {1, 2, 3}) {
+    for (const int replicas : {1, 2}) {
+      if (world.size() % replicas != 0) continue;
+      check_run(world, {.zero_stage = stage, .data_parallel_replicate_degree = replicas});
+    }
+  }
+  check_run(world, {.keep_gathered = {2}});
+}
+
+RANKS_CASE("every class of memory is used as planned when activations are recomputed") {
+  check_run(world, {}, {RecomputeMode::kSelective, {1 << 20}});
+  check_run(world, {}, {RecomputeMode::kFull, {}});
+}
