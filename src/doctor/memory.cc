@@ -8,6 +8,7 @@
 
 #include "base/process.h"
 #include "comm/plan_comm.h"
+#include "train/auto_choice.h"
 #include "train/memory_check.h"
 #include "train/run_plan.h"
 
@@ -98,7 +99,9 @@ CheckResult check_memory(World& world, const RankHosts& peers, const MemoryCheck
   if (check.config != nullptr && check.data != nullptr) {
     const MemoryShare share = memory_share(device, world, *check.data, check.config->runtime);
     const std::vector<Facts> plans = gather_facts(world.comm(), [&] {
-      const RunConfig& config = *check.config;
+      const RunConfig& stated = *check.config;
+      // Whatever a start chooses fits if the least does.
+      const RunConfig config = leaves_choice(stated) ? with_choice(stated, least_choice(stated)) : stated;
       const GlobalBatch batch = make_global_batch(config.training, config.data, world.size());
       const auto ranks = make_plan_comm(world.size(), device);  // nothing is asked of the others
       const MeshGroups mesh(*ranks, replicas_of(config.parallelism, world.size()));
