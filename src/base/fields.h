@@ -46,14 +46,7 @@ struct AutoInt {
   bool operator==(const AutoInt&) const = default;
 };
 
-// A count of which there may be none: "none" or N.
-struct NoneInt {
-  int64_t value = 0;  // 0: none
-  bool is_none() const { return value == 0; }
-  bool operator==(const NoneInt&) const = default;
-};
-
-// A limit that may be left to the program: "auto", "none" or N.
+// A count or limit, of which there may be none, and that may be left to the program: "auto", "none" or N.
 struct AutoLimit {
   int64_t value = -1;  // -1: auto; 0: none
   static AutoLimit none() { return {0}; }

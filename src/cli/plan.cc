@@ -13,7 +13,7 @@
 #include "config/units.h"
 #include "model/flops.h"
 #include "model/recompute.h"
-#include "plan/dry_run.h"
+#include "plan/auto_choice.h"
 #include "train/memory_check.h"
 #include "train/peak.h"
 
@@ -163,10 +163,11 @@ class PlanCommand : public Command {
     if (!gpu_.empty()) return print_predictions(config, batch);
     for (const auto& [given, option] :
          {std::pair{gpus_per_node_ > 0, "--gpus-per-node"}, std::pair{!network_.empty(), "--network"},
-          std::pair{as_configured_, "--as-configured"}, std::pair{explain_, "--explain"},
+          std::pair{as_configured_, "--as-configured"}, std::pair{explain_ && !leaves_choice(config), "--explain"},
           std::pair{!trace_.empty(), "--trace"}}) {
       if (given) fail(Kind::kConfig, str(option, " needs --gpu"), "such as --gpu h100");
     }
+    if (leaves_choice(config)) settle(config, batch);
     DryRun run(config, batch, ranks_, limit());
     if (json_) {
       std::cout << plan_json(config, run).dump(2) << "\n";
@@ -189,15 +190,27 @@ class PlanCommand : public Command {
                       .as_configured = as_configured_,
                       .explain = explain_};
     if (as_configured_) {
-      const Prediction p = predict(config, batch, ranks_, machine);
+      const RecomputeMode asked = config.activation_checkpoint.mode;
+      if (leaves_choice(config)) {
+        const DryRun least(with_choice(config, least_choice(config)), batch, ranks_);
+        report.candidates = candidates(config, batch, ranks_, machine, plannable_bytes(least, machine));
+        config = with_choice(
+            config, report.candidates.fitting.empty() ? least_choice(config) : report.candidates.fitting[0].choice);
+      }
+      Prediction p = predict(config, batch, ranks_, machine);
+      p.recompute = asked;
       (p.fits() ? report.choices.fitting : report.choices.others).push_back(p);
     } else {
       report.choices = search(config, batch, ranks_, machine);
     }
     if (!trace_.empty()) {
       config.training.micro_batch_size = {report.best().shape.micro_batch};
-      config.activation_checkpoint.mode = report.best().recompute;
       config.parallelism = report.best().parallelism;
+      config.activation_checkpoint.mode = report.best().recompute;
+      if (report.best().recompute == RecomputeMode::kAuto) {
+        const KeptLayers& kept = report.best().kept;
+        config.activation_checkpoint = {RecomputeMode::kSelective, {}, {kept.values.begin(), kept.values.end()}};
+      }
       std::string trace;
       predict(config, batch, ranks_, machine, &trace);
       write_text_atomically(trace_, trace, Kind::kConfig);
@@ -208,6 +221,16 @@ class PlanCommand : public Command {
       print(std::cout, report);
     }
     return 0;
+  }
+
+  // As a start on ranks of one node would, with as much memory as --memory says.
+  void settle(RunConfig& config, const GlobalBatch& batch) const {
+    const std::string device = DryRun(without_choice(config), batch, ranks_).device().description();
+    Machine machine = machine_of(config.runtime, device);
+    machine.memory_bytes = limit();
+    const Candidates all = candidates(config, batch, ranks_, machine, limit());
+    if (explain_) explain(std::cout, config, all);
+    config = with_choice(config, all.fitting.empty() ? least_choice(config) : all.fitting[0].choice);
   }
 
   int64_t limit() const {
@@ -223,7 +246,7 @@ class PlanCommand : public Command {
   int print_layers(RunConfig& config, const GlobalBatch& batch) const {
     int64_t& layers = config.model.num_hidden_layers;
     for (; layers > 1; --layers) {
-      const DryRun run(config, batch, ranks_);
+      const DryRun run(without_choice(config), batch, ranks_);
       if (planned_bytes(run.memory(), run.device()) <= layers_in_) break;
     }
     std::cout << R"({"fact": "measured", "name": "layers", "value": )" << layers << R"(, "unit": "layers"})"

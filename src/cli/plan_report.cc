@@ -1,9 +1,11 @@
 #include "cli/plan_report.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/strings.h"
 #include "cli/machine_json.h"
+#include "config/units.h"
 #include "model/flops.h"
 
 namespace tokamak::cli {
@@ -13,6 +15,7 @@ namespace {
 constexpr double kHour = 3600;  // seconds
 constexpr int kClusterSizes[] = {8, 64, 512, 2048, 8192, 16384};
 constexpr size_t kMostRows = 12;
+constexpr size_t kMostCandidates = 8;
 
 const std::string& mode_of(const Prediction& p) {
   return enum_names(RecomputeMode{})[static_cast<size_t>(p.recompute)];
@@ -24,10 +27,28 @@ std::string column(const std::string& text, size_t width) {
   return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
 }
 
+// Layers whose whole weights stay gathered.
+std::string gathered_of(const Prediction& p) {
+  if (p.parallelism.zero_stage < 3) return "all";
+  return print_auto_limit(p.parallelism.keep_gathered);
+}
+
+std::string counts_of(const KeptLayers& kept) {
+  std::vector<std::string> counts;
+  for (const int64_t layers : kept.values) counts.push_back(str(layers));
+  return join(counts, ", ");
+}
+
+void print_candidate(std::ostream& out, const Candidate& one, const char* note) {
+  out << column(str(one.choice.micro_batch), 24) << column(str(one.choice.keep_gathered), 10)
+      << column(counts_of(one.prediction.kept), 20) << column(fixed(one.choice.predicted_seconds, 4), 11)
+      << column(human_bytes(one.prediction.peak_bytes_per_rank), 12) << note << "\n";
+}
+
 void print_choice(std::ostream& out, const Prediction& p, const char* note) {
   out << column(std::to_string(p.parallelism.zero_stage), 7)
       << column(std::to_string(p.parallelism.data_parallel_replicate_degree), 8)
-      << column(std::to_string(p.shape.micro_batch), 13) << column(mode_of(p), 11)
+      << column(std::to_string(p.shape.micro_batch), 13) << column(mode_of(p), 11) << column(gathered_of(p), 10)
       << column(fixed(p.step_seconds, 3), 10) << column(fixed(p.exposed_communication_seconds, 3), 10)
       << column(fixed(p.tokens_per_second_per_gpu, 1), 12) << column(fixed(100 * p.mfu_full, 1), 7)
       << column(human_bytes(p.peak_bytes_per_rank), 12) << note << "\n";
@@ -108,6 +129,8 @@ nlohmann::ordered_json choice_json(const Prediction& p) {
   return {{"micro_batch", p.shape.micro_batch},
           {"micro_batches", p.shape.micro_batches()},
           {"activation_checkpoint", mode_of(p)},
+          {"kept_layers", p.kept.values},
+          {"keep_gathered", std::max<int64_t>(p.parallelism.keep_gathered.value, 0)},
           {"zero_stage", p.parallelism.zero_stage},
           {"data_parallel_replicate_degree", p.parallelism.data_parallel_replicate_degree},
           {"fits", p.fits()},
@@ -129,6 +152,31 @@ nlohmann::ordered_json choice_json(const Prediction& p) {
 
 }  // namespace
 
+void explain(std::ostream& out, const RunConfig& config, const Candidates& all) {
+  const bool limited = all.bytes < INT64_MAX;
+  if (all.fitting.empty()) {
+    out << "chosen       the least there is: nothing fits into " << human_bytes(all.bytes) << "\n";
+    return;
+  }
+  const Candidate& best = all.fitting[0];
+  out << "chosen       " << text_of(config, best.choice) << ": of " << all.fitting.size() << " choices that fit"
+      << (limited ? str(" into ", human_bytes(all.bytes)) : "") << " the shortest predicted step\n"
+      << "             micro-batch  gathered  qkv, att, mid, gate   s / step  bytes/rank\n";
+  std::set<int64_t> seen;
+  for (size_t i = 0; i < all.fitting.size(); ++i) {
+    const bool first = seen.insert(all.fitting[i].choice.micro_batch).second;
+    if (i < kMostCandidates || first) print_candidate(out, all.fitting[i], i == 0 ? "  <- chosen" : "");
+  }
+  for (const KeepValues& values : all.values) {
+    if (values.micro_batch != best.choice.micro_batch) continue;
+    for (const KeptTensor tensor : kKeptTensors) {
+      const KeepCost& cost = values.costs[tensor];
+      out << "             keeping " << name_of(tensor) << " of a layer saves " << significant(1e3 * cost.spared, 3)
+          << " ms a step for " << human_bytes(cost.bytes) << "\n";
+    }
+  }
+}
+
 const Prediction& PlanReport::best() const {
   if (!choices.fitting.empty()) return choices.fitting[0];
   return *std::min_element(choices.others.begin(), choices.others.end(), [](const Prediction& a, const Prediction& b) {
@@ -140,7 +188,7 @@ void print(std::ostream& out, const PlanReport& report) {
   const Machine& m = report.machine;
   out << "machine      " << report.ranks << " x " << m.name << ", " << m.gpus_per_node << " a node, "
       << gigabytes(m.network_rate) << " of a node to others; predictions:\n"
-      << "  stage  copies  micro-batch  recompute  s / step  exposed s  tokens/s/GPU  MFU %  bytes/rank\n";
+      << "  stage  copies  micro-batch  recompute  gathered  s / step  exposed s  tokens/s/GPU  MFU %  bytes/rank\n";
   for (size_t i = 0; i < report.choices.fitting.size() && i < kMostRows; ++i) {
     print_choice(out, report.choices.fitting[i], i == 0 && !report.as_configured ? "  <- recommended" : "");
   }
@@ -149,6 +197,7 @@ void print(std::ostream& out, const PlanReport& report) {
   }
   print_memory(out, report);
   if (report.explain) print_terms(out, report);
+  if (report.explain && leaves_choice(report.config)) explain(out, report.config, report.candidates);
   print_run(out, report);
   if (!report.as_configured && !report.choices.fitting.empty()) out << "\n" << yaml_of(report.best());
 }

@@ -4,20 +4,25 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "plan/auto_choice.h"
 #include "plan/reliability.h"
 #include "plan/search.h"
 
 namespace tokamak::cli {
 
 struct PlanReport {
-  const RunConfig& config;
+  const RunConfig config;  // as it was given
   const Machine& machine;
   int ranks = 1;
   Choices choices;
+  Candidates candidates;  // of --as-configured, where keys are auto
   bool as_configured = false;
   bool explain = false;
   const Prediction& best() const;  // the fastest; where nothing fits, what takes least
 };
+
+// What the auto keys were chosen among, and what keeping each tensor is worth.
+void explain(std::ostream& out, const RunConfig& config, const Candidates& candidates);
 
 void print(std::ostream& out, const PlanReport& report);
 nlohmann::ordered_json as_json(const PlanReport& report);

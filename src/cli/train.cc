@@ -12,6 +12,7 @@
 #include "config/print.h"
 #include "data/manifest.h"
 #include "eval/evaluations.h"
+#include "plan/auto_choice.h"
 #include "resilience/watchdog.h"
 #include "train/run_plan.h"
 #include "train/trainer.h"
@@ -82,6 +83,7 @@ class TrainCommand : public Command {
          .evals = [&](Engine& engine,
                       const std::function<void()>& between) { return flatten(evals->run(engine, between)); },
          .check_changes = check_changes,
+         .chooser = choose,
          .stop_at_step = stop_at_step_,
          .startup = startup,
          .stragglers = [&watchdog] { return watchdog.take_stragglers(); },

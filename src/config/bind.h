@@ -72,9 +72,6 @@ class Binder {
   void bind_scalar(const ConfigNode& node, const std::string& path, AutoInt& value) {
     keep(node, path, parse_auto_int(node.text), value);
   }
-  void bind_scalar(const ConfigNode& node, const std::string& path, NoneInt& value) {
-    keep(node, path, parse_none_int(node.text), value);
-  }
   void bind_scalar(const ConfigNode& node, const std::string& path, AutoLimit& value) {
     keep(node, path, parse_auto_limit(node.text), value);
   }

@@ -199,29 +199,17 @@ Parsed<bool> parse_bool(std::string_view text) {
 
 std::string print_bool(bool value) { return value ? "true" : "false"; }
 
-namespace {
-
-// `word`, which stands for 0, or a count of at least 1.
-template <class T>
-Parsed<T> parse_word_or_count(std::string_view text, std::string_view word) {
-  if (text == word) return {T{}, "", ""};
+Parsed<AutoInt> parse_auto_int(std::string_view text) {
+  if (text == "auto") return {AutoInt{}, "", ""};
   const Parsed<int64_t> count = parse_count(text);
   if (!count.value) {
-    return {{}, scan_decimal(text).found ? count.rule : str("must be ", word, " or a whole number"), count.hint};
+    return {{}, scan_decimal(text).found ? count.rule : "must be auto or a whole number", count.hint};
   }
-  if (*count.value < 1) return {{}, str("must be ", word, " or at least 1"), ""};
-  return {T{*count.value}, "", ""};
+  if (*count.value < 1) return {{}, "must be auto or at least 1", ""};
+  return {AutoInt{*count.value}, "", ""};
 }
 
-}  // namespace
-
-Parsed<AutoInt> parse_auto_int(std::string_view text) { return parse_word_or_count<AutoInt>(text, "auto"); }
-
 std::string print_auto_int(AutoInt value) { return value.is_auto() ? "auto" : print_count(value.value); }
-
-Parsed<NoneInt> parse_none_int(std::string_view text) { return parse_word_or_count<NoneInt>(text, "none"); }
-
-std::string print_none_int(NoneInt value) { return value.is_none() ? "none" : print_count(value.value); }
 
 Parsed<AutoLimit> parse_auto_limit(std::string_view text) {
   if (text == "auto") return {AutoLimit{}, "", ""};

@@ -36,10 +36,6 @@ std::string print_bool(bool value);
 Parsed<AutoInt> parse_auto_int(std::string_view text);
 std::string print_auto_int(AutoInt value);
 
-// "none" or a count of at least 1.
-Parsed<NoneInt> parse_none_int(std::string_view text);
-std::string print_none_int(NoneInt value);
-
 // "auto", "none" (also "0") or a count of at least 1.
 Parsed<AutoLimit> parse_auto_limit(std::string_view text);
 std::string print_auto_limit(AutoLimit value);

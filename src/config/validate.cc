@@ -1,10 +1,12 @@
 #include "config/validate.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/field_checks.h"
 #include "config/config_tree.h"
 #include "config/units.h"
+#include "model/recompute.h"
 #include "monitor/traced_steps.h"
 
 namespace tokamak {
@@ -157,19 +159,38 @@ void check_parallelism(const ParallelismOptions& parallelism, const ModelConfig&
                  "reduce: last_microbatch, or zero_stage: 2");
   if (parallelism.keep_gathered.is_none()) return;
   const int64_t kept = parallelism.keep_gathered.value;
-  checks.require(stage == 3, "parallelism.keep_gathered", kept,
+  checks.require(stage == 3, "parallelism.keep_gathered", print_auto_limit(parallelism.keep_gathered),
                  str("contradicts parallelism.zero_stage ", stage, ", which keeps every layer gathered"),
                  "leave one of the two out");
   checks.require(kept <= model.num_hidden_layers, "parallelism.keep_gathered", kept,
                  str("is more than model.num_hidden_layers (", model.num_hidden_layers, ")"));
 }
 
-void check_activation_checkpoint(const ActivationCheckpointOptions& options, FieldChecks& checks) {
+void check_activation_checkpoint(const ActivationCheckpointOptions& options, const ModelConfig& model,
+                                 FieldChecks& checks) {
   checks.require(options.mode == RecomputeMode::kSelective || options.kept_bytes.is_auto(),
                  "activation_checkpoint.kept_bytes", print_auto_limit(options.kept_bytes),
                  str("is for activation_checkpoint.mode: selective, and the mode is ",
                      enum_names(options.mode).at(static_cast<size_t>(options.mode))),
                  "set activation_checkpoint.mode to selective, or leave kept_bytes out");
+  const std::vector<int64_t>& kept = options.kept_layers;
+  if (kept.empty()) return;
+  std::vector<std::string> counts;
+  for (const int64_t count : kept) counts.push_back(str(count));
+  const std::string list = str("[", join(counts, ", "), "]");
+  const std::string key = "activation_checkpoint.kept_layers";
+  checks.require(options.mode == RecomputeMode::kSelective, key, list,
+                 str("is for activation_checkpoint.mode: selective, and the mode is ",
+                     enum_names(options.mode).at(static_cast<size_t>(options.mode))),
+                 "set activation_checkpoint.mode to selective, or leave kept_layers out");
+  checks.require(options.kept_bytes.is_auto(), key, list,
+                 str("contradicts activation_checkpoint.kept_bytes ", print_auto_limit(options.kept_bytes)),
+                 "leave one of the two out");
+  checks.require(kept.size() == kKeptTensors.size(), key, list,
+                 str("must have ", kKeptTensors.size(), " counts: qkv, attention, mid, gate_up"));
+  for (size_t i = 0; i < kept.size(); ++i) {
+    checks.within(str(key, "[", i, "]"), kept[i], 0, std::max<int64_t>(most_kept_layers(model), 0));
+  }
 }
 
 void check_checkpoint(const CheckpointOptions& checkpoint, FieldChecks& checks) {
@@ -201,7 +222,7 @@ std::vector<FieldError> find_problems(const RunConfig& config) {
   check_optimizer(config.optimizer, checks);
   check_schedule(config.lr_scheduler, config.training, checks);
   check_parallelism(config.parallelism, config.model, checks);
-  check_activation_checkpoint(config.activation_checkpoint, checks);
+  check_activation_checkpoint(config.activation_checkpoint, config.model, checks);
   check_checkpoint(config.checkpoint, checks);
   checks.at_least("metrics.log_interval", config.metrics.log_interval, 1);
   checks.require(parse_traced_steps(config.metrics.trace).has_value(), "metrics.trace",

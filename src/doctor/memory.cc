@@ -7,7 +7,9 @@
 #include <algorithm>
 
 #include "base/process.h"
+#include "comm/lane.h"
 #include "comm/mesh.h"
+#include "train/auto_choice.h"
 #include "train/memory_check.h"
 #include "train/run_plan.h"
 
@@ -16,8 +18,8 @@ namespace tokamak::doctor {
 namespace {
 
 constexpr double kLessThanOthers = 0.9;  // of the median host
-// Two sockets a peer where ranks meet over TCP (comm/README.md), beside files, libraries and the data set.
-constexpr int64_t kOtherFiles = 128;
+// Sockets where ranks meet over TCP (comm/README.md), beside files, libraries and the data set.
+constexpr int64_t kFilesPerPeer = kLanes + 1, kOtherFiles = 128;
 // What NCCL's user guide asks of containers (docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html,
 // "Shared Memory": --shm-size=1g --ulimit memlock=-1).
 constexpr int64_t kSharedMemoryForNccl = int64_t{1} << 30;
@@ -32,7 +34,9 @@ std::string bytes_text(double bytes) { return human_bytes(bytes); }
 
 // Adds the plan of every rank and its share of the memory, and says whether they go together.
 void compare_plan(CheckResult& result, World& world, const RankHosts& peers, const MemoryCheck& check) {
-  const RunConfig& config = *check.config;
+  const RunConfig& stated = *check.config;
+  // Whatever a start chooses fits if the least does.
+  const RunConfig config = leaves_choice(stated) ? with_choice(stated, least_choice(stated)) : stated;
   const Device& device = *check.backend->device;
   const auto measured = [&](const std::function<Facts()>& measure) {
     const std::vector<Facts> ranks = gather_facts(world.comm(), measure);
@@ -104,9 +108,10 @@ void judge_memory(CheckResult& result, const RankHosts& peers) {
                             bytes_text(common), ": a module may be missing"));
     }
     const auto files = static_cast<int64_t>(facts.number("limit_open_files"));
-    if (files >= 0 && files < 2 * peers.size() + kOtherFiles) {
-      result.warn(host, str(host, ": ", files, " open files are allowed, and ", peers.size(), " ranks may need ",
-                            2 * peers.size() + kOtherFiles, "; raise ulimit -n"));
+    const int64_t needed = kFilesPerPeer * peers.size() + kOtherFiles;
+    if (files >= 0 && files < needed) {
+      result.warn(host, str(host, ": ", files, " open files are allowed, and ", peers.size(), " ranks may need ", needed,
+                            "; raise ulimit -n"));
     }
     if (gpus && ranks_here > 1 && facts.has("shared_memory_bytes") &&
         facts.number("shared_memory_bytes") < static_cast<double>(kSharedMemoryForNccl)) {

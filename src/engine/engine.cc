@@ -13,6 +13,13 @@ Keep keep_of(const EngineOptions& options) {
   return options.activation_checkpoint.mode == RecomputeMode::kNone ? Keep::kBackward : Keep::kLayerInputs;
 }
 
+// Nothing is kept without backward, whatever mode a checkpoint's config has.
+KeptLayers kept_of(const EngineOptions& options) {
+  if (!options.sizes.training) return {};
+  return kept_layers(options.activation_checkpoint, options.model, options.sizes.max_tokens, options.sizes.max_length,
+                     dtype_of(options.precision.compute));
+}
+
 CudaGraphs graphs_of(const EngineOptions& options, const Comm& comm, const Device& device) {
   const CudaGraphs wanted = options.cuda_graphs;
   if (wanted == CudaGraphs::kOn && comm.size() > 1 && !device.uses_host_memory()) {
@@ -46,8 +53,7 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
               .cached_sequences = options.sizes.cached_sequences,
               .compute = compute_dtype(options.precision),
               .keep = keep_of(options),
-              .kept = kept_layers(options.activation_checkpoint, options.model, options.sizes.max_tokens,
-                                  options.sizes.max_length, compute_dtype(options.precision)),
+              .kept = kept_of(options),
               .z_loss = options.z_loss,
               .graphs = graphs_of(options, mesh.world(), *backend.device)},
              plan_) {

@@ -8,26 +8,32 @@
 
 namespace tokamak {
 
-enum class RecomputeMode { kNone, kFull, kSelective };
+enum class RecomputeMode { kNone, kFull, kSelective, kAuto };
 inline const std::vector<std::string>& enum_names(RecomputeMode) {
-  static const std::vector<std::string> names = {"none", "full", "selective"};
+  static const std::vector<std::string> names = {"none", "full", "selective", "auto"};
   return names;
 }
 
 struct ActivationCheckpointOptions {
   RecomputeMode mode = RecomputeMode::kNone;
   AutoLimit kept_bytes;
+  std::vector<int64_t> kept_layers;
 
   template <class Visitor>
   void fields(Visitor& v) {
     v("mode", mode,
       "none: keep what backward needs (norms and SwiGLU are always recomputed); full: keep layer inputs only, which "
       "takes far less memory and about a third more FLOPs; selective: keep layer inputs and, within kept_bytes, the "
-      "tensors that spare most FLOPs; all give the same bits");
+      "tensors that spare most FLOPs; auto: keep, of each layer, the tensors that save most predicted time in the memory "
+      "there is, chosen at each start together with training.micro_batch_size and parallelism.keep_gathered where those "
+      "are auto; all give the same bits");
     v("kept_bytes", kept_bytes,
       "with selective, bytes of activations that a rank keeps beyond full's; more memory, less recomputed; auto: what "
       "the device has left once everything else is planned (where the device is the CPU, an eighth of its memory stays "
       "free), all of them in a plan without a limit; none: as full");
+    v("kept_layers", kept_layers,
+      "with selective, how many layers keep each tensor, [qkv, attention, mid, gate_up], each at most "
+      "model.num_hidden_layers - 1, instead of what kept_bytes would choose; tokamak plan prints such lists");
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "model/activations.h"
 #include "model/flops.h"
 
@@ -20,19 +21,19 @@ class Knapsack {
   }
 
  private:
-  void descend(size_t tensor, double flops, int64_t taken, int64_t left) {
+  void descend(size_t tensor, double spared_before, int64_t taken, int64_t left) {
     const KeepCost& cost = costs_[tensor];
     const int64_t fit = std::min(most_, left / std::max<int64_t>(cost.bytes, 1));
     const bool last = tensor + 1 == costs_.size();
     for (int64_t count = last ? fit : 0; count <= fit; ++count) {
       counts_.values[tensor] = count;
-      const double spared = flops + static_cast<double>(count) * cost.flops;
+      const double spared = spared_before + static_cast<double>(count) * cost.spared;
       const int64_t bytes = count * cost.bytes;
       if (!last) {
         descend(tensor + 1, spared, taken + bytes, left - bytes);
-      } else if (spared > best_flops_ || (spared == best_flops_ && taken + bytes < best_bytes_)) {
+      } else if (spared > most_spared_ || (spared == most_spared_ && taken + bytes < best_bytes_)) {
         best_ = counts_;
-        best_flops_ = spared;
+        most_spared_ = spared;
         best_bytes_ = taken + bytes;
       }
     }
@@ -41,7 +42,7 @@ class Knapsack {
   std::array<KeepCost, kKeptTensors.size()> costs_;
   int64_t most_;
   KeptLayers counts_, best_;
-  double best_flops_ = 0;
+  double most_spared_ = 0;
   int64_t best_bytes_ = 0;
 };
 
@@ -77,7 +78,13 @@ KeptLayers choose_kept(const PerKeptTensor<KeepCost>& costs, int64_t most, int64
 KeptLayers kept_layers(const ActivationCheckpointOptions& options, const ModelConfig& config, int64_t tokens,
                        int64_t length, DType compute) {
   KeptLayers kept;
+  TOKAMAK_CHECK(options.mode != RecomputeMode::kAuto, "activation_checkpoint.mode: auto is not settled");
   if (options.mode == RecomputeMode::kFull) return kept;
+  if (!options.kept_layers.empty()) {
+    TOKAMAK_CHECK(options.kept_layers.size() == kKeptTensors.size(), options.kept_layers.size(), " counts of layers");
+    std::copy(options.kept_layers.begin(), options.kept_layers.end(), kept.values.begin());
+    return kept;
+  }
   const int64_t most = most_kept_layers(config);
   if (options.mode == RecomputeMode::kSelective && !options.kept_bytes.is_auto()) {
     return choose_kept(keep_costs(config, tokens, length, compute), most, options.kept_bytes.value);
@@ -95,7 +102,7 @@ int64_t kept_bytes(const PerKeptTensor<KeepCost>& costs, const KeptLayers& kept)
 double recomputed_flops(const PerKeptTensor<KeepCost>& costs, const KeptLayers& kept, int64_t most) {
   double flops = 0;
   for (const KeptTensor tensor : kKeptTensors) {
-    flops += static_cast<double>(most - kept[tensor]) * costs[tensor].flops;
+    flops += static_cast<double>(most - kept[tensor]) * costs[tensor].spared;
   }
   return flops;
 }

@@ -1,5 +1,5 @@
 // Selective recompute: which activations the layers keep for backward, as the number of layers that keep each, so that
-// the FLOPs spared are the most for the bytes. Any choice gives the same bits. The choice is exact, not greedy.
+// the FLOPs or seconds spared are the most for the bytes. Any choice gives the same bits. The choice is exact, not greedy.
 #pragma once
 
 #include <array>
@@ -33,16 +33,17 @@ int64_t most_kept_layers(const ModelConfig& config);  // L - 1
 
 struct KeepCost {
   int64_t bytes = 0;  // of one layer's tensor as committed, with its statistics
-  double flops = 0;   // of the operation that it spares
+  double spared = 0;  // FLOPs of the operation that it spares; or seconds (plan/auto_choice.h)
 };
 // For `tokens` tokens in sequences of `length`; a token attends to (length + 1) / 2 on average.
 PerKeptTensor<KeepCost> keep_costs(const ModelConfig& config, int64_t tokens, int64_t length, DType compute);
 
-// The counts up to `most` whose bytes together are at most `bytes` and that spare most FLOPs; of equal ones those of the
+// The counts up to `most` whose bytes together are at most `bytes` and that spare most; of equal ones those of the
 // fewest bytes. A knapsack, solved by enumerating the counts of all tensors but one.
 KeptLayers choose_kept(const PerKeptTensor<KeepCost>& costs, int64_t most, int64_t bytes);
 
-// What a mode keeps, with micro-batches of `tokens` tokens; kept_bytes: auto is without a limit here.
+// What a mode keeps, with micro-batches of `tokens` tokens; kept_bytes: auto is without a limit here. mode: auto is
+// settled before (train/auto_choice.h).
 KeptLayers kept_layers(const ActivationCheckpointOptions& options, const ModelConfig& config, int64_t tokens,
                        int64_t length, DType compute);
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/options.h"
 #include "tensor/dtype.h"
 
 namespace tokamak {
@@ -63,12 +64,17 @@ struct Machine {
   std::string source;
 
   double peak_flops(DType dtype) const { return dtype == DType::kBF16 ? bf16_flops : f32_flops; }
+  Machine for_attention(AttentionKind kind) const;  // runtime.attention: native has its own rate
 };
 
 // A row of the table, by name; or a machine file of
 // `tokamak bench --calibrate`. Error(kConfig) naming the nearest row, or what the file lacks.
 Machine find_machine(const std::string& name_or_file);
 Machine read_machine(const std::string& path);
+
+// A rank on a CPU that nobody has measured. The same for any number of threads, since micro-batches are chosen by it, and
+// a run's bits do not depend on its threads.
+Machine cpu_machine();
 
 // "400Gb", "8x400Gb", "3.2Tb": bits per second of a node, as bytes per second. Error(kConfig).
 double network_rate(const std::string& text);

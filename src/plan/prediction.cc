@@ -54,11 +54,12 @@ int64_t plannable_bytes(const DryRun& run, const Machine& machine) {
 
 Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& stated,
                    std::string* trace) {
-  Machine machine = stated;
-  if (config.runtime.attention == AttentionKind::kNative) {
-    machine.efficiency.attention = machine.efficiency.native_attention;
-  }
-  const int64_t bytes = plannable_bytes(DryRun(config, batch, ranks), machine);
+  return predict(config, batch, ranks, stated, plannable_bytes(DryRun(config, batch, ranks), stated), trace);
+}
+
+Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& stated, int64_t bytes,
+                   std::string* trace) {
+  const Machine machine = stated.for_attention(config.runtime.attention);
   DryRun run(config, batch, ranks, bytes);
   const BatchShape& shape = run.shape();
   Simulated step;
@@ -75,6 +76,7 @@ Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks,
   const double per_gpu = tokens / step.seconds / ranks, peak = machine.peak_flops(compute_dtype(config.precision));
   return {.shape = shape,
           .recompute = config.activation_checkpoint.mode,
+          .kept = run.model().kept(),
           .parallelism = config.parallelism,
           .step_seconds = step.seconds,
           .exposed_communication_seconds = step.exposed,

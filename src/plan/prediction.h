@@ -11,6 +11,7 @@ namespace tokamak {
 struct Prediction {
   BatchShape shape;
   RecomputeMode recompute = RecomputeMode::kNone;
+  KeptLayers kept;
   ParallelismOptions parallelism;
   double step_seconds = 0, exposed_communication_seconds = 0;
   double tokens_per_second_per_gpu = 0;
@@ -25,8 +26,12 @@ struct Prediction {
 
 // Of the config as it stands; micro_batch_size: auto is resolved for the machine's memory, as a start there would.
 // Of many micro-batches three and four are simulated: the others between the first and the last are alike.
-// runtime.attention: native has its own rate. `trace` receives the simulated timeline of what was simulated.
+// Other auto keys are settled before (auto_choice.h). `trace` receives the simulated timeline of what was simulated.
 Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& stated,
+                   std::string* trace = nullptr);
+
+// The same for a run that may plan with `bytes` on each device.
+Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& stated, int64_t bytes,
                    std::string* trace = nullptr);
 
 // Bytes that a run may plan with on each device of the machine.

@@ -1,9 +1,10 @@
 #include "plan/search.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/strings.h"
-#include "train/memory_check.h"
+#include "plan/auto_choice.h"
 
 namespace tokamak {
 
@@ -23,7 +24,7 @@ std::vector<ParallelismOptions> shardings(const ParallelismOptions& configured, 
       one.zero_stage = stage;
       one.data_parallel_shard_degree = -1;
       one.data_parallel_replicate_degree = degree;
-      if (stage < 3) one.keep_gathered = {};
+      if (stage < 3) one.keep_gathered = AutoLimit::none();
       if (stage == 1) one.reduce = ReduceWhen::kAuto;
       all.push_back(one);
     }
@@ -31,17 +32,13 @@ std::vector<ParallelismOptions> shardings(const ParallelismOptions& configured, 
   return all;
 }
 
-// Those of one sharding and recompute mode.
-void add_fitting(RunConfig tried, const GlobalBatch& batch, int ranks, const Machine& machine,
+// The fastest of each micro-batch, of one sharding and recompute mode.
+void add_fitting(const RunConfig& tried, const GlobalBatch& batch, int ranks, const Machine& machine,
                  std::vector<Prediction>& fitting) {
-  tried.training.micro_batch_size = {1};
-  const int64_t bytes = plannable_bytes(DryRun(tried, batch, ranks), machine);
-  for (int64_t micro_batch = 1; micro_batch <= batch.sequences_per_rank; ++micro_batch) {
-    if (batch.sequences_per_rank % micro_batch != 0) continue;
-    tried.training.micro_batch_size = {micro_batch};
-    const DryRun sizes(tried, batch, ranks, bytes);
-    if (planned_bytes(sizes.memory(), sizes.device()) > bytes) return;  // a larger one takes more
-    fitting.push_back(predict(tried, batch, ranks, machine));
+  const DryRun least(with_choice(tried, least_choice(tried)), batch, ranks);
+  std::set<int64_t> seen;
+  for (const Candidate& one : candidates(tried, batch, ranks, machine, plannable_bytes(least, machine)).fitting) {
+    if (seen.insert(one.choice.micro_batch).second) fitting.push_back(one.prediction);
   }
 }
 
@@ -52,16 +49,21 @@ Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, con
   const std::vector<ParallelismOptions> ways = shardings(config.parallelism, ranks, machine);
   for (size_t mode = 0; mode < enum_names(RecomputeMode{}).size(); ++mode) {
     RunConfig tried = config;
+    tried.training.micro_batch_size = {};
     tried.activation_checkpoint.mode = static_cast<RecomputeMode>(mode);
+    tried.activation_checkpoint.kept_layers.clear();
     const size_t before = choices.fitting.size();
     for (const ParallelismOptions& way : ways) {
       tried.parallelism = way;
+      if (tried.activation_checkpoint.mode == RecomputeMode::kAuto && way.zero_stage == 3) {
+        tried.parallelism.keep_gathered = {};
+      }
       add_fitting(tried, batch, ranks, machine, choices.fitting);
     }
     if (choices.fitting.size() > before) continue;
     tried.parallelism = ways.front();
-    tried.training.micro_batch_size = {1};
-    choices.others.push_back(predict(tried, batch, ranks, machine));
+    choices.others.push_back(predict(with_choice(tried, least_choice(tried)), batch, ranks, machine));
+    choices.others.back().recompute = static_cast<RecomputeMode>(mode);
   }
   std::stable_sort(choices.fitting.begin(), choices.fitting.end(),
                    [](const Prediction& a, const Prediction& b) { return a.step_seconds < b.step_seconds; });
@@ -72,6 +74,7 @@ std::string yaml_of(const Prediction& choice) {
   const ParallelismOptions& way = choice.parallelism;
   return str("parallelism:\n  zero_stage: ", way.zero_stage,
              "\n  data_parallel_replicate_degree: ", way.data_parallel_replicate_degree,
+             way.keep_gathered.is_none() ? "" : str("\n  keep_gathered: ", way.keep_gathered.value),
              "\ntraining:\n  micro_batch_size: ", choice.shape.micro_batch,
              "\nactivation_checkpoint:\n  mode: ", enum_names(RecomputeMode{})[static_cast<size_t>(choice.recompute)],
              "\n");

@@ -14,7 +14,8 @@ struct Choices {
 };
 
 // Every stage of ZeRO, within all ranks and within a node with replicas across, every recompute mode, and every
-// micro-batch that cuts a rank's share into equal parts, as far as they fit; the rest as configured.
+// micro-batch of auto_choice.h, as far as they fit; with mode auto in stage 3 keep_gathered is auto too, and of several
+// choices of one micro-batch the fastest counts. The rest as configured.
 Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine);
 
 // The lines of YAML that choose it: "training:\n  micro_batch_size: 2\n...".

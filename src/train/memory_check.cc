@@ -22,6 +22,8 @@ int64_t planned_bytes(const MemoryPlan& plan, const Device& device) {
   return plan.total_bytes() - (device.uses_host_memory() ? 0 : plan.total_bytes(MemoryKind::kPinned));
 }
 
+int64_t fillable_bytes(int64_t bytes, bool uses_host_memory) { return uses_host_memory ? bytes - bytes / 8 : bytes; }
+
 void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare& memory, const RunConfig& config,
                 int64_t micro_batch) {
   const int64_t needed = planned_bytes(plan, device);
@@ -38,7 +40,7 @@ void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare&
   if (config.parallelism.reduce == ReduceWhen::kLastMicrobatch && config.parallelism.zero_stage > 1) {
     help.push_back("parallelism.reduce: every_microbatch");
   }
-  if (const NoneInt kept = config.parallelism.keep_gathered; !kept.is_none()) {
+  if (const AutoLimit kept = config.parallelism.keep_gathered; kept.value > 0) {
     help.push_back(str("lower parallelism.keep_gathered (now ", kept.value, ")"));
   }
   if (const int64_t replicas = config.parallelism.data_parallel_replicate_degree; replicas > 1) {

@@ -25,6 +25,10 @@ MemoryShare memory_share(const Device& device, World& world, const Mesh& data, c
 // What a plan takes of the device's memory; pinned buffers are the host's, which is the device's own on a CPU.
 int64_t planned_bytes(const MemoryPlan& plan, const Device& device);
 
+// What choices of the program may fill. The memory of a CPU also holds what no plan has: libraries' scratch, batches to
+// come. So an eighth of it stays free.
+int64_t fillable_bytes(int64_t bytes, bool uses_host_memory);
+
 // Error(kDevice) naming the numbers and the keys that would help.
 void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare& memory, const RunConfig& config,
                 int64_t micro_batch);

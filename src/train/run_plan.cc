@@ -35,9 +35,6 @@ PlannedRun cut_run(const RunConfig& config, const GlobalBatch& batch, const Mesh
   }
 }
 
-// What kept activations may fill. The memory of a CPU also holds what no plan has: libraries' scratch, batches to come.
-int64_t fillable(int64_t bytes, const Device& device) { return device.uses_host_memory() ? bytes - bytes / 8 : bytes; }
-
 }  // namespace
 
 EngineOptions engine_options(const RunConfig& config, const EngineSizes& sizes) {
@@ -65,14 +62,16 @@ PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, const Mes
                     int64_t bytes, int64_t available) {
   const ActivationCheckpointOptions& recompute = config.activation_checkpoint;
   const int64_t limit = std::min(bytes, available);
-  if (recompute.mode != RecomputeMode::kSelective || !recompute.kept_bytes.is_auto() || limit == INT64_MAX) {
+  const bool fills =
+      recompute.mode == RecomputeMode::kSelective && recompute.kept_bytes.is_auto() && recompute.kept_layers.empty();
+  if (!fills || limit == INT64_MAX) {
     return cut_run(config, batch, mesh, backend, bytes);
   }
   RunConfig planned = config;
   planned.activation_checkpoint.kept_bytes = AutoLimit::none();
   PlannedRun run = cut_run(planned, batch, mesh, backend, bytes);
   const Device& device = *backend.device;
-  const int64_t left = fillable(limit, device) - planned_bytes(run.engine->plan(), device);
+  const int64_t left = fillable_bytes(limit, device.uses_host_memory()) - planned_bytes(run.engine->plan(), device);
   planned.activation_checkpoint.kept_bytes = {std::max<int64_t>(left, 0)};
   run.engine.reset();  // one at a time
   return plan_with(planned, batch, run.shape.micro_batch, mesh, backend);

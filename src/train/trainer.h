@@ -18,9 +18,11 @@
 #include "optim/schedule.h"
 #include "resilience/progress.h"
 #include "resilience/stragglers.h"
+#include "train/auto_choice.h"
 #include "train/bad_steps.h"
 #include "train/corruption.h"
 #include "train/gradient_check.h"
+#include "train/memory_check.h"
 #include "train/peak.h"
 #include "train/run_checkpoints.h"
 #include "train/run_config.h"
@@ -41,6 +43,8 @@ struct TrainerOptions {
   std::function<std::vector<NamedValue>(Engine&, const std::function<void()>& between)> evals;
   // What to log of a config that differs from the one in `checkpoint`; an Error where it may not (src/config does).
   std::function<std::string(const std::string& saved_config, const std::string& checkpoint)> check_changes;
+  // Settles mode: auto and keep_gathered: auto (src/plan does); needed where the config has them.
+  Chooser chooser;
   int64_t stop_at_step = 0;                            // save and stop after this step, as on a signal; 0: never
   StartupClock startup;                                // of this start, with the phases that are behind it
   std::function<std::vector<Straggler>()> stragglers;  // found since the last call (Watchdog); empty: nobody looks
@@ -58,6 +62,7 @@ class Trainer {
  private:
   void start(World& world, Backend& backend, const GlobalBatch& batch);
   void open_records(int64_t total_steps);
+  void settle(World& world, const Device& device, const GlobalBatch& batch, const MemoryShare& memory);
   int64_t take_memory(World& world, Backend& backend, const GlobalBatch& batch);  // returns the bytes in use after it
   void load_state(const GlobalBatch& batch);
   void start_monitor(int64_t committed_bytes);
@@ -106,12 +111,13 @@ class Trainer {
   std::unique_ptr<Comm> data_comm_;  // what their tensors travel by
   std::optional<MeshGroups> mesh_;   // its groups
   const StopSignal& stop_;
-  const RunConfig config_;
+  RunConfig config_;  // settled when memory is taken
   const TrainerOptions options_;
 
   std::optional<RunData> data_;
   std::optional<Peak> peak_;
-  PlannedRun run_;             // its memory is taken
+  PlannedRun run_;  // its memory is taken
+  std::optional<AutoChoice> choice_;
   int64_t planned_bytes_ = 0;  // of the device, with what the program had before
   std::optional<RunCheckpoints> checkpoints_;
   std::optional<Schedule> schedule_;

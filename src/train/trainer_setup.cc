@@ -44,6 +44,15 @@ void log_memory(const MemoryPlan& plan, int64_t program_bytes, int64_t measuring
             ":\n", plan.report());
 }
 
+void append_choice(const AutoChoice& choice, std::vector<NamedValue>& values) {
+  values.push_back(count_value("chosen/micro_batch_size", choice.micro_batch));
+  values.push_back(count_value("chosen/keep_gathered", choice.keep_gathered));
+  for (const KeptTensor tensor : kKeptTensors) {
+    values.push_back(count_value(str("chosen/kept_layers/", name_of(tensor)), choice.kept[tensor]));
+  }
+  values.push_back({"chosen/predicted_seconds", choice.predicted_seconds});
+}
+
 }  // namespace
 
 Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConfig config, TrainerOptions options)
@@ -131,6 +140,20 @@ LoaderOptions Trainer::loader_options() const {
           .first_sample = state_.next_sample};
 }
 
+void Trainer::settle(World& world, const Device& device, const GlobalBatch& batch, const MemoryShare& memory) {
+  TOKAMAK_CHECK(options_.chooser, "a config with auto keys and nothing that chooses");
+  const ChoiceInputs inputs{.config = config_,
+                            .batch = batch,
+                            .ranks = comm_.size(),
+                            .ranks_per_node = world.local_size(),
+                            .device = device.description(),
+                            .total = memory.total,
+                            .available = memory.available};
+  choice_ = choose_on_rank_zero(comm_, inputs, options_.chooser);
+  if (comm_.rank() == 0) log::info("chosen: ", text_of(config_, *choice_), "; ", choice_->why);
+  config_ = with_choice(config_, *choice_);
+}
+
 int64_t Trainer::take_memory(World& world, Backend& backend, const GlobalBatch& batch) {
   // Before memory is measured: it takes some.
   data_comm_ = make_data_comm(comm_, *backend.device, config_.runtime, config_.precision.reduce);
@@ -143,6 +166,7 @@ int64_t Trainer::take_memory(World& world, Backend& backend, const GlobalBatch& 
     startup_.done("peak");
   }
   const MemoryShare memory = memory_share(*backend.device, world, mesh_->mesh(), config_.runtime);
+  if (leaves_choice(config_)) settle(world, *backend.device, batch, memory);
   collectively(comm_, [&] {
     const int64_t program_bytes = backend.device->used_bytes();
     run_ = plan_run(config_, batch, mesh_->mesh(), backend, memory.total, memory.available);
@@ -207,6 +231,7 @@ void Trainer::start_monitor(int64_t committed_bytes) {
   values.push_back(count_value("tokens_per_step", run_.shape.tokens_per_step()));
   values.push_back(count_value("memory/planned", planned_bytes_));
   values.push_back(count_value("memory/committed", committed_bytes));
+  if (choice_) append_choice(*choice_, values);
   recorder_->event(state_.step, {"ready", "", {}}, std::move(values));
 }
 

@@ -20,7 +20,7 @@ struct ParallelismOptions {
   int64_t data_parallel_shard_degree = -1;
   int64_t data_parallel_replicate_degree = 1;
   ReduceWhen reduce = ReduceWhen::kAuto;
-  NoneInt keep_gathered;
+  AutoLimit keep_gathered = AutoLimit::none();
   bool overlap = true;
 
   template <class Visitor>
@@ -41,7 +41,8 @@ struct ParallelismOptions {
       "zero_stage 1, else every_microbatch");
     v("keep_gathered", keep_gathered,
       "layers whose whole weights stay gathered over the step; only with zero_stage 3; more take more memory, and are "
-      "not gathered for each pass");
+      "not gathered for each pass; auto: as many as predict the shortest step in the memory there is, chosen at each "
+      "start together with activation_checkpoint.mode and training.micro_batch_size where those are auto");
     v("overlap", overlap,
       "gather and reduce beside the computation, a unit ahead and a unit behind, over the border of steps too; false: "
       "between its operations, to see what overlap is worth");

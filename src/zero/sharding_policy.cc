@@ -24,6 +24,7 @@ ShardingPolicy sharding_policy(const ParallelismOptions& options) {
   for (const Stage& stage : kStages) {
     if (stage.number == options.zero_stage) policy = stage.policy;
   }
+  TOKAMAK_CHECK(!options.keep_gathered.is_auto(), "parallelism.keep_gathered: auto is not settled");
   if (!options.keep_gathered.is_none()) policy.kept_layers = options.keep_gathered.value;
   if (options.reduce == ReduceWhen::kLastMicrobatch) policy.reduce_once = true;
   policy.overlap = options.overlap;

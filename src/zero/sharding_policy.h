@@ -23,7 +23,7 @@ struct ShardingPolicy {
   bool overlap = true;
 };
 
-// Of options that find_problems() accepts.
+// Of options that find_problems() accepts, with keep_gathered settled.
 ShardingPolicy sharding_policy(const ParallelismOptions& options);
 
 // Copies of the state that `ranks` hold. Error(kConfig) where the degrees and the ranks do not go together.

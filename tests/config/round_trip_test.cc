@@ -48,7 +48,6 @@ class RandomFill {
     if (random_() % 2 == 0) value = static_cast<double>(random_() % 100000) / 1000;
   }
   void set(AutoInt& value) { value.value = static_cast<int64_t>(random_() % 3 == 0 ? 0 : random_() % 1000); }
-  void set(NoneInt& value) { value.value = static_cast<int64_t>(random_() % 3 == 0 ? 0 : random_() % 1000); }
   void set(AutoLimit& value) { value.value = static_cast<int64_t>(random_() % 1000) - 1; }
   void set(Duration& value) { value.seconds = static_cast<double>(random_() % 1000000) / (random_() % 2 ? 1 : 1000); }
   void set(TrainingLength& value) {
@@ -114,7 +113,7 @@ class Flatten {
       leaves[path] = str(static_cast<int>(value.unit), " ", std::bit_cast<uint64_t>(value.value));
     } else if constexpr (std::is_same_v<T, Duration>) {
       leaves[path] = str(std::bit_cast<uint64_t>(value.seconds));
-    } else if constexpr (std::is_same_v<T, AutoInt> || std::is_same_v<T, NoneInt> || std::is_same_v<T, AutoLimit>) {
+    } else if constexpr (std::is_same_v<T, AutoInt> || std::is_same_v<T, AutoLimit>) {
       leaves[path] = str(value.value);
     } else {
       leaves[path] = str(value);

@@ -58,7 +58,19 @@ TEST_CASE("each value has its range") {
        "key 'parallelism.data_parallel_replicate_degree' (value 0) must be at least 1"},
       {"parallelism.keep_gathered=3",
        "key 'parallelism.keep_gathered' (value 3) is more than model.num_hidden_layers (2)"},
-      {"parallelism.keep_gathered=0", "key 'parallelism.keep_gathered' (value '0') must be none or at least 1"},
+      {"parallelism.keep_gathered=-1", "key 'parallelism.keep_gathered' (value '-1') must be auto, none or at least 1"},
+      {"activation_checkpoint={mode: auto, kept_bytes: 4Ki}",
+       "key 'activation_checkpoint.kept_bytes' (value 4096) is for activation_checkpoint.mode: selective, and the mode "
+       "is auto"},
+      {"activation_checkpoint={mode: auto, kept_layers: [1, 1, 1, 1]}",
+       "key 'activation_checkpoint.kept_layers' (value [1, 1, 1, 1]) is for activation_checkpoint.mode: selective, and "
+       "the mode is auto"},
+      {"activation_checkpoint={mode: selective, kept_layers: [1, 1, 1]}",
+       "key 'activation_checkpoint.kept_layers' (value [1, 1, 1]) must have 4 counts: qkv, attention, mid, gate_up"},
+      {"activation_checkpoint={mode: selective, kept_layers: [1, 2, 1, 0]}",
+       "key 'activation_checkpoint.kept_layers[1]' (value 2) must be from 0 to 1"},
+      {"activation_checkpoint={mode: selective, kept_bytes: 4Ki, kept_layers: [1, 1, 1, 1]}",
+       "key 'activation_checkpoint.kept_layers' (value [1, 1, 1, 1]) contradicts activation_checkpoint.kept_bytes 4096"},
       {"activation_checkpoint.kept_bytes=4Ki",
        "key 'activation_checkpoint.kept_bytes' (value 4096) is for activation_checkpoint.mode: selective, and the mode "
        "is none"},
@@ -85,6 +97,9 @@ TEST_CASE("settings of the stages that contradict each other are refused, with b
   for (const int stage : {1, 2}) {
     CHECK_THAT(error_of(kSample, {str("parallelism.zero_stage=", stage), "parallelism.keep_gathered=1"}),
                Contains(str("key 'parallelism.keep_gathered' (value 1) contradicts parallelism.zero_stage ", stage)));
+    CHECK_THAT(
+        error_of(kSample, {str("parallelism.zero_stage=", stage), "parallelism.keep_gathered=auto"}),
+        Contains(str("key 'parallelism.keep_gathered' (value auto) contradicts parallelism.zero_stage ", stage)));
   }
   CHECK_NOTHROW(parse_config(kSample, "c", {"parallelism.zero_stage=1"}));
   CHECK_NOTHROW(parse_config(kSample, "c", {"parallelism.zero_stage=1", "parallelism.reduce=last_microbatch"}));

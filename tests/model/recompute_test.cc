@@ -118,7 +118,7 @@ TEST_CASE("the choice spares as many FLOPs as the best of all choices, in as few
     PerKeptTensor<KeepCost> costs;
     for (KeepCost& cost : costs.values) {
       cost.bytes = 1 + static_cast<int64_t>(random() % 20);
-      cost.flops = alike ? 2 * static_cast<double>(cost.bytes) : 1 + static_cast<double>(random() % 20);
+      cost.spared = alike ? 2 * static_cast<double>(cost.bytes) : 1 + static_cast<double>(random() % 20);
     }
     KeptLayers all;
     all.values.fill(most);

@@ -2,7 +2,7 @@
 (tests/train/invariance_test.cc, which has every combination): 1, 2 and 4 ranks, and a run resumed on fewer."""
 import shutil
 
-from harness import digest, gathered, main, relative
+from harness import digest, gathered, generated, main, relative, tokamak
 
 
 def worst(place, name, reference):
@@ -80,4 +80,32 @@ def sharing(place):
     assert "data_parallel_replicate_degree is 3, which does not divide the 4 rank(s)" in output, output
 
 
-main([ranks, resume, recompute, sharing])
+AUTO = ("activation_checkpoint.mode=auto", "parallelism.keep_gathered=auto", "training.micro_batch_size=auto")
+
+
+def choosing(place):
+    """the auto keys on 2 processes: the log and metrics.jsonl have the choice, a plan makes the same one, and a run with it written
+    out has the same bits; a checkpoint of such a run generates; rates that are unknown end the start with 2"""
+    steps = ("training.max_steps=8", "checkpoint.interval=4 steps", "checkpoint.keep_latest=0")
+    output = place.train("auto", 2, *steps, *AUTO)
+    (line,) = [line for line in output.splitlines() if "chosen: " in line]
+    text = line.split("chosen: ")[1].split(";")[0]
+    chosen = {key: int(place.records("auto", f"chosen/{key}")[0]) for key in (
+        "micro_batch_size", "keep_gathered", "kept_layers/qkv", "kept_layers/attention", "kept_layers/mid", "kept_layers/gate_up")}
+    kept = [chosen[f"kept_layers/{tensor}"] for tensor in ("qkv", "attention", "mid", "gate_up")]
+    assert kept == [2, 2, 2, 2] and chosen["keep_gathered"] > 0, chosen  # there is memory for everything
+    assert f"training.micro_batch_size {chosen['micro_batch_size']}, parallelism.keep_gathered {chosen['keep_gathered']}" in text
+    planned = tokamak("plan", place.config("auto"), "--ranks", "2", "--explain", *AUTO)
+    assert f"chosen       {text}: of" in planned and "keeping gate_up of a layer saves" in planned, (text, planned)
+    place.train("written", 2, *steps, f"training.micro_batch_size={chosen['micro_batch_size']}",
+                f"parallelism.keep_gathered={chosen['keep_gathered']}",
+                f"activation_checkpoint={{mode: selective, kept_layers: {kept}}}")
+    assert gathered(place.checkpoint("written", 8)) == gathered(place.checkpoint("auto", 8))
+    place.train("on", 2, *steps, f"checkpoint.load={place.checkpoint('written', 4)}", *AUTO)
+    assert gathered(place.checkpoint("on", 8)) == gathered(place.checkpoint("auto", 8))
+    assert len(generated("--checkpoint", place.checkpoint("auto", 8), "--prompt", "a", "--max-tokens", "3")) == 1
+    output = place.train("unknown", 2, *steps, *AUTO, "runtime.machine=h10", expect=2)
+    assert "the hardware table has no GPU 'h10'" in output and "did you mean h100?" in output, output
+
+
+main([ranks, resume, recompute, sharing, choosing])

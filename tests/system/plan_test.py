@@ -12,7 +12,8 @@ from harness import ENV, TOKAMAK, call, main, mpirun, tokamak
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LLAMA = str(ROOT / "configs/llama-8b.yaml")
 PREDICT = str(ROOT / "scripts/bench/predict_published.py")
-CHOICE = ["micro_batch", "micro_batches", "activation_checkpoint", "zero_stage", "data_parallel_replicate_degree", "fits", "step_seconds",
+CHOICE = ["micro_batch", "micro_batches", "activation_checkpoint", "kept_layers", "keep_gathered", "zero_stage",
+          "data_parallel_replicate_degree", "fits", "step_seconds",
           "tokens_per_second_per_gpu", "mfu_full", "mfu_causal", "exposed_communication_seconds", "peak_bytes_per_rank",
           "memory", "terms", "flops_per_rank", "exchanged_bytes_per_rank"]
 
@@ -49,6 +50,11 @@ def choices(place):
     by = {(c["micro_batch"], c["activation_checkpoint"]): c for c in fully_sharded}
     assert by[1, "full"]["step_seconds"] > by[1, "none"]["step_seconds"]
     assert by[1, "full"]["peak_bytes_per_rank"] < by[1, "none"]["peak_bytes_per_rank"]
+    best = min((c for c in fully_sharded if c["activation_checkpoint"] == "auto"), key=lambda c: c["step_seconds"])
+    assert best["step_seconds"] <= min(c["step_seconds"] for c in fully_sharded), best
+    (asked,) = plan("--as-configured", "activation_checkpoint.mode=auto", "parallelism.keep_gathered=auto",
+                    "training.micro_batch_size=auto")["choices"]
+    assert asked == best, (asked, best)
     tokens = 4 * 2**20 / 64 / fitting[0]["step_seconds"]
     assert abs(tokens / fitting[0]["tokens_per_second_per_gpu"] - 1) < 1e-9
     assert sum(fitting[0]["memory"].values()) < fitting[0]["peak_bytes_per_rank"] < 81559 * 2**20

@@ -1,5 +1,5 @@
-// What the ranks share changes memory and traffic, and no result: whole runs by every stage, way to reduce, number of
-// kept layers and shape of the mesh, each of its ranks a thread, against one rank.
+// What the ranks share, and what backward keeps, changes memory and traffic, and no result: whole runs by every stage, way to
+// reduce, number of gathered layers, recompute mode and shape of the mesh, chosen by hand or by the program, each of its ranks a thread, against one rank.
 #include <catch2/catch.hpp>
 #include <random>
 #include <set>
@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "checkpoint/reader.h"
+#include "plan/auto_choice.h"
 #include "train/toy_training.h"
 
 using namespace tokamak;
@@ -20,12 +21,12 @@ struct Sharing {
   int64_t replicas = 1;
   int64_t stage = 3;
   ReduceWhen reduce = ReduceWhen::kAuto;
-  int64_t kept = 0;
+  AutoLimit kept = AutoLimit::none();
 
   bool reduces_once() const { return stage == 1 || reduce == ReduceWhen::kLastMicrobatch; }
   std::string text() const {
     return str(ranks / replicas, " x ", replicas, " ranks, stage ", stage, reduces_once() ? ", last" : ", every",
-               "_microbatch, keep_gathered ", kept);
+               "_microbatch, keep_gathered ", kept.is_auto() ? "auto" : str(kept.value));
   }
 };
 
@@ -36,7 +37,7 @@ std::vector<Sharing> all_sharings() {
     all.push_back({ranks, replicas, 1});
     for (const ReduceWhen reduce : {ReduceWhen::kEveryMicrobatch, ReduceWhen::kLastMicrobatch}) {
       all.push_back({ranks, replicas, 2, reduce});
-      for (const int64_t kept : {0, 1, 4}) all.push_back({ranks, replicas, 3, reduce, kept});
+      for (const int64_t kept : {0, 1, 4, -1}) all.push_back({ranks, replicas, 3, reduce, AutoLimit{kept}});
     }
   }
   return all;
@@ -50,11 +51,45 @@ RunConfig config_of(const ToyPlace& place, const std::string& name, const Sharin
   config.training.max_steps = kSteps;
   config.training.micro_batch_size.value = 12 / sharing.ranks / 3;
   config.activation_checkpoint.mode = recompute;
+  if (recompute == RecomputeMode::kSelective) config.activation_checkpoint.kept_layers = {3, 1, 0, 2};
   config.parallelism.zero_stage = sharing.stage;
   config.parallelism.reduce = sharing.reduce;
-  config.parallelism.keep_gathered = {sharing.kept};
+  config.parallelism.keep_gathered = sharing.kept;
   config.parallelism.data_parallel_replicate_degree = sharing.replicas;
   return config;
+}
+
+// Memory for half of what the program may choose to keep, on each of the ranks of this one node.
+class HalfFilledDevice : public ToyDevice {
+ public:
+  HalfFilledDevice(const RunConfig& config, int ranks) {
+    RunConfig complete = config;
+    complete_from_data(complete);
+    const GlobalBatch batch = make_global_batch(complete.training, complete.data, ranks);
+    AutoChoice all{.micro_batch = batch.sequences_per_rank, .keep_gathered = complete.model.num_hidden_layers};
+    all.kept.values.fill(most_kept_layers(complete.model));
+    int64_t bytes = 0;
+    for (const AutoChoice& choice : {least_choice(complete), all}) {
+      const DryRun run(with_choice(complete, choice), batch, ranks);
+      bytes += planned_bytes(run.memory(), run.device()) / 2;
+    }
+    bytes_ = (bytes + bytes / 7 + 1) * ranks;  // an eighth stays free
+  }
+  int64_t total_bytes() const override { return bytes_; }
+  int64_t available_bytes() const override { return bytes_; }
+
+ private:
+  int64_t bytes_ = 0;
+};
+
+// With that memory where there is something to choose.
+ToyRunOptions options_of(const RunConfig& config, int ranks, int64_t stop_at_step = 0) {
+  ToyRunOptions options{.stop_at_step = stop_at_step, .chooser = choose};
+  if (!leaves_choice(config)) return options;
+  options.backend = [config, ranks]() -> Backend {
+    return {std::make_unique<HalfFilledDevice>(config, ranks), std::make_unique<CpuOps>()};
+  };
+  return options;
 }
 
 // Losses and gradient norms of the reference, one rank of stage 3.
@@ -69,19 +104,36 @@ struct Reference {
   std::map<int64_t, double> losses, norms;
 };
 
-// Every way to share, recomputed or not, on meshes of so many ranks.
+// What a run that was left a choice says of it.
+std::vector<double> chosen_of(const std::string& run) {
+  const MetricRecord ready = last_event(run, "ready");
+  std::vector<double> values;
+  for (const char* name : {"micro_batch_size", "keep_gathered", "kept_layers/qkv", "kept_layers/attention",
+                           "kept_layers/mid", "kept_layers/gate_up"}) {
+    values.push_back(ready.at(str("chosen/", name)));
+  }
+  return values;
+}
+
+constexpr RecomputeMode kModes[] = {RecomputeMode::kNone, RecomputeMode::kFull, RecomputeMode::kSelective,
+                                    RecomputeMode::kAuto};
+
+// Every way to share, by every recompute mode, on meshes of so many ranks.
 void check_losses(const std::set<int>& ranks) {
   const ToyPlace place;
   const Reference reference(place);
   // Runs that sum in the same order: they differ in what is kept, not in a bit.
   std::map<std::tuple<int, int64_t, bool>, ToyState> same;
+  std::set<std::vector<double>> chosen;
   int number = 0;
   for (const Sharing& sharing : all_sharings()) {
     if (!ranks.contains(sharing.ranks)) continue;
-    for (const RecomputeMode recompute : {RecomputeMode::kNone, RecomputeMode::kFull}) {
+    for (const RecomputeMode recompute : kModes) {
       const std::string name = str("run", ++number);
-      INFO(sharing.text() << (recompute == RecomputeMode::kFull ? ", recomputed" : ""));
-      CHECK(train(sharing.ranks, config_of(place, name, sharing, recompute)) == RunEnd::kDone);
+      INFO(sharing.text() << ", recompute " << enum_names(recompute)[static_cast<size_t>(recompute)]);
+      const RunConfig config = config_of(place, name, sharing, recompute);
+      CHECK(train(sharing.ranks, config, options_of(config, sharing.ranks)) == RunEnd::kDone);
+      if (leaves_choice(config)) chosen.insert(chosen_of(place.run(name)));
       CHECK(worst_difference(records(place.run(name)), reference.losses) < 1e-5);
       CHECK(worst_difference(records(place.run(name), "optim/grad_norm"), reference.norms) < 1e-4);
       const ToyState state = saved_state(place.checkpoint(name, kSteps));
@@ -89,19 +141,21 @@ void check_losses(const std::set<int>& ranks) {
       if (!is_new) CHECK((state == known->second));
     }
   }
+  CHECK(chosen.size() >= 3);  // which depends on what is there
 }
 
 }  // namespace
 
-TEST_CASE("every stage and reduction on 1 and 2 ranks, recomputed or not: the losses of one rank", "[large]") {
+TEST_CASE("every stage and reduction on 1 and 2 ranks, by every recompute mode: the losses of one rank", "[large]") {
   check_losses({1, 2});
 }
 
-TEST_CASE("every stage and reduction on 4 ranks and on 2 x 2, recomputed or not: the losses of one rank", "[large]") {
+TEST_CASE("every stage and reduction on 4 ranks and on 2 x 2, by every recompute mode: the losses of one rank",
+          "[large]") {
   check_losses({4});
 }
 
-TEST_CASE("a run goes on by any other stage, reduction and mesh from what one has saved", "[large]") {
+TEST_CASE("a run goes on by any other stage, reduction, recompute mode and mesh from what one has saved", "[large]") {
   const ToyPlace place;
   const Reference reference(place);
   std::vector<Sharing> writers = all_sharings(), readers = writers;
@@ -110,15 +164,18 @@ TEST_CASE("a run goes on by any other stage, reduction and mesh from what one ha
   std::shuffle(readers.begin(), readers.end(), random);
   for (size_t i = 0; i < writers.size(); ++i) {  // each writes once and reads once
     const int64_t step = 1 + static_cast<int64_t>(random() % (kSteps - 1));
+    const RecomputeMode before = kModes[random() % 4], after = kModes[random() % 4];
     INFO(writers[i].text() << " until step " << step << ", then " << readers[i].text());
     const std::string first = str("first", i), second = str("second", i);
-    CHECK(train(writers[i].ranks, config_of(place, first, writers[i]), {.stop_at_step = step}) == RunEnd::kStopped);
+    RunConfig config = config_of(place, first, writers[i], before);
+    CHECK(train(writers[i].ranks, config, options_of(config, writers[i].ranks, step)) == RunEnd::kStopped);
     const std::string saved = place.checkpoint(first, step);
     CHECK(CheckpointReader::open(saved).manifest().files.size() ==
           static_cast<size_t>(writers[i].ranks / writers[i].replicas));
-    RunConfig config = config_of(place, second, readers[i]);
+    config = config_of(place, second, readers[i], after);
     config.checkpoint.load = saved;
-    CHECK(train(readers[i].ranks, config) == RunEnd::kDone);
+    if (leaves_choice(config)) config.training.micro_batch_size = {};
+    CHECK(train(readers[i].ranks, config, options_of(config, readers[i].ranks)) == RunEnd::kDone);
     auto expected = reference.losses;
     std::erase_if(expected, [&](const auto& loss) { return loss.first <= step; });
     CHECK(worst_difference(records(place.run(second)), expected) < 1e-5);
@@ -129,7 +186,7 @@ TEST_CASE("a run that stops and goes on by the same stage ends with the bits of 
   const ToyPlace place;
   int number = 0;
   for (const Sharing& sharing :
-       {Sharing{4, 2, 3, ReduceWhen::kLastMicrobatch, 1}, Sharing{2, 2, 2}, Sharing{2, 1, 1}}) {
+       {Sharing{4, 2, 3, ReduceWhen::kLastMicrobatch, {1}}, Sharing{2, 2, 2}, Sharing{2, 1, 1}}) {
     INFO(sharing.text());
     const std::string straight = str("straight", ++number), halves = str("halves", number);
     CHECK(train(sharing.ranks, config_of(place, straight, sharing)) == RunEnd::kDone);

@@ -83,6 +83,7 @@ RunEnd train(int ranks, const RunConfig& incomplete, const ToyRunOptions& option
                     {.config_text = "seed: " + str(config.run.seed),
                      .evals = options.evals,
                      .check_changes = options.check_changes,
+                     .chooser = options.chooser,
                      .stop_at_step = options.stop_at_step});
     ends[static_cast<size_t>(world.rank())] = trainer.run();
   });

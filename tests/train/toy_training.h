@@ -47,6 +47,7 @@ struct ToyRunOptions {
       [](Engine&, const std::function<void()>&) { return std::vector<NamedValue>(); };
   std::function<Backend()> backend = toy_backend;
   std::function<std::string(const std::string&, const std::string&)> check_changes;
+  Chooser chooser;
 };
 
 // On so many threads. Throws what the first rank that failed has thrown.

@@ -1,0 +1,179 @@
+#include "plan/auto_choice.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "train/memory_check.h"
+
+namespace tokamak {
+
+namespace {
+
+std::vector<int64_t> micro_batches(const TrainingOptions& training, const GlobalBatch& batch) {
+  if (!training.micro_batch_size.is_auto()) return {training.micro_batch_size.value};
+  std::vector<int64_t> sizes;
+  int64_t pieces = INT64_MAX;
+  for (int64_t size = 1; size <= batch.sequences_per_rank; ++size) {
+    const int64_t now = (batch.sequences_per_rank + size - 1) / size;
+    if (batch.sequences_per_step % size != 0 || now == pieces) continue;
+    sizes.push_back(size);
+    pieces = now;
+  }
+  return sizes;
+}
+
+// A rank that shares nothing gathers nothing.
+int64_t most_gathered(const RunConfig& config, int ranks) {
+  const bool shares = ranks > config.parallelism.data_parallel_replicate_degree;
+  return shares && config.parallelism.keep_gathered.is_auto() ? config.model.num_hidden_layers : 0;
+}
+
+// The choice of one micro-batch, for one number of gathered layers after the other.
+class MicroBatch {
+ public:
+  // `available` to the run, of which the choice may fill `bytes`.
+  MicroBatch(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine, int64_t available,
+             int64_t bytes, const KeepValues& values)
+      : config_(config),
+        batch_(batch),
+        ranks_(ranks),
+        machine_(machine),
+        available_(available),
+        bytes_(bytes),
+        values_(values) {}
+
+  // False where it does not fit.
+  bool add(int64_t keep_gathered, std::vector<Candidate>& fitting) const {
+    AutoChoice choice{.micro_batch = values_.micro_batch, .keep_gathered = keep_gathered};
+    const int64_t left = bytes_ - bytes_of(choice);
+    if (left < 0) return false;
+    if (config_.activation_checkpoint.mode == RecomputeMode::kAuto) {
+      choice.kept = choose_kept(values_.costs, most_kept_layers(config_.model), left);
+    }
+    const Prediction prediction = predict(with_choice(config_, choice), batch_, ranks_, machine_, available_);
+    choice.predicted_seconds = prediction.step_seconds;
+    fitting.push_back({choice, prediction});
+    fitting.back().prediction.recompute = config_.activation_checkpoint.mode;
+    return true;
+  }
+
+ private:
+  int64_t bytes_of(const AutoChoice& choice) const {
+    const DryRun run(with_choice(config_, choice), batch_, ranks_, available_);
+    return planned_bytes(run.memory(), run.device());
+  }
+
+  const RunConfig& config_;
+  const GlobalBatch& batch_;
+  int ranks_;
+  const Machine& machine_;
+  int64_t available_, bytes_;
+  const KeepValues& values_;
+};
+
+double operation_seconds(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine) {
+  DryRun run(config, batch, ranks);
+  BatchShape shape = run.shape();
+  shape.sequences_per_rank = shape.micro_batch;
+  const StepRecord record = run.record(shape);
+  double seconds = 0;
+  for (const StepRecord::Distinct& call : record.calls) {
+    if (call.kind == CallKind::kCollective) continue;
+    seconds += static_cast<double>(call.count) * cost_of(call, machine, run.ops()).seconds();
+  }
+  return seconds;
+}
+
+bool better(const Candidate& a, const Candidate& b) {
+  const double first = a.choice.predicted_seconds, second = b.choice.predicted_seconds;
+  if (first != second) return first < second;
+  return a.prediction.peak_bytes_per_rank < b.prediction.peak_bytes_per_rank;
+}
+
+}  // namespace
+
+PerKeptTensor<KeepCost> keep_seconds(const RunConfig& config, const GlobalBatch& batch, int64_t micro_batch, int ranks,
+                                     const Machine& stated) {
+  const Machine machine = stated.for_attention(config.runtime.attention);
+  auto costs = keep_costs(config.model, micro_batch * batch.length, batch.length, compute_dtype(config.precision));
+  // All layers are alike, and the last one is never recomputed: two tell what one costs.
+  RunConfig two = with_choice(config, {.micro_batch = micro_batch});
+  two.training.micro_batch_size = {micro_batch};
+  two.model.num_hidden_layers = 2;
+  two.parallelism.keep_gathered = AutoLimit::none();
+  two.activation_checkpoint = {.mode = RecomputeMode::kSelective, .kept_bytes = {}, .kept_layers = {0, 0, 0, 0}};
+  const double nothing = operation_seconds(two, batch, ranks, machine);
+  const double times = static_cast<double>(batch.sequences_per_rank) / static_cast<double>(micro_batch);
+  for (const KeptTensor tensor : kKeptTensors) {
+    std::vector<int64_t> one(kKeptTensors.size(), 0);
+    one[static_cast<size_t>(tensor)] = 1;
+    two.activation_checkpoint.kept_layers = one;
+    costs[tensor].spared = times * (nothing - operation_seconds(two, batch, ranks, machine));
+  }
+  return costs;
+}
+
+Candidates candidates(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine,
+                      int64_t available) {
+  const bool fills = leaves_choice(config) && available < INT64_MAX;
+  const int64_t bytes = fills ? fillable_bytes(available, machine.host_order) : available;
+  Candidates found{.fitting = {}, .values = {}, .bytes = bytes};
+  for (const int64_t size : micro_batches(config.training, batch)) {
+    KeepValues values{.micro_batch = size, .costs = {}};
+    if (config.activation_checkpoint.mode == RecomputeMode::kAuto) {
+      values.costs = keep_seconds(config, batch, size, ranks, machine);
+    }
+    const size_t before = found.fitting.size();
+    const MicroBatch of(config, batch, ranks, machine, available, bytes, values);
+    for (int64_t gathered = 0; gathered <= most_gathered(config, ranks); ++gathered) {
+      if (!of.add(gathered, found.fitting)) break;  // more gathered layers take more
+    }
+    if (found.fitting.size() == before) break;  // and so do larger micro-batches
+    if (config.activation_checkpoint.mode == RecomputeMode::kAuto) found.values.push_back(values);
+  }
+  std::stable_sort(found.fitting.begin(), found.fitting.end(), better);
+  return found;
+}
+
+AutoChoice choose(const ChoiceInputs& inputs) {
+  Machine machine = machine_of(inputs.config.runtime, inputs.device);
+  machine.gpus_per_node = inputs.ranks_per_node;
+  machine.memory_bytes = inputs.total;
+  RunConfig config = inputs.config;
+  Candidates all = candidates(config, inputs.batch, inputs.ranks, machine, inputs.total);
+  if (!all.fitting.empty() && inputs.available < inputs.total) {
+    machine.memory_bytes = inputs.available;
+    config.training.micro_batch_size = {all.fitting[0].choice.micro_batch};
+    all = candidates(config, inputs.batch, inputs.ranks, machine, inputs.available);
+  }
+  if (all.fitting.empty()) {
+    AutoChoice least = least_choice(config);
+    least.why = str("the least there is: nothing fits into ", human_bytes(all.bytes));
+    return least;
+  }
+  AutoChoice best = all.fitting[0].choice;
+  best.why = str("of ", all.fitting.size(), " choices that fit into ", human_bytes(all.bytes), " the fastest, ",
+                 significant(best.predicted_seconds, 3), " s a step predicted by the rates of ", machine.name);
+  const auto next = std::find_if(all.fitting.begin(), all.fitting.end(),
+                                 [&](const Candidate& other) { return other.choice.micro_batch != best.micro_batch; });
+  if (next != all.fitting.end()) {
+    best.why += str("; micro-batches of ", next->choice.micro_batch, " would take ",
+                    significant(next->choice.predicted_seconds, 3), " s");
+  }
+  return best;
+}
+
+Machine machine_of(const RuntimeOptions& runtime, const std::string& device) {
+  if (runtime.machine != "auto") return find_machine(runtime.machine);
+  if (starts_with(device, "CPU")) return cpu_machine();
+  for (const GpuRow& row : gpu_rows()) {
+    if (device.find(row.driver_name) != std::string::npos) return find_machine(row.name);
+  }
+  fail(
+      Kind::kConfig, str("the hardware table has no row for '", device, "', whose rates the auto keys need"),
+      "runtime.machine: the row of a similar GPU, or the .json file that tokamak bench CONFIG --calibrate writes; or set "
+      "activation_checkpoint.mode and parallelism.keep_gathered yourself");
+}
+
+}  // namespace tokamak

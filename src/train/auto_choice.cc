@@ -1,0 +1,81 @@
+#include "train/auto_choice.h"
+
+#include <sstream>
+
+#include "base/error.h"
+#include "checkpoint/rank_zero.h"
+
+namespace tokamak {
+
+namespace {
+
+std::string packed(const AutoChoice& choice) {
+  std::ostringstream out;
+  out.precision(17);
+  out << choice.micro_batch << ' ' << choice.keep_gathered;
+  for (const int64_t layers : choice.kept.values) out << ' ' << layers;
+  out << ' ' << choice.predicted_seconds << '\n' << choice.why;
+  return out.str();
+}
+
+AutoChoice unpacked(const std::string& text) {
+  AutoChoice choice;
+  std::istringstream in(text);
+  in >> choice.micro_batch >> choice.keep_gathered;
+  for (int64_t& layers : choice.kept.values) in >> layers;
+  in >> choice.predicted_seconds;
+  TOKAMAK_CHECK(in.good(), "rank 0's choice is cut off: ", text);
+  choice.why = text.substr(text.find('\n') + 1);
+  return choice;
+}
+
+}  // namespace
+
+bool leaves_choice(const RunConfig& config) {
+  return config.activation_checkpoint.mode == RecomputeMode::kAuto || config.parallelism.keep_gathered.is_auto();
+}
+
+RunConfig with_choice(RunConfig config, const AutoChoice& choice) {
+  if (config.activation_checkpoint.mode == RecomputeMode::kAuto) {
+    config.activation_checkpoint.mode = RecomputeMode::kSelective;
+    config.activation_checkpoint.kept_layers.assign(choice.kept.values.begin(), choice.kept.values.end());
+  }
+  if (config.parallelism.keep_gathered.is_auto()) config.parallelism.keep_gathered = {choice.keep_gathered};
+  if (config.training.micro_batch_size.is_auto()) config.training.micro_batch_size = {choice.micro_batch};
+  return config;
+}
+
+RunConfig without_choice(RunConfig config) {
+  if (config.activation_checkpoint.mode == RecomputeMode::kAuto) {
+    config.activation_checkpoint.mode = RecomputeMode::kNone;
+  }
+  if (config.parallelism.keep_gathered.is_auto()) config.parallelism.keep_gathered = AutoLimit::none();
+  return config;
+}
+
+AutoChoice least_choice(const RunConfig& config) {
+  const AutoInt size = config.training.micro_batch_size;
+  return {.micro_batch = size.is_auto() ? 1 : size.value};
+}
+
+AutoChoice choose_on_rank_zero(Comm& comm, const ChoiceInputs& inputs, const Chooser& chooser) {
+  return unpacked(run_on_rank_zero(comm, [&] { return packed(chooser(inputs)); }));
+}
+
+std::string text_of(const RunConfig& config, const AutoChoice& choice) {
+  std::vector<std::string> parts;
+  if (config.training.micro_batch_size.is_auto()) {
+    parts.push_back(str("training.micro_batch_size ", choice.micro_batch));
+  }
+  if (config.parallelism.keep_gathered.is_auto()) {
+    parts.push_back(str("parallelism.keep_gathered ", choice.keep_gathered));
+  }
+  if (config.activation_checkpoint.mode == RecomputeMode::kAuto) {
+    std::vector<std::string> tensors;
+    for (const KeptTensor tensor : kKeptTensors) tensors.push_back(str(name_of(tensor), " of ", choice.kept[tensor]));
+    parts.push_back(str("keeping ", join(tensors, ", "), " layers, of ", most_kept_layers(config.model)));
+  }
+  return join(parts, ", ");
+}
+
+}  // namespace tokamak

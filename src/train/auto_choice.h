@@ -1,0 +1,55 @@
+// What activation_checkpoint.mode: auto, parallelism.keep_gathered: auto and, with either of them,
+// training.micro_batch_size: auto come to for one start. plan/auto_choice.h chooses; every rank must take the same choice.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "comm/comm.h"
+#include "model/recompute.h"
+#include "train/batch_shape.h"
+#include "train/run_config.h"
+
+namespace tokamak {
+
+// Whether the config leaves recompute or gathered layers to the program. micro_batch_size: auto alone is no such
+// choice: run_plan.h cuts the batch.
+bool leaves_choice(const RunConfig& config);
+
+struct AutoChoice {
+  int64_t micro_batch = 1;
+  int64_t keep_gathered = 0;     // layers
+  KeptLayers kept;               // of mode: auto
+  double predicted_seconds = 0;  // of a step
+  std::string why;               // for the log, a line or two
+};
+
+// What a choice depends on. Bytes are those that a plan may fill, the same on every rank.
+struct ChoiceInputs {
+  RunConfig config;  // complete (run_plan.h)
+  GlobalBatch batch;
+  int ranks = 1;
+  int ranks_per_node = 1;
+  std::string device;     // as it describes itself
+  int64_t total = 0;      // the same from start to start: what the micro-batch goes by, on which the bits depend
+  int64_t available = 0;  // now: what the others go by, too
+};
+using Chooser = std::function<AutoChoice(const ChoiceInputs&)>;
+
+// The config with the keys that are auto set to the choice: mode selective with kept_layers, and two counts.
+RunConfig with_choice(RunConfig config, const AutoChoice& choice);
+
+// The same where nothing is to be chosen, and only sizes or operations matter: mode none, keep_gathered none.
+RunConfig without_choice(RunConfig config);
+
+// The one that takes least memory: micro-batches of one sequence, nothing kept.
+AutoChoice least_choice(const RunConfig& config);
+
+// What rank 0 chooses, on every rank; an Error of rank 0 is everyone's. Collective.
+AutoChoice choose_on_rank_zero(Comm& comm, const ChoiceInputs& inputs, const Chooser& chooser);
+
+// "training.micro_batch_size 4, parallelism.keep_gathered 2, ...": the keys that were left to the program.
+std::string text_of(const RunConfig& config, const AutoChoice& choice);
+
+}  // namespace tokamak
