@@ -21,7 +21,7 @@ CallCost cost_of(const StepRecord::Distinct& call, const Machine& machine, const
 // Of a group of so many ranks, placed node by node: bytes per second that each rank sends with large messages.
 double bus_rate(const Machine& machine, int ranks, int apart = 1);
 
-// {gemm, attention, other operations, copies, collectives}: seconds of all calls of the step, as if one after another.
+// Seconds of all calls of the step, as if one after another; `memory`: of other operations and copies.
 struct CostTerms {
   double gemm = 0, attention = 0, memory = 0, collectives = 0;
 };
