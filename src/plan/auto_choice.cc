@@ -117,7 +117,7 @@ PerKeptTensor<KeepCost> keep_seconds(const RunConfig& config, const GlobalBatch&
 Candidates candidates(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine,
                       int64_t available) {
   const bool fills = leaves_choice(config) && available < INT64_MAX;
-  const int64_t bytes = fills ? fillable_bytes(available, machine.host_order) : available;
+  const int64_t bytes = fills ? fillable_bytes(available, machine.cpu) : available;
   Candidates found{.fitting = {}, .values = {}, .bytes = bytes};
   for (const int64_t size : micro_batches(config.training, batch)) {
     KeepValues values{.micro_batch = size, .costs = {}};

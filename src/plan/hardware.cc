@@ -93,7 +93,7 @@ Machine cpu_machine() {
           .launch_seconds = 5e-6,
           .hop_seconds = 50e-6,
           .efficiency = {.gemm = 1, .attention = 0.3, .native_attention = 0.3, .memory = 1, .bus = 1, .contention = 0},
-          .host_order = true,
+          .cpu = true,
           .measured = {},
           .source = "one core of an AMD EPYC with AVX512-BF16, two ranks under mpirun, rounded"};
 }

@@ -70,7 +70,7 @@ std::vector<Tried> try_all(const RunConfig& config, const GlobalBatch& batch, in
 // Of which so many may be filled.
 int64_t enough_for(int64_t bytes, const Machine& machine) {
   int64_t enough = bytes;
-  while (fillable_bytes(enough, machine.host_order) < bytes) ++enough;
+  while (fillable_bytes(enough, machine.cpu) < bytes) ++enough;
   return enough;
 }
 
