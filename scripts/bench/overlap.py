@@ -2,7 +2,7 @@
 """What overlap is worth: two ranks on two hosts (network namespaces of this machine) whose link is so slow that all of a
 step's communication takes a given share of its computation. Trains with and without parallelism.overlap, reads exposed
 communication from the traces (a collective runs or waits for the other rank, and no operation runs), measures the machine
-over the same link (bench --calibrate), and holds what `tokamak plan` says of both against them.
+over the same link (bench --calibrate), and holds what `tokamak plan` says of both against them. Medians of the rounds.
 
   TOKAMAK=build/tokamak scripts/bench/overlap.py [--share 0.6] [--steps 12] [--rounds 3] [--json FILE] [KEY=VALUE ...]
 
@@ -102,7 +102,7 @@ def trained(hosts, place, name, arguments, steps, overlap):
 
 def calibrated(hosts, place, arguments):
     path = place.file("machine.json")
-    command = [TOKAMAK, "bench", place.config("calibration"), *arguments, "--calibrate", path, "--rounds", "5"]
+    command = [TOKAMAK, "bench", place.config("calibration"), *arguments, "--calibrate", path, "--rounds", "3"]
     with hosts.start("mpirun", SLOTS, command, place.file("calibration.log"), ENV) as run:
         codes = run.codes(900)
         assert set(codes) == {0}, (codes, run.text())
@@ -143,15 +143,16 @@ def main():
             probe = trained(hosts, place, "probe", arguments, options.steps, overlap=False)
             rate *= probe["collectives"] / probe["operations"] / options.share
             set_rate(hosts, rate)
-            result |= {"bytes_per_second": rate, "bytes_per_step": free["bytes"], "free": free, "runs": []}
+            result |= {"bytes_per_second": rate, "bytes_per_step": free["bytes"], "free": free, "runs": [], "machines": []}
+            # In turn, so that what is measured and what the predictions rest on see the same other processes.
             for number in range(options.rounds):
+                machine = calibrated(hosts, place, arguments)
+                with open(machine, encoding="utf-8") as file:
+                    result["machines"].append(json.load(file))
                 for overlap in (False, True):
                     found = trained(hosts, place, f"run{number}-{overlap}", arguments, options.steps, overlap)
-                    result["runs"].append({"overlap": overlap, "load": os.getloadavg()[0], **found})
-            machine = calibrated(hosts, place, arguments)
-            with open(machine, encoding="utf-8") as file:
-                result["machine"] = json.load(file)
-            result["predicted"] = {str(overlap): predicted(place, machine, arguments, overlap) for overlap in (False, True)}
+                    result["runs"].append({"overlap": overlap, "load": os.getloadavg()[0], **found,
+                                           "predicted": predicted(place, machine, arguments, overlap)})
         finally:
             hosts.down()
     result["load_after"] = os.getloadavg()
@@ -162,7 +163,7 @@ def main():
         runs = [run for run in result["runs"] if run["overlap"] == overlap]
         measured = {key: statistics.median(run[key] for run in runs) for key in ("step", "operations", "collectives", "exposed")}
         result.setdefault("measured", {})[str(overlap)] = measured
-        said = result["predicted"][str(overlap)]
+        said = {key: statistics.median(run["predicted"][key] for run in runs) for key in ("step", "exposed")}
         print(f"{'on' if overlap else 'off':8s} {'measured':9s} {measured['step']:8.3f} {measured['operations']:11.3f} "
               f"{measured['collectives']:12.3f} {measured['collectives'] / measured['operations']:8.1%} "
               f"{measured['exposed']:9.3f} {measured['exposed'] / measured['step']:8.1%}")

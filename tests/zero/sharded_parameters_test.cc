@@ -1,6 +1,7 @@
 #include "zero/sharded_parameters.h"
 
 #include <catch2/catch.hpp>
+#include <future>
 
 #include "backend/cpu/device.h"
 #include "backend/observer.h"
@@ -329,4 +330,44 @@ RANKS_CASE("without overlap the shard is updated at once, and everything goes on
   s.parameters.release(1, (s.parameters.acquire(1, *s.stream), *s.stream));
   CHECK(order.calls ==
         (world.size() == 1 ? std::vector<std::string>{} : std::vector<std::string>{"all_gather 1 on other"}));
+}
+
+RANKS_CASE("an update begins when the gathers before it are over, since they read what it writes") {
+  if (world.size() == 1) return;
+  class GatherDevice : public CpuDevice {
+   public:
+    std::unique_ptr<Stream> do_make_stream(StreamPriority priority) override {
+      std::unique_ptr<Stream> stream = CpuDevice::do_make_stream(priority);
+      if (gathers == nullptr && priority == StreamPriority::kHigh) gathers = stream.get();
+      return stream;
+    }
+    Stream* gathers = nullptr;
+  };
+  // Lets the gathers go on when the host waits.
+  struct Release : Observer {
+    void begin(Stream&, const Call&) override {}
+    void end(Stream&, const Call&) override {}
+    void host_waits(Stream&) override { held.set_value(); }
+    std::promise<void> held;
+  };
+  bool over = false;
+  Backend backend = make_cpu_backend();
+  backend.device = std::make_unique<GatherDevice>();
+  const ParamTable table = small_table();
+  MemoryPlan plan;
+  ShardedParameters parameters(table, world.comm(), backend, {}, plan);
+  const Arena arena(plan, *backend.device);
+  parameters.commit(arena);
+  const auto compute = backend.device->make_stream();
+  parameters.initialize(9, *compute);
+
+  Release release;
+  static_cast<GatherDevice&>(*backend.device).gathers->run_on_host([held = release.held.get_future().share(), &over] {
+    held.wait();
+    over = true;
+  });
+  parameters.prefetch(1, *compute);
+  const Observation watched(*backend.device, release);
+  parameters.begin_update(*compute);
+  REQUIRE(over);
 }
