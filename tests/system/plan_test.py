@@ -170,6 +170,12 @@ def calibrated(place):
         assert abs(sum(choice["terms"].values()) / choice["step_seconds"] - 1) < 1e-9, choice
         exposed, exchanges = choice["exposed_communication_seconds"], choice["terms"]["collective_seconds"]
         assert abs(exposed - exchanges) <= 1e-9 * choice["step_seconds"] and (exposed > 0) == (ranks == 2)
+    bench = ["bench", *shape, "--calibrate", path, "--rounds", "1", "activation_checkpoint.mode=auto", "training.micro_batch_size=auto"]
+    done = call(mpirun(2, *bench))
+    assert done.returncode == 0, done.stdout
+    with open(path, encoding="utf-8") as file:
+        rows = {op["m"] for op in json.load(file)["measured"] if op["name"] == "gemm qkv forward"}
+    assert rows == {64.0 * size for size in (1, 2, 4, 8)}, rows  # of every micro-batch that auto chooses among
     assert "must end in .json" in refused("bench", *shape, "--calibrate", "machine.txt")
 
 
