@@ -6,7 +6,8 @@ all alike; medians are compared. Prints a table with the share of the cores that
   scripts/bench/auto_choice.py --rounds 5
   scripts/bench/auto_choice.py --rounds 5 --calibrate --output docs/benchmarks/DATE-auto-choice-cpu.md
 
-Without --calibrate the choice goes by the hardware table's row of a CPU; with it, by this machine's measured rates.
+Without --calibrate the choice goes by the hardware table's row of a CPU; with it, by this machine's measured rates. On two
+idle cores a round takes some three minutes.
 """
 import argparse
 import datetime
@@ -41,6 +42,7 @@ def arguments():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5, help="each goes through all choices once (5)")
     parser.add_argument("--steps", type=int, default=3, help="steps of a run, of which it reports the median (3)")
+    parser.add_argument("--gathered", default="none,1,2,3,4", help="numbers of gathered layers by hand (none,1,2,3,4)")
     parser.add_argument("--calibrate", action="store_true", help="let auto go by rates measured here first")
     parser.add_argument("--bar", type=float, default=1.03, help="auto's step over the best one's, at most (1.03)")
     parser.add_argument("--tokamak", default=str(ROOT / "build/tokamak"))
@@ -62,7 +64,7 @@ def by_hand(options):
     sequences = 4096 // 128
     sizes = [size for size in range(1, sequences // options.ranks + 1) if sequences % size == 0]
     return [(f"training.micro_batch_size={size}", f"activation_checkpoint.mode={mode}", f"parallelism.keep_gathered={kept}")
-            for size in sizes for mode in ("none", "full", "selective") for kept in ("none", 1, 2, 3, 4)]
+            for size in sizes for mode in ("none", "full", "selective") for kept in options.gathered.split(",")]
 
 
 def jiffies():
@@ -94,7 +96,7 @@ def main():
         auto = list(AUTO)
         if options.calibrate:
             machine = os.path.join(directory, "machine.json")
-            run(options, "bench", config, "--calibrate", machine, "--rounds", "5")
+            run(options, "bench", config, *auto, "--calibrate", machine, "--rounds", "5")
             auto.append(f"runtime.machine={machine}")
         chosen = re.search(r"^chosen +(.*)", run(options, "bench", config, *auto, "--rounds", "1"), re.M).group(1)
         choices = [("auto", tuple(auto))] + [(" ".join(words), words) for words in by_hand(options)]

@@ -117,10 +117,26 @@ class Exchanges {
 
 }  // namespace
 
-Machine calibrate(Backend& backend, Comm& comm, DryRun& dry, const CalibrationOptions& options) {
-  const OpTimes times = benchmark_ops(backend, dry, options.rounds);
+OpTimes measure_operations(Machine& machine, Backend& backend, DryRun& dry, int64_t rounds) {
+  OpTimes times = benchmark_ops(backend, dry, rounds);
   const StepRecord record = dry.record();
   const std::vector<RecordedGemm> gemms = gemms_of(record, dry.ops());
+  for (const OpTime& op : times.ops) {
+    MeasuredOp measured{.name = op.name, .flops = op.flops, .bytes = op.bytes, .seconds = op.seconds};
+    for (const RecordedGemm& gemm : gemms) {
+      if ("gemm " + gemm.name != op.name) continue;
+      measured.m = static_cast<double>(gemm.m());
+      measured.n = static_cast<double>(gemm.n());
+      measured.k = static_cast<double>(gemm.k());
+    }
+    machine.measured.push_back(measured);
+  }
+  return times;
+}
+
+Machine calibrate(Backend& backend, Comm& comm, DryRun& dry, const CalibrationOptions& options) {
+  Machine operations;
+  const OpTimes times = measure_operations(operations, backend, dry, options.rounds);
   const bool host = backend.device->uses_host_memory();
   Machine machine{
       .name = backend.device->description(),
@@ -136,18 +152,8 @@ Machine calibrate(Backend& backend, Comm& comm, DryRun& dry, const CalibrationOp
       .hop_seconds = 0,
       .efficiency = {.gemm = 1, .attention = 1, .native_attention = 1, .memory = 1, .bus = 1, .contention = 0},
       .cpu = host,
-      .measured = {},
+      .measured = std::move(operations.measured),
       .source = "measured by tokamak bench --calibrate"};
-  for (const OpTime& op : times.ops) {
-    MeasuredOp measured{.name = op.name, .flops = op.flops, .bytes = op.bytes, .seconds = op.seconds};
-    for (const RecordedGemm& gemm : gemms) {
-      if ("gemm " + gemm.name != op.name) continue;
-      measured.m = static_cast<double>(gemm.m());
-      measured.n = static_cast<double>(gemm.n());
-      measured.k = static_cast<double>(gemm.k());
-    }
-    machine.measured.push_back(measured);
-  }
   if (comm.size() > 1) {
     Exchanges exchange(backend, comm, options);
     const std::vector<MeasuredOp> exchanges = exchange.measure();

@@ -2,6 +2,7 @@
 // here, and collectives by size. `tokamak plan --gpu FILE` predicts with it.
 #pragma once
 
+#include "bench/op_benchmark.h"
 #include "comm/comm.h"
 #include "plan/dry_run.h"
 #include "plan/hardware.h"
@@ -16,5 +17,8 @@ struct CalibrationOptions {
 
 // All ranks at once, as in a run, so that they share memory and cores as there. `dry` is the config's run.
 Machine calibrate(Backend& backend, Comm& comm, DryRun& dry, const CalibrationOptions& options);
+
+// Adds the operations of another run's step, with another micro-batch: a cache may hold what it needs, or may not.
+OpTimes measure_operations(Machine& machine, Backend& backend, DryRun& dry, int64_t rounds);
 
 }  // namespace tokamak

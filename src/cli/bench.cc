@@ -71,7 +71,7 @@ class BenchCommand : public Command {
       replicas = replicas_of(config.parallelism, world.size());
       batch = make_global_batch(config.training, config.data, world.size());
     });
-    if (!calibrate_.empty()) return bench_machine(world, without_choice(config), batch);
+    if (!calibrate_.empty()) return bench_machine(world, config, batch);
     if (ops_) return bench_ops(world, without_choice(config), batch);
     Backend backend = make_backend_collectively(world, config.runtime);
     const auto data_comm = make_data_comm(world.comm(), *backend.device, config.runtime, config.precision.reduce);
@@ -131,8 +131,13 @@ class BenchCommand : public Command {
     return 0;
   }
 
-  // On all ranks at once; rank 0 writes what it measured.
-  int bench_machine(World& world, const RunConfig& config, const GlobalBatch& batch) {
+  // On all ranks at once; rank 0 writes what it measured. With auto keys, operations of every micro-batch that these choose
+  // among.
+  int bench_machine(World& world, const RunConfig& stated, const GlobalBatch& batch) {
+    RunConfig config = without_choice(stated);
+    std::vector<int64_t> sizes;
+    if (leaves_choice(stated)) sizes = tried_micro_batches(stated.training, batch);
+    if (!sizes.empty()) config.training.micro_batch_size = {sizes.front()};
     if (ops_ || generate_) fail(Kind::kConfig, "--calibrate, --ops and --generate: one at a time");
     if (!calibrate_.ends_with(".json")) {
       fail(Kind::kConfig, str("--calibrate ", calibrate_, ": the file must end in .json"),
@@ -147,6 +152,11 @@ class BenchCommand : public Command {
                           {.rounds = rounds_,
                            .ranks_per_node = world.local_size(),
                            .reduce_dtype = config.precision.reduce == Precision::kBF16 ? DType::kBF16 : DType::kF32});
+      for (size_t i = 1; i < sizes.size(); ++i) {
+        config.training.micro_batch_size = {sizes[i]};
+        DryRun more(config, batch, world.size());
+        measure_operations(machine, backend, more, rounds_);
+      }
     });
     if (world.rank() != 0) return 0;
     write_text_atomically(calibrate_, machine_json(machine).dump(2) + "\n", Kind::kConfig);

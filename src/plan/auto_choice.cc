@@ -10,19 +10,6 @@ namespace tokamak {
 
 namespace {
 
-std::vector<int64_t> micro_batches(const TrainingOptions& training, const GlobalBatch& batch) {
-  if (!training.micro_batch_size.is_auto()) return {training.micro_batch_size.value};
-  std::vector<int64_t> sizes;
-  int64_t pieces = INT64_MAX;
-  for (int64_t size = 1; size <= batch.sequences_per_rank; ++size) {
-    const int64_t now = (batch.sequences_per_rank + size - 1) / size;
-    if (batch.sequences_per_step % size != 0 || now == pieces) continue;
-    sizes.push_back(size);
-    pieces = now;
-  }
-  return sizes;
-}
-
 // A rank that shares nothing gathers nothing.
 int64_t most_gathered(const RunConfig& config, int ranks) {
   const bool shares = ranks > config.parallelism.data_parallel_replicate_degree;
@@ -93,6 +80,19 @@ bool better(const Candidate& a, const Candidate& b) {
 
 }  // namespace
 
+std::vector<int64_t> tried_micro_batches(const TrainingOptions& training, const GlobalBatch& batch) {
+  if (!training.micro_batch_size.is_auto()) return {training.micro_batch_size.value};
+  std::vector<int64_t> sizes;
+  int64_t pieces = INT64_MAX;
+  for (int64_t size = 1; size <= batch.sequences_per_rank; ++size) {
+    const int64_t now = (batch.sequences_per_rank + size - 1) / size;
+    if (batch.sequences_per_step % size != 0 || now == pieces) continue;
+    sizes.push_back(size);
+    pieces = now;
+  }
+  return sizes;
+}
+
 PerKeptTensor<KeepCost> keep_seconds(const RunConfig& config, const GlobalBatch& batch, int64_t micro_batch, int ranks,
                                      const Machine& stated) {
   const Machine machine = stated.for_attention(config.runtime.attention);
@@ -119,7 +119,7 @@ Candidates candidates(const RunConfig& config, const GlobalBatch& batch, int ran
   const bool fills = leaves_choice(config) && available < INT64_MAX;
   const int64_t bytes = fills ? fillable_bytes(available, machine.cpu) : available;
   Candidates found{.fitting = {}, .values = {}, .bytes = bytes};
-  for (const int64_t size : micro_batches(config.training, batch)) {
+  for (const int64_t size : tried_micro_batches(config.training, batch)) {
     KeepValues values{.micro_batch = size, .costs = {}};
     if (config.activation_checkpoint.mode == RecomputeMode::kAuto) {
       values.costs = keep_seconds(config, batch, size, ranks, machine);

@@ -26,12 +26,16 @@ struct Candidates {
   int64_t bytes = 0;               // that a plan may fill
 };
 
-// All that the config's auto keys allow and that fits into the bytes that are `available` (fillable_bytes() of them, where mode
-// or keep_gathered is auto), each predicted: every micro-batch that a config may name
-// (of those that make as many pieces, the smallest), every number of gathered layers, and with mode: auto the activations that
-// save most seconds in what is left. Keys that are not auto stay as they are; micro_batch_size: auto counts here in any case.
+// All that the config's auto keys allow and that fits into the bytes that are `available` (fillable_bytes() of them,
+// where mode or keep_gathered is auto), each predicted: every one of tried_micro_batches(), every number of gathered
+// layers, and with mode: auto the activations that save most seconds in what is left. Keys that are not auto stay as
+// they are; micro_batch_size: auto counts here in any case.
 Candidates candidates(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine,
                       int64_t available);
+
+// The sizes that are tried: the configured one, or those that a config may name, less those that make no fewer pieces
+// than a smaller one.
+std::vector<int64_t> tried_micro_batches(const TrainingOptions& training, const GlobalBatch& batch);
 
 // Seconds that keeping each tensor of one layer saves in a step, and its bytes: of the operations of a step that is
 // recorded with and without it.

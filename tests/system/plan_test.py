@@ -207,6 +207,12 @@ def calibrated(place):
         (choice,) = found["choices"]
         assert abs(sum(choice["terms"].values()) / choice["step_seconds"] - 1) < 1e-9, choice
         assert abs(choice["exposed_communication_seconds"] - exchanges) <= 1e-9 * choice["step_seconds"], choice
+    bench = ["bench", *shape, "--calibrate", path, "--rounds", "1", "activation_checkpoint.mode=auto", "training.micro_batch_size=auto"]
+    done = call(mpirun(2, *bench))
+    assert done.returncode == 0, done.stdout
+    with open(path, encoding="utf-8") as file:
+        rows = {op["m"] for op in json.load(file)["measured"] if op["name"] == "gemm qkv forward"}
+    assert rows == {64.0 * size for size in (1, 2, 4, 8)}, rows  # of every micro-batch that auto chooses among
     assert "must end in .json" in refused("bench", *shape, "--calibrate", "machine.txt")
 
 
