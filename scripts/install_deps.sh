@@ -31,6 +31,7 @@ packages() {
       echo libxxhash-dev               # src/base
       echo libcli11-dev                # src/cli
       echo nlohmann-json3-dev          # manifests, metrics, checkpoint headers
+      echo procps                      # pgrep: scripts/run_until_done.sh
       ;;
     quickstart) echo perl bible-kjv bible-kjv-text ;;
     test)

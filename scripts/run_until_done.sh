@@ -40,6 +40,10 @@ if [[ ${#mpirun_options[@]} -eq 0 || ${2:-} != train ]]; then
   exit 2
 fi
 shift 2 # -- train
+if ! command -v pgrep >/dev/null; then
+  echo "run_until_done: there is no pgrep, by which a mpirun that outlives its ranks is found (Debian: procps)" >&2
+  exit 2
+fi
 
 # setsid: Ctrl-C goes to all processes of a terminal's foreground, and mpirun would kill the ranks a second after it.
 start_ranks() {

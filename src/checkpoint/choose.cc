@@ -124,11 +124,11 @@ std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointSt
 
 CheckpointReader open_checkpoint_at(Comm& comm, const std::string& path) {
   const bool one = exists(path + "/" + kManifestName);
-  const CheckpointStore store(one ? parent_directory(path) : path);
+  const CheckpointStore store = one ? CheckpointStore(parent_directory(path)) : store_at(path);
   std::optional<CheckpointReader> reader = choose_checkpoint(comm, store, one ? path : "auto");
   if (!reader) {
     fail_everywhere("there is no checkpoint in " + path,
-                    "Give a directory step-NNNNNNNN, or the directory 'checkpoints' that holds them.");
+                    "Give a directory step-NNNNNNNN, the directory 'checkpoints' that holds them, or a run's.");
   }
   return *std::move(reader);
 }

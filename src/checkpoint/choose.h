@@ -20,8 +20,8 @@ namespace tokamak {
 std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointStore& store, const std::string& load,
                                                   const Tick& tick = {});
 
-// What a user names to read weights from: one step's directory, or a directory of them and then the newest that
-// verifies. Collective, verified and failing as choose_checkpoint; also where there is none.
+// What a user names to read weights from: one step's directory, or a directory of them (or a run's), and then the newest
+// that verifies. Collective, verified and failing as choose_checkpoint; also where there is none.
 CheckpointReader open_checkpoint_at(Comm& comm, const std::string& path);
 
 }  // namespace tokamak

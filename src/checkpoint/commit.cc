@@ -51,7 +51,7 @@ std::vector<int64_t> Committer::take_over(int64_t resumed) {
 }
 
 // An unfinished save loses its name first, at once: then its writer, if it lives, can rename nothing out of it or through
-// it. It may hold checkpoints that set_aside_from() was about to set aside.
+// it. It may hold checkpoints that set_aside_left_course() was about to set aside.
 void Committer::remove(const std::string& name) const {
   std::string path = in_store(name);
   if (!exists(path)) return;
@@ -129,7 +129,7 @@ bool Committer::commit(const CheckpointManifest& manifest, const DirectoryLock& 
       case Fence::kOurs:
         break;
     }
-    set_aside_from(step);
+    set_aside_left_course(step);
     rename_path(directory, store_.path_of(step), Kind::kCheckpoint);
   } catch (const Error&) {
     if (lock.fence() == Fence::kAnothers) return false;  // and it has removed our files: no disk error
@@ -139,11 +139,12 @@ bool Committer::commit(const CheckpointManifest& manifest, const DirectoryLock& 
   return true;
 }
 
-// Before the rename, not after: were the process to die in between, a later step would pass for the truth. By way of the
-// unfinished save: this process may have stalled since it looked at the fence, and the steps may be a later start's by
-// now. That start has removed the unfinished save, so the rename fails.
-void Committer::set_aside_from(int64_t step) {
-  for (; !left_course_.empty() && left_course_.back() >= step; left_course_.pop_back()) {
+// Those of earlier steps, too: a damaged one would count among those kept, and the sound one that the run began from be
+// removed. Before the rename, not after: were the process to die in between, a later step would pass for the truth. By
+// way of the unfinished save: this process may have stalled since it looked at the fence, and the steps may be a later
+// start's by now. That start has removed the unfinished save, so the rename fails.
+void Committer::set_aside_left_course(int64_t step) {
+  for (; !left_course_.empty(); left_course_.pop_back()) {
     const int64_t later = left_course_.back();
     if (!exists(store_.path_of(later))) continue;
     const std::string through = str(unfinished_path(step), "/", step_name(later));

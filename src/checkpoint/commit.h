@@ -36,7 +36,7 @@ class Committer {
 
   // The files lie, synced, in unfinished_path(manifest.point.state.step): adds the manifest and gives the directory its
   // name. Durable on return. False, with nothing committed, if the directory is another start's by now. What
-  // take_over() noted at this step or later is set aside first.
+  // take_over() noted is set aside first.
   bool commit(const CheckpointManifest& manifest, const DirectoryLock& lock);
 
   // Keeps the checkpoint `newest` and the keep - 1 before it whose manifests and sizes are right, deletes older ones
@@ -45,7 +45,7 @@ class Committer {
 
  private:
   bool intact(int64_t step) const;
-  void set_aside_from(int64_t step);
+  void set_aside_left_course(int64_t step);
   void remove(const std::string& name) const;  // something disposable in the store
   void expect_files(const CheckpointManifest& manifest) const;
   void remove_checkpoints(const std::vector<int64_t>& steps);

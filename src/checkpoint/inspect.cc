@@ -17,22 +17,36 @@ bool is_step(const std::string& path) {
   return exists(path + "/" + kManifestName) || parse_step_name(trimmed.substr(trimmed.rfind('/') + 1)).has_value();
 }
 
-std::vector<int64_t> steps_in(const std::string& path) {
-  const std::vector<int64_t> steps = is_directory(path) ? CheckpointStore(path).steps() : std::vector<int64_t>();
-  if (steps.empty()) {
+CheckpointStore store_with_steps(const std::string& path) {
+  CheckpointStore store = store_at(path);
+  if (store.steps().empty()) {
     fail(Kind::kCheckpoint, "there is no checkpoint in " + path,
-         "Give a directory step-NNNNNNNN, or the directory 'checkpoints' that holds them.");
+         "Give a directory step-NNNNNNNN, the directory 'checkpoints' that holds them, or a run's.");
   }
-  return steps;
+  return store;
 }
 
-void verify_one(const CheckpointReader& reader, const std::function<void(const std::string&)>& line) {
-  const CheckpointManifest& manifest = reader.manifest();
-  line(str(reader.directory(), "/", kManifestName, "  ok"));
-  for (size_t i = 0; i < manifest.files.size(); ++i) {
-    const std::string problem = reader.file_problem(static_cast<int64_t>(i));
-    if (!problem.empty()) fail(Kind::kCheckpoint, problem);
-    line(str(reader.directory(), "/", manifest.files[i].name, "  ok  ", human_bytes(manifest.files[i].bytes)));
+// Adds a line for each file, and what is wrong to `problems`.
+void verify_one(const std::function<CheckpointReader()>& open, const std::function<void(const std::string&)>& line,
+                std::vector<std::string>& problems) {
+  const auto found = [&](const std::string& problem) {
+    line(problem);
+    problems.push_back(problem);
+  };
+  try {
+    const CheckpointReader reader = open();
+    const CheckpointManifest& manifest = reader.manifest();
+    line(str(reader.directory(), "/", kManifestName, "  ok"));
+    for (size_t i = 0; i < manifest.files.size(); ++i) {
+      const std::string problem = reader.file_problem(static_cast<int64_t>(i));
+      if (!problem.empty()) {
+        found(problem);
+      } else {
+        line(str(reader.directory(), "/", manifest.files[i].name, "  ok  ", human_bytes(manifest.files[i].bytes)));
+      }
+    }
+  } catch (const Error& error) {  // of the manifest
+    found(error.what());
   }
 }
 
@@ -68,12 +82,12 @@ std::string describe_checkpoint(const CheckpointReader& reader) {
 
 std::string inspect_checkpoints(const std::string& path) {
   if (is_step(path)) return describe_checkpoint(CheckpointReader::open(path));
-  const CheckpointStore store(path);
+  const CheckpointStore store = store_with_steps(path);
   std::ostringstream out;
   out << std::left << std::setw(16) << "checkpoint" << std::right << std::setw(16) << "tokens" << std::setw(8)
       << "files" << std::setw(13) << "size"
       << "  written\n";
-  for (const int64_t step : steps_in(path)) {
+  for (const int64_t step : store.steps()) {
     out << std::left << std::setw(16) << step_name(step) << std::right;
     try {
       const CheckpointReader reader = store.open(step);
@@ -90,12 +104,16 @@ std::string inspect_checkpoints(const std::string& path) {
 }
 
 void verify_checkpoints(const std::string& path, const std::function<void(const std::string&)>& line) {
+  std::vector<std::string> problems;
   if (is_step(path)) {
-    verify_one(CheckpointReader::open(path), line);
-    return;
+    verify_one([&] { return CheckpointReader::open(path); }, line, problems);
+  } else {
+    const CheckpointStore store = store_with_steps(path);
+    for (const int64_t step : store.steps()) {
+      verify_one([&] { return store.open(step); }, line, problems);
+    }
   }
-  const CheckpointStore store(path);
-  for (const int64_t step : steps_in(path)) verify_one(store.open(step), line);
+  if (!problems.empty()) fail(Kind::kCheckpoint, join(problems, "; "));
 }
 
 }  // namespace tokamak

@@ -1,5 +1,5 @@
-// Checkpoints for people: what is in one, and whether it is whole. PATH is one step's directory, or a directory of
-// them.
+// Checkpoints for people: what is in one, and whether it is whole. PATH is one step's directory, a directory of them, or
+// that of a run.
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@ std::string describe_checkpoint(const CheckpointReader& reader);
 // Error(kCheckpoint) if PATH holds none.
 std::string inspect_checkpoints(const std::string& path);
 
-// Reads every file of every checkpoint in PATH and calls `line` for each that is right; Error(kCheckpoint) at the first
-// that is not.
+// Reads every file of every checkpoint in PATH and calls `line` for each: "FILE  ok", or what is wrong. After the last,
+// Error(kCheckpoint) with all that is wrong.
 void verify_checkpoints(const std::string& path, const std::function<void(const std::string&)>& line);
 
 }  // namespace tokamak

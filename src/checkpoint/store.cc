@@ -78,4 +78,10 @@ CheckpointReader CheckpointStore::open(int64_t step) const {
   return reader;
 }
 
+CheckpointStore store_at(const std::string& path) {
+  CheckpointStore store(path);
+  const std::string inside = path + "/checkpoints";
+  return store.steps().empty() && is_directory(inside) ? CheckpointStore(inside) : store;
+}
+
 }  // namespace tokamak

@@ -51,4 +51,7 @@ class CheckpointStore {
   std::string directory_;
 };
 
+// What a person means who names a directory of checkpoints: itself or, of a run's directory, `checkpoints` in it.
+CheckpointStore store_at(const std::string& path);
+
 }  // namespace tokamak

@@ -18,6 +18,7 @@
 #include "doctor/program.h"
 #include "doctor/same_config.h"
 #include "model/flops.h"
+#include "train/run_data.h"
 
 namespace tokamak::doctor {
 
@@ -37,6 +38,7 @@ class Doctor {
     DoctorReport report{.hosts = peers_.hosts(), .ranks = world_.size()};
     const Stopwatch watch;
     check("config", [&] { return config(); });
+    check("data", [&] { return data(); });
     check("clocks", [&] { return check_clocks(comm_, peers_, unix_seconds); });
     check("device", [&] { return device(); });
     check("program", [&] { return check_program(comm_, peers_, program_facts(options_.version)); });
@@ -82,6 +84,23 @@ class Doctor {
       return own.text;
     });
     if (result.status != Status::kFail) config_ = std::move(read);
+    return result;
+  }
+
+  // Opened as the run will, by every rank.
+  CheckResult data() {
+    if (!config_ || config_->data.sources.empty()) return skipped("data", "no config names any");
+    CheckResult result{.name = "data", .kind = Kind::kData};
+    result.ranks = gather_facts(comm_, [&] {
+      const RunData found(*config_, make_global_batch(config_->training, config_->data, world_.size()));
+      Facts facts;
+      facts.set("tokens", found.train.tokens());
+      return facts;
+    });
+    if (report_errors(result, peers_)) return result;
+    result.value = str(human_count(result.ranks.front().number("tokens")), " tokens in ", config_->data.sources.size(),
+                       " source(s)");
+    expect_equal(result, peers_, "tokens", Status::kFail, "it must be the same on all nodes");
     return result;
   }
 

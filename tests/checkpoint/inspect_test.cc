@@ -23,7 +23,7 @@ TEST_CASE("inspect says what is in a checkpoint, and lists those of a directory"
   CHECK_THAT(all, Contains("step-00000010     damaged: ") && Contains("step-00000020"));
 }
 
-TEST_CASE("verify names each file that is right, and ends at the first that is not") {
+TEST_CASE("verify names each file, right or not, of all checkpoints, and then fails with all that is wrong") {
   const TempDir dir;
   ToyRun run(dir.file("c"));
   run.save(10);
@@ -42,9 +42,24 @@ TEST_CASE("verify names each file that is right, and ends at the first that is n
     CHECK(error.exit_code() == 4);
     CHECK_THAT(error.what(), Contains("step-00000020/" + kOnlyFile + " is damaged"));
   }
-  CHECK(lines.size() == 3);
-  CHECK_NOTHROW(verify_checkpoints(dir.file("c/step-00000010/"), collect));
+  CHECK(lines.size() == 4);
+  truncate_by_one(dir.file("c/step-00000010/") + kOnlyFile);
+  lines.clear();
+  CHECK_THROWS_WITH(verify_checkpoints(dir.file("c"), collect), Contains("step-00000010") && Contains("step-00000020"));
+  REQUIRE(lines.size() == 3);  // the size is a problem of the manifest's
+  CHECK_THAT(lines[2], Contains("step-00000020/" + kOnlyFile + " is damaged"));
+  run.save(30);
+  CHECK_NOTHROW(verify_checkpoints(dir.file("c/step-00000030/"), collect));
   CHECK_THROWS(verify_checkpoints(dir.file("c/step-00000020"), collect));
+}
+
+TEST_CASE("a run's directory stands for its checkpoints") {
+  const TempDir dir;
+  ToyRun(dir.file("run/checkpoints")).save(10);
+  CHECK_THAT(inspect_checkpoints(dir.file("run")), Contains("step-00000010"));
+  std::vector<std::string> lines;
+  verify_checkpoints(dir.file("run"), [&](const std::string& line) { lines.push_back(line); });
+  CHECK(lines.size() == 2);
 }
 
 TEST_CASE("a place without checkpoints is an error, not an empty table") {

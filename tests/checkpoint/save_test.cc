@@ -62,7 +62,7 @@ TEST_CASE("damaged checkpoints do not count among those kept, and stay") {
   CHECK(steps_in(dir.file("c")) == std::vector<int64_t>{20, 30, 40});
 }
 
-TEST_CASE("a save sets aside what lies at its step or later, and never deletes it") {
+TEST_CASE("the first save sets aside what this start has left behind, and never deletes it") {
   const TempDir dir;
   const std::string store = dir.file("c");
   {
@@ -80,6 +80,22 @@ TEST_CASE("a save sets aside what lies at its step or later, and never deletes i
                                   Contains("set aside " + store + "/step-00000030.set-aside-toy.2"));
   CHECK(steps_in(store) == std::vector<int64_t>{20});
   CHECK(read_text(store + "/step-00000030.set-aside-toy.2/" + kOnlyFile, Kind::kBug) == damaged);
+  CHECK(CheckpointStore(store).set_aside().size() == 2);
+}
+
+TEST_CASE("the first save sets damaged checkpoints aside, of earlier steps than its own too, and keeps the sound one") {
+  const TempDir dir;
+  const std::string store = dir.file("c");
+  {
+    ToyRun run(store);
+    for (const int64_t step : {10, 20, 30}) run.save(step);
+  }
+  flip_bit(store + "/step-00000020/" + kOnlyFile, 300);
+  flip_bit(store + "/step-00000030/" + kOnlyFile, 300);
+  ToyRun run(store, toy_setup(2, "auto", "toy.2"));
+  REQUIRE(run.resumed() == 10);
+  CHECK(run.save(40).committed);
+  CHECK(steps_in(store) == std::vector<int64_t>{10, 40});
   CHECK(CheckpointStore(store).set_aside().size() == 2);
 }
 

@@ -93,6 +93,22 @@ RANKS_CASE("a config that differs on one rank keeps the job from starting, and w
   CHECK(report.suspects() == std::vector<std::string>{host_name()});
 }
 
+RANKS_CASE("data that is not there is nobody's fault, and the doctor's exit code") {
+  const TempDir own;
+  TimeLimit deadline(600);
+  DoctorOptions options = small_doctor(shared_path(world.comm(), own));
+  const auto read = options.read_config;
+  options.read_config = [&] {
+    ReadConfig config = read();
+    config.config.data.sources = {{.path = "nowhere"}};
+    return config;
+  };
+  const DoctorReport report = run_doctor(world, deadline, options);
+  CHECK(report.exit_code() == 3);
+  CHECK(notes_of(named(report, "data")).find("nowhere") != std::string::npos);
+  CHECK(report.suspects().empty());
+}
+
 RANKS_CASE("a run that does not fit fails with the plan's numbers") {
   const TempDir own;
   TimeLimit deadline(600);
@@ -107,6 +123,7 @@ RANKS_CASE("a run that does not fit fails with the plan's numbers") {
   };
   const DoctorReport report = run_doctor(world, deadline, options);
   CHECK(report.exit_code() == 5);
+  CHECK(report.suspects().empty());
   CHECK(named(report, "memory").status == Status::kFail);
   CHECK(says(named(report, "memory"), "the run needs "));
   CHECK(named(report, "disk").status == Status::kFail);  // nor do its checkpoints

@@ -14,7 +14,7 @@ import processes  # noqa: E402
 import run_ranks  # noqa: E402
 from harness import ENV, TOKAMAK, main, mpirun  # noqa: E402
 
-CHECKS = ["config", "clocks", "device", "program", "environment", "memory", "disk", "burn-in", "gpus", "collectives", "pairs"]
+CHECKS = ["config", "data", "clocks", "device", "program", "environment", "memory", "disk", "burn-in", "gpus", "collectives", "pairs"]
 SLOW = 5  # exit code of a burn-in whose rates are too far apart: they are the machine's, which others may share
 
 
@@ -55,6 +55,7 @@ def on_two_ranks(place):
         for rank in by_name[name]["ranks"]:
             assert all(fact in rank for fact in facts), (name, rank)
     assert by_name["burn-in"]["ranks"][0]["bits"] == by_name["burn-in"]["ranks"][1]["bits"]
+    assert by_name["data"]["ranks"][0]["tokens"] == by_name["data"]["ranks"][1]["tokens"] > 0
     assert not os.path.exists(place.run("two")), "a run's directory was made"
 
 
