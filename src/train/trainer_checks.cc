@@ -22,7 +22,7 @@ void Trainer::start_checks() {
   if (options.verify_state) state_guard_.emplace(*run_.engine);
   if (comm_.rank() == 0 && (gradient_check_ || state_guard_)) {
     log::info("checks against silent corruption: ",
-              gradient_check_ ? str("the gradients of every ", options.recompute_interval, ". step computed twice") : "",
+              gradient_check_ ? str("gradients computed twice every ", options.recompute_interval, " step(s)") : "",
               gradient_check_ && state_guard_ ? "; " : "", state_guard_ ? "weights and moments between updates" : "");
   }
   sound_step_ = state_.step;

@@ -60,13 +60,13 @@ struct Run {
   std::string run(int times = 1, PassKey key = {.tokens = 64}) {
     device.notes.clear();
     for (int i = 0; i < times; ++i) {
-      passes.run(stream, key, [this] { device.notes += device.recording ? "r" : "p"; });
+      passes.run(*stream, key, [this] { device.notes += device.recording ? "r" : "p"; });
     }
     return device.notes;
   }
 
   NotingDevice device;
-  CpuStream stream;
+  std::unique_ptr<Stream> stream = device.make_stream();
   CudaGraphCache passes;
 };
 
