@@ -21,7 +21,7 @@ void Trainer::start_checks() {
   if (options.recompute_interval > 0) gradient_check_.emplace(*run_.engine);
   if (options.verify_state) state_guard_.emplace(*run_.engine);
   if (comm_.rank() == 0 && (gradient_check_ || state_guard_)) {
-    log::info("checks against silent corruption: ",
+    log::info("checking for flipped bits: ",
               gradient_check_ ? str("gradients computed twice every ", options.recompute_interval, " step(s)") : "",
               gradient_check_ && state_guard_ ? "; " : "", state_guard_ ? "weights and moments between updates" : "");
   }

@@ -35,12 +35,13 @@ class Flips : public Observer {
   Flips(std::string call, std::string operand, std::vector<int> at = {1})
       : call_(std::move(call)), operand_(std::move(operand)), at_(std::move(at)) {}
   void begin(Stream&, const Call&) override {}
-  void end(Stream&, const Call& call) override {
+  void end(Stream& stream, const Call& call) override {
     if (call.name != call_) return;
     ++calls_;
     if (std::find(at_.begin(), at_.end(), calls_) == at_.end()) return;
     for (const Operand& operand : call.operands) {
-      if (operand.name == operand_) flip(*operand.tensor, calls_);
+      if (operand.name == operand_)
+        stream.run_on_host([tensor = *operand.tensor, skip = calls_] { flip(tensor, skip); });
     }
   }
 

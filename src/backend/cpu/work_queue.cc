@@ -34,7 +34,7 @@ int64_t WorkQueue::pushed() const {
 
 bool WorkQueue::reached(int64_t position) const {
   const std::lock_guard lock(mutex_);
-  return finished_ >= position;
+  return finished_ >= position && error_ == nullptr;
 }
 
 void WorkQueue::wait(int64_t position) {

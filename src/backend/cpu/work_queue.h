@@ -22,7 +22,7 @@ class WorkQueue {
 
   void push(std::function<void()> work);
   int64_t pushed() const;                // pieces of work given so far; a position
-  bool reached(int64_t position) const;  // all work up to it is done
+  bool reached(int64_t position) const;  // all work up to it is done, and none has thrown: wait() would return at once
   void wait(int64_t position);           // until reached; throws what the queue's work threw
   void finish() noexcept;                // waits for all that was given; what was thrown stays for wait()
 
