@@ -32,12 +32,14 @@ packages() {
       echo libcli11-dev                # src/cli
       echo nlohmann-json3-dev          # manifests, metrics, checkpoint headers
       echo procps                      # pgrep: scripts/run_until_done.sh
+      echo libjs-dygraphs              # src/report embeds it: the charts of a report's page
       ;;
     quickstart) echo perl bible-kjv bible-kjv-text ;;
     test)
       echo catch2 python3 sentencepiece
       echo libboost-context-dev # tests/cuda/emulator
       echo python3-venv python3-pip # check_cuda_code.py --install, install_cudnn_frontend.sh, install_python.sh
+      echo chromium # tests/system/report_page_test.py
       echo e2fsprogs xfsprogs mount # tests/fault/power_loss_test.py: file systems that lose power
       echo clang-format-14 clang-tidy-14 shellcheck
       ;;

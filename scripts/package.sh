@@ -165,6 +165,7 @@ awk '$2 == "=>" && $3 != "not" { print $3 }' "$work/libraries" | sort -u | while
   if [[ -r /usr/share/doc/$owner/copyright ]]; then cp -L "/usr/share/doc/$owner/copyright" "$tree/licenses/$owner"; fi
 done
 cp /usr/share/doc/openmpi-bin/copyright "$tree/licenses/openmpi-bin"
+cp /usr/share/doc/libjs-dygraphs/copyright "$tree/licenses/libjs-dygraphs" # part of the program: pages of tokamak report
 
 glibc=$(for file in "${files[@]}"; do objdump -T "$file"; done | grep -o 'GLIBC_2\.[0-9]*' | sort -u -V | tail -n 1)
 glibc=${glibc#GLIBC_}

@@ -138,15 +138,21 @@ RunReport make_report(const std::string& directory, const std::vector<MetricReco
   return report;
 }
 
-RunReport read_report(const std::string& directory) {
+std::vector<MetricRecord> read_run_records(const std::string& directory) {
   if (!is_directory(directory)) {
     fail(Kind::kConfig, str("no run directory ", directory), "give the run.output_dir of a run");
   }
   std::vector<MetricRecord> records;
   read_records(directory + "/metrics.jsonl", [&](const MetricRecord& record) { records.push_back(record); });
+  return records;
+}
+
+RunReport report_of(const std::string& directory, const std::vector<MetricRecord>& records) {
   RunReport report = make_report(directory, records, find_hang_files(directory));
   report.suspects = read_suspects(directory);
   return report;
 }
+
+RunReport read_report(const std::string& directory) { return report_of(directory, read_run_records(directory)); }
 
 }  // namespace tokamak

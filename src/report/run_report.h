@@ -77,7 +77,12 @@ struct RunReport {
 RunReport make_report(const std::string& directory, const std::vector<MetricRecord>& records,
                       const std::vector<FoundHang>& hangs);
 
-// Of a run.output_dir. Error(kConfig) where there is none, Error(kData) where its metrics.jsonl has no records.
+// Of a run.output_dir, in the order of its metrics.jsonl. Error(kConfig) where there is no such directory.
+std::vector<MetricRecord> read_run_records(const std::string& directory);
+// Of these records and of what else the directory has. Error(kData) where there are no records.
+RunReport report_of(const std::string& directory, const std::vector<MetricRecord>& records);
+
+// Both together.
 RunReport read_report(const std::string& directory);
 
 }  // namespace tokamak

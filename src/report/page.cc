@@ -1,0 +1,65 @@
+#include "report/page.h"
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "report/page_parts.h"
+#include "report/text.h"
+
+namespace tokamak {
+
+namespace {
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+std::string part_of(std::string_view name, const std::vector<PageRun>& runs, const PageOptions& options) {
+  if (name == "TITLE") return escaped(runs.front().name);
+  if (name == "STYLE") return str(page_parts::dygraphs_css(), "\n", page_parts::page_css());
+  if (name == "LIBRARY") return str(page_parts::dygraphs_js(), "\n", page_parts::dygraphs_synchronizer());
+  if (name == "LICENCE") return escaped(page_parts::dygraphs_licence());
+  if (name == "SCRIPT") return std::string(page_parts::page_js());
+  if (name == "DATA") return page_data(runs, options);
+  TOKAMAK_CHECK(name == "TEXT", "page.html wants a part ", name);
+  std::string text;
+  for (const PageRun& run : runs) text += escaped(text_of(run.report)) + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string page_of(const std::vector<PageRun>& runs, const PageOptions& options) {
+  TOKAMAK_CHECK(!runs.empty(), "a page of no run");
+  std::string page;
+  std::string_view rest = page_parts::page_html();
+  for (size_t open = rest.find("{{"); open != std::string_view::npos; open = rest.find("{{")) {
+    const size_t close = rest.find("}}", open);
+    TOKAMAK_CHECK(close != std::string_view::npos, "page.html: {{ without }}");
+    page += rest.substr(0, open);
+    page += part_of(rest.substr(open + 2, close - open - 2), runs, options);
+    rest.remove_prefix(close + 2);
+  }
+  page += rest;
+  return page;
+}
+
+}  // namespace tokamak

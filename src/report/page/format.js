@@ -1,0 +1,48 @@
+// Numbers for people. Each takes a number, or nothing where a value is not known.
+const DASH = "–";
+
+function number(value, digits = 4) {
+  if (value === null || value === undefined || !isFinite(value)) return DASH;
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e6 || size < 1e-3) return trimmed(value.toExponential(digits - 1));
+  return Number.isInteger(value) ? String(value) : trimmed(value.toPrecision(digits));
+}
+
+// Without zeros at the end: 1.50 and 1.5e+3 as 1.5 and 1.5e3.
+function trimmed(text) {
+  const [mantissa, exponent] = text.split("e");
+  const short = mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa;
+  return exponent === undefined ? short : short + "e" + exponent.replace("+", "");
+}
+
+function scaled(value, base, units) {
+  if (value === null || value === undefined || !isFinite(value)) return DASH;
+  let unit = 0;
+  let rest = value;
+  while (Math.abs(rest) >= base && unit + 1 < units.length) {
+    rest /= base;
+    ++unit;
+  }
+  return (unit === 0 ? number(rest) : trimmed(rest.toPrecision(4))) + units[unit];
+}
+
+const count = (value) => scaled(value, 1000, ["", "K", "M", "B", "T"]);
+const bytes = (value) => scaled(value, 1024, [" B", " KiB", " MiB", " GiB", " TiB"]);
+const percent = (value) => value === null || value === undefined ? DASH : trimmed((100 * value).toPrecision(3)) + " %";
+const whole = (value) => value === null || value === undefined ? DASH : value.toLocaleString("en-US");
+
+function duration(seconds) {
+  if (seconds === null || seconds === undefined || !isFinite(seconds)) return DASH;
+  if (seconds < 100) return trimmed(seconds.toPrecision(3)) + " s";
+  const hours = Math.floor(seconds / 3600);
+  const minutes = Math.floor(seconds / 60) % 60;
+  if (hours === 0) return minutes + " min " + Math.floor(seconds % 60) + " s";
+  return hours < 48 ? hours + " h " + minutes + " min" : Math.floor(hours / 24) + " d " + (hours % 24) + " h";
+}
+
+// "2026-01-31 12:34:56" of a time in milliseconds, or as the report prints it. UTC, as every time on the page.
+function clock(time) {
+  const date = new Date(time);
+  return isNaN(date) ? DASH : date.toISOString().slice(0, 19).replace("T", " ");
+}

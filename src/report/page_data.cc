@@ -1,0 +1,123 @@
+// Series are most of a page, so their numbers are written short: six digits of a value. Series of the same records
+// share their steps, tokens and hours.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "report/json.h"
+#include "report/page.h"
+
+namespace tokamak {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kDigits = 6, kDigitsOfHours = 8;
+
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+std::string short_text(double value, int digits) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, digits).ptr;
+  return {text.data(), end};
+}
+
+template <class Print>
+std::string array_of(const std::vector<SeriesPoint>& points, const Print& print) {
+  std::string text = "[";
+  for (const SeriesPoint& point : points) {
+    if (text.size() > 1) text += ',';
+    text += print(point);
+  }
+  return text + "]";
+}
+
+std::string values_text(const std::vector<SeriesPoint>& points, double SeriesPoint::*member) {
+  return array_of(points, [&](const SeriesPoint& point) { return short_text(point.*member, kDigits); });
+}
+
+std::string axis_text(const std::vector<SeriesPoint>& points) {
+  return "{\"step\":" + array_of(points, [](const SeriesPoint& point) { return std::to_string(point.step); }) +
+         ",\"tokens\":" + array_of(points, [](const SeriesPoint& point) { return std::to_string(point.tokens); }) +
+         ",\"hours\":" +
+         array_of(points, [](const SeriesPoint& point) { return short_text(point.hours, kDigitsOfHours); }) + "}";
+}
+
+// {"axes":[...],"series":{"loss/avg":{"axis":0,"records":100000,"mean":[...],"low":[...],"high":[...]}}}: low and high
+// only where points stand for several records.
+std::string series_text(const std::vector<Series>& all) {
+  std::vector<std::string> axes;
+  std::string text;
+  for (const Series& series : all) {
+    const std::string axis = axis_text(series.points);
+    const auto known = std::find(axes.begin(), axes.end(), axis) - axes.begin();
+    if (known == static_cast<std::ptrdiff_t>(axes.size())) axes.push_back(axis);
+    text += text.empty() ? "" : ",\n";
+    text += dump(series.name) + ":{\"axis\":" + std::to_string(known) +
+            ",\"records\":" + std::to_string(series.records) +
+            ",\"mean\":" + values_text(series.points, &SeriesPoint::mean);
+    if (series.records > static_cast<int64_t>(series.points.size())) {
+      text += ",\"low\":" + values_text(series.points, &SeriesPoint::low) +
+              ",\"high\":" + values_text(series.points, &SeriesPoint::high);
+    }
+    text += "}";
+  }
+  std::string joined;
+  for (const std::string& axis : axes) joined += (joined.empty() ? "" : ",\n") + axis;
+  return "\"axes\":[" + joined + "],\n\"series\":{" + text + "}";
+}
+
+std::string events_text(const PageRun& run) {
+  Json events = Json::array();
+  for (const PageEvent& one : run.events) {
+    const RunEvent& event = *one.record.event;
+    Json values = Json::object();
+    for (const NamedText& text : event.texts) values[text.name] = text.text;
+    for (const NamedValue& value : one.record.values) values[value.name] = value.value;
+    events.push_back({{"start", one.start},
+                      {"step", one.record.step},
+                      {"time", one.record.time},
+                      {"name", event.name},
+                      {"detail", event.detail},
+                      {"values", values}});
+  }
+  return "\"events\":" + dump(events) + ",\n\"events_left_out\":" + std::to_string(run.events_left_out);
+}
+
+std::string config_text(const std::vector<ConfigEntry>& config) {
+  Json entries = Json::array();
+  for (const ConfigEntry& one : config) entries.push_back({one.key, one.value, one.standard});
+  return "\"config\":" + dump(entries);
+}
+
+std::string memory_text(const PageRun& run) {
+  return "\"memory\":" + dump(Json{{"planned", run.memory_planned}, {"committed", run.memory_committed}});
+}
+
+// Within a <script>, "</script" and "<!--" would end or change what follows; in JSON, < stands in texts only.
+std::string without_tags(const std::string& json) {
+  std::string out;
+  for (const char c : json) {
+    if (c == '<')
+      out += "\\u003c";
+    else
+      out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string page_data(const std::vector<PageRun>& runs, const PageOptions& options) {
+  std::string text = "{\"program\":" + dump(options.program) + ",\n\"runs\":[";
+  for (const PageRun& run : runs) {
+    text += &run == &runs.front() ? "" : ",\n";
+    text += "{\"name\":" + dump(run.name) + ",\n\"report\":" + json_of(run.report) + ",\n" + memory_text(run) + ",\n" +
+            events_text(run) + ",\n" + config_text(run.config) + ",\n" + series_text(run.series) + "}";
+  }
+  return without_tags(text + "]}");
+}
+
+}  // namespace tokamak

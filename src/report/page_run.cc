@@ -1,0 +1,80 @@
+#include "report/page_run.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "monitor/history.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr size_t kMostEvents = 500;
+
+// Which events a page lists, and of which start each is.
+class EventList {
+ public:
+  explicit EventList(const RunReport& report) : report_(report) {}
+
+  void see(const MetricRecord& record) {
+    if (!record.event) return;
+    const auto last = static_cast<int64_t>(report_.starts.size()) - 1;
+    while (start_ < last && record.time >= report_.starts[static_cast<size_t>(start_ + 1)].exec) ++start_;
+    if (!record.is("ready") && !record.is("checkpoint")) events_.push_back({start_, record});
+  }
+
+  void give(PageRun& run) {
+    if (events_.size() > kMostEvents) {
+      run.events_left_out = static_cast<int64_t>(events_.size() - kMostEvents);
+      events_.erase(events_.begin(), events_.begin() + run.events_left_out);
+    }
+    run.events = std::move(events_);
+  }
+
+ private:
+  const RunReport& report_;
+  int64_t start_ = 0;
+  std::vector<PageEvent> events_;
+};
+
+// Saves report their seconds in events. One that was written beside training is recorded steps later.
+class SaveHistory {
+ public:
+  void see(MetricRecord record) {
+    if (record.is("checkpoint")) {
+      std::erase_if(saves_, [&](const MetricRecord& save) { return save.step >= record.step; });
+      record.event.reset();
+      saves_.push_back(std::move(record));
+    }
+  }
+  const std::vector<MetricRecord>& records() const { return saves_; }
+
+ private:
+  std::vector<MetricRecord> saves_;
+};
+
+}  // namespace
+
+PageRun read_page_run(const std::string& directory, int64_t most) {
+  const std::vector<MetricRecord> records = read_run_records(directory);
+  PageRun run{.name = directory, .report = report_of(directory, records)};
+  History history;
+  SaveHistory saves;
+  EventList events(run.report);
+  for (const MetricRecord& record : records) {
+    history.see(record);
+    saves.see(record);
+    events.see(record);
+    if (record.is("ready")) {
+      run.memory_planned = std::llround(record.value_or("memory/planned", 0));
+      run.memory_committed = std::llround(record.value_or("memory/committed", 0));
+    }
+  }
+  events.give(run);
+  const int64_t begin = run.report.starts.front().exec;
+  run.series = series_of(history.records(), begin, most);
+  for (Series& series : series_of(saves.records(), begin, most)) run.series.push_back(std::move(series));
+  return run;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,38 @@
+// A run as its page shows it: the account of its time, its curves, its events, its config.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/run_report.h"
+#include "report/series.h"
+
+namespace tokamak {
+
+// A key of the run's resolved config.
+struct ConfigEntry {
+  std::string key;       // "optimizer.lr", "data.sources[0].path"
+  std::string value;     // as the run's config.yaml prints it
+  std::string standard;  // the default of this version of the program; "" where a key has none
+};
+
+struct PageEvent {
+  int64_t start = 0;  // of which start, from 0
+  MetricRecord record;
+};
+
+struct PageRun {
+  std::string name;  // by which curves and columns are labelled
+  RunReport report;
+  std::vector<Series> series;
+  std::vector<PageEvent> events;  // but for those that the account of a start sums up; in the order of the file
+  int64_t events_left_out = 0;    // older than those
+  int64_t memory_planned = 0;     // bytes, of the last start that said so; 0: none did
+  int64_t memory_committed = 0;
+  std::vector<ConfigEntry> config;
+};
+
+// Of a run.output_dir, its curves of at most `most` points; without its config. Errors as of read_report.
+PageRun read_page_run(const std::string& directory, int64_t most);
+
+}  // namespace tokamak

@@ -1,0 +1,213 @@
+#include "report/page.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/strings.h"
+#include "support/temp_dir.h"
+
+using namespace tokamak;
+using Catch::Matchers::Contains;
+using nlohmann::json;
+
+namespace {
+
+constexpr int64_t kBegin = 1769862896000;  // 2026-01-31T12:34:56Z
+
+// Lines of a metrics.jsonl; times are seconds since kBegin.
+class Lines {
+ public:
+  Lines& value(double time, int64_t step, const char* name, double value) {
+    return add(time, step, {{"tokens", 100 * step}, {name, value}});
+  }
+  Lines& event(double time, int64_t step, const char* name, const json& more = json::object()) {
+    json line = {{"event", name}};
+    line.update(more);
+    return add(time, step, line);
+  }
+  Lines& start(double time, int64_t step) {
+    event(time, 0, "start", {{"exec", utc_text(kBegin + std::llround(1e3 * time))}});
+    if (step > 0) event(time, step, "resume");
+    return event(time, step, "ready", {{"memory/planned", 1000}});
+  }
+
+  PageRun run(int64_t most = 1000) const {
+    const TempDir dir;
+    write_text_atomically(dir.file("metrics.jsonl"), text_, Kind::kBug);
+    return read_page_run(dir.path(), most);
+  }
+
+ private:
+  Lines& add(double time, int64_t step, json line) {
+    line["step"] = step;
+    line["time"] = utc_text(kBegin + std::llround(1e3 * time));
+    text_ += line.dump() + "\n";
+    return *this;
+  }
+  std::string text_;
+};
+
+const Series& series_called(const PageRun& run, const std::string& name) {
+  for (const Series& series : run.series) {
+    if (series.name == name) return series;
+  }
+  FAIL("no series " << name);
+  return run.series.front();
+}
+
+std::vector<SeriesPoint> noise(int64_t count) {
+  std::vector<SeriesPoint> points;
+  for (int64_t i = 1; i <= count; ++i) {
+    const double value = static_cast<double>(i * 7919 % 97);
+    points.push_back({i, 100 * i, 0.5 * static_cast<double>(i), value, value, value});
+  }
+  return points;
+}
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("a long series is cut into buckets that keep a spike of one record, the range and the mean") {
+  std::vector<SeriesPoint> points = noise(100'000);
+  points[54'320].mean = points[54'320].low = points[54'320].high = 1e6;
+  points[70'000].mean = points[70'000].low = points[70'000].high = -5;
+  const std::vector<SeriesPoint> buckets = downsample(points, 1000);
+  REQUIRE(buckets.size() == 1000);
+  double sum = 0, all = 0;
+  for (const SeriesPoint& point : points) all += point.mean;
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    const SeriesPoint& bucket = buckets[i];
+    sum += 100 * bucket.mean;
+    CHECK(bucket.high == (i == 543 ? 1e6 : 96));  // 0 to 96 in turn: each bucket of 100 has all of them
+    CHECK(bucket.low == (i == 700 ? -5 : 0));
+    CHECK(bucket.step == 100 * static_cast<int64_t>(i + 1));
+    CHECK(bucket.tokens == 100 * bucket.step);
+  }
+  CHECK(sum == Approx(all).epsilon(1e-12));
+}
+
+TEST_CASE("a series is cut to as many points as there may be, and a shorter one is left as it is") {
+  for (const int64_t count : {1, 2, 9, 10, 11, 19, 20, 21, 101}) {
+    const std::vector<SeriesPoint> buckets = downsample(noise(count), 10);
+    CHECK(buckets.size() <= 10);
+    CHECK(buckets.back().step == count);
+    if (count <= 10) CHECK(static_cast<int64_t>(buckets.size()) == count);
+  }
+  CHECK(downsample({}, 10).empty());
+}
+
+TEST_CASE("of steps that were trained again the page has the later values, at the later hours") {
+  Lines lines;
+  lines.start(0, 0);
+  for (int64_t step = 1; step <= 20; ++step) lines.value(static_cast<double>(step), step, "loss/avg", 1.0);
+  lines.value(20, 20, "validation/loss", 1.5).start(100, 10);
+  for (int64_t step = 11; step <= 15; ++step) {
+    lines.value(static_cast<double>(100 + step), step, "loss/avg", 2.0);
+  }
+  const PageRun run = lines.run();
+  const Series& loss = series_called(run, "loss/avg");
+  REQUIRE(loss.points.size() == 15);  // steps 16 to 20 were of a course that the run has left
+  for (const SeriesPoint& point : loss.points) {
+    CHECK(point.mean == (point.step > 10 ? 2.0 : 1.0));
+    CHECK(point.tokens == 100 * point.step);
+    const double seconds = static_cast<double>(point.step > 10 ? 100 + point.step : point.step);
+    CHECK(point.hours == Approx(seconds / 3600));
+  }
+  CHECK(run.series.size() == 1);  // nor is there a validation
+  CHECK(run.report.lost_steps == 10);
+  CHECK(run.memory_planned == 1000);
+}
+
+TEST_CASE("saves are a curve, also where they were recorded late or made again") {
+  Lines lines;
+  lines.start(0, 0).value(1, 1, "loss/avg", 1).value(2, 2, "loss/avg", 1).value(3, 3, "loss/avg", 1);
+  lines.event(3.5, 1, "checkpoint", {{"checkpoint/stall", 0.25}}).value(4, 4, "loss/avg", 1);
+  lines.event(5, 4, "checkpoint", {{"checkpoint/stall", 0.5}}).start(10, 1);
+  lines.value(11, 2, "loss/avg", 1).value(12, 3, "loss/avg", 1).value(13, 4, "loss/avg", 1);
+  lines.event(14, 4, "checkpoint", {{"checkpoint/stall", 0.75}});
+  const PageRun run = lines.run();
+  const Series& stall = series_called(run, "checkpoint/stall");
+  REQUIRE(stall.points.size() == 2);
+  CHECK((stall.points[0].step == 1 && stall.points[0].mean == 0.25));
+  CHECK((stall.points[1].step == 4 && stall.points[1].mean == 0.75));
+  CHECK(series_called(run, "loss/avg").points.size() == 4);  // the late record took none of them away
+}
+
+TEST_CASE("events are listed with their start; of very many the latest") {
+  Lines lines;
+  lines.start(0, 0).value(1, 1, "loss/avg", 1).event(2, 1, "straggler", {{"seconds", 3.5}, {"detail", "rank 3"}});
+  lines.start(10, 1).value(11, 2, "loss/avg", 1).event(12, 2, "stop", {{"detail", "signal 15"}});
+  const PageRun run = lines.run();
+  std::vector<std::string> listed;
+  for (const PageEvent& event : run.events) listed.push_back(str(event.start, " ", event.record.event->name));
+  CHECK(listed == std::vector<std::string>{"0 start", "0 straggler", "1 start", "1 resume", "1 stop"});
+  CHECK(run.events_left_out == 0);
+  for (int i = 0; i < 600; ++i) lines.event(20 + i, 2, "straggler");
+  CHECK(lines.run().events.size() == 500);
+  CHECK(lines.run().events_left_out == 105);
+}
+
+TEST_CASE("no text of a run can end the script that it stands in, or become markup") {
+  const std::string evil = "</script><script>alert(1)</script><!-- \xff & \"quoted\"";
+  Lines lines;
+  lines.start(0, 0).value(1, 1, "</script>", 1);
+  lines.event(2, 1, "straggler", {{"detail", "</script><script>alert(1)</script><!-- & \"quoted\""}});
+  PageRun run = lines.run();
+  run.name = evil;
+  run.config = {{"run.name", evil, "<b>"}};
+  const std::string text = page_data({run}, {.program = "tokamak"});
+  CHECK_THAT(text, !Contains("<"));
+  const json data = json::parse(text);  // which also says that it is UTF-8
+  CHECK(data["runs"][0]["events"][1]["detail"] == "</script><script>alert(1)</script><!-- & \"quoted\"");
+  CHECK(data["runs"][0]["config"][0][2] == "<b>");
+  CHECK(data["runs"][0]["series"].contains("</script>"));
+  const std::string page = page_of({run}, {.program = "tokamak"});
+  CHECK(count_of(page, "<script>alert") == 0);
+  CHECK(count_of(page, "</script>") == 3);  // data, library, page
+  CHECK_THAT(page, Contains("<title>&lt;/script&gt;"));
+}
+
+TEST_CASE(
+    "the data of a page: series of the same records share their axis, and a range stands where there are buckets") {
+  Lines lines;
+  lines.start(0, 0);
+  for (int64_t step = 1; step <= 20; ++step) {
+    lines.value(static_cast<double>(step), step, "loss/avg", static_cast<double>(step));
+    lines.value(static_cast<double>(step), step, "optim/lr", 0.1);
+  }
+  lines.value(20, 20, "validation/loss", 1.5);
+  const json run = json::parse(page_data({lines.run(10)}, {.program = "tokamak"}))["runs"][0];
+  const json& loss = run["series"]["loss/avg"];
+  CHECK(loss["axis"] == run["series"]["optim/lr"]["axis"]);
+  CHECK(loss["axis"] != run["series"]["validation/loss"]["axis"]);
+  CHECK(run["axes"].size() == 2);
+  CHECK(run["axes"][0]["step"] == json({2, 4, 6, 8, 10, 12, 14, 16, 18, 20}));
+  CHECK(run["axes"][0]["tokens"][9] == 2000);
+  CHECK(loss["mean"][0] == 1.5);
+  CHECK((loss["low"][0] == 1 && loss["high"][0] == 2 && loss["records"] == 20));
+  CHECK(!run["series"]["validation/loss"].contains("low"));
+  CHECK(run["memory"]["planned"] == 1000);
+}
+
+TEST_CASE("a page is whole: its parts are in it, and it asks for no other file") {
+  Lines lines;
+  lines.start(0, 0).value(1, 1, "loss/avg", 1);
+  const std::string page = page_of({lines.run()}, {.program = "tokamak 1.2.3"});
+  for (const char* part : {"tokamak 1.2.3", "prefers-color-scheme", "Permission is hereby granted",
+                           "Dygraph.synchronize", "ETTR", "default-src 'none'"}) {
+    CHECK_THAT(page, Contains(part));
+  }
+  for (const char* part : {"{{", "sourceMappingURL", " src=", "@import", "url("}) {
+    INFO(part);
+    CHECK(count_of(page.substr(0, page.find("<script type")), part) == 0);
+  }
+  CHECK(count_of(page, "sourceMappingURL") == 0);
+}

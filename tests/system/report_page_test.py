@@ -1,0 +1,279 @@
+"""`tokamak report --output` of real runs, opened in a headless Chromium on a phone, a laptop and a wide screen, by day and
+by night: no complaint in the console, nothing wider than the screen, data in every chart, tables that say the same;
+accessible by axe-core's rules. Screenshots go to the folder $SCREENSHOTS. Without Chromium (or axe-core: `accessible`)
+exits 77, which ctest shows as skipped."""
+import datetime
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from browser import Browser, find_browser
+from harness import TOKAMAK, call, main, tokamak
+
+SCREENSHOTS = os.environ.get("SCREENSHOTS", "")
+WIDTHS = {390: 844, 1280: 900, 2560: 1400}  # and the height of such a screen
+CHARTS = ["loss", "lr", "grad-norm", "throughput", "mfu", "data-wait", "memory", "save-stall"]
+STEPS, STOPPED, INTERVAL = 60, 30, 10
+MOST_BYTES = 3_000_000
+LONG = 100_000  # steps of the run whose page may have so many bytes
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+def trained(place, name, *overrides):
+    """The directory of a run that was stopped, and started again."""
+    if not os.path.exists(place.run(name)):
+        wanted = [f"training.max_steps={STEPS}", f"training.validation_interval={INTERVAL}",
+                  f"checkpoint.interval={INTERVAL}", *overrides]
+        place.train(name, 1, *wanted, "--stop-at-step", str(STOPPED), expect=75)
+        place.train(name, 1, *wanted)
+    return place.run(name)
+
+
+def page_of(place, *arguments):
+    path = place.file("report.html")
+    tokamak("report", *arguments, "--output", path)
+    return path
+
+
+def shoot(browser, name):
+    if SCREENSHOTS:
+        os.makedirs(SCREENSHOTS, exist_ok=True)
+        browser.screenshot(os.path.join(SCREENSHOTS, name + ".png"))
+
+
+# Of each chart: its name, its rows, how many of its lines have no value, and whether anything of a line is painted.
+STATE = """charts.map((chart) => {
+  const graph = chart.graph, rows = graph.numRows();
+  const empty = chart.lines.filter((line, i) =>
+    ![...Array(rows).keys()].some((row) => { const cell = graph.getValue(row, i + 1); return cell && isFinite(cell[1]); }));
+  const area = graph.getArea(), canvas = chart.plot.querySelector("canvas"), scale = canvas.width / canvas.clientWidth;
+  const pixels = canvas.getContext("2d").getImageData(area.x * scale, area.y * scale, area.w * scale, area.h * scale).data;
+  const probe = document.createElement("canvas").getContext("2d");
+  probe.fillStyle = style(chart.lines[0].color);
+  probe.fillRect(0, 0, 1, 1);
+  const wanted = probe.getImageData(0, 0, 1, 1).data;
+  let painted = 0;
+  for (let i = 0; i < pixels.length; i += 4)
+    if (pixels[i + 3] > 100 && [0, 1, 2].every((k) => Math.abs(pixels[i + k] - wanted[k]) < 24)) ++painted;
+  return {id: chart.spec.id, rows, empty: empty.length, painted};
+})"""
+WIDE = "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+OPEN_TABLES = "document.querySelectorAll('details').forEach((details) => { details.open = true; })"
+
+
+def expect_sound(browser, page, width, dark, shot):
+    browser.set_window(width, WIDTHS[width], dark)
+    browser.open(page)
+    charts = browser.value(STATE)
+    assert [chart["id"] for chart in charts][:len(CHARTS)] == CHARTS, charts
+    for chart in charts:
+        assert chart["rows"] >= 1 and chart["empty"] == 0 and chart["painted"] >= 3, (width, chart)
+    shoot(browser, shot)
+    for when in ("closed", "open"):
+        scroll, client = browser.value(WIDE)
+        assert scroll <= client == width, (width, when, scroll, client)
+        browser.value(OPEN_TABLES)
+        time.sleep(0.2)  # `toggle` is dispatched later
+    rows = browser.value("[...document.querySelectorAll('figure details')].map((d) => d.querySelectorAll('tbody tr').length)")
+    assert len(rows) == len(charts) and all(rows), rows
+    assert browser.complaints() == [], browser.complaints()
+
+
+def on_every_screen(place):
+    """a resumed run at 390, 1280 and 2560 pixels, light and dark: no complaint, no overflow, every chart and table filled"""
+    page = page_of(place, trained(place, "first"))
+    with Browser(find_browser()) as browser:
+        for width in WIDTHS:
+            expect_sound(browser, page, width, False, f"run-{width}-light")
+        expect_sound(browser, page, 1280, True, "run-1280-dark")
+        said = browser.value("document.body.innerText")
+        for part in ("stopped: --stop-at-step 30", "startup, from exec", "optimizer.lr", "0.003"):
+            assert part in said, part
+
+
+def interaction(place):
+    """x as steps, tokens and hours, log axes, smoothing, zoom of all charts, hover: each does what it says, with the
+    values of metrics.jsonl"""
+    page = page_of(place, trained(place, "first"))
+    losses = [loss for _, loss in sorted(place.records("first", "loss/avg").items())]
+    with Browser(find_browser()) as browser:
+        browser.set_window(1280, 900)
+        browser.open(page)
+
+        def choose(index, value):
+            browser.value(f"""(() => {{ const one = document.querySelectorAll('.controls select')[{index}];
+              one.value = '{value}'; one.dispatchEvent(new Event('change')); }})()""")
+
+        def extremes():
+            return browser.value("charts[0].graph.xAxisExtremes()")
+
+        assert extremes()[0] < 1 and STEPS < extremes()[1] < STEPS + 3, extremes()
+        choose(0, "tokens")
+        assert 768 * STEPS < extremes()[1] < 768 * (STEPS + 3), extremes()
+        choose(0, "hours")
+        hours = browser.value("runs[0].report.wall_clock") / 3600
+        assert 0.5 * hours < extremes()[1] < 1.1 * hours, (extremes(), hours)
+        choose(0, "step")
+        choose(1, "10")
+        shown = browser.value(f"charts[0].graph.getValue({STEPS - 1}, 1)")
+        assert abs(shown[1] - sum(losses[-10:]) / 10) < 1e-4 and abs(shown[0] - losses[-1]) < 1e-4, (shown, losses[-10:])
+        choose(1, "1")
+
+        browser.value("document.querySelector('#chart-loss .chart-head input').click()")
+        assert browser.value("charts[0].graph.getOption('logscale')") is True
+        browser.value("charts[0].graph.updateOptions({dateWindow: [20, 40]})")
+        assert browser.value("charts.every((chart) => chart.graph.xAxisRange().join() === '20,40')")
+        browser.value("document.querySelector('.controls button').click()")
+        assert not browser.value("charts.some((chart) => chart.graph.isZoomed())")
+        browser.value("document.querySelector('.controls input').click()")  # log x
+        assert browser.value("charts.every((chart) => chart.graph.getOptionForAxis('logscale', 'x'))")
+        browser.value("document.querySelector('.controls input').click()")
+
+        browser.value("window.scrollTo(0, 0)")
+        x, y = browser.value("""(() => { const box = charts[0].plot.getBoundingClientRect(), at = charts[0].graph;
+          return [box.x + at.toDomXCoord(25), box.y + box.height / 2]; })()""")
+        browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        hovered = browser.value("[charts[0].where.textContent, charts[0].values[0].textContent]")
+        assert hovered[0] == "step 25" and math.isclose(float(hovered[1]), losses[24], rel_tol=1e-3), (hovered, losses[24])
+        assert browser.complaints() == [], browser.complaints()
+
+
+def compared(place):
+    """two runs on one page: a line of each in every chart, and the keys of the config that differ"""
+    page = page_of(place, trained(place, "first"), "--compare", trained(place, "second", "optimizer.lr=1e-3"))
+    with Browser(find_browser()) as browser:
+        for width in WIDTHS:
+            expect_sound(browser, page, width, width == 2560, f"compare-{width}")
+        assert browser.value("charts[0].lines.map((line) => line.label)") == [
+            "first: training", "first: validation", "second: training", "second: validation"]
+        keys = browser.value("[...document.querySelectorAll('#config tbody tr')].map((row) => [...row.cells].map((c) => c.textContent))")
+        differing = {key: values for key, *values in keys}
+        assert differing["optimizer.lr"][:2] == ["0.003", "0.001"], differing
+        assert "optimizer.weight_decay" not in differing and len(differing) <= 3, differing  # output_dir besides
+
+
+def write_long_run(directory):
+    """A metrics.jsonl of 100,000 steps, with what a trainer logs of each, and a start in its middle."""
+    os.makedirs(directory)
+    rng = random.Random(1)
+    clock = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc).timestamp()
+
+    def at(seconds):
+        return datetime.datetime.fromtimestamp(clock + seconds, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+    with open(directory + "/metrics.jsonl", "w") as out:
+        def write(**record):
+            out.write(json.dumps(record) + "\n")
+        for step in range(1, LONG + 1):
+            now = 1.2 * step
+            if step % (LONG // 2) == 1:
+                write(event="start", step=0, time=at(now - 1), detail="1 rank(s)", exec=at(now - 1.1), hosts="n1", ranks=1)
+                write(event="ready", step=step - 1, time=at(now - 0.9), detail="", total_steps=LONG)
+            write(step=step, time=at(now), tokens=524288 * step, **{
+                "loss/avg": 25.0 if step == 54_321 else 2 + 9 * math.exp(-step / 8000) + rng.gauss(0, 0.03),
+                "loss/last": 2 + rng.gauss(0, 0.03), "loss/z": 0.0, "optim/lr": 3e-4 * (1 - step / (LONG + 1)),
+                "optim/grad_norm": math.exp(rng.gauss(-1, 0.4)), "optim/skipped_steps": 0,
+                "throughput/tokens_per_sec": 430000 + rng.gauss(0, 5000), "throughput/mfu_full": 0.45 + rng.gauss(0, 0.005),
+                "throughput/mfu_causal": 0.41 + rng.gauss(0, 0.005), "throughput/mfu_done": 0.41 + rng.gauss(0, 0.005),
+                "time/interval": 1.2 + rng.gauss(0, 0.01), "time/data": abs(rng.gauss(0, 0.001)),
+                "memory/used": 60_000_000_000 + rng.randrange(10**9)})
+
+
+def long_run(place):
+    """the page of 100,000 steps is below 3 MB, and its loss still has the spike of one step"""
+    directory, page = place.file("long"), place.file("report.html")
+    write_long_run(directory)
+    begin, before = time.monotonic(), os.times()
+    tokamak("report", directory, "--output", page)
+    after = os.times()
+    size = os.path.getsize(page)
+    print(f"  {LONG} steps: {size / 1e6:.2f} MB in {time.monotonic() - begin:.2f} s, "
+          f"{after.children_user + after.children_system - before.children_user - before.children_system:.2f} s of a processor")
+    assert size < MOST_BYTES, size
+    with Browser(find_browser()) as browser:
+        browser.set_window(1280, 900)
+        browser.open(page)
+        assert browser.value("Math.max(...charts[0].lines[0].high)") == 25
+        assert browser.value("charts[0].graph.yAxisRange()[1]") > 25
+        assert browser.complaints() == [], browser.complaints()
+        shoot(browser, "long-1280")
+
+
+def refusals(place):
+    """two ways at once, a comparison without a page, a run that is none, a page that cannot be written: exit 2, and the
+    older page stays"""
+    run, page = trained(place, "first"), place.file("older.html")
+    Path(page).write_text("older")
+    for arguments, said in (([run, "--text", "--output", page], "--output"), ([run, "--text", "--compare", run], "--output"),
+                            ([run, "--output", page, "--compare", place.file("none")], place.file("none")),
+                            ([run, "--output", place.file("none/report.html")], place.file("none/report.html"))):
+        done = call([TOKAMAK, "report", *arguments])
+        assert done.returncode == 2 and said in done.stdout, (arguments, done.returncode, done.stdout)
+    assert Path(page).read_text() == "older"
+
+
+# The contrast of what is drawn on a canvas, where axe-core sees nothing: of WCAG 2.2, 1.4.11.
+CONTRAST = """(() => {
+  const probe = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  const luminance = (name) => {
+    probe.fillStyle = style(name);
+    probe.fillRect(0, 0, 1, 1);
+    const linear = [...probe.getImageData(0, 0, 1, 1).data].slice(0, 3).map((c) => c / 255)
+      .map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  };
+  const back = luminance("--back");
+  return ["--mark", ...[0, 1, 2, 3, 4, 5].map((i) => "--line-" + i)].map((name) => {
+    const fore = luminance(name);
+    return [name, (Math.max(fore, back) + 0.05) / (Math.min(fore, back) + 0.05)];
+  });
+})()"""
+
+
+def accessible(place):
+    """axe-core finds nothing against WCAG 2.2 AA or its best practices, light and dark, on a phone and a laptop; lines have a
+    contrast of 3 to 1"""
+    page = page_of(place, trained(place, "first"), "--compare", trained(place, "second", "optimizer.lr=1e-3"))
+    source = Path(AXE).read_text()
+    with Browser(find_browser()) as browser:
+        for width, dark in ((390, False), (1280, True)):
+            browser.set_window(width, WIDTHS[width], dark)
+            browser.open(page)
+            browser.value(OPEN_TABLES)
+            time.sleep(0.2)
+            browser.value(source + "; 0")
+            found = browser.value(f"axe.run(document, {{runOnly: {{type: 'tag', values: {json.dumps(RULES)}}}}}).then((all) => ({{"
+                                  "violations: all.violations.map((one) => [one.id, one.nodes.map((n) => [n.html, n.failureSummary])]),"
+                                  "incomplete: all.incomplete.map((one) => [one.id, one.nodes.length]),"
+                                  "contrasts: all.passes.filter((one) => one.id === 'color-contrast').flatMap((one) => one.nodes).length,"
+                                  "rules: all.passes.length}))")
+            assert found["violations"] == [], json.dumps(found["violations"], indent=1)
+            assert found["contrasts"] > 50 and found["rules"] > 20, found
+            print(f"  {width} px, {'dark' if dark else 'light'}: {found['rules']} rules passed, contrast of {found['contrasts']} "
+                  f"texts; not decided by the tool: {found['incomplete']}")
+            for name, contrast in browser.value(CONTRAST):
+                assert contrast >= 3, (name, contrast)
+
+
+def axe_script():
+    path = os.environ.get("TOKAMAK_AXE", "")
+    if not path:
+        done = subprocess.run([Path(__file__).resolve().parents[2] / "scripts/install_axe.sh"], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        path = done.stdout.strip() if done.returncode == 0 else ""
+    return path
+
+
+if not find_browser():
+    print("SKIPPED: no Chromium to open the page with (Debian: chromium; scripts/install_deps.sh test)")
+    sys.exit(77)
+AXE = axe_script() if "accessible" in sys.argv else ""
+if "accessible" in sys.argv and not AXE:
+    print("SKIPPED: no axe-core (scripts/install_axe.sh)")
+    sys.exit(77)
+main([on_every_screen, interaction, compared, long_run, refusals] + ([accessible] if AXE else []))
