@@ -91,7 +91,8 @@ TEST_CASE("a disk that is too slow costs values, but no events, and is a warning
   CHECK(times(text, "2 record(s) were dropped") == 1);
 }
 
-TEST_CASE("a disk that refuses costs its own sink the records of that time: a warning when it begins, and when it ends") {
+TEST_CASE(
+    "a disk that refuses costs its own sink the records of that time: a warning when it begins, and when it ends") {
   log::configure(0, 1, log::Level::kWarning);
   CapturedLog captured;
   Disk bad, good;

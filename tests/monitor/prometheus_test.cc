@@ -21,12 +21,13 @@ TEST_CASE("the newest values, each with help and type, as shortly as they are re
               .values = {{"loss/avg", 0.1}, {"evals/arc-easy/acc", std::numeric_limits<double>::quiet_NaN()}}});
   file.write({.step = 20, .time = 1769862898000, .event = RunEvent{"checkpoint", "", {}}});
   file.write({.step = 20, .time = 1769862898000, .event = RunEvent{"checkpoint", "", {}}});
-  file.write({.step = 20, .time = 1769862899000, .event = RunEvent{"end", "", {}}, .values = {count_value("exit_code", 75)}});
+  file.write(
+      {.step = 20, .time = 1769862899000, .event = RunEvent{"end", "", {}}, .values = {count_value("exit_code", 75)}});
   const std::string labels = R"({run="a \"b\\c\nd",host="n1")";
   std::string expected;
   const auto gauge = [&](const std::string& name, const std::string& help, const std::string& value) {
-    expected += "# HELP tokamak_" + name + " " + help + "\n# TYPE tokamak_" + name + " gauge\ntokamak_" + name + labels +
-                "} " + value + "\n";
+    expected += "# HELP tokamak_" + name + " " + help + "\n# TYPE tokamak_" + name + " gauge\ntokamak_" + name +
+                labels + "} " + value + "\n";
   };
   gauge("end_exit_code", "end/exit_code", "75");
   gauge("eta_seconds", "to the end of the run", "12.5");
@@ -39,8 +40,8 @@ TEST_CASE("the newest values, each with help and type, as shortly as they are re
   gauge("total_steps", "steps of the run", "50");
   expected +=
       "# HELP tokamak_events_total events since the run's newest start\n# TYPE tokamak_events_total counter\n"
-      "tokamak_events_total" + labels + ",event=\"checkpoint\"} 2\n" +
-      "tokamak_events_total" + labels + ",event=\"end\"} 1\n";
+      "tokamak_events_total" +
+      labels + ",event=\"checkpoint\"} 2\n" + "tokamak_events_total" + labels + ",event=\"end\"} 1\n";
   CHECK(read_text(dir.file("t.prom"), Kind::kBug) == expected);
   CHECK(list_directory(dir.path(), Kind::kBug) == std::vector<std::string>{"t.prom"});  // nothing is left beside it
 }

@@ -55,9 +55,7 @@ const std::string kScalar =  // at step 300
 
 }  // namespace
 
-TEST_CASE("CRC-32C of the usual nine digits") {
-  CHECK(crc32c("123456789") == 0xE3069283);
-}
+TEST_CASE("CRC-32C of the usual nine digits") { CHECK(crc32c("123456789") == 0xE3069283); }
 
 TEST_CASE("records are those that TensorFlow writes, byte for byte") {
   CHECK(tfevents::file_version(1700000000.0) == bytes_of(kVersion));
@@ -79,8 +77,8 @@ TEST_CASE("a start's file: version, where it goes on from, its config and first 
   REQUIRE(records.size() == 5);
   CHECK_THAT(records[0], Contains("brain.Event:2"));
   CHECK(records[1] == bytes_of("0900004040fc54d941 10ac02 3a020801"));  // SessionLog: START at step 300
-  for (const char* text : {"events/start", "events/resume", "detail of resume", "| hosts | n1 |", "config",
-                           "```yaml\nlr: 3\n```"}) {
+  for (const char* text :
+       {"events/start", "events/resume", "detail of resume", "| hosts | n1 |", "config", "```yaml\nlr: 3\n```"}) {
     CHECK_THAT(records[2], Contains(text));
   }
   CHECK(records[2].substr(9, 3) == bytes_of("10ab02"));  // all of them at step 299
