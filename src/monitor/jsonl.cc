@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/log.h"
 
 namespace tokamak {
 
@@ -53,16 +52,8 @@ std::optional<MetricRecord> record_of(const Json& json) {
 JsonlFile::JsonlFile(const std::string& path) : file_(path, Kind::kConfig) {}
 
 void JsonlFile::write(const MetricRecord& record) {
-  // A log is not worth a run: say so once, and train on.
   const std::string reason = file_.append(line_of(record));
-  if (!reason.empty()) {
-    if (dropped_++ > 0) return;
-    log::warning("cannot write ", file_.path(), ": ", reason,
-                 "; its records are dropped until it can be written again");
-  } else if (dropped_ > 0) {
-    log::warning(file_.path(), " is written again; ", dropped_, " record(s) were dropped");
-    dropped_ = 0;
-  }
+  if (!reason.empty()) fail(Kind::kConfig, str("cannot write ", file_.path(), ": ", reason));
 }
 
 void read_records(const std::string& path, const std::function<void(const MetricRecord&)>& see) {

@@ -11,15 +11,14 @@
 
 namespace tokamak {
 
-class JsonlFile : public Sink {
+class JsonlFile : public FileSink {
  public:
   explicit JsonlFile(const std::string& path);  // Error(kConfig) where it cannot be opened
-  // A record that the disk refuses is dropped, and the next one is tried: a warning when that begins, and when it ends.
   void write(const MetricRecord& record) override;
+  const std::string& path() const override { return file_.path(); }
 
  private:
   LineAppender file_;
-  int64_t dropped_ = 0;  // since the last record that was written
 };
 
 // Calls `see` with each record of the file, if there is one. Lines that are no record are skipped (a crash cuts one

@@ -4,6 +4,12 @@
 
 namespace tokamak {
 
+namespace {
+
+constexpr double kSecondsToFlush = 5;  // a disk that hangs is no reason for training to hang
+
+}  // namespace
+
 void Recorder::write(MetricRecord record) {
   record.time = unix_milliseconds();
   for (const auto& sink : sinks_) sink->write(record);
@@ -11,6 +17,10 @@ void Recorder::write(MetricRecord record) {
 
 void Recorder::event(int64_t step, RunEvent event, std::vector<NamedValue> values) {
   write({.step = step, .event = std::move(event), .values = std::move(values)});
+}
+
+void Recorder::flush() {
+  for (const auto& sink : sinks_) sink->flush(kSecondsToFlush);
 }
 
 }  // namespace tokamak

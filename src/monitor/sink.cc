@@ -1,14 +1,26 @@
 #include "monitor/sink.h"
 
+#include "base/process.h"
 #include "monitor/console.h"
+#include "monitor/file_thread.h"
 #include "monitor/jsonl.h"
+#include "monitor/prometheus.h"
+#include "monitor/tensorboard.h"
 
 namespace tokamak {
 
-Sinks make_sinks(const MetricsOptions& options, const std::string& output_dir, int64_t total_steps) {
+Sinks make_sinks(const MetricsOptions& options, const RunFacts& run) {
+  FileSinks files;
+  if (options.jsonl) files.push_back(std::make_unique<JsonlFile>(run.output_dir + "/metrics.jsonl"));
+  if (options.tensorboard) {
+    files.push_back(std::make_unique<TensorBoard>(run.output_dir + "/tensorboard", run.config_text));
+  }
+  if (!options.prometheus.empty()) {
+    files.push_back(std::make_unique<PrometheusFile>(options.prometheus, run, host_name()));
+  }
   Sinks sinks;
-  sinks.push_back(std::make_unique<Console>(total_steps));
-  if (options.jsonl) sinks.push_back(std::make_unique<JsonlFile>(output_dir + "/metrics.jsonl"));
+  sinks.push_back(std::make_unique<Console>(run.total_steps));  // among the log's other lines, in their order
+  if (!files.empty()) sinks.push_back(std::make_unique<FileThread>(std::move(files)));
   return sinks;
 }
 

@@ -14,12 +14,31 @@ class Sink {
  public:
   virtual ~Sink() = default;
   virtual void write(const MetricRecord& record) = 0;
+  // Waits until all that was written is where it belongs, but no longer than this. False: it is not.
+  virtual bool flush(double /*seconds*/) { return true; }
 };
 
 using Sinks = std::vector<std::unique_ptr<Sink>>;
 
-// Those of a run of `total_steps` with this output_dir, for the rank that reports. Error(kConfig) where a file cannot
-// be opened.
-Sinks make_sinks(const MetricsOptions& options, const std::string& output_dir, int64_t total_steps);
+// A sink on a disk, which may be slow, full or gone. FileThread has them, so that none of them says what it lost.
+class FileSink {
+ public:
+  virtual ~FileSink() = default;
+  virtual void write(const MetricRecord& record) = 0;  // Error where the disk refuses it; the next one is tried again
+  virtual const std::string& path() const = 0;
+};
+
+using FileSinks = std::vector<std::unique_ptr<FileSink>>;
+
+// The run that records are of, as sinks show it.
+struct RunFacts {
+  std::string name;         // run.name
+  std::string output_dir;   // is there
+  std::string config_text;  // resolved
+  int64_t total_steps = 0;
+};
+
+// For the rank that reports. Error(kConfig) where a file cannot be opened.
+Sinks make_sinks(const MetricsOptions& options, const RunFacts& run);
 
 }  // namespace tokamak

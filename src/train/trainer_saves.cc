@@ -36,6 +36,7 @@ void Trainer::begin_save(Retention retention) {
   const PhaseScope phase(options_.progress, save_phase());
   const OffTheClock off(monitor_->clock());
   check_state_before_save();
+  recorder_->flush();  // a run that goes on from this checkpoint finds the records of the steps before it
   save_copy_ = checkpoints_->begin_save(
       {state_, config_.run.seed, options_.config_text, data_->train.state_json(state_.next_sample)}, retention);
   save_stall_ = off.seconds();

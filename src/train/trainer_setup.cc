@@ -87,7 +87,11 @@ Trainer::~Trainer() = default;
 void Trainer::open_records(int64_t total_steps) {
   const std::string hosts = all_hosts(comm_);
   collectively(comm_, [&] {
-    recorder_.emplace(comm_.rank() == 0 ? make_sinks(config_.metrics, config_.run.output_dir, total_steps) : Sinks());
+    const RunFacts run = {.name = config_.run.name,
+                          .output_dir = config_.run.output_dir,
+                          .config_text = options_.config_text,
+                          .total_steps = total_steps};
+    recorder_.emplace(comm_.rank() == 0 ? make_sinks(config_.metrics, run) : Sinks());
   });
   recorder_->write(start_record({.exec_time = startup_.begin_time(),
                                  .incarnation = checkpoints_->incarnation(),
@@ -200,6 +204,7 @@ void Trainer::or_record_end(const std::function<void()>& body) {
 
 void Trainer::record_end(RunStatus::State state, const std::string& detail, int code) {
   recorder_->event(state_.step, {"end", detail, {}}, {count_value("exit_code", code)});
+  recorder_->flush();  // an error on one rank ends this process where it stands
   write_status(state, code);
 }
 

@@ -1,38 +1,14 @@
-"""Shared by the tests against the real transformers. Importing this module re-executes the test in TOKAMAK_PYTHON, a
-Python with the packages of scripts/requirements-interop.txt. Without that one it exits with 77, which ctest shows as
-skipped. Also needs TOKAMAK (the program) and PRINT_LOGITS (logits_main.cc)."""
+"""Shared by the tests against the real transformers. Importing this module re-executes the test in TOKAMAK_PYTHON
+(other_python.py). Also needs TOKAMAK (the program) and PRINT_LOGITS (logits_main.cc)."""
 import os
-import subprocess
 import sys
+
+from other_python import enter_python
 
 PACKAGES = ["torch", "transformers", "tokenizers", "safetensors", "numpy", "sentencepiece", "google.protobuf", "gguf",
             "lm_eval", "accelerate"]
-# Only checks that they exist: importing all of them takes seconds.
-CHECK = ("import importlib.util, sys; "
-         "missing = [name for name in sys.argv[1:] if importlib.util.find_spec(name) is None]; "
-         "sys.exit('no ' + ', '.join(missing) if missing else 0)")
 
-
-def enter_python():
-    """Re-executes in the Python with the packages, or exits with 77."""
-    python = os.environ.get("TOKAMAK_PYTHON")
-    if not python:
-        print("SKIPPED: TOKAMAK_PYTHON is not set; it names a Python with transformers (scripts/requirements-interop.txt)")
-        sys.exit(77)
-    if os.environ.get("TOKAMAK_PYTHON_ENTERED") == python:
-        return
-    try:
-        found = subprocess.run([python, "-c", CHECK, *PACKAGES], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        problem = found.stdout.strip().splitlines()[-1] if found.returncode else ""
-    except OSError as error:
-        problem = str(error)
-    if problem:
-        print(f"SKIPPED: {python} has not all of scripts/requirements-interop.txt: {problem}")
-        sys.exit(77)
-    os.execve(python, [python, *sys.argv], dict(os.environ, TOKAMAK_PYTHON_ENTERED=python))
-
-
-enter_python()
+enter_python(PACKAGES)
 os.environ.update(TRANSFORMERS_OFFLINE="1", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
 

@@ -1,13 +1,10 @@
 #include "monitor/jsonl.h"
 
-#include <signal.h>
-#include <sys/resource.h>
-
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <csignal>
 
-#include "support/captured_log.h"
+#include "base/file.h"
+#include "support/temp_dir.h"
 
 using namespace tokamak;
 
@@ -18,32 +15,6 @@ std::vector<MetricRecord> read_all(const std::string& path) {
   read_records(path, [&](const MetricRecord& record) { records.push_back(record); });
   return records;
 }
-
-int64_t times(const std::string& text, const std::string& part) {
-  int64_t count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
-
-// No file of this process grows beyond `bytes`: a write takes what still fits, the next one fails.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
 
 }  // namespace
 
@@ -104,28 +75,6 @@ TEST_CASE("a torn last line is ended by a newline before the next start's first 
   CHECK(read_text(dir.file("m"), Kind::kBug) == "{\"step\":1}\n{\"step\":2,\"a\n{\"step\":3}\n{\"step\":4}\n");
 }
 
-TEST_CASE("a full disk costs the records of its time: one warning, one word when there is room, whole lines after it") {
-  log::configure(0, 1, log::Level::kInfo);
-  const TempDir dir;
-  const std::string before(1 << 16, ' ');  // more than the captured log has, to which the limit applies too
-  write_text_atomically(dir.file("m"), before + "\n", Kind::kBug);
-  CapturedLog captured;
-  JsonlFile file(dir.file("m"));
-  file.write({.step = 1});
-  {
-    const FileSizeLimit limit((1 << 16) + 20);
-    for (const int64_t step : {2, 3, 4}) file.write({.step = step});
-  }
-  for (const int64_t step : {5, 6}) file.write({.step = step});
-  const std::string text = captured.text();
-  const std::string path = dir.file("m");
-  CHECK(times(text, str("cannot write ", path, ": File too large; its records are dropped until it can be")) == 1);
-  CHECK(times(text, str(path, " is written again; 3 record(s) were dropped")) == 1);
-  CHECK(read_text(path, Kind::kBug).substr(before.size()) ==
-        "\n{\"step\":1}\n{\"step\":\n{\"step\":5}\n{\"step\":6}\n");
-  CHECK(read_all(path).size() == 3);
-}
-
 TEST_CASE("a text that is no UTF-8 is written with replacements, not thrown back at the run") {
   const TempDir dir;
   JsonlFile file(dir.file("m"));
@@ -134,13 +83,9 @@ TEST_CASE("a text that is no UTF-8 is written with replacements, not thrown back
   CHECK(read_all(dir.file("m"))[0].event->detail == "no file \xEF\xBF\xBD");
 }
 
-TEST_CASE("a file that cannot be written is a warning, once; one that cannot be opened is an error") {
-  log::configure(0, 1, log::Level::kWarning);
-  CapturedLog captured;
+TEST_CASE("a record that is refused, and a file that cannot be opened, are errors that name the file") {
   JsonlFile full("/dev/full");
-  full.write({.step = 1});
-  full.write({.step = 2});
-  CHECK(times(captured.text(), "cannot write /dev/full: No space left on device") == 1);
+  CHECK_THROWS_WITH(full.write({.step = 1}), "cannot write /dev/full: No space left on device");
   const TempDir dir;
   CHECK_THROWS_AS(JsonlFile(dir.file("no/such/folder")), Error);
 }

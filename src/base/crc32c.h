@@ -1,0 +1,11 @@
+// CRC-32C (Castagnoli's polynomial; RFC 3720, B.4), where a format of others asks for it. Our own files have XXH3 (hash.h).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace tokamak {
+
+uint32_t crc32c(std::string_view bytes);
+
+}  // namespace tokamak

@@ -1,0 +1,44 @@
+// The sinks that write files, on a thread of their own: training waits for no disk. A record that a disk refuses is
+// dropped there, and the next one is tried: a warning when that begins, and when it ends.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "monitor/sink.h"
+
+namespace tokamak {
+
+class FileThread : public Sink {
+ public:
+  // `capacity`: records that may wait for a disk. Beyond that, values are dropped; events are few and always taken.
+  explicit FileThread(FileSinks files, size_t capacity = 1024);
+  ~FileThread() override;  // writes what waits
+  FileThread(const FileThread&) = delete;
+  FileThread& operator=(const FileThread&) = delete;
+
+  void write(const MetricRecord& record) override;
+  bool flush(double seconds) override;
+
+ private:
+  struct File {
+    std::unique_ptr<FileSink> sink;
+    int64_t dropped = 0;  // since the last record that was written
+  };
+  void run();
+  static void write_to(File& file, const MetricRecord& record) noexcept;
+
+  std::vector<File> files_;  // the thread's
+  const size_t capacity_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  std::deque<MetricRecord> waiting_;  // the first is being written
+  int64_t overflow_ = 0;              // records dropped since the thread fell behind
+  bool over_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace tokamak

@@ -1,0 +1,86 @@
+#include "monitor/prometheus.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "base/file.h"
+
+namespace tokamak {
+
+namespace {
+
+// A name may have letters, digits and underscores.
+std::string metric_name(std::string name) {
+  for (char& c : name) {
+    const bool fits = ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9');
+    if (!fits) c = '_';
+  }
+  return name;
+}
+
+// As a label's value, and in a line of help.
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\' || c == '"') out += '\\';
+    out += c == '\n' ? std::string("\\n") : std::string(1, c);
+  }
+  return out;
+}
+
+std::string number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};  // the shortest that is read back alike
+}
+
+}  // namespace
+
+PrometheusFile::PrometheusFile(std::string path, const RunFacts& run, const std::string& host)
+    : path_(std::move(path)), labels_(str("run=\"", escaped(run.name), "\",host=\"", escaped(host), "\"")) {
+  if (!is_directory(parent_directory(path_))) {
+    fail(Kind::kConfig, str("metrics.prometheus: no directory ", parent_directory(path_), " for ", path_),
+         "name a file in the directory of the node exporter's textfile collector");
+  }
+  set("total_steps", "steps of the run", static_cast<double>(run.total_steps));
+}
+
+void PrometheusFile::write(const MetricRecord& record) {
+  set("running", "1 until the run has said how it ended", record.is("end") ? 0 : 1);
+  set("record_timestamp_seconds", "when the newest record was made", 1e-3 * static_cast<double>(record.time));
+  if (record.event) ++events_[record.event->name];
+  if (!record.is("start")) set("step", "of the newest record", static_cast<double>(record.step));
+  if (record.eta) set("eta_seconds", "to the end of the run", *record.eta);
+  for (const NamedValue& one : record.values) {
+    const bool grouped = !record.event || one.name.find('/') != std::string::npos;
+    const std::string name = grouped ? one.name : str(record.event->name, "/", one.name);
+    set(metric_name(name), name, one.value);
+  }
+  // Not synced: after a crash of the machine the run is not there either.
+  const std::string temporary = path_ + ".tmp";
+  OutputFile file(temporary, Kind::kConfig);
+  file.write(text());
+  file.close();
+  rename_path(temporary, path_, Kind::kConfig);
+}
+
+void PrometheusFile::set(const std::string& name, const std::string& help, double value) {
+  gauges_[name] = {help, value};
+}
+
+std::string PrometheusFile::text() const {
+  std::string out;
+  for (const auto& [name, gauge] : gauges_) {
+    out += str("# HELP tokamak_", name, " ", gauge.help, "\n# TYPE tokamak_", name, " gauge\ntokamak_", name, "{",
+               labels_, "} ", number(gauge.value), "\n");
+  }
+  if (events_.empty()) return out;
+  out += "# HELP tokamak_events_total events since the run's newest start\n# TYPE tokamak_events_total counter\n";
+  for (const auto& [name, count] : events_) {
+    out += str("tokamak_events_total{", labels_, ",event=\"", escaped(name), "\"} ", count, "\n");
+  }
+  return out;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,94 @@
+#include "monitor/tensorboard.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/clock.h"
+#include "base/process.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr std::string_view kPrefix = "events.out.tfevents.";
+
+double wall_time(const MetricRecord& record) { return 1e-3 * static_cast<double>(record.time); }
+
+// A line for what happened, a table of what is known about it.
+void add_event(tfevents::Summary& summary, const MetricRecord& record) {
+  const RunEvent& event = *record.event;
+  std::string text = event.detail.empty() ? event.name : event.detail;
+  if (!event.texts.empty() || !record.values.empty()) text += "\n\n| | |\n|-|-|\n";
+  for (const NamedText& one : event.texts) text += str("| ", one.name, " | ", one.text, " |\n");
+  for (const NamedValue& one : record.values) {
+    text += str("| ", one.name, " | ", one.whole ? fixed(one.value, 0) : significant(one.value, 6), " |\n");
+  }
+  summary.add_text("events/" + event.name, text);
+}
+
+}  // namespace
+
+TensorBoard::TensorBoard(std::string directory, std::string config_text)
+    : directory_(std::move(directory)), config_text_(std::move(config_text)) {
+  make_directories(directory_, Kind::kConfig);
+}
+
+void TensorBoard::write(const MetricRecord& record) {
+  if (!ready_ && !record.is("ready")) return before_.push_back(record);
+  if (!ready_) begin(record);
+  tfevents::Summary summary;
+  if (record.event) {
+    add_event(summary, record);
+  } else {
+    for (const NamedValue& one : record.values) {
+      // "tokens" is in each record of a step. A reader in Python would have it as often, the others once.
+      const auto [last, first] = newest_.try_emplace(one.name, record.step);
+      if (first || last->second != record.step) summary.add_scalar(one.name, one.value);
+      last->second = record.step;
+    }
+  }
+  append(summary.record(wall_time(record), record.step));
+}
+
+void TensorBoard::begin(const MetricRecord& ready) {
+  ready_ = true;
+  tfevents::Summary summary;
+  for (const MetricRecord& earlier : before_) add_event(summary, earlier);
+  before_.clear();
+  summary.add_text("config", str("```yaml\n", config_text_, "```\n"));
+  // The checkpoint's own step was trained before.
+  first_ = tfevents::session_start(wall_time(ready), ready.step + 1) + summary.record(wall_time(ready), ready.step);
+}
+
+// Readers give up a file at a damaged record, unless it is the last: after a failure begins another file.
+void TensorBoard::append(const std::string& bytes) {
+  const bool begins = !file_;
+  try {
+    if (begins) file_.emplace(directory_ + "/" + next_name(), Kind::kConfig);
+    const std::string head = begins ? tfevents::file_version(unix_seconds()) : "";
+    file_->write(head + first_ + bytes);
+  } catch (const Error&) {
+    if (begins && file_) ::unlink(file_->path().c_str());
+    file_.reset();
+    throw;
+  }
+  first_.clear();
+}
+
+// Readers take files in the order of their names. Clocks go back and hosts differ: seconds later than all that are there.
+std::string TensorBoard::next_name() const {
+  auto seconds = static_cast<int64_t>(unix_seconds());
+  for (const std::string& name : list_directory(directory_, Kind::kConfig)) {
+    if (!starts_with(name, kPrefix)) continue;
+    seconds = std::max<int64_t>(seconds, std::strtoll(name.c_str() + kPrefix.size(), nullptr, 10) + 1);
+  }
+  char digits[24];
+  std::snprintf(digits, sizeof(digits), "%010" PRId64, seconds);
+  return str(kPrefix, digits, ".", host_name(), ".", ::getpid(), ".0");
+}
+
+}  // namespace tokamak

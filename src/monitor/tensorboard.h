@@ -1,0 +1,37 @@
+// RUN/tensorboard: the records of a run as TensorBoard reads them (tfevents.h). Values are scalars under their names,
+// events are texts (events/stop), and so is the config of each start.
+//
+// A start begins a file of its own, and says where it goes on from: of the steps that are trained again, readers keep the
+// later ones. A start that ends before its first step leaves nothing here.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "base/file.h"
+#include "monitor/sink.h"
+#include "monitor/tfevents.h"
+
+namespace tokamak {
+
+class TensorBoard : public FileSink {
+ public:
+  TensorBoard(std::string directory, std::string config_text);  // Error(kConfig) where there can be no such directory
+  void write(const MetricRecord& record) override;
+  const std::string& path() const override { return directory_; }
+
+ private:
+  void begin(const MetricRecord& ready);
+  void append(const std::string& bytes);
+  std::string next_name() const;
+
+  std::string directory_;
+  std::string config_text_;
+  bool ready_ = false;
+  std::vector<MetricRecord> before_;  // events up to "ready": only that one tells their step
+  std::string first_;                 // what this start says first; empty once it is written
+  std::optional<OutputFile> file_;
+  std::map<std::string, int64_t> newest_;  // the step of a name's newest value
+};
+
+}  // namespace tokamak

@@ -1,0 +1,113 @@
+#include "monitor/tfevents.h"
+
+#include <bit>
+
+#include "base/crc32c.h"
+#include "base/utf8.h"
+
+namespace tokamak::tfevents {
+
+namespace {
+
+constexpr int64_t kStart = 1;        // SessionLog.SessionStatus
+constexpr int64_t kString = 7;       // DataType
+constexpr int64_t kTensorClass = 2;  // DataClass
+
+template <class Unsigned>
+void append_little_endian(std::string& out, Unsigned bits) {
+  for (size_t i = 0; i < sizeof(Unsigned); ++i) out += static_cast<char>(bits >> (8 * i));
+}
+
+uint32_t masked_crc(std::string_view data) { return std::rotr(crc32c(data), 15) + 0xA282EAD8; }
+
+// protobuf refuses a string that is no UTF-8.
+std::string valid_utf8(std::string_view text) {
+  std::string valid;
+  while (!text.empty()) {
+    const Utf8Char c = decode_utf8(text);
+    valid += c.code == kInvalidUtf8 ? kReplacementChar : text.substr(0, static_cast<size_t>(c.length));
+    text.remove_prefix(static_cast<size_t>(c.length));
+  }
+  return valid;
+}
+
+// A message of protobuf: its fields, each after a key of number and wire type.
+class Message {
+ public:
+  Message& whole(int field, int64_t value) {
+    key(field, 0);
+    varint(static_cast<uint64_t>(value));
+    return *this;
+  }
+  Message& number(int field, double value) {
+    key(field, 1);
+    append_little_endian(bytes_, std::bit_cast<uint64_t>(value));
+    return *this;
+  }
+  Message& number(int field, float value) {
+    key(field, 5);
+    append_little_endian(bytes_, std::bit_cast<uint32_t>(value));
+    return *this;
+  }
+  Message& bytes(int field, std::string_view value) {
+    key(field, 2);
+    varint(value.size());
+    bytes_ += value;
+    return *this;
+  }
+  Message& message(int field, const Message& value) { return bytes(field, value.bytes_); }
+
+  const std::string& encoded() const { return bytes_; }
+
+ private:
+  void key(int field, int type) { varint(static_cast<uint64_t>(field << 3 | type)); }
+  void varint(uint64_t value) {
+    for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
+    bytes_ += static_cast<char>(value);
+  }
+
+  std::string bytes_;
+};
+
+Message event(double wall_time, int64_t step) {
+  Message message;
+  message.number(1, wall_time);
+  if (step != 0) message.whole(2, step);  // as protobuf leaves out what is zero
+  return message;
+}
+
+}  // namespace
+
+std::string record(std::string_view data) {
+  std::string out;
+  append_little_endian(out, static_cast<uint64_t>(data.size()));
+  append_little_endian(out, masked_crc(out));
+  out += data;
+  append_little_endian(out, masked_crc(data));
+  return out;
+}
+
+std::string file_version(double wall_time) { return record(event(wall_time, 0).bytes(3, "brain.Event:2").encoded()); }
+
+std::string session_start(double wall_time, int64_t step) {
+  return record(event(wall_time, step).message(7, Message().whole(1, kStart)).encoded());
+}
+
+void Summary::add_scalar(std::string_view tag, double value) {
+  const Message one = Message().bytes(1, valid_utf8(tag)).number(2, static_cast<float>(value));
+  values_ += Message().message(1, one).encoded();
+}
+
+void Summary::add_text(std::string_view tag, std::string_view markdown) {
+  const Message shape = Message().message(2, Message().whole(1, 1));  // one string
+  const Message tensor = Message().whole(1, kString).message(2, shape).bytes(8, valid_utf8(markdown));
+  const Message metadata = Message().message(1, Message().bytes(1, "text")).whole(4, kTensorClass);
+  const Message one = Message().bytes(1, valid_utf8(tag)).message(8, tensor).message(9, metadata);
+  values_ += Message().message(1, one).encoded();
+}
+
+std::string Summary::record(double wall_time, int64_t step) const {
+  return tfevents::record(event(wall_time, step).bytes(5, values_).encoded());
+}
+
+}  // namespace tokamak::tfevents

@@ -1,0 +1,35 @@
+// TensorBoard's event files, as bytes. A file is a sequence of records, each an Event, the first of them the version:
+//   record   u64 length | u32 crc of the length | data | u32 crc of the data      CRC-32C, masked; little-endian
+//   Event    1 wall_time: double | 2 step: int64 | one of 3 file_version: string, 5 summary: Summary, 7 session_log
+//   Summary  1 value, repeated: 1 tag | 2 simple_value: float, or 8 tensor: TensorProto with 9 metadata
+// in protobuf's wire format (protobuf.dev/programming-guides/encoding; the messages are TensorFlow's event.proto,
+// summary.proto and tensor.proto). protobuf itself is not linked: SentencePiece brings symbols of another version.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tokamak::tfevents {
+
+std::string record(std::string_view data);
+
+// Records. `wall_time` is in seconds since 1970.
+std::string file_version(double wall_time);
+// Of all starts but the first, readers in Python drop what they have of this step and later ones.
+std::string session_start(double wall_time, int64_t step);
+
+// What was measured, and said, at a step.
+class Summary {
+ public:
+  void add_scalar(std::string_view tag, double value);  // kept as float
+  void add_text(std::string_view tag, std::string_view markdown);
+
+  bool empty() const { return values_.empty(); }
+  std::string record(double wall_time, int64_t step) const;
+
+ private:
+  std::string values_;
+};
+
+}  // namespace tokamak::tfevents

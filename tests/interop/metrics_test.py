@@ -1,0 +1,153 @@
+"""What the real tensorboard and prometheus_client read of a run that was resumed and taken back: metrics_test.py [case]."""
+import glob
+import json
+import os
+import shutil
+import sys
+import time
+
+from other_python import enter_python
+enter_python(["tensorboard", "tensorboard_data_server", "prometheus_client", "numpy"])
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+
+import numpy as np  # noqa: E402
+from harness import main  # noqa: E402
+from prometheus_client.parser import text_string_to_metric_families  # noqa: E402
+from tensorboard.backend.event_processing import data_provider, event_accumulator, plugin_event_multiplexer  # noqa: E402
+from tensorboard.context import RequestContext  # noqa: E402
+from tensorboard.data import server_ingester  # noqa: E402
+from tensorboard.util import grpc_util  # noqa: E402
+
+NAME, STEPS = "watched", 16
+CONTEXT = RequestContext()
+MANY = 10000  # more than any reader leaves out something of
+
+
+def start(place, *overrides, expect):
+    return place.train(NAME, 1, f"training.max_steps={STEPS}", "training.validation_interval=3", "checkpoint.interval=4",
+                       "checkpoint.keep_latest=9", "metrics.tensorboard=true",
+                       f"metrics.prometheus={place.file('tokamak.prom')}", *overrides, expect=expect)
+
+
+def make_run(place):
+    """Ten steps, the last two of which a crash takes; from step 8 on to 12; taken back to step 4 and on to the end."""
+    if os.path.exists(place.run(NAME)):
+        return
+    start(place, "--stop-at-step", "10", expect=75)
+    shutil.rmtree(place.checkpoint(NAME, 10))
+    with open(event_files(place)[-1], "rb+") as file:
+        cut_short = file.read(30)  # of a record of 40 bytes
+        file.seek(0, os.SEEK_END)
+        file.write(cut_short)
+    start(place, "--stop-at-step", "12", expect=75)
+    start(place, f"checkpoint.load={place.checkpoint(NAME, 4)}", expect=0)
+
+
+def event_files(place):
+    return sorted(glob.glob(place.run(NAME) + "/tensorboard/events.out.tfevents.*"))
+
+
+def events_and_scalars(place):
+    """Of metrics.jsonl: {event: [its records]}, and {name: {step: value}} of the steps that count."""
+    events, scalars = {}, {}
+    with open(place.run(NAME) + "/metrics.jsonl") as lines:
+        for record in map(json.loads, lines):
+            step = record.pop("step")
+            if "event" in record:
+                events.setdefault(record["event"], []).append(dict(record, step=step))
+                if record["event"] == "ready":
+                    scalars = {name: {s: v for s, v in of.items() if s <= step} for name, of in scalars.items()}
+                continue
+            del record["time"]
+            for name, value in record.items():
+                scalars.setdefault(name, {})[step] = np.nan if value is None else value
+    return events, scalars
+
+
+def expect_equal(found, scalars, reader):
+    """`found`: {name: [(step, value)]}. TensorBoard keeps 32 bits of a value."""
+    assert set(found) == set(scalars), (reader, set(found) ^ set(scalars))
+    for name, of in scalars.items():
+        steps = [step for step, _ in found[name]]
+        assert steps == sorted(of), (reader, name, steps, sorted(of))
+        values = np.array([value for _, value in found[name]], np.float32)
+        np.testing.assert_array_equal(values, np.array([of[step] for step in steps], np.float32), f"{reader}: {name}")
+
+
+def python_provider(place):
+    everything = plugin_event_multiplexer.EventMultiplexer(tensor_size_guidance={"scalars": 0, "text": 0})
+    everything.AddRunsFromDirectory(place.run(NAME) + "/tensorboard")
+    everything.Reload()
+    return data_provider.MultiplexerDataProvider(everything, "run")
+
+
+def server_provider(place):
+    server = server_ingester.SubprocessServerDataIngester(
+        server_ingester.get_server_binary(), place.run(NAME) + "/tensorboard", reload_interval=0,
+        channel_creds_type=grpc_util.ChannelCredsType.LOCAL, samples_per_plugin={"scalars": 0, "text": 0})
+    server.start()
+    deadline = time.monotonic() + 100
+    while not server.data_provider.list_scalars(CONTEXT, experiment_id="", plugin_name="scalars"):
+        assert time.monotonic() < deadline, "the data server has loaded nothing"
+        time.sleep(0.1)
+    return server
+
+
+def expect_equal_provider(provider, place, reader):
+    events, scalars = events_and_scalars(place)
+    read = {"experiment_id": "", "downsample": MANY}
+    (found,) = provider.read_scalars(CONTEXT, plugin_name="scalars", **read).values()
+    expect_equal({name: [(one.step, one.value) for one in of] for name, of in found.items()}, scalars, reader)
+    (texts,) = provider.read_tensors(CONTEXT, plugin_name="text", **read).values()
+    texts = {name: [(one.step, one.numpy.item().decode()) for one in of] for name, of in texts.items()}
+    steps = [one["step"] for one in events["ready"] if one["step"] <= 4]  # of the starts that were not taken back
+    assert [step for step, _ in texts["config"]] == steps, (reader, texts["config"])
+    assert all("hidden_size: 48" in text and text.startswith("```yaml\n") for _, text in texts["config"])
+    assert [step for step, _ in texts["events/resume"]] == [4], (reader, texts["events/resume"])
+    (end,) = [text for step, text in texts["events/end"] if step == STEPS]
+    assert end.startswith("done") and "| exit_code | 0 |" in end, (reader, end)
+    print(f"  {reader}: {sum(map(len, scalars.values()))} scalars of {len(scalars)} tags, texts {sorted(texts)}")
+
+
+def tensorboard_python(place):
+    """tensorboard's loader in Python, and the older event_accumulator, read metrics.jsonl's values"""
+    make_run(place)
+    assert len(event_files(place)) == 3
+    expect_equal_provider(python_provider(place), place, "plugin_event_accumulator")
+    older = event_accumulator.EventAccumulator(place.run(NAME) + "/tensorboard", {event_accumulator.SCALARS: 0})
+    older.Reload()
+    found = {tag: [(one.step, one.value) for one in older.Scalars(tag)] for tag in older.Tags()["scalars"]}
+    expect_equal(found, events_and_scalars(place)[1], "event_accumulator")
+
+
+def tensorboard_server(place):
+    """tensorboard's data server reads the same"""
+    make_run(place)
+    server = server_provider(place)
+    expect_equal_provider(server.data_provider, place, "data server")
+
+
+def prometheus(place):
+    """prometheus_client reads the newest values, that the run is over, and the events of its newest start"""
+    make_run(place)
+    with open(place.file("tokamak.prom")) as file:
+        families = list(text_string_to_metric_families(file.read()))
+    samples = {}
+    for family in families:
+        assert family.documentation and family.type == ("counter" if family.name == "tokamak_events" else "gauge"), family
+        for one in family.samples:
+            labels = dict(one.labels)
+            assert labels.pop("run") == "small" and labels.pop("host"), one
+            samples[one.name, labels.get("event")] = one.value
+    events, scalars = events_and_scalars(place)
+    for name, of in scalars.items():
+        key = "tokamak_" + "".join(c if c.isalnum() else "_" for c in name)
+        assert samples[key, None] == of[max(of)], (name, samples[key, None])
+    assert samples["tokamak_running", None] == 0 and samples["tokamak_end_exit_code", None] == 0
+    assert samples["tokamak_step", None] == samples["tokamak_total_steps", None] == STEPS
+    saves = [one for one in events["checkpoint"] if one["time"] >= events["start"][-1]["time"]]
+    assert samples["tokamak_events_total", "checkpoint"] == len(saves) > 0
+    print(f"  {len(samples)} samples of {len(families)} metrics")
+
+
+main([tensorboard_python, tensorboard_server, prometheus])

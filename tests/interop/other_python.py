@@ -1,0 +1,29 @@
+"""enter_python(packages) re-executes a test in TOKAMAK_PYTHON, a Python with the packages of
+scripts/requirements-interop.txt. Without that one it exits with 77, which ctest shows as skipped."""
+import os
+import subprocess
+import sys
+
+# Only checks that they exist: importing all of them takes seconds.
+CHECK = ("import importlib.util, sys; "
+         "missing = [name for name in sys.argv[1:] if importlib.util.find_spec(name) is None]; "
+         "sys.exit('no ' + ', '.join(missing) if missing else 0)")
+
+
+def enter_python(packages):
+    """Returns in that Python only."""
+    python = os.environ.get("TOKAMAK_PYTHON")
+    if not python:
+        print("SKIPPED: TOKAMAK_PYTHON is not set; it names a Python with the packages of scripts/requirements-interop.txt")
+        sys.exit(77)
+    if os.environ.get("TOKAMAK_PYTHON_ENTERED") == python:
+        return
+    try:
+        found = subprocess.run([python, "-c", CHECK, *packages], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        problem = found.stdout.strip().splitlines()[-1] if found.returncode else ""
+    except OSError as error:
+        problem = str(error)
+    if problem:
+        print(f"SKIPPED: {python} has not all of scripts/requirements-interop.txt: {problem}")
+        sys.exit(77)
+    os.execve(python, [python, *sys.argv], dict(os.environ, TOKAMAK_PYTHON_ENTERED=python))

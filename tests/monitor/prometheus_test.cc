@@ -1,0 +1,72 @@
+#include "monitor/prometheus.h"
+
+#include <catch2/catch.hpp>
+#include <limits>
+
+#include "base/file.h"
+#include "support/temp_dir.h"
+
+using namespace tokamak;
+using Catch::Contains;
+
+TEST_CASE("the newest values, each with help and type, as shortly as they are read back alike") {
+  const TempDir dir;
+  PrometheusFile file(dir.file("t.prom"), {.name = "a \"b\\c\nd", .total_steps = 50}, "n1");
+  file.write({.step = 10,
+              .time = 1769862896007,
+              .values = {count_value("tokens", int64_t{1} << 52), {"loss/avg", 3}},
+              .eta = 12.5});
+  file.write({.step = 20,
+              .time = 1769862897000,
+              .values = {{"loss/avg", 0.1}, {"evals/arc-easy/acc", std::numeric_limits<double>::quiet_NaN()}}});
+  file.write({.step = 20, .time = 1769862898000, .event = RunEvent{"checkpoint", "", {}}});
+  file.write({.step = 20, .time = 1769862898000, .event = RunEvent{"checkpoint", "", {}}});
+  file.write(
+      {.step = 20, .time = 1769862899000, .event = RunEvent{"end", "", {}}, .values = {count_value("exit_code", 75)}});
+  const std::string labels = R"({run="a \"b\\c\nd",host="n1")";
+  std::string expected;
+  const auto gauge = [&](const std::string& name, const std::string& help, const std::string& value) {
+    expected += "# HELP tokamak_" + name + " " + help + "\n# TYPE tokamak_" + name + " gauge\ntokamak_" + name +
+                labels + "} " + value + "\n";
+  };
+  gauge("end_exit_code", "end/exit_code", "75");
+  gauge("eta_seconds", "to the end of the run", "12.5");
+  gauge("evals_arc_easy_acc", "evals/arc-easy/acc", "NaN");
+  gauge("loss_avg", "loss/avg", "0.1");
+  gauge("record_timestamp_seconds", "when the newest record was made", "1769862899");
+  gauge("running", "1 until the run has said how it ended", "0");
+  gauge("step", "of the newest record", "20");
+  gauge("tokens", "tokens", "4503599627370496");
+  gauge("total_steps", "steps of the run", "50");
+  expected +=
+      "# HELP tokamak_events_total events since the run's newest start\n# TYPE tokamak_events_total counter\n"
+      "tokamak_events_total" +
+      labels + ",event=\"checkpoint\"} 2\n" + "tokamak_events_total" + labels + ",event=\"end\"} 1\n";
+  CHECK(read_text(dir.file("t.prom"), Kind::kBug) == expected);
+  CHECK(list_directory(dir.path(), Kind::kBug) == std::vector<std::string>{"t.prom"});  // nothing is left beside it
+}
+
+TEST_CASE("the file is replaced, never written to: whoever has it open reads the old one to its end") {
+  const TempDir dir;
+  PrometheusFile file(dir.file("t.prom"), {}, "n1");
+  file.write({.step = 1});
+  const InputFile open(dir.file("t.prom"), Kind::kBug);
+  const std::string before = read_text(dir.file("t.prom"), Kind::kBug);
+  file.write({.step = 2});
+  std::string seen(static_cast<size_t>(open.size()), '\0');
+  open.read_at(0, std::as_writable_bytes(std::span(seen)));
+  CHECK(seen == before);
+  CHECK_THAT(read_text(dir.file("t.prom"), Kind::kBug), Contains("tokamak_step{run=\"\",host=\"n1\"} 2\n"));
+}
+
+TEST_CASE("a path without a directory is an error at once, a directory that goes away one of its records") {
+  const TempDir dir;
+  CHECK_THROWS_AS(PrometheusFile(dir.file("no/t.prom"), {}, "n1"), Error);
+  make_directories(dir.file("there"), Kind::kBug);
+  PrometheusFile file(dir.file("there/t.prom"), {}, "n1");
+  remove_tree(dir.file("there"), Kind::kBug);
+  CHECK_THROWS_AS(file.write({.step = 1}), Error);
+  make_directories(dir.file("there"), Kind::kBug);
+  file.write({.step = 2});
+  CHECK(exists(dir.file("there/t.prom")));
+}
