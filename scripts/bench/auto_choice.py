@@ -7,7 +7,7 @@ all alike; medians are compared. Prints a table with the share of the cores that
   scripts/bench/auto_choice.py --rounds 5 --calibrate --output docs/benchmarks/DATE-auto-choice-cpu.md
 
 Without --calibrate the choice goes by the hardware table's row of a CPU; with it, by this machine's measured rates. On two
-idle cores a round takes some three minutes.
+idle cores a round takes some three minutes; on busy ones the ranks wait for cores, and the order of the choices is chance.
 """
 import argparse
 import datetime
@@ -102,12 +102,13 @@ def main():
         choices = [("auto", tuple(auto))] + [(" ".join(words), words) for words in by_hand(options)]
         seconds, others = {name: [] for name, _ in choices}, []
         shuffle = random.Random(options.seed)
-        for _ in range(options.rounds):
+        for number in range(options.rounds):
             shuffle.shuffle(choices)
             for name, words in choices:
                 taken, share = step_seconds(options, config, words, directory)
                 seconds[name].append(taken)
                 others.append(share)
+                print(f"round {number + 1}: {1e3 * taken:7.1f} ms  {name}", file=sys.stderr, flush=True)
     page = report(options, chosen, {name: statistics.median(values) for name, values in seconds.items()}, others)
     print(page)
     if options.output:
