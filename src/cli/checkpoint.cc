@@ -10,7 +10,8 @@ namespace tokamak::cli {
 namespace {
 
 void add_directory(CLI::App* parser, std::string& directory) {
-  parser->add_option("DIR", directory, "one checkpoint (.../checkpoints/step-00000020), the directory of all, or a run's")
+  parser
+      ->add_option("DIR", directory, "one checkpoint (.../checkpoints/step-00000020), the directory of all, or a run's")
       ->required();
 }
 

@@ -116,8 +116,8 @@ void judge_memory(CheckResult& result, const RankHosts& peers) {
     const auto files = static_cast<int64_t>(facts.number("limit_open_files"));
     const int64_t needed = kFilesPerPeer * peers.size() + kOtherFiles;
     if (files >= 0 && files < needed) {
-      result.warn(host, str(host, ": ", files, " open files are allowed, and ", peers.size(), " ranks may need ", needed,
-                            "; raise ulimit -n"));
+      result.warn(host, str(host, ": ", files, " open files are allowed, and ", peers.size(), " ranks may need ",
+                            needed, "; raise ulimit -n"));
     }
     if (gpus && ranks_here > 1 && facts.has("shared_memory_bytes") &&
         facts.number("shared_memory_bytes") < static_cast<double>(kSharedMemoryForNccl)) {

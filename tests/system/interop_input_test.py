@@ -123,7 +123,7 @@ def bad_calls(place):
     refused(place, 2, ["no directory", "nowhere"], "import", "--from", "hf", hf, place.file("nowhere/out"))
     refused(place, 2, ["model.hidden_size=3"], "import", "--from", "hf", hf, place.file("out"), "model.hidden_size=3")
     refused(place, 2, ["exists"], "export", "--to", "hf", run + "/checkpoints", hf)
-    refused(place, 4, ["no checkpoint", "made"], "export", "--to", "hf", run, place.file("out"))
+    refused(place, 4, ["no checkpoint", "runs"], "export", "--to", "hf", place.file("runs"), place.file("out"))
     refused(place, 2, ["f16"], "export", "--to", "hf", "--dtype", "f16", run + "/checkpoints", place.file("out"))
     refused(place, 2, ["--max-shard-size"], "export", "--to", "hf", "--max-shard-size", "5XB", run + "/checkpoints",
             place.file("out"))
