@@ -6,8 +6,8 @@ all alike; medians are compared. Prints a table with the share of the cores that
   scripts/bench/auto_choice.py --rounds 5
   scripts/bench/auto_choice.py --rounds 5 --calibrate --output docs/benchmarks/DATE-auto-choice-cpu.md
 
-Without --calibrate the choice goes by the hardware table's row of a CPU; with it, by this machine's measured rates. On two
-idle cores a round takes some three minutes; on busy ones the ranks wait for cores, and the order of the choices is chance.
+Without --calibrate the choice goes by the hardware table's row of a CPU; with it, by this machine's measured rates. On
+busy cores the ranks wait for each other's turn, and the order of the choices is chance: look at the spread of the rounds.
 """
 import argparse
 import datetime
