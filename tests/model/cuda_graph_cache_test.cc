@@ -66,7 +66,8 @@ struct Run {
   }
 
   NotingDevice device;
-  CpuStream stream;
+  const std::unique_ptr<Stream> made = device.make_stream();
+  Stream& stream = *made;
   CudaGraphCache passes;
 };
 

@@ -33,11 +33,11 @@ class FlipOnce : public Observer {
  public:
   FlipOnce(std::string call, std::string operand) : call_(std::move(call)), operand_(std::move(operand)) {}
   void begin(Stream&, const Call&) override {}
-  void end(Stream&, const Call& call) override {
+  void end(Stream& stream, const Call& call) override {
     if (done || call.name != call_) return;
     for (const Operand& operand : call.operands) {
       if (operand.name != operand_) continue;
-      flip(*operand.tensor);
+      stream.run_on_host([tensor = *operand.tensor] { flip(tensor); });
       done = true;
     }
   }
