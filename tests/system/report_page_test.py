@@ -53,13 +53,15 @@ STATE = """charts.map((chart) => {
     ![...Array(rows).keys()].some((row) => { const cell = graph.getValue(row, i + 1); return cell && isFinite(cell[1]); }));
   const area = graph.getArea(), canvas = chart.plot.querySelector("canvas"), scale = canvas.width / canvas.clientWidth;
   const pixels = canvas.getContext("2d").getImageData(area.x * scale, area.y * scale, area.w * scale, area.h * scale).data;
-  const probe = document.createElement("canvas").getContext("2d");
-  probe.fillStyle = style(chart.lines[0].color);
-  probe.fillRect(0, 0, 1, 1);
-  const wanted = probe.getImageData(0, 0, 1, 1).data;
+  const wanted = chart.lines.map((line) => {  // any of them: of two runs alike the later one's line covers the first
+    const probe = document.createElement("canvas").getContext("2d");
+    probe.fillStyle = style(line.color);
+    probe.fillRect(0, 0, 1, 1);
+    return probe.getImageData(0, 0, 1, 1).data;
+  });
+  const alike = (i, color) => [0, 1, 2].every((k) => Math.abs(pixels[i + k] - color[k]) < 24);
   let painted = 0;
-  for (let i = 0; i < pixels.length; i += 4)
-    if (pixels[i + 3] > 100 && [0, 1, 2].every((k) => Math.abs(pixels[i + k] - wanted[k]) < 24)) ++painted;
+  for (let i = 0; i < pixels.length; i += 4) if (pixels[i + 3] > 100 && wanted.some((color) => alike(i, color))) ++painted;
   return {id: chart.spec.id, rows, empty: empty.length, painted};
 })"""
 WIDE = "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
