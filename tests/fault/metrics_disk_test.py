@@ -1,5 +1,6 @@
-"""A disk that is full for a while costs metrics.jsonl the records of that time and no others; what ENOSPC has torn stays a
-line of its own. Needs the right to mount a tmpfs."""
+"""A disk that is full for a while costs each file of metrics the records of that time and no others, and training nothing;
+what ENOSPC has torn stays a line of its own. Needs the right to mount a tmpfs."""
+import glob
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from harness import ENV, TOKAMAK, main  # noqa: E402
 from processes import wait_for  # noqa: E402
 
 NAME = "run"
+FILES = (r"\S+/metrics.jsonl", r"\S+/tensorboard", r"\S+/run.prom")
 
 
 def fill(path):
@@ -29,8 +31,9 @@ def fill(path):
 
 
 def start(place, log):
-    return subprocess.Popen([TOKAMAK, "train", place.config(NAME), "training.max_steps=1000000"], env=ENV, stdout=log,
-                            stderr=log)
+    return subprocess.Popen([TOKAMAK, "train", place.config(NAME), "training.max_steps=1000000",
+                             "metrics.tensorboard=true", f"metrics.prometheus={place.file('runs')}/run.prom"],
+                            env=ENV, stdout=log, stderr=log)
 
 
 def read(path):
@@ -57,13 +60,16 @@ def full_for_a_while(place):
         process = start(place, log)
         wait_for(process, log.name, r"step 5/")
         fill(disk + "/ballast")
-        wait_for(process, log.name, r"cannot write \S+/metrics.jsonl: No space left on device")
+        for file in FILES:
+            wait_for(process, log.name, rf"cannot write {file}.*: No space left on device; its records are dropped")
         os.remove(disk + "/ballast")
-        wait_for(process, log.name, r"metrics.jsonl is written again; \d+ record\(s\) were dropped")
+        for file in FILES:
+            wait_for(process, log.name, rf"{file} is written again; \d+ record\(s\) were dropped")
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=60) == 75, open(log.name).read()
         text = open(log.name).read()
-        assert text.count("cannot write") == text.count("is written again") == 1, text
+        assert text.count("cannot write") == text.count("is written again") == len(FILES), text
+        assert len(glob.glob(place.run(NAME) + "/tensorboard/*")) == 2, "a new file, after the one that may be torn"
         metrics = place.run(NAME) + "/metrics.jsonl"
         records, torn = read(metrics)
         assert torn <= 1, torn
