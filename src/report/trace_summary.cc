@@ -69,11 +69,11 @@ class TraceReader {
 }  // namespace
 
 std::vector<TraceSummary> read_traces(const std::string& directory) {
-  constexpr std::string_view kSuffix = ".json";
+  constexpr std::string_view kExtension = ".json";
   std::vector<TraceSummary> traces;
   for (const std::string& name : list_directory(directory, Kind::kConfig)) {
-    if (!starts_with(name, "trace-") || name.size() < kSuffix.size() ||
-        name.substr(name.size() - kSuffix.size()) != kSuffix) {
+    if (!starts_with(name, "trace-") || name.size() < kExtension.size() ||
+        name.substr(name.size() - kExtension.size()) != kExtension) {
       continue;
     }
     TraceReader reader;
