@@ -92,6 +92,25 @@ std::string config_text(const std::vector<ConfigEntry>& config) {
   return "\"config\":" + dump(entries);
 }
 
+std::string traces_text(const std::vector<TraceSummary>& traces) {
+  Json all = Json::array();
+  for (const TraceSummary& trace : traces) {
+    Json operations = Json::array();
+    for (const TracedOperation& one : trace.operations) {
+      operations.push_back({{"name", one.name},
+                            {"stream", one.stream},
+                            {"calls", one.calls},
+                            {"seconds", one.seconds},
+                            {"flops", one.flops},
+                            {"bytes", one.bytes},
+                            {"exchanged", one.exchanged}});
+    }
+    all.push_back(
+        {{"file", trace.file}, {"steps", trace.steps}, {"seconds", trace.seconds}, {"operations", operations}});
+  }
+  return "\"traces\":" + dump(all);
+}
+
 std::string memory_text(const PageRun& run) {
   return "\"memory\":" + dump(Json{{"planned", run.memory_planned}, {"committed", run.memory_committed}});
 }
@@ -115,7 +134,8 @@ std::string page_data(const std::vector<PageRun>& runs, const PageOptions& optio
   for (const PageRun& run : runs) {
     text += &run == &runs.front() ? "" : ",\n";
     text += "{\"name\":" + dump(run.name) + ",\n\"report\":" + json_of(run.report) + ",\n" + memory_text(run) + ",\n" +
-            events_text(run) + ",\n" + config_text(run.config) + ",\n" + series_text(run.series) + "}";
+            events_text(run) + ",\n" + traces_text(run.traces) + ",\n" + config_text(run.config) + ",\n" +
+            series_text(run.series) + "}";
   }
   return without_tags(text + "]}");
 }

@@ -71,6 +71,7 @@ PageRun read_page_run(const std::string& directory, int64_t most) {
     }
   }
   events.give(run);
+  run.traces = read_traces(directory);
   const int64_t begin = run.report.starts.front().exec;
   run.series = series_of(history.records(), begin, most);
   for (Series& series : series_of(saves.records(), begin, most)) run.series.push_back(std::move(series));

@@ -6,6 +6,7 @@
 
 #include "report/run_report.h"
 #include "report/series.h"
+#include "report/trace_summary.h"
 
 namespace tokamak {
 
@@ -29,6 +30,7 @@ struct PageRun {
   int64_t events_left_out = 0;    // older than those
   int64_t memory_planned = 0;     // bytes, of the last start that said so; 0: none did
   int64_t memory_committed = 0;
+  std::vector<TraceSummary> traces;
   std::vector<ConfigEntry> config;
 };
 

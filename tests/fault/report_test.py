@@ -99,7 +99,7 @@ def killed_and_resumed(place):
 def refusals(place):
     """no way named, no such run, a directory without records: exit 2, 2 and 3, with the path"""
     os.mkdir(place.file("empty"))
-    for arguments, code, said in (([place.file("empty")], 2, "--text or --json"),
+    for arguments, code, said in (([place.file("empty")], 2, "--text, --json or --output"),
                                   ([place.file("nowhere"), "--text"], 2, place.file("nowhere")),
                                   ([place.file("empty"), "--json"], 3, place.file("empty") + "/metrics.jsonl")):
         done = call([TOKAMAK, "report", *arguments])

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/strings.h"
+#include "monitor/chrome_trace.h"
 #include "support/temp_dir.h"
 
 using namespace tokamak;
@@ -153,6 +154,51 @@ TEST_CASE("events are listed with their start; of very many the latest") {
   for (int i = 0; i < 600; ++i) lines.event(20 + i, 2, "straggler");
   CHECK(lines.run().events.size() == 500);
   CHECK(lines.run().events_left_out == 105);
+}
+
+TEST_CASE("the time of a traced step by operation: of rank 0, each stream, without the host's copy of the calls") {
+  const TempDir dir;
+  const auto trace_of = [](int rank) {
+    ChromeTrace trace(rank);
+    trace.name_row(0, "steps, on the host");
+    trace.name_row(1, "host");
+    trace.name_row(2, "stream compute");
+    trace.name_row(3, "stream gather");
+    for (const double at : {100.0, 110.0}) {
+      trace.add(0, {.name = "step", .category = "step", .begin = at, .end = at + 1});
+      trace.add(1, {.name = "gemm", .category = "operation", .begin = at, .end = at + 0.5});
+      trace.add(2, {.name = "gemm",
+                    .category = "operation",
+                    .begin = at,
+                    .end = at + 2,
+                    .values = {{"flops", 8}, {"bytes", 2}}});
+      trace.add(2, {.name = "gemm",
+                    .category = "operation",
+                    .begin = at + 2,
+                    .end = at + 3,
+                    .values = {{"flops", 4}, {"bytes", 1}}});
+      trace.add(3, {.name = "all_gather",
+                    .category = "collective",
+                    .begin = at + 1,
+                    .end = at + 8,
+                    .detail = "\"x\", {",
+                    .values = {{"exchanged_bytes", 5}}});
+    }
+    return trace.events();
+  };
+  write_text_atomically(dir.file("trace-10-11.json"), ChromeTrace::file({trace_of(0), trace_of(1)}), Kind::kBug);
+  write_text_atomically(dir.file("trace-3.json"), "{\"traceEvents\": [\n{\"ph\":", Kind::kBug);
+  write_text_atomically(dir.file("trace-notes.txt"), "", Kind::kBug);
+  const std::vector<TraceSummary> traces = read_traces(dir.path());
+  REQUIRE(traces.size() == 1);
+  CHECK((traces[0].file == "trace-10-11.json" && traces[0].steps == 2 && traces[0].seconds == Approx(18)));
+  REQUIRE(traces[0].operations.size() == 2);
+  const TracedOperation& gather = traces[0].operations[0];
+  CHECK((gather.name == "all_gather" && gather.stream == "gather" && gather.calls == 2));
+  CHECK((gather.seconds == Approx(14) && gather.exchanged == 10 && gather.flops == 0));
+  const TracedOperation& gemm = traces[0].operations[1];
+  CHECK((gemm.name == "gemm" && gemm.stream == "compute" && gemm.calls == 4));
+  CHECK((gemm.seconds == Approx(6) && gemm.flops == 24 && gemm.bytes == 6));
 }
 
 TEST_CASE("no text of a run can end the script that it stands in, or become markup") {

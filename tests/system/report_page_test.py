@@ -27,7 +27,7 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 def trained(place, name, *overrides):
     """The directory of a run that was stopped, and started again."""
     if not os.path.exists(place.run(name)):
-        wanted = [f"training.max_steps={STEPS}", f"training.validation_interval={INTERVAL}",
+        wanted = ["metrics.trace=12-13", f"training.max_steps={STEPS}", f"training.validation_interval={INTERVAL}",
                   f"checkpoint.interval={INTERVAL}", *overrides]
         place.train(name, 1, *wanted, "--stop-at-step", str(STOPPED), expect=75)
         place.train(name, 1, *wanted)
@@ -94,7 +94,7 @@ def on_every_screen(place):
             expect_sound(browser, page, width, False, f"run-{width}-light")
         expect_sound(browser, page, 1280, True, "run-1280-dark")
         said = browser.value("document.body.innerText")
-        for part in ("stopped: --stop-at-step 30", "startup, from exec", "optimizer.lr", "0.003"):
+        for part in ("stopped: --stop-at-step 30", "startup, from exec", "optimizer.lr", "0.003", "trace-12-13.json: 2 steps"):
             assert part in said, part
 
 
@@ -142,6 +142,36 @@ def interaction(place):
         browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
         hovered = browser.value("[charts[0].where.textContent, charts[0].values[0].textContent]")
         assert hovered[0] == "step 25" and math.isclose(float(hovered[1]), losses[24], rel_tol=1e-3), (hovered, losses[24])
+        assert browser.complaints() == [], browser.complaints()
+
+
+# Touches a chart with fingers that move from and to these places (shares of its width); says whether the page may scroll
+# meanwhile, and what the chart shows then.
+TOUCH = """((from, to) => {
+  const chart = charts[0], target = chart.graph.mouseEventElement_ || chart.plot.querySelectorAll("canvas")[1];
+  const box = target.getBoundingClientRect(), area = chart.graph.getArea();
+  const touches = (places) => places.map((share, identifier) => {
+    const clientX = box.x + area.x + share * area.w, clientY = box.y + area.h / 2;
+    return new Touch({identifier, target, clientX, clientY, pageX: clientX + scrollX, pageY: clientY + scrollY});
+  });
+  const may = [["touchstart", from], ["touchmove", to], ["touchend", []]].map(([type, places]) =>
+    target.dispatchEvent(new TouchEvent(type, {touches: touches(places), bubbles: true, cancelable: true})));
+  return {scrolls: may[0] && may[1], range: chart.graph.xAxisRange()};
+})"""
+
+
+def touch(place):
+    """one finger on a chart scrolls the page, two zoom the chart"""
+    page = page_of(place, trained(place, "first"))
+    with Browser(find_browser()) as browser:
+        browser.set_window(390, WIDTHS[390])
+        browser.open(page)
+        before = browser.value("charts[0].graph.xAxisRange()")
+        one = browser.value(TOUCH + "([0.3], [0.6])")
+        assert one == {"scrolls": True, "range": before}, (one, before)
+        two = browser.value(TOUCH + "([0.4, 0.6], [0.2, 0.8])")
+        width = (two["range"][1] - two["range"][0]) / (before[1] - before[0])
+        assert not two["scrolls"] and abs(width - 1 / 3) < 0.02, (two, before)
         assert browser.complaints() == [], browser.complaints()
 
 
@@ -265,7 +295,8 @@ def accessible(place):
 def axe_script():
     path = os.environ.get("TOKAMAK_AXE", "")
     if not path:
-        done = subprocess.run([Path(__file__).resolve().parents[2] / "scripts/install_axe.sh"], text=True,
+        only_look = [] if os.environ.get("TOKAMAK_TEST_INSTALLS") == "yes" else ["--check"]
+        done = subprocess.run([Path(__file__).resolve().parents[2] / "scripts/install_axe.sh", *only_look], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         path = done.stdout.strip() if done.returncode == 0 else ""
     return path
@@ -278,4 +309,4 @@ AXE = axe_script() if "accessible" in sys.argv else ""
 if "accessible" in sys.argv and not AXE:
     print("SKIPPED: no axe-core (scripts/install_axe.sh)")
     sys.exit(77)
-main([on_every_screen, interaction, compared, long_run, refusals] + ([accessible] if AXE else []))
+main([on_every_screen, interaction, touch, compared, long_run, refusals] + ([accessible] if AXE else []))

@@ -110,6 +110,33 @@ function overview() {
         element("div", {}, element("dt", {}, name), element("dd", {}, value)))));
 }
 
+// Of each run's last trace: which operation took how long, and how fast it was.
+function operationsSection() {
+  const traced = runs.filter((run) => run.traces.length > 0);
+  if (traced.length === 0) return;
+  const rate = (amount, seconds, unit) => amount > 0 && seconds > 0 ? scaled(amount / seconds, 1000,
+    ["", "K", "M", "G", "T", "P"].map((prefix) => " " + prefix + unit)) : DASH;
+  const tables = traced.map((run) => {
+    const trace = run.traces[run.traces.length - 1];
+    const rows = trace.operations.map((one) => {
+      const part = one.seconds / trace.seconds;
+      return [one.name, one.stream, number(one.calls / trace.steps), duration(one.seconds / trace.steps),
+              [percent(part), {style: "--share: " + (100 * part).toFixed(2) + "%"}],
+              rate(one.flops, one.seconds, "FLOP/s"), rate(one.bytes, one.seconds, "B/s"),
+              one.flops > 0 && one.bytes > 0 ? number(one.flops / one.bytes, 3) : DASH,
+              rate(one.exchanged, one.seconds, "B/s")];
+    });
+    return table(labelled(run, trace.file + ": " + whole(trace.steps) + " steps of " +
+                          duration(trace.seconds / trace.steps) + " on rank 0"),
+      [{title: "operation", class: TEXT}, {title: "stream"}, {title: "calls a step", class: NUMBER},
+       {title: "time a step", class: NUMBER}, {title: "share", class: "share"}, {title: "computes", class: NUMBER},
+       {title: "moves", class: NUMBER}, {title: "FLOP per byte", class: NUMBER}, {title: "exchanges", class: NUMBER}], rows);
+  });
+  section("operations", "A step by operation", element("p", {class: "note"},
+    "Of the steps of metrics.trace. Streams run at the same time, so shares may add up to more than 100 %. An operation " +
+    "with few FLOP per byte is bound by memory; one with many, by arithmetic."), ...tables);
+}
+
 const SPENT = {
   productive: "training of steps that count", lost: "training of steps that were trained again",
   startup: "startup, from exec to the first step", down: "down, from the last sign of life to the next exec",
@@ -237,6 +264,7 @@ function build() {
   document.getElementById("main").append(controls());
   chartSection("training", "Training", GROUPS[0].charts);
   chartSection("speed", "Speed and memory", GROUPS[1].charts);
+  operationsSection();
   chartSection("evals", "Evaluations", specsOfPrefix("evals/", "evals-"));
   chartSection("others", "Other values", specsOfPrefix("", "others-").filter((spec) => !spec.title.startsWith("evals")));
   timeSection();
