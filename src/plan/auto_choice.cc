@@ -17,11 +17,11 @@ int64_t most_gathered(const RunConfig& config, int ranks) {
 }
 
 // The choice of one micro-batch, for one number of gathered layers after the other.
-class MicroBatch {
+class ChoicesOfSize {
  public:
   // `available` to the run, of which the choice may fill `bytes`.
-  MicroBatch(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine, int64_t available,
-             int64_t bytes, const KeepValues& values)
+  ChoicesOfSize(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine, int64_t available,
+                int64_t bytes, const KeepValues& values)
       : config_(config),
         batch_(batch),
         ranks_(ranks),
@@ -125,7 +125,7 @@ Candidates candidates(const RunConfig& config, const GlobalBatch& batch, int ran
       values.costs = keep_seconds(config, batch, size, ranks, machine);
     }
     const size_t before = found.fitting.size();
-    const MicroBatch of(config, batch, ranks, machine, available, bytes, values);
+    const ChoicesOfSize of(config, batch, ranks, machine, available, bytes, values);
     for (int64_t gathered = 0; gathered <= most_gathered(config, ranks); ++gathered) {
       if (!of.add(gathered, found.fitting)) break;  // more gathered layers take more
     }

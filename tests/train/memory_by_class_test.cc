@@ -29,6 +29,7 @@ class UntouchedDevice : public CpuDevice {
     return blocks.back();
   }
   void release(std::byte* memory, int64_t bytes, MemoryKind) noexcept override {
+    finish_streams();  // a gather of the next step may be under way
     munmap(memory, static_cast<size_t>(bytes));
   }
   std::vector<std::byte*> blocks;  // in order

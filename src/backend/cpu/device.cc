@@ -130,7 +130,7 @@ std::byte* CpuDevice::allocate(int64_t bytes, MemoryKind) {
 }
 
 void CpuDevice::release(std::byte* memory, int64_t bytes, MemoryKind) noexcept {
-  queues_.finish();
+  finish_streams();
   if (bytes < kHugePage) return std::free(memory);
   munmap(memory, static_cast<size_t>(rounded_up(bytes, kPage)));
 }
