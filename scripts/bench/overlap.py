@@ -4,19 +4,22 @@ step's communication takes a given share of its computation. Trains with and wit
 communication from the traces (a collective runs or waits for the other rank, and no operation runs), measures the machine
 over the same link (bench --calibrate), and holds what `tokamak plan` says of both against them. Medians of the rounds.
 
-  TOKAMAK=build/tokamak scripts/bench/overlap.py [--share 0.6] [--steps 12] [--rounds 3] [--json FILE] [KEY=VALUE ...]
+  scripts/bench/overlap.py [--share 0.6] [--steps 12] [--rounds 3] [--json FILE] [KEY=VALUE ...]
 
 Takes root, for namespaces and tc. Exits with 77 where it has not got that.
 """
 import argparse
 import json
 import os
+import shutil
 import statistics
 import sys
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parents[2] / "tests"
-sys.path[:0] = [str(TESTS / "fault"), str(TESTS / "system")]
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "fault"), str(ROOT / "tests" / "system")]
+os.environ.setdefault("TOKAMAK", str(ROOT / "build" / "tokamak"))
+os.environ.setdefault("MPIRUN", shutil.which("mpirun") or "mpiexec")
 import two_hosts  # noqa: E402
 from harness import ENV, TOKAMAK, Workplace, tokamak  # noqa: E402
 
