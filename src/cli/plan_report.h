@@ -22,7 +22,7 @@ struct PlanReport {
 };
 
 // What the auto keys were chosen among, and what keeping each tensor is worth.
-void explain(std::ostream& out, const RunConfig& config, const Candidates& candidates);
+void explain(std::ostream& out, const RunConfig& config, const Candidates& all);
 
 void print(std::ostream& out, const PlanReport& report);
 nlohmann::ordered_json as_json(const PlanReport& report);

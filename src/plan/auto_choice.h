@@ -40,7 +40,7 @@ std::vector<int64_t> tried_micro_batches(const TrainingOptions& training, const 
 // Seconds that keeping each tensor of one layer saves in a step, and its bytes: of the operations of a step that is
 // recorded with and without it.
 PerKeptTensor<KeepCost> keep_seconds(const RunConfig& config, const GlobalBatch& batch, int64_t micro_batch, int ranks,
-                                     const Machine& machine);
+                                     const Machine& stated);
 
 // For a start (runtime.machine has the rates): the fastest of candidates() in `total` bytes; where less is available, its
 // micro-batch with what fits there. least_choice() where nothing fits.
