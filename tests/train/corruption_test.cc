@@ -57,7 +57,10 @@ ToyRunOptions after_step_3(RunConfig& config, const std::function<void(Engine&)>
   config.training.evals_interval = 3;
   ToyRunOptions options;
   options.evals = [act, calls = std::make_shared<std::atomic<int>>(0)](Engine& engine, const std::function<void()>&) {
-    if (engine.comm().rank() == 1 && (*calls)++ == 0) act(engine);
+    if (engine.comm().rank() == 1 && (*calls)++ == 0) {
+      dynamic_cast<ToyDevice&>(*engine.backend().device).finish_streams();  // gathers of the next step read the weights
+      act(engine);
+    }
     return std::vector<NamedValue>();
   };
   return options;

@@ -22,6 +22,7 @@ namespace tokamak {
 class ToyDevice : public CpuDevice {
  public:
   double peak_flops(DType) const override { return 1e12; }
+  using CpuDevice::finish_streams;
 };
 
 inline Backend toy_backend() { return {std::make_unique<ToyDevice>(), std::make_unique<CpuOps>()}; }
