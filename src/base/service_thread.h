@@ -11,6 +11,10 @@ namespace tokamak {
 // A thread that receives no signals: those are for the threads of the program.
 std::thread start_service_thread(std::function<void()> body);
 
+// Of the calling thread: with short slices it preempts threads of longer ones when it wakes, where both share a core.
+// Linux 6.12 and later heed it (EEVDF, sched_setattr(2)); without it, it may wait for milliseconds.
+void ask_for_short_slices();
+
 // Unless it is destroyed within `seconds`, `last_words` run (they get a second) and the process ends with `exit_code`:
 // for the way out of a process, on which anything may block (a full pipe, a file system that hangs, a peer).
 class ExitTimer {

@@ -15,7 +15,6 @@ constexpr int64_t kSlices[] = {int64_t{1} << 12, int64_t{1} << 17, int64_t{1} <<
 constexpr int64_t kWarmups = 2;
 constexpr int64_t kLeastRounds = 7;  // other processes disturb a collective more than an operation
 constexpr int64_t kBeside = 4;       // collectives of either kind beside which operations are timed
-constexpr int64_t kGemmSize = 384;   // of those operations: a millisecond or two
 
 class Exchanges {
  public:
@@ -26,7 +25,6 @@ class Exchanges {
         stream_(backend.device->make_stream({.name = "calibration"})),
         beside_(backend.device->make_stream({.name = "beside", .priority = StreamPriority::kHigh})) {
     MemoryPlan plan;
-    const auto matrices = plan.add("matrices", DType::kF32, Shape{3, kGemmSize, kGemmSize});
     const int64_t largest = *std::max_element(std::begin(kSlices), std::end(kSlices));
     const auto slice = plan.add("slice", DType::kF32, Shape{largest}, MemoryKind::kExchanged);
     const auto full = plan.add("full", DType::kF32, Shape{largest * comm.size()}, MemoryKind::kExchanged);
@@ -39,7 +37,6 @@ class Exchanges {
     full_ = (*arena_)[full];
     numbers_ = (*arena_)[numbers];
     scratch_ = (*arena_)[work];
-    matrices_ = (*arena_)[matrices];
     comm.register_memory();
   }
 
@@ -61,8 +58,10 @@ class Exchanges {
   }
 
   // Share of the device that collectives take from the operations beside them (Efficiency::contention), of a CPU: there
-  // their sums and messages take cores.
-  double contention() {
+  // their sums and messages take cores. The operation is one of the step's.
+  double contention(const RecordedGemm& gemm) {
+    Replay operation(backend_, calls_of({gemm}), {});
+    operation.prepare(gemm.call);
     std::vector<double> shares;
     for (int64_t round = -1; round < options_.rounds; ++round) {
       comm_.barrier();
@@ -76,11 +75,11 @@ class Exchanges {
                              {.full = full_, .slice = slice_, .dtype = options_.reduce_dtype, .scratch = scratch_});
       }
       ended->record(*beside_);
-      for (; !ended->seconds_since(*begun); ++beside) multiply();
+      for (; !ended->seconds_since(*begun); ++beside) operation.seconds(0);
       const double seconds = watch.seconds();
       comm_.barrier();
       const Stopwatch again;
-      for (; again.seconds() < seconds; ++alone) multiply();
+      for (; again.seconds() < seconds; ++alone) operation.seconds(0);
       const double slower = (static_cast<double>(beside) / seconds) / (static_cast<double>(alone) / again.seconds());
       if (round >= 0) shares.push_back(std::clamp(1 - slower, 0.0, 0.9));
     }
@@ -88,12 +87,6 @@ class Exchanges {
   }
 
  private:
-  void multiply() {
-    const auto matrix = [&](int64_t i) { return matrices_.rows(i, i + 1).reshape({kGemmSize, kGemmSize}); };
-    backend_.ops->gemm(*stream_, {.a = matrix(0), .b = matrix(1), .c = matrix(2), .label = "beside"});
-    stream_->synchronize();
-  }
-
   template <class Work>
   MeasuredOp timed(const char* name, double bytes, const Work& work) {
     std::vector<double> seconds;
@@ -112,7 +105,7 @@ class Exchanges {
   CalibrationOptions options_;
   std::unique_ptr<Stream> stream_, beside_;
   std::unique_ptr<Arena> arena_;
-  Tensor slice_, full_, numbers_, scratch_, matrices_;
+  Tensor slice_, full_, numbers_, scratch_;
 };
 
 }  // namespace
@@ -157,7 +150,7 @@ Machine calibrate(Backend& backend, Comm& comm, DryRun& dry, const CalibrationOp
   if (comm.size() > 1) {
     Exchanges exchange(backend, comm, options);
     const std::vector<MeasuredOp> exchanges = exchange.measure();
-    if (host) machine.efficiency.contention = exchange.contention();
+    if (host) machine.efficiency.contention = exchange.contention(gemms_of(dry.record(), dry.ops()).back());
     machine.measured.insert(machine.measured.end(), exchanges.begin(), exchanges.end());
     // Of the largest messages; where a call was measured at its size, that counts.
     const MeasuredOp& largest = exchanges[exchanges.size() - 3];

@@ -32,13 +32,17 @@ Operands operands(OperationValue& call) {
                     call);
 }
 
-void cut_flat_state(OperationValue& call, int64_t most) {
+bool is(const Operand& operand, const char* name) { return std::strcmp(operand.name, name) == 0; }
+
+// A step meets a unit's state once, long after the last time, so it finds none of it in a cache.
+void make_flat_state_long(OperationValue& call, int64_t most) {
   auto* const adamw = std::get_if<AdamW>(&call);
-  const bool flat = adamw || std::get_if<SumSquares>(&call) || std::get_if<Checksum>(&call) ||
-                    std::get_if<Cast>(&call) || std::get_if<Fill>(&call);
-  if (!flat) return;
+  const bool state = adamw || std::get_if<SumSquares>(&call) || std::get_if<Checksum>(&call);
+  if (!state && !std::get_if<Cast>(&call) && !std::get_if<Fill>(&call)) return;
   for (const Operand& operand : operands(call)) {
-    if (operand.tensor->count() > most) *operand.tensor = operand.tensor->flat(0, most);
+    Tensor& x = *operand.tensor;
+    const bool per_step = is(operand, "control") || is(operand, "sums");
+    if (x && !per_step && (state || x.count() > most)) x = Tensor(x.data(), x.dtype(), {most});
   }
   if (adamw != nullptr) adamw->groups = {{adamw->master.count(), 0.1}};
 }
@@ -61,8 +65,6 @@ int64_t lay_out(OperationValue& call, const std::function<void(Tensor&, int64_t 
   return end;
 }
 
-bool is(const Operand& operand, const char* name) { return std::strcmp(operand.name, name) == 0; }
-
 // Statistics, and what is a factor or below a root: of a sign and size that they may have.
 bool is_one(const Operand& operand) {
   const auto any = {"rstd", "lse", "control", "exp_avg_sq", "sums"};
@@ -74,7 +76,7 @@ bool is_one(const Operand& operand) {
 Replay::Slots Replay::plan(const std::vector<OperationValue>& calls, const Device& device, MemoryPlan& plan) {
   int64_t most = 0;
   for (OperationValue call : calls) {
-    cut_flat_state(call, most_elements(device));
+    make_flat_state_long(call, most_elements(device));
     most = std::max(most, lay_out(call, [](Tensor&, int64_t) {}));
   }
   return {plan.add("operations timed by themselves/operands", DType::kBF16, Shape{most / 2}),
@@ -93,7 +95,7 @@ Replay::Replay(Backend& backend, const std::vector<OperationValue>& calls, const
 
 void Replay::prepare(const OperationValue& call) {
   call_ = call;
-  cut_flat_state(call_, most_elements(*backend_.device));
+  make_flat_state_long(call_, most_elements(*backend_.device));
   lay_out(call_, [&](Tensor& tensor, int64_t offset) {
     tensor = Tensor(static_cast<std::byte*>(memory_.data()) + offset, tensor.dtype(), tensor.shape());
   });

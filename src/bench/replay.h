@@ -25,7 +25,7 @@ class Replay {
   static Slots plan(const std::vector<OperationValue>& calls, const Device& device, MemoryPlan& plan);
 
   // Lays out and fills the operands of `call`: from now on this is what is timed. Operands that were one tensor are one
-  // again. Flat state (the optimizer's) is cut to a length that is still far beyond any cache.
+  // again. Flat state (the optimizer's) gets a length far beyond any cache.
   void prepare(const OperationValue& call);
   double bytes() const;  // that it reads and writes
   // Seconds of one call. As many are enqueued at once as take about `least` seconds in all, 100 at most, so that neither
