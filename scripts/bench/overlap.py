@@ -27,7 +27,7 @@ SLOTS = {1: 1, 2: 1}  # ranks by host
 FIRST_TRACED = 4
 MODEL = ["model.hidden_size=320", "model.intermediate_size=864", "model.num_hidden_layers=12", "model.num_attention_heads=5",
          "model.num_key_value_heads=5", "model.head_dim=64", "model.max_position_embeddings=256", "data.sequence_length=256",
-         "training.global_batch_tokens=2048", "training.micro_batch_size=4", "precision.compute=bf16",
+         "training.global_batch_tokens=4096", "training.micro_batch_size=8", "precision.compute=bf16",
          "training.validation_sequences=1"]
 
 

@@ -1,6 +1,9 @@
 #include "bench/calibration.h"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
 
 #include "base/clock.h"
 #include "bench/op_benchmark.h"
@@ -14,7 +17,8 @@ namespace {
 constexpr int64_t kSlices[] = {int64_t{1} << 12, int64_t{1} << 17, int64_t{1} << 21};
 constexpr int64_t kWarmups = 2;
 constexpr int64_t kLeastRounds = 7;  // other processes disturb a collective more than an operation
-constexpr int64_t kBeside = 4;       // collectives of either kind beside which operations are timed
+constexpr int64_t kBeyondCaches = int64_t{128} << 20;
+constexpr int64_t kBeside = 4;  // collectives of either kind beside which operations are timed
 
 class Exchanges {
  public:
@@ -57,36 +61,54 @@ class Exchanges {
     return found;
   }
 
-  // Share of the device that collectives take from the operations beside them (Efficiency::contention), of a CPU: there
-  // their sums and messages take cores. The operation is one of the step's.
-  double contention(const RecordedGemm& gemm) {
+  // What collectives and the operations beside them take from each other (Efficiency::contention, beside), on a CPU: there
+  // the collectives' sums and messages take cores. The operation is one of the step's.
+  void measure_contention(const RecordedGemm& gemm, Efficiency& efficiency) {
     Replay operation(backend_, calls_of({gemm}), {});
     operation.prepare(gemm.call);
-    std::vector<double> shares;
+    std::vector<double> shares, rates;
     for (int64_t round = -1; round < options_.rounds; ++round) {
+      const auto operations_until = [&](const auto& is_over) {
+        const Stopwatch watch;
+        int64_t done = 0;
+        for (; !is_over(watch); ++done) operation.seconds(0);
+        return static_cast<double>(done) / watch.seconds();
+      };
+      const double collectives_alone = collectives([](const auto& ended) {
+        while (!ended()) std::this_thread::sleep_for(std::chrono::microseconds(100));
+      });
+      double beside = 0;
+      const double collectives_beside =
+          collectives([&](const auto& ended) { beside = operations_until([&](const Stopwatch&) { return ended(); }); });
       comm_.barrier();
-      const Stopwatch watch;
-      int64_t alone = 0, beside = 0;
-      const auto begun = backend_.device->make_timestamp(), ended = backend_.device->make_timestamp();
-      begun->record(*beside_);
-      for (int64_t i = 0; i < kBeside; ++i) {
-        comm_.all_gather(*beside_, slice_, full_);
-        comm_.reduce_scatter(*beside_,
-                             {.full = full_, .slice = slice_, .dtype = options_.reduce_dtype, .scratch = scratch_});
-      }
-      ended->record(*beside_);
-      for (; !ended->seconds_since(*begun); ++beside) operation.seconds(0);
-      const double seconds = watch.seconds();
-      comm_.barrier();
-      const Stopwatch again;
-      for (; again.seconds() < seconds; ++alone) operation.seconds(0);
-      const double slower = (static_cast<double>(beside) / seconds) / (static_cast<double>(alone) / again.seconds());
-      if (round >= 0) shares.push_back(std::clamp(1 - slower, 0.0, 0.9));
+      const double alone =
+          operations_until([&](const Stopwatch& watch) { return watch.seconds() >= collectives_beside; });
+      if (round < 0) continue;
+      shares.push_back(std::clamp(1 - beside / alone, 0.0, 0.9));
+      rates.push_back(std::clamp(collectives_alone / collectives_beside, 0.1, 1.0));
     }
-    return median(std::move(shares));
+    efficiency.contention = median(std::move(shares));
+    efficiency.beside = median(std::move(rates));
   }
 
  private:
+  // Seconds of kBeside gathers and as many reductions, while this thread is in `meanwhile`, until they have ended.
+  template <class Meanwhile>
+  double collectives(const Meanwhile& meanwhile) {
+    comm_.barrier();
+    const auto begun = backend_.device->make_timestamp(), ended = backend_.device->make_timestamp();
+    begun->record(*beside_);
+    for (int64_t i = 0; i < kBeside; ++i) {
+      comm_.all_gather(*beside_, slice_, full_);
+      comm_.reduce_scatter(*beside_,
+                           {.full = full_, .slice = slice_, .dtype = options_.reduce_dtype, .scratch = scratch_});
+    }
+    ended->record(*beside_);
+    std::optional<double> seconds;
+    meanwhile([&] { return (seconds = ended->seconds_since(*begun)).has_value(); });
+    return *seconds;
+  }
+
   template <class Work>
   MeasuredOp timed(const char* name, double bytes, const Work& work) {
     std::vector<double> seconds;
@@ -111,7 +133,8 @@ class Exchanges {
 }  // namespace
 
 OpTimes measure_operations(Machine& machine, Backend& backend, DryRun& dry, int64_t rounds) {
-  OpTimes times = benchmark_ops(backend, dry, rounds);
+  OpTimes times = benchmark_ops(
+      backend, dry, {.rounds = rounds, .spread_bytes = backend.device->uses_host_memory() ? kBeyondCaches : 0});
   const StepRecord record = dry.record();
   const std::vector<RecordedGemm> gemms = gemms_of(record, dry.ops());
   for (const OpTime& op : times.ops) {
@@ -150,7 +173,7 @@ Machine calibrate(Backend& backend, Comm& comm, DryRun& dry, const CalibrationOp
   if (comm.size() > 1) {
     Exchanges exchange(backend, comm, options);
     const std::vector<MeasuredOp> exchanges = exchange.measure();
-    if (host) machine.efficiency.contention = exchange.contention(gemms_of(dry.record(), dry.ops()).back());
+    if (host) exchange.measure_contention(gemms_of(dry.record(), dry.ops()).back(), machine.efficiency);
     machine.measured.insert(machine.measured.end(), exchanges.begin(), exchanges.end());
     // Of the largest messages; where a call was measured at its size, that counts.
     const MeasuredOp& largest = exchanges[exchanges.size() - 3];

@@ -53,7 +53,7 @@ Gemm square_gemm_on(const Device& device, DType compute) {
 
 }  // namespace
 
-OpTimes benchmark_ops(Backend& backend, DryRun& run, int64_t rounds) {
+OpTimes benchmark_ops(Backend& backend, DryRun& run, const OpBenchmarkOptions& options) {
   const Transformer& model = run.model();
   std::vector<Timed> operations = operations_of(run.record(), *backend.ops);
   const Cast copy = copy_on(*backend.device);
@@ -62,7 +62,9 @@ OpTimes benchmark_ops(Backend& backend, DryRun& run, int64_t rounds) {
 
   std::vector<OperationValue> calls;
   for (const Timed& operation : operations) calls.push_back(operation.call);
-  Replay replay(backend, calls, {.vocab = model.config().vocab_size, .length = run.shape().length});
+  Replay replay(
+      backend, calls,
+      {.vocab = model.config().vocab_size, .length = run.shape().length, .spread_bytes = options.spread_bytes});
   MemoryPlan plan;
   const auto workspace = plan.add("workspace", DType::kF32, model.workspace_shape());
   const Arena arena(plan, *backend.device);
@@ -73,7 +75,7 @@ OpTimes benchmark_ops(Backend& backend, DryRun& run, int64_t rounds) {
     replay.prepare(operation.call);
     replay.seconds(0);  // kernels are loaded, algorithms chosen
     std::vector<double> seconds;
-    for (int64_t round = 0; round < rounds; ++round) seconds.push_back(replay.seconds(kSecondsPerRound));
+    for (int64_t round = 0; round < options.rounds; ++round) seconds.push_back(replay.seconds(kSecondsPerRound));
     times.ops.push_back({operation.name, median(std::move(seconds)), replay.bytes(), operation.flops});
   }
   times.copy_rate = times.ops[0].bytes / times.ops[0].seconds;

@@ -25,8 +25,13 @@ struct OpTimes {
   std::vector<OpTime> ops;
 };
 
+struct OpBenchmarkOptions {
+  int64_t rounds = 3;        // medians are taken
+  int64_t spread_bytes = 0;  // ReplayOptions::spread_bytes
+};
+
 // What the run's step consists of, on `backend`, in memory of its own with random contents; of calls that differ in their
 // operands alone, the one that moves most.
-OpTimes benchmark_ops(Backend& backend, DryRun& run, int64_t rounds);
+OpTimes benchmark_ops(Backend& backend, DryRun& run, const OpBenchmarkOptions& options);
 
 }  // namespace tokamak

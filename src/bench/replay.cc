@@ -32,17 +32,13 @@ Operands operands(OperationValue& call) {
                     call);
 }
 
-bool is(const Operand& operand, const char* name) { return std::strcmp(operand.name, name) == 0; }
-
-// A step meets a unit's state once, long after the last time, so it finds none of it in a cache.
-void make_flat_state_long(OperationValue& call, int64_t most) {
+void cut_flat_state(OperationValue& call, int64_t most) {
   auto* const adamw = std::get_if<AdamW>(&call);
-  const bool state = adamw || std::get_if<SumSquares>(&call) || std::get_if<Checksum>(&call);
-  if (!state && !std::get_if<Cast>(&call) && !std::get_if<Fill>(&call)) return;
+  const bool flat = adamw || std::get_if<SumSquares>(&call) || std::get_if<Checksum>(&call) ||
+                    std::get_if<Cast>(&call) || std::get_if<Fill>(&call);
+  if (!flat) return;
   for (const Operand& operand : operands(call)) {
-    Tensor& x = *operand.tensor;
-    const bool per_step = is(operand, "control") || is(operand, "sums");
-    if (x && !per_step && (state || x.count() > most)) x = Tensor(x.data(), x.dtype(), {most});
+    if (operand.tensor->count() > most) *operand.tensor = operand.tensor->flat(0, most);
   }
   if (adamw != nullptr) adamw->groups = {{adamw->master.count(), 0.1}};
 }
@@ -65,6 +61,8 @@ int64_t lay_out(OperationValue& call, const std::function<void(Tensor&, int64_t 
   return end;
 }
 
+bool is(const Operand& operand, const char* name) { return std::strcmp(operand.name, name) == 0; }
+
 // Statistics, and what is a factor or below a root: of a sign and size that they may have.
 bool is_one(const Operand& operand) {
   const auto any = {"rstd", "lse", "control", "exp_avg_sq", "sums"};
@@ -73,12 +71,14 @@ bool is_one(const Operand& operand) {
 
 }  // namespace
 
-Replay::Slots Replay::plan(const std::vector<OperationValue>& calls, const Device& device, MemoryPlan& plan) {
+Replay::Slots Replay::plan(const std::vector<OperationValue>& calls, const Device& device, MemoryPlan& plan,
+                           const ReplayOptions& options) {
   int64_t most = 0;
   for (OperationValue call : calls) {
-    make_flat_state_long(call, most_elements(device));
+    cut_flat_state(call, most_elements(device));
     most = std::max(most, lay_out(call, [](Tensor&, int64_t) {}));
   }
+  most = std::max(most, options.spread_bytes);
   return {plan.add("operations timed by themselves/operands", DType::kBF16, Shape{most / 2}),
           plan.add("operations timed by themselves/random values", DType::kF32, Shape{kRandom})};
 }
@@ -86,7 +86,7 @@ Replay::Slots Replay::plan(const std::vector<OperationValue>& calls, const Devic
 Replay::Replay(Backend& backend, const std::vector<OperationValue>& calls, const ReplayOptions& options)
     : backend_(backend), options_(options), stream_(backend.device->make_stream()) {
   MemoryPlan memory;
-  const Slots slots = plan(calls, *backend.device, memory);
+  const Slots slots = plan(calls, *backend.device, memory, options);
   arena_ = std::make_unique<Arena>(memory, *backend.device);
   memory_ = (*arena_)[slots.operands];
   random_ = (*arena_)[slots.random];
@@ -94,14 +94,20 @@ Replay::Replay(Backend& backend, const std::vector<OperationValue>& calls, const
 }
 
 void Replay::prepare(const OperationValue& call) {
-  call_ = call;
-  make_flat_state_long(call_, most_elements(*backend_.device));
-  lay_out(call_, [&](Tensor& tensor, int64_t offset) {
-    tensor = Tensor(static_cast<std::byte*>(memory_.data()) + offset, tensor.dtype(), tensor.shape());
-  });
-  for (const Operand& operand : operands(call_)) {
-    if (*operand.tensor && operand.access != Access::kWrite) fill(operand);
-  }
+  copies_.clear();
+  int64_t begin = 0, size = 0;
+  do {
+    OperationValue copy = call;
+    cut_flat_state(copy, most_elements(*backend_.device));
+    size = lay_out(copy, [&](Tensor& tensor, int64_t offset) {
+      tensor = Tensor(static_cast<std::byte*>(memory_.data()) + begin + offset, tensor.dtype(), tensor.shape());
+    });
+    for (const Operand& operand : operands(copy)) {
+      if (*operand.tensor && operand.access != Access::kWrite) fill(operand);
+    }
+    copies_.push_back(std::move(copy));
+    begin += size;
+  } while (begin + size <= options_.spread_bytes && std::ssize(copies_) < kMostCalls);
   stream_->synchronize();
 }
 
@@ -127,7 +133,7 @@ void Replay::fill(const Operand& operand) {
 }
 
 double Replay::bytes() const {
-  OperationValue call = call_;
+  OperationValue call = copies_.front();
   return operands(call).bytes();
 }
 
@@ -137,7 +143,7 @@ void Replay::run() {
                         TOKAMAK_OPS(TOKAMAK_RUN)
 #undef TOKAMAK_RUN
              },
-             call_);
+             copies_[next_++ % copies_.size()]);
 }
 
 double Replay::seconds(double least) {

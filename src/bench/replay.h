@@ -11,6 +11,8 @@ namespace tokamak {
 struct ReplayOptions {
   int64_t vocab = 0;   // token ids and targets are below it
   int64_t length = 0;  // of each sequence
+  // Calls go in turn through copies of the operands, of so many bytes in all: in a step, most are no longer in a cache.
+  int64_t spread_bytes = 0;  // 0: one copy
 };
 
 class Replay {
@@ -22,10 +24,11 @@ class Replay {
   struct Slots {
     MemoryPlan::Slot operands, random;
   };
-  static Slots plan(const std::vector<OperationValue>& calls, const Device& device, MemoryPlan& plan);
+  static Slots plan(const std::vector<OperationValue>& calls, const Device& device, MemoryPlan& plan,
+                    const ReplayOptions& options = {});
 
   // Lays out and fills the operands of `call`: from now on this is what is timed. Operands that were one tensor are one
-  // again. Flat state (the optimizer's) gets a length far beyond any cache.
+  // again. Flat state (the optimizer's) is cut to a length that is still far beyond any cache.
   void prepare(const OperationValue& call);
   double bytes() const;  // that it reads and writes
   // Seconds of one call. As many are enqueued at once as take about `least` seconds in all, 100 at most, so that neither
@@ -42,7 +45,8 @@ class Replay {
   std::unique_ptr<Arena> arena_;
   Tensor memory_;  // bytes, as bf16
   Tensor random_;  // f32, drawn once
-  OperationValue call_;
+  std::vector<OperationValue> copies_;
+  size_t next_ = 0;
 };
 
 constexpr double kSecondsOfGemm = 0.01;  // that a GEMM is timed for, in a round

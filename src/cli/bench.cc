@@ -122,7 +122,7 @@ class BenchCommand : public Command {
     if (world.size() > 1) fail(Kind::kConfig, str("bench --ops runs on one rank, not ", world.size()));
     Backend backend = make_backend_collectively(world, config.runtime);
     DryRun dry(config, batch, 1);
-    const OpTimes times = benchmark_ops(backend, dry, rounds_);
+    const OpTimes times = benchmark_ops(backend, dry, {.rounds = rounds_});
     std::cout << "machine                   " << backend.device->description() << "\n";
     print(std::cout, times);
     nlohmann::ordered_json json = {{"device", backend.device->description()}};

@@ -31,7 +31,8 @@ nlohmann::ordered_json machine_json(const Machine& m) {
             {"native_attention", e.native_attention},
             {"memory", e.memory},
             {"bus", e.bus},
-            {"contention", e.contention}}},
+            {"contention", e.contention},
+            {"beside", e.beside}}},
           {"cpu", m.cpu},
           {"measured", measured},
           {"source", m.source}};

@@ -72,7 +72,8 @@ void print_terms(std::ostream& out, const PlanReport& report) {
       << " are not hidden\n"
       << "             contention        "
       << fixed(std::max(0.0, p.step_seconds - busy - p.exposed_communication_seconds), 3) << "  while collectives take "
-      << fixed(100 * e.contention, 0) << " % of the device\n"
+      << fixed(100 * e.contention, 0) << " % of the device, and keep " << fixed(100 * e.beside, 0)
+      << " % of their rate\n"
       << "             hardware          " << m.source << "\n";
 }
 

@@ -109,23 +109,23 @@ Machine Machine::for_attention(AttentionKind kind) const {
 Machine read_machine(const std::string& path) {
   const JsonDocument file = JsonDocument::read(path, Kind::kConfig);
   const JsonValue root = file.root(), share = root["efficiency"];
-  Machine machine{
-      .name = root["name"].text(),
-      .bf16_flops = root["bf16_flops"].number(),
-      .f32_flops = root["f32_flops"].number(),
-      .memory_bytes = root["memory_bytes"].whole(),
-      .memory_rate = root["memory_rate"].number(),
-      .link_rate = root["link_rate"].number(),
-      .network_rate = root["network_rate"].number(),
-      .gpus_per_node = static_cast<int>(root["gpus_per_node"].whole(1, 1 << 20)),
-      .watts = root["watts"].number_or(0),
-      .launch_seconds = root["launch_seconds"].number(),
-      .hop_seconds = root["hop_seconds"].number(),
-      .efficiency = {share["gemm"].number(), share["attention"].number(), share["native_attention"].number(),
-                     share["memory"].number(), share["bus"].number(), share["contention"].number()},
-      .cpu = root["cpu"].truth_or(false),
-      .measured = {},
-      .source = root["source"].text()};
+  Machine machine{.name = root["name"].text(),
+                  .bf16_flops = root["bf16_flops"].number(),
+                  .f32_flops = root["f32_flops"].number(),
+                  .memory_bytes = root["memory_bytes"].whole(),
+                  .memory_rate = root["memory_rate"].number(),
+                  .link_rate = root["link_rate"].number(),
+                  .network_rate = root["network_rate"].number(),
+                  .gpus_per_node = static_cast<int>(root["gpus_per_node"].whole(1, 1 << 20)),
+                  .watts = root["watts"].number_or(0),
+                  .launch_seconds = root["launch_seconds"].number(),
+                  .hop_seconds = root["hop_seconds"].number(),
+                  .efficiency = {share["gemm"].number(), share["attention"].number(),
+                                 share["native_attention"].number(), share["memory"].number(), share["bus"].number(),
+                                 share["contention"].number(), share["beside"].number_or(1)},
+                  .cpu = root["cpu"].truth_or(false),
+                  .measured = {},
+                  .source = root["source"].text()};
   if (!root["measured"].present()) return machine;
   for (const JsonValue& op : root["measured"].items()) {
     machine.measured.push_back({op["name"].text(), op["m"].number_or(0), op["n"].number_or(0), op["k"].number_or(0),

@@ -23,6 +23,7 @@ struct Efficiency {
   double memory = 0;      // share of the memory bandwidth of what moves bytes
   double bus = 0;         // share of a link's rate that a collective of large messages attains, in and between nodes
   double contention = 0;  // share of the device that a collective takes from the operations beside it
+  double beside = 1;      // share of its rate that a collective keeps beside operations; on CPUs both need cores
 };
 
 // A GPU model, as --gpu names it.

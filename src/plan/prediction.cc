@@ -39,7 +39,8 @@ Simulated simulated(DryRun& run, BatchShape shape, int64_t sequences, const Mach
   shape.sequences_per_rank = sequences;
   const StepRecord record = run.record(shape);
   const std::vector<SimulatedRank> ranks = {{&record, costs_of(record, machine, run.ops())}};
-  const SimulatedStep step = simulate(ranks, {.contention = machine.efficiency.contention, .steps = kSteps});
+  const SimulatedStep step = simulate(
+      ranks, {.contention = machine.efficiency.contention, .beside = machine.efficiency.beside, .steps = kSteps});
   if (trace != nullptr) *trace = step.trace(ranks);
   return {step.seconds, step.exposed_communication, record.flops(), record.exchanged(),
           terms_of(record, machine, run.ops())};

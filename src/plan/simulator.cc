@@ -176,7 +176,7 @@ class Simulation {
     const auto rate = [&](const Queue& queue) {
       const auto r = static_cast<size_t>(queue.rank);
       if (queue.fixed > 0) return 1.0;
-      if (queue.in_collective()) return 1.0 / transfers[r];
+      if (queue.in_collective()) return (operations[r] > 0 ? options_.beside : 1.0) / transfers[r];
       return (collectives[r] > 0 ? 1 - options_.contention : 1.0) / operations[r];
     };
     double passes = std::numeric_limits<double>::infinity();

@@ -17,7 +17,8 @@ struct SimulatedRank {
 std::vector<CallCost> costs_of(const StepRecord& record, const Machine& machine, const Ops& ops);
 
 struct SimulationOptions {
-  double contention = 0;  // share of the device that running collectives take from operations
+  double contention = 0;  // Efficiency::contention, of operations beside running collectives
+  double beside = 1;      // Efficiency::beside
   // Times that the record is run, one after another; the result is of the last. From 2 on it is that of a step among
   // others: what its end begins for the next one is under way when the last one begins. 1: on a device at rest.
   int64_t steps = 1;

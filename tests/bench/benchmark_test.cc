@@ -23,7 +23,7 @@ const GlobalBatch kBatch = small_batch(1, 4);
 TEST_CASE("every operation of a step is timed by itself, with the bytes and FLOPs of its shapes") {
   Backend backend = make_cpu_backend();
   DryRun run(small_run(), kBatch, 1);
-  const OpTimes times = benchmark_ops(backend, run, 1);
+  const OpTimes times = benchmark_ops(backend, run, {.rounds = 1});
   CHECK(times.copy_rate > 0);
   CHECK(times.gemm_rate > 0);
   CHECK(times.documents == 2);
@@ -51,6 +51,19 @@ TEST_CASE("every operation of a step is timed by itself, with the bytes and FLOP
                            "gemm qkv forward", "gemm head dx"}) {
     INFO(name);
     CHECK(by_name.count(name) == 1);
+  }
+}
+
+TEST_CASE("operations timed on many copies of their operands are the same operations") {
+  Backend backend = make_cpu_backend();
+  DryRun run(small_run(), kBatch, 1);
+  const OpTimes plain = benchmark_ops(backend, run, {.rounds = 1});
+  const OpTimes spread = benchmark_ops(backend, run, {.rounds = 1, .spread_bytes = int64_t{1} << 20});
+  REQUIRE(spread.ops.size() == plain.ops.size());
+  for (size_t i = 0; i < plain.ops.size(); ++i) {
+    CHECK(spread.ops[i].name == plain.ops[i].name);
+    CHECK(spread.ops[i].bytes == plain.ops[i].bytes);
+    CHECK(spread.ops[i].seconds > 0);
   }
 }
 

@@ -1,5 +1,6 @@
 """A disk that is full for a while costs each file of metrics the records of that time and no others, and training nothing;
-what ENOSPC has torn stays a line of its own. Needs the right to mount a tmpfs."""
+what ENOSPC has torn stays a line of its own. A slow disk costs a killed run no record of before its last checkpoint.
+Needs the right to mount a tmpfs."""
 import glob
 import json
 import os
@@ -8,6 +9,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+from faulty_disk import Disk, committed, start as launch  # noqa: E402
 from harness import ENV, TOKAMAK, main  # noqa: E402
 from processes import wait_for  # noqa: E402
 
@@ -92,4 +94,17 @@ def full_for_a_while(place):
         subprocess.run(["umount", "-l", disk], check=False)
 
 
-main([full_for_a_while])
+def slow_then_killed(place):
+    """metrics on a disk that is slower than the steps, the run killed after a save: the records of all steps before that are there"""
+    metrics = place.run(NAME) + "/metrics.jsonl"
+    disk = Disk(place, NAME, under=metrics, rate=20_000)  # bytes a second: some 30 records
+    process, log = launch(place, NAME, 1, "training.max_steps=1000000", "checkpoint.interval=20", env=disk.env)
+    text = wait_for(process, log, r"checkpoint of step \d+ committed", times=2)
+    process.kill()
+    process.wait()
+    saved = committed(text)[-1]
+    logged = [record["step"] for record in read(metrics)[0] if "loss/last" in record]
+    assert logged[:saved] == list(range(1, saved + 1)), (saved, logged)
+
+
+main([full_for_a_while, slow_then_killed])

@@ -127,6 +127,16 @@ TEST_CASE("a collective takes its share of the device from the operations beside
   CHECK(result.exposed_communication == Approx(0).margin(1e-12));
 }
 
+TEST_CASE("a collective keeps its share of its rate beside operations") {
+  HandMade step;
+  step.collective(1, 5);
+  step.operation(0, 4);
+  // 4 s at half its rate, then 3 s alone.
+  const SimulatedStep result = simulate_one(step, {.beside = 0.5});
+  CHECK(result.seconds == Approx(7));
+  CHECK(result.exposed_communication == Approx(3));
+}
+
 TEST_CASE("a collective waits for its slowest rank") {
   HandMade fast, slow;
   for (HandMade* step : {&fast, &slow}) {
