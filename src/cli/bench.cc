@@ -101,7 +101,7 @@ class BenchCommand : public Command {
     StepBenchmark result;
     or_end_all(world,
                [&] { result = benchmark_step(engine, {.shape = shape, .rounds = rounds_, .gemms = planned.gemms}); });
-    const Peak peak = peak_of(backend, compute_dtype(config.precision));
+    const Peak peak = peak_of(backend, {.compute = compute_dtype(config.precision)});
     if (world.rank() != 0) return 0;
     const StepReport report{.config = config,
                             .shape = shape,

@@ -26,7 +26,7 @@ std::string human(int64_t count) { return human_count(static_cast<double>(count)
 // Before the plan's memory is taken.
 int64_t measuring_bytes(const RunConfig& config, const DryRun& run) {
   const Device& device = run.device();
-  return device.uses_host_memory() ? peak_measurement_bytes(device, compute_dtype(config.precision)) : 0;
+  return device.uses_host_memory() ? peak_measurement_bytes(device, peak_options(config)) : 0;
 }
 
 // FLOPs that a rank computes again in a step, to keep less.

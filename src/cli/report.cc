@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/report_config.h"
 #include "cli/version.h"
+#include "plan/hardware.h"
 #include "report/json.h"
 #include "report/page.h"
 #include "report/run_report.h"
@@ -89,6 +90,7 @@ class ReportCommand : public Command {
       runs.push_back(read_page_run(directories[i], points));
       runs.back().name = names[i];
       runs.back().config = read_run_config(directories[i]);
+      if (const GpuRow* row = gpu_row_of(runs.back().device)) runs.back().memory_rate = row->memory_rate;
     }
     // The first line of --version names the program.
     const std::string page = page_of(runs, {.program = split(version_text(), '\n').front()});

@@ -167,9 +167,7 @@ AutoChoice choose(const ChoiceInputs& inputs) {
 Machine machine_of(const RuntimeOptions& runtime, const std::string& device) {
   if (runtime.machine != "auto") return find_machine(runtime.machine);
   if (starts_with(device, "CPU")) return cpu_machine();
-  for (const GpuRow& row : gpu_rows()) {
-    if (device.find(row.driver_name) != std::string::npos) return find_machine(row.name);
-  }
+  if (const GpuRow* row = gpu_row_of(device)) return find_machine(row->name);
   fail(
       Kind::kConfig, str("the hardware table has no row for '", device, "', whose rates the auto keys need"),
       "runtime.machine: the row of a similar GPU, or the .json file that tokamak bench CONFIG --calibrate writes; or set "

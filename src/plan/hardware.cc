@@ -67,6 +67,13 @@ Machine machine_of(const GpuRow& row) {
 
 std::span<const GpuRow> gpu_rows() { return kRows; }
 
+const GpuRow* gpu_row_of(std::string_view device) {
+  const auto* row = std::find_if(std::begin(kRows), std::end(kRows), [&](const GpuRow& one) {
+    return device.find(one.driver_name) != std::string_view::npos;
+  });
+  return row == std::end(kRows) ? nullptr : row;
+}
+
 Machine find_machine(const std::string& name_or_file) {
   if (name_or_file.ends_with(".json")) return read_machine(name_or_file);
   std::vector<std::string> names;

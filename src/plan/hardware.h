@@ -39,6 +39,7 @@ struct GpuRow {
   const char* source;
 };
 std::span<const GpuRow> gpu_rows();
+const GpuRow* gpu_row_of(std::string_view device);  // by Device::description(); nullptr: the table has none
 
 // A call that was timed on a machine, by its title and shape.
 struct MeasuredOp {

@@ -111,8 +111,10 @@ std::string traces_text(const std::vector<TraceSummary>& traces) {
   return "\"traces\":" + dump(all);
 }
 
-std::string memory_text(const PageRun& run) {
-  return "\"memory\":" + dump(Json{{"planned", run.memory_planned}, {"committed", run.memory_committed}});
+std::string machine_text(const PageRun& run) {
+  return "\"memory\":" + dump(Json{{"planned", run.memory_planned}, {"committed", run.memory_committed}}) +
+         ",\n\"machine\":" +
+         dump(Json{{"device", run.device}, {"flops", run.peak_flops}, {"memory_rate", run.memory_rate}});
 }
 
 // Within a <script>, "</script" and "<!--" would end or change what follows; in JSON, < stands in texts only.
@@ -133,7 +135,7 @@ std::string page_data(const std::vector<PageRun>& runs, const PageOptions& optio
   std::string text = "{\"program\":" + dump(options.program) + ",\n\"runs\":[";
   for (const PageRun& run : runs) {
     text += &run == &runs.front() ? "" : ",\n";
-    text += "{\"name\":" + dump(run.name) + ",\n\"report\":" + json_of(run.report) + ",\n" + memory_text(run) + ",\n" +
+    text += "{\"name\":" + dump(run.name) + ",\n\"report\":" + json_of(run.report) + ",\n" + machine_text(run) + ",\n" +
             events_text(run) + ",\n" + traces_text(run.traces) + ",\n" + config_text(run.config) + ",\n" +
             series_text(run.series) + "}";
   }

@@ -68,6 +68,9 @@ PageRun read_page_run(const std::string& directory, int64_t most) {
     if (record.is("ready")) {
       run.memory_planned = std::llround(record.value_or("memory/planned", 0));
       run.memory_committed = std::llround(record.value_or("memory/committed", 0));
+      run.device = record.event->text("device");
+      run.peak_flops = record.value_or("peak/flops", 0);
+      run.memory_rate = record.value_or("peak/memory_rate", 0);
     }
   }
   events.give(run);

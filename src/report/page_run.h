@@ -30,6 +30,10 @@ struct PageRun {
   int64_t events_left_out = 0;    // older than those
   int64_t memory_planned = 0;     // bytes, of the last start that said so; 0: none did
   int64_t memory_committed = 0;
+  // Of one rank, of the last start that said so; 0 and "": none did.
+  std::string device;
+  double peak_flops = 0;   // per second: what MFU is against
+  double memory_rate = 0;  // bytes per second, read and written
   std::vector<TraceSummary> traces;
   std::vector<ConfigEntry> config;
 };

@@ -1,15 +1,18 @@
 #include "train/peak.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/clock.h"
 #include "base/strings.h"
+#include "engine/engine.h"
 
 namespace tokamak {
 
 namespace {
 
 constexpr int64_t kSize = 1024;
+constexpr int64_t kCopied = int64_t{1} << 23;  // elements, f32: no cache holds them
 constexpr int kRepetitions = 8;
 
 struct GemmPlan {
@@ -22,32 +25,66 @@ struct GemmPlan {
   MemoryPlan::Slot a, b, c;
 };
 
+struct CopyPlan {
+  CopyPlan() {
+    src = plan.add("src", DType::kF32, Shape{kCopied});
+    dst = plan.add("dst", DType::kF32, Shape{kCopied});
+  }
+  MemoryPlan plan;
+  MemoryPlan::Slot src, dst;
+};
+
+// Of the fastest repetition, in seconds.
+template <class Work>
+double seconds_of(Stream& stream, const Work& work) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < kRepetitions; ++i) {
+    const Stopwatch watch;
+    work();
+    stream.synchronize();
+    best = std::min(best, watch.seconds());
+  }
+  return best;
+}
+
 double measure_gemm_rate(Backend& backend, DType compute) {
   const auto [plan, a, b, c] = GemmPlan(compute);
   const Arena arena(plan, *backend.device);
   const auto stream = backend.device->make_stream();
   backend.ops->fill(*stream, {.x = arena[a], .value = 0.5});
   backend.ops->fill(*stream, {.x = arena[b], .value = 0.5});
-  double best = 0;
-  for (int i = 0; i < kRepetitions; ++i) {
-    const Stopwatch watch;
-    backend.ops->gemm(*stream, {.a = arena[a], .b = arena[b], .c = arena[c], .trans_b = Transpose::kYes});
-    stream->synchronize();
-    best = std::max(best, 2.0 * kSize * kSize * kSize / watch.seconds());
-  }
-  return best;
+  const Gemm gemm{.a = arena[a], .b = arena[b], .c = arena[c], .trans_b = Transpose::kYes};
+  return 2.0 * kSize * kSize * kSize / seconds_of(*stream, [&] { backend.ops->gemm(*stream, gemm); });
+}
+
+double measure_copy_rate(Backend& backend) {
+  const CopyPlan memory;
+  const Arena arena(memory.plan, *backend.device);
+  const auto stream = backend.device->make_stream();
+  backend.ops->fill(*stream, {.x = arena[memory.src], .value = 0.5});
+  const Cast copy{.src = arena[memory.src], .dst = arena[memory.dst]};
+  return 2.0 * kCopied * size_of(DType::kF32) / seconds_of(*stream, [&] { backend.ops->cast(*stream, copy); });
 }
 
 }  // namespace
 
-Peak peak_of(Backend& backend, DType compute) {
-  const double stated = backend.device->peak_flops(compute);
-  if (stated > 0) return {stated, "its vendor's dense peak"};
-  return {measure_gemm_rate(backend, compute), str("a ", kSize, "^3 GEMM, measured now")};
+PeakOptions peak_options(const RunConfig& config) {
+  return {.compute = compute_dtype(config.precision), .memory = !config.metrics.trace.empty()};
 }
 
-int64_t peak_measurement_bytes(const Device& device, DType compute) {
-  return device.peak_flops(compute) > 0 ? 0 : GemmPlan(compute).plan.total_bytes();
+Peak peak_of(Backend& backend, const PeakOptions& options) {
+  const Device& device = *backend.device;
+  const double stated = device.peak_flops(options.compute);
+  Peak peak = stated > 0 ? Peak{stated, "its vendor's dense peak"}
+                         : Peak{measure_gemm_rate(backend, options.compute), str("a ", kSize, "^3 GEMM, measured now")};
+  if (options.memory && device.uses_host_memory()) peak.memory_rate = measure_copy_rate(backend);
+  return peak;
+}
+
+int64_t peak_measurement_bytes(const Device& device, const PeakOptions& options) {
+  const int64_t gemm = device.peak_flops(options.compute) > 0 ? 0 : GemmPlan(options.compute).plan.total_bytes();
+  const int64_t copy = options.memory && device.uses_host_memory() ? CopyPlan().plan.total_bytes() : 0;
+  return std::max(gemm, copy);  // one after the other
 }
 
 }  // namespace tokamak

@@ -1,22 +1,32 @@
-// What MFU is measured against: on a GPU the dense peak that its maker states; a CPU's peak depends on clock and
-// other processes, so there it is the rate of a large GEMM, measured through the backend when the run starts.
+// What MFU is measured against: on a GPU the dense peak that its maker states; a CPU's rates depend on clock and
+// other processes, so there they are those of a large GEMM and, for the operations of a trace, of a long copy, measured
+// through the backend when the run starts.
 #pragma once
 
 #include <string>
 
 #include "backend/backend.h"
+#include "train/run_config.h"
 
 namespace tokamak {
 
 struct Peak {
-  double flops = 0;    // per second, of one rank
-  std::string source;  // "the maker's dense peak", "a 1024^3 GEMM, measured now"
+  double flops = 0;        // per second, of one rank
+  std::string source;      // "the maker's dense peak", "a 1024^3 GEMM, measured now"
+  double memory_rate = 0;  // of a CPU, bytes per second read and written; 0: not asked for
 };
 
-// Where it measures: C = A B^T in this dtype, best of a few repetitions (about 0.2 s on two cores).
-Peak peak_of(Backend& backend, DType compute);
+struct PeakOptions {
+  DType compute = DType::kBF16;
+  bool memory = false;  // the memory's rate, too
+};
+
+PeakOptions peak_options(const RunConfig& config);  // what a start of this run measures
+
+// Where it measures: C = A B^T in the dtype, best of a few repetitions (about 0.2 s on two cores), and a copy.
+Peak peak_of(Backend& backend, const PeakOptions& options);
 
 // Of the device's memory, while it measures; 0 where it does not.
-int64_t peak_measurement_bytes(const Device& device, DType compute);
+int64_t peak_measurement_bytes(const Device& device, const PeakOptions& options);
 
 }  // namespace tokamak

@@ -162,11 +162,11 @@ int64_t Trainer::take_memory(World& world, Backend& backend, const GlobalBatch& 
   // Before memory is measured: it takes some.
   data_comm_ = make_data_comm(comm_, *backend.device, config_.runtime, config_.precision.reduce);
   mesh_.emplace(*data_comm_, replicas_of(config_.parallelism, comm_.size()));
-  const DType compute = compute_dtype(config_.precision);
+  const PeakOptions measured = peak_options(config_);
   if (backend.device->uses_host_memory()) {
     // While the plan's memory is not taken yet: this memory is given back, and what the libraries keep counts as theirs.
     // All ranks measure at the same time, as they will train at the same time.
-    peak_ = peak_of(backend, compute);
+    peak_ = peak_of(backend, measured);
     startup_.done("peak");
   }
   const MemoryShare memory = memory_share(*backend.device, world, mesh_->mesh(), config_.runtime);
@@ -175,7 +175,7 @@ int64_t Trainer::take_memory(World& world, Backend& backend, const GlobalBatch& 
     const int64_t program_bytes = backend.device->used_bytes();
     run_ = plan_run(config_, batch, mesh_->mesh(), backend, memory.total, memory.available);
     const MemoryPlan& plan = run_.engine->plan();
-    const int64_t measuring = peak_ ? peak_measurement_bytes(*backend.device, compute) : 0;
+    const int64_t measuring = peak_ ? peak_measurement_bytes(*backend.device, measured) : 0;
     planned_bytes_ = std::max(planned_bytes(plan, *backend.device), measuring) + program_bytes;
     expect_fit(plan, *backend.device, memory, config_, run_.shape.micro_batch);
     if (comm_.rank() != 0) return;
@@ -213,7 +213,7 @@ void Trainer::start_monitor(int64_t committed_bytes) {
   const bool measured = peak_.has_value();
   if (!measured) {
     startup_.done("loader");
-    peak_ = peak_of(backend, compute_dtype(config_.precision));  // a GPU's GEMM works in the run's scratch memory
+    peak_ = peak_of(backend, peak_options(config_));  // a GPU's GEMM works in the run's scratch memory
   }
   const double peak_flops = peak_->flops * comm_.size();
   collectively(comm_, [&] {
@@ -232,12 +232,14 @@ void Trainer::start_monitor(int64_t committed_bytes) {
   });
   startup_.done(measured ? "loader" : "peak");
   std::vector<NamedValue> values = startup_.values();
+  values.push_back({"peak/flops", peak_->flops});
+  if (peak_->memory_rate > 0) values.push_back({"peak/memory_rate", peak_->memory_rate});
   values.push_back(count_value("total_steps", run_.shape.total_steps));
   values.push_back(count_value("tokens_per_step", run_.shape.tokens_per_step()));
   values.push_back(count_value("memory/planned", planned_bytes_));
   values.push_back(count_value("memory/committed", committed_bytes));
   if (choice_) append_choice(*choice_, values);
-  recorder_->event(state_.step, {"ready", "", {}}, std::move(values));
+  recorder_->event(state_.step, {"ready", "", {{"device", backend.device->description()}}}, std::move(values));
 }
 
 }  // namespace tokamak

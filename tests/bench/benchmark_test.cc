@@ -141,7 +141,11 @@ TEST_CASE("generation is timed beside a copy and the GEMMs of its prompts") {
 
 TEST_CASE("what MFU is against: the vendor's where there is one, else a GEMM measured now") {
   Backend cpu = make_cpu_backend();
-  const Peak measured = peak_of(cpu, DType::kF32);
+  const Peak measured = peak_of(cpu, {.compute = DType::kF32});
   CHECK(measured.flops > 0);
+  CHECK(measured.memory_rate == 0);
+  const Peak both = peak_of(cpu, {.compute = DType::kF32, .memory = true});
+  CHECK(both.flops > 0);
+  CHECK(both.memory_rate > 0);
   CHECK(measured.source == "a 1024^3 GEMM, measured now");
 }

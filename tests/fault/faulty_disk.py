@@ -37,13 +37,15 @@ class Disk:
 
     def operations(self, rank=0):
         """[(call, path)] of a rank, in order; those that were struck appear a second time as "struck"."""
-        with open(self.trace) as lines:
-            fields = [line.rstrip("\n").split(" ", 3) for line in lines]
-        return [(call, path) for by, _, call, path in fields if int(by) == rank]
+        return [(call, path) for by, _, call, path in self.lines() if int(by) == rank]
 
     def struck(self):
-        with open(self.trace) as lines:
-            return [line.split(" ", 3)[3].rstrip("\n") for line in lines if line.split(" ")[2] == "struck"]
+        return [path for _, _, call, path in self.lines() if call == "struck"]
+
+    def lines(self):
+        """Those that are whole: the run may be writing the next one."""
+        with open(self.trace) as file:
+            return [line.split(" ", 3) for line in file.read().split("\n")[:-1]]
 
 
 def run(place, name, ranks, *overrides, env=None, **options):

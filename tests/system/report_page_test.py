@@ -96,6 +96,21 @@ def on_every_screen(place):
         said = browser.value("document.body.innerText")
         for part in ("stopped: --stop-at-step 30", "startup, from exec", "optimizer.lr", "0.003", "trace-12-13.json: 2 steps"):
             assert part in said, part
+        expect_roofline(browser)
+
+
+def expect_roofline(browser):
+    """Of each operation that moves bytes or computes: the least time by the machine's rates, over what it took."""
+    machine, trace = browser.value("[runs[0].machine, runs[0].traces[runs[0].traces.length - 1]]")
+    assert machine["device"].startswith("CPU") and machine["flops"] > 0 and machine["memory_rate"] > 0, machine
+    cells = browser.value("[...document.querySelectorAll('#operations tbody tr')].map((row) => [...row.cells].map((c) => c.textContent))")
+    bound = {"arithmetic": 0, "memory": 0}
+    for one, row in zip(trace["operations"], cells):
+        arithmetic, memory = one["flops"] / machine["flops"], one["bytes"] / machine["memory_rate"]
+        bound["arithmetic" if arithmetic > memory else "memory"] += 1
+        share = 100 * max(arithmetic, memory) / one["seconds"]
+        assert row[0] == one["name"] and abs(float(row[6].split()[0]) - share) <= 0.06 + 0.01 * share, (row, share)
+    assert min(bound.values()) > 0, bound
 
 
 def interaction(place):

@@ -116,12 +116,17 @@ function operationsSection() {
   if (traced.length === 0) return;
   const rate = (amount, seconds, unit) => amount > 0 && seconds > 0 ? scaled(amount / seconds, 1000,
     ["", "K", "M", "G", "T", "P"].map((prefix) => " " + prefix + unit)) : DASH;
+  // The least time that the device can take for what an operation computes and moves.
+  const floor = (one, machine) => Math.max(machine.flops > 0 ? one.flops / machine.flops : 0,
+                                           machine.memory_rate > 0 ? one.bytes / machine.memory_rate : 0);
   const tables = traced.map((run) => {
     const trace = run.traces[run.traces.length - 1];
     const rows = trace.operations.map((one) => {
-      const part = one.seconds / trace.seconds;
+      const part = one.seconds / trace.seconds, least = one.exchanged > 0 ? 0 : floor(one, run.machine), reached = least / one.seconds;
       return [one.name, one.stream, number(one.calls / trace.steps), duration(one.seconds / trace.steps),
               [percent(part), {style: "--share: " + (100 * part).toFixed(2) + "%"}],
+              least > 0 ? duration(least / trace.steps) : DASH,
+              least > 0 ? [percent(reached), {style: "--share: " + (100 * Math.min(1, reached)).toFixed(2) + "%"}] : DASH,
               rate(one.flops, one.seconds, "FLOP/s"), rate(one.bytes, one.seconds, "B/s"),
               one.flops > 0 && one.bytes > 0 ? number(one.flops / one.bytes, 3) : DASH,
               rate(one.exchanged, one.seconds, "B/s")];
@@ -129,12 +134,17 @@ function operationsSection() {
     return table(labelled(run, trace.file + ": " + whole(trace.steps) + " steps of " +
                           duration(trace.seconds / trace.steps) + " on rank 0"),
       [{title: "operation", class: TEXT}, {title: "stream"}, {title: "calls a step", class: NUMBER},
-       {title: "time a step", class: NUMBER}, {title: "share", class: "share"}, {title: "computes", class: NUMBER},
+       {title: "time a step", class: NUMBER}, {title: "share", class: "share"}, {title: "roofline", class: NUMBER},
+       {title: "of roofline", class: "share"}, {title: "computes", class: NUMBER},
        {title: "moves", class: NUMBER}, {title: "FLOP per byte", class: NUMBER}, {title: "exchanges", class: NUMBER}], rows);
   });
   section("operations", "A step by operation", element("p", {class: "note"},
     "Of the steps of metrics.trace. Streams run at the same time, so shares may add up to more than 100 %. An operation " +
-    "with few FLOP per byte is bound by memory; one with many, by arithmetic."), ...tables);
+    "with few FLOP per byte is bound by memory; one with many, by arithmetic. The roofline is the least time that the " +
+    "device can take for what an operation computes, or moves; above 100 % of it, a cache had what it read."),
+    ...traced.filter((run) => run.machine.flops > 0).map((run) => element("p", {class: "note"}, labelled(run, run.machine.device) + ": " +
+      rate(run.machine.flops, 1, "FLOP/s") + (run.machine.memory_rate > 0 ? ", " + rate(run.machine.memory_rate, 1, "B/s") : "") + " a rank.")),
+    ...tables);
 }
 
 const SPENT = {
