@@ -1,6 +1,7 @@
 #include "base/process.h"
 
 #include <time.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -86,6 +87,12 @@ std::string host_name() {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
   return name.data();
+}
+
+std::string system_name() {
+  utsname names{};
+  if (uname(&names) != 0) return "";
+  return str(names.sysname, ' ', names.release, ' ', names.machine);
 }
 
 double process_age() {

@@ -13,6 +13,7 @@ int64_t peak_resident_bytes();  // its largest so far (VmHWM)
 int64_t total_memory_bytes();
 int64_t available_memory_bytes();  // what could still be taken
 std::string host_name();
+std::string system_name();  // "Linux 6.1.0 x86_64"
 
 double process_age();  // seconds since this process was started, to a hundredth; 0 where the system does not say
 

@@ -92,8 +92,7 @@ class ReportCommand : public Command {
       runs.back().config = read_run_config(directories[i]);
       if (const GpuRow* row = gpu_row_of(runs.back().device)) runs.back().memory_rate = row->memory_rate;
     }
-    // The first line of --version names the program.
-    const std::string page = page_of(runs, {.program = split(version_text(), '\n').front()});
+    const std::string page = page_of(runs, {.program = program_name()});
     write_text_atomically(output_, page, Kind::kConfig);
     std::printf("%s: %s\n", output_.c_str(), human_bytes(page.size()).c_str());
     return 0;

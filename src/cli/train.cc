@@ -6,6 +6,7 @@
 #include "base/process.h"
 #include "cli/command.h"
 #include "cli/run_context.h"
+#include "cli/version.h"
 #include "comm/collective_error.h"
 #include "config/drift.h"
 #include "config/load.h"
@@ -79,7 +80,8 @@ class TrainCommand : public Command {
     startup.done("device");
     Trainer trainer(
         world, backend, stop, std::move(config),
-        {.config_text = config_text,
+        {.program = program_name(),
+         .config_text = config_text,
          .evals = [&](Engine& engine,
                       const std::function<void()>& between) { return flatten(evals->run(engine, between)); },
          .check_changes = check_changes,

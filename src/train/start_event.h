@@ -14,9 +14,10 @@ struct StartFacts {
   std::string incarnation;
   int ranks = 1;
   std::string hosts;
+  std::string program;  // "tokamak 0.1.0, commit 3ffeb6390c61"
 };
 
-// With the job and the number of its restart where the environment knows them: TOKAMAK_JOB and TOKAMAK_ATTEMPT of
+// With the system that rank 0 runs on, and the job and the number of its restart where the environment knows them: TOKAMAK_JOB and TOKAMAK_ATTEMPT of
 // scripts that start a run again, SLURM_JOB_ID and SLURM_RESTART_COUNT. `variable` is as std::getenv.
 MetricRecord start_record(const StartFacts& facts, const std::function<const char*(const char* name)>& variable);
 

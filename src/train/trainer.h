@@ -38,6 +38,7 @@ namespace tokamak {
 enum class RunEnd { kDone, kStopped };
 
 struct TrainerOptions {
+  std::string program;      // its version, for the records
   std::string config_text;  // the config as config/ prints it, for the run directory and the checkpoints
   // Takes training.evals (src/eval does), calling `between` between micro-batches. Collective.
   std::function<std::vector<NamedValue>(Engine&, const std::function<void()>& between)> evals;

@@ -96,7 +96,8 @@ void Trainer::open_records(int64_t total_steps) {
   recorder_->write(start_record({.exec_time = startup_.begin_time(),
                                  .incarnation = checkpoints_->incarnation(),
                                  .ranks = comm_.size(),
-                                 .hosts = hosts},
+                                 .hosts = hosts,
+                                 .program = options_.program},
                                 [](const char* name) { return std::getenv(name); }));
 }
 

@@ -94,7 +94,8 @@ def on_every_screen(place):
             expect_sound(browser, page, width, False, f"run-{width}-light")
         expect_sound(browser, page, 1280, True, "run-1280-dark")
         said = browser.value("document.body.innerText")
-        for part in ("stopped: --stop-at-step 30", "startup, from exec", "optimizer.lr", "0.003", "trace-12-13.json: 2 steps"):
+        for part in ("stopped: --stop-at-step 30", "startup, from exec", "optimizer.lr", "0.003", "trace-12-13.json: 2 steps",
+                     "tokamak 0.", os.uname().release):
             assert part in said, part
         expect_roofline(browser)
 

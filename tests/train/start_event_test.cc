@@ -4,13 +4,14 @@
 #include <map>
 
 #include "base/clock.h"
+#include "base/process.h"
 
 using namespace tokamak;
 
 namespace {
 
 MetricRecord record_with(const std::map<std::string, std::string>& environment) {
-  return start_record({.exec_time = 1769862896007, .incarnation = "i", .ranks = 4, .hosts = "n1,n2"},
+  return start_record({.exec_time = 1769862896007, .incarnation = "i", .ranks = 4, .hosts = "n1,n2", .program = "tokamak 1"},
                       [&](const char* name) -> const char* {
                         const auto found = environment.find(name);
                         return found == environment.end() ? nullptr : found->second.c_str();
@@ -24,7 +25,8 @@ TEST_CASE("a start says who it is, and its job and attempt where the environment
   CHECK(alone.event->detail == "4 rank(s)");
   CHECK(parse_utc(alone.event->text("exec")) == 1769862896007);
   CHECK((alone.event->text("incarnation") == "i" && alone.event->text("hosts") == "n1,n2" && alone.at("ranks") == 4));
-  CHECK((alone.values.size() == 1 && alone.event->texts.size() == 3));
+  CHECK((alone.event->text("program") == "tokamak 1" && alone.event->text("system") == system_name()));
+  CHECK((alone.values.size() == 1 && alone.event->texts.size() == 5));
   const MetricRecord in_job = record_with(
       {{"TOKAMAK_JOB", "series"}, {"TOKAMAK_ATTEMPT", "2"}, {"SLURM_JOB_ID", "77"}, {"SLURM_RESTART_COUNT", "3"}});
   CHECK((in_job.event->text("job") == "series" && in_job.event->text("slurm_job") == "77"));

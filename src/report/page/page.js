@@ -95,6 +95,7 @@ function factsOf(run) {
     ["goodput, tokens/s", count(report.goodput_tokens_per_second)],
     ["starts", whole(report.starts.length)],
     ["steps lost", whole(report.lost_steps)],
+    ["device", run.machine.device || DASH],
     ["saves", whole(report.saves.committed) + (report.saves.refused > 0 ? ", refused " + report.saves.refused : "")],
   ];
 }
@@ -247,14 +248,14 @@ function configSection() {
 // What the records of a start say of where it ran.
 function environmentSection() {
   const rows = runs.flatMap((run) => run.events.filter((event) => event.name === "start").map((event) => {
-    const {exec, ranks, hosts, ...others} = event.values;
-    return [...runCell(run), String(event.start + 1), whole(ranks), hosts || DASH,
+    const {exec, ranks, hosts, program, system, ...others} = event.values;
+    return [...runCell(run), String(event.start + 1), whole(ranks), hosts || DASH, program || DASH, system || DASH,
             Object.entries(others).map(([name, value]) => name + " " + value).join(", ")];
   }));
   const directories = runs.map((run) => run.report.run).join(", ");
   section("environment", "Environment", element("p", {class: "note"}, "Read from " + directories + "."),
     rows.length === 0 ? null : table("Where each start ran", [...runColumn, {title: "start", class: NUMBER},
-      {title: "ranks", class: NUMBER}, {title: "hosts", class: TEXT}, {title: "job and incarnation", class: TEXT}], rows));
+      {title: "ranks", class: NUMBER}, {title: "hosts", class: TEXT}, {title: "program", class: TEXT}, {title: "system", class: TEXT}, {title: "job and incarnation", class: TEXT}], rows));
 }
 
 function chartSection(id, title, specs) {

@@ -108,6 +108,39 @@ def power_loss_of_the_first(place, cluster):
         all_idle(cluster)
 
 
+def power_loss_of_the_guards(place, cluster):
+    """without power one after the other: both nodes that watch the script's node, then that one; the job is queued again"""
+    job = Job(place, "guards", f"training.max_steps={ENDLESS}", options=["--nodes=4", "--no-kill"], SPARES="2")
+    job.reaches(40)
+    first = job.field("BatchHost")
+    lost = []
+    for _ in range(2):
+        wait_until(lambda: len(guards(cluster)) == 2, "two nodes watch the script's", job)
+        lost.append([node for node in guards(cluster) if node not in job.nodes(cluster)][-1])
+        cluster.power_off(lost[-1])
+        wait_until(lambda: lost[-1] not in job.field("NodeList") and guards(cluster), "another node takes over", job)
+    assert guards(cluster) == [node for node in job.nodes(cluster) if node != first], guards(cluster)
+    lost.append(first)
+    cluster.power_off(first)
+    wait_until(lambda: job.restarts() == 1, "the job is queued again", job)
+    for node in lost:
+        cluster.power_on(node)
+    job.says("resumed from")
+    job.stops_with_the_right_bits(2, ENDLESS)
+    all_idle(cluster)
+
+
+def guards(cluster):
+    """The nodes that watch the node of a batch script."""
+    def watches(pid):
+        try:
+            with open(f"/proc/{pid}/cmdline") as file:
+                return "queue_orphan_again" in file.read()
+        except OSError:
+            return False
+    return [name for name in cluster.nodes if cluster.is_on(name) and any(map(watches, cluster.processes(name, "bash")))]
+
+
 def cable_cut(place, cluster):
     """a node behind a cut cable trains on while its successor does: it cannot commit, and healing it harms nothing"""
     job = Job(place, "cut", f"training.max_steps={ENDLESS}", options=["--nodes=1", "--ntasks-per-node=2"])
@@ -247,5 +280,5 @@ esac
 
 if __name__ == "__main__":
     run_tests([cancelled, script_stopped, config_error, time_limit, stop_after, hung_at_the_limit, rank_killed, power_loss,
-               power_loss_of_the_first, cable_cut, preempted, chain, chain_over_a_cut, daemons_restart, no_progress,
+               power_loss_of_the_first, power_loss_of_the_guards, cable_cut, preempted, chain, chain_over_a_cut, daemons_restart, no_progress,
                second_step, bad_node], nodes=4)
