@@ -5,6 +5,8 @@
 //   FAULTY_DISK_UNDER  operations on paths that begin so are counted, from 1, in each process for itself
 //   FAULTY_DISK_RANK   only in this rank; not set: in all
 //   FAULTY_DISK_AT     which operation is struck; not set: none
+//   FAULTY_DISK_FROM   "N TEXT": counted are those from the N-th file on that is opened to be written and has TEXT in its
+//                      path, up to the next such file; not set: all
 //   FAULTY_DISK_READS  1: reads at an offset are counted, too
 //   FAULTY_DISK_FAULT  an errno as a number; kill; hang; stop: the whole process, until SIGCONT; short: a write takes half of
 //                      its bytes; lost: fsync fails with EIO and the second half of the file is zeros, for the kernel
@@ -28,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static atomic_long operations;
+static atomic_long operations, beginnings;
 
 static const char* setting(const char* name) {
   const char* value = getenv(name);
@@ -81,12 +83,22 @@ static void lose_half(int fd) {
   if (ftruncate(fd, info.st_size / 2) != 0 || ftruncate(fd, info.st_size) != 0) abort();
 }
 
+// The number of an operation; 0: it is not counted.
+static long number_of(const char* call, const char* path) {
+  const char* from = setting("FAULTY_DISK_FROM");
+  const char* text = strchr(from, ' ');
+  if (text == NULL) return atomic_fetch_add(&operations, 1) + 1;
+  const bool begins = strcmp(call, "open") == 0 && strstr(path, text + 1) != NULL;
+  const long begun = begins ? atomic_fetch_add(&beginnings, 1) + 1 : atomic_load(&beginnings);
+  return begun == atol(from) ? atomic_fetch_add(&operations, 1) + 1 : 0;
+}
+
 // Counts an operation. True: it must fail, errno is set. `half`: a write must take half; `fd`: of an fsync, else -1.
 static bool strike(const char* call, const char* path, bool* half, int fd) {
   if (!is_below(path)) return false;
   const int before = errno;
-  const long number = atomic_fetch_add(&operations, 1) + 1;
-  const bool struck = number == atol(setting("FAULTY_DISK_AT"));
+  const long number = number_of(call, path);
+  const bool struck = number != 0 && number == atol(setting("FAULTY_DISK_AT"));
   const char* fault = setting("FAULTY_DISK_FAULT");
   trace(number, call, path);
   errno = before;
