@@ -1,7 +1,7 @@
 #include "base/process.h"
 
-#include <time.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>

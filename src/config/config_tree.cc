@@ -115,4 +115,31 @@ void fail_with(const std::vector<Problem>& problems) {
   fail(Kind::kConfig, all);
 }
 
+namespace {
+
+void append_lines(const ConfigNode& node, const std::string& path, std::vector<ConfigLine>& lines) {
+  std::vector<std::string> items;
+  for (size_t i = 0; i < node.children.size(); ++i) {
+    const ConfigNode& child = node.children[i];
+    if (node.type == ConfigNode::Type::kMap)
+      append_lines(child, join_path(path, child.key), lines);
+    else if (child.type == ConfigNode::Type::kScalar)
+      items.push_back(child.text);
+    else
+      append_lines(child, str(path, "[", i, "]"), lines);
+  }
+  if (node.type == ConfigNode::Type::kList && items.size() == node.children.size())
+    lines.push_back({path, str("[", join(items, ", "), "]")});
+  else if (node.type == ConfigNode::Type::kScalar || node.type == ConfigNode::Type::kNull)
+    lines.push_back({path, node.text});
+}
+
+}  // namespace
+
+std::vector<ConfigLine> config_lines(const ConfigNode& node) {
+  std::vector<ConfigLine> lines;
+  append_lines(node, "", lines);
+  return lines;
+}
+
 }  // namespace tokamak

@@ -53,4 +53,13 @@ struct Problem {
 };
 [[noreturn]] void fail_with(const std::vector<Problem>& problems);
 
+// A config as keys and values: to compare two, and to show one.
+struct ConfigLine {
+  std::string key;    // "optimizer.lr", "data.sources[0].path"
+  std::string value;  // as it is printed
+};
+
+// In the order of the tree. A list of plain values is one line, "[a, b]"; of mappings, each of their keys is one.
+std::vector<ConfigLine> config_lines(const ConfigNode& node);
+
 }  // namespace tokamak

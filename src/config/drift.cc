@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -19,24 +20,6 @@ bool alters_the_function(const std::string& key) {
   return (starts_with(key, "model.") && key != "model.initializer_range") || key == "data.document_masking";
 }
 
-void flatten(const ConfigNode& node, const std::string& path, std::map<std::string, std::string>& values) {
-  if (node.type == ConfigNode::Type::kMap) {
-    for (const ConfigNode& child : node.children) flatten(child, join_path(path, child.key), values);
-  } else if (node.type == ConfigNode::Type::kList) {
-    std::vector<std::string> items;
-    for (size_t i = 0; i < node.children.size(); ++i) {
-      const ConfigNode& child = node.children[i];
-      if (child.type == ConfigNode::Type::kScalar)
-        items.push_back(child.text);
-      else
-        flatten(child, str(path, "[", i, "]"), values);
-    }
-    values[path] = str("[", join(items, ", "), "]");
-  } else {
-    values[path] = node.text;
-  }
-}
-
 std::string lines_of(const std::vector<ConfigChange>& changes) {
   std::string lines;
   for (const ConfigChange& change : changes) lines += str("\n  ", change.key, ": ", change.was, " -> ", change.is);
@@ -46,16 +29,17 @@ std::string lines_of(const std::vector<ConfigChange>& changes) {
 }  // namespace
 
 ConfigChanges compare_configs(const std::string& saved, const RunConfig& config) {
-  std::map<std::string, std::string> was, is;
+  std::map<std::string, std::string> was;
   try {
     std::vector<Problem> problems;
-    flatten(parse_yaml(saved, "the checkpoint's config", problems), "", was);
+    for (ConfigLine& line : config_lines(parse_yaml(saved, "the checkpoint's config", problems))) {
+      was[line.key] = std::move(line.value);
+    }
   } catch (const Error&) {
     return {};
   }
-  flatten(tree_of(config), "", is);
   ConfigChanges changes;
-  for (const auto& [key, value] : is) {
+  for (const auto& [key, value] : config_lines(tree_of(config))) {
     const auto before = was.find(key);
     if (before == was.end() || before->second == value) continue;
     if (std::find(std::begin(kOfEachStart), std::end(kOfEachStart), key) != std::end(kOfEachStart)) continue;

@@ -13,7 +13,11 @@ namespace tokamak {
 MetricRecord start_record(const StartFacts& facts, const std::function<const char*(const char* name)>& variable) {
   RunEvent event{"start",
                  str(facts.ranks, " rank(s)"),
-                 {{"exec", utc_text(facts.exec_time)}, {"incarnation", facts.incarnation}, {"hosts", facts.hosts}, {"program", facts.program}, {"system", system_name()}}};
+                 {{"exec", utc_text(facts.exec_time)},
+                  {"incarnation", facts.incarnation},
+                  {"hosts", facts.hosts},
+                  {"program", facts.program},
+                  {"system", system_name()}}};
   std::vector<NamedValue> values = {count_value("ranks", facts.ranks)};
   const auto add_text = [&](const char* key, const char* name) {
     const char* text = variable(name);

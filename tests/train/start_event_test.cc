@@ -11,11 +11,12 @@ using namespace tokamak;
 namespace {
 
 MetricRecord record_with(const std::map<std::string, std::string>& environment) {
-  return start_record({.exec_time = 1769862896007, .incarnation = "i", .ranks = 4, .hosts = "n1,n2", .program = "tokamak 1"},
-                      [&](const char* name) -> const char* {
-                        const auto found = environment.find(name);
-                        return found == environment.end() ? nullptr : found->second.c_str();
-                      });
+  return start_record(
+      {.exec_time = 1769862896007, .incarnation = "i", .ranks = 4, .hosts = "n1,n2", .program = "tokamak 1"},
+      [&](const char* name) -> const char* {
+        const auto found = environment.find(name);
+        return found == environment.end() ? nullptr : found->second.c_str();
+      });
 }
 
 }  // namespace
