@@ -67,6 +67,26 @@ bool same_file(int fd, const std::string& path) {
          opened.st_dev == there.st_dev;
 }
 
+// Of the process that holds a lock, as it has written it.
+std::string words_of_holder(const std::string& path) {
+  try {
+    std::string text = read_text(path, Kind::kCheckpoint);
+    if (text.empty()) return "it has not given its name";
+    text.pop_back();
+    return join(split(text, '\n'), ", ");
+  } catch (const Error&) {
+    return "it has not given its name";
+  }
+}
+
+bool follows_holder(const Incarnation& incarnation, const std::string& path) {
+  try {
+    return incarnation.follows(incarnation_in(read_text(path, Kind::kCheckpoint)));
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 bool Incarnation::follows(const Incarnation& other) const {
@@ -85,18 +105,28 @@ Incarnation current_incarnation() {
   return own;
 }
 
+std::string run_in_the_way(const std::string& directory, const Incarnation& incarnation) {
+  const std::string path = directory + "/.lock";
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return "";
+  const bool held = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return held && !follows_holder(incarnation, path) ? words_of_holder(path) : "";
+}
+
 DirectoryLock::DirectoryLock(const std::string& directory, Incarnation incarnation, double timeout)
     : path_(directory + "/.lock"), incarnation_(std::move(incarnation)) {
   text_ = str(text_of(incarnation_), "host ", host_name(), "\npid ", ::getpid(), "\nsince ", utc_timestamp(), "\n");
   const Stopwatch waited;
   while (!acquire()) {
-    if (held_by_earlier_start()) {
-      log::warning("taking over ", directory, " from an earlier start of this job that is still alive: ", holder());
+    if (follows_holder(incarnation_, path_)) {
+      log::warning("taking over ", directory,
+                   " from an earlier start of this job that is still alive: ", words_of_holder(path_));
       remove_file(path_, Kind::kCheckpoint);
       continue;
     }
     if (waited.seconds() >= timeout) {
-      fail(Kind::kCheckpoint, str("another run is writing to ", directory, " (", holder(), ")"),
+      fail(Kind::kCheckpoint, str("another run is writing to ", directory, " (", words_of_holder(path_), ")"),
            str("End that run, or give this one another run.output_dir. If its host is gone for good, remove ", path_,
                "."));
     }
@@ -123,25 +153,6 @@ bool DirectoryLock::acquire() {
       return false;
     }
     ::close(std::exchange(fd_, -1));
-  }
-}
-
-std::string DirectoryLock::holder() const {
-  try {
-    std::string text = read_text(path_, Kind::kCheckpoint);
-    if (text.empty()) return "it has not given its name";
-    text.pop_back();
-    return join(split(text, '\n'), ", ");
-  } catch (const Error&) {
-    return "it has not given its name";
-  }
-}
-
-bool DirectoryLock::held_by_earlier_start() const {
-  try {
-    return incarnation_.follows(incarnation_in(read_text(path_, Kind::kCheckpoint)));
-  } catch (const Error&) {
-    return false;
   }
 }
 

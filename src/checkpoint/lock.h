@@ -31,6 +31,10 @@ Incarnation current_incarnation();
 // Whose the directory is by the text of .lock: the incarnation's that claimed it, another's, or it cannot be read.
 enum class Fence { kOurs, kAnothers, kUnreadable };
 
+// What a start of `incarnation` would wait for now: the words of the process that holds the lock of `directory`, in one
+// line. "": nothing, or an earlier start of the same job, which it would shut out.
+std::string run_in_the_way(const std::string& directory, const Incarnation& incarnation);
+
 class DirectoryLock {
  public:
   // Waits up to `timeout` seconds for the holder to end (a run that is being killed takes a moment), then
@@ -45,8 +49,6 @@ class DirectoryLock {
 
  private:
   bool acquire();  // false: another process holds it
-  std::string holder() const;
-  bool held_by_earlier_start() const;
 
   std::string path_;
   Incarnation incarnation_;

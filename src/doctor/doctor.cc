@@ -10,6 +10,8 @@
 #include "base/file.h"
 #include "base/parallel_for.h"
 #include "base/process.h"
+#include "checkpoint/lock.h"
+#include "checkpoint/rank_zero.h"
 #include "comm/data_comm.h"
 #include "doctor/clocks.h"
 #include "doctor/environment.h"
@@ -162,7 +164,11 @@ class Doctor {
       disk.keep = config_->checkpoint.keep_latest;
     }
     if (disk.directory.empty()) return skipped("disk", "neither a config nor --directory was given");
-    return check_disk(comm_, peers_, disk);
+    CheckResult result = check_disk(comm_, peers_, disk);
+    const std::string held =
+        run_on_rank_zero(comm_, [&] { return run_in_the_way(disk.directory + "/checkpoints", current_incarnation()); });
+    if (!held.empty()) result.warn("", str("a run writes to ", disk.directory, " now: ", held));
+    return result;
   }
 
   CheckResult burn_in() {

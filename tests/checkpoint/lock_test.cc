@@ -24,6 +24,21 @@ TEST_CASE("a second run on the same directory is refused, naming the first") {
   CHECK(first.save(10).committed);
 }
 
+TEST_CASE("what a start would wait for is told without waiting, and takes nothing") {
+  const TempDir dir;
+  const Incarnation other{.id = "other"};
+  CHECK(run_in_the_way(dir.path(), other).empty());
+  CHECK_FALSE(exists(dir.file(".lock")));
+  {
+    DirectoryLock held(dir.path(), {.id = "a", .job = "7"}, 0.0);
+    held.claim();
+    CHECK_THAT(run_in_the_way(dir.path(), other), Contains("incarnation a") && Contains("pid "));
+    CHECK(run_in_the_way(dir.path(), {.id = "b", .job = "7", .requeues = 1}).empty());  // it would take over
+  }
+  CHECK(run_in_the_way(dir.path(), other).empty());
+  DirectoryLock(dir.path(), other, 0.0).claim();
+}
+
 TEST_CASE("the lock goes with its holder, and a start waits a little for that") {
   const TempDir dir;
   auto first = std::make_unique<DirectoryLock>(dir.path(), Incarnation{.id = "a"}, 0.0);

@@ -77,6 +77,20 @@ def blocked_path(place):
     assert "disk" in text and not os.path.exists(suspects), text
 
 
+def a_run_in_the_way(place):
+    """where a run trains already, it is named; the doctor takes nothing from it"""
+    log = place.file("training.log")
+    with open(log, "w") as out:
+        process = subprocess.Popen([TOKAMAK, "train", place.config("busy"), "training.max_steps=1000000"], env=ENV, stdout=out, stderr=out)
+    try:
+        processes.wait_for(process, log, r"step 1/")
+        text = doctor([TOKAMAK, "doctor", place.config("busy")], 0, SLOW)
+        assert re.search(rf"a run writes to {place.run('busy')} now: incarnation .*pid {process.pid}", text), text
+    finally:
+        process.terminate()
+    assert process.wait(timeout=60) == 75, open(log).read()
+
+
 def different_environments(place):
     """a variable that one rank alone has is listed, and keeps nothing from starting"""
     command = mpirun(1, "doctor") + [":", "-n", "1", "env", "MALLOC_CHECK_=3", TOKAMAK, "doctor"]
@@ -135,4 +149,4 @@ def hanging_rank(place):
     assert re.search(r"doctor: the check '[a-z-]+' has not ended on ", text), text
 
 
-main([alone, on_two_ranks, bad_config, blocked_path, different_environments, a_host_of_three_differs, hanging_rank])
+main([alone, on_two_ranks, bad_config, blocked_path, a_run_in_the_way, different_environments, a_host_of_three_differs, hanging_rank])
