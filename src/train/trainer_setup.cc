@@ -17,11 +17,15 @@ namespace tokamak {
 namespace {
 
 void write_run_directory(const RunConfig& config, const std::string& config_text, const SampleSource& data) {
-  write_text_atomically(config.run.output_dir + "/config.yaml", config_text, Kind::kConfig);
+  const auto write = [&](const char* name, const std::string& text) {
+    const std::string path = config.run.output_dir + "/" + name;
+    if (!exists(path) || read_text(path, Kind::kConfig) != text) write_text_atomically(path, text, Kind::kConfig);
+  };
+  write("config.yaml", config_text);
   // The run takes its tokenizer along, so that its checkpoints can be used when the data set is gone.
   const std::string tokenizer = data.dataset(0).directory() + "/" + data.tokenizer().file;
   if (data.tokenizer().file.empty() || !exists(tokenizer)) return;
-  write_text_atomically(config.run.output_dir + "/tokenizer.model", read_text(tokenizer, Kind::kData), Kind::kConfig);
+  write("tokenizer.model", read_text(tokenizer, Kind::kData));
 }
 
 void log_run(const RunConfig& config, const RunData& data, const BatchShape& shape, int ranks) {
@@ -126,7 +130,13 @@ void Trainer::start(World& world, Backend& backend, const GlobalBatch& batch) {
   if (state_.step > 0) recorder_->event(state_.step, {"resume", str(comm_.size(), " rank(s)"), {}});
   // Only now that nothing can refuse this start: another run may be living in the directory until then.
   collectively(comm_, [&] {
-    if (comm_.rank() == 0) write_run_directory(config_, options_.config_text, data_->train);
+    if (comm_.rank() != 0) return;
+    try {
+      write_run_directory(config_, options_.config_text, data_->train);
+    } catch (const Error& error) {
+      if (state_.step == 0) throw;
+      log::warning(error.what(), "; the run goes on, as it would on a disk that fills later");
+    }
   });
   loader_.emplace(data_->train, loader_options());
   reader_.emplace(*run_.engine);

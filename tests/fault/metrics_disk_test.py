@@ -94,6 +94,31 @@ def full_for_a_while(place):
         subprocess.run(["umount", "-l", disk], check=False)
 
 
+def full_at_a_start(place):
+    """a run that resumes on a full disk trains on, with the config that it had and with another; its last save finds room"""
+    disk = place.file("runs")
+    os.makedirs(disk, exist_ok=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk], capture_output=True).returncode != 0:
+        print("skipped: a tmpfs cannot be mounted here")
+        sys.exit(77)
+    try:
+        reached = 0
+        for more, said in (([], None), ([], "is dropped|are dropped"), (["optimizer.lr=1e-3"], r"cannot write \S+/config.yaml.*; the run goes on")):
+            if said:
+                fill(disk + "/ballast")
+            process, path = launch(place, "full", 1, "training.max_steps=1000000", *more)
+            wait_for(process, path, rf"step {reached + 5}/")
+            if said:
+                wait_for(process, path, said)
+                os.remove(disk + "/ballast")
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) == 75, open(path).read()
+            assert place.steps("full")[-1] >= reached + 5
+            reached = place.steps("full")[-1]
+    finally:
+        subprocess.run(["umount", "-l", disk], check=False)
+
+
 def slow_then_killed(place):
     """metrics on a disk that is slower than the steps, the run killed after a save: the records of all steps before that are there"""
     metrics = place.run(NAME) + "/metrics.jsonl"
@@ -107,4 +132,4 @@ def slow_then_killed(place):
     assert logged[:saved] == list(range(1, saved + 1)), (saved, logged)
 
 
-main([full_for_a_while, slow_then_killed])
+main([full_for_a_while, full_at_a_start, slow_then_killed])
