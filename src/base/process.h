@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace tokamak {
@@ -15,6 +16,7 @@ int64_t available_memory_bytes();  // what could still be taken
 std::string host_name();
 
 double process_age();  // seconds since this process was started, to a hundredth; 0 where the system does not say
+std::optional<double> process_age(int64_t pid);  // of another one; nothing where none lives by that number
 
 // "node7.20260131T123456Z.4711": one process of one machine at one time, fit for file names. `place` stands in front.
 std::string process_name(const std::string& place = host_name());

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace tokamak {
@@ -30,6 +31,10 @@ Incarnation current_incarnation();
 
 // Whose the directory is by the text of .lock: the incarnation's that claimed it, another's, or it cannot be read.
 enum class Fence { kOurs, kAnothers, kUnreadable };
+
+// Whether a process holds the lock of `directory`, seen from outside: nothing is locked, so that no run that starts is
+// disturbed. Nothing where that cannot be told from here: its host is another, or there is no lock.
+std::optional<bool> is_locked(const std::string& directory);
 
 class DirectoryLock {
  public:
