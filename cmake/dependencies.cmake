@@ -13,6 +13,10 @@ find_library(SENTENCEPIECE_TRAIN_LIBRARY sentencepiece_train REQUIRED)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 find_library(XXHASH_LIBRARY xxhash REQUIRED)
 
+set(CURSES_NEED_NCURSES ON)
+set(CURSES_NEED_WIDE ON)
+find_package(Curses REQUIRED)
+
 # Debian's dnnl-config.cmake asks for OpenCL's headers, which nothing here needs; so the library is found by name.
 find_path(DNNL_INCLUDE_DIR dnnl.hpp REQUIRED)
 find_library(DNNL_LIBRARY dnnl REQUIRED)

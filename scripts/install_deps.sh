@@ -31,6 +31,7 @@ packages() {
       echo libxxhash-dev               # src/base
       echo libcli11-dev                # src/cli
       echo nlohmann-json3-dev          # manifests, metrics, checkpoint headers
+      echo libncurses-dev              # src/watch
       echo procps                      # pgrep: scripts/run_until_done.sh
       echo libjs-dygraphs              # src/report embeds it: the charts of a report's page
       ;;
@@ -40,6 +41,7 @@ packages() {
       echo libboost-context-dev # tests/cuda/emulator
       echo python3-venv python3-pip # check_cuda_code.py --install, install_cudnn_frontend.sh, install_python.sh
       echo chromium # tests/system/report_page_test.py
+      echo tmux # tests/system/watch_test.py: a real terminal
       echo e2fsprogs xfsprogs mount # tests/fault/power_loss_test.py: file systems that lose power
       echo clang-format-14 clang-tidy-14 shellcheck
       ;;

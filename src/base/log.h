@@ -17,6 +17,12 @@ void configure(int rank, int size, Level level);
 void write(Level level, const std::string& text);
 void flush();
 
+// Whether standard error is a terminal, on which a line can be redrawn in place.
+bool has_terminal();
+// A line beneath the log's lines, on a terminal: they scroll by above it. `text` is ASCII and replaces what was there, ""
+// removes it. It is cut to the terminal's width, and not shown while the process is in the background.
+void show_live_line(const std::string& text);
+
 template <class... Values>
 void debug(const Values&... values) {
   write(Level::kDebug, str(values...));

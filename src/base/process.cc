@@ -95,21 +95,33 @@ std::string system_name() {
   return str(names.sysname, ' ', names.release, ' ', names.machine);
 }
 
-double process_age() {
-  std::ifstream in("/proc/self/stat");
+namespace {
+
+// Of /proc/PID/stat, "pid (name) state ppid ...": the fields from the state on. A name may hold anything.
+std::istringstream process_fields(const std::string& pid) {
+  std::ifstream in("/proc/" + pid + "/stat");
   std::string text;
   std::getline(in, text);
-  // "pid (name) state ppid ...": the 22nd field is the start, in ticks since the machine's. A name may hold anything.
-  std::istringstream fields(text.substr(text.rfind(')') == std::string::npos ? text.size() : text.rfind(')') + 1));
-  std::string skipped;
-  for (int field = 3; field < 22; ++field) fields >> skipped;
-  double ticks = 0;
+  const size_t name_end = text.rfind(')');
+  return std::istringstream(text.substr(name_end == std::string::npos ? text.size() : name_end + 1));
+}
+
+std::optional<double> age_of(std::istringstream fields) {
+  std::string state, skipped;
+  fields >> state;
+  for (int field = 4; field < 22; ++field) fields >> skipped;
+  double ticks = 0;  // the 22nd field is the start, in ticks since the machine's
   timespec now{};
-  if (!(fields >> ticks) || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+  if (!(fields >> ticks) || state == "Z" || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return std::nullopt;
   const double age = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) -
                      ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
   return std::max(0.0, age);
 }
+
+}  // namespace
+
+double process_age() { return age_of(process_fields("self")).value_or(0); }
+std::optional<double> process_age(int64_t pid) { return age_of(process_fields(std::to_string(pid))); }
 
 std::string process_name(const std::string& place) {
   std::string text = str(place, ".", utc_timestamp(), ".", ::getpid());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace tokamak {
@@ -16,6 +17,7 @@ std::string host_name();
 std::string system_name();  // "Linux 6.1.0 x86_64"
 
 double process_age();  // seconds since this process was started, to a hundredth; 0 where the system does not say
+std::optional<double> process_age(int64_t pid);  // of another one; nothing where none lives by that number
 
 // "node7.20260131T123456Z.4711": one process of one machine at one time, fit for file names. `place` stands in front.
 std::string process_name(const std::string& place = host_name());

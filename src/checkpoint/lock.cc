@@ -9,6 +9,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -55,6 +56,26 @@ Incarnation incarnation_in(const std::string& text) {
     if (key == "job") found.job = value;
     if (key == "requeues") std::from_chars(value.data(), value.data() + value.size(), found.requeues);
     if (key == "attempt") std::from_chars(value.data(), value.data() + value.size(), found.attempt);
+  }
+  return found;
+}
+
+// The process that has written .lock.
+struct Holder {
+  std::string host;
+  int64_t pid = 0;
+  int64_t since = 0;  // milliseconds since 1970; 0: it does not say
+};
+
+Holder holder_in(const std::string& text) {
+  Holder found;
+  for (const std::string& line : split(text, '\n')) {
+    const size_t space = line.find(' ');
+    if (space == std::string::npos) continue;
+    const std::string key = line.substr(0, space), value = line.substr(space + 1);
+    if (key == "host") found.host = value;
+    if (key == "pid") std::from_chars(value.data(), value.data() + value.size(), found.pid);
+    if (key == "since") found.since = parse_utc(value).value_or(0);
   }
   return found;
 }
@@ -153,6 +174,28 @@ bool DirectoryLock::acquire() {
       return false;
     }
     ::close(std::exchange(fd_, -1));
+  }
+}
+
+std::optional<bool> is_locked(const std::string& directory) {
+  const std::string path = directory + "/.lock";
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return std::nullopt;
+  // "1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF", of the processes that are visible here. File systems that lie over
+  // others have device numbers of their own there; inodes are what they seem.
+  const std::string inode = str(":", info.st_ino, " 0 EOF");
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    if (line.find("FLOCK") != std::string::npos && line.find(inode) != std::string::npos) return true;
+  }
+  try {
+    const Holder holder = holder_in(read_text(path, Kind::kCheckpoint));
+    if (holder.host != host_name() || holder.since == 0) return std::nullopt;
+    // A process that took its number later is younger than the lock.
+    const std::optional<double> age = process_age(holder.pid);
+    return age && 1e-3 * static_cast<double>(unix_milliseconds() - holder.since) < *age + 2;
+  } catch (const Error&) {
+    return std::nullopt;
   }
 }
 

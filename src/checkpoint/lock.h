@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace tokamak {
@@ -34,6 +35,10 @@ enum class Fence { kOurs, kAnothers, kUnreadable };
 // What a start of `incarnation` would wait for now: the words of the process that holds the lock of `directory`, in one
 // line. "": nothing, or an earlier start of the same job, which it would shut out.
 std::string run_in_the_way(const std::string& directory, const Incarnation& incarnation);
+
+// Whether a process holds the lock of `directory`, seen from outside: nothing is locked, so that no run that starts is
+// disturbed. Nothing where that cannot be told from here: its host is another, or there is no lock.
+std::optional<bool> is_locked(const std::string& directory);
 
 class DirectoryLock {
  public:

@@ -36,6 +36,7 @@ void add_eval(CLI::App& root, Commands& commands);
 void add_doctor(CLI::App& root, Commands& commands);
 void add_bench(CLI::App& root, Commands& commands);
 void add_report(CLI::App& root, Commands& commands);
+void add_watch(CLI::App& root, Commands& commands);
 void add_all(CLI::App& root, Commands& commands);
 
 }  // namespace tokamak::cli

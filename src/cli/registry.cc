@@ -14,6 +14,7 @@ void add_all(CLI::App& root, Commands& commands) {
   add_eval(root, commands);
   add_bench(root, commands);
   add_report(root, commands);
+  add_watch(root, commands);
 }
 
 }  // namespace tokamak::cli

@@ -37,7 +37,19 @@ std::string evals_text(const MetricRecord& record) {
 
 }  // namespace
 
+void Console::step(int64_t step) {
+  if (live_) live_->step(step);
+}
+
+// It is there from the first step to the run's last word, on an error too.
+void Console::update_live_line(const MetricRecord& record) {
+  if (record.is("ready") && log::has_terminal()) live_.emplace(record.step, total_steps_);
+  if (record.is("end")) live_.reset();
+  if (live_ && record.has("time/interval")) live_->interval(record);
+}
+
 void Console::write(const MetricRecord& record) {
+  update_live_line(record);
   const std::string step = str("step ", record.step, "/", total_steps_);
   if (record.has("time/interval")) log::info(step, interval_text(record, total_steps_));
   if (record.has("time/validation")) log::info(step, validation_text(record));

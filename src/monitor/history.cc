@@ -16,10 +16,10 @@ bool report_the_same(const MetricRecord& a, const MetricRecord& b) {
 
 }  // namespace
 
+bool sets_course(const MetricRecord& record) { return !record.event || record.is("resume") || record.is("ready"); }
+
 void History::see(MetricRecord record) {
-  // Steps beyond where a start begins were of a course that it has left, whether it has come so far again or not.
-  const bool begins = record.is("resume") || record.is("ready");
-  if (record.event && !begins) return;
+  if (!sets_course(record)) return;
   while (!records_.empty() && records_.back().step > record.step) records_.pop_back();
   // Steps ascend, so those of this one are the last.
   const auto same_step = std::find_if(records_.rbegin(), records_.rend(), [&](const MetricRecord& earlier) {
@@ -28,7 +28,7 @@ void History::see(MetricRecord record) {
   records_.erase(std::remove_if(same_step, records_.end(),
                                 [&](const MetricRecord& earlier) { return report_the_same(earlier, record); }),
                  records_.end());
-  if (!begins) records_.push_back(std::move(record));
+  if (!record.event) records_.push_back(std::move(record));
 }
 
 std::vector<MetricRecord> read_history(const std::string& path) {

@@ -9,6 +9,10 @@
 
 namespace tokamak {
 
+// Whether the run's course stands at the step of `record`: values are reported there, or a start begins there. What was
+// reported of later steps is of a course that the run has left, whether it has come so far again or not.
+bool sets_course(const MetricRecord& record);
+
 class History {
  public:
   void see(MetricRecord record);  // in the order of the file

@@ -56,10 +56,12 @@ void JsonlFile::write(const MetricRecord& record) {
   if (!reason.empty()) fail(Kind::kConfig, str("cannot write ", file_.path(), ": ", reason));
 }
 
+std::optional<MetricRecord> parse_record(std::string_view line) { return record_of(Json::parse(line, nullptr, false)); }
+
 void read_records(const std::string& path, const std::function<void(const MetricRecord&)>& see) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    if (const auto record = record_of(Json::parse(line, nullptr, false))) see(*record);
+    if (const auto record = parse_record(line)) see(*record);
   }
 }
 

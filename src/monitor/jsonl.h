@@ -4,7 +4,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/line_appender.h"
 #include "monitor/sink.h"
@@ -20,6 +22,9 @@ class JsonlFile : public FileSink {
  private:
   LineAppender file_;
 };
+
+// Of one line without its newline; nothing where it is no record.
+std::optional<MetricRecord> parse_record(std::string_view line);
 
 // Calls `see` with each record of the file, if there is one. Lines that are no record are skipped (a crash cuts one
 // short), and so are values that are no number (null).

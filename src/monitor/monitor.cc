@@ -12,6 +12,7 @@ Monitor::Monitor(Setup setup)
 
 void Monitor::step(const StepOutcome& outcome, double data_wait) {
   if (!recorder_.reports()) return;
+  recorder_.step(outcome.step);
   interval_.add(outcome);
   if (outcome.step % log_interval_ != 0 && outcome.step != interval_.scale().total_steps) return;
   recorder_.write(interval_.take(

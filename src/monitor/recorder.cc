@@ -15,6 +15,10 @@ void Recorder::write(MetricRecord record) {
   for (const auto& sink : sinks_) sink->write(record);
 }
 
+void Recorder::step(int64_t step) {
+  for (const auto& sink : sinks_) sink->step(step);
+}
+
 void Recorder::event(int64_t step, RunEvent event, std::vector<NamedValue> values) {
   write({.step = step, .event = std::move(event), .values = std::move(values)});
 }

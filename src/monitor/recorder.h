@@ -15,6 +15,7 @@ class Recorder {
 
   bool reports() const { return !sinks_.empty(); }
   void write(MetricRecord record);
+  void step(int64_t step);  // for those who show progress; no record
   void event(int64_t step, RunEvent event, std::vector<NamedValue> values = {});
   // What was written is in its files on return, unless a disk takes longer than some seconds. Before what must not be
   // newer than the records: a checkpoint, the end of the process.

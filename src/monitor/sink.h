@@ -14,6 +14,8 @@ class Sink {
  public:
   virtual ~Sink() = default;
   virtual void write(const MetricRecord& record) = 0;
+  // A step is done, which has no record of its own. At each step: as cheap as storing a number.
+  virtual void step(int64_t /*step*/) {}
   // Waits until all that was written is where it belongs, but no longer than this. False: it is not.
   virtual bool flush(double /*seconds*/) { return true; }
 };

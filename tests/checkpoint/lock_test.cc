@@ -1,5 +1,8 @@
 #include "checkpoint/lock.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <thread>
@@ -48,6 +51,31 @@ TEST_CASE("the lock goes with its holder, and a start waits a little for that") 
   });
   CHECK_NOTHROW(DirectoryLock(dir.path(), Incarnation{.id = "b"}, 30.0));
   end.join();
+}
+
+TEST_CASE("whether a process holds the lock is seen from outside, on its own host") {
+  const TempDir dir;
+  CHECK(is_locked(dir.path()) == std::nullopt);
+  int ready[2];
+  REQUIRE(::pipe(ready) == 0);
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    DirectoryLock lock(dir.path(), Incarnation{.id = "a"}, 0.0);
+    lock.claim();
+    const char byte = 1;
+    if (::write(ready[1], &byte, 1) == 1) ::pause();
+    ::_exit(1);
+  }
+  char byte = 0;
+  REQUIRE(::read(ready[0], &byte, 1) == 1);
+  CHECK(is_locked(dir.path()) == true);
+  CHECK(is_locked(dir.path()) == true);  // looking changes nothing
+  CHECK_THROWS_WITH(DirectoryLock(dir.path(), Incarnation{.id = "b"}, 0.0), Contains("another run"));
+  ::kill(holder, SIGKILL);
+  REQUIRE(::waitpid(holder, nullptr, 0) == holder);
+  CHECK(is_locked(dir.path()) == false);
+  write_text_atomically(dir.file(".lock"), "host elsewhere\npid 1\nsince 2026-01-31T12:34:56Z\n", Kind::kBug);
+  CHECK(is_locked(dir.path()) == std::nullopt);
 }
 
 TEST_CASE("a later start of the same job shuts its predecessor out: the zombie cannot commit") {

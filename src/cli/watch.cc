@@ -1,0 +1,72 @@
+// tokamak watch RUN: a run in a terminal while it goes on: how it stands, curves, ranks, the last events. It reads the run's
+// files and nothing else, so the run may be another machine's.
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "checkpoint/lock.h"
+#include "cli/command.h"
+#include "watch/run_watch.h"
+#include "watch/watch_loop.h"
+
+namespace tokamak::cli {
+
+namespace {
+
+class WatchCommand : public Command {
+ public:
+  explicit WatchCommand(CLI::App* parser) : Command(parser) {
+    parser->add_option("RUN", directory_, "the run.output_dir of a run, of this machine or on a shared file system")
+        ->required();
+    auto* once = parser->add_flag("--once", once_, "print what is there now as text, and stop: for pipes");
+    parser->add_option("--interval", interval_, "seconds between readings of the run's files")
+        ->check(CLI::Range(0.1, 3600.0))
+        ->excludes(once)
+        ->capture_default_str();
+    parser->add_option("--columns", look_.columns, "width of the text of --once")
+        ->check(CLI::Range(1, 1000))
+        ->needs(once)
+        ->capture_default_str();
+    parser->add_option("--rows", look_.rows, "height of the text of --once")
+        ->check(CLI::Range(1, 1000))
+        ->needs(once)
+        ->capture_default_str();
+    parser->footer(
+        "Keys: q or Ctrl-C ends it, l switches the charts' values to logarithmic axes and back, + and - show fewer and\n"
+        "more of the last steps. A run that has ended stays on the screen, and goes on there when it is started again.\n\n"
+        "  tokamak watch runs/mine\n"
+        "  ssh -t cluster tokamak watch /scratch/runs/mine\n"
+        "  tokamak watch runs/mine --once | head -3");
+  }
+
+  int run() override {
+    RunWatch run(directory_, [this] { return is_locked(directory_ + "/checkpoints"); });
+    if (once_) {
+      while (run.refresh()) continue;
+      std::fputs(run.frame(look_).text().c_str(), stdout);
+      return 0;
+    }
+    if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0) {
+      fail(Kind::kConfig, "watch: standard input and output are no terminal",
+           "tokamak watch RUN --once prints text; ssh needs -t");
+    }
+    watch_in_terminal(run, interval_);
+    return 0;
+  }
+
+ private:
+  std::string directory_;
+  bool once_ = false;
+  double interval_ = 1;
+  Look look_{.rows = 50, .columns = 120};
+};
+
+}  // namespace
+
+void add_watch(CLI::App& root, Commands& commands) {
+  commands.push_back(std::make_unique<WatchCommand>(
+      root.add_subcommand("watch", "a run in the terminal, live: curves, progress, stragglers, events")));
+}
+
+}  // namespace tokamak::cli

@@ -1,0 +1,97 @@
+#include "monitor/live_line.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/service_thread.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr auto kBetweenFrames = std::chrono::milliseconds(250);
+constexpr int kBarColumns = 24;
+
+std::string bar_text(double share) {
+  const auto full = static_cast<size_t>(std::lround(std::floor(share * kBarColumns)));
+  const std::string head = full < kBarColumns ? ">" : "";
+  std::string bar = std::string(full, '=') + head;
+  bar.resize(kBarColumns, ' ');
+  return "[" + bar + "]";
+}
+
+std::string pace_text(double seconds_per_step) {
+  return seconds_per_step < 1 ? significant(1 / seconds_per_step, 3) + " steps/s"
+                              : significant(seconds_per_step, 3) + " s a step";
+}
+
+}  // namespace
+
+std::string live_text(const LiveProgress& progress) {
+  const double share =
+      progress.total_steps > 0
+          ? std::clamp(static_cast<double>(progress.step) / static_cast<double>(progress.total_steps), 0.0, 1.0)
+          : 0;
+  std::string text =
+      str(bar_text(share), " ", fixed(100 * share, 1), "%  step ", progress.step, "/", progress.total_steps);
+  if (progress.seconds_per_step > 0) {
+    text += str("  ", pace_text(progress.seconds_per_step), "  eta ", human_duration(progress.eta));
+  }
+  return text;
+}
+
+LiveLine::LiveLine(int64_t first_step, int64_t total_steps)
+    : first_step_(first_step),
+      total_steps_(total_steps),
+      begin_(now_seconds()),
+      step_(first_step),
+      thread_(start_service_thread([this] { redraw_until_end(); })) {}
+
+LiveLine::~LiveLine() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+  log::show_live_line("");
+}
+
+void LiveLine::interval(const MetricRecord& record) {
+  const std::lock_guard lock(mutex_);
+  const int64_t before = report_ ? report_->step : first_step_;
+  const int64_t steps = std::max(int64_t{1}, record.step - before);
+  report_ = {.step = record.step,
+             .seconds_per_step = record.at("time/interval") / static_cast<double>(steps),
+             .eta = record.eta.value_or(0),
+             .time = now_seconds()};
+}
+
+// Until the first interval has been reported, by the steps so far.
+LiveProgress LiveLine::progress(const std::optional<Report>& report) const {
+  LiveProgress now{.step = step_.load(std::memory_order_relaxed), .total_steps = total_steps_};
+  if (report) {
+    now.seconds_per_step = report->seconds_per_step;
+    now.eta = std::max(0.0, report->eta - (now_seconds() - report->time));
+  } else if (now.step > first_step_) {
+    now.seconds_per_step = (now_seconds() - begin_) / static_cast<double>(now.step - first_step_);
+    now.eta = now.seconds_per_step * static_cast<double>(total_steps_ - now.step);
+  }
+  return now;
+}
+
+void LiveLine::redraw_until_end() {
+  std::unique_lock lock(mutex_);
+  while (!is_over_) {
+    const std::optional<Report> report = report_;
+    lock.unlock();  // a terminal may be slow
+    log::show_live_line(live_text(progress(report)));
+    lock.lock();
+    wake_.wait_for(lock, kBetweenFrames, [this] { return is_over_; });
+  }
+}
+
+}  // namespace tokamak

@@ -1,0 +1,153 @@
+#include "watch/chart.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/strings.h"
+#include "watch/braille.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int kLabelColumns = 9;
+
+struct Range {
+  double low = 0, high = 0;
+  double share_of(double value) const { return high > low ? (value - low) / (high - low) : 0.5; }
+};
+
+struct VisiblePart {
+  int64_t first_step = 0, last_step = 0;
+  std::vector<SeriesPoint> points;
+};
+
+VisiblePart visible_part(const std::vector<SeriesPoint>& points, const ChartView& view, int dots) {
+  const auto begin = std::lower_bound(points.begin(), points.end(), view.from_step,
+                                      [](const SeriesPoint& point, int64_t step) { return point.step < step; });
+  if (begin == points.end()) return {};
+  return {begin->step, points.back().step, downsample({begin, points.end()}, dots)};
+}
+
+// Of the values of all curves; nothing where there are none.
+std::optional<Range> value_range(const std::vector<VisiblePart>& curves) {
+  std::optional<Range> range;
+  for (const VisiblePart& curve : curves) {
+    for (const SeriesPoint& point : curve.points) {
+      if (!range) range = {point.low, point.high};
+      range->low = std::min(range->low, point.low);
+      range->high = std::max(range->high, point.high);
+    }
+  }
+  return range;
+}
+
+Range step_range(const std::vector<VisiblePart>& curves) {
+  Range range{HUGE_VAL, -HUGE_VAL};
+  for (const VisiblePart& curve : curves) {
+    if (curve.points.empty()) continue;
+    range.low = std::min(range.low, static_cast<double>(curve.first_step));
+    range.high = std::max(range.high, static_cast<double>(curve.last_step));
+  }
+  return range;
+}
+
+void draw_title(Frame& frame, const Area& area, const Chart& chart) {
+  int column = area.column;
+  const int end = area.column + area.columns;
+  for (const ChartCurve& curve : chart.curves) {
+    const std::string value = curve.points.empty() ? "-" : text_of(curve.points.back().mean, chart.unit);
+    const bool is_first = column == area.column;
+    if (!is_first && (curve.points.empty() || column + columns_of(curve.title) + 1 + columns_of(value) > end)) continue;
+    column = frame.put(area.row, column, curve.title, curve.style) + 1;
+    column = frame.put(area.row, column, value, Style::kBold) + 2;
+  }
+}
+
+// Where a value lies between the least and the greatest, from 0 to 1.
+class Scale {
+ public:
+  Scale(Range range, bool is_log) : is_log_(is_log && range.low > 0), range_{at(range.low), at(range.high)} {}
+  double share_of(double value) const { return range_.share_of(at(value)); }
+
+ private:
+  double at(double value) const { return is_log_ ? std::log(value) : value; }
+  bool is_log_;
+  Range range_;
+};
+
+void draw_curve(Frame& frame, const Area& plot, const std::vector<SeriesPoint>& points, const Range& steps,
+                const Scale& scale, Style style) {
+  BrailleCanvas dots(plot.columns, plot.rows);
+  const auto x_of = [&](const SeriesPoint& point) {
+    return static_cast<int>(std::lround(steps.share_of(static_cast<double>(point.step)) * (dots.width() - 1)));
+  };
+  const auto y_of = [&](double value) {
+    return static_cast<int>(std::lround((1 - scale.share_of(value)) * (dots.height() - 1)));
+  };
+  for (size_t i = 0; i < points.size(); ++i) {
+    const int x = x_of(points[i]);
+    dots.line(x, y_of(points[i].high), x, y_of(points[i].low));
+    if (i > 0) dots.line(x_of(points[i - 1]), y_of(points[i - 1].mean), x, y_of(points[i].mean));
+  }
+  for (int row = 0; row < plot.rows; ++row) {
+    for (int column = 0; column < plot.columns; ++column) {
+      const char32_t glyph = dots.at(column, row);
+      if (glyph == 0x2800) continue;
+      const char32_t before = frame.at(plot.row + row, plot.column + column).glyph;
+      const bool is_shared = before > 0x2800 && before < 0x2900;
+      frame.set(plot.row + row, plot.column + column, {is_shared ? before | glyph : glyph, style});
+    }
+  }
+}
+
+void draw_labels(Frame& frame, const Area& area, const Area& plot, const Range& values, const Range& steps,
+                 ValueUnit unit) {
+  const auto right_aligned = [&](int row, double value) {
+    const std::string text = text_of(value, unit);
+    frame.put(row, plot.column - 1 - columns_of(text), text, Style::kDim);
+  };
+  right_aligned(plot.row, values.high);
+  right_aligned(plot.row + plot.rows - 1, values.low);
+  const std::string first = fixed(steps.low, 0), last = fixed(steps.high, 0);
+  const int row = area.row + area.rows - 1, end = plot.column + plot.columns;
+  frame.put(row, plot.column, first, Style::kDim);
+  if (columns_of(first) + columns_of(last) < plot.columns) frame.put(row, end - columns_of(last), last, Style::kDim);
+}
+
+}  // namespace
+
+std::string text_of(double value, ValueUnit unit) {
+  switch (unit) {
+    case ValueUnit::kNumber:
+      return significant(value, 4);
+    case ValueUnit::kCount:
+      return human_count(value);
+    case ValueUnit::kShare:
+      return fixed(100 * value, 1) + " %";
+    case ValueUnit::kBytes:
+      return human_bytes(value);
+    case ValueUnit::kSeconds:
+      return significant(value, 3) + " s";
+  }
+  return "";
+}
+
+void draw(Frame& frame, const Area& area, const Chart& chart, const ChartView& view) {
+  draw_title(frame, area, chart);
+  const Area plot{area.row + 1, area.column + kLabelColumns, area.rows - 2, area.columns - kLabelColumns};
+  if (area.rows < kLeastChartRows || plot.columns < 2) return;
+  if (area.row < 0 || area.row + area.rows > frame.rows() || area.column + area.columns > frame.columns()) return;
+  std::vector<VisiblePart> curves;
+  for (const ChartCurve& curve : chart.curves) curves.push_back(visible_part(curve.points, view, 2 * plot.columns));
+  const std::optional<Range> values = value_range(curves);
+  if (!values) return;
+  const Range steps = step_range(curves);
+  const Scale scale(*values, view.is_log);
+  for (size_t i = 0; i < curves.size(); ++i)
+    draw_curve(frame, plot, curves[i].points, steps, scale, chart.curves[i].style);
+  draw_labels(frame, area, plot, *values, steps, chart.unit);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,78 @@
+#include "watch/frame.h"
+
+#include <algorithm>
+
+#include "base/utf8.h"
+
+namespace tokamak {
+
+namespace {
+
+bool takes_one_column(char32_t code) {
+  return (code >= 0x20 && code < 0x7F) || (code >= 0xA1 && code < 0x300 && code != 0xAD) ||  // Latin
+         (code >= 0x370 && code < 0x530 && (code < 0x483 || code > 0x489)) ||                // Greek, Cyrillic
+         (code >= 0x2010 && code < 0x2028) ||                                                // dashes, quotes, dots
+         (code >= 0x2190 && code < 0x2300) || (code >= 0x2500 && code < 0x2600) ||           // arrows, bars
+         (code >= 0x2800 && code < 0x2900);                                                  // braille
+}
+
+char32_t shown(char32_t code) {
+  if (code < 0x20 || (code >= 0x7F && code <= 0xA0)) return U' ';
+  return takes_one_column(code) ? code : U'?';
+}
+
+void append_utf8(std::string& text, char32_t code) {
+  const auto add = [&](char32_t byte) { text.push_back(static_cast<char>(byte)); };
+  if (code < 0x80) {
+    add(code);
+  } else if (code < 0x800) {
+    add(0xC0 | code >> 6), add(0x80 | (code & 0x3F));
+  } else {  // takes_one_column() has none beyond U+FFFF
+    add(0xE0 | code >> 12), add(0x80 | (code >> 6 & 0x3F)), add(0x80 | (code & 0x3F));
+  }
+}
+
+}  // namespace
+
+Frame::Frame(int rows, int columns)
+    : rows_(std::max(0, rows)),
+      columns_(std::max(0, columns)),
+      cells_(static_cast<size_t>(rows_) * static_cast<size_t>(columns_)) {}
+
+int Frame::put(int row, int column, std::string_view text, Style style) {
+  while (!text.empty()) {
+    const Utf8Char one = decode_utf8(text);
+    text.remove_prefix(static_cast<size_t>(one.length));
+    set(row, column++, {shown(one.code), style});
+  }
+  return column;
+}
+
+void Frame::set(int row, int column, Cell cell) {
+  if (row < 0 || column < 0 || row >= rows_ || column >= columns_) return;
+  cells_[static_cast<size_t>(row * columns_ + column)] = cell;
+}
+
+const Cell& Frame::at(int row, int column) const { return cells_.at(static_cast<size_t>(row * columns_ + column)); }
+
+std::string Frame::row_text(int row) const {
+  std::string text;
+  for (int column = 0; column < columns_; ++column) append_utf8(text, at(row, column).glyph);
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+std::string Frame::text() const {
+  std::string text;
+  for (int row = 0; row < rows_; ++row) text += row_text(row) + "\n";
+  const size_t end = text.find_last_not_of('\n');
+  return end == std::string::npos ? "" : text.substr(0, end + 1) + "\n";
+}
+
+int columns_of(std::string_view text) {
+  int columns = 0;
+  for (; !text.empty(); ++columns) text.remove_prefix(static_cast<size_t>(decode_utf8(text).length));
+  return columns;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,33 @@
+// The frame of a run: how it stands, progress, ranks, charts in as many columns as fit, the last events. What a terminal
+// is too small for is left out, from the charts up.
+#pragma once
+
+#include <string>
+
+#include "watch/chart.h"
+#include "watch/condition.h"
+#include "watch/frame.h"
+#include "watch/run_view.h"
+
+namespace tokamak {
+
+// What of the run is shown, as the keys have it.
+struct Look {
+  int rows = 24, columns = 80;
+  bool is_log = false;   // axes of values
+  int zoom = 0;          // the last 1 / 2^zoom of the steps
+  std::string footer{};  // the keys
+};
+
+inline constexpr int kMostZoom = 20;
+
+struct Shown {
+  std::string directory;
+  const RunView& view;
+  Condition condition;
+  std::string notice;  // what is wrong with the files, or "reading, 40 %"; "" if nothing is
+};
+
+Frame draw_run(const Shown& shown, const Look& look);
+
+}  // namespace tokamak

@@ -1,0 +1,64 @@
+#include "watch/run_view.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "monitor/history.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr size_t kMostEvents = 200;
+
+void append(std::deque<EventLine>& lines, EventLine line) {
+  lines.push_back(std::move(line));
+  if (lines.size() > kMostEvents) lines.pop_front();
+}
+
+}  // namespace
+
+void RunView::see(const MetricRecord& record) {
+  if (!start_ || start_->ended_before(record)) {
+    const std::optional<int64_t> before = start_ ? std::optional(start_->report().last_sign) : std::nullopt;
+    start_.emplace(record, before);
+    ++starts_;
+    has_ended_ = false;
+    trained_seconds_ = 0;
+    stragglers_.clear();
+  }
+  start_->see(record);
+  curves_.see(record);
+  last_time_ = std::max(last_time_, record.time);
+  if (sets_course(record)) step_ = record.step;
+  if (record.event) {
+    see_event(record);
+    return;
+  }
+  if (!first_step_) first_step_ = start_->report().first_step;
+  last_interval_ = record.value_or("time/interval", last_interval_);
+  trained_seconds_ += record.value_or("time/interval", 0);
+  if (record.has("tokens") && record.step > 0) {
+    tokens_per_step_ = record.at("tokens") / static_cast<double>(record.step);
+  }
+}
+
+void RunView::see_event(const MetricRecord& record) {
+  const EventLine line = line_of(record, starts_);
+  append(events_, line);
+  if (record.is("straggler")) append(stragglers_, line);
+  if (record.is("end")) has_ended_ = true;
+  if (record.is("ready")) {
+    if (!first_step_) first_step_ = record.step;
+    total_steps_ = std::llround(record.value_or("total_steps", static_cast<double>(total_steps_)));
+    tokens_per_step_ = record.value_or("tokens_per_step", tokens_per_step_);
+  }
+}
+
+double RunView::pace() const {
+  if (!start_) return 0;
+  const int64_t steps = start_->report().last_step - start_->report().first_step;
+  return steps > 0 ? trained_seconds_ / static_cast<double>(steps) : 0;
+}
+
+}  // namespace tokamak

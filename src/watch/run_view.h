@@ -1,0 +1,51 @@
+// What is known of a run from its records so far: the curves of its course, the account of its last start, its newest
+// events. Takes each record once; what it keeps of old ones are the points of curves.
+#pragma once
+
+#include <deque>
+#include <optional>
+
+#include "report/start_account.h"
+#include "watch/curves.h"
+#include "watch/event_text.h"
+
+namespace tokamak {
+
+class RunView {
+ public:
+  void see(const MetricRecord& record);  // in the order of the file
+
+  const Curves& curves() const { return curves_; }
+  int64_t starts() const { return starts_; }
+  const StartAccount* last_start() const { return start_ ? &*start_ : nullptr; }
+  bool has_ended() const { return has_ended_; }  // the last start, by its own words
+
+  int64_t first_step() const { return first_step_.value_or(0); }  // done before the first start
+  int64_t step() const { return step_; }                          // that the run has reached
+  int64_t total_steps() const { return total_steps_; }            // 0: not known
+  double tokens_per_step() const { return tokens_per_step_; }
+  int64_t last_time() const { return last_time_; }            // of its newest record; 0: there is none
+  double interval_seconds() const { return last_interval_; }  // of the newest interval
+  // Seconds of training a step in the last start, as for the ETA of the log; 0: not known yet.
+  double pace() const;
+
+  const std::deque<EventLine>& events() const { return events_; }          // by time, some hundred
+  const std::deque<EventLine>& stragglers() const { return stragglers_; }  // of the last start
+
+ private:
+  void see_event(const MetricRecord& record);
+
+  Curves curves_;
+  std::optional<StartAccount> start_;
+  int64_t starts_ = 0;
+  bool has_ended_ = false;
+  std::optional<int64_t> first_step_;
+  int64_t step_ = 0, total_steps_ = 0;
+  double tokens_per_step_ = 0;
+  int64_t last_time_ = 0;
+  double last_interval_ = 0;
+  double trained_seconds_ = 0;  // of the intervals of the last start
+  std::deque<EventLine> events_, stragglers_;
+};
+
+}  // namespace tokamak

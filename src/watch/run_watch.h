@@ -1,0 +1,39 @@
+// The files of a run as someone who watches it needs them: each refresh reads what is new. Nothing that it finds, or no
+// longer finds, ends it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "watch/layout.h"
+#include "watch/record_tail.h"
+
+namespace tokamak {
+
+class RunWatch {
+ public:
+  // Whether a process of the run holds its lock; nothing where that cannot be told from here.
+  using HoldsLock = std::function<std::optional<bool>()>;
+
+  // Of a run.output_dir. Error(kConfig) where there is no such directory.
+  RunWatch(std::string directory, HoldsLock holds_lock);
+
+  bool refresh();  // true: there is more to read at once
+  Frame frame(const Look& look) const;
+  const Condition& condition() const { return condition_; }
+
+ private:
+  double silent_seconds() const;
+
+  std::string directory_;
+  HoldsLock holds_lock_;
+  RecordTail tail_;
+  RunView view_;
+  Condition condition_;
+  std::string notice_;
+  std::optional<double> heard_;  // by the monotonic clock, when a record has come since the first reading
+  bool has_caught_up_ = false;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,147 @@
+#include "watch/screen.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <langinfo.h>
+#include <algorithm>
+#include <array>
+#include <clocale>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/error.h"
+
+#define NCURSES_NOMACROS 1
+#define NCURSES_WIDECHAR 1
+#include <curses.h>
+
+namespace tokamak {
+
+namespace {
+
+constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
+volatile sig_atomic_t received_signal = 0;  // a handler reaches nothing else
+
+constexpr int kMostEmptyReads = 3;
+
+void receive(int signal) { received_signal = signal; }
+
+// A terminal over ssh shows UTF-8, even where the shell's locale is C.
+void take_utf8_locale() {
+  const char* set = std::setlocale(LC_CTYPE, "");
+  if (set == nullptr || std::string_view(nl_langinfo(CODESET)) != "UTF-8") std::setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+attr_t attributes_of(Style style) {
+  constexpr std::array<attr_t, kStyles> kAttributes = {A_NORMAL, A_DIM,  A_BOLD,   A_NORMAL,
+                                                       A_BOLD,   A_BOLD, A_NORMAL, A_NORMAL};
+  return kAttributes.at(static_cast<size_t>(style));
+}
+
+short pair_of(Style style) {
+  constexpr std::array<short, kStyles> kPairs = {0, 0, 0, 1, 2, 3, 4, 5};
+  return has_colors() ? kPairs.at(static_cast<size_t>(style)) : short{0};
+}
+
+void define_colors() {
+  if (!has_colors()) return;
+  start_color();
+  use_default_colors();  // light or dark, as the user has it
+  constexpr std::array<short, 5> kColors = {COLOR_GREEN, COLOR_YELLOW, COLOR_RED, COLOR_CYAN, COLOR_MAGENTA};
+  for (size_t i = 0; i < kColors.size(); ++i) init_pair(static_cast<short>(i + 1), kColors[i], -1);
+}
+
+Screen::Key key_of(int code) {
+  using Key = Screen::Key;
+  switch (code) {
+    case 'q':
+    case 'Q':
+      return Key::kQuit;
+    case 'l':
+      return Key::kLog;
+    case '+':
+    case '=':
+      return Key::kCloser;
+    case '-':
+      return Key::kFarther;
+    case KEY_RESIZE:
+      return Key::kResized;
+    default:
+      return Key::kNone;
+  }
+}
+
+}  // namespace
+
+Screen::Screen() {
+  take_utf8_locale();
+  received_signal = 0;
+  // Before ncurses, which would take them and end the process with code 1.
+  struct sigaction action {};
+  action.sa_handler = receive;
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : kSignals) {
+    ::sigaction(signal, &action, nullptr);
+    ::sigaddset(&signals, signal);
+  }
+  ::sigprocmask(SIG_BLOCK, &signals, &signals_before_);  // they come in wait() alone, so that none is missed
+  use_tioctl(TRUE);                                      // the size is the terminal's, not that of $LINES and $COLUMNS
+  terminal_ = newterm(nullptr, stdout, stdin);
+  if (terminal_ == nullptr) {
+    const char* name = std::getenv("TERM");
+    fail(Kind::kConfig, str("no terminal is known by the name in $TERM, '", name == nullptr ? "" : name, "'"),
+         "set TERM=xterm, or use --once");
+  }
+  cbreak();
+  noecho();
+  curs_set(0);
+  keypad(stdscr, TRUE);
+  set_escdelay(25);
+  define_colors();
+}
+
+Screen::~Screen() {
+  endwin();
+  delscreen(static_cast<SCREEN*>(terminal_));
+  for (const int signal : kSignals) ::signal(signal, SIG_DFL);
+  ::sigprocmask(SIG_SETMASK, &signals_before_, nullptr);
+  if (received_signal != 0 && received_signal != SIGINT) ::raise(received_signal);
+}
+
+int Screen::rows() const { return getmaxy(stdscr); }
+int Screen::columns() const { return getmaxx(stdscr); }
+
+void Screen::show(const Frame& frame) {
+  werase(stdscr);
+  for (int row = 0; row < std::min(rows(), frame.rows()); ++row) {
+    for (int column = 0; column < std::min(columns(), frame.columns()); ++column) {
+      const Cell& cell = frame.at(row, column);
+      if (cell.glyph == U' ') continue;
+      const std::array<wchar_t, 2> text = {static_cast<wchar_t>(cell.glyph), L'\0'};
+      cchar_t shown;
+      setcchar(&shown, text.data(), attributes_of(cell.style), pair_of(cell.style), nullptr);
+      mvwadd_wch(stdscr, row, column, &shown);
+    }
+  }
+  wrefresh(stdscr);
+}
+
+Screen::Key Screen::wait(double seconds) {
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  const double whole = std::floor(std::max(0.0, seconds));
+  const timespec limit{static_cast<time_t>(whole), static_cast<long>(1e9 * (std::max(0.0, seconds) - whole))};
+  const int ready = ::ppoll(&input, 1, &limit, &signals_before_);
+  if (received_signal != 0) return Key::kQuit;
+  if (ready > 0 && (input.revents & POLLIN) == 0) return Key::kQuit;  // hung up
+  wtimeout(stdscr, 0);
+  const int code = wgetch(stdscr);  // of a changed size, too, whenever the signal has come
+  // Input that is ready and has no key, again and again, is at its end.
+  empty_reads_ = code == ERR && ready > 0 ? empty_reads_ + 1 : 0;
+  return empty_reads_ > kMostEmptyReads ? Key::kQuit : key_of(code);
+}
+
+}  // namespace tokamak

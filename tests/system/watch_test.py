@@ -1,0 +1,156 @@
+"""`tokamak watch` in a real terminal (tmux), on real runs: what it shows while one trains, ends, is killed and starts again;
+a terminal of any size; a metrics.jsonl that is cut, replaced or gone. It never crashes, and leaves the terminal as it was.
+Without tmux exits 77, which ctest shows as skipped."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from harness import ENV, TOKAMAK, call, main, tokamak
+from terminal import Terminal, has_tmux
+
+DOTS = re.compile("[\u2801-\u28ff]")
+ENDLESS = ("training.max_steps=1000000", "training.validation_interval=20", "checkpoint.interval=100")
+
+
+def begin_training(place, name, *overrides):
+    """A run in the background, past its first records; the caller ends it."""
+    process = subprocess.Popen([TOKAMAK, "train", place.config(name), *overrides], env=ENV, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    return process
+
+
+def watch(terminal, directory):
+    terminal.enter(f"{TOKAMAK} watch {directory}; echo 'exit code' $?")
+
+
+def expect_restored(terminal, code=0):
+    terminal.wait_for(rf"^exit code {code}$")
+    assert not terminal.is_alternate() and terminal.has_cursor()
+    terminal.enter("echo typed keys are shown")
+    terminal.wait_for(r"^ready: echo typed keys are shown$")
+
+
+def live(place):
+    """a run that trains: state, progress, ETA and curves; log axes and zoom; terminals from tiny to wide; SIGTERM ends the run,
+    which is said and stays; a second start goes on; it is killed; q gives the terminal back"""
+    run = place.run("live")
+    os.makedirs(run)
+    with Terminal() as terminal:
+        watch(terminal, run)
+        terminal.wait_for("no records yet")
+        training = begin_training(place, "live", *ENDLESS)
+        try:
+            screen = terminal.wait_for(r"validation [0-9.]+ (?s:.*)step \d+ saved", history=False)
+            assert re.search(r"live  running$", screen, re.M), screen
+            assert re.search(r"eta \d+:\d\d\S*  step \d+ of 1000000", screen), screen
+            assert re.search(r"^start 1 of .* UTC  1 rank\(s\)", screen, re.M), screen
+            for part in ("loss ", "learning rate ", "gradient norm ", "tokens/s ", "MFU", "memory used ", "training begins"):
+                assert part in screen, (part, screen)
+            assert len(DOTS.findall(screen)) > 50, screen
+            terminal.type("l", "+")
+            terminal.wait_for(r"l axes: log   \+ - steps: the last 1/2")
+            for columns, rows in ((1, 1), (3, 2), (20, 5), (40, 8), (300, 80), (60, 20)):
+                terminal.resize(columns, rows)
+                if columns >= 20:
+                    terminal.wait_for(r"running")
+            screen = terminal.wait_for("steps: the last 1/2")  # of 60 columns, with charts
+            assert len(DOTS.findall(screen)) > 20 and max(map(len, screen.split("\n"))) <= 60, screen
+            terminal.resize(120, 40)
+            training.send_signal(signal.SIGTERM)
+            assert training.wait() == 75
+        finally:
+            training.kill()
+        screen = terminal.wait_for(r"live  stopped: signal 15; start it again to go on$")
+        assert "eta" not in screen and re.search(r"end at step \d+, exit 75: stopped", screen), screen
+        training = begin_training(place, "live", *ENDLESS)
+        try:
+            terminal.wait_for(r"live  running$(?s:.*)^start 2 of")
+            terminal.wait_for(r"resumed from step \d+")
+        finally:
+            training.kill()
+            training.wait()
+        terminal.wait_for(r"live  killed: no process holds its lock")
+        terminal.type("q")
+        expect_restored(terminal)
+
+
+def damaged(place):
+    """metrics.jsonl is cut, replaced by another run's, torn in its last line, gone; then its directory is: each is said in a
+    word, and what comes back is shown"""
+    place.train("whole", 1, "training.max_steps=30")
+    run, file = Path(place.run("torn")), Path(place.run("torn")) / "metrics.jsonl"
+    run.mkdir()
+    lines = (Path(place.run("whole")) / "metrics.jsonl").read_text().splitlines(keepends=True)
+    file.write_text("".join(lines))
+    with Terminal() as terminal:
+        watch(terminal, run)
+        terminal.wait_for(r"done$(?s:.*)100.0 %  step 30 of 30")
+        part = [line for line in lines if json.loads(line)["step"] <= 17 and '"end"' not in line]
+        file.write_text("".join(part))
+        terminal.wait_for("step 17 of 30")
+        with open(file, "a") as out:
+            out.write('{"step":18,"loss/a')
+        with open(file, "a") as out:
+            out.write('\n{"step":19,"tokens":1,"loss/avg":123.5}\n')
+        terminal.wait_for(r"step 19 of 30(?s:.*)loss 123.5")
+        file.unlink()
+        terminal.wait_for("metrics.jsonl is gone")
+        file.write_bytes(b"\x00\xff\x1b[2J no record\n" * 1000)
+        terminal.wait_for("no records yet")
+        file.unlink()
+        file.write_text("".join(lines))
+        terminal.wait_for("step 30 of 30")
+        shutil.rmtree(run)
+        terminal.wait_for("the directory is gone")
+        terminal.type("C-c")
+        expect_restored(terminal)
+
+
+def signals(place):
+    """SIGTERM and SIGHUP end it as they end any program, with the terminal restored; Ctrl-Z stops it, `fg` brings it back"""
+    place.train("signals", 1, "training.max_steps=10")
+    with Terminal() as terminal:
+        for number in (15, 1):
+            terminal.enter(f"sh -c 'echo $$ >{place.file('pid')}; exec {TOKAMAK} watch {place.run('signals')}'; "
+                           "echo 'exit code' $?")
+            terminal.wait_for(r"signals  done")
+            os.kill(int(Path(place.file("pid")).read_text()), number)
+            expect_restored(terminal, 128 + number)
+            terminal.enter("clear")
+        watch(terminal, place.run("signals"))
+        terminal.wait_for(r"signals  done")
+        terminal.type("C-z")
+        terminal.wait_for("Stopped")
+        terminal.enter("fg; echo 'exit code' $?")
+        terminal.wait_for(r"signals  done")
+        terminal.type("q")
+        expect_restored(terminal)
+
+
+def without_terminal(place):
+    """--once prints one frame of plain text; without it a pipe is refused; so are a directory that is not there, and a terminal
+    of no known kind"""
+    place.train("once", 1, "training.max_steps=30", "training.validation_interval=10")
+    text = tokamak("watch", place.run("once"), "--once", "--columns", "100", "--rows", "45")
+    assert "once  done\n" in text and "step 30 of 30" in text and len(DOTS.findall(text)) > 50, text
+    assert "\x1b" not in text and max(map(len, text.split("\n"))) <= 100 and len(text.split("\n")) <= 46, text
+    losses = place.records("once", "loss/avg")
+    assert f"loss {losses[30]:.4g}" in text, (text, losses[30])
+    for arguments, said in (([place.run("once")], "--once"), ([place.run("none"), "--once"], place.run("none"))):
+        done = call([TOKAMAK, "watch", *arguments], stdin=subprocess.DEVNULL)
+        assert done.returncode == 2 and said in done.stdout, (done.returncode, done.stdout)
+    with Terminal() as terminal:
+        terminal.enter(f"TERM=no-such-terminal {TOKAMAK} watch {place.run('once')}; echo 'exit code' $?")
+        screen = terminal.wait_for("^exit code 2$")
+        assert "no-such-terminal" in screen and "--once" in screen, screen
+
+
+if not has_tmux():
+    print("SKIPPED: no tmux (scripts/install_deps.sh test)")
+    sys.exit(77)
+main([live, damaged, signals, without_terminal])

@@ -1,0 +1,96 @@
+#include "watch/condition.h"
+
+#include <catch2/catch.hpp>
+
+#include "watch/records.h"
+
+using namespace tokamak;
+using Catch::Contains;
+using State = Condition::State;
+
+namespace {
+
+RunView view_of(const std::vector<MetricRecord>& records) {
+  RunView view;
+  for (const MetricRecord& record : records) view.see(record);
+  return view;
+}
+
+const RunView kTraining = view_of({start(1), ready(2, 0), interval(12, 10, 3)});  // an interval takes 10 seconds
+
+RunStatus status(RunStatus::State state, int code, const char* incarnation) {
+  return {.state = state, .code = code, .incarnation = incarnation};
+}
+
+}  // namespace
+
+TEST_CASE("a run without records is empty; status.json alone says how one without metrics.jsonl stands") {
+  const RunView none;
+  CHECK(condition_of({.view = none}).state == State::kEmpty);
+  CHECK(condition_of({.view = none, .status = status(RunStatus::State::kRunning, 0, "one")}).state == State::kRunning);
+  CHECK(condition_of({.view = none, .status = status(RunStatus::State::kDone, 0, "one")}).state == State::kDone);
+}
+
+TEST_CASE("a start without its first step is starting, then it runs") {
+  CHECK(condition_of({.view = view_of({start(1)})}).state == State::kStarting);
+  CHECK(condition_of({.view = kTraining, .holds_lock = true, .silent = 5}).state == State::kRunning);
+  // The status of the start before is not this one's.
+  CHECK(condition_of({.view = kTraining, .status = status(RunStatus::State::kStopped, 75, "zero")}).state ==
+        State::kRunning);
+}
+
+TEST_CASE("what the run said of its end counts, whatever else is there") {
+  const auto ended = [](const MetricRecord& stop, const MetricRecord& end) {
+    return condition_of({.view = view_of({start(1), ready(2, 0), interval(12, 10, 3), stop, end}),
+                         .hang = FoundHang{at(13), "hang-x.txt", "rank 3"},
+                         .holds_lock = true});
+  };
+  const auto code = [](int64_t exit) { return std::vector<NamedValue>{count_value("exit_code", exit)}; };
+  CHECK(ended(event(13, 10, "checkpoint"), event(14, 10, "end", "done", code(0))).state == State::kDone);
+  const Condition stopped = ended(event(13, 10, "stop", "signal 15"), event(14, 10, "end", "stopped", code(75)));
+  CHECK(stopped.state == State::kStopped);
+  CHECK_THAT(stopped.why, Contains("signal 15") && Contains("start it again"));
+  const Condition failed = ended(event(13, 10, "checkpoint"), event(14, 10, "end", "disk full", code(4)));
+  CHECK(failed.state == State::kFailed);
+  CHECK_THAT(failed.why, Contains("exit 4: disk full"));
+}
+
+TEST_CASE("of a start whose last record a disk has refused, status.json says the end") {
+  CHECK(condition_of({.view = kTraining, .status = status(RunStatus::State::kFailed, 3, "one")}).state ==
+        State::kFailed);
+}
+
+TEST_CASE("a file of the watchdog newer than the start means hung, an older one nothing") {
+  const auto with_hang = [](double time) {
+    return condition_of({.view = kTraining, .hang = FoundHang{at(time), "hang-x.txt", "rank 3 is in a collective"}});
+  };
+  CHECK(with_hang(20).state == State::kHung);
+  CHECK(with_hang(20).why == "rank 3 is in a collective");
+  CHECK(with_hang(-20).state == State::kRunning);
+}
+
+TEST_CASE("killed is a run whose lock nobody holds, once it has been silent") {
+  const auto gone = [](double silent) {
+    return condition_of({.view = kTraining, .holds_lock = false, .silent = silent}).state;
+  };
+  CHECK(gone(29) == State::kRunning);
+  CHECK(gone(31) == State::kKilled);
+}
+
+TEST_CASE("a run of which nothing else is known is silent after minutes, or ten intervals") {
+  const Condition silent = condition_of({.view = kTraining, .silent = 121});
+  CHECK(silent.state == State::kSilent);
+  CHECK_THAT(silent.why, Contains("2:01") && Contains("n1,n2"));
+  CHECK(condition_of({.view = kTraining, .silent = 119}).state == State::kRunning);
+  CHECK_THAT(condition_of({.view = kTraining, .holds_lock = true, .silent = 121}).why, Contains("lives"));
+  MetricRecord slow = interval(1002, 10, 3);
+  slow.values.back() = {"time/interval", 1000};
+  CHECK(condition_of({.view = view_of({start(1), ready(2, 0), slow}), .silent = 9999}).state == State::kRunning);
+}
+
+TEST_CASE("a run that goes on after its end is running again") {
+  const RunView view = view_of(
+      {start(1), ready(2, 0), event(3, 0, "end", "done", {count_value("exit_code", 0)}), start(10), ready(12, 0)});
+  CHECK(condition_of({.view = view}).state == State::kRunning);
+  CHECK(view.starts() == 2);
+}

@@ -1,0 +1,130 @@
+#include "watch/layout.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "base/strings.h"
+#include "watch/records.h"
+
+using namespace tokamak;
+using Catch::Contains;
+
+namespace {
+
+// A run of 1000 steps at step 500, a second each, whose loss falls, with a spike of one interval.
+RunView falling_run(int64_t ranks = 8) {
+  RunView view;
+  view.see(start(1, ranks));
+  view.see(ready(2, 0));
+  for (int64_t step = 10; step <= 500; step += 10) {
+    view.see(interval(2 + static_cast<double>(step), step, step == 250 ? 9.0 : 4 - 0.004 * static_cast<double>(step)));
+  }
+  view.see({.step = 500, .time = at(503), .values = {{"validation/loss", 2.25}, {"time/validation", 1}}});
+  view.see(event(504, 500, "checkpoint", "",
+                 {count_value("checkpoint/bytes", 3 << 20), {"checkpoint/seconds", 0.5}, {"checkpoint/stall", 0.125}}));
+  return view;
+}
+
+Frame drawn(const RunView& view, Look look, Condition condition = {Condition::State::kRunning, ""}) {
+  return draw_run({.directory = "runs/mine", .view = view, .condition = std::move(condition)}, look);
+}
+
+bool has_dots(const std::string& text) {
+  return text.find("\xe2\xa0") != std::string::npos || text.find("\xe2\xa1") != std::string::npos ||
+         text.find("\xe2\xa2") != std::string::npos || text.find("\xe2\xa3") != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a frame tells how the run stands, its progress with the ETA, its ranks and its last events") {
+  const std::string text = drawn(falling_run(), {.rows = 40, .columns = 120}).text();
+  CHECK_THAT(text, Contains("runs/mine  running\n"));
+  CHECK_THAT(text, Contains("50.0 %  eta 8:20  step 500 of 1000  1.00M of 2.00M tokens  1 s a step\n"));
+  CHECK_THAT(text, Contains("start 1 of 01-31 12:34:56 UTC  8 rank(s)  no stragglers  on n1,n2\n"));
+  CHECK_THAT(text, Contains("01-31 12:34:57  start 1: 8 rank(s) on n1,n2\n"));
+  CHECK_THAT(text, Contains("01-31 12:34:58  training begins after step 0, 2.5 s after exec\n"));
+  CHECK_THAT(text, Contains("01-31 12:43:20  step 500 saved: 3.00 MiB in 0.5 s, training waited 0.125 s"));
+}
+
+TEST_CASE("charts have the newest values, the ranges of values and steps, and curves of dots") {
+  const std::string text = drawn(falling_run(), {.rows = 40, .columns = 120}).text();
+  CHECK_THAT(text, Contains("loss 2  validation 2.25"));
+  CHECK_THAT(text, Contains("learning rate 0.0003") && Contains("gradient norm 0.5") && Contains("tokens/s 2.00K"));
+  CHECK_THAT(text, Contains("\n       9 "));  // the spike of one interval
+  CHECK_THAT(text, Contains("\n         10 "));
+  CHECK(has_dots(text));
+  const std::string none = drawn(RunView(), {.rows = 40, .columns = 120}, {}).text();
+  CHECK(none == "runs/mine  no records yet\n");
+}
+
+TEST_CASE("a falling curve falls on the screen: its dots go from the top left to the bottom right") {
+  RunView view;
+  view.see(start(1));
+  view.see(ready(2, 0));
+  for (int64_t step = 10; step <= 500; step += 10) view.see(interval(2, step, 4 - 0.004 * static_cast<double>(step)));
+  Frame frame(6, 29);  // 9 columns of labels, 20 of curves, 4 rows of them
+  draw(frame, {0, 0, 6, 29}, {ValueUnit::kNumber, {{"loss", view.curves().of("loss/avg")}}}, {});
+  CHECK(frame.row_text(0) == "loss 2");
+  CHECK_THAT(frame.row_text(1), Contains("3.96 \xe2\xa0\x88\xe2\xa0\x92\xe2\xa0\x96"));
+  CHECK(frame.at(1, 9).glyph != U' ');
+  CHECK(frame.at(4, 9).glyph == U' ');
+  CHECK(frame.at(1, 28).glyph == U' ');
+  CHECK(frame.at(4, 28).glyph != U' ');
+  CHECK(frame.row_text(5) == "         10               500");
+}
+
+TEST_CASE("a logarithmic axis has powers at equal distances; zoom leaves older steps out") {
+  RunView view;
+  view.see(start(1));
+  view.see(ready(2, 0));
+  for (int64_t step = 10; step <= 500; step += 10) {
+    view.see(interval(2, step, std::exp(-0.02 * static_cast<double>(step))));
+  }
+  const auto middle = [&](bool is_log) {  // the row of the curve's middle
+    Frame frame(22, 29);
+    draw(frame, {0, 0, 22, 29}, {ValueUnit::kNumber, {{"loss", view.curves().of("loss/avg")}}}, {.is_log = is_log});
+    for (int row = 1; row < 21; ++row) {
+      if (frame.at(row, 19).glyph != U' ') return row;
+    }
+    return 0;
+  };
+  CHECK((middle(true) == 10 || middle(true) == 11));  // of rows 1 to 20
+  CHECK(middle(false) == 20);
+  CHECK_THAT(drawn(view, {.rows = 40, .columns = 120, .zoom = 1}).text(), Contains("\n         250 "));
+}
+
+TEST_CASE("stragglers of this start are named") {
+  RunView view = falling_run();
+  view.see(event(505, 500, "straggler", "rank 3 (on n2)", {{"seconds", 1.5}, {"median_seconds", 1}}));
+  CHECK_THAT(drawn(view, {.rows = 40, .columns = 120}).row_text(2),
+             Contains("straggler: rank 3 (on n2) 1.5 s a step, median 1 s, at step 500"));
+  view.see(start(600, 8));
+  CHECK_THAT(drawn(view, {.rows = 40, .columns = 120}).row_text(2), Contains("start 2") && Contains("no stragglers"));
+}
+
+TEST_CASE("a run that is over has no ETA and says why it ended") {
+  const std::string text =
+      drawn(falling_run(), {.rows = 40, .columns = 120}, {Condition::State::kFailed, "exit 4: disk full"}).text();
+  CHECK_THAT(text, Contains("runs/mine  failed: exit 4: disk full\n"));
+  CHECK_THAT(text, !Contains("eta"));
+}
+
+TEST_CASE("every size has a frame of that size, from nothing to a wall, with one chart or with all") {
+  RunView view = falling_run();
+  for (int i = 0; i < 40; ++i) {
+    view.see({.step = 500, .time = at(505), .values = {{str("evals/task", i, "/acc"), 0.01 * i}}});
+  }
+  for (const RunView& one : {RunView(), view}) {
+    for (const int rows : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15, 24, 60, 200}) {
+      for (const int columns : {0, 1, 2, 5, 10, 11, 12, 20, 37, 38, 39, 76, 80, 132, 400}) {
+        const Frame frame = drawn(one, {.rows = rows, .columns = columns, .is_log = true, .zoom = 25, .footer = "q"});
+        CHECK(frame.rows() == rows);
+        CHECK(frame.columns() == columns);
+      }
+    }
+  }
+  CHECK(drawn(view, {.rows = 1, .columns = 18}).text() == "runs/mine  running\n");
+  CHECK_THAT(drawn(view, {.rows = 8, .columns = 40}).text(), Contains("loss 2") && !Contains("\xe2\xa0"));  // titles
+  const std::string wall = drawn(view, {.rows = 200, .columns = 400}).text();
+  CHECK_THAT(wall, Contains("evals/task31/acc 0.31") && !Contains("task32"));
+}
