@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <thread>
 
@@ -68,33 +69,35 @@ class Exchanges {
     operation.prepare(gemm.call);
     std::vector<double> shares, rates;
     for (int64_t round = -1; round < options_.rounds; ++round) {
-      const auto operations_until = [&](const auto& is_over) {
-        const Stopwatch watch;
-        int64_t done = 0;
-        for (; !is_over(watch); ++done) operation.seconds(0);
-        return static_cast<double>(done) / watch.seconds();
-      };
-      const double collectives_alone = collectives([](const auto& ended) {
+      const double seconds_alone = collectives([](const IsOver& ended) {
         while (!ended()) std::this_thread::sleep_for(std::chrono::microseconds(100));
       });
-      double beside = 0;
-      const double collectives_beside =
-          collectives([&](const auto& ended) { beside = operations_until([&](const Stopwatch&) { return ended(); }); });
+      double rate_beside = 0;
+      const double seconds_beside = collectives([&](const IsOver& ended) { rate_beside = rate(operation, ended); });
       comm_.barrier();
-      const double alone =
-          operations_until([&](const Stopwatch& watch) { return watch.seconds() >= collectives_beside; });
+      const Stopwatch watch;
+      const double rate_alone = rate(operation, [&] { return watch.seconds() >= seconds_beside; });
       if (round < 0) continue;
-      shares.push_back(std::clamp(1 - beside / alone, 0.0, 0.9));
-      rates.push_back(std::clamp(collectives_alone / collectives_beside, 0.1, 1.0));
+      shares.push_back(std::clamp(1 - rate_beside / rate_alone, 0.0, 0.9));
+      rates.push_back(std::clamp(seconds_alone / seconds_beside, 0.1, 1.0));
     }
     efficiency.contention = median(std::move(shares));
     efficiency.beside = median(std::move(rates));
   }
 
  private:
-  // Seconds of kBeside gathers and as many reductions, while this thread is in `meanwhile`, until they have ended.
-  template <class Meanwhile>
-  double collectives(const Meanwhile& meanwhile) {
+  using IsOver = std::function<bool()>;
+
+  // Calls per second of an operation that is repeated until it is over.
+  static double rate(Replay& operation, const IsOver& is_over) {
+    const Stopwatch watch;
+    int64_t calls = 0;
+    for (; !is_over(); ++calls) operation.seconds(0);
+    return static_cast<double>(calls) / watch.seconds();
+  }
+
+  // Seconds of kBeside gathers and as many reductions, while this thread does `meanwhile` until they have ended.
+  double collectives(const std::function<void(const IsOver& ended)>& meanwhile) {
     comm_.barrier();
     const auto begun = backend_.device->make_timestamp(), ended = backend_.device->make_timestamp();
     begun->record(*beside_);
