@@ -11,7 +11,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr int kLabelColumns = 9;
+constexpr int kLabelColumns = 11;
 
 struct Range {
   double low = 0, high = 0;
@@ -77,20 +77,8 @@ class Scale {
   Range range_;
 };
 
-void draw_curve(Frame& frame, const Area& plot, const std::vector<SeriesPoint>& points, const Range& steps,
-                const Scale& scale, Style style) {
-  BrailleCanvas dots(plot.columns, plot.rows);
-  const auto x_of = [&](const SeriesPoint& point) {
-    return static_cast<int>(std::lround(steps.share_of(static_cast<double>(point.step)) * (dots.width() - 1)));
-  };
-  const auto y_of = [&](double value) {
-    return static_cast<int>(std::lround((1 - scale.share_of(value)) * (dots.height() - 1)));
-  };
-  for (size_t i = 0; i < points.size(); ++i) {
-    const int x = x_of(points[i]);
-    dots.line(x, y_of(points[i].high), x, y_of(points[i].low));
-    if (i > 0) dots.line(x_of(points[i - 1]), y_of(points[i - 1].mean), x, y_of(points[i].mean));
-  }
+// Over what is there, in its own style.
+void lay(Frame& frame, const Area& plot, const BrailleCanvas& dots, Style style) {
   for (int row = 0; row < plot.rows; ++row) {
     for (int column = 0; column < plot.columns; ++column) {
       const char32_t glyph = dots.at(column, row);
@@ -100,6 +88,28 @@ void draw_curve(Frame& frame, const Area& plot, const std::vector<SeriesPoint>& 
       frame.set(plot.row + row, plot.column + column, {is_shared ? before | glyph : glyph, style});
     }
   }
+}
+
+// The mean as a line of all dots; from the least to the greatest every second dot, so that noise does not hide the line.
+void draw_curve(Frame& frame, const Area& plot, const std::vector<SeriesPoint>& points, const Range& steps,
+                const Scale& scale, Style style) {
+  BrailleCanvas line(plot.columns, plot.rows), band(plot.columns, plot.rows);
+  const auto x_of = [&](const SeriesPoint& point) {
+    return static_cast<int>(std::lround(steps.share_of(static_cast<double>(point.step)) * (line.width() - 1)));
+  };
+  const auto y_of = [&](double value) {
+    return static_cast<int>(std::lround((1 - scale.share_of(value)) * (line.height() - 1)));
+  };
+  for (size_t i = 0; i < points.size(); ++i) {
+    const int x = x_of(points[i]), low = y_of(points[i].low), high = y_of(points[i].high), mean = y_of(points[i].mean);
+    for (int y = high; y <= low; ++y) {
+      if ((x + y) % 2 == 0 || y == high || y == low) band.set(x, y);
+    }
+    line.set(x, mean);
+    if (i > 0) line.line(x_of(points[i - 1]), y_of(points[i - 1].mean), x, mean);
+  }
+  lay(frame, plot, band, Style::kDim);
+  lay(frame, plot, line, style);
 }
 
 void draw_labels(Frame& frame, const Area& area, const Area& plot, const Range& values, const Range& steps,
@@ -129,7 +139,9 @@ std::string text_of(double value, ValueUnit unit) {
     case ValueUnit::kBytes:
       return human_bytes(value);
     case ValueUnit::kSeconds:
-      return significant(value, 3) + " s";
+      return value >= 1      ? significant(value, 3) + " s"
+             : value >= 1e-3 ? significant(1e3 * value, 3) + " ms"
+                             : fixed(1e6 * value, 0) + " us";
   }
   return "";
 }

@@ -32,6 +32,12 @@ Condition of_status(const RunStatus& status) {
   return {State::kRunning, ""};
 }
 
+// A process that was killed has left its status as it was.
+Condition without_records(const RunStatus& status, std::optional<bool> holds_lock) {
+  const bool is_gone = status.state == RunStatus::State::kRunning && holds_lock == false;
+  return is_gone ? Condition{State::kKilled, "no process holds its lock"} : of_status(status);
+}
+
 // By the last record of the start.
 Condition of_end(const StartReport& start) {
   switch (start.end) {
@@ -54,7 +60,7 @@ const char* word_of(State state) {
 
 Condition condition_of(const Signs& signs) {
   const StartAccount* last = signs.view.last_start();
-  if (last == nullptr) return signs.status ? of_status(*signs.status) : Condition{};
+  if (last == nullptr) return signs.status ? without_records(*signs.status, signs.holds_lock) : Condition{};
   if (signs.view.has_ended()) {
     StartAccount closed = *last;
     closed.close(nullptr, true);

@@ -25,7 +25,7 @@ def begin_training(place, name, *overrides):
 
 
 def watch(terminal, directory):
-    terminal.enter(f"{TOKAMAK} watch {directory}; echo 'exit code' $?")
+    terminal.enter(f"{TOKAMAK} watch {directory} --interval 0.2; echo 'exit code' $?")
 
 
 def expect_restored(terminal, code=0):
@@ -37,7 +37,8 @@ def expect_restored(terminal, code=0):
 
 def live(place):
     """a run that trains: state, progress, ETA and curves; log axes and zoom; terminals from tiny to wide; SIGTERM ends the run,
-    which is said and stays; a second start goes on; it is killed; q gives the terminal back"""
+    which is said and stays; a second start goes on; it is killed; its metrics.jsonl is emptied and a third start goes on; q
+    gives the terminal back"""
     run = place.run("live")
     os.makedirs(run)
     with Terminal() as terminal:
@@ -75,6 +76,15 @@ def live(place):
             training.kill()
             training.wait()
         terminal.wait_for(r"live  killed: no process holds its lock")
+        Path(run, "metrics.jsonl").write_text("")
+        terminal.wait_for(r"live  killed: no process holds its lock$")  # by status.json, all that is left
+        training = begin_training(place, "live", *ENDLESS)
+        try:
+            screen = terminal.wait_for(r"live  running$(?s:.*)^start 1 of(?s:.*)resumed from step \d+(?s:.*)saved")
+            assert "start 2" not in screen and len(DOTS.findall(screen)) > 20, screen
+        finally:
+            training.kill()
+            training.wait()
         terminal.type("q")
         expect_restored(terminal)
 

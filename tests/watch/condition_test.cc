@@ -29,6 +29,9 @@ TEST_CASE("a run without records is empty; status.json alone says how one withou
   CHECK(condition_of({.view = none}).state == State::kEmpty);
   CHECK(condition_of({.view = none, .status = status(RunStatus::State::kRunning, 0, "one")}).state == State::kRunning);
   CHECK(condition_of({.view = none, .status = status(RunStatus::State::kDone, 0, "one")}).state == State::kDone);
+  CHECK(
+      condition_of({.view = none, .status = status(RunStatus::State::kRunning, 0, "one"), .holds_lock = false}).state ==
+      State::kKilled);
 }
 
 TEST_CASE("a start without its first step is starting, then it runs") {

@@ -50,8 +50,8 @@ TEST_CASE("charts have the newest values, the ranges of values and steps, and cu
   const std::string text = drawn(falling_run(), {.rows = 40, .columns = 120}).text();
   CHECK_THAT(text, Contains("loss 2  validation 2.25"));
   CHECK_THAT(text, Contains("learning rate 0.0003") && Contains("gradient norm 0.5") && Contains("tokens/s 2.00K"));
-  CHECK_THAT(text, Contains("\n       9 "));  // the spike of one interval
-  CHECK_THAT(text, Contains("\n         10 "));
+  CHECK_THAT(text, Contains("\n         9 "));  // the spike of one interval
+  CHECK_THAT(text, Contains("\n           10 "));
   CHECK(has_dots(text));
   const std::string none = drawn(RunView(), {.rows = 40, .columns = 120}, {}).text();
   CHECK(none == "runs/mine  no records yet\n");
@@ -62,15 +62,39 @@ TEST_CASE("a falling curve falls on the screen: its dots go from the top left to
   view.see(start(1));
   view.see(ready(2, 0));
   for (int64_t step = 10; step <= 500; step += 10) view.see(interval(2, step, 4 - 0.004 * static_cast<double>(step)));
-  Frame frame(6, 29);  // 9 columns of labels, 20 of curves, 4 rows of them
-  draw(frame, {0, 0, 6, 29}, {ValueUnit::kNumber, {{"loss", view.curves().of("loss/avg")}}}, {});
+  Frame frame(6, 31);  // 11 columns of labels, 20 of curves, 4 rows of them
+  draw(frame, {0, 0, 6, 31}, {ValueUnit::kNumber, {{"loss", view.curves().of("loss/avg")}}}, {});
   CHECK(frame.row_text(0) == "loss 2");
   CHECK_THAT(frame.row_text(1), Contains("3.96 \xe2\xa0\x88\xe2\xa0\x92\xe2\xa0\x96"));
-  CHECK(frame.at(1, 9).glyph != U' ');
-  CHECK(frame.at(4, 9).glyph == U' ');
-  CHECK(frame.at(1, 28).glyph == U' ');
-  CHECK(frame.at(4, 28).glyph != U' ');
-  CHECK(frame.row_text(5) == "         10               500");
+  CHECK(frame.at(1, 11).glyph != U' ');
+  CHECK(frame.at(4, 11).glyph == U' ');
+  CHECK(frame.at(1, 30).glyph == U' ');
+  CHECK(frame.at(4, 30).glyph != U' ');
+  CHECK(frame.row_text(5) == "           10               500");
+}
+
+TEST_CASE("noise is drawn thinner than its mean, and the one value that is far from it is seen") {
+  std::vector<SeriesPoint> points;
+  for (int64_t step = 1; step <= 4000; ++step) {
+    const double value = step == 2010 ? 100.0 : 10.0 + static_cast<double>(step % 2 * 20);
+    points.push_back({.step = step, .mean = value, .low = value, .high = value});
+  }
+  Frame frame(22, 31);
+  draw(frame, {0, 0, 22, 31}, {ValueUnit::kNumber, {{"loss", points}}}, {});
+  const auto dots = [&](int row) {
+    int count = 0;
+    for (int column = 11; column < 31; ++column) {
+      const char32_t glyph = frame.at(row, column).glyph;
+      if (glyph > 0x2800) count += __builtin_popcount(static_cast<unsigned>(glyph - 0x2800));
+    }
+    return count;
+  };
+  CHECK(dots(1) >= 1);  // the value of one step
+  CHECK(dots(5) == 2);  // between it and the others: every second dot of its column
+  // Of the values from 10 to 30, between the rows of the least and the greatest: the line runs through the middle.
+  CHECK(dots(17) == 78);  // 39 of 40 columns: a bucket stands where its last record does
+  CHECK(dots(18) > 90);
+  CHECK(dots(19) == 78);
 }
 
 TEST_CASE("a logarithmic axis has powers at equal distances; zoom leaves older steps out") {
@@ -81,16 +105,16 @@ TEST_CASE("a logarithmic axis has powers at equal distances; zoom leaves older s
     view.see(interval(2, step, std::exp(-0.02 * static_cast<double>(step))));
   }
   const auto middle = [&](bool is_log) {  // the row of the curve's middle
-    Frame frame(22, 29);
-    draw(frame, {0, 0, 22, 29}, {ValueUnit::kNumber, {{"loss", view.curves().of("loss/avg")}}}, {.is_log = is_log});
+    Frame frame(22, 31);
+    draw(frame, {0, 0, 22, 31}, {ValueUnit::kNumber, {{"loss", view.curves().of("loss/avg")}}}, {.is_log = is_log});
     for (int row = 1; row < 21; ++row) {
-      if (frame.at(row, 19).glyph != U' ') return row;
+      if (frame.at(row, 21).glyph != U' ') return row;
     }
     return 0;
   };
   CHECK((middle(true) == 10 || middle(true) == 11));  // of rows 1 to 20
   CHECK(middle(false) == 20);
-  CHECK_THAT(drawn(view, {.rows = 40, .columns = 120, .zoom = 1}).text(), Contains("\n         250 "));
+  CHECK_THAT(drawn(view, {.rows = 40, .columns = 120, .zoom = 1}).text(), Contains("\n           250 "));
 }
 
 TEST_CASE("stragglers of this start are named") {
