@@ -60,6 +60,10 @@ def main():
         assert loss < math.log(4096) - 1, "it has learned nothing"
         assert abs(math.exp(loss) / number(r"perplexity ([\d.]+)", said) - 1) < 1e-3
         assert number(r"throughput +(\d+) tokens/s", said) > 0
+        # The last sample is what the script's `generate` makes of the last checkpoint.
+        (sampled,) = [record["samples"] for record in records if "samples" in record]
+        assert [one["prompt"] for one in sampled] == ["It is a truth universally acknowledged, that", "In the beginning"]
+        assert all(one["text"] for one in sampled) and sampled[0]["prompt"] + sampled[0]["text"] in said, (sampled, said)
         assert "A continuation of" in said and "It is a truth universally acknowledged, that" in said, said
 
         again = quickstart(folder, *install)
