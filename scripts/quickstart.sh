@@ -293,6 +293,7 @@ show_results() {
          if (at) { value = substr($0, at + 28); sub(/[,}].*/, "", value); sum += value; ++n } }
     END { if (n) printf "throughput       %.0f tokens/s on average\n", sum / n }' $kRun/metrics.jsonl
   if [[ $resumed_at -gt 0 ]]; then echo "resumed          at step $resumed_at, after SIGTERM to one rank"; fi
+  $kTokamak report $kRun --output $kRun/report.html >/dev/null
   cat <<EOF
 
 where everything lies
@@ -301,6 +302,7 @@ where everything lies
   $kRun/data/                tokenized shards: train, validation
   $kRun/checkpoints/         the model; \`$kTokamak checkpoint inspect\` shows one
   $kRun/metrics.jsonl        every number that was logged
+  $kRun/report.html          the same as a page: curves, texts, restarts; open it in a browser
   $kRun/train.log            what training said
 EOF
 }
@@ -320,7 +322,8 @@ fi
 
 mkdir -p $kRun
 if [[ $fresh == yes ]]; then
-  rm -rf $kRun/checkpoints $kRun/metrics.jsonl $kRun/train.log $kRun/config.yaml $kRun/stamps/resumed_at
+  rm -rf $kRun/checkpoints $kRun/metrics.jsonl $kRun/train.log $kRun/config.yaml $kRun/report.html \
+    $kRun/stamps/resumed_at
 fi
 
 announce "text, tokenizer, shards"
@@ -342,4 +345,4 @@ train
 
 announce "results"
 if [[ -n $text ]]; then show_results "The "; else show_results "It is a truth universally acknowledged, that"; fi
-printf '\nquickstart: done in %d min %02d s\n' $((SECONDS / 60)) $((SECONDS % 60))
+printf '\nquickstart: done in %d min %02d s; the report is %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$PWD/$kRun/report.html"

@@ -1,7 +1,6 @@
 // tokamak generate: continues prompts with the weights of a checkpoint or of a Hugging Face directory.
 #include <algorithm>
 #include <iostream>
-#include <map>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -11,6 +10,7 @@
 #include "cli/prompts.h"
 #include "cli/run_context.h"
 #include "infer/generator.h"
+#include "infer/requests.h"
 #include "infer/text_writer.h"
 #include "tokenizer/tokenizer.h"
 #include "train/memory_check.h"
@@ -19,8 +19,6 @@
 namespace tokamak::cli {
 
 namespace {
-
-constexpr int64_t kPrefillStep = 1024;  // tokens of a prompt that are taken at once, at most
 
 class GenerateCommand : public Command {
  public:
@@ -160,14 +158,9 @@ class GenerateCommand : public Command {
   std::vector<GenerationRequest> encode(const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
                                         int64_t context) const {
     if (bos_ && tokenizer.bos_id() < 0) fail(Kind::kConfig, str("--bos: ", tokenizer.path(), " has no BOS token"));
-    Encoder encoder(tokenizer);
-    std::vector<GenerationRequest> requests;
-    std::map<std::string, int64_t> times;  // that a prompt was given before
+    std::vector<GenerationRequest> requests = make_requests(tokenizer, prompts, bos_);
     for (size_t i = 0; i < prompts.size(); ++i) {
-      GenerationRequest request;
-      if (bos_) request.prompt.push_back(tokenizer.bos_id());
-      encoder.encode(prompts[i], request.prompt);
-      const auto length = static_cast<int64_t>(request.prompt.size());
+      const auto length = static_cast<int64_t>(requests[i].prompt.size());
       const std::string which = str("prompt ", i + 1, " of ", prompts.size());
       if (length == 0) fail(Kind::kConfig, str(which, " has no tokens"));
       if (length >= context) {
@@ -175,8 +168,6 @@ class GenerateCommand : public Command {
              context_ > 0 ? "a larger --context, or a shorter prompt"
                           : "the context is model.max_position_embeddings; --context sets another");
       }
-      request.stream = str("generate/", times[prompts[i]]++, "/", prompts[i]);
-      requests.push_back(std::move(request));
     }
     return requests;
   }

@@ -16,6 +16,7 @@
 #include "plan/auto_choice.h"
 #include "resilience/watchdog.h"
 #include "train/run_plan.h"
+#include "train/sampler.h"
 #include "train/trainer.h"
 
 namespace tokamak::cli {
@@ -76,7 +77,12 @@ class TrainCommand : public Command {
     Backend backend = make_backend_collectively(world, config.runtime);
     const Observation recorded(*backend.device, watchdog.flight_record());
     std::optional<Evaluations> evals;  // read before the run starts, so that a mistake in them does not end it later
-    collectively(world.comm(), [&] { evals = read_evals(config); });
+    std::optional<Sampler> sampler;
+    collectively(world.comm(), [&] {
+      evals = read_evals(config);
+      fail_with_places(find_sample_problems(config), path_, overrides_);
+      if (!config.training.samples.prompts.empty()) sampler.emplace(config);
+    });
     startup.done("device");
     Trainer trainer(
         world, backend, stop, std::move(config),
@@ -84,6 +90,7 @@ class TrainCommand : public Command {
          .config_text = config_text,
          .evals = [&](Engine& engine,
                       const std::function<void()>& between) { return flatten(evals->run(engine, between)); },
+         .sampler = sampler ? &*sampler : nullptr,
          .check_changes = check_changes,
          .chooser = choose,
          .stop_at_step = stop_at_step_,

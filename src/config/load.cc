@@ -10,13 +10,27 @@ RunConfig load_config(const std::string& path, const std::vector<std::string>& o
   return parse_config(read_text(path, Kind::kConfig), path, overrides);
 }
 
+namespace {
+
+void fail_at(const std::vector<FieldError>& found, ConfigNode& tree, const std::string& name) {
+  std::vector<Problem> problems;
+  for (const FieldError& error : found)
+    problems.push_back({nearest_place(tree, error.key, name), error.what, error.hint});
+  if (!problems.empty()) fail_with(problems);
+}
+
+}  // namespace
+
+void fail_with_places(const std::vector<FieldError>& found, const std::string& path,
+                      const std::vector<std::string>& overrides) {
+  if (found.empty()) return;
+  ReadConfig read = read_config(read_text(path, Kind::kConfig), path, overrides);
+  fail_at(found, read.tree, path);
+}
+
 RunConfig parse_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides) {
   ReadConfig read = read_config(text, name, overrides);
-  std::vector<Problem> problems;
-  for (const FieldError& error : find_problems(read.config)) {
-    problems.push_back({nearest_place(read.tree, error.key, name), error.what, error.hint});
-  }
-  if (!problems.empty()) fail_with(problems);
+  fail_at(find_problems(read.config), read.tree, name);
   return read.config;
 }
 

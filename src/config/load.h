@@ -18,6 +18,10 @@ namespace tokamak {
 // YAML), resolves references, and validates (validate.h).
 RunConfig load_config(const std::string& path, const std::vector<std::string>& overrides);
 
+// Throws what was found in the config of this file and these overrides after it was loaded, each with its place.
+void fail_with_places(const std::vector<FieldError>& found, const std::string& path,
+                      const std::vector<std::string>& overrides);
+
 // As load_config, from text; `name` replaces the file name in messages.
 RunConfig parse_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides);
 

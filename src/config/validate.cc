@@ -83,6 +83,23 @@ void check_evals(const TrainingOptions& training, FieldChecks& checks) {
   }
 }
 
+void check_samples(const SampleOptions& samples, FieldChecks& checks) {
+  const std::string key = "training.samples";
+  const bool has_prompts = !samples.prompts.empty();
+  if (checks.at_least(key + ".interval", samples.interval, 0)) {
+    checks.require(samples.interval > 0 || !has_prompts, key + ".interval", samples.interval,
+                   str("must be at least 1 where there are training.samples.prompts (", samples.prompts.size(), ")"),
+                   "for example 1000 steps; or leave the prompts out");
+    checks.require(samples.interval == 0 || has_prompts, key + ".interval", samples.interval,
+                   "needs training.samples.prompts", "give prompts, or leave it out");
+  }
+  checks.at_least(key + ".tokens", samples.tokens, 1);
+  checks.not_negative(key + ".temperature", samples.temperature);
+  checks.require(samples.top_p > 0 && samples.top_p <= 1, key + ".top_p", print_number(samples.top_p),
+                 "must be above 0 and at most 1");
+  checks.at_least(key + ".seed", samples.seed, 0);
+}
+
 void check_training(const TrainingOptions& training, const DataOptions& data, FieldChecks& checks) {
   checks.at_least("training.max_steps", training.max_steps, 0);
   checks.at_least("training.max_tokens", training.max_tokens, 0);
@@ -98,6 +115,7 @@ void check_training(const TrainingOptions& training, const DataOptions& data, Fi
   checks.at_least("training.validation_interval", training.validation_interval, 0);
   checks.at_least("training.validation_sequences", training.validation_sequences, 1);
   check_evals(training, checks);
+  check_samples(training.samples, checks);
   checks.require(training.validation_interval <= 0 || !data.validation.empty(), "training.validation_interval",
                  training.validation_interval, "has no data to validate on: data.validation is empty",
                  "give data.validation, or set training.validation_interval to 0");

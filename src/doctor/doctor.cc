@@ -21,6 +21,7 @@
 #include "doctor/same_config.h"
 #include "model/flops.h"
 #include "train/run_data.h"
+#include "train/sampler.h"
 
 namespace tokamak::doctor {
 
@@ -95,6 +96,7 @@ class Doctor {
     CheckResult result{.name = "data", .kind = Kind::kData};
     result.ranks = gather_facts(comm_, [&] {
       const RunData found(*config_, make_global_batch(config_->training, config_->data, world_.size()));
+      for (const FieldError& problem : find_sample_problems(*config_)) fail(Kind::kConfig, problem.what, problem.hint);
       Facts facts;
       facts.set("tokens", found.train.tokens());
       return facts;

@@ -1,5 +1,7 @@
 #include "engine/engine.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace tokamak {
@@ -58,10 +60,12 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
               .graphs = graphs_of(options, mesh.world(), *backend.device)},
              plan_) {
   if (options.sizes.cached_sequences > 0) {
+    const int64_t slots = options.sizes.cached_sequences;
+    const int64_t capacity = options.sizes.cached_length > 0 ? options.sizes.cached_length : options.sizes.max_length;
     cache_.emplace(options.model,
-                   KvCacheOptions{.slots = options.sizes.cached_sequences,
-                                  .capacity = options.sizes.max_length,
-                                  .max_tokens = options.sizes.max_tokens,
+                   KvCacheOptions{.slots = slots,
+                                  .capacity = capacity,
+                                  .max_tokens = std::min(options.sizes.max_tokens, slots * capacity),
                                   .compute = compute_dtype(options.precision)},
                    plan_);
   }

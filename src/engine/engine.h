@@ -21,7 +21,8 @@ struct EngineSizes {
   int64_t max_tokens = 0;        // of a micro-batch
   int64_t max_length = 0;        // of a sequence
   bool training = true;          // false: weights and forward only
-  int64_t cached_sequences = 0;  // sequences of max_length whose keys and values are kept, to generate; 0: none
+  int64_t cached_sequences = 0;  // whose keys and values are kept, to generate; 0: none
+  int64_t cached_length = 0;     // of those, at most max_length; 0: that
   bool snapshot = false;         // host memory for a copy of the state, which a save reads while training goes on
 };
 

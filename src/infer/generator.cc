@@ -22,7 +22,8 @@ Generator::Generator(Transformer& model, KvCache& cache, Device& device, Stream&
     : model_(model), cache_(cache), device_(device), compute_(compute) {}
 
 // On the host: row s belongs to the batch's sequence s.                                                  (S, V)
-std::span<float> Generator::logits_of(const CachedBatch& batch) {
+std::span<float> Generator::logits_of(const CachedBatch& batch, const GenerationOptions& options) {
+  if (options.between) options.between();
   const Tensor logits = forward_cached(model_, compute_, batch, cache_);
   logits_.resize(static_cast<size_t>(logits.count()));
   device_.copy_to_host(compute_, logits, logits_.data());
@@ -30,34 +31,49 @@ std::span<float> Generator::logits_of(const CachedBatch& batch) {
   return logits_;
 }
 
-std::span<float> Generator::prefill(const Active& entry, int64_t step) {
+std::span<float> Generator::prefill(const Active& entry, const GenerationOptions& options) {
   cache_.clear(entry.slot);
   const std::span<const int32_t> prompt = entry.ids;
   const auto length = static_cast<int32_t>(prompt.size());
   std::span<float> logits;
-  for (size_t at = 0; at < prompt.size(); at += static_cast<size_t>(step)) {
-    const size_t count = std::min(static_cast<size_t>(step), prompt.size() - at);
+  const auto step = static_cast<size_t>(options.prefill_step);
+  for (size_t at = 0; at < prompt.size(); at += step) {
+    const size_t count = std::min(step, prompt.size() - at);
     const int32_t bounds[] = {0, static_cast<int32_t>(count)};
-    logits = logits_of({prompt.subspan(at, count), bounds, std::span(&entry.slot, 1), std::span(&length, 1)});
+    logits = logits_of({prompt.subspan(at, count), bounds, std::span(&entry.slot, 1), std::span(&length, 1)}, options);
   }
   return logits;
 }
 
-std::span<float> Generator::decode(const std::vector<Active>& active) {
+std::span<float> Generator::decode(std::span<const Active> active, const GenerationOptions& options) {
   std::vector<int32_t> tokens, bounds(active.size() + 1), slots;
   std::iota(bounds.begin(), bounds.end(), 0);
   for (const Active& entry : active) {
     tokens.push_back(entry.ids.back());
     slots.push_back(entry.slot);
   }
-  return logits_of({tokens, bounds, slots, {}});
+  return logits_of({tokens, bounds, slots, {}}, options);
 }
 
-std::optional<Finish> Generator::choose_token(Active& entry, std::span<float> logits, const GenerationOptions& options,
-                                              const OnToken& on_token) const {
-  const std::span<float> row = logits.first(static_cast<size_t>(options.vocab_size));
-  penalise_repetition(row, entry.ids, options.sampling.repetition_penalty);
-  const int32_t id = sample_token(row, options.sampling, entry.random.uniform(static_cast<uint64_t>(entry.made)));
+std::vector<int32_t> Generator::choose_tokens(std::span<const Active> entries, std::span<float> logits,
+                                              const GenerationOptions& options) const {
+  const auto vocab = static_cast<size_t>(model_.config().vocab_size);
+  const Choose own = [&] {
+    std::vector<int32_t> ids;
+    for (const Active& entry : entries) {
+      const std::span<float> row = logits.subspan(ids.size() * vocab, static_cast<size_t>(options.vocab_size));
+      penalise_repetition(row, entry.ids, options.sampling.repetition_penalty);
+      ids.push_back(sample_token(row, options.sampling, entry.random.uniform(static_cast<uint64_t>(entry.made))));
+    }
+    return ids;
+  };
+  std::vector<int32_t> ids = options.choose ? options.choose(own) : own();
+  TOKAMAK_CHECK(ids.size() == entries.size(), ids.size(), " tokens for ", entries.size(), " sequences");
+  return ids;
+}
+
+std::optional<Finish> Generator::append(Active& entry, int32_t id, const GenerationOptions& options,
+                                        const OnToken& on_token) const {
   ++entry.made;
   if (id == options.eos) return Finish::kEos;
   entry.ids.push_back(id);
@@ -76,9 +92,9 @@ GenerationTimes Generator::run(const std::vector<GenerationRequest>& requests, c
   std::vector<int32_t> places(static_cast<size_t>(cache_.slots()));  // free slots; the last is used first
   std::iota(places.rbegin(), places.rend(), 0);
 
-  // Samples the next token of a prompt from its logits; returns whether the prompt is finished.
-  const auto finished = [&](Active& entry, std::span<float> logits) {
-    const std::optional<Finish> finish = choose_token(entry, logits, options, on_token);
+  // Takes the next token of a prompt; returns whether the prompt is finished.
+  const auto finished = [&](Active& entry, int32_t id) {
+    const std::optional<Finish> finish = append(entry, id, options, on_token);
     if (!finish) return false;
     on_finish(entry.request, *finish, entry.made);
     places.push_back(entry.slot);
@@ -95,20 +111,21 @@ GenerationTimes Generator::run(const std::vector<GenerationRequest>& requests, c
       Active entry{next++, places.back(), RandomStream(options.seed, request.stream), request.prompt};
       places.pop_back();
       const Stopwatch watch;
-      const std::span<float> logits = prefill(entry, options.prefill_step);
+      const std::span<float> logits = prefill(entry, options);
       times.prompt_tokens += length;
       times.prompt_seconds += watch.seconds();
-      if (!finished(entry, logits)) active.push_back(std::move(entry));
+      const std::vector<int32_t> ids = choose_tokens(std::span(&entry, 1), logits, options);
+      if (!finished(entry, ids[0])) active.push_back(std::move(entry));
     }
     if (active.empty()) continue;
     const Stopwatch watch;
-    const std::span<float> logits = decode(active);
+    const std::span<float> logits = decode(active, options);
     times.decoded_tokens += static_cast<int64_t>(active.size());
     times.decode_seconds += watch.seconds();
+    const std::vector<int32_t> ids = choose_tokens(active, logits, options);
     std::vector<Active> going;
     for (size_t i = 0; i < active.size(); ++i) {
-      const std::span<float> row = logits.subspan(i * static_cast<size_t>(vocab), static_cast<size_t>(vocab));
-      if (!finished(active[i], row)) going.push_back(std::move(active[i]));
+      if (!finished(active[i], ids[i])) going.push_back(std::move(active[i]));
     }
     active = std::move(going);
   }

@@ -27,6 +27,11 @@ struct GenerationRequest {
   std::string stream;           // name of its random stream
 };
 
+inline constexpr int64_t kPrefillStep = 1024;  // prompt tokens of a forward pass at most, as programs use it
+
+// Chooses the next token of each sequence of a forward pass.
+using Choose = std::function<std::vector<int32_t>()>;
+
 struct GenerationOptions {
   int64_t max_tokens = 0;    // new tokens per prompt
   int64_t vocab_size = 0;    // ids from here on are never sampled: the model may have more rows than the tokenizer
@@ -34,6 +39,10 @@ struct GenerationOptions {
   int64_t prefill_step = 0;  // prompt tokens per forward pass; at most the model's max_tokens
   uint64_t seed = 0;
   SamplingOptions sampling;
+  std::function<void()> between;  // called before each forward pass; may throw, which ends all texts where they are
+  // Where several ranks run the same requests: calls `own` on one of them and returns its answer on all, so that they
+  // go on alike. None: each chooses by itself.
+  std::function<std::vector<int32_t>(const Choose& own)> choose;
 };
 
 // Where the time went. Prefill produces the first new token, so neither phase counts that token.
@@ -60,12 +69,15 @@ class Generator {
 
  private:
   struct Active;
-  std::span<float> logits_of(const CachedBatch& batch);
-  std::span<float> prefill(const Active& entry, int64_t step);  // logits of the next token      (V)
-  std::span<float> decode(const std::vector<Active>& active);   //                              (S, V)
+  std::span<float> logits_of(const CachedBatch& batch, const GenerationOptions& options);
+  std::span<float> prefill(const Active& entry, const GenerationOptions& options);  // logits of the next token (V)
+  std::span<float> decode(std::span<const Active> active, const GenerationOptions& options);  //             (S, V)
+  // The next token of each entry, by its row of the logits.                                                    (S)
+  std::vector<int32_t> choose_tokens(std::span<const Active> entries, std::span<float> logits,
+                                     const GenerationOptions& options) const;
   // Appends a token to the entry; returns why the entry is finished, if it is.
-  std::optional<Finish> choose_token(Active& entry, std::span<float> logits, const GenerationOptions& options,
-                                     const OnToken& on_token) const;
+  std::optional<Finish> append(Active& entry, int32_t id, const GenerationOptions& options,
+                               const OnToken& on_token) const;
 
   Transformer& model_;
   KvCache& cache_;

@@ -1,6 +1,7 @@
 #include "monitor/console.h"
 
 #include "base/log.h"
+#include "base/utf8.h"
 
 namespace tokamak {
 
@@ -35,6 +36,27 @@ std::string evals_text(const MetricRecord& record) {
   return text + seconds_text(record.at("time/evals"));
 }
 
+// As one line that a terminal shows as it is: without line breaks, escape sequences and what else is no text; cut.
+std::string one_line(const std::string& text) {
+  constexpr int64_t kMostCharacters = 100;
+  std::string line;
+  int64_t characters = 0;
+  for (std::string_view rest = text; !rest.empty(); ++characters) {
+    if (characters == kMostCharacters) return line + "...";
+    const Utf8Char first = decode_utf8(rest);
+    const bool shown = first.code >= 0x20 && !(0x7F <= first.code && first.code < 0xA0) && first.code != kInvalidUtf8;
+    line += shown ? rest.substr(0, static_cast<size_t>(first.length)) : " ";
+    rest.remove_prefix(static_cast<size_t>(first.length));
+  }
+  return line;
+}
+
+std::string samples_text(const MetricRecord& record) {
+  std::string text = str("  samples", seconds_text(record.at("time/samples")));
+  for (const SampleText& one : record.samples) text += str("\n  ", one_line(one.prompt + one.text));
+  return text;
+}
+
 }  // namespace
 
 void Console::step(int64_t step) {
@@ -54,6 +76,7 @@ void Console::write(const MetricRecord& record) {
   if (record.has("time/interval")) log::info(step, interval_text(record, total_steps_));
   if (record.has("time/validation")) log::info(step, validation_text(record));
   if (record.has("time/evals")) log::info(step, evals_text(record));
+  if (record.has("time/samples")) log::info(step, samples_text(record));
 }
 
 }  // namespace tokamak

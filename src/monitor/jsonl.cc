@@ -24,12 +24,24 @@ Json json_of(const MetricRecord& record) {
   for (const NamedValue& one : record.values) {
     json[one.name] = one.whole ? Json(static_cast<int64_t>(one.value)) : Json(one.value);
   }
+  for (const SampleText& one : record.samples) json["samples"].push_back({{"prompt", one.prompt}, {"text", one.text}});
   return json;
 }
 
 // A host or a path may hold bytes that are no UTF-8: no reason to end a run.
 std::string line_of(const MetricRecord& record) {
   return json_of(record).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::vector<SampleText> samples_of(const Json& list) {
+  std::vector<SampleText> samples;
+  const auto text = [](const Json& one, const char* key) {
+    return one.contains(key) && one[key].is_string() ? one[key].get<std::string>() : "";
+  };
+  for (const Json& one : list) {
+    if (one.is_object()) samples.push_back({text(one, "prompt"), text(one, "text")});
+  }
+  return samples;
 }
 
 std::optional<MetricRecord> record_of(const Json& json) {
@@ -42,6 +54,7 @@ std::optional<MetricRecord> record_of(const Json& json) {
   for (const auto& [name, value] : json.items()) {
     if (name == "step" || name == "event" || name == "time" || name == "detail") continue;
     if (value.is_number()) record.values.push_back({name, value.get<double>(), value.is_number_integer()});
+    if (name == "samples" && value.is_array()) record.samples = samples_of(value);
     if (value.is_string() && record.event) record.event->texts.push_back({name, value.get<std::string>()});
   }
   return record;

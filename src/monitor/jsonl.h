@@ -1,5 +1,6 @@
 // metrics.jsonl: one record a line, only ever appended to, by one start of the run after the other.
 //   {"step":10,"time":"2026-01-31T12:34:56.789Z","tokens":5120,"loss/avg":2.31, ...}   values; what is not finite is null
+//   {"step":10,"time":"...","tokens":5120,"time/samples":0.5,"samples":[{"prompt":"It was","text":" the"}, ...]}
 //   {"event":"stop","step":10,"time":"...","detail":"signal 15", ...}     an event, then its texts and its values if any
 #pragma once
 

@@ -34,6 +34,13 @@ void Monitor::evals(int64_t step, const std::vector<NamedValue>& results, double
   recorder_.write(std::move(record));
 }
 
+void Monitor::samples(int64_t step, std::vector<SampleText> samples, double seconds) {
+  MetricRecord record = record_at(step);
+  record.values.push_back({"time/samples", seconds});
+  record.samples = std::move(samples);
+  recorder_.write(std::move(record));
+}
+
 void Monitor::event(const std::string& name, int64_t step, const std::string& detail, std::vector<NamedValue> values) {
   recorder_.event(step, {name, detail, {}}, std::move(values));
 }

@@ -22,6 +22,7 @@ class Monitor {
   void step(const StepOutcome& outcome, double data_wait);
   void validation(int64_t step, double loss, double seconds);
   void evals(int64_t step, const std::vector<NamedValue>& results, double seconds);  // names: "hellaswag/acc"
+  void samples(int64_t step, std::vector<SampleText> samples, double seconds);
   void event(const std::string& name, int64_t step, const std::string& detail, std::vector<NamedValue> values = {});
 
   TrainingClock& clock() { return clock_; }

@@ -20,7 +20,8 @@ struct MetricsOptions {
     v("log_interval", log_interval, "steps between lines on the console and in metrics.jsonl");
     v("jsonl", jsonl, "write output_dir/metrics.jsonl");
     v("tensorboard", tensorboard,
-      "write output_dir/tensorboard for `tensorboard --logdir`: values as scalars, events and the config as text");
+      "write output_dir/tensorboard for `tensorboard --logdir`: values as scalars, events, samples and the config as "
+      "text");
     v("prometheus", prometheus,
       "file for the textfile collector of Prometheus's node exporter, which reads DIRECTORY/*.prom: the newest values, "
       "replaced at once with each record; empty: none");

@@ -32,12 +32,20 @@ struct RunEvent {
   std::string text(std::string_view of) const;  // "" where it has none of this name
 };
 
+// What the model makes of a prompt (training.samples).
+struct SampleText {
+  std::string prompt;
+  std::string text;  // after it
+  bool operator==(const SampleText&) const = default;
+};
+
 struct MetricRecord {
   int64_t step = 0;
   int64_t time = 0;  // when it was written, in milliseconds since 1970; 0: not known
   std::optional<RunEvent> event;
-  std::vector<NamedValue> values;  // in the order of the file
-  std::optional<double> eta;       // seconds to the end of the run, for those who watch; no file keeps it
+  std::vector<NamedValue> values;   // in the order of the file
+  std::optional<double> eta;        // seconds to the end of the run, for those who watch; no file keeps it
+  std::vector<SampleText> samples;  // in the order of their prompts
 
   bool is(std::string_view event_name) const { return event && event->name == event_name; }
   bool has(std::string_view name) const;

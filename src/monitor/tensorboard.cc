@@ -30,6 +30,17 @@ void add_event(tfevents::Summary& summary, const MetricRecord& record) {
   summary.add_text("events/" + event.name, text);
 }
 
+// As it stands, whatever marks of markdown are in it: between fences of more backticks than it has in a row.
+std::string fenced(const std::string& text) {
+  size_t longest = 2, run = 0;
+  for (const char c : text) {
+    run = c == '`' ? run + 1 : 0;
+    longest = std::max(longest, run);
+  }
+  const std::string fence(longest + 1, '`');
+  return str(fence, "\n", text, "\n", fence, "\n");
+}
+
 }  // namespace
 
 TensorBoard::TensorBoard(std::string directory, std::string config_text)
@@ -49,6 +60,10 @@ void TensorBoard::write(const MetricRecord& record) {
       const auto [last, first] = newest_.try_emplace(one.name, record.step);
       if (first || last->second != record.step) summary.add_scalar(one.name, one.value);
       last->second = record.step;
+    }
+    for (size_t i = 0; i < record.samples.size(); ++i) {
+      const SampleText& one = record.samples[i];
+      summary.add_text(str("samples/", i + 1), str("prompt\n\n", fenced(one.prompt), "\ntext\n\n", fenced(one.text)));
     }
   }
   append(summary.record(wall_time(record), record.step));

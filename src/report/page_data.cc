@@ -86,6 +86,16 @@ std::string events_text(const PageRun& run) {
   return "\"events\":" + dump(events) + ",\n\"events_left_out\":" + std::to_string(run.events_left_out);
 }
 
+std::string samples_text(const PageRun& run) {
+  Json all = Json::array();
+  for (const MetricRecord& record : run.samples) {
+    Json texts = Json::array();
+    for (const SampleText& one : record.samples) texts.push_back({one.prompt, one.text});
+    all.push_back({{"step", record.step}, {"texts", texts}});
+  }
+  return "\"samples\":" + dump(all) + ",\n\"samples_left_out\":" + std::to_string(run.samples_left_out);
+}
+
 std::string config_text(const std::vector<ConfigEntry>& config) {
   Json entries = Json::array();
   for (const ConfigEntry& one : config) entries.push_back({one.key, one.value, one.standard});
@@ -136,8 +146,8 @@ std::string page_data(const std::vector<PageRun>& runs, const PageOptions& optio
   for (const PageRun& run : runs) {
     text += &run == &runs.front() ? "" : ",\n";
     text += "{\"name\":" + dump(run.name) + ",\n\"report\":" + json_of(run.report) + ",\n" + machine_text(run) + ",\n" +
-            events_text(run) + ",\n" + traces_text(run.traces) + ",\n" + config_text(run.config) + ",\n" +
-            series_text(run.series) + "}";
+            events_text(run) + ",\n" + samples_text(run) + ",\n" + traces_text(run.traces) + ",\n" +
+            config_text(run.config) + ",\n" + series_text(run.series) + "}";
   }
   return without_tags(text + "]}");
 }

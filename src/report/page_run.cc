@@ -10,6 +10,7 @@ namespace tokamak {
 namespace {
 
 constexpr size_t kMostEvents = 500;
+constexpr size_t kMostSamples = 60, kMostBytesOfSamples = 500'000;
 
 // Which events a page lists, and of which start each is.
 class EventList {
@@ -53,6 +54,35 @@ class SaveHistory {
   std::vector<MetricRecord> saves_;
 };
 
+size_t bytes_of(const MetricRecord& record) {
+  size_t bytes = 0;
+  for (const SampleText& one : record.samples) bytes += one.prompt.size() + one.text.size();
+  return bytes;
+}
+
+// So many of them, evenly chosen, the first and the last among them.
+std::vector<MetricRecord> evenly_chosen(const std::vector<MetricRecord>& all, size_t count) {
+  std::vector<MetricRecord> chosen;
+  for (size_t i = 0; i < count; ++i)
+    chosen.push_back(all[count > 1 ? i * (all.size() - 1) / (count - 1) : all.size() - 1]);
+  return chosen;
+}
+
+// As many samples as a page has room for.
+void give_samples(const std::vector<MetricRecord>& history, PageRun& run) {
+  std::vector<MetricRecord> all;
+  for (const MetricRecord& record : history) {
+    if (!record.samples.empty()) all.push_back(record);
+  }
+  for (size_t count = std::min(all.size(), kMostSamples); count > 0; count = count * 3 / 4) {
+    run.samples = evenly_chosen(all, count);
+    size_t bytes = 0;
+    for (const MetricRecord& record : run.samples) bytes += bytes_of(record);
+    if (bytes <= kMostBytesOfSamples) break;
+  }
+  run.samples_left_out = static_cast<int64_t>(all.size() - run.samples.size());
+}
+
 }  // namespace
 
 PageRun read_page_run(const std::string& directory, int64_t most) {
@@ -74,6 +104,7 @@ PageRun read_page_run(const std::string& directory, int64_t most) {
     }
   }
   events.give(run);
+  give_samples(history.records(), run);
   run.traces = read_traces(directory);
   const int64_t begin = run.report.starts.front().exec;
   run.series = series_of(history.records(), begin, most);

@@ -26,9 +26,11 @@ struct PageRun {
   std::string name;  // by which curves and columns are labelled
   RunReport report;
   std::vector<Series> series;
-  std::vector<PageEvent> events;  // but for those that the account of a start sums up; in the order of the file
-  int64_t events_left_out = 0;    // older than those
-  int64_t memory_planned = 0;     // bytes, of the last start that said so; 0: none did
+  std::vector<PageEvent> events;      // but for those that the account of a start sums up; in the order of the file
+  int64_t events_left_out = 0;        // older than those
+  std::vector<MetricRecord> samples;  // with texts, of the run's course, steps ascending
+  int64_t samples_left_out = 0;       // others, evenly between those
+  int64_t memory_planned = 0;         // bytes, of the last start that said so; 0: none did
   int64_t memory_committed = 0;
   // Of one rank, of the last start that said so; 0 and "": none did.
   std::string device;

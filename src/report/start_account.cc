@@ -66,6 +66,7 @@ void StartAccount::see(const MetricRecord& record) {
   }
   report_.time[Spent::kValidation] += claim(record.value_or("time/validation", 0));
   report_.time[Spent::kEvals] += claim(record.value_or("time/evals", 0));
+  report_.time[Spent::kSamples] += claim(record.value_or("time/samples", 0));
   reached_ = std::max(reached_, record.step);
 }
 

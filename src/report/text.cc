@@ -40,6 +40,8 @@ std::string label_of(Spent kind) {
       return "validation";
     case Spent::kEvals:
       return "evaluations";
+    case Spent::kSamples:
+      return "samples of text";
     case Spent::kHang:
       return "hangs, until the watchdog's end";
     case Spent::kOther:

@@ -15,16 +15,17 @@ enum class Spent {
   kSaves,       // training waited for a save
   kValidation,
   kEvals,
-  kHang,   // from the last record before a hang to the file that the watchdog wrote
-  kOther,  // what no record explains
+  kSamples,  // training.samples
+  kHang,     // from the last record before a hang to the file that the watchdog wrote
+  kOther,    // what no record explains
 };
 
-inline constexpr std::array<Spent, 9> kAllSpent = {Spent::kProductive, Spent::kLost,  Spent::kStartup,
-                                                   Spent::kDown,       Spent::kSaves, Spent::kValidation,
-                                                   Spent::kEvals,      Spent::kHang,  Spent::kOther};
+inline constexpr std::array<Spent, 10> kAllSpent = {
+    Spent::kProductive, Spent::kLost,  Spent::kStartup, Spent::kDown, Spent::kSaves,
+    Spent::kValidation, Spent::kEvals, Spent::kSamples, Spent::kHang, Spent::kOther};
 
-inline constexpr std::array<const char*, 9> kSpentNames = {"productive", "lost",  "startup", "down", "saves",
-                                                           "validation", "evals", "hang",    "other"};
+inline constexpr std::array<const char*, 10> kSpentNames = {"productive", "lost",  "startup", "down", "saves",
+                                                            "validation", "evals", "samples", "hang", "other"};
 
 class TimeSplit {
  public:

@@ -12,8 +12,8 @@ constexpr std::memory_order kRelaxed = std::memory_order_relaxed;
 }  // namespace
 
 const char* name_of(Phase phase) {
-  constexpr std::array<const char*, kPhases> kNames = {"start", "load", "step", "validation",
-                                                       "evals", "save", "stop", "end"};
+  constexpr std::array<const char*, kPhases> kNames = {"start",   "load", "step", "validation", "evals",
+                                                       "samples", "save", "stop", "end"};
   const auto index = static_cast<size_t>(phase);
   return index < kPhases ? kNames[index] : "?";
 }

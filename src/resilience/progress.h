@@ -9,8 +9,8 @@
 
 namespace tokamak {
 
-enum class Phase : int32_t { kStart, kLoad, kStep, kValidation, kEvals, kSave, kStop, kEnd };
-inline constexpr size_t kPhases = 8;
+enum class Phase : int32_t { kStart, kLoad, kStep, kValidation, kEvals, kSamples, kSave, kStop, kEnd };
+inline constexpr size_t kPhases = 9;
 const char* name_of(Phase phase);
 
 // What of a phase was measured so far.

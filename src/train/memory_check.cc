@@ -46,6 +46,9 @@ void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare&
   if (const int64_t replicas = config.parallelism.data_parallel_replicate_degree; replicas > 1) {
     help.push_back(str("lower parallelism.data_parallel_replicate_degree (now ", replicas, ")"));
   }
+  if (const SampleOptions& samples = config.training.samples; !samples.prompts.empty()) {
+    help.push_back(str("fewer or shorter training.samples (now ", samples.prompts.size(), " prompts)"));
+  }
   help.push_back("more ranks on more nodes, each holding a smaller part of the state");
   fail(
       Kind::kDevice,

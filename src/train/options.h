@@ -7,6 +7,7 @@
 
 #include "base/fields.h"
 #include "train/eval_options.h"
+#include "train/sample_options.h"
 
 namespace tokamak {
 
@@ -39,6 +40,7 @@ struct TrainingOptions {
   int64_t validation_sequences = 64;
   std::vector<EvalOptions> evals;
   int64_t evals_interval = 0;
+  SampleOptions samples;
 
   template <class Visitor>
   void fields(Visitor& v) {
@@ -62,6 +64,7 @@ struct TrainingOptions {
     v("evals", evals,
       "evaluations to run during training; their time is logged separately and excluded from throughput");
     v("evals_interval", evals_interval, "steps between evaluations; they always run at the end; 0: only then");
+    v("samples", samples, "texts that the model makes of fixed prompts on the way");
   }
 };
 

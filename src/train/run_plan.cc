@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "data/manifest.h"
 #include "train/memory_check.h"
+#include "train/sampler.h"
 
 namespace tokamak {
 
@@ -15,8 +16,11 @@ constexpr int64_t kAutoMicroBatchTokens = 8192;
 
 PlannedRun plan_with(const RunConfig& config, const GlobalBatch& batch, int64_t micro_batch, const Mesh& mesh,
                      Backend& backend) {
+  const SampleSizes samples = sample_sizes(config);
   const EngineSizes sizes{.max_tokens = micro_batch * batch.length,
                           .max_length = batch.length,
+                          .cached_sequences = samples.sequences,
+                          .cached_length = samples.length,
                           .snapshot = config.checkpoint.async || !backend.device->uses_host_memory()};
   return {{batch, micro_batch},
           config.activation_checkpoint,

@@ -127,10 +127,11 @@ bool Trainer::evaluate_if_due() {
   try {
     if (due(config_.training.validation_interval)) validate();
     if (due(config_.training.evals_interval)) take_evals();
+    if (due(config_.training.samples.interval)) take_samples();
     return true;
   } catch (const StopRequested&) {
     if (comm_.rank() == 0)
-      log::warning("the validation or evaluation of step ", state_.step, " is cut short by a stop");
+      log::warning("the validation, evaluation or samples of step ", state_.step, " are cut short by a stop");
     return false;
   }
 }
@@ -153,6 +154,18 @@ void Trainer::take_evals() {
   const OffTheClock off(monitor_->clock());
   const std::vector<NamedValue> results = options_.evals(*run_.engine, [this] { stop_between(); });
   monitor_->evals(state_.step, results, off.seconds());
+}
+
+void Trainer::take_samples() {
+  if (options_.sampler == nullptr) return;
+  read_outcomes(0);
+  const PhaseScope phase(options_.progress, Phase::kSamples);
+  const OffTheClock off(monitor_->clock());
+  Sampler::Result result = options_.sampler->run(*run_.engine, [this] { stop_between(); });
+  if (!result.problem.empty() && comm_.rank() == 0) {
+    log::warning("the samples of step ", state_.step, " end early: ", result.problem);
+  }
+  monitor_->samples(state_.step, std::move(result.samples), off.seconds());
 }
 
 // Of a start that another has taken over, nothing is written: the file is that one's.

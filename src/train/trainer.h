@@ -28,6 +28,7 @@
 #include "train/run_config.h"
 #include "train/run_data.h"
 #include "train/run_plan.h"
+#include "train/sampler.h"
 #include "train/state_guard.h"
 #include "train/step.h"
 #include "train/step_trace.h"
@@ -42,6 +43,7 @@ struct TrainerOptions {
   std::string config_text;  // the config as config/ prints it, for the run directory and the checkpoints
   // Takes training.evals (src/eval does), calling `between` between micro-batches. Collective.
   std::function<std::vector<NamedValue>(Engine&, const std::function<void()>& between)> evals;
+  const Sampler* sampler = nullptr;  // of training.samples; outlives the trainer; nullptr: there are none
   // What to log of a config that differs from the one in `checkpoint`; an Error where it may not (src/config does).
   std::function<std::string(const std::string& saved_config, const std::string& checkpoint)> check_changes;
   // Settles mode: auto and keep_gathered: auto (src/plan does); needed where the config has them.
@@ -77,6 +79,7 @@ class Trainer {
   bool evaluate_if_due();  // false where a stop has cut it short
   void validate();
   void take_evals();
+  void take_samples();
   bool due(int64_t interval) const { return finished() || (interval > 0 && state_.step % interval == 0); }
   bool finished() const { return state_.step >= run_.shape.total_steps; }
 

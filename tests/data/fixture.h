@@ -36,12 +36,18 @@ struct FixtureOptions {
   int64_t vocab_size = 65000;
   int64_t shard_tokens = 1'000'000;
   std::string tokenizer_hash = "00112233445566778899aabbccddeeff";
+  std::string tokenizer_file = "";
 };
 
 inline Manifest write_dataset(const std::string& directory, const Documents& documents, FixtureOptions options = {}) {
   make_directories(directory, Kind::kData);
-  DatasetWriter writer(
-      {directory, options.vocab_size, {"fixture", options.tokenizer_hash, ""}, kEos, -1, options.shard_tokens, "test"});
+  DatasetWriter writer({directory,
+                        options.vocab_size,
+                        {"fixture", options.tokenizer_hash, options.tokenizer_file},
+                        kEos,
+                        -1,
+                        options.shard_tokens,
+                        "test"});
   for (const auto& document : documents) writer.append(document);
   return writer.finish();
 }

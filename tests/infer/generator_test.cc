@@ -141,3 +141,31 @@ TEST_CASE("a repetition penalty counts the prompt's tokens and the new ones") {
     seen.push_back(id);
   }
 }
+
+TEST_CASE(
+    "who chooses for all sees each forward pass, and its choice counts; what is asked between passes may end all") {
+  Fixture f(2);
+  const std::vector<GenerationRequest> requests = {f.request(0, 20), f.request(5, 8), f.request(9, 3)};
+  const std::vector<Text> free = f.run(requests, f.options(4, kRandom));
+  int64_t chosen = 0, passes = 0;
+  GenerationOptions options = f.options(4, kRandom);
+  options.between = [&] { ++passes; };
+  options.choose = [&](const Choose& own) {
+    const std::vector<int32_t> ids = own();
+    chosen += std::ssize(ids);
+    return ids;
+  };
+  CHECK(f.run(requests, options) == free);
+  CHECK(chosen == 12);
+  // Two prompts of 20 and 8 tokens at once, 16 a pass: 3, and 3 to decode; then one prompt, and 3.
+  CHECK(passes == 10);
+  options.choose = [](const Choose& own) { return std::vector<int32_t>(own().size(), 7); };
+  for (const Text& text : f.run(requests, options)) CHECK(text.ids == std::vector<int32_t>(4, 7));
+  passes = 0;
+  options.between = [&] {
+    if (++passes == 4) fail(Kind::kBug, "enough");
+  };
+  CHECK_THROWS_WITH(f.run(requests, options), "enough");
+  // Nothing of it is left.
+  CHECK(f.run(requests, f.options(4, kRandom)) == free);
+}

@@ -2,6 +2,7 @@
 import glob
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -26,6 +27,7 @@ MANY = 10000  # more than any reader leaves out something of
 def start(place, *overrides, expect):
     return place.train(NAME, 1, f"training.max_steps={STEPS}", "training.validation_interval=3", "checkpoint.interval=4",
                        "checkpoint.keep_latest=9", "metrics.tensorboard=true",
+                       "training.samples={prompts: [to, 'a ``` b'], interval: 3, tokens: 12}",
                        f"metrics.prometheus={place.file('tokamak.prom')}", *overrides, expect=expect)
 
 
@@ -59,9 +61,29 @@ def events_and_scalars(place):
                     scalars = {name: {s: v for s, v in of.items() if s <= step} for name, of in scalars.items()}
                 continue
             del record["time"]
+            record.pop("samples", None)
             for name, value in record.items():
                 scalars.setdefault(name, {})[step] = np.nan if value is None else value
     return events, scalars
+
+
+def samples_of_course(place):
+    """Of metrics.jsonl: [{step: (prompt, text)} of each prompt] of the steps that count."""
+    samples = {}
+    with open(place.run(NAME) + "/metrics.jsonl") as lines:
+        for record in map(json.loads, lines):
+            if record.get("event") == "ready":
+                samples = {step: one for step, one in samples.items() if step <= record["step"]}
+            if "samples" in record:
+                samples[record["step"]] = [(one["prompt"], one["text"]) for one in record["samples"]]
+    return [{step: one[i] for step, one in samples.items()} for i in range(2)]
+
+
+def unfenced(markdown):
+    """The prompt and the text of a sample as TensorBoard has it: what is between the fences of each."""
+    found = re.fullmatch(r"prompt\n\n(`{3,})\n(.*)\n\1\n\ntext\n\n(`{3,})\n(.*)\n\3\n", markdown, re.S)
+    assert found, markdown
+    return found[2], found[4]
 
 
 def expect_equal(found, scalars, reader):
@@ -106,6 +128,10 @@ def expect_equal_provider(provider, place, reader):
     assert [step for step, _ in texts["events/resume"]] == [4], (reader, texts["events/resume"])
     (end,) = [text for step, text in texts["events/end"] if step == STEPS]
     assert end.startswith("done") and "| exit_code | 0 |" in end, (reader, end)
+    samples = samples_of_course(place)
+    for i, expected in enumerate(samples):
+        assert sorted(expected) == [3, 6, 9, 12, 15, 16], expected
+        assert {step: unfenced(text) for step, text in texts[f"samples/{i + 1}"]} == expected, (reader, texts, expected)
     print(f"  {reader}: {sum(map(len, scalars.values()))} scalars of {len(scalars)} tags, texts {sorted(texts)}")
 
 

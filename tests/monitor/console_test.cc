@@ -43,7 +43,7 @@ TEST_CASE("an interval is one line, which counts skipped steps where there are a
   CHECK_THAT(logged(interval(12)), EndsWith(line + "  skipped 12\n"));
 }
 
-TEST_CASE("validations and evaluations are a line each, events none") {
+TEST_CASE("validations and evaluations are a line each, samples one for each prompt, events none") {
   CHECK_THAT(logged({.step = 10,
                      .values = {count_value("tokens", 5),
                                 {"validation/loss", 2},
@@ -55,5 +55,11 @@ TEST_CASE("validations and evaluations are a line each, events none") {
               .values =
                   {count_value("tokens", 5), {"evals/arc/acc", 0.5}, {"evals/piqa/acc", 0.75}, {"time/evals", 1.25}}}),
       EndsWith(" step 10/1000  arc/acc 0.5000  piqa/acc 0.7500  (1.2 s)\n"));
+  // As lines of their own, cut, and with nothing in them that a terminal would obey.
+  CHECK_THAT(logged({.step = 10,
+                     .values = {count_value("tokens", 5), {"time/samples", 0.26}},
+                     .samples = {{"It was", " a\nday\x1b[2J\xC2\x9B."}, {"\xC3\x89t\xC3\xA9", std::string(200, 'x')}}}),
+             EndsWith(" step 10/1000  samples  (0.3 s)\n  It was a day [2J .\n  \xC3\x89t\xC3\xA9" +
+                      std::string(97, 'x') + "...\n"));
   CHECK(logged({.step = 10, .event = RunEvent{"checkpoint", "here", {}}}).empty());
 }

@@ -55,6 +55,23 @@ TEST_CASE("records come back in order, with their values, counts and events") {
   CHECK((records[0].time == 0 && records[1].time == 1769862896007));
 }
 
+TEST_CASE("samples are a list beside the values, and come back as they are") {
+  const TempDir dir;
+  JsonlFile file(dir.file("m"));
+  const std::vector<SampleText> samples = {{"It was", " a \"day\"\n"}, {"", "\x1b[0m <b>"}};
+  file.write({.step = 4, .values = {{"time/samples", 0.5}}, .samples = samples});
+  CHECK(read_text(dir.file("m"), Kind::kBug) ==
+        "{\"step\":4,\"time/samples\":0.5,\"samples\":[{\"prompt\":\"It was\",\"text\":\" a \\\"day\\\"\\n\"},"
+        "{\"prompt\":\"\",\"text\":\"\\u001b[0m <b>\"}]}\n");
+  REQUIRE(read_all(dir.file("m")).size() == 1);
+  CHECK(read_all(dir.file("m"))[0].samples == samples);
+  CHECK(read_all(dir.file("m"))[0].values.size() == 1);
+  write_text_atomically(dir.file("m"), "{\"step\":1,\"samples\":[1,{\"text\":[]}]}\n{\"step\":2,\"samples\":3}\n",
+                        Kind::kBug);
+  CHECK(read_all(dir.file("m"))[0].samples == std::vector<SampleText>(1));
+  CHECK(read_all(dir.file("m"))[1].samples.empty());
+}
+
 TEST_CASE("a reader skips lines that are no record, and a file that is not there") {
   const TempDir dir;
   CHECK(read_all(dir.file("nowhere")).empty());

@@ -116,7 +116,7 @@ TEST_CASE("without a sink nothing is asked for") {
   CHECK(asked == 0);
 }
 
-TEST_CASE("validations, evaluations and events are records with their step and values") {
+TEST_CASE("validations, evaluations, samples and events are records with their step and values") {
   std::vector<MetricRecord> records;
   Recorder recorder(collect(records));
   Monitor monitor({.scale = scale_of(5), .recorder = recorder});
@@ -124,7 +124,8 @@ TEST_CASE("validations, evaluations and events are records with their step and v
   monitor.validation(3, 1.0, 0.25);
   monitor.evals(4, {{"arc/acc", 0.5}, {"piqa/acc", 0.75}}, 0.5);
   monitor.event("start", 0, "2 rank(s)", {count_value("memory/planned", 30)});
-  REQUIRE(records.size() == 3);
+  monitor.samples(4, {{"It was", " so"}}, 0.125);
+  REQUIRE(records.size() == 4);
   for (const MetricRecord& record : records) CHECK((record.time >= before && record.time <= unix_milliseconds()));
   CHECK(records[0].step == 3);
   CHECK(names_of(records[0]) ==
@@ -137,6 +138,8 @@ TEST_CASE("validations, evaluations and events are records with their step and v
   REQUIRE(records[2].event);
   CHECK((records[2].event->name == "start" && records[2].event->detail == "2 rank(s)"));
   CHECK(names_of(records[2]) == std::vector<std::string>{"memory/planned"});
+  CHECK((records[3].step == 4 && names_of(records[3]) == std::vector<std::string>{"tokens", "time/samples"}));
+  CHECK((records[3].at("time/samples") == 0.125 && records[3].samples == std::vector<SampleText>{{"It was", " so"}}));
 }
 
 TEST_CASE("no training time passes off the clock") {

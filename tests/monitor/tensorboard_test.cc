@@ -99,6 +99,21 @@ TEST_CASE("what two records of a step have in common is there once") {
   CHECK_THAT(records[6], Contains("loss"));
 }
 
+TEST_CASE("samples are texts by the number of their prompt, fenced so that no mark in them counts") {
+  const TempDir dir;
+  TensorBoard board(dir.path(), "");
+  board.write(event("ready", 299));
+  board.write({.step = 300,
+               .time = 1700000001000,
+               .values = {{"time/samples", 0.5}},
+               .samples = {{"It was", " so"}, {"x", "````c\n``"}}});
+  const std::vector<std::string> records = records_of(files_of(dir).at(0));
+  REQUIRE(records.size() == 5);
+  CHECK_THAT(records[4], Contains("time/samples") && Contains("samples/1") && Contains("samples/2"));
+  CHECK_THAT(records[4], Contains("prompt\n\n```\nIt was\n```\n\ntext\n\n```\n so\n```\n"));
+  CHECK_THAT(records[4], Contains("text\n\n`````\n````c\n``\n`````\n"));
+}
+
 TEST_CASE("the files of later starts come later in the order of names, whatever the clock says") {
   const TempDir dir;
   for (const int64_t step : {0, 5, 5}) {

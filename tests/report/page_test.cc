@@ -29,6 +29,10 @@ class Lines {
     line.update(more);
     return add(time, step, line);
   }
+  Lines& sampled(double time, int64_t step, const std::string& text) {
+    const json texts = {{{"prompt", "It was"}, {"text", text}}, {{"prompt", "</script>"}, {"text", "<b>"}}};
+    return add(time, step, {{"time/samples", 0.5}, {"samples", texts}});
+  }
   Lines& start(double time, int64_t step) {
     event(time, 0, "start", {{"exec", utc_text(kBegin + std::llround(1e3 * time))}});
     if (step > 0) event(time, step, "resume");
@@ -140,6 +144,42 @@ TEST_CASE("saves are a curve, also where they were recorded late or made again")
   CHECK((stall.points[0].step == 1 && stall.points[0].mean == 0.25));
   CHECK((stall.points[1].step == 4 && stall.points[1].mean == 0.75));
   CHECK(series_called(run, "loss/avg").points.size() == 4);  // the late record took none of them away
+}
+
+TEST_CASE(
+    "samples are of the run's course, with each prompt's text; of very many some, evenly, the newest among them") {
+  Lines lines;
+  lines.start(0, 0).sampled(1, 5, " a").sampled(2, 10, " b").sampled(3, 15, " left behind").start(10, 5);
+  lines.sampled(11, 10, " <i>c</i>").value(12, 12, "loss/avg", 1);
+  const PageRun run = lines.run();
+  REQUIRE(run.samples.size() == 2);  // step 15 was of a course that the run has left
+  CHECK((run.samples[0].step == 5 && run.samples[1].step == 10 && run.samples_left_out == 0));
+  CHECK(run.samples[1].samples == std::vector<SampleText>{{"It was", " <i>c</i>"}, {"</script>", "<b>"}});
+  const json data = json::parse(page_data({run}, {.program = "tokamak"}))["runs"][0];
+  CHECK(data["samples"][0] ==
+        json{{"step", 5}, {"texts", json::array({json::array({"It was", " a"}), json::array({"</script>", "<b>"})})}});
+  CHECK(data["samples"][1]["texts"][0][1] == " <i>c</i>");
+  CHECK(count_of(page_of({run}, {.program = "tokamak"}), "<i>c</i>") == 0);
+
+  Lines many;
+  many.start(0, 0);
+  for (int64_t step = 1; step <= 601; ++step) many.sampled(static_cast<double>(step), step, " x");
+  const PageRun thinned = many.run();
+  REQUIRE(thinned.samples.size() == 60);
+  CHECK(thinned.samples_left_out == 541);
+  CHECK((thinned.samples.front().step == 1 && thinned.samples.back().step == 601));
+  for (size_t i = 1; i < 60; ++i) {
+    const int64_t gap = thinned.samples[i].step - thinned.samples[i - 1].step;
+    CHECK((gap == 10 || gap == 11));
+  }
+  Lines long_ones;
+  long_ones.start(0, 0);
+  for (int64_t step = 1; step <= 40; ++step) {
+    long_ones.sampled(static_cast<double>(step), step, std::string(50'000, 'x'));
+  }
+  const PageRun few = long_ones.run();
+  CHECK((few.samples.size() >= 6 && few.samples.size() <= 9));  // of 500 kB
+  CHECK((few.samples.back().step == 40 && few.samples_left_out == 40 - std::ssize(few.samples)));
 }
 
 TEST_CASE("events are listed with their start; of very many the latest") {

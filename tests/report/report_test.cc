@@ -38,6 +38,7 @@ class Story {
     return add(time, step, {count_value("tokens", step * kTokensPerStep), {"time/validation", seconds}});
   }
   Story& evaluated(double time, int64_t step, double seconds) { return add(time, step, {{"time/evals", seconds}}); }
+  Story& sampled(double time, int64_t step, double seconds) { return add(time, step, {{"time/samples", seconds}}); }
   Story& saved(double time, int64_t step, double stall, bool committed = true) {
     return add(time, step, committed ? "checkpoint" : "checkpoint refused", "",
                {{"checkpoint/stall", stall}, {"checkpoint/seconds", 2 * stall}, count_value("checkpoint/bytes", 1000)});
@@ -95,11 +96,11 @@ std::vector<double> spent(std::vector<double> seconds) { return seconds; }
 TEST_CASE("a run that nothing disturbed: each second is in its place, and what no record explains is other") {
   Story story;
   story.start(0, 1).ready(2, 0).trained(12, 10, 10).validated(13, 10, 1).evaluated(16, 10, 3).saved(18, 10, 2);
-  story.trained(28, 20, 10).saved(28.5, 20, 0.25, false).end(29, 20, "done", 0);
+  story.trained(28, 20, 10).saved(28.5, 20, 0.25, false).sampled(28.9, 20, 0.25).end(29, 20, "done", 0);
   const RunReport report = story.report();
   REQUIRE(report.starts.size() == 1);
-  //                                              productive lost startup down saves validation evals hang other
-  CHECK(seconds_of(report.time) == spent({20, 0, 2, 0, 2.25, 1, 3, 0, 0.75}));
+  //                                              productive lost startup down saves validation evals samples hang other
+  CHECK(seconds_of(report.time) == spent({20, 0, 2, 0, 2.25, 1, 3, 0.25, 0, 0.5}));
   CHECK(report.wall_clock() == 29000);
   CHECK(report.ettr() == Approx(20.0 / 29));
   CHECK(report.tokens == 2000);
@@ -121,9 +122,9 @@ TEST_CASE("steps that a later start trains again are lost, with their time; thos
   story.trained(94, 40, 10).end(94, 40, "done", 0);
   const RunReport report = story.report();
   REQUIRE(report.starts.size() == 3);
-  CHECK(seconds_of(report.starts[0].time) == spent({10, 20, 2, 0, 1, 0, 0, 0, 0}));
-  CHECK(seconds_of(report.starts[1].time) == spent({0, 10, 3, 7, 0, 0, 0, 0, 0}));
-  CHECK(seconds_of(report.starts[2].time) == spent({30, 0, 3, 7, 1, 0, 0, 0, 0}));
+  CHECK(seconds_of(report.starts[0].time) == spent({10, 20, 2, 0, 1, 0, 0, 0, 0, 0}));
+  CHECK(seconds_of(report.starts[1].time) == spent({0, 10, 3, 7, 0, 0, 0, 0, 0, 0}));
+  CHECK(seconds_of(report.starts[2].time) == spent({30, 0, 3, 7, 1, 0, 0, 0, 0, 0}));
   CHECK((report.starts[0].lost_steps == 20 && report.starts[1].lost_steps == 10 && report.starts[2].lost_steps == 0));
   CHECK((report.lost_steps == 30 && report.step == 40 && report.tokens == 4000));
   CHECK((report.starts[0].end == StartEnd::kKilled && report.starts[1].end == StartEnd::kKilled));
@@ -136,7 +137,7 @@ TEST_CASE("an interval that a resume cuts in two counts for as many steps as sta
   story.start(0, 1).ready(2, 0).trained(12, 10, 10).saved(12, 6, 0);
   story.start(20, 20).resume(20, 6).ready(20, 6).trained(24, 10, 4).end(24, 10, "done", 0);
   const RunReport report = story.report();
-  CHECK(seconds_of(report.starts[0].time) == spent({6, 4, 2, 0, 0, 0, 0, 0, 0}));
+  CHECK(seconds_of(report.starts[0].time) == spent({6, 4, 2, 0, 0, 0, 0, 0, 0, 0}));
   CHECK(report.starts[0].lost_steps == 4);
 }
 
@@ -156,7 +157,7 @@ TEST_CASE("a start that went back and was killed before its first step has left 
   CHECK(!none.starts[1].restart);
   early.ready(31, 10);
   CHECK(early.report().starts[2].restart == 21000);  // from the last training, over the start that had none
-  CHECK(seconds_of(none.starts[1].time) == spent({0, 0, 0, 10, 0, 0, 0, 0, 0}));
+  CHECK(seconds_of(none.starts[1].time) == spent({0, 0, 0, 10, 0, 0, 0, 0, 0, 0}));
 }
 
 TEST_CASE("causes: a signal, a limit, an error, a death while stopping, silence, and a run that goes on") {
@@ -182,7 +183,7 @@ TEST_CASE("causes: a signal, a limit, an error, a death while stopping, silence,
                                          "failed: exit 4: its last checkpoint was refused",
                                          "open: no end recorded: it runs, or was killed"});
   // Step 11 is in no interval: the tail up to the stop, but for the save, is its training.
-  CHECK(seconds_of(report.starts[0].time) == spent({11, 0, 1, 0, 1, 0, 0, 0, 0}));
+  CHECK(seconds_of(report.starts[0].time) == spent({11, 0, 1, 0, 1, 0, 0, 0, 0, 0}));
   CHECK(report.starts[0].last_step == 11);
 }
 
@@ -193,8 +194,8 @@ TEST_CASE("a hang lasts from the last record to the watchdog's file, which names
   const FoundHang earlier{Story::at(-5), "hang-0.txt", "of another run"};
   const FoundHang hang{Story::at(72), "hang-1.txt", "rank 1 on n2 did not arrive in all_gather"};
   const RunReport report = story.report({earlier, hang});
-  CHECK(seconds_of(report.starts[0].time) == spent({10, 0, 1, 0, 1, 0, 0, 60, 0}));
-  CHECK(seconds_of(report.starts[1].time) == spent({10, 0, 2, 18, 0, 0, 0, 0, 0}));
+  CHECK(seconds_of(report.starts[0].time) == spent({10, 0, 1, 0, 1, 0, 0, 0, 60, 0}));
+  CHECK(seconds_of(report.starts[1].time) == spent({10, 0, 2, 18, 0, 0, 0, 0, 0, 0}));
   CHECK((report.starts[0].end == StartEnd::kHung && report.starts[0].cause == hang.headline));
   CHECK(report.starts[1].end == StartEnd::kDone);
   CHECK(story.report({earlier}).starts[0].end == StartEnd::kKilled);
@@ -206,7 +207,7 @@ TEST_CASE("a save beside training is committed steps later, and its stall is sti
   // The copy after step 1 stalls a second; steps 2 and 3 take a second each; the commit is recorded after them.
   story.start(0, 0).ready(0, 0).trained(1, 1, 1).trained(3, 2, 1).trained(4, 3, 1).saved(4, 1, 1).trained(5, 4, 1);
   story.end(5, 4, "done", 0);
-  CHECK(seconds_of(story.report().time) == spent({4, 0, 0, 0, 1, 0, 0, 0, 0}));
+  CHECK(seconds_of(story.report().time) == spent({4, 0, 0, 0, 1, 0, 0, 0, 0, 0}));
 }
 
 TEST_CASE("steps far slower than the others of their start are named, and stay productive") {
@@ -227,7 +228,7 @@ TEST_CASE("clocks that are set and records that are missing bend the split, but 
   CHECK(forward.report().time[Spent::kOther] == 4978000);
   Story no_ready;  // a full disk at the start
   no_ready.start(0, 1).trained(12, 10, 10).saved(13, 10, 1);
-  CHECK(seconds_of(no_ready.report().time) == spent({10, 0, 1, 0, 1, 0, 0, 0, 1}));
+  CHECK(seconds_of(no_ready.report().time) == spent({10, 0, 1, 0, 1, 0, 0, 0, 0, 1}));
   Story no_start;
   no_start.start(0, 1).ready(2, 0).trained(12, 10, 10).resume(20, 5).ready(21, 5).trained(31, 15, 10);
   CHECK(no_start.report().starts.size() == 2);

@@ -60,9 +60,21 @@ def main():
         assert loss < math.log(4096) - 1, "it has learned nothing"
         assert abs(math.exp(loss) / number(r"perplexity ([\d.]+)", said) - 1) < 1e-3
         assert number(r"throughput +(\d+) tokens/s", said) > 0
+        # The last sample is what the script's `generate` makes of the last checkpoint.
+        (sampled,) = [record["samples"] for record in records if "samples" in record]
+        assert [one["prompt"] for one in sampled] == ["It is a truth universally acknowledged, that", "In the beginning"]
+        assert all(one["text"] for one in sampled) and sampled[0]["prompt"] + sampled[0]["text"] in said, (sampled, said)
         assert "A continuation of" in said and "It is a truth universally acknowledged, that" in said, said
 
+        page = Path(folder, "runs/quickstart/report.html")
+        assert f"the report is {page.resolve()}" in said, said
+        html = page.read_text(encoding="utf-8")
+        for words in ("dygraph", '"loss/avg"', "training.samples.interval", "In the beginning"):
+            assert words in html, f"no {words!r} in the report"
+        page.unlink()
+
         again = quickstart(folder, *install)
+        assert page.exists(), again
         assert "Building CXX" not in again, again
         for words in ("text.jsonl is up to date", "tokenizer.model is up to date",
                       "data is up to date", f"training is finished ({STEPS} steps)"):

@@ -19,6 +19,7 @@ SCREENSHOTS = os.environ.get("SCREENSHOTS", "")
 WIDTHS = {390: 844, 1280: 900, 2560: 1400}  # and the height of such a screen
 CHARTS = ["loss", "lr", "grad-norm", "throughput", "mfu", "data-wait", "memory", "save-stall"]
 STEPS, STOPPED, INTERVAL = 60, 30, 10
+PROMPTS = ["to", "<b>a</b> long"]  # a text, and one that is no markup
 MOST_BYTES = 3_000_000
 LONG = 100_000  # steps of the run whose page may have so many bytes
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -28,7 +29,8 @@ def trained(place, name, *overrides):
     """The directory of a run that was stopped, and started again."""
     if not os.path.exists(place.run(name)):
         wanted = ["metrics.trace=12-13", f"training.max_steps={STEPS}", f"training.validation_interval={INTERVAL}",
-                  f"checkpoint.interval={INTERVAL}", *overrides]
+                  f"checkpoint.interval={INTERVAL}",
+                  f"training.samples={{prompts: {json.dumps(PROMPTS)}, interval: {INTERVAL}, tokens: 24}}", *overrides]
         place.train(name, 1, *wanted, "--stop-at-step", str(STOPPED), expect=75)
         place.train(name, 1, *wanted)
     return place.run(name)
@@ -112,6 +114,35 @@ def expect_roofline(browser):
         share = 100 * max(arithmetic, memory) / one["seconds"]
         assert row[0] == one["name"] and abs(float(row[6].split()[0]) - share) <= 0.06 + 0.01 * share, (row, share)
     assert min(bound.values()) > 0, bound
+
+
+def samples(place):
+    """each prompt's texts, the newest first, as metrics.jsonl has them: as text, whatever they are; of two runs, side by side"""
+    run = trained(place, "first")
+    texts = {}
+    with open(run + "/metrics.jsonl") as lines:
+        for record in map(json.loads, lines):
+            for i, one in enumerate(record.get("samples", [])):
+                assert one["prompt"] == PROMPTS[i], record
+                texts[record["step"], i] = one["prompt"] + one["text"]
+    steps = list(range(STEPS, 0, -INTERVAL))
+    assert sorted(texts) == sorted((step, i) for step in steps for i in range(2)), texts
+    assert len(set(texts.values())) > len(steps), texts
+    rows = """[...document.querySelectorAll('#samples table')].map((table) => [table.caption.textContent,
+      [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent))])"""
+    with Browser(find_browser()) as browser:
+        browser.set_window(1280, 900)
+        browser.open(page_of(place, run))
+        expected = [[f"Prompt {i + 1}: " + (prompt if len(prompt) <= 80 else prompt[:80] + "…"),
+                     [[str(step), texts[step, i]] for step in steps]] for i, prompt in enumerate(PROMPTS)]
+        assert browser.value(rows) == expected, (browser.value(rows), expected)
+        assert browser.value("document.querySelectorAll('#samples b').length") == 0
+        assert browser.complaints() == [], browser.complaints()
+        browser.open(page_of(place, run, "--compare", trained(place, "second", "optimizer.lr=1e-3")))
+        both = browser.value(rows)
+        assert len(both) == 2 and [row[:2] for row in both[0][1][:3]] == [
+            ["first", str(STEPS)], ["second", str(STEPS)], ["first", str(STEPS - INTERVAL)]], both
+        assert browser.complaints() == [], browser.complaints()
 
 
 def interaction(place):
@@ -325,4 +356,4 @@ AXE = axe_script() if "accessible" in sys.argv else ""
 if "accessible" in sys.argv and not AXE:
     print("SKIPPED: no axe-core (scripts/install_axe.sh)")
     sys.exit(77)
-main([on_every_screen, interaction, touch, compared, long_run, refusals] + ([accessible] if AXE else []))
+main([on_every_screen, samples, interaction, touch, compared, long_run, refusals] + ([accessible] if AXE else []))

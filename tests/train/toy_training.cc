@@ -78,13 +78,17 @@ RunEnd train(int ranks, const RunConfig& incomplete, const ToyRunOptions& option
   on_threads(ranks, [&](World& world) {
     RunConfig config = incomplete;
     collectively(world.comm(), [&] { complete_from_data(config); });
+    std::optional<Sampler> sampler;
+    if (!config.training.samples.prompts.empty()) sampler.emplace(config);
     Backend backend = options.backend();
     Trainer trainer(world, backend, stop, config,
                     {.config_text = "seed: " + str(config.run.seed),
                      .evals = options.evals,
+                     .sampler = sampler ? &*sampler : nullptr,
                      .check_changes = options.check_changes,
                      .chooser = options.chooser,
-                     .stop_at_step = options.stop_at_step});
+                     .stop_at_step = options.stop_at_step,
+                     .progress = options.progress});
     ends[static_cast<size_t>(world.rank())] = trainer.run();
   });
   TOKAMAK_CHECK(std::count(ends.begin(), ends.end(), ends[0]) == ranks, "ranks end differently");

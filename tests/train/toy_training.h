@@ -49,9 +49,10 @@ struct ToyRunOptions {
   std::function<Backend()> backend = toy_backend;
   std::function<std::string(const std::string&, const std::string&)> check_changes;
   Chooser chooser;
+  RunProgress* progress = nullptr;  // of a run on one rank
 };
 
-// On so many threads. Throws what the first rank that failed has thrown.
+// On so many threads, with a Sampler where the config has prompts. Throws what the first rank that failed has thrown.
 RunEnd train(int ranks, const RunConfig& config, const ToyRunOptions& options = {});
 
 // The SharedError that ends a run.

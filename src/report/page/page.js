@@ -33,8 +33,8 @@ const GROUPS = [
 ];
 
 // In a chart of the group above in another form, or of no interest by itself.
-const NOT_DRAWN = ["loss/last", "validation/perplexity", "time/validation", "time/evals", "checkpoint/bytes",
-                   "checkpoint/copy"];
+const NOT_DRAWN = ["loss/last", "validation/perplexity", "time/validation", "time/evals", "time/samples",
+                   "checkpoint/bytes", "checkpoint/copy"];
 
 const labelled = (run, label) => compares ? run.name + ": " + label : label;
 const isZero = (line) => line.high.every((value) => value === 0) && line.low.every((value) => value === 0);
@@ -148,10 +148,39 @@ function operationsSection() {
     ...tables);
 }
 
+// What the model made of each prompt, the newest first: a table for each prompt.
+function samplesSection() {
+  const prompts = new Map();
+  for (const run of runs) {
+    for (const record of [...run.samples].reverse()) {
+      const times = new Map();  // that a prompt came before in this record
+      for (const [prompt, text] of record.texts) {
+        times.set(prompt, (times.get(prompt) || 0) + 1);
+        const key = times.get(prompt) + " " + prompt;
+        if (!prompts.has(key)) prompts.set(key, {prompt, rows: []});
+        prompts.get(key).rows.push({run, step: record.step, text});
+      }
+    }
+  }
+  if (prompts.size === 0) return;
+  const tables = [...prompts.values()].map(({prompt, rows}, i) => {
+    const ordered = rows.map((row, at) => [row, at]).sort(([a, i], [b, j]) => b.step - a.step || i - j).map(([row]) => row);
+    return table("Prompt " + (i + 1) + ": " + (prompt.length > 80 ? prompt.slice(0, 80) + "…" : prompt),
+      [...runColumn, {title: "step", class: NUMBER}, {title: "text", class: TEXT}],
+      ordered.map(({run, step, text}) => [...runCell(run), whole(step),
+        element("span", {class: "samples"}, element("span", {class: "faint"}, prompt), text)]));
+  });
+  const leftOut = runs.reduce((sum, run) => sum + run.samples_left_out, 0);
+  section("samples", "Samples", element("p", {class: "note"}, "What the model made of the prompts of training.samples, " +
+    "the newest first, with the same random numbers each time." +
+    (leftOut > 0 ? " " + whole(leftOut) + " more, evenly between these, are in metrics.jsonl." : "")), ...tables);
+}
+
 const SPENT = {
   productive: "training of steps that count", lost: "training of steps that were trained again",
   startup: "startup, from exec to the first step", down: "down, from the last sign of life to the next exec",
   saves: "training waited for a save", validation: "validation", evals: "evaluations",
+  samples: "samples of text",
   hang: "hangs, until the watchdog ended them", other: "what no record explains",
 };
 
@@ -277,6 +306,7 @@ function build() {
   chartSection("speed", "Speed and memory", GROUPS[1].charts);
   operationsSection();
   chartSection("evals", "Evaluations", specsOfPrefix("evals/", "evals-"));
+  samplesSection();
   chartSection("others", "Other values", specsOfPrefix("", "others-").filter((spec) => !spec.title.startsWith("evals")));
   timeSection();
   eventsSection();

@@ -1,0 +1,143 @@
+#include "train/sampler.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/field_checks.h"
+#include "checkpoint/rank_zero.h"
+#include "comm/collective_error.h"
+#include "data/manifest.h"
+#include "infer/requests.h"
+#include "infer/text_stream.h"
+
+namespace tokamak {
+
+namespace {
+
+constexpr int64_t kMostSequences = 8;  // of one forward pass: up to here logits do not depend on how many (generator.h)
+constexpr int64_t kNotOfText = 2;      // BOS, and the space that SentencePiece puts before a text
+
+// Nearly always more than a prompt has tokens. Only a tokenizer that expands characters can exceed it.
+int64_t most_tokens(const std::string& prompt) { return std::ssize(prompt) + kNotOfText; }
+
+// As an error shows it.
+std::string shown(const std::string& prompt) {
+  constexpr size_t kMostBytes = 60;
+  if (prompt.size() <= kMostBytes) return str("'", prompt, "'");
+  size_t end = kMostBytes;
+  while (end > 0 && (static_cast<unsigned char>(prompt[end]) & 0xC0) == 0x80) --end;  // inside of a character
+  return str("'", prompt.substr(0, end), "...'");
+}
+
+std::string key_of(size_t prompt) { return str("training.samples.prompts[", prompt, "]"); }
+
+Tokenizer load_tokenizer(const std::string& directory, const Manifest& data) {
+  return Tokenizer::load(directory + "/" + data.tokenizer.file);
+}
+
+std::vector<GenerationRequest> requests_of(const RunConfig& config, const Tokenizer& tokenizer, const Manifest& data) {
+  return make_requests(tokenizer, config.training.samples.prompts, data.bos_id >= 0 && tokenizer.bos_id() >= 0);
+}
+
+void check_length(const RunConfig& config, size_t prompt, int64_t tokens, FieldChecks& checks) {
+  const SampleOptions& options = config.training.samples;
+  const std::string text = shown(options.prompts[prompt]);
+  const int64_t context = config.data.sequence_length;
+  if (!checks.require(tokens > 0, key_of(prompt), text, "has no tokens", "give a text to continue")) return;
+  if (!checks.require(tokens < context, key_of(prompt), text,
+                      str("has ", tokens, " tokens, which leaves no room for a text: the model sees ", context,
+                          " at most (data.sequence_length)"),
+                      "shorten the prompt")) {
+    return;
+  }
+  checks.require(std::min(tokens + options.tokens, context) <= sample_sizes(config).length, key_of(prompt), text,
+                 str("has ", tokens, " tokens, more than the memory plan counts for its ",
+                     options.prompts[prompt].size(), " bytes"),
+                 "choose a prompt of plainer characters");
+}
+
+std::string bytes_of(const std::vector<int32_t>& ids) {
+  return {reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(int32_t)};
+}
+
+std::vector<int32_t> ids_of(const std::string& bytes) {
+  std::vector<int32_t> ids(bytes.size() / sizeof(int32_t));
+  std::memcpy(ids.data(), bytes.data(), bytes.size());
+  return ids;
+}
+
+}  // namespace
+
+SampleSizes sample_sizes(const RunConfig& config) {
+  const SampleOptions& options = config.training.samples;
+  if (options.prompts.empty()) return {};
+  int64_t longest = 0;
+  for (const std::string& prompt : options.prompts) longest = std::max(longest, most_tokens(prompt));
+  const int64_t context = config.data.sequence_length;
+  // A forward pass has a token of each sequence, and a micro-batch has room for one sequence of the data.
+  return {.sequences = std::min({std::ssize(options.prompts), kMostSequences, context}),
+          .length = longest < context ? longest + std::min(options.tokens, context - longest) : context};
+}
+
+std::vector<FieldError> find_sample_problems(const RunConfig& config) {
+  const SampleOptions& options = config.training.samples;
+  if (options.prompts.empty()) return {};
+  const std::string& directory = config.data.sources.at(0).path;
+  const Manifest data = read_manifest(directory);
+  FieldChecks checks;
+  if (!checks.require(!data.tokenizer.file.empty(), "training.samples.prompts", shown(options.prompts[0]),
+                      str("needs a tokenizer, and the data set ", directory, " has no tokenizer.model"),
+                      "tokenize the data with `tokamak data tokenize`, or leave the prompts out")) {
+    return checks.take();
+  }
+  const Tokenizer tokenizer = load_tokenizer(directory, data);
+  checks.require(tokenizer.vocab_size() <= config.model.vocab_size, "model.vocab_size", config.model.vocab_size,
+                 str("is less than the ", tokenizer.vocab_size(), " pieces of ", tokenizer.path(),
+                     ", which training.samples needs"));
+  const std::vector<GenerationRequest> requests = requests_of(config, tokenizer, data);
+  for (size_t i = 0; i < requests.size(); ++i) check_length(config, i, std::ssize(requests[i].prompt), checks);
+  return checks.take();
+}
+
+Sampler::Sampler(const RunConfig& config)
+    : options_(config.training.samples),
+      tokenizer_(load_tokenizer(config.data.sources.at(0).path, read_manifest(config.data.sources.at(0).path))),
+      requests_(requests_of(config, tokenizer_, read_manifest(config.data.sources.at(0).path))) {}
+
+Sampler::Result Sampler::run(Engine& engine, const std::function<void()>& between) const {
+  Result result;
+  std::vector<Detokenizer> detokenizers;
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    result.samples.push_back({options_.prompts[i], ""});
+    detokenizers.emplace_back(tokenizer_, requests_[i].prompt);
+  }
+  const GenerationOptions options = {
+      .max_tokens = options_.tokens,
+      .vocab_size = tokenizer_.vocab_size(),
+      .eos = tokenizer_.eos_id(),
+      .prefill_step = std::min(kPrefillStep, engine.model().max_tokens()),
+      .seed = static_cast<uint64_t>(options_.seed),
+      .sampling = {.temperature = options_.temperature, .top_p = options_.top_p},
+      .between = between,
+      // Logits of two GPUs may differ in their last bits, and the ranks are to stay together.
+      .choose = [&](const Choose& own) {
+        return ids_of(run_on_rank_zero(engine.comm(), [&] { return bytes_of(own()); }));
+      }};
+  Generator generator(engine.model(), engine.cache(), *engine.backend().device, engine.compute());
+  try {
+    generator.run(
+        requests_, options,
+        [&](size_t request, int32_t id) {
+          result.samples[request].text += detokenizers[request].next(id);
+          return Generator::Verdict::kContinue;
+        },
+        [&](size_t request, Finish, int64_t) { result.samples[request].text += detokenizers[request].rest(); });
+  } catch (const SharedError& error) {
+    if (error.kind() != Kind::kNumerics) throw;
+    result.problem = error.what();
+  }
+  return result;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,51 @@
+// Samples in training: continues training.samples.prompts with the weights as they are, by the generator of `tokamak
+// generate` (infer/generator.h), and so with the text that it makes of that step's checkpoint. It reads weights and
+// changes nothing that training does.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "infer/generator.h"
+#include "monitor/record.h"
+#include "tokenizer/tokenizer.h"
+#include "train/run_config.h"
+
+namespace tokamak {
+
+// What the engine's cache must have for them, from the config alone, so that plans without data know it, too.
+struct SampleSizes {
+  int64_t sequences = 0;  // at once; 0: there are no samples
+  int64_t length = 0;     // of a prompt and its text, in tokens, at most
+};
+SampleSizes sample_sizes(const RunConfig& config);
+
+// What is wrong with training.samples that only the data's tokenizer tells: there is none, or a prompt has too many
+// tokens, or none. Error(kData) where the data set or its tokenizer cannot be read.
+std::vector<FieldError> find_sample_problems(const RunConfig& config);
+
+class Sampler {
+ public:
+  // Of a config with prompts and without such problems. Texts begin as the documents of the training data do.
+  explicit Sampler(const RunConfig& config);
+
+  struct Result {
+    std::vector<SampleText> samples;  // in the order of the prompts
+    std::string problem;              // why texts are cut short; "": they are not
+  };
+  // Collective, and the same on every rank: all take part in each forward pass, as all hold parts of the weights, and rank
+  // 0 chooses the tokens for all. So the texts do not depend on the number of ranks, as far as the weights do not.
+  // `between` is called before each forward pass, on all ranks alike; it may throw. Logits that are not numbers end the
+  // texts: it is not for samples to end a run.
+  Result run(Engine& engine, const std::function<void()>& between) const;
+
+ private:
+  SampleOptions options_;
+  Tokenizer tokenizer_;
+  std::vector<GenerationRequest> requests_;
+};
+
+}  // namespace tokamak
