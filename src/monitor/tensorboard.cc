@@ -30,6 +30,18 @@ void add_event(tfevents::Summary& summary, const MetricRecord& record) {
   summary.add_text("events/" + event.name, text);
 }
 
+void add_tensor(tfevents::Summary& summary, const TensorRecord& tensor) {
+  const auto add = [&](const char* of, const TensorSummary& values) {
+    const std::string name = str(of, "/", tensor.name, "/");
+    summary.add_scalar(name + "rms", values.rms);
+    if (!values.counts.empty()) summary.add_histogram(name + "log2", values.first, values.counts);
+  };
+  add("weights", tensor.weights);
+  add("gradients", tensor.gradients);
+  add("updates", tensor.updates);
+  summary.add_scalar(str("updates/", tensor.name, "/ratio"), tensor.update_ratio());
+}
+
 }  // namespace
 
 TensorBoard::TensorBoard(std::string directory, std::string config_text)
@@ -50,6 +62,7 @@ void TensorBoard::write(const MetricRecord& record) {
       if (first || last->second != record.step) summary.add_scalar(one.name, one.value);
       last->second = record.step;
     }
+    for (const TensorRecord& tensor : record.tensors) add_tensor(summary, tensor);
   }
   append(summary.record(wall_time(record), record.step));
 }

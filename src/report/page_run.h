@@ -6,6 +6,7 @@
 
 #include "report/run_report.h"
 #include "report/series.h"
+#include "report/tensor_map.h"
 #include "report/trace_summary.h"
 
 namespace tokamak {
@@ -30,11 +31,18 @@ struct PageRun {
   int64_t events_left_out = 0;    // older than those
   int64_t memory_planned = 0;     // bytes, of the last start that said so; 0: none did
   int64_t memory_committed = 0;
+  TensorMap tensors;
   std::vector<TraceSummary> traces;
   std::vector<ConfigEntry> config;
 };
 
-// Of a run.output_dir, its curves of at most `most` points; without its config. Errors as of read_report.
-PageRun read_page_run(const std::string& directory, int64_t most);
+// How much of a run its page has.
+struct PageLimits {
+  int64_t points = 2000;  // of a curve
+  int64_t cells = 50000;  // of the map of tensors; a few columns are there whatever it has of rows
+};
+
+// Of a run.output_dir, without its config. Errors as of read_report.
+PageRun read_page_run(const std::string& directory, const PageLimits& limits);
 
 }  // namespace tokamak

@@ -17,7 +17,8 @@ PlannedRun plan_with(const RunConfig& config, const GlobalBatch& batch, int64_t 
                      Backend& backend) {
   const EngineSizes sizes{.max_tokens = micro_batch * batch.length,
                           .max_length = batch.length,
-                          .snapshot = config.checkpoint.async || !backend.device->uses_host_memory()};
+                          .snapshot = config.checkpoint.async || !backend.device->uses_host_memory(),
+                          .statistics = config.metrics.tensor_statistics > 0};
   return {{batch, micro_batch},
           config.activation_checkpoint,
           std::make_unique<Engine>(engine_options(config, sizes), mesh, backend)};

@@ -124,7 +124,8 @@ TEST_CASE("validations, evaluations and events are records with their step and v
   monitor.validation(3, 1.0, 0.25);
   monitor.evals(4, {{"arc/acc", 0.5}, {"piqa/acc", 0.75}}, 0.5);
   monitor.event("start", 0, "2 rank(s)", {count_value("memory/planned", 30)});
-  REQUIRE(records.size() == 3);
+  monitor.tensors(5, {{"q", 8}}, 0.125);
+  REQUIRE(records.size() == 4);
   for (const MetricRecord& record : records) CHECK((record.time >= before && record.time <= unix_milliseconds()));
   CHECK(records[0].step == 3);
   CHECK(names_of(records[0]) ==
@@ -137,6 +138,8 @@ TEST_CASE("validations, evaluations and events are records with their step and v
   REQUIRE(records[2].event);
   CHECK((records[2].event->name == "start" && records[2].event->detail == "2 rank(s)"));
   CHECK(names_of(records[2]) == std::vector<std::string>{"memory/planned"});
+  CHECK(names_of(records[3]) == std::vector<std::string>{"tokens", "time/tensor_statistics"});
+  CHECK((records[3].step == 5 && records[3].tensors.size() == 1 && records[3].at("time/tensor_statistics") == 0.125));
 }
 
 TEST_CASE("no training time passes off the clock") {

@@ -34,7 +34,7 @@ const GROUPS = [
 
 // In a chart of the group above in another form, or of no interest by itself.
 const NOT_DRAWN = ["loss/last", "validation/perplexity", "time/validation", "time/evals", "checkpoint/bytes",
-                   "checkpoint/copy"];
+                   "checkpoint/copy", "time/tensor_statistics"];
 
 const labelled = (run, label) => compares ? run.name + ": " + label : label;
 const isZero = (line) => line.high.every((value) => value === 0) && line.low.every((value) => value === 0);
@@ -265,6 +265,7 @@ function build() {
   chartSection("training", "Training", GROUPS[0].charts);
   chartSection("speed", "Speed and memory", GROUPS[1].charts);
   operationsSection();
+  heatSection();
   chartSection("evals", "Evaluations", specsOfPrefix("evals/", "evals-"));
   chartSection("others", "Other values", specsOfPrefix("", "others-").filter((spec) => !spec.title.startsWith("evals")));
   timeSection();
@@ -272,6 +273,7 @@ function build() {
   configSection();
   environmentSection();
   drawAll();
+  drawHeats();
 }
 
 build();
