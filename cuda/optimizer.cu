@@ -19,13 +19,15 @@ struct Arrays {
   float* exp_avg;
   float* exp_avg_sq;
   const float* grad;
-  bf16* weights;  // or null
+  bf16* weights;   // or null
+  float* updates;  // or null; or grad
 };
 
 template <int kWidth>
 __device__ void update(const Arrays& to, int64_t i, const AdamWConstants& constants, float scale) {
   auto master = load<kWidth>(to.master + i), m = load<kWidth>(to.exp_avg + i), v = load<kWidth>(to.exp_avg_sq + i);
   const auto grad = load<kWidth>(to.grad + i);
+  const auto before = master;
   int piece = 0;
 #pragma unroll
   for (int k = 0; k < kWidth; ++k) {
@@ -36,6 +38,11 @@ __device__ void update(const Arrays& to, int64_t i, const AdamWConstants& consta
   store(to.exp_avg + i, m);
   store(to.exp_avg_sq + i, v);
   if (to.weights != nullptr) store(to.weights + i, master);
+  if (to.updates == nullptr) return;
+  Vec<kWidth> updates;
+#pragma unroll
+  for (int k = 0; k < kWidth; ++k) updates[k] = master[k] - before[k];
+  store(to.updates + i, updates);
 }
 
 // A thread has kWidth elements, counted from `skew` elements before the arrays, so that addresses are multiples of 16
@@ -43,9 +50,13 @@ __device__ void update(const Arrays& to, int64_t i, const AdamWConstants& consta
 template <int kWidth>
 __global__ void take_step(Arrays arrays, int64_t count, int64_t skew, const float* control,
                           const __grid_constant__ AdamWConstants constants) {
-  if (control[kApply] == 0.0f) return;
-  const float scale = control[kGradScale];
   const int64_t first = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kWidth - skew;
+  if (control[kApply] == 0.0f) {
+    if (arrays.updates == nullptr) return;
+    for (int64_t i = max(first, int64_t{0}); i < min(first + kWidth, count); ++i) arrays.updates[i] = 0.0f;
+    return;
+  }
+  const float scale = control[kGradScale];
   if (0 <= first && first + kWidth <= count) return update<kWidth>(arrays, first, constants, scale);
   for (int64_t i = max(first, int64_t{0}); i < min(first + kWidth, count); ++i) update<1>(arrays, i, constants, scale);
 }
@@ -54,7 +65,8 @@ __global__ void take_step(Arrays arrays, int64_t count, int64_t skew, const floa
 bool equally_skewed(const Arrays& a) {
   const int64_t skew = skew_of(a.master);
   return skew_of(a.exp_avg) == skew && skew_of(a.exp_avg_sq) == skew && skew_of(a.grad) == skew &&
-         (a.weights == nullptr || skew_of(a.weights) % kVector == skew);
+         (a.weights == nullptr || skew_of(a.weights) % kVector == skew) &&
+         (a.updates == nullptr || skew_of(a.updates) == skew);
 }
 
 }  // namespace
@@ -65,8 +77,12 @@ void CudaOps::do_control_step(Stream& stream, const ControlStep& args) {
 }
 
 void CudaOps::do_adamw(Stream& stream, const AdamW& args) {
-  const Arrays arrays{args.master.as<float>(), args.exp_avg.as<float>(), args.exp_avg_sq.as<float>(),
-                      args.grad.as<float>(), args.weights ? args.weights.as<bf16>() : nullptr};
+  const Arrays arrays{args.master.as<float>(),
+                      args.exp_avg.as<float>(),
+                      args.exp_avg_sq.as<float>(),
+                      args.grad.as<float>(),
+                      args.weights ? args.weights.as<bf16>() : nullptr,
+                      args.updates ? args.updates.as<float>() : nullptr};
   const int64_t count = args.master.count();
   const AdamWConstants constants = constants_of(args);
   const auto* control = args.control.as<float>();

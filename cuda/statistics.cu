@@ -3,6 +3,7 @@
 // depends on their number alone, and its result goes to scratch. A last block combines these in a fixed order.
 #include <limits>
 
+#include "backend/formulas.h"
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
 #include "cuda/launch.h"
@@ -85,21 +86,46 @@ __device__ void write_health(const Health& mine, double* out) {
   out[kNonFinite] = non_finite;
 }
 
+// `magnitudes` (blocks, kMagnitudeBins), or null: the counts of this block. Each warp has counters of its own, in shared
+// memory: fewer threads meet at one. What is added are integers, so their order does not matter.
 template <class T>
-__global__ void health_of_share(const T* x, int64_t count, int64_t skew, double* shares) {
+__global__ void health_of_share(const T* x, int64_t count, int64_t skew, const double* divisor, double* shares,
+                                double* magnitudes) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr int kBins = static_cast<int>(kMagnitudeBins), kWarps = kThreads / kWarp;
+  __shared__ unsigned counts[kWarps * kBins];
+  for (int i = static_cast<int>(threadIdx.x); i < kWarps * kBins; i += kThreads) counts[i] = 0;
+  __syncthreads();
+  unsigned* own = counts + warp() * kBins;
+  const float scale = reciprocal(divisor);
   float low = kInf, high = -kInf;
   double squares = 0;
   int64_t non_finite = 0;
-  for_share(x, count, skew, [&](float v) {
+  for_share(x, count, skew, [&](float raw) {
+    const float v = scale * raw;
     const bool finite = std::abs(v) < kInf;  // false for NaN
     low = finite ? min(low, v) : low;
     high = finite ? max(high, v) : high;
     const double value = finite ? v : 0.0f;
     squares += value * value;
     non_finite += finite ? 0 : 1;
+    if (magnitudes != nullptr && finite) atomicAdd(own + magnitude_bin(v), 1u);
   });
   write_health({low, high, squares, static_cast<double>(non_finite)}, shares + blockIdx.x * kStatistics);
+  if (magnitudes == nullptr) return;
+  __syncthreads();
+  for (int bin = static_cast<int>(threadIdx.x); bin < kBins; bin += kThreads) {
+    double sum = 0;
+    for (int w = 0; w < kWarps; ++w) sum += counts[w * kBins + bin];
+    magnitudes[blockIdx.x * kBins + bin] = sum;
+  }
+}
+
+// out (kMagnitudeBins) = the sum of the blocks' counts; one block of as many threads.
+__global__ void add_magnitudes(const double* magnitudes, int64_t blocks, double* out) {
+  double sum = 0;
+  for (int64_t block = 0; block < blocks; ++block) sum += magnitudes[block * kMagnitudeBins + threadIdx.x];
+  out[threadIdx.x] = sum;
 }
 
 // Combines the shares (count, kStatistics) into out; one block.
@@ -143,7 +169,7 @@ __global__ void add_checksums(const unsigned long long* shares, int64_t count, i
 
 }  // namespace
 
-int64_t reduction_scratch() { return kMaxBlocks * kStatistics * size_of(DType::kF64); }
+int64_t reduction_scratch() { return kMaxBlocks * (kStatistics + kMagnitudeBins) * size_of(DType::kF64); }
 
 void CudaOps::do_sum_squares(Stream& stream, const SumSquares& args) {
   const auto* x = args.x.as<float>();
@@ -159,12 +185,18 @@ void CudaOps::do_statistics(Stream& stream, const Statistics& args) {
   const int64_t count = args.x.count();
   const unsigned blocks = blocks_of(count);
   auto* shares = reinterpret_cast<double*>(scratch(reduction_scratch()));
+  double* magnitudes = args.magnitudes ? shares + kMaxBlocks * kStatistics : nullptr;
+  const double* divisor = args.divisor ? args.divisor.as<double>() : nullptr;
   with_act_type(args.x.dtype(), [&]<class T>(T) {
     const T* x = args.x.as<T>();
-    launch({"statistics", blocks, kThreads}, handle(stream), health_of_share<T>, x, count, skew_of(x), shares);
+    launch({"statistics", blocks, kThreads}, handle(stream), health_of_share<T>, x, count, skew_of(x), divisor, shares,
+           magnitudes);
   });
   launch({"statistics, total", 1, kThreads}, handle(stream), combine_shares, shares, int64_t{blocks},
          args.out.as<double>());
+  if (magnitudes == nullptr) return;
+  launch({"statistics, magnitudes", 1, static_cast<unsigned>(kMagnitudeBins)}, handle(stream), add_magnitudes,
+         magnitudes, int64_t{blocks}, args.magnitudes.as<double>());
 }
 
 void CudaOps::do_checksum(Stream& stream, const Checksum& args) {

@@ -1,8 +1,9 @@
 // Element-wise formulas shared by the CPU operations and the CUDA kernels, so that each is written once: the rotation
-// of RoPE, AdamW's update, the skip decision of a step. (Elementary functions are in base/math.h.)
+// of RoPE, AdamW's update, the skip decision of a step, bins of magnitudes. (Elementary functions are in base/math.h.)
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "backend/ops.h"
@@ -72,6 +73,20 @@ TOKAMAK_HOST_DEVICE inline void decide_step(const double* sums, float max_norm, 
       std::isfinite(control[kGradNorm]) && std::isfinite(control[kMeanLoss]) && std::isfinite(control[kMeanZLoss]);
   control[kGradScale] = finite ? static_cast<float>(clip / targets) : 0.0f;
   control[kApply] = finite ? 1.0f : 0.0f;
+}
+
+// The bin of Statistics::magnitudes that counts x; kMagnitudeBins where x is not finite.
+TOKAMAK_HOST_DEVICE inline int magnitude_bin(float x) {
+  constexpr int kBias = 127, kBins = static_cast<int>(kMagnitudeBins);
+  const uint32_t magnitude = std::bit_cast<uint32_t>(x) & 0x7FFFFFFFu;
+  const int exponent = static_cast<int>(magnitude >> 23) - kBias;  // below all bins for numbers that are subnormal
+  const int bin = std::min(std::max(exponent - kLowestMagnitude + 1, 1), kBins - 1);
+  return magnitude == 0 ? 0 : exponent > kBias ? kBins : bin;
+}
+
+// What Statistics::divisor makes of x is x times this.
+TOKAMAK_HOST_DEVICE inline float reciprocal(const double* divisor) {
+  return divisor == nullptr ? 1.0f : static_cast<float>(1.0 / *divisor);
 }
 
 }  // namespace tokamak

@@ -158,11 +158,14 @@ Operands operands_of(AdamW& a) {
           {"master", &a.master, kReadWrite},
           {"exp_avg", &a.exp_avg, kReadWrite},
           {"exp_avg_sq", &a.exp_avg_sq, kReadWrite},
-          {"weights", &a.weights, kWrite}};
+          {"weights", &a.weights, kWrite},
+          {"updates", &a.updates, kWrite, {"grad"}}};
 }
 
 Operands operands_of(SumSquares& s) { return {{"x", &s.x}, {"sums", &s.sums, kReadWrite}}; }
-Operands operands_of(Statistics& s) { return {{"x", &s.x}, {"out", &s.out, kWrite}}; }
+Operands operands_of(Statistics& s) {
+  return {{"x", &s.x}, {"divisor", &s.divisor}, {"out", &s.out, kWrite}, {"magnitudes", &s.magnitudes, kWrite}};
+}
 Operands operands_of(Checksum& c) { return {{"x", &c.x}, {"sum", &c.sum, kReadWrite}}; }
 Operands operands_of(Cast& c) { return {{"src", &c.src}, {"dst", &c.dst, output(c.write)}}; }
 Operands operands_of(Fill& f) { return {{"x", &f.x, kWrite}}; }

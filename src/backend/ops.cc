@@ -209,6 +209,7 @@ double check(const AdamW& args) {
   expect({"master", args.master}, DType::kF32, shape);
   expect({"exp_avg", args.exp_avg}, DType::kF32, shape);
   expect({"exp_avg_sq", args.exp_avg_sq}, DType::kF32, shape);
+  if (args.updates) expect({"updates", args.updates}, DType::kF32, shape);
   TOKAMAK_CHECK(1 <= args.groups.size() && args.groups.size() <= AdamW::kMostGroups, args.groups.size(), " groups");
   int64_t end = 0;
   for (const AdamW::Group& group : args.groups) {
@@ -228,6 +229,8 @@ double check(const SumSquares& args) {
 double check(const Statistics& args) {
   expect_act({"x", args.x}, 1);
   expect({"out", args.out}, DType::kF64, {kStatistics});
+  if (args.magnitudes) expect({"magnitudes", args.magnitudes}, DType::kF64, {kMagnitudeBins});
+  if (args.divisor) expect({"divisor", args.divisor}, DType::kF64, {1});
   return 0;
 }
 

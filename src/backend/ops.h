@@ -234,7 +234,8 @@ struct ControlStep {
 // Decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2, in torch.optim.AdamW's arrangement). With
 // g = kGradScale grad: m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
 // master = master (1 - lr weight_decay) - lr (m / bias1) / (sqrt(v / bias2) + eps), bias_i = 1 - b_i^t.
-// Nothing changes if kApply is 0. Groups differ in weight_decay alone.
+// Nothing changes if kApply is 0. Groups differ in weight_decay alone. `updates`, where given, is master after the step
+// less master before it, rounded to f32.
 struct AdamW {
   // The elements from the end of the group before it (the first: from 0) to its own; may be empty.
   struct Group {
@@ -250,6 +251,7 @@ struct AdamW {
   Tensor weights;             // (n) bf16: master rounded; may be empty
   Tensor control;             // (kStepControls) f32
   std::vector<Group> groups;  // ascending; the last one ends at n
+  Tensor updates = {};        // (n) f32, may be empty; may be grad itself
   // In double: 1 - beta2 from an f32 beta2 is wrong in the fifth digit.
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0, bias1 = 1, bias2 = 1;
 };
@@ -260,12 +262,18 @@ struct SumSquares {
   Tensor sums;  // (kStepSums) f64, accumulated
 };
 
-// Statistics of a tensor; all f64, in this order. Non-finite values are counted and excluded from the other three,
-// which are inf, -inf and 0 if no finite value exists.
+// Statistics of a tensor; all f64, in this order. Non-finite values are counted and excluded from all else: the first
+// three are inf, -inf and 0 if no finite value exists.
 enum Statistic : int64_t { kMin = 0, kMax = 1, kSquares = 2, kNonFinite = 3, kStatistics = 4 };
+// How many values have which magnitude: [0] counts zeros, [b] those with floor(log2 |x|) = kLowestMagnitude + b - 1; the
+// first of these bins has smaller ones, too, and the last one greater ones.
+inline constexpr int64_t kMagnitudeBins = 64;
+inline constexpr int kLowestMagnitude = -48;
 struct Statistics {
-  Tensor x;    // (n) f32 or bf16
-  Tensor out;  // (kStatistics) f64
+  Tensor x;                // (n) f32 or bf16
+  Tensor out;              // (kStatistics) f64
+  Tensor magnitudes = {};  // (kMagnitudeBins) f64, may be empty
+  Tensor divisor = {};     // (1) f64, may be empty: statistics of x times its reciprocal, both in f32, as AdamW's g
 };
 
 // sum += sum over i of (2 i + 1) bits(x_i), mod 2^64: bits() is an element's pattern, as an unsigned integer of its size.

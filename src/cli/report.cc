@@ -20,7 +20,7 @@ namespace tokamak::cli {
 namespace {
 
 // Points of a curve, of which a bucket has three values; less where many runs share the page.
-constexpr int64_t kPoints = 2000, kPointsOfAllRuns = 6000, kFewestPoints = 300;
+constexpr int64_t kPointsOfAllRuns = 6000, kFewestPoints = 300;
 
 // The shortest last parts of the paths that tell the runs apart: runs/a/x and runs/b/x are a/x and b/x.
 std::vector<std::string> names_of(const std::vector<std::string>& directories) {
@@ -84,10 +84,12 @@ class ReportCommand : public Command {
     directories.insert(directories.end(), compared_.begin(), compared_.end());
     const std::vector<std::string> names = names_of(directories);
     const auto count = static_cast<int64_t>(directories.size());
-    const int64_t points = std::clamp(kPointsOfAllRuns / count, kFewestPoints, kPoints);
+    PageLimits limits;
+    limits.points = std::clamp(kPointsOfAllRuns / count, kFewestPoints, limits.points);
+    limits.cells /= count;
     std::vector<PageRun> runs;
     for (size_t i = 0; i < directories.size(); ++i) {
-      runs.push_back(read_page_run(directories[i], points));
+      runs.push_back(read_page_run(directories[i], limits));
       runs.back().name = names[i];
       runs.back().config = read_run_config(directories[i]);
       if (const GpuRow* row = gpu_row_of(runs.back().device)) runs.back().memory_rate = row->memory_rate;

@@ -48,7 +48,7 @@ class Comm {
   // Elements of `dtype` that reduce_scatter works in, for slices of up to `slice` elements.
   virtual int64_t scratch_elements(int64_t slice, DType dtype) const;
 
-  // x = sum over ranks, for a handful of numbers.
+  // x = sum over ranks, for a handful of numbers, or a few thousand now and then.
   void all_reduce(Stream& stream, Tensor x);  // (n) f32 or f64
 
   void barrier();

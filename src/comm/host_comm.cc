@@ -11,6 +11,7 @@ namespace tokamak {
 namespace {
 
 constexpr int64_t kGrain = 16384;
+constexpr int64_t kReducedAtOnce = int64_t{1} << 15;  // numbers of all ranks
 
 }  // namespace
 
@@ -74,15 +75,20 @@ void HostComm::reduce_scatter_as(const ReduceScatter& args) {
   }
 }
 
+// In rounds, so that what comes from the others stays small, however many they and the numbers are.
 template <class T>
 void HostComm::all_reduce_as(T* x, int64_t count) {
-  std::vector<T> all(static_cast<size_t>(count * size()));
-  gather_bytes(Lane::kHost, reinterpret_cast<const std::byte*>(x), reinterpret_cast<std::byte*>(all.data()),
-               count * static_cast<int64_t>(sizeof(T)));
-  for (int64_t i = 0; i < count; ++i) {
-    T total = 0;
-    for (int from = 0; from < size(); ++from) total += all[static_cast<size_t>(from * count + i)];
-    x[i] = total;
+  const int64_t longest = std::min(count, std::max(kReducedAtOnce / size(), int64_t{1}));
+  std::vector<T> all(static_cast<size_t>(longest * size()));
+  for (int64_t begin = 0; begin < count; begin += longest) {
+    const int64_t piece = std::min(longest, count - begin);
+    gather_bytes(Lane::kHost, reinterpret_cast<const std::byte*>(x + begin), reinterpret_cast<std::byte*>(all.data()),
+                 piece * static_cast<int64_t>(sizeof(T)));
+    for (int64_t i = 0; i < piece; ++i) {
+      T total = 0;
+      for (int from = 0; from < size(); ++from) total += all[static_cast<size_t>(from * piece + i)];
+      x[begin + i] = total;
+    }
   }
 }
 

@@ -243,6 +243,7 @@ std::vector<FieldError> find_problems(const RunConfig& config) {
   check_activation_checkpoint(config.activation_checkpoint, config.model, checks);
   check_checkpoint(config.checkpoint, checks);
   checks.at_least("metrics.log_interval", config.metrics.log_interval, 1);
+  checks.at_least("metrics.tensor_statistics", config.metrics.tensor_statistics, 0);
   checks.require(parse_traced_steps(config.metrics.trace).has_value(), "metrics.trace",
                  str("'", config.metrics.trace, "'"), "names no steps", "write 10-12, or 10 for one step");
   checks.at_least("resilience.max_bad_steps", config.resilience.max_bad_steps, 1);

@@ -71,6 +71,7 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
   }
   sums_slot_ = plan_.add("step/sums", DType::kF64, Shape{kStepSums});
   control_slot_ = plan_.add("step/control", DType::kF32, Shape{kStepControls});
+  if (options.sizes.training && options.sizes.statistics) statistics_.emplace(parameters_, plan_);
   if (!options.sizes.snapshot) return;
   for (const char* name : {"snapshot/master", "snapshot/exp_avg", "snapshot/exp_avg_sq"}) {
     snapshot_slots_.push_back(plan_.add(name, DType::kF32, Shape{parameters_.shard_elements()}, MemoryKind::kPinned));
@@ -83,6 +84,7 @@ void Engine::commit() {
   parameters_.commit(*arena_);
   if (optimizer_) optimizer_->commit(*arena_);
   model_.commit(*arena_, *compute_);
+  if (statistics_) statistics_->commit(*arena_);
   if (cache_) cache_->commit(*arena_, backend_);
   sums_ = (*arena_)[sums_slot_];
   control_ = (*arena_)[control_slot_];

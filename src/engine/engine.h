@@ -13,6 +13,7 @@
 #include "model/transformer.h"
 #include "optim/adamw.h"
 #include "tensor/arena.h"
+#include "zero/shard_statistics.h"
 #include "zero/sharded_parameters.h"
 
 namespace tokamak {
@@ -24,6 +25,7 @@ struct EngineSizes {
   int64_t cached_sequences = 0;  // whose keys and values are kept, to generate; 0: none
   int64_t cached_length = 0;     // of those, at most max_length; 0: that
   bool snapshot = false;         // host memory for a copy of the state, which a save reads while training goes on
+  bool statistics = false;       // of tensors, at steps that ask for them
 };
 
 // A part of this rank's state, as checkpoints name it: "master", "exp_avg", "exp_avg_sq".
@@ -55,7 +57,8 @@ class Engine {
   const ParamTable& table() const { return table_; }
   ShardedParameters& parameters() { return parameters_; }
   bool trains() const { return optimizer_.has_value(); }
-  AdamWOptimizer& optimizer() { return *optimizer_; }  // if it trains
+  AdamWOptimizer& optimizer() { return *optimizer_; }                              // if it trains
+  ShardStatistics* statistics() { return statistics_ ? &*statistics_ : nullptr; }  // if it has memory for them
   Transformer& model() { return model_; }
   KvCache& cache() { return *cache_; }  // if it has cached sequences
   Backend& backend() { return backend_; }
@@ -73,6 +76,7 @@ class Engine {
   ParamTable table_;
   ShardedParameters parameters_;
   std::optional<AdamWOptimizer> optimizer_;
+  std::optional<ShardStatistics> statistics_;
   Transformer model_;
   std::optional<KvCache> cache_;
   MemoryPlan::Slot sums_slot_, control_slot_;

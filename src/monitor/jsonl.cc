@@ -1,5 +1,7 @@
 #include "monitor/jsonl.h"
 
+#include <array>
+#include <charconv>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +13,73 @@ namespace tokamak {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// The double of the fewest digits that is the same f32: half the length in the file.
+double shortest(double f32) {
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), static_cast<float>(f32)).ptr;
+  double value = f32;
+  std::from_chars(digits.data(), end, value);
+  return value;
+}
+
+struct Column {
+  const char* name;
+  TensorSummary TensorRecord::*member;
+};
+constexpr Column kColumns[] = {
+    {"weights", &TensorRecord::weights}, {"gradients", &TensorRecord::gradients}, {"updates", &TensorRecord::updates}};
+
+void add_tensors(Json& json, const std::vector<TensorRecord>& tensors) {
+  Json names = Json::array(), elements = names;
+  for (const TensorRecord& one : tensors) {
+    names.push_back(one.name);
+    elements.push_back(one.elements);
+  }
+  json["tensors"] = std::move(names);
+  json["elements"] = std::move(elements);
+  for (const auto& [column, member] : kColumns) {
+    Json rms = Json::array(), min = rms, max = rms, non_finite = rms, zeros = rms, first = rms, counts = rms;
+    for (const TensorRecord& one : tensors) {
+      const TensorSummary& of = one.*member;
+      rms.push_back(of.rms);
+      min.push_back(shortest(of.min));
+      max.push_back(shortest(of.max));
+      non_finite.push_back(of.non_finite);
+      zeros.push_back(of.zeros);
+      first.push_back(of.first);
+      counts.push_back(of.counts);
+    }
+    json[column] = {{"rms", rms},     {"min", min},          {"max", max},           {"non_finite", non_finite},
+                    {"zeros", zeros}, {"log2_first", first}, {"log2_counts", counts}};
+  }
+}
+
+double number_or_nan(const Json& json) {
+  return json.is_number() ? json.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+// Throws where the line is not as add_tensors writes it.
+std::vector<TensorRecord> tensors_of(const Json& json) {
+  std::vector<TensorRecord> tensors;
+  const Json& names = json.at("tensors");
+  for (size_t i = 0; i < names.size(); ++i) {
+    TensorRecord& one = tensors.emplace_back();
+    one.name = names.at(i).get<std::string>();
+    one.elements = json.at("elements").at(i).get<int64_t>();
+    for (const auto& [column, member] : kColumns) {
+      const Json& of = json.at(column);
+      one.*member = {.rms = number_or_nan(of.at("rms").at(i)),
+                     .min = number_or_nan(of.at("min").at(i)),
+                     .max = number_or_nan(of.at("max").at(i)),
+                     .non_finite = of.at("non_finite").at(i).get<int64_t>(),
+                     .zeros = of.at("zeros").at(i).get<int64_t>(),
+                     .first = of.at("log2_first").at(i).get<int>(),
+                     .counts = of.at("log2_counts").at(i).get<std::vector<int64_t>>()};
+    }
+  }
+  return tensors;
+}
 
 Json json_of(const MetricRecord& record) {
   Json json;
@@ -25,6 +94,7 @@ Json json_of(const MetricRecord& record) {
     json[one.name] = one.whole ? Json(static_cast<int64_t>(one.value)) : Json(one.value);
   }
   for (const SampleText& one : record.samples) json["samples"].push_back({{"prompt", one.prompt}, {"text", one.text}});
+  if (!record.tensors.empty()) add_tensors(json, record.tensors);
   return json;
 }
 
@@ -71,10 +141,19 @@ void JsonlFile::write(const MetricRecord& record) {
 
 std::optional<MetricRecord> parse_record(std::string_view line) { return record_of(Json::parse(line, nullptr, false)); }
 
-void read_records(const std::string& path, const std::function<void(const MetricRecord&)>& see) {
+void read_records(const std::string& path, const std::function<void(const MetricRecord&)>& see, ReadTensors tensors) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    if (const auto record = parse_record(line)) see(*record);
+    const Json json = Json::parse(line, nullptr, false);
+    std::optional<MetricRecord> record = record_of(json);
+    if (!record) continue;
+    if (tensors == ReadTensors::kYes && json.contains("tensors")) {
+      try {
+        record->tensors = tensors_of(json);
+      } catch (const Json::exception&) {  // another program's word
+      }
+    }
+    see(*record);
   }
 }
 

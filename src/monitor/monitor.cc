@@ -41,6 +41,13 @@ void Monitor::samples(int64_t step, std::vector<SampleText> samples, double seco
   recorder_.write(std::move(record));
 }
 
+void Monitor::tensors(int64_t step, std::vector<TensorRecord> tensors, double seconds) {
+  MetricRecord record = record_at(step);
+  record.values.push_back({"time/tensor_statistics", seconds});
+  record.tensors = std::move(tensors);
+  recorder_.write(std::move(record));
+}
+
 void Monitor::event(const std::string& name, int64_t step, const std::string& detail, std::vector<NamedValue> values) {
   recorder_.event(step, {name, detail, {}}, std::move(values));
 }

@@ -23,6 +23,8 @@ class Monitor {
   void validation(int64_t step, double loss, double seconds);
   void evals(int64_t step, const std::vector<NamedValue>& results, double seconds);  // names: "hellaswag/acc"
   void samples(int64_t step, std::vector<SampleText> samples, double seconds);
+  // Statistics of the step's tensors, which took so many seconds.
+  void tensors(int64_t step, std::vector<TensorRecord> tensors, double seconds);
   void event(const std::string& name, int64_t step, const std::string& detail, std::vector<NamedValue> values = {});
 
   TrainingClock& clock() { return clock_; }

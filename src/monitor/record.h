@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "monitor/tensor_record.h"
+
 namespace tokamak {
 
 struct NamedValue {
@@ -43,9 +45,10 @@ struct MetricRecord {
   int64_t step = 0;
   int64_t time = 0;  // when it was written, in milliseconds since 1970; 0: not known
   std::optional<RunEvent> event;
-  std::vector<NamedValue> values;   // in the order of the file
-  std::optional<double> eta;        // seconds to the end of the run, for those who watch; no file keeps it
-  std::vector<SampleText> samples;  // in the order of their prompts
+  std::vector<NamedValue> values;          // in the order of the file
+  std::vector<TensorRecord> tensors = {};  // every metrics.tensor_statistics steps, in a record of their own
+  std::optional<double> eta;               // seconds to the end of the run, for those who watch; no file keeps it
+  std::vector<SampleText> samples = {};    // in the order of their prompts
 
   bool is(std::string_view event_name) const { return event && event->name == event_name; }
   bool has(std::string_view name) const;

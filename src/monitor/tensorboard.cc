@@ -41,6 +41,18 @@ std::string fenced(const std::string& text) {
   return str(fence, "\n", text, "\n", fence, "\n");
 }
 
+void add_tensor(tfevents::Summary& summary, const TensorRecord& tensor) {
+  const auto add = [&](const char* of, const TensorSummary& values) {
+    const std::string name = str(of, "/", tensor.name, "/");
+    summary.add_scalar(name + "rms", values.rms);
+    if (!values.counts.empty()) summary.add_histogram(name + "log2", values.first, values.counts);
+  };
+  add("weights", tensor.weights);
+  add("gradients", tensor.gradients);
+  add("updates", tensor.updates);
+  summary.add_scalar(str("updates/", tensor.name, "/ratio"), tensor.update_ratio());
+}
+
 }  // namespace
 
 TensorBoard::TensorBoard(std::string directory, std::string config_text)
@@ -65,6 +77,7 @@ void TensorBoard::write(const MetricRecord& record) {
       const SampleText& one = record.samples[i];
       summary.add_text(str("samples/", i + 1), str("prompt\n\n", fenced(one.prompt), "\ntext\n\n", fenced(one.text)));
     }
+    for (const TensorRecord& tensor : record.tensors) add_tensor(summary, tensor);
   }
   append(summary.record(wall_time(record), record.step));
 }

@@ -1,5 +1,7 @@
 // RUN/tensorboard: the records of a run as TensorBoard reads them (tfevents.h). Values are scalars under their names,
 // events are texts (events/stop), and so are the config of each start and the samples (samples/1: of the first prompt).
+// Of tensors: weights/NAME/rms, gradients/NAME/rms, updates/NAME/rms and updates/NAME/ratio (TensorRecord::update_ratio)
+// as scalars, weights/NAME/log2 and so on as histograms of log2 |x|, without zeros.
 //
 // A start begins a file of its own, and says where it goes on from: of the steps that are trained again, readers keep the
 // later ones. A start that ends before its first step leaves nothing here.

@@ -98,6 +98,25 @@ void Summary::add_scalar(std::string_view tag, double value) {
   values_ += Message().message(1, one).encoded();
 }
 
+// Without the sums of the values, which readers leave out, too.
+void Summary::add_histogram(std::string_view tag, int64_t first, const std::vector<int64_t>& counts) {
+  std::string limits, packed;
+  int64_t number = 0;
+  auto limit = static_cast<double>(first);
+  for (const int64_t count : counts) {
+    append_little_endian(limits, std::bit_cast<uint64_t>(limit += 1));
+    append_little_endian(packed, std::bit_cast<uint64_t>(static_cast<double>(count)));
+    number += count;
+  }
+  const Message histogram = Message()
+                                .number(1, static_cast<double>(first))
+                                .number(2, limit)
+                                .number(3, static_cast<double>(number))
+                                .bytes(6, limits)
+                                .bytes(7, packed);
+  values_ += Message().message(1, Message().bytes(1, valid_utf8(tag)).message(5, histogram)).encoded();
+}
+
 void Summary::add_text(std::string_view tag, std::string_view markdown) {
   const Message shape = Message().message(2, Message().whole(1, 1));  // one string
   const Message tensor = Message().whole(1, kString).message(2, shape).bytes(8, valid_utf8(markdown));

@@ -1,7 +1,7 @@
 // TensorBoard's event files, as bytes. A file is a sequence of records, each an Event, the first of them the version:
 //   record   u64 length | u32 crc of the length | data | u32 crc of the data      CRC-32C, masked; little-endian
 //   Event    1 wall_time: double | 2 step: int64 | one of 3 file_version: string, 5 summary: Summary, 7 session_log
-//   Summary  1 value, repeated: 1 tag | 2 simple_value: float, or 8 tensor: TensorProto with 9 metadata
+//   Summary  1 value, repeated: 1 tag | 2 simple_value: float, or 5 histo: HistogramProto, or 8 tensor with 9 metadata
 // in protobuf's wire format (protobuf.dev/programming-guides/encoding; the messages are TensorFlow's event.proto,
 // summary.proto and tensor.proto). protobuf itself is not linked: SentencePiece brings symbols of another version.
 #pragma once
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tokamak::tfevents {
 
@@ -23,6 +24,8 @@ std::string session_start(double wall_time, int64_t step);
 class Summary {
  public:
   void add_scalar(std::string_view tag, double value);  // kept as float
+  // counts[i] values lie between first + i and first + i + 1; there is one at least.
+  void add_histogram(std::string_view tag, int64_t first, const std::vector<int64_t>& counts);
   void add_text(std::string_view tag, std::string_view markdown);
 
   bool empty() const { return values_.empty(); }

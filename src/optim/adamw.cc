@@ -24,7 +24,7 @@ void AdamWOptimizer::commit(const Arena& arena) {
   exp_avg_sq_ = arena[exp_avg_sq_slot_];
 }
 
-void AdamWOptimizer::step(Stream& stream, int64_t t, double lr, Tensor control) {
+void AdamWOptimizer::step(Stream& stream, int64_t t, double lr, Tensor control, Tensor updates) {
   const auto [beta1, beta2] = options_.betas;
   const bool copies = parameters_.weights().dtype() != DType::kF32;
   parameters_.begin_update(stream);
@@ -37,6 +37,7 @@ void AdamWOptimizer::step(Stream& stream, int64_t t, double lr, Tensor control) 
                                               .weights = copies ? part(parameters_.weights()) : Tensor(),
                                               .control = control,
                                               .groups = groups,
+                                              .updates = updates ? part(updates) : Tensor(),
                                               .lr = lr,
                                               .beta1 = beta1,
                                               .beta2 = beta2,

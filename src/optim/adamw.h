@@ -15,7 +15,8 @@ class AdamWOptimizer {
   void commit(const Arena& arena);
 
   // Step t = 1, 2, ... with this learning rate; `control` (ops.h, StepControl) has the scale and the skip flag.
-  void step(Stream& stream, int64_t t, double lr, Tensor control);
+  // `updates` (shard_elements) f32, may be empty or the gradients themselves: what each master has changed by.
+  void step(Stream& stream, int64_t t, double lr, Tensor control, Tensor updates = {});
 
   Tensor exp_avg() const { return exp_avg_; }        // (shard_elements) f32
   Tensor exp_avg_sq() const { return exp_avg_sq_; }  // (shard_elements) f32

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/strings.h"
 #include "report/json.h"
 #include "report/page.h"
 
@@ -102,6 +104,40 @@ std::string config_text(const std::vector<ConfigEntry>& config) {
   return "\"config\":" + dump(entries);
 }
 
+// Thousandths of the decimal logarithm, which are six digits at most and exact to 0.12 %; what is zero has none.
+constexpr int64_t kZero = -1'000'000;
+
+std::string cell_text(float value) {
+  if (!std::isfinite(value)) return "null";
+  return std::to_string(value > 0 ? std::llround(1000 * std::log10(static_cast<double>(value))) : kZero);
+}
+
+// {"names":[...],"from":[steps],"to":[steps],"records":100,"weights":{"rows":[[-1699,...],...],"non_finite":[[row,
+// column, elements],...]},"gradients":...,"ratio":...}
+std::string tensors_text(const TensorMap& map) {
+  Json from = Json::array(), to = from;
+  for (const TensorMap::Column& column : map.columns) {
+    from.push_back(column.first);
+    to.push_back(column.last);
+  }
+  std::string text = "\"tensors\":{\"names\":" + dump(map.names) + ",\"from\":" + dump(from) + ",\"to\":" + dump(to) +
+                     ",\"records\":" + std::to_string(map.records);
+  for (size_t kind = 0; kind < kMapKinds.size(); ++kind) {
+    Json non_finite = Json::array();
+    for (const auto& one : map.cells[kind].non_finite) non_finite.push_back({one.row, one.column, one.elements});
+    text += str(",\n\"", kMapKinds[kind], "\":{\"non_finite\":", dump(non_finite), ",\"rows\":[");
+    for (int64_t row = 0; row < std::ssize(map.names); ++row) {
+      text += row > 0 ? ",\n[" : "[";
+      for (int64_t column = 0; column < std::ssize(map.columns); ++column) {
+        text += (column > 0 ? "," : "") + cell_text(map.at(static_cast<MapKind>(kind), row, column));
+      }
+      text += "]";
+    }
+    text += "]}";
+  }
+  return text + "}";
+}
+
 std::string traces_text(const std::vector<TraceSummary>& traces) {
   Json all = Json::array();
   for (const TraceSummary& trace : traces) {
@@ -146,8 +182,8 @@ std::string page_data(const std::vector<PageRun>& runs, const PageOptions& optio
   for (const PageRun& run : runs) {
     text += &run == &runs.front() ? "" : ",\n";
     text += "{\"name\":" + dump(run.name) + ",\n\"report\":" + json_of(run.report) + ",\n" + machine_text(run) + ",\n" +
-            events_text(run) + ",\n" + samples_text(run) + ",\n" + traces_text(run.traces) + ",\n" +
-            config_text(run.config) + ",\n" + series_text(run.series) + "}";
+            events_text(run) + ",\n" + samples_text(run) + ",\n" + tensors_text(run.tensors) + ",\n" +
+            traces_text(run.traces) + ",\n" + config_text(run.config) + ",\n" + series_text(run.series) + "}";
   }
   return without_tags(text + "]}");
 }

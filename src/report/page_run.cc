@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kMostEvents = 500;
 constexpr size_t kMostSamples = 60, kMostBytesOfSamples = 500'000;
+constexpr int64_t kFewestColumns = 10, kMostColumns = 120;  // of the map of tensors
 
 // Which events a page lists, and of which start each is.
 class EventList {
@@ -85,8 +86,10 @@ void give_samples(const std::vector<MetricRecord>& history, PageRun& run) {
 
 }  // namespace
 
-PageRun read_page_run(const std::string& directory, int64_t most) {
-  const std::vector<MetricRecord> records = read_run_records(directory);
+PageRun read_page_run(const std::string& directory, const PageLimits& limits) {
+  TensorMapBuilder tensors;
+  const std::vector<MetricRecord> records =
+      read_run_records(directory, [&](const MetricRecord& record) { tensors.see(record); });
   PageRun run{.name = directory, .report = report_of(directory, records)};
   History history;
   SaveHistory saves;
@@ -105,10 +108,13 @@ PageRun read_page_run(const std::string& directory, int64_t most) {
   }
   events.give(run);
   give_samples(history.records(), run);
+  if (tensors.rows() > 0) {
+    run.tensors = tensors.map(std::clamp(limits.cells / tensors.rows(), kFewestColumns, kMostColumns));
+  }
   run.traces = read_traces(directory);
   const int64_t begin = run.report.starts.front().exec;
-  run.series = series_of(history.records(), begin, most);
-  for (Series& series : series_of(saves.records(), begin, most)) run.series.push_back(std::move(series));
+  run.series = series_of(history.records(), begin, limits.points);
+  for (Series& series : series_of(saves.records(), begin, limits.points)) run.series.push_back(std::move(series));
   return run;
 }
 

@@ -6,6 +6,7 @@
 
 #include "report/run_report.h"
 #include "report/series.h"
+#include "report/tensor_map.h"
 #include "report/trace_summary.h"
 
 namespace tokamak {
@@ -36,11 +37,18 @@ struct PageRun {
   std::string device;
   double peak_flops = 0;   // per second: what MFU is against
   double memory_rate = 0;  // bytes per second, read and written
+  TensorMap tensors;
   std::vector<TraceSummary> traces;
   std::vector<ConfigEntry> config;
 };
 
-// Of a run.output_dir, its curves of at most `most` points; without its config. Errors as of read_report.
-PageRun read_page_run(const std::string& directory, int64_t most);
+// How much of a run its page has.
+struct PageLimits {
+  int64_t points = 2000;  // of a curve
+  int64_t cells = 50000;  // of the map of tensors; a few columns are there whatever it has of rows
+};
+
+// Of a run.output_dir, without its config. Errors as of read_report.
+PageRun read_page_run(const std::string& directory, const PageLimits& limits);
 
 }  // namespace tokamak

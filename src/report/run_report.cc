@@ -138,12 +138,18 @@ RunReport make_report(const std::string& directory, const std::vector<MetricReco
   return report;
 }
 
-std::vector<MetricRecord> read_run_records(const std::string& directory) {
+std::vector<MetricRecord> read_run_records(const std::string& directory,
+                                           const std::function<void(const MetricRecord&)>& see) {
   if (!is_directory(directory)) {
     fail(Kind::kConfig, str("no run directory ", directory), "give the run.output_dir of a run");
   }
   std::vector<MetricRecord> records;
-  read_records(directory + "/metrics.jsonl", [&](const MetricRecord& record) { records.push_back(record); });
+  const auto keep = [&](const MetricRecord& record) {
+    if (see) see(record);
+    records.push_back(record);
+    records.back().tensors = {};
+  };
+  read_records(directory + "/metrics.jsonl", keep, see ? ReadTensors::kYes : ReadTensors::kNo);
   return records;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -77,8 +78,10 @@ struct RunReport {
 RunReport make_report(const std::string& directory, const std::vector<MetricRecord>& records,
                       const std::vector<FoundHang>& hangs);
 
-// Of a run.output_dir, in the order of its metrics.jsonl. Error(kConfig) where there is no such directory.
-std::vector<MetricRecord> read_run_records(const std::string& directory);
+// Of a run.output_dir, in the order of its metrics.jsonl. Error(kConfig) where there is no such directory. Statistics of
+// tensors, which are long, are not among them: `see`, if given, is called with each record as it is in the file.
+std::vector<MetricRecord> read_run_records(const std::string& directory,
+                                           const std::function<void(const MetricRecord&)>& see = {});
 // Of these records and of what else the directory has. Error(kData) where there are no records.
 RunReport report_of(const std::string& directory, const std::vector<MetricRecord>& records);
 

@@ -21,7 +21,8 @@ PlannedRun plan_with(const RunConfig& config, const GlobalBatch& batch, int64_t 
                           .max_length = batch.length,
                           .cached_sequences = samples.sequences,
                           .cached_length = samples.length,
-                          .snapshot = config.checkpoint.async || !backend.device->uses_host_memory()};
+                          .snapshot = config.checkpoint.async || !backend.device->uses_host_memory(),
+                          .statistics = config.metrics.tensor_statistics > 0};
   return {{batch, micro_batch},
           config.activation_checkpoint,
           std::make_unique<Engine>(engine_options(config, sizes), mesh, backend)};

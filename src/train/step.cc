@@ -44,9 +44,16 @@ double compute_gradients(Engine& engine, const NextBatch& next, int64_t micro_ba
 void update_weights(Engine& engine, const StepSettings& settings) {
   Stream& compute = engine.compute();
   reduce_and_clip(engine.parameters(), compute, engine.sums(), engine.control(), settings.max_grad_norm);
+  ShardStatistics* statistics = settings.statistics;
+  if (statistics != nullptr) {
+    statistics->see_gradients(compute, engine.sums().flat(kSumTargets, kSumTargets + 1));
+  }
   if (settings.guard != nullptr) settings.guard->before_update();
-  engine.optimizer().step(compute, settings.t, settings.lr, engine.control());
+  // The gradients' memory is free once the optimizer has read them.
+  const Tensor updates = statistics != nullptr ? engine.parameters().gradients() : Tensor();
+  engine.optimizer().step(compute, settings.t, settings.lr, engine.control(), updates);
   if (settings.guard != nullptr) settings.guard->after_update();
+  if (statistics != nullptr) statistics->see_update(compute);
 }
 
 double run_step(Engine& engine, const NextBatch& next, const StepSettings& settings) {

@@ -18,8 +18,9 @@ struct StepSettings {
   int64_t t = 1;  // 1, 2, ...: Adam's bias correction
   double lr = 0;
   double max_grad_norm = 1;
-  int64_t micro_batches = 1;    // of this rank
-  StateGuard* guard = nullptr;  // sees the state before and after the update
+  int64_t micro_batches = 1;              // of this rank
+  StateGuard* guard = nullptr;            // sees the state before and after the update
+  ShardStatistics* statistics = nullptr;  // sees gradients before clipping, then weights and updates
 };
 
 // Returns to how many tokens a token of this rank attended, on average (TokenFlops::done).

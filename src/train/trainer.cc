@@ -5,6 +5,7 @@
 #include "base/process.h"
 #include "comm/collective_error.h"
 #include "train/evaluator.h"
+#include "train/tensor_records.h"
 
 namespace tokamak {
 
@@ -53,7 +54,8 @@ void Trainer::step() {
                                  .lr = lr,
                                  .max_grad_norm = config_.training.max_grad_norm,
                                  .micro_batches = loader_->micro_batches_per_step(),
-                                 .guard = state_guard_ ? &*state_guard_ : nullptr};
+                                 .guard = state_guard_ ? &*state_guard_ : nullptr,
+                                 .statistics = statistics_due(step) ? run_.engine->statistics() : nullptr};
   double attended = 0;
   if (recompute_due(step)) {
     attended = checked_gradients(step);
@@ -82,6 +84,7 @@ void Trainer::read_outcomes(int64_t leave) {
     const StepOutcome outcome = reader_->take();
     see_state(outcome.step);
     monitor_->step(outcome, loader_->wait_seconds());
+    if (statistics_due(outcome.step)) report_statistics(outcome.step);
     if (!outcome.applied && comm_.rank() == 0) {
       log::warning("step ", outcome.step, ": loss ", outcome.loss, ", gradient norm ", outcome.grad_norm,
                    ": not finite, the update is skipped");
@@ -89,6 +92,16 @@ void Trainer::read_outcomes(int64_t leave) {
     bad_steps_.see(outcome);
   }
   report_stragglers();
+}
+
+bool Trainer::statistics_due(int64_t step) const {
+  const int64_t interval = config_.metrics.tensor_statistics;
+  return interval > 0 && (step % interval == 0 || step == run_.shape.total_steps);
+}
+
+void Trainer::report_statistics(int64_t step) {
+  const ShardStatistics::Result result = run_.engine->statistics()->take();
+  if (recorder_->reports()) monitor_->tensors(step, tensor_records(result.weights), result.seconds);
 }
 
 // In the records, too, where a report finds them: the watchdog has logged them.

@@ -72,8 +72,10 @@ class Trainer {
 
   void step();
   TokenBatch next_batch(Loader& loader);
-  LoaderOptions loader_options() const;  // from the next sample on
-  void read_outcomes(int64_t leave);     // of finished steps, but for the last `leave`
+  LoaderOptions loader_options() const;     // from the next sample on
+  void read_outcomes(int64_t leave);        // of finished steps, but for the last `leave`
+  bool statistics_due(int64_t step) const;  // of tensors: every so many steps, and at the last one
+  void report_statistics(int64_t step);
   void report_stragglers();
   RunEnd train();          // until it is finished, or is to stop
   bool evaluate_if_due();  // false where a stop has cut it short

@@ -169,6 +169,16 @@ std::vector<Refusal> refusals() {
          o.adamw(s,
                  {.master = x, .exp_avg = y, .exp_avg_sq = v, .grad = column, .control = control, .groups = {{8, 0}}});
        }},
+      {"adamw: updates over the masters",
+       [](Ops& o, Stream& s) {
+         o.adamw(s, {.master = x,
+                     .exp_avg = y,
+                     .exp_avg_sq = v,
+                     .grad = z,
+                     .control = control,
+                     .groups = {{8, 0}},
+                     .updates = x});
+       }},
       {"adamw: no groups", [adamw](Ops& o, Stream& s) { adamw(o, s, {}); }},
       {"adamw: groups end before the tensors do",
        [adamw](Ops& o, Stream& s) {
@@ -188,6 +198,12 @@ std::vector<Refusal> refusals() {
        }},
       {"sum_squares: bf16", [](Ops& o, Stream& s) { o.sum_squares(s, {.x = bf({8}), .sums = sums}); }},
       {"statistics: integers", [](Ops& o, Stream& s) { o.statistics(s, {.x = ids, .out = f64({kStatistics})}); }},
+      {"statistics: another number of bins",
+       [](Ops& o, Stream& s) {
+         o.statistics(s, {.x = x, .out = f64({kStatistics}), .magnitudes = f64({kMagnitudeBins + 1})});
+       }},
+      {"statistics: divisor in f32",
+       [](Ops& o, Stream& s) { o.statistics(s, {.x = x, .out = f64({kStatistics}), .divisor = f32({1})}); }},
       {"checksum: integers", [](Ops& o, Stream& s) { o.checksum(s, {.x = ids, .sum = i32({2})}); }},
       {"checksum: sum in f64", [](Ops& o, Stream& s) { o.checksum(s, {.x = x, .sum = f64({1})}); }},
       {"cast: sizes differ", [](Ops& o, Stream& s) { o.cast(s, {.src = x, .dst = column}); }},

@@ -137,6 +137,11 @@ TEST_CASE("AdamW changes nothing where the step is not to be applied") {
   const std::string before = s.bytes();
   cpu.ops().adamw(*cpu.stream, s.args());
   CHECK((s.bytes() == before));
+  AdamW args = s.args();
+  args.updates = s.grad;
+  cpu.ops().adamw(*cpu.stream, args);
+  CHECK((s.bytes() == before));
+  CHECK(s.grad.values() == Values(1003, 0));
 }
 
 TEST_CASE("AdamW gives the same master weights with and without a bf16 copy, for any number of threads") {
@@ -154,6 +159,36 @@ TEST_CASE("AdamW gives the same master weights with and without a bf16 copy, for
     CHECK((with.weights.bytes() == HostTensor(DType::kBF16, {n}, with.master.values()).bytes()));
     return with.bytes();
   });
+}
+
+TEST_CASE(
+    "AdamW's updates are what the masters have changed by, in a tensor of their own or in place of the gradients") {
+  TestBackend cpu;
+  for (const int64_t n : {1, 1003, 3 * 16384 + 77}) {
+    const State start(n), plain = start;
+    cpu.ops().adamw(*cpu.stream, plain.args());
+    Values expected = start.master.values();
+    const Values after = plain.master.values();
+    for (size_t i = 0; i < expected.size(); ++i) {
+      expected[i] = static_cast<double>(static_cast<float>(after[i]) - static_cast<float>(expected[i]));
+    }
+    for (const bool copies : {true, false}) {
+      for (const bool in_place : {true, false}) {
+        const State state = start;
+        const HostTensor own(DType::kF32, {n});
+        AdamW args = state.args();
+        if (!copies) args.weights = Tensor();
+        args.updates = in_place ? state.grad.view() : own.view();
+        cpu.ops().adamw(*cpu.stream, args);
+        CHECK((state.master.bytes() == plain.master.bytes()));
+        CHECK((state.exp_avg.bytes() == plain.exp_avg.bytes()));
+        CHECK((state.exp_avg_sq.bytes() == plain.exp_avg_sq.bytes()));
+        if (copies) CHECK((state.weights.bytes() == plain.weights.bytes()));
+        CHECK(((in_place ? state.grad : own).values() == expected));
+        if (!in_place) CHECK((state.grad.bytes() == start.grad.bytes()));
+      }
+    }
+  }
 }
 
 TEST_CASE("AdamW on a slice is AdamW on its elements, wherever it starts") {

@@ -18,6 +18,25 @@ Values statistics_of(TestBackend& cpu, const HostTensor& x) {
   return out.values();
 }
 
+// By the definition of ops.h, from the values in double.
+Values expected_magnitudes(const Values& values) {
+  Values counts(kMagnitudeBins);
+  for (const double x : values) {
+    if (!std::isfinite(x)) continue;
+    const double exponent = x == 0 ? 0 : std::floor(std::log2(std::abs(x)));
+    const double bin = std::clamp(exponent - kLowestMagnitude + 1, 1.0, static_cast<double>(kMagnitudeBins - 1));
+    ++counts[x == 0 ? 0 : static_cast<size_t>(bin)];
+  }
+  return counts;
+}
+
+Values magnitudes_of(TestBackend& cpu, const Tensor& x, const Tensor& divisor = {}) {
+  HostTensor out(DType::kF64, {kStatistics});
+  HostTensor magnitudes(DType::kF64, {kMagnitudeBins}, Values(kMagnitudeBins, 7));
+  cpu.ops().statistics(*cpu.stream, {.x = x, .out = out, .magnitudes = magnitudes, .divisor = divisor});
+  return magnitudes.values();
+}
+
 uint64_t checksum_of(TestBackend& cpu, const Tensor& x, uint64_t before = 0) {
   HostTensor sum(DType::kI32, {2});
   std::string bytes(sizeof before, '\0');
@@ -102,6 +121,54 @@ TEST_CASE("statistics counts what is not finite and leaves it out of the rest") 
   CHECK(statistics_of(cpu, huge)[kNonFinite] == 0);
 }
 
+TEST_CASE("statistics counts magnitudes by powers of two: zeros, the ends of a bin, what lies beyond the bins") {
+  TestBackend cpu;
+  const double most = std::numeric_limits<float>::max(), least = std::numeric_limits<float>::denorm_min();
+  Values v = {0, -0.0, 1, -1, 2, 0x1p-48, -0x1p-49, 0x1p-126, 0x1p14, 0x1.8p14, 0x1p15, 0x1p100, kNaN, kInf, -kInf};
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const HostTensor x(dtype, {static_cast<int64_t>(v.size())}, v);
+    const Values counts = magnitudes_of(cpu, x);
+    CHECK(counts == expected_magnitudes(v));
+    CHECK((counts[0] == 2 && counts[1] == 3 && counts[49] == 2 && counts[50] == 1 && counts[63] == 4));
+  }
+  v = {most, -most, least, -least, std::nextafter(2.0f, 0.0f), std::nextafter(1.0f, 0.0f), 0x1p-127, 0};
+  CHECK(magnitudes_of(cpu, HostTensor(DType::kF32, {8}, v)) == expected_magnitudes(v));
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const int64_t n : kCounts) {
+      HostTensor x = random_tensor(dtype, {n + 3}, "x", 0.02);
+      CHECK(magnitudes_of(cpu, x.view().flat(1, n + 1)) == expected_magnitudes([&] {
+              const Values all = x.values();
+              return Values(all.begin() + 1, all.end() - 2);
+            }()));
+    }
+  }
+}
+
+TEST_CASE("statistics with a divisor are those of the quotients, as AdamW forms them") {
+  TestBackend cpu;
+  const HostTensor divisor(DType::kF64, {1}, {12 * 16});
+  const float scale = static_cast<float>(1.0 / (12 * 16));
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const int64_t n : {1, 83, 100'003}) {
+      HostTensor x = random_tensor(dtype, {n}, "x", 100);
+      Values v = x.values();
+      v[0] = kInf;
+      x.set(v);
+      for (double& value : v) value = static_cast<double>(scale * static_cast<float>(value));
+      HostTensor out(DType::kF64, {kStatistics});
+      cpu.ops().statistics(*cpu.stream, {.x = x, .out = out, .divisor = divisor});
+      const Values found = out.values();
+      CHECK(magnitudes_of(cpu, x, divisor) == expected_magnitudes(v));
+      CHECK(found[kNonFinite] == 1);
+      v.erase(v.begin());
+      if (v.empty()) continue;
+      CHECK(found[kMin] == *std::min_element(v.begin(), v.end()));
+      CHECK(found[kMax] == *std::max_element(v.begin(), v.end()));
+      CHECK(found[kSquares] == Approx(dot(v, v)).epsilon(1e-12));
+    }
+  }
+}
+
 TEST_CASE("sums take slices that start anywhere, and no element beside them") {
   TestBackend cpu;
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
@@ -164,9 +231,10 @@ TEST_CASE("sums over a tensor have the same bits for any number of threads", "[t
   const HostTensor narrow = random_tensor(DType::kBF16, {300'007}, "x");
   require_thread_invariance([&] {
     HostTensor sums(DType::kF64, {kStepSums}), a(DType::kF64, {kStatistics}), b(DType::kF64, {kStatistics});
+    HostTensor magnitudes(DType::kF64, {kMagnitudeBins});
     cpu.ops().sum_squares(*cpu.stream, {x, sums});
-    cpu.ops().statistics(*cpu.stream, {x, a});
+    cpu.ops().statistics(*cpu.stream, {.x = x, .out = a, .magnitudes = magnitudes});
     cpu.ops().statistics(*cpu.stream, {narrow, b});
-    return sums.bytes() + a.bytes() + b.bytes();
+    return sums.bytes() + a.bytes() + b.bytes() + magnitudes.bytes();
   });
 }

@@ -141,6 +141,18 @@ RANKS_CASE("all_reduce sums a handful of numbers") {
   CHECK(x[1] == comm.size() * (comm.size() - 1) / 2);
 }
 
+RANKS_CASE("all_reduce sums many numbers, each with its own place") {
+  Comm& comm = world.comm();
+  NoStream stream;
+  std::vector<double> x(100'001), expected = x;
+  for (size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<double>(i) * (comm.rank() + 1);
+    expected[i] = static_cast<double>(i) * comm.size() * (comm.size() + 1) / 2;
+  }
+  comm.all_reduce(stream, view(x));
+  CHECK((x == expected));
+}
+
 RANKS_CASE("host values travel: broadcast, gather of different lengths, maximum") {
   Comm& comm = world.comm();
   std::string text = comm.rank() == 0 ? "from rank 0" : "";

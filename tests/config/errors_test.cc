@@ -35,7 +35,8 @@ TEST_CASE("an unknown section is refused, and so is an unknown key inside a list
 TEST_CASE("the error for a key in the wrong section names the right one; for an unknown key, the valid ones") {
   CHECK_THAT(error_of(sample_and("  lr: 0.1")),
              Contains("key 'training.lr'") && Contains("did you mean 'optimizer.lr'?"));
-  CHECK_THAT(error_of(sample_and("metrics:\n  zebra: 1")), Contains("the keys of 'metrics' are log_interval, jsonl"));
+  CHECK_THAT(error_of(sample_and("metrics:\n  zebra: 1")),
+             Contains("the keys of 'metrics' are log_interval, tensor_statistics"));
   CHECK_THAT(error_of(sample_and("zebra: 1")), Contains("the sections are run, model, data"));
 }
 

@@ -28,7 +28,8 @@ def start(place, *overrides, expect):
     return place.train(NAME, 1, f"training.max_steps={STEPS}", "training.validation_interval=3", "checkpoint.interval=4",
                        "checkpoint.keep_latest=9", "metrics.tensorboard=true",
                        "training.samples={prompts: [to, 'a ``` b'], interval: 3, tokens: 12}",
-                       f"metrics.prometheus={place.file('tokamak.prom')}", *overrides, expect=expect)
+                       "metrics.tensor_statistics=3", f"metrics.prometheus={place.file('tokamak.prom')}", *overrides,
+                       expect=expect)
 
 
 def make_run(place):
@@ -49,22 +50,43 @@ def event_files(place):
     return sorted(glob.glob(place.run(NAME) + "/tensorboard/events.out.tfevents.*"))
 
 
-def events_and_scalars(place):
-    """Of metrics.jsonl: {event: [its records]}, and {name: {step: value}} of the steps that count."""
-    events, scalars = {}, {}
+def tensors_of(record):
+    """Takes the statistics of tensors out of a record: {tag: scalar}, {tag: [[left, right, count], ...]}."""
+    scalars, histograms = {}, {}
+    names, elements = record.pop("tensors"), record.pop("elements")
+    columns = {kind: record.pop(kind) for kind in ("weights", "gradients", "updates")}
+    for i, name in enumerate(names):
+        for kind, of in columns.items():
+            scalars[f"{kind}/{name}/rms"] = of["rms"][i]
+            first, counts = of["log2_first"][i], of["log2_counts"][i]
+            assert sum(counts) + of["zeros"][i] + of["non_finite"][i] == elements[i], (kind, name)
+            assert counts[0] > 0 and counts[-1] > 0, (kind, name, counts)
+            histograms[f"{kind}/{name}/log2"] = [[first + b, first + b + 1, count] for b, count in enumerate(counts)]
+        scalars[f"updates/{name}/ratio"] = columns["updates"]["rms"][i] / columns["weights"]["rms"][i]
+    return scalars, histograms
+
+
+def read_records(place):
+    """Of metrics.jsonl: {event: [its records]}; of the steps that count {name: {step: value}}, and of tensors the same of
+    scalars and of histograms."""
+    events, scalars, of_tensors, histograms = {}, {}, {}, {}
     with open(place.run(NAME) + "/metrics.jsonl") as lines:
         for record in map(json.loads, lines):
             step = record.pop("step")
             if "event" in record:
                 events.setdefault(record["event"], []).append(dict(record, step=step))
                 if record["event"] == "ready":
-                    scalars = {name: {s: v for s, v in of.items() if s <= step} for name, of in scalars.items()}
+                    scalars, of_tensors, histograms = (
+                        {name: {s: v for s, v in of.items() if s <= step} for name, of in every.items()}
+                        for every in (scalars, of_tensors, histograms))
                 continue
             del record["time"]
             record.pop("samples", None)
-            for name, value in record.items():
-                scalars.setdefault(name, {})[step] = np.nan if value is None else value
-    return events, scalars
+            tensors = tensors_of(record) if "tensors" in record else ({}, {})
+            for every, found in ((scalars, record), (of_tensors, tensors[0]), (histograms, tensors[1])):
+                for name, value in found.items():
+                    every.setdefault(name, {})[step] = np.nan if value is None else value
+    return events, scalars, of_tensors, histograms
 
 
 def samples_of_course(place):
@@ -97,7 +119,7 @@ def expect_equal(found, scalars, reader):
 
 
 def python_provider(place):
-    everything = plugin_event_multiplexer.EventMultiplexer(tensor_size_guidance={"scalars": 0, "text": 0})
+    everything = plugin_event_multiplexer.EventMultiplexer(tensor_size_guidance={"scalars": 0, "text": 0, "histograms": 0})
     everything.AddRunsFromDirectory(place.run(NAME) + "/tensorboard")
     everything.Reload()
     return data_provider.MultiplexerDataProvider(everything, "run")
@@ -106,7 +128,7 @@ def python_provider(place):
 def server_provider(place):
     server = server_ingester.SubprocessServerDataIngester(
         server_ingester.get_server_binary(), place.run(NAME) + "/tensorboard", reload_interval=0,
-        channel_creds_type=grpc_util.ChannelCredsType.LOCAL, samples_per_plugin={"scalars": 0, "text": 0})
+        channel_creds_type=grpc_util.ChannelCredsType.LOCAL, samples_per_plugin={"scalars": 0, "text": 0, "histograms": 0})
     server.start()
     deadline = time.monotonic() + 100
     while not server.data_provider.list_scalars(CONTEXT, experiment_id="", plugin_name="scalars"):
@@ -116,10 +138,17 @@ def server_provider(place):
 
 
 def expect_equal_provider(provider, place, reader):
-    events, scalars = events_and_scalars(place)
+    events, scalars, of_tensors, histograms = read_records(place)
+    scalars |= of_tensors
     read = {"experiment_id": "", "downsample": MANY}
     (found,) = provider.read_scalars(CONTEXT, plugin_name="scalars", **read).values()
     expect_equal({name: [(one.step, one.value) for one in of] for name, of in found.items()}, scalars, reader)
+    (found,) = provider.read_tensors(CONTEXT, plugin_name="histograms", **read).values()
+    assert set(found) == set(histograms) and len(found) == 3 * 30, (reader, set(found) ^ set(histograms))
+    for name, of in histograms.items():
+        assert [one.step for one in found[name]] == sorted(of) == [3, 6, 9, 12, 15, 16][-len(of):], (reader, name, sorted(of))
+        for one in found[name]:
+            np.testing.assert_array_equal(one.numpy, np.array(of[one.step], np.float32), f"{reader}: {name}")
     (texts,) = provider.read_tensors(CONTEXT, plugin_name="text", **read).values()
     texts = {name: [(one.step, one.numpy.item().decode()) for one in of] for name, of in texts.items()}
     steps = [one["step"] for one in events["ready"] if one["step"] <= 4]  # of the starts that were not taken back
@@ -132,7 +161,8 @@ def expect_equal_provider(provider, place, reader):
     for i, expected in enumerate(samples):
         assert sorted(expected) == [3, 6, 9, 12, 15, 16], expected
         assert {step: unfenced(text) for step, text in texts[f"samples/{i + 1}"]} == expected, (reader, texts, expected)
-    print(f"  {reader}: {sum(map(len, scalars.values()))} scalars of {len(scalars)} tags, texts {sorted(texts)}")
+    print(f"  {reader}: {sum(map(len, scalars.values()))} scalars of {len(scalars)} tags, "
+          f"{sum(map(len, histograms.values()))} histograms of {len(histograms)} tags, texts {sorted(texts)}")
 
 
 def tensorboard_python(place):
@@ -143,7 +173,8 @@ def tensorboard_python(place):
     older = event_accumulator.EventAccumulator(place.run(NAME) + "/tensorboard", {event_accumulator.SCALARS: 0})
     older.Reload()
     found = {tag: [(one.step, one.value) for one in older.Scalars(tag)] for tag in older.Tags()["scalars"]}
-    expect_equal(found, events_and_scalars(place)[1], "event_accumulator")
+    _, scalars, of_tensors, _ = read_records(place)
+    expect_equal(found, scalars | of_tensors, "event_accumulator")
 
 
 def tensorboard_server(place):
@@ -165,7 +196,8 @@ def prometheus(place):
             labels = dict(one.labels)
             assert labels.pop("run") == "small" and labels.pop("host"), one
             samples[one.name, labels.get("event")] = one.value
-    events, scalars = events_and_scalars(place)
+    events, scalars, _, _ = read_records(place)
+    assert not [name for name, _ in samples if "rms" in name or "proj" in name]  # a thousand series a run
     for name, of in scalars.items():
         key = "tokamak_" + "".join(c if c.isalnum() else "_" for c in name)
         assert samples[key, None] == of[max(of)], (name, samples[key, None])

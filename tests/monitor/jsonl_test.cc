@@ -72,6 +72,49 @@ TEST_CASE("samples are a list beside the values, and come back as they are") {
   CHECK(read_all(dir.file("m"))[1].samples.empty());
 }
 
+TEST_CASE(
+    "statistics of tensors are columns, extremes in the digits of an f32, and come back to those who ask for them") {
+  const TensorSummary weights{.rms = 0.1, .min = -0.1f, .max = 0.3f, .zeros = 1, .first = -4, .counts = {2, 0, 5}};
+  const TensorSummary none{.rms = std::nan(""), .min = INFINITY, .max = -INFINITY, .non_finite = 8};
+  const TempDir dir;
+  JsonlFile file(dir.file("m"));
+  file.write({.step = 7,
+              .values = {count_value("tokens", 5)},
+              .tensors = {{"q", 8, weights, none, weights}, {"k", 8, none, weights, none}}});
+  const std::string weights_and_none =
+      "{\"rms\":[0.1,null],\"min\":[-0.1,null],\"max\":[0.3,null],\"non_finite\":[0,8],\"zeros\":[1,0],"
+      "\"log2_first\":[-4,0],\"log2_counts\":[[2,0,5],[]]}";
+  const std::string none_and_weights =
+      "{\"rms\":[null,0.1],\"min\":[null,-0.1],\"max\":[null,0.3],\"non_finite\":[8,0],\"zeros\":[0,1],"
+      "\"log2_first\":[0,-4],\"log2_counts\":[[],[2,0,5]]}";
+  CHECK(read_text(dir.file("m"), Kind::kBug) ==
+        "{\"step\":7,\"tokens\":5,\"tensors\":[\"q\",\"k\"],\"elements\":[8,8],\"weights\":" + weights_and_none +
+            ",\"gradients\":" + none_and_weights + ",\"updates\":" + weights_and_none + "}\n");
+
+  REQUIRE(read_all(dir.file("m")).size() == 1);
+  CHECK(read_all(dir.file("m"))[0].tensors.empty());
+  CHECK(read_all(dir.file("m"))[0].values.size() == 1);
+  std::vector<TensorRecord> tensors;
+  read_records(
+      dir.file("m"), [&](const MetricRecord& record) { tensors = record.tensors; }, ReadTensors::kYes);
+  REQUIRE(tensors.size() == 2);
+  CHECK((tensors[0].name == "q" && tensors[1].name == "k" && tensors[1].elements == 8));
+  CHECK(
+      (tensors[0].weights.rms == 0.1 && tensors[0].weights.counts == weights.counts && tensors[0].weights.first == -4));
+  CHECK((static_cast<float>(tensors[1].gradients.min) == -0.1f && tensors[1].gradients.zeros == 1));
+  CHECK((std::isnan(tensors[0].gradients.rms) && std::isnan(tensors[0].gradients.min)));
+  CHECK(tensors[1].updates.non_finite == 8);
+}
+
+TEST_CASE("statistics of tensors that are not as they should be are left out, and the record stays") {
+  const TempDir dir;
+  write_text_atomically(dir.file("m"), "{\"step\":1,\"a\":2,\"tensors\":[\"q\"],\"elements\":[]}\n", Kind::kBug);
+  int64_t seen = 0;
+  const auto see = [&](const MetricRecord& record) { seen += record.tensors.empty() && record.has("a") ? 1 : 0; };
+  read_records(dir.file("m"), see, ReadTensors::kYes);
+  CHECK(seen == 1);
+}
+
 TEST_CASE("a reader skips lines that are no record, and a file that is not there") {
   const TempDir dir;
   CHECK(read_all(dir.file("nowhere")).empty());

@@ -125,7 +125,8 @@ TEST_CASE("validations, evaluations, samples and events are records with their s
   monitor.evals(4, {{"arc/acc", 0.5}, {"piqa/acc", 0.75}}, 0.5);
   monitor.event("start", 0, "2 rank(s)", {count_value("memory/planned", 30)});
   monitor.samples(4, {{"It was", " so"}}, 0.125);
-  REQUIRE(records.size() == 4);
+  monitor.tensors(5, {{"q", 8}}, 0.125);
+  REQUIRE(records.size() == 5);
   for (const MetricRecord& record : records) CHECK((record.time >= before && record.time <= unix_milliseconds()));
   CHECK(records[0].step == 3);
   CHECK(names_of(records[0]) ==
@@ -140,6 +141,8 @@ TEST_CASE("validations, evaluations, samples and events are records with their s
   CHECK(names_of(records[2]) == std::vector<std::string>{"memory/planned"});
   CHECK((records[3].step == 4 && names_of(records[3]) == std::vector<std::string>{"tokens", "time/samples"}));
   CHECK((records[3].at("time/samples") == 0.125 && records[3].samples == std::vector<SampleText>{{"It was", " so"}}));
+  CHECK(names_of(records[4]) == std::vector<std::string>{"tokens", "time/tensor_statistics"});
+  CHECK((records[4].step == 5 && records[4].tensors.size() == 1 && records[4].at("time/tensor_statistics") == 0.125));
 }
 
 TEST_CASE("no training time passes off the clock") {

@@ -64,6 +64,31 @@ TEST_CASE("records are those that TensorFlow writes, byte for byte") {
   CHECK(summary.record(1700000001.0, 300) == bytes_of(kScalar));
 }
 
+TEST_CASE("a histogram is the one that protobuf's own writer makes, byte for byte") {
+  tfevents::Summary summary;
+  summary.add_histogram("w", -4, {2, 0, 5});
+  const std::string data = bytes_of(
+      "0900004040fc54d941 10ac02 2a56 0a54 0a0177 2a4f 0900000000000010c0 11000000000000f0bf 190000000000001c40"
+      "3218 00000000000008c0 00000000000000c0 000000000000f0bf 3a18 0000000000000040 0000000000000000 0000000000001440");
+  CHECK(summary.record(1700000001.0, 300) == tfevents::record(data));
+}
+
+TEST_CASE("of tensors a step has the root mean squares, the ratio and the magnitudes, without those of zeros alone") {
+  const TempDir dir;
+  TensorBoard board(dir.path(), "");
+  board.write(event("ready", 299));
+  const TensorSummary filled{.rms = 0.5, .first = -4, .counts = {2, 0, 5}}, zeros{.zeros = 7};
+  board.write({.step = 300, .time = 1700000001000, .tensors = {{"q", 7, filled, zeros, filled}}});
+  tfevents::Summary expected;
+  expected.add_scalar("weights/q/rms", 0.5);
+  expected.add_histogram("weights/q/log2", -4, {2, 0, 5});
+  expected.add_scalar("gradients/q/rms", 0);
+  expected.add_scalar("updates/q/rms", 0.5);
+  expected.add_histogram("updates/q/log2", -4, {2, 0, 5});
+  expected.add_scalar("updates/q/ratio", 1);
+  CHECK(tfevents::record(records_of(files_of(dir).at(0)).back()) == expected.record(1700000001.0, 300));
+}
+
 TEST_CASE("a start's file: version, where it goes on from, its config and first events, then record after record") {
   const TempDir dir;
   TensorBoard board(dir.path(), "lr: 3\n");

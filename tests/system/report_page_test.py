@@ -28,7 +28,7 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 def trained(place, name, *overrides):
     """The directory of a run that was stopped, and started again."""
     if not os.path.exists(place.run(name)):
-        wanted = ["metrics.trace=12-13", f"training.max_steps={STEPS}", f"training.validation_interval={INTERVAL}",
+        wanted = ["metrics.trace=12-13", "metrics.tensor_statistics=5", f"training.max_steps={STEPS}", f"training.validation_interval={INTERVAL}",
                   f"checkpoint.interval={INTERVAL}",
                   f"training.samples={{prompts: {json.dumps(PROMPTS)}, interval: {INTERVAL}, tokens: 24}}", *overrides]
         place.train(name, 1, *wanted, "--stop-at-step", str(STOPPED), expect=75)
@@ -66,6 +66,21 @@ STATE = """charts.map((chart) => {
   for (let i = 0; i < pixels.length; i += 4) if (pixels[i + 3] > 100 && wanted.some((color) => alike(i, color))) ++painted;
   return {id: chart.spec.id, rows, empty: empty.length, painted};
 })"""
+# Of each heat map: the cells whose middle has not the colour of their value; and where nothing is drawn, one that says so.
+PAINTED = """heats.map((heat) => {
+  const {area, rows, canvas, tensors} = heat, scale = canvas.width / canvas.clientWidth, [low, high] = heat.range;
+  const copy = document.createElement("canvas"), pixels = copy.getContext("2d", {willReadFrequently: true});
+  copy.width = canvas.width;
+  copy.height = canvas.height;
+  pixels.drawImage(canvas, 0, 0);
+  const wrong = rows.length * tensors.to.length > 0 && high > low ? [] : ["no cells, or all alike"];
+  rows.forEach(({row}, i) => tensors[heat.kind].rows[row].forEach((cell, column) => {
+    const x = area.left + (column + 0.5) * area.columnWidth, y = (i + 0.5) * area.rowHeight;
+    const found = "rgb(" + [...pixels.getImageData(x * scale, y * scale, 1, 1).data].slice(0, 3).join(",") + ")";
+    if (found !== heatColor((cell - low) / (high - low))) wrong.push([row, column, cell, found]);
+  }));
+  return wrong;
+})"""
 WIDE = "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
 OPEN_TABLES = "document.querySelectorAll('details').forEach((details) => { details.open = true; })"
 
@@ -84,7 +99,9 @@ def expect_sound(browser, page, width, dark, shot):
         browser.value(OPEN_TABLES)
         time.sleep(0.2)  # `toggle` is dispatched later
     rows = browser.value("[...document.querySelectorAll('figure details')].map((d) => d.querySelectorAll('tbody tr').length)")
-    assert len(rows) == len(charts) and all(rows), rows
+    assert len(rows) == len(charts) + len(browser.value("heats.map((heat) => 0)")) and all(rows), rows
+    for painted in browser.value(PAINTED):
+        assert painted == [], (width, painted)
     assert browser.complaints() == [], browser.complaints()
 
 
@@ -192,6 +209,58 @@ def interaction(place):
         assert browser.complaints() == [], browser.complaints()
 
 
+# What the heat map says of the cell of this row of names and this column.
+HOVERED = """((name, column) => {
+  const heat = heats[0], i = heat.rows.findIndex((one) => heat.tensors.names[one.row] === name), box = heat.canvas.getBoundingClientRect();
+  heat.canvas.dispatchEvent(new PointerEvent("pointermove", {bubbles: true,
+    clientX: box.x + heat.area.left + (column + 0.5) * heat.area.columnWidth, clientY: box.y + (i + 0.5) * heat.area.rowHeight}));
+  return heat.where.textContent;
+})"""
+
+
+def heat_map(place):
+    """the heat map of tensors: each kind and order says, where one points, what metrics.jsonl has, and so does its table"""
+    page = page_of(place, trained(place, "first"))
+    with open(place.run("first") + "/metrics.jsonl") as lines:
+        records = {record["step"]: record for record in map(json.loads, lines) if "tensors" in record}
+    steps = sorted(records)
+    assert steps == list(range(5, STEPS + 1, 5)), steps
+    names = records[5]["tensors"]
+    assert len(names) == 3 * 9 + 3, names
+    with Browser(find_browser()) as browser:
+        browser.set_window(1280, 900)
+        browser.open(page)
+
+        def choose(index, value):
+            browser.value(f"""(() => {{ const one = document.querySelectorAll('.heat-choices select')[{index}];
+              one.value = '{value}'; one.dispatchEvent(new Event('change')); }})()""")
+
+        browser.value("document.querySelector('.heat-map details').open = true")
+        for kind in ("ratio", "weights", "gradients"):
+            for order in ("matrix", "layer"):
+                choose(0, kind)
+                choose(1, order)
+                assert browser.value(PAINTED) == [[]], (kind, order)
+                time.sleep(0.2)  # `toggle` is dispatched later
+                rows = browser.value("[...document.querySelectorAll('.heat-map tbody tr')].map((row) => [...row.cells].map((c) => c.textContent))")
+                shown = {row[0]: row[1:] for row in rows}
+                assert len(shown) == len(names), shown.keys()
+                for i, name in enumerate(names):
+                    parts = name.removesuffix(".weight").split(".")
+                    title = f"layer {parts[2]} {parts[-1]}" if ".layers." in name else parts[-1]
+                    for column, step in enumerate(steps):
+                        of = {column: records[step][column]["rms"][i] for column in ("weights", "gradients", "updates")}
+                        expected = of["updates"] / of["weights"] if kind == "ratio" else of[kind]
+                        assert math.isclose(float(shown[title][column]), expected, rel_tol=7e-3), (kind, name, step)
+                        if column in (0, len(steps) - 1):
+                            said, value = browser.value(f"{HOVERED}({json.dumps(name)}, {column})").split(": ")
+                            assert said == f"{title}, step {step}", said
+                            assert math.isclose(float(value), expected, rel_tol=7e-3), (kind, name, step, value)
+        assert browser.complaints() == [], browser.complaints()
+        browser.value("document.querySelector('.heat-map').scrollIntoView()")
+        shoot(browser, "heat-1280")
+
+
 # Touches a chart with fingers that move from and to these places (shares of its width); says whether the page may scroll
 # meanwhile, and what the chart shows then.
 TOUCH = """((from, to) => {
@@ -245,6 +314,20 @@ def write_long_run(directory):
     def at(seconds):
         return datetime.datetime.fromtimestamp(clock + seconds, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
+    layer = [f"{matrix}.weight" for matrix in (
+        *(f"self_attn.{x}_proj" for x in "qkvo"), "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", "input_layernorm",
+        "post_attention_layernorm")]
+    names = ["model.embed_tokens.weight", *(f"model.layers.{i}.{one}" for i in range(32) for one in layer), "lm_head.weight",
+             "model.norm.weight"]
+
+    def tensors(scale):
+        def column():
+            rms = [scale * math.exp(rng.gauss(-4, 1)) for _ in names]
+            return {"rms": rms, "min": [-4 * x for x in rms], "max": [4 * x for x in rms], "non_finite": [0 for _ in names],
+                    "zeros": [0 for _ in names], "log2_first": [-30 for _ in names],
+                    "log2_counts": [[rng.randrange(10**6) for _ in range(24)] for _ in names]}
+        return {"tensors": names, "elements": [4096 for _ in names], **{kind: column() for kind in ("weights", "gradients", "updates")}}
+
     with open(directory + "/metrics.jsonl", "w") as out:
         def write(**record):
             out.write(json.dumps(record) + "\n")
@@ -261,6 +344,9 @@ def write_long_run(directory):
                 "throughput/mfu_causal": 0.41 + rng.gauss(0, 0.005), "throughput/mfu_done": 0.41 + rng.gauss(0, 0.005),
                 "time/interval": 1.2 + rng.gauss(0, 0.01), "time/data": abs(rng.gauss(0, 0.001)),
                 "memory/used": 60_000_000_000 + rng.randrange(10**9)})
+            if step % 1000 == 0:  # metrics.tensor_statistics by default
+                write(step=step, time=at(now), tokens=524288 * step, **{"time/tensor_statistics": 0.2},
+                      **tensors(1e6 if step == 54_000 else 1))
 
 
 def long_run(place):
@@ -279,6 +365,8 @@ def long_run(place):
         browser.open(page)
         assert browser.value("Math.max(...charts[0].lines[0].high)") == 25
         assert browser.value("charts[0].graph.yAxisRange()[1]") > 25
+        assert browser.value("[heats[0].tensors.names.length, heats[0].tensors.to.length]") == [32 * 9 + 3, 100]
+        assert browser.value("heats[0].tensors.weights.rows[7].findIndex((cell) => cell > 1000)") == 53  # step 54,000
         assert browser.complaints() == [], browser.complaints()
         shoot(browser, "long-1280")
 
@@ -356,4 +444,4 @@ AXE = axe_script() if "accessible" in sys.argv else ""
 if "accessible" in sys.argv and not AXE:
     print("SKIPPED: no axe-core (scripts/install_axe.sh)")
     sys.exit(77)
-main([on_every_screen, samples, interaction, touch, compared, long_run, refusals] + ([accessible] if AXE else []))
+main([on_every_screen, samples, interaction, heat_map, touch, compared, long_run, refusals] + ([accessible] if AXE else []))

@@ -108,11 +108,14 @@ class MeasuredRun {
     run_.engine->commit();
   }
 
-  // A step of two micro-batches, and a snapshot.
-  void step() {
+  // Two steps of two micro-batches with statistics of tensors, which the host takes later, and a snapshot.
+  void steps() {
     Engine& engine = *run_.engine;
     engine.parameters().initialize(1, engine.compute());
-    run_step(engine, tokens_.step(), {.lr = 1e-3, .micro_batches = run_.shape.micro_batches()});
+    for (const int64_t t : {1, 2}) {
+      run_step(engine, tokens_.step(),
+               {.t = t, .lr = 1e-3, .micro_batches = run_.shape.micro_batches(), .statistics = engine.statistics()});
+    }
     HostState(engine).fetch();
   }
 
@@ -159,7 +162,7 @@ void check_run(World& world, const ParallelismOptions& parallelism, const Activa
   INFO("stage " << parallelism.zero_stage << ", " << parallelism.data_parallel_replicate_degree << " replica(s)");
   MeasuredRun run(world, config_of(parallelism, recompute));
   CHECK(used_in_all(run.by_class()) < 1 << 20);  // what is planned and taken is not there yet
-  run.step();
+  run.steps();
   auto classes = run.by_class();
   for (const auto& [name, bytes] : classes) {
     INFO(name << ": " << bytes.used << " bytes used of " << bytes.planned);

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/partition.h"
+#include "backend/formulas.h"
 
 namespace tokamak {
 namespace {
@@ -47,17 +48,25 @@ struct Health {
   float max = -std::numeric_limits<float>::infinity();
   double squares = 0;
   int64_t non_finite = 0;
+
+  void add(const Health& other) {
+    min = std::min(min, other.min);
+    max = std::max(max, other.max);
+    squares += other.squares;
+    non_finite += other.non_finite;
+  }
 };
 
+// Of x scale.
 template <class T>
-Health health_of(const T* x, int64_t count) {
+Health health_of(const T* x, int64_t count, float scale) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   float min = kInf, max = -kInf;
   double squares = 0;
   int32_t finite = 0;
 #pragma omp simd reduction(min : min) reduction(max : max) reduction(+ : squares, finite)
   for (int64_t i = 0; i < count; ++i) {
-    const float v = to_float(x[i]);
+    const float v = scale * to_float(x[i]);
     const bool ok = std::abs(v) < kInf;  // false for NaN
     const float low = ok ? v : kInf, high = ok ? v : -kInf, value = ok ? v : 0.0f;
     min = low < min ? low : min;
@@ -67,6 +76,34 @@ Health health_of(const T* x, int64_t count) {
   }
   return {min, max, squares, count - finite};
 }
+
+using Magnitudes = std::array<int64_t, kMagnitudeBins>;
+
+// Adds those of x scale; `count` is at most kMinPart. Equal values come in rows: counters of their own for each of four
+// neighbours, or an increment would wait for the one before it.
+template <class T>
+void count_magnitudes(const T* x, int64_t count, float scale, Magnitudes& counts) {
+  constexpr int64_t kWays = 4;
+  std::array<uint8_t, kMinPart> bins;
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    bins[static_cast<size_t>(i)] = static_cast<uint8_t>(magnitude_bin(scale * to_float(x[i])));
+  }
+  uint32_t ways[kWays][kMagnitudeBins + 1] = {};  // the last: not finite
+  const int64_t whole = count / kWays * kWays;
+  for (int64_t i = 0; i < whole; i += kWays) {
+    for (int64_t way = 0; way < kWays; ++way) ++ways[way][bins[static_cast<size_t>(i + way)]];
+  }
+  for (int64_t i = whole; i < count; ++i) ++ways[0][bins[static_cast<size_t>(i)]];
+  for (size_t bin = 0; bin < counts.size(); ++bin) {
+    for (const auto& way : ways) counts[bin] += way[bin];
+  }
+}
+
+struct Summary {
+  Health health;
+  Magnitudes magnitudes{};  // where asked for
+};
 
 // Of elements first, first + 1, ...; `count` is at most kMinPart, so that the products of 32-bit factors are exact.
 template <class Bits>
@@ -96,31 +133,36 @@ void CpuOps::do_sum_squares(Stream&, const SumSquares& args) {
 }
 
 void CpuOps::do_statistics(Stream&, const Statistics& args) {
-  Health total;
-  const auto merge = [&](const Health& h) {
-    total.min = std::min(total.min, h.min);
-    total.max = std::max(total.max, h.max);
-    total.squares += h.squares;
-    total.non_finite += h.non_finite;
+  const float scale = reciprocal(args.divisor ? args.divisor.as<double>() : nullptr);
+  const bool counts = static_cast<bool>(args.magnitudes);
+  Summary total;
+  const auto merge = [&](const Summary& part) {
+    total.health.add(part.health);
+    for (size_t bin = 0; bin < part.magnitudes.size(); ++bin) total.magnitudes[bin] += part.magnitudes[bin];
   };
   with_act_type(args.x.dtype(), [&]<class T>(T) {
     const T* x = args.x.as<T>();
     const auto part = [=](int64_t begin, int64_t end) {
-      Health sum;
+      Summary sum;
       for (int64_t at = begin; at < end; at += kMinPart) {
-        const Health h = health_of(x + at, std::min(kMinPart, end - at));
-        sum = {std::min(sum.min, h.min), std::max(sum.max, h.max), sum.squares + h.squares,
-               sum.non_finite + h.non_finite};
+        const int64_t count = std::min(kMinPart, end - at);
+        sum.health.add(health_of(x + at, count, scale));
+        if (counts) count_magnitudes(x + at, count, scale, sum.magnitudes);
       }
       return sum;
     };
-    reduce_in_order<Health>(args.x.count(), part, merge);
+    reduce_in_order<Summary>(args.x.count(), part, merge);
   });
   auto* out = args.out.as<double>();
-  out[kMin] = total.min;
-  out[kMax] = total.max;
-  out[kSquares] = total.squares;
-  out[kNonFinite] = static_cast<double>(total.non_finite);
+  out[kMin] = total.health.min;
+  out[kMax] = total.health.max;
+  out[kSquares] = total.health.squares;
+  out[kNonFinite] = static_cast<double>(total.health.non_finite);
+  if (!counts) return;
+  auto* magnitudes = args.magnitudes.as<double>();
+  for (size_t bin = 0; bin < total.magnitudes.size(); ++bin) {
+    magnitudes[bin] = static_cast<double>(total.magnitudes[bin]);
+  }
 }
 
 void CpuOps::do_checksum(Stream&, const Checksum& args) {

@@ -34,7 +34,7 @@ const GROUPS = [
 
 // In a chart of the group above in another form, or of no interest by itself.
 const NOT_DRAWN = ["loss/last", "validation/perplexity", "time/validation", "time/evals", "time/samples",
-                   "checkpoint/bytes", "checkpoint/copy"];
+                   "checkpoint/bytes", "checkpoint/copy", "time/tensor_statistics"];
 
 const labelled = (run, label) => compares ? run.name + ": " + label : label;
 const isZero = (line) => line.high.every((value) => value === 0) && line.low.every((value) => value === 0);
@@ -305,6 +305,7 @@ function build() {
   chartSection("training", "Training", GROUPS[0].charts);
   chartSection("speed", "Speed and memory", GROUPS[1].charts);
   operationsSection();
+  heatSection();
   chartSection("evals", "Evaluations", specsOfPrefix("evals/", "evals-"));
   samplesSection();
   chartSection("others", "Other values", specsOfPrefix("", "others-").filter((spec) => !spec.title.startsWith("evals")));
@@ -313,6 +314,7 @@ function build() {
   configSection();
   environmentSection();
   drawAll();
+  drawHeats();
 }
 
 build();

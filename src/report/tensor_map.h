@@ -1,0 +1,67 @@
+// Statistics of tensors over a run as a map for its page: a row for each weight, a column for each bucket of neighbouring
+// records. A cell is the greatest value of its bucket, so what went wrong in one step stays visible.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "monitor/record.h"
+
+namespace tokamak {
+
+// What a map may show: root mean squares of weights and of gradients, and of an update over that of its weights.
+enum class MapKind : int { kWeights = 0, kGradients = 1, kRatio = 2 };
+inline constexpr std::array<const char*, 3> kMapKinds = {"weights", "gradients", "ratio"};
+
+struct TensorMap {
+  struct Column {
+    int64_t first = 0, last = 0;  // steps of its records
+  };
+  struct NonFinite {
+    int64_t row = 0, column = 0;
+    int64_t elements = 0;  // the most of a record
+  };
+  struct Cells {
+    std::vector<float> values;          // (rows, columns); NaN where nothing finite was recorded
+    std::vector<NonFinite> non_finite;  // of weights and gradients; of a ratio none
+  };
+
+  std::vector<std::string> names;  // of the rows, in the order of the records
+  std::vector<Column> columns;
+  int64_t records = 0;
+  std::array<Cells, kMapKinds.size()> cells;
+
+  float at(MapKind kind, int64_t row, int64_t column) const {
+    const auto at = static_cast<size_t>(row) * columns.size() + static_cast<size_t>(column);
+    return cells[static_cast<size_t>(kind)].values[at];
+  }
+};
+
+class TensorMapBuilder {
+ public:
+  void see(const MetricRecord& record);  // of all starts, in the order of the file; with tensors, or an event
+  // At most `most` columns, of equally many records but for the last.
+  TensorMap map(int64_t most) const;
+  int64_t rows() const { return static_cast<int64_t>(names_.size()); }
+
+ private:
+  struct Value {
+    int64_t row = 0;
+    std::array<float, kMapKinds.size()> values{};
+    std::array<int64_t, kMapKinds.size()> non_finite{};
+  };
+  struct Record {
+    int64_t step = 0;
+    std::vector<Value> values;
+  };
+  void forget_from(int64_t step);
+
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, int64_t> rows_;
+  std::vector<Record> records_;  // of the run's course, steps ascending
+};
+
+}  // namespace tokamak

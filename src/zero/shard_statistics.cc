@@ -1,0 +1,117 @@
+#include "zero/shard_statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "tensor/unit_layout.h"
+
+namespace tokamak {
+
+ShardStatistics::ShardStatistics(ShardedParameters& parameters, MemoryPlan& plan) : parameters_(parameters) {
+  const Mesh& mesh = parameters.mesh();
+  const std::vector<Unit>& units = parameters.table().units;
+  for (size_t u = 0; u < units.size(); ++u) {
+    const auto unit = static_cast<int64_t>(u);
+    const int64_t slice = parameters.slice_elements(unit), slice_begin = parameters.slice_begin(unit);
+    for (const FlatParam& flat : flat_params(units[u])) {
+      const auto weight = std::ssize(weights_);
+      weights_.push_back({flat.param->name, flat.end - flat.begin, pieces_, pieces_});
+      for (int64_t at = flat.begin; at < flat.end; ++pieces_) {
+        const int64_t rank = at / slice, end = std::min(flat.end, (rank + 1) * slice);
+        // Replicas have the same slices: they share the pieces.
+        if (rank == mesh.shard().rank() && pieces_ % mesh.replicas() == mesh.replica()) {
+          const int64_t to_shard = slice_begin - rank * slice;
+          own_.push_back({pieces_, weight, at + to_shard, end + to_shard});
+        }
+        at = end;
+      }
+      weights_.back().last = pieces_;
+    }
+  }
+  const Shape shape = {kMeasured * values_each()};
+  values_slot_ = plan.add("tensor statistics/values", DType::kF64, shape);
+  for (size_t i = 0; i < kDepth; ++i) {
+    host_slots_[i] = plan.add(str("tensor statistics/on the host ", i), DType::kF64, shape, MemoryKind::kPinned);
+  }
+}
+
+void ShardStatistics::commit(const Arena& arena) {
+  Device& device = *parameters_.backend().device;
+  values_ = arena[values_slot_];
+  for (size_t i = 0; i < kDepth; ++i) {
+    Pending& pending = ring_[i];
+    pending.values = arena[host_slots_[i]];
+    pending.arrived = device.make_event();
+    for (auto* time : {&pending.begin, &pending.paused, &pending.resumed, &pending.end}) {
+      *time = device.make_timestamp();
+    }
+  }
+}
+
+int64_t ShardStatistics::values_each() const { return pieces_ * kStatistics + std::ssize(weights_) * kMagnitudeBins; }
+
+void ShardStatistics::measure(Measured what, Tensor shard, Stream& compute, Tensor divisor) {
+  const int64_t begin = static_cast<int64_t>(what) * values_each(), magnitudes = begin + pieces_ * kStatistics;
+  for (const Piece& piece : own_) {
+    const int64_t out = begin + piece.number * kStatistics, counts = magnitudes + piece.weight * kMagnitudeBins;
+    parameters_.backend().ops->statistics(compute, {.x = shard.flat(piece.begin, piece.end),
+                                                    .out = values_.flat(out, out + kStatistics),
+                                                    .magnitudes = values_.flat(counts, counts + kMagnitudeBins),
+                                                    .divisor = divisor});
+  }
+}
+
+void ShardStatistics::see_gradients(Stream& compute, Tensor tokens) {
+  TOKAMAK_CHECK(seen_ - taken_ < kDepth, seen_ - taken_, " steps' statistics were not taken");
+  next().begin->record(compute);
+  parameters_.backend().ops->fill(compute, {.x = values_, .value = 0});
+  measure(Measured::kGradients, parameters_.gradients(), compute, tokens);
+  next().paused->record(compute);
+}
+
+void ShardStatistics::see_update(Stream& compute) {
+  Pending& pending = next();
+  pending.resumed->record(compute);
+  measure(Measured::kWeights, parameters_.master(), compute, {});
+  measure(Measured::kUpdates, parameters_.gradients(), compute, {});
+  parameters_.mesh().world().all_reduce(compute, values_);
+  parameters_.backend().device->copy_to_host(compute, values_, pending.values.data());
+  pending.end->record(compute);
+  compute.record(*pending.arrived);
+  ++seen_;
+}
+
+ShardStatistics::Result ShardStatistics::take() {
+  TOKAMAK_CHECK(taken_ < seen_, "no step's statistics wait to be taken");
+  Pending& pending = ring_[taken_++ % kDepth];
+  pending.arrived->synchronize();
+  const auto* values = pending.values.as<double>();
+  Result result;
+  result.seconds = pending.paused->seconds_since(*pending.begin).value_or(std::nan("")) +
+                   pending.end->seconds_since(*pending.resumed).value_or(std::nan(""));
+  for (size_t w = 0; w < weights_.size(); ++w) {
+    const Weight& weight = weights_[w];
+    WeightStatistics& of = result.weights.emplace_back(WeightStatistics{weight.name, weight.elements, {}});
+    for (int what = 0; what < kMeasured; ++what) {
+      const double* pieces = values + what * values_each();
+      const double* magnitudes = pieces + pieces_ * kStatistics + static_cast<int64_t>(w) * kMagnitudeBins;
+      TensorSums& sums = of.sums[static_cast<size_t>(what)];
+      sums.min = std::numeric_limits<double>::infinity();
+      sums.max = -sums.min;
+      for (int64_t p = weight.first; p < weight.last; ++p) {
+        const double* piece = pieces + p * kStatistics;
+        sums.min = std::min(sums.min, piece[kMin]);
+        sums.max = std::max(sums.max, piece[kMax]);
+        sums.squares += piece[kSquares];
+        sums.non_finite += std::llround(piece[kNonFinite]);
+      }
+      std::transform(magnitudes, magnitudes + kMagnitudeBins, sums.magnitudes.begin(),
+                     [](double count) { return std::llround(count); });
+    }
+  }
+  return result;
+}
+
+}  // namespace tokamak

@@ -1,0 +1,92 @@
+// Statistics of each named weight, of its gradient and of its update, at the steps that ask for them. Each rank measures
+// what lies in its slices, where no other replica does, and one collective brings the parts together: what a tensor has is
+// counted once, for any number of ranks. Nothing is fused here: q_proj, k_proj and v_proj are apart, as in checkpoints.
+//
+//   see_gradients()    gradients are reduced and not yet clipped
+//   see_update()       masters are updated, and gradients() holds what each has changed by (ops.h, AdamW::updates)
+//   take()             of the oldest see_update(), in host memory
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "zero/sharded_parameters.h"
+
+namespace tokamak {
+
+enum class Measured : int { kWeights = 0, kGradients = 1, kUpdates = 2 };
+inline constexpr int kMeasured = 3;
+
+// As Statistics of ops.h, of all elements of a tensor.
+struct TensorSums {
+  double min = 0, max = 0;
+  double squares = 0;
+  int64_t non_finite = 0;
+  std::array<int64_t, kMagnitudeBins> magnitudes{};
+};
+
+struct WeightStatistics {
+  std::string name;  // "model.layers.3.self_attn.q_proj.weight"
+  int64_t elements = 0;
+  std::array<TensorSums, kMeasured> sums;
+
+  const TensorSums& of(Measured what) const { return sums[static_cast<size_t>(what)]; }
+};
+
+class ShardStatistics {
+ public:
+  // Plans its buffers; `parameters` outlives this.
+  ShardStatistics(ShardedParameters& parameters, MemoryPlan& plan);
+  void commit(const Arena& arena);
+
+  // Of gradients / tokens. `tokens` (1) f64: the sum over all ranks (ops.h, kSumTargets).
+  void see_gradients(Stream& compute, Tensor tokens);
+  // Collective; the results are on their way to the host then.
+  void see_update(Stream& compute);
+
+  struct Result {
+    std::vector<WeightStatistics> weights;  // in the order of the table
+    double seconds = 0;                     // of the device, or of a CPU, for all of it
+  };
+  Result take();  // waits for that step, not for later ones
+
+ private:
+  // What one rank of the shard group has of a weight: contiguous, since the weight and the rank's slice of its unit are.
+  struct Piece {
+    int64_t number = 0;  // among the pieces of all ranks
+    int64_t weight = 0;
+    int64_t begin = 0, end = 0;  // elements of this rank's shard
+  };
+  struct Weight {
+    std::string name;
+    int64_t elements = 0;
+    int64_t first = 0, last = 0;  // its pieces are first .. last - 1
+  };
+  static constexpr int64_t kDepth = 2;  // see_update()s not yet taken
+  struct Pending {
+    Tensor values;  // as values_, pinned
+    std::unique_ptr<Event> arrived;
+    std::unique_ptr<Timestamp> begin, paused, resumed, end;
+  };
+
+  void measure(Measured what, Tensor shard, Stream& compute, Tensor divisor);
+  int64_t values_each() const;  // of Measured
+  Pending& next() { return ring_[seen_ % kDepth]; }
+
+  ShardedParameters& parameters_;
+  std::vector<Weight> weights_;
+  std::vector<Piece> own_;
+  int64_t pieces_ = 0;  // of all ranks
+  // For each of Measured: the statistics of each piece, which only one rank fills in, so that a sum over the ranks has them
+  // as they are, extremes too; then the magnitudes of each weight, which add up.
+  Tensor values_;  // (kMeasured x (pieces kStatistics + weights kMagnitudeBins)) f64
+  MemoryPlan::Slot values_slot_;
+  MemoryPlan::Slot host_slots_[kDepth];
+  Pending ring_[kDepth];
+  int64_t seen_ = 0, taken_ = 0;
+};
+
+}  // namespace tokamak
