@@ -126,11 +126,17 @@ void draw_charts(Frame& frame, const Area& area, const Shown& shown, const Look&
   }
 }
 
-// The newest at the bottom.
-void draw_events(Frame& frame, const Area& area, const RunView& view) {
-  const auto count = std::min(static_cast<int>(view.events().size()), area.rows);
+// By time, the newest at the bottom.
+void draw_events(Frame& frame, const Area& area, const Shown& shown) {
+  std::vector<EventLine> events(shown.view.events().begin(), shown.view.events().end());
+  for (const FoundHang& hang : shown.hangs) {
+    events.push_back({hang.time, str("hang: ", hang.headline.empty() ? hang.name : hang.headline), Style::kBad});
+  }
+  std::stable_sort(events.begin(), events.end(),
+                   [](const EventLine& a, const EventLine& b) { return a.time < b.time; });
+  const auto count = std::min(static_cast<int>(events.size()), area.rows);
   for (int i = 0; i < count; ++i) {
-    const EventLine& event = view.events()[view.events().size() - static_cast<size_t>(count - i)];
+    const EventLine& event = events[events.size() - static_cast<size_t>(count - i)];
     const int row = area.row + area.rows - count + i;
     const int column = frame.put(row, area.column, minute_text(event.time), Style::kDim);
     frame.put(row, column + 2, event.text, event.style);
@@ -149,7 +155,7 @@ Frame draw_run(const Shown& shown, const Look& look) {
   if (!look.footer.empty() && look.rows >= 6) frame.put(--end, 0, look.footer, Style::kDim);
   const int events = look.rows >= 12 ? std::clamp(look.rows / 5, 3, 10) : 0;
   end -= events;
-  draw_events(frame, {end, 0, events, look.columns}, shown.view);
+  draw_events(frame, {end, 0, events, look.columns}, shown);
   draw_charts(frame, {4, 0, end - 4 - (events > 0 ? 1 : 0), look.columns}, shown, look);
   return frame;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "watch/chart.h"
 #include "watch/condition.h"
@@ -25,7 +26,8 @@ struct Shown {
   std::string directory;
   const RunView& view;
   Condition condition;
-  std::string notice;  // what is wrong with the files, or "reading, 40 %"; "" if nothing is
+  std::string notice{};            // what is wrong with the files, or "reading, 40 %"; "" if nothing is
+  std::vector<FoundHang> hangs{};  // which are no events of the records
 };
 
 Frame draw_run(const Shown& shown, const Look& look);

@@ -10,13 +10,12 @@ namespace tokamak {
 
 namespace {
 
-std::optional<FoundHang> newest_hang(const std::string& directory) {
+std::vector<FoundHang> hangs_in(const std::string& directory) {
   try {
-    std::vector<FoundHang> hangs = find_hang_files(directory);
-    if (!hangs.empty()) return hangs.back();
-  } catch (const Error&) {  // the directory is gone for now, which the records' trouble tells
+    return find_hang_files(directory);
+  } catch (const Error&) {  // the directory is gone for now, which the notice tells
+    return {};
   }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -39,9 +38,10 @@ bool RunWatch::refresh() {
   notice_ = !news.trouble.empty() ? news.trouble : "";
   if (news.has_more) notice_ = str("reading, ", fixed(100 * news.read_share, 0), " %");
   if (!is_directory(directory_)) notice_ = "the directory is gone";
+  hangs_ = hangs_in(directory_);
   condition_ = condition_of({.view = view_,
                              .status = read_run_status(directory_),
-                             .hang = newest_hang(directory_),
+                             .hang = hangs_.empty() ? std::nullopt : std::optional(hangs_.back()),
                              .holds_lock = held,
                              .silent = silent_seconds()});
   return news.has_more;
@@ -55,7 +55,8 @@ double RunWatch::silent_seconds() const {
 }
 
 Frame RunWatch::frame(const Look& look) const {
-  return draw_run({.directory = directory_, .view = view_, .condition = condition_, .notice = notice_}, look);
+  return draw_run({.directory = directory_, .view = view_, .condition = condition_, .notice = notice_, .hangs = hangs_},
+                  look);
 }
 
 }  // namespace tokamak

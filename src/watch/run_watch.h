@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "watch/layout.h"
 #include "watch/record_tail.h"
@@ -32,6 +33,7 @@ class RunWatch {
   RunView view_;
   Condition condition_;
   std::string notice_;
+  std::vector<FoundHang> hangs_;
   std::optional<double> heard_;  // by the monotonic clock, when a record has come since the first reading
   bool has_caught_up_ = false;
 };

@@ -1,6 +1,7 @@
 // Records of a run as its trainer writes them; times are seconds since kBegin.
 #pragma once
 
+#include "base/clock.h"
 #include "monitor/record.h"
 
 namespace tokamak {
@@ -16,7 +17,7 @@ inline MetricRecord event(double time, int64_t step, const std::string& name, co
 
 inline MetricRecord start(double time, int64_t ranks = 1) {
   MetricRecord record = event(time, 0, "start", "", {count_value("ranks", ranks)});
-  record.event->texts = {{"exec", "2026-01-31T12:34:56.000Z"}, {"incarnation", "one"}, {"hosts", "n1,n2"}};
+  record.event->texts = {{"exec", utc_text(at(time - 1))}, {"incarnation", "one"}, {"hosts", "n1,n2"}};
   return record;
 }
 

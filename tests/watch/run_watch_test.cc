@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "base/file.h"
 #include "monitor/jsonl.h"
 #include "support/temp_dir.h"
 #include "watch/records.h"
@@ -45,6 +46,19 @@ TEST_CASE("a directory that is not there is an error; one that goes away, and co
   CHECK_THAT(shown(watch), Contains("step 10 of 1000") && Contains("the directory is gone"));
   std::filesystem::rename(run.path() + "-away", run.path());
   CHECK_THAT(shown(watch), Contains("step 10 of 1000") && !Contains("gone"));
+}
+
+TEST_CASE("what the watchdog has left is an event, at its time, and the end of its start") {
+  const Run run;
+  RunWatch watch = run.watch();
+  run.write({start(1), ready(2, 0), interval(12, 10, 3)});
+  write_text_atomically(run.path() + "/hang-20260131T123600Z.txt", "hang, found at x\nrank 3 waits\n", Kind::kBug);
+  const std::string hung = shown(watch);
+  CHECK_THAT(hung, Contains("  hung: rank 3 waits\n") && Contains("01-31 12:36:00  hang: rank 3 waits\n"));
+  run.write({start(100), ready(102, 0), interval(112, 10, 3)});
+  const std::string again = shown(watch);
+  CHECK_THAT(again, !Contains("  hung: "));
+  CHECK(again.find("hang: rank 3 waits") < again.find("start 2: "));
 }
 
 TEST_CASE("a metrics.jsonl that a new run has written anew leaves nothing of the old one") {
