@@ -15,6 +15,6 @@ struct EventLine {
 };
 
 // `start`: which start of the run it is of, from 1.
-EventLine line_of(const MetricRecord& event, int64_t start);
+EventLine line_of(const MetricRecord& record, int64_t start);
 
 }  // namespace tokamak
