@@ -1,7 +1,7 @@
 """`tokamak report --output` of real runs, opened in a headless Chromium on a phone, a laptop and a wide screen, by day and
 by night: no complaint in the console, nothing wider than the screen, data in every chart, tables that say the same;
 accessible by axe-core's rules. Screenshots go to the folder $SCREENSHOTS. Without Chromium (or axe-core: `accessible`)
-exits 77, which ctest shows as skipped."""
+exits 77, which ctest shows as skipped. One file, since its cases open the same few runs, each trained once."""
 import datetime
 import json
 import math

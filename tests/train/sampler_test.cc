@@ -190,15 +190,7 @@ TEST_CASE("the memory plan has the keys and values of samples, of their length a
     RunConfig config = place.config("run");
     complete_from_data(config);
     change(config);
-    const auto comm = make_single_comm();
-    Backend backend = toy_backend();
-    const PlannedRun run =
-        plan_run(config, make_global_batch(config.training, config.data, 1), *comm, backend, INT64_MAX);
-    int64_t bytes = 0;
-    for (const MemoryPlan::Entry& entry : run.engine->plan().entries()) {
-      if (starts_with(entry.name, "key-value cache/")) bytes += entry.bytes();
-    }
-    return bytes;
+    return planned_bytes_of(config, "key-value cache/");
   };
   // 3 layers, 2 for keys and values, 2 heads of 8, 4 bytes; "ab", 2 tokens that are not of the text, and 9.
   const int64_t token = 3 * 2 * 2 * 8 * 4;

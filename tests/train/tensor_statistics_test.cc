@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "monitor/jsonl.h"
-#include "train/run_plan.h"
 #include "train/toy_training.h"
 
 using namespace tokamak;
@@ -169,15 +168,7 @@ TEST_CASE("statistics are in the memory plan, and take nothing where there are n
   const auto planned = [&](int64_t interval) {
     RunConfig config = place.config("run");
     config.metrics.tensor_statistics = interval;
-    const auto comm = make_single_comm();
-    Backend backend = toy_backend();
-    const PlannedRun run =
-        plan_run(config, make_global_batch(config.training, config.data, 1), *comm, backend, INT64_MAX);
-    int64_t bytes = 0;
-    for (const MemoryPlan::Entry& entry : run.engine->plan().entries()) {
-      if (starts_with(entry.name, "tensor statistics/")) bytes += entry.bytes();
-    }
-    return bytes;
+    return planned_bytes_of(config, "tensor statistics/");
   };
   CHECK(planned(0) == 0);
   CHECK(planned(1) > 0);

@@ -105,6 +105,18 @@ SharedError error_of(int ranks, const RunConfig& config, const ToyRunOptions& op
   return SharedError(Kind::kBug, "");
 }
 
+int64_t planned_bytes_of(const RunConfig& config, const std::string& name) {
+  const auto comm = make_single_comm();
+  Backend backend = toy_backend();
+  const PlannedRun run =
+      plan_run(config, make_global_batch(config.training, config.data, 1), *comm, backend, INT64_MAX);
+  int64_t bytes = 0;
+  for (const MemoryPlan::Entry& entry : run.engine->plan().entries()) {
+    if (starts_with(entry.name, name)) bytes += entry.bytes();
+  }
+  return bytes;
+}
+
 std::vector<int64_t> steps_of(const ToyPlace& place, const std::string& name) {
   return CheckpointStore(place.run(name) + "/checkpoints").steps();
 }

@@ -55,6 +55,9 @@ struct ToyRunOptions {
 // On so many threads, with a Sampler where the config has prompts. Throws what the first rank that failed has thrown.
 RunEnd train(int ranks, const RunConfig& config, const ToyRunOptions& options = {});
 
+// Bytes that a run on one rank plans for memory whose names begin so.
+int64_t planned_bytes_of(const RunConfig& config, const std::string& name);
+
 // The SharedError that ends a run.
 SharedError error_of(int ranks, const RunConfig& config, const ToyRunOptions& options = {});
 
