@@ -1,5 +1,6 @@
 #include "base/service_thread.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,12 +12,13 @@
 
 namespace tokamak {
 
-std::thread start_service_thread(std::function<void()> body) {
+std::thread start_service_thread(const char* name, std::function<void()> body) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   std::thread thread(std::move(body));
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_setname_np(thread.native_handle(), name);
   return thread;
 }
 
@@ -35,7 +37,7 @@ void ask_for_short_slices() {
 }
 
 ExitTimer::ExitTimer(double seconds, int exit_code, std::function<void()> last_words) {
-  thread_ = start_service_thread([this, seconds, exit_code, words = std::move(last_words)] {
+  thread_ = start_service_thread("exit timer", [this, seconds, exit_code, words = std::move(last_words)] {
     std::unique_lock lock(mutex_);
     if (wake_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; })) return;
     lock.unlock();

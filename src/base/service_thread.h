@@ -8,8 +8,9 @@
 
 namespace tokamak {
 
-// A thread that receives no signals: those are for the threads of the program.
-std::thread start_service_thread(std::function<void()> body);
+// A thread that receives no signals: those are for the threads of the program. Debuggers, perf and `top -H` show its name,
+// of at most 15 characters.
+std::thread start_service_thread(const char* name, std::function<void()> body);
 
 // Of the calling thread: with short slices it preempts threads of longer ones when it wakes, where both share a core.
 // Linux 6.12 and later heed it (EEVDF, sched_setattr(2)); without it, it may wait for milliseconds.

@@ -28,7 +28,7 @@ Watch::Watch(int rank, ControlPeers peers) : rank_(rank), peers_(peers.sockets.s
     peers_[r].connected = static_cast<bool>(peers_[r].socket);
   }
   give_up_after(kSecondsOfSilence);
-  thread_ = start_service_thread([this] { listen(); });
+  thread_ = start_service_thread("peer watch", [this] { listen(); });
 }
 
 // Rank 0's thread ends when all others have disconnected, theirs when rank 0 has.

@@ -9,7 +9,7 @@ namespace tokamak {
 
 FileThread::FileThread(FileSinks files, size_t capacity) : capacity_(capacity) {
   for (auto& sink : files) files_.push_back({std::move(sink)});
-  thread_ = start_service_thread([this] { run(); });
+  thread_ = start_service_thread("metric files", [this] { run(); });
 }
 
 FileThread::~FileThread() {

@@ -48,7 +48,7 @@ LiveLine::LiveLine(int64_t first_step, int64_t total_steps)
       total_steps_(total_steps),
       begin_(now_seconds()),
       step_(first_step),
-      thread_(start_service_thread([this] { redraw_until_end(); })) {}
+      thread_(start_service_thread("live line", [this] { redraw_until_end(); })) {}
 
 LiveLine::~LiveLine() {
   {

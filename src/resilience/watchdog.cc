@@ -47,7 +47,7 @@ Watchdog::Watchdog(World& world)
   for (size_t r = 0; r < peers_.size(); ++r) {
     peers_[r].view.last.pid = std::stoi(pids[watch_ == nullptr ? rank_ : r]);
   }
-  thread_ = start_service_thread([this] { run(); });
+  thread_ = start_service_thread("watchdog", [this] { run(); });
 }
 
 Watchdog::~Watchdog() {

@@ -7,7 +7,7 @@
 
 namespace tokamak {
 
-WorkQueue::WorkQueue() : thread_(start_service_thread([this] { run(); })) {}
+WorkQueue::WorkQueue() : thread_(start_service_thread("work queue", [this] { run(); })) {}
 
 WorkQueue::~WorkQueue() {
   {
