@@ -4,14 +4,28 @@
 
 namespace tokamak {
 
+namespace {
+
+// What is wrong with a data set is told with the key that names it.
+SampleSource opened(const char* key, const RunConfig& config, const DataOptions& options,
+                    std::span<const SourceOptions> sources) {
+  try {
+    return {options, sources, config.run.seed, config.model.vocab_size};
+  } catch (const Error& error) {
+    throw Error(error.kind(), str(key, ": ", error.what()), error.hint());
+  }
+}
+
+}  // namespace
+
 RunData::RunData(const RunConfig& config, const GlobalBatch& batch)
-    : train(config.data, config.data.sources, config.run.seed, config.model.vocab_size) {
+    : train(opened("data.sources", config, config.data, config.data.sources)) {
   train.check_epochs(batch.total_steps * batch.sequences_per_step, config.data.max_epochs);
   if (config.data.validation.empty()) return;
 
   DataOptions in_order = config.data;
   in_order.order = SampleOrder::kSequential;
-  validation.emplace(in_order, config.data.validation, config.run.seed, config.model.vocab_size);
+  validation.emplace(opened("data.validation", config, in_order, config.data.validation));
   if (validation->tokenizer().hash != train.tokenizer().hash) {
     fail(Kind::kData,
          str("data.validation ", config.data.validation[0].path, " was made with tokenizer ",

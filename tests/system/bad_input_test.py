@@ -39,7 +39,8 @@ def config_errors(place):
 
 def data_errors(place):
     """data: missing, empty, truncated, ids beyond the vocabulary, two tokenizers: exit 3"""
-    refused(place, "nowhere", 3, ["no/such/set", "manifest.json"], "data.sources=[{path: no/such/set}]")
+    refused(place, "nowhere", 3, ["data.sources", "no/such/set", "manifest.json"], "data.sources=[{path: no/such/set}]")
+    refused(place, "none held out", 3, ["data.validation", "no/such/set"], "data.validation=[{path: no/such/set}]")
     os.makedirs(place.file("empty"))
     refused(place, "empty", 3, [place.file("empty")], f"data.sources=[{{path: {place.file('empty')}}}]")
     refused(place, "vocabulary", 3, ["vocab_size", "400", "300"], "model.vocab_size=300")
