@@ -108,7 +108,7 @@ function overview() {
     ? table("The runs as they stand", [{title: "what", class: TEXT}, ...runs.map((run) => ({title: run.name, class: NUMBER}))],
             known)
     : element("dl", {class: "tiles"}, ...known.map(([name, value]) =>
-        element("div", {}, element("dt", {}, name), element("dd", {}, value)))));
+        element("div", {}, element("dt", {}, name), element("dd", {class: value.length > 16 ? "words" : ""}, value)))));
 }
 
 // Of each run's last trace: which operation took how long, and how fast it was.
@@ -132,7 +132,7 @@ function operationsSection() {
               one.flops > 0 && one.bytes > 0 ? number(one.flops / one.bytes, 3) : DASH,
               rate(one.exchanged, one.seconds, "B/s")];
     });
-    return table(labelled(run, trace.file + ": " + whole(trace.steps) + " steps of " +
+    return table(labelled(run, trace.file + ": " + whole(trace.steps) + (trace.steps === 1 ? " step of " : " steps of ") +
                           duration(trace.seconds / trace.steps) + " on rank 0"),
       [{title: "operation", class: TEXT}, {title: "stream"}, {title: "calls a step", class: NUMBER},
        {title: "time a step", class: NUMBER}, {title: "share", class: "share"}, {title: "roofline", class: NUMBER},
