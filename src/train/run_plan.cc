@@ -58,7 +58,7 @@ void complete_from_data(RunConfig& config) {
   try {
     config.model.vocab_size = read_manifest(config.data.sources.at(0).path).vocab_size;
   } catch (const Error& error) {
-    fail(error.kind(), str("model.vocab_size is 0, the data set's, but ", error.what()),
+    fail(error.kind(), str("model.vocab_size is 0, the data set's, but data.sources: ", error.what()),
          error.hint() + "; or set model.vocab_size");
   }
 }
