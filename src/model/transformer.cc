@@ -76,14 +76,14 @@ void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums)
     layer_interior(compute, in, a, l, w, activations_.recomputed(l));
     backward_mlp(compute, a, l, w, dw, g.write);
     backward_attention(compute, in, a, l, w, dw, g.write);
-    parameters_.release(unit, compute);
+    parameters_.release(unit);
     // Prefetches into the buffer just released, and before the reduction, which must not delay the next weights. Layer
     // l - 1 was prefetched in the last iteration, or is still gathered from the forward pass.
     if (l > 1) parameters_.prefetch(index_.layer(l - 2), compute);
     parameters_.reduce(unit, compute);
   }
   backward_embedding(compute, in, a);
-  parameters_.release(index_.norms(), compute);
+  parameters_.release(index_.norms());
 }
 
 Tensor Transformer::evaluate(Stream& compute, const TokenBatch& batch, Tensor sums) {
@@ -92,7 +92,7 @@ Tensor Transformer::evaluate(Stream& compute, const TokenBatch& batch, Tensor su
   forward(compute, in, a);
   const Weights w = parameters_.acquire(index_.head(), compute);
   ops_.linear_cross_entropy(compute, head_arguments(in, a, w[0], sums));
-  parameters_.release(index_.head(), compute);
+  parameters_.release(index_.head());
   return a.token_loss;
 }
 
@@ -114,7 +114,7 @@ Tensor Transformer::forward_cached(Stream& compute, const TokenBatch& batch, con
 void Transformer::head(Stream& compute, Tensor hidden, Tensor logits) {
   const Weights w = parameters_.acquire(index_.head(), compute);
   ops_.gemm(compute, {.a = hidden, .b = w[0], .c = logits, .trans_b = Transpose::kYes, .label = "head"});
-  parameters_.release(index_.head(), compute);
+  parameters_.release(index_.head());
 }
 
 void Transformer::finish_gradients(Stream& compute) {
@@ -127,14 +127,14 @@ void Transformer::forward(Stream& compute, const DeviceBatch& in, const Activati
   const Weights embedding = parameters_.acquire(index_.embedding(), compute);
   parameters_.prefetch(index_.layer(0), compute);
   ops_.embedding(compute, {.ids = in.tokens, .table = embedding[0], .out = a.layers[0].x});
-  parameters_.release(index_.embedding(), compute);
+  parameters_.release(index_.embedding());
 
   for (int64_t l = 0; l < config_.num_hidden_layers; ++l) {
     const LayerWeights w = index_.layer_weights(l, parameters_.acquire(index_.layer(l), compute), norms);
     parameters_.prefetch(l + 1 < config_.num_hidden_layers ? index_.layer(l + 1) : index_.head(), compute);
     layer_interior(compute, in, a, l, w, {{true, true, true, true}});
     layer_output(compute, a, l, w);
-    parameters_.release(index_.layer(l), compute);
+    parameters_.release(index_.layer(l));
   }
 
   ops_.rmsnorm(compute, {.x = a.last,
@@ -142,7 +142,7 @@ void Transformer::forward(Stream& compute, const DeviceBatch& in, const Activati
                          .y = a.norm,
                          .rstd = a.rstd_final,
                          .eps = static_cast<float>(config_.rms_norm_eps)});
-  parameters_.release(index_.norms(), compute);
+  parameters_.release(index_.norms());
 }
 
 LinearCrossEntropy Transformer::head_arguments(const DeviceBatch& in, const Activations& a, Tensor weight,
@@ -165,7 +165,7 @@ void Transformer::backward_head(Stream& compute, const DeviceBatch& in, const Ac
   args.dweight = g.matrices[0];
   args.write = g.write;
   ops_.linear_cross_entropy(compute, args);
-  parameters_.release(unit, compute);
+  parameters_.release(unit);
   if (!index_.tied()) parameters_.reduce(unit, compute);  // tied: the embedding still adds its gradient
 
   const Weights norms = parameters_.acquire(index_.norms(), compute);
@@ -175,7 +175,7 @@ void Transformer::backward_head(Stream& compute, const DeviceBatch& in, const Ac
                                   .rstd = a.rstd_final,
                                   .dx = a.dx,
                                   .dweight = index_.final_norm(dnorms)});
-  parameters_.release(index_.norms(), compute);
+  parameters_.release(index_.norms());
 }
 
 void Transformer::backward_embedding(Stream& compute, const DeviceBatch& in, const Activations& a) {

@@ -179,7 +179,7 @@ std::vector<Tensor> ShardedParameters::acquire(int64_t unit, Stream& compute) {
   return matrices_of(buffer.tensor, unit);
 }
 
-void ShardedParameters::release(int64_t unit, Stream&) {
+void ShardedParameters::release(int64_t unit) {
   if (whole()) return;
   UnitBuffers::Buffer& buffer = weight_buffers_->of(unit);
   TOKAMAK_CHECK(buffer.holds == unit && buffer.users > 0, "unit ", unit, " released without being acquired");

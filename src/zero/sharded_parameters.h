@@ -81,7 +81,7 @@ class ShardedParameters {
   // --- Whole weights. `compute` is the stream that will read them.
   void prefetch(int64_t unit, Stream& compute);
   std::vector<Tensor> acquire(int64_t unit, Stream& compute);  // one view per matrix of the unit
-  void release(int64_t unit, Stream& compute);
+  void release(int64_t unit);
   void wait_gathered(Stream& compute);  // `compute` waits for all gathers so far
 
   // --- Whole gradients.

@@ -154,6 +154,10 @@ def samples(place):
                      [[str(step), texts[step, i]] for step in steps]] for i, prompt in enumerate(PROMPTS)]
         assert browser.value(rows) == expected, (browser.value(rows), expected)
         assert browser.value("document.querySelectorAll('#samples b').length") == 0
+        browser.set_window(390, 844)  # a phone's screen, in whose lines a text is broken
+        widest = browser.value("Math.max(...[...document.querySelectorAll('.samples')].map((one) => one.getBoundingClientRect().width))")
+        assert 0 < widest <= 390, widest
+        browser.set_window(1280, 900)
         assert browser.complaints() == [], browser.complaints()
         browser.open(page_of(place, run, "--compare", trained(place, "second", "optimizer.lr=1e-3")))
         both = browser.value(rows)

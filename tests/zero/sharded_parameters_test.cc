@@ -70,7 +70,7 @@ RANKS_CASE("a gathered unit holds each weight's own random numbers, for any numb
         row += part.shape[0];
       }
     }
-    s.parameters.release(unit, *s.stream);
+    s.parameters.release(unit);
   }
 }
 
@@ -78,17 +78,18 @@ RANKS_CASE("norm weights begin at exactly one") {
   Sharded s(world.comm(), DType::kBF16);
   const auto norms = s.parameters.acquire(4, *s.stream);
   for (int64_t i = 0; i < 7; ++i) CHECK(to_float(norms[0].as<bf16>()[i]) == 1.0f);
-  s.parameters.release(4, *s.stream);
+  s.parameters.release(4);
 }
 
 RANKS_CASE("changed masters reach the next gather, rounded to the compute dtype") {
   Sharded s(world.comm(), DType::kBF16);
-  s.parameters.release(1, (s.parameters.acquire(1, *s.stream), *s.stream));
+  s.parameters.acquire(1, *s.stream);
+  s.parameters.release(1);
   s.backend.ops->fill(*s.stream, {.x = s.parameters.master(), .value = 1.0 + 0x1p-10});
   s.parameters.masters_changed(*s.stream);
   const auto whole = s.parameters.acquire(1, *s.stream);
   CHECK(to_float(whole[0].as<bf16>()[3]) == 1.0f);
-  s.parameters.release(1, *s.stream);
+  s.parameters.release(1);
 }
 
 RANKS_CASE("gradients of several micro-batches add up over the ranks, by every policy and in any number of replicas") {
@@ -145,7 +146,10 @@ RANKS_CASE("kept layers have a buffer each and are gathered once; the others sha
     const auto gathers = [&](const std::vector<int64_t>& units) {
       CollectiveCount count;
       const Observation watched(*s.backend.device, count);
-      for (const int64_t unit : units) s.parameters.release(unit, (s.parameters.acquire(unit, *s.stream), *s.stream));
+      for (const int64_t unit : units) {
+        s.parameters.acquire(unit, *s.stream);
+        s.parameters.release(unit);
+      }
       return count.calls;
     };
     CHECK(gathers({1, 2, 3, 2, 1}) == (kept == 0 ? 4 : 3));  // layer 0 is where layer 2 has been
@@ -237,11 +241,11 @@ RANKS_CASE("no rank keeps a whole copy: state is its share, whole units live in 
 RANKS_CASE("misuse of the protocol is a bug that throws") {
   if (world.size() == 1) return;  // alone there are no buffers to misuse
   Sharded s(world.comm(), DType::kBF16);
-  CHECK_THROWS_AS(s.parameters.release(1, *s.stream), Error);
+  CHECK_THROWS_AS(s.parameters.release(1), Error);
   s.parameters.acquire(1, *s.stream);
   CHECK_THROWS_AS(s.parameters.acquire(3, *s.stream), Error);  // shares the buffer of layer 0
   CHECK_THROWS_AS(s.parameters.weights_changed(), Error);
-  s.parameters.release(1, *s.stream);
+  s.parameters.release(1);
   CHECK_THROWS_AS(s.parameters.reduce(2, *s.stream), Error);
   s.parameters.gradient(1, *s.stream);
   CHECK_THROWS_AS(s.parameters.gradient(3, *s.stream), Error);
@@ -297,7 +301,7 @@ RANKS_CASE("an updated unit is gathered at once where it has a buffer, in the or
     for (int64_t unit = 0; unit < 5; ++unit) {
       const auto whole = s.parameters.acquire(unit, *s.stream);
       CHECK(to_float(whole[0].as<bf16>()[whole[0].count() - 1]) == 2.0f);
-      s.parameters.release(unit, *s.stream);
+      s.parameters.release(unit);
     }
     CHECK(order.calls.size() == (world.size() == 1 ? 0 : 5));  // the third layer's, when it was asked for
   }
@@ -310,13 +314,13 @@ RANKS_CASE("gathers that nobody asked for are harmless: the next update waits fo
     for (const int64_t unit : {1, 4}) {
       const auto whole = s.parameters.acquire(unit, *s.stream);
       for (int64_t i = 0; i < whole[0].count(); ++i) REQUIRE(to_float(whole[0].as<bf16>()[i]) == 3.0f);
-      s.parameters.release(unit, *s.stream);
+      s.parameters.release(unit);
     }
     s.backend.ops->fill(*s.stream, {.x = s.parameters.master(), .value = 4});
     update(s, 4);
     s.parameters.masters_changed(*s.stream);  // as loading does
     CHECK(to_float(s.parameters.acquire(1, *s.stream)[0].as<bf16>()[0]) == 4.0f);
-    s.parameters.release(1, *s.stream);
+    s.parameters.release(1);
     s.parameters.prefetch(3, *s.stream);  // and the memory goes
   }
 }
@@ -327,7 +331,8 @@ RANKS_CASE("without overlap the shard is updated at once, and everything goes on
   CallOrder order(s.parameters);
   const Observation watched(*s.backend.device, order);
   update(s, 2);
-  s.parameters.release(1, (s.parameters.acquire(1, *s.stream), *s.stream));
+  s.parameters.acquire(1, *s.stream);
+  s.parameters.release(1);
   CHECK(order.calls ==
         (world.size() == 1 ? std::vector<std::string>{} : std::vector<std::string>{"all_gather 1 on other"}));
 }
