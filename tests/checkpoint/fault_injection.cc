@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <set>
@@ -71,8 +72,12 @@ void lose_power(bool names_too) {
     for (auto name = s.pending.rbegin(); name != s.pending.rend(); ++name) {
       if (name->kind == PendingName::Kind::kRename) {
         ::syscall(SYS_rename, name->path.c_str(), name->before.c_str());
+        for (auto earlier = name + 1; earlier != s.pending.rend(); ++earlier) {
+          earlier->path = moved(earlier->path, name->path, name->before);
+        }
       } else {
-        ::remove(name->path.c_str());
+        std::error_code ignored;
+        std::filesystem::remove_all(name->path, ignored);  // a directory takes what is in it along
       }
     }
   }
@@ -115,6 +120,7 @@ void renamed(const std::string& from, const std::string& to) {
   std::map<std::string, bool> unsynced;
   for (const auto& [path, dirty] : s.unsynced) unsynced[moved(path, from, to)] = dirty;
   s.unsynced = unsynced;
+  for (PendingName& name : s.pending) name.path = moved(name.path, from, to);
   s.pending.push_back({PendingName::Kind::kRename, to, from});
 }
 

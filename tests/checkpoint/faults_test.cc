@@ -71,11 +71,14 @@ void check_what_is_left(const std::string& store, int64_t reported) {
   REQUIRE(CheckpointStore(store).disposable().empty());
 }
 
+// As a run's: neither it nor the directory above is there before the first start.
+std::string store_in(const TempDir& dir) { return dir.file("run/c"); }
+
 // The operations of such a process that is left alone.
 std::vector<std::string> clean_trace() {
   const TempDir dir;
   arm({dir.path(), Fault::kNone, 0, 0});
-  ToyRun run(dir.file("c"), toy_setup(kKeep));
+  ToyRun run(store_in(dir), toy_setup(kKeep));
   for (const int64_t step : {10, 20, 30}) REQUIRE(run.save(step).committed);
   disarm();
   return operations();
@@ -91,8 +94,8 @@ int64_t sweep(Fault fault) {
     if (fault == Fault::kTornWrite && !starts_with(trace[i], "write ")) continue;
     const TempDir dir;
     INFO("fault " << static_cast<int>(fault) << " at operation " << i + 1 << ", like " << trace[i]);
-    REQUIRE(!run_child(dir.file("c"), {dir.path(), fault, static_cast<int64_t>(i) + 1, 0}, reported));
-    check_what_is_left(dir.file("c"), reported.step());
+    REQUIRE(!run_child(store_in(dir), {dir.path(), fault, static_cast<int64_t>(i) + 1, 0}, reported));
+    check_what_is_left(store_in(dir), reported.step());
     ++struck;
   }
   return struck;
@@ -195,6 +198,25 @@ TEST_CASE("a save syncs each file, then the directory, renames it, and syncs the
   CHECK(directory < renamed);
   CHECK(renamed < parent);
   CHECK(parent < trash);
+}
+
+TEST_CASE("what an earlier start left unfinished loses its name before the first of its files") {
+  CapturedLog quiet;
+  const TempDir dir;
+  const std::string store = dir.file("c");
+  ToyRun(store).save(10);
+  const std::string unfinished = store + "/step-00000020.tmp-toy.0";
+  make_directories(unfinished, Kind::kBug);
+  write_text_atomically(unfinished + "/" + kOnlyFile, "text", Kind::kBug);
+  arm({dir.path(), Fault::kNone, 0, 0});
+  const ToyRun run(store, toy_setup(0, "auto", "toy.2"));
+  disarm();
+  const std::vector<std::string> trace = operations();
+  // Else its writer, if it lives, could give half of the files the name of a checkpoint.
+  index_of(trace, "rename " + unfinished);
+  CHECK(std::none_of(trace.begin(), trace.end(),
+                     [&](const std::string& operation) { return starts_with(operation, "unlinkat " + unfinished); }));
+  CHECK(!exists(unfinished));
 }
 
 TEST_CASE("a lock file that is replaced just before it is locked is not the one that counts") {

@@ -86,11 +86,12 @@ def skip_unless_possible(place):
             sys.exit(77)
 
 
-def cut(place, kind, mode, ranks, at):
-    """Power is lost when rank 0 is at the at-th operation, which never returns. (steps promised, steps left, operation)"""
+def cut(place, kind, mode, ranks, at, begin=""):
+    """Power is lost when rank 0 is at the at-th operation, which never returns; counted as FAULTY_DISK_FROM says in `begin`.
+    (steps promised, steps left, operation)"""
     name = f"disk/run-{ranks}"
     with FileSystem(place, kind, mode) as disk_image:
-        disk = Disk(place, name, at=at, fault="hang", rank=0)
+        disk = Disk(place, name, at=at, fault="hang", rank=0, begin=begin)
         process, log = start(place, name, ranks, *OPTIONS, env=disk.env)
         try:
             deadline = time.monotonic() + 120
@@ -141,10 +142,22 @@ def both(place):
     cuts(place, ["ext4", "xfs"])
 
 
+def right_after_a_promise(place):
+    """a power cut between the first checkpoint's promise and the next save's first file, which would sync what was missed"""
+    skip_unless_possible(place)
+    os.makedirs(place.file("disk"), exist_ok=True)
+    if not os.path.isdir(place.run("straight-1")):
+        assert run(place, "straight-1", 1, *OPTIONS)[0] == 0
+    for kind in MAKE:
+        promised, left, what = cut(place, kind, "nolog", 1, at=1, begin="2 /.probe-")
+        print(f"  {kind} nolog, at {what}: promised {promised}, left {left}", flush=True)
+        assert promised == [1], promised
+
+
 # In a mount namespace of its own: whoever copied that of all processes now would keep the file system from coming back.
 if "POWER_LOSS_UNSHARED" not in os.environ and shutil.which("unshare"):
     os.environ["POWER_LOSS_UNSHARED"] = "1"
     if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0:
         os.execvp("unshare", ["unshare", "-m", sys.executable, *sys.argv])
 work_in_memory()
-main([both])
+main([both, right_after_a_promise])

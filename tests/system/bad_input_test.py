@@ -100,6 +100,16 @@ def other_batch_on_resume(place):
         assert file.read() == before, "the refused start has overwritten the run's config"
 
 
+def other_function_on_resume(place):
+    """a model key that shapes do not show: exit 2, with both values; checkpoint.allow_changes lets the run go on"""
+    change = "model.rope_theta=500000"
+    before = digest(place.checkpoint("resumed", 5))
+    refused(place, "resumed", 2, ["model.rope_theta: 10000 -> 500000", "checkpoint.allow_changes=[model.rope_theta]"], change)
+    assert digest(place.checkpoint("resumed", 5)) == before
+    output = place.train("resumed", 2, change, "checkpoint.allow_changes=[model.rope_theta]", "--stop-at-step", "6", expect=75)
+    assert "model.rope_theta: 10000 -> 500000" in output, output
+
+
 def foreign_launcher(place):
     """one of several tasks of a launcher without a connection to the others: exit 2, not a separate run"""
     done = call([os.environ["TOKAMAK"], "train", place.config("alone")], env_more={"PMI_SIZE": "2"})
@@ -159,5 +169,5 @@ def usage_errors(place):
     assert done.returncode == 2 and "absent.yaml" in done.stdout, done.stdout
 
 
-main([config_errors, data_errors, other_data_on_resume, other_model_on_resume, other_batch_on_resume, foreign_launcher,
-      output_errors, no_memory, disk_full, not_finite, usage_errors])
+main([config_errors, data_errors, other_data_on_resume, other_model_on_resume, other_batch_on_resume,
+      other_function_on_resume, foreign_launcher, output_errors, no_memory, disk_full, not_finite, usage_errors])
