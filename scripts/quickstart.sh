@@ -242,7 +242,7 @@ train() {
   resolved=$($kTokamak train $kConfig "${overrides[@]}" --print-config)
   steps=$(config_value max_steps)
   [[ $steps =~ ^[1-9][0-9]*$ ]] || die 2 "$kConfig sets no training.max_steps"
-  half=$((steps / 2))
+  half=$((steps / 2 - steps / 40)) # no multiple of the interval of validation, which the stop would cut short
   if [[ $(saved_step) -ge $steps ]]; then
     echo "training is finished ($steps steps); --fresh trains anew"
     return

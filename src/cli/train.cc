@@ -15,6 +15,7 @@
 #include "eval/evaluations.h"
 #include "plan/auto_choice.h"
 #include "resilience/watchdog.h"
+#include "train/run_data.h"
 #include "train/run_plan.h"
 #include "train/sampler.h"
 #include "train/trainer.h"
@@ -107,7 +108,7 @@ class TrainCommand : public Command {
   static std::optional<Evaluations> read_evals(const RunConfig& config) {
     if (config.training.evals.empty()) return std::nullopt;
     const std::string& directory = config.data.sources.at(0).path;
-    const Manifest data = read_manifest(directory);
+    const Manifest data = read_first_manifest(config);
     if (data.tokenizer.file.empty()) {
       fail(Kind::kConfig, str("training.evals: the data set ", directory, " has no tokenizer.model to read them with"));
     }

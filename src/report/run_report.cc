@@ -64,24 +64,34 @@ const FoundHang* hang_of(const StartReport& start, std::optional<int64_t> next, 
   return found;
 }
 
+// Whoever starts a run that is done, and has nothing to train or is refused, does not change what the run was.
+void leave_out_idle(std::vector<StartAccount>& accounts) {
+  if (accounts.size() < 2 || accounts.back().has_trained()) return;
+  const bool after_done = accounts[accounts.size() - 2].report().end == StartEnd::kDone;
+  const StartEnd end = accounts.back().report().end;
+  if (after_done && (end == StartEnd::kDone || end == StartEnd::kFailed)) accounts.pop_back();
+}
+
 std::vector<StartAccount> accounts_of(const std::vector<MetricRecord>& records, const std::vector<FoundHang>& hangs) {
   std::vector<StartAccount> accounts;
   const auto close_last = [&](const MetricRecord* next) {
     StartAccount& last = accounts.back();
     std::optional<int64_t> begin;
-    if (next != nullptr) begin = StartAccount(*next, last.report().last_sign).report().exec;
+    if (next != nullptr) begin = StartAccount(*next, &last.report()).report().exec;
     last.close(hang_of(last.report(), begin, hangs), next == nullptr);
   };
   for (const MetricRecord& record : records) {
     if (accounts.empty()) {
-      accounts.emplace_back(record, std::nullopt);
+      accounts.emplace_back(record, nullptr);
     } else if (accounts.back().ended_before(record)) {
       close_last(&record);
-      accounts.emplace_back(record, accounts.back().report().last_sign);
+      leave_out_idle(accounts);
+      accounts.push_back(StartAccount(record, &accounts.back().report()));
     }
     accounts.back().see(record);
   }
   close_last(nullptr);
+  leave_out_idle(accounts);
   return accounts;
 }
 
@@ -106,7 +116,7 @@ RunReport make_report(const std::string& directory, const std::vector<MetricReco
                       const std::vector<FoundHang>& hangs) {
   if (records.empty()) {
     fail(Kind::kData, str(directory, "/metrics.jsonl has no records"),
-         "a run writes them there unless metrics.jsonl is false");
+         "give the run.output_dir of a run; it writes them there unless metrics.jsonl is false");
   }
   const std::vector<StartAccount> accounts = accounts_of(records, hangs);
   RunReport report{.directory = directory};

@@ -15,14 +15,16 @@ constexpr std::string_view kPhase = "startup/", kPhaseSum = "startup/seconds";
 
 }  // namespace
 
-StartAccount::StartAccount(const MetricRecord& first, std::optional<int64_t> before) {
+StartAccount::StartAccount(const MetricRecord& first, const StartReport* before) {
   // Clocks of hosts differ, and are set: no start begins before the last one has ended.
-  const int64_t earliest = before.value_or(0);
+  const int64_t earliest = before != nullptr ? before->last_sign : 0;
   const std::string exec = first.event ? first.event->text("exec") : "";
   const int64_t end = std::max(first.time, earliest);
   report_.exec = std::clamp(parse_utc(exec).value_or(end), earliest, end);
   report_.last_sign = report_.exec;
-  if (before) report_.time[Spent::kDown] = report_.exec - *before;
+  if (before != nullptr && before->end != StartEnd::kDone) {
+    report_.time[Spent::kDown] = report_.exec - before->last_sign;
+  }
 }
 
 bool StartAccount::ended_before(const MetricRecord& record) const {

@@ -18,8 +18,8 @@ struct TrainedSteps {
 
 class StartAccount {
  public:
-  // `before`: the last sign of life of the start before this one.
-  StartAccount(const MetricRecord& first, std::optional<int64_t> before);
+  // `before`: the start before this one; nullptr: there is none. After one that was done nothing was down until this one.
+  StartAccount(const MetricRecord& first, const StartReport* before);
 
   // Whether `record` is the first of a start after this one.
   bool ended_before(const MetricRecord& record) const;
@@ -28,6 +28,7 @@ class StartAccount {
 
   const StartReport& report() const { return report_; }
   const std::vector<TrainedSteps>& trained() const { return trained_; }
+  bool has_trained() const { return report_.last_step > report_.first_step; }
 
  private:
   void advance(int64_t time);

@@ -7,16 +7,25 @@ namespace tokamak {
 namespace {
 
 // What is wrong with a data set is told with the key that names it.
-SampleSource opened(const char* key, const RunConfig& config, const DataOptions& options,
-                    std::span<const SourceOptions> sources) {
+template <typename Read>
+auto named(const char* key, const Read& read) {
   try {
-    return {options, sources, config.run.seed, config.model.vocab_size};
+    return read();
   } catch (const Error& error) {
     throw Error(error.kind(), str(key, ": ", error.what()), error.hint());
   }
 }
 
+SampleSource opened(const char* key, const RunConfig& config, const DataOptions& options,
+                    std::span<const SourceOptions> sources) {
+  return named(key, [&] { return SampleSource(options, sources, config.run.seed, config.model.vocab_size); });
+}
+
 }  // namespace
+
+Manifest read_first_manifest(const RunConfig& config) {
+  return named("data.sources", [&] { return read_manifest(config.data.sources.at(0).path); });
+}
 
 RunData::RunData(const RunConfig& config, const GlobalBatch& batch)
     : train(opened("data.sources", config, config.data, config.data.sources)) {

@@ -3,11 +3,15 @@
 
 #include <optional>
 
+#include "data/manifest.h"
 #include "data/sample_source.h"
 #include "train/batch_shape.h"
 #include "train/run_config.h"
 
 namespace tokamak {
+
+// Of the first of data.sources, whose tokenizer and vocabulary are the run's. Its errors name the key.
+Manifest read_first_manifest(const RunConfig& config);
 
 struct RunData {
   // Error(kData) and Error(kConfig) as SampleSource, and where the two were made with different tokenizers.

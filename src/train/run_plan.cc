@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/manifest.h"
 #include "train/memory_check.h"
+#include "train/run_data.h"
 #include "train/sampler.h"
 
 namespace tokamak {
@@ -56,9 +56,9 @@ EngineOptions engine_options(const RunConfig& config, const EngineSizes& sizes) 
 void complete_from_data(RunConfig& config) {
   if (config.model.vocab_size != 0) return;
   try {
-    config.model.vocab_size = read_manifest(config.data.sources.at(0).path).vocab_size;
+    config.model.vocab_size = read_first_manifest(config).vocab_size;
   } catch (const Error& error) {
-    fail(error.kind(), str("model.vocab_size is 0, the data set's, but data.sources: ", error.what()),
+    fail(error.kind(), str("model.vocab_size is 0, the data set's, but ", error.what()),
          error.hint() + "; or set model.vocab_size");
   }
 }

@@ -10,6 +10,7 @@
 #include "data/manifest.h"
 #include "infer/requests.h"
 #include "infer/text_stream.h"
+#include "train/run_data.h"
 
 namespace tokamak {
 
@@ -84,7 +85,7 @@ std::vector<FieldError> find_sample_problems(const RunConfig& config) {
   const SampleOptions& options = config.training.samples;
   if (options.prompts.empty()) return {};
   const std::string& directory = config.data.sources.at(0).path;
-  const Manifest data = read_manifest(directory);
+  const Manifest data = read_first_manifest(config);
   FieldChecks checks;
   if (!checks.require(!data.tokenizer.file.empty(), "training.samples.prompts", shown(options.prompts[0]),
                       str("needs a tokenizer, and the data set ", directory, " has no tokenizer.model"),
@@ -102,8 +103,8 @@ std::vector<FieldError> find_sample_problems(const RunConfig& config) {
 
 Sampler::Sampler(const RunConfig& config)
     : options_(config.training.samples),
-      tokenizer_(load_tokenizer(config.data.sources.at(0).path, read_manifest(config.data.sources.at(0).path))),
-      requests_(requests_of(config, tokenizer_, read_manifest(config.data.sources.at(0).path))) {}
+      tokenizer_(load_tokenizer(config.data.sources.at(0).path, read_first_manifest(config))),
+      requests_(requests_of(config, tokenizer_, read_first_manifest(config))) {}
 
 Sampler::Result Sampler::run(Engine& engine, const std::function<void()>& between) const {
   Result result;

@@ -20,8 +20,8 @@ void append(std::deque<EventLine>& lines, EventLine line) {
 
 void RunView::see(const MetricRecord& record) {
   if (!start_ || start_->ended_before(record)) {
-    const std::optional<int64_t> before = start_ ? std::optional(start_->report().last_sign) : std::nullopt;
-    start_.emplace(record, before);
+    StartAccount next(record, start_ ? &start_->report() : nullptr);
+    start_ = std::move(next);
     ++starts_;
     has_ended_ = false;
     trained_seconds_ = 0;
@@ -48,6 +48,8 @@ void RunView::see_event(const MetricRecord& record) {
   append(events_, line);
   if (record.is("straggler")) append(stragglers_, line);
   if (record.is("end")) has_ended_ = true;
+  // A run that stops before its first line of values has trained all the same.
+  if (record.is("checkpoint") || record.is("stop")) step_ = std::max(step_, record.step);
   if (record.is("ready")) {
     if (!first_step_) first_step_ = record.step;
     total_steps_ = std::llround(record.value_or("total_steps", static_cast<double>(total_steps_)));

@@ -59,15 +59,20 @@ class Story {
   std::vector<MetricRecord> records;
 
  private:
-  // Of whatever records: each start's time is from the last sign of the one before to its own, and none is left over.
+  // Of whatever records: each start's time is from the last sign of the one before (of its own exec, where that one was
+  // done) to its own, and none is left over.
   static void expect_exact_sums(const RunReport& report) {
-    int64_t before = report.starts.front().exec;
+    int64_t before = report.starts.front().exec, whole = 0;
+    bool done = false;
     for (const StartReport& start : report.starts) {
+      if (done) before = start.exec;
       CHECK(start.time.total() == start.last_sign - before);
       for (const Spent kind : kAllSpent) CHECK(start.time[kind] >= 0);
       before = start.last_sign;
+      done = start.end == StartEnd::kDone;
+      whole += start.time.total();
     }
-    CHECK(report.wall_clock() == report.starts.back().last_sign - report.starts.front().exec);
+    CHECK(report.wall_clock() == whole);
   }
 
   Story& add(double time, int64_t step, std::vector<NamedValue> values) {
@@ -112,6 +117,30 @@ TEST_CASE("a run that nothing disturbed: each second is in its place, and what n
   CHECK((start.end == StartEnd::kDone && start.ranks == 2 && start.hosts == "n1,n2" && start.incarnation == "i"));
   REQUIRE(start.startup.size() == 2);
   CHECK((start.startup[1].name == "load" && start.startup[1].value == 1.5));
+}
+
+TEST_CASE("a run that is done is not down; starts of it that train nothing leave its account alone") {
+  Story story;
+  story.start(0, 1).ready(2, 0).trained(12, 10, 10).end(12, 10, "done", 0);
+  const RunReport done = story.report();
+  story.start(1000, 1001).ready(1002, 10).end(1002, 10, "done", 0);
+  story.start(2000, 2001).end(2001, 0, "the model is another function", 2);
+  const RunReport again = story.report();
+  CHECK(again.starts.size() == 1);
+  CHECK(seconds_of(again.time) == seconds_of(done.time));
+  CHECK(again.ettr() == Approx(10.0 / 12));
+
+  // It is extended: the pause before is no one's, the start's own time is.
+  story.start(3000, 3001).ready(3002, 10).trained(3022, 30, 20).end(3022, 30, "done", 0);
+  const RunReport more = story.report();
+  REQUIRE(more.starts.size() == 2);
+  //                                            productive lost startup down saves validation evals samples hang other
+  CHECK(seconds_of(more.time) == spent({30, 0, 4, 0, 0, 0, 0, 0, 0, 0}));
+  CHECK(more.step == 30);
+
+  // While it goes on, an idle start is one that may yet train.
+  story.start(4000, 4001).ready(4002, 30);
+  CHECK(story.report().starts.size() == 3);
 }
 
 TEST_CASE("steps that a later start trains again are lost, with their time; those before its checkpoint are not") {

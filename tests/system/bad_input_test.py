@@ -40,6 +40,8 @@ def config_errors(place):
 def data_errors(place):
     """data: missing, empty, truncated, ids beyond the vocabulary, two tokenizers: exit 3"""
     refused(place, "nowhere", 3, ["data.sources", "no/such/set", "manifest.json"], "data.sources=[{path: no/such/set}]")
+    refused(place, "samples of nowhere", 3, ["data.sources", "no/such/set"], "data.sources=[{path: no/such/set}]",
+            "model.vocab_size=400", "training.samples={prompts: [a], interval: 5}")
     refused(place, "none held out", 3, ["data.validation", "no/such/set"], "data.validation=[{path: no/such/set}]")
     os.makedirs(place.file("empty"))
     refused(place, "empty", 3, [place.file("empty")], f"data.sources=[{{path: {place.file('empty')}}}]")

@@ -48,6 +48,13 @@ TEST_CASE("a directory that is not there is an error; one that goes away, and co
   CHECK_THAT(shown(watch), Contains("step 10 of 1000") && !Contains("gone"));
 }
 
+TEST_CASE("a run that stops before its first line of values is at the step that it has saved") {
+  const Run run;
+  RunWatch watch = run.watch();
+  run.write({start(1), ready(2, 0), event(12, 9, "stop", "signal 15"), event(13, 9, "checkpoint")});
+  CHECK_THAT(shown(watch), Contains("step 9 of 1000"));
+}
+
 TEST_CASE("what the watchdog has left is an event, at its time, and the end of its start") {
   const Run run;
   RunWatch watch = run.watch();

@@ -142,7 +142,8 @@ function operationsSection() {
   section("operations", "A step by operation", element("p", {class: "note"},
     "Of the steps of metrics.trace. Streams run at the same time, so shares may add up to more than 100 %. An operation " +
     "with few FLOP per byte is bound by memory; one with many, by arithmetic. The roofline is the least time that the " +
-    "device can take for what an operation computes, or moves; above 100 % of it, a cache had what it read."),
+    "device can take for what an operation computes, or moves; above 100 % of it, a cache had what it read, or other " +
+    "programs used the machine while its rates were measured, at the start of the run."),
     ...traced.filter((run) => run.machine.flops > 0).map((run) => element("p", {class: "note"}, labelled(run, run.machine.device) + ": " +
       rate(run.machine.flops, 1, "FLOP/s") + (run.machine.memory_rate > 0 ? ", " + rate(run.machine.memory_rate, 1, "B/s") : "") + " a rank.")),
     ...tables);
