@@ -34,8 +34,8 @@ void or_end_all(World& world, const std::function<void()>& body) {
   }
 }
 
-int run_in_world(const std::function<int(World&)>& body) {
-  World world;
+int run_in_world(const std::function<int(World&)>& body, std::function<bool()> interrupted) {
+  World world(std::move(interrupted));
   log::configure(world.rank(), world.size(), log::Level::kInfo);
   try {
     return body(world);

@@ -11,7 +11,8 @@ namespace tokamak::cli {
 
 // Starts the world, marks this rank's log lines and runs `body`; returns its exit code. An error that all ranks share
 // is reported by rank 0 alone and every rank leaves in order; an error of one rank ends all ranks at once.
-int run_in_world(const std::function<int(World&)>& body);
+// `interrupted`: as World's.
+int run_in_world(const std::function<int(World&)>& body, std::function<bool()> interrupted = {});
 
 // For a body whose objects live outside of it and may have work on a device that waits for other ranks: an error of
 // this rank alone ends all ranks here, before a destructor waits for that work.

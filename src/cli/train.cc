@@ -53,8 +53,8 @@ class TrainCommand : public Command {
       std::cout << tokamak::print_config(load_config(path_, overrides_), Help::kTrailing);
       return 0;
     }
-    StopSignal stop;  // before MPI starts: a signal then is remembered, too
-    return run_in_world([&](World& world) { return train(world, stop); });
+    StopSignal stop;  // before the ranks meet: a signal then is not lost
+    return run_in_world([&](World& world) { return train(world, stop); }, [&] { return stop.received() != 0; });
   }
 
  private:

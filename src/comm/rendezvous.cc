@@ -6,7 +6,6 @@
 #include <array>
 #include <cstring>
 #include <optional>
-#include <thread>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -24,6 +23,9 @@ constexpr double kSecondsToSpeak = 5;                  // after connecting; who 
 constexpr double kSecondsToAttempt = 10;               // one connection; then once more
 constexpr double kSecondsOfMany = 2;                   // the same where there are other addresses to try
 constexpr double kSecondsToConnect = 60;               // among themselves, once all have come
+constexpr double kSecondsToAgain = 0.1;                // after an attempt that failed
+constexpr double kSecondsToHeed = 0.1;                 // until an interruption is noticed
+constexpr double kSecondsOfSignals = 1;                // from the first rank to the last, of a signal to all
 
 using Words = std::vector<std::string>;
 
@@ -120,6 +122,27 @@ class Gathering {
   std::string self() const { return str("rank ", options_.rank, " of ", options_.size); }
   std::string place() const { return str(join(options_.addresses, " or "), ":", options_.port); }
 
+  void heed_interruption() const {
+    if (!options_.interrupted || !options_.interrupted()) return;
+    fail(Kind::kStopped, self() + ": stopped by a signal while it waited for the other ranks; nothing has begun");
+  }
+
+  // As wait_for_any.
+  int wait_for_any_heeding(const std::vector<const Socket*>& sockets, Deadline deadline) const {
+    while (true) {
+      heed_interruption();
+      const int ready = wait_for_any(sockets, std::min(deadline, in_seconds(kSecondsToHeed)));
+      if (ready >= 0 || std::chrono::steady_clock::now() >= deadline) return ready;
+    }
+  }
+
+  void pause(double seconds) const { wait_for_any_heeding({}, in_seconds(seconds)); }
+
+  // Another rank has gone: it may have heeded a signal to all that has yet to come here.
+  void await_signal() const {
+    if (options_.interrupted) pause(kSecondsOfSignals);
+  }
+
   void meet_rank_zero() {
     if (options_.rank == 0) {
       receive_all();
@@ -206,9 +229,10 @@ class Gathering {
     for (const Socket& socket : present) sockets.push_back(&socket);
     sockets.push_back(&listener_);
     while (true) {
-      const int ready = wait_for_any(sockets, deadline_);
+      const int ready = wait_for_any_heeding(sockets, deadline_);
       if (ready < 0) return {};
       if (ready < options_.size) {
+        await_signal();
         const std::string reason = str("rank ", ready, " has left while the ranks were being connected");
         if (options_.rank == 0) refuse_all(reason);
         fail(Kind::kComm, str(self(), ": ", reason));
@@ -251,18 +275,26 @@ class Gathering {
         Socket socket = connect_to(address, options_.port, std::min(deadline_, in_seconds(kSecondsOfMany)), why);
         if (!socket) continue;
         say(socket, hello_words(options_, "control", 0));
-        const std::optional<Words> answer = hear(socket, in_seconds(2 * kSecondsToSpeak));
+        const std::optional<Words> answer = hear_heeding(socket, 2 * kSecondsToSpeak);
         if (answer && (*answer)[0] == "expected") return socket;
         why = answer && answer->size() > 1 ? answer->at(1) : "no answer";
       }
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      pause(kSecondsToAgain);
     }
     fail(Kind::kComm, str(self(), ": rank 0 is not at ", place(), " (", why, ")"));
   }
 
+  std::optional<Words> hear_heeding(const Socket& socket, double seconds) const {
+    if (wait_for_any_heeding({&socket}, in_seconds(seconds)) < 0) return {};
+    return hear(socket, in_seconds(kSecondsToSpeak));
+  }
+
   std::optional<Words> hear_rank_zero(const Socket& socket, double seconds) const {
-    std::optional<Words> answer = hear(socket, in_seconds(seconds + kSecondsToSpeak));
-    if (!answer) fail(Kind::kComm, str(self(), ": rank 0 at ", place(), " left without an answer, or never gave one"));
+    std::optional<Words> answer = hear_heeding(socket, seconds + kSecondsToSpeak);
+    if (!answer) {
+      await_signal();
+      fail(Kind::kComm, str(self(), ": rank 0 at ", place(), " left without an answer, or never gave one"));
+    }
     if ((*answer)[0] == "refused") fail(Kind::kComm, str(self(), ": ", answer->at(1)));
     return answer;
   }
@@ -273,7 +305,7 @@ class Gathering {
       const Deadline attempt = std::min(deadline_, in_seconds(kSecondsToAttempt));
       if (Socket socket = connect_to(host, port, attempt, why)) return socket;
       if (std::chrono::steady_clock::now() >= deadline_) break;
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      pause(kSecondsToAgain);
     }
     fail(Kind::kComm, str(self(), ": cannot reach ", host, ":", port, " (", why, ")"),
          "is rank 0 running there, under the same MASTER_ADDR and MASTER_PORT, and does no firewall stand between?");

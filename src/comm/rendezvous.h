@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct RendezvousOptions {
   int port = 0;                        // where rank 0 listens
   std::string job;                     // the same on all ranks; those of another job are turned away
   double timeout_seconds = 0;          // for all to come
+  std::function<bool()> interrupted;   // asked while waiting; true ends it
 };
 
 // Index: the rank. A rank's own sockets are empty.
@@ -37,6 +39,7 @@ struct Peers {
 };
 
 // Collective. Error(kComm) on every rank that has come, if not all come in time, or if two say different things.
+// Error(kStopped) on a rank that is interrupted: within a fraction of a second, or 10 s where rank 0's host is silent.
 Peers meet(const RendezvousOptions& options);
 
 // The connections with rank 0 alone, which listens already: `listener` is rank 0's, another's is empty. Collective, as

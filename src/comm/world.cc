@@ -37,7 +37,8 @@ void tell_of_mpi(double seconds) {
 
 }  // namespace
 
-World::World() : launch_(find_launch([](const char* name) { return std::getenv(name); })) {
+World::World(std::function<bool()> interrupted)
+    : launch_(find_launch([](const char* name) { return std::getenv(name); })) {
   if (launch_.launcher == Launcher::kMpi) {
     // MPI_Init knows no time limit, and there is no watchdog yet.
     const double seconds = mpi_seconds();
@@ -54,7 +55,8 @@ World::World() : launch_(find_launch([](const char* name) { return std::getenv(n
                         .addresses = {launch_.address},
                         .port = launch_.port,
                         .job = launch_.job,
-                        .timeout_seconds = kTimeoutSeconds});
+                        .timeout_seconds = kTimeoutSeconds,
+                        .interrupted = std::move(interrupted)});
     const std::vector<std::string> hosts = peers.control.hosts;
     watch_.emplace(launch_.rank, std::move(peers.control));
     comm_ = make_tcp_comm(launch_.rank, std::move(peers.data), hosts);

@@ -2,6 +2,7 @@
 // through MPI, otherwise over TCP; a process started alone is a world of one and touches neither.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -13,7 +14,9 @@ namespace tokamak {
 
 class World {
  public:
-  World();  // joins the other ranks; Error(kComm) if that fails, Error(kConfig) as find_launch
+  // Joins the other ranks; Error(kComm) if that fails, Error(kConfig) as find_launch. `interrupted` is asked while they
+  // are waited for (over TCP; a launcher of MPI ends its ranks itself); true ends it by Error(kStopped).
+  explicit World(std::function<bool()> interrupted = {});
   explicit World(std::unique_ptr<Comm> ranks);  // which have found each other; collective
   ~World();                                     // takes leave of them; collective, within leave_within
   World(const World&) = delete;

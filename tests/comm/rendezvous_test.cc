@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/strings.h"
 
@@ -140,6 +141,22 @@ TEST_CASE("a rank that leaves before all have come is an error of all") {
   }
   rank_zero.join();
   CHECK_THAT(met[0], Contains("rank 1 has left"));
+}
+
+TEST_CASE("a signal to all ranks ends every wait for one that does not come") {
+  const int size = GENERATE(2, 4);  // a rank is missing: 0, or the last
+  const int port = free_port();
+  std::vector<RendezvousOptions> ranks;
+  for (int rank = size == 2 ? 1 : 0; rank < (size == 2 ? 2 : 3); ++rank) ranks.push_back(options_of(rank, size, port));
+  const Stopwatch watch;
+  for (RendezvousOptions& one : ranks) {
+    // One after the other: who is gone first is missed by those that have not had the signal yet.
+    one.interrupted = [&watch, at = 0.5 + 0.3 * one.rank] { return watch.seconds() > at; };
+  }
+  for (const std::string& outcome : outcomes(ranks)) {
+    CHECK_THAT(outcome, Contains("of another kind") && Contains("stopped by a signal while it waited"));
+  }
+  CHECK(watch.seconds() < 10);  // of 20
 }
 
 TEST_CASE("a message larger than the system's buffers arrives whole, and a closed connection is said to be closed") {
