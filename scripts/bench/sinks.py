@@ -81,6 +81,7 @@ def main():
             while sum([none.look(), sinks.look()]) > 0:
                 time.sleep(0.01)
             ratios.append(sinks.seconds / none.seconds - 1)
+            assert sinks.of_sinks > 0, f"no thread '{SINKS_THREAD}' was seen to compute"
             shares.append(sinks.of_sinks / sinks.seconds)
             print(f"round {number + 1}: none {none.seconds:.2f} s, all {sinks.seconds:.2f} s ({ratios[-1]:+.2%}); their thread "
                   f"{sinks.of_sinks * 1e3:.1f} ms, {shares[-1]:.3%}", flush=True)

@@ -46,22 +46,9 @@ std::string text_of(const Incarnation& incarnation) {
              "\nattempt ", incarnation.attempt, "\n");
 }
 
-Incarnation incarnation_in(const std::string& text) {
-  Incarnation found;
-  for (const std::string& line : split(text, '\n')) {
-    const size_t space = line.find(' ');
-    if (space == std::string::npos) continue;
-    const std::string key = line.substr(0, space), value = line.substr(space + 1);
-    if (key == "incarnation") found.id = value;
-    if (key == "job") found.job = value;
-    if (key == "requeues") std::from_chars(value.data(), value.data() + value.size(), found.requeues);
-    if (key == "attempt") std::from_chars(value.data(), value.data() + value.size(), found.attempt);
-  }
-  return found;
-}
-
-// The process that has written .lock.
+// What .lock says: of the start that has written it, and of its process.
 struct Holder {
+  Incarnation incarnation;
   std::string host;
   int64_t pid = 0;
   int64_t since = 0;  // milliseconds since 1970; 0: it does not say
@@ -69,12 +56,19 @@ struct Holder {
 
 Holder holder_in(const std::string& text) {
   Holder found;
+  const auto number = [](const std::string& digits, int64_t& value) {
+    std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  };
   for (const std::string& line : split(text, '\n')) {
     const size_t space = line.find(' ');
     if (space == std::string::npos) continue;
     const std::string key = line.substr(0, space), value = line.substr(space + 1);
+    if (key == "incarnation") found.incarnation.id = value;
+    if (key == "job") found.incarnation.job = value;
+    if (key == "requeues") number(value, found.incarnation.requeues);
+    if (key == "attempt") number(value, found.incarnation.attempt);
     if (key == "host") found.host = value;
-    if (key == "pid") std::from_chars(value.data(), value.data() + value.size(), found.pid);
+    if (key == "pid") number(value, found.pid);
     if (key == "since") found.since = parse_utc(value).value_or(0);
   }
   return found;
@@ -102,7 +96,7 @@ std::string words_of_holder(const std::string& path) {
 
 bool follows_holder(const Incarnation& incarnation, const std::string& path) {
   try {
-    return incarnation.follows(incarnation_in(read_text(path, Kind::kCheckpoint)));
+    return incarnation.follows(holder_in(read_text(path, Kind::kCheckpoint)).incarnation);
   } catch (const Error&) {
     return false;
   }

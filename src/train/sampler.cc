@@ -101,10 +101,12 @@ std::vector<FieldError> find_sample_problems(const RunConfig& config) {
   return checks.take();
 }
 
-Sampler::Sampler(const RunConfig& config)
+Sampler::Sampler(const RunConfig& config) : Sampler(config, read_first_manifest(config)) {}
+
+Sampler::Sampler(const RunConfig& config, const Manifest& data)
     : options_(config.training.samples),
-      tokenizer_(load_tokenizer(config.data.sources.at(0).path, read_first_manifest(config))),
-      requests_(requests_of(config, tokenizer_, read_first_manifest(config))) {}
+      tokenizer_(load_tokenizer(config.data.sources.at(0).path, data)),
+      requests_(requests_of(config, tokenizer_, data)) {}
 
 Sampler::Result Sampler::run(Engine& engine, const std::function<void()>& between) const {
   Result result;

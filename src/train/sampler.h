@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "data/manifest.h"
 #include "engine/engine.h"
 #include "infer/generator.h"
 #include "monitor/record.h"
@@ -43,6 +44,8 @@ class Sampler {
   Result run(Engine& engine, const std::function<void()>& between) const;
 
  private:
+  Sampler(const RunConfig& config, const Manifest& data);
+
   SampleOptions options_;
   Tokenizer tokenizer_;
   std::vector<GenerationRequest> requests_;
