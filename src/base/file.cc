@@ -62,6 +62,8 @@ void InputFile::read_at(int64_t offset, std::span<std::byte> out) const {
   }
 }
 
+void InputFile::drop_cache() const { ::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED); }
+
 OutputFile::OutputFile(std::string path, Kind kind) : path_(std::move(path)), kind_(kind) {
   fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd_ < 0) fail_errno(kind_, str("cannot create ", path_));

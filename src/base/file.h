@@ -24,6 +24,8 @@ class InputFile {
   const std::string& path() const { return path_; }
   // Fills `out` from `offset`; short reads and EINTR are handled, end of file before that is an error.
   void read_at(int64_t offset, std::span<std::byte> out) const;
+  // Asks the system to drop what it has of this file in memory: what is read next comes from the disk, if it heeds that.
+  void drop_cache() const;
 
  private:
   std::string path_;

@@ -33,6 +33,9 @@ Checkpointer::Checkpointer(Comm& comm, std::string directory, Setup setup)
   });
 }
 
+// A reading is given up, a write is waited for.
+Checkpointer::~Checkpointer() { stop_reading(); }
+
 std::optional<CheckpointReader> Checkpointer::resume() {
   TOKAMAK_CHECK(!resumed_);
   std::optional<CheckpointReader> reader = choose_checkpoint(comm_, store_, setup_.options.load, setup_.tick);
@@ -48,7 +51,10 @@ std::optional<CheckpointReader> Checkpointer::resume() {
     const std::string own = store_.path_of(reader->manifest().point.state.step);
     return std::filesystem::equivalent(reader->directory(), own, ignored) ? "own" : "foreign";
   });
-  if (place == "own") committed_ = reader->manifest().point.state.step;
+  if (place == "own") {
+    committed_ = reader->manifest().point.state.step;
+    committer_.has_read(*committed_, "");
+  }
   resumed_ = true;
   return reader;
 }
@@ -89,6 +95,7 @@ void Checkpointer::begin_save(const TrainingPoint& point, const ShardPlace& plac
   if (committed_ == point.state.step) {
     job.stage = Stage::kCommitting;
     job.verdict = Verdict::kCommitted;
+    if (comm_.rank() == 0) job.work = std::async(std::launch::async, [&] { choose_to_read(job); });
     return;
   }
   TOKAMAK_CHECK(!committed_ || *committed_ < point.state.step, "step ", point.state.step, " after ", *committed_);
@@ -149,15 +156,25 @@ bool Checkpointer::work_has_ended(Waiting waiting) {
 
 std::optional<SaveOutcome> Checkpointer::advance(Waiting waiting) {
   TOKAMAK_CHECK(job_, "no save has begun");
-  if (job_->stage == Stage::kWriting) {
-    if (!work_has_ended(waiting)) return std::nullopt;
-    begin_settling();
+  while (work_has_ended(waiting)) {
+    switch (job_->stage) {
+      case Stage::kWriting:
+        begin_commit();
+        break;
+      case Stage::kCommitting:
+        begin_reading();
+        break;
+      case Stage::kReading:
+        begin_pruning();
+        break;
+      case Stage::kPruning:
+        return end_save();
+    }
   }
-  if (!work_has_ended(waiting)) return std::nullopt;
-  return end_save();
+  return std::nullopt;
 }
 
-void Checkpointer::begin_settling() {
+void Checkpointer::begin_commit() {
   Job& job = *job_;
   job.stage = Stage::kCommitting;
   CheckpointManifest manifest;
@@ -173,10 +190,10 @@ void Checkpointer::begin_settling() {
     job.problem = error.what();
   }
   if (comm_.rank() != 0) return;
-  job.work = std::async(std::launch::async, [&job, this, manifest = std::move(manifest)] { settle(job, manifest); });
+  job.work = std::async(std::launch::async, [&job, this, manifest = std::move(manifest)] { commit(job, manifest); });
 }
 
-void Checkpointer::settle(Job& job, const CheckpointManifest& manifest) noexcept {
+void Checkpointer::commit(Job& job, const CheckpointManifest& manifest) noexcept {
   const int64_t step = job.point.state.step;
   try {
     if (!job.problem.empty()) {
@@ -189,41 +206,103 @@ void Checkpointer::settle(Job& job, const CheckpointManifest& manifest) noexcept
     job.verdict = Verdict::kRefused;
   }
   job.seconds = job.watch.seconds();
-  if (job.verdict != Verdict::kCommitted) {
+  if (job.verdict == Verdict::kCommitted) {
+    choose_to_read(job);
+  } else {
     committer_.discard(step);
-  } else if (job.retention == Retention::kPrune) {
-    committer_.retain(step, setup_.options.keep_latest);
   }
 }
 
-SaveOutcome Checkpointer::end_save() {
-  std::unique_ptr<Job> job = std::move(job_);
-  const std::string answer = run_on_rank_zero(
-      comm_, [&] { return str(static_cast<int>(job->verdict), ' ', job->seconds, ' ', job->problem); });
+void Checkpointer::choose_to_read(Job& job) noexcept {
+  if (job.retention == Retention::kKeepAll || stop_reading_) return;
+  try {
+    job.to_read = committer_.unread(job.point.state.step, setup_.options.keep_latest);
+  } catch (const std::exception& error) {
+    log::warning(error.what());  // then nothing is removed this time
+  }
+}
+
+void Checkpointer::begin_reading() {
+  learn_verdict();
+  Job& job = *job_;
+  job.stage = Stage::kReading;
+  if (job.to_read.empty()) return;
+  job.work = std::async(std::launch::async, [&job, this] {
+    for (const int64_t step : job.to_read) job.found.push_back(read_share(step));
+  });
+}
+
+// What rank 0 knows of the save, on all ranks.
+void Checkpointer::learn_verdict() {
+  Job& job = *job_;
+  const std::string answer =
+      run_on_rank_zero(comm_, [&] { return str(static_cast<int>(job.verdict), ' ', job.seconds, ' ', job.problem); });
+  job.to_read = steps_on_rank_zero(comm_, [&] { return job.to_read; });
   const std::vector<std::string> words = split(answer, ' ');
-  job->verdict = static_cast<Verdict>(std::stoi(words.at(0)));
-  SaveOutcome outcome{.step = job->point.state.step, .seconds = std::stod(words.at(1))};
-  if (job->verdict == Verdict::kSuperseded) {
+  job.verdict = static_cast<Verdict>(std::stoi(words.at(0)));
+  job.seconds = std::stod(words.at(1));
+  job.problem = answer.substr(words[0].size() + words[1].size() + 2);
+  if (job.verdict == Verdict::kSuperseded) {
+    job_.reset();
     throw SharedError(Kind::kCheckpoint, str("a later start of this job has taken over ", store_.directory()),
                       "This start was believed dead; it ends here, and has not touched the directory since.");
   }
-  if (job->verdict == Verdict::kRefused) {
-    outcome.reason = answer.substr(words[0].size() + words[1].size() + 2);
+  const int64_t step = job.point.state.step;
+  if (job.verdict == Verdict::kRefused) {
     if (comm_.rank() == 0) {
-      log::warning("checkpoint of step ", outcome.step, " was not written: ", outcome.reason,
-                   " (older ones are as they were)");
+      log::warning("checkpoint of step ", step, " was not written: ", job.problem, " (older ones are as they were)");
     }
-    return outcome;
+  } else if (committed_ != step) {
+    committed_ = step;
+    if (comm_.rank() == 0) {
+      log::info("checkpoint of step ", step, " committed: ", store_.path_of(step), ", ", human_bytes(job.bytes), " in ",
+                fixed(job.seconds, 1), " s");
+    }
   }
-  outcome.committed = true;
-  if (committed_ == outcome.step) return outcome;
-  committed_ = outcome.step;
-  outcome.bytes = job->bytes;
-  if (comm_.rank() == 0) {
-    log::info("checkpoint of step ", outcome.step, " committed: ", store_.path_of(outcome.step), ", ",
-              human_bytes(outcome.bytes), " in ", fixed(outcome.seconds, 1), " s");
+}
+
+// '=': this rank's share of the files is sound; '?': it was not read; '!': and what is wrong.
+std::string Checkpointer::read_share(int64_t step) const noexcept {
+  struct GivenUp {};
+  try {
+    CheckpointReader reader = store_.open_manifest(step);
+    reader.on_progress([this] {
+      if (stop_reading_) throw GivenUp();
+      call(setup_.tick);
+    });
+    const std::optional<FileProblem> problem = find_problem_of_share(reader, comm_, ReadFrom::kDisk);
+    return problem ? "!" + problem->text : "=";
+  } catch (const GivenUp&) {
+    return "?";
+  } catch (const std::exception& error) {
+    return str("!", error.what());
   }
-  return outcome;
+}
+
+void Checkpointer::begin_pruning() {
+  Job& job = *job_;
+  job.stage = Stage::kPruning;
+  if (job.verdict != Verdict::kCommitted || job.retention == Retention::kKeepAll) return;
+  for (size_t i = 0; i < job.to_read.size(); ++i) {
+    std::string worst = "=";
+    for (const std::string& found : comm_.gather_all(job.found[i])) {
+      if (worst[0] != '!' && found[0] != '=') worst = found;
+    }
+    if (comm_.rank() == 0 && worst[0] != '?') committer_.has_read(job.to_read[i], worst.substr(1));
+  }
+  if (comm_.rank() != 0) return;
+  const int64_t step = job.point.state.step;
+  job.work = std::async(std::launch::async, [this, step] { committer_.retain(step, setup_.options.keep_latest); });
+}
+
+SaveOutcome Checkpointer::end_save() {
+  const std::unique_ptr<Job> job = std::move(job_);
+  const bool committed = job->verdict == Verdict::kCommitted;
+  return {.step = job->point.state.step,
+          .committed = committed,
+          .reason = committed ? "" : job->problem,
+          .bytes = committed ? job->bytes : 0,
+          .seconds = job->seconds};
 }
 
 }  // namespace tokamak

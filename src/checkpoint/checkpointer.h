@@ -1,8 +1,13 @@
 // A run's hold on its checkpoint directory: what it starts from, and its saves. A save that the disk refuses is not the
 // end of training: it leaves the older checkpoints as they are and says why. The disk is used by a thread of each rank,
 // so training goes on beside a save; there is never more than one. Comm is used by the caller's thread alone.
+//
+// A save is written by all ranks, committed by rank 0, and followed by the removal of older ones, but not before those
+// that are to stay have been read back, by all ranks, and were sound: each rank a share of the files, each checkpoint
+// once by a start. That costs a save's bytes again in reading, after the commit, and delays nothing but the next save.
 #pragma once
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <optional>
@@ -23,7 +28,7 @@ struct SaveOutcome {
   int64_t step = 0;
   bool committed = false;
   std::string reason;  // why not; the same on every rank
-  int64_t bytes = 0;   // of all files
+  int64_t bytes = 0;   // of all files; 0: it was there already
   double seconds = 0;  // from begin_save() until it was durable, or refused
 };
 
@@ -42,6 +47,7 @@ class Checkpointer {
   // Collective. Makes the directory and locks it; SharedError(kCheckpoint) if another run holds it. `comm` outlives
   // this.
   Checkpointer(Comm& comm, std::string directory, Setup setup);
+  ~Checkpointer();
 
   // Collective, once, before the first save: as choose_checkpoint with options.load. Then the directory is this run's,
   // and leftovers of earlier starts are removed.
@@ -49,7 +55,7 @@ class Checkpointer {
 
   // Collective: starts to write a checkpoint, after the last save has ended. The slices stay as they are until this one
   // has. `place` and `units` describe this rank; each slice has exactly one writer. A step that is already committed is
-  // not written again.
+  // not written again; what is beyond keep_latest goes all the same.
   void begin_save(const TrainingPoint& point, const ShardPlace& place, std::vector<UnitSlices> units,
                   Retention retention = Retention::kPrune);
   bool saving() const { return job_ != nullptr; }
@@ -60,6 +66,10 @@ class Checkpointer {
   // The same, but waits for the end.
   SaveOutcome finish_save() { return advance(Waiting::kYes).value(); }
 
+  // From here on nothing is read back, as the process is to end: what this start has not read does not count, and
+  // stays. Each rank for itself.
+  void stop_reading() { stop_reading_ = true; }
+
   // begin_save() and finish_save().
   SaveOutcome save(const TrainingPoint& point, const ShardPlace& place, std::vector<UnitSlices> units);
 
@@ -67,7 +77,7 @@ class Checkpointer {
 
  private:
   enum class Waiting { kNo, kYes };
-  enum class Stage { kWriting, kCommitting };  // by all ranks; by rank 0
+  enum class Stage { kWriting, kCommitting, kReading, kPruning };  // by all ranks, by rank 0, by all, by rank 0
   enum class Verdict { kCommitted, kRefused, kSuperseded };
   struct Job {
     TrainingPoint point;
@@ -81,15 +91,24 @@ class Checkpointer {
     std::string problem;  // of this rank's file; then of the save
     Verdict verdict = Verdict::kRefused;
     double seconds = 0;
-    std::future<void> work;  // last, so that its end is waited for before the rest goes
+    std::vector<int64_t> to_read;    // steps whose soundness decides what goes
+    std::vector<std::string> found;  // there, by this rank
+    std::future<void> work;          // last, so that its end is waited for before the rest goes
   };
 
   std::optional<SaveOutcome> advance(Waiting waiting);
   bool work_has_ended(Waiting waiting);  // on all ranks
-  void write(Job& job) noexcept;         // on the thread of `job.work`; so is the next
-  void settle(Job& job, const CheckpointManifest& manifest) noexcept;
-  void begin_settling();
+  void begin_commit();
+  void begin_reading();
+  void learn_verdict();
+  void begin_pruning();
   SaveOutcome end_save();
+
+  // On the thread of `job.work`.
+  void write(Job& job) noexcept;
+  void commit(Job& job, const CheckpointManifest& manifest) noexcept;
+  void choose_to_read(Job& job) noexcept;
+  std::string read_share(int64_t step) const noexcept;
 
   int64_t check_writers(const Job& job) const;  // returns the bytes of all files
   CheckpointManifest manifest_of(const Job& job, const std::vector<std::string>& reports) const;
@@ -100,6 +119,7 @@ class Checkpointer {
   std::unique_ptr<DirectoryLock> lock_;  // rank 0
   Committer committer_;                  // used by rank 0; the others ask it for names
   std::optional<int64_t> committed_;     // newest step of this run that is in the store
+  std::atomic<bool> stop_reading_{false};
   std::unique_ptr<Job> job_;
   bool resumed_ = false;
 };

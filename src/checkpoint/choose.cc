@@ -37,19 +37,6 @@ std::string try_checkpoint(Comm& comm, const std::string& directory, const std::
   return problem;
 }
 
-std::vector<int64_t> steps_on_rank_zero(Comm& comm, const CheckpointStore& store) {
-  const std::string answer = run_on_rank_zero(comm, [&] {
-    std::string list;
-    for (const int64_t step : store.steps()) list += str(step, ' ');
-    return list;
-  });
-  std::vector<int64_t> steps;
-  for (const std::string& word : split(answer, ' ')) {
-    if (!word.empty()) steps.push_back(std::stoll(word));
-  }
-  return steps;
-}
-
 // A directory without a committed checkpoint: empty, or something that a start from scratch would bury.
 void expect_fresh(Comm& comm, const CheckpointStore& store) {
   run_on_rank_zero(comm, [&]() -> std::string {
@@ -68,7 +55,7 @@ void expect_fresh(Comm& comm, const CheckpointStore& store) {
 }
 
 std::optional<CheckpointReader> choose_newest(Comm& comm, const CheckpointStore& store, const Tick& tick) {
-  const std::vector<int64_t> steps = steps_on_rank_zero(comm, store);
+  const std::vector<int64_t> steps = steps_on_rank_zero(comm, [&] { return store.steps(); });
   if (steps.empty()) {
     expect_fresh(comm, store);
     return std::nullopt;
@@ -112,7 +99,7 @@ std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointSt
                                                   const Tick& tick) {
   if (load == "auto") return choose_newest(comm, store, tick);
   if (load != "none") return choose_path(comm, load, tick);
-  const std::vector<int64_t> steps = steps_on_rank_zero(comm, store);
+  const std::vector<int64_t> steps = steps_on_rank_zero(comm, [&] { return store.steps(); });
   if (!steps.empty()) {
     fail_everywhere(str("checkpoint.load is 'none', but ", store.directory(), " holds ", steps.size(),
                         steps.size() == 1 ? " checkpoint" : " checkpoints", ", the newest of step ", steps.back()),

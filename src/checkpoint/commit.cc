@@ -155,13 +155,30 @@ void Committer::set_aside_left_course(int64_t step) {
   }
 }
 
-bool Committer::intact(int64_t step) const {
-  try {
-    store_.open(step);
-    return true;
-  } catch (const Error&) {
-    return false;
+void Committer::has_read(int64_t step, const std::string& problem) {
+  read_[step] = problem.empty() ? Soundness::kSound : Soundness::kDamaged;
+  if (!problem.empty()) {
+    log::warning(store_.path_of(step), " is damaged and does not count among checkpoint.keep_latest: ", problem);
   }
+}
+
+Committer::Soundness Committer::soundness(int64_t step) const {
+  const auto found = read_.find(step);
+  return found == read_.end() ? Soundness::kUnknown : found->second;
+}
+
+std::vector<int64_t> Committer::unread(int64_t newest, int64_t keep) const {
+  if (keep <= 0) return {};
+  std::vector<int64_t> to_read;
+  int64_t kept = 0;
+  const std::vector<int64_t> steps = store_.steps();
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    if (*step > newest || soundness(*step) == Soundness::kDamaged) continue;
+    if (kept++ == keep) return to_read;
+    if (*step == newest && keep > 1) continue;
+    if (soundness(*step) == Soundness::kUnknown) to_read.push_back(*step);
+  }
+  return {};  // there are no more than may stay
 }
 
 void Committer::remove_checkpoints(const std::vector<int64_t>& steps) {
@@ -178,10 +195,14 @@ void Committer::retain(int64_t newest, int64_t keep) noexcept {
   try {
     const std::vector<int64_t> steps = store_.steps();
     std::vector<int64_t> superfluous;
-    int64_t kept = 1;
+    int64_t kept = 0;
     for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-      if (*step >= newest || !intact(*step)) continue;
-      if (kept++ >= keep) superfluous.push_back(*step);
+      if (*step > newest || soundness(*step) == Soundness::kDamaged) continue;
+      if (kept == keep) {
+        superfluous.push_back(*step);
+      } else if (soundness(*step) == Soundness::kSound || (*step == newest && keep > 1)) {
+        ++kept;
+      }
     }
     remove_checkpoints(superfluous);
   } catch (const std::exception& error) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -39,12 +40,17 @@ class Committer {
   // take_over() noted is set aside first.
   bool commit(const CheckpointManifest& manifest, const DirectoryLock& lock);
 
-  // Keeps the checkpoint `newest` and the keep - 1 before it whose manifests and sizes are right, deletes older ones
-  // (0: none). Damaged ones do not count and stay. Trouble is a warning.
+  // What a reading of a committed checkpoint has found: nothing (it is sound), or what is wrong.
+  void has_read(int64_t step, const std::string& problem);
+  // Those that are to be read before retain() can delete what is beyond `keep` (0: nothing is).
+  std::vector<int64_t> unread(int64_t newest, int64_t keep) const;
+  // Keeps the checkpoint `newest` and the keep - 1 before it that were read and found sound (with a `keep` of 1,
+  // `newest` must have been, too), deletes older ones. Damaged ones do not count and stay. Trouble is a warning.
   void retain(int64_t newest, int64_t keep) noexcept;
 
  private:
-  bool intact(int64_t step) const;
+  enum class Soundness { kUnknown, kSound, kDamaged };
+  Soundness soundness(int64_t step) const;
   void set_aside_left_course(int64_t step);
   void remove(const std::string& name) const;  // something disposable in the store
   void expect_files(const CheckpointManifest& manifest) const;
@@ -54,7 +60,8 @@ class Committer {
 
   CheckpointStore store_;
   std::string incarnation_;
-  std::vector<int64_t> left_course_;  // steps that the first commit sets aside
+  std::vector<int64_t> left_course_;   // steps that the first commit sets aside
+  std::map<int64_t, Soundness> read_;  // by this start
 };
 
 }  // namespace tokamak

@@ -24,11 +24,15 @@ std::string size_problem(const std::string& path, const SavedFile& file) {
 
 }  // namespace
 
-CheckpointReader CheckpointReader::open(const std::string& directory) {
+CheckpointReader CheckpointReader::open_manifest(const std::string& directory) {
   const std::string path = directory + "/" + kManifestName;
   if (!is_directory(directory)) fail(Kind::kCheckpoint, directory + " is no directory");
   if (!exists(path)) fail(Kind::kCheckpoint, str(path, " is missing: this is no whole checkpoint"));
-  CheckpointReader reader(directory, read_text(path, Kind::kCheckpoint));
+  return CheckpointReader(directory, read_text(path, Kind::kCheckpoint));
+}
+
+CheckpointReader CheckpointReader::open(const std::string& directory) {
+  CheckpointReader reader = open_manifest(directory);
   for (size_t i = 0; i < reader.manifest_.files.size(); ++i) {
     const std::string problem = size_problem(reader.path_of(static_cast<int64_t>(i)), reader.manifest_.files[i]);
     if (!problem.empty()) fail(Kind::kCheckpoint, problem);
@@ -51,12 +55,13 @@ std::string CheckpointReader::path_of(int64_t file) const {
   return directory_ + "/" + manifest_.files[static_cast<size_t>(file)].name;
 }
 
-std::string CheckpointReader::file_problem(int64_t index) const {
+std::string CheckpointReader::file_problem(int64_t index, ReadFrom from) const {
   const std::string path = path_of(index);
   const SavedFile& saved = manifest_.files[static_cast<size_t>(index)];
   try {
     const InputFile file(path, Kind::kCheckpoint);
     if (file.size() != saved.bytes) return str(path, " has ", file.size(), " bytes, it should have ", saved.bytes);
+    if (from == ReadFrom::kDisk) file.drop_cache();
     Hasher hasher;
     std::vector<std::byte> buffer(kReadBytes);
     for (int64_t at = 0; at < file.size(); at += static_cast<int64_t>(kReadBytes)) {
@@ -66,6 +71,7 @@ std::string CheckpointReader::file_problem(int64_t index) const {
       hasher.update(piece);
       call(tick_);
     }
+    if (from == ReadFrom::kDisk) file.drop_cache();  // nobody else is going to read it
     const std::string found = hasher.hex128();
     if (found != saved.xxh3_128)
       return str(path, " is damaged: its checksum is ", found, ", it should be ", saved.xxh3_128);
@@ -118,14 +124,20 @@ void CheckpointReader::read(const std::string& kind, const std::string& param, i
   }
 }
 
+std::optional<FileProblem> find_problem_of_share(const CheckpointReader& reader, const Comm& comm, ReadFrom from) {
+  const auto files = static_cast<int64_t>(reader.manifest().files.size());
+  for (int64_t i = comm.rank(); i < files; i += comm.size()) {
+    std::string problem = reader.file_problem(i, from);
+    if (!problem.empty()) return FileProblem{i, std::move(problem)};
+  }
+  return std::nullopt;
+}
+
 std::string find_problem(Comm& comm, const CheckpointReader& reader) {
   const auto files = static_cast<int64_t>(reader.manifest().files.size());
   // "index \0 problem", so that the first in the order of the files is reported whatever the number of ranks.
-  std::string own;
-  for (int64_t i = comm.rank(); i < files && own.empty(); i += comm.size()) {
-    const std::string problem = reader.file_problem(i);
-    if (!problem.empty()) own = str(i, '\0', problem);
-  }
+  const std::optional<FileProblem> found = find_problem_of_share(reader, comm);
+  const std::string own = found ? str(found->file, '\0', found->text) : "";
   int64_t first = files;
   std::string first_problem;
   for (const std::string& other : comm.gather_all(own)) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,10 +17,16 @@
 
 namespace tokamak {
 
+// Whether the system's copy of a file in memory, which may be sounder than the disk, serves as well.
+enum class ReadFrom { kAnywhere, kDisk };
+
 class CheckpointReader {
  public:
   // Reads the manifest and looks at the size of every file. Error(kCheckpoint), naming the file, if it is damaged.
   static CheckpointReader open(const std::string& directory);
+
+  // Reads the manifest alone, for ranks that share the work of looking at the files.
+  static CheckpointReader open_manifest(const std::string& directory);
 
   // For ranks that were sent the text of a manifest that another rank has opened.
   CheckpointReader(std::string directory, std::string_view manifest_text);
@@ -31,7 +38,7 @@ class CheckpointReader {
   void on_progress(Tick tick) { tick_ = std::move(tick); }  // called as files are read
 
   // Reads file `index` whole; empty if its size and checksum are those of the manifest, else what is wrong.
-  std::string file_problem(int64_t index) const;
+  std::string file_problem(int64_t index, ReadFrom from = ReadFrom::kAnywhere) const;
 
   // The parameter in the manifest; nullptr if there is none.
   const SavedParam* find(const std::string& param) const;
@@ -55,6 +62,14 @@ class CheckpointReader {
   std::map<int64_t, SafetensorsFile> open_;  // by shard
   Tick tick_;
 };
+
+// One rank's share of a verification: every size-th file from the rank-th on. The first that is damaged, if one is.
+struct FileProblem {
+  int64_t file = 0;
+  std::string text;
+};
+std::optional<FileProblem> find_problem_of_share(const CheckpointReader& reader, const Comm& comm,
+                                                 ReadFrom from = ReadFrom::kAnywhere);
 
 // Collective: each rank reads its share of the files. The same answer everywhere: empty, or what is wrong with the
 // first damaged file.

@@ -24,6 +24,14 @@ std::vector<std::string> only(std::vector<std::string> names, const Predicate& k
   return names;
 }
 
+CheckpointReader expect_step(int64_t step, CheckpointReader reader) {
+  const int64_t inside = reader.manifest().point.state.step;
+  if (inside != step) {
+    fail(Kind::kCheckpoint, str(reader.directory(), "/", kManifestName, " is that of step ", inside));
+  }
+  return reader;
+}
+
 }  // namespace
 
 std::string step_name(int64_t step) {
@@ -70,12 +78,11 @@ std::vector<std::string> CheckpointStore::disposable() const {
 }
 
 CheckpointReader CheckpointStore::open(int64_t step) const {
-  CheckpointReader reader = CheckpointReader::open(path_of(step));
-  const int64_t inside = reader.manifest().point.state.step;
-  if (inside != step) {
-    fail(Kind::kCheckpoint, str(reader.directory(), "/", kManifestName, " is that of step ", inside));
-  }
-  return reader;
+  return expect_step(step, CheckpointReader::open(path_of(step)));
+}
+
+CheckpointReader CheckpointStore::open_manifest(int64_t step) const {
+  return expect_step(step, CheckpointReader::open_manifest(path_of(step)));
 }
 
 CheckpointStore store_at(const std::string& path) {

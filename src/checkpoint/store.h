@@ -44,6 +44,7 @@ class CheckpointStore {
 
   // As CheckpointReader::open; also refuses a checkpoint under the name of another step.
   CheckpointReader open(int64_t step) const;
+  CheckpointReader open_manifest(int64_t step) const;  // likewise
 
  private:
   std::vector<std::string> names() const;

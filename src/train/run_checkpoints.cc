@@ -62,6 +62,11 @@ RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& 
               human_count(static_cast<double>(state.tokens)), " tokens, saved by ", reader->manifest().world_size,
               " rank(s))");
   }
+  // Writes nothing. A start that had to stop has left what it had no time to read.
+  if (clock_.saved(state)) {
+    being_saved_ = state;
+    checkpointer_.begin_save(point, host_state_->place(), host_state_->slices());
+  }
   return state;
 }
 

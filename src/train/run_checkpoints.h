@@ -42,6 +42,7 @@ class RunCheckpoints {
   bool saving() const { return checkpointer_.saving(); }
   std::optional<SaveOutcome> poll_save();
   SaveOutcome finish_save();
+  void stop_reading() { checkpointer_.stop_reading(); }
 
   // The newest checkpoint of a step before `step`; empty if there is none.
   std::string newest_before(int64_t step) const;

@@ -31,6 +31,7 @@ RunEnd Trainer::train() {
   const PhaseScope training(options_.progress, Phase::kStep);
   while (!finished()) {
     if (should_stop()) {
+      checkpoints_->stop_reading();
       save_or_fail();
       return RunEnd::kStopped;
     }

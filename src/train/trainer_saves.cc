@@ -29,7 +29,7 @@ void Trainer::save_if_due() {
 
 void Trainer::begin_save(Retention retention) {
   const Stopwatch waited;
-  if (const auto last = finish_save(); last && comm_.rank() == 0) {
+  if (const auto last = finish_save(); last && last->bytes > 0 && comm_.rank() == 0) {
     log::info("the save of step ", state_.step, " waited ", fixed(waited.seconds(), 1), " s for that of step ",
               last->step, ": the disk takes longer than checkpoint.interval");
   }
@@ -53,6 +53,7 @@ std::optional<SaveOutcome> Trainer::finish_save() {
 }
 
 void Trainer::report_save(const SaveOutcome& outcome) {
+  if (outcome.committed && outcome.bytes == 0) return;  // it was there already
   if (!outcome.committed) return monitor_->event("checkpoint refused", outcome.step, outcome.reason);
   monitor_->event("checkpoint", outcome.step, checkpoints_->path_of(outcome.step),
                   {{"checkpoint/stall", save_stall_},

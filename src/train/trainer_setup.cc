@@ -48,6 +48,8 @@ void log_memory(const MemoryPlan& plan, int64_t program_bytes, int64_t measuring
             ":\n", plan.report());
 }
 
+bool waits_for_disk(Phase phase) { return phase == Phase::kLoad || phase == Phase::kSave || phase == Phase::kStop; }
+
 void append_choice(const AutoChoice& choice, std::vector<NamedValue>& values) {
   values.push_back(count_value("chosen/micro_batch_size", choice.micro_batch));
   values.push_back(count_value("chosen/keep_gathered", choice.keep_gathered));
@@ -78,7 +80,8 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
   startup_.done("data");
   collectively(comm_, [&] { make_directories(config_.run.output_dir, Kind::kConfig); });
   checkpoints_.emplace(comm_, config_, [progress = options_.progress] {
-    if (progress != nullptr) progress->tick();
+    // Beside training the disk's progress is none of the run's: it would hide that a step hangs.
+    if (progress != nullptr && waits_for_disk(progress->phase())) progress->tick();
   });
   startup_.done("lock");
   open_records(batch.total_steps);

@@ -50,16 +50,52 @@ TEST_CASE("keep_latest checkpoints stay, the newest among them, and 0 keeps all"
   }
 }
 
-TEST_CASE("damaged checkpoints do not count among those kept, and stay") {
+TEST_CASE("checkpoints that were damaged since they were committed do not count among those kept, and stay") {
+  const auto [what, damage] = GENERATE(table<std::string, void (*)(const std::string&)>({
+      {"a bit", [](const std::string& step) { flip_bit(step + "/" + kOnlyFile, 5000); }},
+      {"a file's end", [](const std::string& step) { truncate_by_one(step + "/" + kOnlyFile); }},
+      {"a file", [](const std::string& step) { remove_file(step + "/" + kOnlyFile, Kind::kBug); }},
+      {"the manifest", [](const std::string& step) { flip_bit(step + "/" + kManifestName, 100); }},
+  }));
+  INFO(what);
   const TempDir dir;
   ToyRun run(dir.file("c"), toy_setup(2));
   run.save(10);
   run.save(20);
-  truncate_by_one(dir.file("c/step-00000020/") + kOnlyFile);
+  damage(dir.file("c/step-00000020"));
+  CapturedLog captured;
   run.save(30);
   CHECK(steps_in(dir.file("c")) == std::vector<int64_t>{10, 20, 30});
+  CHECK_THAT(captured.text(), Contains(dir.file("c/step-00000020") + " is damaged and does not count"));
   run.save(40);
   CHECK(steps_in(dir.file("c")) == std::vector<int64_t>{20, 30, 40});
+}
+
+TEST_CASE("with keep_latest 1 the newest is read back before the one before it goes") {
+  const TempDir dir;
+  ToyRun run(dir.file("c"), toy_setup(1));
+  run.save(10);
+  run.checkpointer().stop_reading();
+  run.save(20);
+  CHECK(steps_in(dir.file("c")) == std::vector<int64_t>{10, 20});
+}
+
+TEST_CASE("a run that has to stop reads nothing back, and removes only what it may; its next start catches up") {
+  const TempDir dir;
+  const std::string store = dir.file("c");
+  {
+    ToyRun run(store, toy_setup(2));
+    for (const int64_t step : {10, 20, 30}) run.save(step);
+    REQUIRE(steps_in(store) == std::vector<int64_t>{20, 30});
+    run.checkpointer().stop_reading();
+    CHECK(run.save(40).committed);
+    CHECK(steps_in(store) == std::vector<int64_t>{20, 30, 40});
+  }
+  const bool damaged = GENERATE(false, true);
+  if (damaged) flip_bit(store + "/step-00000030/" + kOnlyFile, 5000);
+  ToyRun next(store, toy_setup(2, "auto", "toy.2"));
+  CHECK(next.save(40).bytes == 0);
+  CHECK(steps_in(store) == (damaged ? std::vector<int64_t>{20, 30, 40} : std::vector<int64_t>{30, 40}));
 }
 
 TEST_CASE("the first save sets aside what this start has left behind, and never deletes it") {

@@ -181,6 +181,29 @@ RANKS_CASE("all ranks fall back alike when one file of the newest checkpoint is 
   }
 }
 
+RANKS_CASE("damage that any rank reads in a checkpoint, of fewer ranks too, keeps the sound one before it") {
+  Comm& comm = world.comm();
+  for (int writers = 1; writers <= comm.size(); ++writers) {
+    const SharedDir dir(comm);
+    const std::string store = dir.file("c");
+    const bool writes = comm.rank() < writers;
+    const auto part = comm.split(writes ? 0 : 1);
+    if (writes) {
+      Checkpointer checkpointer(*part, store, toy_setup(0));
+      checkpointer.resume();
+      ToyState state(place_in(*part));
+      for (const int64_t step : {10, 20, 30}) REQUIRE(save(checkpointer, state, step).committed);
+    }
+    on_rank_zero(comm, [&] { flip_bit(store + "/step-00000020/" + shard_file_name(writers - 1, writers), 1000); });
+    Checkpointer checkpointer(comm, store, toy_setup(3, "auto", "toy.2"));
+    REQUIRE(checkpointer.resume()->manifest().point.state.step == 30);
+    ToyState state(place_in(comm));
+    for (const int64_t step : {40, 50, 60}) REQUIRE(save(checkpointer, state, step).committed);
+    const std::vector<int64_t> kept = {20, 40, 50, 60};
+    on_rank_zero(comm, [&] { CHECK(CheckpointStore(store).steps() == kept); });
+  }
+}
+
 RANKS_CASE("a disk that is full on one rank refuses the save on all, and training goes on") {
   Comm& comm = world.comm();
   const SharedDir dir(comm);

@@ -93,6 +93,23 @@ TEST_CASE("weights that go bad push out no good checkpoint, and the error names 
   CHECK(status.code == 7);
 }
 
+TEST_CASE("a stop has no time to read checkpoints back and removes none for want of it; the next start does") {
+  const ToyPlace place;
+  RunConfig config = place.config("run", 2);
+  config.checkpoint.interval = TrainingLength::steps(2);
+  config.checkpoint.keep_latest = 1;
+  config.checkpoint.async = false;
+  CHECK(train(2, config, {.stop_at_step = 5}) == RunEnd::kStopped);
+  CHECK(steps_of(place, "run") == std::vector<int64_t>{4, 5});
+  config.run.stop_after.seconds = 1e-9;  // over before the first step
+  CHECK(train(2, config) == RunEnd::kStopped);
+  CHECK(steps_of(place, "run") == std::vector<int64_t>{5});
+  const std::vector<std::string> second = {"start", "resume", "ready", "stop", "end"};  // nothing was saved
+  std::vector<std::string> all = events(place.run("run"));
+  all.erase(all.begin(), all.end() - std::ssize(second));
+  CHECK(all == second);
+}
+
 TEST_CASE("saves beside training leave the same checkpoints, to the bit, as saves that training waits for") {
   const ToyPlace place;
   for (const int ranks : {1, 2, 3}) {
