@@ -292,7 +292,8 @@ void Checkpointer::begin_pruning() {
   }
   if (comm_.rank() != 0) return;
   const int64_t step = job.point.state.step;
-  job.work = std::async(std::launch::async, [this, step] { committer_.retain(step, setup_.options.keep_latest); });
+  job.work =
+      std::async(std::launch::async, [this, step] { committer_.retain(step, setup_.options.keep_latest, *lock_); });
 }
 
 SaveOutcome Checkpointer::end_save() {

@@ -190,7 +190,7 @@ void Committer::remove_checkpoints(const std::vector<int64_t>& steps) {
   for (const int64_t step : steps) remove_tree(trash(step), Kind::kCheckpoint);
 }
 
-void Committer::retain(int64_t newest, int64_t keep) noexcept {
+void Committer::retain(int64_t newest, int64_t keep, const DirectoryLock& lock) noexcept {
   if (keep <= 0) return;
   try {
     const std::vector<int64_t> steps = store_.steps();
@@ -204,7 +204,7 @@ void Committer::retain(int64_t newest, int64_t keep) noexcept {
         ++kept;
       }
     }
-    remove_checkpoints(superfluous);
+    if (lock.fence() == Fence::kOurs) remove_checkpoints(superfluous);
   } catch (const std::exception& error) {
     log::warning("old checkpoints could not be removed: ", error.what());
   }

@@ -45,8 +45,9 @@ class Committer {
   // Those that are to be read before retain() can delete what is beyond `keep` (0: nothing is).
   std::vector<int64_t> unread(int64_t newest, int64_t keep) const;
   // Keeps the checkpoint `newest` and the keep - 1 before it that were read and found sound (with a `keep` of 1,
-  // `newest` must have been, too), deletes older ones. Damaged ones do not count and stay. Trouble is a warning.
-  void retain(int64_t newest, int64_t keep) noexcept;
+  // `newest` must have been, too), deletes older ones. Damaged ones do not count and stay. Nothing goes if the
+  // directory is another start's by now. Trouble is a warning.
+  void retain(int64_t newest, int64_t keep, const DirectoryLock& lock) noexcept;
 
  private:
   enum class Soundness { kUnknown, kSound, kDamaged };

@@ -78,6 +78,26 @@ TEST_CASE("whether a process holds the lock is seen from outside, on its own hos
   CHECK(is_locked(dir.path()) == std::nullopt);
 }
 
+TEST_CASE("the zombie removes no old checkpoints either") {
+  const TempDir dir;
+  const std::string store = dir.file("c");
+  auto setup = toy_setup(1);
+  setup.incarnation = {.id = "job7.0", .job = "7"};
+  ToyRun zombie(store, setup);
+  REQUIRE(zombie.save(10).committed);
+  zombie.state().fill(20);
+  zombie.checkpointer().begin_save(toy_point(20), zombie.state().place(), zombie.state().units(), Retention::kKeepAll);
+  REQUIRE(zombie.checkpointer().finish_save().committed);
+
+  setup.incarnation = {.id = "job7.1", .job = "7", .requeues = 1};
+  setup.options.load = store + "/step-00000010";
+  CapturedLog captured;
+  ToyRun later(store, setup);
+  REQUIRE(later.resumed() == 10);
+  zombie.save(20);  // which is there, and step 10 would go
+  CHECK(CheckpointStore(store).steps() == std::vector<int64_t>{10, 20});
+}
+
 TEST_CASE("a later start of the same job shuts its predecessor out: the zombie cannot commit") {
   const TempDir dir;
   const std::string store = dir.file("c");
