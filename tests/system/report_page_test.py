@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -81,8 +82,33 @@ PAINTED = """heats.map((heat) => {
   }));
   return wrong;
 })"""
+# Of each heat map: what is wrong with the labels of its rows. Each row has one; none is over another, off the canvas, or not
+# painted.
+LABELS = """heats.flatMap((heat) => {
+  const {labels, left, height, rowHeight} = heat.area, scale = heat.canvas.width / heat.canvas.clientWidth, wrong = [];
+  const covered = labels.flatMap((one) => [...Array(one.to - one.from).keys()].map((i) => one.from + i));
+  if (covered.join() !== heat.rows.map((_, i) => i).join()) wrong.push(["rows", covered]);
+  const copy = document.createElement("canvas"), pixels = copy.getContext("2d", {willReadFrequently: true});
+  copy.width = heat.canvas.width;
+  copy.height = heat.canvas.height;
+  pixels.drawImage(heat.canvas, 0, 0);
+  labels.forEach((one, i) => {
+    const rows = heat.rows.slice(one.from, one.to);
+    if (!rows.every((row) => [row.group, rowTitle(row)].includes(one.text))) wrong.push(["text", one]);
+    if (one.y < 6 || one.y > height - 6 || (i > 0 && one.y - labels[i - 1].y < 12)) wrong.push(["place", one]);
+    const text = pixels.getImageData(0, (one.y - 6) * scale, (left - 12) * scale, 12 * scale).data;
+    if (text.filter((_, k) => k % 4 === 3 && text[k] > 100).length < 20) wrong.push(["no text", one]);
+  });
+  return wrong;
+})"""
 WIDE = "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
 OPEN_TABLES = "document.querySelectorAll('details').forEach((details) => { details.open = true; })"
+
+
+def choose(browser, among, index, value):
+    """Of the menus in `among` that one's entry."""
+    browser.value(f"""(() => {{ const one = document.querySelectorAll('{among} select')[{index}];
+      one.value = '{value}'; one.dispatchEvent(new Event('change')); }})()""")
 
 
 def expect_sound(browser, page, width, dark, shot):
@@ -102,6 +128,7 @@ def expect_sound(browser, page, width, dark, shot):
     assert len(rows) == len(charts) + len(browser.value("heats.map((heat) => 0)")) and all(rows), rows
     for painted in browser.value(PAINTED):
         assert painted == [], (width, painted)
+    assert browser.value(LABELS) == [], (width, browser.value(LABELS))
     assert browser.complaints() == [], browser.complaints()
 
 
@@ -175,24 +202,20 @@ def interaction(place):
         browser.set_window(1280, 900)
         browser.open(page)
 
-        def choose(index, value):
-            browser.value(f"""(() => {{ const one = document.querySelectorAll('.controls select')[{index}];
-              one.value = '{value}'; one.dispatchEvent(new Event('change')); }})()""")
-
         def extremes():
             return browser.value("charts[0].graph.xAxisExtremes()")
 
         assert extremes()[0] < 1 and STEPS < extremes()[1] < STEPS + 3, extremes()
-        choose(0, "tokens")
+        choose(browser, ".controls", 0, "tokens")
         assert 768 * STEPS < extremes()[1] < 768 * (STEPS + 3), extremes()
-        choose(0, "hours")
+        choose(browser, ".controls", 0, "hours")
         hours = browser.value("runs[0].report.wall_clock") / 3600
         assert 0.5 * hours < extremes()[1] < 1.1 * hours, (extremes(), hours)
-        choose(0, "step")
-        choose(1, "10")
+        choose(browser, ".controls", 0, "step")
+        choose(browser, ".controls", 1, "10")
         shown = browser.value(f"charts[0].graph.getValue({STEPS - 1}, 1)")
         assert abs(shown[1] - sum(losses[-10:]) / 10) < 1e-4 and abs(shown[0] - losses[-1]) < 1e-4, (shown, losses[-10:])
-        choose(1, "1")
+        choose(browser, ".controls", 1, "1")
 
         browser.value("document.querySelector('#chart-loss .chart-head input').click()")
         assert browser.value("charts[0].graph.getOption('logscale')") is True
@@ -235,16 +258,12 @@ def heat_map(place):
         browser.set_window(1280, 900)
         browser.open(page)
 
-        def choose(index, value):
-            browser.value(f"""(() => {{ const one = document.querySelectorAll('.heat-choices select')[{index}];
-              one.value = '{value}'; one.dispatchEvent(new Event('change')); }})()""")
-
         browser.value("document.querySelector('.heat-map details').open = true")
         for kind in ("ratio", "weights", "gradients"):
             for order in ("matrix", "layer"):
-                choose(0, kind)
-                choose(1, order)
-                assert browser.value(PAINTED) == [[]], (kind, order)
+                choose(browser, ".heat-choices", 0, kind)
+                choose(browser, ".heat-choices", 1, order)
+                assert browser.value(PAINTED) == [[]] and browser.value(LABELS) == [], (kind, order, browser.value(LABELS))
                 time.sleep(0.2)  # `toggle` is dispatched later
                 rows = browser.value("[...document.querySelectorAll('.heat-map tbody tr')].map((row) => [...row.cells].map((c) => c.textContent))")
                 shown = {row[0]: row[1:] for row in rows}
@@ -278,6 +297,38 @@ TOUCH = """((from, to) => {
     target.dispatchEvent(new TouchEvent(type, {touches: touches(places), bubbles: true, cancelable: true})));
   return {scrolls: may[0] && may[1], range: chart.graph.xAxisRange()};
 })"""
+
+
+# Pixels of each line's colour, by its label, in the chart of this id.
+COLORED = """((id) => {
+  const chart = charts.find((one) => one.spec.id === id), canvas = chart.plot.querySelector("canvas");
+  const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  return Object.fromEntries(chart.lines.map((line) => {
+    const probe = document.createElement("canvas").getContext("2d");
+    probe.fillStyle = style(line.color);
+    probe.fillRect(0, 0, 1, 1);
+    const color = probe.getImageData(0, 0, 1, 1).data;
+    let found = 0;
+    for (let i = 0; i < pixels.length; i += 4) if ([0, 1, 2, 3].every((k) => Math.abs(pixels[i + k] - color[k]) < 24)) ++found;
+    return [line.label, found];
+  }));
+})"""
+
+
+def equal_levels(place):
+    """of memory that was planned and committed to the byte, both lines are seen"""
+    run = shutil.copytree(trained(place, "first"), place.file("equal"))
+    lines = [json.loads(line) for line in Path(run, "metrics.jsonl").read_text().splitlines()]
+    for line in lines:
+        if line.get("event") == "ready":
+            line["memory/committed"] = line["memory/planned"]
+    Path(run, "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with Browser(find_browser()) as browser:
+        for width in WIDTHS:
+            browser.set_window(width, WIDTHS[width])
+            browser.open(page_of(place, run))
+            seen = browser.value(COLORED + "('memory')")
+            assert list(seen) == ["used", "planned", "committed"] and min(seen.values()) > 20, (width, seen)
 
 
 def touch(place):
@@ -372,6 +423,12 @@ def long_run(place):
         assert browser.value("[heats[0].tensors.names.length, heats[0].tensors.to.length]") == [32 * 9 + 3, 100]
         assert browser.value("heats[0].tensors.weights.rows[7].findIndex((cell) => cell > 1000)") == 53  # step 54,000
         assert browser.complaints() == [], browser.complaints()
+        for width, height in WIDTHS.items():  # rows of two pixels
+            browser.set_window(width, height)
+            for order in ("matrix", "layer"):
+                choose(browser, ".heat-choices", 1, order)
+                assert browser.value(LABELS) == [], (width, order, browser.value(LABELS))
+        browser.set_window(1280, 900)
         shoot(browser, "long-1280")
 
 
@@ -448,4 +505,4 @@ AXE = axe_script() if "accessible" in sys.argv else ""
 if "accessible" in sys.argv and not AXE:
     print("SKIPPED: no axe-core (scripts/install_axe.sh)")
     sys.exit(77)
-main([on_every_screen, samples, interaction, heat_map, touch, compared, long_run, refusals] + ([accessible] if AXE else []))
+main([on_every_screen, samples, interaction, heat_map, equal_levels, touch, compared, long_run, refusals] + ([accessible] if AXE else []))

@@ -95,11 +95,10 @@ function drawChart(chart) {
     ...themed(chart.lines),
     labels: ["x", ...chart.lines.map((line, i) => i + " " + line.label)],
     series: Object.fromEntries(chart.lines.map((line, i) => [i + " " + line.label, {
-      strokePattern: line.dash.pattern, drawPoints: few(line), pointSize: 2.5}])),
+      strokePattern: line.dash.pattern, strokeWidth: line.width, drawPoints: few(line), pointSize: 2.5}])),
     customBars: true,
     connectSeparatedPoints: true,
     fillAlpha: 0.25,
-    strokeWidth: 1.5,
     highlightCircleSize: 4,
     legend: "never",
     logscale: Boolean(chart.spec.log) && logPossible(chart.lines),
