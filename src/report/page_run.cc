@@ -86,11 +86,11 @@ void give_samples(const std::vector<MetricRecord>& history, PageRun& run) {
 
 }  // namespace
 
-PageRun read_page_run(const std::string& directory, const PageLimits& limits) {
+PageRun read_page_run(const std::string& directory, const PageLimits& limits, std::optional<bool> holds_lock) {
   TensorMapBuilder tensors;
   const std::vector<MetricRecord> records =
       read_run_records(directory, [&](const MetricRecord& record) { tensors.see(record); });
-  PageRun run{.name = directory, .report = report_of(directory, records)};
+  PageRun run{.name = directory, .report = report_of(directory, records, holds_lock)};
   History history;
   SaveHistory saves;
   EventList events(run.report);

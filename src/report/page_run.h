@@ -48,7 +48,7 @@ struct PageLimits {
   int64_t cells = 50000;  // of the map of tensors; a few columns are there whatever it has of rows
 };
 
-// Of a run.output_dir, without its config. Errors as of read_report.
-PageRun read_page_run(const std::string& directory, const PageLimits& limits);
+// Of a run.output_dir, without its config. `holds_lock` and errors as of read_report.
+PageRun read_page_run(const std::string& directory, const PageLimits& limits, std::optional<bool> holds_lock = {});
 
 }  // namespace tokamak

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "monitor/history.h"
 
@@ -24,6 +25,7 @@ void RunView::see(const MetricRecord& record) {
     start_ = std::move(next);
     ++starts_;
     has_ended_ = false;
+    was_done_ = std::exchange(is_done_, false);
     trained_seconds_ = 0;
     stragglers_.clear();
   }
@@ -44,10 +46,15 @@ void RunView::see(const MetricRecord& record) {
 }
 
 void RunView::see_event(const MetricRecord& record) {
-  const EventLine line = line_of(record, starts_);
+  const EventLine line = line_of(record, start_->report(), starts_);
   append(events_, line);
   if (record.is("straggler")) append(stragglers_, line);
-  if (record.is("end")) has_ended_ = true;
+  if (record.is("end")) {
+    has_ended_ = true;
+    StartAccount closed = *start_;
+    closed.close(nullptr, true);
+    is_done_ = closed.report().end == StartEnd::kDone || (was_done_ && closed.is_idle());
+  }
   // A run that stops before its first line of values has trained all the same.
   if (record.is("checkpoint") || record.is("stop")) step_ = std::max(step_, record.step);
   if (record.is("ready")) {

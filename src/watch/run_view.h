@@ -19,6 +19,7 @@ class RunView {
   int64_t starts() const { return starts_; }
   const StartAccount* last_start() const { return start_ ? &*start_ : nullptr; }
   bool has_ended() const { return has_ended_; }  // the last start, by its own words
+  bool is_done() const { return is_done_; }      // all that there was to train, also where a later start was refused
 
   int64_t first_step() const { return first_step_.value_or(0); }  // done before the first start
   int64_t step() const { return step_; }                          // that the run has reached
@@ -39,6 +40,7 @@ class RunView {
   std::optional<StartAccount> start_;
   int64_t starts_ = 0;
   bool has_ended_ = false;
+  bool is_done_ = false, was_done_ = false;  // after the last start, and before it
   std::optional<int64_t> first_step_;
   int64_t step_ = 0, total_steps_ = 0;
   double tokens_per_step_ = 0;

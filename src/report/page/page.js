@@ -299,7 +299,7 @@ function build() {
   document.getElementById("title").textContent = runs.map((run) => run.name).join(", ");
   document.getElementById("subtitle").textContent = compares ? whole(runs.length) + " runs compared"
     : clock(first.starts[0].exec) + " to " + clock(last.last_sign_of_life) + " UTC; " +
-      (last.end === "open" ? last.cause : "ended: " + last.end + (last.cause ? ", " + last.cause : ""));
+      last.end + (last.cause ? ": " + last.cause : "");
   document.getElementById("made-by").textContent = "Made by " + data.program + ".";
   overview();
   document.getElementById("main").append(controls());
