@@ -250,7 +250,8 @@ void Trainer::start_monitor(int64_t committed_bytes) {
   values.push_back(count_value("memory/planned", planned_bytes_));
   values.push_back(count_value("memory/committed", committed_bytes));
   if (choice_) append_choice(*choice_, values);
-  recorder_->event(state_.step, {"ready", "", {{"device", backend.device->description()}}}, std::move(values));
+  recorder_->event(state_.step, {"ready", "", {{"device", backend.device->description()}, {"peak", peak_->source}}},
+                   std::move(values));
 }
 
 }  // namespace tokamak

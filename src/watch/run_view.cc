@@ -30,7 +30,11 @@ void RunView::see(const MetricRecord& record) {
     stragglers_.clear();
   }
   start_->see(record);
-  curves_.see(record);
+  const double factor = peak_.see(record);
+  curves_.scale("throughput/mfu_full", factor);
+  mfu_done_ *= factor;
+  const MetricRecord scaled = peak_.scaled(record);
+  curves_.see(scaled);
   last_time_ = std::max(last_time_, record.time);
   if (sets_course(record)) step_ = record.step;
   if (record.event) {
@@ -39,6 +43,7 @@ void RunView::see(const MetricRecord& record) {
   }
   if (!first_step_) first_step_ = start_->report().first_step;
   last_interval_ = record.value_or("time/interval", last_interval_);
+  mfu_done_ = scaled.value_or("throughput/mfu_done", mfu_done_);
   trained_seconds_ += record.value_or("time/interval", 0);
   if (record.has("tokens") && record.step > 0) {
     tokens_per_step_ = record.at("tokens") / static_cast<double>(record.step);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <optional>
 
+#include "report/run_peak.h"
 #include "report/start_account.h"
 #include "watch/curves.h"
 #include "watch/event_text.h"
@@ -27,6 +28,7 @@ class RunView {
   double tokens_per_step() const { return tokens_per_step_; }
   int64_t last_time() const { return last_time_; }            // of its newest record; 0: there is none
   double interval_seconds() const { return last_interval_; }  // of the newest interval
+  double mfu_done() const { return mfu_done_; }               // of the newest interval; 0: not known
   // Seconds of training a step in the last start, as for the ETA of the log; 0: not known yet.
   double pace() const;
 
@@ -46,6 +48,8 @@ class RunView {
   double tokens_per_step_ = 0;
   int64_t last_time_ = 0;
   double last_interval_ = 0;
+  double mfu_done_ = 0;
+  RunPeak peak_;
   double trained_seconds_ = 0;  // of the intervals of the last start
   std::deque<EventLine> events_, stragglers_;
 };
