@@ -116,7 +116,7 @@ void Trainer::load_state(const GlobalBatch& batch) {
     const std::optional<RunStatus> before = read_run_status(config_.run.output_dir);
     return before && before->state == RunStatus::State::kDone && before->step == state_.step ? "done" : "";
   });
-  was_done_ = status == "done";
+  was_done_ = finished() && status == "done";
 }
 
 void Trainer::start(World& world, Backend& backend, const GlobalBatch& batch) {
