@@ -177,6 +177,7 @@ TEST_CASE("the phases of a start are in their order and add up to the whole, fro
 }
 
 TEST_CASE("an MFU above 100 % is said once to be of a machine that was busy when its peak was measured") {
+  log::configure(0, 1, log::Level::kInfo);
   CapturedLog captured;
   std::vector<MetricRecord> records;
   Recorder recorder(collect(records));
@@ -186,6 +187,7 @@ TEST_CASE("an MFU above 100 % is said once to be of a machine that was busy when
   for (int64_t step = 1; step <= 3; ++step) {
     monitor.step({.step = step, .applied = true, .attended = 50, .time = now_seconds()}, 0);
   }
+  log::configure(0, 1, log::Level::kError);
   const std::string text = captured.text(), word = "MFU is above 100%: the machine was busy";
   CHECK(text.find(word) != std::string::npos);
   CHECK(text.find(word) == text.rfind(word));
