@@ -140,9 +140,12 @@ def on_every_screen(place):
             expect_sound(browser, page, width, False, f"run-{width}-light")
         expect_sound(browser, page, 1280, True, "run-1280-dark")
         said = browser.value("document.body.innerText")
-        for part in ("stopped: --stop-at-step 30", "startup, from exec", "optimizer.lr", "0.003", "trace-12-13.json: 2 steps",
-                     "tokamak 0.", os.uname().release):
+        for part in ("stopped: --stop-at-step 30", "startup, from exec", "optimizer.lr", "0.003", "A step by operation",
+                     "Of the steps of metrics.trace", "trace-12-13.json: 2 steps", "of roofline", "Made by tokamak 0."):
             assert part in said, part
+        started = browser.value("[...document.querySelectorAll('#environment tbody tr')].map((row) => [...row.cells].map((c) => c.textContent))")
+        system = " ".join((os.uname().sysname, os.uname().release, os.uname().machine))
+        assert [row[4] for row in started] == [system, system] and all(row[3].startswith("tokamak 0.") for row in started), started
         expect_roofline(browser)
 
 

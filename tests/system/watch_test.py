@@ -50,6 +50,8 @@ def live(place):
             assert re.search(r"live  running$", screen, re.M), screen
             assert re.search(r"eta \d+:\d\d\S*  step \d+ of 1000000", screen), screen
             assert re.search(r"^start 1 of .* UTC  1 rank\(s\)", screen, re.M), screen
+            threads = {Path(task, "comm").read_text().strip() for task in Path(f"/proc/{training.pid}/task").iterdir()}
+            assert {"metric files", "watchdog"} <= threads, threads  # as `top -H` shows them
             for part in ("loss ", "learning rate ", "gradient norm ", "tokens/s ", "MFU", "memory used ", "training begins"):
                 assert part in screen, (part, screen)
             assert len(DOTS.findall(screen)) > 50, screen
