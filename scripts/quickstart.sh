@@ -223,7 +223,8 @@ ask_one_rank_to_save() { # fails if there is none
   local pids
   pids=$(rank_pids)
   [[ -n $pids ]] || return 1
-  echo "quickstart: SIGTERM to one rank, process ${pids##*$'\n'}: all ranks save and stop"
+  echo "quickstart: SIGTERM to one rank, process ${pids##*$'\n'}: all ranks save and stop with exit code $kSavedExit, which"
+  echo "  mpirun will report as if it were an error; here it is none"
   kill -TERM "${pids##*$'\n'}"
 }
 

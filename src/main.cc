@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/unknown_word.h"
 #include "cli/version.h"
 
 namespace tokamak::cli {
@@ -21,6 +22,7 @@ int run(int argc, char** argv) {
   try {
     root.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != EXIT_SUCCESS) refuse_unknown_word(root);
     return root.exit(error) == 0 ? EXIT_SUCCESS : static_cast<int>(Kind::kConfig);
   }
   for (const auto& command : commands) {

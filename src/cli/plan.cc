@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/parallel_for.h"
 #include "base/process.h"
 #include "cli/command.h"
@@ -117,6 +118,11 @@ nlohmann::ordered_json plan_json(const RunConfig& config, DryRun& run) {
           {"step", step_json(run.record(), run.ops())}};
 }
 
+// The live line is gone after this, on an error too.
+struct RemovedLine {
+  ~RemovedLine() { log::show_live_line(""); }
+};
+
 class PlanCommand : public Command {
  public:
   explicit PlanCommand(CLI::App* parser) : Command(parser) {
@@ -189,6 +195,8 @@ class PlanCommand : public Command {
                       .choices = {},
                       .as_configured = as_configured_,
                       .explain = explain_};
+    // A script that reads the JSON may have the log in the same pipe.
+    if (!json_ && !log::has_terminal()) log::info("predicting steps of ", ranks_, " rank(s) on ", machine.name);
     if (as_configured_) {
       const RecomputeMode asked = config.activation_checkpoint.mode;
       if (leaves_choice(config)) {
@@ -201,7 +209,11 @@ class PlanCommand : public Command {
       p.recompute = asked;
       (p.fits() ? report.choices.fitting : report.choices.others).push_back(p);
     } else {
-      report.choices = search(config, batch, ranks_, machine);
+      const RemovedLine line;
+      report.choices = search(config, batch, ranks_, machine, [&](int64_t tried, int64_t ways) {
+        log::show_live_line(str("predicting steps of ", ranks_, " rank(s) on ", machine.name, ": ", tried, " of ", ways,
+                                " ways to shard and recompute tried"));
+      });
     }
     if (!trace_.empty()) {
       config.training.micro_batch_size = {report.best().shape.micro_batch};

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/strings.h"
+#include "checkpoint/lock.h"
 #include "cli/command.h"
 #include "cli/report_config.h"
 #include "cli/version.h"
@@ -73,7 +74,7 @@ class ReportCommand : public Command {
     if (!text_ && !json_) {
       fail(Kind::kConfig, "report: say how: --text, --json or --output FILE.html", "tokamak report RUN --text");
     }
-    const RunReport report = read_report(directory_);
+    const RunReport report = read_report(directory_, is_locked(directory_ + "/checkpoints"));
     std::fputs((json_ ? json_of(report) : text_of(report)).c_str(), stdout);
     return 0;
   }
@@ -89,7 +90,7 @@ class ReportCommand : public Command {
     limits.cells /= count;
     std::vector<PageRun> runs;
     for (size_t i = 0; i < directories.size(); ++i) {
-      runs.push_back(read_page_run(directories[i], limits));
+      runs.push_back(read_page_run(directories[i], limits, is_locked(directories[i] + "/checkpoints")));
       runs.back().name = names[i];
       runs.back().config = read_run_config(directories[i]);
       if (const GpuRow* row = gpu_row_of(runs.back().device)) runs.back().memory_rate = row->memory_rate;

@@ -1,6 +1,9 @@
 #include "monitor/monitor.h"
 
 #include <cmath>
+#include <utility>
+
+#include "base/log.h"
 
 namespace tokamak {
 
@@ -15,8 +18,12 @@ void Monitor::step(const StepOutcome& outcome, double data_wait) {
   recorder_.step(outcome.step);
   interval_.add(outcome);
   if (outcome.step % log_interval_ != 0 && outcome.step != interval_.scale().total_steps) return;
-  recorder_.write(interval_.take(
-      outcome, {.time = clock_.at(outcome.time), .data_wait = data_wait, .memory_used = memory_used_()}));
+  MetricRecord record =
+      interval_.take(outcome, {.time = clock_.at(outcome.time), .data_wait = data_wait, .memory_used = memory_used_()});
+  if (record.at("throughput/mfu_done") > 1 && !std::exchange(was_above_peak_, true)) {
+    log::info("MFU is above 100%: the machine was busy when its peak was measured");
+  }
+  recorder_.write(std::move(record));
 }
 
 void Monitor::validation(int64_t step, double loss, double seconds) {

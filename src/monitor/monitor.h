@@ -37,6 +37,7 @@ class Monitor {
   std::function<int64_t()> memory_used_;
   Recorder& recorder_;
   Interval interval_;
+  bool was_above_peak_ = false;  // in this start
 };
 
 }  // namespace tokamak

@@ -44,16 +44,22 @@ void add_fitting(const RunConfig& tried, const GlobalBatch& batch, int ranks, co
 
 }  // namespace
 
-Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine) {
+Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine,
+               const SearchProgress& progress) {
   Choices choices;
   const std::vector<ParallelismOptions> ways = shardings(config.parallelism, ranks, machine);
-  for (size_t mode = 0; mode < enum_names(RecomputeMode{}).size(); ++mode) {
+  const size_t modes = enum_names(RecomputeMode{}).size();
+  for (size_t mode = 0; mode < modes; ++mode) {
     RunConfig tried = config;
     tried.training.micro_batch_size = {};
     tried.activation_checkpoint.mode = static_cast<RecomputeMode>(mode);
     tried.activation_checkpoint.kept_layers.clear();
     const size_t before = choices.fitting.size();
-    for (const ParallelismOptions& way : ways) {
+    for (size_t i = 0; i < ways.size(); ++i) {
+      const ParallelismOptions& way = ways[i];
+      if (progress)
+        progress(std::ssize(ways) * static_cast<int64_t>(mode) + static_cast<int64_t>(i),
+                 std::ssize(ways) * static_cast<int64_t>(modes));
       tried.parallelism = way;
       if (tried.activation_checkpoint.mode == RecomputeMode::kAuto && way.zero_stage == 3) {
         tried.parallelism.keep_gathered = {};

@@ -1,6 +1,7 @@
 // The sensible settings of a run on a machine, each with its prediction.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,14 @@ struct Choices {
   std::vector<Prediction> others;   // of each recompute mode that fits nowhere, its smallest micro-batch
 };
 
+// Told now and then how many of the ways to set a run have been tried.
+using SearchProgress = std::function<void(int64_t tried, int64_t ways)>;
+
 // Every stage of ZeRO, within all ranks and within a node with replicas across, every recompute mode, and every
 // micro-batch of auto_choice.h, as far as they fit; with mode auto in stage 3 keep_gathered is auto too, and of several
 // choices of one micro-batch the fastest counts. The rest as configured.
-Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine);
+Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine,
+               const SearchProgress& progress = {});
 
 // The lines of YAML that choose it: "training:\n  micro_batch_size: 2\n...".
 std::string yaml_of(const Prediction& choice);

@@ -33,7 +33,7 @@ struct PageRun {
   int64_t samples_left_out = 0;       // others, evenly between those
   int64_t memory_planned = 0;         // bytes, of the last start that said so; 0: none did
   int64_t memory_committed = 0;
-  // Of one rank, of the last start that said so; 0 and "": none did.
+  // Of one rank, of the last start that said so; 0 and "": none did. The rates are those of run_peak.h.
   std::string device;
   double peak_flops = 0;   // per second: what MFU is against
   double memory_rate = 0;  // bytes per second, read and written
@@ -48,7 +48,7 @@ struct PageLimits {
   int64_t cells = 50000;  // of the map of tensors; a few columns are there whatever it has of rows
 };
 
-// Of a run.output_dir, without its config. Errors as of read_report.
-PageRun read_page_run(const std::string& directory, const PageLimits& limits);
+// Of a run.output_dir, without its config. `holds_lock` and errors as of read_report.
+PageRun read_page_run(const std::string& directory, const PageLimits& limits, std::optional<bool> holds_lock = {});
 
 }  // namespace tokamak

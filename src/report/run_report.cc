@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "monitor/jsonl.h"
+#include "report/life_signs.h"
 #include "report/start_account.h"
 
 namespace tokamak {
@@ -64,12 +66,9 @@ const FoundHang* hang_of(const StartReport& start, std::optional<int64_t> next, 
   return found;
 }
 
-// Whoever starts a run that is done, and has nothing to train or is refused, does not change what the run was.
 void leave_out_idle(std::vector<StartAccount>& accounts) {
-  if (accounts.size() < 2 || accounts.back().has_trained()) return;
-  const bool after_done = accounts[accounts.size() - 2].report().end == StartEnd::kDone;
-  const StartEnd end = accounts.back().report().end;
-  if (after_done && (end == StartEnd::kDone || end == StartEnd::kFailed)) accounts.pop_back();
+  if (accounts.size() < 2 || !accounts.back().is_idle()) return;
+  if (accounts[accounts.size() - 2].report().end == StartEnd::kDone) accounts.pop_back();
 }
 
 std::vector<StartAccount> accounts_of(const std::vector<MetricRecord>& records, const std::vector<FoundHang>& hangs) {
@@ -148,11 +147,18 @@ RunReport make_report(const std::string& directory, const std::vector<MetricReco
   return report;
 }
 
+void expect_run(const std::string& directory) {
+  constexpr const char* kHint = "give the run.output_dir of a run";
+  if (!is_directory(directory)) fail(Kind::kConfig, str("no run directory ", directory), kHint);
+  for (const char* part : {"metrics.jsonl", "status.json", "checkpoints"}) {
+    if (exists(str(directory, "/", part))) return;
+  }
+  fail(Kind::kConfig, str(directory, " is no run: it has no metrics.jsonl, no status.json and no checkpoints/"), kHint);
+}
+
 std::vector<MetricRecord> read_run_records(const std::string& directory,
                                            const std::function<void(const MetricRecord&)>& see) {
-  if (!is_directory(directory)) {
-    fail(Kind::kConfig, str("no run directory ", directory), "give the run.output_dir of a run");
-  }
+  expect_run(directory);
   std::vector<MetricRecord> records;
   const auto keep = [&](const MetricRecord& record) {
     if (see) see(record);
@@ -163,12 +169,24 @@ std::vector<MetricRecord> read_run_records(const std::string& directory,
   return records;
 }
 
-RunReport report_of(const std::string& directory, const std::vector<MetricRecord>& records) {
+RunReport report_of(const std::string& directory, const std::vector<MetricRecord>& records,
+                    std::optional<bool> holds_lock) {
   RunReport report = make_report(directory, records, find_hang_files(directory));
+  StartReport& last = report.starts.back();
+  if (last.end == StartEnd::kRunning || last.end == StartEnd::kStarting) {
+    LifeSigns signs{.status = read_run_status(directory), .holds_lock = holds_lock};
+    signs.silent = std::max(0.0, 1e-3 * static_cast<double>(unix_milliseconds() - last.last_sign));
+    for (const MetricRecord& record : records) signs.interval = record.value_or("time/interval", signs.interval);
+    const Standing now = standing_of(last, signs);
+    last.end = now.end;
+    if (!now.why.empty()) last.cause = now.why;
+  }
   report.suspects = read_suspects(directory);
   return report;
 }
 
-RunReport read_report(const std::string& directory) { return report_of(directory, read_run_records(directory)); }
+RunReport read_report(const std::string& directory, std::optional<bool> holds_lock) {
+  return report_of(directory, read_run_records(directory), holds_lock);
+}
 
 }  // namespace tokamak

@@ -15,15 +15,19 @@
 namespace tokamak {
 
 enum class StartEnd {
+  // Of the last start alone, without a word so far (life_signs.h):
+  kStarting,
+  kRunning,
+  kSilent,  // it runs, or was killed
   kDone,
   kStopped,  // on a signal or at a limit, saved
   kFailed,   // an error that it could still record
   kHung,     // the watchdog ended it
   kKilled,   // without a word
-  kOpen,     // the last start, without a word so far: it runs, or was killed
 };
 
-inline constexpr std::array<const char*, 6> kStartEndNames = {"done", "stopped", "failed", "hung", "killed", "open"};
+inline constexpr std::array<const char*, 8> kStartEndNames = {"starting", "running", "silent", "done",
+                                                              "stopped",  "failed",  "hung",   "killed"};
 
 struct SaveTotals {
   int64_t committed = 0;
@@ -46,7 +50,7 @@ struct StartReport {
   int64_t lost_steps = 0;  // of those between, trained again later
   int64_t slow = 0;        // milliseconds of productive time that intervals took beyond 1.5 times the median pace
 
-  StartEnd end = StartEnd::kOpen;
+  StartEnd end = StartEnd::kRunning;
   std::string cause;  // "signal 15", an error's text, the headline of a hang
   int64_t ranks = 0;  // 0: not known
   std::string hosts;
@@ -78,14 +82,19 @@ struct RunReport {
 RunReport make_report(const std::string& directory, const std::vector<MetricRecord>& records,
                       const std::vector<FoundHang>& hangs);
 
-// Of a run.output_dir, in the order of its metrics.jsonl. Error(kConfig) where there is no such directory. Statistics of
+// Error(kConfig) where the directory is not there, or is no run.output_dir: a start makes checkpoints/ before all else.
+void expect_run(const std::string& directory);
+
+// Of a run.output_dir, in the order of its metrics.jsonl. Error(kConfig) where it is none. Statistics of
 // tensors, which are long, are not among them: `see`, if given, is called with each record as it is in the file.
 std::vector<MetricRecord> read_run_records(const std::string& directory,
                                            const std::function<void(const MetricRecord&)>& see = {});
-// Of these records and of what else the directory has. Error(kData) where there are no records.
-RunReport report_of(const std::string& directory, const std::vector<MetricRecord>& records);
+// Of these records and of what else the directory has; `holds_lock` as in life_signs.h. Error(kData) where there are no
+// records.
+RunReport report_of(const std::string& directory, const std::vector<MetricRecord>& records,
+                    std::optional<bool> holds_lock = {});
 
 // Both together.
-RunReport read_report(const std::string& directory);
+RunReport read_report(const std::string& directory, std::optional<bool> holds_lock = {});
 
 }  // namespace tokamak

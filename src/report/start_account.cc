@@ -100,6 +100,11 @@ void StartAccount::see_event(const MetricRecord& record) {
   report_.time[Spent::kSaves] += claim(record.value_or("checkpoint/stall", 0));
 }
 
+bool StartAccount::is_idle() const {
+  return report_.last_step <= report_.first_step &&
+         (report_.end == StartEnd::kDone || report_.end == StartEnd::kFailed);
+}
+
 void StartAccount::close(const FoundHang* hang, bool is_last) {
   if (hang != nullptr && !exit_code_) {
     advance(hang->time);
@@ -126,10 +131,10 @@ void StartAccount::close_with_words(bool is_last) {
     report_.end = StartEnd::kFailed;
     report_.cause = str("exit ", *exit_code_, ": ", last_words_);
   } else {
-    report_.end = is_last ? StartEnd::kOpen : StartEnd::kKilled;
-    report_.cause = is_last ? "no end recorded: it runs, or was killed" : "without a word";
+    report_.end = !is_last ? StartEnd::kKilled : report_.ready ? StartEnd::kRunning : StartEnd::kStarting;
+    report_.cause = is_last ? "" : "without a word";
     if (stop_) report_.cause = str("while it stopped for ", *stop_);
-    if (!report_.ready) report_.cause += ", before its first step";
+    if (!is_last && !report_.ready) report_.cause += ", before its first step";
   }
 }
 

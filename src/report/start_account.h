@@ -28,7 +28,8 @@ class StartAccount {
 
   const StartReport& report() const { return report_; }
   const std::vector<TrainedSteps>& trained() const { return trained_; }
-  bool has_trained() const { return report_.last_step > report_.first_step; }
+  // Of a closed one: it had nothing to train, or was refused. After a run that was done it does not change what that was.
+  bool is_idle() const;
 
  private:
   void advance(int64_t time);

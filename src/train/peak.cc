@@ -76,7 +76,8 @@ Peak peak_of(Backend& backend, const PeakOptions& options) {
   const Device& device = *backend.device;
   const double stated = device.peak_flops(options.compute);
   Peak peak = stated > 0 ? Peak{stated, "its vendor's dense peak"}
-                         : Peak{measure_gemm_rate(backend, options.compute), str("a ", kSize, "^3 GEMM, measured now")};
+                         : Peak{measure_gemm_rate(backend, options.compute),
+                                str("a ", kSize, "^3 GEMM in ", name_of(options.compute), ", measured now")};
   if (options.memory && device.uses_host_memory()) peak.memory_rate = measure_copy_rate(backend);
   return peak;
 }

@@ -12,7 +12,7 @@ namespace tokamak {
 
 struct Peak {
   double flops = 0;        // per second, of one rank
-  std::string source;      // "the maker's dense peak", "a 1024^3 GEMM, measured now"
+  std::string source;      // "the maker's dense peak", "a 1024^3 GEMM in BF16, measured now"
   double memory_rate = 0;  // of a CPU, bytes per second read and written; 0: not asked for
 };
 

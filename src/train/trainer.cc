@@ -29,6 +29,11 @@ RunEnd Trainer::run() {
 
 RunEnd Trainer::train() {
   const PhaseScope training(options_.progress, Phase::kStep);
+  if (was_done_ && comm_.rank() == 0) {
+    const std::string limit = config_.training.max_steps > 0 ? str("training.max_steps above ", state_.step)
+                                                             : str("training.max_tokens above ", state_.tokens);
+    log::info("nothing to train: the run is done at step ", state_.step, "; ", limit, " trains on");
+  }
   while (!finished()) {
     if (should_stop()) {
       checkpoints_->stop_reading();

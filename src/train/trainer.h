@@ -142,7 +142,7 @@ class Trainer {
   std::optional<Monitor> monitor_;
 
   RunState state_;
-  bool was_done_ = false;  // at this very step, by an earlier start
+  bool was_done_ = false;  // all of it, by an earlier start
 };
 
 }  // namespace tokamak

@@ -119,7 +119,7 @@ void Trainer::load_state(const GlobalBatch& batch) {
     const std::optional<RunStatus> before = read_run_status(config_.run.output_dir);
     return before && before->state == RunStatus::State::kDone && before->step == state_.step ? "done" : "";
   });
-  was_done_ = status == "done";
+  was_done_ = finished() && status == "done";
 }
 
 void Trainer::start(World& world, Backend& backend, const GlobalBatch& batch) {
@@ -253,7 +253,8 @@ void Trainer::start_monitor(int64_t committed_bytes) {
   values.push_back(count_value("memory/planned", planned_bytes_));
   values.push_back(count_value("memory/committed", committed_bytes));
   if (choice_) append_choice(*choice_, values);
-  recorder_->event(state_.step, {"ready", "", {{"device", backend.device->description()}}}, std::move(values));
+  recorder_->event(state_.step, {"ready", "", {{"device", backend.device->description()}, {"peak", peak_->source}}},
+                   std::move(values));
 }
 
 }  // namespace tokamak

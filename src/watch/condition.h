@@ -1,6 +1,6 @@
 // How a run stands: by its records, status.json, the watchdog's files and its lock, each of which may be missing, or be
-// older than the run. What the run said of its own end counts most; a run that says nothing is not judged, but for one
-// whose process is known to be gone.
+// older than the run. What the run said of its own end counts most, then the signs of life that a report goes by, too
+// (report/life_signs.h), in its words.
 #pragma once
 
 #include <optional>

@@ -10,8 +10,9 @@ namespace {
 
 std::string seconds(double value) { return str(significant(value, 3), " s"); }
 
-std::string start_text(const MetricRecord& record, int64_t start) {
-  return str("start ", start, ": ", fixed(record.value_or("ranks", 0), 0), " rank(s) on ", record.event->text("hosts"));
+std::string start_text(const MetricRecord& record, int64_t number) {
+  return str("start ", number, ": ", fixed(record.value_or("ranks", 0), 0), " rank(s) on ",
+             record.event->text("hosts"));
 }
 
 std::string checkpoint_text(const MetricRecord& record) {
@@ -27,11 +28,11 @@ std::string straggler_text(const MetricRecord& record) {
 
 }  // namespace
 
-EventLine line_of(const MetricRecord& record, int64_t start) {
+EventLine line_of(const MetricRecord& record, const StartReport& start, int64_t number) {
   EventLine line{.time = record.time};
   const RunEvent& event = record.event.value();
   if (event.name == "start") {
-    line.text = start_text(record, start);
+    line.text = start_text(record, number);
     line.style = Style::kBold;
   } else if (event.name == "resume") {
     line.text = str("resumed from step ", record.step);
@@ -45,7 +46,8 @@ EventLine line_of(const MetricRecord& record, int64_t start) {
     line.style = Style::kWarning;
   } else if (event.name == "end") {
     const double code = record.value_or("exit_code", 0);
-    line.text = str("end at step ", record.step, ", exit ", fixed(code, 0), ": ", event.detail);
+    const std::string where = start.ready ? str("end at step ", record.step) : "end before the first step";
+    line.text = str(where, ", exit ", fixed(code, 0), ": ", event.detail);
     line.style = code == 0 ? Style::kGood : code == 75 ? Style::kWarning : Style::kBad;
   } else {
     line.text = str(event.name, " at step ", record.step, event.detail.empty() ? "" : ": ", event.detail);

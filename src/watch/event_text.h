@@ -4,6 +4,7 @@
 #include <string>
 
 #include "monitor/record.h"
+#include "report/run_report.h"
 #include "watch/frame.h"
 
 namespace tokamak {
@@ -14,7 +15,7 @@ struct EventLine {
   Style style = Style::kPlain;
 };
 
-// `start`: which start of the run it is of, from 1.
-EventLine line_of(const MetricRecord& record, int64_t start);
+// Of the `number`-th start of the run, counted from 1, as it stands with this record.
+EventLine line_of(const MetricRecord& record, const StartReport& start, int64_t number);
 
 }  // namespace tokamak

@@ -151,6 +151,9 @@ Frame draw_run(const Shown& shown, const Look& look) {
   draw_header(frame, shown);
   draw_progress(frame, 1, shown);
   draw_ranks(frame, 2, shown.view);
+  if (shown.view.mfu_done() > 1) {
+    frame.put(3, 0, "MFU above 100 %: the machine was busy when its peak was measured", Style::kWarning);
+  }
   int end = look.rows;
   if (!look.footer.empty() && look.rows >= 6) frame.put(--end, 0, look.footer, Style::kDim);
   const int events = look.rows >= 12 ? std::clamp(look.rows / 5, 3, 10) : 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "monitor/history.h"
 
@@ -24,11 +25,16 @@ void RunView::see(const MetricRecord& record) {
     start_ = std::move(next);
     ++starts_;
     has_ended_ = false;
+    was_done_ = std::exchange(is_done_, false);
     trained_seconds_ = 0;
     stragglers_.clear();
   }
   start_->see(record);
-  curves_.see(record);
+  const double factor = peak_.see(record);
+  curves_.scale("throughput/mfu_full", factor);
+  mfu_done_ *= factor;
+  const MetricRecord scaled = peak_.scaled(record);
+  curves_.see(scaled);
   last_time_ = std::max(last_time_, record.time);
   if (sets_course(record)) step_ = record.step;
   if (record.event) {
@@ -37,6 +43,7 @@ void RunView::see(const MetricRecord& record) {
   }
   if (!first_step_) first_step_ = start_->report().first_step;
   last_interval_ = record.value_or("time/interval", last_interval_);
+  mfu_done_ = scaled.value_or("throughput/mfu_done", mfu_done_);
   trained_seconds_ += record.value_or("time/interval", 0);
   if (record.has("tokens") && record.step > 0) {
     tokens_per_step_ = record.at("tokens") / static_cast<double>(record.step);
@@ -44,10 +51,15 @@ void RunView::see(const MetricRecord& record) {
 }
 
 void RunView::see_event(const MetricRecord& record) {
-  const EventLine line = line_of(record, starts_);
+  const EventLine line = line_of(record, start_->report(), starts_);
   append(events_, line);
   if (record.is("straggler")) append(stragglers_, line);
-  if (record.is("end")) has_ended_ = true;
+  if (record.is("end")) {
+    has_ended_ = true;
+    StartAccount closed = *start_;
+    closed.close(nullptr, true);
+    is_done_ = closed.report().end == StartEnd::kDone || (was_done_ && closed.is_idle());
+  }
   // A run that stops before its first line of values has trained all the same.
   if (record.is("checkpoint") || record.is("stop")) step_ = std::max(step_, record.step);
   if (record.is("ready")) {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <optional>
 
+#include "report/run_peak.h"
 #include "report/start_account.h"
 #include "watch/curves.h"
 #include "watch/event_text.h"
@@ -19,6 +20,7 @@ class RunView {
   int64_t starts() const { return starts_; }
   const StartAccount* last_start() const { return start_ ? &*start_ : nullptr; }
   bool has_ended() const { return has_ended_; }  // the last start, by its own words
+  bool is_done() const { return is_done_; }      // all that there was to train, also where a later start was refused
 
   int64_t first_step() const { return first_step_.value_or(0); }  // done before the first start
   int64_t step() const { return step_; }                          // that the run has reached
@@ -26,6 +28,7 @@ class RunView {
   double tokens_per_step() const { return tokens_per_step_; }
   int64_t last_time() const { return last_time_; }            // of its newest record; 0: there is none
   double interval_seconds() const { return last_interval_; }  // of the newest interval
+  double mfu_done() const { return mfu_done_; }               // of the newest interval; 0: not known
   // Seconds of training a step in the last start, as for the ETA of the log; 0: not known yet.
   double pace() const;
 
@@ -39,11 +42,14 @@ class RunView {
   std::optional<StartAccount> start_;
   int64_t starts_ = 0;
   bool has_ended_ = false;
+  bool is_done_ = false, was_done_ = false;  // after the last start, and before it
   std::optional<int64_t> first_step_;
   int64_t step_ = 0, total_steps_ = 0;
   double tokens_per_step_ = 0;
   int64_t last_time_ = 0;
   double last_interval_ = 0;
+  double mfu_done_ = 0;
+  RunPeak peak_;
   double trained_seconds_ = 0;  // of the intervals of the last start
   std::deque<EventLine> events_, stragglers_;
 };

@@ -22,9 +22,7 @@ std::vector<FoundHang> hangs_in(const std::string& directory) {
 
 RunWatch::RunWatch(std::string directory, HoldsLock holds_lock)
     : directory_(std::move(directory)), holds_lock_(std::move(holds_lock)), tail_(directory_ + "/metrics.jsonl") {
-  if (!is_directory(directory_)) {
-    fail(Kind::kConfig, str("no run directory ", directory_), "give the run.output_dir of a run");
-  }
+  expect_run(directory_);
 }
 
 bool RunWatch::refresh() {

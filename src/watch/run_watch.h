@@ -17,7 +17,7 @@ class RunWatch {
   // Whether a process of the run holds its lock; nothing where that cannot be told from here.
   using HoldsLock = std::function<std::optional<bool>()>;
 
-  // Of a run.output_dir. Error(kConfig) where there is no such directory.
+  // Error(kConfig) where there is no such directory, or it is no run.output_dir.
   RunWatch(std::string directory, HoldsLock holds_lock);
 
   bool refresh();  // true: there is more to read at once

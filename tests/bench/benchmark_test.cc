@@ -147,5 +147,5 @@ TEST_CASE("what MFU is against: the vendor's where there is one, else a GEMM mea
   const Peak both = peak_of(cpu, {.compute = DType::kF32, .memory = true});
   CHECK(both.flops > 0);
   CHECK(both.memory_rate > 0);
-  CHECK(measured.source == "a 1024^3 GEMM, measured now");
+  CHECK(measured.source == "a 1024^3 GEMM in F32, measured now");
 }

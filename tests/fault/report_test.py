@@ -51,6 +51,7 @@ def killed_and_resumed(place):
     first.send_signal(signal.SIGKILL)
     first.wait()
     assert start(place, log, f"training.global_batch_tokens={2 * TOKENS}").wait() == 2, log.read()
+    time.sleep(0.1)  # down, by far more than the 10 ms to which a process knows its age
     second = start(place, log)
     wait_for(second, log.name, r"validation loss", times=open(log.name).read().count("validation loss") + 1)
     second.send_signal(signal.SIGUSR1)
@@ -97,11 +98,13 @@ def killed_and_resumed(place):
 
 
 def refusals(place):
-    """no way named, no such run, a directory without records: exit 2, 2 and 3, with the path"""
+    """no way named, no such directory, one that is no run: exit 2; a run that has no records yet: 3; with the path"""
     os.mkdir(place.file("empty"))
+    os.makedirs(place.file("begun/checkpoints"))
     for arguments, code, said in (([place.file("empty")], 2, "--text, --json or --output"),
                                   ([place.file("nowhere"), "--text"], 2, place.file("nowhere")),
-                                  ([place.file("empty"), "--json"], 3, place.file("empty") + "/metrics.jsonl")):
+                                  ([place.file("empty"), "--json"], 2, place.file("empty") + " is no run: it has no"),
+                                  ([place.file("begun"), "--json"], 3, place.file("begun") + "/metrics.jsonl")):
         done = call([TOKAMAK, "report", *arguments])
         assert done.returncode == code and said in done.stdout, (arguments, done.returncode, done.stdout)
 

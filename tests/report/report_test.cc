@@ -1,10 +1,13 @@
 #include "report/run_report.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "monitor/jsonl.h"
+#include "monitor/run_status.h"
 #include "report/json.h"
 #include "report/text.h"
 #include "support/temp_dir.h"
@@ -175,7 +178,7 @@ TEST_CASE("a start that went back and was killed before its first step has left 
   story.start(0, 0).ready(0, 0).trained(10, 10, 10).start(20, 20).resume(21, 5).ready(22, 5);
   const RunReport report = story.report();
   CHECK((report.lost_steps == 5 && report.step == 5 && report.tokens == 500));
-  CHECK(report.starts[1].end == StartEnd::kOpen);
+  CHECK(report.starts[1].end == StartEnd::kRunning);
   CHECK((!report.starts[0].restart && report.starts[1].restart == 12000));
   // One that was killed earlier than that has left nothing.
   Story early;
@@ -209,8 +212,7 @@ TEST_CASE("causes: a signal, a limit, an error, a death while stopping, silence,
   }
   CHECK(ends == std::vector<std::string>{"stopped: signal 15", "stopped: --stop-at-step",
                                          "failed: exit 7: 10 steps in a row", "killed: while it stopped for signal 10",
-                                         "failed: exit 4: its last checkpoint was refused",
-                                         "open: no end recorded: it runs, or was killed"});
+                                         "failed: exit 4: its last checkpoint was refused", "running: "});
   // Step 11 is in no interval: the tail up to the stop, but for the save, is its training.
   CHECK(seconds_of(report.starts[0].time) == spent({11, 0, 1, 0, 1, 0, 0, 0, 0, 0}));
   CHECK(report.starts[0].last_step == 11);
@@ -311,6 +313,9 @@ TEST_CASE("hang files and suspects are found in the run's directory; a directory
     return std::string();
   };
   CHECK(error_of(dir.file("nowhere")) == str("2 no run directory ", dir.file("nowhere")));
+  CHECK(error_of(dir.path()) ==
+        str("2 ", dir.path(), " is no run: it has no metrics.jsonl, no status.json and no checkpoints/"));
+  make_directories(dir.file("checkpoints"), Kind::kBug);  // as a start does first
   CHECK(error_of(dir.path()) == str("3 ", dir.path(), "/metrics.jsonl has no records"));
   write_text_atomically(dir.file("metrics.jsonl"),
                         "{\"event\":\"start\",\"step\":0,\"time\":\"2026-01-31T12:00:00.500Z\",\"detail\":\"\","
@@ -326,4 +331,26 @@ TEST_CASE("hang files and suspects are found in the run's directory; a directory
   CHECK(report.starts[0].cause == "rank 1 of n2 stands still");
   CHECK(report.wall_clock() == 62000);
   CHECK(report.suspects == std::vector<std::string>{"n1", "n2"});
+}
+
+TEST_CASE("a last start without a word runs, is silent or was killed, by its lock and status.json, as watch has it") {
+  const TempDir dir;
+  const auto standing = [&](double age, std::optional<bool> holds_lock) {
+    Story story;
+    story.start(0, 0).ready(1, 0).trained(11, 10, 10);
+    std::filesystem::remove(dir.file("metrics.jsonl"));
+    JsonlFile file(dir.file("metrics.jsonl"));
+    for (MetricRecord& record : story.records) {
+      record.time += unix_milliseconds() - Story::at(11 + age);
+      file.write(record);
+    }
+    const StartReport start = read_report(dir.path(), holds_lock).starts.back();
+    return str(kStartEndNames[static_cast<size_t>(start.end)], ": ", start.cause);
+  };
+  CHECK(standing(1, true) == "running: ");
+  CHECK(standing(40, false) == "killed: no process holds its lock, no record for 0:40");
+  CHECK(standing(40, std::nullopt) == "running: ");
+  CHECK(standing(130, std::nullopt) == "silent: no record for 2:10; it was on n1,n2");
+  write_run_status(dir.path(), {.state = RunStatus::State::kFailed, .code = 3, .incarnation = "i"});
+  CHECK(standing(1, false) == "failed: exit 3");
 }

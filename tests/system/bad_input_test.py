@@ -37,6 +37,17 @@ def config_errors(place):
             text=CONFIG.replace("global_batch_tokens: 768, ", ""))
 
 
+def wrong_words(place):
+    """a key, a subcommand or an option that is spelled wrong: exit 2, and the nearest one is named"""
+    for arguments, said in ((["train", place.config("words"), "optimiser.lr=1"], "did you mean 'optimizer'?"),
+                            (["trian", place.config("words")], "tokamak has no subcommand 'trian'\n  hint: did you mean 'train'?"),
+                            (["data", "tokenise"], "tokamak data has no subcommand 'tokenise'\n  hint: did you mean 'tokenize'?"),
+                            (["frobnicate"], "it has train, plan, "), (["checkpoint"], "A subcommand is required"),
+                            (["train", place.config("words"), "--stop-at-stp=3"], "'--stop-at-stp'\n  hint: did you mean '--stop-at-step'?")):
+        done = call([os.environ["TOKAMAK"], *arguments])
+        assert done.returncode == 2 and said in done.stdout, (arguments, done.returncode, done.stdout)
+
+
 def data_errors(place):
     """data: missing, empty, truncated, ids beyond the vocabulary, two tokenizers: exit 3"""
     refused(place, "nowhere", 3, ["data.sources", "no/such/set", "manifest.json"], "data.sources=[{path: no/such/set}]")
@@ -171,5 +182,5 @@ def usage_errors(place):
     assert done.returncode == 2 and "absent.yaml" in done.stdout, done.stdout
 
 
-main([config_errors, data_errors, other_data_on_resume, other_model_on_resume, other_batch_on_resume,
+main([config_errors, wrong_words, data_errors, other_data_on_resume, other_model_on_resume, other_batch_on_resume,
       other_function_on_resume, foreign_launcher, output_errors, no_memory, disk_full, not_finite, usage_errors])

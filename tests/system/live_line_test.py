@@ -4,6 +4,7 @@ Without tmux exits 77, which ctest shows as skipped."""
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 from harness import ENV, TOKAMAK, main, mpirun
 from terminal import Terminal, has_tmux
@@ -63,7 +64,8 @@ def whole_log(place):
     wanted = ("training.max_steps=40", "training.validation_interval=10", "metrics.log_interval=5")
     def times_removed(text):  # and what is measured
         return [re.sub(r"[\d.]+( [KMG]iB|[KM]? tokens/s|%| s\b)|\b\d+:\d\d(:\d\d)?\b|runs/\w+|[\d.]+[KMGTB]?FLOP/s", "#", line).strip()
-                for line in text.replace("\r", "").split("\n") if re.match(r"\d\d:\d\d:\d\d ", line)]
+                for line in text.replace("\r", "").split("\n")
+                if re.match(r"\d\d:\d\d:\d\d ", line) and "MFU is above" not in line]
     done = subprocess.run([TOKAMAK, "train", place.config("piped"), *wanted], env=ENV, text=True, capture_output=True)
     assert done.returncode == 0 and done.stdout == "", done
     assert "\r" not in done.stderr and "\x1b" not in done.stderr and "[=" not in done.stderr, done.stderr
@@ -81,6 +83,16 @@ def ends(place):
               "resilience.max_bad_steps=30")
         screen = terminal.wait_for("^exit code 7$", history=True)
         expect_clean(screen, "hint:|error")
+
+
+def planning(place):
+    """plan --gpu tells how far it is; its table is all that stays"""
+    config = Path(__file__).resolve().parents[2] / "configs/llama-8b.yaml"
+    with Terminal(200, 60) as terminal:
+        begin(terminal, TOKAMAK, "plan", str(config), "--ranks", "64", "--gpu", "h100")
+        terminal.wait_for(r"^predicting steps of 64 rank\(s\) on h100: [1-9]\d* of \d+ ways to shard and recompute tried$")
+        screen = terminal.wait_for("^exit code 0$", history=True)
+    assert "predicting steps" not in screen and "<- recommended" in screen, screen
 
 
 def elsewhere(place):
@@ -105,4 +117,4 @@ def elsewhere(place):
 if not has_tmux():
     print("SKIPPED: no tmux (scripts/install_deps.sh test)")
     sys.exit(77)
-main([redrawn, narrow, whole_log, ends, elsewhere])
+main([redrawn, narrow, whole_log, ends, planning, elsewhere])

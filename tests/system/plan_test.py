@@ -121,7 +121,7 @@ def traced(place):
     """--trace is the simulated timeline: rows for the streams, collectives beside operations; --explain has the terms"""
     path = os.path.join(place.path, "trace.json")
     text = tokamak("plan", LLAMA, "--ranks", "64", "--gpu", "h100", "--trace", path, "--explain")
-    assert "GEMMs" in text and "Llama 3" in text and "recommended" in text
+    assert "predicting steps of 64 rank(s) on h100" in text and "GEMMs" in text and "Llama 3" in text and "recommended" in text
     with open(path, encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
     rows = {event["args"]["name"] for event in events if event["ph"] == "M" and "stream" in str(event["args"])}

@@ -40,16 +40,18 @@ def live(place):
     which is said and stays; a second start goes on; it is killed; its metrics.jsonl is emptied and a third start goes on; q
     gives the terminal back"""
     run = place.run("live")
-    os.makedirs(run)
+    os.makedirs(run + "/checkpoints")  # as of a run that is about to begin
     with Terminal() as terminal:
         watch(terminal, run)
-        terminal.wait_for("no records yet")
+        terminal.wait_for("no records yet  no metrics.jsonl yet")
         training = begin_training(place, "live", *ENDLESS)
         try:
             screen = terminal.wait_for(r"validation [0-9.]+ (?s:.*)step \d+ saved", history=False)
             assert re.search(r"live  running$", screen, re.M), screen
             assert re.search(r"eta \d+:\d\d\S*  step \d+ of 1000000", screen), screen
             assert re.search(r"^start 1 of .* UTC  1 rank\(s\)", screen, re.M), screen
+            threads = {Path(task, "comm").read_text().strip() for task in Path(f"/proc/{training.pid}/task").iterdir()}
+            assert {"metric files", "watchdog"} <= threads, threads  # as `top -H` shows them
             for part in ("loss ", "learning rate ", "gradient norm ", "tokens/s ", "MFU", "memory used ", "training begins"):
                 assert part in screen, (part, screen)
             assert len(DOTS.findall(screen)) > 50, screen
@@ -75,7 +77,8 @@ def live(place):
         finally:
             training.kill()
             training.wait()
-        terminal.wait_for(r"live  killed: no process holds its lock")
+        terminal.wait_for(r"live  killed: no process holds its lock, no record for")
+        assert "  killed: no process holds its lock, no record for" in tokamak("report", run, "--text")  # in the same words
         Path(run, "metrics.jsonl").write_text("")
         terminal.wait_for(r"live  killed: no process holds its lock$")  # by status.json, all that is left
         training = begin_training(place, "live", *ENDLESS)
@@ -150,8 +153,14 @@ def without_terminal(place):
     assert "once  done\n" in text and "step 30 of 30" in text and len(DOTS.findall(text)) > 50, text
     assert "\x1b" not in text and max(map(len, text.split("\n"))) <= 100 and len(text.split("\n")) <= 46, text
     losses = place.records("once", "loss/avg")
+    place.train("once", 1, "training.max_steps=30", "model.rope_theta=7", expect=2)
+    again = tokamak("watch", place.run("once"), "--once", "--columns", "160", "--rows", "45")
+    assert re.search(r"once  done$", again, re.M) and "step 30 of 30" in again, again
+    assert re.search(r"end before the first step, exit 2: the model of \S+ is another function", again.split("\n")[-2]), again
     assert f"loss {losses[30]:.4g}" in text, (text, losses[30])
-    for arguments, said in (([place.run("once")], "--once"), ([place.run("none"), "--once"], place.run("none"))):
+    os.makedirs(place.run("empty"))
+    for arguments, said in (([place.run("once")], "--once"), ([place.run("none"), "--once"], place.run("none")),
+                            ([place.run("empty"), "--once"], place.run("empty") + " is no run: it has no metrics.jsonl")):
         done = call([TOKAMAK, "watch", *arguments], stdin=subprocess.DEVNULL)
         assert done.returncode == 2 and said in done.stdout, (done.returncode, done.stdout)
     with Terminal() as terminal:

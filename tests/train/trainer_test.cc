@@ -13,6 +13,7 @@
 #include "comm/collective_error.h"
 #include "model/flops.h"
 #include "monitor/jsonl.h"
+#include "support/captured_log.h"
 #include "train/toy_training.h"
 
 using namespace tokamak;
@@ -194,13 +195,29 @@ TEST_CASE("an error that ends a start is its last record, before and in its trai
   CHECK(last_event(place.run("bad"), "end").at("exit_code") == 7);
 }
 
-TEST_CASE("a finished run that is started again does nothing") {
+TEST_CASE("a finished run that is started again does nothing, and says what would; trained on, it ends as any other") {
   const ToyPlace place;
-  train(2, place.config("run", 2));
+  RunConfig config = place.config("run", 2);
+  train(2, config);
   const ToyState state = saved_state(place.checkpoint("run", 6));
-  CHECK(train(2, place.config("run", 2)) == RunEnd::kDone);
+  log::configure(0, 1, log::Level::kInfo);
+  CapturedLog said;
+  CHECK(train(2, config) == RunEnd::kDone);
+  CHECK_THAT(said.text(),
+             Contains("nothing to train: the run is done at step 6; training.max_steps above 6 trains on\n"));
   CHECK((saved_state(place.checkpoint("run", 6)) == state));
   CHECK(records(place.run("run")).size() == 6);
+  config.training.max_steps = 0;
+  config.training.max_tokens = 6 * 12 * 16;
+  CapturedLog in_tokens;
+  CHECK(train(2, config) == RunEnd::kDone);
+  CHECK_THAT(in_tokens.text(), Contains("training.max_tokens above 1152 trains on\n"));
+  config.training.max_tokens += 1;
+  CapturedLog more;
+  CHECK(train(2, config) == RunEnd::kDone);
+  CHECK_THAT(more.text(), Contains("step 7/7") && !Contains("nothing to train"));
+  log::configure(0, 1, log::Level::kOff);
+  CHECK(records(place.run("run"), "validation/loss").count(7) == 1);
 }
 
 TEST_CASE("mfu_done counts the attention that is computed: inside documents where they are masked") {

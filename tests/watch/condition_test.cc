@@ -97,3 +97,24 @@ TEST_CASE("a run that goes on after its end is running again") {
   CHECK(condition_of({.view = view}).state == State::kRunning);
   CHECK(view.starts() == 2);
 }
+
+TEST_CASE("a run that is done stays done whatever a later start that is refused says; that is its last event") {
+  const auto end = [](double time, const char* words, int64_t code) {
+    return event(time, 0, "end", words, {count_value("exit_code", code)});
+  };
+  std::vector<MetricRecord> records = {start(1), ready(2, 0), interval(12, 10, 3), end(13, "done", 0)};
+  for (const double time : {20.0, 30.0}) {
+    records.push_back(start(time));
+    CHECK(condition_of({.view = view_of(records), .silent = 0}).state == State::kStarting);
+    records.push_back(end(time + 1, "rope_theta has changed", 2));
+    const RunView view = view_of(records);
+    const Condition condition = condition_of({.view = view, .status = status(RunStatus::State::kDone, 0, "zero")});
+    CHECK((condition.state == State::kDone && condition.why.empty()));
+    CHECK(view.events().back().text == "end before the first step, exit 2: rope_theta has changed");
+    CHECK(view.step() == 10);
+  }
+  // Of one that has stopped, and whose next start was refused, that one's word counts.
+  records = {start(1),  ready(2, 0),    event(12, 9, "stop", "signal 15"), end(13, "stopped", 75),
+             start(20), end(21, "x", 2)};
+  CHECK(condition_of({.view = view_of(records)}).state == State::kFailed);
+}

@@ -15,6 +15,7 @@ namespace {
 
 class Run {
  public:
+  Run() { make_directories(checkpoints(), Kind::kBug); }  // as a start does first
   void write(const std::vector<MetricRecord>& records) const {
     JsonlFile file(dir_.file("metrics.jsonl"));
     for (const MetricRecord& record : records) file.write(record);
@@ -23,6 +24,7 @@ class Run {
     return RunWatch(dir_.path(), [] { return std::optional<bool>(); });
   }
   const std::string& path() const { return dir_.path(); }
+  std::string checkpoints() const { return dir_.file("checkpoints"); }
 
  private:
   TempDir dir_;
@@ -35,8 +37,10 @@ std::string shown(RunWatch& watch) {
 
 }  // namespace
 
-TEST_CASE("a directory that is not there is an error; one that goes away, and comes back, is a notice") {
+TEST_CASE("a directory that is not there, or is no run, is an error; one that goes away, and comes back, is a notice") {
   const Run run;
+  CHECK_THROWS_WITH(RunWatch(run.checkpoints(), {}),
+                    Contains(run.checkpoints() + " is no run: it has no metrics.jsonl"));
   CHECK_THROWS_WITH(RunWatch(run.path() + "/none", {}), Contains("no run directory " + run.path() + "/none"));
   RunWatch watch = run.watch();
   CHECK_THAT(shown(watch), Contains("no records yet") && Contains("no metrics.jsonl yet"));

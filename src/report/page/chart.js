@@ -70,7 +70,7 @@ function logPossible(lines) {
   return lines.every((line) => line.level || line.low.every((value) => value > 0));
 }
 
-// `spec`: {id, title, format, log (at first), note}; `lines` of lines.js, at least one.
+// `spec`: {id, title, format, log (at first), note, warn (a function)}; `lines` of lines.js, at least one.
 function makeChart(spec, lines) {
   dressed(lines);
   const chart = {spec, lines, values: [], where: element("div", {class: "where", "aria-hidden": "true"})};
@@ -83,7 +83,7 @@ function makeChart(spec, lines) {
   const figure = element("figure", {class: "chart", id: "chart-" + spec.id},
     element("div", {class: "chart-head"}, element("h3", {}, spec.title),
             logPossible(lines) ? element("label", {}, logBox, "log y") : null),
-    legend, plot, chart.where, spec.note ? element("p", {class: "note"}, spec.note) : null, tableOfLines(spec, lines));
+    legend, plot, chart.where, spec.warn && spec.warn() ? element("p", {class: "note warn"}, spec.warn()) : null, spec.note ? element("p", {class: "note"}, spec.note) : null, tableOfLines(spec, lines));
   chart.plot = plot;
   charts.push(chart);
   return figure;
@@ -95,11 +95,10 @@ function drawChart(chart) {
     ...themed(chart.lines),
     labels: ["x", ...chart.lines.map((line, i) => i + " " + line.label)],
     series: Object.fromEntries(chart.lines.map((line, i) => [i + " " + line.label, {
-      strokePattern: line.dash.pattern, drawPoints: few(line), pointSize: 2.5}])),
+      strokePattern: line.dash.pattern, strokeWidth: line.width, drawPoints: few(line), pointSize: 2.5}])),
     customBars: true,
     connectSeparatedPoints: true,
     fillAlpha: 0.25,
-    strokeWidth: 1.5,
     highlightCircleSize: 4,
     legend: "never",
     logscale: Boolean(chart.spec.log) && logPossible(chart.lines),

@@ -58,10 +58,49 @@ function heatRange(rows) {
 const stepsOf = (tensors, column) => tensors.from[column] === tensors.to[column] ? whole(tensors.to[column])
   : whole(tensors.from[column]) + " to " + whole(tensors.to[column]);
 
+const LABEL_HEIGHT = 13;
+
+// What stands at the axis, in the order of the rows: {text, from, to}, each for the rows from .. to - 1.
+function labelsOf(rows, text) {
+  const labels = [];
+  rows.forEach((one, i) => {
+    const last = labels[labels.length - 1];
+    if (last && last.text === text(one)) last.to = i + 1;
+    else labels.push({text: text(one), from: i, to: i + 1});
+  });
+  return labels;
+}
+
+// Each at the middle of its rows, or as near to it as the others let it: a group may be lower than its label.
+function placeLabels(labels, rowHeight, height) {
+  let free = LABEL_HEIGHT / 2;
+  for (const one of labels) {
+    one.y = Math.max(0.5 * (one.from + one.to) * rowHeight, free);
+    free = one.y + LABEL_HEIGHT;
+  }
+  free = height - LABEL_HEIGHT / 2;
+  for (const one of [...labels].reverse()) {
+    one.y = Math.min(one.y, free);
+    free = one.y - LABEL_HEIGHT;
+  }
+}
+
+// A bracket along the rows of a label, and a line to it.
+function drawBracket(to, one, x, rowHeight) {
+  const top = one.from * rowHeight + 0.5, bottom = one.to * rowHeight - 0.5;
+  to.beginPath();
+  to.moveTo(x - 6, one.y);
+  to.lineTo(x - 1, (top + bottom) / 2);
+  to.moveTo(x - 1, top);
+  to.lineTo(x - 1, bottom);
+  to.stroke();
+}
+
 function drawHeat(heat) {
   const {canvas, tensors, rows} = heat, cells = tensors[heat.kind];
   const width = canvas.parentElement.clientWidth, scale = window.devicePixelRatio || 1;
-  const rowHeight = Math.max(2, Math.min(16, Math.floor(560 / rows.length)));
+  const groups = labelsOf(rows, (one) => one.group);
+  const rowHeight = Math.max(2, Math.min(16, Math.floor(560 / rows.length)), Math.ceil(LABEL_HEIGHT * groups.length / rows.length));
   const height = rowHeight * rows.length, axis = 20;
   canvas.width = Math.round(width * scale);
   canvas.height = Math.round((height + axis) * scale);
@@ -69,19 +108,18 @@ function drawHeat(heat) {
   const to = canvas.getContext("2d");
   to.scale(scale, scale);
   to.font = "12px system-ui, 'Liberation Sans', sans-serif";
-  const labels = rows.map((one) => rowHeight >= 12 ? rowTitle(one) : one.group);
-  const left = Math.min(Math.ceil(Math.max(...labels.map((text) => to.measureText(text).width))) + 8, Math.floor(0.4 * width));
-  heat.area = {left, width: width - left, height, rowHeight, columnWidth: (width - left) / tensors.to.length};
+  const labels = rowHeight >= LABEL_HEIGHT ? labelsOf(rows, rowTitle) : groups, bracket = 9;
+  const left = Math.min(Math.ceil(Math.max(...labels.map((one) => to.measureText(one.text).width))) + bracket + 3, Math.floor(0.4 * width));
+  heat.area = {left, width: width - left, height, rowHeight, columnWidth: (width - left) / tensors.to.length, labels};
 
   to.fillStyle = style("--text");
+  to.strokeStyle = style("--faint");
   to.textBaseline = "middle";
-  let free = 0;  // the lowest place that has no label yet
-  labels.forEach((text, i) => {
-    const y = (i + 0.5) * rowHeight;
-    if ((rowHeight < 12 && i > 0 && labels[i - 1] === text) || y - 6 < free) return;
-    to.fillText(text, 0, Math.max(y, 6), left - 6);
-    free = y + 6;
-  });
+  placeLabels(labels, rowHeight, height);
+  for (const one of labels) {
+    to.fillText(one.text, 0, one.y, left - bracket - 1);
+    drawBracket(to, one, left - 2, rowHeight);
+  }
   const [low, high] = heat.range;
   rows.forEach(({row}, i) => cells.rows[row].forEach((cell, column) => {
     if (cell === null) return;
@@ -153,7 +191,8 @@ function makeHeat(run) {
       legend.append(element("span", {class: "heat-bad"}), " some elements are not finite");
     }
     note.textContent = HEAT_KINDS[heat.kind].note + (tensors.records > tensors.to.length
-      ? " A column has up to " + Math.ceil(tensors.records / tensors.to.length) + " records, of which it shows the greatest." : "");
+      ? " A column has up to " + Math.ceil(tensors.records / tensors.to.length) + " records, of which it shows the greatest." : "") +
+      " Beside several rows stands their group, whose rows are in the order of the table.";
     drawHeat(heat);
     fillTable();
   };

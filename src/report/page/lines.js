@@ -1,5 +1,5 @@
 // Lines of a chart: a series of one run, or a level that holds for all of it.
-//   {label, run, color, dash, points: {step: [], tokens: [], hours: []}, mean: [], low: [], high: []}
+//   {label, run, color, dash, width, points: {step: [], tokens: [], hours: []}, mean: [], low: [], high: []}
 
 // What all charts may be drawn against.
 const X_AXES = {
@@ -25,14 +25,16 @@ function levelOf(line, value, label) {
   return {label, run: line.run, points, mean, low: mean, high: mean, records: 1, level: true};
 }
 
-// Colours tell runs apart where there are several, else the lines of the chart.
+// Colours tell runs apart where there are several, else the lines of the chart. Levels may be equal, so each has a dash of
+// its own, and the first, which the others are drawn over, is wide.
 function dressed(lines) {
   const dashesOfRun = new Map();
   lines.forEach((line, index) => {
     const nth = dashesOfRun.get(line.run) || 0;
     dashesOfRun.set(line.run, nth + 1);
     line.color = "--line-" + (compares ? runs.indexOf(line.run) : index) % 6;
-    line.dash = DASHES[compares ? Math.min(nth, 2) : line.level ? 1 : 0];
+    line.dash = DASHES[compares || line.level ? Math.min(nth, 2) : 0];
+    line.width = line.level && nth === 1 ? 5 : 1.5;
   });
   return lines;
 }

@@ -1,6 +1,14 @@
 // The page: which charts there are, and the sections in their order. A section whose data no run has is left out.
 const share = (value) => percent(value);
 
+// Why a run's MFU is above 100 %, or "".
+const BUSY = "the machine was busy when its peak was measured";
+function aboveWhy(run) {
+  const isAbove = (name) => run.series[name] && (run.series[name].high || run.series[name].mean).some((value) => value > 1);
+  return isAbove("throughput/mfu_done") ? BUSY
+    : isAbove("throughput/mfu_full") ? "mfu_full counts attention that is not computed" : "";
+}
+
 // Series of a group are drawn together; a name of a series is in one group only.
 const GROUPS = [
   {section: "training", charts: [
@@ -18,7 +26,8 @@ const GROUPS = [
      note: "Tokens per second while training; validations and saves are left out.",
      series: {"throughput/tokens_per_sec": "tokens/s"}},
     {id: "mfu", title: "MFU", format: share, zero: true,
-     note: "Of the device's dense peak. full counts attention to every token, causal half of it, done what documents " +
+     warn: () => runs.filter(aboveWhy).map((run) => labelled(run, "above 100 %: " + aboveWhy(run))).join("; "),
+     note: "Of the device's dense peak; of a CPU's fastest GEMM that a start of the run has measured or traced. full counts attention to every token, causal half of it, done what documents " +
            "left of it.",
      series: {"throughput/mfu_full": "mfu_full", "throughput/mfu_causal": "mfu_causal",
               "throughput/mfu_done": "mfu_done"}},
@@ -89,7 +98,8 @@ function factsOf(run) {
     ["loss", number(lastOf(run, "loss/avg"))],
     ["validation loss", number(lastOf(run, "validation/loss"))],
     ["tokens/s", count(lastOf(run, "throughput/tokens_per_sec"))],
-    ["mfu_full", percent(lastOf(run, "throughput/mfu_full"))],
+    ["mfu_full", percent(lastOf(run, "throughput/mfu_full")) +
+      (lastOf(run, "throughput/mfu_full") > 1 ? ": " + aboveWhy(run) : "")],
     ["wall clock", duration(report.wall_clock)],
     ["ETTR", percent(report.ettr)],
     ["goodput, tokens/s", count(report.goodput_tokens_per_second)],
@@ -127,7 +137,7 @@ function operationsSection() {
       return [one.name, one.stream, number(one.calls / trace.steps), duration(one.seconds / trace.steps),
               [percent(part), {style: "--share: " + (100 * part).toFixed(2) + "%"}],
               least > 0 ? duration(least / trace.steps) : DASH,
-              least > 0 ? [percent(reached), {style: "--share: " + (100 * Math.min(1, reached)).toFixed(2) + "%"}] : DASH,
+              least > 0 ? [percent(reached) + (reached > 1 ? " *" : ""), {style: "--share: " + (100 * Math.min(1, reached)).toFixed(2) + "%"}] : DASH,
               rate(one.flops, one.seconds, "FLOP/s"), rate(one.bytes, one.seconds, "B/s"),
               one.flops > 0 && one.bytes > 0 ? number(one.flops / one.bytes, 3) : DASH,
               rate(one.exchanged, one.seconds, "B/s")];
@@ -142,8 +152,8 @@ function operationsSection() {
   section("operations", "A step by operation", element("p", {class: "note"},
     "Of the steps of metrics.trace. Streams run at the same time, so shares may add up to more than 100 %. An operation " +
     "with few FLOP per byte is bound by memory; one with many, by arithmetic. The roofline is the least time that the " +
-    "device can take for what an operation computes, or moves; above 100 % of it, a cache had what it read, or other " +
-    "programs used the machine while its rates were measured, at the start of the run."),
+    "device can take for what an operation computes, or moves. * Above 100 % of it, a cache had what the operation read, or " +
+    BUSY + "."),
     ...traced.filter((run) => run.machine.flops > 0).map((run) => element("p", {class: "note"}, labelled(run, run.machine.device) + ": " +
       rate(run.machine.flops, 1, "FLOP/s") + (run.machine.memory_rate > 0 ? ", " + rate(run.machine.memory_rate, 1, "B/s") : "") + " a rank.")),
     ...tables);
@@ -299,7 +309,7 @@ function build() {
   document.getElementById("title").textContent = runs.map((run) => run.name).join(", ");
   document.getElementById("subtitle").textContent = compares ? whole(runs.length) + " runs compared"
     : clock(first.starts[0].exec) + " to " + clock(last.last_sign_of_life) + " UTC; " +
-      (last.end === "open" ? last.cause : "ended: " + last.end + (last.cause ? ", " + last.cause : ""));
+      last.end + (last.cause ? ": " + last.cause : "");
   document.getElementById("made-by").textContent = "Made by " + data.program + ".";
   overview();
   document.getElementById("main").append(controls());
