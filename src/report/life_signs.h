@@ -20,6 +20,9 @@ struct LifeSigns {
 struct Standing {
   StartEnd end = StartEnd::kRunning;
   std::string why;  // "" where the word says all
+
+  const char* word() const { return kStartEndNames.at(static_cast<size_t>(end)); }
+  bool is_over() const { return end >= StartEnd::kDone; }
 };
 
 Standing standing_of(const StartReport& start, const LifeSigns& signs);

@@ -4,21 +4,13 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "monitor/run_status.h"
 #include "report/hang_files.h"
+#include "report/life_signs.h"
 #include "watch/run_view.h"
 
 namespace tokamak {
-
-struct Condition {
-  enum class State { kEmpty, kStarting, kRunning, kSilent, kDone, kStopped, kFailed, kHung, kKilled };
-  State state = State::kEmpty;
-  std::string why;  // "" where the word says all
-
-  bool is_over() const { return state >= State::kDone; }
-};
 
 struct Signs {
   const RunView& view;
@@ -28,8 +20,7 @@ struct Signs {
   double silent = 0;               // seconds since the newest record
 };
 
-Condition condition_of(const Signs& signs);
-
-const char* word_of(Condition::State state);
+// Empty: it has no records yet.
+std::optional<Standing> condition_of(const Signs& signs);
 
 }  // namespace tokamak

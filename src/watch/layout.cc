@@ -12,20 +12,19 @@ namespace {
 
 constexpr int kLeastChartColumns = 38, kMostChartRows = 14;
 
-Style style_of(Condition::State state) {
-  switch (state) {
-    case Condition::State::kDone:
-    case Condition::State::kRunning:
+Style style_of(StartEnd end) {
+  switch (end) {
+    case StartEnd::kDone:
+    case StartEnd::kRunning:
       return Style::kGood;
-    case Condition::State::kFailed:
-    case Condition::State::kHung:
-    case Condition::State::kKilled:
+    case StartEnd::kFailed:
+    case StartEnd::kHung:
+    case StartEnd::kKilled:
       return Style::kBad;
-    case Condition::State::kStopped:
-    case Condition::State::kSilent:
+    case StartEnd::kStopped:
+    case StartEnd::kSilent:
       return Style::kWarning;
-    case Condition::State::kEmpty:
-    case Condition::State::kStarting:
+    case StartEnd::kStarting:
       break;
   }
   return Style::kBold;
@@ -42,9 +41,12 @@ void draw_header(Frame& frame, const Shown& shown) {
   const auto most = static_cast<size_t>(std::max(8, frame.columns() / 2));
   if (name.size() > most) name = "..." + name.substr(name.size() - most + 3);
   int column = frame.put(0, 0, name, Style::kBold) + 2;
-  const Condition& condition = shown.condition;
-  column = frame.put(0, column, word_of(condition.state), style_of(condition.state));
-  if (!condition.why.empty()) column = frame.put(0, column, ": " + condition.why);
+  if (const auto& condition = shown.condition) {
+    column = frame.put(0, column, condition->word(), style_of(condition->end));
+    if (!condition->why.empty()) column = frame.put(0, column, ": " + condition->why);
+  } else {
+    column = frame.put(0, column, "no records yet", Style::kBold);
+  }
   if (!shown.notice.empty()) frame.put(0, column + 2, shown.notice, Style::kWarning);
 }
 
@@ -63,7 +65,7 @@ void draw_progress(Frame& frame, int row, const Shown& shown) {
   const double share = total > 0 ? std::clamp(step / total, 0.0, 1.0) : 0;
   int column = draw_bar(frame, row, frame.columns() >= 60 ? frame.columns() / 4 : 0, share);
   std::string text = total > 0 ? str(fixed(100 * share, 1), " %  ") : "";
-  if (view.pace() > 0 && total > 0 && !shown.condition.is_over()) {
+  if (view.pace() > 0 && total > 0 && !(shown.condition && shown.condition->is_over())) {
     column = frame.put(row, column, text);
     column = frame.put(row, column, "eta " + human_duration(view.pace() * (total - step)) + "  ", Style::kBold);
     text.clear();

@@ -25,9 +25,9 @@ inline constexpr int kMostZoom = 20;
 struct Shown {
   std::string directory;
   const RunView& view;
-  Condition condition;
-  std::string notice{};            // what is wrong with the files, or "reading, 40 %"; "" if nothing is
-  std::vector<FoundHang> hangs{};  // which are no events of the records
+  std::optional<Standing> condition;  // empty: no records yet
+  std::string notice{};               // what is wrong with the files, or "reading, 40 %"; "" if nothing is
+  std::vector<FoundHang> hangs{};     // which are no events of the records
 };
 
 Frame draw_run(const Shown& shown, const Look& look);

@@ -22,7 +22,6 @@ class RunWatch {
 
   bool refresh();  // true: there is more to read at once
   Frame frame(const Look& look) const;
-  const Condition& condition() const { return condition_; }
 
  private:
   double silent_seconds() const;
@@ -31,7 +30,7 @@ class RunWatch {
   HoldsLock holds_lock_;
   RecordTail tail_;
   RunView view_;
-  Condition condition_;
+  std::optional<Standing> condition_;
   std::string notice_;
   std::vector<FoundHang> hangs_;
   std::optional<double> heard_;  // by the monotonic clock, when a record has come since the first reading

@@ -6,7 +6,6 @@
 
 using namespace tokamak;
 using Catch::Contains;
-using State = Condition::State;
 
 namespace {
 
@@ -26,20 +25,21 @@ RunStatus status(RunStatus::State state, int code, const char* incarnation) {
 
 TEST_CASE("a run without records is empty; status.json alone says how one without metrics.jsonl stands") {
   const RunView none;
-  CHECK(condition_of({.view = none}).state == State::kEmpty);
-  CHECK(condition_of({.view = none, .status = status(RunStatus::State::kRunning, 0, "one")}).state == State::kRunning);
-  CHECK(condition_of({.view = none, .status = status(RunStatus::State::kDone, 0, "one")}).state == State::kDone);
+  CHECK_FALSE(condition_of({.view = none}));
+  CHECK(condition_of({.view = none, .status = status(RunStatus::State::kRunning, 0, "one")})->end ==
+        StartEnd::kRunning);
+  CHECK(condition_of({.view = none, .status = status(RunStatus::State::kDone, 0, "one")})->end == StartEnd::kDone);
   CHECK(
-      condition_of({.view = none, .status = status(RunStatus::State::kRunning, 0, "one"), .holds_lock = false}).state ==
-      State::kKilled);
+      condition_of({.view = none, .status = status(RunStatus::State::kRunning, 0, "one"), .holds_lock = false})->end ==
+      StartEnd::kKilled);
 }
 
 TEST_CASE("a start without its first step is starting, then it runs") {
-  CHECK(condition_of({.view = view_of({start(1)})}).state == State::kStarting);
-  CHECK(condition_of({.view = kTraining, .holds_lock = true, .silent = 5}).state == State::kRunning);
+  CHECK(condition_of({.view = view_of({start(1)})})->end == StartEnd::kStarting);
+  CHECK(condition_of({.view = kTraining, .holds_lock = true, .silent = 5})->end == StartEnd::kRunning);
   // The status of the start before is not this one's.
-  CHECK(condition_of({.view = kTraining, .status = status(RunStatus::State::kStopped, 75, "zero")}).state ==
-        State::kRunning);
+  CHECK(condition_of({.view = kTraining, .status = status(RunStatus::State::kStopped, 75, "zero")})->end ==
+        StartEnd::kRunning);
 }
 
 TEST_CASE("what the run said of its end counts, whatever else is there") {
@@ -49,52 +49,52 @@ TEST_CASE("what the run said of its end counts, whatever else is there") {
                          .holds_lock = true});
   };
   const auto code = [](int64_t exit) { return std::vector<NamedValue>{count_value("exit_code", exit)}; };
-  CHECK(ended(event(13, 10, "checkpoint"), event(14, 10, "end", "done", code(0))).state == State::kDone);
-  const Condition stopped = ended(event(13, 10, "stop", "signal 15"), event(14, 10, "end", "stopped", code(75)));
-  CHECK(stopped.state == State::kStopped);
-  CHECK_THAT(stopped.why, Contains("signal 15") && Contains("start it again"));
-  const Condition failed = ended(event(13, 10, "checkpoint"), event(14, 10, "end", "disk full", code(4)));
-  CHECK(failed.state == State::kFailed);
-  CHECK_THAT(failed.why, Contains("exit 4: disk full"));
+  CHECK(ended(event(13, 10, "checkpoint"), event(14, 10, "end", "done", code(0)))->end == StartEnd::kDone);
+  const auto stopped = ended(event(13, 10, "stop", "signal 15"), event(14, 10, "end", "stopped", code(75)));
+  CHECK(stopped->end == StartEnd::kStopped);
+  CHECK_THAT(stopped->why, Contains("signal 15") && Contains("start it again"));
+  const auto failed = ended(event(13, 10, "checkpoint"), event(14, 10, "end", "disk full", code(4)));
+  CHECK(failed->end == StartEnd::kFailed);
+  CHECK_THAT(failed->why, Contains("exit 4: disk full"));
 }
 
 TEST_CASE("of a start whose last record a disk has refused, status.json says the end") {
-  CHECK(condition_of({.view = kTraining, .status = status(RunStatus::State::kFailed, 3, "one")}).state ==
-        State::kFailed);
+  CHECK(condition_of({.view = kTraining, .status = status(RunStatus::State::kFailed, 3, "one")})->end ==
+        StartEnd::kFailed);
 }
 
 TEST_CASE("a file of the watchdog newer than the start means hung, an older one nothing") {
   const auto with_hang = [](double time) {
     return condition_of({.view = kTraining, .hang = FoundHang{at(time), "hang-x.txt", "rank 3 is in a collective"}});
   };
-  CHECK(with_hang(20).state == State::kHung);
-  CHECK(with_hang(20).why == "rank 3 is in a collective");
-  CHECK(with_hang(-20).state == State::kRunning);
+  CHECK(with_hang(20)->end == StartEnd::kHung);
+  CHECK(with_hang(20)->why == "rank 3 is in a collective");
+  CHECK(with_hang(-20)->end == StartEnd::kRunning);
 }
 
 TEST_CASE("killed is a run whose lock nobody holds, once it has been silent") {
   const auto gone = [](double silent) {
-    return condition_of({.view = kTraining, .holds_lock = false, .silent = silent}).state;
+    return condition_of({.view = kTraining, .holds_lock = false, .silent = silent})->end;
   };
-  CHECK(gone(29) == State::kRunning);
-  CHECK(gone(31) == State::kKilled);
+  CHECK(gone(29) == StartEnd::kRunning);
+  CHECK(gone(31) == StartEnd::kKilled);
 }
 
 TEST_CASE("a run of which nothing else is known is silent after minutes, or ten intervals") {
-  const Condition silent = condition_of({.view = kTraining, .silent = 121});
-  CHECK(silent.state == State::kSilent);
-  CHECK_THAT(silent.why, Contains("2:01") && Contains("n1,n2"));
-  CHECK(condition_of({.view = kTraining, .silent = 119}).state == State::kRunning);
-  CHECK_THAT(condition_of({.view = kTraining, .holds_lock = true, .silent = 121}).why, Contains("lives"));
+  const auto silent = condition_of({.view = kTraining, .silent = 121});
+  CHECK(silent->end == StartEnd::kSilent);
+  CHECK_THAT(silent->why, Contains("2:01") && Contains("n1,n2"));
+  CHECK(condition_of({.view = kTraining, .silent = 119})->end == StartEnd::kRunning);
+  CHECK_THAT(condition_of({.view = kTraining, .holds_lock = true, .silent = 121})->why, Contains("lives"));
   MetricRecord slow = interval(1002, 10, 3);
   slow.values.back() = {"time/interval", 1000};
-  CHECK(condition_of({.view = view_of({start(1), ready(2, 0), slow}), .silent = 9999}).state == State::kRunning);
+  CHECK(condition_of({.view = view_of({start(1), ready(2, 0), slow}), .silent = 9999})->end == StartEnd::kRunning);
 }
 
 TEST_CASE("a run that goes on after its end is running again") {
   const RunView view = view_of(
       {start(1), ready(2, 0), event(3, 0, "end", "done", {count_value("exit_code", 0)}), start(10), ready(12, 0)});
-  CHECK(condition_of({.view = view}).state == State::kRunning);
+  CHECK(condition_of({.view = view})->end == StartEnd::kRunning);
   CHECK(view.starts() == 2);
 }
 
@@ -105,16 +105,16 @@ TEST_CASE("a run that is done stays done whatever a later start that is refused 
   std::vector<MetricRecord> records = {start(1), ready(2, 0), interval(12, 10, 3), end(13, "done", 0)};
   for (const double time : {20.0, 30.0}) {
     records.push_back(start(time));
-    CHECK(condition_of({.view = view_of(records), .silent = 0}).state == State::kStarting);
+    CHECK(condition_of({.view = view_of(records), .silent = 0})->end == StartEnd::kStarting);
     records.push_back(end(time + 1, "rope_theta has changed", 2));
     const RunView view = view_of(records);
-    const Condition condition = condition_of({.view = view, .status = status(RunStatus::State::kDone, 0, "zero")});
-    CHECK((condition.state == State::kDone && condition.why.empty()));
+    const auto condition = condition_of({.view = view, .status = status(RunStatus::State::kDone, 0, "zero")});
+    CHECK((condition->end == StartEnd::kDone && condition->why.empty()));
     CHECK(view.events().back().text == "end before the first step, exit 2: rope_theta has changed");
     CHECK(view.step() == 10);
   }
   // Of one that has stopped, and whose next start was refused, that one's word counts.
   records = {start(1),  ready(2, 0),    event(12, 9, "stop", "signal 15"), end(13, "stopped", 75),
              start(20), end(21, "x", 2)};
-  CHECK(condition_of({.view = view_of(records)}).state == State::kFailed);
+  CHECK(condition_of({.view = view_of(records)})->end == StartEnd::kFailed);
 }

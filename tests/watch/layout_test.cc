@@ -25,7 +25,7 @@ RunView falling_run(int64_t ranks = 8) {
   return view;
 }
 
-Frame drawn(const RunView& view, Look look, Condition condition = {Condition::State::kRunning, ""}) {
+Frame drawn(const RunView& view, Look look, std::optional<Standing> condition = Standing{}) {
   return draw_run({.directory = "runs/mine", .view = view, .condition = std::move(condition)}, look);
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("stragglers of this start are named") {
 
 TEST_CASE("a run that is over has no ETA and says why it ended") {
   const std::string text =
-      drawn(falling_run(), {.rows = 40, .columns = 120}, {Condition::State::kFailed, "exit 4: disk full"}).text();
+      drawn(falling_run(), {.rows = 40, .columns = 120}, Standing{StartEnd::kFailed, "exit 4: disk full"}).text();
   CHECK_THAT(text, Contains("runs/mine  failed: exit 4: disk full\n"));
   CHECK_THAT(text, !Contains("eta"));
 }
