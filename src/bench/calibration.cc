@@ -47,18 +47,24 @@ class Exchanges {
 
   std::vector<MeasuredOp> measure() {
     std::vector<MeasuredOp> found;
+    std::vector<std::function<void()>> calls;
+    const auto add = [&](const char* name, double bytes, std::function<void()> call) {
+      found.push_back({.name = name, .bytes = bytes});
+      calls.push_back(std::move(call));
+    };
     for (const int64_t count : kSlices) {
       const Tensor slice = slice_.flat(0, count), full = full_.flat(0, count * comm_.size());
       const auto bytes = static_cast<double>((comm_.size() - 1) * count * size_of(DType::kF32));
-      found.push_back(timed("all_gather", bytes, [&] { comm_.all_gather(*stream_, slice, full); }));
+      add("all_gather", bytes, [=, this] { comm_.all_gather(*stream_, slice, full); });
       const double reduced = bytes * static_cast<double>(size_of(options_.reduce_dtype)) / size_of(DType::kF32);
-      found.push_back(timed("reduce_scatter", reduced, [&] {
+      add("reduce_scatter", reduced, [=, this] {
         comm_.reduce_scatter(*stream_,
                              {.full = full, .slice = slice, .dtype = options_.reduce_dtype, .scratch = scratch_});
-      }));
+      });
     }
     const double bytes = static_cast<double>((comm_.size() - 1) * numbers_.bytes());
-    found.push_back(timed("all_reduce", bytes, [&] { comm_.all_reduce(*stream_, numbers_); }));
+    add("all_reduce", bytes, [this] { comm_.all_reduce(*stream_, numbers_); });
+    time(calls, found);
     return found;
   }
 
@@ -112,17 +118,19 @@ class Exchanges {
     return *seconds;
   }
 
-  template <class Work>
-  MeasuredOp timed(const char* name, double bytes, const Work& work) {
-    std::vector<double> seconds;
+  // All calls in each round, as benchmark_ops does and why.
+  void time(const std::vector<std::function<void()>>& calls, std::vector<MeasuredOp>& found) {
+    std::vector<std::vector<double>> seconds(calls.size());
     for (int64_t round = -kWarmups; round < std::max(options_.rounds, kLeastRounds); ++round) {
-      comm_.barrier();
-      const Stopwatch watch;
-      work();
-      stream_->synchronize();
-      if (round >= 0) seconds.push_back(watch.seconds());
+      for (size_t i = 0; i < calls.size(); ++i) {
+        comm_.barrier();
+        const Stopwatch watch;
+        calls[i]();
+        stream_->synchronize();
+        if (round >= 0) seconds[i].push_back(watch.seconds());
+      }
     }
-    return {.name = name, .flops = 0, .bytes = bytes, .seconds = median(std::move(seconds))};
+    for (size_t i = 0; i < calls.size(); ++i) found[i].seconds = median(std::move(seconds[i]));
   }
 
   Backend& backend_;

@@ -8,7 +8,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr double kSecondsPerRound = 0.02;
+constexpr double kSecondsPerRound = 0.1;
 
 struct Timed {
   std::string name;
@@ -71,13 +71,19 @@ OpTimes benchmark_ops(Backend& backend, DryRun& run, const OpBenchmarkOptions& o
   backend.ops->bind_workspace(arena[workspace]);
 
   OpTimes times{.documents = run.shape().micro_batch, .length = run.shape().length, .heads = model.heads()};
-  for (const Timed& operation : operations) {
-    replay.prepare(operation.call);
-    replay.seconds(0);  // kernels are loaded, algorithms chosen
-    std::vector<double> seconds;
-    for (int64_t round = 0; round < options.rounds; ++round) seconds.push_back(replay.seconds(kSecondsPerRound));
-    times.ops.push_back({operation.name, median(std::move(seconds)), replay.bytes(), operation.flops});
+  for (const Timed& operation : operations) times.ops.push_back({.name = operation.name, .flops = operation.flops});
+  std::vector<std::vector<double>> seconds(operations.size());
+  // All operations in each round: what disturbs the machine for a second or two then spoils one round of each that it
+  // meets, which the medians leave out, instead of all rounds of a few.
+  for (int64_t round = 0; round < options.rounds; ++round) {
+    for (size_t i = 0; i < operations.size(); ++i) {
+      replay.prepare(operations[i].call);
+      replay.seconds(0);  // kernels are loaded, algorithms chosen
+      seconds[i].push_back(replay.seconds(kSecondsPerRound));
+      times.ops[i].bytes = replay.bytes();
+    }
   }
+  for (size_t i = 0; i < operations.size(); ++i) times.ops[i].seconds = median(std::move(seconds[i]));
   times.copy_rate = times.ops[0].bytes / times.ops[0].seconds;
   const double n = static_cast<double>(gemm.c.dim(0));
   times.gemm_rate = 2 * n * n * n / times.ops[1].seconds;
