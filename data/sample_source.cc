@@ -1,11 +1,11 @@
 #include "data/sample_source.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/printable.h"
 #include "base/rng.h"
 #include "data/permutation.h"
+#include "formats/parse_json.h"
 
 namespace tokamak {
 
@@ -125,12 +125,14 @@ int64_t SampleSource::restore(const std::string& state_json) const {
   const std::string hint =
       "the order of the samples would change; resume with what the checkpoint was trained with, or start a new run";
   try {
-    const Json saved = Json::parse(state_json);
+    const Json saved = try_parse_json(state_json);
     const Json mine = Json::parse(this->state_json(0));
     const auto check = [&](const std::string& what, const Json& was, const Json& is) {
       if (was == is) return;
       fail(Kind::kData,
-           str("the checkpoint was trained with another ", what, ": ", was.dump(), "; now it is ", is.dump()), hint);
+           str("the checkpoint was trained with another ", what, ": ", printable(was.dump()), "; now it is ",
+               printable(is.dump())),
+           hint);
     };
     check("format of the data's state", saved.at("version"), mine.at("version"));
     if (saved.at("tokenizer") != "") check("tokenizer", saved.at("tokenizer"), mine.at("tokenizer"));
@@ -151,7 +153,8 @@ int64_t SampleSource::restore(const std::string& state_json) const {
     if (next < 0) fail(Kind::kData, str("the checkpoint's next sample is ", next));
     return next;
   } catch (const Json::exception& e) {
-    fail(Kind::kData, str("the checkpoint's state of the data cannot be read: ", e.what(), " in ", state_json));
+    fail(Kind::kData, str("the checkpoint's state of the data cannot be read: ", printable(e.what()), " in ",
+                          printable(state_json)));
   }
 }
 

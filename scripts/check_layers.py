@@ -23,7 +23,7 @@ BELOW = {
     "formats": ["tensor"],
     "checkpoint": ["comm", "formats"],
     "resilience": ["comm"],
-    "monitor": ["base"],
+    "monitor": ["formats"],
     "report": ["monitor"],
     "watch": ["report"],
     "data": ["formats"],

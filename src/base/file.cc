@@ -29,15 +29,38 @@ constexpr int64_t kUnderWay = int64_t{64} << 20;
 
 }  // namespace
 
+int open_regular(const std::string& path, int flags) noexcept {
+  const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+  // O_NONBLOCK: a pipe with nobody at its other end would hang the process. A regular file ignores it.
+  const int fd = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (writes ? O_NOFOLLOW : 0), 0644);
+  if (fd < 0) return fd;
+  struct stat info {};
+  int problem = ::fstat(fd, &info) != 0 ? errno : 0;
+  if (problem == 0 && !S_ISREG(info.st_mode)) problem = S_ISDIR(info.st_mode) ? EISDIR : ENXIO;
+  if (problem == 0) return fd;
+  ::close(fd);
+  errno = problem;
+  return -1;
+}
+
+std::string open_problem(int error) {
+  switch (error) {
+    case EISDIR:
+      return "it is a directory, not a file";
+    case ENXIO:
+      return "it is no regular file, but a pipe, a socket or a device";
+    case ELOOP:
+      return "it is a symbolic link, or leads through too many";
+    default:
+      return std::generic_category().message(error);
+  }
+}
+
 InputFile::InputFile(std::string path, Kind kind) : path_(std::move(path)), kind_(kind) {
-  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd_ < 0) fail_errno(kind_, str("cannot open ", path_));
+  fd_ = open_regular(path_, O_RDONLY);
+  if (fd_ < 0) fail(kind_, str("cannot open ", path_, ": ", open_problem(errno)));
   struct stat info {};
   if (::fstat(fd_, &info) != 0) fail_errno(kind_, str("cannot stat ", path_));
-  if (S_ISDIR(info.st_mode)) {
-    ::close(fd_);
-    fail(kind_, str(path_, " is a directory, not a file"));
-  }
   size_ = info.st_size;
 }
 
@@ -65,8 +88,8 @@ void InputFile::read_at(int64_t offset, std::span<std::byte> out) const {
 void InputFile::drop_cache() const { ::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED); }
 
 OutputFile::OutputFile(std::string path, Kind kind) : path_(std::move(path)), kind_(kind) {
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd_ < 0) fail_errno(kind_, str("cannot create ", path_));
+  fd_ = open_regular(path_, O_WRONLY | O_CREAT | O_TRUNC);
+  if (fd_ < 0) fail(kind_, str("cannot create ", path_, ": ", open_problem(errno)));
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
@@ -119,8 +142,33 @@ bool is_directory(const std::string& path) {
   return fs::is_directory(path, ignored);
 }
 
-std::string read_text(const std::string& path, Kind kind) {
+Entry entry_at(const std::string& path) {
+  std::error_code ignored;
+  switch (fs::symlink_status(path, ignored).type()) {
+    case fs::file_type::none:
+    case fs::file_type::not_found:
+      return Entry::kNone;
+    case fs::file_type::regular:
+      return Entry::kFile;
+    case fs::file_type::directory:
+      return Entry::kDirectory;
+    case fs::file_type::symlink:
+      return Entry::kLink;
+    default:
+      return Entry::kOther;
+  }
+}
+
+bool is_writable_by_all(const std::string& directory) {
+  struct stat info {};
+  return ::stat(directory.c_str(), &info) == 0 && (info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0;
+}
+
+std::string read_text(const std::string& path, Kind kind, int64_t limit) {
   const InputFile file(path, kind);
+  if (file.size() > limit) {
+    fail(kind, str(path, " has ", human_bytes(file.size()), "; such a file is never above ", human_bytes(limit)));
+  }
   std::string text(static_cast<size_t>(file.size()), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
   return text;

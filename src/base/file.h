@@ -1,5 +1,6 @@
 // Files, with every call checked. Errors carry the path, the operation and the system's reason; the caller says of
-// which Kind they are (a data set, a checkpoint, the run directory).
+// which Kind they are (a data set, a checkpoint, the run directory). A path may lead to anything that another user has
+// put there: only regular files are opened, no open waits for a pipe's other end, and no writer follows a link.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,7 @@ namespace tokamak {
 // A file open for reading at any offset, by several threads at once.
 class InputFile {
  public:
+  // Error where there is none, or where it is a directory, pipe, socket or device. A link to a file is followed.
   InputFile(std::string path, Kind kind);
   ~InputFile();
   InputFile(InputFile&& other) noexcept;
@@ -37,8 +39,10 @@ class InputFile {
 // A file written from start to end. Nothing is promised durable before sync() and close() have returned.
 class OutputFile {
  public:
-  OutputFile(std::string path, Kind kind);  // creates or truncates
-  ~OutputFile();                            // closes without a word; call close() to learn of errors
+  // Creates or truncates. Error where `path` is a link or no regular file: it may be planted, to have another file of
+  // ours overwritten.
+  OutputFile(std::string path, Kind kind);
+  ~OutputFile();  // closes without a word; call close() to learn of errors
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
 
@@ -61,9 +65,23 @@ class OutputFile {
   int64_t arrived_ = 0;
 };
 
+// Opens a file as open(2) does, but for a link (unless `flags` are those of reading) and for what is no regular file: -1
+// with errno of ELOOP, EISDIR or ENXIO. Never waits. `flags` has one of O_RDONLY, O_WRONLY and O_RDWR.
+int open_regular(const std::string& path, int flags) noexcept;
+// Why open_regular failed, by errno: "Permission denied", "it is a symbolic link", ...
+std::string open_problem(int error);
+
 bool exists(const std::string& path);
 bool is_directory(const std::string& path);
-std::string read_text(const std::string& path, Kind kind);
+// What a name itself is, without following it.
+enum class Entry { kNone, kFile, kDirectory, kLink, kOther };
+Entry entry_at(const std::string& path);
+// Whether any user may remove and replace what is in a directory: writable by others, without the sticky bit.
+bool is_writable_by_all(const std::string& directory);
+
+// A description is never longer; without a limit, a sparse file of a few bytes on the disk would fill the memory.
+constexpr int64_t kLargestText = int64_t{64} << 20;  // bytes
+std::string read_text(const std::string& path, Kind kind, int64_t limit = kLargestText);
 void make_directories(const std::string& path, Kind kind);
 std::vector<std::string> list_directory(const std::string& path, Kind kind);  // names, sorted, without . and ..
 void rename_path(const std::string& from, const std::string& to, Kind kind);

@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+
+#include "base/file.h"
 
 namespace tokamak {
 
@@ -21,7 +22,7 @@ bool ends_torn(int fd) {
 }  // namespace
 
 LineAppender::LineAppender(std::string path, Kind kind) : path_(std::move(path)) {
-  if (!open()) fail_errno(kind, str("cannot append to ", path_), "check run.output_dir");
+  if (!open()) fail(kind, str("cannot append to ", path_, ": ", open_problem(errno)), "check run.output_dir");
 }
 
 LineAppender::~LineAppender() {
@@ -29,7 +30,7 @@ LineAppender::~LineAppender() {
 }
 
 bool LineAppender::open() {
-  fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  fd_ = open_regular(path_, O_RDWR | O_CREAT | O_APPEND);
   torn_ = fd_ >= 0 && ends_torn(fd_);
   return fd_ >= 0;
 }
@@ -47,8 +48,18 @@ std::string LineAppender::append(std::string_view line) {
   return "";
 }
 
+int64_t LineAppender::size() const {
+  struct stat info {};
+  return fd_ >= 0 && ::fstat(fd_, &info) == 0 ? info.st_size : 0;
+}
+
+void LineAppender::reopen() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  open();
+}
+
 std::string LineAppender::refused() {
-  const std::string reason = std::strerror(errno);
+  const std::string reason = open_problem(errno);
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   return reason;
 }

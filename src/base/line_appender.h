@@ -2,6 +2,7 @@
 // a crash or by the disk, stays by itself: the next one begins on a line of its own.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,9 @@ class LineAppender {
   // failure the file is opened again by the next call: it may be elsewhere by then (a remount, an NFS server's restart).
   std::string append(std::string_view line);
 
+  int64_t size() const;  // bytes of the file; 0 where it is not open
+  // Goes on in the file that now has the name, which may be none yet.
+  void reopen();
   const std::string& path() const { return path_; }
 
  private:

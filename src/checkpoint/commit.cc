@@ -24,6 +24,10 @@ void write_manifest(const std::string& directory, const CheckpointManifest& mani
 
 void Committer::create_store() {
   make_directories(store_.directory(), Kind::kCheckpoint);
+  if (is_writable_by_all(store_.directory())) {
+    log::warning(store_.directory(), " is writable by every user of this machine; checkpoints there are nobody's own. ",
+                 "Remove that right (chmod o-w), or give run.output_dir a directory of its own");
+  }
   // Its own name, and that of the run's directory, must survive a power loss too.
   const std::string parent = parent_directory(std::filesystem::absolute(store_.directory()).string());
   for (const std::string& above : {parent, parent_directory(parent)}) {
@@ -54,11 +58,12 @@ std::vector<int64_t> Committer::take_over(int64_t resumed) {
 // it. It may hold checkpoints that set_aside_left_course() was about to set aside.
 void Committer::remove(const std::string& name) const {
   std::string path = in_store(name);
-  if (!exists(path)) return;
+  if (entry_at(path) == Entry::kNone) return;
   if (!starts_with(name, kTrash)) path = in_store(str(kTrash, name));
   if (path != in_store(name)) rename_path(in_store(name), path, Kind::kCheckpoint);
   const size_t mark = name.find(kUnfinished);
-  if (mark != std::string::npos && is_directory(path)) {
+  // A link is not entered: whoever may write here could have the checkpoints of another run set aside.
+  if (mark != std::string::npos && entry_at(path) == Entry::kDirectory) {
     for (const std::string& inside : list_directory(path, Kind::kCheckpoint)) {
       if (!parse_step_name(inside)) continue;
       const std::string to = in_store(str(inside, kSetAside, name.substr(mark + kUnfinished.size())));
@@ -90,7 +95,11 @@ void Committer::probe() {
 
 std::string Committer::unfinished_path(int64_t step) const { return in_store(unfinished_name(step)); }
 
-void Committer::begin(int64_t step) { make_directories(unfinished_path(step), Kind::kCheckpoint); }
+void Committer::begin(int64_t step) {
+  const std::string path = unfinished_path(step);
+  if (entry_at(path) == Entry::kLink) remove_file(path, Kind::kCheckpoint);
+  make_directories(path, Kind::kCheckpoint);
+}
 
 void Committer::discard(int64_t step) noexcept {
   try {

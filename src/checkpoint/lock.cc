@@ -17,11 +17,14 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "base/process.h"
 
 namespace tokamak {
 
 namespace {
+
+constexpr int64_t kLongest = 4096;  // bytes of .lock
 
 std::string from_environment(const char* name) {
   const char* value = std::getenv(name);
@@ -85,10 +88,9 @@ bool same_file(int fd, const std::string& path) {
 // Of the process that holds a lock, as it has written it.
 std::string words_of_holder(const std::string& path) {
   try {
-    std::string text = read_text(path, Kind::kCheckpoint);
+    const std::string text = read_text(path, Kind::kCheckpoint, kLongest);
     if (text.empty()) return "it has not given its name";
-    text.pop_back();
-    return join(split(text, '\n'), ", ");
+    return printable(join(split(trim(text), '\n'), ", "), 200);
   } catch (const Error&) {
     return "it has not given its name";
   }
@@ -96,7 +98,7 @@ std::string words_of_holder(const std::string& path) {
 
 bool follows_holder(const Incarnation& incarnation, const std::string& path) {
   try {
-    return incarnation.follows(holder_in(read_text(path, Kind::kCheckpoint)).incarnation);
+    return incarnation.follows(holder_in(read_text(path, Kind::kCheckpoint, kLongest)).incarnation);
   } catch (const Error&) {
     return false;
   }
@@ -122,7 +124,7 @@ Incarnation current_incarnation() {
 
 std::string run_in_the_way(const std::string& directory, const Incarnation& incarnation) {
   const std::string path = directory + "/.lock";
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open_regular(path, O_RDONLY);
   if (fd < 0) return "";
   const bool held = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(fd);
@@ -155,8 +157,8 @@ DirectoryLock::~DirectoryLock() {
 
 bool DirectoryLock::acquire() {
   for (;;) {
-    fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd_ < 0) fail_errno(Kind::kCheckpoint, "cannot open " + path_);
+    fd_ = open_regular(path_, O_RDWR | O_CREAT);
+    if (fd_ < 0) fail(Kind::kCheckpoint, str("cannot open ", path_, ": ", open_problem(errno)));
     if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) {
       if (same_file(fd_, path_)) return true;
     } else if (errno != EWOULDBLOCK && errno != EINTR) {
@@ -183,7 +185,7 @@ std::optional<bool> is_locked(const std::string& directory) {
     if (line.find("FLOCK") != std::string::npos && line.find(inode) != std::string::npos) return true;
   }
   try {
-    const Holder holder = holder_in(read_text(path, Kind::kCheckpoint));
+    const Holder holder = holder_in(read_text(path, Kind::kCheckpoint, kLongest));
     if (holder.host != host_name() || holder.since == 0) return std::nullopt;
     // A process that took its number later is younger than the lock.
     const std::optional<double> age = process_age(holder.pid);
@@ -202,7 +204,7 @@ void DirectoryLock::claim() {
 
 Fence DirectoryLock::fence() const {
   try {
-    return read_text(path_, Kind::kCheckpoint) == text_ ? Fence::kOurs : Fence::kAnothers;
+    return read_text(path_, Kind::kCheckpoint, kLongest) == text_ ? Fence::kOurs : Fence::kAnothers;
   } catch (const Error&) {
     return Fence::kUnreadable;
   }

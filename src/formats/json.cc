@@ -4,13 +4,14 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/printable.h"
+#include "formats/parse_json.h"
 
 namespace tokamak {
 
 namespace {
 
-constexpr int64_t kLargestFile = int64_t{64} << 20;
-constexpr int kDeepest = 16;
+constexpr int kDeepestStrict = 16;
 
 [[noreturn]] void fail_at(const JsonSource& source, const std::string& what) {
   fail(source.kind, source.where + what, source.hint);
@@ -19,12 +20,11 @@ constexpr int kDeepest = 16;
 nlohmann::json parse_strictly(std::string_view text, const JsonSource& source) {
   std::vector<std::set<std::string>> keys;  // of the objects that are open
   using JsonEvent = nlohmann::json::parse_event_t;
-  return nlohmann::json::parse(text, [&](int depth, JsonEvent event, nlohmann::json& value) {
-    if (depth > kDeepest) fail_at(source, str(" is nested more than ", kDeepest, " deep"));
+  return nlohmann::json::parse(text, [&](int, JsonEvent event, nlohmann::json& value) {
     if (event == JsonEvent::object_start) keys.emplace_back();
     if (event == JsonEvent::object_end) keys.pop_back();
     if (event == JsonEvent::key && !keys.back().insert(value.get<std::string>()).second) {
-      fail_at(source, str(" has the key '", value.get<std::string>(), "' twice"));
+      fail_at(source, str(" has the key '", printable(value.get<std::string>()), "' twice"));
     }
     return true;
   });
@@ -32,12 +32,34 @@ nlohmann::json parse_strictly(std::string_view text, const JsonSource& source) {
 
 }  // namespace
 
+// Brackets within strings do not count. Of what is no JSON the count may be wrong; the parser refuses it.
+bool is_nested_deeper(std::string_view text, int deepest) {
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > deepest) return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
 JsonDocument::JsonDocument(std::string_view text, JsonSource source, JsonRules rules) : source_(std::move(source)) {
+  const int deepest = rules == JsonRules::kStrict ? kDeepestStrict : kDeepestJson;
+  if (is_nested_deeper(text, deepest)) fail_at(source_, str(" is nested more than ", deepest, " deep"));
   try {
     json_ = std::make_unique<const nlohmann::json>(rules == JsonRules::kStrict ? parse_strictly(text, source_)
                                                                                : nlohmann::json::parse(text));
   } catch (const nlohmann::json::exception& error) {
-    fail_at(source_, str(" is not valid JSON: ", error.what()));
+    fail_at(source_, str(" is not valid JSON: ", printable(error.what(), 160)));
   }
   if (!json_->is_object()) fail_at(source_, str(" is not a JSON object, but a JSON ", json_->type_name()));
 }
@@ -45,10 +67,6 @@ JsonDocument::JsonDocument(std::string_view text, JsonSource source, JsonRules r
 JsonDocument::~JsonDocument() = default;
 
 JsonDocument JsonDocument::read(const std::string& path, Kind kind) {
-  const int64_t bytes = InputFile(path, kind).size();
-  if (bytes > kLargestFile) {
-    fail(kind, str(path, " has ", bytes, " bytes; a description of a model is never above ", kLargestFile));
-  }
   return JsonDocument(read_text(path, kind), {path, kind});
 }
 
@@ -119,7 +137,8 @@ void JsonValue::expect(bool holds, const char* expected) const {
 
 void JsonValue::refuse(const std::string& what, const std::string& hint) const {
   fail(source_->kind,
-       str(source_->where, ": '", name_, "' is ", value_ == nullptr ? "missing" : value_->dump(), "; ", what),
+       str(source_->where, ": '", printable(name_), "' is ", value_ == nullptr ? "missing" : printable(value_->dump()),
+           "; ", what),
        hint.empty() ? source_->hint : hint);
 }
 

@@ -1,5 +1,5 @@
 // Strict reading of external JSON: a wrong type is an error and never converted. Errors name the file, the key's full
-// name, the value found and what was expected.
+// name, the value found (80 characters of it, printable) and what was expected.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,8 @@ class JsonValue {
   std::string name_;
 };
 
-// kStrict: no duplicate keys, no deep nesting. kLenient: for text with arbitrary members besides those that are read.
+// kStrict: no duplicate keys, nested 16 deep at most. kLenient: for text with arbitrary members besides those that are
+// read; nested kDeepestJson deep at most (parse_json.h).
 enum class JsonRules { kStrict, kLenient };
 
 // The text of one JSON object, in UTF-8.
@@ -71,7 +72,7 @@ class JsonDocument {
   JsonDocument(const JsonDocument&) = delete;
   JsonDocument& operator=(const JsonDocument&) = delete;
 
-  // Reads a file; one above 64 MiB is refused.
+  // Reads a file of at most kLargestText bytes (base/file.h).
   static JsonDocument read(const std::string& path, Kind kind);
 
   JsonValue root() const;

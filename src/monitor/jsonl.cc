@@ -2,11 +2,12 @@
 
 #include <array>
 #include <charconv>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
+#include "base/lines.h"
+#include "formats/parse_json.h"
 
 namespace tokamak {
 
@@ -139,12 +140,13 @@ void JsonlFile::write(const MetricRecord& record) {
   if (!reason.empty()) fail(Kind::kConfig, str("cannot write ", file_.path(), ": ", reason));
 }
 
-std::optional<MetricRecord> parse_record(std::string_view line) { return record_of(Json::parse(line, nullptr, false)); }
+std::optional<MetricRecord> parse_record(std::string_view line) { return record_of(try_parse_json<Json>(line)); }
 
 void read_records(const std::string& path, const std::function<void(const MetricRecord&)>& see, ReadTensors tensors) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    const Json json = Json::parse(line, nullptr, false);
+  if (!exists(path)) return;
+  LineReader lines(path);
+  for (std::string line; lines.next(line);) {
+    const Json json = try_parse_json<Json>(line);
     std::optional<MetricRecord> record = record_of(json);
     if (!record) continue;
     if (tensors == ReadTensors::kYes && json.contains("tensors")) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "base/process.h"
 
 namespace tokamak {
 
@@ -38,7 +39,9 @@ std::string number(double value) {
 }  // namespace
 
 PrometheusFile::PrometheusFile(std::string path, const RunFacts& run, const std::string& host)
-    : path_(std::move(path)), labels_(str("run=\"", escaped(run.name), "\",host=\"", escaped(host), "\"")) {
+    : path_(std::move(path)),
+      temporary_(str(path_, ".tmp-", process_name())),
+      labels_(str("run=\"", escaped(run.name), "\",host=\"", escaped(host), "\"")) {
   if (!is_directory(parent_directory(path_))) {
     fail(Kind::kConfig, str("metrics.prometheus: no directory ", parent_directory(path_), " for ", path_),
          "name a file in the directory of the node exporter's textfile collector");
@@ -58,11 +61,10 @@ void PrometheusFile::write(const MetricRecord& record) {
     set(metric_name(name), name, one.value);
   }
   // Not synced: after a crash of the machine the run is not there either.
-  const std::string temporary = path_ + ".tmp";
-  OutputFile file(temporary, Kind::kConfig);
+  OutputFile file(temporary_, Kind::kConfig);
   file.write(text());
   file.close();
-  rename_path(temporary, path_, Kind::kConfig);
+  rename_path(temporary_, path_, Kind::kConfig);
 }
 
 void PrometheusFile::set(const std::string& name, const std::string& help, double value) {

@@ -25,7 +25,8 @@ class PrometheusFile : public FileSink {
   std::string text() const;
 
   std::string path_;
-  std::string labels_;  // run="small",host="node7"
+  std::string temporary_;  // beside it; one name a process, so that no two writers share it
+  std::string labels_;     // run="small",host="node7"
   struct Gauge {
     std::string help;
     double value = 0;

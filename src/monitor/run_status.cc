@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "formats/parse_json.h"
 
 namespace tokamak {
 
@@ -36,7 +36,7 @@ void write_run_status(const std::string& output_dir, const RunStatus& status) no
 std::optional<RunStatus> read_run_status(const std::string& output_dir) {
   if (!exists(path_of(output_dir))) return std::nullopt;
   try {
-    const auto json = nlohmann::json::parse(read_text(path_of(output_dir), Kind::kConfig));
+    const auto json = try_parse_json(read_text(path_of(output_dir), Kind::kConfig));
     const auto name = std::find(kStateNames.begin(), kStateNames.end(), json.at("state").get<std::string>());
     if (name == kStateNames.end()) return std::nullopt;
     return RunStatus{.state = static_cast<RunStatus::State>(name - kStateNames.begin()),

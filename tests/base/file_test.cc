@@ -1,14 +1,18 @@
 #include "base/file.h"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "base/hash.h"
+#include "base/line_appender.h"
 #include "support/temp_dir.h"
 
 using namespace tokamak;
+using Catch::Contains;
 
 TEST_CASE("a text file is written completely and reads back the same") {
   const TempDir dir;
@@ -60,6 +64,49 @@ TEST_CASE("a failure names the path and the reason, and has its caller's kind") 
     CHECK(std::string(e.what()).find(dir.file("none")) != std::string::npos);
     CHECK(std::string(e.what()).find("No such file") != std::string::npos);
   }
+}
+
+TEST_CASE("a pipe where a file is due is refused at once, to readers and writers") {
+  const TempDir dir;
+  const std::string pipe = dir.file("pipe");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(InputFile(pipe, Kind::kData), Contains("cannot open " + pipe) && Contains("a pipe"));
+  CHECK_THROWS_WITH(read_text("/dev/zero", Kind::kData), Contains("a device"));
+  CHECK_THROWS_WITH(OutputFile(pipe, Kind::kData), Contains("a pipe"));
+  CHECK_THROWS_WITH(InputFile(dir.path(), Kind::kData), Contains("is a directory"));
+}
+
+TEST_CASE("a reader follows a link, a writer does not") {
+  const TempDir dir;
+  write_text_atomically(dir.file("a"), "text", Kind::kData);
+  std::filesystem::create_symlink(dir.file("a"), dir.file("link"));
+  CHECK(read_text(dir.file("link"), Kind::kData) == "text");
+  CHECK_THROWS_WITH(OutputFile(dir.file("link"), Kind::kData), Contains("a symbolic link"));
+  CHECK_THROWS_WITH(LineAppender(dir.file("link"), Kind::kData), Contains("a symbolic link"));
+  CHECK(read_text(dir.file("a"), Kind::kData) == "text");
+}
+
+TEST_CASE("a text of more bytes than its reader takes is refused before it is read") {
+  const TempDir dir;
+  write_text_atomically(dir.file("a"), "12345", Kind::kData);
+  CHECK(read_text(dir.file("a"), Kind::kData, 5) == "12345");
+  CHECK_THROWS_WITH(read_text(dir.file("a"), Kind::kData, 4),
+                    Contains(dir.file("a") + " has 5 B; such a file is never above 4 B"));
+  REQUIRE(::truncate(dir.file("a").c_str(), int64_t{40} << 30) == 0);  // sparse
+  CHECK_THROWS_WITH(read_text(dir.file("a"), Kind::kCheckpoint), Contains("40.0 GiB"));
+}
+
+TEST_CASE("the kind of an entry is that of the name, not of what a link leads to") {
+  const TempDir dir;
+  make_directories(dir.file("d"), Kind::kData);
+  write_text_atomically(dir.file("f"), "", Kind::kData);
+  std::filesystem::create_symlink(dir.file("d"), dir.file("link"));
+  std::filesystem::create_symlink(dir.file("nowhere"), dir.file("dangling"));
+  CHECK(entry_at(dir.file("d")) == Entry::kDirectory);
+  CHECK(entry_at(dir.file("f")) == Entry::kFile);
+  CHECK(entry_at(dir.file("link")) == Entry::kLink);
+  CHECK(entry_at(dir.file("dangling")) == Entry::kLink);
+  CHECK(entry_at(dir.file("none")) == Entry::kNone);
 }
 
 TEST_CASE("reading past the end is an error, not a short read") {

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 #include "checkpoint/toy_run.h"
@@ -25,6 +26,15 @@ TEST_CASE("a second run on the same directory is refused, naming the first") {
                                  Contains("pid "));
   }
   CHECK(first.save(10).committed);
+}
+
+TEST_CASE("a lock that is a link to another file is refused, and that file stays as it is") {
+  const TempDir dir;
+  make_directories(dir.file("c"), Kind::kBug);
+  write_text_atomically(dir.file("mine"), "precious", Kind::kBug);
+  std::filesystem::create_symlink(dir.file("mine"), dir.file("c/.lock"));
+  CHECK_THROWS_WITH(ToyRun(dir.file("c")), Contains("cannot open " + dir.file("c/.lock") + ": it is a symbolic link"));
+  CHECK(read_text(dir.file("mine"), Kind::kBug) == "precious");
 }
 
 TEST_CASE("what a start would wait for is told without waiting, and takes nothing") {

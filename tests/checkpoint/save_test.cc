@@ -1,9 +1,11 @@
 // Saving: what stays, what goes, and what happens where the disk says no.
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <filesystem>
 #include <thread>
 
 #include "checkpoint/toy_run.h"
@@ -183,6 +185,39 @@ TEST_CASE("a start removes what earlier starts left unfinished, and nothing else
   ToyRun run(store, toy_setup(1, "auto", "toy.2"));
   CHECK(list_directory(store, Kind::kBug) ==
         std::vector<std::string>{".lock", "notes", "step-00000010", "step-00000030.set-aside-x"});
+}
+
+TEST_CASE("a link in the store is unlinked, never entered: what it leads to stays as it is") {
+  const TempDir dir;
+  const std::string store = dir.file("c"), victim = dir.file("victim");
+  ToyRun(victim).save(20);
+  ToyRun(store).save(10);
+  for (const char* name : {"step-00000009.tmp-x", ".trash-step-00000005-x"}) {
+    std::filesystem::create_symlink(victim, store + "/" + name);
+  }
+  std::filesystem::create_symlink(dir.file("nowhere"), store + "/step-00000008.tmp-x");
+  ToyRun run(store, toy_setup(1, "auto", "toy.2"));
+  CHECK(list_directory(store, Kind::kBug) == std::vector<std::string>{".lock", "step-00000010"});
+  CHECK(list_directory(victim, Kind::kBug) == std::vector<std::string>{".lock", "step-00000020"});
+  // In the way of a save that is to come.
+  std::filesystem::create_symlink(victim, store + "/step-00000030.tmp-toy.2");
+  CHECK(run.save(30).committed);
+  CHECK(steps_in(victim) == std::vector<int64_t>{20});
+  CHECK(entry_at(store + "/step-00000030") == Entry::kDirectory);
+}
+
+TEST_CASE("a store that every user may change is warned of") {
+  const TempDir dir;
+  make_directories(dir.file("c"), Kind::kBug);
+  const auto warning = [&](mode_t mode) {
+    REQUIRE(::chmod(dir.file("c").c_str(), mode) == 0);
+    CapturedLog captured;
+    const ToyRun run(dir.file("c"));
+    return captured.text();
+  };
+  CHECK_THAT(warning(0777), Contains(dir.file("c") + " is writable by every user"));
+  CHECK_THAT(warning(01777), !Contains("writable by every user"));
+  CHECK_THAT(warning(0755), !Contains("writable by every user"));
 }
 
 TEST_CASE("a disk that ends in the middle of a file refuses the save, and the next one works") {

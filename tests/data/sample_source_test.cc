@@ -165,4 +165,6 @@ TEST_CASE("a state is taken back where everything is as it was, and refused with
   check_fails(Kind::kData, {"seed", "1", "77"}, [&] { open(sources, SampleOrder::kShuffled, 77).restore(state); });
   check_fails(Kind::kData, {"cannot be read"}, [&] { source.restore("{}"); });
   check_fails(Kind::kData, {"cannot be read"}, [&] { source.restore("nonsense"); });
+  const std::string deep = std::string(400'000, '[') + std::string(400'000, ']');
+  check_fails(Kind::kData, {"cannot be read"}, [&] { source.restore("{\"version\": " + deep + "}"); });
 }

@@ -108,6 +108,31 @@ TEST_CASE("text that is no JSON object is refused; what is hostile only where th
   const std::string deep = "{\"a\": " + std::string(100, '[') + std::string(100, ']') + "}";
   CHECK(parse_error(deep) == "dir/file.json is nested more than 16 deep");
   CHECK(parse_error(deep, JsonRules::kLenient) == "accepted");
+  CHECK(parse_error("{\"a\": \"" + std::string(300, '[') + "\\\"[\"}", JsonRules::kLenient) == "accepted");  // a string
+  for (const char* bracket : {"[", "{\"k\":"}) {
+    std::string bomb = "{\"a\":";
+    for (int i = 0; i < 400'000; ++i) bomb += bracket;
+    CHECK(parse_error(bomb, JsonRules::kLenient) == "dir/file.json is nested more than 256 deep");
+  }
+}
+
+TEST_CASE("an error shows 80 printable characters of a value and of a name") {
+  const std::string longest(1 << 20, 'x');
+  const auto error = [&](const std::string& text, const std::string& key) {
+    const JsonDocument json(text, {"f.json"});
+    try {
+      static_cast<void>(json[key].truth());
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string("accepted");
+  };
+  CHECK(error("{\"a\": \"" + longest + "\"}", "a") ==
+        "f.json: 'a' is \"" + std::string(79, 'x') + "...; expected true or false");
+  CHECK(error("{\"" + longest + "\": 1}", longest) ==
+        "f.json: '" + std::string(80, 'x') + "...' is 1; expected true or false");
+  CHECK(error("{\"a\\n\": \"\\u009b31m\"}", "a\n") == "f.json: 'a\\n' is \"\\u009b31m\"; expected true or false");
+  CHECK(parse_error("{\"a\": \"" + longest).size() < 300);
 }
 
 TEST_CASE("a file that no description of a model can be is refused before it is read") {
@@ -116,5 +141,5 @@ TEST_CASE("a file that no description of a model can be is refused before it is 
   CHECK(JsonDocument::read(dir.file("a.json"), Kind::kCheckpoint)["b"].whole() == 3);
   std::filesystem::resize_file(dir.file("a.json"), (int64_t{64} << 20) + 1);
   CHECK_THROWS_WITH(JsonDocument::read(dir.file("a.json"), Kind::kCheckpoint),
-                    Catch::Contains("a.json has 67108865 bytes"));
+                    Catch::Contains("a.json has 64.0 MiB; such a file is never above 64.0 MiB"));
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "monitor/file_size_limit.h"
 #include "support/temp_dir.h"
 
 using namespace tokamak;
@@ -126,6 +127,15 @@ TEST_CASE("a reader skips lines that are no record, and a file that is not there
   CHECK((records[0].step == 2 && records[0].values.empty()));
 }
 
+TEST_CASE("a line of nested lists is skipped: nothing copies or prints what is 400,000 deep") {
+  const TempDir dir;
+  const std::string deep = std::string(400'000, '[') + std::string(400'000, ']');
+  write_text_atomically(dir.file("m"), "{\"step\":1,\"x\":" + deep + ",\"y\":1}\n{\"step\":2,\"y\":1}\n", Kind::kBug);
+  const std::vector<MetricRecord> records = read_all(dir.file("m"));
+  REQUIRE(records.size() == 1);
+  CHECK(records[0].step == 2);
+}
+
 TEST_CASE("a torn last line is ended by a newline before the next start's first record") {
   const TempDir dir;
   write_text_atomically(dir.file("m"), "{\"step\":1}\n{\"step\":2,\"a", Kind::kBug);
@@ -144,8 +154,11 @@ TEST_CASE("a text that is no UTF-8 is written with replacements, not thrown back
 }
 
 TEST_CASE("a record that is refused, and a file that cannot be opened, are errors that name the file") {
-  JsonlFile full("/dev/full");
-  CHECK_THROWS_WITH(full.write({.step = 1}), "cannot write /dev/full: No space left on device");
   const TempDir dir;
+  JsonlFile full(dir.file("m"));
+  {
+    const FileSizeLimit none(0);
+    CHECK_THROWS_WITH(full.write({.step = 1}), "cannot write " + dir.file("m") + ": File too large");
+  }
   CHECK_THROWS_AS(JsonlFile(dir.file("no/such/folder")), Error);
 }

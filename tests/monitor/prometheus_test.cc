@@ -1,6 +1,7 @@
 #include "monitor/prometheus.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <limits>
 
 #include "base/file.h"
@@ -44,6 +45,16 @@ TEST_CASE("the newest values, each with help and type, as shortly as they are re
       labels + ",event=\"checkpoint\"} 2\n" + "tokamak_events_total" + labels + ",event=\"end\"} 1\n";
   CHECK(read_text(dir.file("t.prom"), Kind::kBug) == expected);
   CHECK(list_directory(dir.path(), Kind::kBug) == std::vector<std::string>{"t.prom"});  // nothing is left beside it
+}
+
+TEST_CASE("a link planted under the name of the file, in a directory of many users, is replaced and not followed") {
+  const TempDir dir;
+  write_text_atomically(dir.file("mine"), "precious", Kind::kBug);
+  for (const char* name : {"t.prom", "t.prom.tmp"}) std::filesystem::create_symlink(dir.file("mine"), dir.file(name));
+  PrometheusFile file(dir.file("t.prom"), {}, "n1");
+  file.write({.step = 1});
+  CHECK(read_text(dir.file("mine"), Kind::kBug) == "precious");
+  CHECK(entry_at(dir.file("t.prom")) == Entry::kFile);
 }
 
 TEST_CASE("the file is replaced, never written to: whoever has it open reads the old one to its end") {
