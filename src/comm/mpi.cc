@@ -1,5 +1,6 @@
 // Comm over MPI, for host memory. Data moves as bytes, because MPI knows no bf16 and its own reductions promise no
-// order of summation: host_comm.cc sums.
+// order of summation: host_comm.cc sums. Every wait sleeps: MPI's own blocking calls spin, and take the cores from
+// whoever shares them.
 #include "comm/mpi.h"
 
 // The C++ bindings were removed from the standard in MPI 3; their header does not compile without warnings.
@@ -13,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "comm/host_comm.h"
 
@@ -55,27 +57,34 @@ class MpiComm : public HostComm {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  void do_barrier() override { check(MPI_Barrier(comm_), "MPI_Barrier"); }
+  void do_barrier() override {
+    await("MPI_Ibarrier", [&](MPI_Request* request) { return MPI_Ibarrier(comm_, request); });
+  }
 
   void do_broadcast(std::string& bytes, int root) override {
     int64_t length = static_cast<int64_t>(bytes.size());
-    check(MPI_Bcast(&length, 1, MPI_INT64_T, root, comm_), "MPI_Bcast");
+    await("MPI_Ibcast", [&](MPI_Request* r) { return MPI_Ibcast(&length, 1, MPI_INT64_T, root, comm_, r); });
     bytes.resize(static_cast<size_t>(length));
-    check(MPI_Bcast(bytes.data(), to_int(length), MPI_BYTE, root, comm_), "MPI_Bcast");
+    await("MPI_Ibcast",
+          [&](MPI_Request* r) { return MPI_Ibcast(bytes.data(), to_int(length), MPI_BYTE, root, comm_, r); });
   }
 
   std::vector<std::string> do_gather_all(const std::string& bytes) override {
     const int length = to_int(static_cast<int64_t>(bytes.size()));
     std::vector<int> lengths(static_cast<size_t>(size_)), offsets(static_cast<size_t>(size_));
-    check(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, comm_), "MPI_Allgather");
+    await("MPI_Iallgather", [&](MPI_Request* request) {
+      return MPI_Iallgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, comm_, request);
+    });
     int64_t total = 0;
     for (size_t r = 0; r < lengths.size(); ++r) {
       offsets[r] = to_int(total);
       total += lengths[r];
     }
     std::string all(static_cast<size_t>(total), '\0');
-    check(MPI_Allgatherv(bytes.data(), length, MPI_BYTE, all.data(), lengths.data(), offsets.data(), MPI_BYTE, comm_),
-          "MPI_Allgatherv");
+    await("MPI_Iallgatherv", [&](MPI_Request* request) {
+      return MPI_Iallgatherv(bytes.data(), length, MPI_BYTE, all.data(), lengths.data(), offsets.data(), MPI_BYTE,
+                             comm_, request);
+    });
     std::vector<std::string> by_rank;
     for (size_t r = 0; r < lengths.size(); ++r) {
       by_rank.push_back(all.substr(static_cast<size_t>(offsets[r]), static_cast<size_t>(lengths[r])));
@@ -85,7 +94,9 @@ class MpiComm : public HostComm {
 
   int64_t do_max(int64_t value) override {
     int64_t result = 0;
-    check(MPI_Allreduce(&value, &result, 1, MPI_INT64_T, MPI_MAX, comm_), "MPI_Allreduce");
+    await("MPI_Iallreduce", [&](MPI_Request* request) {
+      return MPI_Iallreduce(&value, &result, 1, MPI_INT64_T, MPI_MAX, comm_, request);
+    });
     return result;
   }
 
@@ -99,29 +110,30 @@ class MpiComm : public HostComm {
   void gather_bytes(Lane lane_of_it, const std::byte* own, std::byte* all, int64_t bytes) override {
     const void* from = own == all + rank_ * bytes ? MPI_IN_PLACE : own;
     const auto [type, count] = counted(bytes);
-    if (lane_of_it == Lane::kHost) {
-      return check(MPI_Allgather(from, count, type, all, count, type, comm_), "MPI_Allgather");
-    }
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallgather(from, count, type, all, count, type, lane(lane_of_it), &request), "MPI_Iallgather");
-    wait_idly(request);
+    await("MPI_Iallgather", [&](MPI_Request* request) {
+      return MPI_Iallgather(from, count, type, all, count, type, lane(lane_of_it), request);
+    });
   }
 
   void exchange_bytes(Lane lane_of_it, const std::byte* outgoing, std::byte* incoming, int64_t bytes) override {
     const auto [type, count] = counted(bytes);
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Ialltoall(outgoing, count, type, incoming, count, type, lane(lane_of_it), &request), "MPI_Ialltoall");
-    wait_idly(request);
+    await("MPI_Ialltoall", [&](MPI_Request* request) {
+      return MPI_Ialltoall(outgoing, count, type, incoming, count, type, lane(lane_of_it), request);
+    });
   }
 
-  // MPI_Wait would spin, and take the core from the operations that this runs beside.
-  static void wait_idly(MPI_Request& request) {
-    constexpr auto kShortest = std::chrono::microseconds(20), kLongest = std::chrono::microseconds(200);
-    for (auto pause = kShortest;; pause = std::min(kLongest, pause + pause / 4)) {
+  // Starts a collective and sleeps until it is done: each time for a fiftieth of the wait so far, so that it ends at most
+  // 2 % late. `name`: of the call, for its errors.
+  template <class Start>
+  static void await(const char* name, const Start& start) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(start(&request), name);
+    const Stopwatch waited;
+    for (;;) {
       int done = 0;
       check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
       if (done != 0) return;
-      std::this_thread::sleep_for(pause);
+      std::this_thread::sleep_for(std::chrono::duration<double>(std::clamp(waited.seconds() / 50, 20e-6, 2e-3)));
     }
   }
 
