@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "cli/command.h"
 #include "cli/unknown_word.h"
 #include "cli/version.h"
@@ -36,6 +37,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace tokamak;
+  open_standard_files();
   std::signal(SIGXFSZ,
               SIG_IGN);  // beyond `ulimit -f` a write fails with EFBIG, as on a full disk; the signal would kill
   try {

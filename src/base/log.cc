@@ -4,13 +4,21 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <mutex>
+#include <optional>
 
 #include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+
+#include "base/file.h"
+#include "base/line_appender.h"
+#include "base/printable.h"
 
 namespace tokamak::log {
 
@@ -82,27 +90,87 @@ class TerminalSink : public spdlog::sinks::ansicolor_stderr_sink_mt {
   std::string shown_;  // what of it stands on the terminal
 };
 
+// Of the terminal, and of the file, which is read weeks later. `rank`: "[3] ", or "".
+void set_patterns(spdlog::logger& logger, const std::string& rank) {
+  logger.sinks().front()->set_pattern("%H:%M:%S %^%l%$ " + rank + "%v");
+  logger.sinks().back()->set_pattern("%Y-%m-%d %H:%M:%S %l " + rank + "%v");
+}
+
+// The file of also_to; until there is one, the newest lines are kept for it.
+class RunFileSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  void open(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    file_.emplace(path, Kind::kConfig);
+    for (const std::string& line : early_) file_->append(line);
+    early_.clear();
+  }
+  void allow_rotation(bool allowed) { rotates_ = allowed; }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t text;
+    formatter_->format(message, text);
+    const std::string line(trim({text.data(), text.size()}));
+    if (!file_) {
+      early_.push_back(line);
+      if (early_.size() > kEarlyLines) early_.pop_front();
+      return;
+    }
+    if (rotates_ && file_->size() + static_cast<int64_t>(line.size()) > kMostBytes) rotate();
+    file_->append(line);  // a full disk costs the line, not the run
+  }
+  void flush_() override {}
+
+ private:
+  static constexpr size_t kEarlyLines = 200;
+  static constexpr int64_t kMostBytes = int64_t{32} << 20;
+
+  void rotate() {
+    const std::string& path = file_->path();
+    std::rename((path + ".1").c_str(), (path + ".2").c_str());
+    std::rename(path.c_str(), (path + ".1").c_str());
+    file_->reopen();
+  }
+
+  std::optional<LineAppender> file_;
+  std::deque<std::string> early_;
+  std::atomic<bool> rotates_ = false;  // one process does; the others write on in the file that it renamed
+};
+
 // spdlog's registry owns the logger; the name is all that we hold.
 std::shared_ptr<spdlog::logger> logger() {
   auto existing = spdlog::get("tokamak");
   if (existing) return existing;
   auto created = has_terminal() ? spdlog::create<TerminalSink>("tokamak") : spdlog::stderr_color_mt("tokamak");
-  created->set_pattern("%H:%M:%S %^%l%$ %v");
+  created->sinks().push_back(std::make_shared<RunFileSink>());
+  set_patterns(*created, "");
   return created;
 }
+
+RunFileSink& run_file() { return dynamic_cast<RunFileSink&>(*logger()->sinks().back()); }
 
 }  // namespace
 
 void configure(int rank, int size, Level level) {
   auto log = logger();
-  log->set_pattern(size > 1 ? str("%H:%M:%S %^%l%$ [", rank, "] %v") : "%H:%M:%S %^%l%$ %v");
+  set_patterns(*log, size > 1 ? str("[", rank, "] ") : "");
+  run_file().allow_rotation(rank == 0);
   const bool quiet = rank > 0 && level == Level::kInfo;
   log->set_level(to_spdlog(quiet ? Level::kWarning : level));
 }
 
-void write(Level level, const std::string& text) { logger()->log(to_spdlog(level), text); }
+void write(Level level, const std::string& text) { logger()->log(to_spdlog(level), printable_lines(text)); }
 
 void flush() { logger()->flush(); }
+
+void also_to(const std::string& path) {
+  try {
+    run_file().open(path);
+  } catch (const Error& error) {
+    warning(error.what(), "; the log is on standard error only");
+  }
+}
 
 bool has_terminal() {
   const char* name = std::getenv("TERM");

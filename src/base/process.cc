@@ -1,5 +1,6 @@
 #include "base/process.h"
 
+#include <fcntl.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <fstream>
 #include <sstream>
 #include <string_view>
@@ -122,6 +124,14 @@ std::optional<double> age_of(std::istringstream fields) {
 
 double process_age() { return age_of(process_fields("self")).value_or(0); }
 std::optional<double> process_age(int64_t pid) { return age_of(process_fields(std::to_string(pid))); }
+
+void open_standard_files() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    // The lowest free number is this one.
+    if (::open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) < 0) return;
+  }
+}
 
 std::string process_name(const std::string& place) {
   std::string text = str(place, ".", utc_timestamp(), ".", ::getpid());

@@ -19,6 +19,10 @@ std::string system_name();  // "Linux 6.1.0 x86_64"
 double process_age();  // seconds since this process was started, to a hundredth; 0 where the system does not say
 std::optional<double> process_age(int64_t pid);  // of another one; nothing where none lives by that number
 
+// Opens /dev/null in the place of standard input, output and error that are closed (cron, daemons, `2>&-`): else the next
+// file that is opened takes the number, and what is printed lands in it. First of all in main.
+void open_standard_files();
+
 // "node7.20260131T123456Z.4711": one process of one machine at one time, fit for file names. `place` stands in front.
 std::string process_name(const std::string& place = host_name());
 

@@ -12,7 +12,7 @@ class Interruption {
  public:
   Interruption();
 
-  // Error(kStopped) if SIGTERM, SIGINT or SIGUSR1 has come.
+  // Error(kStopped) if a StopSignal has come.
   void check() const;
 
  private:

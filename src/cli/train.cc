@@ -36,8 +36,8 @@ class TrainCommand : public Command {
     parser->footer(
         "Exit codes: 0 done, 2 config, 3 data, 4 checkpoint, 5 device missing or too small, 6 communication, 7 "
         "numerics,\n"
-        "8 device fault, 75 stopped by SIGTERM, SIGINT or SIGUSR1 with everything saved: start it again and it goes "
-        "on.\n\n"
+        "8 device fault, 75 stopped by SIGTERM, SIGINT, SIGUSR1 or SIGHUP with everything saved: start it again and it "
+        "goes on.\n\n"
         "  tokamak train configs/quickstart.yaml\n"
         "  mpirun -n 4 tokamak train configs/llama-125m.yaml optimizer.lr=3e-4\n"
         "  srun -N2 --ntasks-per-node=8 tokamak train configs/llama-1b.yaml");

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 
 #include "base/error.h"
@@ -68,6 +69,7 @@ void handle(int signal, void (*handler)(int)) {
 StopSignal::StopSignal() {
   received_signal = 0;
   deadline_in = 0;
+  std::signal(SIGPIPE, SIG_IGN);
   for (size_t i = 0; i < kSignals.size(); ++i) {
     sigaction(kSignals[i], nullptr, &before_[i]);
     if (before_[i].sa_handler != SIG_IGN) handle(kSignals[i], on_signal);  // as nohup asks

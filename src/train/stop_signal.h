@@ -1,5 +1,5 @@
-// "Please stop": SIGTERM, SIGINT or SIGUSR1 on any rank. Slurm sends one before a time limit or a preemption; the run
-// saves and exits with 75. All ranks learn of it at the end of the same step, or of the same micro-batch of a validation
+// "Please stop": SIGTERM, SIGINT, SIGUSR1 or SIGHUP on any rank. Slurm sends one before a time limit or a preemption, a
+// terminal that is closed sends SIGHUP; the run saves and exits with 75. All ranks learn of it at the end of the same step, or of the same micro-batch of a validation
 // or an evaluation. The same signal again changes nothing, as schedulers repeat themselves; but a second SIGINT, a
 // second or more after the first, is a user who does not want to wait: the process ends at once.
 #pragma once
@@ -18,6 +18,8 @@ struct StopRequested {};
 
 class StopSignal {
  public:
+  // Also ignores SIGPIPE from here on: a log that nobody reads any more (`| head`, a `tee` that Ctrl-C has ended) is no
+  // reason to lose a run.
   StopSignal();   // catches the signals from here on, but for those that the process was told to ignore
   ~StopSignal();  // does with them what was done before; where one has come the process is ending, and all stays
   StopSignal(const StopSignal&) = delete;
@@ -31,8 +33,8 @@ class StopSignal {
   int agreed(Comm& comm) const;
 
  private:
-  static constexpr std::array<int, 3> kSignals = {SIGTERM, SIGINT, SIGUSR1};
-  std::array<struct sigaction, 3> before_;
+  static constexpr std::array<int, 4> kSignals = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
+  std::array<struct sigaction, kSignals.size()> before_;
 };
 
 }  // namespace tokamak

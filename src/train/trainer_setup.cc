@@ -83,6 +83,7 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
     // Beside training the disk's progress is none of the run's: it would hide that a step hangs.
     if (progress != nullptr && waits_for_disk(progress->phase())) progress->tick();
   });
+  log::also_to(config_.run.output_dir + "/train.log");  // locked: no other run's
   startup_.done("lock");
   open_records(batch.total_steps);
   or_record_end([&] { start(world, backend, batch); });
