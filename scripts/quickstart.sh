@@ -323,7 +323,7 @@ fi
 
 mkdir -p $kRun
 if [[ $fresh == yes ]]; then
-  rm -rf $kRun/checkpoints $kRun/metrics.jsonl $kRun/train.log $kRun/config.yaml $kRun/report.html \
+  rm -rf $kRun/checkpoints $kRun/metrics.jsonl $kRun/tensors.jsonl $kRun/train.log $kRun/config.yaml $kRun/report.html \
     $kRun/stamps/resumed_at
 fi
 

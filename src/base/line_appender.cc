@@ -4,19 +4,38 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "base/file.h"
+#include "base/log.h"
 
 namespace tokamak {
 
 namespace {
 
-bool ends_torn(int fd) {
+// How many bytes follow the file's last newline; -1 where that cannot be read.
+int64_t torn_bytes(int fd) {
   struct stat info {};
-  if (::fstat(fd, &info) != 0 || info.st_size == 0) return false;
-  char last = 0;
-  return ::pread(fd, &last, 1, info.st_size - 1) != 1 || last != '\n';
+  if (::fstat(fd, &info) != 0) return -1;
+  std::array<char, 4096> block{};
+  for (int64_t end = info.st_size; end > 0;) {
+    const int64_t begin = std::max<int64_t>(0, end - std::ssize(block));
+    if (::pread(fd, block.data(), static_cast<size_t>(end - begin), begin) != end - begin) return -1;
+    const size_t newline = std::string_view(block.data(), static_cast<size_t>(end - begin)).rfind('\n');
+    if (newline != std::string_view::npos) return info.st_size - begin - static_cast<int64_t>(newline) - 1;
+    end = begin;
+  }
+  return info.st_size;
+}
+
+// The bytes that were removed; -1 where the file still ends in the midst of a line.
+int64_t cut_torn_line(int fd) {
+  const int64_t torn = torn_bytes(fd);
+  struct stat info {};
+  if (torn <= 0) return torn;
+  return ::fstat(fd, &info) == 0 && ::ftruncate(fd, info.st_size - torn) == 0 ? torn : -1;
 }
 
 }  // namespace
@@ -31,8 +50,11 @@ LineAppender::~LineAppender() {
 
 bool LineAppender::open() {
   fd_ = open_regular(path_, O_RDWR | O_CREAT | O_APPEND);
-  torn_ = fd_ >= 0 && ends_torn(fd_);
-  return fd_ >= 0;
+  if (fd_ < 0) return false;
+  const int64_t cut = cut_torn_line(fd_);
+  torn_ = cut < 0;
+  if (cut > 0) log::warning(path_, ": removed ", cut, " bytes of a last line that was cut short");
+  return true;
 }
 
 std::string LineAppender::append(std::string_view line) {
@@ -41,21 +63,16 @@ std::string LineAppender::append(std::string_view line) {
   for (size_t done = 0; done < text.size();) {
     const ssize_t put = ::write(fd_, text.data() + done, text.size() - done);
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return refused();
+    if (put < 0) {
+      const int error = errno;
+      if (done > 0) cut_torn_line(fd_);
+      errno = error;
+      return refused();
+    }
     done += static_cast<size_t>(put);
   }
   torn_ = false;
   return "";
-}
-
-int64_t LineAppender::size() const {
-  struct stat info {};
-  return fd_ >= 0 && ::fstat(fd_, &info) == 0 ? info.st_size : 0;
-}
-
-void LineAppender::reopen() {
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  open();
 }
 
 std::string LineAppender::refused() {

@@ -1,8 +1,7 @@
-// A text file that lines are appended to, for weeks, on a disk that may be full for an hour. A line that was cut short, by
-// a crash or by the disk, stays by itself: the next one begins on a line of its own.
+// A text file that lines are appended to, for weeks, on a disk that may be full for an hour. It holds whole lines only: of a
+// line that the disk did not take wholly nothing stays, nor of one that a killed process or a crash has cut short.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -12,7 +11,9 @@ namespace tokamak {
 
 class LineAppender {
  public:
-  LineAppender(std::string path, Kind kind);  // creates the file where there is none; Error where it cannot be opened
+  // Creates the file where there is none; Error where it cannot be opened. What follows its last newline is removed, with a
+  // warning.
+  LineAppender(std::string path, Kind kind);
   ~LineAppender();
   LineAppender(const LineAppender&) = delete;
   LineAppender& operator=(const LineAppender&) = delete;
@@ -21,9 +22,6 @@ class LineAppender {
   // failure the file is opened again by the next call: it may be elsewhere by then (a remount, an NFS server's restart).
   std::string append(std::string_view line);
 
-  int64_t size() const;  // bytes of the file; 0 where it is not open
-  // Goes on in the file that now has the name, which may be none yet.
-  void reopen();
   const std::string& path() const { return path_; }
 
  private:
@@ -32,7 +30,7 @@ class LineAppender {
 
   std::string path_;
   int fd_ = -1;
-  bool torn_ = false;  // the file does not end with a newline
+  bool torn_ = false;  // the file does not end with a newline, and cannot be cut
 };
 
 }  // namespace tokamak

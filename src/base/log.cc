@@ -1,6 +1,8 @@
 #include "base/log.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,7 +11,7 @@
 #include <cstdlib>
 #include <deque>
 #include <mutex>
-#include <optional>
+#include <utility>
 
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
@@ -17,7 +19,6 @@
 #include <spdlog/spdlog.h>
 
 #include "base/file.h"
-#include "base/line_appender.h"
 #include "base/printable.h"
 
 namespace tokamak::log {
@@ -96,29 +97,27 @@ void set_patterns(spdlog::logger& logger, const std::string& rank) {
   logger.sinks().back()->set_pattern("%Y-%m-%d %H:%M:%S %l " + rank + "%v");
 }
 
-// The file of also_to; until there is one, the newest lines are kept for it.
+// The file of also_to; until there is one, the newest lines are kept for it. Each line is one write at the file's end, as
+// other processes write there too.
 class RunFileSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   void open(const std::string& path) {
     const std::lock_guard lock(mutex_);
-    file_.emplace(path, Kind::kConfig);
-    for (const std::string& line : early_) file_->append(line);
+    path_ = path;
+    for (const std::string& line : early_) write(line);
     early_.clear();
   }
+  ~RunFileSink() override { close(); }
   void allow_rotation(bool allowed) { rotates_ = allowed; }
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t text;
     formatter_->format(message, text);
-    const std::string line(trim({text.data(), text.size()}));
-    if (!file_) {
-      early_.push_back(line);
-      if (early_.size() > kEarlyLines) early_.pop_front();
-      return;
-    }
-    if (rotates_ && file_->size() + static_cast<int64_t>(line.size()) > kMostBytes) rotate();
-    file_->append(line);  // a full disk costs the line, not the run
+    const std::string line(text.data(), text.size());
+    if (!path_.empty()) return write(line);
+    early_.push_back(line);
+    if (early_.size() > kEarlyLines) early_.pop_front();
   }
   void flush_() override {}
 
@@ -126,14 +125,24 @@ class RunFileSink : public spdlog::sinks::base_sink<std::mutex> {
   static constexpr size_t kEarlyLines = 200;
   static constexpr int64_t kMostBytes = int64_t{32} << 20;
 
-  void rotate() {
-    const std::string& path = file_->path();
-    std::rename((path + ".1").c_str(), (path + ".2").c_str());
-    std::rename(path.c_str(), (path + ".1").c_str());
-    file_->reopen();
+  // A disk that refuses costs the line, not the run; the next line tries again.
+  void write(const std::string& line) {
+    if (fd_ < 0) fd_ = open_regular(path_, O_WRONLY | O_CREAT | O_APPEND);
+    struct stat info {};
+    if (rotates_ && fd_ >= 0 && ::fstat(fd_, &info) == 0 && info.st_size + std::ssize(line) > kMostBytes) {
+      std::rename((path_ + ".1").c_str(), (path_ + ".2").c_str());
+      std::rename(path_.c_str(), (path_ + ".1").c_str());
+      close();
+      fd_ = open_regular(path_, O_WRONLY | O_CREAT | O_APPEND);
+    }
+    if (fd_ < 0 || ::write(fd_, line.data(), line.size()) != std::ssize(line)) close();
+  }
+  void close() {
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }
 
-  std::optional<LineAppender> file_;
+  std::string path_;  // "" as long as there is none
+  int fd_ = -1;
   std::deque<std::string> early_;
   std::atomic<bool> rotates_ = false;  // one process does; the others write on in the file that it renamed
 };
@@ -164,13 +173,7 @@ void write(Level level, const std::string& text) { logger()->log(to_spdlog(level
 
 void flush() { logger()->flush(); }
 
-void also_to(const std::string& path) {
-  try {
-    run_file().open(path);
-  } catch (const Error& error) {
-    warning(error.what(), "; the log is on standard error only");
-  }
-}
+void also_to(const std::string& path) { run_file().open(path); }
 
 bool has_terminal() {
   const char* name = std::getenv("TERM");

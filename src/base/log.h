@@ -20,8 +20,7 @@ void write(Level level, const std::string& text);
 void flush();
 
 // Appends this process's lines to the file `path` too, those of the past as well (the newest 200). All ranks of a run share
-// the file. Rank 0 renames it to path.1, path.1 to path.2, before it grows beyond 32 MiB. Where the file cannot be
-// opened, a warning says so.
+// the file. Rank 0 renames it to path.1, path.1 to path.2, before it grows beyond 32 MiB.
 void also_to(const std::string& path);
 
 // Whether standard error is a terminal, on which a line can be redrawn in place.

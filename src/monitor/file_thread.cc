@@ -7,6 +7,13 @@
 
 namespace tokamak {
 
+namespace {
+
+// A full disk still takes a short record here and there.
+constexpr int64_t kWrittenInARow = 5;
+
+}  // namespace
+
 FileThread::FileThread(FileSinks files, size_t capacity) : capacity_(capacity) {
   for (auto& sink : files) files_.push_back({std::move(sink)});
   thread_ = start_service_thread("metric files", [this] { run(); });
@@ -19,6 +26,9 @@ FileThread::~FileThread() {
   }
   wake_.notify_one();
   thread_.join();
+  for (const File& file : files_) {
+    if (file.dropped > 0) log::warning(file.sink->path(), ": ", file.dropped, " record(s) were dropped");
+  }
 }
 
 void FileThread::write(const MetricRecord& record) {
@@ -57,14 +67,17 @@ void FileThread::run() {
 
 // A log is not worth a run: say so once, and train on.
 void FileThread::write_to(File& file, const MetricRecord& record) noexcept {
+  if (!file.sink->takes(record)) return;  // nor does it show that the disk works again
   try {
     file.sink->write(record);
   } catch (const std::exception& error) {
+    file.written = 0;
     if (file.dropped++ > 0) return;
     log::warning(error.what(), "; its records are dropped until it can be written again");
     return;
   }
-  if (file.dropped > 0) log::warning(file.sink->path(), " is written again; ", file.dropped, " record(s) were dropped");
+  if (file.dropped == 0 || ++file.written < kWrittenInARow) return;
+  log::warning(file.sink->path(), " is written again; ", file.dropped, " record(s) were dropped");
   file.dropped = 0;
 }
 

@@ -1,5 +1,5 @@
 // The sinks that write files, on a thread of their own: training waits for no disk. A record that a disk refuses is
-// dropped there, and the next one is tried: a warning when that begins, and when it ends.
+// dropped there, and the next one is tried: a warning when that begins, and when it has ended.
 #pragma once
 
 #include <condition_variable>
@@ -25,7 +25,8 @@ class FileThread : public Sink {
  private:
   struct File {
     std::unique_ptr<FileSink> sink;
-    int64_t dropped = 0;  // since the last record that was written
+    int64_t dropped = 0;  // since the disk was last known to work
+    int64_t written = 0;  // since then and since the last one dropped
   };
   void run();
   static void write_to(File& file, const MetricRecord& record) noexcept;

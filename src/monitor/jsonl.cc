@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/lines.h"
 #include "formats/parse_json.h"
+#include "monitor/history.h"
 
 namespace tokamak {
 
@@ -133,11 +134,26 @@ std::optional<MetricRecord> record_of(const Json& json) {
 
 }  // namespace
 
-JsonlFile::JsonlFile(const std::string& path) : file_(path, Kind::kConfig) {}
+RecordFile::RecordFile(const std::string& path) : file_(path, Kind::kConfig) {}
 
-void JsonlFile::write(const MetricRecord& record) {
+void RecordFile::append(const MetricRecord& record) {
   const std::string reason = file_.append(line_of(record));
   if (!reason.empty()) fail(Kind::kConfig, str("cannot write ", file_.path(), ": ", reason));
+}
+
+void JsonlFile::write(const MetricRecord& record) {
+  if (record.tensors.empty()) return append(record);
+  append({.step = record.step, .time = record.time, .event = record.event, .values = record.values});
+}
+
+bool TensorFile::takes(const MetricRecord& record) const {
+  return !record.tensors.empty() || (record.event && sets_course(record));
+}
+
+void TensorFile::write(const MetricRecord& record) {
+  MetricRecord part{.step = record.step, .time = record.time, .tensors = record.tensors};
+  if (record.event) part.event = {record.event->name, "", {}};
+  append(part);
 }
 
 std::optional<MetricRecord> parse_record(std::string_view line) { return record_of(try_parse_json<Json>(line)); }

@@ -1,10 +1,13 @@
-// metrics.jsonl: one record a line, only ever appended to, by one start of the run after the other.
+// metrics.jsonl and tensors.jsonl: one record a line, only ever appended to, by one start of the run after the other.
 //   {"step":10,"time":"2026-01-31T12:34:56.789Z","tokens":5120,"loss/avg":2.31, ...}   values; what is not finite is null
 //   {"step":10,"time":"...","tokens":5120,"time/samples":0.5,"samples":[{"prompt":"It was","text":" the"}, ...]}
 //   {"event":"stop","step":10,"time":"...","detail":"signal 15", ...}     an event, then its texts and its values if any
+// tensors.jsonl has the statistics of tensors, whose lines are a hundred times longer:
 //   {"step":10, ..., "tensors":["lm_head.weight",...],"elements":[...],"weights":{...},"gradients":{...},"updates":{...}}
-// Statistics of tensors are columns, with a place for each of "tensors": {"rms":[...],"min":[...],"max":[...],
-// "non_finite":[...],"zeros":[...],"log2_first":[...],"log2_counts":[[...],...]}; tensor_record.h says what they are.
+//   {"event":"ready","step":10, ...}                    where a start goes on from, as in metrics.jsonl; resume likewise
+// They are columns, with a place for each of "tensors": {"rms":[...],"min":[...],"max":[...],"non_finite":[...],
+// "zeros":[...],"log2_first":[...],"log2_counts":[[...],...]}; tensor_record.h says what they are. Runs of
+// older versions have them in metrics.jsonl.
 #pragma once
 
 #include <functional>
@@ -17,14 +20,31 @@
 
 namespace tokamak {
 
-class JsonlFile : public FileSink {
+class RecordFile : public FileSink {
  public:
-  explicit JsonlFile(const std::string& path);  // Error(kConfig) where it cannot be opened
-  void write(const MetricRecord& record) override;
   const std::string& path() const override { return file_.path(); }
+
+ protected:
+  explicit RecordFile(const std::string& path);  // Error(kConfig) where it cannot be opened
+  void append(const MetricRecord& record);
 
  private:
   LineAppender file_;
+};
+
+// Every record, without statistics of tensors.
+class JsonlFile : public RecordFile {
+ public:
+  explicit JsonlFile(const std::string& path) : RecordFile(path) {}
+  void write(const MetricRecord& record) override;
+};
+
+// Statistics of tensors, and which steps a start leaves behind.
+class TensorFile : public RecordFile {
+ public:
+  explicit TensorFile(const std::string& path) : RecordFile(path) {}
+  bool takes(const MetricRecord& record) const override;
+  void write(const MetricRecord& record) override;
 };
 
 // Of one line without its newline; nothing where it is no record.

@@ -23,8 +23,8 @@ struct MetricsOptions {
       "steps between statistics of each weight matrix, its gradient (mean over the step's tokens, before clipping) and its "
       "update, and at the last step: root mean square, extremes, what is not finite, magnitudes by powers of two; more "
       "often shows sooner which layer goes wrong and makes files longer: a record of 32 layers has some 150 kB in "
-      "metrics.jsonl, so 1000 leaves 15 MB after 100,000 steps; 0: none, at no cost");
-    v("jsonl", jsonl, "write output_dir/metrics.jsonl");
+      "tensors.jsonl, so 1000 leaves 15 MB after 100,000 steps; 0: none, at no cost");
+    v("jsonl", jsonl, "write output_dir/metrics.jsonl, and tensors.jsonl with the statistics of tensors");
     v("tensorboard", tensorboard,
       "write output_dir/tensorboard for `tensorboard --logdir`: values as scalars, events, samples and the config as "
       "text");

@@ -1,5 +1,6 @@
 #include "monitor/sink.h"
 
+#include "base/file.h"
 #include "base/process.h"
 #include "monitor/console.h"
 #include "monitor/file_thread.h"
@@ -11,7 +12,12 @@ namespace tokamak {
 
 Sinks make_sinks(const MetricsOptions& options, const RunFacts& run) {
   FileSinks files;
-  if (options.jsonl) files.push_back(std::make_unique<JsonlFile>(run.output_dir + "/metrics.jsonl"));
+  if (options.jsonl) {
+    files.push_back(std::make_unique<JsonlFile>(run.output_dir + "/metrics.jsonl"));
+    // A start without statistics still says which of the earlier ones it leaves behind.
+    const std::string tensors = run.output_dir + "/tensors.jsonl";
+    if (options.tensor_statistics > 0 || exists(tensors)) files.push_back(std::make_unique<TensorFile>(tensors));
+  }
   if (options.tensorboard) {
     files.push_back(std::make_unique<TensorBoard>(run.output_dir + "/tensorboard", run.config_text));
   }

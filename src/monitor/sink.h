@@ -26,7 +26,9 @@ using Sinks = std::vector<std::unique_ptr<Sink>>;
 class FileSink {
  public:
   virtual ~FileSink() = default;
-  virtual void write(const MetricRecord& record) = 0;  // Error where the disk refuses it; the next one is tried again
+  virtual bool takes(const MetricRecord& /*record*/) const { return true; }
+  // What it takes. Error where the disk refuses it; the next one is tried again.
+  virtual void write(const MetricRecord& record) = 0;
   virtual const std::string& path() const = 0;
 };
 

@@ -1,5 +1,5 @@
 // What a record says of a weight, of its gradient and of its update: which layer grows, which one dies, where the first
-// number stopped being finite. metrics.jsonl and TensorBoard have the same numbers.
+// number stopped being finite. tensors.jsonl and TensorBoard have the same numbers.
 #pragma once
 
 #include <cmath>

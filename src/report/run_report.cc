@@ -166,6 +166,8 @@ std::vector<MetricRecord> read_run_records(const std::string& directory,
     records.back().tensors = {};
   };
   read_records(directory + "/metrics.jsonl", keep, see ? ReadTensors::kYes : ReadTensors::kNo);
+  // A run that began with a version that wrote them into metrics.jsonl has the earlier ones there.
+  if (see) read_records(directory + "/tensors.jsonl", see, ReadTensors::kYes);
   return records;
 }
 

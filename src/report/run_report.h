@@ -86,7 +86,8 @@ RunReport make_report(const std::string& directory, const std::vector<MetricReco
 void expect_run(const std::string& directory);
 
 // Of a run.output_dir, in the order of its metrics.jsonl. Error(kConfig) where it is none. Statistics of
-// tensors, which are long, are not among them: `see`, if given, is called with each record as it is in the file.
+// tensors, which are long, are not among them: `see`, if given, is called with each record as it is in that file, then with
+// those of tensors.jsonl.
 std::vector<MetricRecord> read_run_records(const std::string& directory,
                                            const std::function<void(const MetricRecord&)>& see = {});
 // Of these records and of what else the directory has; `holds_lock` as in life_signs.h. Error(kData) where there are no

@@ -42,7 +42,7 @@ struct TensorMap {
 
 class TensorMapBuilder {
  public:
-  void see(const MetricRecord& record);  // of all starts, in the order of the file; with tensors, or an event
+  void see(const MetricRecord& record);  // of all starts, in the order of the files; with tensors, or an event
   // At most `most` columns, of equally many records but for the last.
   TensorMap map(int64_t most) const;
   int64_t rows() const { return static_cast<int64_t>(names_.size()); }

@@ -66,26 +66,32 @@ def tensors_of(record):
     return scalars, histograms
 
 
-def read_records(place):
-    """Of metrics.jsonl: {event: [its records]}; of the steps that count {name: {step: value}}, and of tensors the same of
-    scalars and of histograms."""
-    events, scalars, of_tensors, histograms = {}, {}, {}, {}
-    with open(place.run(NAME) + "/metrics.jsonl") as lines:
+def of_course(path, names_of):
+    """Of a file of records: ({event: [its records]}, and of the steps that count {name: {step: value}} for each of the
+    dictionaries that names_of makes of a record of values)."""
+    events, everything = {}, ({}, {})
+    with open(path) as lines:
         for record in map(json.loads, lines):
             step = record.pop("step")
             if "event" in record:
                 events.setdefault(record["event"], []).append(dict(record, step=step))
                 if record["event"] == "ready":
-                    scalars, of_tensors, histograms = (
-                        {name: {s: v for s, v in of.items() if s <= step} for name, of in every.items()}
-                        for every in (scalars, of_tensors, histograms))
+                    everything = [{name: {s: v for s, v in of.items() if s <= step} for name, of in every.items()}
+                                  for every in everything]
                 continue
             del record["time"]
-            record.pop("samples", None)
-            tensors = tensors_of(record) if "tensors" in record else ({}, {})
-            for every, found in ((scalars, record), (of_tensors, tensors[0]), (histograms, tensors[1])):
+            for every, found in zip(everything, names_of(record)):
                 for name, value in found.items():
                     every.setdefault(name, {})[step] = np.nan if value is None else value
+    return events, *everything
+
+
+def read_records(place):
+    """Of metrics.jsonl: {event: [its records]}; of the steps that count {name: {step: value}}; and of tensors.jsonl the same
+    of scalars and of histograms."""
+    events, scalars, _ = of_course(place.run(NAME) + "/metrics.jsonl",
+                                   lambda record: ({name: record[name] for name in record if name != "samples"}, {}))
+    _, of_tensors, histograms = of_course(place.run(NAME) + "/tensors.jsonl", tensors_of)
     return events, scalars, of_tensors, histograms
 
 

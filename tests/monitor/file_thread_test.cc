@@ -29,6 +29,7 @@ struct Disk {
 class DiskSink : public FileSink {
  public:
   DiskSink(Disk& disk, std::string name) : disk_(disk), name_(std::move(name)) {}
+  bool takes(const MetricRecord& record) const override { return !record.is("ignored"); }
   void write(const MetricRecord& record) override {
     const std::lock_guard lock(disk_.slow);
     if (disk_.refuses) throw std::runtime_error("cannot write " + name_);
@@ -92,26 +93,34 @@ TEST_CASE("a disk that is too slow costs values, but no events, and is a warning
 }
 
 TEST_CASE(
-    "a disk that refuses costs its own sink the records of that time: a warning when it begins, and when it ends") {
+    "a disk that refuses costs its own sink the records of that time: a warning when it begins, and when it has ended") {
   log::configure(0, 1, log::Level::kWarning);
   CapturedLog captured;
   Disk bad, good;
-  FileThread files(on({&bad, &good}));
-  for (const int64_t step : {1, 2, 3, 4, 5, 6}) {
-    bad.refuses = step == 2 || step == 3 || step == 5;
-    files.write({.step = step});
-    CHECK(files.flush(kEver));
+  {
+    FileThread files(on({&bad, &good}));
+    const auto write = [&](int64_t step, bool refuses) {
+      bad.refuses = refuses;
+      files.write({.step = step});
+      CHECK(files.flush(kEver));
+      bad.refuses = false;  // a record that the sink does not take says nothing of the disk
+      files.write({.step = 0, .event = RunEvent{"ignored", "", {}}});
+      CHECK(files.flush(kEver));
+    };
+    // A short record now and then finds room on a full disk; five in a row show that it has some.
+    for (int64_t step = 1; step <= 12; ++step) write(step, step == 2 || step == 3 || step == 7);
+    write(13, true);
   }
-  CHECK(bad.steps == std::vector<int64_t>{1, 4, 6});
-  CHECK(good.steps == std::vector<int64_t>{1, 2, 3, 4, 5, 6});
+  CHECK(bad.steps == std::vector<int64_t>{1, 4, 5, 6, 8, 9, 10, 11, 12});
+  CHECK(good.steps.size() == 13);
   const std::string text = captured.text();
   CHECK(times(text, "cannot write disk0; its records are dropped until it can be written again") == 2);
-  CHECK(times(text, "disk0 is written again; 2 record(s) were dropped") == 1);
-  CHECK(times(text, "disk0 is written again; 1 record(s) were dropped") == 1);
+  CHECK(times(text, "disk0 is written again; 3 record(s) were dropped") == 1);
+  CHECK(times(text, "disk0: 1 record(s) were dropped") == 1);
   CHECK(times(text, "disk1") == 0);
 }
 
-TEST_CASE("metrics.jsonl on a full disk: one warning, one word when there is room, whole lines after it") {
+TEST_CASE("metrics.jsonl on a full disk: one warning, one word when there is room, whole lines only") {
   log::configure(0, 1, log::Level::kWarning);
   const TempDir dir;
   const std::string path = dir.file("m");
@@ -128,13 +137,13 @@ TEST_CASE("metrics.jsonl on a full disk: one warning, one word when there is roo
     const FileSizeLimit limit((1 << 16) + 20);
     for (const int64_t step : {2, 3, 4}) write(step);
   }
-  for (const int64_t step : {5, 6}) write(step);
+  for (const int64_t step : {5, 6, 7, 8, 9}) write(step);
   const std::string text = captured.text();
   CHECK(times(text, str("cannot write ", path, ": File too large; its records are dropped until it can be")) == 1);
   CHECK(times(text, str(path, " is written again; 3 record(s) were dropped")) == 1);
   CHECK(read_text(path, Kind::kBug).substr(before.size()) ==
-        "\n{\"step\":1}\n{\"step\":\n{\"step\":5}\n{\"step\":6}\n");
+        "\n{\"step\":1}\n{\"step\":5}\n{\"step\":6}\n{\"step\":7}\n{\"step\":8}\n{\"step\":9}\n");
   int64_t records = 0;
   read_records(path, [&](const MetricRecord&) { ++records; });
-  CHECK(records == 3);
+  CHECK(records == 6);
 }

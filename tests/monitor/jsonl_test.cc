@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "monitor/file_size_limit.h"
+#include "support/captured_log.h"
 #include "support/temp_dir.h"
 
 using namespace tokamak;
@@ -74,14 +75,22 @@ TEST_CASE("samples are a list beside the values, and come back as they are") {
 }
 
 TEST_CASE(
-    "statistics of tensors are columns, extremes in the digits of an f32, and come back to those who ask for them") {
+    "statistics of tensors are columns in a file of their own, extremes in the digits of an f32, and come back to those "
+    "who ask for them") {
   const TensorSummary weights{.rms = 0.1, .min = -0.1f, .max = 0.3f, .zeros = 1, .first = -4, .counts = {2, 0, 5}};
   const TensorSummary none{.rms = std::nan(""), .min = INFINITY, .max = -INFINITY, .non_finite = 8};
   const TempDir dir;
-  JsonlFile file(dir.file("m"));
-  file.write({.step = 7,
-              .values = {count_value("tokens", 5)},
-              .tensors = {{"q", 8, weights, none, weights}, {"k", 8, none, weights, none}}});
+  JsonlFile metrics(dir.file("metrics"));
+  TensorFile file(dir.file("m"));
+  const auto write = [&](const MetricRecord& record) {
+    metrics.write(record);
+    if (file.takes(record)) file.write(record);
+  };
+  write({.step = 2, .event = RunEvent{"ready", "", {{"device", "CPU"}}}, .values = {count_value("total_steps", 9)}});
+  write({.step = 2, .event = RunEvent{"checkpoint", "", {}}});
+  write({.step = 7,
+         .values = {count_value("tokens", 5)},
+         .tensors = {{"q", 8, weights, none, weights}, {"k", 8, none, weights, none}}});
   const std::string weights_and_none =
       "{\"rms\":[0.1,null],\"min\":[-0.1,null],\"max\":[0.3,null],\"non_finite\":[0,8],\"zeros\":[1,0],"
       "\"log2_first\":[-4,0],\"log2_counts\":[[2,0,5],[]]}";
@@ -89,12 +98,14 @@ TEST_CASE(
       "{\"rms\":[null,0.1],\"min\":[null,-0.1],\"max\":[null,0.3],\"non_finite\":[8,0],\"zeros\":[0,1],"
       "\"log2_first\":[0,-4],\"log2_counts\":[[],[2,0,5]]}";
   CHECK(read_text(dir.file("m"), Kind::kBug) ==
-        "{\"step\":7,\"tokens\":5,\"tensors\":[\"q\",\"k\"],\"elements\":[8,8],\"weights\":" + weights_and_none +
-            ",\"gradients\":" + none_and_weights + ",\"updates\":" + weights_and_none + "}\n");
+        "{\"event\":\"ready\",\"step\":2,\"detail\":\"\"}\n"
+        "{\"step\":7,\"tensors\":[\"q\",\"k\"],\"elements\":[8,8],\"weights\":" +
+            weights_and_none + ",\"gradients\":" + none_and_weights + ",\"updates\":" + weights_and_none + "}\n");
 
-  REQUIRE(read_all(dir.file("m")).size() == 1);
-  CHECK(read_all(dir.file("m"))[0].tensors.empty());
-  CHECK(read_all(dir.file("m"))[0].values.size() == 1);
+  CHECK_THAT(read_text(dir.file("metrics"), Kind::kBug), Catch::EndsWith("}\n{\"step\":7,\"tokens\":5}\n"));
+
+  REQUIRE(read_all(dir.file("m")).size() == 2);
+  CHECK(read_all(dir.file("m"))[1].tensors.empty());
   std::vector<TensorRecord> tensors;
   read_records(
       dir.file("m"), [&](const MetricRecord& record) { tensors = record.tensors; }, ReadTensors::kYes);
@@ -136,13 +147,20 @@ TEST_CASE("a line of nested lists is skipped: nothing copies or prints what is 4
   CHECK(records[0].step == 2);
 }
 
-TEST_CASE("a torn last line is ended by a newline before the next start's first record") {
+TEST_CASE("a start removes a last line that was cut short, however long it is, and says so") {
+  log::configure(0, 1, log::Level::kWarning);
   const TempDir dir;
-  write_text_atomically(dir.file("m"), "{\"step\":1}\n{\"step\":2,\"a", Kind::kBug);
-  JsonlFile file(dir.file("m"));
-  file.write({.step = 3});
-  file.write({.step = 4});
-  CHECK(read_text(dir.file("m"), Kind::kBug) == "{\"step\":1}\n{\"step\":2,\"a\n{\"step\":3}\n{\"step\":4}\n");
+  for (const std::string whole : {"", "{\"step\":1}\n"}) {
+    for (const size_t length : {1, 4095, 4096, 4097, 20000}) {
+      write_text_atomically(dir.file("m"), whole + std::string(length, '{'), Kind::kBug);
+      CapturedLog captured;
+      JsonlFile file(dir.file("m"));
+      CHECK_THAT(captured.text(), Catch::Contains(str("removed ", length, " bytes of a last line")));
+      file.write({.step = 3});
+      file.write({.step = 4});
+      CHECK(read_text(dir.file("m"), Kind::kBug) == whole + "{\"step\":3}\n{\"step\":4}\n");
+    }
+  }
 }
 
 TEST_CASE("a text that is no UTF-8 is written with replacements, not thrown back at the run") {

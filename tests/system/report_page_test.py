@@ -249,9 +249,9 @@ HOVERED = """((name, column) => {
 
 
 def heat_map(place):
-    """the heat map of tensors: each kind and order says, where one points, what metrics.jsonl has, and so does its table"""
+    """the heat map of tensors: each kind and order says, where one points, what tensors.jsonl has, and so does its table"""
     page = page_of(place, trained(place, "first"))
-    with open(place.run("first") + "/metrics.jsonl") as lines:
+    with open(place.run("first") + "/tensors.jsonl") as lines:
         records = {record["step"]: record for record in map(json.loads, lines) if "tensors" in record}
     steps = sorted(records)
     assert steps == list(range(5, STEPS + 1, 5)), steps

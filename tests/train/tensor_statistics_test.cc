@@ -19,7 +19,7 @@ std::map<int64_t, MetricRecord> tensor_records_of(const std::string& run) {
   const auto see = [&](const MetricRecord& record) {
     if (!record.tensors.empty()) records[record.step] = record;
   };
-  read_records(run + "/metrics.jsonl", see, ReadTensors::kYes);
+  read_records(run + "/tensors.jsonl", see, ReadTensors::kYes);
   return records;
 }
 
@@ -115,7 +115,7 @@ TEST_CASE("statistics of tensors are those of the checkpoint, on any ranks, repl
     REQUIRE(records.size() == 3);
     for (const int64_t step : {2, 4, 6}) {
       check_against_checkpoints(place, name, records.at(step));
-      CHECK(records.at(step).at("time/tensor_statistics") > 0);
+      CHECK(tokamak::records(place.run(name), "time/tensor_statistics").at(step) > 0);
     }
   }
 }
@@ -183,6 +183,9 @@ TEST_CASE("a resumed run goes on with the same statistics") {
   const auto straight = tensor_records_of(place.run("straight")), halves = tensor_records_of(place.run("halves"));
   REQUIRE(straight.size() == 3);
   REQUIRE(halves.size() == 3);
+  const std::string text = read_text(place.run("halves") + "/tensors.jsonl", Kind::kBug);
+  CHECK_THAT(text, Catch::Contains("{\"event\":\"resume\",\"step\":3,"));
+  CHECK(read_text(place.run("halves") + "/metrics.jsonl", Kind::kBug).find("tensors") == std::string::npos);
   for (const auto& [step, record] : straight) {
     for (size_t i = 0; i < record.tensors.size(); ++i) {
       check_same(halves.at(step).tensors[i].weights, record.tensors[i].weights);
