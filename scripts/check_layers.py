@@ -63,6 +63,7 @@ LIBRARIES = [
     (r"(oneapi/)?dnnl", "oneDNN", ["src/backend/cpu/gemm.cc"]),
     (r"(ncursesw?/)?n?curses", "ncurses", ["src/watch/screen.cc"]),
     (r"mpi\.h", "MPI", ["src/comm/mpi*"]),
+    (r"openssl/", "OpenSSL's libcrypto", ["src/comm/secret.cc"]),
     (r"nccl", "NCCL", ["cuda/nccl/*"]),
     (r"cublas", "cuBLASLt", ["cuda/gemm/*"]),
     (r"cudnn", "cuDNN", ["cuda/attention/cudnn*"]),

@@ -24,6 +24,7 @@ packages() {
     build)
       echo g++ cmake ninja-build ccache git
       echo libopenmpi-dev openmpi-bin  # MPI: src/comm
+      echo libssl-dev                  # libcrypto: src/comm/secret.cc
       echo libdnnl-dev                 # oneDNN: src/backend/cpu
       echo libsentencepiece-dev        # tokenizer
       echo libyaml-cpp-dev             # src/config

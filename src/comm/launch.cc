@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/strings.h"
 
 namespace tokamak {
@@ -15,6 +16,7 @@ constexpr int kFirstPort = 12000;
 constexpr int kPorts = 20000;
 constexpr int kLastPort = 65535;
 constexpr int64_t kMostRanks = 1 << 24;
+constexpr size_t kShortestSecret = 16;  // characters: what a stranger hears of a proof can be compared with guesses
 
 class Environment {
  public:
@@ -33,15 +35,15 @@ class Environment {
     int64_t result = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
     if (error != std::errc() || end != value.data() + value.size()) {
-      fail(Kind::kConfig, str(name, " is '", value, "', which is not a number; ", reason));
+      fail(Kind::kConfig, str(name, " is '", printable(value), "', which is not a number; ", reason));
     }
     if (result < low || result > high) {
-      fail(Kind::kConfig, str(name, " is ", value, ", not in ", low, " to ", high, "; ", reason));
+      fail(Kind::kConfig, str(name, " is ", printable(value), ", not in ", low, " to ", high, "; ", reason));
     }
     return result;
   }
 
-  std::string said(const char* name) const { return str(name, " is ", text(name)); }
+  std::string said(const char* name) const { return str(name, " is ", printable(text(name))); }
 
  private:
   const Variables& variables_;
@@ -114,15 +116,31 @@ void refuse_other_launchers(const Environment& environment) {
        "start with mpirun of Open MPI, with srun, or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
 }
 
-}  // namespace
+std::string read_secret(const Environment& environment) {
+  std::string secret = environment.text("TOKAMAK_SECRET");
+  if (environment.has("TOKAMAK_SECRET") && secret.size() < kShortestSecret) {
+    fail(Kind::kConfig,
+         str("TOKAMAK_SECRET has ", secret.size(), " characters, but at least ", kShortestSecret, " are needed"),
+         "openssl rand -hex 32 makes one; the same for all ranks, or unset it");
+  }
+  return secret;
+}
 
-Launch find_launch(const Variables& variables) {
-  const Environment environment(variables);
+Launch launch_of(const Environment& environment) {
   if (environment.has("OMPI_COMM_WORLD_SIZE") || environment.has("PMIX_RANK")) return {.launcher = Launcher::kMpi};
   if (environment.has("RANK") || environment.has("WORLD_SIZE")) return by_variables(environment);
   refuse_other_launchers(environment);
   if (environment.has("SLURM_STEP_NUM_TASKS") || environment.has("SLURM_STEP_ID")) return by_slurm(environment);
   return {};
+}
+
+}  // namespace
+
+Launch find_launch(const Variables& variables) {
+  const Environment environment(variables);
+  Launch launch = launch_of(environment);
+  if (launch.launcher != Launcher::kNone) launch.secret = read_secret(environment);
+  return launch;
 }
 
 std::string first_host(const std::string& nodes) {
@@ -133,11 +151,13 @@ std::string first_host(const std::string& nodes) {
       continue;
     }
     const size_t close = nodes.find(']', at);
-    if (close == std::string::npos) fail(Kind::kConfig, str("Slurm's list of nodes '", nodes, "' lacks a ']'"));
+    if (close == std::string::npos)
+      fail(Kind::kConfig, str("Slurm's list of nodes '", printable(nodes), "' lacks a ']'"));
     host += nodes.substr(at + 1, nodes.find_first_of("-,]", at) - at - 1);
     at = close;
   }
-  if (host.empty()) fail(Kind::kConfig, str("Slurm's list of nodes '", nodes, "' names no host"), "set MASTER_ADDR");
+  if (host.empty())
+    fail(Kind::kConfig, str("Slurm's list of nodes '", printable(nodes), "' names no host"), "set MASTER_ADDR");
   return host;
 }
 

@@ -21,12 +21,13 @@ struct Launch {
   int local_size = -1;
   std::string address;  // of rank 0
   int port = 0;
-  std::string job;  // whose ranks these are; ranks of another job that come to the same port are turned away
+  std::string job;     // whose ranks these are; ranks of another job that come to the same port are turned away
+  std::string secret;  // TOKAMAK_SECRET, which ranks prove to each other that they know; "": none
 };
 
 using Variables = std::function<const char*(const char* name)>;  // as std::getenv
 
-// Error(kConfig) naming variable and value where they are set by halves or contradict each other, or where a launcher
+// Error(kConfig) naming variable and value (not the secret's) where they are set by halves or contradict each other, or where a launcher
 // started several of us that could not find each other.
 Launch find_launch(const Variables& variables);
 

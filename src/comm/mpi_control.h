@@ -9,8 +9,9 @@
 
 namespace tokamak {
 
-// Rank 0's addresses and a random token go round through `comm`; who connects with another token is turned away. On all
-// ranks or none: a warning says why. Collective, once.
-std::optional<ControlPeers> connect_control(Comm& comm);
+// Rank 0's addresses and a random token go round through `comm`; who cannot prove that it knows the token, and the
+// `secret` of all ranks, is turned away. On all ranks or none: a warning says why. SharedError(kConfig) where the ranks'
+// secrets differ. Collective, once.
+std::optional<ControlPeers> connect_control(Comm& comm, const std::string& secret);
 
 }  // namespace tokamak

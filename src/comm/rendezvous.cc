@@ -3,75 +3,36 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
+#include <charconv>
 #include <optional>
 
 #include "base/error.h"
-#include "base/log.h"
+#include "base/printable.h"
 #include "base/process.h"
 #include "base/strings.h"
+#include "comm/guests.h"
+#include "comm/hello.h"
+#include "comm/interfaces.h"
+#include "comm/introduce.h"
+#include "comm/secret.h"
 
 namespace tokamak {
 
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'T', 'O', 'K', 'A', 'M', 'A', 'K', '1'};
-constexpr const char* kVersion = "3";                  // of what the ranks say to each other, here and later
-constexpr uint32_t kLongestFrame = uint32_t{1} << 26;  // the list of all ranks
-constexpr double kSecondsToSpeak = 5;                  // after connecting; who says nothing is no rank
-constexpr double kSecondsToAttempt = 10;               // one connection; then once more
-constexpr double kSecondsOfMany = 2;                   // the same where there are other addresses to try
-constexpr double kSecondsToConnect = 60;               // among themselves, once all have come
-constexpr double kSecondsToAgain = 0.1;                // after an attempt that failed
-constexpr double kSecondsToHeed = 0.1;                 // until an interruption is noticed
-constexpr double kSecondsOfSignals = 1;                // from the first rank to the last, of a signal to all
+constexpr double kSecondsToSpeak = 5;     // for what a peer has to take or to say next
+constexpr double kSecondsToAttempt = 10;  // one connection; then once more
+constexpr double kSecondsOfMany = 2;      // the same where there are other addresses to try
+constexpr double kSecondsToConnect = 60;  // among themselves, once all have come
+constexpr double kSecondsToAgain = 0.1;   // after an attempt that failed
+constexpr double kSecondsToHeed = 0.1;    // until an interruption is noticed
+constexpr double kSecondsOfSignals = 1;   // from the first rank to the last, of a signal to all
+constexpr size_t kBytesOfRank = 300;      // in the list, at most
+constexpr size_t kLongestReason = 200;    // what a peer says of its refusal
+constexpr size_t kLongestAddress = 64;
+constexpr size_t kMostNamed = 8;  // of ranks that are missing
 
-using Words = std::vector<std::string>;
-
-bool say(const Socket& socket, const Words& words) {
-  const std::string text = join(words, std::string_view("\0", 1));
-  const auto length = static_cast<uint32_t>(text.size());
-  std::string frame(kMagic.data(), kMagic.size());
-  frame.append(reinterpret_cast<const char*>(&length), sizeof(length));
-  frame += text;
-  return socket.send(frame.data(), static_cast<int64_t>(frame.size()), in_seconds(kSecondsToSpeak));
-}
-
-std::optional<Words> hear(const Socket& socket, Deadline deadline) {
-  std::array<char, kMagic.size()> magic;
-  uint32_t length = 0;
-  if (!socket.receive(magic.data(), magic.size(), deadline) || magic != kMagic) return {};
-  if (!socket.receive(&length, sizeof(length), deadline) || length > kLongestFrame) return {};
-  std::string text(length, '\0');
-  if (!socket.receive(text.data(), length, deadline)) return {};
-  return split(text, '\0');
-}
-
-struct Hello {
-  enum Field { kVersionField, kKind, kSize, kRank, kPort, kHost, kJob, kFields };
-  std::string version, kind, size;
-  int rank = -1;
-  int port = 0;
-  std::string host, job;
-};
-
-Words hello_words(const RendezvousOptions& options, const char* kind, int port) {
-  return {kVersion, kind, str(options.size), str(options.rank), str(port), host_name(), options.job};
-}
-
-std::optional<Hello> hear_hello(const Socket& socket) {
-  const std::optional<Words> words = hear(socket, in_seconds(kSecondsToSpeak));
-  if (!words || words->size() != Hello::kFields) return {};
-  const auto& word = *words;
-  return Hello{.version = word[Hello::kVersionField],
-               .kind = word[Hello::kKind],
-               .size = word[Hello::kSize],
-               .rank = std::atoi(word[Hello::kRank].c_str()),
-               .port = std::atoi(word[Hello::kPort].c_str()),
-               .host = word[Hello::kHost],
-               .job = word[Hello::kJob]};
-}
+bool is_over(Deadline deadline) { return std::chrono::steady_clock::now() >= deadline; }
 
 // A socket a lane and one for control with each rank, and some for everything else.
 void allow_open_files(int size) {
@@ -85,6 +46,8 @@ void allow_open_files(int size) {
   }
 }
 
+std::string data_kind(size_t lane) { return str("data", lane); }
+
 class Gathering {
  public:
   explicit Gathering(const RendezvousOptions& options)
@@ -95,11 +58,12 @@ class Gathering {
     hosts().resize(ranks);
     addresses_.resize(ranks);
     ports_.resize(ranks);
-    hosts()[static_cast<size_t>(options.rank)] = host_name();
+    hosts()[static_cast<size_t>(options.rank)] = printable(host_name(), kLongestAddress);
   }
 
   Peers run() {
-    listener_ = listen_on(options_.rank == 0 ? options_.port : 0);
+    has_data_ = true;
+    if (options_.rank == 0) listen(listen_on(addresses_of_rank_zero(), options_.port));
     meet_rank_zero();
     deadline_ = in_seconds(kSecondsToConnect);
     connect_downwards();
@@ -107,8 +71,8 @@ class Gathering {
     return std::move(peers_);
   }
 
-  ControlPeers run_control(Socket listener) {
-    listener_ = std::move(listener);
+  ControlPeers run_control(std::vector<Socket> listeners) {
+    if (options_.rank == 0) listen(std::move(listeners));
     meet_rank_zero();
     return std::move(peers_.control);
   }
@@ -120,27 +84,108 @@ class Gathering {
   const std::vector<std::string>& hosts() const { return peers_.control.hosts; }
 
   std::string self() const { return str("rank ", options_.rank, " of ", options_.size); }
-  std::string place() const { return str(join(options_.addresses, " or "), ":", options_.port); }
+  std::string place() const {
+    return str(printable(join(options_.addresses, " or "), kLongestReason), ":", options_.port);
+  }
+  std::string name(size_t rank) const {
+    return hosts()[rank].empty() ? str("rank ", rank) : str("rank ", rank, " on ", hosts()[rank]);
+  }
+
+  // ---- waiting ----
 
   void heed_interruption() const {
     if (!options_.interrupted || !options_.interrupted()) return;
     fail(Kind::kStopped, self() + ": stopped by a signal while it waited for the other ranks; nothing has begun");
   }
 
-  // As wait_for_any.
-  int wait_for_any_heeding(const std::vector<const Socket*>& sockets, Deadline deadline) const {
-    while (true) {
-      heed_interruption();
-      const int ready = wait_for_any(sockets, std::min(deadline, in_seconds(kSecondsToHeed)));
-      if (ready >= 0 || std::chrono::steady_clock::now() >= deadline) return ready;
-    }
+  // As wait_for_any, for a moment.
+  int wait_a_moment(const std::vector<const Socket*>& sockets, Deadline deadline) const {
+    heed_interruption();
+    return wait_for_any(sockets, std::min(deadline, in_seconds(kSecondsToHeed)));
   }
 
-  void pause(double seconds) const { wait_for_any_heeding({}, in_seconds(seconds)); }
+  void pause(double seconds) const {
+    for (const Deadline end = in_seconds(seconds); !is_over(end);) wait_a_moment({}, end);
+  }
 
   // Another rank has gone: it may have heeded a signal to all that has yet to come here.
   void await_signal() const {
     if (options_.interrupted) pause(kSecondsOfSignals);
+  }
+
+  Patience until(Deadline deadline) const {
+    return {.deadline = deadline, .heed = [this] { heed_interruption(); }};
+  }
+
+  // ---- guests ----
+
+  void listen(std::vector<Socket> listeners) {
+    const std::string own = options_.rank == 0 ? str("rank 0 at ", place()) : name(static_cast<size_t>(options_.rank));
+    guests_.emplace(
+        std::move(listeners),
+        GuestRules{.self = own,
+                   .job = options_.job,
+                   .secret = options_.secret,
+                   .objection = [this](const Hello& hello) { return objection_to(hello); },
+                   .welcome = [this](const Hello& hello, Socket socket) { welcome(hello, std::move(socket)); }});
+  }
+
+  // False past the deadline. Those that have come are to stay, and have nothing to say.
+  bool await_guests() {
+    while (missing_ > 0) {
+      if (is_over(deadline_)) return false;
+      std::vector<const Socket*> sockets;
+      for (const Socket& socket : control()) sockets.push_back(&socket);
+      const std::vector<const Socket*> guests = guests_->sockets();
+      sockets.insert(sockets.end(), guests.begin(), guests.end());
+      const int ready = wait_a_moment(sockets, deadline_);
+      if (0 <= ready && ready < options_.size) {
+        await_signal();
+        const std::string reason = name(static_cast<size_t>(ready)) + " has left while the ranks were being connected";
+        if (options_.rank == 0) refuse_all(reason);
+        fail(Kind::kComm, str(self(), ": ", reason));
+      }
+      guests_->serve();
+    }
+    return true;
+  }
+
+  // What is wrong with a rank that comes, after "rank 3 on n2 ".
+  std::string objection_to(const Hello& hello) const {
+    if (hello.size != options_.size) {
+      return str("was started as one of ", hello.size, " ranks, rank ", options_.rank, " as one of ", options_.size);
+    }
+    if (hello.rank < 0 || hello.rank >= options_.size) return str("does not exist among ", options_.size, " ranks");
+    const auto rank = static_cast<size_t>(hello.rank);
+    if (hello.kind == kControlKind && options_.rank == 0) {
+      const bool is_there = hello.rank == 0 || control()[rank];
+      return is_there ? str("is a second rank ", rank, ": the first is on ", hosts()[rank]) : "";
+    }
+    for (size_t lane = 0; connects_data_ && hello.rank > options_.rank && lane < kLanes; ++lane) {
+      if (hello.kind == data_kind(lane) && !peers_.data[lane][rank]) return "";
+    }
+    return "has no connection due here";
+  }
+
+  void welcome(const Hello& hello, Socket socket) {
+    --missing_;
+    const auto rank = static_cast<size_t>(hello.rank);
+    if (connects_data_) {
+      for (size_t lane = 0; lane < kLanes; ++lane) {
+        if (hello.kind == data_kind(lane)) peers_.data[lane][rank] = std::move(socket);
+      }
+      return;
+    }
+    addresses_[rank] = socket.peer_address();
+    ports_[rank] = hello.port;
+    hosts()[rank] = hello.shown_host();
+    control()[rank] = std::move(socket);
+  }
+
+  // ---- rank 0 ----
+
+  std::vector<std::string> addresses_of_rank_zero() const {
+    return addresses_to_listen_on(options_.addresses.front(), options_.one_host);
   }
 
   void meet_rank_zero() {
@@ -151,13 +196,12 @@ class Gathering {
     }
   }
 
-  // ---- rank 0 ----
-
   void receive_all() {
-    for (int missing = options_.size - 1; missing > 0;) {
-      Socket guest = next_guest(control());
-      if (!guest) refuse_all(str("waited ", options_.timeout_seconds, " s at ", place(), " for ", absent()));
-      missing -= welcome(std::move(guest));
+    missing_ = options_.size - 1;
+    if (!await_guests()) {
+      const std::string& others = guests_->turned_away();
+      refuse_all(str("waited ", options_.timeout_seconds, " s at ", place(), " for ", absent(),
+                     others.empty() ? "" : "; turned away: " + others));
     }
     Words list = {"welcome"};
     for (size_t r = 0; r < hosts().size(); ++r) {
@@ -168,52 +212,15 @@ class Gathering {
     }
   }
 
-  // Whether it is one of us.
-  bool welcome(Socket guest) {
-    const std::optional<Hello> hello = hear_hello(guest);
-    if (!hello || hello->job != options_.job) {
-      const std::string who = hello ? str("a rank of '", hello->job, "'") : "no rank of ours";
-      log::warning("turned away at ", place(), ": ", guest.peer_address(), " is ", who);
-      say(guest, {"refused", str("rank 0 at ", place(), " belongs to '", options_.job, "'")});
-      return false;
-    }
-    const std::string mistake = mistake_of(*hello);
-    if (!mistake.empty()) {
-      say(guest, {"refused", mistake});
-      refuse_all(mistake);
-    }
-    say(guest, {"expected"});
-    const auto rank = static_cast<size_t>(hello->rank);
-    addresses_[rank] = guest.peer_address();
-    ports_[rank] = hello->port;
-    hosts()[rank] = hello->host;
-    control()[rank] = std::move(guest);
-    return true;
-  }
-
-  std::string mistake_of(const Hello& hello) const {
-    const std::string who = str("rank ", hello.rank, " on ", hello.host);
-    if (hello.version != kVersion) return who + " runs another version of this program than rank 0";
-    if (hello.size != str(options_.size)) {
-      return str(who, " was started as one of ", hello.size, " ranks, rank 0 as one of ", options_.size);
-    }
-    const bool taken =
-        hello.rank == 0 || (0 < hello.rank && hello.rank < options_.size && control()[static_cast<size_t>(hello.rank)]);
-    if (taken) {
-      return str("two processes say that they are rank ", hello.rank, ": on ", hosts()[static_cast<size_t>(hello.rank)],
-                 " and on ", hello.host);
-    }
-    return hello.rank < 0 || hello.rank >= options_.size ? str(who, ": there is no such rank") : "";
-  }
-
   std::string absent() const {
     Words ranks;
     for (int r = 1; r < options_.size; ++r) {
       if (!control()[static_cast<size_t>(r)]) ranks.push_back(str(r));
     }
     const size_t count = ranks.size();
-    if (count > 8) ranks.resize(8);
-    return str(count == 1 ? "rank " : "ranks ", join(ranks, ", "), count > 8 ? ", ..." : "", " of ", options_.size);
+    if (count > kMostNamed) ranks.resize(kMostNamed);
+    return str(count == 1 ? "rank " : "ranks ", join(ranks, ", "), count > kMostNamed ? ", ..." : "", " of ",
+               options_.size);
   }
 
   [[noreturn]] void refuse_all(const std::string& reason) const {
@@ -223,130 +230,142 @@ class Gathering {
     fail(Kind::kComm, str(self(), ": ", reason));
   }
 
-  // The next connection, or an empty socket past the deadline. `present` are to stay, and have nothing to say.
-  Socket next_guest(const std::vector<Socket>& present) const {
-    std::vector<const Socket*> sockets;
-    for (const Socket& socket : present) sockets.push_back(&socket);
-    sockets.push_back(&listener_);
-    while (true) {
-      const int ready = wait_for_any_heeding(sockets, deadline_);
-      if (ready < 0) return {};
-      if (ready < options_.size) {
-        await_signal();
-        const std::string reason = str("rank ", ready, " has left while the ranks were being connected");
-        if (options_.rank == 0) refuse_all(reason);
-        fail(Kind::kComm, str(self(), ": ", reason));
-      }
-      if (Socket guest = accept_from(listener_)) return guest;
-    }
-  }
-
   // ---- the others ----
 
-  void go_to_rank_zero() {
-    Socket& rank_zero = control()[0];
-    rank_zero = options_.addresses.size() == 1 ? connect_to_only_address() : find_rank_zero();
-    // Rank 0 gives up first, and says what is missing.
-    const std::optional<Words> answer = hear_rank_zero(rank_zero, options_.timeout_seconds);
-    if (answer->size() != 1 + 3 * hosts().size()) fail(Kind::kComm, str(self(), ": no list from rank 0"));
-    for (size_t r = 0; r < hosts().size(); ++r) {
-      hosts()[r] = (*answer)[1 + 3 * r];
-      addresses_[r] = (*answer)[2 + 3 * r];
-      ports_[r] = std::atoi((*answer)[3 + 3 * r].c_str());
-      // Seen from rank 0, who shares its host is on the loopback; from here it is where rank 0 is.
-      if (starts_with(addresses_[r], "127.") || addresses_[r] == "::1") addresses_[r] = rank_zero.peer_address();
-    }
-    addresses_[0] = options_.addresses.front();
-    ports_[0] = options_.port;
+  // Why this rank may not join; "" where it may.
+  std::string join_by(const Socket& socket, const std::string& kind, int port, const std::string& whom,
+                      Deadline deadline) const {
+    const Hello own = {.version = kProtocolVersion,
+                       .kind = kind,
+                       .size = options_.size,
+                       .rank = options_.rank,
+                       .port = port,
+                       .host = host_name(),
+                       .job = options_.job,
+                       .random = options_.secret.empty() ? "" : random_word()};
+    return introduce(socket, own, options_.secret, whom, until(deadline));
   }
 
-  Socket connect_to_only_address() const {
+  void join_or_fail(const Socket& socket, const std::string& kind, int port, const std::string& whom,
+                    Deadline deadline) const {
+    const std::string reason = join_by(socket, kind, port, whom, deadline);
+    if (reason.empty()) return;
+    await_signal();
+    fail(Kind::kComm, str(self(), ": ", reason));
+  }
+
+  std::string rank_zero() const { return str("rank 0 at ", place()); }
+
+  void go_to_rank_zero() {
+    Socket& zero = control()[0];
+    zero = options_.addresses.size() == 1 ? connect_to_only_address() : find_rank_zero();
+    const auto ranks = hosts().size();
+    // Rank 0 gives up first, and says what is missing.
+    const std::optional<Words> answer =
+        hear(zero, until(in_seconds(options_.timeout_seconds + kSecondsToSpeak)),
+             {.bytes = std::max(FrameLimits().bytes, kBytesOfRank * ranks), .words = 1 + 3 * ranks});
+    if (!answer) {
+      await_signal();
+      fail(Kind::kComm, str(self(), ": ", rank_zero(), " left before all ranks had come"));
+    }
+    if (answer->front() != "welcome" || answer->size() != 1 + 3 * ranks) {
+      fail(Kind::kComm, str(self(), ": ", refusal(*answer, rank_zero())));
+    }
+    for (size_t r = 0; r < ranks; ++r) read_list(r, &(*answer)[1 + 3 * r], zero);
+  }
+
+  void read_list(size_t rank, const std::string* words, const Socket& zero) {
+    hosts()[rank] = printable(words[0], kLongestAddress);
+    addresses_[rank] = printable(words[1], kLongestAddress);
+    // Seen from rank 0, who shares its host is on the loopback; from here it is where rank 0 is.
+    if (is_loopback(addresses_[rank])) addresses_[rank] = zero.peer_address();
+    if (rank == 0) {
+      addresses_[0] = options_.addresses.front();
+      ports_[0] = options_.port;
+      return;
+    }
+    const auto [end, error] = std::from_chars(words[2].data(), words[2].data() + words[2].size(), ports_[rank]);
+    const bool is_whole = error == std::errc() && end == words[2].data() + words[2].size();
+    if (has_data_ && (!is_whole || ports_[rank] < 1 || ports_[rank] > 65535)) {
+      fail(Kind::kComm, str(self(), ": ", rank_zero(), " names no port of ", name(rank)));
+    }
+  }
+
+  // The port for the ranks above this one is open on the address by which this rank has gone to rank 0; where that is the
+  // loopback's, as rank 0's port is.
+  int open_data_port(const Socket& zero) {
+    if (!has_data_) return 0;
+    const std::string own = zero.own_address();
+    std::vector<Socket> listeners =
+        listen_on(is_loopback(own) ? addresses_of_rank_zero() : std::vector<std::string>{own}, 0);
+    const int port = listeners.front().port();
+    listen(std::move(listeners));
+    return port;
+  }
+
+  Socket connect_to_only_address() {
     Socket socket = connect_patiently(options_.addresses.front(), options_.port);
-    say(socket, hello_words(options_, "control", listener_ ? listener_.port() : 0));
-    hear_rank_zero(socket, options_.timeout_seconds);
+    join_or_fail(socket, kControlKind, open_data_port(socket), rank_zero(),
+                 in_seconds(options_.timeout_seconds + kSecondsToSpeak));
     return socket;
   }
 
   // At some of the addresses there may be another host, or another program.
   Socket find_rank_zero() const {
     std::string why;
-    while (std::chrono::steady_clock::now() < deadline_) {
+    while (!is_over(deadline_)) {
       for (const std::string& address : options_.addresses) {
-        Socket socket = connect_to(address, options_.port, std::min(deadline_, in_seconds(kSecondsOfMany)), why);
+        Socket socket = connect_to(address, options_.port, std::min(deadline_, in_seconds(kSecondsOfMany)), why,
+                                   [this] { heed_interruption(); });
         if (!socket) continue;
-        say(socket, hello_words(options_, "control", 0));
-        const std::optional<Words> answer = hear_heeding(socket, 2 * kSecondsToSpeak);
-        if (answer && (*answer)[0] == "expected") return socket;
-        why = answer && answer->size() > 1 ? answer->at(1) : "no answer";
+        why = join_by(socket, kControlKind, 0, rank_zero(), in_seconds(2 * kSecondsToSpeak));
+        if (why.empty()) return socket;
       }
       pause(kSecondsToAgain);
     }
     fail(Kind::kComm, str(self(), ": rank 0 is not at ", place(), " (", why, ")"));
   }
 
-  std::optional<Words> hear_heeding(const Socket& socket, double seconds) const {
-    if (wait_for_any_heeding({&socket}, in_seconds(seconds)) < 0) return {};
-    return hear(socket, in_seconds(kSecondsToSpeak));
-  }
-
-  std::optional<Words> hear_rank_zero(const Socket& socket, double seconds) const {
-    std::optional<Words> answer = hear_heeding(socket, seconds + kSecondsToSpeak);
-    if (!answer) {
-      await_signal();
-      fail(Kind::kComm, str(self(), ": rank 0 at ", place(), " left without an answer, or never gave one"));
-    }
-    if ((*answer)[0] == "refused") fail(Kind::kComm, str(self(), ": ", answer->at(1)));
-    return answer;
-  }
-
   Socket connect_patiently(const std::string& host, int port) const {
     std::string why;
     while (true) {
       const Deadline attempt = std::min(deadline_, in_seconds(kSecondsToAttempt));
-      if (Socket socket = connect_to(host, port, attempt, why)) return socket;
-      if (std::chrono::steady_clock::now() >= deadline_) break;
+      Socket socket = connect_to(host, port, attempt, why, [this] { heed_interruption(); });
+      if (socket) return socket;
+      if (is_over(deadline_)) break;
       pause(kSecondsToAgain);
     }
-    fail(Kind::kComm, str(self(), ": cannot reach ", host, ":", port, " (", why, ")"),
-         "is rank 0 running there, under the same MASTER_ADDR and MASTER_PORT, and does no firewall stand between?");
+    fail(Kind::kComm, str(self(), ": cannot reach ", printable(host), ":", port, " (", why, ")"),
+         "is rank 0 running there, under the same MASTER_ADDR and MASTER_PORT, and does no firewall stand between? It "
+         "listens on the addresses that MASTER_ADDR stands for on its host");
   }
 
   // ---- each with each ----
-
-  static std::string data_kind(size_t lane) { return str("data", lane); }
 
   void connect_downwards() {
     for (size_t r = 0; r < static_cast<size_t>(options_.rank); ++r) {
       for (size_t lane = 0; lane < kLanes; ++lane) {
         Socket& socket = peers_.data[lane][r];
         socket = connect_patiently(addresses_[r], ports_[r]);
-        say(socket, hello_words(options_, data_kind(lane).c_str(), 0));
+        join_or_fail(socket, data_kind(lane), 0, name(r), deadline_);
       }
     }
   }
 
   void accept_upwards() {
-    const auto all = (options_.size - 1 - options_.rank) * static_cast<int>(kLanes);
-    for (int missing = all; missing > 0;) {
-      Socket guest = next_guest(control());
-      if (!guest)
-        fail(Kind::kComm, str(self(), ": ", missing, " of ", all, " connections of the ranks above it have not come"));
-      const std::optional<Hello> hello = hear_hello(guest);
-      const bool ours = hello && hello->version == kVersion && hello->job == options_.job &&
-                        hello->rank > options_.rank && hello->rank < options_.size;
-      for (size_t lane = 0; ours && lane < kLanes; ++lane) {
-        Socket& socket = peers_.data[lane][static_cast<size_t>(hello->rank)];
-        if (hello->kind != data_kind(lane) || socket) continue;
-        socket = std::move(guest);
-        --missing;
-        break;
-      }
-    }
+    connects_data_ = true;
+    const int all = (options_.size - 1 - options_.rank) * static_cast<int>(kLanes);
+    missing_ = all;
+    if (await_guests()) return;
+    fail(Kind::kComm, str(self(), ": ", missing_, " of ", all, " connections of the ranks above it have not come"));
   }
 
   const RendezvousOptions& options_;
   Deadline deadline_;
-  Socket listener_;
+  std::optional<Guests> guests_;
+  bool has_data_ = false;       // ports for data are open
+  bool connects_data_ = false;  // all have come, and the ranks above connect
+  int missing_ = 0;             // guests to come
   Peers peers_;
   std::vector<std::string> addresses_;
   std::vector<int> ports_;
@@ -359,9 +378,9 @@ Peers meet(const RendezvousOptions& options) {
   return Gathering(options).run();
 }
 
-ControlPeers meet_rank_zero(const RendezvousOptions& options, Socket listener) {
+ControlPeers meet_rank_zero(const RendezvousOptions& options, std::vector<Socket> listeners) {
   allow_open_files(options.size);
-  return Gathering(options).run_control(std::move(listener));
+  return Gathering(options).run_control(std::move(listeners));
 }
 
 }  // namespace tokamak

@@ -1,10 +1,9 @@
 // How ranks that know rank 0's address, and nothing else of each other, come to be connected: all with rank 0 (control),
 // and each with each, in every lane (data).
 //
-// Every rank opens a port of its own, then goes to rank 0 with a hello: version, kind, size, rank, port, host, job.
-// Rank 0 tells one of its own that it is expected, waits for all, then sends everybody the list of (address, port); now
-// every rank connects to those below it.
-// Words are frames: "TOKAMAK1", a 32-bit length, and fields with a zero byte between them.
+// Every rank goes to rank 0 with a hello (hello.h), which names a port of its own. Rank 0 tells one that is waited for
+// that it is expected, waits for all, then sends everybody the list of hosts, addresses and ports; now every rank connects
+// to those below it, by the same words.
 #pragma once
 
 #include <array>
@@ -23,6 +22,8 @@ struct RendezvousOptions {
   std::vector<std::string> addresses;  // of rank 0; of several, the first where it answers
   int port = 0;                        // where rank 0 listens
   std::string job;                     // the same on all ranks; those of another job are turned away
+  std::string secret;                  // which all ranks know, and prove to each other; "": none
+  bool one_host = false;               // all ranks are on this host: no port needs to be open to others
   double timeout_seconds = 0;          // for all to come
   std::function<bool()> interrupted;   // asked while waiting; true ends it
 };
@@ -30,7 +31,7 @@ struct RendezvousOptions {
 // Index: the rank. A rank's own sockets are empty.
 struct ControlPeers {
   std::vector<Socket> sockets;     // rank 0: to every rank; another rank: to rank 0 alone
-  std::vector<std::string> hosts;  // their names, for messages
+  std::vector<std::string> hosts;  // their names, fit to be printed
 };
 using LaneSockets = std::array<std::vector<Socket>, kLanes>;  // by lane and rank
 struct Peers {
@@ -38,12 +39,13 @@ struct Peers {
   ControlPeers control;
 };
 
-// Collective. Error(kComm) on every rank that has come, if not all come in time, or if two say different things.
-// Error(kStopped) on a rank that is interrupted: within a fraction of a second, or 10 s where rank 0's host is silent.
+// Collective. Error(kComm) on every rank that has come, if not all come in time, and on a rank that is turned away: of
+// another version, size or secret, or a second one of its number. Error(kStopped) on a rank that is interrupted, within
+// a fraction of a second. Whoever else connects costs at most its own connection.
 Peers meet(const RendezvousOptions& options);
 
-// The connections with rank 0 alone, which listens already: `listener` is rank 0's, another's is empty. Collective, as
+// The connections with rank 0 alone, which listens already: `listeners` are rank 0's, another has none. Collective, as
 // above.
-ControlPeers meet_rank_zero(const RendezvousOptions& options, Socket listener);
+ControlPeers meet_rank_zero(const RendezvousOptions& options, std::vector<Socket> listeners);
 
 }  // namespace tokamak

@@ -1,7 +1,6 @@
 #include "comm/socket.h"
 
-#include <ifaddrs.h>
-#include <net/if.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -24,6 +24,14 @@ constexpr int64_t kMostAtOnce = int64_t{1} << 30;
 
 // Of the time after which a silent peer is given up, a part passes before the first probe; the rest is for so many.
 constexpr int kProbes = 5;
+
+constexpr double kSecondsToHeed = 0.1;
+constexpr int kAttemptsAtPort = 16;  // at one that is free on several addresses
+
+// accept(2): errors of a connection that was there, of the network, or of what this process may open. All may pass.
+constexpr std::array kPassing = {EAGAIN,       ECONNABORTED, EPERM,       EMFILE,      ENFILE,    ENOBUFS,
+                                 ENOMEM,       EPROTO,       ENETDOWN,    ENOPROTOOPT, EHOSTDOWN, ENONET,
+                                 EHOSTUNREACH, EOPNOTSUPP,   ENETUNREACH, ETIMEDOUT};
 
 int milliseconds_until(Deadline deadline) {
   if (deadline == kNever) return -1;
@@ -61,6 +69,13 @@ struct Address {
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
 };
 
+std::string as_number(Address& address) {
+  char text[NI_MAXHOST] = "";
+  ::getnameinfo(address.get(), address.length, text, sizeof(text), nullptr, 0, NI_NUMERICHOST);
+  const std::string number = text;
+  return starts_with(number, "::ffff:") ? number.substr(7) : number;  // IPv4 through a socket for both
+}
+
 // A process that tries a port of its own host, where nobody listens yet, may be connected to itself.
 bool is_connected_to_itself(int fd) {
   Address here, there;
@@ -69,10 +84,15 @@ bool is_connected_to_itself(int fd) {
   return here.length == there.length && std::memcmp(&here.storage, &there.storage, here.length) == 0;
 }
 
-bool connected_in_time(int fd, const addrinfo& address, Deadline deadline) {
+bool connected_in_time(int fd, const addrinfo& address, Deadline deadline, const std::function<void()>& heed) {
   if (::connect(fd, address.ai_addr, address.ai_addrlen) != 0) {
     if (errno != EINPROGRESS && errno != EINTR) return false;
-    if (!wait_until_ready(fd, POLLOUT, deadline)) return false;
+    while (!wait_until_ready(fd, POLLOUT, std::min(deadline, in_seconds(kSecondsToHeed)))) {
+      if (heed) heed();
+      if (std::chrono::steady_clock::now() < deadline) continue;
+      errno = ETIMEDOUT;
+      return false;
+    }
     int error = 0;
     socklen_t length = sizeof(error);
     ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
@@ -82,6 +102,25 @@ bool connected_in_time(int fd, const addrinfo& address, Deadline deadline) {
   if (!is_connected_to_itself(fd)) return true;
   errno = ECONNREFUSED;
   return false;
+}
+
+bool listens(const Socket& socket, Address& address) {
+  set(socket.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
+  return ::bind(socket.fd(), address.get(), address.length) == 0 && ::listen(socket.fd(), SOMAXCONN) == 0;
+}
+
+// `number`: an address as a number. Of no family where it is none: no socket can be made for it.
+Address address_of(const std::string& number, int port) {
+  Address address;
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(number.c_str(), str(port).c_str(), &hints, &found) != 0) return address;
+  std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
+  address.length = found->ai_addrlen;
+  ::freeaddrinfo(found);
+  return address;
 }
 
 }  // namespace
@@ -153,11 +192,12 @@ void Socket::give_up_after(double seconds) const {
 
 std::string Socket::peer_address() const {
   Address there;
-  char text[NI_MAXHOST] = "";
-  if (::getpeername(fd_, there.get(), &there.length) != 0) return "?";
-  ::getnameinfo(there.get(), there.length, text, sizeof(text), nullptr, 0, NI_NUMERICHOST);
-  const std::string address = text;
-  return starts_with(address, "::ffff:") ? address.substr(7) : address;  // IPv4 through a socket for both
+  return ::getpeername(fd_, there.get(), &there.length) == 0 ? as_number(there) : "?";
+}
+
+std::string Socket::own_address() const {
+  Address here;
+  return ::getsockname(fd_, here.get(), &here.length) == 0 ? as_number(here) : "?";
 }
 
 int Socket::port() const {
@@ -167,6 +207,8 @@ int Socket::port() const {
   return ntohs(v6 ? reinterpret_cast<sockaddr_in6*>(&here.storage)->sin6_port
                   : reinterpret_cast<sockaddr_in*>(&here.storage)->sin_port);
 }
+
+void Socket::never_block() const { ::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) | O_NONBLOCK); }
 
 Socket listen_on(int port) {
   Address address;
@@ -185,24 +227,53 @@ Socket listen_on(int port) {
     address.length = sizeof(*any);
   }
   if (!socket) fail_errno(Kind::kComm, "cannot make a socket");
-  set(socket.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
-  if (::bind(socket.fd(), address.get(), address.length) != 0 || ::listen(socket.fd(), SOMAXCONN) != 0) {
+  if (!listens(socket, address)) {
     fail_errno(Kind::kComm, str("cannot listen on port ", port),
                "another run on this host? Choose another MASTER_PORT");
   }
   return socket;
 }
 
+std::vector<Socket> listen_on(const std::vector<std::string>& addresses, int port) {
+  std::vector<Socket> sockets;
+  if (addresses.empty()) {
+    sockets.push_back(listen_on(port));
+    return sockets;
+  }
+  int error = 0;
+  for (int attempt = 0; attempt < kAttemptsAtPort; ++attempt) {
+    sockets.clear();
+    error = 0;
+    for (const std::string& number : addresses) {
+      Address address = address_of(number, port != 0 || sockets.empty() ? port : sockets.front().port());
+      Socket socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      if (socket && listens(socket, address)) {
+        sockets.push_back(std::move(socket));
+      } else if (error != EADDRINUSE) {
+        error = errno;
+      }
+    }
+    const bool taken = error == EADDRINUSE;
+    if (!sockets.empty() && !taken) return sockets;
+    if (port != 0 || !taken) break;
+  }
+  errno = error;
+  fail_errno(Kind::kComm, str("cannot listen on port ", port, " of ", join(addresses, ", ")),
+             "another run on this host? Choose another MASTER_PORT");
+}
+
 Socket accept_from(const Socket& listener) {
   while (true) {
     const int fd = ::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC);
     if (fd >= 0) return configured(Socket(fd));
-    if (errno == ECONNABORTED) return {};
-    if (errno != EINTR) fail_errno(Kind::kComm, "cannot accept a connection");
+    if (errno == EINTR) continue;
+    if (std::find(kPassing.begin(), kPassing.end(), errno) != kPassing.end()) return {};
+    fail_errno(Kind::kComm, "cannot accept a connection");
   }
 }
 
-Socket connect_to(const std::string& host, int port, Deadline deadline, std::string& why) {
+Socket connect_to(const std::string& host, int port, Deadline deadline, std::string& why,
+                  const std::function<void()>& heed) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -213,7 +284,7 @@ Socket connect_to(const std::string& host, int port, Deadline deadline, std::str
   Socket result;
   for (const addrinfo* address = found; address != nullptr && !result; address = address->ai_next) {
     Socket socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (socket && connected_in_time(socket.fd(), *address, deadline)) {
+    if (socket && connected_in_time(socket.fd(), *address, deadline, heed)) {
       result = configured(std::move(socket));
     } else {
       why = std::strerror(errno);
@@ -221,28 +292,6 @@ Socket connect_to(const std::string& host, int port, Deadline deadline, std::str
   }
   ::freeaddrinfo(found);
   return result;
-}
-
-std::vector<std::string> local_addresses() {
-  std::vector<std::string> others, loopback;
-  ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) != 0) return {"127.0.0.1"};
-  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
-    const int family = one->ifa_addr->sa_family;
-    if (family != AF_INET && family != AF_INET6) continue;
-    if (family == AF_INET6) {  // an address of a link alone says nothing to another host
-      const auto* v6 = reinterpret_cast<const sockaddr_in6*>(one->ifa_addr);
-      if (IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr)) continue;
-    }
-    char text[NI_MAXHOST] = "";
-    const socklen_t length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    if (::getnameinfo(one->ifa_addr, length, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) != 0) continue;
-    ((one->ifa_flags & IFF_LOOPBACK) != 0 ? loopback : others).emplace_back(text);
-  }
-  ::freeifaddrs(all);
-  others.insert(others.end(), loopback.begin(), loopback.end());
-  return others;
 }
 
 std::vector<int> wait_for_ready(const std::vector<const Socket*>& sockets, Deadline deadline) {

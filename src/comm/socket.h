@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,23 +40,30 @@ class Socket {
   void give_up_after(double seconds) const;
 
   std::string peer_address() const;  // as numbers
+  std::string own_address() const;   // the same, of this side
   int port() const;                  // of this side
+
+  void never_block() const;  // a listener: accept_from returns at once
 
  private:
   int fd_ = -1;
 };
 
-// Error(kComm) if the port is taken. Port 0: the system chooses.
+// On every interface. Error(kComm) if the port is taken. Port 0: the system chooses.
 Socket listen_on(int port);
 
-// A connection that nobody waited for; an empty Socket where it went away again.
+// On these addresses of this host, the same port on each; on every interface where there are none. One that cannot be
+// had (it has gone, IPv6 is off) is left out, if another can.
+std::vector<Socket> listen_on(const std::vector<std::string>& addresses, int port);
+
+// A connection that nobody waited for; an empty Socket, and errno, where there is none: it went away again, the network
+// or this process is short of something for now, or the listener never blocks.
 Socket accept_from(const Socket& listener);
 
-// One attempt; an empty Socket and the reason in `why` where it fails.
-Socket connect_to(const std::string& host, int port, Deadline deadline, std::string& why);
-
-// Addresses of this host, as numbers: those that other hosts may reach, then the loopback's.
-std::vector<std::string> local_addresses();
+// One attempt; an empty Socket and the reason in `why` where it fails. `heed` is called about ten times a second, and
+// may throw.
+Socket connect_to(const std::string& host, int port, Deadline deadline, std::string& why,
+                  const std::function<void()>& heed = {});
 
 // Until one or more of them can be read, or have ended: their indices; none when the deadline has passed. Empty sockets
 // are left out.

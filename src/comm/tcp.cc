@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <thread>
 
 #include "base/error.h"
@@ -19,7 +20,10 @@ namespace tokamak {
 
 namespace {
 
-constexpr int64_t kNothing = -1;  // no message in this direction
+constexpr int64_t kNothing = -1;                    // no message in this direction
+constexpr int64_t kLongestText = int64_t{1} << 28;  // of a host's message, as its sender says
+constexpr double kSecondsToBegin = 60;              // for all to take part in the first collective
+constexpr int kMillisecondsToHeed = 100;            // until an interruption of that is noticed
 
 enum class Purpose : int64_t { kGather = 1, kExchange, kBroadcast, kBarrier };
 
@@ -44,6 +48,12 @@ class Connections {
 
   int ranks() const { return static_cast<int>(hosts_.size()); }
 
+  // Until it is called again: how long a transfer may take, and what ends it early.
+  void limit(Deadline deadline, std::function<bool()> interrupted) {
+    deadline_ = deadline;
+    interrupted_ = std::move(interrupted);
+  }
+
   // Returns when all messages have gone and come.
   void transfer(Lane lane, Purpose purpose, const std::vector<Transfer>& transfers) {
     std::vector<Progress> all;
@@ -60,8 +70,18 @@ class Connections {
         polled.push_back({.fd = one.socket.fd(), .events = static_cast<int16_t>(events), .revents = 0});
       }
       if (polled.empty()) return;
-      if (::poll(polled.data(), polled.size(), -1) < 0 && errno != EINTR) fail_errno(Kind::kComm, "poll");
+      const bool limited = deadline_ != kNever;
+      if (limited) heed_limit(all);
+      const int wait = limited ? kMillisecondsToHeed : -1;
+      if (::poll(polled.data(), polled.size(), wait) < 0 && errno != EINTR) fail_errno(Kind::kComm, "poll");
     }
+  }
+
+  // A length that a peer has said.
+  int64_t checked_length(int rank, int64_t length) const {
+    if (0 <= length && length <= kLongestText) return length;
+    fail(Kind::kComm,
+         str(name(rank), " announces a message of ", length, " bytes; at most ", kLongestText, " are taken"));
   }
 
  private:
@@ -109,10 +129,23 @@ class Connections {
 
   void check(const Progress& one) const {
     if (one.in_header.purpose == one.out_header.purpose && one.in_header.bytes == one.transfer.in_bytes) return;
-    fail(Kind::kBug,
+    fail(Kind::kComm,
          str(name(one.transfer.peer), " sends a message of kind ", static_cast<int64_t>(one.in_header.purpose), ", ",
              one.in_header.bytes, " bytes; expected were kind ", static_cast<int64_t>(one.out_header.purpose), ", ",
              one.transfer.in_bytes, " bytes"));
+  }
+
+  void heed_limit(const std::vector<Progress>& all) const {
+    if (interrupted_ && interrupted_()) {
+      fail(Kind::kStopped, "stopped by a signal while it waited for the other ranks; nothing has begun");
+    }
+    if (std::chrono::steady_clock::now() < deadline_) return;
+    std::vector<std::string> silent;
+    for (const Progress& one : all) {
+      if (one.unsent() > 0 || one.awaited() > 0) silent.push_back(name(one.transfer.peer));
+    }
+    fail(Kind::kComm,
+         str("after all ranks had met, nothing was heard for ", kSecondsToBegin, " s of ", join(silent, ", ")));
   }
 
   // Why the other end is gone is the watch's to say; normally it ends this process while we wait here.
@@ -126,6 +159,8 @@ class Connections {
 
   LaneSockets data_;
   std::vector<std::string> hosts_;
+  Deadline deadline_ = kNever;
+  std::function<bool()> interrupted_;
 };
 
 class TcpComm : public HostComm {
@@ -144,14 +179,17 @@ class TcpComm : public HostComm {
   void do_broadcast(std::string& bytes, int root) override {
     auto length = static_cast<int64_t>(bytes.size());
     broadcast_bytes(reinterpret_cast<std::byte*>(&length), sizeof(length), root);
-    bytes.resize(static_cast<size_t>(length));
+    if (rank_ != root) bytes.resize(static_cast<size_t>(checked_length(root, length)));
     broadcast_bytes(reinterpret_cast<std::byte*>(bytes.data()), length, root);
   }
 
   std::vector<std::string> do_gather_all(const std::string& bytes) override {
     const std::vector<int64_t> lengths = gather_numbers(static_cast<int64_t>(bytes.size()));
     std::vector<std::string> by_rank;
-    for (const int64_t length : lengths) by_rank.emplace_back(static_cast<size_t>(length), '\0');
+    for (int r = 0; r < size(); ++r) {
+      const int64_t length = r == rank_ ? 0 : checked_length(r, lengths[static_cast<size_t>(r)]);
+      by_rank.emplace_back(static_cast<size_t>(length), '\0');
+    }
     by_rank[static_cast<size_t>(rank_)] = bytes;
     transfer_with_all(Lane::kHost, Purpose::kGather, [&](int r, Transfer& t) {
       std::string& theirs = by_rank[static_cast<size_t>(r)];
@@ -181,6 +219,10 @@ class TcpComm : public HostComm {
   }
 
  private:
+  int64_t checked_length(int rank, int64_t length) const {
+    return connections_.checked_length(members_[static_cast<size_t>(rank)], length);
+  }
+
   void gather_bytes(Lane lane, const std::byte* own, std::byte* all, int64_t bytes) override {
     if (own != all + rank_ * bytes) std::copy(own, own + bytes, all + rank_ * bytes);
     transfer_with_all(lane, Purpose::kGather, [&](int r, Transfer& t) {
@@ -242,6 +284,12 @@ class TcpWorld : private Connections, public TcpComm {
   TcpWorld(int rank, LaneSockets data, std::vector<std::string> hosts)
       : Connections(std::move(data), std::move(hosts)), TcpComm(*this, all_of(ranks()), rank) {}
 
+  void begin(const std::function<bool()>& interrupted) {
+    limit(in_seconds(kSecondsToBegin), interrupted);
+    barrier();  // nobody leaves before all have come
+    limit(kNever, {});
+  }
+
  private:
   static std::vector<int> all_of(int size) {
     std::vector<int> ranks(static_cast<size_t>(size));
@@ -252,9 +300,10 @@ class TcpWorld : private Connections, public TcpComm {
 
 }  // namespace
 
-std::unique_ptr<Comm> make_tcp_comm(int rank, LaneSockets data, std::vector<std::string> hosts) {
+std::unique_ptr<Comm> make_tcp_comm(int rank, LaneSockets data, std::vector<std::string> hosts,
+                                    const std::function<bool()>& interrupted) {
   auto world = std::make_unique<TcpWorld>(rank, std::move(data), std::move(hosts));
-  world->barrier();  // nobody leaves before all have come
+  world->begin(interrupted);
   return world;
 }
 

@@ -16,7 +16,8 @@ constexpr double kSecondsToSend = 1;
 constexpr double kSecondsToReceive = 5;  // the rest of a frame whose beginning is there
 constexpr double kSecondsOfSilence = 45;
 constexpr double kSecondsToEnd = 3;
-constexpr int32_t kLongestMessage = int32_t{1} << 24;
+constexpr int32_t kLongestMessage = int32_t{1} << 20;  // the calls of a flight record take some kilobytes
+constexpr auto kCommCode = static_cast<int>(Kind::kComm);
 
 bool is_silence(int error) { return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH; }
 
@@ -50,6 +51,11 @@ std::string Watch::present() const {
     if (peers_[r].connected) names.push_back(name(static_cast<int>(r)));
   }
   return join(names, ", ");
+}
+
+void Watch::set_last_words(LastWords last_words) {
+  const std::lock_guard lock(ending_);
+  last_words_ = std::move(last_words);
 }
 
 void Watch::attach(Client* client) {
@@ -115,10 +121,12 @@ bool Watch::receive(int from) {
     return true;
   }
   if (header.word == Word::kEnd) {
-    const ExitTimer at_the_latest(kSecondsToEnd, header.value);
-    if (rank_ == 0) log::error(name(from), " ended the run, exit code ", header.value);
-    log::flush();
-    end_all(header.value);
+    // A code that no process fails with is no peer's of ours: 0 would pass for done.
+    const int code = 1 <= header.value && header.value <= 255 ? header.value : kCommCode;
+    end_because(code, str(name(from), " ended the run, exit code ", header.value), rank_ == 0);
+  }
+  if (header.word != Word::kDisconnect) {
+    end_because(kCommCode, name(from) + " sent a message that is none of ours", true);
   }
   const std::lock_guard lock(state_);
   peer.connected = false;
@@ -130,11 +138,19 @@ void Watch::end_because_gone(int rank, int error) {
     const std::lock_guard lock(calling_);
     if (is_silence(error) && client_ != nullptr && client_->lost(rank)) return;
   }
-  constexpr auto kCode = static_cast<int>(Kind::kComm);
-  const ExitTimer at_the_latest(kSecondsToEnd, kCode);
-  log::error(name(rank), " is gone without disconnecting: killed, crashed, out of memory, or cut off");
-  log::flush();
-  end_all(kCode);
+  end_because(kCommCode, name(rank) + " is gone without disconnecting: killed, crashed, out of memory, or cut off",
+              true);
+}
+
+void Watch::end_because(int exit_code, const std::string& why, bool speaks) {
+  const ExitTimer at_the_latest(kSecondsToEnd, exit_code);
+  if (speaks) {
+    log::error(why);
+    log::flush();
+    const std::lock_guard lock(ending_);
+    if (last_words_) last_words_(exit_code, why);
+  }
+  end_all(exit_code);
 }
 
 void Watch::end_all(int exit_code) {

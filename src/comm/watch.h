@@ -4,6 +4,7 @@
 // after a crash. The same connections carry the messages of a watchdog (resilience/).
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -33,6 +34,12 @@ class Watch {
 
   // Every process of the run ends with it. From any thread.
   [[noreturn]] void end_all(int exit_code);
+
+  // What the rank that speaks for the run does before another rank's end ends this process: rank 0, or any other when
+  // rank 0 is gone. On the watch's thread, within three seconds. `why` is fit to be printed. Empty: nothing; then none are
+  // under way any more.
+  using LastWords = std::function<void(int exit_code, const std::string& why)>;
+  void set_last_words(LastWords last_words);
 
   void attach(Client* client);  // nullptr: none; then no call to the one before is under way any more
 
@@ -65,6 +72,7 @@ class Watch {
   void listen();
   bool receive(int from);  // false: it has disconnected
   void end_because_gone(int rank, int error);
+  [[noreturn]] void end_because(int exit_code, const std::string& why, bool speaks);
 
   const int rank_;
   std::vector<Peer> peers_;
@@ -72,6 +80,8 @@ class Watch {
   mutable std::mutex state_;
   std::mutex calling_;
   Client* client_ = nullptr;  // guarded by `calling_`
+  std::mutex ending_;
+  LastWords last_words_;  // guarded by `ending_`
   std::thread thread_;
 };
 

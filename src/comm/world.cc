@@ -48,25 +48,28 @@ World::World(std::function<bool()> interrupted)
     local_rank_ = world.local_rank;
     local_size_ = world.local_size;
     if (comm_->size() == 1) return;
-    if (std::optional<ControlPeers> peers = connect_control(*comm_)) watch_.emplace(comm_->rank(), std::move(*peers));
+    if (std::optional<ControlPeers> peers = connect_control(*comm_, launch_.secret))
+      watch_.emplace(comm_->rank(), std::move(*peers));
   } else if (launch_.launcher == Launcher::kTcp) {
     Peers peers = meet({.rank = launch_.rank,
                         .size = launch_.size,
                         .addresses = {launch_.address},
                         .port = launch_.port,
                         .job = launch_.job,
+                        .secret = launch_.secret,
+                        .one_host = launch_.local_size == launch_.size,
                         .timeout_seconds = kTimeoutSeconds,
-                        .interrupted = std::move(interrupted)});
+                        .interrupted = interrupted});
     const std::vector<std::string> hosts = peers.control.hosts;
     watch_.emplace(launch_.rank, std::move(peers.control));
-    comm_ = make_tcp_comm(launch_.rank, std::move(peers.data), hosts);
-    find_neighbours();
+    or_end_all([&] { comm_ = make_tcp_comm(launch_.rank, std::move(peers.data), hosts, interrupted); });
+    find_neighbours(hosts);
   } else {
     comm_ = make_single_comm();
   }
 }
 
-World::World(std::unique_ptr<Comm> ranks) : comm_(std::move(ranks)) { find_neighbours(); }
+World::World(std::unique_ptr<Comm> ranks) : comm_(std::move(ranks)) { find_neighbours(comm_->gather_all(host_name())); }
 
 // The watch first: a rank that closes its other connections earlier would look like one that has died.
 World::~World() {
@@ -86,15 +89,27 @@ World::~World() {
   if (launch_.launcher == Launcher::kMpi) end_mpi();
 }
 
+// The ranks have control connections, and nothing else yet: an error would wait in the watch's destructor for the others,
+// who wait for this rank.
+void World::or_end_all(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    log::configure(launch_.rank, launch_.size, log::Level::kInfo);
+    log::error(error.what(), error.hint().empty() ? "" : "\n  hint: ", error.hint());
+    log::flush();
+    end_all(error.exit_code());
+  }
+}
+
 void World::end_all(int exit_code) {
   if (watch_) watch_->end_all(exit_code);
-  if (launch_.launcher == Launcher::kMpi && size() > 1) abort_mpi(exit_code);
+  if (launch_.launcher == Launcher::kMpi && comm_ && size() > 1) abort_mpi(exit_code);
   std::_Exit(exit_code);
 }
 
 // Ranks with this host's name; what the launcher has said about them is taken as it is.
-void World::find_neighbours() {
-  const std::vector<std::string> hosts = comm_->gather_all(host_name());
+void World::find_neighbours(const std::vector<std::string>& hosts) {
   const auto own = hosts.begin() + comm_->rank();
   local_rank_ = launch_.local_rank >= 0 ? launch_.local_rank : static_cast<int>(std::count(hosts.begin(), own, *own));
   local_size_ =

@@ -39,7 +39,8 @@ class World {
   void leave_within(double seconds) { leave_within_ = seconds; }
 
  private:
-  void find_neighbours();
+  void or_end_all(const std::function<void()>& body);
+  void find_neighbours(const std::vector<std::string>& hosts);  // by rank
 
   const Launch launch_;
   std::unique_ptr<Comm> comm_;

@@ -45,6 +45,9 @@ bool read_heartbeat(const std::string& bytes, Heartbeat& heartbeat) {
   if (bytes.size() != 1 + sizeof(heartbeat)) return false;
   std::memcpy(&heartbeat, bytes.data() + 1, sizeof(heartbeat));
   heartbeat.inside.back() = 0;
+  for (char& c : heartbeat.inside) {
+    if (c != 0 && (c < ' ' || c > '~')) c = '?';
+  }
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "base/process.h"
 #include "base/service_thread.h"
 
@@ -19,6 +20,8 @@ namespace {
 constexpr double kInterval = 1;  // seconds between heartbeats, at most
 constexpr double kLate = 1;      // a thread that wakes so much later than that was stopped
 constexpr double kSecondsToAnswer = 2;
+constexpr size_t kMostCalls = 100000;     // bytes of what a rank did last
+constexpr double kSecondsToBegin = 60;    // from the meeting of the ranks to their first heartbeats
 constexpr double kSecondsToFollow = 2.5;  // for the others to write what they have to say, where all do so
 constexpr double kSecondsToEnd = 3.8;     // from the verdict to the end, whatever blocks
 constexpr auto kCode = static_cast<int>(Kind::kComm);
@@ -42,10 +45,15 @@ Watchdog::Watchdog(World& world)
   world_.comm().observe(&record_);
   if (watch_ != nullptr) watch_->attach(this);
   // When all have come here, no heartbeat is lost any more, and a rank that never sends one is known by its process.
+  // Nobody watches yet, so a clock does: a rank may have met the others and say nothing more.
+  const ExitTimer begins(kSecondsToBegin, kCode, [] {
+    log::error("the ranks have met, but not all have begun within ", kSecondsToBegin, " s");
+    log::flush();
+  });
   const std::vector<std::string> pids = world_.comm().gather_all(str(::getpid()));
   const std::lock_guard lock(mutex_);  // the watch's thread may be there already
   for (size_t r = 0; r < peers_.size(); ++r) {
-    peers_[r].view.last.pid = std::stoi(pids[watch_ == nullptr ? rank_ : r]);
+    peers_[r].view.last.pid = std::atoi(pids[watch_ == nullptr ? rank_ : r].c_str());
   }
   thread_ = start_service_thread("watchdog", [this] { run(); });
 }
@@ -89,7 +97,7 @@ void Watchdog::received(int from, const std::string& bytes) {
   if (kind == MessageKind::kHeartbeat && read_heartbeat(bytes, peer.view.last)) {
     peer.heard_at = now_seconds();
   } else if (kind == MessageKind::kReport) {
-    peer.calls = bytes.substr(1);
+    peer.calls = printable_lines(std::string_view(bytes).substr(1, kMostCalls));
     wake_.notify_all();
   } else if (kind == MessageKind::kLeave) {
     peer.view.left = true;

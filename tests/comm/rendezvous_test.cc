@@ -2,6 +2,7 @@
 #include "comm/rendezvous.h"
 
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <thread>
@@ -9,6 +10,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/strings.h"
+#include "comm/hello.h"
+#include "comm/interfaces.h"
 
 using namespace tokamak;
 using Catch::Contains;
@@ -38,6 +41,10 @@ std::vector<std::string> outcomes(const std::vector<RendezvousOptions>& ranks, s
   for (std::thread& thread : threads) thread.join();
   if (met != nullptr) *met = std::move(peers);
   return results;
+}
+
+bool send(const Socket& socket, const std::string& bytes) {
+  return socket.send(bytes.data(), static_cast<int64_t>(bytes.size()), in_seconds(5));
 }
 
 void wait_until_it_listens(int port) {
@@ -90,21 +97,26 @@ TEST_CASE("where rank 0 does not come, the address, the port and the reason are 
   CHECK_THAT(outcomes(ranks)[0], Contains("cannot reach no-such-host.invalid"));
 }
 
-TEST_CASE("two processes of one rank are an error of all") {
+TEST_CASE("a second process of a rank is told so, and the others meet") {
   const int port = free_port();
-  for (const std::string& outcome :
-       outcomes({options_of(0, 3, port), options_of(1, 3, port), options_of(1, 3, port)})) {
-    CHECK_THAT(outcome, Contains("say that they are rank 1"));
-  }
+  std::vector<Peers> peers;
+  const std::vector<std::string> met = outcomes(
+      {options_of(0, 3, port), options_of(1, 3, port), options_of(1, 3, port), options_of(2, 3, port)}, &peers);
+  CHECK((met[0].empty() && met[3].empty()));
+  CHECK(met[1].empty() != met[2].empty());
+  CHECK_THAT(met[1] + met[2], Contains("is a second rank 1: the first is on "));
   const Socket first = listen_on(port);  // of a rank 0; a second one cannot have it
   CHECK_THAT(outcomes({options_of(0, 3, port)})[0], Contains(str("cannot listen on port ", port)));
 }
 
-TEST_CASE("ranks that count differently are an error of all") {
+TEST_CASE("a rank that counts differently is told so, and named where it is missed") {
   const int port = free_port();
-  for (const std::string& outcome : outcomes({options_of(0, 3, port), options_of(1, 4, port)})) {
-    CHECK_THAT(outcome, Contains("as one of 4 ranks, rank 0 as one of 3"));
-  }
+  std::vector<RendezvousOptions> ranks = {options_of(0, 3, port), options_of(1, 4, port), options_of(2, 3, port)};
+  ranks[0].timeout_seconds = 1;
+  const std::vector<std::string> met = outcomes(ranks);
+  CHECK_THAT(met[1], Contains("as one of 4 ranks, rank 0 as one of 3"));
+  for (const size_t i : {0, 2})
+    CHECK_THAT(met[i], Contains("for rank 1 of 3; turned away: rank 1 on") && Contains("4 ranks"));
 }
 
 TEST_CASE("a rank of another job, and whoever else connects, is turned away, and the others meet") {
@@ -134,13 +146,10 @@ TEST_CASE("a rank that leaves before all have come is an error of all") {
   {
     std::string why;
     const Socket impatient = connect_to("127.0.0.1", port, in_seconds(5), why);
-    const std::string hello = join({"3", "control", "3", "1", "4242", "host", "run"}, std::string_view("\0", 1));
-    const auto length = static_cast<uint32_t>(hello.size());
-    const std::string frame = "TOKAMAK1" + std::string(reinterpret_cast<const char*>(&length), 4) + hello;
-    REQUIRE(impatient.send(frame.data(), static_cast<int64_t>(frame.size()), in_seconds(5)));
+    REQUIRE(send(impatient, frame_of({kProtocolVersion, "control", "3", "1", "4242", "host", "run", ""})));
   }
   rank_zero.join();
-  CHECK_THAT(met[0], Contains("rank 1 has left"));
+  CHECK_THAT(met[0], Contains("rank 1 on host has left"));
 }
 
 TEST_CASE("a signal to all ranks ends every wait for one that does not come") {
@@ -157,6 +166,154 @@ TEST_CASE("a signal to all ranks ends every wait for one that does not come") {
     CHECK_THAT(outcome, Contains("of another kind") && Contains("stopped by a signal while it waited"));
   }
   CHECK(watch.seconds() < 10);  // of 20
+}
+
+TEST_CASE("strangers who are silent, slow, or speak of anything, cost the ranks nothing, and a signal is heeded") {
+  const std::string secret = GENERATE("", "0123456789abcdef");
+  const int port = free_port();
+  std::vector<RendezvousOptions> ranks;
+  for (int rank = 0; rank < 3; ++rank) {
+    ranks.push_back(options_of(rank, 3, port));
+    ranks.back().secret = secret;
+  }
+  std::atomic<bool> stop = false;
+  ranks[0].interrupted = [&] { return stop.load(); };
+  std::vector<std::string> met;
+  std::vector<Peers> zero, others;
+  std::thread rank_zero([&] { met = outcomes({ranks[0]}, &zero); });
+  wait_until_it_listens(port);
+  std::string why;
+  std::vector<Socket> strangers;
+  for (int i = 0; i < 200; ++i) {
+    strangers.push_back(connect_to("127.0.0.1", port, in_seconds(5), why));
+    REQUIRE(strangers.back());
+  }
+  const std::string half = frame_of({kProtocolVersion, "control", "3", "1", "4242", "host", "run", ""}).substr(0, 30);
+  const uint32_t huge = uint32_t{1} << 26;
+  for (const std::string& words : {half, "TOKAMAK1" + std::string(reinterpret_cast<const char*>(&huge), 4),
+                                   std::string(4096, '\0'), std::string("\x16\x03\x01\x02"), frame_of(Words(4000)),
+                                   frame_of({kProtocolVersion, "control", "3", "x", "", "", "run"})}) {
+    strangers.push_back(connect_to("127.0.0.1", port, in_seconds(5), why));
+    CHECK(send(strangers.back(), words));
+  }
+  const Stopwatch watch;
+  SECTION("the ranks meet") {
+    for (const std::string& outcome : outcomes({ranks[1], ranks[2]}, &others)) CHECK(outcome.empty());
+    rank_zero.join();
+    CHECK(met[0].empty());
+  }
+  SECTION("a signal ends the wait") {
+    stop = true;
+    rank_zero.join();
+    CHECK_THAT(met[0], Contains("stopped by a signal"));
+  }
+  CHECK(watch.seconds() < 4);  // one of them alone used to take five
+}
+
+TEST_CASE("ranks of other secrets are told so and turned away, and the others meet") {
+  const int port = free_port();
+  std::vector<RendezvousOptions> ranks;
+  for (const int rank : {0, 1, 1, 1}) ranks.push_back(options_of(rank, 2, port));
+  for (const size_t i : {0, 1}) ranks[i].secret = "the secret of all";
+  ranks[2].secret = "another one's secret";
+  std::vector<std::string> met;
+  std::vector<Peers> zero, one;
+  std::thread rank_zero([&] { met = outcomes({ranks[0]}, &zero); });
+  CHECK_THAT(outcomes({ranks[2]})[0], Contains("rank 0 at") && Contains("has another TOKAMAK_SECRET"));
+  CHECK_THAT(outcomes({ranks[3]})[0], Contains("has a TOKAMAK_SECRET, this rank has none"));
+  CHECK(outcomes({ranks[1]}, &one)[0].empty());
+  rank_zero.join();
+  CHECK(met[0].empty());
+}
+
+TEST_CASE("the error of who waits names the rank with another secret, and its host") {
+  const int port = free_port();
+  std::vector<RendezvousOptions> ranks = {options_of(0, 2, port), options_of(1, 2, port)};
+  ranks[0].timeout_seconds = 1;
+  ranks[1].secret = "the secret of one";
+  ranks[0].secret = GENERATE("", "the secret of all");
+  const std::vector<std::string> met = outcomes(ranks);
+  CHECK_THAT(met[0], Contains("waited 1 s") && Contains("turned away: rank 1 on ") && Contains("TOKAMAK_SECRET"));
+  CHECK_THAT(met[1], Contains("TOKAMAK_SECRET"));
+}
+
+TEST_CASE("a false rank 0 that does not know the secret gets no rank") {
+  const Socket listener = listen_on(0);
+  RendezvousOptions rank = options_of(1, 2, listener.port());
+  rank.secret = "the secret of all";
+  std::string outcome;
+  std::thread joins([&] { outcome = outcomes({rank})[0]; });
+  const Socket guest = accept_from(listener);
+  FrameReader reader;
+  while (reader.read(guest) == FrameReader::State::kMore) std::this_thread::yield();
+  const Words hello = reader.take();
+  CHECK(join(hello, " ").find(rank.secret) == std::string::npos);
+  SECTION("it expects the rank without a proof") { CHECK(send(guest, frame_of({"expected", ""}))); }
+  SECTION("it gives back what it has heard") {
+    CHECK(send(guest, frame_of({"challenge", hello.back()})));
+    while (reader.read(guest) == FrameReader::State::kMore) std::this_thread::yield();
+    CHECK(send(guest, frame_of({"expected", reader.take().back()})));
+  }
+  joins.join();
+  CHECK_THAT(outcome, Contains("does not know the TOKAMAK_SECRET"));
+}
+
+TEST_CASE("a proof that was overheard is good for one connection") {
+  const int port = free_port();
+  RendezvousOptions zero = options_of(0, 2, port);
+  zero.secret = "the secret of all";
+  zero.timeout_seconds = 1;
+  std::vector<std::string> met;
+  std::thread rank_zero([&] { met = outcomes({zero}); });
+  wait_until_it_listens(port);
+  const Hello hello = {.version = kProtocolVersion,
+                       .kind = "control",
+                       .size = 2,
+                       .rank = 1,
+                       .port = 4242,
+                       .host = "n2",
+                       .job = "run",
+                       .random = "overheard"};
+  std::string why;
+  const Socket socket = connect_to("127.0.0.1", port, in_seconds(5), why);
+  CHECK(send(socket,
+             frame_of(hello.words()) + frame_of({"proof", proof_of(Role::kJoins, zero.secret, hello, "of before")})));
+  rank_zero.join();
+  CHECK_THAT(met[0], Contains("rank 1 on n2 (127.0.0.1) has another TOKAMAK_SECRET"));
+}
+
+TEST_CASE("a port is open on the addresses that its name stands for, and on no others") {
+  CHECK(addresses_to_listen_on("127.0.0.1", false) == std::vector<std::string>{"127.0.0.1"});
+  CHECK(addresses_to_listen_on("192.0.2.1", false).empty());  // nobody's: every interface
+  CHECK(addresses_to_listen_on("no-such-host.invalid", false).empty());
+  for (const std::string& address : addresses_to_listen_on("localhost", false)) CHECK(is_loopback(address));
+  for (const std::string& address : local_addresses()) {
+    CHECK(addresses_to_listen_on(address, false) == std::vector<std::string>{address});
+  }
+  const std::vector<Socket> listeners = listen_on({"127.0.0.2", "127.0.0.3"}, 0);
+  REQUIRE(listeners.size() == 2);
+  CHECK(listeners[0].port() == listeners[1].port());
+  std::string why;
+  CHECK(connect_to("127.0.0.3", listeners[0].port(), in_seconds(5), why));
+  CHECK_FALSE(connect_to("127.0.0.1", listeners[0].port(), in_seconds(5), why));
+}
+
+TEST_CASE("a name or a reason of a peer cannot write to a terminal") {
+  const int port = free_port();
+  std::vector<RendezvousOptions> ranks = {options_of(0, 2, port)};
+  ranks[0].timeout_seconds = 1;
+  std::vector<std::string> met;
+  std::thread rank_zero([&] { met = outcomes(ranks); });
+  wait_until_it_listens(port);
+  std::string why;
+  const Socket socket = connect_to("127.0.0.1", port, in_seconds(5), why);
+  const std::string host = "\x1b[2Jn2\n12:00:00 info done";
+  CHECK(send(socket,
+             frame_of({kProtocolVersion, "control", "9", "1", "4242", host + std::string(1000, 'x'), "run", ""})));
+  rank_zero.join();
+  CHECK_THAT(met[0], Contains("rank 1 on \\x1b[2Jn2\\n12:00:00 info done"));
+  CHECK(met[0].size() < 300);
+  CHECK(std::none_of(met[0].begin(), met[0].end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }));
 }
 
 TEST_CASE("a message larger than the system's buffers arrives whole, and a closed connection is said to be closed") {
