@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "formats/parse_json.h"
 
 namespace tokamak {
@@ -15,18 +16,21 @@ namespace {
 
 constexpr std::array<const char*, 4> kStateNames = {"running", "stopped", "done", "failed"};
 
+constexpr size_t kLongestCause = 300;
+
 std::string path_of(const std::string& output_dir) { return output_dir + "/status.json"; }
 
 }  // namespace
 
 void write_run_status(const std::string& output_dir, const RunStatus& status) noexcept {
   try {
-    const nlohmann::ordered_json json = {{"state", kStateNames.at(static_cast<size_t>(status.state))},
-                                         {"code", status.code},
-                                         {"step", status.step},
-                                         {"total_steps", status.total_steps},
-                                         {"time", utc_timestamp()},
-                                         {"incarnation", status.incarnation}};
+    nlohmann::ordered_json json = {{"state", kStateNames.at(static_cast<size_t>(status.state))},
+                                   {"code", status.code},
+                                   {"step", status.step},
+                                   {"total_steps", status.total_steps},
+                                   {"time", utc_timestamp()},
+                                   {"incarnation", status.incarnation}};
+    if (!status.cause.empty()) json["cause"] = printable(status.cause, kLongestCause);
     write_text_atomically(path_of(output_dir), json.dump() + "\n", Kind::kConfig);
   } catch (const std::exception& error) {
     log::warning("status of the run not written: ", error.what());
@@ -43,7 +47,8 @@ std::optional<RunStatus> read_run_status(const std::string& output_dir) {
                      .code = json.at("code").get<int>(),
                      .step = json.at("step").get<int64_t>(),
                      .total_steps = json.at("total_steps").get<int64_t>(),
-                     .incarnation = json.at("incarnation").get<std::string>()};
+                     .incarnation = json.at("incarnation").get<std::string>(),
+                     .cause = json.value("cause", "")};
   } catch (const std::exception&) {
     return std::nullopt;
   }

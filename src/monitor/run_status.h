@@ -1,5 +1,6 @@
 // RUN/status.json: how a run stands, for scripts that start it again. One line, replaced as a whole:
 //   {"state":"stopped","code":75,"step":120,"total_steps":400,"time":"2026-01-31T12:34:56Z","incarnation":"..."}
+// A failed one has "cause", too: what the log says, fit to be printed, cut.
 // A run is done when its state is "done", whatever its launcher's exit code was: mpirun's own is 1 after SIGTERM.
 #pragma once
 
@@ -16,6 +17,7 @@ struct RunStatus {
   int64_t step = 0;
   int64_t total_steps = 0;
   std::string incarnation;
+  std::string cause;  // why it failed; "": it did not, or has not said
 };
 
 // Trouble is a warning: a status is not worth a run.

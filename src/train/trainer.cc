@@ -73,6 +73,7 @@ void Trainer::step() {
   reader_->fetch(step, lr, attended);
   trace_->end(step);
   state_.step = step;
+  last_words_->at_step(step);
   state_.tokens += run_.shape.tokens_per_step();
   state_.next_sample += run_.shape.sequences_per_step;
   // A step late, so that the device never waits for the host; the last one at once.
@@ -188,7 +189,7 @@ void Trainer::take_samples() {
 }
 
 // Of a start that another has taken over, nothing is written: the file is that one's.
-void Trainer::write_status(RunStatus::State state, int code) const {
+void Trainer::write_status(RunStatus::State state, int code, const std::string& cause) const {
   if (comm_.rank() != 0) return;
   const std::string& incarnation = checkpoints_->incarnation();
   if (state != RunStatus::State::kRunning) {
@@ -199,7 +200,8 @@ void Trainer::write_status(RunStatus::State state, int code) const {
                                             .code = code,
                                             .step = state_.step,
                                             .total_steps = run_.shape.total_steps,
-                                            .incarnation = incarnation});
+                                            .incarnation = incarnation,
+                                            .cause = cause});
 }
 
 // The update right before the first bad step may be what made the weights bad, so its checkpoint is no good either.

@@ -22,6 +22,7 @@
 #include "train/bad_steps.h"
 #include "train/corruption.h"
 #include "train/gradient_check.h"
+#include "train/last_words.h"
 #include "train/memory_check.h"
 #include "train/peak.h"
 #include "train/run_checkpoints.h"
@@ -64,7 +65,7 @@ class Trainer {
 
  private:
   void start(World& world, Backend& backend, const GlobalBatch& batch);
-  void open_records(int64_t total_steps);
+  void open_records(World& world, int64_t total_steps);
   void settle(World& world, const Device& device, const GlobalBatch& batch, const MemoryShare& memory);
   int64_t take_memory(World& world, Backend& backend, const GlobalBatch& batch);  // returns the bytes in use after it
   void load_state(const GlobalBatch& batch);
@@ -109,7 +110,7 @@ class Trainer {
   // How this start ends, in its records and in status.json: an error of `body` too.
   void or_record_end(const std::function<void()>& body);
   void record_end(RunStatus::State state, const std::string& detail, int code);
-  void write_status(RunStatus::State state, int code) const;
+  void write_status(RunStatus::State state, int code, const std::string& cause = "") const;
   std::string advice_for_bad_steps(int64_t first) const;
   void report_memory() const;
 
@@ -139,6 +140,7 @@ class Trainer {
   double save_copy_ = 0;
   StartupClock startup_;
   std::optional<Recorder> recorder_;
+  std::optional<LastWords> last_words_;
   std::optional<Monitor> monitor_;
 
   RunState state_;

@@ -85,14 +85,14 @@ Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConf
   });
   log::also_to(config_.run.output_dir + "/train.log");  // locked: no other run's
   startup_.done("lock");
-  open_records(batch.total_steps);
+  open_records(world, batch.total_steps);
   or_record_end([&] { start(world, backend, batch); });
 }
 
 Trainer::~Trainer() = default;
 
 // The directory is locked: its records are this run's. What comes now may take long or fail, and then they say so.
-void Trainer::open_records(int64_t total_steps) {
+void Trainer::open_records(World& world, int64_t total_steps) {
   const std::string hosts = all_hosts(comm_);
   collectively(comm_, [&] {
     const RunFacts run = {.name = config_.run.name,
@@ -107,6 +107,14 @@ void Trainer::open_records(int64_t total_steps) {
                                  .hosts = hosts,
                                  .program = options_.program},
                                 [](const char* name) { return std::getenv(name); }));
+  const std::string incarnation = run_on_rank_zero(comm_, [&] { return checkpoints_->incarnation(); });
+  last_words_.emplace(world.watch(),
+                      LastWords::Run{.rank = comm_.rank(),
+                                     .output_dir = config_.run.output_dir,
+                                     .incarnation = incarnation,
+                                     .records = config_.metrics.jsonl ? config_.run.output_dir + "/metrics.jsonl" : "",
+                                     .total_steps = total_steps,
+                                     .flush = [this] { recorder_->flush(); }});
 }
 
 void Trainer::load_state(const GlobalBatch& batch) {
@@ -121,6 +129,7 @@ void Trainer::load_state(const GlobalBatch& batch) {
     return before && before->state == RunStatus::State::kDone && before->step == state_.step ? "done" : "";
   });
   was_done_ = finished() && status == "done";
+  last_words_->at_step(state_.step);
 }
 
 void Trainer::start(World& world, Backend& backend, const GlobalBatch& batch) {
@@ -218,9 +227,10 @@ void Trainer::or_record_end(const std::function<void()>& body) {
 }
 
 void Trainer::record_end(RunStatus::State state, const std::string& detail, int code) {
+  last_words_->forget();
   recorder_->event(state_.step, {"end", detail, {}}, {count_value("exit_code", code)});
   recorder_->flush();  // an error on one rank ends this process where it stands
-  write_status(state, code);
+  write_status(state, code, state == RunStatus::State::kFailed ? detail : "");
 }
 
 void Trainer::start_monitor(int64_t committed_bytes) {

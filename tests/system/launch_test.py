@@ -1,4 +1,5 @@
 """Ranks started by plain variables, without mpirun: the same bits, the same end together."""
+import json
 import os
 import re
 import signal
@@ -40,7 +41,8 @@ def same_bits(place):
 
 
 def killed(place):
-    """kill -9 of one rank in training: the others end within seconds with exit code 6, and the log names the rank"""
+    """kill -9 of one rank in training: the others end within seconds with exit code 6; the log, the last event and
+    status.json name the rank"""
     for victim in (0, 1, 3):
         name = f"killed{victim}"
         processes, log = start(place, name, "training.max_steps=1000000")
@@ -58,6 +60,15 @@ def killed(place):
         assert codes == expected, (codes, read(log))
         assert f"rank {victim} (on " in read(log) and "without disconnecting" in read(log), read(log)
         assert seconds < 5, seconds
+        with open(place.run(name) + "/status.json") as file:
+            status = json.load(file)
+        with open(place.run(name) + "/metrics.jsonl") as file:
+            records = [json.loads(line) for line in file]
+        assert status["state"] == "failed" and status["code"] == 6 and f"rank {victim} (on " in status["cause"], status
+        ends = [record for record in records if record.get("event") == "end"]
+        assert len(ends) == 1 and records[-1] == ends[0] and ends[0]["exit_code"] == 6, ends
+        assert ends[0]["detail"] == status["cause"] and ends[0]["step"] == status["step"] > 0, (ends, status)
+        assert not [entry for entry in os.listdir(place.run(name)) if entry.startswith(".end-")]
         print(f"  rank {victim}: all gone after {seconds:.2f} s")
 
 
