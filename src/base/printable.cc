@@ -41,9 +41,13 @@ std::string take_shown(std::string_view& text) {
 
 std::string printable(std::string_view foreign, size_t limit) {
   std::string line;
-  for (size_t shown = 0; !foreign.empty(); ++shown) {
-    if (shown == limit) return line + "...";
-    line += take_shown(foreign);
+  for (size_t shown = 0; !foreign.empty();) {
+    const size_t before = foreign.size();
+    const std::string one = take_shown(foreign);
+    shown +=
+        one.size() > before - foreign.size() ? one.size() : 1;  // an escape is ASCII, and longer than its character
+    if (shown > limit) return line + "...";
+    line += one;
   }
   return line;
 }
