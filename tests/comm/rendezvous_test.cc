@@ -184,11 +184,13 @@ TEST_CASE("strangers who are silent, slow, or speak of anything, cost the ranks 
   wait_until_it_listens(port);
   std::string why;
   std::vector<Socket> strangers;
+  const std::string half = frame_of({kProtocolVersion, "control", "3", "1", "4242", "host", "run", ""}).substr(0, 30);
+  const bool speak = GENERATE(false, true);  // so that a rank is the only one that has said nothing when it comes
   for (int i = 0; i < 200; ++i) {
     strangers.push_back(connect_to("127.0.0.1", port, in_seconds(5), why));
     REQUIRE(strangers.back());
+    if (speak) CHECK(send(strangers.back(), half));
   }
-  const std::string half = frame_of({kProtocolVersion, "control", "3", "1", "4242", "host", "run", ""}).substr(0, 30);
   const uint32_t huge = uint32_t{1} << 26;
   for (const std::string& words : {half, "TOKAMAK1" + std::string(reinterpret_cast<const char*>(&huge), 4),
                                    std::string(4096, '\0'), std::string("\x16\x03\x01\x02"), frame_of(Words(4000)),
