@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "cli/command.h"
-#include "cli/unknown_word.h"
+#include "cli/usage_error.h"
 #include "cli/version.h"
 
 namespace tokamak::cli {
@@ -23,8 +23,8 @@ int run(int argc, char** argv) {
   try {
     root.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != EXIT_SUCCESS) refuse_unknown_word(root);
-    return root.exit(error) == 0 ? EXIT_SUCCESS : static_cast<int>(Kind::kConfig);
+    if (error.get_exit_code() != EXIT_SUCCESS) refuse_usage(root, error);
+    return root.exit(error);  // --help, --version
   }
   for (const auto& command : commands) {
     if (command->chosen()) return command->run();

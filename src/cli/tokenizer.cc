@@ -172,7 +172,10 @@ class Decode : public Command {
 class InspectTokenizer : public Command {
  public:
   explicit InspectTokenizer(CLI::App* parser) : Command(parser) {
-    add_model(parser, model_);
+    parser
+        ->add_option("MODEL,--model", model_,
+                     "tokenizer model, as SentencePiece and `tokamak tokenizer train` write it")
+        ->required();
     parser->add_flag("--pieces", pieces_, "print the vocabulary: id, score, type, piece");
   }
 
