@@ -58,6 +58,10 @@ std::string scaled(double value, double base, const std::vector<const char*>& su
 
 std::string human_count(double count) { return scaled(count, 1000, {"", "K", "M", "B", "T", "P", "E"}); }
 
+std::string human_si(double value, std::string_view unit) {
+  return scaled(value, 1000, {" ", " K", " M", " G", " T", " P", " E", " Z", " Y"}).append(unit);
+}
+
 std::string human_bytes(double bytes) { return scaled(bytes, 1024, {" B", " KiB", " MiB", " GiB", " TiB", " PiB"}); }
 
 std::string human_duration(double seconds) {

@@ -23,11 +23,12 @@ std::vector<std::string> split(std::string_view text, char separator);  // keeps
 std::string_view trim(std::string_view text);                           // without surrounding white space
 bool starts_with(std::string_view text, std::string_view prefix);
 
-std::string human_count(double count);              // 1234567 -> "1.23M" (powers of 1000)
-std::string human_bytes(double bytes);              // 1536 -> "1.50 KiB" (powers of 1024)
-std::string human_duration(double seconds);         // 3725 -> "1:02:05", 65 -> "1:05"
-std::string fixed(double value, int digits);        // 1.5, 3 -> "1.500"
-std::string significant(double value, int digits);  // 0.00030000, 3 -> "0.0003"
+std::string human_count(double count);                      // 1234567 -> "1.23M" (powers of 1000)
+std::string human_si(double value, std::string_view unit);  // 967e9, "FLOP/s" -> "967 GFLOP/s" (SI prefixes)
+std::string human_bytes(double bytes);                      // 1536 -> "1.50 KiB" (powers of 1024)
+std::string human_duration(double seconds);                 // 3725 -> "1:02:05", 65 -> "1:05"
+std::string fixed(double value, int digits);                // 1.5, 3 -> "1.500"
+std::string significant(double value, int digits);          // 0.00030000, 3 -> "0.0003"
 
 template <std::integral Count>
 std::string human_bytes(Count bytes) {

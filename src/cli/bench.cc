@@ -161,8 +161,8 @@ class BenchCommand : public Command {
     if (world.rank() != 0) return 0;
     write_text_atomically(calibrate_, machine_json(machine).dump(2) + "\n", Kind::kConfig);
     std::cout << "machine                   " << machine.name << "\n"
-              << "large GEMM                " << human_count(machine.bf16_flops) << "FLOP/s of a rank\n"
-              << "copy                      " << fixed(machine.memory_rate / 1e9, 2) << " GB/s of a rank\n"
+              << "large GEMM                " << human_si(machine.bf16_flops, "FLOP/s") << " of a rank\n"
+              << "copy                      " << human_si(machine.memory_rate, "B/s") << " of a rank\n"
               << "written                   " << calibrate_ << ": " << machine.measured.size()
               << " measured calls; tokamak plan --gpu " << calibrate_ << " predicts with them\n";
     return 0;

@@ -105,7 +105,7 @@ Facts burn(SquareGemm& gemm, double seconds, double once) {
   return facts;
 }
 
-std::string flops_text(double flops_per_second) { return human_count(flops_per_second) + "FLOP/s"; }
+std::string flops_text(double flops_per_second) { return human_si(flops_per_second, "FLOP/s"); }
 
 void judge_bits(CheckResult& result, const RankHosts& peers, const std::vector<int>& equals) {
   std::map<std::string, std::vector<int>> by_bits;

@@ -253,7 +253,7 @@ void Trainer::start_monitor(int64_t committed_bytes) {
         .memory_used = [&device = *backend.device] { return device.used_bytes(); },
         .recorder = *recorder_});
     if (comm_.rank() == 0)
-      log::info("MFU is against ", human_count(peak_flops), "FLOP/s: ", peak_->source, ", times the ranks");
+      log::info("MFU is against ", human_si(peak_flops, "FLOP/s"), ": ", peak_->source, ", times the ranks");
   });
   startup_.done(measured ? "loader" : "peak");
   std::vector<NamedValue> values = startup_.values();

@@ -7,6 +7,9 @@ using namespace tokamak;
 TEST_CASE("numbers for people") {
   CHECK(human_count(999) == "999");
   CHECK(human_count(1234567) == "1.23M");
+  CHECK(human_si(967e9, "FLOP/s") == "967 GFLOP/s");
+  CHECK(human_si(3.44e15, "FLOP") == "3.44 PFLOP");
+  CHECK(human_si(12, "FLOP") == "12 FLOP");
   CHECK(human_bytes(1536) == "1.50 KiB");
   CHECK(human_bytes(0) == "0 B");
   CHECK(human_bytes(1023) == "1023 B");

@@ -63,7 +63,7 @@ def whole_log(place):
     """the log lines of a run on a terminal are those of the same run in a pipe, which has no live line and no escape sequence"""
     wanted = ("training.max_steps=40", "training.validation_interval=10", "metrics.log_interval=5")
     def times_removed(text):  # and what is measured
-        return [re.sub(r"[\d.]+( [KMG]iB|[KM]? tokens/s|%| s\b)|\b\d+:\d\d(:\d\d)?\b|runs/\w+|[\d.]+[KMGTB]?FLOP/s", "#", line).strip()
+        return [re.sub(r"[\d.]+( [KMG]iB|[KM]? tokens/s|%| s\b)|\b\d+:\d\d(:\d\d)?\b|runs/\w+|[\d.]+ [KMGT]?FLOP/s", "#", line).strip()
                 for line in text.replace("\r", "").split("\n")
                 if re.match(r"\d\d:\d\d:\d\d ", line) and "MFU is above" not in line]
     done = subprocess.run([TOKAMAK, "train", place.config("piped"), *wanted], env=ENV, text=True, capture_output=True)
