@@ -28,6 +28,8 @@ struct GenerateTimes {
   double share_of_copy() const { return weight_bytes / decode_seconds / copy_rate; }
   // The same, were each copied byte counted as read and written.
   double share_of_traffic() const { return share_of_copy() / 2; }
+  // Whether a cache holds weights: they are read faster than memory is. (The cache's size would not do: others use it too.)
+  bool reads_cache() const { return share_of_traffic() > 1; }
 };
 
 // The engine has a cache of options.sequences x (prompt + tokens) and weights. Each round times the copy, the

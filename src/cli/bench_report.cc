@@ -59,8 +59,7 @@ void print(std::ostream& out, const StepReport& r) {
   const auto training = [&](const char* count, double flops_per_token) {
     const double rate = r.result.tokens_per_second * flops_per_token;
     row(out, str("training, ", count, " count"))
-        << fixed(rate / 1e9, 1) << " GFLOP/s = " << fixed(100 * rate / r.result.gemm_rate, 1)
-        << " % of the GEMM rate\n";
+        << human_si(rate, "FLOP/s") << " = " << fixed(100 * rate / r.result.gemm_rate, 1) << " % of the GEMM rate\n";
   };
   row(out, "model") << human_count(static_cast<double>(model_size(r.config.model).parameters)) << " parameters, T "
                     << r.shape.length << ", " << compute_name(r.config) << "\n";
@@ -73,12 +72,12 @@ void print(std::ostream& out, const StepReport& r) {
   out << "\n";
   row(out, "step time") << fixed(r.result.step_seconds, 3) << " s\n";
   row(out, "tokens/s") << fixed(r.result.tokens_per_second, 0) << "\n";
-  row(out, "GEMM rate") << fixed(r.result.gemm_rate / 1e9, 1)
-                        << " GFLOP/s (FLOP-weighted over the GEMMs above, all ranks)\n";
+  row(out, "GEMM rate") << human_si(r.result.gemm_rate, "FLOP/s")
+                        << " (FLOP-weighted over the GEMMs above, all ranks)\n";
   training("causal", flops_per_token_causal(r.config.model, r.shape.length));
   training("full", flops_per_token_full(r.config.model, r.shape.length));
-  row(out, "mfu_full") << fixed(100 * r.mfu_full(), 1) << " % of " << human_count(r.peak.flops * r.ranks)
-                       << "FLOP/s: " << r.peak.source << "\n";
+  row(out, "mfu_full") << fixed(100 * r.mfu_full(), 1) << " % of " << human_si(r.peak.flops * r.ranks, "FLOP/s") << ": "
+                       << r.peak.source << "\n";
   row(out, "mfu_causal") << fixed(100 * r.mfu_causal(), 1) << " %\n";
   row(out, "memory planned") << bytes(r.planned_bytes) << " (with " << bytes(r.baseline_bytes) << " used before)\n";
   row(out, "memory peak") << bytes(r.peak_bytes) << " (rank 0; includes the operands of the GEMMs run alone)\n";
@@ -113,13 +112,16 @@ void print(std::ostream& out, const GenerateTimes& t) {
   const auto percent = [](double share) { return fixed(100 * share, 0) + " %"; };
   row(out, "generation") << t.options.sequences << " sequence(s) of " << t.options.prompt << " tokens, "
                          << t.options.tokens << " decoded; the median of " << t.options.rounds << " rounds\n\n";
-  row(out, "copy") << fixed(t.copy_rate / 1e9, 1) << " GB/s copied, so " << fixed(2 * t.copy_rate / 1e9, 1)
-                   << " GB/s read and written\n";
+  row(out, "copy") << human_si(t.copy_rate, "B/s") << " copied, so " << human_si(2 * t.copy_rate, "B/s")
+                   << " read and written\n";
   row(out, "decoding") << fixed(t.decode_rate(), 1) << " tokens/s, " << fixed(1e3 * t.decode_seconds, 2)
                        << " ms a call that reads " << human_bytes(t.weight_bytes) << " of weights\n";
-  row(out, "weights read") << fixed(t.weight_bytes / t.decode_seconds / 1e9, 1)
-                           << " GB/s = " << percent(t.share_of_copy()) << " of the bytes copied, "
-                           << percent(t.share_of_traffic()) << " of those read and written\n";
+  row(out, "weights read") << human_si(t.weight_bytes / t.decode_seconds, "B/s") << " = " << percent(t.share_of_copy())
+                           << " of the bytes copied, " << percent(t.share_of_traffic())
+                           << " of those read and written\n";
+  if (t.reads_cache()) {
+    row(out, "") << "faster than memory: a cache holds this model, and a larger one will be slower\n";
+  }
   row(out, "prompts") << fixed(t.prompt_rate, 0) << " tokens/s; their GEMMs alone " << fixed(t.prompt_gemm_rate, 0)
                       << ": " << percent(t.prompt_rate / t.prompt_gemm_rate) << "\n";
 }
@@ -131,6 +133,7 @@ nlohmann::ordered_json as_json(const GenerateTimes& t) {
           {"rounds", t.options.rounds},
           {"copied_bytes_per_second", t.copy_rate},
           {"weight_bytes_per_call", t.weight_bytes},
+          {"weights_from_cache", t.reads_cache()},
           {"decode_tokens_per_second", t.decode_rate()},
           {"decode_share_of_copied", t.share_of_copy()},
           {"decode_share_of_read_and_written", t.share_of_traffic()},
@@ -139,8 +142,8 @@ nlohmann::ordered_json as_json(const GenerateTimes& t) {
 }
 
 void print(std::ostream& out, const OpTimes& times) {
-  row(out, "copy") << fixed(times.copy_rate / 1e9, 0) << " GB/s read and written\n";
-  row(out, "reference GEMM") << fixed(times.gemm_rate / 1e12, 2) << " TFLOP/s\n\n";
+  row(out, "copy") << human_si(times.copy_rate, "B/s") << " read and written\n";
+  row(out, "reference GEMM") << human_si(times.gemm_rate, "FLOP/s") << "\n\n";
   row(out, "operation") << std::setw(12) << "ms" << std::setw(10) << "GB/s" << std::setw(10) << "of copy"
                         << std::setw(10) << "TFLOP/s" << std::setw(12) << "of GEMM"
                         << "\n";
