@@ -1,6 +1,7 @@
 #include "base/process.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,8 +35,11 @@ int64_t proc_kilobytes(const char* path, std::string_view key) {
 }
 
 struct GroupMemory {
+  std::string name;  // "/system.slice/job.scope"
   int64_t limit = 0;
   int64_t used = 0;
+
+  int64_t left() const { return std::max(int64_t{0}, limit - used); }
 };
 
 bool read_number(const std::string& path, int64_t& value) {
@@ -55,7 +59,7 @@ std::vector<GroupMemory> memory_groups() {
     if (!unified && controllers.find("memory") == std::string::npos) continue;
     const std::string root = unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
     for (std::string path = line.substr(second + 1);; path.erase(path.rfind('/'))) {
-      GroupMemory group;
+      GroupMemory group{.name = path.empty() ? "/" : path};
       const std::string base = root + path + "/memory.";
       if (read_number(base + (unified ? "max" : "limit_in_bytes"), group.limit) &&
           read_number(base + (unified ? "current" : "usage_in_bytes"), group.used)) {
@@ -80,9 +84,29 @@ int64_t total_memory_bytes() {
 
 int64_t available_memory_bytes() {
   int64_t bytes = proc_kilobytes("/proc/meminfo", "MemAvailable:");
-  for (const GroupMemory& group : memory_groups())
-    bytes = std::min(bytes, std::max(int64_t{0}, group.limit - group.used));
+  for (const GroupMemory& group : memory_groups()) bytes = std::min(bytes, group.left());
   return bytes;
+}
+
+std::string tightest_memory_limit() {
+  int64_t least = proc_kilobytes("/proc/meminfo", "MemAvailable:");
+  std::string words;
+  for (const GroupMemory& group : memory_groups()) {
+    if (group.left() >= least) continue;
+    least = group.left();
+    words = str("the control group ", group.name, " of this process, limited to ", human_bytes(group.limit), ", has ",
+                human_bytes(least), " left");
+  }
+  rlimit address_space{};
+  if (::getrlimit(RLIMIT_AS, &address_space) == 0 && address_space.rlim_cur != RLIM_INFINITY) {
+    const auto limit = static_cast<int64_t>(address_space.rlim_cur);
+    const int64_t left = std::max(int64_t{0}, limit - proc_kilobytes("/proc/self/status", "VmSize:"));
+    if (left < least) {
+      words = str("RLIMIT_AS (ulimit -v) allows this process ", human_bytes(limit), " of addresses, of which ",
+                  human_bytes(left), " are left");
+    }
+  }
+  return words;
 }
 
 std::string host_name() {

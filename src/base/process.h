@@ -13,6 +13,10 @@ int64_t peak_resident_bytes();  // its largest so far (VmHWM)
 // Memory of the machine or, where that is less, of the control group that a batch job or container runs in.
 int64_t total_memory_bytes();
 int64_t available_memory_bytes();  // what could still be taken
+
+// The limit that leaves this process less memory than the machine has available, and what it leaves: a control group,
+// or `ulimit -v`. "": the machine itself is the limit.
+std::string tightest_memory_limit();
 std::string host_name();
 std::string system_name();  // "Linux 6.1.0 x86_64"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/process.h"
 
 namespace tokamak {
 
@@ -49,12 +50,14 @@ void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare&
   if (const SampleOptions& samples = config.training.samples; !samples.prompts.empty()) {
     help.push_back(str("fewer or shorter training.samples (now ", samples.prompts.size(), " prompts)"));
   }
+  const std::string limit = device.uses_host_memory() ? tightest_memory_limit() : "";
   help.push_back("more ranks on more nodes, each holding a smaller part of the state");
   fail(
       Kind::kDevice,
       str("the run needs ", human_bytes(needed), " on each rank, but ", human_bytes(memory.available), " are available",
           memory.ranks_sharing > 1 ? str(" to each of ", memory.ranks_sharing, " ranks of this node") : "",
-          memory.reserve > 0 ? str(", beside ", human_bytes(memory.reserve), " reserved for ", kReserveIsFor) : ""),
+          memory.reserve > 0 ? str(", beside ", human_bytes(memory.reserve), " reserved for ", kReserveIsFor) : "",
+          limit.empty() ? "" : "; " + limit),
       str("what would help: ", join(help, "; "), "\nplan:\n", plan.report()));
 }
 

@@ -213,6 +213,10 @@ std::string Trainer::advice_for_bad_steps(int64_t first) const {
 
 void Trainer::report_memory() const {
   const int64_t peak = run_.engine->backend().device->peak_bytes();
+  if (peak == 0) {  // without a free descriptor /proc cannot be read
+    log::info("memory: planned ", human_bytes(planned_bytes_), "; the system does not say the peak");
+    return;
+  }
   log::info("memory: planned ", human_bytes(planned_bytes_), ", peak ", human_bytes(peak), " (",
             fixed(100.0 * static_cast<double>(peak) / static_cast<double>(planned_bytes_), 1), "% of the plan)");
 }

@@ -109,19 +109,22 @@ std::optional<double> CpuTimestamp::seconds_since(const Timestamp& earlier) cons
 
 std::byte* CpuDevice::allocate(int64_t bytes, MemoryKind) {
   const int64_t available = available_bytes();
-  const std::string what =
-      str("not enough memory: asked for ", human_bytes(bytes), ", ", human_bytes(available), " available");
-  const char* hint =
-      "a smaller training.micro_batch_size, more ranks to shard over, or activation_checkpoint.mode: full";
-  if (bytes > available) fail(Kind::kDevice, what, hint);
+  const auto refuse = [&] {
+    const std::string limit = tightest_memory_limit();
+    fail(Kind::kDevice,
+         str("not enough memory: asked for ", human_bytes(bytes), "; ",
+             limit.empty() ? human_bytes(available) + " are available" : limit),
+         "a smaller training.micro_batch_size, more ranks to shard over, or activation_checkpoint.mode: full");
+  };
+  if (bytes > available) refuse();
 
   if (bytes < kHugePage) {
     void* const memory = std::aligned_alloc(kPage, static_cast<size_t>(rounded_up(bytes, kPage)));
-    if (memory == nullptr) fail(Kind::kDevice, what, hint);
+    if (memory == nullptr) refuse();
     return static_cast<std::byte*>(std::memset(memory, 0, static_cast<size_t>(rounded_up(bytes, kPage))));
   }
   std::byte* const memory = map_huge_pages(bytes);
-  if (memory == nullptr) fail(Kind::kDevice, what, hint);
+  if (memory == nullptr) refuse();
   // First touch by the threads that will use the pages: NUMA-local allocation. A byte of each is enough.
   parallel_for(bytes, kCopyGrain, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; at += kPage) memory[at] = std::byte{0};
