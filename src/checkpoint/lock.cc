@@ -85,15 +85,21 @@ bool same_file(int fd, const std::string& path) {
          opened.st_dev == there.st_dev;
 }
 
-// Of the process that holds a lock, as it has written it.
+// Of the process that holds a lock, as it has written it. Outside of a batch job there is nothing to count.
 std::string words_of_holder(const std::string& path) {
+  std::vector<std::string> words;
   try {
     const std::string text = read_text(path, Kind::kCheckpoint, kLongest);
-    if (text.empty()) return "it has not given its name";
-    return printable(join(split(trim(text), '\n'), ", "), 200);
+    const bool has_job = !holder_in(text).incarnation.job.empty();
+    for (const std::string& line : split(text, '\n')) {
+      const std::string key = line.substr(0, line.find(' '));
+      if (line.empty() || (!has_job && (key == "job" || key == "requeues" || key == "attempt"))) continue;
+      words.push_back(line);
+    }
   } catch (const Error&) {
-    return "it has not given its name";
+    words.clear();
   }
+  return words.empty() ? "it has not given its name" : printable(join(words, ", "), 200);
 }
 
 bool follows_holder(const Incarnation& incarnation, const std::string& path) {
@@ -135,6 +141,7 @@ DirectoryLock::DirectoryLock(const std::string& directory, Incarnation incarnati
     : path_(directory + "/.lock"), incarnation_(std::move(incarnation)) {
   text_ = str(text_of(incarnation_), "host ", host_name(), "\npid ", ::getpid(), "\nsince ", utc_timestamp(), "\n");
   const Stopwatch waited;
+  bool announced = false;
   while (!acquire()) {
     if (follows_holder(incarnation_, path_)) {
       log::warning("taking over ", directory,
@@ -146,6 +153,10 @@ DirectoryLock::DirectoryLock(const std::string& directory, Incarnation incarnati
       fail(Kind::kCheckpoint, str("another run is writing to ", directory, " (", words_of_holder(path_), ")"),
            str("End that run, or give this one another run.output_dir. If its host is gone for good, remove ", path_,
                "."));
+    }
+    if (!std::exchange(announced, true)) {
+      log::info("waiting up to ", fixed(timeout, 0), " s for another run to leave ", directory, " (",
+                words_of_holder(path_), ")");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }

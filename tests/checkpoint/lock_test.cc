@@ -23,7 +23,7 @@ TEST_CASE("a second run on the same directory is refused, naming the first") {
   } catch (const Error& error) {
     CHECK(error.exit_code() == 4);
     CHECK_THAT(error.what(), Contains("another run is writing to " + dir.file("c")) && Contains("incarnation toy.1") &&
-                                 Contains("pid "));
+                                 Contains("pid ") && !Contains("job ") && !Contains("requeues"));
   }
   CHECK(first.save(10).committed);
 }
@@ -45,7 +45,8 @@ TEST_CASE("what a start would wait for is told without waiting, and takes nothin
   {
     DirectoryLock held(dir.path(), {.id = "a", .job = "7"}, 0.0);
     held.claim();
-    CHECK_THAT(run_in_the_way(dir.path(), other), Contains("incarnation a") && Contains("pid "));
+    CHECK_THAT(run_in_the_way(dir.path(), other),
+               Contains("incarnation a, job 7, requeues 0, attempt 0, ") && Contains("pid "));
     CHECK(run_in_the_way(dir.path(), {.id = "b", .job = "7", .requeues = 1}).empty());  // it would take over
   }
   CHECK(run_in_the_way(dir.path(), other).empty());
@@ -59,8 +60,10 @@ TEST_CASE("the lock goes with its holder, and a start waits a little for that") 
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     first.reset();
   });
+  CapturedLog captured;
   CHECK_NOTHROW(DirectoryLock(dir.path(), Incarnation{.id = "b"}, 30.0));
   end.join();
+  CHECK_THAT(captured.text(), Contains("waiting up to 30 s for another run to leave " + dir.path()));
 }
 
 TEST_CASE("whether a process holds the lock is seen from outside, on its own host") {
