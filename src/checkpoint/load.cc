@@ -12,7 +12,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr size_t kNamedDifferences = 5;
+constexpr size_t kNamedDifferences = 3;
 
 bool same_shape(const Shape& a, const std::vector<int64_t>& b) {
   if (a.rank() != static_cast<int>(b.size())) return false;

@@ -20,10 +20,10 @@ bool alters_the_function(const std::string& key) {
   return (starts_with(key, "model.") && key != "model.initializer_range") || key == "data.document_masking";
 }
 
-std::string lines_of(const std::vector<ConfigChange>& changes) {
-  std::string lines;
-  for (const ConfigChange& change : changes) lines += str("\n  ", change.key, ": ", change.was, " -> ", change.is);
-  return lines;
+std::vector<std::string> texts_of(const std::vector<ConfigChange>& changes) {
+  std::vector<std::string> texts;
+  for (const ConfigChange& change : changes) texts.push_back(str(change.key, ": ", change.was, " -> ", change.is));
+  return texts;
 }
 
 }  // namespace
@@ -59,11 +59,15 @@ std::string check_changes(const std::string& saved, const RunConfig& config, con
   if (!refused.empty()) {
     std::vector<std::string> keys;
     for (const ConfigChange& change : refused) keys.push_back(change.key);
-    fail(Kind::kConfig, str("the model of ", checkpoint, " is another function than this config's:", lines_of(refused)),
-         str("go on with the checkpoint's values; or, if the change is meant, checkpoint.allow_changes=[",
+    fail(Kind::kConfig,
+         str("the model of ", checkpoint, " differs from this config's: ", join(texts_of(refused), "; ")),
+         str("go on with the checkpoint's values; or, if the change is meant and leaves all weights their shapes, "
+             "checkpoint.allow_changes=[",
              join(keys, ", "), "]"));
   }
-  return changes.harmless.empty() ? "" : str("changed since ", checkpoint, ":", lines_of(changes.harmless));
+  return changes.harmless.empty()
+             ? ""
+             : str("changed since ", checkpoint, ":\n  ", join(texts_of(changes.harmless), "\n  "));
 }
 
 }  // namespace tokamak

@@ -43,11 +43,12 @@ RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& 
   const TrainingPoint& point = reader->manifest().point;
   RunState state = point.state;
   collectively(comm_, [&] { state.next_sample = data.restore(point.data); });
-  load(comm_, *reader, host_state_->place(), host_state_->slices());
-  // An imported model, of step 0, was not trained with the config that stands beside it.
+  // Before the weights, whose shapes would say the same at length. An imported model, of step 0, was not trained with the
+  // config that stands beside it.
   collectively(comm_, [&] {
     if (state.step > 0) check(point.config, reader->directory());
   });
+  load(comm_, *reader, host_state_->place(), host_state_->slices());
   host_state_->push();
   engine.parameters().masters_changed(engine.compute());
   if (state.tokens != state.step * batch.tokens_per_step()) {

@@ -32,6 +32,7 @@ TEST_CASE("each key that alters the function is refused with both values, unless
       {"model.rope_theta", "10000", "500000"},
       {"model.rms_norm_eps", "1e-5", "1e-6"},
       {"model.num_attention_heads", "4", "8"},
+      {"model.hidden_size", "64", "128"},
       {"model.tie_word_embeddings", "false", "true"},
       {"model.rope_scaling.factor", "0", "2"},
       {"data.document_masking", "true", "false"},

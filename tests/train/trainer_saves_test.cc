@@ -135,7 +135,11 @@ TEST_CASE("a resume shows the checkpoint's config to its check, and a refusal is
   options.check_changes = [](const std::string& saved, const std::string& checkpoint) -> std::string {
     fail(Kind::kConfig, str("saved ", saved, " in ", checkpoint));
   };
-  const SharedError error = error_of(2, config, options);
-  CHECK(error.kind() == Kind::kConfig);
-  CHECK(error.what() == "saved seed: 7 in " + place.checkpoint("run", 2));
+  // Before the weights are read, also where their shapes are others.
+  for (const int64_t layers : {config.model.num_hidden_layers, config.model.num_hidden_layers + 1}) {
+    config.model.num_hidden_layers = layers;
+    const SharedError error = error_of(2, config, options);
+    CHECK(error.kind() == Kind::kConfig);
+    CHECK(error.what() == "saved seed: 7 in " + place.checkpoint("run", 2));
+  }
 }
