@@ -162,4 +162,10 @@ std::string state_before_any_data(const std::string& tokenizer_hash) {
   return Json{{"version", kStateVersion}, {"tokenizer", tokenizer_hash}}.dump();
 }
 
+std::string tokenizer_in_state(const std::string& state_json) {
+  const Json state = Json::parse(state_json, nullptr, false);
+  if (!state.is_object() || !state.contains("tokenizer") || !state["tokenizer"].is_string()) return "";
+  return state["tokenizer"].get<std::string>();
+}
+
 }  // namespace tokamak

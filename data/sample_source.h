@@ -66,5 +66,7 @@ class SampleSource {
 
 // The state of an imported model: no data yet, any data next, but only with this tokenizer (its hash; "": unknown).
 std::string state_before_any_data(const std::string& tokenizer_hash);
+// The hash of the tokenizer in a recorded state; "": unknown.
+std::string tokenizer_in_state(const std::string& state_json);
 
 }  // namespace tokamak

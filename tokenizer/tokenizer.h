@@ -36,6 +36,10 @@ class Tokenizer {
   std::unique_ptr<Model> model_;
 };
 
+// Error(kData) with both hashes, unless the data or model `made` was made with this tokenizer. A `hash` of "" is unknown,
+// and fits each.
+void expect_tokenizer_of(const std::string& made, const std::string& hash, const Tokenizer& tokenizer);
+
 // Encodes text with a tokenizer that must outlive it. Has a cache of words, so use one Encoder per thread.
 class Encoder {
  public:

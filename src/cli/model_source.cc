@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "checkpoint/choose.h"
 #include "config/load.h"
+#include "data/sample_source.h"
 #include "interop/hf_model.h"
 #include "train/state_slices.h"
 
@@ -16,12 +17,14 @@ class CheckpointSource final : public ModelSource {
   CheckpointSource(Comm& comm, const std::string& path) : comm_(comm), reader_(open_checkpoint_at(comm, path)) {
     config_ = parse_config(reader_.manifest().point.config, reader_.directory() + "/manifest.json", {});
   }
+  const std::string& name() const override { return reader_.directory(); }
   const RunConfig& config() const override { return config_; }
   std::string tokenizer_path() const override {
     const std::string path = parent_directory(parent_directory(reader_.directory())) + "/tokenizer.model";
     if (!exists(path)) fail(Kind::kData, str("no ", path), "name the model with --tokenizer");
     return path;
   }
+  std::string tokenizer_hash() const override { return tokenizer_in_state(reader_.manifest().point.data); }
   bool adds_bos() const override { return false; }  // as `data tokenize` without --bos
   void fill(HostState& state) override { load(comm_, reader_, state.place(), state.slices()); }
 
@@ -37,12 +40,15 @@ class HfSource final : public ModelSource {
     config_.model = model_.config();
     config_.precision.compute = model_.type() == WeightType::kF32 ? Precision::kF32 : Precision::kBF16;
   }
+  const std::string& name() const override { return model_.directory(); }
   const RunConfig& config() const override { return config_; }
   std::string tokenizer_path() const override {
     if (!model_.tokenizer_path().empty()) return model_.tokenizer_path();
     fail(Kind::kData, str(model_.directory(), " has no tokenizer.model: only SentencePiece models are read"),
          "name one that cuts text as this model expects with --tokenizer");
   }
+  // Its tokenizer.model may have been converted from the files that the model was trained with.
+  std::string tokenizer_hash() const override { return ""; }
   bool adds_bos() const override { return model_.adds_bos(); }
   void fill(HostState& state) override { load(model_, state.place(), state.slices()); }
 
@@ -65,6 +71,7 @@ std::unique_ptr<ModelSource> open_model_source(Comm& comm, const std::string& ch
 
 Tokenizer load_tokenizer(const ModelSource& source, const std::string& path) {
   Tokenizer tokenizer = Tokenizer::load(path.empty() ? source.tokenizer_path() : path);
+  expect_tokenizer_of(source.name(), source.tokenizer_hash(), tokenizer);
   const int64_t rows = source.config().model.vocab_size;
   if (tokenizer.vocab_size() > rows) {
     fail(Kind::kData,

@@ -15,8 +15,10 @@ namespace tokamak::cli {
 class ModelSource {
  public:
   virtual ~ModelSource() = default;
+  virtual const std::string& name() const = 0;     // its directory
   virtual const RunConfig& config() const = 0;     // its model and precision; the rest as far as it is known
   virtual std::string tokenizer_path() const = 0;  // of tokenizer.model; Error(kData) where there is none
+  virtual std::string tokenizer_hash() const = 0;  // of the one that it was trained with; "": unknown
   virtual bool adds_bos() const = 0;               // whether its texts begin with the BOS token, as far as it is known
   virtual void fill(HostState& state) = 0;         // this rank's slices of the weights
 };
@@ -24,8 +26,8 @@ class ModelSource {
 // One of the two paths is given. Error(kConfig, kCheckpoint, kData).
 std::unique_ptr<ModelSource> open_model_source(Comm& comm, const std::string& checkpoint, const std::string& model);
 
-// The source's own tokenizer, or the one at `path` if that is not empty. Error(kData) where the model has not a row for
-// each of its pieces.
+// The source's own tokenizer, or the one at `path` if that is not empty. Error(kData) where the model was trained
+// with another one, or has not a row for each of its pieces.
 Tokenizer load_tokenizer(const ModelSource& source, const std::string& path);
 
 // Brings the weights to the device, in the compute dtype too. `engine` is committed.

@@ -15,10 +15,7 @@ Shards::Shards(const EvalOptions& options, const Tokenizer& tokenizer, int64_t c
       .sequence_length = context, .sources = {}, .validation = {}, .order = SampleOrder::kSequential};
   const std::vector<SourceOptions> sources = {{.path = options.path}};
   const SampleSource data(in_order, sources, 0, tokenizer.vocab_size());
-  if (data.tokenizer().hash != tokenizer.hash()) {
-    fail(Kind::kData, str(options.path, " was made with tokenizer ", data.tokenizer().hash, ", not with ",
-                          tokenizer.path(), ", ", tokenizer.hash()));
-  }
+  expect_tokenizer_of(options.path, data.tokenizer().hash, tokenizer);
   windows_ = options.limit > 0 ? std::min(options.limit, data.windows(0)) : data.windows(0);
   Sample sample;
   for (int64_t window = 0; window < windows_; ++window) {

@@ -2,7 +2,7 @@
 import json
 import subprocess
 
-from harness import ENV, TOKAMAK, call, generated, main
+from harness import ENV, TOKAMAK, call, generated, main, tokamak
 
 LENGTH = 64  # of the context: model.max_position_embeddings
 
@@ -107,6 +107,12 @@ def refusals(place):
     assert done.returncode == 4 and "nowhere" in done.stderr, done
     done = raw(*source(place), *prompt, "--tokenizer", place.file("none.model"))
     assert done.returncode == 3 and "none.model" in done.stderr, done
+    other = place.file("other.model")
+    tokamak("tokenizer", "train", "--input", place.file("text.jsonl"), "--vocab-size", "350", "--output", other)
+    done = raw(*source(place), *prompt, "--tokenizer", other)
+    assert done.returncode == 3 and done.stdout == "" and "was made with tokenizer" in done.stderr and other in done.stderr, done
+    done = raw(*source(place), *prompt, "--tokenizer", place.file("tokenizer.model"))
+    assert done.returncode == 0, done
 
 
 main([batches, forms, ends, refusals])
