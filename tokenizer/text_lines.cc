@@ -37,7 +37,10 @@ bool TextLines::next_document(std::string& text) {
       reader_.reset();
       continue;
     }
-    if (!is_json_lines(reader_->path())) return true;
+    if (!is_json_lines(reader_->path())) {
+      if (text.ends_with('\r')) text.pop_back();  // as `data tokenize` reads text
+      return true;
+    }
     if (trim(text).empty()) continue;
     text = text_of(text, json_key_, *reader_);
     return true;

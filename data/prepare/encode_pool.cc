@@ -67,7 +67,7 @@ void EncodePool::run() {
 
 void EncodePool::encode(const TextEncoder::Encode& encode_text, EncodeBatch& batch) const {
   for (RawDocument& document : batch.documents) {
-    const std::string text = text_of(std::move(document), options_.json_key);
+    const std::string text = text_of(std::move(document), options_.json_key, &batch.faults.emplace_back());
     if (!trim(text).empty()) {
       if (options_.bos_id >= 0) batch.ids.push_back(options_.bos_id);
       encode_text(text, batch.ids);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "formats/json.h"
 
 namespace tokamak {
@@ -31,6 +32,30 @@ size_t cut_point(std::string_view text) {
     }
   }
   return cut > 0 ? cut : text.size();
+}
+
+// Of line ends; returns their number.
+int64_t remove_carriage_returns(std::string& text) {
+  if (text.find("\r\n") == std::string::npos) return 0;
+  size_t kept = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n') continue;
+    text[kept++] = text[i];
+  }
+  const auto removed = static_cast<int64_t>(text.size() - kept);
+  text.resize(kept);
+  return removed;
+}
+
+TextFaults faults_of(std::string_view text) {
+  TextFaults faults;
+  while (!text.empty()) {
+    const Utf8Char c = decode_utf8(text);
+    faults.invalid_bytes += c.code == kInvalidUtf8 ? 1 : 0;
+    faults.nul_bytes += c.code == 0 ? 1 : 0;
+    text.remove_prefix(static_cast<size_t>(c.length));
+  }
+  return faults;
 }
 
 }  // namespace
@@ -110,15 +135,29 @@ bool TextReader::next(RawDocument& document) {
   }
 }
 
-std::string text_of(RawDocument&& document, const std::string& json_key) {
-  if (document.file->format == TextFormat::kPlain) return std::move(document.bytes);
+void TextFaults::operator+=(const TextFaults& other) {
+  invalid_bytes += other.invalid_bytes;
+  nul_bytes += other.nul_bytes;
+  crlf_line_ends += other.crlf_line_ends;
+}
+
+std::string text_of(RawDocument&& document, const std::string& json_key, TextFaults* faults) {
+  if (document.file->format == TextFormat::kPlain) {
+    std::string text = std::move(document.bytes);
+    const int64_t removed = remove_carriage_returns(text);
+    if (faults != nullptr) *faults += faults_of(text);
+    if (faults != nullptr) faults->crlf_line_ends += removed;
+    return text;
+  }
   const std::string where = str(document.file->path, ":", document.line);
   const JsonDocument json(document.bytes, {where}, JsonRules::kLenient);
   const JsonValue text = json[json_key];
   if (text.is_missing()) {
     text.refuse("the members are " + join(json.root().keys(), ", "), "--text-key names the member that holds the text");
   }
-  return text.text();
+  std::string member = text.text();
+  if (faults != nullptr) *faults += faults_of(member);
+  return member;
 }
 
 }  // namespace tokamak

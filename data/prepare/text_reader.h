@@ -56,8 +56,18 @@ class TextReader {
   int64_t bytes_read_ = 0;
 };
 
-// The text of a document: unchanged, or member `json_key` of its JSON object. Error(kData) naming file and line if the
-// line is not JSON or has no such text.
-std::string text_of(RawDocument&& document, const std::string& json_key);
+// What in a text says that it is none, or was written elsewhere.
+struct TextFaults {
+  int64_t invalid_bytes = 0;  // no UTF-8; encoding replaces them
+  int64_t nul_bytes = 0;
+  int64_t crlf_line_ends = 0;  // that became LF
+
+  bool any() const { return invalid_bytes > 0 || nul_bytes > 0 || crlf_line_ends > 0; }
+  void operator+=(const TextFaults& other);
+};
+
+// The text of a document: of a .txt file, with LF for each CR LF, as Python reads text; or member `json_key` of a JSON
+// object, unchanged. Error(kData) naming file and line if the line is not JSON or has no such text.
+std::string text_of(RawDocument&& document, const std::string& json_key, TextFaults* faults = nullptr);
 
 }  // namespace tokamak

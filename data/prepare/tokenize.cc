@@ -122,7 +122,13 @@ TokenizeReport tokenize(const TextEncoder& encoder, const TokenizeOptions& optio
       encoder, {threads, options.text_key, options.begin == DocumentBegin::kBos ? encoder.bos_id : -1, encoder.eos_id});
   TextReader reader(files, options.max_document_bytes);
   int64_t number = 0;  // number of the next document to write
+  const auto note = [&](const TextFile& file, const TextFaults& faults) {
+    if (!faults.any()) return;
+    if (report.faults.empty() || report.faults.back().path != file.path) report.faults.push_back({file.path, {}});
+    report.faults.back().faults += faults;
+  };
   const auto write = [&](const EncodeBatch& batch) {
+    for (size_t i = 0; i < batch.documents.size(); ++i) note(*batch.documents[i].file, batch.faults[i]);
     int64_t begin = 0;
     for (const int64_t end : batch.ends) {
       const bool hold = held_out(options.seed, number++, options.validation_fraction);

@@ -11,6 +11,7 @@
 #include "base/staged.h"
 #include "data/manifest.h"
 #include "data/prepare/text_encoder.h"
+#include "data/prepare/text_reader.h"
 
 namespace tokamak {
 
@@ -37,12 +38,19 @@ struct TokenizeProgress {
   int64_t tokens = 0;
 };
 
+// Of one input file: what the user should know of its text.
+struct FileFaults {
+  std::string path;
+  TextFaults faults;
+};
+
 struct TokenizeReport {
   int64_t files = 0;
-  int64_t documents = 0;  // written
-  int64_t empty = 0;      // skipped: white space only
-  int64_t bytes = 0;      // of the input files
-  Manifest train;         // the whole data set if nothing is held out
+  int64_t documents = 0;           // written
+  int64_t empty = 0;               // skipped: white space only
+  int64_t bytes = 0;               // of the input files
+  std::vector<FileFaults> faults;  // of the files that have any, in their order
+  Manifest train;                  // the whole data set if nothing is held out
   std::optional<Manifest> validation;
 };
 

@@ -90,6 +90,7 @@ class Tokenize : public Command {
     const TokenizeReport report = tokenize(text_encoder(tokenizer), options_, [&](const TokenizeProgress& p) {
       lines.at(p.bytes, p.total_bytes, str(", ", human_count(double(p.tokens)), " tokens"));
     });
+    print_faults(report.faults);
     if (report.empty > 0) log::warning("left out ", report.empty, " documents that hold nothing but white space");
     const int64_t tokens = report.train.tokens() + (report.validation ? report.validation->tokens() : 0);
     std::cout << report.files << " files, " << human_bytes(report.bytes) << ", " << report.documents << " documents, "
@@ -105,6 +106,21 @@ class Tokenize : public Command {
   }
 
  private:
+  static void print_faults(const std::vector<FileFaults>& files) {
+    constexpr size_t kMostFiles = 5;
+    for (size_t i = 0; i < files.size() && i < kMostFiles; ++i) {
+      const auto& [path, faults] = files[i];
+      if (faults.invalid_bytes > 0 || faults.nul_bytes > 0) {
+        log::warning(path, ": ", faults.invalid_bytes, " bytes are not UTF-8 and were replaced by U+FFFD, ",
+                     faults.nul_bytes, " are NUL: is it text in another encoding, or no text?");
+      }
+      if (faults.crlf_line_ends > 0) {
+        log::info(path, ": ", faults.crlf_line_ends, " line ends of CR LF were read as LF");
+      }
+    }
+    if (files.size() > kMostFiles) log::warning("the same of ", files.size() - kMostFiles, " more files");
+  }
+
   static void print_part(const std::string& directory, const Manifest& manifest) {
     std::cout << directory << ": " << manifest.documents() << " documents, " << manifest.tokens() << " tokens, "
               << manifest.shards.size() << " shards, id " << manifest.id() << "\n";

@@ -41,7 +41,7 @@ TEST_CASE("a text file is one document, and form feeds make several") {
 
 TEST_CASE("a long document is cut after a blank line, else after a line, else between characters") {
   CHECK(documents_of_text("aaa\n\nbb\nb\n\ncccc", 9) == Strings{"aaa\n\n", "bb\nb\n\n", "cccc"});
-  CHECK(documents_of_text("aaa\r\n\r\nbb\r\nccc", 10) == Strings{"aaa\r\n\r\n", "bb\r\nccc"});
+  CHECK(documents_of_text("aaa\r\n\r\nbb\r\nccc", 10) == Strings{"aaa\n\n", "bb\nccc"});
   CHECK(documents_of_text("aaa\nbbb\nccc", 9) == Strings{"aaa\nbbb\n", "ccc"});
   CHECK(documents_of_text("aaaabbbbcc", 4) == Strings{"aaaa", "bbbb", "cc"});
   CHECK(documents_of_text("\xC3\xA9\xC3\xA9\xC3\xA9", 3) == Strings{"\xC3\xA9", "\xC3\xA9", "\xC3\xA9"});
@@ -51,6 +51,22 @@ TEST_CASE("a long document is cut after a blank line, else after a line, else be
   CHECK(documents_of_text("\x80\x80\x80\x80\x80", 2) == Strings{"\x80\x80", "\x80\x80", "\x80"});  // not UTF-8
   CHECK(documents_of_text("aaaa", 4) == Strings{"aaaa"});
   CHECK(documents_of_text("aaaa\fbbbbbb", 4) == Strings{"aaaa", "bbbb", "bb"});
+}
+
+TEST_CASE("line ends of CR LF are read as LF, and bytes that are no text are counted") {
+  const TempDir dir;
+  put(dir.file("a.txt"), std::string("a\r\nb\rc\r\n\xFF\xC3", 10) + std::string(3, '\0'));
+  put(dir.file("b.jsonl"), R"({"text": "a\r\nb\u0000"})");
+  const std::vector<TextFile> files = find_text_files({dir.file("a.txt"), dir.file("b.jsonl")});
+  TextReader reader(files, 0);
+  RawDocument document;
+  TextFaults plain, json;
+  REQUIRE(reader.next(document));
+  CHECK(text_of(std::move(document), "text", &plain) == std::string("a\nb\rc\n\xFF\xC3", 8) + std::string(3, '\0'));
+  CHECK((plain.crlf_line_ends == 2 && plain.invalid_bytes == 2 && plain.nul_bytes == 3));
+  REQUIRE(reader.next(document));
+  CHECK(text_of(std::move(document), "text", &json) == std::string("a\r\nb\0", 5));  // as the file states it
+  CHECK((json.crlf_line_ends == 0 && json.invalid_bytes == 0 && json.nul_bytes == 1));
 }
 
 TEST_CASE("text larger than one read is complete, for any bytes at the boundary") {
