@@ -40,6 +40,10 @@ if [[ ${#mpirun_options[@]} -eq 0 || ${2:-} != train ]]; then
   exit 2
 fi
 shift 2 # -- train
+if ! command -v "${MPIRUN:-mpirun}" >/dev/null; then
+  echo "run_until_done: there is no ${MPIRUN:-mpirun} (Debian: openmpi-bin, which scripts/install_deps.sh installs)" >&2
+  exit 2
+fi
 if ! command -v pgrep >/dev/null; then
   echo "run_until_done: there is no pgrep, by which a mpirun that outlives its ranks is found (Debian: procps)" >&2
   exit 2

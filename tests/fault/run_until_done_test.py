@@ -26,7 +26,7 @@ class Series:
         command = [SCRIPT, "-n", str(RANKS), "--oversubscribe", "--bind-to", "none", "--", "train", place.config(name),
                    f"checkpoint.interval={interval}", *overrides]
         self.process = subprocess.Popen(command, stdout=open(self.log, "a"), stderr=subprocess.STDOUT,
-                                        env=dict(ENV, TOKAMAK=TOKAMAK, MPIRUN=MPIRUN, **variables))
+                                        env={**ENV, "TOKAMAK": TOKAMAK, "MPIRUN": MPIRUN, **variables})
 
     def says(self, pattern, times=1):
         return wait_for(self.process, self.log, pattern, PATIENCE, times)
@@ -108,11 +108,13 @@ def second_signal(place):
 
 
 def config_error(place):
-    """an error that would come again is not tried again: its code is the script's"""
+    """an error that would come again is not tried again: its code is the script's; a launcher that is missing is named"""
     text = Series(place, "config", "optimizer.lrr=1").ends(2)
     assert "starting again" not in text, text
     text = Series(place, "config", "data.seed_is_not_a_key=1").ends(2)
     assert "starting again" not in text, text
+    text = Series(place, "config", MPIRUN="mpirun-of-no-package").ends(2)
+    assert "there is no mpirun-of-no-package (Debian: openmpi-bin" in text, text
 
 
 def gives_up(place):
