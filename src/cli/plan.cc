@@ -10,6 +10,7 @@
 #include "base/process.h"
 #include "cli/command.h"
 #include "cli/plan_report.h"
+#include "cli/progress.h"
 #include "config/load.h"
 #include "config/units.h"
 #include "model/flops.h"
@@ -52,13 +53,13 @@ void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
   out << "model        " << human(parameters) << " parameters (" << parameters << ")\n"
       << "step         " << human(shape.tokens_per_step()) << " tokens: " << run.mesh().world().size() << " rank(s) x "
       << shape.micro_batches() << " micro-batch(es) of " << shape.micro_batch << " sequences of " << shape.length
-      << "; " << human_count(flops) << "FLOP (mfu_full's count)\n"
+      << "; " << human_si(flops, "FLOP") << " (mfu_full's count)\n"
       << "run          " << shape.total_steps << " steps, " << human(shape.total_steps * shape.tokens_per_step())
-      << " tokens, " << human_count(flops * static_cast<double>(shape.total_steps)) << "FLOP\n"
-      << "each rank    computes " << human_count(step.flops()) << "FLOP a step and sends "
+      << " tokens, " << human_si(flops * static_cast<double>(shape.total_steps), "FLOP") << "\n"
+      << "each rank    computes " << human_si(step.flops(), "FLOP") << " a step and sends "
       << human_bytes(static_cast<int64_t>(step.exchanged())) << "\n"
       << "keeps        " << kept_text(config.model, run.model().kept()) << "; recomputes "
-      << human_count(recomputed_of_step(config, run)) << "FLOP a step\n"
+      << human_si(recomputed_of_step(config, run), "FLOP") << " a step\n"
       << "memory of each rank ";
   if (run.device().uses_host_memory()) {
     out << "with " << thread_count() << " CPU thread(s), besides about " << human_bytes(resident_bytes())
@@ -118,9 +119,28 @@ nlohmann::ordered_json plan_json(const RunConfig& config, DryRun& run) {
           {"step", step_json(run.record(), run.ops())}};
 }
 
-// The live line is gone after this, on an error too.
-struct RemovedLine {
-  ~RemovedLine() { log::show_live_line(""); }
+// How far a search is: a live line on a terminal, which is gone after this, on an error too; elsewhere a line of the log
+// now and then.
+class SearchLines {
+ public:
+  explicit SearchLines(std::string what) : what_(std::move(what)) {}
+  ~SearchLines() { log::show_live_line(""); }
+  SearchLines(const SearchLines&) = delete;
+  SearchLines& operator=(const SearchLines&) = delete;
+
+  void at(int64_t tried, int64_t ways) {
+    const std::string line = str(what_, ": ", tried, " of ", ways, " ways to shard and recompute tried");
+    if (log::has_terminal()) {
+      log::show_live_line(line);
+    } else if (since_.seconds() >= ProgressLines::kSecondsBetweenLines) {
+      since_.restart();
+      log::info(line);
+    }
+  }
+
+ private:
+  std::string what_;
+  Stopwatch since_;
 };
 
 class PlanCommand : public Command {
@@ -147,8 +167,10 @@ class PlanCommand : public Command {
     parser->add_flag("--json", json_,
                      "print it as JSON: with --gpu an object per choice, without every call of a step: operations, "
                      "copies, collectives");
-    parser->add_option("--memory", memory_,
-                       "bytes of each rank that automatic choices may fill, as 80Gi; without it there is no limit");
+    parser->add_option(
+        "--memory", memory_,
+        "bytes of each rank that automatic choices may fill, as 80Gi; without it there is no limit, with --gpu "
+        "that GPU's, less a share that stays free");
     parser->add_option("--layers-in", layers_in_, "print only how many layers fit into so many bytes, as JSON")
         ->check(CLI::PositiveNumber);
     parser->footer(
@@ -161,12 +183,14 @@ class PlanCommand : public Command {
   int run() override {
     RunConfig config = load_config(path_, overrides_);
     complete_from_data(config);
+    const int64_t stated_batch = config.training.global_batch_tokens;
+    if (chooses()) leave_choice(config);
     const GlobalBatch batch = make_global_batch(config.training, config.data, ranks_);
     // Each thread has working memory of its own.
     const AutoInt threads = config.runtime.threads_per_rank;
     if (!threads.is_auto()) set_thread_count(static_cast<int>(threads.value));
     if (layers_in_ > 0) return print_layers(config, batch);
-    if (!gpu_.empty()) return print_predictions(config, batch);
+    if (!gpu_.empty()) return print_predictions(config, batch, stated_batch);
     for (const auto& [given, option] :
          {std::pair{gpus_per_node_ > 0, "--gpus-per-node"}, std::pair{!network_.empty(), "--network"},
           std::pair{as_configured_, "--as-configured"}, std::pair{explain_ && !leaves_choice(config), "--explain"},
@@ -184,8 +208,18 @@ class PlanCommand : public Command {
   }
 
  private:
-  int print_predictions(RunConfig& config, const GlobalBatch& batch) const {
+  bool chooses() const { return !gpu_.empty() && !as_configured_ && layers_in_ == 0; }
+
+  // What a plan chooses is no reason to refuse a config: the micro-batch, and a batch that so many ranks can share.
+  void leave_choice(RunConfig& config) const {
+    config.training.micro_batch_size = {};
+    const int64_t unit = config.data.sequence_length * ranks_;
+    config.training.global_batch_tokens = (config.training.global_batch_tokens + unit - 1) / unit * unit;
+  }
+
+  int print_predictions(RunConfig& config, const GlobalBatch& batch, int64_t stated_batch) const {
     Machine machine = find_machine(gpu_);
+    if (!memory_.empty()) machine = machine.with_memory(limit());
     if (gpus_per_node_ > 0) machine.gpus_per_node = gpus_per_node_;
     if (!network_.empty()) machine.network_rate = network_rate(network_);
     config.runtime.backend = machine.cpu ? BackendKind::kCpu : BackendKind::kCuda;
@@ -193,6 +227,7 @@ class PlanCommand : public Command {
                       .machine = machine,
                       .ranks = ranks_,
                       .choices = {},
+                      .stated_batch = stated_batch,
                       .as_configured = as_configured_,
                       .explain = explain_};
     // A script that reads the JSON may have the log in the same pipe.
@@ -209,10 +244,9 @@ class PlanCommand : public Command {
       p.recompute = asked;
       (p.fits() ? report.choices.fitting : report.choices.others).push_back(p);
     } else {
-      const RemovedLine line;
+      SearchLines lines(str("predicting steps of ", ranks_, " rank(s) on ", machine.name));
       report.choices = search(config, batch, ranks_, machine, [&](int64_t tried, int64_t ways) {
-        log::show_live_line(str("predicting steps of ", ranks_, " rank(s) on ", machine.name, ": ", tried, " of ", ways,
-                                " ways to shard and recompute tried"));
+        if (!json_ || log::has_terminal()) lines.at(tried, ways);
       });
     }
     if (!trace_.empty()) {
@@ -238,10 +272,9 @@ class PlanCommand : public Command {
   // As a start on ranks of one node would, with as much memory as --memory says.
   void settle(RunConfig& config, const GlobalBatch& batch) const {
     const std::string device = DryRun(without_choice(config), batch, ranks_).device().description();
-    Machine machine = machine_of(config.runtime, device);
-    machine.memory_bytes = limit();
+    const Machine machine = machine_of(config.runtime, device).with_memory(limit());
     const Candidates all = candidates(config, batch, ranks_, machine, limit());
-    if (explain_) explain(std::cout, config, all);
+    if (explain_) explain(std::cout, config, machine, all);
     config = with_choice(config, all.fitting.empty() ? least_choice(config) : all.fitting[0].choice);
   }
 

@@ -1,6 +1,7 @@
 #include "cli/plan_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/strings.h"
@@ -16,6 +17,7 @@ constexpr double kHour = 3600;  // seconds
 constexpr int kClusterSizes[] = {8, 64, 512, 2048, 8192, 16384};
 constexpr size_t kMostRows = 12;
 constexpr size_t kMostCandidates = 8;
+constexpr int kDigits = 3;  // of a prediction: the third is uncertain already
 
 const std::string& mode_of(const Prediction& p) {
   return enum_names(RecomputeMode{})[static_cast<size_t>(p.recompute)];
@@ -25,6 +27,19 @@ std::string gigabytes(double rate) { return fixed(rate / 1e9, 0) + " GB/s"; }
 
 std::string column(const std::string& text, size_t width) {
   return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+}
+
+std::string padded(std::string text, size_t width) {
+  text.resize(std::max(text.size(), width), ' ');
+  return text;
+}
+
+// With so many significant digits, and no exponent: 9752.1, 3 -> "9750"; 0.01584, 2 -> "0.016".
+std::string rounded(double value, int digits) {
+  if (!(std::abs(value) > 0)) return "0";
+  const int places = digits - 1 - static_cast<int>(std::floor(std::log10(std::abs(value))));
+  const double scale = std::pow(10.0, places);
+  return fixed(std::round(value * scale) / scale, std::max(0, places));
 }
 
 // Layers whose whole weights stay gathered.
@@ -40,18 +55,63 @@ std::string counts_of(const KeptLayers& kept) {
 }
 
 void print_candidate(std::ostream& out, const Candidate& one, const char* note) {
-  out << column(str(one.choice.micro_batch), 24) << column(str(one.choice.keep_gathered), 10)
-      << column(counts_of(one.prediction.kept), 20) << column(fixed(one.choice.predicted_seconds, 4), 11)
+  out << column(str(one.choice.micro_batch), 29) << column(str(one.choice.keep_gathered), 15)
+      << column(counts_of(one.prediction.kept), 24) << column(rounded(one.choice.predicted_seconds, kDigits), 10)
       << column(human_bytes(one.prediction.peak_bytes_per_rank), 12) << note << "\n";
 }
 
-void print_choice(std::ostream& out, const Prediction& p, const char* note) {
-  out << column(std::to_string(p.parallelism.zero_stage), 7)
-      << column(std::to_string(p.parallelism.data_parallel_replicate_degree), 8)
-      << column(std::to_string(p.shape.micro_batch), 13) << column(mode_of(p), 11) << column(gathered_of(p), 10)
-      << column(fixed(p.step_seconds, 3), 10) << column(fixed(p.exposed_communication_seconds, 3), 10)
-      << column(fixed(p.tokens_per_second_per_gpu, 1), 12) << column(fixed(100 * p.mfu_full, 1), 7)
-      << column(human_bytes(p.peak_bytes_per_rank), 12) << note << "\n";
+std::string kept_names() {
+  std::vector<std::string> names;
+  for (const KeptTensor tensor : kKeptTensors) names.emplace_back(name_of(tensor));
+  return join(names, ", ");
+}
+
+// A row of the table: settings that come to the same, and what they come to.
+struct ChoiceRow {
+  std::string zero_stage, replicate_degree, micro_batch, keep_gathered;
+  std::vector<std::string> modes;
+  std::string numbers;  // as printed
+
+  bool same_but_modes(const ChoiceRow& other) const {
+    return zero_stage == other.zero_stage && keep_gathered == other.keep_gathered && same_result(other);
+  }
+  // Of settings that differ in what is sharded and gathered alone: one of them is enough.
+  bool same_result(const ChoiceRow& other) const {
+    return replicate_degree == other.replicate_degree && micro_batch == other.micro_batch && numbers == other.numbers;
+  }
+};
+
+ChoiceRow row_of(const Prediction& p) {
+  const std::string numbers =
+      column(rounded(p.step_seconds, kDigits), 10) + column(rounded(p.exposed_communication_seconds, 2), 9) +
+      column(rounded(p.tokens_per_second_per_gpu, kDigits), 10) + column(fixed(100 * p.mfu_full, 1), 7) +
+      column(human_bytes(p.peak_bytes_per_rank), 11) + column(p.free_bytes > 0 ? human_bytes(p.free_bytes) : "-", 11);
+  return {.zero_stage = str(p.parallelism.zero_stage),
+          .replicate_degree = str(p.parallelism.data_parallel_replicate_degree),
+          .micro_batch = str(p.shape.micro_batch),
+          .keep_gathered = gathered_of(p),
+          .modes = {mode_of(p)},
+          .numbers = numbers};
+}
+
+// Those that come to the same as an earlier one are part of it.
+std::vector<ChoiceRow> merged_rows(const std::vector<Prediction>& predictions) {
+  std::vector<ChoiceRow> rows;
+  for (const Prediction& p : predictions) {
+    const ChoiceRow own = row_of(p);
+    const auto same = std::find_if(rows.begin(), rows.end(), [&](const ChoiceRow& r) { return r.same_result(own); });
+    if (same == rows.end()) {
+      rows.push_back(own);
+    } else if (same->same_but_modes(own)) {
+      same->modes.push_back(own.modes.front());
+    }
+  }
+  return rows;
+}
+
+void print_row(std::ostream& out, const ChoiceRow& row, const std::string& note) {
+  out << column(row.zero_stage, 7) << column(row.replicate_degree, 18) << column(row.micro_batch, 12)
+      << column(row.keep_gathered, 10) << "  " << padded(join(row.modes, ", "), 21) << row.numbers << note << "\n";
 }
 
 void print_terms(std::ostream& out, const PlanReport& report) {
@@ -62,7 +122,7 @@ void print_terms(std::ostream& out, const PlanReport& report) {
   if (!m.measured.empty()) out << "rates        calls that were measured take what they took, not the shares below\n";
   out << "why          each term as if it ran alone, in seconds of a step:\n"
       << "             GEMMs             " << fixed(p.terms.gemm, 3) << "  at " << fixed(100 * e.gemm, 1) << " % of "
-      << human_count(m.bf16_flops) << "FLOP/s, and their bytes\n"
+      << human_si(m.bf16_flops, "FLOP/s") << ", and their bytes\n"
       << "             attention         " << fixed(p.terms.attention, 3) << "  at " << fixed(100 * e.attention, 1)
       << " % of the same, up to the diagonal\n"
       << "             other operations  " << fixed(p.terms.memory, 3) << "  at " << fixed(100 * e.memory, 1)
@@ -85,10 +145,17 @@ void print_memory(std::ostream& out, const PlanReport& report) {
   }
   out << (report.machine.cpu ? " and the program itself\n"
                              : " and what CUDA and NCCL take; a snapshot is pinned host memory\n");
+  out << "free         " << human_bytes(std::max<int64_t>(p.free_bytes, 0)) << " of "
+      << human_bytes(report.machine.memory_bytes) << " on each rank";
+  if (report.machine.free_share > 0) {
+    out << "; plans leave " << fixed(100 * report.machine.free_share, 0)
+        << " %, since the driver and other programs take some of it";
+  }
+  out << "\n";
   if (!report.choices.fitting.empty()) return;
   std::vector<std::string> larger;
   for (const GpuRow& row : gpu_rows()) {
-    if (row.memory_mib << 20 >= p.peak_bytes_per_rank) larger.emplace_back(row.name);
+    if (find_machine(row.name).plannable_bytes() >= p.peak_bytes_per_rank) larger.emplace_back(row.name);
   }
   out << "             nothing fits: the least is " << human_bytes(p.peak_bytes_per_rank) << "; "
       << (larger.empty() ? "no GPU of the table has that" : "GPUs that have it: " + join(larger, ", "))
@@ -98,10 +165,10 @@ void print_memory(std::ostream& out, const PlanReport& report) {
 void print_run(std::ostream& out, const PlanReport& report) {
   const Prediction& p = report.best();
   const double seconds = p.step_seconds * static_cast<double>(p.shape.total_steps);
-  out << "run          " << p.shape.total_steps << " steps in " << fixed(seconds / kHour, 1) << " hours, "
-      << fixed(seconds / kHour * report.ranks, 0) << " GPU hours";
+  out << "run          " << p.shape.total_steps << " steps in " << rounded(seconds / kHour, kDigits) << " hours, "
+      << rounded(seconds / kHour * report.ranks, kDigits) << " GPU hours at the predicted step time";
   if (report.machine.watts > 0) {
-    out << "; " << fixed(seconds / kHour * report.ranks * report.machine.watts / 1e6, 1)
+    out << "; " << rounded(seconds / kHour * report.ranks * report.machine.watts / 1e6, kDigits)
         << " MWh of GPUs at their limit of " << fixed(report.machine.watts, 0) << " W";
   }
   const int64_t parameters = model_size(report.config.model).parameters;
@@ -141,6 +208,7 @@ nlohmann::ordered_json choice_json(const Prediction& p) {
           {"mfu_causal", p.mfu_causal},
           {"exposed_communication_seconds", p.exposed_communication_seconds},
           {"peak_bytes_per_rank", p.peak_bytes_per_rank},
+          {"free_bytes_per_rank", p.free_bytes},
           {"memory", memory},
           {"terms",
            {{"gemm_seconds", p.terms.gemm},
@@ -153,7 +221,7 @@ nlohmann::ordered_json choice_json(const Prediction& p) {
 
 }  // namespace
 
-void explain(std::ostream& out, const RunConfig& config, const Candidates& all) {
+void explain(std::ostream& out, const RunConfig& config, const Machine& machine, const Candidates& all) {
   const bool limited = all.bytes < INT64_MAX;
   if (all.fitting.empty()) {
     out << "chosen       the least there is: nothing fits into " << human_bytes(all.bytes) << "\n";
@@ -162,7 +230,9 @@ void explain(std::ostream& out, const RunConfig& config, const Candidates& all) 
   const Candidate& best = all.fitting[0];
   out << "chosen       " << text_of(config, best.choice) << ": of " << all.fitting.size() << " choices that fit"
       << (limited ? str(" into ", human_bytes(all.bytes)) : "") << " the shortest predicted step\n"
-      << "             micro-batch  gathered  qkv, att, mid, gate   s / step  bytes/rank\n";
+      << "predictions  " << accuracy_of(machine) << "\n"
+      << "             micro_batch_size  keep_gathered   kept_layers of " << kept_names()
+      << "    step, s     peak of a rank\n";
   std::set<int64_t> seen;
   for (size_t i = 0; i < all.fitting.size(); ++i) {
     const bool first = seen.insert(all.fitting[i].choice.micro_batch).second;
@@ -178,6 +248,11 @@ void explain(std::ostream& out, const RunConfig& config, const Candidates& all) 
   }
 }
 
+int64_t PlanReport::raised_batch() const {
+  const int64_t tokens = config.training.global_batch_tokens;
+  return stated_batch > 0 && tokens != stated_batch ? tokens : 0;
+}
+
 const Prediction& PlanReport::best() const {
   if (!choices.fitting.empty()) return choices.fitting[0];
   return *std::min_element(choices.others.begin(), choices.others.end(), [](const Prediction& a, const Prediction& b) {
@@ -188,19 +263,30 @@ const Prediction& PlanReport::best() const {
 void print(std::ostream& out, const PlanReport& report) {
   const Machine& m = report.machine;
   out << "machine      " << report.ranks << " x " << m.name << ", " << m.gpus_per_node << " a node, "
-      << gigabytes(m.network_rate) << " of a node to others; predictions:\n"
-      << "  stage  copies  micro-batch  recompute  gathered  s / step  exposed s  tokens/s/GPU  MFU %  bytes/rank\n";
-  for (size_t i = 0; i < report.choices.fitting.size() && i < kMostRows; ++i) {
-    print_choice(out, report.choices.fitting[i], i == 0 && !report.as_configured ? "  <- recommended" : "");
+      << gigabytes(m.network_rate) << " of a node to others\n";
+  if (report.raised_batch() > 0) {
+    out << "batch        training.global_batch_tokens " << report.raised_batch() << " instead of "
+        << report.stated_batch << ", which " << report.ranks << " ranks cannot share equally\n";
+  }
+  out << "predictions  " << accuracy_of(m) << "\n"
+      << "   zero_  data_parallel_     micro_     keep_  activation_              step,  exposed,   tokens/s            "
+         "peak of    free of\n"
+      << "   stage replicate_degree batch_size  gathered  checkpoint.mode              s         s      / GPU  MFU %     "
+         "a rank     a rank\n";
+  const std::vector<ChoiceRow> rows = merged_rows(report.choices.fitting);
+  for (size_t i = 0; i < rows.size() && i < kMostRows; ++i) {
+    print_row(out, rows[i], i == 0 && !report.as_configured ? "  <- recommended" : "");
   }
   for (const Prediction& p : report.choices.others) {
-    print_choice(out, p, str("  does not fit into ", human_bytes(p.available_bytes)).c_str());
+    print_row(out, row_of(p), "  does not fit into " + human_bytes(p.available_bytes));
   }
+  out << "exposed      seconds of a step in which ranks communicate and compute nothing\n";
   print_memory(out, report);
   if (report.explain) print_terms(out, report);
-  if (report.explain && leaves_choice(report.config)) explain(out, report.config, report.candidates);
+  if (report.explain && leaves_choice(report.config)) explain(out, report.config, report.machine, report.candidates);
   print_run(out, report);
-  if (!report.as_configured && !report.choices.fitting.empty()) out << "\n" << yaml_of(report.best());
+  if (!report.as_configured && !report.choices.fitting.empty())
+    out << "\n" << yaml_of(report.best(), report.raised_batch());
 }
 
 nlohmann::ordered_json as_json(const PlanReport& report) {
@@ -217,9 +303,11 @@ nlohmann::ordered_json as_json(const PlanReport& report) {
     ettr[std::to_string(gpus)] =
         reliability_of(parameters, gpus, report.machine.gpus_per_node, report.config.checkpoint.async).ettr;
   }
+  const PredictionError& error = kPublishedError;
   return {{"machine", machine_json(report.machine)},
+          {"published_error", {{"median", error.median}, {"ninth_decile", error.ninth_decile}, {"rows", error.rows}}},
           {"choices", choices},
-          {"recommended", report.choices.fitting.empty() ? "" : yaml_of(best)},
+          {"recommended", report.choices.fitting.empty() ? "" : yaml_of(best, report.raised_batch())},
           {"run",
            {{"seconds", seconds},
             {"gpu_hours", seconds / kHour * report.ranks},

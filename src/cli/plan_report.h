@@ -11,18 +11,20 @@
 namespace tokamak::cli {
 
 struct PlanReport {
-  const RunConfig config;  // as it was given
+  const RunConfig config;  // before the choice
   const Machine& machine;
   int ranks = 1;
   Choices choices;
-  Candidates candidates;  // of --as-configured, where keys are auto
+  Candidates candidates;     // of --as-configured, where keys are auto
+  int64_t stated_batch = 0;  // training.global_batch_tokens of the file, where `config` has what the ranks can share
   bool as_configured = false;
   bool explain = false;
+  int64_t raised_batch() const;    // 0: the file's is the config's
   const Prediction& best() const;  // the fastest; where nothing fits, what takes least
 };
 
 // What the auto keys were chosen among, and what keeping each tensor is worth.
-void explain(std::ostream& out, const RunConfig& config, const Candidates& all);
+void explain(std::ostream& out, const RunConfig& config, const Machine& machine, const Candidates& all);
 
 void print(std::ostream& out, const PlanReport& report);
 nlohmann::ordered_json as_json(const PlanReport& report);

@@ -137,9 +137,8 @@ Candidates candidates(const RunConfig& config, const GlobalBatch& batch, int ran
 }
 
 AutoChoice choose(const ChoiceInputs& inputs) {
-  Machine machine = machine_of(inputs.config.runtime, inputs.device);
+  Machine machine = machine_of(inputs.config.runtime, inputs.device).with_memory(inputs.total);
   machine.gpus_per_node = inputs.ranks_per_node;
-  machine.memory_bytes = inputs.total;
   RunConfig config = inputs.config;
   Candidates all = candidates(config, inputs.batch, inputs.ranks, machine, inputs.total);
   if (!all.fitting.empty() && inputs.available < inputs.total) {

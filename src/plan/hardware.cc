@@ -50,6 +50,7 @@ Machine machine_of(const GpuRow& row) {
           .bf16_flops = peak_flops_of(row.driver_name, DType::kBF16),
           .f32_flops = peak_flops_of(row.driver_name, DType::kF32),
           .memory_bytes = row.memory_mib << 20,
+          .free_share = kFreeShare,
           .memory_rate = row.memory_rate,
           .link_rate = row.link_rate,
           .network_rate = row.network_rate,
@@ -93,6 +94,7 @@ Machine cpu_machine() {
       .bf16_flops = 300e9,
       .f32_flops = 100e9,
       .memory_bytes = int64_t{16} << 30,
+      .free_share = kFreeShare,
       .memory_rate = 20 * kGB,
       .link_rate = 4 * kGB,
       .network_rate = 4 * kGB,
@@ -107,36 +109,71 @@ Machine cpu_machine() {
           "one core of an AMD EPYC with AVX512-BF16, roughly: GEMMs and copies as bench measures them; messages a guess"};
 }
 
+int64_t Machine::plannable_bytes() const {
+  return memory_bytes - static_cast<int64_t>(free_share * static_cast<double>(memory_bytes));
+}
+
+Machine Machine::with_memory(int64_t bytes) const {
+  Machine machine = *this;
+  machine.memory_bytes = bytes;
+  machine.free_share = 0;
+  return machine;
+}
+
 Machine Machine::for_attention(AttentionKind kind) const {
   Machine machine = *this;
   if (kind == AttentionKind::kNative) machine.efficiency.attention = efficiency.native_attention;
   return machine;
 }
 
+namespace {
+
+// Numbers of a machine file, in ranges within which a simulated step ends.
+double within(const JsonValue& value, double least, double most) {
+  const double number = value.number();
+  if (!(number >= least && number <= most)) value.refuse(str("expected a number from ", least, " to ", most));
+  return number;
+}
+double rate(const JsonValue& value) { return within(value, 1, 1e24); }  // per second
+double share(const JsonValue& value) { return within(value, 1e-3, 10); }
+double seconds(const JsonValue& value) { return within(value, 0, 3600); }
+// FLOPs, bytes or rows of a call; 0: it has none.
+double count_or_none(const JsonValue& value) {
+  return value.present() && value.number() == 0 ? 0 : within(value, 1, 1e24);
+}
+template <class Read>
+double or_else(const JsonValue& value, double missing, const Read& read) {
+  return value.present() ? read(value) : missing;
+}
+
+}  // namespace
+
 Machine read_machine(const std::string& path) {
   const JsonDocument file = JsonDocument::read(path, Kind::kConfig);
-  const JsonValue root = file.root(), share = root["efficiency"];
+  const JsonValue root = file.root(), shares = root["efficiency"];
   Machine machine{.name = root["name"].text(),
-                  .bf16_flops = root["bf16_flops"].number(),
-                  .f32_flops = root["f32_flops"].number(),
-                  .memory_bytes = root["memory_bytes"].whole(),
-                  .memory_rate = root["memory_rate"].number(),
-                  .link_rate = root["link_rate"].number(),
-                  .network_rate = root["network_rate"].number(),
+                  .bf16_flops = rate(root["bf16_flops"]),
+                  .f32_flops = rate(root["f32_flops"]),
+                  .memory_bytes = root["memory_bytes"].whole(1),
+                  .free_share = kFreeShare,
+                  .memory_rate = rate(root["memory_rate"]),
+                  .link_rate = rate(root["link_rate"]),
+                  .network_rate = count_or_none(root["network_rate"]),
                   .gpus_per_node = static_cast<int>(root["gpus_per_node"].whole(1, 1 << 20)),
-                  .watts = root["watts"].number_or(0),
-                  .launch_seconds = root["launch_seconds"].number(),
-                  .hop_seconds = root["hop_seconds"].number(),
-                  .efficiency = {share["gemm"].number(), share["attention"].number(),
-                                 share["native_attention"].number(), share["memory"].number(), share["bus"].number(),
-                                 share["contention"].number(), share["beside"].number_or(1)},
+                  .watts = or_else(root["watts"], 0, [](const JsonValue& watts) { return within(watts, 0, 1e6); }),
+                  .launch_seconds = seconds(root["launch_seconds"]),
+                  .hop_seconds = seconds(root["hop_seconds"]),
+                  .efficiency = {share(shares["gemm"]), share(shares["attention"]), share(shares["native_attention"]),
+                                 share(shares["memory"]), share(shares["bus"]), within(shares["contention"], 0, 0.99),
+                                 or_else(shares["beside"], 1, share)},
                   .cpu = root["cpu"].truth_or(false),
                   .measured = {},
                   .source = root["source"].text()};
   if (!root["measured"].present()) return machine;
   for (const JsonValue& op : root["measured"].items()) {
-    machine.measured.push_back({op["name"].text(), op["m"].number_or(0), op["n"].number_or(0), op["k"].number_or(0),
-                                op["flops"].number(), op["bytes"].number(), op["seconds"].number()});
+    const auto rows = [&](const char* key) { return or_else(op[key], 0, count_or_none); };
+    machine.measured.push_back({op["name"].text(), rows("m"), rows("n"), rows("k"), count_or_none(op["flops"]),
+                                count_or_none(op["bytes"]), within(op["seconds"], 1e-12, 3600)});
   }
   return machine;
 }

@@ -48,11 +48,16 @@ struct MeasuredOp {
   double flops = 0, bytes = 0, seconds = 0;  // of one call
 };
 
+// The share of a device's memory that plans leave free. The table states what nvidia-smi shows. The driver keeps some of it
+// (a process sees 79.2 of an H100's 79.6 GiB), and so do contexts of other processes; the rest is for what a plan misses.
+inline constexpr double kFreeShare = 0.04;
+
 // What a step is predicted for.
 struct Machine {
   std::string name;
   double bf16_flops = 0, f32_flops = 0;  // dense peak of one device, per second; what MFU divides by
   int64_t memory_bytes = 0;              // of one device
+  double free_share = 0;                 // of memory_bytes: no plan fills it
   double memory_rate = 0;                // bytes per second
   double link_rate = 0;                  // between devices of a node, bytes per second in each direction
   double network_rate = 0;               // of a NODE to others, all its ports, bytes per second in each direction
@@ -66,6 +71,8 @@ struct Machine {
   std::string source;
 
   double peak_flops(DType dtype) const { return dtype == DType::kBF16 ? bf16_flops : f32_flops; }
+  int64_t plannable_bytes() const;                  // memory_bytes without the free share
+  Machine with_memory(int64_t bytes) const;         // of which a plan may fill all
   Machine for_attention(AttentionKind kind) const;  // runtime.attention: native has its own rate
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
 #include "model/flops.h"
 #include "train/memory_check.h"
 
@@ -49,8 +50,17 @@ Simulated simulated(DryRun& run, BatchShape shape, int64_t sequences, const Mach
 }  // namespace
 
 int64_t plannable_bytes(const DryRun& run, const Machine& machine) {
-  return machine.memory_bytes - run.device().startup_bytes() - run.device().reserve_bytes() -
+  return machine.plannable_bytes() - run.device().startup_bytes() - run.device().reserve_bytes() -
          run.mesh().reserve_bytes();
+}
+
+std::string accuracy_of(const Machine& machine) {
+  if (!machine.measured.empty()) return "from calls that were measured there";
+  if (machine.cpu) return "from rates that nobody has measured there";
+  const auto percent = [](double share) { return significant(100 * share, 3) + " %"; };
+  const PredictionError& e = kPublishedError;
+  return str("within ", percent(e.median), " of half of ", e.rows, " published runs, within ", percent(e.ninth_decile),
+             " of nine in ten");
 }
 
 Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& stated,
@@ -73,6 +83,8 @@ Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks,
     const Simulated one_more = simulated(run, shape, (kFew + 1) * shape.micro_batch, machine, nullptr);
     step = few + more * (one_more + -1.0 * few);
   }
+  // What a run may not plan with, but for the free share, its libraries take.
+  const int64_t peak_bytes = planned_bytes(run.memory(), run.device()) + (machine.plannable_bytes() - bytes);
   const auto tokens = static_cast<double>(shape.tokens_per_step());
   const double per_gpu = tokens / step.seconds / ranks, peak = machine.peak_flops(compute_dtype(config.precision));
   return {.shape = shape,
@@ -87,8 +99,9 @@ Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks,
           .terms = step.terms,
           .flops = step.flops,
           .exchanged = step.exchanged,
-          .peak_bytes_per_rank = planned_bytes(run.memory(), run.device()) + (machine.memory_bytes - bytes),
-          .available_bytes = machine.memory_bytes,
+          .peak_bytes_per_rank = peak_bytes,
+          .available_bytes = machine.plannable_bytes(),
+          .free_bytes = machine.memory_bytes - peak_bytes,
           .memory = run.memory().groups()};
 }
 

@@ -19,10 +19,21 @@ struct Prediction {
   CostTerms terms;                      // of one step, each as if it ran alone
   double flops = 0, exchanged = 0;      // of one rank's step
   int64_t peak_bytes_per_rank = 0;      // of the device: the plan, and what libraries take
-  int64_t available_bytes = 0;          // of the device
+  int64_t available_bytes = 0;          // of the device, without the share that plans leave free
+  int64_t free_bytes = 0;               // of the device, beside the peak; negative where it does not fit
   std::vector<MemoryPlan::Group> memory;
   bool fits() const { return peak_bytes_per_rank <= available_bytes; }
 };
+
+// How far predicted tokens a second are from published ones: of the rows on which no constant was fitted (README.md).
+struct PredictionError {
+  double median = 0, ninth_decile = 0;  // as shares of the published value
+  int rows = 0;
+};
+inline constexpr PredictionError kPublishedError = {0.055, 0.190, 150};
+
+// What predictions for the machine are worth, as words after "predictions": of its row of the table, or of a file.
+std::string accuracy_of(const Machine& machine);
 
 // Of the config as it stands; micro_batch_size: auto is resolved for the machine's memory, as a start there would.
 // Of many micro-batches three and four are simulated: the others between the first and the last are alike.

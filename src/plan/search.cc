@@ -76,12 +76,13 @@ Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, con
   return choices;
 }
 
-std::string yaml_of(const Prediction& choice) {
+std::string yaml_of(const Prediction& choice, int64_t global_batch_tokens) {
   const ParallelismOptions& way = choice.parallelism;
   return str("parallelism:\n  zero_stage: ", way.zero_stage,
              "\n  data_parallel_replicate_degree: ", way.data_parallel_replicate_degree,
              way.keep_gathered.is_none() ? "" : str("\n  keep_gathered: ", way.keep_gathered.value),
-             "\ntraining:\n  micro_batch_size: ", choice.shape.micro_batch,
+             "\ntraining:", global_batch_tokens > 0 ? str("\n  global_batch_tokens: ", global_batch_tokens) : "",
+             "\n  micro_batch_size: ", choice.shape.micro_batch,
              "\nactivation_checkpoint:\n  mode: ", enum_names(RecomputeMode{})[static_cast<size_t>(choice.recompute)],
              "\n");
 }

@@ -23,7 +23,8 @@ using SearchProgress = std::function<void(int64_t tried, int64_t ways)>;
 Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine,
                const SearchProgress& progress = {});
 
-// The lines of YAML that choose it: "training:\n  micro_batch_size: 2\n...".
-std::string yaml_of(const Prediction& choice);
+// The lines of YAML that choose it: "training:\n  micro_batch_size: 2\n...". With a global batch that differs from the
+// config's, in tokens; 0: the config's.
+std::string yaml_of(const Prediction& choice, int64_t global_batch_tokens = 0);
 
 }  // namespace tokamak

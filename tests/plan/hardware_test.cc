@@ -4,7 +4,9 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "plan/cost_model.h"
+#include "support/temp_dir.h"
 
 using namespace tokamak;
 
@@ -40,6 +42,47 @@ TEST_CASE("an unknown GPU is refused with the rows that there are") {
     CHECK(error.hint().find("did you mean h100?") != std::string::npos);
     CHECK(error.hint().find("a100-80") != std::string::npos);
   }
+}
+
+TEST_CASE("a plan leaves a share of a device's memory free, unless the memory is stated") {
+  const Machine machine = find_machine("h100");
+  CHECK(machine.plannable_bytes() == machine.memory_bytes - static_cast<int64_t>(0.04 * double(machine.memory_bytes)));
+  CHECK(machine.with_memory(1000).memory_bytes == 1000);
+  CHECK(machine.with_memory(1000).plannable_bytes() == 1000);
+}
+
+TEST_CASE("a machine file whose numbers no step could be simulated with is refused by its key") {
+  const TempDir dir;
+  const auto read = [&](const std::string& was, const std::string& is) {
+    std::string text = R"({"name": "x", "bf16_flops": 1e12, "f32_flops": 5e11, "memory_bytes": 1000000,
+      "memory_rate": 2e10, "link_rate": 3e9, "network_rate": 0, "gpus_per_node": 2, "watts": 0, "launch_seconds": 0,
+      "hop_seconds": 0, "efficiency": {"gemm": 1, "attention": 0.5, "native_attention": 0.4, "memory": 0.3, "bus": 0.9,
+      "contention": 0.25, "beside": 0.75}, "measured": [{"name": "rmsnorm", "flops": 0, "bytes": 64, "seconds": 1e-6}],
+      "source": "a test"})";
+    if (!was.empty()) text.replace(text.find(was), was.size(), is);
+    write_text_atomically(dir.file("m.json"), text, Kind::kConfig);
+    return read_machine(dir.file("m.json"));
+  };
+  CHECK(read("", "").efficiency.beside == 0.75);
+  const auto [key, was, is] = GENERATE(table<std::string, std::string, std::string>(
+      {{"bf16_flops", "1e12", "0"},
+       {"f32_flops", "5e11", "-5e11"},
+       {"memory_bytes", "1000000", "0"},
+       {"memory_rate", "2e10", "0"},
+       {"link_rate", "3e9", "0"},
+       {"network_rate", "\"network_rate\": 0", "\"network_rate\": -1"},
+       {"gpus_per_node", "\"gpus_per_node\": 2", "\"gpus_per_node\": 0"},
+       {"watts", "\"watts\": 0", "\"watts\": -1"},
+       {"launch_seconds", "\"launch_seconds\": 0", "\"launch_seconds\": -1e-6"},
+       {"hop_seconds", "\"hop_seconds\": 0", "\"hop_seconds\": 1e300"},
+       {"efficiency.gemm", "\"gemm\": 1", "\"gemm\": 0"},
+       {"efficiency.memory", "0.3", "-0.3"},
+       {"efficiency.contention", "0.25", "1"},
+       {"efficiency.beside", "0.75", "0"},
+       {"seconds", "1e-6", "0"},
+       {"bytes", "64", "-64"}}));
+  INFO(key);
+  CHECK_THROWS_WITH(read(was, is), Catch::Contains(key + "' is "));
 }
 
 TEST_CASE("a network is bits per second of a node") {
