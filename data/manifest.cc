@@ -1,6 +1,7 @@
 #include "data/manifest.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -116,6 +117,13 @@ std::string Manifest::id() const {
 
 Manifest read_manifest(const std::string& directory) {
   const std::string path = directory + "/" + kDatasetManifest;
+  if (!exists(directory)) {
+    std::error_code ignored;
+    const std::string place = std::filesystem::path(directory).is_relative()
+                                  ? str(" (looked in ", std::filesystem::current_path(ignored).string(), ")")
+                                  : "";
+    fail(Kind::kData, str(directory, " does not exist", place), "`tokamak data tokenize` makes data sets");
+  }
   if (!exists(path)) {
     const bool parts = exists(directory + "/train/" + kDatasetManifest);
     fail(Kind::kData, str(directory, " is not a data set: it has no ", kDatasetManifest),

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import time
@@ -42,15 +43,28 @@ def wrong_words(place):
     for arguments, said in ((["train", place.config("words"), "optimiser.lr=1"], "did you mean 'optimizer'?"),
                             (["trian", place.config("words")], "tokamak has no subcommand 'trian'\n  hint: did you mean 'train'?"),
                             (["data", "tokenise"], "tokamak data has no subcommand 'tokenise'\n  hint: did you mean 'tokenize'?"),
-                            (["frobnicate"], "it has train, plan, "), (["checkpoint"], "A subcommand is required"),
+                            (["frobnicate"], "it has train, plan, "), (["checkpoint"], "tokamak checkpoint: a subcommand is required\n  hint: it has "),
+                            (["train", place.config("words"), "--optimizer.lr=3e-4"], "hint: write optimizer.lr=3e-4, without dashes"),
+                            (["train", place.config("words"), "--optimizer.lr", "3e-4"], "hint: write optimizer.lr=VALUE, without dashes"),
+                            (["eval", "--model", "x"], "tokamak eval: --task is required\n  hint: --task: KIND=FILE"),
+                            (["eval"], "hint: --task: KIND=FILE"),
+                            (["checkpoint", "export", "--to", "onnx", "a", "b"], "--to has no value 'onnx'\n  hint: it is one of hf, gguf: "),
+                            (["watch", "a", "--once", "--rows", "0"], "--rows has no value '0'\n  hint: it is a number from 1 to 1000: "),
+                            (["plan", place.config("words"), "--ranks", "none"], "tokamak plan: --ranks has no value 'none'\n  hint: it is a positive number: ranks of"),
+                            (["train", place.config("words"), "--stop-at-step", "x"], "tokamak train: Could not convert: --stop-at-step = x\n  hint: --stop-at-step: save"),
+                            (["tokenizer", "inspect"], "--model is required\n  hint: --model: tokenizer model"),
+                            (["data", "verify", "a", "b"], "tokamak data verify has no use for 'b'\n  hint: without an option's name it takes DIR"),
                             (["train", place.config("words"), "--stop-at-stp=3"], "'--stop-at-stp'\n  hint: did you mean '--stop-at-step'?")):
         done = call([os.environ["TOKAMAK"], *arguments])
         assert done.returncode == 2 and said in done.stdout, (arguments, done.returncode, done.stdout)
+        assert " error " in done.stdout and "Run with --help" not in done.stdout, done.stdout
+    model = place.file("tokenizer.model")
+    assert tokamak("tokenizer", "inspect", model) == tokamak("tokenizer", "inspect", "--model", model)
 
 
 def data_errors(place):
     """data: missing, empty, truncated, ids beyond the vocabulary, two tokenizers: exit 3"""
-    refused(place, "nowhere", 3, ["data.sources", "no/such/set", "manifest.json"], "data.sources=[{path: no/such/set}]")
+    refused(place, "nowhere", 3, ["data.sources: no/such/set does not exist (looked in " + os.getcwd()], "data.sources=[{path: no/such/set}]")
     refused(place, "samples of nowhere", 3, ["data.sources", "no/such/set"], "data.sources=[{path: no/such/set}]",
             "model.vocab_size=400", "training.samples={prompts: [a], interval: 5}")
     refused(place, "none held out", 3, ["data.validation", "no/such/set"], "data.validation=[{path: no/such/set}]")
@@ -85,6 +99,21 @@ def data_errors(place):
     assert "block 0" in output and "part-00000.bin" in output and "is damaged: checksum" in output, output
 
 
+def odd_text(place):
+    """text with bytes that are none is a data set, with a warning that names file and counts; CR LF is read as LF, and said"""
+    def tokenized(name, content):
+        with open(place.file(name + ".txt"), "wb") as file:
+            file.write(content)
+        return tokamak("data", "tokenize", "--input", place.file(name + ".txt"), "--tokenizer", place.file("tokenizer.model"),
+                       "--output", place.file(name))
+    unix, dos = tokenized("unix", b"one\ntwo\nthree\n"), tokenized("dos", b"one\r\ntwo\r\nthree\r\n")
+    assert f"info {place.file('dos.txt')}: 3 line ends of CR LF were read as LF" in dos and "CR LF" not in unix, dos
+    with open(place.file("unix/part-00000.bin"), "rb") as a, open(place.file("dos/part-00000.bin"), "rb") as b:
+        assert a.read() == b.read()
+    binary = tokenized("binary", bytes(range(256)) * 4)
+    assert f"warning {place.file('binary.txt')}: 512 bytes are not UTF-8" in binary and "4 are NUL" in binary, binary
+
+
 def other_data_on_resume(place):
     """resuming with other data is refused: exit 3, with both identities"""
     place.train("resumed", 2, "--stop-at-step", "5", expect=75)
@@ -96,9 +125,11 @@ def other_data_on_resume(place):
 
 
 def other_model_on_resume(place):
-    """a checkpoint of another shape is refused: exit 4, naming the weight"""
+    """a checkpoint of another shape is refused by the key, as one of another function is: exit 2; allowed, by a weight: 4"""
     before = digest(place.checkpoint("resumed", 5))
-    refused(place, "resumed", 4, ["model.layers", "48"], "model.intermediate_size=96")
+    refused(place, "resumed", 2, ["differs from this config's: model.intermediate_size: 100 -> 96\n"], "model.intermediate_size=96")
+    refused(place, "resumed", 4, ["model.layers", "48"], "model.intermediate_size=96",
+            "checkpoint.allow_changes=[model.intermediate_size]")
     assert digest(place.checkpoint("resumed", 5)) == before
 
 
@@ -142,6 +173,22 @@ def no_memory(place):
             "model.intermediate_size=480000", "model.num_hidden_layers=40")
 
 
+def bounded_memory(place):
+    """memory that the process may not have, though the machine has it: exit 5, and the limit is named"""
+    limit = 600 * 2**20
+    done = call([os.environ["TOKAMAK"], "train", place.config("bounded"), "model.hidden_size=1536", "model.head_dim=384"],
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    assert done.returncode == 5 and "RLIMIT_AS (ulimit -v) allows this process 600 MiB" in done.stdout, (done.returncode, done.stdout)
+
+
+def few_descriptors(place):
+    """a process that has no descriptor left to read /proc with does not state its peak"""
+    outputs = [call([os.environ["TOKAMAK"], "train", place.config("descriptors"), f"run.output_dir={place.run(str(limit))}",
+                     "training.max_steps=2"], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))).stdout
+               for limit in range(7, 14)]
+    assert "peak 0 B" not in "".join(outputs) and any("the system does not say the peak" in text for text in outputs), outputs
+
+
 def disk_full(place):
     """a full disk: the save fails, training continues, the older checkpoint stays; the final save exits with 4"""
     mount = place.file("small-disk")
@@ -182,5 +229,5 @@ def usage_errors(place):
     assert done.returncode == 2 and "absent.yaml" in done.stdout, done.stdout
 
 
-main([config_errors, wrong_words, data_errors, other_data_on_resume, other_model_on_resume, other_batch_on_resume,
-      other_function_on_resume, foreign_launcher, output_errors, no_memory, disk_full, not_finite, usage_errors])
+main([config_errors, wrong_words, data_errors, odd_text, other_data_on_resume, other_model_on_resume, other_batch_on_resume,
+      other_function_on_resume, foreign_launcher, output_errors, no_memory, bounded_memory, few_descriptors, disk_full, not_finite, usage_errors])
