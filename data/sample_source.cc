@@ -163,7 +163,7 @@ std::string state_before_any_data(const std::string& tokenizer_hash) {
 }
 
 std::string tokenizer_in_state(const std::string& state_json) {
-  const Json state = Json::parse(state_json, nullptr, false);
+  const Json state = try_parse_json(state_json);
   if (!state.is_object() || !state.contains("tokenizer") || !state["tokenizer"].is_string()) return "";
   return state["tokenizer"].get<std::string>();
 }

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "tokenizer/compiled_model.h"
 #include "tokenizer/normalize.h"
@@ -111,7 +112,7 @@ std::string Tokenizer::decode(std::span<const int32_t> ids) const {
 void expect_tokenizer_of(const std::string& made, const std::string& hash, const Tokenizer& tokenizer) {
   if (hash.empty() || hash == tokenizer.hash()) return;
   fail(Kind::kData,
-       str(made, " was made with tokenizer ", hash, ", not with ", tokenizer.path(), ", ", tokenizer.hash()));
+       str(made, " was made with tokenizer ", printable(hash), ", not with ", tokenizer.path(), ", ", tokenizer.hash()));
 }
 
 }  // namespace tokamak
