@@ -111,8 +111,8 @@ std::string Tokenizer::decode(std::span<const int32_t> ids) const {
 
 void expect_tokenizer_of(const std::string& made, const std::string& hash, const Tokenizer& tokenizer) {
   if (hash.empty() || hash == tokenizer.hash()) return;
-  fail(Kind::kData,
-       str(made, " was made with tokenizer ", printable(hash), ", not with ", tokenizer.path(), ", ", tokenizer.hash()));
+  fail(Kind::kData, str(made, " was made with tokenizer ", printable(hash), ", not with ", tokenizer.path(), ", ",
+                        tokenizer.hash()));
 }
 
 }  // namespace tokamak
