@@ -24,17 +24,23 @@ say() { printf '%s restarts: %s\n' "$(date +%T)" "$*"; }
 
 # run_directory ARGUMENTS: of the run that these arguments of `tokamak train` mean. Fails as the program does.
 run_directory() {
-  local config
-  config=$("$TOKAMAK" train "$@" --print-config) || return
-  sed -n 's/^  output_dir: "\{0,1\}\([^"#]*[^"# ]\).*/\1/p' <<<"$config" | head -n 1
+  local value
+  value=$("$TOKAMAK" train "$@" --print-value run.output_dir) || return
+  [[ $value == /* ]] || value=./$value # a name that begins with - is no option
+  printf '%s\n' "$value"
 }
+
+# What lies in the run's directory is not ours alone: another user, or a damaged disk, may have put anything there. So its
+# files are read through these two. Bash evaluates a variable in arithmetic and in [[ -gt ]], commands inside included.
+contents() { [[ -f $1 ]] && head -c 65536 "$1" 2>/dev/null | tr -d '\000'; } # FILE. A pipe would block, a sparse file never end
+number() { if [[ $1 =~ ^0*[0-9]{1,9}$ ]]; then echo $((10#$1)); else echo "$2"; fi; } # WORD OTHERWISE
 
 newest_step() { # of the committed checkpoints; 0: there is none
   local steps=("$run"/checkpoints/step-[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9])
   if [[ -d ${steps[-1]} ]]; then echo $((10#${steps[-1]##*/step-})); else echo 0; fi
 }
 
-status() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^\",}]*\).*/\1/p" "$run/status.json" 2>/dev/null; } # FIELD
+status() { contents "$run/status.json" | sed -n "s/.*\"$1\": *\"\{0,1\}\([^\",}]*\).*/\1/p"; } # FIELD
 
 # heed_status INCARNATION: the one that status.json named before this start. What the run says of its end counts for more
 # than the launcher's code: mpirun ends with 1 after SIGTERM, srun with 137 where it had to kill the last ranks. What an
@@ -43,7 +49,8 @@ heed_status() {
   said=''
   [[ $(status incarnation) != "$1" ]] || return 0
   said=$(status state)
-  case $said in done | stopped | failed) code=$(status code) ;; esac
+  case $said in done | stopped | failed) code=$(number "$(status code)" "$code") ;; esac
+  [[ $code -le 255 ]] || code=255 # exit would take 256 for 0
 }
 
 is_done() { [[ $said == "done" ]]; }
@@ -56,11 +63,13 @@ is_transient() { [[ $code -eq 0 || $code -eq 6 || $code -eq 8 || $code -ge 128 |
 # may_start SERIES: says why the ranks start again, or that it gives up. The run's directory, which outlives a requeue,
 # keeps how often this series of starts came back to the same checkpoint.
 may_start() {
-  local series='' step='' idle=0 newest
+  local series='' step='' idle=0 newest kept
   newest=$(newest_step)
-  read -r series step idle 2>/dev/null <"$run/.restarts"
+  read -r series step idle < <(contents "$run/.restarts")
+  idle=$(number "$idle" 0)
   if [[ $series == "$1" && $step == "$newest" ]]; then idle=$((idle + 1)); else idle=0; fi
-  mkdir -p "$run" && echo "$1 $newest $idle" >"$run/.restarts"
+  mkdir -p "$run" && kept=$(mktemp "$run/.restarts-XXXXXX") && echo "$1 $newest $idle" >"$kept" &&
+    mv -fT "$kept" "$run/.restarts" # a link there is replaced, never followed
   if [[ $idle -gt $MAX_WITHOUT_PROGRESS ]]; then
     say "$why; $MAX_WITHOUT_PROGRESS restarts brought no checkpoint after step $newest: giving up"
     return 1

@@ -30,6 +30,7 @@ class TrainCommand : public Command {
     parser->add_option("config", path_, "YAML file of the run (configs/ has examples, docs/config.md the reference)");
     parser->add_option("overrides", overrides_, "KEY=VALUE over the file, for example optimizer.lr=3e-4");
     parser->add_flag("--print-config", print_config_, "print the resolved config with each key's meaning, and stop");
+    parser->add_option("--print-value", print_value_, "print this key's value alone, for scripts, and stop");
     parser->add_flag("--config-reference", print_reference_, "print docs/config.md, and stop");
     parser->add_option("--stop-at-step", stop_at_step_, "save and exit 75 after this step, as on SIGTERM; 0: never")
         ->capture_default_str();
@@ -51,6 +52,10 @@ class TrainCommand : public Command {
     if (path_.empty()) fail(Kind::kConfig, "train: no config file given", "tokamak train CONFIG.yaml [KEY=VALUE ...]");
     if (print_config_) {
       std::cout << tokamak::print_config(load_config(path_, overrides_), Help::kTrailing);
+      return 0;
+    }
+    if (!print_value_.empty()) {
+      std::cout << tokamak::print_value(load_config(path_, overrides_), print_value_) << "\n";
       return 0;
     }
     StopSignal stop;  // before the ranks meet: a signal then is not lost
@@ -119,6 +124,7 @@ class TrainCommand : public Command {
   std::string path_;
   std::vector<std::string> overrides_;
   bool print_config_ = false;
+  std::string print_value_;
   bool print_reference_ = false;
   int64_t stop_at_step_ = 0;
 };

@@ -12,6 +12,10 @@ enum class Help { kNone, kTrailing };  // whether a comment with its help follow
 // Every field, including defaults. Numbers print in the shortest form that round-trips.
 std::string print_config(const RunConfig& config, Help help = Help::kNone);
 
+// One key's value as plain text, neither quoted nor commented, for scripts. Error(kConfig) if `key` ("run.output_dir") is
+// no key with a single value.
+std::string print_value(const RunConfig& config, const std::string& key);
+
 // A Markdown table per section: key, type, default, meaning.
 std::string config_reference();
 

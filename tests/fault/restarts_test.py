@@ -1,11 +1,14 @@
 """scripts/restarts.sh: what follows the end of all ranks, by what status.json and the launcher say. The ranks are a line of
-shell, so that every combination can come."""
+shell, so that every combination can come. And what a hostile file in the run's directory can do: nothing."""
+import json
 import os
 import subprocess
 import sys
 import tempfile
 
-SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "restarts.sh")
+SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts")
+SCRIPT = os.path.join(SCRIPTS, "restarts.sh")
+TOKAMAK = os.environ["TOKAMAK"]
 
 # One start, as the scripts make it: `RANKS` in place of the launcher, then what they would do.
 ONE_START = """\
@@ -50,9 +53,90 @@ CASES = {
     "half a status": ("", "echo '{\"state\":\"do' >$run/status.json; exit 0", "again 0"),
 }
 
+# What bash would run if it evaluated the word.
+BOMBS = ["attempt[$(touch {marker})]", "$(touch {marker})", "a[`touch {marker}`]", "x=1,y[$(touch {marker})0]"]
+CODES = [*BOMBS, "-7", "0x1F", "1e9", "08", "256", "99999999999999999999", "", "[1]", "75 75", "\x1b[31m6"]
+
+
+def bash(text):
+    return subprocess.run(["bash", "-c", text], text=True, capture_output=True, check=False, timeout=60)
+
+
+def hostile_status(place):
+    """a code in status.json that is no number leaves the launcher's; none is evaluated"""
+    marker = os.path.join(place, "marker")
+    for word in CODES:
+        word = word.format(marker=marker)
+        with open(os.path.join(place, "planted"), "w") as file:
+            file.write(json.dumps({"state": "failed", "code": "CODE", "incarnation": "b"}).replace('"CODE"', word))
+        text = ONE_START.format(script=SCRIPT, run=place, before="", ranks=f"cp {place}/planted {place}/status.json; exit 3")
+        found = bash(text)
+        expected = {"08": "again 8", "256": "again 255"}.get(word, "end 3")
+        assert found.stdout.strip() == expected and not found.stderr, (word, found.stdout, found.stderr)
+        assert not os.path.exists(marker), f"{word} was evaluated"
+        os.remove(os.path.join(place, "status.json"))
+
+
+def hostile_restarts(place):
+    """words of .restarts that are no number count as none; none is evaluated, and a link there is not followed"""
+    marker, kept, victim = (os.path.join(place, name) for name in ("marker", ".restarts", "victim"))
+    text = f"set -u; TOKAMAK=false; source {SCRIPT}; run={place}; may_start series && echo started"
+    for word in CODES:
+        for line in (f"series 0 {word}", f"series {word} 1", f"{word} 0 1"):
+            with open(kept, "w") as file:
+                file.write(line.format(marker=marker) + "\n")
+            found = bash(text)
+            assert "started" in found.stdout or "giving up" in found.stdout, (line, found.stdout, found.stderr)
+            assert not found.stderr and not os.path.exists(marker), (line, found.stderr)
+    with open(victim, "w") as file:
+        file.write("precious")
+    os.remove(kept)
+    os.symlink(victim, kept)
+    assert "started" in bash(text).stdout
+    with open(victim) as file:
+        assert file.read() == "precious", "the link was followed"
+    os.remove(kept)
+    os.mkfifo(kept)  # would block a reader
+    assert "started" in bash(text).stdout
+
+
+def hostile_directory(place):
+    """the real run_until_done.sh, in a directory whose name and files are hostile: it keeps count there and runs nothing"""
+    marker = os.path.join(place, "marker")
+    config = os.path.join(place, "config.yaml")
+    for name in ("a#b #c;touch marker", '-n "$(touch marker)"', "*"):
+        run = os.path.join(place, name)
+        os.mkdir(run)
+        with open(os.path.join(run, ".restarts"), "w") as file:
+            file.write(f"series 0 attempt[$(touch {marker})]\n")
+        with open(config, "w") as file:
+            file.write("model: {hidden_size: 32, intermediate_size: 64, num_hidden_layers: 1, num_attention_heads: 2, "
+                       "vocab_size: 300}\ndata: {sources: [{path: none}], sequence_length: 32}\n"
+                       "training: {max_steps: 1, global_batch_tokens: 64}\nrun: {output_dir: " + json.dumps(name) + "}\n")
+        found = subprocess.run(
+            [os.path.join(SCRIPTS, "run_until_done.sh"), "-n", "1", "--", "train", config], cwd=place, text=True,
+            capture_output=True, check=False, timeout=60,
+            env=dict(os.environ, TOKAMAK=TOKAMAK, TOKAMAK_JOB="series", OMPI_ALLOW_RUN_AS_ROOT="1",
+                     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1"))
+        assert found.returncode in (2, 3), (name, found.returncode, found.stdout, found.stderr)
+        with open(os.path.join(run, ".restarts")) as file:
+            assert file.read() == "series 0 1\n", (name, found.stdout, found.stderr)
+        assert not os.path.exists(marker), f"{name}: a command was run"
+
+
+def check(test):
+    with tempfile.TemporaryDirectory() as place:
+        try:
+            test(place)
+        except AssertionError as error:
+            print("FAILED:", test.__doc__, "->", error)
+            return 1
+    print("ok:", test.__doc__)
+    return 0
+
 
 def main():
-    failed = 0
+    failed = sum(check(test) for test in (hostile_status, hostile_restarts, hostile_directory))
     for name, (before, ranks, expected) in CASES.items():
         with tempfile.TemporaryDirectory() as run:
             text = ONE_START.format(script=SCRIPT, run=run, before=before, ranks=ranks)

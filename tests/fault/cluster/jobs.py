@@ -53,7 +53,7 @@ def trainers():
         try:
             with open(f"/proc/{pid}/cmdline") as file:
                 arguments = file.read().split("\0")
-            if arguments[1:2] == ["train"] and "--print-config" not in arguments:
+            if arguments[1:2] == ["train"] and "--print-value" not in arguments:
                 found.append(pid)
         except OSError:
             pass
