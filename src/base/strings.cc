@@ -98,6 +98,8 @@ int64_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  constexpr size_t kLongestWord = 64;  // beyond the length of every name: the distance takes time by both lengths
+  if (word.size() > kLongestWord) return "";
   std::string best;
   int64_t best_distance = static_cast<int64_t>(word.size()) / 3 + 1;
   for (const std::string& candidate : candidates) {

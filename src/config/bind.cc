@@ -24,6 +24,21 @@ bool Binder::is_scalar(const ConfigNode& node, const std::string& path) {
   return false;
 }
 
+void Binder::take_unknown(ConfigNode& node, const std::string& path, const ConfigNode& defaults) {
+  if (node.type != ConfigNode::Type::kMap || defaults.type != ConfigNode::Type::kMap) return;
+  std::vector<std::string> known;
+  for (const ConfigNode& child : defaults.children) known.push_back(child.key);
+  std::erase_if(node.children, [&](ConfigNode& child) {
+    const auto found = std::find(known.begin(), known.end(), child.key);
+    if (found == known.end()) {
+      report_unknown(child, path, known);
+      return true;
+    }
+    take_unknown(child, join_path(path, child.key), defaults.children[static_cast<size_t>(found - known.begin())]);
+    return false;
+  });
+}
+
 void Binder::report(const ConfigNode& node, const std::string& path, const std::string& rule, const std::string& hint) {
   problems_.push_back({node.place, str("key '", path, "' (value ", node.shown(), ") ", rule), hint});
 }

@@ -19,6 +19,10 @@ class Binder {
   Binder(std::vector<Problem>& problems, std::vector<std::string> all_keys)
       : problems_(problems), all_keys_(std::move(all_keys)) {}
 
+  // Reports the sections and keys that `defaults` does not have, and takes them out of the tree at `path`: no reference
+  // can name them, and what hangs from them is never copied.
+  void take_unknown(ConfigNode& node, const std::string& path, const ConfigNode& defaults);
+
   template <class T>
   void bind(ConfigNode& node, const std::string& path, T& value) {
     if constexpr (OptionsStruct<T>) {

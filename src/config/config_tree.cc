@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <span>
 
 namespace tokamak {
 
 namespace {
 
 constexpr size_t kLongestShown = 80;  // characters of a value in a message
+constexpr size_t kMostShown = 20;     // problems in an error
 
 }  // namespace
 
@@ -108,10 +110,11 @@ void fail_with(const std::vector<Problem>& problems) {
   const auto sentence = [](const Problem& p) { return p.place.empty() ? p.what : str(p.place, ": ", p.what); };
   if (problems.size() == 1) fail(Kind::kConfig, sentence(problems[0]), problems[0].hint);
   std::string all = str(problems.size(), " errors in the config:");
-  for (const Problem& problem : problems) {
+  for (const Problem& problem : std::span(problems).first(std::min(problems.size(), kMostShown))) {
     all += "\n  " + sentence(problem);
     if (!problem.hint.empty()) all += str(" (", problem.hint, ")");
   }
+  if (problems.size() > kMostShown) all += str("\n  and ", problems.size() - kMostShown, " more");
   fail(Kind::kConfig, all);
 }
 

@@ -45,7 +45,7 @@ void overlay(ConfigNode& below, const ConfigNode& above);
 // The place of the node at `path`, or of the innermost enclosing node that has one; else `otherwise`.
 std::string nearest_place(ConfigNode& root, const std::string& path, const std::string& otherwise);
 
-// One problem of a config; all problems are raised as one Error(kConfig).
+// One problem of a config; all problems are raised as one Error(kConfig), which names the first 20.
 struct Problem {
   std::string place;
   std::string what;

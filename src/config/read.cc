@@ -41,11 +41,15 @@ ReadConfig read_config(const std::string& text, const std::string& name, const s
   std::vector<Problem> problems;
   ReadConfig read;
   read.tree = tree_of(RunConfig{});
-  Binder binder(problems, all_keys(read.tree));
+  const ConfigNode defaults = read.tree;
+  Binder binder(problems, all_keys(defaults));
   overlay(read.tree, parse_yaml(text, name, problems));
   for (const std::string& override_text : overrides) apply_override(read.tree, override_text, problems);
-  resolve_references(read.tree, problems);
   if (!problems.empty()) fail_with(problems);
+  binder.take_unknown(read.tree, "", defaults);
+  const size_t unknown = problems.size();
+  resolve_references(read.tree, problems);
+  if (problems.size() > unknown) fail_with(problems);
 
   binder.bind(read.tree, "", read.config);
   require_sections(read.tree, name, problems);

@@ -6,12 +6,20 @@ namespace tokamak {
 
 namespace {
 
+// What all references of a config together may copy, and how many may follow one another. Real configs copy a few dozen
+// values.
+constexpr int64_t kMostValues = 10000;
+constexpr int64_t kMostText = 1 << 20;  // bytes
+constexpr size_t kLongestTrail = 100;   // keys
+constexpr size_t kMostProblems = 100;   // then the search ends
+
 class Resolver {
  public:
   Resolver(ConfigNode& root, std::vector<Problem>& problems) : root_(root), problems_(problems) {}
 
   // `trail`: the chain of references so far, outermost first; a reference to one of these keys is a cycle.
   bool resolve(ConfigNode& node, const std::string& path, std::vector<std::string> trail) {
+    if (spent_) return false;
     trail.push_back(path);
     if (node.type == ConfigNode::Type::kScalar) return resolve_scalar(node, trail);
     bool all = true;
@@ -25,6 +33,8 @@ class Resolver {
 
  private:
   bool resolve_scalar(ConfigNode& node, const std::vector<std::string>& trail) {
+    std::string text;  // as far as it is resolved
+    size_t at = 0;     // in the node's text: what follows is unresolved
     size_t begin = node.text.find("${");
     while (begin != std::string::npos) {
       const size_t end = node.text.find('}', begin);
@@ -42,10 +52,22 @@ class Resolver {
         return report(node, trail, str("puts ", target.shown(), " into text"),
                       "only single values can be part of text");
       }
-      node.text.replace(begin, end + 1 - begin, target.text);
-      begin = node.text.find("${", begin + target.text.size());
+      text.append(node.text, at, begin - at).append(target.text);
+      text_ += std::ssize(target.text);  // resolved; the next reference finds the budget spent
+      at = end + 1;
+      begin = node.text.find("${", at);
     }
+    if (at > 0) node.text = text.append(node.text, at);
     return true;
+  }
+
+  // Whether the budget has room for another copy of `target`.
+  bool afford(const ConfigNode& target) {
+    ++values_;
+    text_ += std::ssize(target.text);
+    bool enough = values_ <= kMostValues && text_ <= kMostText;
+    for (size_t i = 0; enough && i < target.children.size(); ++i) enough = afford(target.children[i]);
+    return enough;
   }
 
   // A resolved copy of the reference's target.
@@ -59,6 +81,13 @@ class Resolver {
     }
     const ConfigNode* found = path.empty() ? nullptr : find_node(root_, path);
     if (found == nullptr) return report(node, trail, str("refers to '", reference, "', which is no key"), near(path));
+    if (trail.size() >= kLongestTrail || !afford(*found)) {
+      spent_ = true;
+      return report(node, trail,
+                    str("refers to more than ", kMostValues, " values, ", kMostText, " characters or ", kLongestTrail,
+                        " keys in a row, with all references before it"),
+                    "");
+    }
     target = *found;
     return resolve(target, key, trail);
   }
@@ -87,11 +116,15 @@ class Resolver {
       return p.place == problem.place && p.what == problem.what;
     });
     if (!known) problems_.push_back(problem);
+    spent_ = spent_ || problems_.size() >= kMostProblems;
     return false;
   }
 
   ConfigNode& root_;
   std::vector<Problem>& problems_;
+  int64_t values_ = 0;  // copied so far
+  int64_t text_ = 0;
+  bool spent_ = false;  // the budget, or the patience: nothing more is resolved
 };
 
 }  // namespace

@@ -13,6 +13,10 @@ namespace tokamak {
 
 namespace {
 
+// What a config may hold. A key is looked up among those before it; a stranger's checkpoint has a config, too.
+constexpr int64_t kMostNodes = 100000;
+constexpr int64_t kMostKeys = 1000;  // of one mapping
+
 // Builds nodes from the parser's events. `line_places`: a node's place is name:LINE, else `name` alone.
 class TreeBuilder : public YAML::EventHandler {
  public:
@@ -57,11 +61,12 @@ class TreeBuilder : public YAML::EventHandler {
     std::optional<ConfigNode> key;  // of a map: a key whose value is not parsed yet
   };
 
-  ConfigNode leaf(const YAML::Mark& mark, Type type, const std::string& text) const {
+  ConfigNode leaf(const YAML::Mark& mark, Type type, const std::string& text) {
     ConfigNode node;
     node.type = type;
     node.text = text;
     node.place = place(mark);
+    if (++nodes_ > kMostNodes) fail(Kind::kConfig, str(node.place, ": a config has at most ", kMostNodes, " values"));
     return node;
   }
 
@@ -93,6 +98,9 @@ class TreeBuilder : public YAML::EventHandler {
                            str("key '", join_path(open_path(), key.text), "' is given twice, first at ", first->place),
                            "remove one of the two"});
     } else {
+      if (std::ssize(map.node.children) >= kMostKeys) {
+        fail(Kind::kConfig, str(key.place, ": '", open_path(), "' has more than ", kMostKeys, " keys"));
+      }
       value.key = key.text;
       value.place = key.place;
       map.node.children.push_back(std::move(value));
@@ -115,6 +123,7 @@ class TreeBuilder : public YAML::EventHandler {
   ConfigNode root_;
   std::vector<Open> open_;
   int documents_ = 0;
+  int64_t nodes_ = 0;
 };
 
 // Reads one document and checks for another. (YAML::LoadAll does not terminate on some stray brackets.)

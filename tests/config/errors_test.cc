@@ -121,6 +121,24 @@ TEST_CASE("several errors are reported together, each with its place") {
                           Contains("\n  command line: metrics.jsonl=5: key 'metrics.jsonl' (value '5')"));
 }
 
+TEST_CASE("of very many errors the first 20 are named, and the rest counted") {
+  std::string lines = "optimizer:\n";
+  for (int i = 0; i < 500; ++i) lines += str("  zebra", i, ": 1\n");
+  const std::string message = error_of(sample_and(lines));
+  CHECK_THAT(message, Catch::StartsWith("500 errors in the config:\n") && Contains("'optimizer.zebra19'") &&
+                          !Contains("'optimizer.zebra20'") && Catch::EndsWith("\n  and 480 more"));
+}
+
+TEST_CASE("a config of more keys or values than any run has is refused at once") {
+  std::string lines = "optimizer:\n";
+  for (int i = 0; i < 60000; ++i) lines += str("  zebra", i, ": 1\n");
+  CHECK_THAT(error_of(sample_and(lines)), Equals("c.yaml:1015: 'optimizer' has more than 1000 keys"));
+  std::string list = "  betas: [0";
+  for (int i = 0; i < 100000; ++i) list += ",0";
+  CHECK_THAT(error_of(sample_and("optimizer:\n" + list + "]")), Contains("a config has at most 100000 values"));
+  CHECK_THAT(error_of(sample_and(std::string(1 << 20, 'k') + ": 1")), Contains("is unknown"));
+}
+
 TEST_CASE("a value that breaks a rule is reported with its line, a default with its section's line") {
   CHECK_THAT(error_of(sample_and("optimizer:\n  eps: 1e-8\n  lr: -1")),
              Equals("c.yaml:16: key 'optimizer.lr' (value -1) must be a positive number"));

@@ -65,3 +65,33 @@ TEST_CASE("a referenced value of the wrong type is reported at the key that refe
   CHECK_THAT(error_of(sample_and("optimizer:\n  lr: ${run.name}")),
              Equals("c.yaml:15: key 'optimizer.lr' (value 'run') must be a number (for example 0.1, 3e-4 or 5%)"));
 }
+
+TEST_CASE("references that would multiply without end are refused by the key that is over the budget") {
+  std::string unknown = "x:\n  a0: lol\n";
+  for (int i = 1; i < 40; ++i) unknown += str("  a", i, ": \"${x.a", i - 1, "}${x.a", i - 1, "}\"\n");
+  CHECK_THAT(error_of(sample_and(unknown)), Contains("key 'x' (value a mapping of 40 keys) is unknown"));
+
+  const std::string hundred = [] {
+    std::string text;
+    for (int i = 0; i < 100; ++i) text += "${data.sources[0].path}";
+    return text;
+  }();
+  const std::string long_text(20000, 'a');
+  CHECK_THAT(error_of(kSample, {"data.sources[0].path=" + long_text, "run.output_dir=" + hundred}),
+             Contains("key 'run.output_dir'") && Contains("refers to more than 10000 values, 1048576 characters"));
+
+  std::string lists = "data.validation=[{path: a}";
+  for (int i = 1; i < 20; ++i)
+    lists += str(", [\"${data.validation[", i - 1, "]}\", \"${data.validation[", i - 1, "]}\"]");
+  CHECK_THAT(error_of(kSample, {lists + "]"}), Contains("refers to more than 10000 values"));
+
+  std::string chain = "data.validation=[";
+  for (int i = 0; i < 200; ++i) chain += str("\"${data.validation[", i + 1, "]}\", ");
+  CHECK_THAT(error_of(kSample, {chain + "{path: a}]"}), Contains("100 keys in a row"));
+}
+
+TEST_CASE("hundreds of references within the budget are resolved") {
+  std::string list = "data.validation=[{path: a}";
+  for (int i = 0; i < 500; ++i) list += ", \"${data.sources[0]}\"";
+  CHECK(parse_config(kSample, "c.yaml", {list + "]"}).data.validation.size() == 501);
+}
