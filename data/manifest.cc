@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/checked_math.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -17,6 +18,7 @@ using Json = nlohmann::json;  // keeps keys sorted: a dump without indentation i
 
 constexpr const char* kFormat = "tokamak-dataset";
 constexpr int64_t kVersion = 1;
+constexpr int64_t kMostDocuments = int64_t{1} << 48;  // of a shard; far above any real one
 
 Json id_or_null(int32_t id) { return id < 0 ? Json(nullptr) : Json(id); }
 
@@ -54,15 +56,15 @@ ShardInfo shard_from(const JsonValue& json, TokenType type) {
   s.name = json["name"].text();
   if (s.name.empty() || s.name.find('/') != std::string::npos) json["name"].refuse("expected a file name");
   s.tokens = json["tokens"].whole();
-  s.documents = json["documents"].whole();
+  s.documents = json["documents"].whole(0, kMostDocuments);
   s.bytes = json["bytes"].whole();
   s.index_bytes = json["index_bytes"].whole();
   s.max_token_id = id_of(json["max_token_id"]);
   s.hash = json["xxh3_128"].text();
   s.index_hash = json["index_xxh3_128"].text();
-  if (s.bytes != s.tokens * token_bytes(type)) {
-    json["bytes"].refuse(str("expected ", s.tokens * token_bytes(type), " for ", s.tokens, " tokens"));
-  }
+  const int64_t bytes = checked_multiply(s.tokens, token_bytes(type), json.source().kind,
+                                         str(json.source().where, ": the bytes of shard '", s.name, "'"));
+  if (s.bytes != bytes) json["bytes"].refuse(str("expected ", bytes, " for ", s.tokens, " tokens"));
   return s;
 }
 
@@ -82,11 +84,15 @@ Manifest manifest_from(const JsonValue& json) {
   m.created = json["created"].text();
   for (const JsonValue& shard : json["shards"].items()) m.shards.push_back(shard_from(shard, m.token_type));
   if (m.shards.empty()) json["shards"].refuse("expected at least one shard");
-  const auto check_sum = [&](const char* key, int64_t sum) {
+  const auto check_sum = [&](const char* key, int64_t ShardInfo::*count) {
+    int64_t sum = 0;
+    for (const ShardInfo& s : m.shards) {
+      sum = checked_add(sum, s.*count, json.source().kind, str(json.source().where, ": the sum of '", key, "'"));
+    }
     if (json[key].whole() != sum) json[key].refuse(str("expected ", sum, ", the sum of its shards"));
   };
-  check_sum("tokens", m.tokens());
-  check_sum("documents", m.documents());
+  check_sum("tokens", &ShardInfo::tokens);
+  check_sum("documents", &ShardInfo::documents);
   return m;
 }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -33,7 +34,7 @@ class Finder {
   void add_input(const std::string& path) {
     if (!exists(path)) fail(Kind::kData, str("input ", path, " does not exist"));
     if (is_directory(path)) {
-      add_directory(path);
+      if (!add_directory(path)) fail(Kind::kData, str("input ", path, " is given twice: it has been read before"));
     } else if (!add_file(path)) {
       fail(Kind::kData, str("input ", path, " is not text that can be read; the kinds are .txt and .jsonl"));
     }
@@ -43,20 +44,27 @@ class Finder {
     if (left_out_ > 0) {
       log::warning(left_out_, " files are left out, being neither .txt nor .jsonl; the first is ", first_left_out_);
     }
+    if (!second_way_.empty()) {
+      log::warning(second_way_, " leads to a directory that is read already; each is read once");
+    }
     if (files_.empty()) fail(Kind::kData, "the inputs hold no .txt or .jsonl file");
     return std::move(files_);
   }
 
  private:
-  void add_directory(const std::string& directory) {
+  // Each directory once, however many links lead to it: two links in a directory to itself make 2^40 paths. False if it
+  // has been read before.
+  bool add_directory(const std::string& directory) {
+    if (!directories_.insert(fs::canonical(directory).string()).second) return false;
     for (const std::string& name : list_directory(directory, Kind::kData)) {
       const std::string path = directory + "/" + name;
       if (is_directory(path)) {
-        add_directory(path);
+        if (!add_directory(path)) second_way_ = path;
       } else if (!add_file(path) && left_out_++ == 0) {
         first_left_out_ = path;
       }
     }
+    return true;
   }
 
   bool add_file(const std::string& path) {
@@ -74,6 +82,8 @@ class Finder {
 
   std::vector<TextFile> files_;
   std::map<std::string, std::string> seen_;  // canonical path -> as given
+  std::set<std::string> directories_;        // canonical
+  std::string second_way_;                   // the last link to one of these
   int64_t left_out_ = 0;
   std::string first_left_out_;
 };

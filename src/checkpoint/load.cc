@@ -22,11 +22,35 @@ bool same_shape(const Shape& a, const std::vector<int64_t>& b) {
   return true;
 }
 
-void check_same_model(const CheckpointReader& reader, const std::vector<UnitSlices>& units) {
+// A model that was imported has its weights alone: before the first step the optimizer's moments are zero.
+bool starts_at_zero(const CheckpointManifest& manifest, const std::string& kind) {
+  const auto& kinds = manifest.kinds;
+  return manifest.point.state.step == 0 && kind != "master" &&
+         std::find(kinds.begin(), kinds.end(), kind) == kinds.end();
+}
+
+void load_unit(CheckpointReader& reader, const ShardPlace& place, const UnitSlices& unit) {
+  for (const KindSlice& part : unit.slices) {
+    const int64_t slice = part.slice.count();
+    const auto values = std::span(part.slice.as<float>(), static_cast<size_t>(slice));
+    if (starts_at_zero(reader.manifest(), part.kind)) {
+      std::fill(values.begin(), values.end(), 0.0f);
+      continue;
+    }
+    read_flat(*unit.unit, slice * place.index, values,
+              [&](const std::string& name, int64_t first, std::span<float> out) {
+                reader.read(part.kind, name, first, out);
+              });
+  }
+}
+
+}  // namespace
+
+void check_same_model(const CheckpointReader& reader, const std::vector<const Unit*>& units) {
   std::vector<std::string> differences;
   std::set<std::string> wanted;
-  for (const UnitSlices& unit : units) {
-    for (const FlatParam& flat : flat_params(*unit.unit)) {
+  for (const Unit* unit : units) {
+    for (const FlatParam& flat : flat_params(*unit)) {
       const std::string& name = flat.param->name;
       wanted.insert(name);
       const SavedParam* saved = reader.find(name);
@@ -53,34 +77,12 @@ void check_same_model(const CheckpointReader& reader, const std::vector<UnitSlic
        "Compare the section 'model' of this run with that of the checkpoint (tokamak checkpoint inspect).");
 }
 
-// A model that was imported has its weights alone: before the first step the optimizer's moments are zero.
-bool starts_at_zero(const CheckpointManifest& manifest, const std::string& kind) {
-  const auto& kinds = manifest.kinds;
-  return manifest.point.state.step == 0 && kind != "master" &&
-         std::find(kinds.begin(), kinds.end(), kind) == kinds.end();
-}
-
-void load_unit(CheckpointReader& reader, const ShardPlace& place, const UnitSlices& unit) {
-  for (const KindSlice& part : unit.slices) {
-    const int64_t slice = part.slice.count();
-    const auto values = std::span(part.slice.as<float>(), static_cast<size_t>(slice));
-    if (starts_at_zero(reader.manifest(), part.kind)) {
-      std::fill(values.begin(), values.end(), 0.0f);
-      continue;
-    }
-    read_flat(*unit.unit, slice * place.index, values,
-              [&](const std::string& name, int64_t first, std::span<float> out) {
-                reader.read(part.kind, name, first, out);
-              });
-  }
-}
-
-}  // namespace
-
 void load(Comm& comm, CheckpointReader& reader, const ShardPlace& place, const std::vector<UnitSlices>& units) {
   collectively(comm, [&] {
     describe_units(units, place.count);  // the slices must cover their units
-    check_same_model(reader, units);
+    std::vector<const Unit*> own;
+    for (const UnitSlices& unit : units) own.push_back(unit.unit);
+    check_same_model(reader, own);
     for (const UnitSlices& unit : units) load_unit(reader, place, unit);
   });
 }

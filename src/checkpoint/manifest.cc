@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/checked_math.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "formats/json.h"
@@ -26,13 +27,17 @@ void require(const JsonValue& in, bool holds, const std::string& what) {
   if (!holds) fail(in.source().kind, str(in.source().where, " cannot be used: ", what));
 }
 
+std::string name_in(const JsonValue& in, const char* what, const std::string& name) {
+  return str(in.source().where, ": ", what, " '", name, "'");
+}
+
 SavedParam parse_param(const JsonValue& json) {
   SavedParam param{json["name"].text(), {}, json["begin"].whole()};
+  const std::string name = name_in(json, "parameter", param.name);
   int64_t elements = 1;
   for (const JsonValue& extent : json["shape"].items()) {
     param.shape.push_back(extent.whole());
-    require(json, !__builtin_mul_overflow(elements, param.shape.back(), &elements),
-            "'" + param.name + "' is too large");
+    elements = checked_multiply(elements, param.shape.back(), json.source().kind, name);
   }
   return param;
 }
@@ -44,10 +49,10 @@ SavedUnit parse_unit(const JsonValue& json, int64_t shards) {
     unit.params.push_back(parse_param(entry));
     const SavedParam& param = unit.params.back();
     require(entry, param.begin >= end, str("'", param.name, "' overlaps what lies before it"));
-    require(entry, !__builtin_add_overflow(param.begin, param.count(), &end), "'" + param.name + "' is too large");
+    end = checked_add(param.begin, param.count(), json.source().kind, name_in(json, "parameter", param.name));
   }
-  int64_t held = 0;
-  require(json, !__builtin_mul_overflow(unit.slice, shards, &held) && end <= held,
+  const int64_t held = checked_multiply(unit.slice, shards, json.source().kind, name_in(json, "unit", unit.name));
+  require(json, end <= held,
           str("the ", shards, " slices of unit '", unit.name, "' do not hold its ", end, " elements"));
   return unit;
 }
@@ -77,11 +82,17 @@ CheckpointManifest parse_body(const JsonValue& json) {
             "'" + name + "' is no file name");
   }
   require(json, !manifest.files.empty(), "it names no files");
+  int64_t bytes = 0;
+  for (const SavedFile& file : manifest.files) {
+    bytes = checked_add(bytes, file.bytes, json.source().kind, name_in(json, "file", file.name));
+  }
   std::set<std::string> names;
+  int64_t elements = 0;
   for (const JsonValue& unit : json["units"].items()) {
     manifest.units.push_back(parse_unit(unit, static_cast<int64_t>(manifest.files.size())));
     for (const SavedParam& param : manifest.units.back().params) {
       require(unit, names.insert(param.name).second, "'" + param.name + "' comes twice");
+      elements = checked_add(elements, param.count(), json.source().kind, name_in(json, "parameter", param.name));
     }
   }
   return manifest;

@@ -75,6 +75,10 @@ std::optional<FileProblem> find_problem_of_share(const CheckpointReader& reader,
 // first damaged file.
 std::string find_problem(Comm& comm, const CheckpointReader& reader);
 
+// Error(kCheckpoint), naming what differs, unless the checkpoint holds these units' parameters in these shapes, and no
+// others.
+void check_same_model(const CheckpointReader& reader, const std::vector<const Unit*>& units);
+
 // Fills this rank's slices of every unit, for any number of slices; what belongs to no parameter becomes zero. Errors
 // of one rank are thrown by all: SharedError(kCheckpoint). The checkpoint's parameters and their shapes must be the
 // units'.

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "config/load.h"
 #include "formats/json.h"
+#include "model/parameters.h"
 
 namespace tokamak {
 
@@ -21,6 +22,14 @@ SpecialIds ids_of_model(const ModelProto& model) {
     if (piece.text == model.trainer.eos_piece) ids.eos = static_cast<int64_t>(i);
   }
   return ids;
+}
+
+// The shapes of the export come from the config, those of what is read from the manifest.
+void check_is_own_model(const CheckpointReader& reader, const ModelConfig& model) {
+  const ParamTable table = make_param_table(model);
+  std::vector<const Unit*> units;
+  for (const Unit& unit : table.units) units.push_back(&unit);
+  check_same_model(reader, units);
 }
 
 std::string own_tokenizer(const CheckpointReader& reader) {
@@ -44,6 +53,7 @@ std::string ExportSource::metrics_path() const { return run_directory(reader) + 
 ExportSource make_export_source(CheckpointReader reader, const std::string& tokenizer) {
   const std::string manifest_path = reader.directory() + "/" + kManifestName;
   RunConfig config = parse_config(reader.manifest().point.config, manifest_path, {});
+  check_is_own_model(reader, config.model);
   ExportSource source{std::move(reader), std::move(config), {}, {}};
   if (tokenizer == "none") return source;
   if (is_directory(tokenizer)) {

@@ -104,6 +104,8 @@ TEST_CASE("a directory without a manifest, or with a foolish one, is refused wit
   refused("\"part-00000\"", "\"../part\"", {"shards[0].name", "../part"});
   refused("\"bytes\": ", "\"bytes\": 1", {"shards[0].bytes"});
   refused("\"documents\": 50", "\"documents\": 51", {"documents", "51"});
+  refused("\"tokens\": ", "\"tokens\": 4611686018427387904, \"x\": ", {"the bytes of shard 'part-00000' is too large"});
+  refused("\"documents\": 50", "\"documents\": 9223372036854775807", {"documents"});
   refused("{", "[", {"not valid JSON"});
   truncate(dir.file("manifest.json"), 100);
   check_refused(dir.path(), {"manifest.json", "not valid JSON"});

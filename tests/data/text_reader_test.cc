@@ -1,6 +1,8 @@
 // Which documents text files hold, and what is said of files that hold none.
 #include "data/prepare/text_reader.h"
 
+#include <filesystem>
+
 #include "data/prepare/text_files.h"
 #include "support/temp_dir.h"
 #include "tests/data/fixture.h"
@@ -124,6 +126,16 @@ TEST_CASE("directories are read by name, below too, and other files left out") {
   put(dir.file("a.txt"), "a");
   CHECK(documents_of({dir.path()}) == Strings{"a", "x", "y", "z"});
   CHECK(documents_of({dir.file("z.txt"), dir.file("b")}) == Strings{"z", "x", "y"});
+}
+
+TEST_CASE("a directory is read once, however many links lead to it") {
+  const TempDir dir;
+  make_directories(dir.file("b"), Kind::kData);
+  put(dir.file("b/x.txt"), "x");
+  for (const char* link : {"b/l", "b/m"}) std::filesystem::create_directory_symlink(dir.file("b"), dir.file(link));
+  std::filesystem::create_directory_symlink(dir.path(), dir.file("b/up"));  // two in a circle: 2^40 paths
+  CHECK(documents_of({dir.path()}) == Strings{"x"});
+  check_fails(Kind::kData, {"twice"}, [&] { find_text_files({dir.file("b"), dir.path()}); });
 }
 
 TEST_CASE("inputs that cannot be meant are refused") {
