@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/printable.h"
 #include "formats/json.h"
 
 namespace tokamak {
@@ -63,7 +64,7 @@ ShardInfo shard_from(const JsonValue& json, TokenType type) {
   s.hash = json["xxh3_128"].text();
   s.index_hash = json["index_xxh3_128"].text();
   const int64_t bytes = checked_multiply(s.tokens, token_bytes(type), json.source().kind,
-                                         str(json.source().where, ": the bytes of shard '", s.name, "'"));
+                                         str(json.source().where, ": the bytes of shard '", printable(s.name), "'"));
   if (s.bytes != bytes) json["bytes"].refuse(str("expected ", bytes, " for ", s.tokens, " tokens"));
   return s;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "formats/json.h"
 
@@ -95,6 +96,10 @@ bool PlainTextReader::next(std::string& document) {
       return true;
     }
     scanned_ = buffer_.size();
+    if (max_bytes_ == 0 && std::ssize(buffer_) - static_cast<int64_t>(at_) > kLongestLine) {
+      fail(Kind::kData, str(file_.path(), ": a document of more than ", human_bytes(kLongestLine)),
+           "form feeds separate the documents of a .txt file");
+    }
     if (fill()) continue;
     if (buffer_.empty()) return false;
     document = std::move(buffer_);
@@ -153,7 +158,8 @@ std::string text_of(RawDocument&& document, const std::string& json_key, TextFau
   const JsonDocument json(document.bytes, {where}, JsonRules::kLenient);
   const JsonValue text = json[json_key];
   if (text.is_missing()) {
-    text.refuse("the members are " + join(json.root().keys(), ", "), "--text-key names the member that holds the text");
+    text.refuse("the members are " + printable(join(json.root().keys(), ", ")),
+                "--text-key names the member that holds the text");
   }
   std::string member = text.text();
   if (faults != nullptr) *faults += faults_of(member);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/strings.h"
+
 namespace tokamak {
 
 bool LineReader::fill() {
@@ -24,6 +26,9 @@ bool LineReader::next(std::string& line) {
     const size_t rest = block_.size() - at_;
     const auto* end = static_cast<const char*>(std::memchr(begin, '\n', rest));
     const size_t length = end == nullptr ? rest : static_cast<size_t>(end - begin);
+    if (std::ssize(line) + static_cast<int64_t>(length) > kLongestLine) {
+      fail(Kind::kData, str(path(), ":", line_number_ + 1, ": a line of more than ", human_bytes(kLongestLine)));
+    }
     line.append(begin, length);
     at_ += length + 1;  // past the '\n', or past the block
     if (end != nullptr) break;

@@ -8,11 +8,14 @@
 
 namespace tokamak {
 
+// A line, and a document of text, is never longer: a file without line breaks would fill the memory.
+constexpr int64_t kLongestLine = int64_t{256} << 20;  // bytes
+
 class LineReader {
  public:
   explicit LineReader(std::string path) : file_(std::move(path), Kind::kData) {}
 
-  bool next(std::string& line);                         // false at the end of the file
+  bool next(std::string& line);  // false at the end of the file; Error(kData) for a line beyond kLongestLine
   int64_t line_number() const { return line_number_; }  // of the line last read, from 1
   const std::string& path() const { return file_.path(); }
 

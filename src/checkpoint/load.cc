@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/printable.h"
 #include "checkpoint/reader.h"
 #include "comm/collective_error.h"
 #include "formats/flat_slice.h"
@@ -55,16 +56,17 @@ void check_same_model(const CheckpointReader& reader, const std::vector<const Un
       wanted.insert(name);
       const SavedParam* saved = reader.find(name);
       if (saved == nullptr) {
-        differences.push_back("it has no '" + name + "'");
+        differences.push_back(str("it has no '", printable(name), "'"));
       } else if (!same_shape(flat.param->shape, saved->shape)) {
         differences.push_back(
-            str("'", name, "' is ", saved->shape_text(), " there and ", flat.param->shape.text(), " here"));
+            str("'", name, "' is ", printable(saved->shape_text()), " there and ", flat.param->shape.text(), " here"));
       }
     }
   }
   for (const SavedUnit& unit : reader.manifest().units) {
     for (const SavedParam& param : unit.params) {
-      if (wanted.count(param.name) == 0) differences.push_back("it has '" + param.name + "', this model has not");
+      if (wanted.count(param.name) == 0)
+        differences.push_back(str("it has '", printable(param.name), "', this model has not"));
     }
   }
   if (differences.empty()) return;

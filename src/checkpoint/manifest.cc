@@ -7,6 +7,7 @@
 #include "base/checked_math.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/printable.h"
 #include "formats/json.h"
 
 namespace tokamak {
@@ -28,7 +29,7 @@ void require(const JsonValue& in, bool holds, const std::string& what) {
 }
 
 std::string name_in(const JsonValue& in, const char* what, const std::string& name) {
-  return str(in.source().where, ": ", what, " '", name, "'");
+  return str(in.source().where, ": ", what, " '", printable(name), "'");
 }
 
 SavedParam parse_param(const JsonValue& json) {
@@ -48,12 +49,12 @@ SavedUnit parse_unit(const JsonValue& json, int64_t shards) {
   for (const JsonValue& entry : json["params"].items()) {
     unit.params.push_back(parse_param(entry));
     const SavedParam& param = unit.params.back();
-    require(entry, param.begin >= end, str("'", param.name, "' overlaps what lies before it"));
+    require(entry, param.begin >= end, str("'", printable(param.name), "' overlaps what lies before it"));
     end = checked_add(param.begin, param.count(), json.source().kind, name_in(json, "parameter", param.name));
   }
   const int64_t held = checked_multiply(unit.slice, shards, json.source().kind, name_in(json, "unit", unit.name));
   require(json, end <= held,
-          str("the ", shards, " slices of unit '", unit.name, "' do not hold its ", end, " elements"));
+          str("the ", shards, " slices of unit '", printable(unit.name), "' do not hold its ", end, " elements"));
   return unit;
 }
 
@@ -63,8 +64,8 @@ CheckpointManifest parse_body(const JsonValue& json) {
   CheckpointManifest manifest;
   manifest.tool = json["tool"].text();
   require(json, version <= kManifestVersion,
-          str("it has format version ", version, ", written by Tokamak ", manifest.tool, "; this one reads up to ",
-              kManifestVersion));
+          str("it has format version ", version, ", written by Tokamak ", printable(manifest.tool),
+              "; this one reads up to ", kManifestVersion));
   manifest.created = json["created"].text();
   manifest.incarnation = json["incarnation"].text();
   manifest.point = {.state = {.step = json["step"].whole(),
@@ -79,7 +80,7 @@ CheckpointManifest parse_body(const JsonValue& json) {
     manifest.files.push_back({file["name"].text(), file["bytes"].whole(), file["xxh3_128"].text()});
     const std::string& name = manifest.files.back().name;
     require(file, !name.empty() && name[0] != '.' && name.find('/') == std::string::npos,
-            "'" + name + "' is no file name");
+            str("'", printable(name), "' is no file name"));
   }
   require(json, !manifest.files.empty(), "it names no files");
   int64_t bytes = 0;
@@ -91,7 +92,7 @@ CheckpointManifest parse_body(const JsonValue& json) {
   for (const JsonValue& unit : json["units"].items()) {
     manifest.units.push_back(parse_unit(unit, static_cast<int64_t>(manifest.files.size())));
     for (const SavedParam& param : manifest.units.back().params) {
-      require(unit, names.insert(param.name).second, "'" + param.name + "' comes twice");
+      require(unit, names.insert(param.name).second, str("'", printable(param.name), "' comes twice"));
       elements = checked_add(elements, param.count(), json.source().kind, name_in(json, "parameter", param.name));
     }
   }
@@ -172,7 +173,7 @@ CheckpointManifest parse_manifest(std::string_view text, const std::string& path
   const std::string_view expected = text.substr(kHead.size(), kDigits);
   const std::string found = checksum_of(body);
   if (found != expected) {
-    fail(Kind::kCheckpoint, str(path, " is damaged: its checksum is ", found, ", it should be ", expected));
+    fail(Kind::kCheckpoint, str(path, " is damaged: its checksum is ", found, ", it should be ", printable(expected)));
   }
   return parse_body(JsonDocument(body, {path, Kind::kCheckpoint}).root());
 }

@@ -1,7 +1,10 @@
 // tokamak checkpoint import: a Hugging Face model becomes a run to go on training.
+#include <algorithm>
 #include <iostream>
+#include <span>
 
 #include "base/file.h"
+#include "base/printable.h"
 #include "cli/command.h"
 #include "cli/interruption.h"
 #include "cli/progress.h"
@@ -35,10 +38,13 @@ class Import : public Command {
       if (world.size() > 1) fail(Kind::kConfig, str("import runs on one rank, not ", world.size()));
       const HfModel model = HfModel::open(directory_);
       for (const std::string& tensor : model.left_out()) log::info("left out: ", tensor);
-      for (const std::string& key : model.description().unused) {
-        log::warning(directory_, "/config.json: ", model.description().architecture, " does not use the key '", key,
-                     "', and neither does Tokamak");
+      constexpr size_t kMostKeys = 20;
+      const std::vector<std::string>& unused = model.description().unused;
+      for (const std::string& key : std::span(unused).first(std::min(unused.size(), kMostKeys))) {
+        log::warning(directory_, "/config.json: ", model.description().architecture, " does not use the key '",
+                     printable(key), "', and neither does Tokamak");
       }
+      if (unused.size() > kMostKeys) log::warning("nor ", unused.size() - kMostKeys, " more keys");
       ProgressLines lines;
       const ImportReport report = import_hf(model, options_, out_, [&](int64_t done, int64_t total) {
         interruption.check();

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/version.h"
@@ -144,7 +145,7 @@ class VerifyData : public Command {
       ProgressLines lines;
       const VerifyReport report =
           verify_dataset(directory, [&](int64_t done, int64_t total) { lines.at(done, total, ""); });
-      for (const std::string& problem : report.problems) std::cout << problem << "\n";
+      for (const std::string& problem : report.problems) std::cout << printable(problem, 300) << "\n";
       std::cout << directory << ": " << (report.problems.empty() ? "sound" : "DAMAGED") << ", " << report.shards
                 << " shards, " << report.documents << " documents, " << report.tokens << " tokens, "
                 << human_bytes(report.bytes) << "\n";

@@ -1,5 +1,7 @@
 #include "config/bind.h"
 
+#include "base/printable.h"
+
 namespace tokamak {
 
 bool Binder::is_map(const ConfigNode& node, const std::string& path) {
@@ -17,7 +19,8 @@ bool Binder::is_list(const ConfigNode& node, const std::string& path) {
 bool Binder::is_scalar(const ConfigNode& node, const std::string& path) {
   if (node.type == ConfigNode::Type::kScalar) return true;
   if (node.type == ConfigNode::Type::kNull) {
-    problems_.push_back({node.place, str("key '", path, "' has no value"), "give it one, or remove the key"});
+    problems_.push_back(
+        {node.place, str("key '", printable(path), "' has no value"), "give it one, or remove the key"});
   } else {
     report(node, path, "must be a single value");
   }
@@ -40,7 +43,7 @@ void Binder::take_unknown(ConfigNode& node, const std::string& path, const Confi
 }
 
 void Binder::report(const ConfigNode& node, const std::string& path, const std::string& rule, const std::string& hint) {
-  problems_.push_back({node.place, str("key '", path, "' (value ", node.shown(), ") ", rule), hint});
+  problems_.push_back({node.place, str("key '", printable(path), "' (value ", node.shown(), ") ", rule), hint});
 }
 
 void Binder::report_choice(const ConfigNode& node, const std::string& path, const std::vector<std::string>& names) {
@@ -60,8 +63,9 @@ void Binder::report_unknown(const ConfigNode& node, const std::string& section, 
            : section.empty()            ? str("the sections are ", join(known, ", "))
                                         : str("the keys of '", section, "' are ", join(known, ", "));
   }
-  problems_.push_back(
-      {node.place, str("key '", join_path(section, node.key), "' (value ", node.shown(), ") is unknown"), hint});
+  problems_.push_back({node.place,
+                       str("key '", printable(join_path(section, node.key)), "' (value ", node.shown(), ") is unknown"),
+                       hint});
 }
 
 }  // namespace tokamak

@@ -4,12 +4,13 @@
 #include <charconv>
 #include <span>
 
+#include "base/printable.h"
+
 namespace tokamak {
 
 namespace {
 
-constexpr size_t kLongestShown = 80;  // characters of a value in a message
-constexpr size_t kMostShown = 20;     // problems in an error
+constexpr size_t kMostShown = 20;  // problems in an error
 
 }  // namespace
 
@@ -24,7 +25,7 @@ std::string ConfigNode::shown() const {
     case Type::kNull:
       return "empty";
     case Type::kScalar:
-      return text.size() <= kLongestShown ? str("'", text, "'") : str("'", text.substr(0, kLongestShown), "...'");
+      return str("'", printable(text), "'");
     case Type::kList:
       return str("a list of ", children.size());
     case Type::kMap:

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/strings.h"
 #include "config/options_tree.h"
 #include "config/yaml.h"
@@ -43,7 +44,7 @@ ConfigChanges compare_configs(const std::string& saved, const RunConfig& config)
     const auto before = was.find(key);
     if (before == was.end() || before->second == value) continue;
     if (std::find(std::begin(kOfEachStart), std::end(kOfEachStart), key) != std::end(kOfEachStart)) continue;
-    (alters_the_function(key) ? changes.refused : changes.harmless).push_back({key, before->second, value});
+    (alters_the_function(key) ? changes.refused : changes.harmless).push_back({key, printable(before->second), value});
   }
   return changes;
 }

@@ -1,5 +1,6 @@
 #include "config/overrides.h"
 
+#include "base/printable.h"
 #include "config/yaml.h"
 
 namespace tokamak {
@@ -12,14 +13,16 @@ ConfigNode* step_into(ConfigNode& node, const PathStep& step, const std::string&
   if (step.index >= 0) {
     const bool is_list = node.type == ConfigNode::Type::kList;
     if (is_list && step.index < std::ssize(node.children)) return &node.children[static_cast<size_t>(step.index)];
-    problems.push_back({place, str("key '", path, "' is ", node.shown(), ", which has no item ", step.index),
+    problems.push_back({place, str("key '", printable(path), "' is ", node.shown(), ", which has no item ", step.index),
                         is_list ? "items count from 0; to lengthen a list, give it whole: KEY=[...]" : ""});
     return nullptr;
   }
   if (ConfigNode* child = node.child(step.key)) return child;
   if (node.type == ConfigNode::Type::kNull) node.type = ConfigNode::Type::kMap;
   if (node.type != ConfigNode::Type::kMap) {
-    problems.push_back({place, str("key '", path, "' is ", node.shown(), ", which has no key '", step.key, "'"), ""});
+    problems.push_back(
+        {place, str("key '", printable(path), "' is ", node.shown(), ", which has no key '", printable(step.key), "'"),
+         ""});
     return nullptr;
   }
   ConfigNode& made = node.children.emplace_back();
@@ -31,7 +34,7 @@ ConfigNode* step_into(ConfigNode& node, const PathStep& step, const std::string&
 }  // namespace
 
 void apply_override(ConfigNode& root, const std::string& override_text, std::vector<Problem>& problems) {
-  const std::string place = "command line: " + override_text;
+  const std::string place = "command line: " + printable(override_text, 120);
   const size_t equals = override_text.find('=');
   const std::vector<PathStep> path = parse_path(override_text.substr(0, equals));
   if (equals == std::string::npos || path.empty()) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
+
 namespace tokamak {
 
 namespace {
@@ -77,10 +79,12 @@ class Resolver {
     const std::string key = printed_path(path);
     const auto seen = std::find(trail.begin(), trail.end(), key);
     if (!path.empty() && seen != trail.end()) {
-      return report(node, trail, str("refers to itself: ", join({seen, trail.end()}, " -> "), " -> ", key), "");
+      return report(node, trail,
+                    str("refers to itself: ", printable(str(join({seen, trail.end()}, " -> "), " -> ", key), 160)), "");
     }
     const ConfigNode* found = path.empty() ? nullptr : find_node(root_, path);
-    if (found == nullptr) return report(node, trail, str("refers to '", reference, "', which is no key"), near(path));
+    if (found == nullptr)
+      return report(node, trail, str("refers to '", printable(reference), "', which is no key"), near(path));
     if (trail.size() >= kLongestTrail || !afford(*found)) {
       spent_ = true;
       return report(node, trail,
@@ -108,7 +112,7 @@ class Resolver {
   // Reports the key at the end of the trail, once. A default has no place; then uses that of the key that refers to it.
   bool report(const ConfigNode& node, const std::vector<std::string>& trail, const std::string& rule,
               const std::string& hint) {
-    Problem problem{node.place, str("key '", trail.back(), "' (value ", node.shown(), ") ", rule), hint};
+    Problem problem{node.place, str("key '", printable(trail.back()), "' (value ", node.shown(), ") ", rule), hint};
     for (auto key = trail.rbegin(); problem.place.empty() && key != trail.rend(); ++key) {
       problem.place = nearest_place(root_, *key, "");
     }

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <utility>
 
+#include "base/printable.h"
+
 namespace tokamak {
 
 namespace {
@@ -92,14 +94,16 @@ class TreeBuilder : public YAML::EventHandler {
   void add_entry(Open& map, ConfigNode value) {
     const ConfigNode key = *std::exchange(map.key, std::nullopt);
     if (key.type != Type::kScalar) {
-      problems_.push_back({key.place, str("a key of '", open_path(), "' is ", key.shown(), ", not a word"), ""});
+      problems_.push_back(
+          {key.place, str("a key of '", printable(open_path()), "' is ", key.shown(), ", not a word"), ""});
     } else if (const ConfigNode* first = map.node.child(key.text)) {
-      problems_.push_back({key.place,
-                           str("key '", join_path(open_path(), key.text), "' is given twice, first at ", first->place),
-                           "remove one of the two"});
+      problems_.push_back(
+          {key.place,
+           str("key '", printable(join_path(open_path(), key.text)), "' is given twice, first at ", first->place),
+           "remove one of the two"});
     } else {
       if (std::ssize(map.node.children) >= kMostKeys) {
-        fail(Kind::kConfig, str(key.place, ": '", open_path(), "' has more than ", kMostKeys, " keys"));
+        fail(Kind::kConfig, str(key.place, ": '", printable(open_path()), "' has more than ", kMostKeys, " keys"));
       }
       value.key = key.text;
       value.place = key.place;
@@ -134,7 +138,7 @@ ConfigNode parse(const std::string& text, const std::string& name, bool line_pla
     YAML::Parser parser(stream);
     if (parser.HandleNextDocument(builder)) parser.HandleNextDocument(builder);
   } catch (const YAML::Exception& e) {
-    fail(Kind::kConfig, str(builder.place(e.mark), ": not valid YAML: ", e.msg),
+    fail(Kind::kConfig, str(builder.place(e.mark), ": not valid YAML: ", printable(e.msg, 160)),
          "keys of a section are indented alike, with spaces; a space follows each colon");
   }
   ConfigNode root = builder.root();

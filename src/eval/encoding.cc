@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/strings.h"
 #include "eval/python_text.h"
 
@@ -30,11 +31,11 @@ ScoredSequence EvalEncoder::pair(std::string_view context, std::string_view cont
   const auto before = static_cast<int64_t>(encode(python_rstrip(context)).size());
   const int64_t scored = static_cast<int64_t>(tokens.size()) - before;
   if (scored < 1 || before < 1) {
-    fail(Kind::kData, str(where, ": no tokens to score, or none before them, in \"", whole, "\""));
+    fail(Kind::kData, str(where, ": no tokens to score, or none before them, in \"", printable(whole), "\""));
   }
   if (scored > options_.context) {
     fail(Kind::kData, str(where, ": a choice of ", scored, " tokens, but the model sees ", options_.context,
-                          " at most: \"", continuation, "\""));
+                          " at most: \"", printable(continuation), "\""));
   }
   const int64_t surplus = static_cast<int64_t>(tokens.size()) - (options_.context + 1);
   if (surplus > 0) tokens.erase(tokens.begin(), tokens.begin() + surplus);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "base/printable.h"
 #include "formats/gguf.h"
 
 namespace tokamak {
@@ -149,7 +150,9 @@ GgufValue read_value(Cursor& cursor) {
 GgufTensor read_tensor(Cursor& cursor) {
   GgufTensor tensor;
   tensor.name = cursor.text(kGgufLongestTensorName, "tensor's name");
-  const auto refuse = [&](const std::string& what) { cursor.refuse(str("tensor '", tensor.name, "': ", what)); };
+  const auto refuse = [&](const std::string& what) {
+    cursor.refuse(str("tensor '", printable(tensor.name), "': ", what));
+  };
   const auto dimensions = cursor.number<uint32_t>();
   if (dimensions == 0 || dimensions > kMostDimensions) refuse(str(dimensions, " dimensions; 1 to 4 are allowed"));
   int64_t bytes = 4;
@@ -186,13 +189,15 @@ void check_places(const GgufHeader& header, int64_t alignment, int64_t file_byte
   int64_t end = 0;
   for (const GgufTensor& tensor : header.tensors) {
     if (tensor.offset != end) {
-      cursor.refuse(str("tensor '", tensor.name, "' lies at byte ", tensor.offset, " of the data, expected ", end));
+      cursor.refuse(
+          str("tensor '", printable(tensor.name), "' lies at byte ", tensor.offset, " of the data, expected ", end));
     }
     const int64_t room = file_bytes - header.data_begin - end;
     const int64_t bytes = tensor.bytes();
     const int64_t padding = (alignment - bytes % alignment) % alignment;
     if (bytes > room || padding > room - bytes) {
-      cursor.refuse(str("tensor '", tensor.name, "' of ", bytes, " bytes at ", end, " goes beyond the file's end"));
+      cursor.refuse(
+          str("tensor '", printable(tensor.name), "' of ", bytes, " bytes at ", end, " goes beyond the file's end"));
     }
     end += bytes + padding;
   }
@@ -212,14 +217,14 @@ GgufHeader parse(Cursor& cursor, int64_t file_bytes) {
   for (uint64_t i = 0; i < keys; ++i) {
     std::string name = cursor.text(kLongestKey, "key");
     if (name.empty()) cursor.refuse(str("key ", i, " has no name"));
-    if (!names.insert(name).second) cursor.refuse(str("the key '", name, "' comes twice"));
+    if (!names.insert(name).second) cursor.refuse(str("the key '", printable(name), "' comes twice"));
     header.keys.emplace_back(name, read_value(cursor));
   }
   names.clear();
   for (uint64_t i = 0; i < tensors; ++i) {
     header.tensors.push_back(read_tensor(cursor));
     const std::string& name = header.tensors.back().name;
-    if (!names.insert(name).second) cursor.refuse(str("tensor '", name, "' comes twice"));
+    if (!names.insert(name).second) cursor.refuse(str("tensor '", printable(name), "' comes twice"));
   }
   const int64_t alignment = read_alignment(header.keys, cursor);
   const auto end = static_cast<int64_t>(cursor.at());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/f16.h"
+#include "base/printable.h"
 #include "formats/safetensors_index.h"
 
 namespace tokamak {
@@ -68,7 +69,8 @@ ModelFiles ModelFiles::open(const std::string& directory) {
     const auto index = parse_index(read_text(index_path, Kind::kCheckpoint), index_path, Kind::kCheckpoint);
     for (const auto& [tensor, name] : index) {
       if (open_file(name).find(tensor) == nullptr) {
-        fail(Kind::kCheckpoint, str(index_path, " says that tensor '", tensor, "' is in ", name, ", which has none"));
+        fail(Kind::kCheckpoint, str(index_path, " says that tensor '", printable(tensor), "' is in ", printable(name),
+                                    ", which has none"));
       }
     }
   } else {
@@ -80,7 +82,7 @@ ModelFiles ModelFiles::open(const std::string& directory) {
       const auto [at, fresh] = model.tensors_.emplace(entry.name, Tensor{&entry, &file});
       if (!fresh) {
         fail(Kind::kCheckpoint,
-             str("tensor '", entry.name, "' is in both ", at->second.file->path(), " and ", file.path()));
+             str("tensor '", printable(entry.name), "' is in both ", at->second.file->path(), " and ", file.path()));
       }
     }
   }

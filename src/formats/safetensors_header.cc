@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "base/printable.h"
 #include "formats/safetensors_sax.h"
 
 namespace tokamak {
@@ -80,16 +81,17 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, int64_t file_b
   });
   int64_t end = 0;
   for (const SafetensorsEntry& tensor : header.tensors) {
-    const std::string name = "tensor '" + tensor.name + "'";
+    const std::string name = str("tensor '", printable(tensor.name), "'");
     const TypeBits* type = find_type(tensor.dtype);
-    if (type == nullptr) refuse(str(name, " has the unknown dtype '", tensor.dtype, "'"));
+    if (type == nullptr) refuse(str(name, " has the unknown dtype '", printable(tensor.dtype), "'"));
     if (tensor.begin != end || tensor.end < tensor.begin) {
       refuse(str(name, " lies at bytes [", tensor.begin, ", ", tensor.end, "), but the data before it ends at ", end));
     }
     const std::optional<int64_t> bytes = bytes_of(tensor.shape, type->bits);
-    if (!bytes) refuse(str(name, ": shape ", text_of(tensor.shape), " of ", tensor.dtype, " has no size in bytes"));
+    if (!bytes)
+      refuse(str(name, ": shape ", printable(text_of(tensor.shape)), " of ", tensor.dtype, " has no size in bytes"));
     if (*bytes != tensor.bytes()) {
-      refuse(str(name, ": shape ", text_of(tensor.shape), " of ", tensor.dtype, " takes ", *bytes,
+      refuse(str(name, ": shape ", printable(text_of(tensor.shape)), " of ", tensor.dtype, " takes ", *bytes,
                  " bytes, its offsets span ", tensor.bytes()));
     }
     end = tensor.end;

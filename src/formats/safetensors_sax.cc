@@ -1,12 +1,13 @@
 #include "formats/safetensors_sax.h"
 
+#include "base/printable.h"
 #include "base/strings.h"
 
 namespace tokamak {
 
 bool SafetensorsSax::refuse(const std::string& what) {
   const bool in_tensor = expect_ >= Expect::kTensor && expect_ <= Expect::kOffset;
-  error_ = in_tensor ? str("tensor '", tensor().name, "': ", what) : what;
+  error_ = in_tensor ? str("tensor '", printable(tensor().name), "': ", what) : what;
   return false;
 }
 
@@ -39,7 +40,7 @@ bool SafetensorsSax::unexpected(const std::string& found) {
 bool SafetensorsSax::null() { return unexpected("null"); }
 bool SafetensorsSax::boolean(bool) { return unexpected("true or false"); }
 bool SafetensorsSax::number_integer(int64_t value) { return unexpected(str(value)); }
-bool SafetensorsSax::number_float(double, const std::string& text) { return unexpected(text); }
+bool SafetensorsSax::number_float(double, const std::string& text) { return unexpected(printable(text)); }
 bool SafetensorsSax::binary(binary_t&) { return unexpected("binary data"); }
 
 bool SafetensorsSax::number_unsigned(uint64_t value) {
@@ -67,7 +68,7 @@ bool SafetensorsSax::string(std::string& value) {
     expect_ = Expect::kField;
     return true;
   }
-  return unexpected("'" + value + "'");
+  return unexpected(str("'", printable(value), "'"));
 }
 
 bool SafetensorsSax::start_object(size_t) {
@@ -86,7 +87,7 @@ bool SafetensorsSax::start_object(size_t) {
 
 bool SafetensorsSax::key(std::string& name) {
   if (expect_ == Expect::kName) {
-    if (!names_.insert(name).second) return refuse("'" + name + "' comes twice");
+    if (!names_.insert(name).second) return refuse(str("'", printable(name), "' comes twice"));
     if (name == "__metadata__") {
       expect_ = Expect::kMetadata;
     } else {
@@ -97,14 +98,14 @@ bool SafetensorsSax::key(std::string& name) {
   }
   if (expect_ == Expect::kMetadataKey) {
     if (header_.metadata.count(name) > 0) {
-      error_ = "'__metadata__' has '" + name + "' twice";
+      error_ = "'__metadata__' has '" + printable(name) + "' twice";
       return false;
     }
     metadata_key_ = name;
     expect_ = Expect::kMetadataText;
     return true;
   }
-  if (!fields_.insert(name).second) return refuse("'" + name + "' comes twice");
+  if (!fields_.insert(name).second) return refuse(str("'", printable(name), "' comes twice"));
   if (name == "dtype") {
     expect_ = Expect::kDtype;
   } else if (name == "shape") {
@@ -112,7 +113,7 @@ bool SafetensorsSax::key(std::string& name) {
   } else if (name == "data_offsets") {
     expect_ = Expect::kOffsets;
   } else {
-    return unexpected("'" + name + "'");
+    return unexpected(str("'", printable(name), "'"));
   }
   return true;
 }
@@ -142,7 +143,7 @@ bool SafetensorsSax::end_array() {
 }
 
 bool SafetensorsSax::parse_error(size_t position, const std::string&, const nlohmann::json::exception& exception) {
-  error_ = str("at byte ", position, ": ", exception.what());
+  error_ = str("at byte ", position, ": ", printable(exception.what(), 160));
   return false;
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/printable.h"
 #include "formats/flat_slice.h"
 #include "formats/json.h"
 #include "interop/weight_stream.h"
@@ -76,7 +77,8 @@ void HfModel::check_tensors() {
         const SafetensorsEntry& entry = *found->second.entry;
         if (!same_shape(param.shape, entry.shape)) {
           problems.push_back(str("tensor '", param.name, "' in ", found->second.file->path(), " has the shape ",
-                                 shape_text(entry.shape), ", by config.json it should be ", param.shape.text()));
+                                 printable(shape_text(entry.shape)), ", by config.json it should be ",
+                                 param.shape.text()));
         } else if (!is_readable_as_float(entry.dtype)) {
           problems.push_back(str("tensor '", param.name, "' in ", found->second.file->path(), " is ", entry.dtype,
                                  "; F32, BF16 and F16 are supported"));
@@ -88,12 +90,12 @@ void HfModel::check_tensors() {
   for (const auto& [name, tensor] : files_.tensors()) {
     if (wanted.count(name) > 0) continue;
     if (is_rotary_table(name)) {
-      left_out_.push_back(name + " (follows from config.json)");
+      left_out_.push_back(printable(name) + " (follows from config.json)");
     } else if (name == kHead && config().tie_word_embeddings) {
       left_out_.push_back(str(name, " (tied: equal to ", kEmbedding, ")"));
     } else {
-      problems.push_back(
-          str("tensor '", name, "' in ", tensor.file->path(), " is none of ", description_.architecture, "'s"));
+      problems.push_back(str("tensor '", printable(name), "' in ", tensor.file->path(), " is none of ",
+                             description_.architecture, "'s"));
     }
   }
   if (!problems.empty()) {

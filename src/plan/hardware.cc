@@ -6,6 +6,7 @@
 #include "backend/peak_flops.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/printable.h"
 #include "formats/json.h"
 
 namespace tokamak {
@@ -151,7 +152,7 @@ double or_else(const JsonValue& value, double missing, const Read& read) {
 Machine read_machine(const std::string& path) {
   const JsonDocument file = JsonDocument::read(path, Kind::kConfig);
   const JsonValue root = file.root(), shares = root["efficiency"];
-  Machine machine{.name = root["name"].text(),
+  Machine machine{.name = printable(root["name"].text()),
                   .bf16_flops = rate(root["bf16_flops"]),
                   .f32_flops = rate(root["f32_flops"]),
                   .memory_bytes = root["memory_bytes"].whole(1),
@@ -168,7 +169,7 @@ Machine read_machine(const std::string& path) {
                                  or_else(shares["beside"], 1, share)},
                   .cpu = root["cpu"].truth_or(false),
                   .measured = {},
-                  .source = root["source"].text()};
+                  .source = printable(root["source"].text(), 160)};
   if (!root["measured"].present()) return machine;
   for (const JsonValue& op : root["measured"].items()) {
     const auto rows = [&](const char* key) { return or_else(op[key], 0, count_or_none); };

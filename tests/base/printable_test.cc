@@ -34,6 +34,7 @@ TEST_CASE("long text is cut between two characters") {
   CHECK(printable("abcdef", 6) == "abcdef");
   CHECK(printable("abcdefg", 6) == "abcdef...");
   CHECK(printable("жжжж", 3) == "жжж...");
+  CHECK(printable("\x1b\x1b\x1b", 8) == "\\x1b\\x1b...");
   CHECK(printable(std::string(1 << 20, 'x')).size() == 83);
   CHECK(printable(std::string(1 << 20, '\x1b')).size() == 83);  // the escapes count, not what they stand for
   CHECK(printable(std::string(1 << 20, '\n'), 5) == "\\n\\n...");

@@ -81,6 +81,8 @@ class Format:
     more: dict = field(default_factory=dict)   # damage of bytes for this format alone
     text: bool = False   # any bytes are legal
     prints: bool = False  # its output is the file's text
+    optional: bool = False  # what cannot be opened counts as not there
+    without: tuple = ()   # kinds of damage that are none to this format
 
 
 REPORTS = [["report", "IN/run", "--text"], ["report", "IN/run", "--json"], ["report", "IN/run", "--output", "OUT/page.html"],
@@ -111,12 +113,13 @@ FORMATS = [
            [["tokenizer", "inspect", "--model", "IN/tokenizer.model", "--pieces"], TOKENIZE + ["IN/text.jsonl"],
             ["generate", "--model", "IN/hf", "--tokenizer", "IN/tokenizer.model", "--prompt", "a", "--max-tokens", "1"]]),
     Format("text as JSON lines", "text.jsonl", [TOKENIZE + ["IN/text.jsonl"]], as_first_line, damage.JSON),
-    Format("plain text", "text.txt", [TOKENIZE + ["IN/text.txt"]], text=True),
+    Format("plain text", "text.txt", [TOKENIZE + ["IN/text.txt"]], text=True,
+           without=("40 GiB of nothing",)),
     Format("config.json", "hf/config.json", MODELS, as_json, damage.JSON),
     Format("safetensors", "hf/model.safetensors", MODELS, as_header, damage.JSON, more=words_at(0)),
     Format("an index of safetensors", "hf2/model.safetensors.index.json",
            [["checkpoint", "import", "--from", "hf", "IN/hf2", "OUT/run"]], as_json, damage.JSON),
-    Format("tokenizer_config.json", "hf/tokenizer_config.json", MODELS[1:], as_json, damage.JSON),
+    Format("tokenizer_config.json", "hf/tokenizer_config.json", MODELS[1:], as_json, damage.JSON, optional=True),
     Format("a checkpoint's manifest", STEP + "manifest.json", CHECKPOINTS, as_sealed, damage.JSON),
     Format("a checkpoint's config", STEP + "manifest.json", CHECKPOINTS[1:5], as_sealed_config, damage.YAML),
     Format("a checkpoint's data state", STEP + "manifest.json", CHECKPOINTS[4:5], as_sealed_data, damage.JSON),
