@@ -1,7 +1,9 @@
-// tokamak report RUN: where the time of a run went, over all of its starts, as text or JSON; and with --output the run, or
-// several, as a page for a browser.
+// tokamak report RUN...: where the time of runs went, over all of their starts, as text or JSON; and with --output the runs
+// as a page for a browser.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <set>
 #include <string>
 
 #include "base/file.h"
@@ -23,6 +25,11 @@ namespace {
 // Points of a curve, of which a bucket has three values; less where many runs share the page.
 constexpr int64_t kPointsOfAllRuns = 6000, kFewestPoints = 300;
 
+bool all_differ(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  return std::adjacent_find(names.begin(), names.end()) == names.end();
+}
+
 // The shortest last parts of the paths that tell the runs apart: runs/a/x and runs/b/x are a/x and b/x.
 std::vector<std::string> names_of(const std::vector<std::string>& directories) {
   std::vector<std::vector<std::string>> parts;
@@ -42,67 +49,81 @@ std::vector<std::string> names_of(const std::vector<std::string>& directories) {
       names.push_back(last_parts(path, count));
       is_whole = is_whole && count >= path.size();
     }
-    std::vector<std::string> sorted = names;
-    std::sort(sorted.begin(), sorted.end());
-    if (is_whole || std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return names;
+    if (is_whole || all_differ(names)) return names;
   }
+}
+
+std::string real_path(const std::string& directory) {
+  std::error_code ignored;
+  const std::filesystem::path path = std::filesystem::canonical(directory, ignored);
+  return path.empty() ? directory : path.string();
 }
 
 class ReportCommand : public Command {
  public:
   explicit ReportCommand(CLI::App* parser) : Command(parser) {
-    parser->add_option("RUN", directory_, "the run.output_dir of a run, which may be going on")->required();
-    auto* text = parser->add_flag("--text", text_, "a table for the terminal");
-    auto* json = parser->add_flag("--json", json_, "the same values as one JSON object")->excludes(text);
-    auto* output = parser->add_option("--output", output_,
-                                      "a page for a browser, one file that needs no network: curves, restarts, "
-                                      "events, config; an older one is replaced");
-    output->excludes(text)->excludes(json);
-    parser->add_option("--compare", compared_, "further runs, on the same page in the same charts")
-        ->needs(output)
-        ->type_name("RUN");
+    parser->add_option("RUN", directories_, "the run.output_dir of a run, finished or running; several are compared")
+        ->required();
+    parser->add_flag("--text", text_, "a table for the terminal, which is the default");
+    parser->add_flag("--json", json_, "the same values as one JSON object, of several runs as a list of them");
+    parser->add_option("--output", output_,
+                       "write a page for a browser, one file that needs no network: curves, restarts, events, config; "
+                       "an older one is replaced");
+    parser->add_option("--compare", compared_, "more runs, as if they were given first")->type_name("RUN");
     parser->footer(
-        "Productive are the steps that count in the run's course. Steps that a later start trained again are lost.\n"
+        "Productive time is time spent on steps that were kept. Lost are steps that a later start trained again.\n"
         "ETTR is productive time over wall clock, from the first process to the last sign of life.\n\n"
-        "  tokamak report runs/mine --text\n"
+        "  tokamak report runs/mine\n"
         "  tokamak report runs/mine --output report.html\n"
-        "  tokamak report runs/mine --compare runs/other runs/third --output report.html");
+        "  tokamak report runs/sweep-* --output report.html");
   }
 
   int run() override {
-    if (!output_.empty()) return write_page();
-    if (!text_ && !json_) {
-      fail(Kind::kConfig, "report: say how: --text, --json or --output FILE.html", "tokamak report RUN --text");
+    if (text_ + json_ + !output_.empty() > 1) {
+      fail(Kind::kConfig, "report: --text, --json and --output exclude each other", "give one of them");
     }
-    const RunReport report = read_report(directory_, is_locked(directory_ + "/checkpoints"));
-    std::fputs((json_ ? json_of(report) : text_of(report)).c_str(), stdout);
+    directories_.insert(directories_.end(), compared_.begin(), compared_.end());
+    std::set<std::string> seen;
+    for (const std::string& directory : directories_) {
+      if (!seen.insert(real_path(directory)).second) {
+        fail(Kind::kConfig, str("report: the run ", directory, " is given twice"), "give each run once");
+      }
+    }
+    if (!output_.empty()) return write_page();
+    std::vector<RunReport> reports;
+    for (const std::string& directory : directories_) {
+      reports.push_back(read_report(directory, is_locked(directory + "/checkpoints")));
+    }
+    std::fputs((json_ ? json_of(reports) : text_of(reports)).c_str(), stdout);
     return 0;
   }
 
  private:
   int write_page() const {
-    std::vector<std::string> directories = {directory_};
-    directories.insert(directories.end(), compared_.begin(), compared_.end());
-    const std::vector<std::string> names = names_of(directories);
-    const auto count = static_cast<int64_t>(directories.size());
+    const auto count = static_cast<int64_t>(directories_.size());
     PageLimits limits;
     limits.points = std::clamp(kPointsOfAllRuns / count, kFewestPoints, limits.points);
     limits.cells /= count;
     std::vector<PageRun> runs;
-    for (size_t i = 0; i < directories.size(); ++i) {
-      runs.push_back(read_page_run(directories[i], limits, is_locked(directories[i] + "/checkpoints")));
-      runs.back().name = names[i];
-      runs.back().config = read_run_config(directories[i]);
+    std::vector<std::string> names;  // as the configs have them
+    for (const std::string& directory : directories_) {
+      runs.push_back(read_page_run(directory, limits, is_locked(directory + "/checkpoints")));
+      const ReportedConfig config = read_run_config(directory);
+      names.push_back(config.value_of("run.name"));
+      runs.back().config = config.entries;
+      runs.back().parameters = config.parameters;
       if (const GpuRow* row = gpu_row_of(runs.back().device)) runs.back().memory_rate = row->memory_rate;
     }
+    const bool have_names = std::find(names.begin(), names.end(), "") == names.end();
+    if (!have_names || !all_differ(names)) names = names_of(directories_);
+    for (size_t i = 0; i < runs.size(); ++i) runs[i].name = names[i];
     const std::string page = page_of(runs, {.program = program_name()});
     write_text_atomically(output_, page, Kind::kConfig);
     std::printf("%s: %s\n", output_.c_str(), human_bytes(page.size()).c_str());
     return 0;
   }
 
-  std::string directory_;
-  std::vector<std::string> compared_;
+  std::vector<std::string> directories_, compared_;
   std::string output_;
   bool text_ = false;
   bool json_ = false;
@@ -112,7 +133,7 @@ class ReportCommand : public Command {
 
 void add_report(CLI::App& root, Commands& commands) {
   commands.push_back(std::make_unique<ReportCommand>(root.add_subcommand(
-      "report", "where the time of a run went: starts, causes, lost steps, goodput; as a page too")));
+      "report", "where the time of a run went: starts, causes, lost steps, goodput; also as a page")));
 }
 
 }  // namespace tokamak::cli

@@ -4,31 +4,72 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "config/load.h"
 #include "config/options_tree.h"
 #include "config/yaml.h"
+#include "model/flops.h"
 #include "train/run_config.h"
 
 namespace tokamak::cli {
 
-std::vector<ConfigEntry> read_run_config(const std::string& directory) {
-  const std::string path = directory + "/config.yaml";
-  std::vector<ConfigLine> lines;
-  if (!exists(path)) return {};
+namespace {
+
+// A key without a sensible default says so at the end of its help (src/config/reference.cc).
+void mark_required(ConfigNode& node) {
+  constexpr std::string_view kRequired = "; required";
+  const std::string& help = node.comment;
+  const bool is_required = help.size() > kRequired.size() && help.ends_with(kRequired);
+  if (is_required && node.type == ConfigNode::Type::kScalar) {
+    node.text = kRequired.substr(2);
+    node.is_text = false;
+  }
+  for (ConfigNode& child : node.children) mark_required(child);
+}
+
+std::map<std::string, std::string> defaults() {
+  ConfigNode tree = tree_of(RunConfig{});
+  mark_required(tree);
+  std::map<std::string, std::string> values;
+  for (const ConfigLine& line : config_lines(tree)) values[line.key] = line.value;
+  return values;
+}
+
+// A config of another version, or an unfinished one, has keys and values, but perhaps no meaning.
+int64_t parameters_of(const std::string& text, const std::string& path) {
   try {
+    return model_size(parse_config(text, path, {}).model).parameters;
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+}  // namespace
+
+std::string ReportedConfig::value_of(std::string_view key) const {
+  for (const ConfigEntry& entry : entries) {
+    if (entry.key == key) return entry.value;
+  }
+  return "";
+}
+
+ReportedConfig read_run_config(const std::string& directory) {
+  const std::string path = directory + "/config.yaml";
+  if (!exists(path)) return {};
+  ReportedConfig config;
+  try {
+    const std::string text = read_text(path, Kind::kConfig);
     std::vector<Problem> problems;
-    lines = config_lines(parse_yaml(read_text(path, Kind::kConfig), path, problems));
+    const std::map<std::string, std::string> standard = defaults();
+    for (const ConfigLine& line : config_lines(parse_yaml(text, path, problems))) {
+      const auto known = standard.find(line.key);
+      config.entries.push_back({line.key, line.value, known == standard.end() ? "" : known->second});
+    }
+    config.parameters = parameters_of(text, path);
   } catch (const Error& error) {
     log::warning("the report goes without a config: ", error.what());
     return {};
   }
-  std::map<std::string, std::string> standard;
-  for (const ConfigLine& line : config_lines(tree_of(RunConfig{}))) standard[line.key] = line.value;
-  std::vector<ConfigEntry> entries;
-  for (const ConfigLine& line : lines) {
-    const auto known = standard.find(line.key);
-    entries.push_back({line.key, line.value, known == standard.end() ? "" : known->second});
-  }
-  return entries;
+  return config;
 }
 
 }  // namespace tokamak::cli

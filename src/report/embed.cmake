@@ -26,7 +26,7 @@ endfunction()
 
 embed(page_html ${PAGE}/page.html)
 embed(page_css ${PAGE}/page.css)
-embed(page_js ${PAGE}/dom.js ${PAGE}/format.js ${PAGE}/lines.js ${PAGE}/chart.js ${PAGE}/tables.js ${PAGE}/heat.js ${PAGE}/page.js)
+embed(page_js ${PAGE}/dom.js ${PAGE}/format.js ${PAGE}/lines.js ${PAGE}/chart.js ${PAGE}/tables.js ${PAGE}/heat.js ${PAGE}/overview.js ${PAGE}/page.js)
 embed(dygraphs_css ${DYGRAPHS}/dygraph.css)
 embed(dygraphs_js ${DYGRAPHS}/dygraph.min.js)
 embed(dygraphs_synchronizer ${DYGRAPHS}/src/extras/synchronizer.js)

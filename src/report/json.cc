@@ -33,6 +33,7 @@ Json start_json(const StartReport& start) {
           {"last_sign_of_life", utc_text(start.last_sign)},
           {"end", kStartEndNames[static_cast<size_t>(start.end)]},
           {"cause", start.cause},
+          {"changed", start.changed},
           {"ranks", start.ranks},
           {"hosts", start.hosts},
           {"incarnation", start.incarnation},
@@ -47,26 +48,36 @@ Json start_json(const StartReport& start) {
           {"saves", saves_json(start.saves)}};
 }
 
-}  // namespace
-
-std::string json_of(const RunReport& report) {
+Json report_json(const RunReport& report) {
   Json starts = Json::array();
   for (const StartReport& start : report.starts) starts.push_back(start_json(start));
-  const Json json = {{"run", report.directory},
-                     {"step", report.step},
-                     {"total_steps", report.total_steps},
-                     {"tokens", report.tokens},
-                     {"lost_steps", report.lost_steps},
-                     {"wall_clock", seconds(report.wall_clock())},
-                     {"seconds", split_json(report.time)},
-                     {"slow", seconds(report.slow)},
-                     {"ettr", report.ettr()},
-                     {"goodput_tokens_per_second", report.goodput()},
-                     {"productive_tokens_per_second", report.productive_rate()},
-                     {"saves", saves_json(report.saves)},
-                     {"suspects", report.suspects},
-                     {"starts", starts}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return {{"run", report.directory},
+          {"step", report.step},
+          {"total_steps", report.total_steps},
+          {"tokens", report.tokens},
+          {"lost_steps", report.lost_steps},
+          {"wall_clock", seconds(report.wall_clock())},
+          {"seconds", split_json(report.time)},
+          {"slow", seconds(report.slow)},
+          {"ettr", report.ettr()},
+          {"goodput_tokens_per_second", report.goodput()},
+          {"productive_tokens_per_second", report.productive_rate()},
+          {"saves", saves_json(report.saves)},
+          {"suspects", report.suspects},
+          {"starts", starts}};
+}
+
+std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+}  // namespace
+
+std::string json_of(const RunReport& report) { return dump(report_json(report)); }
+
+std::string json_of(const std::vector<RunReport>& reports) {
+  if (reports.size() == 1) return json_of(reports.front());
+  Json all = Json::array();
+  for (const RunReport& report : reports) all.push_back(report_json(report));
+  return dump(all);
 }
 
 }  // namespace tokamak

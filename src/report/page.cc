@@ -33,7 +33,11 @@ std::string escaped(std::string_view text) {
 }
 
 std::string part_of(std::string_view name, const std::vector<PageRun>& runs, const PageOptions& options) {
-  if (name == "TITLE") return escaped(runs.front().name);
+  if (name == "TITLE") {
+    std::vector<std::string> names;
+    for (const PageRun& run : runs) names.push_back(run.name);
+    return escaped(join(names, ", "));
+  }
   if (name == "STYLE") return str(page_parts::dygraphs_css(), "\n", page_parts::page_css());
   if (name == "LIBRARY") return str(page_parts::dygraphs_js(), "\n", page_parts::dygraphs_synchronizer());
   if (name == "LICENCE") return escaped(page_parts::dygraphs_licence());

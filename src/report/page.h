@@ -13,7 +13,7 @@ struct PageOptions {
   std::string program;  // that makes the page: "tokamak 0.1.0"
 };
 
-// `runs`: at least one; the first gives the page its title. Their names are to differ.
+// `runs`: at least one; their names, which are to differ, are its title.
 std::string page_of(const std::vector<PageRun>& runs, const PageOptions& options);
 
 // What the page draws, as JSON that may stand in a <script>.

@@ -181,9 +181,10 @@ std::string page_data(const std::vector<PageRun>& runs, const PageOptions& optio
   std::string text = "{\"program\":" + dump(options.program) + ",\n\"runs\":[";
   for (const PageRun& run : runs) {
     text += &run == &runs.front() ? "" : ",\n";
-    text += "{\"name\":" + dump(run.name) + ",\n\"report\":" + json_of(run.report) + ",\n" + machine_text(run) + ",\n" +
-            events_text(run) + ",\n" + samples_text(run) + ",\n" + tensors_text(run.tensors) + ",\n" +
-            traces_text(run.traces) + ",\n" + config_text(run.config) + ",\n" + series_text(run.series) + "}";
+    text += "{\"name\":" + dump(run.name) + ",\n\"parameters\":" + str(run.parameters) +
+            ",\n\"report\":" + json_of(run.report) + ",\n" + machine_text(run) + ",\n" + events_text(run) + ",\n" +
+            samples_text(run) + ",\n" + tensors_text(run.tensors) + ",\n" + traces_text(run.traces) + ",\n" +
+            config_text(run.config) + ",\n" + series_text(run.series) + "}";
   }
   return without_tags(text + "]}");
 }

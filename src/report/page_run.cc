@@ -127,8 +127,10 @@ PageRun read_page_run(const std::string& directory, const PageLimits& limits, st
     run.tensors = tensors.map(std::clamp(limits.cells / tensors.rows(), kFewestColumns, kMostColumns));
   }
   const int64_t begin = run.report.starts.front().exec;
-  run.series = series_of(history.records(), begin, limits.points);
-  for (Series& series : series_of(saves.records(), begin, limits.points)) run.series.push_back(std::move(series));
+  const TokenScale scale(history.records());
+  run.series = series_of(history.records(), begin, limits.points, scale);
+  for (Series& series : series_of(saves.records(), begin, limits.points, scale))
+    run.series.push_back(std::move(series));
   return run;
 }
 

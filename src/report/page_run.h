@@ -15,7 +15,7 @@ namespace tokamak {
 struct ConfigEntry {
   std::string key;       // "optimizer.lr", "data.sources[0].path"
   std::string value;     // as the run's config.yaml prints it
-  std::string standard;  // the default of this version of the program; "" where a key has none
+  std::string standard;  // the default of this version of the program, or "required"; "" where a key has none
 };
 
 struct PageEvent {
@@ -24,7 +24,8 @@ struct PageEvent {
 };
 
 struct PageRun {
-  std::string name;  // by which curves and columns are labelled
+  std::string name;        // by which curves and columns are labelled
+  int64_t parameters = 0;  // of the model; 0: not known
   RunReport report;
   std::vector<Series> series;
   std::vector<PageEvent> events;      // but for those that the account of a start sums up; in the order of the file

@@ -51,8 +51,9 @@ struct StartReport {
   int64_t slow = 0;        // milliseconds of productive time that intervals took beyond 1.5 times the median pace
 
   StartEnd end = StartEnd::kRunning;
-  std::string cause;  // "signal 15", an error's text, the headline of a hang
-  int64_t ranks = 0;  // 0: not known
+  std::string cause;    // "signal 15", an error's text, the headline of a hang
+  std::string changed;  // keys of the config since the start before: "KEY: OLD -> NEW" joined by "; "
+  int64_t ranks = 0;    // 0: not known
   std::string hosts;
   std::string incarnation;
   std::vector<NamedValue> startup;  // seconds by phase, in their order

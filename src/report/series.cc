@@ -38,17 +38,29 @@ std::vector<SeriesPoint> downsample(const std::vector<SeriesPoint>& points, int6
   return buckets;
 }
 
-std::vector<Series> series_of(const std::vector<MetricRecord>& records, int64_t begin, int64_t most) {
+TokenScale::TokenScale(const std::vector<MetricRecord>& records) : marks_{{}} {
+  for (const MetricRecord& record : records) {
+    if (record.step > marks_.back().step && record.has("tokens")) marks_.push_back({record.step, record.at("tokens")});
+  }
+}
+
+int64_t TokenScale::at(int64_t step) const {
+  if (marks_.size() == 1) return 0;
+  const auto found = std::lower_bound(marks_.begin() + 1, marks_.end() - 1, step,
+                                      [](const Mark& mark, int64_t wanted) { return mark.step < wanted; });
+  const Mark& from = *(found - 1);
+  const double slope = (found->tokens - from.tokens) / static_cast<double>(found->step - from.step);
+  return std::llround(from.tokens + slope * static_cast<double>(step - from.step));
+}
+
+std::vector<Series> series_of(const std::vector<MetricRecord>& records, int64_t begin, int64_t most,
+                              const TokenScale& scale) {
   std::vector<Series> all;
   std::unordered_map<std::string, size_t> known;
-  double tokens_per_step = 0;
   for (const MetricRecord& record : records) {
     if (record.time == 0) continue;
-    if (record.has("tokens") && record.step > 0) {
-      tokens_per_step = record.at("tokens") / static_cast<double>(record.step);
-    }
     const double hours = static_cast<double>(record.time - begin) / kHour;
-    const int64_t tokens = std::llround(tokens_per_step * static_cast<double>(record.step));
+    const int64_t tokens = record.has("tokens") ? std::llround(record.at("tokens")) : scale.at(record.step);
     for (const NamedValue& one : record.values) {
       if (one.name == "tokens" || !std::isfinite(one.value)) continue;
       const auto [found, is_new] = known.try_emplace(one.name, all.size());

@@ -78,6 +78,8 @@ void StartAccount::see_event(const MetricRecord& record) {
     report_.ranks = std::llround(record.value_or("ranks", 0));
     report_.hosts = record.event->text("hosts");
     report_.incarnation = record.event->text("incarnation");
+  } else if (record.is("resume")) {
+    report_.changed = record.event->text("changed");
   } else if (record.is("ready")) {
     begin_training(record.step);
     for (const NamedValue& one : record.values) {

@@ -13,12 +13,15 @@ namespace {
 
 constexpr int kLabelWidth = 34;
 
+// Rounded as on the page (page/format.js).
 std::string duration(int64_t milliseconds) {
+  if (milliseconds < 1000) return str(milliseconds, milliseconds == 0 ? " s" : " ms");
   const double seconds = 1e-3 * static_cast<double>(milliseconds);
   return seconds < 100 ? fixed(seconds, 2) + " s" : human_duration(seconds);
 }
 
 std::string percent(int64_t part, int64_t whole) {
+  if (part > 0 && static_cast<double>(part) < 0.0005 * static_cast<double>(whole)) return "< 0.1 %";
   return whole > 0 ? fixed(100 * static_cast<double>(part) / static_cast<double>(whole), 1) + " %" : "-";
 }
 
@@ -127,7 +130,37 @@ void print_starts(std::ostream& out, const RunReport& report) {
   }
 }
 
+void print_changes(std::ostream& out, const RunReport& report) {
+  for (size_t i = 0; i < report.starts.size(); ++i) {
+    const std::string& changed = report.starts[i].changed;
+    if (!changed.empty()) out << "start " << i + 1 << " changed the config: " << changed << "\n";
+  }
+}
+
+void print_runs(std::ostream& out, const std::vector<RunReport>& reports) {
+  const auto row = [&](const std::vector<std::string>& cells) {
+    constexpr int kWidths[] = {10, 10, 10, 12, 9, 12, 8, 7};
+    for (size_t i = 0; i + 1 < cells.size(); ++i) out << std::setw(kWidths[i]) << cells[i];
+    out << "  " << cells.back() << "\n";
+  };
+  row({"step", "of", "tokens", "wall clock", "ETTR", "tokens/s", "starts", "lost", "run"});
+  for (const RunReport& report : reports) {
+    row({str(report.step), report.total_steps > 0 ? str(report.total_steps) : "-",
+         human_count(static_cast<double>(report.tokens)), duration(report.wall_clock()),
+         fixed(100 * report.ettr(), 1) + " %", human_count(report.productive_rate()), str(report.starts.size()),
+         str(report.lost_steps), report.directory});
+  }
+}
+
 }  // namespace
+
+std::string text_of(const std::vector<RunReport>& reports) {
+  if (reports.size() == 1) return text_of(reports.front());
+  std::ostringstream out;
+  print_runs(out, reports);
+  for (const RunReport& report : reports) out << "\n" << text_of(report);
+  return out.str();
+}
 
 std::string text_of(const RunReport& report) {
   std::ostringstream out;
@@ -143,6 +176,7 @@ std::string text_of(const RunReport& report) {
   print_startup(out, report);
   out << "\n";
   print_starts(out, report);
+  print_changes(out, report);
   if (!report.suspects.empty()) out << "\nsuspected hosts: " << join(report.suspects, " ") << "\n";
   return out.str();
 }

@@ -63,15 +63,6 @@ const Series& series_called(const PageRun& run, const std::string& name) {
   return run.series.front();
 }
 
-std::vector<SeriesPoint> noise(int64_t count) {
-  std::vector<SeriesPoint> points;
-  for (int64_t i = 1; i <= count; ++i) {
-    const double value = static_cast<double>(i * 7919 % 97);
-    points.push_back({i, 100 * i, 0.5 * static_cast<double>(i), value, value, value});
-  }
-  return points;
-}
-
 size_t count_of(const std::string& text, const std::string& part) {
   size_t count = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
@@ -79,35 +70,6 @@ size_t count_of(const std::string& text, const std::string& part) {
 }
 
 }  // namespace
-
-TEST_CASE("a long series is cut into buckets that keep a spike of one record, the range and the mean") {
-  std::vector<SeriesPoint> points = noise(100'000);
-  points[54'320].mean = points[54'320].low = points[54'320].high = 1e6;
-  points[70'000].mean = points[70'000].low = points[70'000].high = -5;
-  const std::vector<SeriesPoint> buckets = downsample(points, 1000);
-  REQUIRE(buckets.size() == 1000);
-  double sum = 0, all = 0;
-  for (const SeriesPoint& point : points) all += point.mean;
-  for (size_t i = 0; i < buckets.size(); ++i) {
-    const SeriesPoint& bucket = buckets[i];
-    sum += 100 * bucket.mean;
-    CHECK(bucket.high == (i == 543 ? 1e6 : 96));  // 0 to 96 in turn: each bucket of 100 has all of them
-    CHECK(bucket.low == (i == 700 ? -5 : 0));
-    CHECK(bucket.step == 100 * static_cast<int64_t>(i + 1));
-    CHECK(bucket.tokens == 100 * bucket.step);
-  }
-  CHECK(sum == Approx(all).epsilon(1e-12));
-}
-
-TEST_CASE("a series is cut to as many points as there may be, and a shorter one is left as it is") {
-  for (const int64_t count : {1, 2, 9, 10, 11, 19, 20, 21, 101}) {
-    const std::vector<SeriesPoint> buckets = downsample(noise(count), 10);
-    CHECK(buckets.size() <= 10);
-    CHECK(buckets.back().step == count);
-    if (count <= 10) CHECK(static_cast<int64_t>(buckets.size()) == count);
-  }
-  CHECK(downsample({}, 10).empty());
-}
 
 TEST_CASE("of steps that were trained again the page has the later values, at the later hours") {
   Lines lines;
@@ -143,7 +105,10 @@ TEST_CASE("saves are a curve, also where they were recorded late or made again")
   REQUIRE(stall.points.size() == 2);
   CHECK((stall.points[0].step == 1 && stall.points[0].mean == 0.25));
   CHECK((stall.points[1].step == 4 && stall.points[1].mean == 0.75));
-  CHECK(series_called(run, "loss/avg").points.size() == 4);  // the late record took none of them away
+  CHECK(series_called(run, "loss/avg").points.size() == 4);                 // the late record took none of them away
+  CHECK((stall.points[0].tokens == 100 && stall.points[1].tokens == 400));  // of the steps' records
+  lines.event(15, 5, "checkpoint", {{"checkpoint/stall", 1}, {"tokens", 777}});
+  CHECK(series_called(lines.run(), "checkpoint/stall").points[2].tokens == 777);  // its own
 }
 
 TEST_CASE(

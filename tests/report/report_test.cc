@@ -28,7 +28,11 @@ class Story {
     records.back().event->texts = {{"exec", utc_text(at(exec))}, {"hosts", "n1,n2"}, {"incarnation", "i"}};
     return *this;
   }
-  Story& resume(double time, int64_t step) { return add(time, step, "resume"); }
+  Story& resume(double time, int64_t step, const std::string& changed = "") {
+    add(time, step, "resume");
+    if (!changed.empty()) records.back().event->texts = {{"changed", changed}};
+    return *this;
+  }
   Story& ready(double time, int64_t step) {
     return add(
         time, step, "ready", "",
@@ -284,13 +288,15 @@ TEST_CASE("clocks that are set and records that are missing bend the split, but 
 TEST_CASE("the text and the JSON say what the report says") {
   Story story;
   story.start(0, 1).ready(2, 0).trained(12, 10, 10).saved(13, 10, 1).trained(23, 20, 10);
-  story.start(30, 31).ready(32, 10).trained(42, 20, 10).end(42, 20, "done", 0);
+  story.start(30, 31).resume(31, 10, "optimizer.lr: 0.1 -> 0.2").ready(32, 10).trained(42, 20, 10);
+  story.end(42, 20, "done", 0);
   RunReport report = story.report();
   report.suspects = {"n2"};
   const std::string text = text_of(report);
   for (const char* part : {"runs/x: step 20 of 100, 2.00K tokens, 2 start(s), 10 step(s) lost", "ETTR 47.6 %",
                            "goodput 48 tokens/s of wall clock, 100 of productive time", "killed: without a word",
-                           "restarts 1: 9.00 s on average", "world 0.50  load 1.50", "suspected hosts: n2"}) {
+                           "restarts 1: 9.00 s on average", "world 0.50  load 1.50", "suspected hosts: n2",
+                           "start 2 changed the config: optimizer.lr: 0.1 -> 0.2\n"}) {
     CHECK_THAT(text, Contains(part));
   }
   const auto json = nlohmann::json::parse(json_of(report));
@@ -300,6 +306,11 @@ TEST_CASE("the text and the JSON say what the report says") {
   CHECK(json["starts"][0]["exec"] == "2026-01-31T12:34:56.000Z");
   CHECK(json["starts"][1]["end"] == "done");
   CHECK(json["suspects"][0] == "n2");
+  CHECK(json["starts"][1]["changed"] == "optimizer.lr: 0.1 -> 0.2");
+  const std::string both = text_of(std::vector<RunReport>{report, report});
+  CHECK_THAT(both, Contains("100     2.00K     42.00 s   47.6 %         100       2     10  runs/x\n"));
+  CHECK(nlohmann::json::parse(json_of(std::vector<RunReport>{report, report}))[1] == json);
+  CHECK(text_of(std::vector<RunReport>{report}) == text);
 }
 
 TEST_CASE("hang files and suspects are found in the run's directory; a directory that is no run's is an error") {

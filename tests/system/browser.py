@@ -116,3 +116,8 @@ class Browser:
         image = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
         with open(path, "wb") as file:
             file.write(base64.b64decode(image))
+
+    def print(self, path):
+        """As a PDF, as the browser's own menu prints a page."""
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(self.call("Page.printToPDF", preferCSSPageSize=True)["data"]))

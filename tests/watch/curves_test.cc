@@ -44,7 +44,7 @@ TEST_CASE("steps that are trained again replace their first version, as in the r
       }
       see(event(i, step, "checkpoint", "", {{"checkpoint/stall", 0.5}}));
     }
-    const std::vector<Series> expected = series_of(history.records(), kBegin, 1'000'000);
+    const std::vector<Series> expected = series_of(history.records(), kBegin, 1'000'000, TokenScale({}));
     for (const Series& series : expected) {
       if (series.name != "time/interval") CHECK(pairs(curves.of(series.name)) == pairs(series.points));
     }

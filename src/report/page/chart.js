@@ -1,5 +1,5 @@
 // Charts of dygraphs with a legend that is a list of check boxes, and a table of the same values.
-const charts = [];  // {graph, lines, spec, ...}
+const charts = [];  // {graph, lines, columns, rows, spec, ...}
 const view = {x: "step", logX: false, smoothing: 1};
 
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -14,56 +14,102 @@ function touches(model) {
           touchend: twoFingers("touchend")};
 }
 
+// An upright line where a later start began, with its number where one run has the page, and a star where it changed keys.
 function drawRestarts(canvas, area, graph) {
   canvas.save();
   canvas.setLineDash([3, 3]);
   canvas.lineWidth = 1;
+  canvas.font = "11px system-ui, 'Liberation Sans', sans-serif";
+  canvas.textBaseline = "top";
   for (const run of runs) {
-    canvas.strokeStyle = compares ? style("--line-" + runs.indexOf(run) % 6) : style("--mark");
-    for (const at of restartsOf(run, view.x)) {
-      const x = Math.round(graph.toDomXCoord(at)) + 0.5;
+    canvas.strokeStyle = canvas.fillStyle = style(compares ? colorOf(run) : "--mark");
+    let free = area.x;
+    for (const restart of restartsOf(run, view.x)) {
+      const x = Math.round(graph.toDomXCoord(restart.x)) + 0.5;
       if (!(x >= area.x && x <= area.x + area.w)) continue;
       canvas.beginPath();
       canvas.moveTo(x, area.y);
       canvas.lineTo(x, area.y + area.h);
       canvas.stroke();
+      const width = canvas.measureText(restart.mark).width;
+      if (compares || x + 3 < free || x + 3 + width > area.x + area.w) continue;
+      canvas.fillText(restart.mark, x + 3, area.y + 1);
+      free = x + 3 + width;
     }
   }
   canvas.restore();
 }
 
-function themed(lines) {
+// What is said of the restarts near this x of a chart.
+function restartsAt(graph, x) {
+  const near = (at) => Math.abs(graph.toDomXCoord(at) - graph.toDomXCoord(x)) < 6;
+  return runs.flatMap((run) => restartsOf(run, view.x).filter((restart) => near(restart.x))
+    .map((restart) => "; " + labelled(run, restart.said))).join("");
+}
+
+// The raw values are faint behind a smoothed line.
+function colorOfColumn({line, raw}) {
+  const [, r, g, b] = /^#(..)(..)(..)$/.exec(style(line.color)).map((part) => parseInt(part, 16));
+  return raw ? "rgba(" + [r, g, b, 0.3].join(",") + ")" : style(line.color);
+}
+
+function themed(chart) {
   return {
-    colors: lines.map((line) => style(line.color)),
+    colors: chart.columns.map(colorOfColumn),
     axisLineColor: style("--faint"),
     gridLineColor: style("--grid"),
   };
 }
 
-function legendItem(chart, line, index) {
+function legendItem(chart, line) {
   const value = element("output", {}, "");
-  const box = element("input", {type: "checkbox", checked: true,
-                                change: (event) => chart.graph.setVisibility(index, event.target.checked)});
+  const shown = chart.columns.map((column, i) => column.line === line ? i : -1).filter((i) => i >= 0);
+  const box = element("input", {type: "checkbox", checked: true, change: (event) =>
+    chart.graph.setVisibility(Object.fromEntries(shown.map((i) => [i, event.target.checked])))});
   const swatch = element("span", {class: "swatch " + line.dash.name, style: "color: var(" + line.color + ")"});
   chart.values.push(value);
   return element("li", {}, element("label", {}, box, swatch, line.label, value));
 }
 
-// What the legend says: of the point under the pointer, or else of the last ones.
+// What the legend says is what is drawn: at the point under the pointer, or else at the end of each line.
 function say(chart, row) {
-  const spread = (point) => point.low === point.high || point.low === undefined ? ""
-    : " (" + chart.spec.format(point.low) + " to " + chart.spec.format(point.high) + ")";
-  chart.lines.forEach((line, i) => {
-    let text;
+  const spread = (cell) => cell[0] === cell[2] ? ""
+    : " (" + chart.spec.format(cell[0]) + " to " + chart.spec.format(cell[2]) + ")";
+  const cellAt = (row, column) => chart.rows[row][column + 1];
+  chart.columns.forEach((column, i) => {
+    if (column.raw) return;
+    let text = "";
     if (row === null) {
-      text = chart.spec.format(line.mean[line.mean.length - 1]);
-    } else {
-      const cell = chart.graph.getValue(row, i + 1);
-      text = cell ? chart.spec.format(cell[1]) + spread({low: cell[0], high: cell[2]}) : "";
+      const last = chart.rows.findLastIndex((_, at) => cellAt(at, i));
+      text = last < 0 ? "" : chart.spec.format(cellAt(last, i)[1]);
+    } else if (cellAt(row, i)) {
+      text = chart.spec.format(cellAt(row, i)[1]) + spread(cellAt(row, i));
     }
-    chart.values[i].textContent = text;
+    chart.values[chart.lines.indexOf(column.line)].textContent = text;
   });
-  chart.where.textContent = row === null ? "" : X_AXES[view.x].say(chart.graph.getValue(row, 0));
+  chart.where.textContent = row === null ? ""
+    : X_AXES[view.x].say(chart.rows[row][0]) + restartsAt(chart.graph, chart.rows[row][0]);
+}
+
+// The row whose x is nearest to this one.
+function nearestRow(chart, x) {
+  let low = 0, high = chart.rows.length - 1;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (chart.rows[middle][0] < x) low = middle + 1;
+    else high = middle;
+  }
+  return low > 0 && x - chart.rows[low - 1][0] < chart.rows[low][0] - x ? low - 1 : low;
+}
+
+// One pointer for all charts: each shows its values at the same x, or nothing once x is null.
+function pointAt(x, pointed) {
+  for (const chart of charts) {
+    const row = x === null || chart.rows.length === 0 ? null : nearestRow(chart, x);
+    if (chart !== pointed && row === null) chart.graph.clearSelection();
+    else if (chart !== pointed) chart.graph.setSelection(row);
+    say(chart, row);
+  }
 }
 
 function logPossible(lines) {
@@ -73,17 +119,18 @@ function logPossible(lines) {
 // `spec`: {id, title, format, log (at first), note, warn (a function)}; `lines` of lines.js, at least one.
 function makeChart(spec, lines) {
   dressed(lines);
-  const chart = {spec, lines, values: [], where: element("div", {class: "where", "aria-hidden": "true"})};
+  const chart = {spec, lines, columns: columnsOf(lines), rows: [], values: [], where: element("div", {class: "where", "aria-hidden": "true"})};
   const plot = element("div", {class: "plot", role: "img", "aria-label":
     spec.title + ", line chart of " + lines.map((line) => line.label).join(", ") + "; the table below has its values"});
   const logBox = element("input", {type: "checkbox", checked: Boolean(spec.log), "aria-label": "log y of " + spec.title,
                                    change: (event) => chart.graph.updateOptions({logscale: event.target.checked})});
   const legend = element("ul", {class: "legend", "aria-label": "Lines of " + spec.title});
-  legend.append(...lines.map((line, i) => legendItem(chart, line, i)));
+  legend.append(...lines.map((line) => legendItem(chart, line)));
   const figure = element("figure", {class: "chart", id: "chart-" + spec.id},
     element("div", {class: "chart-head"}, element("h3", {}, spec.title),
             logPossible(lines) ? element("label", {}, logBox, "log y") : null),
-    legend, plot, chart.where, spec.warn && spec.warn() ? element("p", {class: "note warn"}, spec.warn()) : null, spec.note ? element("p", {class: "note"}, spec.note) : null, tableOfLines(spec, lines));
+    legend, plot, chart.where, spec.warn && spec.warn() ? element("p", {class: "note warn"}, spec.warn()) : null,
+    spec.note ? element("p", {class: "note"}, spec.note) : null, tableOfLines(spec, lines));
   chart.plot = plot;
   charts.push(chart);
   return figure;
@@ -91,30 +138,33 @@ function makeChart(spec, lines) {
 
 function drawChart(chart) {
   const few = (line) => line.mean.length <= 60 && !line.level;
-  chart.graph = new Dygraph(chart.plot, rowsOf(chart.lines, view.x, view.smoothing), {
-    ...themed(chart.lines),
-    labels: ["x", ...chart.lines.map((line, i) => i + " " + line.label)],
-    series: Object.fromEntries(chart.lines.map((line, i) => [i + " " + line.label, {
-      strokePattern: line.dash.pattern, strokeWidth: line.width, drawPoints: few(line), pointSize: 2.5}])),
+  const names = chart.columns.map(({line}, i) => i + " " + line.label);
+  chart.rows = rowsOf(chart.columns, view.x, view.smoothing);
+  chart.graph = new Dygraph(chart.plot, chart.rows, {
+    ...themed(chart),
+    labels: ["x", ...names],
+    series: Object.fromEntries(chart.columns.map(({line, raw}, i) => [names[i], {
+      strokePattern: line.dash.pattern, strokeWidth: raw ? 1 : line.width, drawPoints: few(line) && !raw, pointSize: 2.5,
+      highlightCircleSize: raw ? 0 : 4}])),
     customBars: true,
     connectSeparatedPoints: true,
     fillAlpha: 0.25,
-    highlightCircleSize: 4,
     legend: "never",
     logscale: Boolean(chart.spec.log) && logPossible(chart.lines),
     includeZero: Boolean(chart.spec.zero),
+    xlabel: X_AXES[view.x].title,
     xRangePad: 4,
     yRangePad: 8,
     rightGap: 12,
     axes: {
       x: {axisLabelFormatter: (value) => X_AXES[view.x].axis(value), pixelsPerLabel: 70},
-      y: {axisLabelFormatter: (value) => chart.spec.format(value), axisLabelWidth: 64, pixelsPerLabel: 36,
+      y: {axisLabelFormatter: (value) => (chart.spec.tick || chart.spec.format)(value), axisLabelWidth: 64, pixelsPerLabel: 36,
           labelsKMG2: chart.spec.format === bytes},  // ticks at powers of two
     },
     interactionModel: touches(Dygraph.defaultInteractionModel),
     underlayCallback: drawRestarts,
-    highlightCallback: (event, x, points, row) => say(chart, row),
-    unhighlightCallback: () => say(chart, null),
+    highlightCallback: (event, x) => pointAt(x, chart),
+    unhighlightCallback: () => pointAt(null, chart),
   });
   say(chart, null);
 }
@@ -126,15 +176,33 @@ function redrawAll(options) {
 function drawAll() {
   charts.forEach(drawChart);
   if (charts.length > 1) Dygraph.synchronize(charts.map((chart) => chart.graph), {selection: false, range: false});
-  // Colours are drawn, so a change of theme draws anew.
+  // Colours are part of the drawing, so a change of theme redraws it.
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change",
-    () => redrawAll((chart) => themed(chart.lines)));
+    () => redrawAll(themed));
+  // Paper shows what the screen has drawn, made to fit: a canvas that is drawn while the browser prints stays empty.
+  const drawings = [...charts.map((chart) => chart.plot), ...heats.map((heat) => heat.canvas.parentElement)];
+  window.addEventListener("beforeprint", () => {
+    const widths = drawings.map((one) => one.clientWidth);
+    document.body.classList.add("printed");
+    drawings.forEach((one, i) => {
+      one.parentElement.classList.toggle("wide", widths[i] > document.body.clientWidth);
+      one.style.width = widths[i] + "px";
+      one.style.zoom = Math.min(1, one.parentElement.clientWidth / widths[i]);
+    });
+  });
+  window.addEventListener("afterprint", () => {
+    document.body.classList.remove("printed");
+    for (const one of drawings) one.style.width = one.style.zoom = "";
+  });
 }
 
 function controls() {
   const redrawRows = () => {
-    redrawAll((chart) => ({file: rowsOf(chart.lines, view.x, view.smoothing), dateWindow: null, valueRange: null,
-                           axes: {x: {logscale: view.logX}}}));
+    redrawAll((chart) => {
+      chart.rows = rowsOf(chart.columns, view.x, view.smoothing);
+      return {file: chart.rows, dateWindow: null, valueRange: null, xlabel: X_AXES[view.x].title,
+              axes: {x: {logscale: view.logX}}};
+    });
     charts.forEach((chart) => say(chart, null));
   };
   const choice = (name, options, changed) => element("label", {}, name,

@@ -3,6 +3,8 @@
 const data = JSON.parse(document.getElementById("run-data").textContent);
 const runs = data.runs;
 const compares = runs.length > 1;
+const labelled = (run, label) => compares ? run.name + ": " + label : label;
+const colorOf = (run) => "--line-" + runs.indexOf(run) % 6;
 
 // element("td", {class: "number"}, "1.5", ...): attributes by name; a function becomes a listener.
 function element(tag, attributes, ...children) {
@@ -24,3 +26,11 @@ function section(id, title, ...children) {
   document.getElementById("main").append(made);
   return made;
 }
+
+// A run's name where several are compared, with the colour of its lines.
+const runTitle = (run) => element("span", {class: "run"},
+  element("span", {class: "swatch", style: "color: var(" + colorOf(run) + ")"}), run.name);
+
+// A key may break after its dots, and nowhere else.
+const keyText = (key) => element("span", {}, ...key.split(".").flatMap((part, i, all) =>
+  i + 1 < all.length ? [part + ".", element("wbr")] : [part]));

@@ -1,8 +1,10 @@
-// Numbers for people. Each takes a number, or nothing where a value is not known.
+// Numbers for people, rounded as `tokamak report --text` rounds them. Each takes a number, or nothing where a value is not
+// known.
 const DASH = "–";
+const isKnown = (value) => value !== null && value !== undefined && isFinite(value);
 
 function number(value, digits = 4) {
-  if (value === null || value === undefined || !isFinite(value)) return DASH;
+  if (!isKnown(value)) return DASH;
   if (value === 0) return "0";
   const size = Math.abs(value);
   if (size >= 1e6 || size < 1e-3) return trimmed(value.toExponential(digits - 1));
@@ -17,7 +19,7 @@ function trimmed(text) {
 }
 
 function scaled(value, base, units) {
-  if (value === null || value === undefined || !isFinite(value)) return DASH;
+  if (!isKnown(value)) return DASH;
   let unit = 0;
   let rest = value;
   while (Math.abs(rest) >= base && unit + 1 < units.length) {
@@ -29,17 +31,29 @@ function scaled(value, base, units) {
 
 const count = (value) => scaled(value, 1000, ["", "K", "M", "B", "T"]);
 const bytes = (value) => scaled(value, 1024, [" B", " KiB", " MiB", " GiB", " TiB"]);
-const percent = (value) => value === null || value === undefined ? DASH : trimmed((100 * value).toPrecision(3)) + " %";
 const whole = (value) => value === null || value === undefined ? DASH : value.toLocaleString("en-US");
 
+// A share, with one decimal.
+function percent(value) {
+  if (!isKnown(value)) return DASH;
+  return value > 0 && value < 0.0005 ? "< 0.1 %" : (100 * value).toFixed(1) + " %";
+}
+
 function duration(seconds) {
-  if (seconds === null || seconds === undefined || !isFinite(seconds)) return DASH;
-  if (seconds < 100) return trimmed(seconds.toPrecision(3)) + " s";
-  const hours = Math.floor(seconds / 3600);
-  const minutes = Math.floor(seconds / 60) % 60;
-  if (hours === 0) return minutes + " min " + Math.floor(seconds % 60) + " s";
+  if (!isKnown(seconds)) return DASH;
+  if (seconds === 0) return "0 s";
+  if (seconds < 1e-6) return trimmed((1e9 * seconds).toPrecision(3)) + " ns";
+  if (seconds < 1e-3) return trimmed((1e6 * seconds).toPrecision(3)) + " µs";
+  if (seconds < 1) return trimmed((1e3 * seconds).toPrecision(3)) + " ms";
+  if (seconds < 100) return seconds.toFixed(2) + " s";
+  const all = Math.round(seconds), hours = Math.floor(all / 3600), minutes = Math.floor(all / 60) % 60;
+  if (hours === 0) return minutes + " min " + all % 60 + " s";
   return hours < 48 ? hours + " h " + minutes + " min" : Math.floor(hours / 24) + " d " + (hours % 24) + " h";
 }
+
+// The same at an axis, where the ticks are round.
+const percentTick = (value) => trimmed((100 * value).toFixed(2)) + " %";
+const durationTick = (seconds) => seconds >= 1 && seconds < 100 ? trimmed(seconds.toPrecision(3)) + " s" : duration(seconds);
 
 // "2026-01-31 12:34:56" of a time in milliseconds, or as the report prints it. UTC, as every time on the page.
 function clock(time) {

@@ -4,7 +4,7 @@ const heats = [];  // {run, kind, order, canvas, ...}
 const ZERO = -1000000;
 const HEAT_KINDS = {
   ratio: {title: "update over weights", said: "Root mean square of the update over that of the weights", note: "How far a step moves a weight, relative to it: root mean square of the update " +
-          "over that of the weight. Around 1e-3 is usual; far above, training is about to jump, far below, the weight has stopped."},
+          "over that of the weight. Around 1e-3 is usual. Far above it training becomes unstable; far below it the weight hardly learns."},
   gradients: {title: "gradients", said: "Root mean square of the gradients", note: "Root mean square of a weight's gradient: the mean over the step's tokens, before clipping."},
   weights: {title: "weights", said: "Root mean square of the weights", note: "Root mean square of a weight, after the step."},
 };
@@ -186,13 +186,13 @@ function makeHeat(run) {
     const [low, high] = heat.range.map((cell) => known ? number(heatNumber(cell), 3) : DASH);
     const swatch = element("span", {class: "heat-scale", style: "background: linear-gradient(to right, " +
       HEAT_COLORS.map((_, i) => heatColor(i / (HEAT_COLORS.length - 1))).join(", ") + ")"});
-    legend.replaceChildren(low + " ", swatch, " " + high + ", by the logarithm");
+    legend.replaceChildren(low + " ", swatch, " " + high + ", on a logarithmic scale");
     if (cells.non_finite.length > 0) {
       legend.append(element("span", {class: "heat-bad"}), " some elements are not finite");
     }
     note.textContent = HEAT_KINDS[heat.kind].note + (tensors.records > tensors.to.length
-      ? " A column has up to " + Math.ceil(tensors.records / tensors.to.length) + " records, of which it shows the greatest." : "") +
-      " Beside several rows stands their group, whose rows are in the order of the table.";
+      ? " A column stands for up to " + Math.ceil(tensors.records / tensors.to.length) + " records and shows the greatest value." : "") +
+      " Where several rows share a label, they are in the order of the table.";
     drawHeat(heat);
     fillTable();
   };

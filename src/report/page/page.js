@@ -1,5 +1,10 @@
-// The page: which charts there are, and the sections in their order. A section whose data no run has is left out.
-const share = (value) => percent(value);
+// The page: which charts there are, and the sections in their order. A section is left out where no run has data for it.
+
+// The value of a key of the resolved config, or "".
+function configOf(run, key) {
+  const entry = run.config.find(([name]) => name === key);
+  return entry ? entry[1] : "";
+}
 
 // Why a run's MFU is above 100 %, or "".
 const BUSY = "the machine was busy when its peak was measured";
@@ -15,37 +20,38 @@ const GROUPS = [
     {id: "loss", title: "Loss", format: number, series: {"loss/avg": "training", "validation/loss": "validation"}},
     {id: "lr", title: "Learning rate", format: number, series: {"optim/lr": "learning rate"}},
     {id: "grad-norm", title: "Gradient norm", format: number, log: true,
-     series: {"optim/grad_norm": "gradient norm, before clipping"}},
+     note: "Before clipping.", shared: true, series: {"optim/grad_norm": "gradient norm"},
+     levels: (run) => [[Number(configOf(run, "training.max_grad_norm")), "clipped to"]]},
     {id: "z-loss", title: "z-loss", format: number, unlessZero: true, series: {"loss/z": "z-loss"}},
     {id: "skipped", title: "Skipped steps", format: number, zero: true, unlessZero: true,
-     note: "Steps of an interval whose gradients were not finite; they changed no weights.",
+     note: "Steps of an interval whose gradients were not finite. They changed no weights.",
      series: {"optim/skipped_steps": "skipped steps"}},
   ]},
   {section: "speed", charts: [
     {id: "throughput", title: "Throughput", format: count, zero: true,
-     note: "Tokens per second while training; validations and saves are left out.",
+     note: "Tokens per second of training, without validations and saves.",
      series: {"throughput/tokens_per_sec": "tokens/s"}},
-    {id: "mfu", title: "MFU", format: share, zero: true,
+    {id: "mfu", title: "MFU", format: percent, tick: percentTick, zero: true,
      warn: () => runs.filter(aboveWhy).map((run) => labelled(run, "above 100 %: " + aboveWhy(run))).join("; "),
-     note: "Of the device's dense peak; of a CPU's fastest GEMM that a start of the run has measured or traced. full counts attention to every token, causal half of it, done what documents " +
-           "left of it.",
+     note: "Share of the device's dense peak (CPU: of the fastest GEMM that this run measured). full counts all of attention, " +
+           "causal half of it, done only what document masking leaves.",
      series: {"throughput/mfu_full": "mfu_full", "throughput/mfu_causal": "mfu_causal",
               "throughput/mfu_done": "mfu_done"}},
-    {id: "data-wait", title: "Waiting for data", format: duration, zero: true,
-     note: "Seconds of an interval between two records.", series: {"time/interval": "interval", "time/data": "of it waiting for data"}},
+    {id: "data-wait", title: "Waiting for data", format: duration, tick: durationTick, zero: true,
+     note: "The time between two records, and how much of it training waited for data.",
+     series: {"time/interval": "interval", "time/data": "waiting for data"}},
     {id: "memory", title: "Memory", format: bytes, zero: true, series: {"memory/used": "used"}, levels: (run) => [
       [run.memory.planned, "planned"], [run.memory.committed, "committed"]]},
-    {id: "save-stall", title: "Saves", format: duration, zero: true,
-     note: "Training waited for the stall only.",
+    {id: "save-stall", title: "Saves", format: duration, tick: durationTick, zero: true,
+     note: "Training waits for the stall only; the rest is written while it goes on.",
      series: {"checkpoint/stall": "stall", "checkpoint/seconds": "writing"}},
   ]},
 ];
 
-// In a chart of the group above in another form, or of no interest by itself.
+// Shown in another form above, or of no interest by itself.
 const NOT_DRAWN = ["loss/last", "validation/perplexity", "time/validation", "time/evals", "time/samples",
                    "checkpoint/bytes", "checkpoint/copy", "time/tensor_statistics"];
 
-const labelled = (run, label) => compares ? run.name + ": " + label : label;
 const isZero = (line) => line.high.every((value) => value === 0) && line.low.every((value) => value === 0);
 
 function linesOf(spec) {
@@ -55,8 +61,9 @@ function linesOf(spec) {
       .filter(Boolean);
     lines.push(...own);
     if (own.length > 0 && spec.levels) {
-      const levels = spec.levels(run).filter(([value]) => value > 0);
-      lines.push(...levels.map(([value, label]) => levelOf(own[0], value, labelled(run, label))));
+      const isShared = spec.shared && runs.every((other) => String(spec.levels(other)) === String(spec.levels(run)));
+      const levels = isShared && run !== runs[0] ? [] : spec.levels(run).filter(([value]) => value > 0);
+      lines.push(...levels.map(([value, label]) => levelOf(own[0], value, isShared ? label : labelled(run, label))));
     }
   }
   return spec.unlessZero && lines.every(isZero) ? [] : lines;
@@ -82,43 +89,6 @@ function specsOfPrefix(prefix, idPrefix) {
     specs.get(title).series[name] = name.slice(cut + 1);
   }
   return [...specs.values()];
-}
-
-const lastOf = (run, name) => {
-  const series = run.series[name];
-  return series ? series.mean[series.mean.length - 1] : null;
-};
-
-// [name, value] of what one wants to know first; the same names for every run.
-function factsOf(run) {
-  const report = run.report;
-  return [
-    ["step", whole(report.step) + (report.total_steps > 0 ? " of " + whole(report.total_steps) : "")],
-    ["tokens", count(report.tokens)],
-    ["loss", number(lastOf(run, "loss/avg"))],
-    ["validation loss", number(lastOf(run, "validation/loss"))],
-    ["tokens/s", count(lastOf(run, "throughput/tokens_per_sec"))],
-    ["mfu_full", percent(lastOf(run, "throughput/mfu_full")) +
-      (lastOf(run, "throughput/mfu_full") > 1 ? ": " + aboveWhy(run) : "")],
-    ["wall clock", duration(report.wall_clock)],
-    ["ETTR", percent(report.ettr)],
-    ["goodput, tokens/s", count(report.goodput_tokens_per_second)],
-    ["starts", whole(report.starts.length)],
-    ["steps lost", whole(report.lost_steps)],
-    ["device", run.machine.device || DASH],
-    ["saves", whole(report.saves.committed) + (report.saves.refused > 0 ? ", refused " + report.saves.refused : "")],
-  ];
-}
-
-function overview() {
-  const facts = runs.map(factsOf);
-  const known = facts[0].map(([name], i) => [name, ...facts.map((one) => one[i][1])])
-    .filter(([, ...values]) => values.some((value) => value !== DASH));
-  section("overview", "Overview", compares
-    ? table("The runs as they stand", [{title: "what", class: TEXT}, ...runs.map((run) => ({title: run.name, class: NUMBER}))],
-            known)
-    : element("dl", {class: "tiles"}, ...known.map(([name, value]) =>
-        element("div", {}, element("dt", {}, name), element("dd", {class: value.length > 16 ? "words" : ""}, value)))));
 }
 
 // Of each run's last trace: which operation took how long, and how fast it was.
@@ -150,16 +120,15 @@ function operationsSection() {
        {title: "moves", class: NUMBER}, {title: "FLOP per byte", class: NUMBER}, {title: "exchanges", class: NUMBER}], rows);
   });
   section("operations", "A step by operation", element("p", {class: "note"},
-    "Of the steps of metrics.trace. Streams run at the same time, so shares may add up to more than 100 %. An operation " +
-    "with few FLOP per byte is bound by memory; one with many, by arithmetic. The roofline is the least time that the " +
-    "device can take for what an operation computes, or moves. * Above 100 % of it, a cache had what the operation read, or " +
-    BUSY + "."),
+    "These are the steps of metrics.trace. Streams run at the same time, so shares may add up to more than 100 %. An " +
+    "operation with few FLOP per byte is bound by memory, one with many by arithmetic. The roofline is the least time in " +
+    "which the device could compute, or move, as much. * Above 100 %, the operation's input was in a cache, or " + BUSY + "."),
     ...traced.filter((run) => run.machine.flops > 0).map((run) => element("p", {class: "note"}, labelled(run, run.machine.device) + ": " +
       rate(run.machine.flops, 1, "FLOP/s") + (run.machine.memory_rate > 0 ? ", " + rate(run.machine.memory_rate, 1, "B/s") : "") + " a rank.")),
     ...tables);
 }
 
-// What the model made of each prompt, the newest first: a table for each prompt.
+// How the model continued each prompt, the newest text first: a table for each prompt.
 function samplesSection() {
   const prompts = new Map();
   for (const run of runs) {
@@ -182,33 +151,33 @@ function samplesSection() {
         element("span", {class: "samples"}, element("span", {class: "faint"}, prompt), text)]));
   });
   const leftOut = runs.reduce((sum, run) => sum + run.samples_left_out, 0);
-  section("samples", "Samples", element("p", {class: "note"}, "What the model made of the prompts of training.samples, " +
-    "the newest first, with the same random numbers each time." +
-    (leftOut > 0 ? " " + whole(leftOut) + " more, evenly between these, are in metrics.jsonl." : "")), ...tables);
+  section("samples", "Samples", element("p", {class: "note"}, "How the model continued the prompts of training.samples, " +
+    "the newest text first. Each time it had the same random numbers." +
+    (leftOut > 0 ? " metrics.jsonl has " + whole(leftOut) + " more, evenly between these." : "")), ...tables);
 }
 
 const SPENT = {
-  productive: "training of steps that count", lost: "training of steps that were trained again",
+  productive: "training, steps that were kept", lost: "training, steps that were trained again",
   startup: "startup, from exec to the first step", down: "down, from the last sign of life to the next exec",
-  saves: "training waited for a save", validation: "validation", evals: "evaluations",
+  saves: "waiting for a save", validation: "validation", evals: "evaluations",
   samples: "samples of text",
-  hang: "hangs, until the watchdog ended them", other: "what no record explains",
+  hang: "hangs, until the watchdog ended them", other: "other, not explained by any record",
 };
 
 function timeTable() {
-  const columns = [{title: "what", class: TEXT}, ...runs.flatMap((run) => [
+  const columns = [{title: "what", class: TEXT, name: " "}, ...runs.flatMap((run) => [
     {title: labelled(run, "time"), class: NUMBER}, {title: labelled(run, "share"), class: "share"}])];
   const rows = Object.keys(SPENT).filter((kind) => runs.some((run) => run.report.seconds[kind] > 0)).map((kind) => [
     SPENT[kind], ...runs.flatMap((run) => {
       const part = run.report.seconds[kind] / Math.max(run.report.wall_clock, 1e-3);
       return [duration(run.report.seconds[kind]), [percent(part), {style: "--share: " + (100 * part).toFixed(2) + "%"}]];
     })]);
-  return table("Where the wall clock went", columns, rows);
+  return table("Where the wall clock went", columns, rows, {stacks: compares});
 }
 
-// In front of the rows of several runs stands whose they are.
+// Of several runs, each row begins with its run.
 const runColumn = compares ? [{title: "run"}] : [];
-const runCell = (run) => compares ? [run.name] : [];
+const runCell = (run) => compares ? [runTitle(run)] : [];
 
 function startsTable() {
   const rows = runs.flatMap((run) => run.report.starts.map((start, i) => [
@@ -237,52 +206,68 @@ function startupTable() {
 function timeSection() {
   const suspects = runs.flatMap((run) => run.report.suspects);
   section("time", "Time and restarts",
-    element("p", {class: "note"}, "Every millisecond from the first process to the last sign of life is in one row. " +
-      "ETTR is the productive share; goodput is tokens per second of all of it. In the charts, a dashed upright line " +
-      "is a restart."),
+    element("p", {class: "note"}, "Each millisecond from the first process to the last sign of life is in one row. " +
+      "ETTR is the share of productive time. Goodput is tokens per second of wall clock. In the charts, a dashed upright " +
+      "line is a restart" + (compares ? "." : ", with the number of the start; a star means that it changed the config.")),
     timeTable(), startsTable(), startupTable(),
     suspects.length === 0 ? null : element("p", {class: "warn"}, "Suspected hosts: " + suspects.join(", ")));
 }
 
 function eventsSection() {
-  const silent = ["start", "resume", "end"];
-  const rows = runs.flatMap((run) => run.events.filter((event) => !silent.includes(event.name)).map((event) => [
-    ...runCell(run), String(event.start + 1), whole(event.step), clock(event.time), event.name,
-    event.detail, Object.entries(event.values).map(([name, value]) =>
-      name + " " + (typeof value === "number" ? number(value) : value)).join(", ")]));
+  const isShown = (event) => !["start", "end"].includes(event.name) && (event.name !== "resume" || event.values.changed);
+  const valuesOf = (event) => Object.entries(event.values).filter(([name]) => name !== "changed").map(([name, value]) =>
+    name + " " + (typeof value === "number" ? number(value) : value)).join(", ");
+  const rows = runs.flatMap((run) => run.events.filter(isShown).map((event) => [
+    ...runCell(run), String(event.start + 1), whole(event.step), clock(event.time),
+    event.values.changed ? "changed config" : event.name, event.values.changed || event.detail, valuesOf(event)]));
   const leftOut = runs.reduce((sum, run) => sum + run.events_left_out, 0);
   section("events", "Anomalies and decisions",
-    rows.length === 0 ? element("p", {}, "None was recorded: no refused save, straggler, corruption or stop.")
+    rows.length === 0 ? element("p", {}, "None was recorded: no refused save, straggler, corruption, stop or changed key.")
       : table("Events", [...runColumn, {title: "start", class: NUMBER}, {title: "step", class: NUMBER},
           {title: "time (UTC)"}, {title: "event"}, {title: "detail", class: TEXT}, {title: "values", class: TEXT}], rows),
-    leftOut > 0 ? element("p", {class: "note"}, whole(leftOut) + " older events are in metrics.jsonl.") : null);
+    leftOut > 0 ? element("p", {class: "note"}, "metrics.jsonl has " + whole(leftOut) + " older events.") : null);
 }
 
-// A row for each key; what differs from the default, or between runs, is bold and says so.
-function configSection() {
-  if (runs.every((run) => run.config.length === 0)) return;
+// [key, {standard, values of the runs}] of all keys.
+function configEntries() {
   const entries = new Map();
   runs.forEach((run, i) => run.config.forEach(([key, value, standard]) => {
     if (!entries.has(key)) entries.set(key, {standard, values: runs.map(() => null)});
     entries.get(key).values[i] = value;
   }));
-  const holder = element("div");
-  const draw = (choose) => {
-    const rows = [...entries].filter(([, entry]) => choose(entry)).map(([key, entry]) => [
-      key, ...entry.values.map((value) => value === null ? DASH
-        : value === entry.standard ? value : [value, {class: "differs"}]), entry.standard || DASH]);
-    holder.replaceChildren(table("Config, " + whole(rows.length) + " of " + whole(entries.size) +
-      " keys; bold is not the default", [{title: "key", class: "key"},
-      ...runs.map((run) => ({title: compares ? run.name : "value", class: TEXT})), {title: "default", class: TEXT}], rows));
+  return [...entries];
+}
+const differs = (entry) => entry.values.some((value) => value !== entry.values[0]);
+const isCustom = (entry) => entry.values.some((value) => value !== null && value !== entry.standard);
+const differingKeys = () => configEntries().filter(([, entry]) => differs(entry));
+
+// A row for each key. Bold are those that stand out among the chosen ones: keys that differ between the runs, or else from
+// the default; never all of them.
+function configSection() {
+  if (runs.every((run) => run.config.length === 0)) return;
+  const entries = configEntries(), holder = element("div");
+  const draw = (choose, isBold, bold) => {
+    const chosen = entries.filter(([, entry]) => choose(entry));
+    const rows = chosen.map(([key, entry]) => [keyText(key), ...entry.values.map((value) => value === null ? DASH
+      : isBold(entry) ? [value, {class: "differs"}] : value), entry.standard || DASH]);
+    const isAny = chosen.some(([, entry]) => isBold(entry));
+    holder.replaceChildren(table("Config, " + whole(rows.length) + " of " + whole(entries.length) + " keys" +
+      (isAny ? "; bold " + bold : ""), [{title: "key", class: "key", name: " "},
+      ...runs.map((run) => ({title: compares ? runTitle(run) : "value", name: compares ? run.name : "value", class: TEXT})),
+      {title: "default", class: TEXT}], rows, {stacks: true}));
   };
-  const custom = (entry) => entry.values.some((value) => value !== null && value !== entry.standard);
-  const differs = (entry) => entry.values.some((value) => value !== entry.values[0]);
-  const choices = {...(compares ? {"keys that differ between the runs": differs} : {}),
-                   "keys that differ from the default": custom, "all keys": () => true};
-  const choice = element("select", {change: (event) => draw(choices[event.target.value])},
+  const never = () => false;
+  const choices = {...(compares ? {"keys that differ between the runs": [differs, never, ""]} : {}),
+                   "keys that differ from the default": compares ? [isCustom, differs, "differs between the runs"] : [isCustom, never, ""],
+                   "all keys": compares ? [() => true, differs, "differs between the runs"] : [() => true, isCustom, "is not the default"]};
+  const choice = element("select", {change: (event) => draw(...choices[event.target.value])},
     ...Object.keys(choices).map((name) => element("option", {value: name}, name)));
-  draw(Object.values(choices)[0]);
-  section("config", "Config", element("p", {}, element("label", {}, "Show ", choice)), holder);
+  draw(...Object.values(choices)[0]);
+  const changes = runs.flatMap((run) => run.report.starts.map((start, i) => start.changed &&
+    labelled(run, "start " + (i + 1) + " changed " + start.changed)).filter(Boolean));
+  section("config", "Config", changes.length === 0 ? null : element("p", {class: "note"},
+    "This is the config of the last start; " + changes.join("; ") + "."),
+    element("p", {class: "choice"}, element("label", {}, "Show ", choice)), holder);
 }
 
 // What the records of a start say of where it ran.
@@ -293,7 +278,7 @@ function environmentSection() {
             Object.entries(others).map(([name, value]) => name + " " + value).join(", ")];
   }));
   const directories = runs.map((run) => run.report.run).join(", ");
-  section("environment", "Environment", element("p", {class: "note"}, "Read from " + directories + "."),
+  section("environment", "Environment", element("p", {class: "note"}, "The page was made from " + directories + "."),
     rows.length === 0 ? null : table("Where each start ran", [...runColumn, {title: "start", class: NUMBER},
       {title: "ranks", class: NUMBER}, {title: "hosts", class: TEXT}, {title: "program", class: TEXT}, {title: "system", class: TEXT}, {title: "job and incarnation", class: TEXT}], rows));
 }
@@ -306,7 +291,9 @@ function chartSection(id, title, specs) {
 function build() {
   const first = runs[0].report;
   const last = first.starts[first.starts.length - 1];
-  document.getElementById("title").textContent = runs.map((run) => run.name).join(", ");
+  const directory = first.run.replace(/\/+$/, "").replace(/^.*\//, "");
+  document.getElementById("title").replaceChildren(...(compares ? runs.map(runTitle) : [runs[0].name,
+    ...(directory === runs[0].name ? [] : [element("span", {class: "directory"}, " in " + directory)])]));
   document.getElementById("subtitle").textContent = compares ? whole(runs.length) + " runs compared"
     : clock(first.starts[0].exec) + " to " + clock(last.last_sign_of_life) + " UTC; " +
       last.end + (last.cause ? ": " + last.cause : "");
