@@ -9,6 +9,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 #include <utility>
@@ -49,12 +50,21 @@ std::string text_of(const Incarnation& incarnation) {
              "\nattempt ", incarnation.attempt, "\n");
 }
 
+constexpr std::string_view kOf = " of ";
+
+// "pid:[4026531836]"; "" where /proc does not say.
+std::string pid_namespace() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string();
+}
+
 // What .lock says: of the start that has written it, and of its process.
 struct Holder {
   Incarnation incarnation;
   std::string host;
   int64_t pid = 0;
-  int64_t since = 0;  // milliseconds since 1970; 0: it does not say
+  std::string processes;  // the namespace that the pid is of: containers of one pod have one host name
+  int64_t since = 0;      // milliseconds since 1970; 0: it does not say
 };
 
 Holder holder_in(const std::string& text) {
@@ -71,7 +81,11 @@ Holder holder_in(const std::string& text) {
     if (key == "requeues") number(value, found.incarnation.requeues);
     if (key == "attempt") number(value, found.incarnation.attempt);
     if (key == "host") found.host = value;
-    if (key == "pid") number(value, found.pid);
+    if (key == "pid") {
+      number(value, found.pid);
+      const size_t of = value.find(kOf);
+      if (of != std::string::npos) found.processes = value.substr(of + kOf.size());
+    }
     if (key == "since") found.since = parse_utc(value).value_or(0);
   }
   return found;
@@ -139,7 +153,8 @@ std::string run_in_the_way(const std::string& directory, const Incarnation& inca
 
 DirectoryLock::DirectoryLock(const std::string& directory, Incarnation incarnation, double timeout)
     : path_(directory + "/.lock"), incarnation_(std::move(incarnation)) {
-  text_ = str(text_of(incarnation_), "host ", host_name(), "\npid ", ::getpid(), "\nsince ", utc_timestamp(), "\n");
+  text_ = str(text_of(incarnation_), "host ", host_name(), "\npid ", ::getpid(), kOf, pid_namespace(), "\nsince ",
+              utc_timestamp(), "\n");
   const Stopwatch waited;
   bool announced = false;
   while (!acquire()) {
@@ -197,7 +212,8 @@ std::optional<bool> is_locked(const std::string& directory) {
   }
   try {
     const Holder holder = holder_in(read_text(path, Kind::kCheckpoint, kLongest));
-    if (holder.host != host_name() || holder.since == 0) return std::nullopt;
+    const bool is_visible = holder.processes.empty() || holder.processes == pid_namespace();
+    if (holder.host != host_name() || !is_visible || holder.since == 0) return std::nullopt;
     // A process that took its number later is younger than the lock.
     const std::optional<double> age = process_age(holder.pid);
     return age && 1e-3 * static_cast<double>(unix_milliseconds() - holder.since) < *age + 2;

@@ -37,7 +37,7 @@ enum class Fence { kOurs, kAnothers, kUnreadable };
 std::string run_in_the_way(const std::string& directory, const Incarnation& incarnation);
 
 // Whether a process holds the lock of `directory`, seen from outside: nothing is locked, so that no run that starts is
-// disturbed. Nothing where that cannot be told from here: its host is another, or there is no lock.
+// disturbed. Nothing where that cannot be told from here: its host or container is another, or there is no lock.
 std::optional<bool> is_locked(const std::string& directory);
 
 class DirectoryLock {

@@ -7,6 +7,7 @@
 
 #include "checkpoint/lock.h"
 #include "cli/command.h"
+#include "watch/encoding.h"
 #include "watch/run_watch.h"
 #include "watch/watch_loop.h"
 
@@ -34,7 +35,8 @@ class WatchCommand : public Command {
         ->capture_default_str();
     parser->footer(
         "Keys: q or Ctrl-C ends it, l switches the charts' values to logarithmic axes and back, + and - show fewer and\n"
-        "more of the last steps. A run that has ended stays on the screen, and goes on there when it is started again.\n\n"
+        "more of the last steps. A run that has ended stays on the screen, and goes on there when it is started again.\n"
+        "A locale without UTF-8 (LANG=C) gets curves of ASCII characters.\n\n"
         "  tokamak watch runs/mine\n"
         "  ssh -t cluster tokamak watch /scratch/runs/mine\n"
         "  tokamak watch runs/mine --once | head -3");
@@ -44,6 +46,7 @@ class WatchCommand : public Command {
     RunWatch run(directory_, [this] { return is_locked(directory_ + "/checkpoints"); });
     if (once_) {
       while (run.refresh()) continue;
+      look_.is_ascii = wants_ascii();
       std::fputs(run.frame(look_).text().c_str(), stdout);
       return 0;
     }

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/strings.h"
 
 namespace tokamak {
 
@@ -32,11 +32,23 @@ int64_t time_of_writing(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 ? int64_t{info.st_mtim.tv_sec} * 1000 : 0;
 }
 
+// As much of a file as there may be of use; the watchdog's are shorter.
+std::vector<std::string> first_lines(const std::string& path) {
+  constexpr int64_t kMost = 1 << 18;  // bytes
+  constexpr size_t kLongest = 200;
+  const InputFile file(path, Kind::kData);
+  std::string text(static_cast<size_t>(std::min(kMost, file.size())), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+  std::vector<std::string> lines;
+  for (const std::string& line : split(text, '\n')) {
+    if (!trim(line).empty()) lines.emplace_back(trim(line).substr(0, kLongest));
+  }
+  return lines;
+}
+
 std::string headline_of(const std::string& path) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    const std::string_view text = trim(line);
-    if (!text.empty() && !starts_with(text, kWhen)) return std::string(text.substr(0, 200));
+  for (const std::string& line : first_lines(path)) {
+    if (!starts_with(line, kWhen)) return line;
   }
   return "";
 }
@@ -58,11 +70,9 @@ std::vector<FoundHang> find_hang_files(const std::string& directory) {
 }
 
 std::vector<std::string> read_suspects(const std::string& directory) {
-  std::vector<std::string> hosts;
-  std::ifstream file(directory + "/suspects.txt");
-  for (std::string line; std::getline(file, line);) {
-    if (!trim(line).empty()) hosts.emplace_back(trim(line));
-  }
+  const std::string path = directory + "/suspects.txt";
+  if (!exists(path)) return {};
+  std::vector<std::string> hosts = first_lines(path);
   std::sort(hosts.begin(), hosts.end());
   hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
   return hosts;

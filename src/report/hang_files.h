@@ -14,7 +14,8 @@ struct FoundHang {
   std::string headline;  // its first line, but for one that only says when: the reason
 };
 
-std::vector<FoundHang> find_hang_files(const std::string& directory);  // by time
+// By time. Error(kData) where such a file is no regular one.
+std::vector<FoundHang> find_hang_files(const std::string& directory);
 
 std::vector<std::string> read_suspects(const std::string& directory);  // each host once, sorted
 

@@ -9,7 +9,6 @@ namespace tokamak {
 namespace {
 
 constexpr double kSilentSeconds = 120, kSilentIntervals = 10;  // the longer of both without a record is silence
-constexpr double kGoneSeconds = 3, kGoneIntervals = 3;         // and this much, where no process holds the lock
 
 }  // namespace
 
@@ -31,15 +30,10 @@ Standing standing_of(const StartReport& start, const LifeSigns& signs) {
   // A disk that was full has no last record.
   const bool is_of_start = signs.status && signs.status->incarnation == start.incarnation;
   if (is_of_start && signs.status->state != RunStatus::State::kRunning) return standing_of(*signs.status);
-  const auto is_silent_for = [&](double seconds, double intervals) {
-    return signs.silent > std::max(seconds, intervals * signs.interval);
-  };
   const std::string silence = str("no record for ", human_duration(signs.silent));
-  // A process of another container may be invisible from here; its records are not.
-  if (signs.holds_lock == false && is_silent_for(kGoneSeconds, kGoneIntervals)) {
-    return {StartEnd::kKilled, "no process holds its lock, " + silence};
-  }
-  if (is_silent_for(kSilentSeconds, kSilentIntervals)) {
+  // A process that ends writes its last record before it gives up the lock.
+  if (signs.holds_lock == false) return {StartEnd::kKilled, "no process holds its lock, " + silence};
+  if (signs.silent > std::max(kSilentSeconds, kSilentIntervals * signs.interval)) {
     const std::string alive = signs.holds_lock == true ? ", its process lives"
                               : start.hosts.empty()    ? ""
                                                        : str("; it was on ", start.hosts);

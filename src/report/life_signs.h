@@ -1,5 +1,5 @@
-// How a start stands that has said nothing of its end: by status.json, by its lock, and by how long it has been silent. A run
-// that says nothing is not judged, but for one whose process is known to be gone.
+// How a start stands that has said nothing of its end: by status.json, by its lock, and by how long it has been silent. One
+// whose lock is free was killed; one that says nothing is not judged.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace tokamak {
 
 struct LifeSigns {
   std::optional<RunStatus> status;
-  std::optional<bool> holds_lock;  // whether a process of the run lives; nothing where that cannot be told from here
+  std::optional<bool> holds_lock;  // seen before the records were read; nothing where that cannot be told from here
   double silent = 0;               // seconds since the newest record
   double interval = 0;             // seconds of the newest interval; 0: not known
 };

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/strings.h"
 
 namespace tokamak {
@@ -12,6 +13,7 @@ namespace tokamak {
 namespace {
 
 constexpr int kLabelWidth = 34;
+constexpr size_t kLongestPath = 4096;
 
 // Rounded as on the page (page/format.js).
 std::string duration(int64_t milliseconds) {
@@ -102,16 +104,14 @@ void print_startup(std::ostream& out, const RunReport& report) {
                                  [](const StartReport& start) { return !start.startup.empty(); });
   if (last == report.starts.rend()) return;
   out << "the last startup, in seconds:";
-  for (const NamedValue& phase : last->startup) out << "  " << phase.name << " " << fixed(phase.value, 2);
+  for (const NamedValue& phase : last->startup) out << "  " << printable(phase.name) << " " << fixed(phase.value, 2);
   out << "\n";
 }
 
-// Of one line, though an error may have more.
 std::string end_text(const StartReport& start) {
+  constexpr size_t kLongest = 120;  // characters: the whole of an error is in train.log
   const std::string name = kStartEndNames[static_cast<size_t>(start.end)];
-  std::string text = start.cause.empty() ? name : str(name, ": ", start.cause);
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
+  return start.cause.empty() ? name : str(name, ": ", printable(start.cause, kLongest));
 }
 
 void print_starts(std::ostream& out, const RunReport& report) {
@@ -133,7 +133,7 @@ void print_starts(std::ostream& out, const RunReport& report) {
 void print_changes(std::ostream& out, const RunReport& report) {
   for (size_t i = 0; i < report.starts.size(); ++i) {
     const std::string& changed = report.starts[i].changed;
-    if (!changed.empty()) out << "start " << i + 1 << " changed the config: " << changed << "\n";
+    if (!changed.empty()) out << "start " << i + 1 << " changed the config: " << printable(changed, 400) << "\n";
   }
 }
 
@@ -148,7 +148,7 @@ void print_runs(std::ostream& out, const std::vector<RunReport>& reports) {
     row({str(report.step), report.total_steps > 0 ? str(report.total_steps) : "-",
          human_count(static_cast<double>(report.tokens)), duration(report.wall_clock()),
          fixed(100 * report.ettr(), 1) + " %", human_count(report.productive_rate()), str(report.starts.size()),
-         str(report.lost_steps), report.directory});
+         str(report.lost_steps), printable(report.directory, kLongestPath)});
   }
 }
 
@@ -162,10 +162,15 @@ std::string text_of(const std::vector<RunReport>& reports) {
   return out.str();
 }
 
+// A later start may have wanted fewer steps than were there already.
+std::string steps_text(int64_t step, int64_t total) {
+  return str("step ", step, total <= 0 ? "" : str(step <= total ? " of " : ", beyond its ", total));
+}
+
 std::string text_of(const RunReport& report) {
   std::ostringstream out;
-  out << report.directory << ": step " << report.step << (report.total_steps > 0 ? str(" of ", report.total_steps) : "")
-      << ", " << human_count(static_cast<double>(report.tokens)) << " tokens, " << report.starts.size() << " start(s), "
+  out << printable(report.directory, kLongestPath) << ": " << steps_text(report.step, report.total_steps) << ", "
+      << human_count(static_cast<double>(report.tokens)) << " tokens, " << report.starts.size() << " start(s), "
       << report.lost_steps << " step(s) lost\n"
       << "from " << minute(report.starts.front().exec) << " to " << minute(report.starts.back().last_sign)
       << ", the last sign of life\n\n";
@@ -177,7 +182,7 @@ std::string text_of(const RunReport& report) {
   out << "\n";
   print_starts(out, report);
   print_changes(out, report);
-  if (!report.suspects.empty()) out << "\nsuspected hosts: " << join(report.suspects, " ") << "\n";
+  if (!report.suspects.empty()) out << "\nsuspected hosts: " << printable(join(report.suspects, " "), 400) << "\n";
   return out.str();
 }
 

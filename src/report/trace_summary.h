@@ -25,7 +25,8 @@ struct TraceSummary {
   std::vector<TracedOperation> operations;  // the longest first
 };
 
-// Of each trace in a run's directory, by name. Lines that are no event are skipped; a file without one gives nothing.
+// Of each trace in a run's directory, by name. Lines that are no event, or one with values of other types than the writer's,
+// are skipped; a file without an event gives nothing. Error(kData) where a trace is no regular file.
 std::vector<TraceSummary> read_traces(const std::string& directory);
 
 }  // namespace tokamak

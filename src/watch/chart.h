@@ -1,5 +1,5 @@
-// Draws one chart into a part of a frame: its title with the newest values, the range of its values at the left, the
-// curves in braille dots, the steps below. A curve of more points than dots shows the mean, the least and the greatest of
+// Draws one chart into a part of a frame: its title with the newest values, ticks of its values at the left, the curves in
+// braille dots, a broken line where a later start began, the steps below. A curve of more points than dots shows the mean, the least and the greatest of
 // those that share a dot's column, so that a spike of one step is seen.
 #pragma once
 
@@ -26,6 +26,7 @@ struct Chart {
 struct ChartView {
   bool is_log = false;    // values on a logarithmic axis, where all are above 0
   int64_t from_step = 0;  // older ones are left out
+  std::vector<int64_t> restarts{};
 };
 
 struct Area {
@@ -36,6 +37,9 @@ struct Area {
 inline constexpr int kLeastChartRows = 5;  // fewer: only the title
 
 void draw(Frame& frame, const Area& area, const Chart& chart, const ChartView& view);
+
+// Whether its values are written alike from first to last, so that a line says all: "memory used 369 MiB".
+bool is_flat(const Chart& chart, const ChartView& view);
 
 std::string text_of(double value, ValueUnit unit);
 

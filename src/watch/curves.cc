@@ -14,6 +14,7 @@ constexpr std::string_view kEvaluation = "evals/";
 constexpr size_t kMostEvaluations = 32;  // a terminal shows fewer
 
 bool is_drawn(const std::string& name) {
+  if (name == kBitsPerByte) return true;
   return std::any_of(std::begin(kChartKinds), std::end(kChartKinds),
                      [&](const ChartKind& kind) { return name == kind.name || name == kind.second; });
 }

@@ -39,6 +39,8 @@ struct ChartKind {
   const char* second_title = "";
 };
 
+inline constexpr const char* kBitsPerByte = "validation/bits_per_byte";  // in the table of validations
+
 // In the order in which they are drawn; evaluations follow.
 inline constexpr ChartKind kChartKinds[] = {
     {"loss", ValueUnit::kNumber, "loss/avg", "validation/loss", "validation"},

@@ -3,12 +3,13 @@
 #include <cmath>
 
 #include "base/strings.h"
+#include "watch/chart.h"
 
 namespace tokamak {
 
 namespace {
 
-std::string seconds(double value) { return str(significant(value, 3), " s"); }
+std::string seconds(double value) { return text_of(value, ValueUnit::kSeconds); }
 
 std::string start_text(const MetricRecord& record, int64_t number) {
   return str("start ", number, ": ", fixed(record.value_or("ranks", 0), 0), " rank(s) on ",
@@ -28,17 +29,20 @@ std::string straggler_text(const MetricRecord& record) {
 
 }  // namespace
 
-EventLine line_of(const MetricRecord& record, const StartReport& start, int64_t number) {
+EventLine line_of(const MetricRecord& record, const StartReport& start, int64_t number, int64_t lost) {
   EventLine line{.time = record.time};
   const RunEvent& event = record.event.value();
   if (event.name == "start") {
     line.text = start_text(record, number);
     line.style = Style::kBold;
   } else if (event.name == "resume") {
-    line.text = str("resumed from step ", record.step);
+    const std::string changed = event.text("changed");
+    line.text = str("resumed from step ", record.step, lost > 0 ? str(", ", lost, " steps lost") : "",
+                    changed.empty() ? "" : "; changed " + changed);
+    if (lost > 0 || !changed.empty()) line.style = Style::kWarning;
   } else if (event.name == "ready") {
     line.text = str("training begins after step ", record.step, ", ", seconds(record.value_or("startup/seconds", 0)),
-                    " after exec");
+                    " after exec", record.step == 0 && lost > 0 ? str("; ", lost, " steps lost") : "");
   } else if (event.name == "checkpoint") {
     line.text = checkpoint_text(record);
   } else if (event.name == "straggler") {

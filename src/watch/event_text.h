@@ -15,7 +15,7 @@ struct EventLine {
   Style style = Style::kPlain;
 };
 
-// Of the `number`-th start of the run, counted from 1, as it stands with this record.
-EventLine line_of(const MetricRecord& record, const StartReport& start, int64_t number);
+// Of the `number`-th start of the run, counted from 1, as it stands with this record; it trains `lost` steps again.
+EventLine line_of(const MetricRecord& record, const StartReport& start, int64_t number, int64_t lost);
 
 }  // namespace tokamak

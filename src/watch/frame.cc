@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
 #include "base/utf8.h"
 
 namespace tokamak {
@@ -19,6 +20,33 @@ bool takes_one_column(char32_t code) {
 char32_t shown(char32_t code) {
   if (code < 0x20 || (code >= 0x7F && code <= 0xA0)) return U' ';
   return takes_one_column(code) ? code : U'?';
+}
+
+// Of a cell's eight dots: a mark where most of them are.
+char32_t ascii_of_dots(char32_t dots) {
+  constexpr char32_t kRows[4] = {0x09, 0x12, 0x24, 0xC0};  // from the top
+  int rows = 0;
+  char32_t mark = U' ';
+  for (int row = 0; row < 4; ++row) {
+    if ((dots & kRows[row]) == 0) continue;
+    ++rows;
+    mark = U"'--."[row];
+  }
+  return rows > 2 ? U'|' : rows == 2 && (dots & 0x36) == 0 ? U':' : mark;
+}
+
+char32_t ascii_of(char32_t glyph) {
+  if (glyph >= 0x2800 && glyph < 0x2900) return ascii_of_dots(glyph - 0x2800);
+  switch (glyph) {
+    case U'\u2588':
+      return U'#';
+    case U'\u2591':
+      return U'.';
+    case U'\u250A':
+      return U':';
+    default:
+      return U'?';
+  }
 }
 
 void append_utf8(std::string& text, char32_t code) {
@@ -67,6 +95,31 @@ std::string Frame::text() const {
   for (int row = 0; row < rows_; ++row) text += row_text(row) + "\n";
   const size_t end = text.find_last_not_of('\n');
   return end == std::string::npos ? "" : text.substr(0, end + 1) + "\n";
+}
+
+void Frame::draw_in_ascii() {
+  for (Cell& cell : cells_) {
+    if (cell.glyph >= 0x80) cell.glyph = ascii_of(cell.glyph);
+  }
+}
+
+void FieldRow::add(std::string_view text, Style style) {
+  if (text.empty() || column_ + columns_of(text) > frame_.columns()) return;
+  column_ = frame_.put(row_, column_, text, style) + 2;
+}
+
+std::string fitting(std::string_view text, int columns) {
+  if (columns_of(text) <= columns) return std::string(text);
+  const std::string_view dots = "...";
+  const int room = columns - static_cast<int>(dots.size());
+  size_t end = 0;
+  for (size_t space = text.find(' '); space != std::string_view::npos; space = text.find(' ', space + 1)) {
+    if (columns_of(text.substr(0, space)) > room) break;
+    end = space;
+  }
+  if (room < 0 || end == 0) return "";
+  const std::string_view words = trim(text.substr(0, end));
+  return std::string(words.substr(0, words.find_last_not_of(",;:") + 1)).append(dots);
 }
 
 int columns_of(std::string_view text) {

@@ -29,6 +29,8 @@ class Frame {
   int put(int row, int column, std::string_view text, Style style = Style::kPlain);
   void set(int row, int column, Cell cell);
 
+  void draw_in_ascii();  // replaces dots, bars and all that is no ASCII, for a terminal that has nothing else
+
   const Cell& at(int row, int column) const;
   std::string row_text(int row) const;  // without blanks at its end
   std::string text() const;             // of all rows, each with a newline; without empty rows at the end
@@ -38,6 +40,21 @@ class Frame {
   std::vector<Cell> cells_;  // (rows, columns)
 };
 
+// Fields of a row, two blanks between them: each as a whole, or not at all where it does not fit.
+class FieldRow {
+ public:
+  FieldRow(Frame& frame, int row, int column = 0) : frame_(frame), row_(row), column_(column) {}
+  void add(std::string_view text, Style style = Style::kPlain);
+
+ private:
+  Frame& frame_;
+  int row_, column_;
+};
+
 int columns_of(std::string_view text);  // that put takes for it
+
+// As much of it as fits so many columns, in whole words, with "..." where some are left out: a number that is cut is a
+// wrong number.
+std::string fitting(std::string_view text, int columns);
 
 }  // namespace tokamak

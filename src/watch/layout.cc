@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 #include "base/strings.h"
+#include "report/text.h"
+#include "watch/panels.h"
 
 namespace tokamak {
 
@@ -36,6 +38,12 @@ std::string minute_text(int64_t time) {
   return text;
 }
 
+std::string day_and_time(int64_t time) {
+  std::string text = utc_text(time).substr(0, 19);
+  std::replace(text.begin(), text.end(), 'T', ' ');
+  return text;
+}
+
 void draw_header(Frame& frame, const Shown& shown) {
   std::string name = shown.directory;
   const auto most = static_cast<size_t>(std::max(8, frame.columns() / 2));
@@ -43,11 +51,13 @@ void draw_header(Frame& frame, const Shown& shown) {
   int column = frame.put(0, 0, name, Style::kBold) + 2;
   if (const auto& condition = shown.condition) {
     column = frame.put(0, column, condition->word(), style_of(condition->end));
-    if (!condition->why.empty()) column = frame.put(0, column, ": " + condition->why);
+    if (!condition->why.empty()) {
+      column = frame.put(0, column, fitting(": " + condition->why, frame.columns() - column));
+    }
   } else {
     column = frame.put(0, column, "no records yet", Style::kBold);
   }
-  if (!shown.notice.empty()) frame.put(0, column + 2, shown.notice, Style::kWarning);
+  frame.put(0, column + 2, fitting(shown.notice, frame.columns() - column - 2), Style::kWarning);
 }
 
 int draw_bar(Frame& frame, int row, int columns, double share) {
@@ -63,36 +73,52 @@ void draw_progress(Frame& frame, int row, const Shown& shown) {
   if (view.last_start() == nullptr) return;
   const double total = static_cast<double>(view.total_steps()), step = static_cast<double>(view.step());
   const double share = total > 0 ? std::clamp(step / total, 0.0, 1.0) : 0;
-  int column = draw_bar(frame, row, frame.columns() >= 60 ? frame.columns() / 4 : 0, share);
-  std::string text = total > 0 ? str(fixed(100 * share, 1), " %  ") : "";
+  FieldRow fields(frame, row, draw_bar(frame, row, frame.columns() >= 60 ? frame.columns() / 4 : 0, share));
+  if (total > 0) fields.add(fixed(100 * share, 1) + " %");
   if (view.pace() > 0 && total > 0 && !(shown.condition && shown.condition->is_over())) {
-    column = frame.put(row, column, text);
-    column = frame.put(row, column, "eta " + human_duration(view.pace() * (total - step)) + "  ", Style::kBold);
-    text.clear();
+    fields.add("eta " + human_duration(view.pace() * std::max(0.0, total - step)), Style::kBold);
   }
-  text += str("step ", view.step(), total > 0 ? str(" of ", view.total_steps()) : "");
+  fields.add(steps_text(view.step(), view.total_steps()));
   if (view.tokens_per_step() > 0) {
-    text += str("  ", human_count(step * view.tokens_per_step()),
-                total > 0 ? str(" of ", human_count(total * view.tokens_per_step())) : "", " tokens");
+    fields.add(str(human_count(step * view.tokens_per_step()),
+                   total >= step ? str(" of ", human_count(total * view.tokens_per_step())) : "", " tokens"));
   }
-  if (view.pace() > 0) text += str("  ", significant(view.pace(), 3), " s a step");
-  frame.put(row, column, text);
+  if (view.pace() > 0) fields.add(text_of(view.pace(), ValueUnit::kSeconds) + " a step");
 }
 
 void draw_ranks(Frame& frame, int row, const RunView& view) {
   if (view.last_start() == nullptr) return;
   const StartReport& start = view.last_start()->report();
-  std::string text = str("start ", view.starts(), " of ", minute_text(start.exec), " UTC");
-  if (start.ranks > 0) text += str("  ", start.ranks, " rank(s)");
-  int column = frame.put(row, 0, text) + 2;
+  FieldRow fields(frame, row);
+  fields.add(str("start ", view.starts(), ", began ", day_and_time(start.exec), " UTC"));
+  if (view.lost_steps() > 0) fields.add(str(view.lost_steps(), " steps lost"), Style::kWarning);
+  if (start.ranks > 0) fields.add(str(start.ranks, " rank(s)"));
   const size_t count = view.stragglers().size();
   if (count > 0) {
     const std::string more = count > 1 ? str(" (of ", count, ")") : "";
-    column = frame.put(row, column, view.stragglers().back().text + more, Style::kWarning) + 2;
+    fields.add(view.stragglers().back().text + more, Style::kWarning);
   } else if (start.ranks > 2) {  // of two it is not told which is slow
-    column = frame.put(row, column, "no stragglers") + 2;
+    fields.add("no stragglers");
   }
-  if (!start.hosts.empty()) frame.put(row, column, "on " + start.hosts, Style::kDim);
+  if (!start.hosts.empty()) fields.add("on " + start.hosts, Style::kDim);
+}
+
+// Where the time of all starts went, what is safe on the disk, and what the device holds.
+void draw_account(Frame& frame, int row, const RunView& view) {
+  if (view.account().empty()) return;
+  const RunReport report = view.account().report();
+  FieldRow fields(frame, row);
+  if (view.mfu_done() > 1) {
+    fields.add("MFU above 100 %: the machine was busy when its peak was measured", Style::kWarning);
+  }
+  if (report.wall_clock() > 0) fields.add(str("ETTR ", fixed(100 * report.ettr(), 1), " %"));
+  if (view.starts() > 1) fields.add(str(report.lost_steps, " steps lost in ", report.starts.size(), " starts"));
+  fields.add(view.saved_step() > 0 ? str("saved at step ", view.saved_step()) : "nothing saved");
+  const std::vector<SeriesPoint>& memory = view.curves().of("memory/used");
+  if (!memory.empty() && view.memory_planned() > 0) {
+    fields.add(str("memory ", human_bytes(memory.back().mean), " of ", human_bytes(view.memory_planned()), " planned"));
+  }
+  fields.add(view.device(), Style::kDim);
 }
 
 std::vector<Chart> charts_of(const Curves& curves) {
@@ -109,23 +135,40 @@ std::vector<Chart> charts_of(const Curves& curves) {
   return charts;
 }
 
-void draw_charts(Frame& frame, const Area& area, const Shown& shown, const Look& look) {
-  const std::vector<Chart> charts = charts_of(shown.view.curves());
-  if (charts.empty() || area.rows <= 0) return;
+// Returns the rows that are taken. Charts whose values do not move share one row.
+int draw_charts(Frame& frame, const Area& area, const Shown& shown, const Look& look) {
+  std::vector<Chart> charts = charts_of(shown.view.curves());
+  if (charts.empty() || area.rows <= 0) return 0;
   const int64_t trained = shown.view.step() - shown.view.first_step();
-  const ChartView view{look.is_log, shown.view.step() - (trained >> std::clamp(look.zoom, 0, kMostZoom))};
+  const ChartView view{look.is_log, shown.view.step() - (trained >> std::clamp(look.zoom, 0, kMostZoom)),
+                       shown.view.restarts()};
+  const auto flat =
+      std::stable_partition(charts.begin(), charts.end(), [&](const Chart& chart) { return !is_flat(chart, view); });
+  Area rest = area;
+  if (flat != charts.end() && area.rows > 1) {
+    FieldRow fields(frame, area.row);
+    fields.add("steady:", Style::kDim);
+    for (auto chart = flat; chart != charts.end(); ++chart) {
+      const ChartCurve& curve = chart->curves.front();
+      fields.add(str(curve.title, " ", text_of(curve.points.back().mean, chart->unit)), Style::kCurve);
+    }
+    ++rest.row, --rest.rows;
+    charts.erase(flat, charts.end());
+    if (charts.empty()) return 1;
+  }
   const auto count = static_cast<int>(charts.size());
-  const int across = std::clamp(area.columns / kLeastChartColumns, 1, count);
+  const int across = std::clamp(rest.columns / kLeastChartColumns, 1, count);
   const int wanted_down = (count + across - 1) / across;
-  const bool has_curves = area.rows >= kLeastChartRows;
-  const int down = std::min(wanted_down, has_curves ? area.rows / kLeastChartRows : area.rows);
-  const int rows = has_curves ? std::min(kMostChartRows, area.rows / down) : 1;
+  const bool has_curves = rest.rows >= kLeastChartRows;
+  const int down = std::min(wanted_down, has_curves ? rest.rows / kLeastChartRows : rest.rows);
+  const int rows = has_curves ? std::min(kMostChartRows, rest.rows / down) : 1;
   for (int i = 0; i < std::min(count, across * down); ++i) {
-    const int left = area.columns * (i % across) / across, right = area.columns * (i % across + 1) / across;
-    const Area own{area.row + i / across * rows, area.column + left, rows,
-                   right - left - (right < area.columns ? 2 : 0)};
+    const int left = rest.columns * (i % across) / across, right = rest.columns * (i % across + 1) / across;
+    const Area own{rest.row + i / across * rows, rest.column + left, rows,
+                   right - left - (right < rest.columns ? 2 : 0)};
     draw(frame, own, charts[static_cast<size_t>(i)], view);
   }
+  return rest.row - area.row + down * rows;
 }
 
 // By time, the newest at the bottom.
@@ -140,8 +183,8 @@ void draw_events(Frame& frame, const Area& area, const Shown& shown) {
   for (int i = 0; i < count; ++i) {
     const EventLine& event = events[events.size() - static_cast<size_t>(count - i)];
     const int row = area.row + area.rows - count + i;
-    const int column = frame.put(row, area.column, minute_text(event.time), Style::kDim);
-    frame.put(row, column + 2, event.text, event.style);
+    const int column = frame.put(row, area.column, minute_text(event.time), Style::kDim) + 2;
+    frame.put(row, column, fitting(event.text, frame.columns() - column), event.style);
   }
 }
 
@@ -153,15 +196,17 @@ Frame draw_run(const Shown& shown, const Look& look) {
   draw_header(frame, shown);
   draw_progress(frame, 1, shown);
   draw_ranks(frame, 2, shown.view);
-  if (shown.view.mfu_done() > 1) {
-    frame.put(3, 0, "MFU above 100 %: the machine was busy when its peak was measured", Style::kWarning);
-  }
+  draw_account(frame, 3, shown.view);
   int end = look.rows;
-  if (!look.footer.empty() && look.rows >= 6) frame.put(--end, 0, look.footer, Style::kDim);
+  if (look.rows >= 6) frame.put(--end, 0, fitting(look.footer, look.columns), Style::kDim);
   const int events = look.rows >= 12 ? std::clamp(look.rows / 5, 3, 10) : 0;
   end -= events;
   draw_events(frame, {end, 0, events, look.columns}, shown);
-  draw_charts(frame, {4, 0, end - 4 - (events > 0 ? 1 : 0), look.columns}, shown, look);
+  Area middle{4, 0, end - 4 - (events > 0 ? 1 : 0), look.columns};
+  const int taken = draw_charts(frame, middle, shown, look) + 1;
+  middle.row += taken, middle.rows -= taken;
+  draw_panels(frame, middle, shown.view, shown.log);
+  if (look.is_ascii) frame.draw_in_ascii();
   return frame;
 }
 

@@ -27,20 +27,24 @@ void RunView::see(const MetricRecord& record) {
     has_ended_ = false;
     was_done_ = std::exchange(is_done_, false);
     trained_seconds_ = 0;
+    lost_steps_ = 0;
     stragglers_.clear();
   }
   start_->see(record);
+  account_.see(record);
   const double factor = peak_.see(record);
   curves_.scale("throughput/mfu_full", factor);
   mfu_done_ *= factor;
   const MetricRecord scaled = peak_.scaled(record);
   curves_.see(scaled);
   last_time_ = std::max(last_time_, record.time);
+  if (record.is("resume") || record.is("ready")) go_back_to(record.step);
   if (sets_course(record)) step_ = record.step;
   if (record.event) {
     see_event(record);
     return;
   }
+  if (!record.samples.empty()) samples_ = record;
   if (!first_step_) first_step_ = start_->report().first_step;
   last_interval_ = record.value_or("time/interval", last_interval_);
   mfu_done_ = scaled.value_or("throughput/mfu_done", mfu_done_);
@@ -50,8 +54,16 @@ void RunView::see(const MetricRecord& record) {
   }
 }
 
+void RunView::go_back_to(int64_t step) {
+  lost_steps_ += std::max<int64_t>(0, step_ - step);
+  while (!restarts_.empty() && restarts_.back() >= step) restarts_.pop_back();
+  if (starts_ > 1) restarts_.push_back(step);
+  saved_step_ = std::min(saved_step_, step);
+  if (samples_ && samples_->step > step) samples_.reset();
+}
+
 void RunView::see_event(const MetricRecord& record) {
-  const EventLine line = line_of(record, start_->report(), starts_);
+  const EventLine line = line_of(record, start_->report(), starts_, lost_steps_);
   append(events_, line);
   if (record.is("straggler")) append(stragglers_, line);
   if (record.is("end")) {
@@ -62,10 +74,13 @@ void RunView::see_event(const MetricRecord& record) {
   }
   // A run that stops before its first line of values has trained all the same.
   if (record.is("checkpoint") || record.is("stop")) step_ = std::max(step_, record.step);
+  if (record.is("checkpoint")) saved_step_ = std::max(saved_step_, record.step);
   if (record.is("ready")) {
     if (!first_step_) first_step_ = record.step;
     total_steps_ = std::llround(record.value_or("total_steps", static_cast<double>(total_steps_)));
     tokens_per_step_ = record.value_or("tokens_per_step", tokens_per_step_);
+    memory_planned_ = record.value_or("memory/planned", 0);
+    device_ = record.event->text("device");
   }
 }
 

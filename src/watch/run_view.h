@@ -1,12 +1,12 @@
-// What is known of a run from its records so far: the curves of its course, the account of its last start, its newest
-// events. Takes each record once; what it keeps of old ones are the points of curves.
+// What is known of a run from its records so far: the curves of its course, the account of its time, its newest events and
+// samples. Takes each record once; what it keeps of old ones are the points of curves and the seconds of intervals.
 #pragma once
 
 #include <deque>
 #include <optional>
 
+#include "report/run_account.h"
 #include "report/run_peak.h"
-#include "report/start_account.h"
 #include "watch/curves.h"
 #include "watch/event_text.h"
 
@@ -28,7 +28,15 @@ class RunView {
   double tokens_per_step() const { return tokens_per_step_; }
   int64_t last_time() const { return last_time_; }            // of its newest record; 0: there is none
   double interval_seconds() const { return last_interval_; }  // of the newest interval
-  double mfu_done() const { return mfu_done_; }               // of the newest interval; 0: not known
+  int64_t lost_steps() const { return lost_steps_; }          // that the last start trains again
+  // Steps behind which later starts began, of the course as it stands.
+  const std::vector<int64_t>& restarts() const { return restarts_; }
+  const RunAccount& account() const { return account_; }
+  const std::optional<MetricRecord>& samples() const { return samples_; }  // the newest
+  double memory_planned() const { return memory_planned_; }                // bytes; 0: not known
+  const std::string& device() const { return device_; }
+  int64_t saved_step() const { return saved_step_; }  // the newest checkpoint of the course; 0: none
+  double mfu_done() const { return mfu_done_; }       // of the newest interval; 0: not known
   // Seconds of training a step in the last start, as for the ETA of the log; 0: not known yet.
   double pace() const;
 
@@ -37,8 +45,15 @@ class RunView {
 
  private:
   void see_event(const MetricRecord& record);
+  void go_back_to(int64_t step);  // where a start begins
 
   Curves curves_;
+  RunAccount account_;
+  std::vector<int64_t> restarts_;
+  std::optional<MetricRecord> samples_;
+  double memory_planned_ = 0;
+  std::string device_;
+  int64_t lost_steps_ = 0, saved_step_ = 0;
   std::optional<StartAccount> start_;
   int64_t starts_ = 0;
   bool has_ended_ = false;

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/printable.h"
 #include "base/strings.h"
 
 namespace tokamak {
@@ -14,6 +15,25 @@ std::vector<FoundHang> hangs_in(const std::string& directory) {
   try {
     return find_hang_files(directory);
   } catch (const Error&) {  // the directory is gone for now, which the notice tells
+    return {};
+  }
+}
+
+// The last lines of the run's own log, printable. Empty where there is none.
+std::vector<std::string> last_log_lines(const std::string& directory) {
+  constexpr int64_t kBytes = 8192;
+  const std::string path = directory + "/train.log";
+  if (!exists(path)) return {};
+  try {
+    const InputFile file(path, Kind::kData);
+    const int64_t length = std::min(kBytes, file.size());
+    std::string text(static_cast<size_t>(length), '\0');
+    file.read_at(file.size() - length, std::as_writable_bytes(std::span(text.data(), text.size())));
+    std::vector<std::string> lines = split(trim(text), '\n');
+    if (length < file.size()) lines.erase(lines.begin());  // its begin is further up
+    for (std::string& line : lines) line = printable(line, 400);
+    return lines;
+  } catch (const Error&) {
     return {};
   }
 }
@@ -37,6 +57,7 @@ bool RunWatch::refresh() {
   if (news.has_more) notice_ = str("reading, ", fixed(100 * news.read_share, 0), " %");
   if (!is_directory(directory_)) notice_ = "the directory is gone";
   hangs_ = hangs_in(directory_);
+  log_ = last_log_lines(directory_);
   condition_ = condition_of({.view = view_,
                              .status = read_run_status(directory_),
                              .hang = hangs_.empty() ? std::nullopt : std::optional(hangs_.back()),
@@ -53,7 +74,12 @@ double RunWatch::silent_seconds() const {
 }
 
 Frame RunWatch::frame(const Look& look) const {
-  return draw_run({.directory = directory_, .view = view_, .condition = condition_, .notice = notice_, .hangs = hangs_},
+  return draw_run({.directory = directory_,
+                   .view = view_,
+                   .condition = condition_,
+                   .notice = notice_,
+                   .hangs = hangs_,
+                   .log = log_},
                   look);
 }
 

@@ -33,7 +33,8 @@ class RunWatch {
   std::optional<Standing> condition_;
   std::string notice_;
   std::vector<FoundHang> hangs_;
-  std::optional<double> heard_;  // by the monotonic clock, when a record has come since the first reading
+  std::vector<std::string> log_;  // its last lines
+  std::optional<double> heard_;   // by the monotonic clock, when a record has come since the first reading
   bool has_caught_up_ = false;
 };
 

@@ -13,10 +13,18 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/printable.h"
+#include "watch/encoding.h"
 
 #define NCURSES_NOMACROS 1
 #define NCURSES_WIDECHAR 1
 #include <curses.h>
+
+// Of <term.h>, whose macros take names like `columns`.
+extern "C" {
+int setupterm(const char* name, int descriptor, int* known);
+char* tigetstr(const char* capability);
+}
 
 namespace tokamak {
 
@@ -29,10 +37,19 @@ constexpr int kMostEmptyReads = 3;
 
 void receive(int signal) { received_signal = signal; }
 
-// A terminal over ssh shows UTF-8, even where the shell's locale is C.
-void take_utf8_locale() {
+// The locale that is named may not be installed, or none may be named (encoding.h).
+void take_locale() {
   const char* set = std::setlocale(LC_CTYPE, "");
+  if (wants_ascii()) return;
   if (set == nullptr || std::string_view(nl_langinfo(CODESET)) != "UTF-8") std::setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+// Whether the terminal can put the cursor anywhere: TERM=dumb cannot. Nothing is written.
+bool can_be_drawn_on() {
+  int known = 0;
+  if (setupterm(nullptr, STDOUT_FILENO, &known) == ERR) return false;
+  const char* move = tigetstr("cup");
+  return move != nullptr && move != reinterpret_cast<const char*>(-1);
 }
 
 attr_t attributes_of(Style style) {
@@ -77,7 +94,13 @@ Screen::Key key_of(int code) {
 }  // namespace
 
 Screen::Screen() {
-  take_utf8_locale();
+  take_locale();
+  if (!can_be_drawn_on()) {
+    const char* name = std::getenv("TERM");
+    fail(Kind::kConfig,
+         str("watch: the terminal '", name == nullptr ? "" : printable(name), "' ($TERM) cannot be drawn on"),
+         "tokamak watch RUN --once prints text; a terminal that can has TERM=xterm or the like");
+  }
   received_signal = 0;
   // Before ncurses, which would take them and end the process with code 1.
   struct sigaction action {};
@@ -91,11 +114,7 @@ Screen::Screen() {
   ::sigprocmask(SIG_BLOCK, &signals, &signals_before_);  // they come in wait() alone, so that none is missed
   use_tioctl(TRUE);                                      // the size is the terminal's, not that of $LINES and $COLUMNS
   terminal_ = newterm(nullptr, stdout, stdin);
-  if (terminal_ == nullptr) {
-    const char* name = std::getenv("TERM");
-    fail(Kind::kConfig, str("no terminal is known by the name in $TERM, '", name == nullptr ? "" : name, "'"),
-         "set TERM=xterm, or use --once");
-  }
+  if (terminal_ == nullptr) fail(Kind::kConfig, "watch: the terminal cannot be drawn on", "use --once");
   cbreak();
   noecho();
   curs_set(0);

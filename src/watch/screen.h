@@ -10,7 +10,7 @@ namespace tokamak {
 
 class Screen {
  public:
-  Screen();  // Error(kConfig) where TERM names no terminal that ncurses knows
+  Screen();  // Error(kConfig) where TERM names no terminal that ncurses knows, or one whose cursor cannot be moved
   ~Screen();
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/strings.h"
+#include "watch/encoding.h"
 #include "watch/screen.h"
 
 namespace tokamak {
@@ -27,7 +28,7 @@ std::string footer_of(const Look& look) {
 
 void watch_in_terminal(RunWatch& run, double interval) {
   Screen screen;
-  Look look;
+  Look look{.is_ascii = wants_ascii()};
   for (;;) {
     const bool has_more = run.refresh();
     const Stopwatch since;

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/process.h"
 #include "checkpoint/toy_run.h"
 #include "support/captured_log.h"
 
@@ -88,6 +89,10 @@ TEST_CASE("whether a process holds the lock is seen from outside, on its own hos
   REQUIRE(::waitpid(holder, nullptr, 0) == holder);
   CHECK(is_locked(dir.path()) == false);
   write_text_atomically(dir.file(".lock"), "host elsewhere\npid 1\nsince 2026-01-31T12:34:56Z\n", Kind::kBug);
+  CHECK(is_locked(dir.path()) == std::nullopt);
+  // Of another container of this host, whose processes are not to be seen from here.
+  const std::string hidden = str("host ", host_name(), "\npid 1 of pid:[7]\nsince 2026-01-31T12:34:56Z\n");
+  write_text_atomically(dir.file(".lock"), hidden, Kind::kBug);
   CHECK(is_locked(dir.path()) == std::nullopt);
 }
 

@@ -1,5 +1,7 @@
 #include "report/run_report.h"
 
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -344,6 +346,28 @@ TEST_CASE("hang files and suspects are found in the run's directory; a directory
   CHECK(report.suspects == std::vector<std::string>{"n1", "n2"});
 }
 
+TEST_CASE("what a run's files say is one printable line of the text each, however long") {
+  Story story;
+  story.start(0, 1).ready(2, 0).trained(12, 10, 10).end(13, 10, "\x1b[2Jbad\nshape\r" + std::string(600, 'x'), 4);
+  story.records[1].values.insert(story.records[1].values.begin(), {"startup/\x1b]0;x\n", 1});
+  RunReport report = story.report();
+  report.directory = "runs/\x1b[31m\nx";
+  report.suspects = {"n\n2"};
+  const std::string text = text_of(report);
+  CHECK_THAT(text, !Contains("\x1b") && !Contains("\r") && Contains("failed: exit 4: \\x1b[2Jbad\\nshape\\rxxx"));
+  CHECK_THAT(text, Contains("\nsuspected hosts: n\\n2\n"));
+  for (const std::string& line : split(text, '\n')) CHECK(line.size() < 260);
+}
+
+TEST_CASE("a file of the watchdog that is a pipe is refused by name, and is not waited for") {
+  const TempDir dir;
+  write_text_atomically(dir.file("metrics.jsonl"), "{\"step\":1,\"tokens\":1}\n", Kind::kBug);
+  REQUIRE(::mkfifo(dir.file("suspects.txt").c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(read_report(dir.path()), Contains(dir.file("suspects.txt")));
+  REQUIRE(::mkfifo(dir.file("hang-1.txt").c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(read_report(dir.path()), Contains(dir.file("hang-1.txt")));
+}
+
 TEST_CASE("a last start without a word runs, is silent or was killed, by its lock and status.json, as watch has it") {
   const TempDir dir;
   const auto standing = [&](double age, std::optional<bool> holds_lock) {
@@ -359,6 +383,7 @@ TEST_CASE("a last start without a word runs, is silent or was killed, by its loc
     return str(kStartEndNames[static_cast<size_t>(start.end)], ": ", start.cause);
   };
   CHECK(standing(1, true) == "running: ");
+  CHECK(standing(1, false) == "killed: no process holds its lock, no record for 0:01");
   CHECK(standing(40, false) == "killed: no process holds its lock, no record for 0:40");
   CHECK(standing(40, std::nullopt) == "running: ");
   CHECK(standing(130, std::nullopt) == "silent: no record for 2:10; it was on n1,n2");

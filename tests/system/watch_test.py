@@ -49,10 +49,10 @@ def live(place):
             screen = terminal.wait_for(r"validation [0-9.]+ (?s:.*)step \d+ saved", history=False)
             assert re.search(r"live  running$", screen, re.M), screen
             assert re.search(r"eta \d+:\d\d\S*  step \d+ of 1000000", screen), screen
-            assert re.search(r"^start 1 of .* UTC  1 rank\(s\)", screen, re.M), screen
+            assert re.search(r"^start 1, began 20\d\d-\d\d-\d\d [0-9:]* UTC  1 rank\(s\)", screen, re.M), screen
             threads = {Path(task, "comm").read_text().strip() for task in Path(f"/proc/{training.pid}/task").iterdir()}
             assert {"metric files", "watchdog"} <= threads, threads  # as `top -H` shows them
-            for part in ("loss ", "learning rate ", "gradient norm ", "tokens/s ", "MFU", "memory used ", "training begins"):
+            for part in ("loss ", "learning rate ", "gradient norm ", "tokens/s ", "memory used ", "ETTR ", "training begins"):
                 assert part in screen, (part, screen)
             assert len(DOTS.findall(screen)) > 50, screen
             terminal.type("l", "+")
@@ -72,8 +72,8 @@ def live(place):
         assert "eta" not in screen and re.search(r"end at step \d+, exit 75: stopped", screen), screen
         training = begin_training(place, "live", *ENDLESS)
         try:
-            terminal.wait_for(r"live  running$(?s:.*)^start 2 of")
-            terminal.wait_for(r"resumed from step \d+")
+            terminal.wait_for(r"live  running$(?s:.*)^start 2, began")
+            terminal.wait_for(r"resumed from step \d+(?s:.*)step \d+ saved")
         finally:
             training.kill()
             training.wait()
@@ -83,7 +83,7 @@ def live(place):
         terminal.wait_for(r"live  killed: no process holds its lock$")  # by status.json, all that is left
         training = begin_training(place, "live", *ENDLESS)
         try:
-            screen = terminal.wait_for(r"live  running$(?s:.*)^start 1 of(?s:.*)resumed from step \d+(?s:.*)saved")
+            screen = terminal.wait_for(r"live  running$(?s:.*)^start 1, began(?s:.*)resumed from step \d+(?s:.*)saved")
             assert "start 2" not in screen and len(DOTS.findall(screen)) > 20, screen
         finally:
             training.kill()
@@ -146,12 +146,14 @@ def signals(place):
 
 
 def without_terminal(place):
-    """--once prints one frame of plain text; without it a pipe is refused; so are a directory that is not there, and a terminal
-    of no known kind"""
+    """--once prints one frame of plain text, of ASCII where the locale has nothing else; without it a pipe is refused; so are a
+    directory that is not there, and a terminal that cannot be drawn on, which gets no other character"""
     place.train("once", 1, "training.max_steps=30", "training.validation_interval=10")
-    text = tokamak("watch", place.run("once"), "--once", "--columns", "100", "--rows", "45")
+    text = call([TOKAMAK, "watch", place.run("once"), "--once", "--columns", "100", "--rows", "45"], {"LC_ALL": "C.UTF-8"}).stdout
     assert "once  done\n" in text and "step 30 of 30" in text and len(DOTS.findall(text)) > 50, text
     assert "\x1b" not in text and max(map(len, text.split("\n"))) <= 100 and len(text.split("\n")) <= 46, text
+    ascii_text = call([TOKAMAK, "watch", place.run("once"), "--once"], {"LC_ALL": "C"}).stdout
+    assert ascii_text.isascii() and "step 30 of 30" in ascii_text and re.search(r"[-'.|]{8}", ascii_text), ascii_text
     losses = place.records("once", "loss/avg")
     place.train("once", 1, "training.max_steps=30", "model.rope_theta=7", expect=2)
     again = tokamak("watch", place.run("once"), "--once", "--columns", "160", "--rows", "45")
@@ -167,6 +169,13 @@ def without_terminal(place):
         terminal.enter(f"TERM=no-such-terminal {TOKAMAK} watch {place.run('once')}; echo 'exit code' $?")
         screen = terminal.wait_for("^exit code 2$")
         assert "no-such-terminal" in screen and "--once" in screen, screen
+        terminal.enter(f"clear; LANG=C {TOKAMAK} watch {place.run('once')}; clear")
+        assert terminal.wait_for("once  done(?s:.*)q quit").isascii()
+        terminal.type("q")
+        terminal.enter(f"clear; TERM=dumb {TOKAMAK} watch {place.run('once')}; echo 'exit code' $?")
+        screen = terminal.wait_for("'dumb'(?s:.*)^exit code 2$")
+        assert "watch: the terminal 'dumb' ($TERM) cannot be drawn on" in screen and "--once prints text" in screen, screen
+        assert len(screen.strip().split("\n")) <= 5, screen
 
 
 if not has_tmux():

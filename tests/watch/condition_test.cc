@@ -72,12 +72,11 @@ TEST_CASE("a file of the watchdog newer than the start means hung, an older one 
   CHECK(with_hang(-20)->end == StartEnd::kRunning);
 }
 
-TEST_CASE("killed is a run whose lock nobody holds, once it has been silent") {
-  const auto gone = [](double silent) {
-    return condition_of({.view = kTraining, .holds_lock = false, .silent = silent})->end;
-  };
-  CHECK(gone(29) == StartEnd::kRunning);
-  CHECK(gone(31) == StartEnd::kKilled);
+TEST_CASE("killed is a run whose lock no process holds, at once") {
+  const auto killed = condition_of({.view = kTraining, .holds_lock = false, .silent = 0.2});
+  CHECK(killed->end == StartEnd::kKilled);
+  CHECK(killed->why == "no process holds its lock, no record for 0:00");
+  CHECK(condition_of({.view = kTraining, .holds_lock = true, .silent = 31})->end == StartEnd::kRunning);
 }
 
 TEST_CASE("a run of which nothing else is known is silent after minutes, or ten intervals") {

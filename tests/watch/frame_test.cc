@@ -13,6 +13,14 @@ TEST_CASE("texts are cut off at the edges") {
   CHECK(Frame(0, 0).text().empty());
 }
 
+TEST_CASE("what does not fit is cut between words, and says so") {
+  CHECK(fitting("no record for 12:34", 19) == "no record for 12:34");
+  CHECK(fitting("no record for 12:34", 18) == "no record for...");
+  CHECK(fitting("killed: no record", 12) == "killed...");
+  CHECK(fitting("word", 3).empty());
+  CHECK(fitting("", 0).empty());
+}
+
 TEST_CASE("no text moves the cursor or breaks the columns: control characters, broken UTF-8, wide and combining ones") {
   Frame frame(1, 20);
   frame.put(0, 0, "a\x1b[2Jb\tc\r\n\x7f|");

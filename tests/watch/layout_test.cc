@@ -1,9 +1,11 @@
 #include "watch/layout.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "base/strings.h"
+#include "report/text.h"
 #include "watch/records.h"
 
 using namespace tokamak;
@@ -40,10 +42,10 @@ TEST_CASE("a frame tells how the run stands, its progress with the ETA, its rank
   const std::string text = drawn(falling_run(), {.rows = 40, .columns = 120}).text();
   CHECK_THAT(text, Contains("runs/mine  running\n"));
   CHECK_THAT(text, Contains("50.0 %  eta 8:20  step 500 of 1000  1.00M of 2.00M tokens  1 s a step\n"));
-  CHECK_THAT(text, Contains("start 1 of 01-31 12:34:56 UTC  8 rank(s)  no stragglers  on n1,n2\n"));
+  CHECK_THAT(text, Contains("start 1, began 2026-01-31 12:34:56 UTC  8 rank(s)  no stragglers  on n1,n2\n"));
   CHECK_THAT(text, Contains("01-31 12:34:57  start 1: 8 rank(s) on n1,n2\n"));
   CHECK_THAT(text, Contains("01-31 12:34:58  training begins after step 0, 2.5 s after exec\n"));
-  CHECK_THAT(text, Contains("01-31 12:43:20  step 500 saved: 3.00 MiB in 0.5 s, training waited 0.125 s"));
+  CHECK_THAT(text, Contains("01-31 12:43:20  step 500 saved: 3.00 MiB in 500 ms, training waited 125 ms"));
 }
 
 TEST_CASE("charts have the newest values, the ranges of values and steps, and curves of dots") {
@@ -117,6 +119,106 @@ TEST_CASE("a logarithmic axis has powers at equal distances; zoom leaves older s
   CHECK_THAT(drawn(view, {.rows = 40, .columns = 120, .zoom = 1}).text(), Contains("\n           250 "));
 }
 
+TEST_CASE("a field that does not fit is left out as a whole, so that no number is cut, at any width") {
+  RunView view = falling_run();
+  view.see(start(600));
+  view.see(event(601, 480, "resume"));
+  view.see(ready(602, 480));
+  const auto fields_of = [&](int columns, int row) {
+    std::string text =
+        drawn(view, {.rows = 24, .columns = columns}, Standing{StartEnd::kSilent, "no record for 12:34"}).row_text(row);
+    text.erase(0, text.find_first_not_of("\u2588\u2591 "));
+    std::vector<std::string> fields;
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find("  ", begin), text.size());
+      fields.push_back(text.substr(begin, end - begin));
+      begin = end + 2;
+    }
+    return fields;
+  };
+  for (const int row : {1, 2, 3}) {
+    const std::vector<std::string> all = fields_of(300, row);
+    CHECK(all.size() >= 3);
+    for (int columns = 10; columns < 140; ++columns) {
+      INFO("row " << row << ", " << columns << " columns");
+      for (const std::string& field : fields_of(columns, row)) {
+        CHECK(std::find(all.begin(), all.end(), field) != all.end());
+      }
+    }
+  }
+  for (int columns = 20; columns < 60; ++columns) {  // of words, as many as fit
+    const std::string head =
+        drawn(view, {.rows = 24, .columns = columns}, Standing{StartEnd::kSilent, "no record for 12:34"}).row_text(0);
+    CHECK((head.find("12:") == std::string::npos || head.ends_with("12:34")));
+  }
+}
+
+TEST_CASE("a restart is marked in the charts, and says the steps that it lost and the keys that it changed") {
+  RunView view = falling_run();
+  view.see(start(600));
+  MetricRecord resume = event(601, 250, "resume");
+  resume.event->texts = {{"changed", "optimizer.lr: 0.1 -> 0.2"}};
+  view.see(resume);
+  view.see(ready(602, 250));
+  const std::string text = drawn(view, {.rows = 40, .columns = 120}).text();
+  CHECK_THAT(text, Contains("resumed from step 250, 250 steps lost; changed optimizer.lr: 0.1 -> 0.2\n"));
+  CHECK_THAT(text, Contains("start 2, began 2026-01-31 12:44:55 UTC  250 steps lost  1 rank(s)"));
+  CHECK_THAT(text, Contains("  250 steps lost in 2 starts  saved at step 250"));
+  CHECK((view.restarts() == std::vector<int64_t>{250} && view.lost_steps() == 250));
+  for (int64_t step = 260; step <= 500; step += 10) view.see(interval(2, step, 1));
+  Frame frame(6, 31);
+  draw(frame, {0, 0, 6, 31}, {ValueUnit::kNumber, {{"loss", view.curves().of("loss/avg")}}}, {.restarts = {250}});
+  int marks = 0;
+  for (int row = 1; row < 5; ++row) marks += frame.at(row, 11 + 19 / 2).glyph == U'\u250A' ? 1 : 0;
+  CHECK(marks >= 2);  // the curve is drawn over it
+  view.see(start(900));
+  view.see(event(901, 100, "resume"));
+  CHECK(view.restarts() == std::vector<int64_t>{100});  // of the course that was left there is none
+  // One without a checkpoint begins again.
+  RunView lost;
+  for (const MetricRecord& record : {start(1), ready(2, 0), interval(12, 10, 3), start(20), ready(21, 0)})
+    lost.see(record);
+  CHECK_THAT(drawn(lost, {.rows = 40, .columns = 120}).text(), Contains("after exec; 10 steps lost"));
+}
+
+TEST_CASE("charts whose values do not move share a row; the others have round ticks between the extremes") {
+  const std::string text = drawn(falling_run(), {.rows = 60, .columns = 60}).text();
+  CHECK_THAT(text, Contains("\nsteady:  learning rate 0.0003  gradient norm 0.5"));
+  CHECK_THAT(text, Contains("\n         4 ") && Contains("\n         6 ") && Contains("\n         8 "));
+  CHECK_THAT(text, Contains("\n           10                200                400      500\n"));
+}
+
+TEST_CASE("a step beyond what the last start wanted is said to be so") {
+  RunView view;
+  for (const MetricRecord& record : {start(1), ready(2, 0, 60), interval(12, 60, 3), start(20), ready(21, 60, 30)}) {
+    view.see(record);
+  }
+  const std::string text = drawn(view, {.rows = 40, .columns = 120}).text();
+  CHECK_THAT(text, Contains("100.0 %") && Contains("step 60, beyond its 30  120K tokens"));
+  CHECK(steps_text(60, 30) == "step 60, beyond its 30");
+}
+
+TEST_CASE("a large terminal shows validations, samples and the end of the log below the charts") {
+  RunView view = falling_run();
+  view.see({.step = 500, .time = at(505), .samples = {{"It was", " a \x1b[2J day"}, {"Once", " upon\na time"}}});
+  const Shown shown{
+      .directory = "runs/mine", .view = view, .condition = Standing{}, .log = {"first", "step 500 loss 2"}};
+  const std::string text = draw_run(shown, {.rows = 60, .columns = 200}).text();
+  CHECK_THAT(text,
+             Contains("        step  validation  perplexity") && Contains("         500        2.25       9.488"));
+  CHECK_THAT(text,
+             Contains("samples at step 500") && Contains("It was a \\x1b[2J day") && Contains("Once upon\\na time"));
+  CHECK_THAT(text, Contains("train.log\n") && Contains("step 500 loss 2\n"));
+  CHECK_THAT(draw_run(shown, {.rows = 24, .columns = 80}).text(), !Contains("train.log"));
+}
+
+TEST_CASE("a terminal without UTF-8 gets ASCII alone, in which a falling curve still falls") {
+  const std::string text = drawn(falling_run(), {.rows = 40, .columns = 120, .is_ascii = true}).text();
+  CHECK(std::all_of(text.begin(), text.end(), [](char c) { return c == '\n' || (c >= ' ' && c <= '~'); }));
+  CHECK_THAT(text, Contains("\n###############............... 50.0 %  eta"));
+  CHECK_THAT(text, !Contains("?"));
+}
+
 TEST_CASE("stragglers of this start are named") {
   RunView view = falling_run();
   view.see(event(505, 500, "straggler", "rank 3 (on n2)", {{"seconds", 1.5}, {"median_seconds", 1}}));
@@ -170,7 +272,7 @@ TEST_CASE("MFU is against the largest peak of the run's starts, and what is abov
   begin(1, 0, 100);
   reach(11, 10, 1.25);
   CHECK_THAT(text(), Contains("MFU (full) 125.0 %") &&
-                         Contains("\nMFU above 100 %: the machine was busy when its peak was measured\n"));
+                         Contains("\nMFU above 100 %: the machine was busy when its peak was measured  ETTR"));
   begin(20, 10, 250);
   CHECK_THAT(text(), Contains("MFU (full) 50.0 %"));
   reach(31, 20, 0.5);

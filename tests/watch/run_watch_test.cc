@@ -1,5 +1,7 @@
 #include "watch/run_watch.h"
 
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -52,6 +54,24 @@ TEST_CASE("a directory that is not there, or is no run, is an error; one that go
   CHECK_THAT(shown(watch), Contains("step 10 of 1000") && !Contains("gone"));
 }
 
+TEST_CASE("the end of train.log is shown, printable, however long the file is; a pipe in its place is not waited for") {
+  const Run run;
+  RunWatch watch = run.watch();
+  run.write({start(1), ready(2, 0), interval(12, 10, 3)});
+  const auto wide = [&] {
+    watch.refresh();
+    return watch.frame({.rows = 60, .columns = 200}).text();
+  };
+  CHECK_THAT(wide(), !Contains("train.log"));
+  write_text_atomically(run.path() + "/train.log", std::string(1 << 20, 'x') + "\nstep 9\n\x1b[31mstep 10\n",
+                        Kind::kBug);
+  CHECK_THAT(wide(),
+             Contains("train.log\n") && Contains("step 9\n") && Contains("\\x1b[31mstep 10\n") && !Contains("xxx"));
+  std::filesystem::remove(run.path() + "/train.log");
+  REQUIRE(::mkfifo((run.path() + "/train.log").c_str(), 0600) == 0);
+  CHECK_THAT(wide(), Contains("step 10 of 1000") && !Contains("train.log"));
+}
+
 TEST_CASE("a run that stops before its first line of values is at the step that it has saved") {
   const Run run;
   RunWatch watch = run.watch();
@@ -80,5 +100,5 @@ TEST_CASE("a metrics.jsonl that a new run has written anew leaves nothing of the
   std::filesystem::remove(run.path() + "/metrics.jsonl");
   run.write({start(1), ready(2, 0, 888), interval(12, 10, 5), interval(22, 20, 4)});
   CHECK_THAT(shown(watch),
-             Contains("step 20 of 888") && !Contains("signal 15") && Contains("loss 4") && Contains("start 1 of"));
+             Contains("step 20 of 888") && !Contains("signal 15") && Contains("loss 4") && Contains("start 1, began"));
 }

@@ -53,7 +53,8 @@ function factsOf(run) {
   return [
     ...common.filter(([, step]) => step !== null).map(([name, step]) => ["run",
       (name === "loss/avg" ? "loss at step " : "validation loss at step ") + whole(step), againstFirst(run, name, step)]),
-    ["run", "step", [whole(report.step) + (report.total_steps > 0 ? " of " + whole(report.total_steps) : ""), {sort: report.step}]],
+    ["run", "step", [whole(report.step) + (report.total_steps <= 0 ? "" : (report.step <= report.total_steps ? " of " : ", beyond its ") +
+      whole(report.total_steps)), {sort: report.step}]],
     ["run", "tokens", cell(count, report.tokens)],
     ["run", "best validation loss", best ? [number(best.value) + " at step " + whole(best.step), {sort: best.value}] : DASH],
     ["run", "best perplexity", cell(number, best ? Math.exp(best.value) : null)],
