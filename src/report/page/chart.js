@@ -79,7 +79,9 @@ function say(chart, row) {
   chart.columns.forEach((column, i) => {
     if (column.raw) return;
     let text = "";
-    if (row === null) {
+    if (column.line.level) {
+      text = chart.spec.format(column.line.mean[0]);
+    } else if (row === null) {
       const last = chart.rows.findLastIndex((_, at) => cellAt(at, i));
       text = last < 0 ? "" : chart.spec.format(cellAt(last, i)[1]);
     } else if (cellAt(row, i)) {

@@ -88,7 +88,7 @@ const RANKED_BY = /^(loss at|validation loss at|best|step$|tokens$|training toke
 function runsTable(known) {
   const keys = differingKeys().filter(([key]) => !["run.name", "run.output_dir"].includes(key)).slice(0, 8);
   const telling = known.filter(([span, name, ...cells]) => span !== "last" && RANKED_BY.test(name) && cells.some((cell) => textOf(cell) !== textOf(cells[0])));
-  const columns = [{title: "run"}, ...keys.map(([key]) => ({title: keyText(key), name: key, class: NUMBER})),
+  const columns = [{title: "run", name: " "}, ...keys.map(([key]) => ({title: keyText(key), name: key, class: NUMBER})),
                    ...telling.map((fact) => ({title: nameOf(fact), class: NUMBER}))];
   return table("The runs; a click on a heading sorts them", columns, runs.map((run, i) => [
     [runTitle(run), {sort: run.name}], ...keys.map(([, entry]) => entry.values[i] === null ? DASH : entry.values[i]),

@@ -114,7 +114,7 @@ function operationsSection() {
     });
     return table(labelled(run, trace.file + ": " + whole(trace.steps) + (trace.steps === 1 ? " step of " : " steps of ") +
                           duration(trace.seconds / trace.steps) + " on rank 0"),
-      [{title: "operation", class: TEXT}, {title: "stream"}, {title: "calls a step", class: NUMBER},
+      [{title: "operation", class: "name"}, {title: "stream"}, {title: "calls a step", class: NUMBER},
        {title: "time a step", class: NUMBER}, {title: "share", class: "share"}, {title: "roofline", class: NUMBER},
        {title: "of roofline", class: "share"}, {title: "computes", class: NUMBER},
        {title: "moves", class: NUMBER}, {title: "FLOP per byte", class: NUMBER}, {title: "exchanges", class: NUMBER}], rows);
@@ -176,7 +176,7 @@ function timeTable() {
 }
 
 // Of several runs, each row begins with its run.
-const runColumn = compares ? [{title: "run"}] : [];
+const runColumn = compares ? [{title: "run", name: " "}] : [];
 const runCell = (run) => compares ? [runTitle(run)] : [];
 
 function startsTable() {
@@ -190,7 +190,7 @@ function startsTable() {
   return table("Starts, and why each ended", [...runColumn, {title: "start", class: NUMBER}, {title: "began (UTC)"},
     {title: "end", class: TEXT}, {title: "from step", class: NUMBER}, {title: "to step", class: NUMBER},
     {title: "lost steps", class: NUMBER}, {title: "wall clock", class: NUMBER}, {title: "productive", class: NUMBER},
-    {title: "startup", class: NUMBER}, {title: "restart took", class: NUMBER}], rows);
+    {title: "startup", class: NUMBER}, {title: "restart took", class: NUMBER}], rows, {stacks: true});
 }
 
 function startupTable() {
@@ -224,7 +224,7 @@ function eventsSection() {
   section("events", "Anomalies and decisions",
     rows.length === 0 ? element("p", {}, "None was recorded: no refused save, straggler, corruption, stop or changed key.")
       : table("Events", [...runColumn, {title: "start", class: NUMBER}, {title: "step", class: NUMBER},
-          {title: "time (UTC)"}, {title: "event"}, {title: "detail", class: TEXT}, {title: "values", class: TEXT}], rows),
+          {title: "time (UTC)"}, {title: "event"}, {title: "detail", class: TEXT}, {title: "values", class: TEXT}], rows, {stacks: true}),
     leftOut > 0 ? element("p", {class: "note"}, "metrics.jsonl has " + whole(leftOut) + " older events.") : null);
 }
 
@@ -280,7 +280,7 @@ function environmentSection() {
   const directories = runs.map((run) => run.report.run).join(", ");
   section("environment", "Environment", element("p", {class: "note"}, "The page was made from " + directories + "."),
     rows.length === 0 ? null : table("Where each start ran", [...runColumn, {title: "start", class: NUMBER},
-      {title: "ranks", class: NUMBER}, {title: "hosts", class: TEXT}, {title: "program", class: TEXT}, {title: "system", class: TEXT}, {title: "job and incarnation", class: TEXT}], rows));
+      {title: "ranks", class: NUMBER}, {title: "hosts", class: TEXT}, {title: "program", class: TEXT}, {title: "system", class: TEXT}, {title: "job and incarnation", class: TEXT}], rows, {stacks: true}));
 }
 
 function chartSection(id, title, specs) {
