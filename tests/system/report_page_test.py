@@ -238,6 +238,7 @@ def interaction(place):
         said = float(browser.value("charts[0].values[0].textContent"))
         assert math.isclose(said, sum(losses[:7]) / 7, rel_tol=1e-3) and not math.isclose(said, losses[3], rel_tol=1e-3), said
         browser.value("pointAt(null, null)")
+        assert math.isclose(float(browser.value("charts[0].values[0].textContent")), losses[-1], rel_tol=1e-3)
         choose(browser, ".controls", 1, "1")
 
         browser.value("document.querySelector('#chart-loss .chart-head input').click()")
