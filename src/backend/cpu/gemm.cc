@@ -106,14 +106,19 @@ struct GemmEngine::State {
   struct Scratch {  // of one thread that computes tiles
     std::vector<float> a, b, c;
   };
+  struct Kernel {
+    dnnl::matmul primitive;
+    memory::desc scratch;
+  };
 
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
-  std::map<Key, std::optional<dnnl::matmul>> kernels;  // nullopt: no kernel keeps sums on one thread
+  std::map<Key, std::optional<Kernel>> kernels;  // nullopt: no kernel keeps sums on one thread
+  memory kernel_scratch;  // for one at a time; left to the library, each kernel would keep its own
   std::vector<Scratch> scratch;
   std::vector<std::byte> few_rows;
 
-  const std::optional<dnnl::matmul>& kernel(const Call& call, AddedOperand added) {
+  const std::optional<Kernel>& kernel(const Call& call, AddedOperand added) {
     const MatrixView &a = call.a, &b = call.b, &c = call.c;
     const Key key{a.rows,          b.columns,    a.columns,       a.dtype,      c.dtype, a.row_stride,
                   a.column_stride, b.row_stride, b.column_stride, c.row_stride, added};
@@ -123,7 +128,7 @@ struct GemmEngine::State {
     return kernels.emplace(key, make_kernel(call, added)).first->second;
   }
 
-  std::optional<dnnl::matmul> make_kernel(const Call& call, AddedOperand added) const {
+  std::optional<Kernel> make_kernel(const Call& call, AddedOperand added) const {
     if (!by_rows(call.a) && call.a.columns > kMaxTerms) return std::nullopt;
     dnnl::post_ops post;
     if (added == AddedOperand::kOutput) post.append_sum(1.0f);
@@ -131,26 +136,38 @@ struct GemmEngine::State {
     if (added == AddedOperand::kBias) post.append_binary(dnnl::algorithm::binary_add, desc_of(call.bias));
     dnnl::primitive_attr attributes;
     attributes.set_post_ops(post);
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     try {
       const dnnl::matmul::primitive_desc desc({desc_of(call.a), desc_of(call.b), desc_of(call.c)}, attributes, engine);
-      if (starts_with(desc.impl_info_str(), "brg:")) return dnnl::matmul(desc);
+      if (starts_with(desc.impl_info_str(), "brg:")) return Kernel{dnnl::matmul(desc), desc.scratchpad_desc()};
     } catch (const dnnl::error& error) {
       if (error.status != dnnl_unimplemented) throw;  // bf16 on a processor without AVX-512
     }
     return std::nullopt;
   }
 
+  memory scratch_of(const Kernel& kernel) {
+    const size_t bytes = kernel.scratch.get_size();
+    if (!kernel_scratch || kernel_scratch.get_desc().get_size() < bytes) {
+      kernel_scratch = memory();  // before the larger one is there
+      kernel_scratch = memory(kernel.scratch, engine);
+    }
+    return memory(kernel.scratch, engine, kernel_scratch.get_data_handle());
+  }
+
   bool try_kernel(const Call& call, AddedOperand added) {
-    const std::optional<dnnl::matmul>& found = kernel(call, added);
+    const std::optional<Kernel>& found = kernel(call, added);
     if (!found.has_value()) return false;
     const auto view = [&](const MatrixView& m) { return memory(desc_of(m), engine, m.data); };
-    std::unordered_map<int, memory> arguments = {
-        {DNNL_ARG_SRC, view(call.a)}, {DNNL_ARG_WEIGHTS, view(call.b)}, {DNNL_ARG_DST, view(call.c)}};
+    std::unordered_map<int, memory> arguments = {{DNNL_ARG_SRC, view(call.a)},
+                                                 {DNNL_ARG_WEIGHTS, view(call.b)},
+                                                 {DNNL_ARG_DST, view(call.c)},
+                                                 {DNNL_ARG_SCRATCHPAD, scratch_of(*found)}};
     if (added == AddedOperand::kResidual || added == AddedOperand::kBias) {
       const MatrixView& operand = added == AddedOperand::kBias ? call.bias : call.residual;
       arguments.insert({DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, view(operand)});
     }
-    found->execute(stream, arguments);
+    found->primitive.execute(stream, arguments);
     stream.wait();
     return true;
   }
