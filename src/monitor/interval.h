@@ -16,7 +16,7 @@ struct RunScale {
   int64_t tokens_per_step = 0;
   std::function<double(double attended)> token_flops;  // of a token that attends to so many
   double sequence_length = 0;                          // T
-  double peak_flops = 0;                               // of all ranks, per second
+  double peak_flops = 0;                               // of all ranks, per second; 0: no MFU
 };
 
 class Interval {
@@ -37,6 +37,8 @@ class Interval {
   const RunScale& scale() const { return scale_; }
 
  private:
+  void append_mfu(double tokens_per_second, std::vector<NamedValue>& values) const;
+
   RunScale scale_;
   double run_start_;
   double start_;          // of this interval

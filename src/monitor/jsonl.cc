@@ -1,5 +1,6 @@
 #include "monitor/jsonl.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -172,6 +173,18 @@ void read_records(const std::string& path, const std::function<void(const Metric
       }
     }
     see(*record);
+  }
+}
+
+void read_events(const std::string& path, std::initializer_list<const char*> names,
+                 const std::function<void(const MetricRecord&)>& see) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const bool wanted = std::any_of(names.begin(), names.end(), [&](const char* name) {
+      return starts_with(line, str("{\"event\":\"", name, "\","));
+    });
+    if (!wanted) continue;
+    if (const auto record = parse_record(line)) see(*record);
   }
 }
 

@@ -52,6 +52,10 @@ std::optional<MetricRecord> parse_record(std::string_view line);
 
 enum class ReadTensors { kNo, kYes };  // they take a thousand times a record's memory
 
+// As read_records, of the events of these names. Quick, for no other line is parsed.
+void read_events(const std::string& path, std::initializer_list<const char*> names,
+                 const std::function<void(const MetricRecord&)>& see);
+
 // Calls `see` with each record of the file, if there is one. Lines that are no record are skipped (a crash cuts one
 // short), and so are values that are no number (null); of statistics of tensors null is NaN.
 void read_records(const std::string& path, const std::function<void(const MetricRecord&)>& see,

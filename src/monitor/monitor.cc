@@ -20,7 +20,7 @@ void Monitor::step(const StepOutcome& outcome, double data_wait) {
   if (outcome.step % log_interval_ != 0 && outcome.step != interval_.scale().total_steps) return;
   MetricRecord record =
       interval_.take(outcome, {.time = clock_.at(outcome.time), .data_wait = data_wait, .memory_used = memory_used_()});
-  if (record.at("throughput/mfu_done") > 1 && !std::exchange(was_above_peak_, true)) {
+  if (record.value_or("throughput/mfu_done", 0) > 1 && !std::exchange(was_above_peak_, true)) {
     log::info("MFU is above 100%: the machine was busy when its peak was measured");
   }
   recorder_.write(std::move(record));

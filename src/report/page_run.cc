@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "monitor/history.h"
-#include "report/run_peak.h"
+#include "monitor/run_peak.h"
 
 namespace tokamak {
 

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/strings.h"
 #include "engine/engine.h"
+#include "monitor/jsonl.h"
+#include "monitor/run_peak.h"
 
 namespace tokamak {
 
@@ -69,21 +71,43 @@ double measure_copy_rate(Backend& backend) {
 }  // namespace
 
 PeakOptions peak_options(const RunConfig& config) {
-  return {.compute = compute_dtype(config.precision), .memory = !config.metrics.trace.empty()};
+  const bool traced = !config.metrics.trace.empty();  // whose operations have rooflines
+  return {.compute = compute_dtype(config.precision),
+          .measured = traced || config.metrics.mfu == ReportMfu::kAlways,
+          .memory = traced};
+}
+
+bool reports_mfu(const RunConfig& config, const Device& device) {
+  return config.metrics.mfu == ReportMfu::kAlways || device.peak_flops(compute_dtype(config.precision)) > 0;
 }
 
 Peak peak_of(Backend& backend, const PeakOptions& options) {
   const Device& device = *backend.device;
   const double stated = device.peak_flops(options.compute);
-  Peak peak = stated > 0 ? Peak{stated, "its vendor's dense peak"}
-                         : Peak{measure_gemm_rate(backend, options.compute),
-                                str("a ", kSize, "^3 GEMM in ", name_of(options.compute), ", measured now")};
+  Peak peak;
+  if (stated > 0) {
+    peak = {stated, "its vendor's dense peak"};
+  } else if (options.measured) {
+    peak = {measure_gemm_rate(backend, options.compute),
+            str("a ", kSize, "^3 GEMM in ", name_of(options.compute), ", measured now")};
+  }
   if (options.memory && device.uses_host_memory()) peak.memory_rate = measure_copy_rate(backend);
   return peak;
 }
 
+Peak best_peak(const std::string& metrics_path, const Peak& measured, const Device& device, int ranks) {
+  RunPeak all;
+  const auto see = [&](const MetricRecord& record) { all.see(record); };
+  read_events(metrics_path, {"start", "ready"}, see);
+  see({.event = RunEvent{"start", "", {}}, .values = {count_value("ranks", ranks)}});
+  see({.event = RunEvent{"ready", "", {{"device", device.description()}, {"peak", measured.source}}},
+       .values = {{"peak/flops", measured.flops}, {"peak/memory_rate", measured.memory_rate}}});
+  return {all.best().flops, measured.source, all.best().memory};
+}
+
 int64_t peak_measurement_bytes(const Device& device, const PeakOptions& options) {
-  const int64_t gemm = device.peak_flops(options.compute) > 0 ? 0 : GemmPlan(options.compute).plan.total_bytes();
+  const bool stated = device.peak_flops(options.compute) > 0;
+  const int64_t gemm = stated || !options.measured ? 0 : GemmPlan(options.compute).plan.total_bytes();
   const int64_t copy = options.memory && device.uses_host_memory() ? CopyPlan().plan.total_bytes() : 0;
   return std::max(gemm, copy);  // one after the other
 }

@@ -41,11 +41,20 @@ void log_run(const RunConfig& config, const RunData& data, const BatchShape& sha
             " steps = ", human_count(static_cast<double>(shape.total_steps * shape.tokens_per_step())), " tokens");
 }
 
+// The table is for those who ask for it: `tokamak plan`, and the log at level debug.
 void log_memory(const MemoryPlan& plan, int64_t program_bytes, int64_t measuring, const MemoryShare& memory) {
-  log::info("memory planned on each rank, besides ", human_bytes(program_bytes), " of program and libraries",
+  constexpr size_t kShown = 3;
+  std::vector<MemoryPlan::Group> groups = plan.groups();
+  std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  std::vector<std::string> largest;
+  for (const MemoryPlan::Group& group : groups) {
+    if (largest.size() < kShown) largest.push_back(str(group.name, " ", human_bytes(group.bytes)));
+  }
+  log::info("memory planned on each rank: ", human_bytes(plan.total_bytes()), " (most of it ", join(largest, ", "),
+            "), besides ", human_bytes(program_bytes), " of program and libraries",
             memory.reserve > 0 ? str(" and ", human_bytes(memory.reserve), " reserved for ", kReserveIsFor) : "",
-            measuring > plan.total_bytes() ? str(" and ", human_bytes(measuring), " that a GEMM was measured in") : "",
-            ":\n", plan.report());
+            measuring > plan.total_bytes() ? str(" and ", human_bytes(measuring), " that a GEMM was measured in") : "");
+  log::debug("memory plan:\n", plan.report());
 }
 
 bool waits_for_disk(Phase phase) { return phase == Phase::kLoad || phase == Phase::kSave || phase == Phase::kStop; }
@@ -240,8 +249,12 @@ void Trainer::start_monitor(int64_t committed_bytes) {
     startup_.done("loader");
     peak_ = peak_of(backend, peak_options(config_));  // a GPU's GEMM works in the run's scratch memory
   }
-  const double peak_flops = peak_->flops * comm_.size();
+  const bool has_mfu = reports_mfu(config_, *backend.device);
   collectively(comm_, [&] {
+    if (comm_.rank() == 0 && peak_->flops > 0) {  // which is the one that reports
+      peak_ = best_peak(config_.run.output_dir + "/metrics.jsonl", *peak_, *backend.device, comm_.size());
+    }
+    const double peak_flops = has_mfu ? peak_->flops * comm_.size() : 0;
     monitor_.emplace(Monitor::Setup{
         .scale = {.first_step = state_.step,
                   .total_steps = run_.shape.total_steps,
@@ -252,20 +265,21 @@ void Trainer::start_monitor(int64_t committed_bytes) {
         .log_interval = config_.metrics.log_interval,
         .memory_used = [&device = *backend.device] { return device.used_bytes(); },
         .recorder = *recorder_});
-    if (comm_.rank() == 0)
+    if (comm_.rank() == 0 && has_mfu)
       log::info("MFU is against ", human_si(peak_flops, "FLOP/s"), ": ", peak_->source, ", times the ranks");
   });
   startup_.done(measured ? "loader" : "peak");
   std::vector<NamedValue> values = startup_.values();
-  values.push_back({"peak/flops", peak_->flops});
+  if (peak_->flops > 0) values.push_back({"peak/flops", peak_->flops});
   if (peak_->memory_rate > 0) values.push_back({"peak/memory_rate", peak_->memory_rate});
   values.push_back(count_value("total_steps", run_.shape.total_steps));
   values.push_back(count_value("tokens_per_step", run_.shape.tokens_per_step()));
   values.push_back(count_value("memory/planned", planned_bytes_));
   values.push_back(count_value("memory/committed", committed_bytes));
   if (choice_) append_choice(*choice_, values);
-  recorder_->event(state_.step, {"ready", "", {{"device", backend.device->description()}, {"peak", peak_->source}}},
-                   std::move(values));
+  std::vector<NamedText> texts = {{"device", backend.device->description()}};
+  if (peak_->flops > 0) texts.push_back({"peak", peak_->source});
+  recorder_->event(state_.step, {"ready", "", std::move(texts)}, std::move(values));
 }
 
 }  // namespace tokamak

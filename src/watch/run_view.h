@@ -5,8 +5,8 @@
 #include <deque>
 #include <optional>
 
+#include "monitor/run_peak.h"
 #include "report/run_account.h"
-#include "report/run_peak.h"
 #include "watch/curves.h"
 #include "watch/event_text.h"
 

@@ -36,11 +36,18 @@ MetricRecord interval(int64_t skipped) {
 }  // namespace
 
 TEST_CASE("an interval is one line, which counts skipped steps where there are any") {
-  const std::string line =
-      "step 125/1000 (12.5%)  loss 3.1416  lr 0.0003  grad norm 1.00  123K tokens/s  mfu_full 50.0%  mfu_causal 25.0%  "
-      "mfu_done 12.5%  memory 3.00 MiB  eta 1:02:05";
+  const std::string begin = "step 125/1000  loss 3.1416  lr 0.0003  grad norm 1.00  123K tokens/s",
+                    end = "  eta 1:02:05";
+  const std::string line = begin + "  mfu_full 50.0%" + end;
   CHECK_THAT(logged(interval(0)), EndsWith(line + "\n"));
+  CHECK(logged(interval(0)).size() <= 120);
   CHECK_THAT(logged(interval(12)), EndsWith(line + "  skipped 12\n"));
+  MetricRecord record = interval(0);
+  for (NamedValue& one : record.values) one.value *= one.name == "throughput/mfu_full" ? 2.5 : 1;
+  CHECK_THAT(logged(record), EndsWith(begin + "  mfu_full 125.0%!" + end + "\n"));
+  std::erase_if(record.values, [](const NamedValue& one) { return starts_with(one.name, "throughput/mfu"); });
+  CHECK_THAT(logged(record), EndsWith(begin + end + "\n"));
+  CHECK(logged(record).size() <= 100);
 }
 
 TEST_CASE("validations and evaluations are a line each, samples one for each prompt, events none") {

@@ -83,6 +83,17 @@ TEST_CASE("the values of an interval are of its steps, in the promised order") {
   CHECK(record.eta == 10.0 / 4 * 2);  // as fast as since the start
 }
 
+TEST_CASE("without a peak there is no MFU") {
+  RunScale scale = scale_of(6);
+  scale.peak_flops = 0;
+  Interval interval(scale, 0);
+  const StepOutcome step{.step = 1, .loss = 3, .applied = true, .attended = 5};
+  interval.add(step);
+  for (const std::string& name : names_of(interval.take(step, {.time = 4}))) {
+    CHECK_THAT(name, !Catch::Contains("mfu"));
+  }
+}
+
 TEST_CASE("an interval without an applied step has no mean loss, and a resumed run's ETA is by its own steps") {
   RunScale scale = scale_of(20);
   scale.first_step = 10;

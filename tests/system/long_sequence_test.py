@@ -46,7 +46,7 @@ def trains(place):
     results, peaks = [], []
     for mode in ("none", "selective", "full"):
         overrides = [SELECTIVE if mode == "selective" else f"activation_checkpoint.mode={mode}"]
-        output = place.train(mode, 1, *overrides, text=CONFIG)
+        output = place.train(mode, 1, "metrics.mfu=always", *overrides, text=CONFIG)
         losses, norms = place.records(mode), place.records(mode, "optim/grad_norm")
         assert sorted(losses) == [1, 2] and all(0 < value < 20 for value in losses.values()), losses
         results.append((losses, norms, gathered(place.checkpoint(mode, 2))))

@@ -1,4 +1,4 @@
-#include "report/run_peak.h"
+#include "monitor/run_peak.h"
 
 #include <algorithm>
 
