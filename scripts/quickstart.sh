@@ -191,7 +191,7 @@ trainer='' # process id of mpirun while it runs
 start_training() {
   local command=(mpirun -n "$ranks" --oversubscribe --bind-to none "$kTokamak" train "$kConfig" "${overrides[@]}")
   echo "\$ ${command[*]}"
-  setsid "${command[@]}" </dev/null > >(tee -a $kRun/train.log) 2>&1 &
+  setsid "${command[@]}" </dev/null &
   trainer=$!
 }
 
@@ -304,7 +304,7 @@ where everything lies
   $kRun/checkpoints/         the model; \`$kTokamak checkpoint inspect\` shows one
   $kRun/metrics.jsonl        every number that was logged
   $kRun/report.html          the same as a page: curves, texts, restarts; open it in a browser
-  $kRun/train.log            what training said
+  $kRun/train.log            the log of training, of all its starts
 EOF
 }
 
