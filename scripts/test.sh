@@ -8,12 +8,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage() {
   cat <<'EOT'
-usage: scripts/test.sh [--fast | --faults] [--no-install]
+usage: scripts/test.sh [--fast | --faults | --hostile] [--no-install]
 
   --fast         what to run before each commit: the build and the tests that take seconds (no label "slow"); without
                  clang-tidy and the sanitizers
   --faults       every fault of a run, also those that CI leaves out (labels "cluster" and "faults-only"): the simulated
                  cluster, the storm of ten minutes; nothing else
+  --hostile      every hostile file and stranger on the network, of which CI tries one of each kind; nothing else
   --no-install   do not call apt-get nor pip; $TOKAMAK_PYTHON names the interpreter that has the packages of
                  scripts/requirements-interop.txt, if there is one
 
@@ -21,11 +22,12 @@ One test by hand:  cmake --build build && ctest --test-dir build -R 'part of its
 EOT
 }
 
-fast=no faults=no install=yes
+fast=no faults=no hostile=no install=yes
 for argument in "$@"; do
   case $argument in
     --fast) fast=yes ;;
     --faults) faults=yes ;;
+    --hostile) hostile=yes ;;
     --no-install) install=no ;;
     -h | --help) usage && exit 0 ;;
     *) echo "test: unknown argument '$argument'; see scripts/test.sh --help" >&2 && exit 2 ;;
@@ -104,6 +106,12 @@ if [[ $install == yes && -z ${TOKAMAK_PYTHON-} ]]; then
   fi
 fi
 
+if [[ $hostile == yes ]]; then
+  export HOSTILE=all
+  checked tests ctest --preset $preset -R '^hostile: '
+  grep -E '^[0-9]+% tests passed' "$last" >"$logs/ctest" || true
+  finish $failed
+fi
 if [[ $faults == yes ]]; then # one at a time: a simulated cluster wants all processors
   checked tests ctest --preset $preset -L '^fault$'
   grep -E '^[0-9]+% tests passed' "$last" >"$logs/ctest" || true

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <cstdio>
 
+#include "base/printable.h"
+#include "base/utf8.h"
 #include "config/yaml.h"
 
 namespace tokamak {
@@ -25,7 +27,19 @@ bool is_plain(const std::string& text) {
 
 std::string quoted(const std::string& text) {
   std::string out = "\"";
-  for (const char c : text) {
+  for (size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    const Utf8Char next = decode_utf8(std::string_view(text).substr(at));
+    const std::string whole = text.substr(at, static_cast<size_t>(next.length));
+    at += whole.size();
+    if (next.code != kInvalidUtf8 && next.code >= 0x80 && next.code < 0x10000 && printable(whole) != whole) {
+      out += printable(whole);  // a control, as \uXXXX: YAML's own escape
+      continue;
+    }
+    if (whole.size() > 1) {
+      out += whole;
+      continue;
+    }
     if (c == '"' || c == '\\') {
       out += {'\\', c};
     } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {

@@ -59,7 +59,7 @@ JsonDocument::JsonDocument(std::string_view text, JsonSource source, JsonRules r
     json_ = std::make_unique<const nlohmann::json>(rules == JsonRules::kStrict ? parse_strictly(text, source_)
                                                                                : nlohmann::json::parse(text));
   } catch (const nlohmann::json::exception& error) {
-    fail_at(source_, str(" is not valid JSON: ", printable(error.what(), 160)));
+    fail_at(source_, str(" is not valid JSON: ", printable(error.what(), 120)));
   }
   if (!json_->is_object()) fail_at(source_, str(" is not a JSON object, but a JSON ", json_->type_name()));
 }

@@ -133,7 +133,8 @@ FORMATS = [
     Format("metrics", "run/metrics.jsonl", [*REPORTS, ["train", "IN/config.yaml"], CHECKPOINTS[1]], as_last_line, damage.JSON, text=True),
     Format("a status", "run/status.json", REPORTS, as_json, damage.JSON, text=True),
     Format("a trace", "run/trace-1.json", REPORTS[:3], as_json, damage.JSON, text=True),
-    Format("a report of a hang", "run/hang-20260131T123456Z.txt", REPORTS, text=True),
-    Format("suspects", "run/suspects.txt", REPORTS, text=True),
+    Format("a report of a hang", "run/hang-20260131T123456Z.txt", REPORTS, text=True, without=("a pipe",)),
+    Format("suspects", "run/suspects.txt", REPORTS, text=True,
+           without=("a pipe", "scrambled", "escapes in it", "more after its end", "noise")),
     Format("a run's config", "run/config.yaml", REPORTS, as_yaml, damage.YAML, text=True),
 ]
