@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Fuzzes the readers of files that others made: builds libFuzzer's program with clang, under the address and undefined
+# behaviour sanitizers, and runs each target on its corpus. Prints executions and coverage; an input that breaks a reader is
+# kept in build-fuzz/, and the exit code is 1.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+usage() {
+  cat <<'EOT'
+usage: scripts/fuzz.sh [SECONDS] [TARGET...]
+
+  SECONDS   for each target (600)
+  TARGET    of tests/fuzz/targets.cc; all of them if none is named
+
+What it finds is added to build-fuzz/corpus/TARGET; tests/fuzz/corpus/TARGET has what is kept.
+EOT
+}
+
+[[ ${1:-} != -h && ${1:-} != --help ]] || { usage && exit 0; }
+seconds=${1:-600}
+[[ $seconds =~ ^[0-9]+$ ]] || { usage >&2 && exit 2; }
+clang=$(command -v clang++-14 || command -v clang++) || { echo "fuzz: there is no clang++ (Debian: clang-14)" >&2 && exit 2; }
+
+cmake -S . -B build-fuzz -G Ninja -DTOKAMAK_FUZZ=ON -DTOKAMAK_CUDA=OFF -DCMAKE_CXX_COMPILER="$clang" \
+  -DCMAKE_C_COMPILER="${clang/clang++/clang}" >/dev/null
+cmake --build build-fuzz --target fuzz_readers
+program=build-fuzz/tests/fuzz/fuzz_readers
+if [[ $# -gt 1 ]]; then targets=("${@:2}"); else mapfile -t targets < <("$program"); fi
+
+failed=0
+for target in "${targets[@]}"; do
+  found=build-fuzz/corpus/$target
+  mkdir -p "$found"
+  kept=()
+  [[ ! -d tests/fuzz/corpus/$target ]] || kept=("tests/fuzz/corpus/$target")
+  result=passed
+  TOKAMAK_FUZZ=$target "$program" -max_total_time="$seconds" -max_len=1048576 -timeout=20 -rss_limit_mb=3072 \
+    -print_final_stats=1 -artifact_prefix="build-fuzz/$target-" "$found" "${kept[@]}" >"build-fuzz/$target.log" 2>&1 || result=FAILED
+  runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "build-fuzz/$target.log")
+  coverage=$(grep -oE 'cov: [0-9]+ ft: [0-9]+' "build-fuzz/$target.log" | tail -n 1) || true
+  printf '%-14s %12s executions  %-24s %s\n' "$target" "${runs:-?}" "${coverage:-}" "$result"
+  [[ $result == passed ]] || { failed=1 && tail -n 25 "build-fuzz/$target.log"; }
+done
+exit $failed

@@ -1,0 +1,169 @@
+#include "fuzz/samples.h"
+
+#include <cstring>
+#include <vector>
+
+#include "checkpoint/manifest.h"
+#include "data/index_format.h"
+#include "formats/gguf.h"
+#include "formats/safetensors_header.h"
+
+namespace tokamak::fuzz {
+
+std::string safetensors_sample() {
+  std::vector<SafetensorsEntry> tensors(3);
+  tensors[0] = {"a", "F32", {2, 3}};
+  tensors[1] = {"b", "BF16", {4}};
+  tensors[2] = {"c", "F16", {0, 2}};
+  const std::string header = render_safetensors_header(tensors, {{"format", "pt"}});
+  return header + std::string(static_cast<size_t>(tensors.back().end), 'x');
+}
+
+std::string index_sample() {
+  return R"({"metadata": {"total_size": 12}, "weight_map": {"a": "model-00001-of-00002.safetensors",
+             "b": "model-00002-of-00002.safetensors"}})";
+}
+
+std::string hf_config_sample() {
+  return R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "intermediate_size": 128,
+             "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+             "vocab_size": 100, "max_position_embeddings": 4096, "rms_norm_eps": 1e-05, "hidden_act": "silu",
+             "rope_theta": 500000.0, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+             "high_freq_factor": 4.0, "original_max_position_embeddings": 1024}, "tie_word_embeddings": false,
+             "attention_bias": false, "mlp_bias": false, "bos_token_id": 1, "eos_token_id": [2, 3]})";
+}
+
+std::string gguf_sample() {
+  const GgufKeys keys = {{"general.architecture", std::string("llama")},
+                         {"u8", uint8_t{1}},
+                         {"i8", int8_t{-1}},
+                         {"u16", uint16_t{1}},
+                         {"flag", true},
+                         {"f32", 0.5f},
+                         {"f64", 0.25},
+                         {"i64", int64_t{-7}},
+                         {"u64", uint64_t{7}},
+                         {"tokens", GgufArray(std::vector<std::string>{"<s>", "a"})},
+                         {"scores", GgufArray(std::vector<float>{0, -1})},
+                         {"flags", GgufArray(std::vector<bool>{true, false})}};
+  std::vector<GgufTensor> tensors = {{"a", {2, 3}, GgufType::kF32}, {"b", {5}, GgufType::kBF16}};
+  return render_gguf_header(keys, tensors) + std::string(64, '\0');
+}
+
+namespace {
+
+// Protocol buffers, of short fields.
+std::string field(int number, const std::string& bytes) {
+  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+}
+std::string field(int number, int value) { return {static_cast<char>(number << 3), static_cast<char>(value)}; }
+std::string piece(const std::string& text, int type) {
+  return field(1, field(1, text) + std::string("\x15\0\0\x80\xbf", 5) + field(3, type));
+}
+
+}  // namespace
+
+std::string tokenizer_sample() {
+  std::string pieces =
+      piece("<unk>", 2) + piece("<s>", 3) + piece("</s>", 3) + piece("a", 1) + piece("b", 1) + piece("ab", 1);
+  return pieces + field(2, field(3, 2) + field(4, 6)) +
+         field(3, field(1, "identity") + field(3, 0) + field(4, 0) + field(5, 1));
+}
+
+std::string index_header_sample() {
+  const auto bytes = encode_index_header({TokenType::kUint16, 3, 4});
+  std::string text(bytes.size(), '\0');
+  std::memcpy(text.data(), bytes.data(), bytes.size());
+  return text + std::string(12 * 3 + 8 * 4, '\1');
+}
+
+// Of a .bin of 10 bytes in blocks of 4 and an .idx of 5 in blocks of 8; the checksum at its end is targets.cc's.
+std::string sums_sample() {
+  const uint64_t words[] = {4, 3, 1, 2, 3, 8, 1, 4};
+  std::string text("LLMSUM1\0", 8);
+  return text.append(reinterpret_cast<const char*>(words), sizeof(words));
+}
+
+std::string dataset_sample() {
+  return R"({"bos_id": null, "created": "2026-01-31T12:34:56Z", "document_end": "eos", "documents": 7, "eos_id": 2,
+    "format": "tokamak-dataset", "shards": [{"bytes": 20, "documents": 3, "index_bytes": 102, "index_xxh3_128": "a",
+    "max_token_id": 9, "name": "part-00000", "tokens": 10, "xxh3_128": "b"}, {"bytes": 40, "documents": 4,
+    "index_bytes": 120, "index_xxh3_128": "c", "max_token_id": null, "name": "part-00001", "tokens": 20, "xxh3_128": "d"}],
+    "token_type": "uint16", "tokenizer": {"file": "tokenizer.model", "name": "t", "xxh3_128": "e"}, "tokens": 30,
+    "tool": "tokamak", "version": 1, "vocab_size": 400})";
+}
+
+// The body; its frame and checksum are targets.cc's.
+std::string checkpoint_sample() {
+  CheckpointManifest manifest;
+  manifest.point = {{20, 2'000'000'000'000, 160}, -5, "run:\n  name: \"a\\b\"\n", R"({"epoch":2})"};
+  manifest.tool = "0.1.0";
+  manifest.created = "2026-01-31T12:34:56Z";
+  manifest.incarnation = "node7.1";
+  manifest.world_size = 4;
+  manifest.kinds = {"master", "exp_avg"};
+  manifest.units = {{"embedding", 64, {{"embed.weight", {7, 16}, 0}, {"other", {}, 112}}}, {"norms", 64, {}}};
+  manifest.files = {{"rank-00000-of-00002.safetensors", 100, "a"}, {"rank-00001-of-00002.safetensors", 101, "b"}};
+  const std::string text = encode_manifest(manifest).text;
+  const size_t begin = text.find(",\"manifest\":") + 12;
+  return text.substr(begin, text.size() - begin - 2);
+}
+
+std::string config_sample() {
+  return "run:\n  name: a${run.seed}\nmodel:\n  hidden_size: 64\n  intermediate_size: 172\n  num_hidden_layers: 2\n"
+         "  num_attention_heads: 4\ndata:\n  sequence_length: 128\n  sources:\n    - path: some/data\n"
+         "    - {path: other/data, weight: 3}\n  validation: [\"${data.sources[0]}\"]\ntraining:\n  max_steps: 100\n"
+         "  global_batch_tokens: 1Ki\noptimizer:\n  betas: [0.9, 0.95]\ncheckpoint:\n  interval: 90min\n";
+}
+
+std::string units_sample() { return "1.5M"; }
+
+std::string metrics_sample() {
+  return R"({"step":1,"time":"2026-01-31T12:34:56.789Z","loss/last":2.5,"x":null,"event":"start","reason":"a"})"
+         "\n"
+         R"({"step":2,"time":"2026-01-31T12:34:57Z","tensors":[{"name":"a","kind":"grad","rms":1,"max":2,"nonfinite":0,)"
+         R"("histogram":{"low":-3,"counts":[1,2]}}]})"
+         "\n";
+}
+
+std::string trace_sample() {
+  return R"({"traceEvents":[{"name":"process_name","ph":"M","pid":0,"args":{"name":"rank 0"}},
+    {"name":"thread_name","ph":"M","pid":0,"tid":1,"args":{"name":"compute"}},
+    {"name":"step 10","cat":"step","ph":"X","pid":0,"tid":0,"ts":0,"dur":20},
+    {"name":"gemm","cat":"op","ph":"X","pid":0,"tid":1,"ts":1.5,"dur":2,"args":{"flops":10,"bytes":20,"phase":"forward"}}]})";
+}
+
+std::string status_sample() {
+  return R"({"state":"failed","code":6,"step":7,"total_steps":9,"time":"2026-01-31T12:34:56Z","incarnation":"node7.1"})";
+}
+
+std::string hang_sample() {
+  return "hang, found at 2026-01-31T12:34:56Z\n\nrank 1 on node7: in forward, for 61 s\nnode7\nnode8\n";
+}
+
+std::string machine_sample() {
+  return R"({"name": "mine", "bf16_flops": 1e14, "f32_flops": 1e13, "memory_bytes": 85899345920, "memory_rate": 2e12,
+    "link_rate": 3e11, "network_rate": 2e11, "gpus_per_node": 8, "watts": 500, "launch_seconds": 4e-6,
+    "hop_seconds": 5e-6, "efficiency": {"gemm": 0.6, "attention": 0.5, "native_attention": 0.4, "memory": 0.7, "bus": 0.6,
+    "contention": 0.1, "beside": 1}, "cpu": false, "measured": [{"name": "gemm qkv forward", "m": 1, "n": 2, "k": 3,
+    "flops": 12, "bytes": 100, "seconds": 1e-5}], "source": "test"})";
+}
+
+std::string text_sample() { return R"({"text": "a b \u00e9 \ud83d\ude42", "id": 7, "meta": {"a": [1, [2.5, null]]}})"; }
+
+std::string hellaswag_sample() {
+  return R"({"ctx_a": "A man [title] x", "ctx_b": "he sits", "activity_label": "Rest", "endings": ["a", "b", "c [d]"],
+    "label": 1})";
+}
+std::string arc_sample() {
+  return R"({"question": "Why?", "choices": {"label": ["A", "B"], "text": ["so", "no"]}, "answerKey": "A"})";
+}
+std::string mmlu_sample() {
+  return R"({"question": "Why?", "subject": "high_school", "choices": ["a", "b", "c", "d"], "answer": 2})";
+}
+std::string piqa_sample() { return R"({"goal": "To sit", "sol1": "sit", "sol2": "stand", "label": "0"})"; }
+std::string winogrande_sample() {
+  return R"({"sentence": "The _ sat.", "option1": "cat", "option2": "hat", "answer": "1"})";
+}
+
+}  // namespace tokamak::fuzz

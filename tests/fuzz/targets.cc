@@ -1,0 +1,290 @@
+#include "fuzz/targets.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "checkpoint/manifest.h"
+#include "config/print.h"
+#include "config/read.h"
+#include "config/units.h"
+#include "config/validate.h"
+#include "data/block_sums.h"
+#include "data/index_format.h"
+#include "data/manifest.h"
+#include "eval/python_text.h"
+#include "eval/questions.h"
+#include "formats/gguf.h"
+#include "formats/json.h"
+#include "formats/safetensors_header.h"
+#include "formats/safetensors_index.h"
+#include "fuzz/samples.h"
+#include "interop/hf_config.h"
+#include "monitor/jsonl.h"
+#include "monitor/run_status.h"
+#include "plan/hardware.h"
+#include "report/hang_files.h"
+#include "report/trace_summary.h"
+#include "tokenizer/model_proto.h"
+
+namespace tokamak::fuzz {
+
+namespace {
+
+template <class Read>
+Verdict judge(Kind kind, const Read& read) {
+  try {
+    read();
+    return Verdict::kAccepted;
+  } catch (const Error& error) {
+    require(error.kind() == kind);
+    const std::string_view what = error.what();
+    require(what.find("the file") != std::string_view::npos ||
+            what.find("errors in the config") != std::string_view::npos);
+    return Verdict::kRefused;
+  }
+}
+
+// A directory that ends in "the file", for readers that take a path; gone with the process.
+class Place {
+ public:
+  Place() : top_(std::filesystem::temp_directory_path() / ("tokamak-fuzz-" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(path());
+  }
+  ~Place() {
+    std::error_code ignored;
+    std::filesystem::remove_all(top_, ignored);
+  }
+  std::string path() const { return (top_ / "the file").string(); }
+
+ private:
+  std::filesystem::path top_;
+};
+
+std::string directory() {
+  static const Place place;
+  return place.path();
+}
+
+std::string put(const char* name, std::string_view bytes) {
+  const std::string path = directory() + "/" + name;
+  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return path;
+}
+
+// A whole safetensors file.
+Verdict safetensors(std::string_view bytes) {
+  return judge(Kind::kCheckpoint, [&] {
+    const auto size = static_cast<int64_t>(bytes.size());
+    uint64_t length = 0;
+    if (bytes.size() < sizeof(length)) fail(Kind::kCheckpoint, "the file is short");
+    std::memcpy(&length, bytes.data(), sizeof(length));
+    check_safetensors_length(length, size, "the file", Kind::kCheckpoint);
+    const SafetensorsHeader header =
+        parse_safetensors_header(bytes.substr(sizeof(length), length), size, "the file", Kind::kCheckpoint);
+    int64_t end = 0;
+    for (const SafetensorsEntry& tensor : header.tensors) {
+      require(tensor.begin == end && tensor.begin <= tensor.end && header.data_begin + tensor.end <= size);
+      end = tensor.end;
+    }
+  });
+}
+
+Verdict index(std::string_view bytes) {
+  return judge(Kind::kCheckpoint, [&] {
+    for (const auto& [tensor, file] : parse_index(bytes, "the file", Kind::kCheckpoint)) {
+      require(file.find('/') == std::string::npos && file.ends_with(".safetensors"));
+    }
+  });
+}
+
+// What is accepted computes, and is written and read back as the same model.
+Verdict hf_config(std::string_view bytes) {
+  return judge(Kind::kCheckpoint, [&] {
+    const HfConfig config = parse_hf_config(bytes, "the file");
+    require(config.model.problems().empty());
+    const std::string once = render_hf_config(config.model, WeightType::kF32, config.ids);
+    const HfConfig again = parse_hf_config(once, "the file");
+    require(render_hf_config(again.model, WeightType::kF32, again.ids) == once);
+  });
+}
+
+Verdict gguf(std::string_view bytes) {
+  return judge(Kind::kCheckpoint, [&] {
+    const auto size = static_cast<int64_t>(bytes.size());
+    GgufHeader header = parse_gguf_header(bytes, size, "the file", Kind::kCheckpoint);
+    for (const GgufTensor& tensor : header.tensors) {
+      require(tensor.offset >= 0 && tensor.bytes() >= 0 && header.data_begin + tensor.offset + tensor.bytes() <= size);
+    }
+    const bool aligned_otherwise = std::any_of(header.keys.begin(), header.keys.end(),
+                                               [](const auto& key) { return key.first == "general.alignment"; });
+    if (!aligned_otherwise) {
+      require(render_gguf_header(header.keys, header.tensors) ==
+              bytes.substr(0, static_cast<size_t>(header.data_begin)));
+    }
+  });
+}
+
+Verdict tokenizer(std::string_view bytes) {
+  return judge(Kind::kData, [&] {
+    const ModelProto model = parse_model_proto(bytes, "the file");
+    check_supported(model, "the file");
+    require(!model.pieces.empty());
+  });
+}
+
+Verdict index_header(std::string_view bytes) {
+  return judge(Kind::kData, [&] {
+    const auto size = static_cast<int64_t>(bytes.size());
+    const auto head = std::as_bytes(std::span(bytes.substr(0, kIndexHeaderBytes)));
+    const IndexHeader header = parse_index_header(head, size, "the file");
+    require(header.file_bytes() <= size && header.pointers_at() <= header.documents_at());
+  });
+}
+
+// With a checksum that fits, or nothing behind it would be reached.
+Verdict sums(std::string_view bytes) {
+  const uint64_t own = xxh3_64(std::as_bytes(std::span(bytes)));
+  const std::string text = std::string(bytes).append(reinterpret_cast<const char*>(&own), sizeof(own));
+  return judge(Kind::kData, [&] {
+    const ShardSums read = read_sums(put("part.sum", text), 10, 5);
+    require(read.bin.blocks() * read.bin.block_bytes >= 10 && read.idx.blocks() * read.idx.block_bytes >= 5);
+  });
+}
+
+Verdict dataset(std::string_view bytes) {
+  return judge(Kind::kData, [&] {
+    put(kDatasetManifest, bytes);
+    const Manifest manifest = read_manifest(directory());
+    require(manifest.tokens() >= 0 && manifest.documents() >= 0 && !manifest.id().empty());
+    for (const ShardInfo& shard : manifest.shards) require(shard.name.find('/') == std::string::npos);
+  });
+}
+
+Verdict checkpoint(std::string_view body) {
+  return judge(Kind::kCheckpoint, [&] {
+    const std::string sum = xxh3_128_hex(std::as_bytes(std::span(body)));
+    const CheckpointManifest manifest =
+        parse_manifest(str("{\"xxh3_128\":\"", sum, "\",\"manifest\":", body, "}\n"), "the file");
+    require(manifest.total_bytes() >= 0 && manifest.param_elements() >= 0);
+    for (const SavedFile& file : manifest.files) require(file.name.find('/') == std::string::npos);
+  });
+}
+
+// What is accepted is printed and read back as the same.
+Verdict config(std::string_view text) {
+  return judge(Kind::kConfig, [&] {
+    const RunConfig read = read_config(std::string(text), "the file", {}).config;
+    const std::string once = print_config(read);
+    require(print_config(read_config(once, "the file", {}).config) == once);
+    static_cast<void>(find_problems(read));
+  });
+}
+
+template <class T>
+bool is_read(const Parsed<T>& parsed) {
+  return parsed.value.has_value();
+}
+
+Verdict units(std::string_view text) {
+  const bool read = is_read(parse_count(text)) | is_read(parse_number(text)) | is_read(parse_bool(text)) |
+                    is_read(parse_auto_int(text)) | is_read(parse_auto_limit(text)) | is_read(parse_duration(text)) |
+                    is_read(parse_training_length(text));
+  require(python_strip(text).size() <= text.size() && python_len(text) <= std::ssize(text));
+  require(python_count_words(text) <= std::ssize(text) + 1);  // as re.split: of nothing, one
+  static_cast<void>(python_capitalize(text));
+  return read ? Verdict::kAccepted : Verdict::kRefused;
+}
+
+// Of a run that may be going on: what cannot be read is left out.
+Verdict metrics(std::string_view bytes) {
+  int64_t lines = 0;
+  read_records(
+      put("metrics.jsonl", bytes), [&](const MetricRecord&) { ++lines; }, ReadTensors::kYes);
+  return lines >= 2 ? Verdict::kAccepted : Verdict::kRefused;
+}
+
+Verdict trace(std::string_view bytes) {
+  put("trace-10.json", bytes);
+  const std::vector<TraceSummary> read = read_traces(directory());
+  return !read.empty() && !read[0].operations.empty() ? Verdict::kAccepted : Verdict::kRefused;
+}
+
+Verdict status(std::string_view bytes) {
+  put("status.json", bytes);
+  return read_run_status(directory()) ? Verdict::kAccepted : Verdict::kRefused;
+}
+
+Verdict hang(std::string_view bytes) {
+  put("hang-20260131T123456Z.txt", bytes);
+  put("suspects.txt", bytes);
+  const std::vector<FoundHang> hangs = find_hang_files(directory());
+  require(hangs.size() == 1);
+  return !hangs[0].headline.empty() && read_suspects(directory()).size() == 4 ? Verdict::kAccepted : Verdict::kRefused;
+}
+
+Verdict machine(std::string_view bytes) {
+  return judge(Kind::kConfig, [&] { static_cast<void>(read_machine(put("machine.json", bytes))); });
+}
+
+Verdict text(std::string_view bytes) {
+  return judge(Kind::kData, [&] { JsonDocument(bytes, {"the file"}, JsonRules::kLenient)["text"].text(); });
+}
+
+template <EvalKind kKind>
+Verdict questions(std::string_view bytes) {
+  return judge(Kind::kData, [&] {
+    EvalOptions options;
+    options.task = kKind;
+    options.path = put("questions.jsonl", bytes);
+    for (const Question& question : read_questions(options)) require(question.answer < question.choices.size());
+  });
+}
+
+std::string questions_line(std::string (*sample)()) {
+  std::string line = sample();
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line + "\n";
+}
+
+constexpr Target kTargets[] = {
+    {"safetensors", safetensors, safetensors_sample},
+    {"index", index, index_sample},
+    {"hf_config", hf_config, hf_config_sample},
+    {"gguf", gguf, gguf_sample},
+    {"tokenizer", tokenizer, tokenizer_sample},
+    {"index_header", index_header, index_header_sample},
+    {"sums", sums, sums_sample},
+    {"dataset", dataset, dataset_sample},
+    {"checkpoint", checkpoint, checkpoint_sample},
+    {"config", config, config_sample},
+    {"units", units, units_sample},
+    {"metrics", metrics, metrics_sample},
+    {"trace", trace, trace_sample},
+    {"status", status, status_sample},
+    {"hang", hang, hang_sample},
+    {"machine", machine, machine_sample},
+    {"text", text, text_sample},
+    {"hellaswag", questions<EvalKind::kHellaSwag>, [] { return questions_line(hellaswag_sample); }},
+    {"arc", questions<EvalKind::kArc>, [] { return questions_line(arc_sample); }},
+    {"mmlu", questions<EvalKind::kMmlu>, [] { return questions_line(mmlu_sample); }},
+    {"piqa", questions<EvalKind::kPiqa>, [] { return questions_line(piqa_sample); }},
+    {"winogrande", questions<EvalKind::kWinoGrande>, [] { return questions_line(winogrande_sample); }},
+};
+
+}  // namespace
+
+std::span<const Target> targets() { return kTargets; }
+
+const Target* find_target(std::string_view name) {
+  const auto* found =
+      std::find_if(std::begin(kTargets), std::end(kTargets), [&](const Target& t) { return t.name == name; });
+  return found == std::end(kTargets) ? nullptr : found;
+}
+
+}  // namespace tokamak::fuzz
