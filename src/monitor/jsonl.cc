@@ -178,8 +178,9 @@ void read_records(const std::string& path, const std::function<void(const Metric
 
 void read_events(const std::string& path, std::initializer_list<const char*> names,
                  const std::function<void(const MetricRecord&)>& see) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
+  if (!exists(path)) return;
+  LineReader lines(path);
+  for (std::string line; lines.next(line);) {
     const bool wanted = std::any_of(names.begin(), names.end(), [&](const char* name) {
       return starts_with(line, str("{\"event\":\"", name, "\","));
     });
