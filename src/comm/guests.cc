@@ -13,6 +13,7 @@ namespace tokamak {
 namespace {
 
 constexpr double kSecondsToSpeak = 5;     // from connecting to the last word; who says less is no rank
+constexpr double kSecondsOfGrace = 1;     // for the first of them
 constexpr size_t kMostGuests = 128;       // that have not said who they are
 constexpr double kSecondsToAccept = 0.1;  // until the next attempt, where the system has no more descriptors
 constexpr int kMostLogged = 8;
@@ -66,11 +67,13 @@ void Guests::accept_all(const Socket& listener) {
   }
 }
 
-// The oldest that has said nothing goes first.
+// The oldest that has said nothing goes first. Not one that has just come: what a rank says at once may be on its way.
 void Guests::make_room() {
   if (guests_.empty()) return;
-  auto out = std::find_if(guests_.begin(), guests_.end(),
-                          [](const Guest& guest) { return !guest.frame.has_begun() && !guest.hello; });
+  const Deadline older = in_seconds(kSecondsToSpeak - kSecondsOfGrace);
+  auto out = std::find_if(guests_.begin(), guests_.end(), [older](const Guest& guest) {
+    return guest.deadline < older && !guest.frame.has_begun() && !guest.hello;
+  });
   guests_.erase(out == guests_.end() ? guests_.begin() : out);
 }
 
