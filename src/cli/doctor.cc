@@ -1,6 +1,9 @@
 // tokamak doctor: whether a run should start on these hosts; alone, or on the ranks of the run to come.
+#include <chrono>
 #include <iostream>
+#include <thread>
 
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/doctor_report.h"
 #include "cli/run_context.h"
@@ -8,6 +11,7 @@
 #include "config/load.h"
 #include "config/print.h"
 #include "doctor/doctor.h"
+#include "resilience/watchdog.h"
 #include "train/run_plan.h"
 
 namespace tokamak::cli {
@@ -41,7 +45,37 @@ class DoctorCommand : public Command {
   }
 
  private:
+  // When time is over, rank 0 says who did not arrive, and ends all. Where it cannot, the others speak for themselves.
+  class EndOfTime {
+   public:
+    EndOfTime(World& world, doctor::TimeLimit& deadline) : world_(world), watchdog_(world), deadline_(deadline) {
+      const Duration never{1e6};  // the deadline is the limit; heartbeats are what is wanted
+      watchdog_.configure({.limits = {.watchdog_min = never, .watchdog_max = never}, .directory = ""});
+      deadline_.set_expired([this](const std::string& what) { end(what); });
+    }
+    ~EndOfTime() { deadline_.set_expired({}); }
+    EndOfTime(const EndOfTime&) = delete;
+    EndOfTime& operator=(const EndOfTime&) = delete;
+
+   private:
+    void end(const std::string& what) const {
+      if (world_.rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(2));
+      const std::string missing = watchdog_.missing();
+      log::error(what, missing.empty() ? "" : "; ", missing, missing.empty() ? kHint : "");
+      log::flush();
+      world_.end_all(static_cast<int>(Kind::kComm));
+    }
+
+    static constexpr const char* kHint =
+        "\n  hint: each rank that waits says this; the one that says nothing, or its file system, hangs";
+
+    World& world_;
+    Watchdog watchdog_;
+    doctor::TimeLimit& deadline_;
+  };
+
   int examine(World& world, doctor::TimeLimit& deadline) {
+    const EndOfTime end_of_time(world, deadline);
     const bool lead = world.rank() == 0;
     doctor::DoctorOptions options{.version = version_text(), .directory = directory_};
     if (!path_.empty()) options.read_config = [this] { return read(); };

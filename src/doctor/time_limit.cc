@@ -27,6 +27,11 @@ void TimeLimit::enter(const std::string& check) {
   entered_ = watch_.seconds();
 }
 
+void TimeLimit::set_expired(Expired expired) {
+  const std::lock_guard lock(mutex_);
+  expired_ = expired ? std::move(expired) : end_process;
+}
+
 void TimeLimit::wait() {
   std::unique_lock lock(mutex_);
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds_);

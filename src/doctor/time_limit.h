@@ -23,6 +23,7 @@ class TimeLimit {
   TimeLimit& operator=(const TimeLimit&) = delete;
 
   void enter(const std::string& check);  // what runs from now on
+  void set_expired(Expired expired);     // in place of what happens then so far; none: the default
   double left() const { return seconds_ - watch_.seconds(); }
 
  private:
@@ -30,10 +31,10 @@ class TimeLimit {
   void wait();
 
   const double seconds_;
-  const Expired expired_;
   const Stopwatch watch_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  Expired expired_;
   std::string check_ = "start";
   double entered_ = 0;
   bool over_ = false;

@@ -67,6 +67,22 @@ std::string reason_of(const std::vector<RankView>& ranks, const Verdict& verdict
 
 }  // namespace
 
+std::string missing_ranks(const std::vector<RankView>& ranks, double interval) {
+  std::vector<int> silent;
+  double longest = 0;
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    if (!ranks[r].counts() || (!ranks[r].lost && ranks[r].heard_ago <= kMissed * interval)) continue;
+    silent.push_back(static_cast<int>(r));
+    longest = std::max(longest, ranks[r].heard_ago);
+  }
+  if (!silent.empty()) {
+    return str("did not arrive: ", listed(ranks, silent), " (nothing heard for ", fixed(longest, 1), " s)");
+  }
+  const std::vector<int> behind = ranks_behind(ranks);
+  if (behind.empty()) return "";
+  return str("did not arrive: ", listed(ranks, behind), " (in it, while the others wait)");
+}
+
 Verdict judge(const std::vector<RankView>& ranks, double interval) {
   Verdict verdict;
   for (size_t r = 0; r < ranks.size(); ++r) {

@@ -34,4 +34,8 @@ struct Verdict {
 // By rank. `interval`: seconds between heartbeats.
 Verdict judge(const std::vector<RankView>& ranks, double interval);
 
+// Whom the others wait for now, whether that is too long yet or not: "did not arrive: rank 3 (on n2), pid 7 (nothing heard
+// of it for 12.0 s)"; "" where nobody is silent or behind.
+std::string missing_ranks(const std::vector<RankView>& ranks, double interval);
+
 }  // namespace tokamak

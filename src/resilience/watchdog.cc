@@ -198,6 +198,11 @@ std::vector<Straggler> Watchdog::compare_ranks(const std::vector<RankView>& view
   return detector_.see(seconds);
 }
 
+std::string Watchdog::missing() const {
+  const std::lock_guard lock(mutex_);
+  return missing_ranks(views(), interval());
+}
+
 std::vector<Straggler> Watchdog::take_stragglers() {
   const std::lock_guard lock(mutex_);
   return std::exchange(stragglers_, {});

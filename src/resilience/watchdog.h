@@ -40,6 +40,7 @@ class Watchdog final : private Watch::Client {
 
   RunProgress& progress() { return progress_; }
   FlightRecord& flight_record() { return record_; }
+  std::string missing() const;               // as missing_ranks; rank 0 hears of all, another rank of rank 0
   std::vector<Straggler> take_stragglers();  // those found since the last call; of rank 0 alone
 
  private:

@@ -120,3 +120,13 @@ TEST_CASE("a heartbeat arrives as it was sent, and nothing else is taken for one
   CHECK(read.pid == 103);
   CHECK_FALSE(read_heartbeat(message(MessageKind::kHeartbeat, "short"), read));
 }
+
+TEST_CASE("who is missing is named before any limit is over: the silent, else those behind") {
+  std::vector<RankView> ranks = waiting_ranks(5);
+  CHECK(missing_ranks(ranks, kBeat).empty());
+  ranks[1].last.collectives = 99;
+  CHECK_THAT(missing_ranks(ranks, kBeat), Contains("did not arrive: rank 1 (on n1), pid 101 (in it"));
+  ranks[2].heard_ago = 4;
+  CHECK_THAT(missing_ranks(ranks, kBeat),
+             Contains("did not arrive: rank 2 (on n2), pid 102 (nothing heard for 4.0 s)"));
+}

@@ -126,7 +126,7 @@ def a_host_of_three_differs(place):
 
 
 def hanging_rank(place):
-    """a rank that stops answering ends the doctor at its deadline with exit code 6, and the log names the check"""
+    """a rank that stops answering ends the doctor at its deadline with exit code 6; the log names the check and the rank"""
     log = place.file("hang.log")
     with open(log, "w") as out:
         process = subprocess.Popen(mpirun(2, "doctor", "--deadline", "15"), env=ENV, stdout=out, stderr=out)
@@ -147,6 +147,9 @@ def hanging_rank(place):
         text = file.read()
     assert code == 6, (code, text)
     assert re.search(r"doctor: the check '[a-z-]+' has not ended on ", text), text
+    name = f"rank [01] \\(on {os.uname().nodename}\\), pid {stopped[0]}"
+    missing = re.findall(rf"; did not arrive: {name} \(nothing heard for \d+", text)
+    assert len(missing) == 1 and text.count(" error ") == 1, text
 
 
 main([alone, on_two_ranks, bad_config, blocked_path, a_run_in_the_way, different_environments, a_host_of_three_differs, hanging_rank])
