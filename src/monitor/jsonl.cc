@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <fstream>
 
 #include "base/clock.h"
 #include "base/error.h"
