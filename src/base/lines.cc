@@ -17,7 +17,7 @@ bool LineReader::fill() {
   return length > 0;
 }
 
-bool LineReader::next(std::string& line, size_t most) {
+bool LineReader::next(std::string& line, int64_t most) {
   line.clear();
   bool any = false;  // a last line without '\n' counts, if it has a byte
   while (at_ < block_.size() || fill()) {
@@ -26,10 +26,10 @@ bool LineReader::next(std::string& line, size_t most) {
     const size_t rest = block_.size() - at_;
     const auto* end = static_cast<const char*>(std::memchr(begin, '\n', rest));
     const size_t length = end == nullptr ? rest : static_cast<size_t>(end - begin);
-    if (most == std::string::npos && std::ssize(line) + static_cast<int64_t>(length) > kLongestLine) {
-      fail(Kind::kData, str(path(), ":", line_number_ + 1, ": a line of more than ", human_bytes(kLongestLine)));
+    if (std::ssize(line) + static_cast<int64_t>(length) > most) {
+      fail(Kind::kData, str(path(), ":", line_number_ + 1, ": a line of more than ", human_bytes(most)));
     }
-    line.append(begin, std::min(length, most - line.size()));
+    line.append(begin, length);
     at_ += length + 1;  // past the '\n', or past the block
     if (end != nullptr) break;
   }

@@ -15,9 +15,8 @@ class LineReader {
  public:
   explicit LineReader(std::string path) : file_(std::move(path), Kind::kData) {}
 
-  // False at the end of the file. With `most`, a longer line is cut to so many bytes, and the memory for the rest is never
-  // taken; without, a line beyond kLongestLine is an Error(kData).
-  bool next(std::string& line, size_t most = std::string::npos);
+  // False at the end of the file. Error(kData) where a line is longer than `most` bytes: a sparse file of NULs is one line.
+  bool next(std::string& line, int64_t most = kLongestLine);
   int64_t line_number() const { return line_number_; }  // of the line last read, from 1
   const std::string& path() const { return file_.path(); }
 

@@ -163,7 +163,7 @@ std::optional<MetricRecord> parse_record(std::string_view line) { return record_
 void read_records(const std::string& path, const std::function<void(const MetricRecord&)>& see, ReadTensors tensors) {
   if (!exists(path)) return;
   LineReader lines(path);
-  for (std::string line; lines.next(line);) {
+  for (std::string line; lines.next(line, kLongestRecord);) {
     const Json json = try_parse_json<Json>(line);
     std::optional<MetricRecord> record = record_of(json);
     if (!record) continue;

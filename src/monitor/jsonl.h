@@ -47,6 +47,8 @@ class TensorFile : public RecordFile {
   void write(const MetricRecord& record) override;
 };
 
+inline constexpr int64_t kLongestRecord = int64_t{64} << 20;  // bytes; statistics of the largest models have some 10
+
 // Of one line without its newline; nothing where it is no record.
 std::optional<MetricRecord> parse_record(std::string_view line);
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kMicrosecond = 1e-6;  // the format's unit, in seconds
 
-constexpr size_t kLongestEvent = size_t{1} << 20;  // bytes; the writer's have some hundred
+constexpr int64_t kLongestEvent = int64_t{1} << 20;  // bytes; the writer's have some hundred
 
 constexpr int64_t kLargestTrace = int64_t{4} << 30;  // bytes
 

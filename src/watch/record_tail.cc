@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/strings.h"
 #include "monitor/jsonl.h"
 
 namespace tokamak {
@@ -39,6 +40,11 @@ RecordTail::News RecordTail::poll() {
       offset_ = 0;
       mark_.clear();
       in_long_line_ = false;
+      skipped_ = 0;
+    }
+    if (skipped_ > kLongestRecord) {
+      news.trouble = str("a line of more than ", human_bytes(kLongestRecord), " in metrics.jsonl");
+      return news;
     }
     const int64_t length = std::min(most_bytes_, file.size() - offset_);
     take(bytes_of(file, offset_, length), news);
@@ -59,10 +65,12 @@ void RecordTail::take(std::string_view block, News& news) {
     const size_t end = std::min(newline, taken);
     if (newline == std::string_view::npos) {
       in_long_line_ = true;
+      skipped_ += static_cast<int64_t>(end - begin);
     } else if (!in_long_line_) {
       if (auto record = parse_record(block.substr(begin, end - begin))) news.records.push_back(std::move(*record));
     } else {
       in_long_line_ = false;
+      skipped_ = 0;
     }
     begin = end + 1;
   }

@@ -25,7 +25,8 @@ class RecordTail {
     double read_share = 1;     // of the file, by now
     std::string trouble = {};  // why nothing can be read, "" if it can
   };
-  // Never throws for what it finds. A last line without its newline waits until it is whole.
+  // Never throws for what it finds. A last line without its newline waits until it is whole. A file with a line that is far
+  // longer than any record is read no further.
   News poll();
 
  private:
@@ -37,6 +38,7 @@ class RecordTail {
   int64_t offset_ = 0;         // of what was not taken yet
   std::string mark_;           // the bytes before it
   bool in_long_line_ = false;  // offset_ lies in a line that is being skipped
+  int64_t skipped_ = 0;        // bytes of it
 };
 
 }  // namespace tokamak

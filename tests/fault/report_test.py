@@ -98,10 +98,10 @@ def killed_and_resumed(place):
 
 
 def refusals(place):
-    """no way named, no such directory, one that is no run: exit 2; a run that has no records yet: 3; with the path"""
+    """no such directory, one that is no run: exit 2; a run that has no records yet: 3; with the path"""
     os.mkdir(place.file("empty"))
     os.makedirs(place.file("begun/checkpoints"))
-    for arguments, code, said in (([place.file("empty")], 2, "--text, --json or --output"),
+    for arguments, code, said in (([place.file("empty")], 2, place.file("empty") + " is no run: it has no"),
                                   ([place.file("nowhere"), "--text"], 2, place.file("nowhere")),
                                   ([place.file("empty"), "--json"], 2, place.file("empty") + " is no run: it has no"),
                                   ([place.file("begun"), "--json"], 3, place.file("begun") + "/metrics.jsonl")):

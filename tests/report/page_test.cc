@@ -1,7 +1,5 @@
 #include "report/page.h"
 
-#include <sys/stat.h>
-
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -206,35 +204,6 @@ TEST_CASE("the time of a traced step by operation: of rank 0, each stream, witho
   const TracedOperation& gemm = traces[0].operations[1];
   CHECK((gemm.name == "gemm" && gemm.stream == "compute" && gemm.calls == 4));
   CHECK((gemm.seconds == Approx(6) && gemm.flops == 24 && gemm.bytes == 6));
-}
-
-TEST_CASE(
-    "a trace of other types, or nested without end, is skipped event by event; one that is no file is refused by name") {
-  const TempDir dir;
-  const std::string row = R"({"ph":"M","name":"thread_name","pid":0,"tid":2,"args":{"name":"stream compute"}},)"
-                          "\n"
-                          R"({"ph":"X","cat":"step","name":"step","pid":0,"tid":0,"ts":0,"dur":9},)"
-                          "\n";
-  const std::string sound = R"({"ph":"X","name":"gemm","pid":0,"tid":2,"ts":1,"dur":2,"args":{"flops":8}},)"
-                            "\n";
-  std::string others;
-  for (const char* one : {R"({"ph":"X","name":"gemm","pid":"x","tid":2,"ts":1,"dur":2,"args":{}})",
-                          R"({"ph":"X","name":"gemm","pid":0,"tid":2,"ts":1,"dur":2,"args":[8]})",
-                          R"({"ph":"X","name":"gemm","pid":0,"tid":2,"ts":1,"dur":"2"})",
-                          R"({"ph":"X","name":"gemm","pid":0,"tid":2,"ts":1e999,"dur":2})",
-                          R"({"ph":"X","name":"gemm","pid":0,"tid":2,"ts":1,"dur":2,"args":{"flops":{}}})",
-                          R"({"ph":3,"name":[]})", "[]"}) {
-    others += str(one, ",\n");
-  }
-  const std::string deep = R"({"ph":"X","name":"gemm","pid":0,"tid":2,"ts":1,"dur":2,"args":{"x":)" +
-                           std::string(400'000, '[') + std::string(400'000, ']') + "}},\n";
-  write_text_atomically(dir.file("trace-1.json"), row + others + deep + sound, Kind::kBug);
-  const std::vector<TraceSummary> traces = read_traces(dir.path());
-  REQUIRE(traces.size() == 1);
-  REQUIRE(traces[0].operations.size() == 1);
-  CHECK((traces[0].operations[0].calls == 1 && traces[0].operations[0].flops == 8));
-  REQUIRE(::mkfifo(dir.file("trace-2.json").c_str(), 0600) == 0);
-  CHECK_THROWS_WITH(read_traces(dir.path()), Contains(dir.file("trace-2.json")));
 }
 
 TEST_CASE("MFU is against the largest peak that a start, or a traced operation, has shown of the same device") {

@@ -1,7 +1,5 @@
 #include "report/run_report.h"
 
-#include <sys/stat.h>
-
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -357,15 +355,6 @@ TEST_CASE("what a run's files say is one printable line of the text each, howeve
   CHECK_THAT(text, !Contains("\x1b") && !Contains("\r") && Contains("failed: exit 4: \\x1b[2Jbad\\nshape\\rxxx"));
   CHECK_THAT(text, Contains("\nsuspected hosts: n\\n2\n"));
   for (const std::string& line : split(text, '\n')) CHECK(line.size() < 260);
-}
-
-TEST_CASE("a file of the watchdog that is a pipe is refused by name, and is not waited for") {
-  const TempDir dir;
-  write_text_atomically(dir.file("metrics.jsonl"), "{\"step\":1,\"tokens\":1}\n", Kind::kBug);
-  REQUIRE(::mkfifo(dir.file("suspects.txt").c_str(), 0600) == 0);
-  CHECK_THROWS_WITH(read_report(dir.path()), Contains(dir.file("suspects.txt")));
-  REQUIRE(::mkfifo(dir.file("hang-1.txt").c_str(), 0600) == 0);
-  CHECK_THROWS_WITH(read_report(dir.path()), Contains(dir.file("hang-1.txt")));
 }
 
 TEST_CASE("a last start without a word runs, is silent or was killed, by its lock and status.json, as watch has it") {

@@ -126,6 +126,21 @@ TEST_CASE("a long file comes in parts, a few lines at a time, with no line lost 
   CHECK(seen == expected);
 }
 
+TEST_CASE("a file of NULs without end is read no further than any record is long; another one in its place is") {
+  const GrowingFile file;
+  RecordTail tail(file.path());
+  file.append(line(1));
+  std::filesystem::resize_file(file.path(), uintmax_t{1} << 40);
+  int polls = 0;
+  RecordTail::News news = tail.poll();
+  CHECK(steps_of(news) == Steps{1});
+  for (; news.has_more; ++polls) news = tail.poll();
+  CHECK(polls < 20);
+  CHECK(news.trouble == "a line of more than 64.0 MiB in metrics.jsonl");
+  file.replace(line(2));
+  CHECK(steps_of(tail.poll()) == Steps{2});
+}
+
 TEST_CASE("a line longer than a poll reads is no record, and hides no other") {
   const GrowingFile file;
   RecordTail tail(file.path(), 1000);
