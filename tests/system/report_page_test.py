@@ -530,7 +530,7 @@ def restarts(place):
 
 def values(place):
     """25 values of the page's tables are those of metrics.jsonl: loss, learning rate, gradient norm, tokens/s, memory, and the
-    tokens of saves, of a file without them, too"""
+    tokens of saves, of a file without them, too; a run without MFU has none on the page"""
     factors = {"K": 1e3, "M": 1e6, " KiB": 2**10, " MiB": 2**20, " GiB": 2**30, "": 1}
 
     def amount(text):
@@ -540,6 +540,8 @@ def values(place):
     def forget(record):
         if "checkpoint/seconds" in record:
             record.pop("tokens", None)
+        for key in [key for key in record if "mfu" in key]:
+            del record[key]
     run = trained(place, "first")
     old = changed(place, run, "older", forget)
     with Browser(find_browser()) as browser:
@@ -562,6 +564,8 @@ def values(place):
                 assert math.isclose(amount(row[1]), 768 * int(row[0]), rel_tol=6e-4), row
                 compared += 1
             assert compared == 25 and browser.complaints() == [], compared
+            has_mfu = browser.value("document.getElementById('chart-mfu') !== null")
+            assert has_mfu == (directory == run) == ("mfu" in browser.value("document.getElementById('overview').innerText"))
 
 
 def write_long_run(directory):
