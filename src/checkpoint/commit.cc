@@ -199,9 +199,22 @@ void Committer::remove_checkpoints(const std::vector<int64_t>& steps) {
   for (const int64_t step : steps) remove_tree(trash(step), Kind::kCheckpoint);
 }
 
+// What a removal has left that failed half-way.
+void Committer::remove_trash() const {
+  for (const std::string& name : store_.disposable()) {
+    if (!starts_with(name, kTrash)) continue;
+    try {
+      remove_tree(in_store(name), Kind::kCheckpoint);
+    } catch (const Error& error) {
+      log::warning(error.what(), "; the next save tries again");
+    }
+  }
+}
+
 void Committer::retain(int64_t newest, int64_t keep, const DirectoryLock& lock) noexcept {
-  if (keep <= 0) return;
   try {
+    if (lock.fence() == Fence::kOurs) remove_trash();
+    if (keep <= 0) return;
     const std::vector<int64_t> steps = store_.steps();
     std::vector<int64_t> superfluous;
     int64_t kept = 0;

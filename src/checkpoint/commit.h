@@ -46,7 +46,7 @@ class Committer {
   std::vector<int64_t> unread(int64_t newest, int64_t keep) const;
   // Keeps the checkpoint `newest` and the keep - 1 before it that were read and found sound (with a `keep` of 1,
   // `newest` must have been, too), deletes older ones. Damaged ones do not count and stay. Nothing goes if the
-  // directory is another start's by now. Trouble is a warning.
+  // directory is another start's by now. What an earlier removal has left goes, too. Trouble is a warning.
   void retain(int64_t newest, int64_t keep, const DirectoryLock& lock) noexcept;
 
  private:
@@ -55,6 +55,7 @@ class Committer {
   void set_aside_left_course(int64_t step);
   void remove(const std::string& name) const;  // something disposable in the store
   void expect_files(const CheckpointManifest& manifest) const;
+  void remove_trash() const;
   void remove_checkpoints(const std::vector<int64_t>& steps);
   std::string unfinished_name(int64_t step) const { return str(step_name(step), kUnfinished, incarnation_); }
   std::string in_store(const std::string& name) const { return store_.directory() + "/" + name; }

@@ -220,6 +220,18 @@ TEST_CASE("a store that every user may change is warned of") {
   CHECK_THAT(warning(0755), !Contains("writable by every user"));
 }
 
+TEST_CASE(
+    "what a removal has left half-way is removed at this start's next save, also where all checkpoints are kept") {
+  const TempDir dir;
+  const std::string store = dir.file("c");
+  for (const int64_t keep : {0, 1}) {
+    ToyRun run(store, toy_setup(keep, "auto", str("toy.", keep)));
+    make_directories(store + "/.trash-step-00000005-toy.1/inside", Kind::kBug);
+    CHECK(run.save(10 + keep).committed);
+    for (const std::string& name : list_directory(store, Kind::kBug)) CHECK_THAT(name, !Contains("trash"));
+  }
+}
+
 TEST_CASE("a disk that ends in the middle of a file refuses the save, and the next one works") {
   const TempDir dir;
   const std::string store = dir.file("c");
