@@ -19,15 +19,18 @@ std::string metric_name(std::string name) {
   return name;
 }
 
-// As a label's value, and in a line of help.
-std::string escaped(const std::string& text) {
+// As a line of help; as a label's value quotation marks are escaped, too.
+std::string escaped(const std::string& text, std::string_view marks) {
   std::string out;
   for (const char c : text) {
-    if (c == '\\' || c == '"') out += '\\';
+    if (marks.find(c) != std::string_view::npos) out += '\\';
     out += c == '\n' ? std::string("\\n") : std::string(1, c);
   }
   return out;
 }
+
+std::string help_text(const std::string& text) { return escaped(text, "\\"); }
+std::string label_text(const std::string& text) { return escaped(text, "\\\""); }
 
 std::string number(double value) {
   if (std::isnan(value)) return "NaN";
@@ -41,7 +44,7 @@ std::string number(double value) {
 PrometheusFile::PrometheusFile(std::string path, const RunFacts& run, const std::string& host)
     : path_(std::move(path)),
       temporary_(str(path_, ".tmp-", process_name())),
-      labels_(str("run=\"", escaped(run.name), "\",host=\"", escaped(host), "\"")) {
+      labels_(str("run=\"", label_text(run.name), "\",host=\"", label_text(host), "\"")) {
   if (!is_directory(parent_directory(path_))) {
     fail(Kind::kConfig, str("metrics.prometheus: no directory ", parent_directory(path_), " for ", path_),
          "name a file in the directory of the node exporter's textfile collector");
@@ -74,13 +77,13 @@ void PrometheusFile::set(const std::string& name, const std::string& help, doubl
 std::string PrometheusFile::text() const {
   std::string out;
   for (const auto& [name, gauge] : gauges_) {
-    out += str("# HELP tokamak_", name, " ", gauge.help, "\n# TYPE tokamak_", name, " gauge\ntokamak_", name, "{",
-               labels_, "} ", number(gauge.value), "\n");
+    out += str("# HELP tokamak_", name, " ", help_text(gauge.help), "\n# TYPE tokamak_", name, " gauge\ntokamak_", name,
+               "{", labels_, "} ", number(gauge.value), "\n");
   }
   if (events_.empty()) return out;
   out += "# HELP tokamak_events_total events since the run's newest start\n# TYPE tokamak_events_total counter\n";
   for (const auto& [name, count] : events_) {
-    out += str("tokamak_events_total{", labels_, ",event=\"", escaped(name), "\"} ", count, "\n");
+    out += str("tokamak_events_total{", labels_, ",event=\"", label_text(name), "\"} ", count, "\n");
   }
   return out;
 }

@@ -47,6 +47,15 @@ TEST_CASE("the newest values, each with help and type, as shortly as they are re
   CHECK(list_directory(dir.path(), Kind::kBug) == std::vector<std::string>{"t.prom"});  // nothing is left beside it
 }
 
+TEST_CASE("no name can end its line of help and go on as another program's metric") {
+  const TempDir dir;
+  PrometheusFile file(dir.file("t.prom"), {}, "n1");
+  file.write({.step = 1, .values = {{"evals/a\\\"\nnode_load1 99", 1}}});
+  const std::string text = read_text(dir.file("t.prom"), Kind::kBug);
+  CHECK_THAT(text, Contains("# HELP tokamak_evals_a___node_load1_99 evals/a\\\\\"\\nnode_load1 99\n"));
+  CHECK_THAT(text, !Contains("\nnode_load1"));
+}
+
 TEST_CASE("a link planted under the name of the file, in a directory of many users, is replaced and not followed") {
   const TempDir dir;
   write_text_atomically(dir.file("mine"), "precious", Kind::kBug);
