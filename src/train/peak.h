@@ -27,6 +27,7 @@ PeakOptions peak_options(const RunConfig& config);  // what a start of this run 
 // Whether the run records MFU on this device.
 bool reports_mfu(const RunConfig& config, const Device& device);
 
+// On a CPU a GEMM is computed in any case, a small one if none is measured: what the library keeps for good is then in use.
 // Where it measures: C = A B^T in the dtype, best of a few repetitions (about 0.2 s on two cores), and a copy.
 Peak peak_of(Backend& backend, const PeakOptions& options);
 

@@ -220,31 +220,12 @@ TEST_CASE("a finished run that is started again does nothing, and says what woul
   CHECK(records(place.run("run"), "validation/loss").count(7) == 1);
 }
 
-TEST_CASE("on a CPU there is no MFU unless it is asked for; then the best peak of the run's starts counts") {
-  const ToyPlace place;
-  RunConfig config = place.config("run");
-  train(1, config, {.stop_at_step = 1});
-  CHECK(records(place.run("run"), "throughput/mfu_full").empty());
-  CHECK(!last_event(place.run("run"), "ready").has("peak/flops"));
-  config.metrics.mfu = ReportMfu::kAlways;
-  train(1, config, {.stop_at_step = 2});
-  MetricRecord ready = last_event(place.run("run"), "ready");
-  const double measured = ready.at("peak/flops");
-  CHECK(measured > 0);
-  for (NamedValue& one : ready.values) one.value *= one.name == "peak/flops" ? 1000 : 1;
-  JsonlFile(place.run("run") + "/metrics.jsonl").write(ready);  // as of a start on an idle machine
-  train(1, config, {.stop_at_step = 3});
-  CHECK(last_event(place.run("run"), "ready").at("peak/flops") == 1000 * measured);
-  CHECK(records(place.run("run"), "throughput/mfu_full").at(3) < 0.1);
-}
-
 TEST_CASE("mfu_done counts the attention that is computed: inside documents where they are masked") {
   const ToyPlace place;
   const auto attended = [&](bool masked) {
     const std::string name = masked ? "masked" : "whole";
     RunConfig config = place.config(name);
     config.data.document_masking = masked;
-    config.metrics.mfu = ReportMfu::kAlways;
     train(1, config, {.stop_at_step = 1});
     config.model.vocab_size = 61;
     const auto mfu = [&](const char* key) { return records(place.run(name), key).at(1); };
