@@ -28,7 +28,7 @@ DatasetWriter::DatasetWriter(DatasetWriterOptions options) : options_(std::move(
   manifest_.tool = options_.tool;
 }
 
-void DatasetWriter::append(std::span<const int32_t> document) {
+void DatasetWriter::append(std::span<const int32_t> document, int64_t text_bytes) {
   for (const int32_t id : document) {
     if (id < 0 || id >= options_.vocab_size) {
       fail(Kind::kData, str("document ", documents_, " for ", options_.directory, " has token id ", id,
@@ -41,6 +41,7 @@ void DatasetWriter::append(std::span<const int32_t> document) {
   }
   if (!shard_) shard_.emplace(options_.directory, shard_name(manifest_.shards.size()), manifest_.token_type);
   shard_->append(document);
+  manifest_.text_bytes += text_bytes;
   tokens_ += static_cast<int64_t>(document.size());
   ++documents_;
 }

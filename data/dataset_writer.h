@@ -24,8 +24,9 @@ class DatasetWriter {
  public:
   explicit DatasetWriter(DatasetWriterOptions options);
 
-  void append(std::span<const int32_t> document);  // Error(kData) for an id outside [0, vocab_size)
-  Manifest finish();                               // Error(kData) if there are no tokens; the manifest is written last
+  // Error(kData) for an id outside [0, vocab_size). `text_bytes`: of the text that it was made of; 0: unknown.
+  void append(std::span<const int32_t> document, int64_t text_bytes = 0);
+  Manifest finish();  // Error(kData) if there are no tokens; the manifest is written last
   int64_t tokens() const { return tokens_; }
   int64_t documents() const { return documents_; }
 

@@ -1,6 +1,7 @@
 #include "data/manifest.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -81,6 +82,8 @@ Manifest manifest_from(const JsonValue& json) {
   m.tokenizer = {tokenizer["name"].text(), tokenizer["xxh3_128"].text(), tokenizer["file"].text()};
   m.eos_id = id_of(json["eos_id"]);
   m.bos_id = id_of(json["bos_id"]);
+  m.text_bytes = json["text_bytes"].whole_or(0);
+  if (m.text_bytes < 0) json["text_bytes"].refuse("expected a count");
   m.tool = json["tool"].text();
   m.created = json["created"].text();
   for (const JsonValue& shard : json["shards"].items()) m.shards.push_back(shard_from(shard, m.token_type));
@@ -117,6 +120,11 @@ int32_t Manifest::max_token_id() const {
   return largest;
 }
 
+std::optional<double> Manifest::bits_per_byte(double nats_per_token) const {
+  if (text_bytes == 0) return std::nullopt;
+  return nats_per_token * static_cast<double>(tokens()) / static_cast<double>(text_bytes) / std::log(2.0);
+}
+
 std::string Manifest::id() const {
   const std::string text = identity_json(*this).dump();
   return xxh3_128_hex(std::as_bytes(std::span(text.data(), text.size())));
@@ -144,6 +152,7 @@ void write_manifest(const std::string& directory, const Manifest& manifest) {
   Json json = identity_json(manifest);
   json["tokenizer"]["name"] = manifest.tokenizer.name;
   json["tokenizer"]["file"] = manifest.tokenizer.file;
+  if (manifest.text_bytes > 0) json["text_bytes"] = manifest.text_bytes;
   json["tool"] = manifest.tool;
   json["created"] = manifest.created;
   write_text_atomically(directory + "/" + kDatasetManifest, json.dump(2) + "\n", Kind::kData);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,14 +29,18 @@ struct Manifest {
   int32_t eos_id = -1;            // ends every document; -1: documents have no EOS token
   int32_t bos_id = -1;            // begins every document; -1: documents have no BOS token
   std::vector<ShardInfo> shards;  // the data set is their concatenation, in this order
+  int64_t text_bytes = 0;         // of all documents; 0: unknown; not part of the identity
   std::string tool;               // the writing program; not part of the identity
   std::string created;            // creation time, UTC; not part of the identity
 
   int64_t tokens() const;
   int64_t documents() const;
   int32_t max_token_id() const;  // -1: no tokens
-  // The data set's identity: XXH3-128 of the canonical JSON of everything except `tool`, `created` and the names of the
-  // tokenizer. It includes the shards' hashes, so sets with equal identities have the same tokens in the same order.
+  // A mean loss in nats a token of this set, as bits per byte of its text: comparable between tokenizers. Tokens of BOS and
+  // EOS count, as they do in the loss. Nothing where text_bytes is unknown.
+  std::optional<double> bits_per_byte(double nats_per_token) const;
+  // The data set's identity: XXH3-128 of the canonical JSON of everything except `text_bytes`, `tool`, `created` and the
+  // names of the tokenizer. It includes the shards' hashes, so sets with equal identities have the same tokens in the same order.
   std::string id() const;
 };
 

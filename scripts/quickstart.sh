@@ -285,9 +285,10 @@ show_results() {
   echo
   $kTokamak generate --checkpoint $kRun/checkpoints --prompt "$prompt"
   echo
-  awk -v loss="$(last_value validation/loss)" -v vocab=$kVocab 'BEGIN {
+  awk -v loss="$(last_value validation/loss)" -v bits="$(last_value validation/bits_per_byte)" -v vocab=$kVocab 'BEGIN {
     if (loss == "") { print "validation loss  none in metrics.jsonl"; exit }
-    printf "validation loss  %.3f nats, perplexity %.1f\n", loss, exp(loss)
+    printf "validation loss  %.3f nats, perplexity %.1f%s\n", loss, exp(loss),
+      bits == "" ? "" : sprintf(", %.3f bits per byte", bits)
     printf "                 %.2f nats below ln(%d) = %.3f, the loss of a uniform guess\n",
       log(vocab) - loss, vocab, log(vocab) }'
   awk '{ at = index($0, "\"throughput/tokens_per_sec\":")

@@ -73,6 +73,7 @@ void EncodePool::encode(const TextEncoder::Encode& encode_text, EncodeBatch& bat
       encode_text(text, batch.ids);
       if (options_.eos_id >= 0) batch.ids.push_back(options_.eos_id);
     }
+    batch.bytes.push_back(static_cast<int64_t>(text.size()));
     batch.ends.push_back(static_cast<int64_t>(batch.ids.size()));
   }
 }

@@ -22,6 +22,7 @@ struct EncodeBatch {
   std::vector<int32_t> ids;            // of all documents, concatenated, with BOS and EOS
   std::vector<int64_t> ends;           // (documents) end of each in ids; a document without text has no ids
   std::vector<TextFaults> faults;      // (documents)
+  std::vector<int64_t> bytes;          // (documents) of the text of each
 };
 
 struct EncodePoolOptions {

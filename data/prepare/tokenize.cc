@@ -130,7 +130,8 @@ TokenizeReport tokenize(const TextEncoder& encoder, const TokenizeOptions& optio
   const auto write = [&](const EncodeBatch& batch) {
     for (size_t i = 0; i < batch.documents.size(); ++i) note(*batch.documents[i].file, batch.faults[i]);
     int64_t begin = 0;
-    for (const int64_t end : batch.ends) {
+    for (size_t i = 0; i < batch.ends.size(); ++i) {
+      const int64_t end = batch.ends[i];
       const bool hold = held_out(options.seed, number++, options.validation_fraction);
       const auto ids = std::span(batch.ids).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
       begin = end;
@@ -139,7 +140,7 @@ TokenizeReport tokenize(const TextEncoder& encoder, const TokenizeOptions& optio
         continue;
       }
       ++report.documents;
-      (hold ? *validation : train).append(ids);
+      (hold ? *validation : train).append(ids, batch.bytes[i]);
     }
     const int64_t tokens = train.tokens() + (validation ? validation->tokens() : 0);
     if (progress) progress({std::min(reader.bytes_read(), report.bytes), report.bytes, report.documents, tokens});

@@ -49,7 +49,8 @@ ConfigChanges compare_configs(const std::string& saved, const RunConfig& config)
   return changes;
 }
 
-std::string check_changes(const std::string& saved, const RunConfig& config, const std::string& checkpoint) {
+std::vector<std::string> check_changes(const std::string& saved, const RunConfig& config,
+                                       const std::string& checkpoint) {
   ConfigChanges changes = compare_configs(saved, config);
   const std::vector<std::string>& allowed = config.checkpoint.allow_changes;
   std::vector<ConfigChange> refused;
@@ -66,9 +67,7 @@ std::string check_changes(const std::string& saved, const RunConfig& config, con
              "checkpoint.allow_changes=[",
              join(keys, ", "), "]"));
   }
-  return changes.harmless.empty()
-             ? ""
-             : str("changed since ", checkpoint, ":\n  ", join(texts_of(changes.harmless), "\n  "));
+  return texts_of(changes.harmless);
 }
 
 }  // namespace tokamak

@@ -25,8 +25,9 @@ struct ConfigChanges {
 // program, and no change; so is a text that is no config at all.
 ConfigChanges compare_configs(const std::string& saved, const RunConfig& config);
 
-// For a start from `checkpoint`: what changed, as lines for the log. Error(kConfig) naming each refused key with both
+// For a start from `checkpoint`: what changed, each as "KEY: OLD -> NEW". Error(kConfig) naming each refused key with both
 // values, unless checkpoint.allow_changes names it.
-std::string check_changes(const std::string& saved, const RunConfig& config, const std::string& checkpoint);
+std::vector<std::string> check_changes(const std::string& saved, const RunConfig& config,
+                                       const std::string& checkpoint);
 
 }  // namespace tokamak

@@ -1,9 +1,12 @@
 #include "config/validate.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <cstring>
 
 #include "base/field_checks.h"
+#include "base/printable.h"
 #include "config/config_tree.h"
 #include "config/units.h"
 #include "model/recompute.h"
@@ -67,6 +70,14 @@ void check_batch(const TrainingOptions& training, int64_t sequence_length, Field
   }
 }
 
+// A name in records, in files of metrics and on a line of the log.
+bool is_word(const std::string& name) {
+  const auto fits = [](unsigned char c) {
+    return c < 0x80 && (std::isalnum(c) != 0 || std::strchr("_-./", c) != nullptr);
+  };
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), fits);
+}
+
 void check_evals(const TrainingOptions& training, FieldChecks& checks) {
   checks.at_least("training.evals_interval", training.evals_interval, 0);
   checks.require(training.evals_interval <= 0 || !training.evals.empty(), "training.evals_interval",
@@ -76,6 +87,9 @@ void check_evals(const TrainingOptions& training, FieldChecks& checks) {
     const std::string item = str("training.evals[", i, "]");
     checks.given(!eval.path.empty(), item + ".path", "the file of its questions or texts");
     checks.at_least(item + ".limit", eval.limit, 0);
+    checks.require(is_word(eval.display_name()), item + ".name", printable(eval.display_name()),
+                   "must be a word of letters, digits, _, -, . and /, of 64 characters at most",
+                   "for example arc_easy");
     for (size_t j = 0; j < i; ++j) {
       checks.require(eval.display_name() != training.evals[j].display_name(), item + ".name", eval.display_name(),
                      str("is what training.evals[", j, "] is called, too"), "give them different names");
@@ -113,7 +127,7 @@ void check_training(const TrainingOptions& training, const DataOptions& data, Fi
   checks.not_negative("training.max_grad_norm", training.max_grad_norm);
   checks.not_negative("training.z_loss", training.z_loss);
   checks.at_least("training.validation_interval", training.validation_interval, 0);
-  checks.at_least("training.validation_sequences", training.validation_sequences, 1);
+  checks.at_least("training.validation_sequences", training.validation_sequences.value, 0);
   check_evals(training, checks);
   check_samples(training.samples, checks);
   checks.require(training.validation_interval <= 0 || !data.validation.empty(), "training.validation_interval",

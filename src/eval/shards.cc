@@ -16,6 +16,7 @@ Shards::Shards(const EvalOptions& options, const Tokenizer& tokenizer, int64_t c
   const std::vector<SourceOptions> sources = {{.path = options.path}};
   const SampleSource data(in_order, sources, 0, tokenizer.vocab_size());
   expect_tokenizer_of(options.path, data.tokenizer().hash, tokenizer);
+  manifest_ = data.dataset(0).manifest();
   windows_ = options.limit > 0 ? std::min(options.limit, data.windows(0)) : data.windows(0);
   Sample sample;
   for (int64_t window = 0; window < windows_; ++window) {
@@ -33,7 +34,9 @@ Shards::Shards(const EvalOptions& options, const Tokenizer& tokenizer, int64_t c
 std::vector<NamedValue> Shards::results(std::span<const double> log_likelihoods) const {
   const double nats = -std::accumulate(log_likelihoods.begin(), log_likelihoods.end(), 0.0);
   const double loss = nats / static_cast<double>(tokens_);
-  return {{"loss", loss}, {"token_perplexity", std::exp(loss)}};
+  std::vector<NamedValue> values = {{"loss", loss}, {"token_perplexity", std::exp(loss)}};
+  if (const auto bits = manifest_.bits_per_byte(loss)) values.push_back({"bits_per_byte", *bits});
+  return values;
 }
 
 }  // namespace tokamak

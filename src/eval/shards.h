@@ -2,6 +2,7 @@
 // masking.
 #pragma once
 
+#include "data/manifest.h"
 #include "eval/task.h"
 
 namespace tokamak {
@@ -13,9 +14,11 @@ class Shards : public EvalTask {
 
   int64_t items() const override { return windows_; }
   const std::vector<ScoredSequence>& sequences() const override { return sequences_; }
-  std::vector<NamedValue> results(std::span<const double> log_likelihoods) const override;  // loss, token_perplexity
+  std::vector<NamedValue> results(
+      std::span<const double> log_likelihoods) const override;  // loss, token_perplexity, bits_per_byte
 
  private:
+  Manifest manifest_;
   int64_t windows_ = 0, tokens_ = 0;
   std::vector<ScoredSequence> sequences_;
 };

@@ -1,6 +1,7 @@
 #include "monitor/console.h"
 
 #include "base/log.h"
+#include "base/printable.h"
 #include "base/utf8.h"
 
 namespace tokamak {
@@ -28,15 +29,19 @@ std::string interval_text(const MetricRecord& record) {
 std::string seconds_text(double seconds) { return str("  (", fixed(seconds, 1), " s)"); }
 
 std::string validation_text(const MetricRecord& record) {
+  const std::string name = "validation/bits_per_byte";
   return str("  validation loss ", fixed(record.at("validation/loss"), 4), "  perplexity ",
-             fixed(record.at("validation/perplexity"), 2), seconds_text(record.at("time/validation")));
+             fixed(record.at("validation/perplexity"), 2),
+             record.has(name) ? str("  bits/byte ", fixed(record.at(name), 4)) : "",
+             seconds_text(record.at("time/validation")));
 }
 
 std::string evals_text(const MetricRecord& record) {
   const std::string prefix = "evals/";
   std::string text;
   for (const NamedValue& one : record.values) {
-    if (starts_with(one.name, prefix)) text += str("  ", one.name.substr(prefix.size()), " ", fixed(one.value, 4));
+    if (starts_with(one.name, prefix))
+      text += str("  ", printable(one.name.substr(prefix.size())), " ", fixed(one.value, 4));
   }
   return text + seconds_text(record.at("time/evals"));
 }

@@ -26,10 +26,11 @@ void Monitor::step(const StepOutcome& outcome, double data_wait) {
   recorder_.write(std::move(record));
 }
 
-void Monitor::validation(int64_t step, double loss, double seconds) {
+void Monitor::validation(int64_t step, double loss, std::optional<double> bits_per_byte, double seconds) {
   MetricRecord record = record_at(step);
   record.values.push_back({"validation/loss", loss});
   record.values.push_back({"validation/perplexity", std::exp(loss)});
+  if (bits_per_byte) record.values.push_back({"validation/bits_per_byte", *bits_per_byte});
   record.values.push_back({"time/validation", seconds});
   recorder_.write(std::move(record));
 }

@@ -20,7 +20,7 @@ class Monitor {
 
   // One finished step, in order. `data_wait` is this rank's total time of waiting for data so far, in seconds.
   void step(const StepOutcome& outcome, double data_wait);
-  void validation(int64_t step, double loss, double seconds);
+  void validation(int64_t step, double loss, std::optional<double> bits_per_byte, double seconds);
   void evals(int64_t step, const std::vector<NamedValue>& results, double seconds);  // names: "hellaswag/acc"
   void samples(int64_t step, std::vector<SampleText> samples, double seconds);
   // Statistics of the step's tensors, which took so many seconds.

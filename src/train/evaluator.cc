@@ -10,17 +10,31 @@ namespace tokamak {
 
 namespace {
 
-int64_t all_windows(const SampleSource& source) {
+constexpr double kShareOfTraining = 0.05;
+constexpr double kCostOfForward = 1.0 / 3;  // of a training step's
+constexpr int64_t kFewestSequences = 64;    // of auto
+
+}  // namespace
+
+int64_t Evaluator::all_sequences(const SampleSource& source) {
   int64_t sum = 0;
   for (int64_t s = 0; s < source.sources(); ++s) sum += source.windows(s);
   return sum;
 }
 
-}  // namespace
+int64_t validation_sequences(const TrainingOptions& options, const GlobalBatch& batch, const SampleSource& validation) {
+  const int64_t all = Evaluator::all_sequences(validation);
+  if (!options.validation_sequences.is_auto()) return std::min(all, options.validation_sequences.value);
+  const int64_t interval = options.validation_interval;
+  const int64_t steps = interval > 0 ? std::min(interval, batch.total_steps) : batch.total_steps;
+  const double trained = static_cast<double>(steps) * static_cast<double>(batch.sequences_per_step);
+  const auto paid = static_cast<int64_t>(std::min(kShareOfTraining / kCostOfForward * trained, 1e15));
+  return std::min(all, std::max(paid, kFewestSequences));
+}
 
 Evaluator::Evaluator(const SampleSource& source, int64_t sequences, int64_t micro_batch, bool document_masking)
     : source_(source),
-      sequences_(std::min(sequences, all_windows(source))),
+      sequences_(std::min(sequences, all_sequences(source))),
       micro_batch_(micro_batch),
       document_masking_(document_masking) {}
 

@@ -6,8 +6,13 @@
 
 #include "data/sample_source.h"
 #include "engine/engine.h"
+#include "train/batch_shape.h"
 
 namespace tokamak {
+
+// training.validation_sequences of a run: at most all, in whole numbers that do not depend on the ranks. auto: all where that
+// is cheap, else what a fixed share of the training between two validations pays for.
+int64_t validation_sequences(const TrainingOptions& options, const GlobalBatch& batch, const SampleSource& validation);
 
 class Evaluator {
  public:
@@ -19,6 +24,7 @@ class Evaluator {
   // throw StopRequested.
   double mean_loss(Engine& engine, const std::function<void()>& between) const;
 
+  static int64_t all_sequences(const SampleSource& source);
   int64_t sequences() const { return sequences_; }
   int64_t tokens() const { return sequences_ * source_.sequence_length(); }
 

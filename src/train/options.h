@@ -37,7 +37,7 @@ struct TrainingOptions {
   double max_grad_norm = 1.0;
   double z_loss = 0.0;
   int64_t validation_interval = 0;
-  int64_t validation_sequences = 64;
+  AutoInt validation_sequences;
   std::vector<EvalOptions> evals;
   int64_t evals_interval = 0;
   SampleOptions samples;
@@ -60,7 +60,8 @@ struct TrainingOptions {
     v("validation_interval", validation_interval,
       "steps between validations, each of which stalls training; there is always one at the end; 0: only that");
     v("validation_sequences", validation_sequences,
-      "held-out sequences per validation, the same ones each time; more give a less noisy loss and take longer");
+      "held-out sequences per validation, the same ones each time; more give a less noisy loss and take longer; auto: the "
+      "whole set, or the first ones that cost 5 % of the training between validations, at least 64");
     v("evals", evals,
       "evaluations to run during training; their time is logged separately and excluded from throughput");
     v("evals_interval", evals_interval, "steps between evaluations; they always run at the end; 0: only then");

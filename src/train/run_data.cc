@@ -44,4 +44,23 @@ RunData::RunData(const RunConfig& config, const GlobalBatch& batch)
   }
 }
 
+std::optional<double> RunData::bits_per_byte(double validation_loss) const {
+  if (!validation || validation->sources() > 1) return std::nullopt;
+  return validation->dataset(0).manifest().bits_per_byte(validation_loss);
+}
+
+std::vector<std::string> RunData::trained_on() const {
+  std::vector<std::string> found;
+  for (int64_t v = 0; validation && v < validation->sources(); ++v) {
+    for (int64_t t = 0; t < train.sources(); ++t) {
+      const Dataset &held_out = validation->dataset(v), &trained = train.dataset(t);
+      if (held_out.id() != trained.id()) continue;
+      const bool one_place = held_out.directory() == trained.directory();
+      found.push_back(str("data.validation ", held_out.directory(), " is ", one_place ? "" : "a copy of ",
+                          "data.sources ", trained.directory()));
+    }
+  }
+  return found;
+}
+
 }  // namespace tokamak

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "data/manifest.h"
 #include "data/sample_source.h"
@@ -16,6 +18,11 @@ Manifest read_first_manifest(const RunConfig& config);
 struct RunData {
   // Error(kData) and Error(kConfig) as SampleSource, and where the two were made with different tokenizers.
   RunData(const RunConfig& config, const GlobalBatch& batch);
+
+  // Of the held-out text; nothing where its bytes are unknown, or it is a mixture.
+  std::optional<double> bits_per_byte(double validation_loss) const;
+  // Of each validation set that is trained on too, whatever its path: "A is B". Equal identities are equal tokens.
+  std::vector<std::string> trained_on() const;
 
   SampleSource train;
   std::optional<SampleSource> validation;  // in the order in which it lies

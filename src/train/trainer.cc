@@ -161,10 +161,10 @@ void Trainer::validate() {
   read_outcomes(0);
   const PhaseScope phase(options_.progress, Phase::kValidation);
   const OffTheClock off(monitor_->clock());
-  const Evaluator evaluator(*data_->validation, config_.training.validation_sequences, run_.shape.micro_batch,
-                            config_.data.document_masking);
+  const Evaluator evaluator(*data_->validation, validation_sequences(config_.training, run_.shape, *data_->validation),
+                            run_.shape.micro_batch, config_.data.document_masking);
   const double loss = evaluator.mean_loss(*run_.engine, [this] { stop_between(); });
-  monitor_->validation(state_.step, loss, off.seconds());
+  monitor_->validation(state_.step, loss, data_->bits_per_byte(loss), off.seconds());
 }
 
 void Trainer::take_evals() {

@@ -45,8 +45,9 @@ struct TrainerOptions {
   // Takes training.evals (src/eval does), calling `between` between micro-batches. Collective.
   std::function<std::vector<NamedValue>(Engine&, const std::function<void()>& between)> evals;
   const Sampler* sampler = nullptr;  // of training.samples; outlives the trainer; nullptr: there are none
-  // What to log of a config that differs from the one in `checkpoint`; an Error where it may not (src/config does).
-  std::function<std::string(const std::string& saved_config, const std::string& checkpoint)> check_changes;
+  // "KEY: OLD -> NEW" of each key that differs from the config in `checkpoint`; an Error where one may not (src/config
+  // does).
+  std::function<std::vector<std::string>(const std::string& saved_config, const std::string& checkpoint)> check_changes;
   // Settles mode: auto and keep_gathered: auto (src/plan does); needed where the config has them.
   Chooser chooser;
   int64_t stop_at_step = 0;                            // save and stop after this step, as on a signal; 0: never
@@ -68,7 +69,7 @@ class Trainer {
   void open_records(World& world, int64_t total_steps);
   void settle(World& world, const Device& device, const GlobalBatch& batch, const MemoryShare& memory);
   int64_t take_memory(World& world, Backend& backend, const GlobalBatch& batch);  // returns the bytes in use after it
-  void load_state(const GlobalBatch& batch);
+  std::vector<std::string> load_state(const GlobalBatch& batch);                  // returns what changed in the config
   void start_monitor(int64_t committed_bytes);
 
   void step();

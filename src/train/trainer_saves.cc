@@ -54,9 +54,11 @@ std::optional<SaveOutcome> Trainer::finish_save() {
 
 void Trainer::report_save(const SaveOutcome& outcome) {
   if (outcome.committed && outcome.bytes == 0) return;  // it was there already
-  if (!outcome.committed) return monitor_->event("checkpoint refused", outcome.step, outcome.reason);
+  const NamedValue tokens = count_value("tokens", outcome.step * run_.shape.tokens_per_step());
+  if (!outcome.committed) return monitor_->event("checkpoint refused", outcome.step, outcome.reason, {tokens});
   monitor_->event("checkpoint", outcome.step, checkpoints_->path_of(outcome.step),
-                  {{"checkpoint/stall", save_stall_},
+                  {tokens,
+                   {"checkpoint/stall", save_stall_},
                    {"checkpoint/copy", save_copy_},
                    {"checkpoint/seconds", outcome.seconds},
                    count_value("checkpoint/bytes", outcome.bytes)});

@@ -8,6 +8,7 @@
 #include "comm/collective_error.h"
 #include "comm/data_comm.h"
 #include "model/flops.h"
+#include "train/evaluator.h"
 #include "train/memory_check.h"
 #include "train/start_event.h"
 #include "train/trainer.h"
@@ -35,6 +36,15 @@ void log_run(const RunConfig& config, const RunData& data, const BatchShape& sha
   log::info("data: ", human_count(static_cast<double>(data.train.tokens())), " tokens in ", data.train.sources(),
             " source(s), ", data.validation ? human_count(static_cast<double>(data.validation->tokens())) : "no",
             " held-out tokens, tokenizer ", data.train.tokenizer().name);
+  if (data.validation) {
+    const int64_t all = Evaluator::all_sequences(*data.validation);
+    const int64_t taken = validation_sequences(config.training, shape, *data.validation);
+    log::info("validation: ", taken == all ? str("all ", all) : str("the first ", taken, " of ", all),
+              " held-out sequences");
+  }
+  for (const std::string& one : data.trained_on()) {
+    log::warning(one, ": the run trains on it, so validation/loss says nothing of other text");
+  }
   log::info("batch: ", shape.sequences_per_step, " sequences of ", shape.length, " = ",
             human_count(static_cast<double>(shape.tokens_per_step())), " tokens a step, ", ranks, " rank(s) x ",
             shape.micro_batches(), " micro-batch(es) of ", shape.micro_batch, "; ", shape.total_steps,
@@ -126,30 +136,39 @@ void Trainer::open_records(World& world, int64_t total_steps) {
                                      .flush = [this] { recorder_->flush(); }});
 }
 
-void Trainer::load_state(const GlobalBatch& batch) {
-  state_ = checkpoints_->load_or_initialize(
-      *run_.engine, data_->train, batch, config_.run.seed,
-      [&](const std::string& saved, const std::string& checkpoint) {
-        const std::string changes = options_.check_changes ? options_.check_changes(saved, checkpoint) : "";
-        if (!changes.empty() && comm_.rank() == 0) log::info(changes);
-      });
+std::vector<std::string> Trainer::load_state(const GlobalBatch& batch) {
+  std::vector<std::string> changes;
+  state_ = checkpoints_->load_or_initialize(*run_.engine, data_->train, batch, config_.run.seed,
+                                            [&](const std::string& saved, const std::string& checkpoint) {
+                                              if (options_.check_changes)
+                                                changes = options_.check_changes(saved, checkpoint);
+                                              if (!changes.empty() && comm_.rank() == 0) {
+                                                log::info("changed since ", checkpoint, ":\n  ", join(changes, "\n  "));
+                                              }
+                                            });
   const std::string status = run_on_rank_zero(comm_, [&] {
     const std::optional<RunStatus> before = read_run_status(config_.run.output_dir);
     return before && before->state == RunStatus::State::kDone && before->step == state_.step ? "done" : "";
   });
   was_done_ = finished() && status == "done";
   last_words_->at_step(state_.step);
+  return changes;
 }
 
 void Trainer::start(World& world, Backend& backend, const GlobalBatch& batch) {
   const int64_t committed_bytes = take_memory(world, backend, batch);
   startup_.done("memory");
+  std::vector<std::string> changes;
   {
     const PhaseScope phase(options_.progress, Phase::kLoad);
-    load_state(batch);
+    changes = load_state(batch);
   }
   startup_.done("load");
-  if (state_.step > 0) recorder_->event(state_.step, {"resume", str(comm_.size(), " rank(s)"), {}});
+  if (state_.step > 0) {
+    RunEvent resume{"resume", str(comm_.size(), " rank(s)"), {}};
+    if (!changes.empty()) resume.texts.push_back({"changed", join(changes, "; ")});
+    recorder_->event(state_.step, std::move(resume));
+  }
   // Only now that nothing can refuse this start: another run may be living in the directory until then.
   collectively(comm_, [&] {
     if (comm_.rank() != 0) return;

@@ -46,14 +46,14 @@ TEST_CASE("each key that alters the function is refused with both values, unless
   overrides.push_back("checkpoint.allow_changes=[model.rope_scaling.rope_type, " + key + "]");
   const RunConfig allowed = parse_config(kSample, "c.yaml", overrides);
   CHECK(refusal(saved, allowed).empty());
-  CHECK_THAT(check_changes(saved, allowed, "x"), Contains(str(key, ": ", was, " -> ", is)));
+  CHECK_THAT(join(check_changes(saved, allowed, "x"), "\n"), Contains(str(key, ": ", was, " -> ", is)));
 }
 
 TEST_CASE("keys that a run may change as it goes on are listed, and those of each start are not") {
   const std::string saved = print_config(parse_config(kSample, "c.yaml", {}));
   const RunConfig config = parse_config(
       kSample, "c.yaml", {"optimizer.lr=0.5", "checkpoint.interval=7", "run.name=other", "checkpoint.load=none"});
-  const std::string lines = check_changes(saved, config, "x");
+  const std::string lines = join(check_changes(saved, config, "x"), "\n");
   CHECK_THAT(lines, Contains("optimizer.lr: ") && Contains(" -> 0.5") && Contains("checkpoint.interval: ") &&
                         Contains(" -> 7 steps"));
   CHECK_THAT(lines, !Contains("run.name") && !Contains("checkpoint.load"));

@@ -2,6 +2,7 @@
 #include "data/prepare/tokenize.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/hash.h"
 #include "data/dataset.h"
@@ -130,6 +131,16 @@ TEST_CASE("held-out documents are a fair share, disjoint from the rest, and stay
   options.validation_fraction = 0.05;
   const TokenizeReport report = tokenize(byte_encoder(), options);
   CHECK(report.train.documents() + report.validation->documents() == 10'000);
+  for (const Manifest& part : {report.train, *report.validation}) {  // a token for each byte, and EOS
+    CHECK(part.text_bytes == part.tokens() - part.documents());
+  }
+  const Manifest read = read_manifest(dir.file("out/train"));
+  CHECK((read.text_bytes == report.train.text_bytes && read.id() == report.train.id()));
+  CHECK(read.bits_per_byte(2).value() ==
+        Approx(2 / std::log(2.0) * static_cast<double>(read.tokens()) / static_cast<double>(read.text_bytes)));
+  Manifest unknown = read;
+  unknown.text_bytes = 0;
+  CHECK((unknown.id() == read.id() && !unknown.bits_per_byte(2)));
   CHECK(std::abs(report.validation->documents() - 500) < 5 * 22);  // five standard deviations
   auto all = texts_of(dir.file("out/train"));
   const auto held = texts_of(dir.file("out/validation"));

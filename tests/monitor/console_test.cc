@@ -57,11 +57,19 @@ TEST_CASE("validations and evaluations are a line each, samples one for each pro
                                 {"validation/perplexity", 7.389},
                                 {"time/validation", 0.26}}}),
              EndsWith(" step 10/1000  validation loss 2.0000  perplexity 7.39  (0.3 s)\n"));
+  CHECK_THAT(logged({.step = 10,
+                     .values = {{"validation/loss", 2},
+                                {"validation/perplexity", 7.389},
+                                {"validation/bits_per_byte", 1.25},
+                                {"time/validation", 0.26}}}),
+             EndsWith(" step 10/1000  validation loss 2.0000  perplexity 7.39  bits/byte 1.2500  (0.3 s)\n"));
   CHECK_THAT(
       logged({.step = 10,
               .values =
                   {count_value("tokens", 5), {"evals/arc/acc", 0.5}, {"evals/piqa/acc", 0.75}, {"time/evals", 1.25}}}),
       EndsWith(" step 10/1000  arc/acc 0.5000  piqa/acc 0.7500  (1.2 s)\n"));
+  CHECK_THAT(logged({.step = 10, .values = {{"evals/a\nb/acc", 0.5}, {"time/evals", 1.25}}}),
+             EndsWith(" step 10/1000  a\\nb/acc 0.5000  (1.2 s)\n"));
   // As lines of their own, cut, and with nothing in them that a terminal would obey.
   CHECK_THAT(logged({.step = 10,
                      .values = {count_value("tokens", 5), {"time/samples", 0.26}},

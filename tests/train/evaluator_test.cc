@@ -1,7 +1,10 @@
 #include "train/evaluator.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 
+#include "data/dataset_writer.h"
+#include "support/captured_log.h"
 #include "support/ranks.h"
 #include "train/run_plan.h"
 #include "train/toy_training.h"
@@ -38,4 +41,52 @@ TEST_CASE("no more sequences are asked for than the data has windows") {
   const Evaluator evaluator(source, 1'000'000, 1, true);
   CHECK(evaluator.sequences() == source.windows(0));
   CHECK(evaluator.tokens() == source.windows(0) * 16);
+}
+
+TEST_CASE("all held-out sequences are validated where they cost at most 5 % of the training before, else as many") {
+  const TempDir dir;
+  DatasetWriter writer({.directory = dir.path(), .vocab_size = 61, .tokenizer = {"toy", "hash", ""}});
+  writer.append(std::vector<int32_t>(200 * 16 + 1, 5));
+  writer.finish();
+  DataOptions in_order;
+  in_order.sequence_length = 16;
+  const std::vector<SourceOptions> set = {{.path = dir.path()}};
+  const SampleSource source(in_order, set, 7, 61);
+  const int64_t all = Evaluator::all_sequences(source);
+  REQUIRE(all == 200);
+  TrainingOptions options;
+  const auto taken = [&](int64_t interval, int64_t sequences_per_step) {
+    options.validation_interval = interval;
+    const GlobalBatch batch{.length = 16, .sequences_per_step = sequences_per_step, .total_steps = 1000};
+    return validation_sequences(options, batch, source);
+  };
+  CHECK(taken(1, 1) == 64);
+  CHECK(taken(10, 50) == 75);  // 5 % of 500 sequences forward and backward are 75 forward
+  CHECK(taken(100, 50) == all);
+  CHECK(taken(0, 50) == all);       // once, at the end
+  CHECK(taken(100'000, 1) == 150);  // there are only 1000 steps
+  options.validation_sequences.value = 7;
+  CHECK(taken(100, 50) == 7);
+  options.validation_sequences.value = 1'000'000;
+  CHECK(taken(100, 50) == all);
+}
+
+TEST_CASE("a validation set that the run trains on is a warning, under whatever path it lies") {
+  const ToyPlace place;
+  std::filesystem::copy(place.file("train"), place.file("copy"), std::filesystem::copy_options::recursive);
+  const auto said = [&](const std::string& validation) {
+    log::configure(0, 1, log::Level::kWarning);
+    CapturedLog captured;
+    RunConfig config = place.config(str("run-", validation));
+    config.data.validation = {{place.file(validation)}};
+    train(1, config, {.stop_at_step = 1});
+    log::configure(0, 1, log::Level::kOff);
+    return captured.text();
+  };
+  const std::string train = place.file("train");
+  CHECK_THAT(said("train"),
+             Catch::Contains(str("data.validation ", train, " is data.sources ", train, ": the run trains")));
+  CHECK_THAT(said("copy"),
+             Catch::Contains(str("data.validation ", place.file("copy"), " is a copy of data.sources ", train)));
+  CHECK_THAT(said("validation"), !Catch::Contains("trains on it"));
 }

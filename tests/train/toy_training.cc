@@ -60,7 +60,7 @@ RunConfig ToyPlace::config(const std::string& name, int ranks) const {
   config.training.max_steps = 6;
   config.training.global_batch_tokens = 12 * 16;
   config.training.micro_batch_size.value = 12 / ranks;
-  config.training.validation_sequences = 5;
+  config.training.validation_sequences.value = 5;
   config.optimizer.lr = 2e-2;
   config.precision.compute = Precision::kF32;
   config.checkpoint.interval = TrainingLength::none();

@@ -47,7 +47,7 @@ struct ToyRunOptions {
   std::function<std::vector<NamedValue>(Engine&, const std::function<void()>&)> evals =
       [](Engine&, const std::function<void()>&) { return std::vector<NamedValue>(); };
   std::function<Backend()> backend = toy_backend;
-  std::function<std::string(const std::string&, const std::string&)> check_changes;
+  std::function<std::vector<std::string>(const std::string&, const std::string&)> check_changes;
   Chooser chooser;
   RunProgress* progress = nullptr;  // of a run on one rank
 };

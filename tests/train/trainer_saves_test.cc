@@ -132,7 +132,7 @@ TEST_CASE("a resume shows the checkpoint's config to its check, and a refusal is
   RunConfig config = place.config("run", 2);
   train(2, config, {.stop_at_step = 2});
   ToyRunOptions options;
-  options.check_changes = [](const std::string& saved, const std::string& checkpoint) -> std::string {
+  options.check_changes = [](const std::string& saved, const std::string& checkpoint) -> std::vector<std::string> {
     fail(Kind::kConfig, str("saved ", saved, " in ", checkpoint));
   };
   // Before the weights are read, also where their shapes are others.
@@ -142,4 +142,19 @@ TEST_CASE("a resume shows the checkpoint's config to its check, and a refusal is
     CHECK(error.kind() == Kind::kConfig);
     CHECK(error.what() == "saved seed: 7 in " + place.checkpoint("run", 2));
   }
+}
+
+TEST_CASE("what changed in the config is in the event of the resume; where nothing did, it has no such text") {
+  const ToyPlace place;
+  const RunConfig config = place.config("run", 2);
+  train(2, config, {.stop_at_step = 2});
+  ToyRunOptions options{.stop_at_step = 3};
+  options.check_changes = [](const std::string&, const std::string&) {
+    return std::vector<std::string>{"optimizer.lr: 0.003 -> 0.01", "training.max_steps: 6 -> 9"};
+  };
+  train(2, config, options);
+  CHECK(last_event(place.run("run"), "resume").event->text("changed") ==
+        "optimizer.lr: 0.003 -> 0.01; training.max_steps: 6 -> 9");
+  train(2, config);
+  CHECK(last_event(place.run("run"), "resume").event->texts.empty());
 }

@@ -171,6 +171,7 @@ TEST_CASE(
   CHECK(ready.at("startup/seconds") == Approx(sum));
   CHECK((ready.at("total_steps") == 6 && ready.at("tokens_per_step") == 12 * 16));
   const MetricRecord save = last_event(run, "checkpoint");
+  CHECK(save.at("tokens") == static_cast<double>(save.step * 12 * 16));
   CHECK(save.at("checkpoint/bytes") == static_cast<double>(saved.manifest().total_bytes()));
   CHECK((save.at("checkpoint/stall") > 0 && save.at("checkpoint/seconds") > 0));
   CHECK(last_event(run, "end").at("exit_code") == 0);
