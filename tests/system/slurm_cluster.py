@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 
+from processor_limit import limit_processors
+
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "sinfo", "ip", "unshare", "mount")
 NAMESPACES = ["unshare", "--net", "--uts", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc",
               "--propagation", "private"]
@@ -77,6 +79,8 @@ class Cluster:
     """Started by being made; `env` is what its commands (srun, sbatch, ...) need. `settings`: more lines of slurm.conf."""
 
     def __init__(self, path, nodes, settings=""):
+        if reason := limit_processors():
+            print("no limit of processor time:", reason, flush=True)
         self.path, self.settings = path, settings
         self.nodes = {}  # name -> the process whose end is the end of the node
         names = [f"n{i + 1}" for i in range(nodes)]
