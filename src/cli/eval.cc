@@ -35,8 +35,8 @@ class EvalCommand : public Command {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     parser->add_option("--limit", limit_, "only the first items of each task; 0: all")->capture_default_str();
     bos_given_ = parser->add_flag("--bos,!--no-bos", encoding_.add_bos,
-                                  "each text begins with the BOS token, as `data tokenize --bos` has it; default: as "
-                                  "the directory's tokenizer_config.json says, of a checkpoint not");
+                                  "each text begins with the BOS token, as `data tokenize --bos` has it; default: "
+                                  "what tokenizer_config.json says; off for a checkpoint");
     parser
         ->add_option("--context", encoding_.context, "tokens the model sees at most; 0: model.max_position_embeddings")
         ->capture_default_str();

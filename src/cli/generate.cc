@@ -64,8 +64,8 @@ class GenerateCommand : public Command {
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     bos_given_ = parser->add_flag("--bos,!--no-bos", bos_,
-                                  "each prompt begins with the BOS token, as `data tokenize --bos` has it; default: as "
-                                  "the directory's tokenizer_config.json says, of a checkpoint not");
+                                  "each prompt begins with the BOS token, as `data tokenize --bos` has it; default: "
+                                  "what tokenizer_config.json says; off for a checkpoint");
     parser->add_option("--dtype", dtype_, "f32 or bf16; default: what the run computed in, or the weights' own")
         ->check(CLI::IsMember(enum_names(Precision{})));
     parser->add_option("--backend", backend_, "auto, cpu or cuda; default: what the run's config says")
@@ -103,7 +103,7 @@ class GenerateCommand : public Command {
                      "a line of JSON for each prompt: prompt, text, tokens (made, with the one that ended it), and "
                      "finish_reason: stop, length or eos");
     echo_ = parser->add_flag("--echo,!--no-echo", texts_.echo,
-                             "print the prompt before its text; default, but with --jsonl");
+                             "print the prompt before its text (default, except with --jsonl)");
   }
 
   void check_options() {
