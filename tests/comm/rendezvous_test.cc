@@ -191,6 +191,12 @@ TEST_CASE("strangers who are silent, slow, or speak of anything, cost the ranks 
     REQUIRE(strangers.back());
     if (speak) CHECK(send(strangers.back(), half));
   }
+  const Socket slow = connect_to("127.0.0.1", port, in_seconds(5), why);  // its words are on their way
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  CHECK(send(slow, frame_of({kProtocolVersion, "control", "3", "1", "4242", "host", "another run", ""})));
+  FrameReader answer;
+  while (answer.read(slow) == FrameReader::State::kMore) std::this_thread::yield();
+  CHECK(answer.take().front() == "refused");
   const uint32_t huge = uint32_t{1} << 26;
   for (const std::string& words : {half, "TOKAMAK1" + std::string(reinterpret_cast<const char*>(&huge), 4),
                                    std::string(4096, '\0'), std::string("\x16\x03\x01\x02"), frame_of(Words(4000)),
