@@ -134,7 +134,7 @@ TEST_CASE("a file of NULs without end is read no further than any record is long
   int polls = 0;
   RecordTail::News news = tail.poll();
   CHECK(steps_of(news) == Steps{1});
-  for (; news.has_more; ++polls) news = tail.poll();
+  for (; news.has_more && polls < 100; ++polls) news = tail.poll();
   CHECK(polls < 20);
   CHECK(news.trouble == "a line of more than 64.0 MiB in metrics.jsonl");
   file.replace(line(2));
