@@ -19,7 +19,7 @@ Standing standing_of(const RunStatus& status) {
     case RunStatus::State::kStopped:
       return {StartEnd::kStopped, str("exit ", status.code)};
     case RunStatus::State::kFailed:
-      return {StartEnd::kFailed, str("exit ", status.code)};
+      return {StartEnd::kFailed, str("exit ", status.code, status.cause.empty() ? "" : ": ", status.cause)};
     case RunStatus::State::kRunning:
       break;
   }

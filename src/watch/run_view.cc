@@ -72,8 +72,8 @@ void RunView::see_event(const MetricRecord& record) {
     closed.close(nullptr, true);
     is_done_ = closed.report().end == StartEnd::kDone || (was_done_ && closed.is_idle());
   }
-  // A run that stops before its first line of values has trained all the same.
-  if (record.is("checkpoint") || record.is("stop")) step_ = std::max(step_, record.step);
+  // A run that stops, or fails, before its next line of values has trained all the same.
+  if (record.is("checkpoint") || record.is("stop") || record.is("end")) step_ = std::max(step_, record.step);
   if (record.is("checkpoint")) saved_step_ = std::max(saved_step_, record.step);
   if (record.is("ready")) {
     if (!first_step_) first_step_ = record.step;

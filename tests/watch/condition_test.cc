@@ -59,8 +59,10 @@ TEST_CASE("what the run said of its end counts, whatever else is there") {
 }
 
 TEST_CASE("of a start whose last record a disk has refused, status.json says the end") {
-  CHECK(condition_of({.view = kTraining, .status = status(RunStatus::State::kFailed, 3, "one")})->end ==
-        StartEnd::kFailed);
+  RunStatus failed = status(RunStatus::State::kFailed, 3, "one");
+  CHECK(condition_of({.view = kTraining, .status = failed})->end == StartEnd::kFailed);
+  failed.cause = "rank 1 is gone";
+  CHECK(condition_of({.view = kTraining, .status = failed})->why == "exit 3: rank 1 is gone");
 }
 
 TEST_CASE("a file of the watchdog newer than the start means hung, an older one nothing") {
