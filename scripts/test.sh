@@ -8,13 +8,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage() {
   cat <<'EOT'
-usage: scripts/test.sh [--fast | --faults | --hostile] [--no-install]
+usage: scripts/test.sh [--fast | --faults | --hostile | --fuzz [SECONDS]] [--no-install]
 
   --fast         what to run before each commit: the build and the tests that take seconds (no label "slow"); without
                  clang-tidy and the sanitizers
   --faults       every fault of a run, also those that CI leaves out (labels "cluster" and "faults-only"): the simulated
                  cluster, the storm of ten minutes; nothing else
   --hostile      every hostile file and stranger on the network, of which CI tries one of each kind; nothing else
+  --fuzz         each reader of files of others under libFuzzer, for so many seconds (600); nothing else
   --no-install   do not call apt-get nor pip; $TOKAMAK_PYTHON names the interpreter that has the packages of
                  scripts/requirements-interop.txt, if there is one
 
@@ -22,9 +23,14 @@ One test by hand:  cmake --build build && ctest --test-dir build -R 'part of its
 EOT
 }
 
-fast=no faults=no hostile=no install=yes
+fast=no faults=no hostile=no fuzz='' install=yes
 for argument in "$@"; do
   case $argument in
+    --fuzz) fuzz=600 ;;
+    [0-9]*)
+      [[ -n $fuzz && $argument =~ ^[0-9]+$ ]] || { usage >&2 && exit 2; }
+      fuzz=$argument
+      ;;
     --fast) fast=yes ;;
     --faults) faults=yes ;;
     --hostile) hostile=yes ;;
@@ -73,6 +79,7 @@ sanitizers() {
     stage "build (address)" cmake --build --preset cpu-asan --target unit_tests || return
   local code=0
   stage "tidy" scripts/check_tidy.py build-asan || code=1
+  stage "fuzz, 1 s a target" scripts/fuzz.sh 1 || code=1
   stage "configure (thread)" cmake --preset cpu-tsan -DTOKAMAK_TESTS=ON &&
     stage "build (thread)" cmake --build --preset cpu-tsan --target thread_tests || return
   # Beside the others: most of its time is one test's, and one processor's.
@@ -85,6 +92,10 @@ sanitizers() {
 
 groups=(build quickstart test cluster package)
 [[ $install == no ]] || required packages scripts/install_deps.sh "${groups[@]}"
+if [[ -n $fuzz ]]; then
+  checked fuzz scripts/fuzz.sh "$fuzz"
+  finish $failed
+fi
 # One build, with CUDA where its compiler is. What reads its machine code is not Debian's: without, a test is skipped.
 preset=cpu
 if command -v nvcc >/dev/null; then

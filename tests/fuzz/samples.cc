@@ -127,10 +127,13 @@ std::string metrics_sample() {
 }
 
 std::string trace_sample() {
-  return R"({"traceEvents":[{"name":"process_name","ph":"M","pid":0,"args":{"name":"rank 0"}},
-    {"name":"thread_name","ph":"M","pid":0,"tid":1,"args":{"name":"compute"}},
-    {"name":"step 10","cat":"step","ph":"X","pid":0,"tid":0,"ts":0,"dur":20},
-    {"name":"gemm","cat":"op","ph":"X","pid":0,"tid":1,"ts":1.5,"dur":2,"args":{"flops":10,"bytes":20,"phase":"forward"}}]})";
+  return R"({"traceEvents": [
+{"ph":"M","pid":0,"tid":0,"name":"process_name","args":{"name":"rank 0"}},
+{"ph":"M","pid":0,"tid":1,"name":"thread_name","args":{"name":"stream compute"}},
+{"ph":"X","pid":0,"tid":0,"name":"step 10","cat":"step","ts":0,"dur":20},
+{"ph":"X","pid":0,"tid":1,"name":"gemm","cat":"forward","ts":1.5,"dur":2,"args":{"flops":10,"bytes":20,"exchanged_bytes":3}}
+]}
+)";
 }
 
 std::string status_sample() {

@@ -53,7 +53,7 @@ Verdict judge(Kind kind, const Read& read) {
 // A directory that ends in "the file", for readers that take a path; gone with the process.
 class Place {
  public:
-  Place() : top_(std::filesystem::temp_directory_path() / ("tokamak-fuzz-" + std::to_string(::getpid()))) {
+  Place() : top_(in_memory() / ("tokamak-fuzz-" + std::to_string(::getpid()))) {
     std::filesystem::create_directories(path());
   }
   ~Place() {
@@ -63,6 +63,10 @@ class Place {
   std::string path() const { return (top_ / "the file").string(); }
 
  private:
+  static std::filesystem::path in_memory() {
+    const std::filesystem::path memory = "/dev/shm";
+    return std::filesystem::is_directory(memory) ? memory : std::filesystem::temp_directory_path();
+  }
   std::filesystem::path top_;
 };
 
@@ -253,12 +257,12 @@ std::string questions_line(std::string (*sample)()) {
 }
 
 constexpr Target kTargets[] = {
-    {"safetensors", safetensors, safetensors_sample},
-    {"index", index, index_sample},
-    {"hf_config", hf_config, hf_config_sample},
-    {"gguf", gguf, gguf_sample},
-    {"tokenizer", tokenizer, tokenizer_sample},
-    {"index_header", index_header, index_header_sample},
+    {"safetensors", safetensors, safetensors_sample, 20000},
+    {"index", index, index_sample, 20000},
+    {"hf_config", hf_config, hf_config_sample, 20000},
+    {"gguf", gguf, gguf_sample, 20000},
+    {"tokenizer", tokenizer, tokenizer_sample, 20000},
+    {"index_header", index_header, index_header_sample, 20000},
     {"sums", sums, sums_sample},
     {"dataset", dataset, dataset_sample},
     {"checkpoint", checkpoint, checkpoint_sample},

@@ -20,6 +20,7 @@ struct Target {
   const char* name;
   Verdict (*read)(std::string_view bytes);
   std::string (*sample)();  // a valid input, rich in what can be damaged
+  int cases = 1000;         // of mutation_test.cc
 };
 
 std::span<const Target> targets();
