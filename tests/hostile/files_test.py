@@ -121,7 +121,8 @@ class Case:
         start = time.monotonic()
         code, output, log = judge.start(arguments, where + "/cwd")
         self.seconds = time.monotonic() - start
-        faults = judge.faults_of(code, output.replace(where, ""), log.replace(where, ""), self.may_pass(), self.format.prints)
+        faults = judge.faults_of(code, output.replace(where, ""), log.replace(where, ""), self.may_pass(), self.format.prints,
+                                "--json" in self.command)
         left = os.listdir(where + "/cwd") + (os.listdir(where + "/out") if code not in (0, 75, None) else [])
         new = set(judge.names_below(where + "/in")) - set(before) if self.command[0] != "train" else ()
         if left or new:
