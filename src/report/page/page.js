@@ -18,6 +18,8 @@ function aboveWhy(run) {
 const GROUPS = [
   {section: "training", charts: [
     {id: "loss", title: "Loss", format: number, series: {"loss/avg": "training", "validation/loss": "validation"}},
+    {id: "bits-per-byte", title: "Bits per byte", format: number, note: "Of the validation sets; it compares models whose " +
+      "tokenizers differ.", series: {"validation/bits_per_byte": "validation"}},
     {id: "lr", title: "Learning rate", format: number, series: {"optim/lr": "learning rate"}},
     {id: "grad-norm", title: "Gradient norm", format: number, log: true,
      note: "Before clipping.", shared: true, series: {"optim/grad_norm": "gradient norm"},
