@@ -10,7 +10,9 @@ namespace tokamak {
 
 namespace {
 
-enum Field { kVersion, kKind, kSize, kRank, kPort, kHost, kJob, kRandom, kFields };
+struct Field {
+  enum Index : size_t { kVersion, kKind, kSize, kRank, kPort, kHost, kJob, kRandom, kCount };
+};
 
 constexpr size_t kLongestHost = 64;
 
@@ -26,18 +28,18 @@ std::optional<int> number_of(const std::string& word) {
 Words Hello::words() const { return {version, kind, str(size), str(rank), str(port), host, job, random}; }
 
 std::optional<Hello> Hello::of(const Words& words) {
-  if (words.size() != kFields && words.size() != kRandom) return {};
-  const std::optional<int> size = number_of(words[kSize]), rank = number_of(words[kRank]),
-                           port = number_of(words[kPort]);
+  if (words.size() != Field::kCount && words.size() != Field::kRandom) return {};
+  const std::optional<int> size = number_of(words[Field::kSize]), rank = number_of(words[Field::kRank]),
+                           port = number_of(words[Field::kPort]);
   if (!size || !rank || !port || *port < 0 || *port > 65535) return {};
-  return Hello{.version = words[kVersion],
-               .kind = words[kKind],
+  return Hello{.version = words[Field::kVersion],
+               .kind = words[Field::kKind],
                .size = *size,
                .rank = *rank,
                .port = *port,
-               .host = words[kHost],
-               .job = words[kJob],
-               .random = words.size() > kRandom ? words[kRandom] : ""};
+               .host = words[Field::kHost],
+               .job = words[Field::kJob],
+               .random = words.size() > Field::kRandom ? words[Field::kRandom] : ""};
 }
 
 std::string Hello::shown_host() const { return printable(host, kLongestHost); }

@@ -11,7 +11,6 @@ namespace tokamak {
 namespace {
 
 constexpr double kSecondsToTake = 5;  // for a peer, what is said to it
-constexpr double kSecondsToHeed = 0.1;
 constexpr size_t kLongestReason = 200;
 
 }  // namespace

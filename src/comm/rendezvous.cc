@@ -25,10 +25,9 @@ constexpr double kSecondsToAttempt = 10;  // one connection; then once more
 constexpr double kSecondsOfMany = 2;      // the same where there are other addresses to try
 constexpr double kSecondsToConnect = 60;  // among themselves, once all have come
 constexpr double kSecondsToAgain = 0.1;   // after an attempt that failed
-constexpr double kSecondsToHeed = 0.1;    // until an interruption is noticed
 constexpr double kSecondsOfSignals = 1;   // from the first rank to the last, of a signal to all
 constexpr size_t kBytesOfRank = 300;      // in the list, at most
-constexpr size_t kLongestReason = 200;    // what a peer says of its refusal
+constexpr size_t kLongestPlace = 200;     // as messages show it
 constexpr size_t kLongestAddress = 64;
 constexpr size_t kMostNamed = 8;  // of ranks that are missing
 
@@ -85,7 +84,7 @@ class Gathering {
 
   std::string self() const { return str("rank ", options_.rank, " of ", options_.size); }
   std::string place() const {
-    return str(printable(join(options_.addresses, " or "), kLongestReason), ":", options_.port);
+    return str(printable(join(options_.addresses, " or "), kLongestPlace), ":", options_.port);
   }
   std::string name(size_t rank) const {
     return hosts()[rank].empty() ? str("rank ", rank) : str("rank ", rank, " on ", hosts()[rank]);

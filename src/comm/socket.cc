@@ -25,7 +25,6 @@ constexpr int64_t kMostAtOnce = int64_t{1} << 30;
 // Of the time after which a silent peer is given up, a part passes before the first probe; the rest is for so many.
 constexpr int kProbes = 5;
 
-constexpr double kSecondsToHeed = 0.1;
 constexpr int kAttemptsAtPort = 16;  // at one that is free on several addresses
 
 // accept(2): errors of a connection that was there, of the network, or of what this process may open. All may pass.

@@ -14,6 +14,7 @@ namespace tokamak {
 using Deadline = std::chrono::steady_clock::time_point;
 inline constexpr Deadline kNever = Deadline::max();
 Deadline in_seconds(double seconds);
+inline constexpr double kSecondsToHeed = 0.1;  // until a wait notices an interruption
 
 class Socket {
  public:
