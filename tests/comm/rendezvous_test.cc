@@ -2,6 +2,7 @@
 #include "comm/rendezvous.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
@@ -99,9 +100,17 @@ TEST_CASE("where rank 0 does not come, the address, the port and the reason are 
 
 TEST_CASE("a second process of a rank is told so, and the others meet") {
   const int port = free_port();
-  std::vector<Peers> peers;
-  const std::vector<std::string> met = outcomes(
-      {options_of(0, 3, port), options_of(1, 3, port), options_of(1, 3, port), options_of(2, 3, port)}, &peers);
+  std::array<std::vector<Peers>, 4> peers;  // all stay until all have met
+  std::array<std::string, 4> met;
+  std::atomic<bool> refused = false;
+  const auto come = [&](size_t i, int rank) {
+    met[i] = outcomes({options_of(rank, 3, port)}, &peers[i])[0];
+    if (!met[i].empty()) refused = true;
+  };
+  std::array threads = {std::thread(come, 0, 0), std::thread(come, 1, 1), std::thread(come, 2, 1)};
+  while (!refused) std::this_thread::yield();  // the port is open for as long as rank 2 is missing
+  come(3, 2);
+  for (std::thread& thread : threads) thread.join();
   CHECK((met[0].empty() && met[3].empty()));
   CHECK(met[1].empty() != met[2].empty());
   CHECK_THAT(met[1] + met[2], Contains("is a second rank 1: the first is on "));
