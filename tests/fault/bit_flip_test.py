@@ -80,7 +80,7 @@ def gradients_on_the_way(place):
 def twice(place):
     """weights that arrive wrong in two steps: the host is bad, and the run ends"""
     ends(place, "twice", [RECOMPUTE], r"gradients of step \d+ computed twice differ, not for the first time: rank 1 .*",
-         call_name="MPI_Iallgather", at=120, then=201)
+         call_name="MPI_Iallgather", at=124, then=201)
 
 
 def state(place):

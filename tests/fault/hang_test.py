@@ -25,9 +25,9 @@ QUESTION = '{"question": "what?", "choices": ["a", "b"], "answer": 0}\n'
 
 
 class Run:
-    """Three ranks under mpirun or as processes that meet over TCP; `of_rank` has overrides of single ranks (TCP)."""
+    """Three ranks under mpirun or as processes that meet over TCP."""
 
-    def __init__(self, place, name, launcher, *overrides, of_rank=None, env=None):
+    def __init__(self, place, name, launcher, *overrides, env=None):
         self.directory, self.launcher = place.run(name), launcher
         self.log = place.file(name + ".log")
         config, out = place.config(name), open(self.log, "w")
@@ -36,7 +36,7 @@ class Run:
             self.processes = [subprocess.Popen(mpirun(RANKS, "train", config, *overrides), env=env, stdout=out, stderr=out)]
         else:
             environment = dict(env, WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(run_ranks.free_port()))
-            self.processes = [subprocess.Popen([TOKAMAK, "train", config, *overrides, *(of_rank or {}).get(rank, [])],
+            self.processes = [subprocess.Popen([TOKAMAK, "train", config, *overrides],
                                                env=dict(environment, RANK=str(rank)), stdout=out, stderr=out)
                               for rank in range(RANKS)]
 
@@ -163,10 +163,9 @@ def stuck(place):
     """a rank that reads a file for ever in the start, and still sends heartbeats, is named: it did not arrive"""
     with open(place.file("questions.jsonl"), "w") as out:
         out.write(QUESTION)
-    os.mkfifo(place.file("fifo"))
-    evals = [f"training.evals=[{{path: {place.file('questions.jsonl')}}}]"]
-    of_rank = {1: [f"training.evals=[{{path: {place.file('fifo')}}}]"]}
-    with Run(place, "stuck", "tcp", "resilience.watchdog_min=1s", *evals, of_rank=of_rank) as run:
+    evals = f"training.evals=[{{path: {place.file('questions.jsonl')}}}]"
+    disk = faulty_disk.Disk(place, "stuck", at=1, fault="hang", rank=1, under=place.file("questions.jsonl"), reads=True)
+    with Run(place, "stuck", "tcp", "resilience.watchdog_min=1s", evals, env=disk.env) as run:
         report, limit, seconds = run.expect_end(1, run.pids(), time.monotonic(), stopped=False)
     assert "in gather_all, phase start" in report and "did not arrive (phase start" in report, report
     assert "missing" not in report, report  # it answers

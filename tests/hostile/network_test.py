@@ -17,13 +17,13 @@ from concurrent.futures import ThreadPoolExecutor
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "system"), os.path.join(HERE, "..", "support"), HERE]
 import run_ranks  # noqa: E402
-from harness import ENV, MPIRUN, TOKAMAK, Workplace  # noqa: E402
+from harness import ENV, MPIRUN, TOKAMAK, Workplace, own_address_space  # noqa: E402
 from strangers import (BARRIER, DISCONNECT, END, FORGED, GATHER, MAGIC, MESSAGE, FalseRank, FalseRankZero, answers,  # noqa: E402
                        answers_challenge, churns, closes_its_side, connect, drips, frame, hear, hello, hello_words,
                        leaves, listening_ports, meanwhile, noise, proof, says, send, silent)
 
 SECONDS = 50  # far beyond what any case takes: a hang, not a slow machine
-MEMORY = 700 << 20
+MEMORY = own_address_space() + (640 << 20)
 AT_ONCE = 3  # cases: they wait more than they compute
 LONGEST_ERROR = 300
 LONGEST_LOG = 20000

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import random
+import resource
 import shutil
 import struct
 import subprocess
@@ -57,6 +58,15 @@ def generated(*arguments, **options):
                           capture_output=True, **options)
     assert done.returncode == 0, f"tokamak generate {' '.join(arguments)}: exit {done.returncode}\n{done.stderr}"
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def own_address_space():
+    """Bytes of address space that the program takes for itself and its libraries: with CUDA's, ten times as many."""
+    for limit in range(64 << 20, 8 << 30, 64 << 20):
+        if subprocess.run([TOKAMAK, "--version"], capture_output=True,
+                          preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))).returncode == 0:
+            return limit
+    raise AssertionError("tokamak --version does not run within 8 GiB")
 
 
 def mpirun(ranks, *arguments):

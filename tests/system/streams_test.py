@@ -51,8 +51,8 @@ def same_as_undisturbed(place, name, ranks=0):
     assert status(place, name)["state"] == "done", status(place, name)
     whole = "two_ranks" if ranks else "undisturbed"
     assert gathered(place.checkpoint(name, STEPS)) == gathered(place.checkpoint(whole, STEPS)), f"{name}: other weights"
-    steps = [line for line in log_of(place, name).splitlines() if f"/{STEPS} (" in line]
-    assert f" step {STEPS}/{STEPS} (" in steps[-1], steps[-1]
+    steps = [line for line in log_of(place, name).splitlines() if f"/{STEPS} " in line and " step " in line]
+    assert f" step {STEPS}/{STEPS} " in steps[-1], steps[-1]
 
 
 def undisturbed(place):

@@ -4,7 +4,8 @@
 //   BIT_FLIP_CALL  MPI_Iallgather (weights) or MPI_Ialltoall (gradients); not set: none
 //   BIT_FLIP_SIDE  receive: in what came from another rank; send: in the sender's own memory, where it stays
 //   BIT_FLIP_RANK  on this rank
-//   BIT_FLIP_AT    in this call of the name, counted from 1; short calls, which carry no tensors, do not count
+//   BIT_FLIP_AT    in this call of the name, counted from 1; short calls and those of MPI_COMM_WORLD, which carry no tensors
+//                  of a step, do not count
 //   BIT_FLIP_THEN  once more in this one; not set: not again
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -23,8 +24,9 @@ static const char* setting(const char* name) {
   return value != NULL ? value : "";
 }
 
-static int strikes(const char* name, int count) {
+static int strikes(const char* name, int count, const void* comm) {
   static int calls = 0;
+  if (comm == dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world")) return 0;
   if (strcmp(setting("BIT_FLIP_CALL"), name) != 0 || count < kFewestBlocks) return 0;
   if (strcmp(setting("BIT_FLIP_RANK"), setting("OMPI_COMM_WORLD_RANK")) != 0) return 0;
   ++calls;
@@ -53,7 +55,7 @@ static struct {
 static int call(const char* name, const void* from, int sent, void* type, void* to, int count, void* to_type, void* comm,
                 void* request) {
   Collective* real = (Collective*)dlsym(RTLD_NEXT, name);
-  const int now = strikes(name, count), sending = strcmp(setting("BIT_FLIP_SIDE"), "send") == 0;
+  const int now = strikes(name, count, comm), sending = strcmp(setting("BIT_FLIP_SIDE"), "send") == 0;
   if (now && sending) flip((void*)from, count);
   const int result = real(from, sent, type, to, count, to_type, comm, request);
   const int other = strcmp(setting("BIT_FLIP_RANK"), "0") == 0 ? 1 : 0;
