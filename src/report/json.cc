@@ -67,17 +67,18 @@ Json report_json(const RunReport& report) {
           {"starts", starts}};
 }
 
-std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+// ASCII: a terminal obeys nothing of it.
+std::string printed(const Json& json) { return json.dump(2, ' ', true, Json::error_handler_t::replace) + "\n"; }
 
 }  // namespace
 
-std::string json_of(const RunReport& report) { return dump(report_json(report)); }
+std::string json_of(const RunReport& report) { return printed(report_json(report)); }
 
 std::string json_of(const std::vector<RunReport>& reports) {
   if (reports.size() == 1) return json_of(reports.front());
   Json all = Json::array();
   for (const RunReport& report : reports) all.push_back(report_json(report));
-  return dump(all);
+  return printed(all);
 }
 
 }  // namespace tokamak

@@ -21,22 +21,22 @@ constexpr int64_t kLongestEvent = int64_t{1} << 20;  // bytes; the writer's have
 
 constexpr int64_t kLargestTrace = int64_t{4} << 30;  // bytes
 
-using Json = nlohmann::json;
+using EventJson = nlohmann::json;
 
-const Json& member(const Json& object, const char* name) {
-  static const Json kNone;
+const EventJson& member(const EventJson& object, const char* name) {
+  static const EventJson kMissing;
   const auto found = object.is_object() ? object.find(name) : object.end();
-  return found == object.end() ? kNone : *found;
+  return found == object.end() ? kMissing : *found;
 }
 
-std::string text_in(const Json& object, const char* name) {
-  const Json& value = member(object, name);
+std::string text_in(const EventJson& object, const char* name) {
+  const EventJson& value = member(object, name);
   return value.is_string() ? value.get<std::string>() : "";
 }
 
 // Nothing where it is there and no number.
-std::optional<double> number_in(const Json& object, const char* name) {
-  const Json& value = member(object, name);
+std::optional<double> number_in(const EventJson& object, const char* name) {
+  const EventJson& value = member(object, name);
   if (value.is_null()) return 0;
   const double number = value.is_number() ? value.get<double>() : HUGE_VAL;
   return std::isfinite(number) ? std::optional(number) : std::nullopt;
@@ -47,8 +47,8 @@ struct Span {
   double process = 0, row = 0, begin = 0, duration = 0, flops = 0, bytes = 0, exchanged = 0;
 };
 
-std::optional<Span> span_of(const Json& event) {
-  const Json& values = member(event, "args");
+std::optional<Span> span_of(const EventJson& event) {
+  const EventJson& values = member(event, "args");
   if (!event.is_object() || !(values.is_null() || values.is_object())) return std::nullopt;
   Span span;
   const auto take = [](std::optional<double> number, double& into) {
@@ -66,7 +66,7 @@ std::optional<Span> span_of(const Json& event) {
 // are not as the writer makes them are skipped.
 class TraceReader {
  public:
-  void see(const Json& event) {
+  void see(const EventJson& event) {
     const std::optional<Span> span = span_of(event);
     if (!span || span->process != 0) return;
     const std::string name = text_in(event, "name");
