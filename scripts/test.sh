@@ -137,7 +137,7 @@ export TOKAMAK_TEST_INSTALLS=$install # for the quickstart's packages
 jobs=$(($(nproc) + 1)) # one more than processors: somebody always waits
 # Alone: a simulated cluster has more processes than the machine has processors.
 kCluster='^system: under Slurm$'
-checked "tests (cluster)" ctest --preset $preset -R "$kCluster"
+checked "tests (cluster)" nice -n 10 ctest --preset $preset -R "$kCluster"
 set -m # a process group of its own, to be ended as one
 (renice -n 10 $BASHPID >/dev/null && sanitizers) >"$logs/beside" 2>&1 </dev/null &
 beside=$!

@@ -7,14 +7,13 @@ SHARE = 0.75  # of all cores
 PERIOD = 100_000  # microseconds
 
 # Where a group is made, and the files that limit it, of cgroup versions 2 and 1.
-PLACES = [("/sys/fs/cgroup", {"cpu.max": "{quota} {period}", "cpu.weight": "20"}),
-          ("/sys/fs/cgroup/cpu", {"cpu.cfs_period_us": "{period}", "cpu.cfs_quota_us": "{quota}", "cpu.shares": "200"})]
+PLACES = [("/sys/fs/cgroup", {"cpu.max": "{quota} {period}"}),
+          ("/sys/fs/cgroup/cpu", {"cpu.cfs_period_us": "{period}", "cpu.cfs_quota_us": "{quota}"})]
 
 
 def limit_processors():
     """Moves this process into a group of its own. Returns why that is not possible, or ""."""
     quota, reason = int(SHARE * os.cpu_count() * PERIOD), "there are no control groups of processors here"
-    os.nice(10)
     for root, files in PLACES:
         group = f"{root}/tokamak-test-{uuid.uuid4().hex[:12]}"
         try:
