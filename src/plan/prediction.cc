@@ -85,6 +85,8 @@ Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks,
   }
   // What a run may not plan with, but for the free share, its libraries take.
   const int64_t peak_bytes = planned_bytes(run.memory(), run.device()) + (machine.plannable_bytes() - bytes);
+  int64_t free_bytes = 0;
+  if (__builtin_sub_overflow(machine.memory_bytes, peak_bytes, &free_bytes)) free_bytes = INT64_MAX;  // no limit given
   const auto tokens = static_cast<double>(shape.tokens_per_step());
   const double per_gpu = tokens / step.seconds / ranks, peak = machine.peak_flops(compute_dtype(config.precision));
   return {.shape = shape,
@@ -101,7 +103,7 @@ Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks,
           .exchanged = step.exchanged,
           .peak_bytes_per_rank = peak_bytes,
           .available_bytes = machine.plannable_bytes(),
-          .free_bytes = machine.memory_bytes - peak_bytes,
+          .free_bytes = free_bytes,
           .memory = run.memory().groups()};
 }
 
