@@ -170,9 +170,9 @@ class Gathering {
     --missing_;
     const auto rank = static_cast<size_t>(hello.rank);
     if (connects_data_) {
-      for (size_t lane = 0; lane < kLanes; ++lane) {
-        if (hello.kind == data_kind(lane)) peers_.data[lane][rank] = std::move(socket);
-      }
+      size_t lane = 0;  // objection() has found it
+      while (hello.kind != data_kind(lane)) ++lane;
+      peers_.data[lane][rank] = std::move(socket);
       return;
     }
     addresses_[rank] = socket.peer_address();
