@@ -1,6 +1,6 @@
 // Whoever connects to a port of ours, until it has said who it is. All are heard at once, each within its own deadline
-// and limit of size, so that strangers cost the ranks that are waited for nothing: a health check, a port scan, another
-// program, a rank of another job or without our secret is answered, logged in one line, and forgotten.
+// and limit of size, so that strangers delay no rank. A stranger is answered, logged in one line, and forgotten: a health
+// check, a port scan, another program, a rank of another job or without our secret.
 #pragma once
 
 #include <functional>

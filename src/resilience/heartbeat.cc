@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "base/strings.h"
@@ -43,7 +44,13 @@ std::string message(const Heartbeat& heartbeat) {
 
 bool read_heartbeat(const std::string& bytes, Heartbeat& heartbeat) {
   if (bytes.size() != 1 + sizeof(heartbeat)) return false;
-  std::memcpy(&heartbeat, bytes.data() + 1, sizeof(heartbeat));
+  const char* const body = bytes.data() + 1;
+  // A bool or phase of another value must not be read as one.
+  if (static_cast<unsigned char>(body[offsetof(Heartbeat, in_collective)]) > 1) return false;
+  int32_t phase = 0;
+  std::memcpy(&phase, body + offsetof(Heartbeat, phase), sizeof(phase));
+  if (phase < 0 || phase >= static_cast<int32_t>(kPhases)) return false;
+  std::memcpy(&heartbeat, body, sizeof(heartbeat));
   heartbeat.inside.back() = 0;
   for (char& c : heartbeat.inside) {
     if (c != 0 && (c < ' ' || c > '~')) c = '?';

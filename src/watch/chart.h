@@ -1,6 +1,6 @@
-// Draws one chart into a part of a frame: its title with the newest values, ticks of its values at the left, the curves in
-// braille dots, a broken line where a later start began, the steps below. A curve of more points than dots shows the mean, the least and the greatest of
-// those that share a dot's column, so that a spike of one step is seen.
+// Draws one chart into a part of a frame: its title with the newest values, ticks at the left, the steps below. Curves are
+// braille dots; a broken line shows where a later start began. Several points may share a column of dots: it shows their
+// mean, least and greatest, so that a spike of one step is seen.
 #pragma once
 
 #include <string>

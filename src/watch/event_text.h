@@ -15,7 +15,8 @@ struct EventLine {
   Style style = Style::kPlain;
 };
 
-// Of the `number`-th start of the run, counted from 1, as it stands with this record; it trains `lost` steps again.
+// The line of `record`, an event of the run's start number `number`, from 1. `start`: its account so far. `lost`: steps that
+// it trains again.
 EventLine line_of(const MetricRecord& record, const StartReport& start, int64_t number, int64_t lost);
 
 }  // namespace tokamak

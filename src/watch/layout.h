@@ -1,6 +1,6 @@
-// The frame of a run: how it stands, progress, ranks, its time, charts in as many columns as fit; on a large terminal the
-// validations, the newest samples and the end of the log; the last events. What a terminal is too small for is left out as a
-// whole, so that no number is cut.
+// The frame of a run: how it stands, progress, ranks, its time, charts in as many columns as fit, the last events. A large
+// terminal also has the validations, the newest samples and the end of the log. What does not fit is left out as a whole,
+// so that no number is cut.
 #pragma once
 
 #include <string>

@@ -1,7 +1,11 @@
+#include <time.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "backend/backend.h"
@@ -32,6 +36,33 @@ void reduce_scatter(Comm& comm, Tensor full, Tensor slice, DType dtype) {
 }
 
 }  // namespace
+
+namespace {
+
+// Processor time of this thread alone: a machine that is busy otherwise does not change it.
+double processor_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+}  // namespace
+
+RANKS_CASE("a rank that waits for another leaves the processor to whoever has something to do") {
+  constexpr double kSeconds = 0.4;
+  Comm& comm = world.comm();
+  NoStream stream;
+  std::vector<float> slice(64), full(static_cast<size_t>(64 * comm.size()));
+  const auto waits_in = [&](const auto& collective) {
+    comm.barrier();
+    const double before = processor_seconds();
+    if (comm.rank() == 0) std::this_thread::sleep_for(std::chrono::duration<double>(kSeconds));
+    collective();
+    CHECK(processor_seconds() - before < kSeconds / 4);
+  };
+  waits_in([&] { comm.barrier(); });
+  waits_in([&] { comm.all_gather(stream, view(slice), view(full)); });
+}
 
 // All inputs are small integers, so every sum is exact and no tolerance is needed.
 

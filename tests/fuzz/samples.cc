@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "checkpoint/manifest.h"
+#include "comm/hello.h"
 #include "data/index_format.h"
 #include "formats/gguf.h"
 #include "formats/safetensors_header.h"
+#include "resilience/heartbeat.h"
 
 namespace tokamak::fuzz {
 
@@ -153,6 +155,19 @@ std::string machine_sample() {
 }
 
 std::string text_sample() { return R"({"text": "a b \u00e9 \ud83d\ude42", "id": 7, "meta": {"a": [1, [2.5, null]]}})"; }
+
+std::string hello_sample() {
+  const Hello hello = {.version = kProtocolVersion, .kind = kControlKind, .size = 4, .rank = 3, .port = 29500, .host = "n2",
+                       .job = "4711", .random = std::string(32, '7')};
+  return frame_of(hello.words());
+}
+
+std::string heartbeat_sample() {
+  Heartbeat beat = {.phase = Phase::kStep, .pid = 7, .step = 12, .begun = 341, .ended = 340, .in_collective = true,
+                    .idle = 3.1, .limit = 20};
+  std::strcpy(beat.inside.data(), "all_gather");
+  return message(beat);
+}
 
 std::string hellaswag_sample() {
   return R"({"ctx_a": "A man [title] x", "ctx_b": "he sits", "activity_label": "Rest", "endings": ["a", "b", "c [d]"],

@@ -22,6 +22,8 @@ std::string status_sample();
 std::string hang_sample();
 std::string machine_sample();
 std::string text_sample();
+std::string hello_sample();
+std::string heartbeat_sample();
 std::string hellaswag_sample();
 std::string arc_sample();
 std::string mmlu_sample();

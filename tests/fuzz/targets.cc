@@ -1,5 +1,6 @@
 #include "fuzz/targets.h"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,7 +10,9 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/printable.h"
 #include "checkpoint/manifest.h"
+#include "comm/introduce.h"
 #include "config/print.h"
 #include "config/read.h"
 #include "config/units.h"
@@ -30,6 +33,7 @@
 #include "plan/hardware.h"
 #include "report/hang_files.h"
 #include "report/trace_summary.h"
+#include "resilience/heartbeat.h"
 #include "tokenizer/model_proto.h"
 
 namespace tokamak::fuzz {
@@ -80,6 +84,8 @@ std::string put(const char* name, std::string_view bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   return path;
 }
+
+bool is_clean(const std::string& text) { return printable(text, text.size()) == text; }
 
 // A whole safetensors file.
 Verdict safetensors(std::string_view bytes) {
@@ -250,6 +256,36 @@ Verdict questions(std::string_view bytes) {
   });
 }
 
+// What a stranger says to a port: a frame is whole, or broken; its words are a hello, or none; and as an answer they have a
+// text fit to be printed.
+Verdict hello(std::string_view bytes) {
+  int ends[2];
+  require(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  const Socket listens(ends[0]);
+  Socket joins(ends[1]);
+  joins.send_some(bytes.data(), std::ssize(bytes), false);
+  joins.close();
+  FrameReader reader;
+  if (reader.read(listens) != FrameReader::State::kWhole) return Verdict::kRefused;
+  const Words words = reader.take();
+  require(!words.empty() && words.size() <= FrameLimits().words && is_clean(refusal(words, "a peer")));
+  const std::optional<Hello> said = Hello::of(words);
+  if (!said) return Verdict::kRefused;
+  require(is_clean(said->who()) && Hello::of(said->words()).has_value());
+  require(proof_of(Role::kJoins, "secret", *said, "random").size() == 64);
+  return Verdict::kAccepted;
+}
+
+// A message between watchdogs.
+Verdict heartbeat(std::string_view bytes) {
+  Heartbeat beat;
+  if (!read_heartbeat(std::string(bytes), beat)) return Verdict::kRefused;
+  require(is_clean(beat.text()));
+  const std::string once = message(beat);
+  require(read_heartbeat(once, beat) && message(beat) == once);
+  return Verdict::kAccepted;
+}
+
 std::string questions_line(std::string (*sample)()) {
   std::string line = sample();
   std::replace(line.begin(), line.end(), '\n', ' ');
@@ -274,6 +310,8 @@ constexpr Target kTargets[] = {
     {"hang", hang, hang_sample},
     {"machine", machine, machine_sample},
     {"text", text, text_sample},
+    {"hello", hello, hello_sample},
+    {"heartbeat", heartbeat, heartbeat_sample},
     {"hellaswag", questions<EvalKind::kHellaSwag>, [] { return questions_line(hellaswag_sample); }},
     {"arc", questions<EvalKind::kArc>, [] { return questions_line(arc_sample); }},
     {"mmlu", questions<EvalKind::kMmlu>, [] { return questions_line(mmlu_sample); }},

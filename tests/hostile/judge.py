@@ -14,7 +14,6 @@ LONGEST_LOG = 16000
 ERROR = re.compile(r"^\d\d:\d\d:\d\d error ")
 # Our log's and results' own: line breaks, and tabs.
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-JSON_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f]")  # of output for programs: what JSON itself forbids
 ENVIRONMENT = {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "LC_ALL": "C.UTF-8",
                "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -47,7 +46,7 @@ def start(arguments, where):
     return code, texts[0], texts[1]
 
 
-def faults_of(code, output, log, may_pass, prints_text=False, prints_json=False):
+def faults_of(code, output, log, may_pass, prints_text=False):
     """What is wrong, in words. `may_pass`: the file may be legal. `prints_text`: its output is the file's text."""
     if code is None:
         return ["no end"]
@@ -60,7 +59,7 @@ def faults_of(code, output, log, may_pass, prints_text=False, prints_json=False)
     if code not in (0, 75) and len(errors) != 1:
         faults.append(f"{len(errors)} errors in the log")
     for name, text in (("log", log), ("output", "" if prints_text else output)):
-        if (JSON_CONTROLS if prints_json and name == "output" else CONTROLS).search(text):
+        if CONTROLS.search(text):
             faults.append(f"control characters in the {name}")
     longest = max((len(line) for line in log.splitlines() if "hint: " not in line), default=0)
     if longest > LONGEST_LINE:

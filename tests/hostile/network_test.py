@@ -2,7 +2,8 @@
 a false rank 0. Each case has limits of time and memory. A stranger leaves the run unharmed, with the same bits; a false
 rank ends it with one clear error and a documented exit code; nothing of what they say can forge a line of the log.
 
-usage: network_test.py [PART OF A NAME ...]     HOSTILE=all: every case, in place of one or two of each kind"""
+usage: network_test.py [PART OF A NAME ...]     HOSTILE=all: every case, in place of one or two of each kind
+One file, since its table of cases is read as one: who says what, and what the run makes of it."""
 import os
 import re
 import resource

@@ -2,6 +2,7 @@
 #include "resilience/verdict.h"
 
 #include <catch2/catch.hpp>
+#include <cstddef>
 #include <cstring>
 
 #include "base/strings.h"
@@ -119,6 +120,13 @@ TEST_CASE("a heartbeat arrives as it was sent, and nothing else is taken for one
   CHECK(read.text() == sent.text());
   CHECK(read.pid == 103);
   CHECK_FALSE(read_heartbeat(message(MessageKind::kHeartbeat, "short"), read));
+  const auto refused = [&](size_t offset, char byte) {
+    std::string bytes = message(sent);
+    bytes[1 + offset] = byte;
+    return !read_heartbeat(bytes, read) && read.pid == 103;
+  };
+  CHECK(refused(offsetof(Heartbeat, in_collective), 2));
+  CHECK(refused(offsetof(Heartbeat, phase), static_cast<char>(kPhases)));
 }
 
 TEST_CASE("who is missing is named before any limit is over: the silent, else those behind") {
