@@ -126,6 +126,9 @@ int64_t SampleSource::restore(const std::string& state_json) const {
       "the order of the samples would change; resume with what the checkpoint was trained with, or start a new run";
   try {
     const Json saved = try_parse_json(state_json);
+    if (saved.is_discarded()) {
+      fail(Kind::kCheckpoint, str("the checkpoint's state of the data is no JSON: ", printable(state_json)));
+    }
     const Json mine = Json::parse(this->state_json(0));
     const auto check = [&](const std::string& what, const Json& was, const Json& is) {
       if (was == is) return;
@@ -150,11 +153,11 @@ int64_t SampleSource::restore(const std::string& state_json) const {
     check("data.order", saved.at("order"), mine.at("order"));
     check("run.seed", saved.at("seed"), mine.at("seed"));
     const auto next = saved.at("next_sample").get<int64_t>();
-    if (next < 0) fail(Kind::kData, str("the checkpoint's next sample is ", next));
+    if (next < 0) fail(Kind::kCheckpoint, str("the checkpoint's next sample is ", next));
     return next;
   } catch (const Json::exception& e) {
-    fail(Kind::kData, str("the checkpoint's state of the data cannot be read: ", printable(e.what()), " in ",
-                          printable(state_json)));
+    fail(Kind::kCheckpoint, str("the checkpoint's state of the data cannot be read: ", printable(e.what()), " in ",
+                                printable(state_json)));
   }
 }
 

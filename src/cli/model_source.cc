@@ -12,19 +12,12 @@ namespace tokamak::cli {
 
 namespace {
 
-// What is wrong with it is the checkpoint's fault, and not that of a config that somebody could mend.
-RunConfig config_in(const CheckpointReader& reader) {
-  try {
-    return parse_config(reader.manifest().point.config, reader.directory() + "/manifest.json", {});
-  } catch (const Error& error) {
-    fail(Kind::kCheckpoint, error.what(), error.hint());
-  }
-}
-
 class CheckpointSource final : public ModelSource {
  public:
   CheckpointSource(Comm& comm, const std::string& path)
-      : comm_(comm), reader_(open_checkpoint_at(comm, path)), config_(config_in(reader_)) {}
+      : comm_(comm),
+        reader_(open_checkpoint_at(comm, path)),
+        config_(parse_saved_config(reader_.manifest().point.config, reader_.directory() + "/" + kManifestName)) {}
   const std::string& name() const override { return reader_.directory(); }
   const RunConfig& config() const override { return config_; }
   std::string tokenizer_path() const override {

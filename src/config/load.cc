@@ -34,4 +34,12 @@ RunConfig parse_config(const std::string& text, const std::string& name, const s
   return read.config;
 }
 
+RunConfig parse_saved_config(const std::string& text, const std::string& manifest_path) {
+  try {
+    return parse_config(text, manifest_path, {});
+  } catch (const Error& error) {
+    fail(Kind::kCheckpoint, error.what(), error.hint());
+  }
+}
+
 }  // namespace tokamak

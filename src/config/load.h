@@ -25,4 +25,7 @@ void fail_with_places(const std::vector<FieldError>& found, const std::string& p
 // As load_config, from text; `name` replaces the file name in messages.
 RunConfig parse_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides);
 
+// The config inside a checkpoint. A problem in it is an Error(kCheckpoint): nobody is to mend that text.
+RunConfig parse_saved_config(const std::string& text, const std::string& manifest_path);
+
 }  // namespace tokamak

@@ -52,7 +52,7 @@ std::string ExportSource::metrics_path() const { return run_directory(reader) + 
 
 ExportSource make_export_source(CheckpointReader reader, const std::string& tokenizer) {
   const std::string manifest_path = reader.directory() + "/" + kManifestName;
-  RunConfig config = parse_config(reader.manifest().point.config, manifest_path, {});
+  RunConfig config = parse_saved_config(reader.manifest().point.config, manifest_path);
   check_is_own_model(reader, config.model);
   ExportSource source{std::move(reader), std::move(config), {}, {}};
   if (tokenizer == "none") return source;

@@ -163,8 +163,8 @@ TEST_CASE("a state is taken back where everything is as it was, and refused with
   refused(open({{dir.file("c"), 3}, {dir.file("c"), 1}}),
           {"tokenizer", tokenizer.tokenizer_hash, FixtureOptions().tokenizer_hash});
   check_fails(Kind::kData, {"seed", "1", "77"}, [&] { open(sources, SampleOrder::kShuffled, 77).restore(state); });
-  check_fails(Kind::kData, {"cannot be read"}, [&] { source.restore("{}"); });
-  check_fails(Kind::kData, {"cannot be read"}, [&] { source.restore("nonsense"); });
+  check_fails(Kind::kCheckpoint, {"cannot be read"}, [&] { source.restore("{}"); });
+  check_fails(Kind::kCheckpoint, {"is no JSON"}, [&] { source.restore("nonsense"); });
   const std::string deep = std::string(400'000, '[') + std::string(400'000, ']');
-  check_fails(Kind::kData, {"cannot be read"}, [&] { source.restore("{\"version\": " + deep + "}"); });
+  check_fails(Kind::kCheckpoint, {"is no JSON"}, [&] { source.restore("{\"version\": " + deep + "}"); });
 }

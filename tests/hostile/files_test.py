@@ -122,8 +122,8 @@ class Case:
         code, output, log = judge.start(arguments, where + "/cwd")
         self.seconds = time.monotonic() - start
         faults = judge.faults_of(code, output.replace(where, ""), log.replace(where, ""), self.may_pass(), self.format.prints)
-        if self.format.code and code not in (0, 75, None, self.format.code):
-            faults.append(f"exit {code}, expected {self.format.code}")
+        if self.format.codes and code not in (0, 75, None, *self.format.codes):
+            faults.append(f"exit {code}, expected {self.format.codes}")
         left = os.listdir(where + "/cwd") + (os.listdir(where + "/out") if code not in (0, 75, None) else [])
         new = set(judge.names_below(where + "/in")) - set(before) if self.command[0] != "train" else ()
         if left or new:

@@ -92,7 +92,7 @@ class Format:
     prints: bool = False  # its output is the file's text
     optional: bool = False  # what cannot be opened counts as not there
     without: tuple = ()   # kinds of damage that are none to this format
-    code: int = 0         # what a refusal exits with; 0: any documented code
+    codes: tuple = ()     # what a refusal exits with; (): any documented code
 
 
 BAD_CONFIG, BAD_DATA, BAD_CHECKPOINT = 2, 3, 4
@@ -112,44 +112,46 @@ STEP = "run/checkpoints/step-00000002/"
 def questions(kind):
     return Format(f"questions of {kind}", f"{kind}.jsonl",
                   [["eval", "--checkpoint", "IN/step", "--threads", "1", "--task", f"{kind}=IN/{kind}.jsonl"]],
-                  as_first_line, damage.JSON, code=BAD_DATA)
+                  as_first_line, damage.JSON, codes=(BAD_DATA,))
 
 
 FORMATS = [
-    Format("a data set's manifest", "data/train/manifest.json", DATA, as_json, damage.JSON, code=BAD_DATA),
-    Format("an index", "data/train/part-00000.idx", DATA[1:], more=words_at(9, 18, 26, 34), code=BAD_DATA),
-    Format("checksums of blocks", "data/train/part-00000.sum", DATA[1:], more=words_at(8, 16, 24), code=BAD_DATA),
-    Format("tokens", "data/train/part-00000.bin", DATA[1:], code=BAD_DATA),
+    Format("a data set's manifest", "data/train/manifest.json", DATA, as_json, damage.JSON, codes=(BAD_DATA,)),
+    Format("an index", "data/train/part-00000.idx", DATA[1:], more=words_at(9, 18, 26, 34), codes=(BAD_DATA,)),
+    Format("checksums of blocks", "data/train/part-00000.sum", DATA[1:], more=words_at(8, 16, 24), codes=(BAD_DATA,)),
+    Format("tokens", "data/train/part-00000.bin", DATA[1:], codes=(BAD_DATA,)),
     Format("a tokenizer", "tokenizer.model",
            [["tokenizer", "inspect", "--model", "IN/tokenizer.model", "--pieces"], TOKENIZE + ["IN/text.jsonl"],
-            ["generate", "--model", "IN/hf", "--tokenizer", "IN/tokenizer.model", "--prompt", "a", "--max-tokens", "1"]], code=BAD_DATA),
+            ["generate", "--model", "IN/hf", "--tokenizer", "IN/tokenizer.model", "--prompt", "a", "--max-tokens", "1"]], codes=(BAD_DATA,)),
     Format("text as JSON lines", "text.jsonl", [TOKENIZE + ["IN/text.jsonl"]], as_first_line, damage.JSON,
-           code=BAD_DATA),
+           codes=(BAD_DATA,)),
     Format("plain text", "text.txt", [TOKENIZE + ["IN/text.txt"]], text=True,
            without=("40 GiB of nothing",)),
-    Format("config.json", "hf/config.json", MODELS, as_json, damage.JSON, code=BAD_CHECKPOINT),
+    Format("config.json", "hf/config.json", MODELS, as_json, damage.JSON, codes=(BAD_CHECKPOINT,)),
     Format("safetensors", "hf/model.safetensors", MODELS, as_header, damage.JSON, more=words_at(0),
-           code=BAD_CHECKPOINT),
+           codes=(BAD_CHECKPOINT,)),
     Format("an index of safetensors", "hf2/model.safetensors.index.json",
            [["checkpoint", "import", "--from", "hf", "IN/hf2", "OUT/run"]], as_json, damage.JSON,
-           code=BAD_CHECKPOINT),
+           codes=(BAD_CHECKPOINT,)),
     Format("tokenizer_config.json", "hf/tokenizer_config.json", MODELS[1:], as_json, damage.JSON, optional=True),
     Format("a checkpoint's manifest", STEP + "manifest.json", CHECKPOINTS, as_sealed, damage.JSON,
-           code=BAD_CHECKPOINT),
-    Format("a checkpoint's config", STEP + "manifest.json", CHECKPOINTS[1:5], as_sealed_config, damage.YAML,
-           code=BAD_CHECKPOINT),
+           codes=(BAD_CHECKPOINT,)),
+    Format("a checkpoint's config", STEP + "manifest.json", CHECKPOINTS[1:4], as_sealed_config, damage.YAML,
+           codes=(BAD_CHECKPOINT,)),
+    Format("a checkpoint's config, resumed", STEP + "manifest.json", CHECKPOINTS[4:5], as_sealed_config, damage.YAML,
+           codes=(BAD_CHECKPOINT, BAD_CONFIG)),  # a legal one may differ from the run's
     Format("a checkpoint's data state", STEP + "manifest.json", CHECKPOINTS[4:5], as_sealed_data, damage.JSON,
-           code=BAD_CHECKPOINT),
+           codes=(BAD_CHECKPOINT, BAD_DATA)),
     Format("a checkpoint's shard", STEP + "rank-00000-of-00001.safetensors", CHECKPOINTS, as_header, damage.JSON,
-           more=words_at(0), code=BAD_CHECKPOINT),
+           more=words_at(0), codes=(BAD_CHECKPOINT,)),
     Format("a config", "fresh.yaml", [["train", "IN/fresh.yaml", "--print-config"], ["plan", "IN/fresh.yaml"]], as_yaml, damage.YAML,
-           code=BAD_CONFIG),
+           codes=(BAD_CONFIG,)),
     *[questions(kind) for kind in ("hellaswag", "arc", "mmlu", "piqa", "winogrande")],
     Format("a text to evaluate", "eval.txt", [["eval", "--checkpoint", "IN/step", "--threads", "1", "--task", "text=IN/eval.txt"]], text=True),
     Format("prompts", "prompts.jsonl", [["generate", "--checkpoint", "IN/step", "--max-tokens", "1", "--prompts", "IN/prompts.jsonl"]],
            as_first_line, damage.JSON, prints=True),
     Format("a machine", "machine.json", [["plan", "IN/fresh.yaml", "--gpu", "IN/machine.json", "--as-configured"]], as_json, damage.JSON,
-           code=BAD_CONFIG),
+           codes=(BAD_CONFIG,)),
     Format("metrics", "run/metrics.jsonl", [*REPORTS, ["train", "IN/config.yaml"], CHECKPOINTS[1]], as_last_line, damage.JSON, text=True),
     Format("a status", "run/status.json", REPORTS, as_json, damage.JSON, text=True),
     Format("a trace", "run/trace-1.json", REPORTS[:3], as_event, damage.JSON, text=True),
