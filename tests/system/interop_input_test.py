@@ -6,9 +6,13 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import time
 
 from harness import ENV, TOKAMAK, call, main, tokamak
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "hostile"))
+from formats import as_sealed_config  # noqa: E402
 
 
 def model(place):
@@ -116,6 +120,23 @@ def bad_models(place):
         bad.refused("index.json", QUERY, "../model.safetensors")
 
 
+def another_models_config(place):
+    """a checkpoint whose config is of another model than its tensors, with a checksum that fits: exit 4, by name"""
+    model(place)
+    run = place.file("another")
+    shutil.copytree(place.run("made"), run)
+    manifest = run + "/checkpoints/step-00000001/manifest.json"
+    with open(manifest, "rb") as file:
+        config, again = as_sealed_config(file.read())
+    for key, words in (("intermediate_size", ["gate_proj", "(148, 48)"]), ("num_hidden_layers", ["model.layers.2"])):
+        (line,) = [line for line in config.splitlines() if line.strip().startswith(key + ":")]
+        name, value = line.split(":")
+        with open(manifest, "wb") as file:
+            file.write(again(config.replace(line, f"{name}: {int(value) + (48 if value.strip() != '2' else 1)}")))
+        for format_ in ("hf", "gguf"):
+            refused(place, 4, ["another", *words], "export", "--to", format_, "--tokenizer", "none", run, place.file("out"))
+
+
 def bad_calls(place):
     """outputs that exist, checkpoints that do not, tokenizers that do not fit, overrides of the model: nothing is written"""
     hf, run = model(place), place.run("made")
@@ -175,4 +196,4 @@ def stopped(place):
     assert sorted(os.listdir(place.path)) == before, os.listdir(place.path)
 
 
-main([bad_models, bad_calls, stopped])
+main([bad_models, another_models_config, bad_calls, stopped])
