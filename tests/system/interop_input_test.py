@@ -128,11 +128,11 @@ def another_models_config(place):
     manifest = run + "/checkpoints/step-00000001/manifest.json"
     with open(manifest, "rb") as file:
         config, again = as_sealed_config(file.read())
-    for key, words in (("intermediate_size", ["gate_proj", "(148, 48)"]), ("num_hidden_layers", ["model.layers.2"])):
+    for key, value, words in (("intermediate_size", 148, ["gate_proj", "(148, 48)"]),
+                              ("num_hidden_layers", 4, ["it has no 'model.layers.3."])):
         (line,) = [line for line in config.splitlines() if line.strip().startswith(key + ":")]
-        name, value = line.split(":")
         with open(manifest, "wb") as file:
-            file.write(again(config.replace(line, f"{name}: {int(value) + (48 if value.strip() != '2' else 1)}")))
+            file.write(again(config.replace(line, f"{line.split(':')[0]}: {value}")))
         for format_ in ("hf", "gguf"):
             refused(place, 4, ["another", *words], "export", "--to", format_, "--tokenizer", "none", run, place.file("out"))
 
