@@ -12,7 +12,6 @@ namespace tokamak {
 
 namespace {
 
-constexpr double kSecondsOfGuest = 5;     // from connecting to the last word; who says less is no rank
 constexpr double kSecondsOfGrace = 1;     // for the first of them
 constexpr size_t kMostGuests = 128;       // that have not said who they are
 constexpr double kSecondsToAccept = 0.1;  // until the next attempt, where the system has no more descriptors
@@ -61,7 +60,7 @@ void Guests::accept_all(const Socket& listener) {
       }
       return;
     }
-    guests_.push_back({.socket = std::move(socket), .deadline = in_seconds(kSecondsOfGuest)});
+    guests_.push_back({.socket = std::move(socket), .deadline = in_seconds(rules_.patience)});
     if (hear(guests_.back())) guests_.pop_back();
     if (guests_.size() > kMostGuests) make_room();
   }
@@ -70,7 +69,7 @@ void Guests::accept_all(const Socket& listener) {
 // The oldest that has said nothing goes first. Not one that has just come: what a rank says at once may be on its way.
 void Guests::make_room() {
   if (guests_.empty()) return;
-  const Deadline older = in_seconds(kSecondsOfGuest - kSecondsOfGrace);
+  const Deadline older = in_seconds(rules_.patience - kSecondsOfGrace);
   auto out = std::find_if(guests_.begin(), guests_.end(), [older](const Guest& guest) {
     return guest.deadline < older && !guest.frame.has_begun() && !guest.hello;
   });

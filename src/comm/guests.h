@@ -20,6 +20,7 @@ struct GuestRules {
   // What is wrong with a rank of this version and job, which knows the secret, after "rank 3 on n2 "; "": nothing.
   std::function<std::string(const Hello&)> objection;
   std::function<void(const Hello&, Socket)> welcome;  // it has been told that it is expected
+  double patience = 5;  // seconds from connecting to the last word; who says less is no rank
 };
 
 class Guests {

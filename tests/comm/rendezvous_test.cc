@@ -1,9 +1,6 @@
 // Ranks that meet, as threads of one process: who comes, who does not, and who should not have.
 #include "comm/rendezvous.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -14,7 +11,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/strings.h"
-#include "comm/guests.h"
 #include "comm/hello.h"
 #include "comm/interfaces.h"
 
@@ -229,35 +225,6 @@ TEST_CASE("strangers who are silent, slow, or speak of anything, cost the ranks 
     CHECK_THAT(met[0], Contains("stopped by a signal"));
   }
   CHECK(watch.seconds() < 4);  // one of them alone used to take five
-}
-
-TEST_CASE("strangers who hold all descriptors of this process do not keep a rank out") {
-  std::vector<Socket> listeners;
-  listeners.push_back(listen_on(0));
-  const int port = listeners.front().port();
-  std::string welcome, why;
-  Guests guests(std::move(listeners), {.self = "rank 0",
-                                       .job = "run",
-                                       .objection = [](const Hello&) { return std::string(); },
-                                       .welcome = [&](const Hello& hello, Socket) { welcome = hello.who(); }});
-  std::vector<Socket> strangers;
-  for (int i = 0; i < 6; ++i) strangers.push_back(connect_to("127.0.0.1", port, in_seconds(5), why));
-  const Socket rank = connect_to("127.0.0.1", port, in_seconds(5), why);
-  CHECK(send(rank, frame_of({kProtocolVersion, "control", "2", "1", "4242", "n1", "run", ""})));
-
-  rlimit limit{};
-  REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
-  const int lowest = ::dup(0);
-  ::close(lowest);
-  const rlimit two_more = {.rlim_cur = static_cast<rlim_t>(lowest) + 2, .rlim_max = limit.rlim_max};
-  REQUIRE(::setrlimit(RLIMIT_NOFILE, &two_more) == 0);
-  const Stopwatch watch;
-  while (welcome.empty() && watch.seconds() < 20) {
-    CHECK_NOTHROW(guests.serve());
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-  CHECK(welcome == "rank 1 on n1");
 }
 
 TEST_CASE("ranks of other secrets are told so and turned away, and the others meet") {

@@ -1,7 +1,9 @@
 """The program on two nodes of a real Slurm, started in each way that Slurm knows: srun with PMIx, srun without, and
 mpirun in a batch script. CPU backend. Skipped by name (77) where there is no Slurm, or no right to make namespaces."""
+import json
 import os
 import re
+import signal
 import subprocess
 import time
 
@@ -13,6 +15,7 @@ if __name__ == "__main__":
 from harness import ENV, MPIRUN, TOKAMAK, call, gathered, main  # noqa: E402
 
 STEPS = 3
+LONG = 200  # steps, enough to be interrupted
 SHAPE = ["-N2", "--ntasks-per-node=2"]
 OVERRIDES = [f"training.max_steps={STEPS}", "checkpoint.interval=3"]
 cluster = None
@@ -74,6 +77,42 @@ def same_as_with_pmix(place, name):
     assert gathered(place.checkpoint(name, STEPS)) == gathered(place.checkpoint("pmix", STEPS)), "the weights differ"
 
 
+def pipes(place):
+    """srun's pipe: behind `| head -1` the run goes on to its end, and behind `| tee` after a Ctrl-C, which srun keeps for
+    itself; `scancel --signal=TERM` saves, 75; the same bits"""
+    def start(name, reader):
+        command = ["srun", *SHAPE, "--mpi=none", TOKAMAK, "train", place.config(name), f"training.max_steps={LONG}",
+                   "checkpoint.interval=1000", "metrics.log_interval=10"]
+        script = f"set -o pipefail; {' '.join(command)} 2>&1 | {reader}"
+        return subprocess.Popen(["bash", "-c", script], env=ENV, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+    def logged(name, step):
+        log = place.run(name) + "/train.log"
+        return os.path.exists(log) and f" step {step}/" in read(log)
+
+    with start("head", "head -1") as process:
+        assert "info" in process.stdout.read() and process.wait(timeout=120) == 0, process.returncode
+    assert status(place, "head") == ("done", 0), status(place, "head")
+    with start("tee", f"tee {place.file('tee.log')}") as process:
+        cluster.wait_until(lambda: logged("tee", 20), "step 20", 60)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal's Ctrl-C: to bash, tee and srun
+        cluster.wait_until(lambda: logged("tee", 50), "step 50, after tee has ended", 60)
+        call(["scancel", "--signal=TERM", "--user=root"])
+        process.stdout.read()
+    cluster.wait_until(lambda: not ranks(), "the end of all ranks", 30)
+    assert status(place, "tee") == ("stopped", 75), (status(place, "tee"), read(place.run("tee") + "/train.log"))
+    with start("tee", "cat") as process:
+        output = process.stdout.read()
+    assert process.returncode == 0 and "resumed from" in output, output
+    assert gathered(place.checkpoint("tee", LONG)) == gathered(place.checkpoint("head", LONG)), "the weights differ"
+
+
+def status(place, name):
+    with open(place.run(name) + "/status.json") as file:
+        found = json.load(file)
+    return found["state"], found["code"]
+
+
 def killed(place):
     """kill -9 of a rank on the second node, without PMIx: every rank is gone within seconds, and the log names it"""
     log = place.file("killed.log")
@@ -116,4 +155,4 @@ def read(path):
 
 
 if __name__ == "__main__":
-    main([up, with_pmix, without_pmix, batch, killed])
+    main([up, with_pmix, without_pmix, batch, pipes, killed])
