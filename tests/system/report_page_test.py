@@ -125,6 +125,8 @@ def expect_sound(browser, page, width, dark, shot):
     assert has_mfu == any(chart["id"] == "mfu" for chart in charts) == ("mfu_full" in browser.value("document.getElementById('overview').innerText"))
     for chart in charts:
         assert chart["rows"] >= 1 and chart["empty"] == 0 and chart["painted"] >= 3, (width, chart)
+    steps = browser.value("charts.map((chart) => chart.plot.querySelectorAll('.dygraph-axis-label-x').length)")
+    assert min(steps) >= 2, (width, steps)  # a step has a place in each chart
     shoot(browser, shot)
     for when in ("closed", "open"):
         scroll, client = browser.value(WIDE)
@@ -144,8 +146,8 @@ def on_every_screen(place):
     page = page_of(place, trained(place, "first"))
     with Browser(find_browser()) as browser:
         for width in WIDTHS:
-            expect_sound(browser, page, width, False, f"run-{width}-light")
-        expect_sound(browser, page, 1280, True, "run-1280-dark")
+            for dark in (False, True):
+                expect_sound(browser, page, width, dark, f"run-{width}-{'dark' if dark else 'light'}")
         said = browser.value("document.body.innerText")
         for part in ("stopped: --stop-at-step 30", "startup, from exec", "optimizer.lr", "0.003", "A step by operation",
                      "These are the steps of metrics.trace", "trace-12-13.json: 2 steps", "of roofline", "Made by tokamak 0."):

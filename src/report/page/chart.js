@@ -159,7 +159,7 @@ function drawChart(chart) {
     yRangePad: 8,
     rightGap: 12,
     axes: {
-      x: {axisLabelFormatter: (value) => X_AXES[view.x].axis(value), pixelsPerLabel: 70},
+      x: {axisLabelFormatter: (value) => X_AXES[view.x].axis(value), pixelsPerLabel: 55},
       y: {axisLabelFormatter: (value) => (chart.spec.tick || chart.spec.format)(value), axisLabelWidth: 64, pixelsPerLabel: 36,
           labelsKMG2: chart.spec.format === bytes},  // ticks at powers of two
     },
