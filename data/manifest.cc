@@ -56,7 +56,7 @@ int32_t id_of(const JsonValue& value) {
 ShardInfo shard_from(const JsonValue& json, TokenType type) {
   ShardInfo s;
   s.name = json["name"].text();
-  if (s.name.empty() || s.name.find('/') != std::string::npos) json["name"].refuse("expected a file name");
+  if (!is_file_name(s.name)) json["name"].refuse("expected a file name");
   s.tokens = json["tokens"].whole();
   s.documents = json["documents"].whole(0, kMostDocuments);
   s.bytes = json["bytes"].whole();

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/printable.h"
 #include "data/file_pool.h"
 #include "data/manifest.h"
 #include "data/shard_reader.h"
@@ -50,7 +51,7 @@ bool check_file(VerifyReport& report, const CheckedFile& file, const std::string
   return sound && passes(report, [&] {
            const std::string found = file_hash(file.path());
            if (found == recorded) return;
-           fail(Kind::kData, str(file.path(), " has checksum ", found, "; its manifest says ", recorded));
+           fail(Kind::kData, str(file.path(), " has checksum ", found, "; its manifest says ", printable(recorded)));
          });
 }
 
@@ -90,7 +91,7 @@ void check_tokenizer(const std::string& directory, const TokenizerIdentity& toke
   const std::string path = directory + "/" + tokenizer.file;
   const std::string found = file_hash(path);
   if (found != tokenizer.hash) {
-    fail(Kind::kData, str(path, " has checksum ", found, "; its manifest says ", tokenizer.hash));
+    fail(Kind::kData, str(path, " has checksum ", found, "; its manifest says ", printable(tokenizer.hash)));
   }
 }
 

@@ -215,6 +215,12 @@ void sync_directory(const std::string& path, Kind kind) {
   if (result != 0) fail_errno(kind, str("cannot sync directory ", path));
 }
 
+bool is_file_name(std::string_view name) {
+  constexpr size_t kLongest = 255 - 5;
+  return !name.empty() && name != "." && name != ".." && name.size() <= kLongest &&
+         name.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
+}
+
 std::string parent_directory(const std::string& path) {
   fs::path p(path);
   if (!p.has_filename()) p = p.parent_path();  // "a/b/" names the same directory as "a/b"

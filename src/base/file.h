@@ -89,6 +89,7 @@ void remove_file(const std::string& path, Kind kind);
 void remove_tree(const std::string& path, Kind kind);
 void sync_directory(const std::string& path, Kind kind);
 std::string parent_directory(const std::string& path);   // "." where there is none
+bool is_file_name(std::string_view name);                // of an entry of a directory; there is room for an ending
 int64_t free_bytes(const std::string& path, Kind kind);  // of its file system, to this user
 
 // Writes path.tmp-<process>, syncs and renames it: after a crash the old text or the new. Of several writers one wins.

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "base/printable.h"
 #include "checkpoint/store.h"
 
 namespace tokamak {
@@ -58,23 +59,24 @@ std::string describe_checkpoint(const CheckpointReader& reader) {
   size_t params = 0, widest = 0;
   for (const SavedUnit& unit : m.units) {
     params += unit.params.size();
-    for (const SavedParam& param : unit.params) widest = std::max(widest, param.name.size());
+    for (const SavedParam& param : unit.params) widest = std::max(widest, printable(param.name).size());
   }
   out << reader.directory() << "\n"
       << "  step         " << m.point.state.step << "\n"
       << "  tokens       " << m.point.state.tokens << "\n"
       << "  next sample  " << m.point.state.next_sample << "\n"
       << "  seed         " << m.point.seed << "\n"
-      << "  written      " << m.created << " by Tokamak " << m.tool << ", " << m.incarnation << "\n"
+      << "  written      " << printable(m.created) << " by Tokamak " << printable(m.tool) << ", "
+      << printable(m.incarnation) << "\n"
       << "  world size   " << m.world_size << "\n"
       << "  files        " << m.files.size() << ", " << human_bytes(m.total_bytes()) << "\n"
-      << "  state        " << join(m.kinds, ", ") << "\n"
+      << "  state        " << printable(join(m.kinds, ", ")) << "\n"
       << "  parameters   " << m.param_elements() << " (" << human_count(static_cast<double>(m.param_elements()))
       << ") in " << params << " tensors\n";
   for (const SavedUnit& unit : m.units) {
     for (const SavedParam& param : unit.params) {
-      out << "    " << std::left << std::setw(static_cast<int>(widest) + 2) << param.name << std::right << std::setw(16)
-          << param.shape_text() << std::setw(14) << param.count() << "\n";
+      out << "    " << std::left << std::setw(static_cast<int>(widest) + 2) << printable(param.name) << std::right
+          << std::setw(16) << param.shape_text() << std::setw(14) << param.count() << "\n";
     }
   }
   return out.str();

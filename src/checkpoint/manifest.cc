@@ -6,6 +6,7 @@
 
 #include "base/checked_math.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/printable.h"
 #include "formats/json.h"
@@ -79,8 +80,7 @@ CheckpointManifest parse_body(const JsonValue& json) {
   for (const JsonValue& file : json["files"].items()) {
     manifest.files.push_back({file["name"].text(), file["bytes"].whole(), file["xxh3_128"].text()});
     const std::string& name = manifest.files.back().name;
-    require(file, !name.empty() && name[0] != '.' && name.find('/') == std::string::npos,
-            str("'", printable(name), "' is no file name"));
+    require(file, is_file_name(name) && name[0] != '.', str("'", printable(name), "' is no file name"));
   }
   require(json, !manifest.files.empty(), "it names no files");
   int64_t bytes = 0;

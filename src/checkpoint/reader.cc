@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/printable.h"
 
 namespace tokamak {
 
@@ -74,7 +75,7 @@ std::string CheckpointReader::file_problem(int64_t index, ReadFrom from) const {
     if (from == ReadFrom::kDisk) file.drop_cache();  // nobody else is going to read it
     const std::string found = hasher.hex128();
     if (found != saved.xxh3_128)
-      return str(path, " is damaged: its checksum is ", found, ", it should be ", saved.xxh3_128);
+      return str(path, " is damaged: its checksum is ", found, ", it should be ", printable(saved.xxh3_128));
     return "";
   } catch (const Error& error) {
     return error.what();

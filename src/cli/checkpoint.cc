@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <string>
 
+#include "base/printable.h"
 #include "checkpoint/inspect.h"
 #include "cli/command.h"
 
@@ -34,7 +35,7 @@ class VerifyCheckpoint : public Command {
 
   int run() override {
     verify_checkpoints(directory_, [](const std::string& line) {
-      std::printf("%s\n", line.c_str());
+      std::printf("%s\n", printable_lines(line).c_str());
       std::fflush(stdout);  // a large file takes its time
     });
     return 0;

@@ -124,7 +124,7 @@ class Tokenize : public Command {
 
   static void print_part(const std::string& directory, const Manifest& manifest) {
     std::cout << directory << ": " << manifest.documents() << " documents, " << manifest.tokens() << " tokens, "
-              << manifest.shards.size() << " shards, id " << manifest.id() << "\n";
+              << manifest.shards.size() << " shard(s), id " << manifest.id() << "\n";
   }
 
   TokenizeOptions options_;
@@ -147,7 +147,7 @@ class VerifyData : public Command {
           verify_dataset(directory, [&](int64_t done, int64_t total) { lines.at(done, total, ""); });
       for (const std::string& problem : report.problems) std::cout << printable(problem, 300) << "\n";
       std::cout << directory << ": " << (report.problems.empty() ? "sound" : "DAMAGED") << ", " << report.shards
-                << " shards, " << report.documents << " documents, " << report.tokens << " tokens, "
+                << " shard(s), " << report.documents << " documents, " << report.tokens << " tokens, "
                 << human_bytes(report.bytes) << "\n";
       problems += static_cast<int64_t>(report.problems.size());
     }
@@ -192,12 +192,12 @@ class InspectData : public Command {
               << "vocab_size:  " << m.vocab_size << ", largest id " << m.max_token_id() << "\n"
               << "eos_id:      " << id_text(m.eos_id) << "\n"
               << "bos_id:      " << id_text(m.bos_id) << "\n"
-              << "tokenizer:   " << m.tokenizer.name << ", hash " << m.tokenizer.hash << "\n"
-              << "made by:     " << m.tool << ", " << m.created << "\n"
+              << "tokenizer:   " << printable(m.tokenizer.name) << ", hash " << printable(m.tokenizer.hash) << "\n"
+              << "made by:     " << printable(m.tool) << ", " << printable(m.created) << "\n"
               << "shards:      " << m.shards.size() << "\n";
     for (const ShardInfo& shard : m.shards) {
-      std::cout << "  " << shard.name << "  " << shard.tokens << " tokens, " << shard.documents << " documents, "
-                << human_bytes(shard.bytes) << ", xxh3_128 " << shard.hash << "\n";
+      std::cout << "  " << printable(shard.name) << "  " << shard.tokens << " tokens, " << shard.documents
+                << " documents, " << human_bytes(shard.bytes) << ", xxh3_128 " << printable(shard.hash) << "\n";
     }
   }
 

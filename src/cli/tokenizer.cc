@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "cli/command.h"
 #include "config/units.h"
 #include "tokenizer/model_proto.h"
@@ -201,7 +202,7 @@ class InspectTokenizer : public Command {
   static void print_settings(const Tokenizer& tokenizer, const ModelProto& model) {
     std::vector<std::string> symbols;
     for (const Piece& piece : model.pieces) {
-      if (piece.type == PieceType::kUserDefined) symbols.push_back(piece.text);
+      if (piece.type == PieceType::kUserDefined) symbols.push_back(printable(piece.text));
     }
     std::cout << "path:                 " << tokenizer.path() << "\n"
               << "hash:                 " << tokenizer.hash() << "\n"

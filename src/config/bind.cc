@@ -4,6 +4,17 @@
 
 namespace tokamak {
 
+namespace {
+
+// Several problems are a line each, hint included: that of a section with many keys would be longer than a terminal.
+std::string listed(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 6;
+  if (names.size() <= kMost) return join(names, ", ");
+  return str(join({names.begin(), names.begin() + kMost}, ", "), ", ... (docs/config.md has all ", names.size(), ")");
+}
+
+}  // namespace
+
 bool Binder::is_map(const ConfigNode& node, const std::string& path) {
   if (node.type == ConfigNode::Type::kMap) return true;
   report(node, path, "must be a mapping of keys to values");
@@ -60,8 +71,8 @@ void Binder::report_unknown(const ConfigNode& node, const std::string& section, 
       return key.size() > node.key.size() && key.substr(key.size() - node.key.size() - 1) == "." + node.key;
     });
     hint = elsewhere != all_keys_.end() ? str("did you mean '", *elsewhere, "'?")
-           : section.empty()            ? str("the sections are ", join(known, ", "))
-                                        : str("the keys of '", section, "' are ", join(known, ", "));
+           : section.empty()            ? str("the sections are ", listed(known))
+                                        : str("the keys of '", section, "' are ", listed(known));
   }
   problems_.push_back({node.place,
                        str("key '", printable(join_path(section, node.key)), "' (value ", node.shown(), ") is unknown"),

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "formats/json.h"
 
 namespace tokamak {
@@ -65,8 +66,7 @@ std::map<std::string, std::string, std::less<>> parse_index(std::string_view tex
   for (const std::string& tensor : map.keys()) {
     const std::string name = map[tensor].text();
     constexpr std::string_view kEnding = ".safetensors";
-    const bool plain = name.size() > kEnding.size() && name.ends_with(kEnding) && name[0] != '.' &&
-                       name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
+    const bool plain = is_file_name(name) && name.size() > kEnding.size() && name.ends_with(kEnding) && name[0] != '.';
     if (!plain) map[tensor].refuse("expected a .safetensors file beside it");
     files.emplace(tensor, name);
   }

@@ -130,3 +130,13 @@ TEST_CASE("XXH3 checksums are those of the reference implementation") {
   CHECK(parse_hex64(hex64(0x0123456789abcdefull)) == 0x0123456789abcdefull);
   CHECK_THROWS_AS(parse_hex64("xyz"), Error);
 }
+
+TEST_CASE("a file's name is one component of a path, and short enough for an ending") {
+  for (const std::string& name : {std::string("a"), std::string(".a"), std::string("a..b"), std::string(250, 'x')}) {
+    CHECK(is_file_name(name));
+  }
+  for (const std::string& name : {std::string(), std::string("."), std::string(".."), std::string("a/b"),
+                                  std::string("/"), std::string("a\0b", 3), std::string(251, 'x')}) {
+    CHECK_FALSE(is_file_name(name));
+  }
+}

@@ -20,9 +20,7 @@ class Pair {
     writer = Socket(ends[0]);
     reader = Socket(ends[1]);
   }
-  void write(const std::string& bytes) const {
-    REQUIRE(writer.send(bytes.data(), std::ssize(bytes), in_seconds(5)));
-  }
+  void write(const std::string& bytes) const { REQUIRE(writer.send(bytes.data(), std::ssize(bytes), in_seconds(5))); }
 
   Socket writer, reader;
 };

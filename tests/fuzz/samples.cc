@@ -157,14 +157,26 @@ std::string machine_sample() {
 std::string text_sample() { return R"({"text": "a b \u00e9 \ud83d\ude42", "id": 7, "meta": {"a": [1, [2.5, null]]}})"; }
 
 std::string hello_sample() {
-  const Hello hello = {.version = kProtocolVersion, .kind = kControlKind, .size = 4, .rank = 3, .port = 29500, .host = "n2",
-                       .job = "4711", .random = std::string(32, '7')};
+  const Hello hello = {.version = kProtocolVersion,
+                       .kind = kControlKind,
+                       .size = 4,
+                       .rank = 3,
+                       .port = 29500,
+                       .host = "n2",
+                       .job = "4711",
+                       .random = std::string(32, '7')};
   return frame_of(hello.words());
 }
 
 std::string heartbeat_sample() {
-  Heartbeat beat = {.phase = Phase::kStep, .pid = 7, .step = 12, .begun = 341, .ended = 340, .in_collective = true,
-                    .idle = 3.1, .limit = 20};
+  Heartbeat beat = {.phase = Phase::kStep,
+                    .pid = 7,
+                    .step = 12,
+                    .begun = 341,
+                    .ended = 340,
+                    .in_collective = true,
+                    .idle = 3.1,
+                    .limit = 20};
   std::strcpy(beat.inside.data(), "all_gather");
   return message(beat);
 }

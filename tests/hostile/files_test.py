@@ -146,9 +146,10 @@ class Case:
 
 
 def cases():
-    """Formats by damages; each next damage has the next of the format's commands, or with HOSTILE=all all of them."""
-    number = itertools.count()
-    for format_ in FORMATS:
+    """Formats by damages: every second of them, with the next of the format's commands, and each kind once at least; with
+    HOSTILE=all every one, with all commands."""
+    number, seen = itertools.count(), set()
+    for row, format_ in enumerate(FORMATS):
         applied = [(kind, lambda path, data, r, f=make: f(path)) for kind, make in damage.PLACES.items()]
         tables = {**damage.BYTES, **format_.more}
         applied += [(kind, lambda path, data, r, f=change: write(path, f(r, data))) for kind, change in tables.items()]
@@ -156,10 +157,11 @@ def cases():
             applied += [(kind, lambda path, data, r, f=change, p=format_.parts: write(path, apply_to_parts(p, f, data, r)))
                         for kind, change in format_.table.items()]
         for at, (kind, apply) in enumerate(applied):
-            if kind in format_.without:
+            if kind in format_.without or (not ALL and (row + at) % 2 and kind in seen):
                 continue
+            seen.add(kind)
             variants = 3 if ALL and kind not in damage.PLACES else 1
-            commands = format_.commands if ALL else [format_.commands[at % len(format_.commands)]]
+            commands = format_.commands if ALL else [format_.commands[at // 2 % len(format_.commands)]]
             for command in commands:
                 for _ in range(variants):
                     yield Case(format_, kind, apply, command, next(number))
