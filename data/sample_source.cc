@@ -152,7 +152,7 @@ int64_t SampleSource::restore(const std::string& state_json) const {
     check("data.sequence_length", saved.at("sequence_length"), mine.at("sequence_length"));
     check("data.order", saved.at("order"), mine.at("order"));
     check("run.seed", saved.at("seed"), mine.at("seed"));
-    const auto next = saved.at("next_sample").get<int64_t>();
+    const auto next = whole_of<int64_t>(saved.at("next_sample"));
     if (next < 0) fail(Kind::kCheckpoint, str("the checkpoint's next sample is ", next));
     return next;
   } catch (const Json::exception& e) {

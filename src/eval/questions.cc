@@ -31,14 +31,16 @@ Question ask(const std::string& context, const std::vector<std::string>& choices
 // re.sub("\\[.*?\\]", "", text): a dot does not match a newline.
 std::string without_brackets(std::string_view text) {
   std::string out;
-  while (!text.empty()) {
-    const size_t close = text.front() == '[' ? text.find_first_of("]\n", 1) : std::string_view::npos;
-    if (close != std::string_view::npos && text[close] == ']') {
-      text.remove_prefix(close + 1);
-    } else {
-      out += text.front();
-      text.remove_prefix(1);
+  size_t close = 0;  // the next ] or line break; sought once, however many [ stand before it
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '[') {
+      if (close <= at) close = std::min(text.find_first_of("]\n", at + 1), text.size());
+      if (close < text.size() && text[close] == ']') {
+        at = close;
+        continue;
+      }
     }
+    out += text[at];
   }
   return out;
 }

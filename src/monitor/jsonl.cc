@@ -70,15 +70,15 @@ std::vector<TensorRecord> tensors_of(const Json& json) {
   for (size_t i = 0; i < names.size(); ++i) {
     TensorRecord& one = tensors.emplace_back();
     one.name = names.at(i).get<std::string>();
-    one.elements = json.at("elements").at(i).get<int64_t>();
+    one.elements = whole_of<int64_t>(json.at("elements").at(i));
     for (const auto& [column, member] : kColumns) {
       const Json& of = json.at(column);
       one.*member = {.rms = number_or_nan(of.at("rms").at(i)),
                      .min = number_or_nan(of.at("min").at(i)),
                      .max = number_or_nan(of.at("max").at(i)),
-                     .non_finite = of.at("non_finite").at(i).get<int64_t>(),
-                     .zeros = of.at("zeros").at(i).get<int64_t>(),
-                     .first = of.at("log2_first").at(i).get<int>(),
+                     .non_finite = whole_of<int64_t>(of.at("non_finite").at(i)),
+                     .zeros = whole_of<int64_t>(of.at("zeros").at(i)),
+                     .first = whole_of<int>(of.at("log2_first").at(i)),
                      .counts = of.at("log2_counts").at(i).get<std::vector<int64_t>>()};
     }
   }

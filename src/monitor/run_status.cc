@@ -44,9 +44,9 @@ std::optional<RunStatus> read_run_status(const std::string& output_dir) {
     const auto name = std::find(kStateNames.begin(), kStateNames.end(), json.at("state").get<std::string>());
     if (name == kStateNames.end()) return std::nullopt;
     return RunStatus{.state = static_cast<RunStatus::State>(name - kStateNames.begin()),
-                     .code = json.at("code").get<int>(),
-                     .step = json.at("step").get<int64_t>(),
-                     .total_steps = json.at("total_steps").get<int64_t>(),
+                     .code = whole_of<int>(json.at("code")),
+                     .step = whole_of<int64_t>(json.at("step")),
+                     .total_steps = whole_of<int64_t>(json.at("total_steps")),
                      .incarnation = json.at("incarnation").get<std::string>(),
                      .cause = json.value("cause", "")};
   } catch (const std::exception&) {

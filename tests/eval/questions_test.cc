@@ -43,6 +43,15 @@ TEST_CASE("hellaswag: label and both halves of the context, brackets gone, the s
   CHECK(question.choices[2].text == "a [b\nc] d]");  // not over the end of a line
 }
 
+TEST_CASE("hellaswag: open brackets without end cost one pass") {
+  const std::string open(1 << 20, '[');  // sought from each, the end would be 10^12 characters away
+  const auto questions =
+      read(EvalKind::kHellaSwag, R"({"activity_label": "A", "ctx_a": "a", "ctx_b": "b", "endings": [")" + open +
+                                     R"(", "[x]c[d]"], "label": 1})");
+  CHECK(questions.at(0).choices[0].text == open);
+  CHECK(questions.at(0).choices[1].text == "c");
+}
+
 TEST_CASE("arc: the answer is found by its label, letters or digits") {
   const auto questions =
       read(EvalKind::kArc, R"({"question": "Why?", "choices": {"text": ["a", "b", "c"], "label": ["1", "2", "3"]}, )"
