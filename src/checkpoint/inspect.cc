@@ -95,7 +95,7 @@ std::string inspect_checkpoints(const std::string& path) {
       const CheckpointReader reader = store.open(step);
       const CheckpointManifest& m = reader.manifest();
       out << std::setw(16) << m.point.state.tokens << std::setw(8) << m.files.size() << std::setw(13)
-          << human_bytes(m.total_bytes()) << "  " << m.created << "\n";
+          << human_bytes(m.total_bytes()) << "  " << printable(m.created) << "\n";
     } catch (const Error& error) {
       out << "  damaged: " << error.what() << "\n";
     }

@@ -79,7 +79,8 @@ std::vector<TensorRecord> tensors_of(const Json& json) {
                      .non_finite = whole_of<int64_t>(of.at("non_finite").at(i)),
                      .zeros = whole_of<int64_t>(of.at("zeros").at(i)),
                      .first = whole_of<int>(of.at("log2_first").at(i)),
-                     .counts = of.at("log2_counts").at(i).get<std::vector<int64_t>>()};
+                     .counts = {}};
+      for (const Json& count : of.at("log2_counts").at(i)) (one.*member).counts.push_back(whole_of<int64_t>(count));
     }
   }
   return tensors;

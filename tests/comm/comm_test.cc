@@ -35,10 +35,6 @@ void reduce_scatter(Comm& comm, Tensor full, Tensor slice, DType dtype) {
   CHECK(std::count(scratch.begin() + bytes, scratch.end(), 'x') == 64);
 }
 
-}  // namespace
-
-namespace {
-
 // Processor time of this thread alone: a machine that is busy otherwise does not change it.
 double processor_seconds() {
   timespec time{};

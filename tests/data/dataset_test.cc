@@ -98,6 +98,7 @@ TEST_CASE("a directory without a manifest, or with a foolish one, is refused wit
   };
   refused("\"vocab_size\"", "\"vocab\"", {"manifest.json", "vocab_size", "missing"});
   refused("\"version\": 1", "\"version\": 2", {"version", "2"});
+  refused("\"file\": \"\"", "\"file\": \"../tokenizer.model\"", {"tokenizer", "file", "expected a file name"});
   refused("tokamak-dataset", "other", {"format", "other"});
   refused("uint16", "uint32", {"token_type", "uint32"});
   refused("65000", "\"many\"", {"vocab_size", "many"});

@@ -307,7 +307,7 @@ constexpr Target kTargets[] = {
     {"metrics", metrics, metrics_sample},
     {"trace", trace, trace_sample},
     {"status", status, status_sample},
-    {"hang", hang, hang_sample},
+    {"hang", hang, hang_sample, 1000, 0.7},
     {"machine", machine, machine_sample},
     {"text", text, text_sample},
     {"hello", hello, hello_sample},
