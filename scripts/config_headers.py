@@ -40,7 +40,7 @@ class Run:
 
 
 RUNS = {
-    "quickstart": Run("A first run: a small Llama on a laptop's CPU, on the data that scripts/quickstart prepares.",
+    "quickstart": Run("A first run: a small Llama on a laptop's CPU, on the data that scripts/quickstart.sh prepares.",
                       1, LAPTOP, 1.0),
     "llama-125m": Run("Llama of GPT-2 small's size, on one GPU.", 1, A100, 0.40),
     "llama-350m": Run("Llama of GPT-2 medium's size, on one node.", 8, A100, 0.42),

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <optional>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/printable.h"
 #include "base/process.h"
 #include "base/strings.h"
@@ -30,6 +32,7 @@ constexpr size_t kBytesOfRank = 300;      // in the list, at most
 constexpr size_t kLongestPlace = 200;     // as messages show it
 constexpr size_t kLongestAddress = 64;
 constexpr size_t kMostNamed = 8;  // of ranks that are missing
+constexpr int kFewRanks = 8;
 
 bool is_over(Deadline deadline) { return std::chrono::steady_clock::now() >= deadline; }
 
@@ -50,7 +53,9 @@ std::string data_kind(size_t lane) { return str("data", lane); }
 class Gathering {
  public:
   explicit Gathering(const RendezvousOptions& options)
-      : options_(options), deadline_(in_seconds(options.timeout_seconds)) {
+      : options_(options),
+        deadline_(in_seconds(options.timeout_seconds)),
+        tell_at_(in_seconds(options.silent_seconds)) {
     const auto ranks = static_cast<size_t>(options.size);
     for (std::vector<Socket>& lane : peers_.data) lane.resize(ranks);
     control().resize(ranks);
@@ -97,6 +102,13 @@ class Gathering {
     fail(Kind::kStopped, self() + ": stopped by a signal while it waited for the other ranks; nothing has begun");
   }
 
+  // A wait that is long is said once: by rank 0, and of a few ranks, which may be started by hand, by each.
+  void tell_of_wait(const std::string& what) {
+    if (!is_over(tell_at_)) return;
+    tell_at_ = kNever;
+    if (options_.rank == 0 || options_.size <= kFewRanks) log::info(self(), " waits for ", what);
+  }
+
   // As wait_for_any, for a moment.
   int wait_a_moment(const std::vector<const Socket*>& sockets, Deadline deadline) const {
     heed_interruption();
@@ -130,9 +142,10 @@ class Gathering {
   }
 
   // False past the deadline. Those that have come are to stay, and have nothing to say.
-  bool await_guests() {
+  bool await_guests(const std::function<void()>& tell = {}) {
     while (missing_ > 0) {
       if (is_over(deadline_)) return false;
+      if (tell) tell();
       std::vector<const Socket*> sockets;
       for (const Socket& socket : control()) sockets.push_back(&socket);
       const std::vector<const Socket*> guests = guests_->sockets();
@@ -197,7 +210,8 @@ class Gathering {
 
   void receive_all() {
     missing_ = options_.size - 1;
-    if (!await_guests()) {
+    const auto tell = [this] { tell_of_wait(str(absent(), ", ", options_.timeout_seconds, " s at most")); };
+    if (!await_guests(tell)) {
       const std::string& others = guests_->turned_away();
       refuse_all(str("waited ", options_.timeout_seconds, " s at ", place(), " for ", absent(),
                      others.empty() ? "" : "; turned away: " + others));
@@ -310,7 +324,7 @@ class Gathering {
   }
 
   // At some of the addresses there may be another host, or another program.
-  Socket find_rank_zero() const {
+  Socket find_rank_zero() {
     std::string why;
     while (!is_over(deadline_)) {
       for (const std::string& address : options_.addresses) {
@@ -320,18 +334,20 @@ class Gathering {
         why = join_by(socket, kControlKind, 0, rank_zero(), in_seconds(2 * kSecondsToSpeak));
         if (why.empty()) return socket;
       }
+      tell_of_wait(str(rank_zero(), " (", why, ")"));
       pause(kSecondsToAgain);
     }
     fail(Kind::kComm, str(self(), ": rank 0 is not at ", place(), " (", why, ")"));
   }
 
-  Socket connect_patiently(const std::string& host, int port) const {
+  Socket connect_patiently(const std::string& host, int port) {
     std::string why;
     while (true) {
       const Deadline attempt = std::min(deadline_, in_seconds(kSecondsToAttempt));
       Socket socket = connect_to(host, port, attempt, why, [this] { heed_interruption(); });
       if (socket) return socket;
       if (is_over(deadline_)) break;
+      tell_of_wait(str(printable(host), ":", port, " (", why, ")"));
       pause(kSecondsToAgain);
     }
     fail(Kind::kComm, str(self(), ": cannot reach ", printable(host), ":", port, " (", why, ")"),
@@ -361,6 +377,7 @@ class Gathering {
 
   const RendezvousOptions& options_;
   Deadline deadline_;
+  Deadline tell_at_;
   std::optional<Guests> guests_;
   bool has_data_ = false;       // ports for data are open
   bool connects_data_ = false;  // all have come, and the ranks above connect

@@ -25,6 +25,7 @@ struct RendezvousOptions {
   std::string secret;                  // which all ranks know, and prove to each other; "": none
   bool one_host = false;               // all ranks are on this host: no port needs to be open to others
   double timeout_seconds = 0;          // for all to come
+  double silent_seconds = 10;          // of a wait, before the log says what for
   std::function<bool()> interrupted;   // asked while waiting; true ends it
 };
 

@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "comm/hello.h"
 #include "comm/interfaces.h"
+#include "support/captured_log.h"
 
 using namespace tokamak;
 using Catch::Contains;
@@ -252,6 +253,22 @@ TEST_CASE("the error of who waits names the rank with another secret, and its ho
   const std::vector<std::string> met = outcomes(ranks);
   CHECK_THAT(met[0], Contains("waited 1 s") && Contains("turned away: rank 1 on ") && Contains("TOKAMAK_SECRET"));
   CHECK_THAT(met[1], Contains("TOKAMAK_SECRET"));
+}
+
+TEST_CASE("a wait that is long is said once, with whom it is for and what is in the way") {
+  RendezvousOptions first = options_of(0, 3, free_port()), second = first;
+  second.rank = 1;
+  second.addresses = {"no-such-host.invalid"};
+  for (RendezvousOptions* one : {&first, &second}) {
+    one->timeout_seconds = 1;
+    one->silent_seconds = 0.3;
+    CapturedLog captured;
+    outcomes({*one});
+    const std::string said = captured.text();
+    CHECK_THAT(said, Contains(one == &first ? "rank 0 of 3 waits for ranks 1, 2 of 3, 1 s at most"
+                                            : "rank 1 of 3 waits for no-such-host.invalid:"));
+    CHECK(said.find(" waits for ") == said.rfind(" waits for "));
+  }
 }
 
 TEST_CASE("a false rank 0 that does not know the secret gets no rank") {

@@ -124,6 +124,14 @@ def hostile_directory(place):
         assert not os.path.exists(marker), f"{name}: a command was run"
 
 
+def outside_slurm(place):
+    """train.sbatch as a plain script says that it is a job's, and ends with 2"""
+    found = subprocess.run([os.path.join(SCRIPTS, "slurm", "train.sbatch"), "config.yaml"], cwd=place, text=True,
+                           capture_output=True, check=False, timeout=60, env={"PATH": os.environ["PATH"]})
+    assert found.returncode == 2 and "start it by sbatch" in found.stderr, (found.returncode, found.stderr)
+    assert len(found.stderr.splitlines()) == 1 and not os.listdir(place), found.stderr
+
+
 def check(test):
     with tempfile.TemporaryDirectory() as place:
         try:
@@ -136,7 +144,7 @@ def check(test):
 
 
 def main():
-    failed = sum(check(test) for test in (hostile_status, hostile_restarts, hostile_directory))
+    failed = sum(check(test) for test in (hostile_status, hostile_restarts, hostile_directory, outside_slurm))
     for name, (before, ranks, expected) in CASES.items():
         with tempfile.TemporaryDirectory() as run:
             text = ONE_START.format(script=SCRIPT, run=run, before=before, ranks=ranks)
