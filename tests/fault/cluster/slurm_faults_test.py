@@ -79,6 +79,23 @@ def rank_killed(place, cluster):
     assert job.restarts() == 0
 
 
+def planted(place, cluster):
+    """words in the run's directory that bash would run if it evaluated them: after a kill -9 the job starts again and runs
+    none of them"""
+    marker = place.file("marker")
+    os.makedirs(place.run("planted"))
+    for name, text in ((".restarts", "series 0 attempt[$(touch {})]\n"), ("suspects.txt", "$(touch {})\n*\n"),
+                       ("status.json", '{{"state": "failed", "code": a[$(touch {})], "incarnation": "b"}}\n')):
+        with open(f"{place.run('planted')}/{name}", "w") as file:
+            file.write(text.format(marker))
+    job = Job(place, "planted", LENGTH, options=[ONE_RANK_A_NODE], TOKAMAK_JOB="series")
+    job.reaches(40)
+    os.kill(cluster.processes(job.nodes(cluster)[1], "tokamak")[0], signal.SIGKILL)
+    job.says("resumed from")
+    complete(place, job)
+    assert not os.path.exists(marker), "a planted command was run"
+
+
 def power_loss(place, cluster):
     """a node without power: the job goes on inside its allocation, on the spare node"""
     job = Job(place, "power", LENGTH, **WITH_SPARE)
@@ -279,6 +296,6 @@ esac
 """
 
 if __name__ == "__main__":
-    run_tests([cancelled, script_stopped, config_error, time_limit, stop_after, hung_at_the_limit, rank_killed, power_loss,
+    run_tests([cancelled, script_stopped, config_error, time_limit, stop_after, hung_at_the_limit, rank_killed, planted, power_loss,
                power_loss_of_the_first, power_loss_of_the_guards, cable_cut, preempted, chain, chain_over_a_cut, daemons_restart, no_progress,
                second_step, bad_node], nodes=4)
