@@ -5,6 +5,7 @@
 #include <fstream>
 #include <functional>
 
+#include "formats/parse_json.h"
 #include "support/temp_dir.h"
 
 using namespace tokamak;
@@ -142,4 +143,20 @@ TEST_CASE("a file that no description of a model can be is refused before it is 
   std::filesystem::resize_file(dir.file("a.json"), (int64_t{64} << 20) + 1);
   CHECK_THROWS_WITH(JsonDocument::read(dir.file("a.json"), Kind::kCheckpoint),
                     Catch::Contains("a.json has 64.0 MiB; such a file is never above 64.0 MiB"));
+}
+
+TEST_CASE("a whole number is one that its type holds: none is cut, wrapped or rounded") {
+  const auto is_whole = [](const char* text, auto type) {
+    try {
+      return whole_of<decltype(type)>(nlohmann::json::parse(text)) == nlohmann::json::parse(text);
+    } catch (const nlohmann::json::exception&) {
+      return false;
+    }
+  };
+  for (const char* text : {"0", "-2147483648", "2147483647"}) CHECK(is_whole(text, int32_t{}));
+  for (const char* text : {"-2147483649", "2147483648", "1.0", "6e128", "null", "\"7\""})
+    CHECK_FALSE(is_whole(text, int32_t{}));
+  for (const char* text : {"9223372036854775807", "-9223372036854775808"}) CHECK(is_whole(text, int64_t{}));
+  for (const char* text : {"9223372036854775808", "18446744073709551615", "1e300"})
+    CHECK_FALSE(is_whole(text, int64_t{}));
 }

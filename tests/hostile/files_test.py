@@ -1,6 +1,6 @@
 """Hostile files: each reader of a file of others meets each kind of damage, and answers with one clear error or reads on.
-Never a crash, a bug's exit code, a hang, gigabytes, a terminal's escapes, or a file elsewhere. In CI each format meets each
-damage once; HOSTILE=all has three of each and each command. Always the same files; the arguments pick formats."""
+Never a crash, a bug's exit code, a hang, gigabytes, a terminal's escapes, or a file elsewhere. In CI each format meets
+every second damage; HOSTILE=all has three of each and each command. Always the same files; the arguments pick formats."""
 import itertools
 import json
 import os
