@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <functional>
 #include <optional>
 
 #include "base/error.h"
@@ -142,10 +141,10 @@ class Gathering {
   }
 
   // False past the deadline. Those that have come are to stay, and have nothing to say.
-  bool await_guests(const std::function<void()>& tell = {}) {
+  bool await_guests() {
     while (missing_ > 0) {
       if (is_over(deadline_)) return false;
-      if (tell) tell();
+      if (!connects_data_) tell_of_wait(str(absent(), ", ", options_.timeout_seconds, " s at most"));
       std::vector<const Socket*> sockets;
       for (const Socket& socket : control()) sockets.push_back(&socket);
       const std::vector<const Socket*> guests = guests_->sockets();
@@ -210,8 +209,7 @@ class Gathering {
 
   void receive_all() {
     missing_ = options_.size - 1;
-    const auto tell = [this] { tell_of_wait(str(absent(), ", ", options_.timeout_seconds, " s at most")); };
-    if (!await_guests(tell)) {
+    if (!await_guests()) {
       const std::string& others = guests_->turned_away();
       refuse_all(str("waited ", options_.timeout_seconds, " s at ", place(), " for ", absent(),
                      others.empty() ? "" : "; turned away: " + others));

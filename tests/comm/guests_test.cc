@@ -1,4 +1,4 @@
-// What strangers at a port can cost: time, memory and descriptors have limits, and a rank comes in past them all.
+// Strangers at a port cost limited time, memory and descriptors, and a rank comes in past them all.
 #include "comm/guests.h"
 
 #include <sys/resource.h>

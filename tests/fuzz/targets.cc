@@ -256,8 +256,8 @@ Verdict questions(std::string_view bytes) {
   });
 }
 
-// What a stranger says to a port: a frame is whole, or broken; its words are a hello, or none; and as an answer they have a
-// text fit to be printed.
+// The words of a stranger at a port. A frame is whole or broken; its words are a hello or none. Taken as an answer, they have
+// a text that is fit to be printed.
 Verdict hello(std::string_view bytes) {
   int ends[2];
   require(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
