@@ -146,6 +146,13 @@ std::optional<double> age_of(std::istringstream fields) {
 
 }  // namespace
 
+std::string command_line() {
+  std::ifstream in("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (std::string word; std::getline(in, word, '\0');) words.push_back(shell_word(word));
+  return join(words, " ");
+}
+
 double process_age() { return age_of(process_fields("self")).value_or(0); }
 std::optional<double> process_age(int64_t pid) { return age_of(process_fields(std::to_string(pid))); }
 

@@ -20,6 +20,9 @@ std::string tightest_memory_limit();
 std::string host_name();
 std::string system_name();  // "Linux 6.1.0 x86_64"
 
+// How this process was called, with quotes where a shell needs them; "" where the system does not say.
+std::string command_line();
+
 double process_age();  // seconds since this process was started, to a hundredth; 0 where the system does not say
 std::optional<double> process_age(int64_t pid);  // of another one; nothing where none lives by that number
 

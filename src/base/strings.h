@@ -35,6 +35,9 @@ std::string human_bytes(Count bytes) {
   return human_bytes(static_cast<double>(bytes));
 }
 
+// As a word of a POSIX shell: in single quotes where it holds more than letters, digits and _@%+=:,./-
+std::string shell_word(std::string_view word);
+
 // Levenshtein distance, for "did you mean".
 int64_t edit_distance(std::string_view a, std::string_view b);
 

@@ -76,6 +76,8 @@ class TrainCommand : public Command {
     });
     stop.set_deadline(config.resilience.stop_deadline);
     const std::string config_text = tokamak::print_config(config);
+    std::vector<NamedText> settings;
+    for (const ConfigLine& line : config_values(config)) settings.push_back({line.key, line.value});
     const auto check_changes = [config](const std::string& saved, const std::string& checkpoint) {
       return tokamak::check_changes(saved, config, checkpoint);
     };
@@ -93,7 +95,9 @@ class TrainCommand : public Command {
     Trainer trainer(
         world, backend, stop, std::move(config),
         {.program = program_name(),
+         .command = command_line(),
          .config_text = config_text,
+         .settings = std::move(settings),
          .evals = [&](Engine& engine,
                       const std::function<void()>& between) { return flatten(evals->run(engine, between)); },
          .sampler = sampler ? &*sampler : nullptr,

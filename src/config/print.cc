@@ -35,6 +35,8 @@ std::string print_config(const RunConfig& config, Help help) {
   return emit_yaml(tree);
 }
 
+std::vector<ConfigLine> config_values(const RunConfig& config) { return config_lines(tree_of(config)); }
+
 std::string print_value(const RunConfig& config, const std::string& key) {
   ConfigNode tree = tree_of(config);
   const ConfigNode* node = find_node(tree, parse_path(key));

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "config/config_tree.h"
 #include "train/run_config.h"
 
 namespace tokamak {
@@ -11,6 +12,9 @@ enum class Help { kNone, kTrailing };  // whether a comment with its help follow
 
 // Every field, including defaults. Numbers print in the shortest form that round-trips.
 std::string print_config(const RunConfig& config, Help help = Help::kNone);
+
+// The same, key by key.
+std::vector<ConfigLine> config_values(const RunConfig& config);
 
 // One key's value as plain text, neither quoted nor commented, for scripts. Error(kConfig) if `key` ("run.output_dir") is
 // no key with a single value.

@@ -19,7 +19,7 @@ Sinks make_sinks(const MetricsOptions& options, const RunFacts& run) {
     if (options.tensor_statistics > 0 || exists(tensors)) files.push_back(std::make_unique<TensorFile>(tensors));
   }
   if (options.tensorboard) {
-    files.push_back(std::make_unique<TensorBoard>(run.output_dir + "/tensorboard", run.config_text));
+    files.push_back(std::make_unique<TensorBoard>(run.output_dir + "/tensorboard", run));
   }
   if (!options.prometheus.empty()) {
     files.push_back(std::make_unique<PrometheusFile>(options.prometheus, run, host_name()));

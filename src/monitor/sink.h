@@ -36,9 +36,10 @@ using FileSinks = std::vector<std::unique_ptr<FileSink>>;
 
 // The run that records are of, as sinks show it.
 struct RunFacts {
-  std::string name;         // run.name
-  std::string output_dir;   // is there
-  std::string config_text;  // resolved
+  std::string name;                 // run.name
+  std::string output_dir;           // is there
+  std::string config_text;          // resolved
+  std::vector<NamedText> settings;  // the same, key by key
   int64_t total_steps = 0;
 };
 

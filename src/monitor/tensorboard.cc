@@ -55,8 +55,7 @@ void add_tensor(tfevents::Summary& summary, const TensorRecord& tensor) {
 
 }  // namespace
 
-TensorBoard::TensorBoard(std::string directory, std::string config_text)
-    : directory_(std::move(directory)), config_text_(std::move(config_text)) {
+TensorBoard::TensorBoard(std::string directory, RunFacts run) : directory_(std::move(directory)), run_(std::move(run)) {
   make_directories(directory_, Kind::kConfig);
 }
 
@@ -87,7 +86,8 @@ void TensorBoard::begin(const MetricRecord& ready) {
   tfevents::Summary summary;
   for (const MetricRecord& earlier : before_) add_event(summary, earlier);
   before_.clear();
-  summary.add_text("config", str("```yaml\n", config_text_, "```\n"));
+  summary.add_text("config", str("```yaml\n", run_.config_text, "```\n"));
+  summary.add_hparams(run_.settings, wall_time(ready));
   // The checkpoint's own step was trained before.
   first_ = tfevents::session_start(wall_time(ready), ready.step + 1) + summary.record(wall_time(ready), ready.step);
 }

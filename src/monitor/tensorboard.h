@@ -1,5 +1,6 @@
 // RUN/tensorboard: the records of a run as TensorBoard reads them (tfevents.h). Values are scalars under their names,
 // events are texts (events/stop), and so are the config of each start and the samples (samples/1: of the first prompt).
+// The config's keys are a row of the table HPARAMS, too.
 // Of tensors: weights/NAME/rms, gradients/NAME/rms, updates/NAME/rms and updates/NAME/ratio (TensorRecord::update_ratio)
 // as scalars, weights/NAME/log2 and so on as histograms of log2 |x|, without zeros.
 //
@@ -18,7 +19,7 @@ namespace tokamak {
 
 class TensorBoard : public FileSink {
  public:
-  TensorBoard(std::string directory, std::string config_text);  // Error(kConfig) where there can be no such directory
+  TensorBoard(std::string directory, RunFacts run);  // Error(kConfig) where there can be no such directory
   void write(const MetricRecord& record) override;
   const std::string& path() const override { return directory_; }
 
@@ -28,7 +29,7 @@ class TensorBoard : public FileSink {
   std::string next_name() const;
 
   std::string directory_;
-  std::string config_text_;
+  const RunFacts run_;
   bool ready_ = false;
   std::vector<MetricRecord> before_;  // events up to "ready": only that one tells their step
   std::string first_;                 // what this start says first; empty once it is written

@@ -1,6 +1,8 @@
 #include "monitor/tfevents.h"
 
 #include <bit>
+#include <charconv>
+#include <cmath>
 
 #include "base/crc32c.h"
 #include "base/utf8.h"
@@ -12,6 +14,7 @@ namespace {
 constexpr int64_t kStart = 1;        // SessionLog.SessionStatus
 constexpr int64_t kString = 7;       // DataType
 constexpr int64_t kTensorClass = 2;  // DataClass
+constexpr int64_t kFloat = 1;        // DataType
 
 template <class Unsigned>
 void append_little_endian(std::string& out, Unsigned bits) {
@@ -76,6 +79,16 @@ Message event(double wall_time, int64_t step) {
   return message;
 }
 
+// google.protobuf.Value
+Message value_of(const std::string& text) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc() && rest == end && std::isfinite(number)) return Message().number(2, number);
+  if (text == "true" || text == "false") return Message().whole(4, text == "true" ? 1 : 0);
+  return Message().bytes(3, valid_utf8(text));
+}
+
 }  // namespace
 
 std::string record(std::string_view data) {
@@ -122,6 +135,23 @@ void Summary::add_text(std::string_view tag, std::string_view markdown) {
   const Message tensor = Message().whole(1, kString).message(2, shape).bytes(8, valid_utf8(markdown));
   const Message metadata = Message().message(1, Message().bytes(1, "text")).whole(4, kTensorClass);
   const Message one = Message().bytes(1, valid_utf8(tag)).message(8, tensor).message(9, metadata);
+  values_ += Message().message(1, one).encoded();
+}
+
+// HParamsPluginData with a SessionStartInfo. It is the plugin's metadata: the tensor beside it is one that says nothing.
+void Summary::add_hparams(const std::vector<NamedText>& values, double begin) {
+  Message session;
+  for (const NamedText& one : values) {
+    session.message(1, Message().bytes(1, valid_utf8(one.name)).message(2, value_of(one.text)));
+  }
+  session.number(5, begin);
+  const Message plugin = Message().bytes(1, "hparams").bytes(2, Message().message(3, session).encoded());
+  const Message tensor = Message()
+                             .whole(1, kFloat)
+                             .message(2, Message().message(2, Message().whole(1, 1)))
+                             .bytes(5, std::string(sizeof(float), '\0'));
+  const Message metadata = Message().message(1, plugin).whole(4, kTensorClass);
+  const Message one = Message().bytes(1, "_hparams_/session_start_info").message(8, tensor).message(9, metadata);
   values_ += Message().message(1, one).encoded();
 }
 

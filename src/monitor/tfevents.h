@@ -3,13 +3,15 @@
 //   Event    1 wall_time: double | 2 step: int64 | one of 3 file_version: string, 5 summary: Summary, 7 session_log
 //   Summary  1 value, repeated: 1 tag | 2 simple_value: float, or 5 histo: HistogramProto, or 8 tensor with 9 metadata
 // in protobuf's wire format (protobuf.dev/programming-guides/encoding; the messages are TensorFlow's event.proto,
-// summary.proto and tensor.proto). protobuf itself is not linked: SentencePiece brings symbols of another version.
+// summary.proto and tensor.proto; plugin_data.proto of TensorBoard's hparams). protobuf itself is not linked: SentencePiece brings symbols of another version.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "monitor/record.h"
 
 namespace tokamak::tfevents {
 
@@ -27,6 +29,8 @@ class Summary {
   // counts[i] values lie between first + i and first + i + 1; there is one at least.
   void add_histogram(std::string_view tag, int64_t first, const std::vector<int64_t>& counts);
   void add_text(std::string_view tag, std::string_view markdown);
+  // A row of the table HPARAMS: a value that is a number, true or false is one there, too. `begin`: seconds since 1970.
+  void add_hparams(const std::vector<NamedText>& values, double begin);
 
   bool empty() const { return values_.empty(); }
   std::string record(double wall_time, int64_t step) const;

@@ -17,6 +17,7 @@ MetricRecord start_record(const StartFacts& facts, const std::function<const cha
                   {"incarnation", facts.incarnation},
                   {"hosts", facts.hosts},
                   {"program", facts.program},
+                  {"command", facts.command},
                   {"system", system_name()}}};
   std::vector<NamedValue> values = {count_value("ranks", facts.ranks)};
   const auto add_text = [&](const char* key, const char* name) {

@@ -15,6 +15,7 @@ struct StartFacts {
   int ranks = 1;
   std::string hosts;
   std::string program;  // "tokamak 0.1.0, commit 3ffeb6390c61"
+  std::string command;  // as a shell would take it
 };
 
 // With the system that rank 0 runs on, and the job and the number of its restart where the environment knows them: TOKAMAK_JOB and TOKAMAK_ATTEMPT of

@@ -40,8 +40,10 @@ namespace tokamak {
 enum class RunEnd { kDone, kStopped };
 
 struct TrainerOptions {
-  std::string program;      // its version, for the records
-  std::string config_text;  // the config as config/ prints it, for the run directory and the checkpoints
+  std::string program;              // its version, for the records
+  std::string command;              // the command line, for the same
+  std::string config_text;          // the config as config/ prints it, for the run directory and the checkpoints
+  std::vector<NamedText> settings;  // the same, key by key, for the records
   // Takes training.evals (src/eval does), calling `between` between micro-batches. Collective.
   std::function<std::vector<NamedValue>(Engine&, const std::function<void()>& between)> evals;
   const Sampler* sampler = nullptr;  // of training.samples; outlives the trainer; nullptr: there are none

@@ -117,6 +117,7 @@ void Trainer::open_records(World& world, int64_t total_steps) {
     const RunFacts run = {.name = config_.run.name,
                           .output_dir = config_.run.output_dir,
                           .config_text = options_.config_text,
+                          .settings = options_.settings,
                           .total_steps = total_steps};
     recorder_.emplace(comm_.rank() == 0 ? make_sinks(config_.metrics, run) : Sinks());
   });
@@ -124,7 +125,8 @@ void Trainer::open_records(World& world, int64_t total_steps) {
                                  .incarnation = checkpoints_->incarnation(),
                                  .ranks = comm_.size(),
                                  .hosts = hosts,
-                                 .program = options_.program},
+                                 .program = options_.program,
+                                 .command = options_.command},
                                 [](const char* name) { return std::getenv(name); }));
   const std::string incarnation = run_on_rank_zero(comm_, [&] { return checkpoints_->incarnation(); });
   last_words_.emplace(world.watch(),

@@ -30,3 +30,11 @@ TEST_CASE("split keeps empty fields, trim drops surrounding space") {
   CHECK(trim(" \t a b \n") == "a b");
   CHECK(trim(" \n").empty());
 }
+
+TEST_CASE("a word is quoted where a shell would take it for more than a word") {
+  for (const char* plain : {"train", "runs/a-b_c.yaml", "optimizer.lr=+3e-4", "a,b:c@d%"})
+    CHECK(shell_word(plain) == plain);
+  CHECK(shell_word("") == "''");
+  CHECK(shell_word("data.sources=[{path: x}]") == "'data.sources=[{path: x}]'");
+  CHECK(shell_word("it's $HOME") == "'it'\\''s $HOME'");
+}

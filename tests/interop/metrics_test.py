@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 import time
+from types import SimpleNamespace
 
 from other_python import enter_python
 enter_python(["tensorboard", "tensorboard_data_server", "prometheus_client", "numpy"])
@@ -17,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families  # noqa: E40
 from tensorboard.backend.event_processing import data_provider, event_accumulator, plugin_event_multiplexer  # noqa: E402
 from tensorboard.context import RequestContext  # noqa: E402
 from tensorboard.data import server_ingester  # noqa: E402
+from tensorboard.plugins.hparams import api_pb2, backend_context, list_session_groups  # noqa: E402
 from tensorboard.util import grpc_util  # noqa: E402
 
 NAME, STEPS = "watched", 16
@@ -126,14 +128,14 @@ def expect_equal(found, scalars, reader):
 
 def python_provider(place):
     everything = plugin_event_multiplexer.EventMultiplexer(tensor_size_guidance={"scalars": 0, "text": 0, "histograms": 0})
-    everything.AddRunsFromDirectory(place.run(NAME) + "/tensorboard")
+    everything.AddRunsFromDirectory(place.run(NAME))
     everything.Reload()
     return data_provider.MultiplexerDataProvider(everything, "run")
 
 
 def server_provider(place):
     server = server_ingester.SubprocessServerDataIngester(
-        server_ingester.get_server_binary(), place.run(NAME) + "/tensorboard", reload_interval=0,
+        server_ingester.get_server_binary(), place.run(NAME), reload_interval=0,
         channel_creds_type=grpc_util.ChannelCredsType.LOCAL, samples_per_plugin={"scalars": 0, "text": 0, "histograms": 0})
     server.start()
     deadline = time.monotonic() + 100
@@ -141,6 +143,19 @@ def server_provider(place):
         assert time.monotonic() < deadline, "the data server has loaded nothing"
         time.sleep(0.1)
     return server
+
+
+def expect_session(provider, reader):
+    """The table HPARAMS of a sweep: a row a run, with the config's keys and the last value of each scalar."""
+    context = backend_context.Context(SimpleNamespace(data_provider=provider))
+    request = api_pb2.ListSessionGroupsRequest(slice_size=10, allowed_statuses=[api_pb2.STATUS_UNKNOWN])
+    (row,) = list_session_groups.Handler(CONTEXT, context, "", request).run().session_groups
+    keys = {"model.hidden_size": 48.0, "training.max_steps": float(STEPS), "metrics.tensorboard": True,
+            "lr_scheduler.decay_type": "cosine", "training.samples.prompts": "[to, a ``` b]"}
+    found = {key: getattr(row.hparams[key], row.hparams[key].WhichOneof("kind")) for key in keys}
+    assert found == keys and len(row.hparams) > 100, (reader, found, len(row.hparams))
+    last = {one.name.tag: (one.training_step, one.value) for one in row.metric_values}
+    assert last["loss/avg"][0] == STEPS and 0 < last["loss/avg"][1] < 20, (reader, last["loss/avg"])
 
 
 def expect_equal_provider(provider, place, reader):
@@ -163,6 +178,7 @@ def expect_equal_provider(provider, place, reader):
     assert [step for step, _ in texts["events/resume"]] == [4], (reader, texts["events/resume"])
     (end,) = [text for step, text in texts["events/end"] if step == STEPS]
     assert end.startswith("done") and "| exit_code | 0 |" in end, (reader, end)
+    expect_session(provider, reader)
     samples = samples_of_course(place)
     for i, expected in enumerate(samples):
         assert sorted(expected) == [3, 6, 9, 12, 15, 16], expected

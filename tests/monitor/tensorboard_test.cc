@@ -73,9 +73,28 @@ TEST_CASE("a histogram is the one that protobuf's own writer makes, byte for byt
   CHECK(summary.record(1700000001.0, 300) == tfevents::record(data));
 }
 
+TEST_CASE(
+    "a config is the session that TensorBoard's own protobuf writes, byte for byte: numbers, truth values, texts") {
+  const auto written = [](const char* name, const char* text) {
+    tfevents::Summary summary;
+    summary.add_hparams({{name, text}}, 1700000000.0);
+    return summary.record(1700000001.0, 300);
+  };
+  const auto expected = [](const std::string& length, const std::string& plugin) {
+    return tfevents::record(bytes_of("0900004040fc54d941 10ac02 2a" + length +
+                                     "0a1c 5f68706172616d735f2f73657373696f6e5f73746172745f696e666f"
+                                     "420e 08011204120208012a0400000000 4a" +
+                                     plugin + "2900000040fc54d941 2002"));
+  };
+  CHECK(written("lr", "0.5") ==
+        expected("5d0a5b", "2b0a27 0a0768706172616d73 121c1a1a 0a0f0a026c72120911000000000000e03f"));
+  CHECK(written("m", "adamw") == expected("5a0a58", "280a24 0a0768706172616d73 12191a17 0a0c0a016d12071a056164616d77"));
+  CHECK(written("t", "true") == expected("550a53", "230a1f 0a0768706172616d73 12141a12 0a070a017412022001"));
+}
+
 TEST_CASE("of tensors a step has the root mean squares, the ratio and the magnitudes, without those of zeros alone") {
   const TempDir dir;
-  TensorBoard board(dir.path(), "");
+  TensorBoard board(dir.path(), {});
   board.write(event("ready", 299));
   const TensorSummary filled{.rms = 0.5, .first = -4, .counts = {2, 0, 5}}, zeros{.zeros = 7};
   board.write({.step = 300, .time = 1700000001000, .tensors = {{"q", 7, filled, zeros, filled}}});
@@ -91,7 +110,7 @@ TEST_CASE("of tensors a step has the root mean squares, the ratio and the magnit
 
 TEST_CASE("a start's file: version, where it goes on from, its config and first events, then record after record") {
   const TempDir dir;
-  TensorBoard board(dir.path(), "lr: 3\n");
+  TensorBoard board(dir.path(), {.config_text = "lr: 3\n", .settings = {{"lr", "3"}}});
   for (const MetricRecord& record : {event("start", 0), event("resume", 299)}) board.write(record);
   CHECK(files_of(dir).empty());  // until it has come to its first step
   board.write(event("ready", 299));
@@ -107,13 +126,14 @@ TEST_CASE("a start's file: version, where it goes on from, its config and first 
     CHECK_THAT(records[2], Contains(text));
   }
   CHECK(records[2].substr(9, 3) == bytes_of("10ab02"));  // all of them at step 299
+  CHECK_THAT(records[2], Contains("_hparams_/session_start_info"));
   CHECK_THAT(records[3], Contains("events/ready"));
   CHECK(tfevents::record(records[4]) == bytes_of(kScalar));
 }
 
 TEST_CASE("what two records of a step have in common is there once") {
   const TempDir dir;
-  TensorBoard board(dir.path(), "");
+  TensorBoard board(dir.path(), {});
   board.write(event("ready", 299));
   board.write(loss(300));
   board.write({.step = 300, .time = 1700000001000, .values = {{"loss", 2.5}, {"accuracy", 0.5}}});
@@ -126,7 +146,7 @@ TEST_CASE("what two records of a step have in common is there once") {
 
 TEST_CASE("samples are texts by the number of their prompt, fenced so that no mark in them counts") {
   const TempDir dir;
-  TensorBoard board(dir.path(), "");
+  TensorBoard board(dir.path(), {});
   board.write(event("ready", 299));
   board.write({.step = 300,
                .time = 1700000001000,
@@ -142,11 +162,11 @@ TEST_CASE("samples are texts by the number of their prompt, fenced so that no ma
 TEST_CASE("the files of later starts come later in the order of names, whatever the clock says") {
   const TempDir dir;
   for (const int64_t step : {0, 5, 5}) {
-    TensorBoard board(dir.path(), "");
+    TensorBoard board(dir.path(), {});
     board.write(event("ready", step));
   }
   { const OutputFile of_the_future(dir.file("events.out.tfevents.4000000000.host.1.0"), Kind::kBug); }
-  TensorBoard board(dir.path(), "");
+  TensorBoard board(dir.path(), {});
   board.write(event("ready", 7));
   const std::vector<std::string> files = files_of(dir);
   REQUIRE(files.size() == 5);
@@ -159,7 +179,7 @@ TEST_CASE("the files of later starts come later in the order of names, whatever 
 
 TEST_CASE("after a write that failed the next record begins a new file; what a start says first is not lost") {
   const TempDir dir;
-  TensorBoard board(dir.path(), std::string(1 << 12, ' '));
+  TensorBoard board(dir.path(), {.config_text = std::string(1 << 12, ' ')});
   {
     const FileSizeLimit limit(100);
     CHECK_THROWS_AS(board.write(event("ready", 299)), Error);

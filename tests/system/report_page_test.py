@@ -154,7 +154,8 @@ def on_every_screen(place):
             assert part in said, part
         started = browser.value("[...document.querySelectorAll('#environment tbody tr')].map((row) => [...row.cells].map((c) => c.textContent))")
         system = " ".join((os.uname().sysname, os.uname().release, os.uname().machine))
-        assert [row[4] for row in started] == [system, system] and all(row[3].startswith("tokamak 0.") for row in started), started
+        assert [row[5] for row in started] == [system, system] and all(row[3].startswith("tokamak 0.") for row in started), started
+        assert all(row[4].startswith(os.environ["TOKAMAK"] + " train ") for row in started), started
         expect_roofline(browser)
 
 
@@ -475,6 +476,10 @@ def compared(place):
                 now = [row[0] for row in browser.value(CELLS % "#overview")]
                 wanted = [["first", "second", "short"][i] for i in order]
                 assert now == wanted if times == 1 else now[0] == wanted[-1], (head, times, now)
+        browser.set_window(390, 844)
+        seen = browser.value("""[...document.querySelectorAll('#overview th button')].map((one) => one.getBoundingClientRect())
+          .filter((one) => one.width > 0 && one.height > 0 && one.left >= 0 && one.right <= 390).length""")
+        assert seen == len(heads) and browser.value(BROKEN) == [], (seen, heads, browser.value(BROKEN))
         assert browser.complaints() == [], browser.complaints()
 
 

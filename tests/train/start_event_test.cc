@@ -11,12 +11,16 @@ using namespace tokamak;
 namespace {
 
 MetricRecord record_with(const std::map<std::string, std::string>& environment) {
-  return start_record(
-      {.exec_time = 1769862896007, .incarnation = "i", .ranks = 4, .hosts = "n1,n2", .program = "tokamak 1"},
-      [&](const char* name) -> const char* {
-        const auto found = environment.find(name);
-        return found == environment.end() ? nullptr : found->second.c_str();
-      });
+  return start_record({.exec_time = 1769862896007,
+                       .incarnation = "i",
+                       .ranks = 4,
+                       .hosts = "n1,n2",
+                       .program = "tokamak 1",
+                       .command = "tokamak train a.yaml"},
+                      [&](const char* name) -> const char* {
+                        const auto found = environment.find(name);
+                        return found == environment.end() ? nullptr : found->second.c_str();
+                      });
 }
 
 }  // namespace
@@ -27,7 +31,8 @@ TEST_CASE("a start says who it is, and its job and attempt where the environment
   CHECK(parse_utc(alone.event->text("exec")) == 1769862896007);
   CHECK((alone.event->text("incarnation") == "i" && alone.event->text("hosts") == "n1,n2" && alone.at("ranks") == 4));
   CHECK((alone.event->text("program") == "tokamak 1" && alone.event->text("system") == system_name()));
-  CHECK((alone.values.size() == 1 && alone.event->texts.size() == 5));
+  CHECK(alone.event->text("command") == "tokamak train a.yaml");
+  CHECK((alone.values.size() == 1 && alone.event->texts.size() == 6));
   const MetricRecord in_job = record_with(
       {{"TOKAMAK_JOB", "series"}, {"TOKAMAK_ATTEMPT", "2"}, {"SLURM_JOB_ID", "77"}, {"SLURM_RESTART_COUNT", "3"}});
   CHECK((in_job.event->text("job") == "series" && in_job.event->text("slurm_job") == "77"));

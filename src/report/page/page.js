@@ -275,14 +275,14 @@ function configSection() {
 // What the records of a start say of where it ran.
 function environmentSection() {
   const rows = runs.flatMap((run) => run.events.filter((event) => event.name === "start").map((event) => {
-    const {exec, ranks, hosts, program, system, ...others} = event.values;
-    return [...runCell(run), String(event.start + 1), whole(ranks), hosts || DASH, program || DASH, system || DASH,
+    const {exec, ranks, hosts, program, command, system, ...others} = event.values;
+    return [...runCell(run), String(event.start + 1), whole(ranks), hosts || DASH, program || DASH, command || DASH, system || DASH,
             Object.entries(others).map(([name, value]) => name + " " + value).join(", ")];
   }));
   const directories = runs.map((run) => run.report.run).join(", ");
   section("environment", "Environment", element("p", {class: "note"}, "The page was made from " + directories + "."),
     rows.length === 0 ? null : table("Where each start ran", [...runColumn, {title: "start", class: NUMBER},
-      {title: "ranks", class: NUMBER}, {title: "hosts", class: TEXT}, {title: "program", class: TEXT}, {title: "system", class: TEXT}, {title: "job and incarnation", class: TEXT}], rows, {stacks: true}));
+      {title: "ranks", class: NUMBER}, {title: "hosts", class: TEXT}, {title: "program", class: TEXT}, {title: "command", class: TEXT}, {title: "system", class: TEXT}, {title: "job and incarnation", class: TEXT}], rows, {stacks: true}));
 }
 
 function chartSection(id, title, specs) {
