@@ -86,10 +86,12 @@ TEST_CASE(
                                      "420e 08011204120208012a0400000000 4a" +
                                      plugin + "2900000040fc54d941 2002"));
   };
-  CHECK(written("lr", "0.5") ==
-        expected("5d0a5b", "2b0a27 0a0768706172616d73 121c1a1a 0a0f0a026c72120911000000000000e03f"));
-  CHECK(written("m", "adamw") == expected("5a0a58", "280a24 0a0768706172616d73 12191a17 0a0c0a016d12071a056164616d77"));
-  CHECK(written("t", "true") == expected("550a53", "230a1f 0a0768706172616d73 12141a12 0a070a017412022001"));
+  // In a second pair of parentheses: Catch would try to print the bytes.
+  CHECK((written("lr", "0.5") ==
+         expected("5d0a5b", "2b0a27 0a0768706172616d73 121c1a1a 0a0f0a026c72120911000000000000e03f")));
+  CHECK(
+      (written("m", "adamw") == expected("5a0a58", "280a24 0a0768706172616d73 12191a17 0a0c0a016d12071a056164616d77")));
+  CHECK((written("t", "true") == expected("550a53", "230a1f 0a0768706172616d73 12141a12 0a070a017412022001")));
 }
 
 TEST_CASE("of tensors a step has the root mean squares, the ratio and the magnitudes, without those of zeros alone") {
