@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/fields.h"
+#include "base/printable.h"
 #include "base/strings.h"
 
 namespace tokamak {
@@ -20,7 +21,7 @@ class FieldChecks {
   template <class Value>
   bool require(bool holds, const std::string& key, const Value& value, const std::string& rule,
                const std::string& hint = "") {
-    if (!holds) found_.push_back({key, str("key '", key, "' (value ", value, ") ", rule), hint});
+    if (!holds) found_.push_back({key, str("key '", key, "' (value ", printable(str(value)), ") ", rule), hint});
     return holds;
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/listed.h"
 #include "base/printable.h"
 #include "checkpoint/reader.h"
 #include "comm/collective_error.h"
@@ -12,8 +13,6 @@
 namespace tokamak {
 
 namespace {
-
-constexpr size_t kNamedDifferences = 3;
 
 bool same_shape(const Shape& a, const std::vector<int64_t>& b) {
   if (a.rank() != static_cast<int>(b.size())) return false;
@@ -70,12 +69,7 @@ void check_same_model(const CheckpointReader& reader, const std::vector<const Un
     }
   }
   if (differences.empty()) return;
-  const size_t all = differences.size();
-  if (all > kNamedDifferences) {
-    differences.resize(kNamedDifferences);
-    differences.push_back(str("and ", all - kNamedDifferences, " more"));
-  }
-  fail(Kind::kCheckpoint, str(reader.directory(), " holds another model: ", join(differences, "; ")),
+  fail(Kind::kCheckpoint, str(reader.directory(), " holds another model:", listed(std::move(differences))),
        "Compare the section 'model' of this run with that of the checkpoint (tokamak checkpoint inspect).");
 }
 

@@ -29,6 +29,11 @@ void require(const JsonValue& in, bool holds, const std::string& what) {
   if (!holds) fail(in.source().kind, str(in.source().where, " cannot be used: ", what));
 }
 
+// As xxh3_128_hex writes it.
+bool is_checksum(std::string_view text) {
+  return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 std::string name_in(const JsonValue& in, const char* what, const std::string& name) {
   return str(in.source().where, ": ", what, " '", printable(name), "'");
 }
@@ -81,6 +86,7 @@ CheckpointManifest parse_body(const JsonValue& json) {
     manifest.files.push_back({file["name"].text(), file["bytes"].whole(), file["xxh3_128"].text()});
     const std::string& name = manifest.files.back().name;
     require(file, is_file_name(name) && name[0] != '.', str("'", printable(name), "' is no file name"));
+    if (!is_checksum(manifest.files.back().xxh3_128)) file["xxh3_128"].refuse("expected 32 hexadecimal digits");
   }
   require(json, !manifest.files.empty(), "it names no files");
   int64_t bytes = 0;

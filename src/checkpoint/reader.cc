@@ -75,7 +75,7 @@ std::string CheckpointReader::file_problem(int64_t index, ReadFrom from) const {
     if (from == ReadFrom::kDisk) file.drop_cache();  // nobody else is going to read it
     const std::string found = hasher.hex128();
     if (found != saved.xxh3_128)
-      return str(path, " is damaged: its checksum is ", found, ", it should be ", printable(saved.xxh3_128));
+      return str(path, " is damaged: its checksum is ", found, ", it should be ", saved.xxh3_128);
     return "";
   } catch (const Error& error) {
     return error.what();
@@ -100,7 +100,7 @@ void CheckpointReader::read(const std::string& kind, const std::string& param, i
   if (found == params_.end()) fail(Kind::kCheckpoint, str(directory_, " has no parameter '", param, "'"));
   const auto& kinds = manifest_.kinds;
   if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
-    fail(Kind::kCheckpoint, str(directory_, " has no '", kind, "'; it has ", join(kinds, ", ")));
+    fail(Kind::kCheckpoint, str(directory_, " has no '", kind, "'; it has ", printable(join(kinds, ", "))));
   }
   const SavedUnit& unit = manifest_.units[found->second.unit];
   const SavedParam& saved = unit.params[found->second.param];
@@ -115,8 +115,8 @@ void CheckpointReader::read(const std::string& kind, const std::string& param, i
     const SafetensorsFile& file = shard(index);
     const SafetensorsEntry& tensor = file.at(tensor_name);
     if (tensor.count() != unit.slice) {
-      fail(Kind::kCheckpoint,
-           str(file.path(), ": '", tensor_name, "' has ", tensor.count(), " elements, the manifest says ", unit.slice));
+      fail(Kind::kCheckpoint, str(file.path(), ": '", printable(tensor_name), "' has ", tensor.count(),
+                                  " elements, the manifest says ", unit.slice));
     }
     file.read<float>(tensor, in_slice, piece);
     call(tick_);

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "base/field_checks.h"
-#include "base/printable.h"
 #include "config/config_tree.h"
 #include "config/units.h"
 #include "model/recompute.h"
@@ -87,7 +86,7 @@ void check_evals(const TrainingOptions& training, FieldChecks& checks) {
     const std::string item = str("training.evals[", i, "]");
     checks.given(!eval.path.empty(), item + ".path", "the file of its questions or texts");
     checks.at_least(item + ".limit", eval.limit, 0);
-    checks.require(is_word(eval.display_name()), item + ".name", printable(eval.display_name()),
+    checks.require(is_word(eval.display_name()), item + ".name", eval.display_name(),
                    "must be a word of letters, digits, _, -, . and /, of 64 characters at most",
                    "for example arc_easy");
     for (size_t j = 0; j < i; ++j) {

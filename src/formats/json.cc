@@ -1,5 +1,6 @@
 #include "formats/json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -32,8 +33,8 @@ nlohmann::json parse_strictly(std::string_view text, const JsonSource& source) {
 
 }  // namespace
 
-// Brackets within strings do not count. Of what is no JSON the count may be wrong; the parser refuses it.
-bool is_nested_deeper(std::string_view text, int deepest) {
+JsonExtent extent_of_json(std::string_view text) {
+  JsonExtent extent;
   int depth = 0;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -44,17 +45,19 @@ bool is_nested_deeper(std::string_view text, int deepest) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > deepest) return true;
+      extent.depth = std::max(extent.depth, ++depth);
     } else if (c == ']' || c == '}') {
       --depth;
+    } else if (c == ':') {
+      ++extent.members;
     }
   }
-  return false;
+  return extent;
 }
 
 JsonDocument::JsonDocument(std::string_view text, JsonSource source, JsonRules rules) : source_(std::move(source)) {
   const int deepest = rules == JsonRules::kStrict ? kDeepestStrict : kDeepestJson;
-  if (is_nested_deeper(text, deepest)) fail_at(source_, str(" is nested more than ", deepest, " deep"));
+  if (extent_of_json(text).depth > deepest) fail_at(source_, str(" is nested more than ", deepest, " deep"));
   try {
     json_ = std::make_unique<const nlohmann::json>(rules == JsonRules::kStrict ? parse_strictly(text, source_)
                                                                                : nlohmann::json::parse(text));

@@ -10,14 +10,21 @@
 namespace tokamak {
 
 constexpr int kDeepestJson = 256;
+constexpr int64_t kMostMembers = 4096;
 
-// Whether a JSON text has objects and lists within one another beyond `deepest`.
-bool is_nested_deeper(std::string_view text, int deepest);
+// The size of a JSON text, found without parsing it. Of what is no JSON it may be wrong; the parser refuses that.
+struct JsonExtent {
+  int depth = 0;        // of objects and lists within one another
+  int64_t members = 0;  // of all its objects
+};
+JsonExtent extent_of_json(std::string_view text);
 
-// is_discarded() where the text is no JSON or nested deeper than kDeepestJson.
+// is_discarded() where the text is no JSON, is nested deeper than kDeepestJson or has more than kMostMembers: an
+// ordered_json compares each name with all before it.
 template <class Json = nlohmann::json>
 Json try_parse_json(std::string_view text) {
-  if (is_nested_deeper(text, kDeepestJson)) return Json(nlohmann::detail::value_t::discarded);
+  const JsonExtent extent = extent_of_json(text);
+  if (extent.depth > kDeepestJson || extent.members > kMostMembers) return Json(nlohmann::detail::value_t::discarded);
   return Json::parse(text, nullptr, false);
 }
 

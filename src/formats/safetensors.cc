@@ -35,7 +35,7 @@ const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
 
 const SafetensorsEntry& SafetensorsFile::at(std::string_view name) const {
   const SafetensorsEntry* tensor = find(name);
-  if (tensor == nullptr) fail(kind_, str(path(), " has no tensor '", name, "'"));
+  if (tensor == nullptr) fail(kind_, str(path(), " has no tensor '", printable(name), "'"));
   return *tensor;
 }
 
@@ -47,7 +47,8 @@ void SafetensorsFile::read_bytes(const SafetensorsEntry& tensor, int64_t first, 
 
 void SafetensorsFile::expect(const SafetensorsEntry& tensor, DType dtype) const {
   if (tensor.dtype != name_of(dtype)) {
-    fail(kind_, str(path(), ": tensor '", tensor.name, "' is ", tensor.dtype, ", expected ", name_of(dtype)));
+    fail(kind_,
+         str(path(), ": tensor '", printable(tensor.name), "' is ", tensor.dtype, ", expected ", name_of(dtype)));
   }
 }
 

@@ -1,9 +1,11 @@
 #include "interop/hf_model.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "base/file.h"
+#include "base/listed.h"
 #include "base/printable.h"
 #include "formats/flat_slice.h"
 #include "formats/json.h"
@@ -14,7 +16,6 @@ namespace tokamak {
 
 namespace {
 
-constexpr size_t kNamed = 5;
 constexpr const char* kHead = "lm_head.weight";
 constexpr const char* kEmbedding = "model.embed_tokens.weight";
 
@@ -35,13 +36,8 @@ bool same_shape(const Shape& shape, const std::vector<int64_t>& other) {
 // Old files contain the rotary frequencies, which follow from the config.
 bool is_rotary_table(const std::string& name) { return name.ends_with(".rotary_emb.inv_freq"); }
 
-std::string first_of(std::vector<std::string> names) {
-  const size_t all = names.size();
-  if (all > kNamed) {
-    names.resize(kNamed);
-    names.push_back(str("and ", all - kNamed, " more"));
-  }
-  return join(names, "; ");
+std::string name_of(const std::string& tensor, const SafetensorsFile& file) {
+  return str("tensor '", printable(tensor), "' in ", std::filesystem::path(file.path()).filename().string());
 }
 
 }  // namespace
@@ -76,12 +72,12 @@ void HfModel::check_tensors() {
         }
         const SafetensorsEntry& entry = *found->second.entry;
         if (!same_shape(param.shape, entry.shape)) {
-          problems.push_back(str("tensor '", param.name, "' in ", found->second.file->path(), " has the shape ",
+          problems.push_back(str(name_of(param.name, *found->second.file), " has the shape ",
                                  printable(shape_text(entry.shape)), ", by config.json it should be ",
                                  param.shape.text()));
         } else if (!is_readable_as_float(entry.dtype)) {
-          problems.push_back(str("tensor '", param.name, "' in ", found->second.file->path(), " is ", entry.dtype,
-                                 "; F32, BF16 and F16 are supported"));
+          problems.push_back(
+              str(name_of(param.name, *found->second.file), " is ", entry.dtype, "; F32, BF16 and F16 are supported"));
         }
         types.insert(entry.dtype);
       }
@@ -94,12 +90,12 @@ void HfModel::check_tensors() {
     } else if (name == kHead && config().tie_word_embeddings) {
       left_out_.push_back(str(name, " (tied: equal to ", kEmbedding, ")"));
     } else {
-      problems.push_back(str("tensor '", printable(name), "' in ", tensor.file->path(), " is none of ",
-                             description_.architecture, "'s"));
+      problems.push_back(str(name_of(name, *tensor.file), " is none of ", description_.architecture, "'s"));
     }
   }
   if (!problems.empty()) {
-    fail(Kind::kCheckpoint, str(directory_, " does not hold the model of its config.json: ", first_of(problems)));
+    fail(Kind::kCheckpoint,
+         str(directory_, " does not hold the model of its config.json:", listed(std::move(problems))));
   }
   if (!left_out_.empty()) check_tied_head();
   const bool one = types.size() == 1;

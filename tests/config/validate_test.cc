@@ -117,6 +117,11 @@ TEST_CASE("settings of the stages that contradict each other are refused, with b
   CHECK_NOTHROW(parse_config(kSample, "c", {"parallelism.keep_gathered=2", "parallelism.reduce=last_microbatch"}));
 }
 
+TEST_CASE("an error shows 80 characters of a value") {
+  CHECK_THAT(error_of(kSample, {"metrics.trace=" + std::string(1000, 'v')}),
+             Contains("key 'metrics.trace' (value '" + std::string(79, 'v') + "...) names no steps"));
+}
+
 TEST_CASE("NaN passes no rule") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   RunConfig config = parse_config(kSample, "c.yaml", {});

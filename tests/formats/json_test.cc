@@ -117,6 +117,16 @@ TEST_CASE("text that is no JSON object is refused; what is hostile only where th
   }
 }
 
+TEST_CASE("a line of others has 4096 members at most") {
+  const auto line_of = [](int64_t members) {
+    std::string line = R"({"a:":":\":")";  // one member: these colons are text
+    for (int64_t i = 1; i < members; ++i) line += str(",\"", i, "\":{}");
+    return line + "}";
+  };
+  CHECK(try_parse_json(line_of(4096)).size() == 4096);
+  CHECK(try_parse_json(line_of(4097)).is_discarded());
+}
+
 TEST_CASE("an error shows 80 printable characters of a value and of a name") {
   const std::string longest(1 << 20, 'x');
   const auto error = [&](const std::string& text, const std::string& key) {

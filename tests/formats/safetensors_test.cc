@@ -101,6 +101,7 @@ TEST_CASE("a file is read back by name, whole or in part, in its own type only")
   CHECK(to_float(middle[1]) == 3.0f);
   CHECK(file.find("c") == nullptr);
   CHECK_THROWS_WITH(file.at("c"), Catch::Contains("has no tensor 'c'"));
+  CHECK_THROWS_WITH(file.at(std::string(1000, 'c')), Catch::EndsWith("'" + std::string(80, 'c') + "...'"));
   CHECK_THROWS_WITH(file.values<float>("a"), Catch::Contains("'a' is BF16, expected F32"));
   CHECK_THROWS(file.read<bf16>(file.at("a"), 3, middle));
   CHECK_THROWS(file.read<bf16>(file.at("a"), -1, middle));

@@ -1,12 +1,14 @@
 """Hostile files: each reader of a file of others meets each kind of damage, and answers with one clear error or reads on.
 Never a crash, a bug's exit code, a hang, gigabytes, a terminal's escapes, or a file elsewhere. In CI each format meets
-every second damage; HOSTILE=all has three of each and each command. Always the same files; the arguments pick formats."""
+every second damage, and what was FOUND; HOSTILE=all has three of each and each command. Always the same files; the
+arguments pick formats."""
 import itertools
 import json
 import os
 import shutil
 import struct
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -58,6 +60,18 @@ MACHINE = {"name": "mine", "bf16_flops": 1e14, "f32_flops": 1e13, "memory_bytes"
                                                "bus": 0.6, "contention": 0.1, "beside": 1}, "cpu": False, "source": "test"}
 
 
+# What HOSTILE=all has found in the past: (format, kind of damage, how its commands begin, seed).
+FOUND = [
+    ("config.json", "another type", "checkpoint import", 1213),
+    ("a checkpoint's manifest", "a text of 4 MiB", "checkpoint export", 2242),
+    ("a checkpoint's manifest", "a text of 4 MiB", "train IN/config.yaml", 2249),
+    ("a checkpoint's manifest", "escapes as a text", "checkpoint export", 2260),
+    ("a config", "a count that overflows", "plan IN/fresh.yaml", 3733),
+    ("a config", "a value of 4 MiB", "plan IN/fresh.yaml", 3757),
+    ("metrics", "200,000 members", "report IN/run", 0),
+]
+
+
 def write(path, data):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "wb") as file:
@@ -98,13 +112,13 @@ def make_good(place):
 class Case:
     """One damage of one format, and one command that reads it."""
 
-    def __init__(self, format_, kind, apply, command, number):
-        self.format, self.kind, self.apply, self.command, self.number = format_, kind, apply, command, number
+    def __init__(self, format_, kind, apply, command, seed):
+        self.format, self.kind, self.apply, self.command, self.seed = format_, kind, apply, command, seed
         self.name = f"{format_.name}, {kind}, {' '.join(command[:2])}"
 
     def run(self, place, good):
         """What is wrong with the answer; empty if nothing is."""
-        where = place.file(f"case-{self.number}")
+        where = tempfile.mkdtemp(prefix="case-", dir=place.path)
         writes = self.command[0] == "train"  # into files of the run; the others share the good ones
         shutil.copytree(good, where + "/in", symlinks=True, copy_function=shutil.copy if writes else os.link)
         for name in ("out", "cwd"):
@@ -115,7 +129,7 @@ class Case:
         with open(path, "rb") as file:
             data = file.read()
         os.remove(path)
-        self.apply(path, data, damage.seeded(self.name, self.number))
+        self.apply(path, data, damage.seeded(self.name, self.seed))
         before = judge.names_below(where + "/in")
         arguments = [word.replace("IN/", where + "/in/").replace("OUT/", where + "/out/") for word in self.arguments(good)]
         start = time.monotonic()
@@ -145,18 +159,24 @@ class Case:
         return survives or self.kind not in damage.PLACES
 
 
+def damages_of(format_):
+    """kind -> function of a path, of the good data and of a random generator, which puts the damage there."""
+    found = {kind: lambda path, data, r, f=make: f(path) for kind, make in damage.PLACES.items()}
+    for kind, change in {**damage.BYTES, **format_.more}.items():
+        found[kind] = lambda path, data, r, f=change: write(path, f(r, data))
+    if format_.parts:
+        for kind, change in format_.table.items():
+            found[kind] = lambda path, data, r, f=change: write(path, apply_to_parts(format_.parts, f, data, r))
+    return found
+
+
 def cases():
-    """Formats by damages: every second of them, with the next of the format's commands, and each kind once at least; with
-    HOSTILE=all every one, with all commands."""
+    """Formats by damages: every second of them, with the next of the format's commands, each kind once at least, and what
+    was found; with HOSTILE=all every one, with all commands."""
     number, seen = itertools.count(), set()
     for row, format_ in enumerate(FORMATS):
-        applied = [(kind, lambda path, data, r, f=make: f(path)) for kind, make in damage.PLACES.items()]
-        tables = {**damage.BYTES, **format_.more}
-        applied += [(kind, lambda path, data, r, f=change: write(path, f(r, data))) for kind, change in tables.items()]
-        if format_.parts:
-            applied += [(kind, lambda path, data, r, f=change, p=format_.parts: write(path, apply_to_parts(p, f, data, r)))
-                        for kind, change in format_.table.items()]
-        for at, (kind, apply) in enumerate(applied):
+        damages = damages_of(format_)
+        for at, (kind, apply) in enumerate(damages.items()):
             if kind in format_.without or (not ALL and (row + at) % 2 and kind in seen):
                 continue
             seen.add(kind)
@@ -165,6 +185,11 @@ def cases():
             for command in commands:
                 for _ in range(variants):
                     yield Case(format_, kind, apply, command, next(number))
+        for name, kind, words, seed in FOUND if not ALL else []:
+            if name == format_.name:
+                for command in format_.commands:
+                    if " ".join(command).startswith(words):
+                        yield Case(format_, kind, damages[kind], command, seed)
 
 
 def apply_to_parts(parts, change, data, random_):
@@ -183,7 +208,7 @@ def main():
     for case, (faults, log) in zip(chosen, answers):
         held += not faults
         if faults:
-            print(f"FAILED: {case.name}: {'; '.join(faults)}\n    {ascii(log[-400:])}")
+            print(f"FAILED: {case.name}, seed {case.seed}: {'; '.join(faults)}\n    {ascii(log[:300])} ... {ascii(log[-300:])}")
     slow = sorted(chosen, key=lambda case: -case.seconds)[:5]
     print("slowest:", ", ".join(f"{case.name} ({case.seconds:.1f} s)" for case in slow))
     print(f"{held} of {len(chosen)} hostile files held, of {len({case.format.name for case in chosen})} formats and "

@@ -145,7 +145,7 @@ FORMATS = [
     Format("a checkpoint's shard", STEP + "rank-00000-of-00001.safetensors", CHECKPOINTS, as_header, damage.JSON,
            more=words_at(0), codes=(BAD_CHECKPOINT,)),
     Format("a config", "fresh.yaml", [["train", "IN/fresh.yaml", "--print-config"], ["plan", "IN/fresh.yaml"]], as_yaml, damage.YAML,
-           codes=(BAD_CONFIG,)),
+           codes=(BAD_CONFIG, BAD_DATA)),  # a source may be a path where nothing is
     *[questions(kind) for kind in ("hellaswag", "arc", "mmlu", "piqa", "winogrande")],
     Format("a text to evaluate", "eval.txt", [["eval", "--checkpoint", "IN/step", "--threads", "1", "--task", "text=IN/eval.txt"]], text=True),
     Format("prompts", "prompts.jsonl", [["generate", "--checkpoint", "IN/step", "--max-tokens", "1", "--prompts", "IN/prompts.jsonl"]],
