@@ -105,7 +105,8 @@ std::string checkpoint_sample() {
   manifest.world_size = 4;
   manifest.kinds = {"master", "exp_avg"};
   manifest.units = {{"embedding", 64, {{"embed.weight", {7, 16}, 0}, {"other", {}, 112}}}, {"norms", 64, {}}};
-  manifest.files = {{"rank-00000-of-00002.safetensors", 100, "a"}, {"rank-00001-of-00002.safetensors", 101, "b"}};
+  manifest.files = {{"rank-00000-of-00002.safetensors", 100, std::string(32, 'a')},
+                    {"rank-00001-of-00002.safetensors", 101, std::string(32, 'b')}};
   const std::string text = encode_manifest(manifest).text;
   const size_t begin = text.find(",\"manifest\":") + 12;
   return text.substr(begin, text.size() - begin - 2);
