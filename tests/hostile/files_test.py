@@ -60,7 +60,7 @@ MACHINE = {"name": "mine", "bf16_flops": 1e14, "f32_flops": 1e13, "memory_bytes"
                                                "bus": 0.6, "contention": 0.1, "beside": 1}, "cpu": False, "source": "test"}
 
 
-# What HOSTILE=all has found in the past: (format, kind of damage, how its commands begin, seed).
+# Cases that failed once with HOSTILE=all: (format, kind of damage, how its commands begin, seed).
 FOUND = [
     ("config.json", "another type", "checkpoint import", 1213),
     ("a checkpoint's manifest", "a text of 4 MiB", "checkpoint export", 2242),
