@@ -1,6 +1,7 @@
 // The seam that every operation passes: arguments that break the contract are refused before anything is touched, and
 // observers see each call.
 #include "backend/timeline.h"
+#include "base/clock.h"
 #include "support.h"
 
 using namespace tokamak;
@@ -250,6 +251,7 @@ TEST_CASE("a timeline has each call between its begin and end, with its work, wh
   const HostTensor qkv = f32({10, 16}), cu(kI32, {2}, {0, 10}), out = f32({10, 8}), lse = f32({2, 10});
   Timeline timeline(*under_test().backend.device);
   cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c});
+  const double before = now_seconds();
   {
     const Observation watched(*under_test().backend.device, timeline);
     cpu.ops().gemm(*cpu.stream, {.a = a, .b = b, .c = c, .label = "first"});
@@ -266,8 +268,9 @@ TEST_CASE("a timeline has each call between its begin and end, with its work, wh
   for (const Timeline::Entry& entry : entries) {
     CHECK(last <= entry.begin);
     CHECK(entry.begin <= entry.end);
-    CHECK(entry.host_begin == Approx(entry.begin).margin(1e-3));
-    CHECK(entry.end == Approx(entry.host_end).margin(1e-3));
+    // The CPU works while the host waits, so the host's times enclose its own, whatever else the machine does.
+    CHECK(entry.host_begin <= entry.begin);
+    CHECK(before + entry.end <= timeline.start() + entry.host_end);
     last = entry.end;
   }
   CHECK(entries[0].text == "gemm first a F32 (3, 4), b F32 (4, 5) -> c F32 (3, 5)");
