@@ -46,7 +46,7 @@ def while_ranks_are_missing(place):
         codes = [rank.wait(timeout=20) for rank in ranks]
         seconds = time.monotonic() - sent
         texts = [open(log.name).read() for log in logs]
-        assert codes == [75, 75] and seconds < 15, (codes, seconds, texts)
+        assert codes == [75, 75] and seconds < 3, (codes, seconds, texts)
         assert all("stopped by a signal while it waited for the other ranks" in text for text in texts), texts
         assert not os.path.exists(place.run(name)), os.listdir(place.run(name))
         print(f"  without the {name} rank: ended after {seconds:.1f} s, exit 75")

@@ -59,7 +59,7 @@ def killed(place):
         expected = [-signal.SIGKILL if rank == victim else 6 for rank in range(RANKS)]
         assert codes == expected, (codes, read(log))
         assert f"rank {victim} (on " in read(log) and "without disconnecting" in read(log), read(log)
-        assert seconds < 15, seconds
+        assert seconds < 5, seconds
         with open(place.run(name) + "/status.json") as file:
             status = json.load(file)
         with open(place.run(name) + "/metrics.jsonl") as file:
