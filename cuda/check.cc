@@ -12,8 +12,10 @@ void cuda_failed(cudaError_t error, const char* call, const char* file, int line
   if (error == cudaErrorMemoryAllocation) {
     fail(Kind::kDevice, what, "a smaller training.micro_batch_size, or activation_checkpoint.mode: full");
   }
-  const bool not_recorded = error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorCapturedEvent;
-  if (not_recorded || error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver) fail(Kind::kDevice, what);
+  if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver) fail(Kind::kDevice, what);
+  if (error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorCapturedEvent) {
+    fail(Kind::kUnsupported, what, "runtime.cuda_graphs: off runs without graphs");
+  }
   fail(Kind::kDeviceFault, what,
        "an illegal access or a lost device may have its cause in an earlier kernel: "
        "CUDA_LAUNCH_BLOCKING=1 names that one");

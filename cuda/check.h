@@ -1,5 +1,5 @@
 // Checks every CUDA runtime call and every launch. A failure is an Error with the call, its source location and CUDA's
-// message. The kind is kDevice if memory, a device, or graph capture is unavailable; else kDeviceFault.
+// message. The kind is kDevice without memory or a device, kUnsupported if a graph cannot be captured, else kDeviceFault.
 #pragma once
 
 #include <cuda_runtime.h>

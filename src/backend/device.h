@@ -93,7 +93,7 @@ class Device : public Allocator {
 
   // Captures a graph, on devices with launch overhead. `work` enqueues on `stream`, and on streams that it forks from
   // and joins to `stream` by events; nothing runs yet. `work` must not wait for the device, allocate memory, or make a
-  // stream wait for earlier work; Error(kDevice) if it does.
+  // stream wait for earlier work; Error(kUnsupported) if it does.
   virtual bool can_record() const { return false; }
   virtual std::unique_ptr<Graph> record(Stream& stream, const std::function<void()>& work);
 

@@ -20,6 +20,7 @@ enum class Kind : int {
   kComm = 6,         // communication, watchdog
   kNumerics = 7,     // loss or gradients not finite, too often; corrupted data
   kDeviceFault = 8,  // a device that was there failed in use: illegal access, trap, an error of its libraries
+  kUnsupported = 9,  // a device or driver refuses what an option requires: a graph that it cannot capture
   kStopped = 75,     // saved and wants to be started again (EX_TEMPFAIL)
 };
 

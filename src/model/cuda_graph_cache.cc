@@ -70,7 +70,8 @@ bool CudaGraphCache::record(Stream& stream, std::unique_ptr<Graph>& graph, const
     graph = device_.record(stream, pass);
     return true;
   } catch (const Error& error) {
-    if (required_ || error.kind() == Kind::kDeviceFault) throw;
+    const bool refused = error.kind() == Kind::kUnsupported || error.kind() == Kind::kDevice;
+    if (required_ || !refused) throw;
     log::warning("micro-batches run without CUDA graphs: ", error.what());
     way_ = Way::kDirect;
     pass();

@@ -34,7 +34,7 @@ class CudaGraphCache {
   // the device, and keeps the faster variant for all keys.
   CudaGraphCache(Device& device, CudaGraphs kind);
 
-  // If a pass cannot be captured: kOn raises Error(kDevice); kAuto warns, and passes run eagerly.
+  // If a pass cannot be captured: kOn raises Error(kUnsupported); kAuto warns, and passes run eagerly.
   void run(Stream& stream, const PassKey& key, const Pass& pass);
 
   bool settled() const { return way_ != Way::kMeasuring; }

@@ -247,7 +247,7 @@ TEST_CASE("the head goes in as few equal chunks as its share of the memory allow
   CHECK(rows(8192, 1000 * vocab) == 256);
 }
 
-TEST_CASE("a device fault and insufficient memory are different errors") {
+TEST_CASE("a device fault, insufficient memory and a refused capture are different errors") {
   const auto kind_of = [](cudaError_t status) {
     try {
       TOKAMAK_CUDA(status);
@@ -261,7 +261,9 @@ TEST_CASE("a device fault and insufficient memory are different errors") {
   CHECK(kind_of(cudaErrorLaunchFailure) == Kind::kDeviceFault);
   CHECK(kind_of(cudaErrorInvalidValue) == Kind::kDeviceFault);
   CHECK(kind_of(cudaErrorMemoryAllocation) == Kind::kDevice);
-  CHECK(kind_of(cudaErrorStreamCaptureInvalidated) == Kind::kDevice);
+  CHECK(kind_of(cudaErrorStreamCaptureUnsupported) == Kind::kUnsupported);
+  CHECK(kind_of(cudaErrorStreamCaptureInvalidated) == Kind::kUnsupported);
+  CHECK(kind_of(cudaErrorCapturedEvent) == Kind::kUnsupported);
   CHECK(kind_of(cudaErrorNoDevice) == Kind::kDevice);
   CHECK(kind_of(cudaErrorInsufficientDriver) == Kind::kDevice);
 }

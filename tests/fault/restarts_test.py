@@ -44,6 +44,7 @@ CASES = {
     "failed, and srun killed the last ranks": ("", "status_is failed 7 b; exit 137", "end 7"),
     "communication failed": ("", "status_is failed 6 b; exit 137", "again 6"),
     "a device failed": ("", "status_is failed 8 b; exit 8", "again 8"),
+    "a device refuses what an option requires": ("", "status_is failed 9 b; exit 9", "end 9"),
     "a checkpoint failed": ("status_is running 0 a", "exit 4", "end 4"),
     "no status, a config error": ("", "exit 2", "end 2"),
     "no status, nothing wrong": ("", "exit 0", "again 0"),

@@ -129,13 +129,16 @@ TEST_CASE("auto takes the best of the times, and none before all are over") {
 
 TEST_CASE("a pass that cannot be captured runs eagerly, or is an error if graphs are required") {
   Run automatic(CudaGraphs::kAuto);
-  automatic.device.fails = Kind::kDevice;
+  automatic.device.fails = Kind::kUnsupported;
   CHECK(automatic.run(7) == "p[p][p][p]rppp");  // the pass that was to be recorded is not left out
   CHECK(automatic.passes.settled());
   Run on(CudaGraphs::kOn);
-  on.device.fails = Kind::kDevice;
+  on.device.fails = Kind::kUnsupported;
   on.run(1);
   CHECK_THROWS_WITH(on.run(1), Catch::Contains("it cannot be recorded"));
+  Run without_memory(CudaGraphs::kAuto);
+  without_memory.device.fails = Kind::kDevice;
+  CHECK(without_memory.run(7) == "p[p][p][p]rppp");
   CHECK(Run(CudaGraphs::kOff).run(3) == "ppp");
 }
 
@@ -152,6 +155,6 @@ TEST_CASE("document counts are rounded up to few values, and documents of maximu
 
 TEST_CASE("a device that fails while it records ends the run, also where graphs are not required") {
   Run measuring(CudaGraphs::kAuto);
-  measuring.device.fails = Kind::kDeviceFault;
+  measuring.device.fails = GENERATE(Kind::kDeviceFault, Kind::kBug);
   CHECK_THROWS_AS(measuring.run(100), Error);
 }
