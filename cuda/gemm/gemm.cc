@@ -180,8 +180,8 @@ struct CudaGemm::Impl {
     if (tuning) {
       made->algorithm = tuning->fastest(
           problem, algorithms, args.c.bytes(), operands,
-          [&](const cublasLtMatmulAlgo_t& algorithm, const GemmOperands& scratch) {
-            return run_plan(handle, *made, algorithm, scratch, workspace, stream);
+          [&](const cublasLtMatmulAlgo_t& algorithm, const GemmOperands& timed) {
+            return run_plan(handle, *made, algorithm, timed, workspace, stream);
           },
           stream);
     } else {

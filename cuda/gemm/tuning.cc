@@ -1,11 +1,12 @@
 #include "cuda/gemm/tuning.h"
 
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -15,7 +16,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr int kRuns = 5;    // timed together
+constexpr int kRuns = 5;    // in a round: their sum counts
 constexpr int kRounds = 3;  // the best counts
 
 std::string cache_path(const RuntimeOptions& options) {
@@ -36,6 +37,7 @@ std::string cache_path(const RuntimeOptions& options) {
              options.nccl_max_ctas > 0 ? str("-without-", options.nccl_max_ctas, "-SMs") : "");
 }
 
+// Timing events, as the device has them.
 struct EventPair {
   EventPair() {
     TOKAMAK_CUDA(cudaEventCreate(&begin));
@@ -48,30 +50,78 @@ struct EventPair {
   EventPair(const EventPair&) = delete;
   EventPair& operator=(const EventPair&) = delete;
 
+  float milliseconds() const {
+    float between = 0;
+    TOKAMAK_CUDA(cudaEventElapsedTime(&between, begin, end));
+    return between;
+  }
+
   cudaEvent_t begin = nullptr, end = nullptr;
 };
 
-struct Free {
-  void operator()(void* memory) const { cudaFree(memory); }
+// Device memory for the time of tuning.
+class TemporaryMemory {
+ public:
+  explicit TemporaryMemory(size_t bytes) : bytes_(bytes) {
+    if (cudaMalloc(&memory_, bytes) == cudaSuccess) return;
+    cudaGetLastError();  // clears the runtime's sticky error
+    memory_ = nullptr;
+  }
+  ~TemporaryMemory() { cudaFree(memory_); }
+  TemporaryMemory(const TemporaryMemory&) = delete;
+  TemporaryMemory& operator=(const TemporaryMemory&) = delete;
+
+  void* data() const { return memory_; }  // null: the device has not so much
+  size_t bytes() const { return bytes_; }
+
+ private:
+  void* memory_ = nullptr;
+  size_t bytes_ = 0;
 };
 
-// Milliseconds of kRuns runs, or infinity if the algorithm fails.
-float time_of(const std::function<cublasStatus_t()>& run, const EventPair& timer, cudaStream_t stream) {
-  if (run() != CUBLAS_STATUS_SUCCESS) return std::numeric_limits<float>::infinity();
-  float best = std::numeric_limits<float>::infinity();
-  for (int round = 0; round < kRounds; ++round) {
-    TOKAMAK_CUDA(cudaEventRecord(timer.begin, stream));
-    for (int i = 0; i < kRuns; ++i) {
-      if (run() != CUBLAS_STATUS_SUCCESS) return std::numeric_limits<float>::infinity();
-    }
-    TOKAMAK_CUDA(cudaEventRecord(timer.end, stream));
-    TOKAMAK_CUDA(cudaEventSynchronize(timer.end));
-    float milliseconds = 0;
-    TOKAMAK_CUDA(cudaEventElapsedTime(&milliseconds, timer.begin, timer.end));
-    best = std::min(best, milliseconds);
-  }
-  return best;
+size_t cache_bytes() {
+  int device = 0;
+  TOKAMAK_CUDA(cudaGetDevice(&device));
+  cudaDeviceProp properties;
+  TOKAMAK_CUDA(cudaGetDeviceProperties(&properties, device));
+  return static_cast<size_t>(properties.l2CacheSize);
 }
+
+// Times runs one by one. Before each, it overwrites memory of the L2 cache's size, which evicts the operands.
+class Timer {
+ public:
+  explicit Timer(cudaStream_t stream) : stream_(stream), evicting_(cache_bytes()) {}
+
+  // Milliseconds of kRuns runs, or infinity if the algorithm fails.
+  float time_of(const std::function<cublasStatus_t()>& run) {
+    constexpr float kFailed = std::numeric_limits<float>::infinity();
+    if (run() != CUBLAS_STATUS_SUCCESS) return kFailed;
+    float best = kFailed;
+    for (int round = 0; round < kRounds; ++round) {
+      for (const EventPair& timed : events_) {
+        evict();
+        TOKAMAK_CUDA(cudaEventRecord(timed.begin, stream_));
+        if (run() != CUBLAS_STATUS_SUCCESS) return kFailed;
+        TOKAMAK_CUDA(cudaEventRecord(timed.end, stream_));
+      }
+      TOKAMAK_CUDA(cudaEventSynchronize(events_.back().end));
+      float sum = 0;
+      for (const EventPair& timed : events_) sum += timed.milliseconds();
+      best = std::min(best, sum);
+    }
+    return best;
+  }
+
+ private:
+  void evict() {
+    if (evicting_.data() == nullptr) return;  // no memory for it: timed with a warm cache
+    TOKAMAK_CUDA(cudaMemsetAsync(evicting_.data(), 0, evicting_.bytes(), stream_));
+  }
+
+  cudaStream_t stream_;
+  TemporaryMemory evicting_;
+  std::array<EventPair, kRuns> events_;
+};
 
 std::string text_with_time(const cublasLtMatmulAlgo_t& algorithm, float milliseconds) {
   return str(significant(static_cast<double>(milliseconds) / kRuns, 3), " ms (", text_of(algorithm), ")");
@@ -90,22 +140,23 @@ cublasLtMatmulAlgo_t GemmTuning::fastest(const GemmProblem& problem,
     std::memcpy(&algorithm, known->data(), sizeof(algorithm));
     return algorithm;
   }
-  void* memory = nullptr;
-  if (cudaMalloc(&memory, static_cast<size_t>(output_bytes)) != cudaSuccess) {
-    cudaGetLastError();  // clears the runtime's sticky error
-    log::warning("runtime.autotune: no memory to time the GEMM ", key, "; it runs as cuBLASLt's heuristic says");
-    return algorithms.front();
+  GemmOperands timed = operands;
+  std::optional<TemporaryMemory> output;
+  if (operands.beta != 0 && operands.added == operands.output) {
+    output.emplace(static_cast<size_t>(output_bytes));
+    if (output->data() == nullptr) {
+      log::warning("runtime.autotune: no memory to time the GEMM ", key, "; it runs as cuBLASLt's heuristic says");
+      return algorithms.front();
+    }
+    timed.output = output->data();
+    timed.added = output->data();
   }
-  const std::unique_ptr<void, Free> owner(memory);
-  GemmOperands scratch = operands;
-  scratch.output = memory;
-  if (operands.added == operands.output) scratch.added = memory;
 
-  const EventPair timer;
+  Timer timer(stream);
   size_t best = 0;
   float least = std::numeric_limits<float>::infinity(), first = 0;
   for (size_t i = 0; i < algorithms.size(); ++i) {
-    const float time = time_of([&] { return run(algorithms[i], scratch); }, timer, stream);
+    const float time = timer.time_of([&] { return run(algorithms[i], timed); });
     if (i == 0) first = time;
     if (time < least) {
       least = time;

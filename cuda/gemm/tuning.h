@@ -1,6 +1,6 @@
 // Finds the fastest cuBLASLt algorithm for each GEMM by timing at first use, and caches it in a file for later runs.
 // The winner may change from run to run, and with it the last bits. So tuning and runtime.deterministic exclude each
-// other.
+// other. Each run begins with a cold L2 cache: in a step, most operands were last used many kernels ago.
 #pragma once
 
 #include <functional>
@@ -23,9 +23,10 @@ class GemmTuning {
   // Runs a GEMM with these operands; another status than success: the algorithm does not support it.
   using Run = std::function<cublasStatus_t(const cublasLtMatmulAlgo_t&, const GemmOperands&)>;
 
-  // The cached algorithm, or the fastest of `algorithms` (best guess first). Timing synchronises host and GPU. The
-  // output operand keeps its contents: timed runs write to temporary memory. If there is no memory, or no algorithm
-  // runs, the result is the first algorithm.
+  // The cached algorithm, or the fastest of `algorithms` (best guess first). Timing synchronises host and GPU. A GEMM
+  // that only writes its output is timed in place, since it writes the output again. One that adds to its output is
+  // timed in temporary memory, so that the output keeps its contents. If there is no memory, or no algorithm runs, the
+  // result is the first algorithm.
   cublasLtMatmulAlgo_t fastest(const GemmProblem& problem, const std::vector<cublasLtMatmulAlgo_t>& algorithms,
                                int64_t output_bytes, const GemmOperands& operands, const Run& run, cudaStream_t stream);
 

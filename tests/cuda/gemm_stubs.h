@@ -1,0 +1,28 @@
+// cuBLASLt's GPU part and CUDA's runtime, as stubs for the tests of CudaGemm's calls: what the library was asked, and how
+// it answers.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+inline constexpr uint64_t kFails = 66;  // an algorithm that does not run
+inline constexpr size_t kCacheBytes = 4096;
+
+struct Library {
+  std::vector<uint64_t> algorithms = {77};  // by which number the heuristic answers, the best guess first
+  int asked = 0;                            // the heuristic
+  int most = 0;                             // how many it was asked for
+  std::array<uint32_t, 4> alignments = {};  // left, right, added, output
+  uint32_t reductions = 0;
+  int sms = 0;                // that the algorithm was asked for; 0: all
+  std::vector<uint64_t> run;  // the algorithm of each product
+  int compute_type = 0;
+  double clock = 0;  // ms; algorithm i takes |i - 80| with a cold cache, |i - 90| with a warm one
+  bool cold = true;
+  bool no_memory = false;
+  std::vector<size_t> allocated;  // bytes of each
+  void reset() { *this = Library(); }
+};
+extern Library library;
