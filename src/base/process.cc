@@ -11,6 +11,7 @@
 #include <cctype>
 #include <cerrno>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -155,6 +156,16 @@ std::string command_line() {
 
 double process_age() { return age_of(process_fields("self")).value_or(0); }
 std::optional<double> process_age(int64_t pid) { return age_of(process_fields(std::to_string(pid))); }
+
+std::vector<std::string> loaded_libraries() {
+  std::set<std::string> paths;
+  std::ifstream in("/proc/self/maps");
+  for (std::string line; std::getline(in, line);) {  // "from-to rwxp offset device inode   /path"
+    const size_t path = line.find('/');
+    if (path != std::string::npos && line.find(".so", path) != std::string::npos) paths.insert(line.substr(path));
+  }
+  return {paths.begin(), paths.end()};
+}
 
 void open_standard_files() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {

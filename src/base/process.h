@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tokamak {
 
@@ -25,6 +26,10 @@ std::string command_line();
 
 double process_age();  // seconds since this process was started, to a hundredth; 0 where the system does not say
 std::optional<double> process_age(int64_t pid);  // of another one; nothing where none lives by that number
+
+// Real paths of the shared libraries that this process has loaded, in order: where the same library lies in several
+// places, this is the one in use.
+std::vector<std::string> loaded_libraries();
 
 // Opens /dev/null in the place of standard input, output and error that are closed (cron, daemons, `2>&-`): else the next
 // file that is opened takes the number, and what is printed lands in it. First of all in main.

@@ -41,6 +41,9 @@ void print_end(std::ostream& out, const doctor::DoctorReport& report) {
   const char* const verdict = report.exit_code() != 0                    ? "do not start"
                               : report.status() == doctor::Status::kWarn ? "may start; see the warnings"
                                                                          : "may start";
+  for (const std::string& library : report.gpu_libraries) {
+    out << "         " << std::setw(13) << "library" << library << "\n";
+  }
   out << report.ranks << " rank(s) on " << report.hosts.size() << " host(s), " << fixed(report.seconds, 1)
       << " s: " << verdict << (suspects.empty() ? "" : "; suspects: " + join(suspects, " ")) << "\n";
 }
@@ -55,6 +58,7 @@ nlohmann::ordered_json as_json(const doctor::DoctorReport& report, const std::st
           {"hosts", report.hosts},
           {"seconds", report.seconds},
           {"checks", checks},
+          {"gpu_libraries", report.gpu_libraries},
           {"suspects", report.suspects()}};
 }
 

@@ -55,6 +55,7 @@ class Doctor {
       return among_ranks("pairs", [&] { return check_pairs(comm_, *data_, peers_, *backend_.device, options_.pairs); });
     });
     report.checks = std::move(results_);
+    report.gpu_libraries = gpu_libraries(loaded_libraries());
     report.config = std::move(config_);
     report.seconds = watch.seconds();
     return report;

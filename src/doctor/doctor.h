@@ -38,6 +38,7 @@ struct DoctorReport {
   double seconds = 0;
   std::vector<CheckResult> checks;
   std::optional<RunConfig> config;
+  std::vector<std::string> gpu_libraries;  // of NVIDIA, that rank 0 has loaded: real paths
 
   Status status() const;                      // the worst
   int exit_code() const;                      // 0, or that of the worst failed check

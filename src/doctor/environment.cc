@@ -1,8 +1,10 @@
 #include "doctor/environment.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <sstream>
 
@@ -32,7 +34,19 @@ double meminfo(const std::string& path, const std::string& key) {
   return 0;
 }
 
+constexpr std::array kGpuLibraries = {"libcublas", "libcud", "libnv", "libnccl"};
+
 }  // namespace
+
+std::vector<std::string> gpu_libraries(const std::vector<std::string>& paths) {
+  std::vector<std::string> found;
+  std::copy_if(paths.begin(), paths.end(), std::back_inserter(found), [](const std::string& path) {
+    const std::string name = path.substr(path.rfind('/') + 1);
+    return std::any_of(kGpuLibraries.begin(), kGpuLibraries.end(),
+                       [&](const char* prefix) { return starts_with(name, prefix); });
+  });
+  return found;
+}
 
 std::vector<std::string> hurtful_variables(const Variables& variables, const Surroundings& here) {
   std::vector<std::string> found;

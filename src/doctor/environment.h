@@ -25,6 +25,9 @@ struct Surroundings {
 std::vector<std::string> hurtful_variables(const Variables& variables, const Surroundings& here);
 std::vector<std::string> hurtful_settings(const Surroundings& here);
 
+// Those of `paths` that NVIDIA makes: two installations side by side (the toolkit's and pip's, say) show here.
+std::vector<std::string> gpu_libraries(const std::vector<std::string>& paths);
+
 CheckResult check_environment(Comm& comm, const RankHosts& peers, const Variables& variables, const Surroundings& here);
 
 }  // namespace tokamak::doctor

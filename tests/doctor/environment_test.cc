@@ -95,3 +95,10 @@ RANKS_CASE("what hurts on one host is that host's, what hurts everywhere is nobo
   CHECK(says(result, "warn n1: n1: LD_PRELOAD='libx.so'"));
   CHECK(says(result, "warn : MALLOC_CHECK_='3'"));
 }
+
+TEST_CASE("of the loaded libraries, those of NVIDIA are listed by their paths") {
+  CHECK(gpu_libraries({"/lib/libc.so.6", "/lib/libcurl.so.4", "/a/libcudnn.so.9", "/b/libcublasLt.so.13",
+                       "/a/libcuda.so.1", "/a/libnvrtc.so.13", "/c/libnccl.so.2", "/libcudnn/libm.so.6"}) ==
+        std::vector<std::string>{"/a/libcudnn.so.9", "/b/libcublasLt.so.13", "/a/libcuda.so.1", "/a/libnvrtc.so.13",
+                                 "/c/libnccl.so.2"});
+}
