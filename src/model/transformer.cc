@@ -79,7 +79,11 @@ void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums)
     parameters_.release(unit);
     // Prefetches into the buffer just released, and before the reduction, which must not delay the next weights. Layer
     // l - 1 was prefetched in the last iteration, or is still gathered from the forward pass.
-    if (l > 1) parameters_.prefetch(index_.layer(l - 2), compute);
+    if (l > 1) {
+      parameters_.prefetch(index_.layer(l - 2), compute);
+    } else {
+      parameters_.prefetch_for_next_pass(index_.embedding(), compute);  // where the head has taken its buffer
+    }
     parameters_.reduce(unit, compute);
   }
   backward_embedding(compute, in, a);

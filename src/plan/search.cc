@@ -10,14 +10,20 @@ namespace tokamak {
 
 namespace {
 
+// One, and as many as leave each the ranks of a node, or of 2, 4, ... nodes. More copies take more memory; a ring of
+// fewer ranks has less latency.
+std::vector<int64_t> copies(int ranks, const Machine& machine) {
+  std::vector<int64_t> all = {1};
+  for (int64_t group = machine.gpus_per_node; group < ranks; group *= 2) {
+    if (ranks % group == 0) all.push_back(ranks / group);
+  }
+  return all;
+}
+
 // The first takes the least memory.
 std::vector<ParallelismOptions> shardings(const ParallelismOptions& configured, int ranks, const Machine& machine) {
-  std::vector<int64_t> replicas = {1};
-  if (ranks > machine.gpus_per_node && ranks % machine.gpus_per_node == 0) {
-    replicas.push_back(ranks / machine.gpus_per_node);
-  }
   std::vector<ParallelismOptions> all;
-  for (const int64_t degree : replicas) {
+  for (const int64_t degree : copies(ranks, machine)) {
     for (const int64_t stage : {3, 2, 1}) {
       if (ranks == 1 && stage != configured.zero_stage) continue;  // nothing is shared
       ParallelismOptions one = configured;

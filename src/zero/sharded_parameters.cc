@@ -170,6 +170,10 @@ void ShardedParameters::prefetch(int64_t unit, Stream& compute) {
   gather(unit, compute);
 }
 
+void ShardedParameters::prefetch_for_next_pass(int64_t unit, Stream& compute) {
+  if (!last_) prefetch(unit, compute);
+}
+
 std::vector<Tensor> ShardedParameters::acquire(int64_t unit, Stream& compute) {
   if (whole()) return matrices_of(slice_of(weights_, unit), unit);
   if (!weight_buffers_->holds(unit)) gather(unit, compute);

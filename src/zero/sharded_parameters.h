@@ -80,6 +80,8 @@ class ShardedParameters {
 
   // --- Whole weights. `compute` is the stream that will read them.
   void prefetch(int64_t unit, Stream& compute);
+  // The same for the next micro-batch, if the step has one: after the last, the optimizer changes the weights.
+  void prefetch_for_next_pass(int64_t unit, Stream& compute);
   std::vector<Tensor> acquire(int64_t unit, Stream& compute);  // one view per matrix of the unit
   void release(int64_t unit);
   void wait_gathered(Stream& compute);  // `compute` waits for all gathers so far

@@ -10,47 +10,42 @@ namespace {
 
 constexpr size_t kSharedLayerBuffers = 2;  // one in use, one being gathered
 
-const char* name_of_kind(UnitKind kind) {
-  switch (kind) {
-    case UnitKind::kEmbedding:
-      return "embedding";
-    case UnitKind::kLayer:
-      return "layer";
-    case UnitKind::kHead:
-      return "head";
-    case UnitKind::kNorms:
-      return "norms";
-  }
-  return "?";
-}
-
 }  // namespace
 
 UnitBuffers::UnitBuffers(const std::string& group, const ParamTable& table, const std::vector<int64_t>& elements,
                          int64_t own, DType dtype, MemoryPlan& plan)
     : buffer_of_(table.units.size()) {
-  for (const UnitKind kind : {UnitKind::kEmbedding, UnitKind::kLayer, UnitKind::kHead, UnitKind::kNorms}) {
+  const auto units_of = [&](UnitKind kind) {
     std::vector<size_t> units;
-    int64_t largest = 0;
     for (size_t u = 0; u < table.units.size(); ++u) {
-      if (table.units[u].kind != kind) continue;
-      units.push_back(u);
-      largest = std::max(largest, elements[u]);
+      if (table.units[u].kind == kind) units.push_back(u);
     }
-    const size_t first = buffers_.size();
-    const size_t alone = kind == UnitKind::kLayer ? std::min(units.size(), static_cast<size_t>(own)) : 0;
-    const size_t shared = std::min(units.size() - alone, kind == UnitKind::kLayer ? kSharedLayerBuffers : 1);
-    for (size_t i = 0; i < alone + shared; ++i) {
-      const std::string number = kind == UnitKind::kLayer ? str(".", i) : "";
+    return units;
+  };
+  // A buffer for each of the first `alone` units; the others take turns in `shared` ones.
+  const auto add = [&](const std::string& name, const std::vector<size_t>& units, size_t alone, size_t shared) {
+    int64_t largest = 0;
+    for (const size_t u : units) largest = std::max(largest, elements[u]);
+    const size_t first = buffers_.size(), count = std::min(units.size(), alone + shared);
+    for (size_t i = 0; i < count; ++i) {
       Buffer buffer;
-      buffer.slot = plan.add(group + "/" + name_of_kind(kind) + number, dtype, Shape{largest}, MemoryKind::kExchanged);
+      buffer.slot =
+          plan.add(str(group, "/", name, count > 1 ? str(".", i) : ""), dtype, Shape{largest}, MemoryKind::kExchanged);
       buffers_.push_back(std::move(buffer));
     }
-    // Layers that follow each other take turns: one computes while the next is gathered.
     for (size_t i = 0; i < units.size(); ++i) {
       buffer_of_[units[i]] = first + (i < alone ? i : alone + (i - alone) % shared);
     }
-  }
+  };
+  const std::vector<size_t> layers = units_of(UnitKind::kLayer);
+  const size_t alone = std::min(layers.size(), static_cast<size_t>(own));
+  std::vector<size_t> vocabulary = units_of(UnitKind::kEmbedding);
+  const std::vector<size_t> head = units_of(UnitKind::kHead);
+  vocabulary.insert(vocabulary.end(), head.begin(), head.end());
+  add("vocabulary", vocabulary, alone < layers.size() ? 0 : vocabulary.size(), 1);
+  // Layers that follow each other take turns: one computes while the next is gathered.
+  add("layer", layers, alone, kSharedLayerBuffers);
+  add("norms", units_of(UnitKind::kNorms), 0, 1);
 }
 
 void UnitBuffers::commit(const Arena& arena, Device& device) {

@@ -1,6 +1,7 @@
-// Persistent buffers for whole units: one each for the embedding, the head, the norms and for some of the layers; two,
-// sized to a layer, that the other layers share. Tracks which unit each buffer holds and whether it is in use; misuse is
-// a bug and throws.
+// Persistent buffers for whole units: one for the norms and one for each of the first layers; two, sized to a layer,
+// that the other layers share. Where layers share, so do the embedding and the head, which are never in use at the same
+// time; else they have a buffer each. Tracks which unit each buffer holds and whether it is in use; misuse is a bug and
+// throws.
 #pragma once
 
 #include <cstdint>

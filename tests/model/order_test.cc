@@ -35,13 +35,16 @@ class RecordingComm final : public Comm {
 
 }  // namespace
 
-TEST_CASE("a step gathers a layer ahead, and in backward issues the next gather before the reduction") {
+TEST_CASE("a step gathers a layer ahead, in backward before the reduction, and then the next micro-batch's embedding") {
   ModelConfig config = Golden("llama_gqa_untied").config;
   config.num_hidden_layers = 4;
   RecordingComm comm;
   SmallModel m(config, comm, {});
   const std::vector<int32_t> ids(16, 1);
-  m.model.forward_backward(*m.stream, Sequences(ids, ids, 16).batch(), m.sums);
+  for (const bool last : {false, true}) {
+    m.parameters.begin_microbatch(last);
+    m.model.forward_backward(*m.stream, Sequences(ids, ids, 16).batch(), m.sums);
+  }
 
   const auto unit_of = [&](const void* slice) {
     for (size_t u = 0; u < m.table.units.size(); ++u) {
@@ -50,14 +53,17 @@ TEST_CASE("a step gathers a layer ahead, and in backward issues the next gather 
         if (slice == shard.as<float>() + begin) return m.table.units[u].name;
       }
     }
-    return std::string("?");
+    return std::string("and add");
   };
   std::vector<std::string> order;
   for (const RecordingComm::Call& call : comm.calls) order.push_back(call.name + unit_of(call.slice));
   const std::vector<std::string> expected = {
-      "gather norms",   "gather embedding", "gather layer.0", "gather layer.1", "gather layer.2",
-      "gather layer.3", "gather head",      "reduce head",  // backward from here; layers 3 and 2 are still there
-      "gather layer.1", "reduce layer.3",   "gather layer.0", "reduce layer.2", "reduce layer.1",
-      "reduce layer.0", "reduce embedding"};
+      "gather norms", "gather embedding", "gather layer.0", "gather layer.1", "gather layer.2", "gather layer.3",
+      "gather head", "reduce head",  // backward from here; layers 3 and 2 are still there
+      "gather layer.1", "reduce layer.3", "gather layer.0", "reduce layer.2", "gather embedding", "reduce layer.1",
+      "reduce layer.0", "reduce embedding",
+      // The last micro-batch: layers 0 and 1 are still there. What is reduced is added to the slices then.
+      "gather layer.2", "gather layer.3", "gather head", "reduce and add", "gather layer.1", "reduce and add",
+      "gather layer.0", "reduce and add", "reduce and add", "reduce and add", "reduce and add"};
   CHECK(order == expected);
 }

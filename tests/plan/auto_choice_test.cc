@@ -113,7 +113,8 @@ TEST_CASE("the choice is the best of every combination that fits") {
 TEST_CASE("keys that are not auto stay as they are, and those that are take the best beside them") {
   RunConfig config = auto_run(BackendKind::kCpu);
   const GlobalBatch batch = small_batch(2, 4);
-  const auto best = [&] { return candidates(config, batch, 2, cpu_machine(), INT64_MAX).fitting.at(0); };
+  Machine machine = cpu_machine();
+  const auto best = [&] { return candidates(config, batch, 2, machine, INT64_MAX).fitting.at(0); };
   CHECK((best().choice.kept.values == std::array<int64_t, 4>{2, 2, 2, 2}));  // without a limit nothing is recomputed
   config.training.micro_batch_size = {2};
   config.parallelism.keep_gathered = {1};
@@ -123,6 +124,7 @@ TEST_CASE("keys that are not auto stay as they are, and those that are take the 
   config.activation_checkpoint.mode = RecomputeMode::kFull;
   CHECK(with_choice(config, best().choice).activation_checkpoint.mode == RecomputeMode::kFull);
   CHECK(best().prediction.kept == KeptLayers{});
+  machine.network_rate /= 100;  // gathers of layers take longer than what they go beside
   CHECK(best().choice.keep_gathered > 0);
 }
 

@@ -96,12 +96,21 @@ TEST_CASE("a prediction says what it is worth: by published runs, by what was me
   CHECK_THAT(accuracy_of(cpu_machine()), Catch::Contains("nobody has measured"));
 }
 
-TEST_CASE("a search tries each stage among all ranks, and within a node with copies across") {
-  std::set<std::pair<int64_t, int64_t>> ways;
-  for (const Prediction& p : search(gpu_run(), small_batch(16, 1), 16, find_machine("a100-40")).fitting) {
-    ways.insert({p.parallelism.zero_stage, p.parallelism.data_parallel_replicate_degree});
-  }
-  CHECK(ways == std::set<std::pair<int64_t, int64_t>>{{1, 1}, {2, 1}, {3, 1}, {1, 2}, {2, 2}, {3, 2}});
+TEST_CASE("a search tries each stage among all ranks, and within 1, 2, 4, ... nodes with copies across") {
+  const auto copies_of = [](int ranks) {
+    std::set<std::pair<int64_t, int64_t>> ways;
+    for (const Prediction& p : search(gpu_run(), small_batch(ranks, 1), ranks, find_machine("a100-40")).fitting) {
+      ways.insert({p.parallelism.zero_stage, p.parallelism.data_parallel_replicate_degree});
+    }
+    std::set<int64_t> copies;
+    for (const auto& [stage, degree] : ways) copies.insert(degree);
+    CHECK(ways.size() == 3 * copies.size());
+    return copies;
+  };
+  CHECK(copies_of(8) == std::set<int64_t>{1});
+  CHECK(copies_of(12) == std::set<int64_t>{1});
+  CHECK(copies_of(24) == std::set<int64_t>{1, 3});
+  CHECK(copies_of(64) == std::set<int64_t>{1, 2, 4, 8});
 }
 
 TEST_CASE("failures, checkpoints and their best interval are those of the sources at Llama 3's scale") {

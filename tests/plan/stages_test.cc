@@ -74,11 +74,15 @@ struct Slices {
       largest = std::max(largest, slice);
       if (unit.kind == UnitKind::kLayer) layer = slice;
       if (unit.kind == UnitKind::kNorms) norms = slice;
+      if (unit.kind == UnitKind::kEmbedding) embedding = slice;
+      if (unit.kind == UnitKind::kHead) head = slice;
     }
-    others = all - kLayers * layer;
   }
-  int64_t all = 0, largest = 0, layer = 0, norms = 0;
-  int64_t others = 0;  // embedding, head and norms
+  int64_t all = 0, largest = 0, layer = 0, norms = 0, embedding = 0, head = 0;
+  // Of the buffers for whole units but the layers': where layers share theirs, embedding and head share one, too.
+  int64_t others(bool layers_share) const {
+    return norms + (layers_share ? std::max(embedding, head) : embedding + head);
+  }
 };
 
 constexpr int64_t kWeight = 2, kGradient = 4;  // bytes of an element: bf16, f32
@@ -98,7 +102,10 @@ int64_t gathers_of_shared(int64_t layers) { return layers <= 2 ? layers : 2 + kM
 
 double exchanged_expected(const Sharing& s) {
   const Slices slices(s);
-  const int64_t gathered = slices.others + slices.layer * (s.kept_layers() + gathers_of_shared(s.shared_layers()));
+  // Embedding and head, where they share a buffer, displace each other in each micro-batch.
+  const int64_t gathered = slices.norms +
+                           (slices.embedding + slices.head) * (s.shared_layers() > 0 ? kMicroBatches : 1) +
+                           slices.layer * (s.kept_layers() + gathers_of_shared(s.shared_layers()));
   const int64_t times = s.reduces_once() ? 1 : kMicroBatches;
   const int64_t reduced = slices.norms + (slices.all - slices.norms) * times;
   // Over the replicas each slice once: reduced as it travels, gathered in f32.
@@ -125,11 +132,11 @@ TEST_CASE("memory by class is what the stage keeps whole and what it shards") {
     const int64_t units = whole ? 0 : sharing.shards;  // of slices each
     const int64_t weights = sharing.kept_layers() + std::min(sharing.shared_layers(), int64_t{2});
     CHECK(bytes["gathered weights/layer"] == kWeight * units * slices.layer * weights);
-    CHECK(bytes["gathered weights/embedding"] + bytes["gathered weights/head"] + bytes["gathered weights/norms"] ==
-          kWeight * units * slices.others);
+    CHECK(bytes["gathered weights/vocabulary"] + bytes["gathered weights/norms"] ==
+          kWeight * units * slices.others(sharing.shared_layers() > 0));
     CHECK(bytes["gradients/layer"] == kGradient * units * slices.layer * (sharing.reduces_once() ? kLayers : 2));
-    CHECK(bytes["gradients/embedding"] + bytes["gradients/head"] + bytes["gradients/norms"] ==
-          kGradient * units * slices.others);
+    CHECK(bytes["gradients/vocabulary"] + bytes["gradients/norms"] ==
+          kGradient * units * slices.others(!sharing.reduces_once()));
     CHECK(bytes["gradients/reduced"] == (whole || sharing.reduces_once() ? 0 : kGradient * slices.largest));
     const int64_t inside = whole ? 0 : host_scratch_elements(sharing.shards, slices.largest);
     const int64_t across =

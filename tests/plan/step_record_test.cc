@@ -191,14 +191,15 @@ TEST_CASE("gathers go a unit ahead and before the reduction behind, and those of
     DryRun run(config, small_batch(2, 2 * micro_batches), 2);
     return order_of(run.record(), make_param_table(config.model), 2);
   };
-  // Forward gathers layers 2, 3 and 4 (the last step's end has gathered the rest); backward layers 2, 1 and 0, each before
-  // the reduction of the layer two above it. The update gathers what comes first, and the head, which has a buffer.
-  const std::string forward = "Gl Gl Gl ", backward = "Re Gl Rl Gl Rl Gl Rl Rl Rl Re ", norms = "Rn S ";
-  const std::string update = "An Gn Ae Ge Al Gl Al Gl Al Al Al Ae Ge";
-  CHECK(order({}, 1) == forward + backward + norms + update);
-  CHECK(order({}, 2) == forward + backward + forward + backward + norms + update);
+  // Forward gathers layers 2, 3 and 4 (the last step's end has gathered the rest) and the head, in the embedding's buffer;
+  // backward layers 2, 1 and 0, each before the reduction of the layer two above it, then the embedding for the next
+  // micro-batch. The update gathers what comes first.
+  const auto backward = [](const std::string& embedding) { return "Re Gl Rl Gl Rl Gl Rl " + embedding + "Rl Rl Re "; };
+  const std::string forward = "Gl Gl Gl Ge ", norms = "Rn S ", update = "An Gn Ae Ge Al Gl Al Gl Al Al Al Ae";
+  CHECK(order({}, 1) == forward + backward("") + norms + update);
+  CHECK(order({}, 2) == forward + backward("Ge ") + forward + backward("") + norms + update);
   CHECK(order({.zero_stage = 2}, 1) ==
         "Re Rl Rl Rl Rl Rl Re " + norms + "An Gn Ae Ge Al Gl Al Gl Al Gl Al Gl Al Gl Ae Ge");
   // Without overlap the first step's gathers are every step's, and the update is one.
-  CHECK(order({.overlap = false}, 1) == "Gn Ge Gl Gl Gl Gl Gl Ge " + backward + norms + "A?");
+  CHECK(order({.overlap = false}, 1) == "Gn Ge Gl Gl Gl Gl Gl Ge " + backward("") + norms + "A?");
 }

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 #include <future>
+#include <map>
+#include <utility>
 
 #include "backend/cpu/device.h"
 #include "backend/observer.h"
@@ -31,14 +33,14 @@ ParamTable small_table() {
 }
 
 struct Sharded {
-  Sharded(const Mesh& mesh, DType compute, ShardingPolicy policy = {})
-      : parameters(table, mesh, backend, {.compute = compute, .policy = policy}, plan) {
+  Sharded(const Mesh& mesh, DType compute, ShardingPolicy policy = {}, ParamTable units = small_table())
+      : table(std::move(units)), parameters(table, mesh, backend, {.compute = compute, .policy = policy}, plan) {
     arena = std::make_unique<Arena>(plan, *backend.device);
     parameters.commit(*arena);
     parameters.initialize(9, *stream);
   }
 
-  ParamTable table = small_table();
+  ParamTable table;
   Backend backend = make_cpu_backend();
   std::unique_ptr<Stream> stream = backend.device->make_stream();
   MemoryPlan plan;
@@ -156,6 +158,47 @@ RANKS_CASE("kept layers have a buffer each and are gathered once; the others sha
     CHECK(gathers({1, 2, 3}) == (kept == 0 ? 1 : 0));
     s.parameters.weights_changed();
     CHECK(gathers({1, 2, 3}) == 3);
+  }
+}
+
+RANKS_CASE("embedding and head share a buffer where layers do, and displace each other; else each has its own") {
+  ParamTable table = small_table();
+  table.units.insert(table.units.end() - 1, {UnitKind::kHead, "head", {{"head", {matrix("head", 33, 7)}}}});
+  constexpr int64_t kEmbedding = 0, kHead = 4;
+  for (const ShardingPolicy& policy : std::vector<ShardingPolicy>{{},
+                                                                  {.kept_layers = 2},
+                                                                  {.kept_layers = 3},
+                                                                  {.reduce_once = true},
+                                                                  {.kept_layers = 3, .reduce_once = true}}) {
+    Sharded s(world.comm(), DType::kBF16, policy, table);
+    std::map<std::string, int64_t> buffers;
+    for (const auto& entry : s.plan.entries()) buffers[entry.name.substr(0, entry.name.find('.'))] += entry.bytes();
+    if (world.size() == 1) {
+      CHECK(buffers.count("gathered weights/vocabulary") == 0);
+      continue;
+    }
+    const auto elements = [&](int64_t unit) { return s.parameters.slice_elements(unit) * world.size(); };
+    const bool weights_shared = policy.kept_layers < 3, gradients_shared = !policy.reduce_once;
+    CHECK(buffers["gathered weights/vocabulary"] ==
+          2 * (elements(kHead) + (weights_shared ? 0 : elements(kEmbedding))));
+    CHECK(buffers["gradients/vocabulary"] == 4 * (elements(kHead) + (gradients_shared ? 0 : elements(kEmbedding))));
+    CollectiveCount count;
+    const Observation watched(*s.backend.device, count);
+    for (const int64_t unit : {kEmbedding, kHead, kEmbedding}) {
+      const auto whole = s.parameters.acquire(unit, *s.stream);
+      CHECK(whole[0].dim(0) == (unit == kHead ? 33 : 31));
+      s.parameters.release(unit);
+    }
+    CHECK(count.calls == (weights_shared ? 3 : 2));
+    s.parameters.acquire(kEmbedding, *s.stream);
+    if (weights_shared) CHECK_THROWS_AS(s.parameters.acquire(kHead, *s.stream), Error);
+    s.parameters.release(kEmbedding);
+    s.parameters.begin_step();
+    s.parameters.gradient(kHead, *s.stream);
+    if (gradients_shared) CHECK_THROWS_AS(s.parameters.gradient(kEmbedding, *s.stream), Error);
+    s.parameters.reduce(kHead, *s.stream);
+    s.parameters.gradient(kEmbedding, *s.stream);
+    s.parameters.reduce(kEmbedding, *s.stream);
   }
 }
 
