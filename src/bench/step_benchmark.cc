@@ -64,13 +64,14 @@ PlannedBenchmark plan_benchmark(const RunConfig& config, const GlobalBatch& batc
   RunConfig cut = config;
   const auto plan_beside = [&](int64_t bytes) {
     planned = {};  // one engine at a time
-    planned.run = plan_run(cut, batch, mesh, backend, memory.total - bytes, memory.available - bytes);
+    planned.run =
+        plan_run(cut, batch, mesh, backend, PlanFor::kBenchmark, memory.total - bytes, memory.available - bytes);
     BatchShape& shape = planned.run.shape;
     if (micro_batches > 0) shape.sequences_per_rank = micro_batches * shape.micro_batch;
     cut.training.micro_batch_size = {shape.micro_batch};  // decided without the benchmark
     RunConfig resolved = cut;
     resolved.activation_checkpoint = planned.run.activation_checkpoint;
-    DryRun dry(resolved, batch, mesh.world().size());
+    DryRun dry(resolved, batch, mesh.world().size(), INT64_MAX, PlanFor::kBenchmark);
     planned.gemms = gemms_of(dry.record(shape), *backend.ops);
     planned.plan = planned.run.engine->plan();
     Replay::plan(calls_of(planned.gemms), *backend.device, planned.plan);

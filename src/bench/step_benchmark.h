@@ -29,8 +29,8 @@ struct StepBenchmarkOptions {
   std::vector<RecordedGemm> gemms;  // of a step (gemms_of)
 };
 
-// The run as training plans it, but where activations fill the memory that is left (kept_bytes: auto), they leave what
-// the benchmark takes.
+// The run as training plans it, without what only training needs (PlanFor). Where activations fill the memory that is left
+// (kept_bytes: auto), they leave what the benchmark takes, and on a CPU also fill what a snapshot would have taken.
 struct PlannedBenchmark {
   PlannedRun run;                   // with so many micro-batches in a step; 0: as configured
   std::vector<RecordedGemm> gemms;  // of a step

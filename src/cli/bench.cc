@@ -121,7 +121,7 @@ class BenchCommand : public Command {
   int bench_ops(World& world, const RunConfig& config, const GlobalBatch& batch) {
     if (world.size() > 1) fail(Kind::kConfig, str("bench --ops runs on one rank, not ", world.size()));
     Backend backend = make_backend_collectively(world, config.runtime);
-    DryRun dry(config, batch, 1);
+    DryRun dry(config, batch, 1, INT64_MAX, PlanFor::kBenchmark);
     const OpTimes times = benchmark_ops(backend, dry, {.rounds = rounds_});
     std::cout << "machine                   " << backend.device->description() << "\n";
     print(std::cout, times);
@@ -145,7 +145,7 @@ class BenchCommand : public Command {
     }
     Backend backend = make_backend_collectively(world, config.runtime);
     const auto data_comm = make_data_comm(world.comm(), *backend.device, config.runtime, config.precision.reduce);
-    DryRun dry(config, batch, world.size());
+    DryRun dry(config, batch, world.size(), INT64_MAX, PlanFor::kBenchmark);
     Machine machine;
     or_end_all(world, [&] {
       machine = calibrate(backend, *data_comm, dry,
@@ -154,7 +154,7 @@ class BenchCommand : public Command {
                            .reduce_dtype = config.precision.reduce == Precision::kBF16 ? DType::kBF16 : DType::kF32});
       for (size_t i = 1; i < sizes.size(); ++i) {
         config.training.micro_batch_size = {sizes[i]};
-        DryRun more(config, batch, world.size());
+        DryRun more(config, batch, world.size(), INT64_MAX, PlanFor::kBenchmark);
         measure_operations(machine, backend, more, rounds_);
       }
     });

@@ -287,11 +287,11 @@ class PlanCommand : public Command {
     return *bytes.value;
   }
 
-  // How many layers fit into the bytes, for scripts that cut a model to a GPU.
+  // How many layers of a benchmark fit into the bytes, for scripts that cut a model to a GPU.
   int print_layers(RunConfig& config, const GlobalBatch& batch) const {
     int64_t& layers = config.model.num_hidden_layers;
     for (; layers > 1; --layers) {
-      const DryRun run(without_choice(config), batch, ranks_);
+      const DryRun run(without_choice(config), batch, ranks_, INT64_MAX, PlanFor::kBenchmark);
       if (planned_bytes(run.memory(), run.device()) <= layers_in_) break;
     }
     std::cout << R"({"fact": "measured", "name": "layers", "value": )" << layers << R"(, "unit": "layers"})"

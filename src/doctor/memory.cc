@@ -58,7 +58,8 @@ void compare_plan(CheckResult& result, World& world, const RankHosts& peers, con
   const MemoryShare share = memory_share(device, world, groups.mesh(), config.runtime);
   const auto plan = [&] {
     const GlobalBatch batch = make_global_batch(config.training, config.data, world.size());
-    const PlannedRun run = plan_run(config, batch, groups.mesh(), *check.backend, share.total, share.available);
+    const PlannedRun run =
+        plan_run(config, batch, groups.mesh(), *check.backend, PlanFor::kTraining, share.total, share.available);
     Facts facts;
     facts.set("planned_bytes", planned_bytes(run.engine->plan(), device));
     facts.set("share_bytes", share.available);

@@ -14,11 +14,11 @@ Backend planned_backend(const RuntimeOptions& options) {
 
 }  // namespace
 
-DryRun::DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks, int64_t bytes)
+DryRun::DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks, int64_t bytes, PlanFor use)
     : backend_(planned_backend(config.runtime)),
       comm_(make_plan_comm(ranks, *backend_.device)),
       mesh_(*comm_, replicas_of(config.parallelism, ranks)),
-      run_(plan_run(config, batch, mesh_.mesh(), backend_, bytes)) {}
+      run_(plan_run(config, batch, mesh_.mesh(), backend_, use, bytes)) {}
 
 StepRecord DryRun::record(const BatchShape& shape) {
   if (!committed_) run_.engine->commit();

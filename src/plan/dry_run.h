@@ -11,7 +11,8 @@ class DryRun {
  public:
   // For the backend that the config asks for; with auto, the one that this machine has. Automatic choices fill `bytes` of
   // each rank (train/run_plan.h). Error(kConfig) where the config does not go with so many ranks.
-  DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks, int64_t bytes = INT64_MAX);
+  DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks, int64_t bytes = INT64_MAX,
+         PlanFor use = PlanFor::kTraining);
 
   const BatchShape& shape() const { return run_.shape; }
   const MemoryPlan& memory() const { return run_.engine->plan(); }

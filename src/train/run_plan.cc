@@ -15,27 +15,28 @@ namespace {
 constexpr int64_t kAutoMicroBatchTokens = 8192;
 
 PlannedRun plan_with(const RunConfig& config, const GlobalBatch& batch, int64_t micro_batch, const Mesh& mesh,
-                     Backend& backend) {
+                     Backend& backend, PlanFor use) {
+  const bool trains = use == PlanFor::kTraining;
   const SampleSizes samples = sample_sizes(config);
   const EngineSizes sizes{.max_tokens = micro_batch * batch.length,
                           .max_length = batch.length,
                           .cached_sequences = samples.sequences,
                           .cached_length = samples.length,
-                          .snapshot = config.checkpoint.async || !backend.device->uses_host_memory(),
-                          .statistics = config.metrics.tensor_statistics > 0};
+                          .snapshot = trains && (config.checkpoint.async || !backend.device->uses_host_memory()),
+                          .statistics = trains && config.metrics.tensor_statistics > 0};
   return {{batch, micro_batch},
           config.activation_checkpoint,
           std::make_unique<Engine>(engine_options(config, sizes), mesh, backend)};
 }
 
-PlannedRun cut_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend,
+PlannedRun cut_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend, PlanFor use,
                    int64_t bytes) {
   const AutoInt wanted = config.training.micro_batch_size;
-  if (!wanted.is_auto()) return plan_with(config, batch, wanted.value, mesh, backend);
+  if (!wanted.is_auto()) return plan_with(config, batch, wanted.value, mesh, backend, use);
   for (int64_t pieces = 1;; ++pieces) {
     const int64_t micro_batch = (batch.sequences_per_rank + pieces - 1) / pieces;
     if (micro_batch > 1 && micro_batch * batch.length > kAutoMicroBatchTokens) continue;
-    PlannedRun run = plan_with(config, batch, micro_batch, mesh, backend);
+    PlannedRun run = plan_with(config, batch, micro_batch, mesh, backend, use);
     if (micro_batch == 1 || planned_bytes(run.engine->plan(), *backend.device) <= bytes) return run;
   }
 }
@@ -63,23 +64,23 @@ void complete_from_data(RunConfig& config) {
   }
 }
 
-PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend,
+PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend, PlanFor use,
                     int64_t bytes, int64_t available) {
   const ActivationCheckpointOptions& recompute = config.activation_checkpoint;
   const int64_t limit = std::min(bytes, available);
   const bool fills =
       recompute.mode == RecomputeMode::kSelective && recompute.kept_bytes.is_auto() && recompute.kept_layers.empty();
   if (!fills || limit == INT64_MAX) {
-    return cut_run(config, batch, mesh, backend, bytes);
+    return cut_run(config, batch, mesh, backend, use, bytes);
   }
   RunConfig planned = config;
   planned.activation_checkpoint.kept_bytes = AutoLimit::none();
-  PlannedRun run = cut_run(planned, batch, mesh, backend, bytes);
+  PlannedRun run = cut_run(planned, batch, mesh, backend, use, bytes);
   const Device& device = *backend.device;
   const int64_t left = fillable_bytes(limit, device.uses_host_memory()) - planned_bytes(run.engine->plan(), device);
   planned.activation_checkpoint.kept_bytes = {std::max<int64_t>(left, 0)};
   run.engine.reset();  // one at a time
-  return plan_with(planned, batch, run.shape.micro_batch, mesh, backend);
+  return plan_with(planned, batch, run.shape.micro_batch, mesh, backend, use);
 }
 
 }  // namespace tokamak

@@ -23,11 +23,15 @@ struct PlannedRun {
   std::unique_ptr<Engine> engine;
 };
 
+// What a plan is for. A training run saves checkpoints, from a snapshot of its state where that takes memory of its own,
+// and takes statistics of tensors. A benchmark of its step does neither.
+enum class PlanFor { kTraining, kBenchmark };
+
 // With training.micro_batch_size: auto, the batch is cut so that the plan fits into `bytes`: of the ways to cut a rank's
 // share into equal pieces, the coarsest that stays below 8192 tokens and fits; at least one sequence. With
 // activation_checkpoint.kept_bytes: auto, it is cut with nothing kept; then activations are kept in what the smaller of
 // `bytes` and `available` leaves. mode: auto and keep_gathered: auto are settled before (auto_choice.h). That may differ from start to start, since the bits of the run do not depend on it.
-PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend,
+PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend, PlanFor use,
                     int64_t bytes, int64_t available = INT64_MAX);
 
 }  // namespace tokamak

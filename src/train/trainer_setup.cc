@@ -227,7 +227,7 @@ int64_t Trainer::take_memory(World& world, Backend& backend, const GlobalBatch& 
   if (leaves_choice(config_)) settle(world, *backend.device, batch, memory);
   collectively(comm_, [&] {
     const int64_t program_bytes = backend.device->used_bytes();
-    run_ = plan_run(config_, batch, mesh_->mesh(), backend, memory.total, memory.available);
+    run_ = plan_run(config_, batch, mesh_->mesh(), backend, PlanFor::kTraining, memory.total, memory.available);
     const MemoryPlan& plan = run_.engine->plan();
     const int64_t measuring = peak_ ? peak_measurement_bytes(*backend.device, measured) : 0;
     planned_bytes_ = std::max(planned_bytes(plan, *backend.device), measuring) + program_bytes;

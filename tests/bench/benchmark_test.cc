@@ -7,6 +7,8 @@
 #include "bench/generate_benchmark.h"
 #include "bench/op_benchmark.h"
 #include "bench/step_benchmark.h"
+#include "comm/plan_comm.h"
+#include "plan/dry_run.h"
 #include "plan/small_run.h"
 #include "train/peak.h"
 #include "train/run_plan.h"
@@ -109,7 +111,7 @@ TEST_CASE("on a full device activations leave what the benchmark takes, and the 
   const int64_t none = needed(RecomputeMode::kNone), full = needed(RecomputeMode::kFull);
   const int64_t bytes = (none + full) / 2;
   config.activation_checkpoint = {RecomputeMode::kSelective, {}};
-  const PlannedRun training = plan_run(config, kBatch, *comm, backend, bytes, bytes);
+  const PlannedRun training = plan_run(config, kBatch, *comm, backend, PlanFor::kTraining, bytes, bytes);
   const PlannedBenchmark planned = plan_benchmark(config, kBatch, *comm, backend, {bytes, bytes}, 5);
   CHECK(planned_bytes(planned.plan, *backend.device) <= bytes);
   CHECK(planned_bytes(planned.plan, *backend.device) > full);
@@ -118,6 +120,25 @@ TEST_CASE("on a full device activations leave what the benchmark takes, and the 
   CHECK(planned.run.shape.micro_batch == training.shape.micro_batch);
   CHECK(planned.run.shape.micro_batches() == 5);
   CHECK(!planned.run.activation_checkpoint.kept_bytes.is_auto());
+}
+
+TEST_CASE("a benchmark plans no host memory on a GPU, where training plans a snapshot of 12 bytes a parameter") {
+  RunConfig config;
+  config.model.hidden_size = 4096;  // configs/llama-8b.yaml
+  config.model.intermediate_size = 14336;
+  config.model.num_hidden_layers = 32;
+  config.model.num_attention_heads = 32;
+  config.model.num_key_value_heads = 8;
+  config.model.vocab_size = 128256;
+  config.runtime.backend = BackendKind::kCuda;
+  config.training.micro_batch_size = {1};
+  const GlobalBatch batch{.length = 8192, .sequences_per_step = 2, .sequences_per_rank = 2, .total_steps = 1};
+  Backend backend = plan_cuda_backend(config.runtime);
+  const auto comm = make_plan_comm(1, *backend.device);
+  const auto pinned = [](const MemoryPlan& plan) { return plan.total_bytes(MemoryKind::kPinned); };
+  CHECK(pinned(plan_benchmark(config, batch, *comm, backend, {INT64_MAX, INT64_MAX}).plan) == 0);
+  CHECK(pinned(DryRun(config, batch, 1, INT64_MAX, PlanFor::kBenchmark).memory()) == 0);
+  CHECK(pinned(DryRun(config, batch, 1).memory()) > 12 * int64_t{8030261248});
 }
 
 TEST_CASE("generation is timed beside a copy and the GEMMs of its prompts") {

@@ -67,7 +67,7 @@ RANKS_CASE("a recorded step exchanges the bytes that MPI sends") {
 
     Backend backend = make_cpu_backend();
     const MeshGroups groups(world.comm(), replicas_of(sharing, ranks));
-    PlannedRun run = plan_run(config, batch, groups.mesh(), backend, INT64_MAX);
+    PlannedRun run = plan_run(config, batch, groups.mesh(), backend, PlanFor::kTraining, INT64_MAX);
     run.engine->commit();
     run.engine->parameters().initialize(1, run.engine->compute());
     // The gathers for the step after are under way still when a step ends.

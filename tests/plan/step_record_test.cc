@@ -135,7 +135,7 @@ RANKS_CASE("a dry run yields the very step that a real one takes, call by call")
 
     Backend backend = make_cpu_backend();
     const MeshGroups groups(world.comm(), replicas_of(sharing, ranks));
-    PlannedRun run = plan_run(config, small_batch(ranks, 5), groups.mesh(), backend, INT64_MAX);
+    PlannedRun run = plan_run(config, small_batch(ranks, 5), groups.mesh(), backend, PlanFor::kTraining, INT64_MAX);
     run.engine->commit();
     run.engine->parameters().initialize(1, run.engine->compute());
     const StepRecord real = record_step(*run.engine, run.shape);

@@ -103,7 +103,7 @@ class MeasuredRun {
       : groups_(world.comm(), replicas_of(config.parallelism, world.size())),
         run_(plan_run(
             config, {.length = 128, .sequences_per_step = 4 * world.size(), .sequences_per_rank = 4, .total_steps = 1},
-            groups_.mesh(), backend_, INT64_MAX)),
+            groups_.mesh(), backend_, PlanFor::kTraining, INT64_MAX)),
         tokens_(run_.shape, config.model.vocab_size, world.rank()) {
     run_.engine->commit();
   }

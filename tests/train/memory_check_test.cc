@@ -87,7 +87,7 @@ RANKS_CASE("an automatic micro-batch is the coarsest equal cut that fits, and on
   config.training.micro_batch_size = {};
   const GlobalBatch batch = make_global_batch(config.training, config.data, world.size());
   const auto chosen = [&](int64_t bytes) {
-    return plan_run(config, batch, world.comm(), backend, bytes).shape.micro_batch;
+    return plan_run(config, batch, world.comm(), backend, PlanFor::kTraining, bytes).shape.micro_batch;
   };
   const auto bytes_of = [&](int64_t micro_batch) {
     const Engine plan(
@@ -112,7 +112,7 @@ RANKS_CASE("activations are kept in what is left, of what there is and of what i
   Backend backend = toy_backend();
   const GlobalBatch batch = make_global_batch(config.training, config.data, world.size());
   const auto bytes_of = [&](int64_t bytes, int64_t available = INT64_MAX) {
-    const PlannedRun run = plan_run(config, batch, world.comm(), backend, bytes, available);
+    const PlannedRun run = plan_run(config, batch, world.comm(), backend, PlanFor::kTraining, bytes, available);
     return planned_bytes(run.engine->plan(), *backend.device);
   };
   const auto set_mode = [&](RecomputeMode mode) { config.activation_checkpoint = {mode, {}}; };
@@ -138,12 +138,13 @@ RANKS_CASE("activations are kept in what is left, of what there is and of what i
     last = bytes;
   }
   CHECK(between > 5);
-  const PlannedRun run = plan_run(config, batch, world.comm(), backend, enough / 2);
+  const PlannedRun run = plan_run(config, batch, world.comm(), backend, PlanFor::kTraining, enough / 2);
   CHECK(!run.activation_checkpoint.kept_bytes.is_auto());  // a benchmark repeats it
 
   config.training.micro_batch_size = {};
   const int64_t share = 12 / world.size();
-  CHECK(plan_run(config, batch, world.comm(), backend, full).shape.micro_batch == share);  // cut as with full
+  CHECK(plan_run(config, batch, world.comm(), backend, PlanFor::kTraining, full).shape.micro_batch ==
+        share);  // cut as with full
 }
 
 TEST_CASE("a plan that does not fit names both numbers and what would help, and one that fits passes") {
