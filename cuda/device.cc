@@ -72,27 +72,36 @@ CudaDevice::CudaDevice(int index) : index_(index) {
 }
 
 std::byte* CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
+  if (kind == MemoryKind::kPinned) return allocate_pinned(bytes);
   const auto count = static_cast<size_t>(bytes);
-  const bool device = kind != MemoryKind::kPinned;
   void* memory = kind == MemoryKind::kExchanged && exchanged_ != nullptr ? exchanged_->allocate(count) : nullptr;
   cudaError_t error = cudaSuccess;
-  if (memory == nullptr) error = device ? cudaMalloc(&memory, count) : cudaMallocHost(&memory, count);
+  if (memory == nullptr) error = cudaMalloc(&memory, count);
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();  // clears the runtime's sticky error; reported here
     const int64_t available = available_bytes();
     fail(Kind::kDevice,
-         str("not enough ", device ? "GPU" : "pinned host", " memory: asked for ", human_bytes(bytes),
-             device ? str(", ", human_bytes(available), " available") : std::string()),
+         str("not enough GPU memory: asked for ", human_bytes(bytes), ", ", human_bytes(available), " available"),
          "a smaller training.micro_batch_size, more ranks to shard over, or activation_checkpoint.mode: full");
   }
   TOKAMAK_CUDA(error);
-  if (device) {
-    TOKAMAK_CUDA(cudaMemset(memory, 0, count));
-    TOKAMAK_CUDA(cudaDeviceSynchronize());  // our streams do not wait for the default stream
-  } else {
-    std::memset(memory, 0, count);
-  }
+  TOKAMAK_CUDA(cudaMemset(memory, 0, count));
+  TOKAMAK_CUDA(cudaDeviceSynchronize());  // our streams do not wait for the default stream
   peak_ = std::max(peak_, used_bytes());
+  return static_cast<std::byte*>(memory);
+}
+
+// May run in another thread than the rest, beside it: it touches no member.
+std::byte* CudaDevice::allocate_pinned(int64_t bytes) const {
+  TOKAMAK_CUDA(cudaSetDevice(index_));  // of this thread: a new one would make a context on GPU 0
+  void* memory = nullptr;
+  const cudaError_t error = cudaMallocHost(&memory, static_cast<size_t>(bytes));
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // clears the runtime's sticky error; reported here
+    fail(Kind::kDevice, str("not enough host memory to pin: asked for ", human_bytes(bytes)),
+         "more host memory, also in the limit of a batch job or container, or fewer ranks on a node");
+  }
+  TOKAMAK_CUDA(error);
   return static_cast<std::byte*>(memory);
 }
 

@@ -145,6 +145,8 @@ class CudaDevice final : public Device {
   void do_copy_to_host(Stream& stream, Tensor tensor, void* host) override;
 
  private:
+  std::byte* allocate_pinned(int64_t bytes) const;
+
   int index_;
   std::string name_;
   int64_t peak_ = 0;  // maximum after an allocation

@@ -99,6 +99,7 @@ void Checkpointer::begin_save(const TrainingPoint& point, const ShardPlace& plac
     return;
   }
   TOKAMAK_CHECK(!committed_ || *committed_ < point.state.step, "step ", point.state.step, " after ", *committed_);
+  TOKAMAK_CHECK(!job.units.empty(), "step ", point.state.step, " is not committed, and there is nothing to write");
   job.bytes = check_writers(job);
   try {
     run_on_rank_zero(comm_, [&]() -> std::string {

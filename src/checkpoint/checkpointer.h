@@ -55,7 +55,7 @@ class Checkpointer {
 
   // Collective: starts to write a checkpoint, after the last save has ended. The slices stay as they are until this one
   // has. `place` and `units` describe this rank; each slice has exactly one writer. A step that is already committed is
-  // not written again; what is beyond keep_latest goes all the same.
+  // not written again, and needs no `units`; what is beyond keep_latest goes all the same.
   void begin_save(const TrainingPoint& point, const ShardPlace& place, std::vector<UnitSlices> units,
                   Retention retention = Retention::kPrune);
   bool saving() const { return job_ != nullptr; }

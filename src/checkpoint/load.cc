@@ -30,17 +30,19 @@ bool starts_at_zero(const CheckpointManifest& manifest, const std::string& kind)
 }
 
 void load_unit(CheckpointReader& reader, const ShardPlace& place, const UnitSlices& unit) {
-  for (const KindSlice& part : unit.slices) {
-    const int64_t slice = part.slice.count();
-    const auto values = std::span(part.slice.as<float>(), static_cast<size_t>(slice));
-    if (starts_at_zero(reader.manifest(), part.kind)) {
-      std::fill(values.begin(), values.end(), 0.0f);
-      continue;
+  for (const KindSlice& slice : unit.slices) {
+    int64_t begin = slice.count() * place.index;
+    for (const Tensor& part : slice.parts) {
+      const auto values = std::span(part.as<float>(), static_cast<size_t>(part.count()));
+      if (starts_at_zero(reader.manifest(), slice.kind)) {
+        std::fill(values.begin(), values.end(), 0.0f);
+      } else {
+        read_flat(*unit.unit, begin, values, [&](const std::string& name, int64_t first, std::span<float> out) {
+          reader.read(slice.kind, name, first, out);
+        });
+      }
+      begin += part.count();
     }
-    read_flat(*unit.unit, slice * place.index, values,
-              [&](const std::string& name, int64_t first, std::span<float> out) {
-                reader.read(part.kind, name, first, out);
-              });
   }
 }
 

@@ -12,7 +12,24 @@ namespace {
 
 constexpr size_t kWriteBytes = size_t{1} << 20;  // between two ticks: a second on a disk of 1 MB/s
 
+void write_part(SafetensorsWriter& writer, const Tensor& part, const Tick& tick) {
+  auto bytes = std::as_bytes(std::span(part.as<float>(), static_cast<size_t>(part.count())));
+  while (!bytes.empty()) {
+    const auto piece = bytes.first(std::min(bytes.size(), kWriteBytes));
+    writer.write(piece);
+    writer.write_behind();
+    call(tick);
+    bytes = bytes.subspan(piece.size());
+  }
+}
+
 }  // namespace
+
+int64_t KindSlice::count() const {
+  int64_t elements = 0;
+  for (const Tensor& part : parts) elements += part.count();
+  return elements;
+}
 
 std::string shard_file_name(int index, int count) {
   std::array<char, 64> buffer;
@@ -29,7 +46,7 @@ std::vector<SafetensorsEntry> shard_entries(const std::vector<UnitSlices>& units
       SafetensorsEntry& entry = entries.emplace_back();
       entry.name = shard_tensor_name(part.kind, unit.unit->name);
       entry.dtype = name_of(DType::kF32);
-      entry.shape = {part.slice.count()};
+      entry.shape = {part.count()};
     }
   }
   return entries;
@@ -50,11 +67,13 @@ std::vector<SavedUnit> describe_units(const std::vector<UnitSlices>& units, int 
     TOKAMAK_CHECK(unit.slices.size() == kinds.size(), unit.unit->name);
     SavedUnit& entry = saved.emplace_back();
     entry.name = unit.unit->name;
-    entry.slice = unit.slices[0].slice.count();
+    entry.slice = unit.slices[0].count();
     for (size_t k = 0; k < kinds.size(); ++k) {
       const KindSlice& part = unit.slices[k];
-      TOKAMAK_CHECK(part.kind == kinds[k] && part.slice.count() == entry.slice, entry.name, ": ", part.kind);
-      TOKAMAK_CHECK(part.slice.dtype() == DType::kF32, entry.name, ": ", part.slice.text());
+      TOKAMAK_CHECK(part.kind == kinds[k] && part.count() == entry.slice, entry.name, ": ", part.kind);
+      for (const Tensor& values : part.parts) {
+        TOKAMAK_CHECK(values.dtype() == DType::kF32, entry.name, ": ", values.text());
+      }
     }
     for (const FlatParam& flat : flat_params(*unit.unit)) {
       TOKAMAK_CHECK(flat.end <= entry.slice * shards, entry.name, ": ", shards, " slices of ", entry.slice);
@@ -73,15 +92,8 @@ FileDigest write_shard(const std::string& path, const ShardPlace& place, int64_t
       {"format", "pt"}, {"shard", str(place.index, "/", place.count)}, {"step", str(step)}};
   SafetensorsWriter writer(path, shard_entries(units), metadata, Kind::kCheckpoint);
   for (const UnitSlices& unit : units) {
-    for (const KindSlice& part : unit.slices) {
-      auto bytes = std::as_bytes(std::span(part.slice.as<float>(), static_cast<size_t>(part.slice.count())));
-      while (!bytes.empty()) {
-        const auto piece = bytes.first(std::min(bytes.size(), kWriteBytes));
-        writer.write(piece);
-        writer.write_behind();
-        call(tick);
-        bytes = bytes.subspan(piece.size());
-      }
+    for (const KindSlice& slice : unit.slices) {
+      for (const Tensor& part : slice.parts) write_part(writer, part, tick);
     }
   }
   return writer.finish();

@@ -22,8 +22,10 @@ struct ShardPlace {
 };
 
 struct KindSlice {
-  std::string kind;  // "master", "exp_avg", "exp_avg_sq"
-  Tensor slice;      // (slice) f32, in host memory
+  std::string kind;           // "master", "exp_avg", "exp_avg_sq"
+  std::vector<Tensor> parts;  // (slice) f32 in host memory, which may lie in several places: one part after the other
+
+  int64_t count() const;  // elements
 };
 
 // This rank's slices of one unit. All ranks give the same units, kinds and lengths.

@@ -58,7 +58,8 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
               .kept = kept_of(options),
               .z_loss = options.z_loss,
               .graphs = graphs_of(options, mesh.world(), *backend.device)},
-             plan_) {
+             plan_),
+      plans_snapshot_(options.sizes.snapshot) {
   if (options.sizes.cached_sequences > 0) {
     const int64_t slots = options.sizes.cached_sequences;
     const int64_t capacity = options.sizes.cached_length > 0 ? options.sizes.cached_length : options.sizes.max_length;
@@ -72,9 +73,9 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
   sums_slot_ = plan_.add("step/sums", DType::kF64, Shape{kStepSums});
   control_slot_ = plan_.add("step/control", DType::kF32, Shape{kStepControls});
   if (options.sizes.training && options.sizes.statistics) statistics_.emplace(parameters_, plan_);
-  if (!options.sizes.snapshot) return;
+  if (!plans_snapshot_) return;
   for (const char* name : {"snapshot/master", "snapshot/exp_avg", "snapshot/exp_avg_sq"}) {
-    snapshot_slots_.push_back(plan_.add(name, DType::kF32, Shape{parameters_.shard_elements()}, MemoryKind::kPinned));
+    plan_.add(name, DType::kF32, Shape{parameters_.shard_elements()}, MemoryKind::kPinned, Taken::kLater);
   }
 }
 
@@ -91,12 +92,11 @@ void Engine::commit() {
 }
 
 std::vector<StatePart> Engine::state() {
-  std::vector<StatePart> parts = {{"master", parameters_.master(), {}}};
+  std::vector<StatePart> parts = {{"master", parameters_.master()}};
   if (optimizer_) {
-    parts.push_back({"exp_avg", optimizer_->exp_avg(), {}});
-    parts.push_back({"exp_avg_sq", optimizer_->exp_avg_sq(), {}});
+    parts.push_back({"exp_avg", optimizer_->exp_avg()});
+    parts.push_back({"exp_avg_sq", optimizer_->exp_avg_sq()});
   }
-  for (size_t i = 0; i < snapshot_slots_.size(); ++i) parts[i].snapshot = (*arena_)[snapshot_slots_[i]];
   return parts;
 }
 

@@ -24,15 +24,14 @@ struct EngineSizes {
   bool training = true;          // false: weights and forward only
   int64_t cached_sequences = 0;  // whose keys and values are kept, to generate; 0: none
   int64_t cached_length = 0;     // of those, at most max_length; 0: that
-  bool snapshot = false;         // host memory for a copy of the state, which a save reads while training goes on
+  bool snapshot = false;         // plans host memory for a copy of the state; its owner takes it (train/state_slices.h)
   bool statistics = false;       // of tensors, at steps that ask for them
 };
 
 // A part of this rank's state, as checkpoints name it: "master", "exp_avg", "exp_avg_sq".
 struct StatePart {
   const char* kind = "";
-  Tensor state;     // (shard_elements) f32
-  Tensor snapshot;  // the same in host memory; none without EngineSizes::snapshot
+  Tensor state;  // (shard_elements) f32
 };
 
 struct EngineOptions {
@@ -57,6 +56,7 @@ class Engine {
   const ParamTable& table() const { return table_; }
   ShardedParameters& parameters() { return parameters_; }
   bool trains() const { return optimizer_.has_value(); }
+  bool plans_snapshot() const { return plans_snapshot_; }                          // EngineSizes::snapshot
   AdamWOptimizer& optimizer() { return *optimizer_; }                              // if it trains
   ShardStatistics* statistics() { return statistics_ ? &*statistics_ : nullptr; }  // if it has memory for them
   Transformer& model() { return model_; }
@@ -80,7 +80,7 @@ class Engine {
   Transformer model_;
   std::optional<KvCache> cache_;
   MemoryPlan::Slot sums_slot_, control_slot_;
-  std::vector<MemoryPlan::Slot> snapshot_slots_;  // of state(), in its order
+  bool plans_snapshot_;
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Stream> compute_;
   Tensor sums_, control_;

@@ -141,13 +141,16 @@ void load(const HfModel& model, const ShardPlace& place, const std::vector<UnitS
     model.read(name, first, out);
   };
   for (const UnitSlices& unit : units) {
-    for (const KindSlice& part : unit.slices) {
-      const int64_t slice = part.slice.count();
-      const auto values = std::span(part.slice.as<float>(), static_cast<size_t>(slice));
-      if (part.kind == "master") {
-        read_flat(*unit.unit, slice * place.index, values, read);
-      } else {
-        std::fill(values.begin(), values.end(), 0.0f);
+    for (const KindSlice& slice : unit.slices) {
+      int64_t begin = slice.count() * place.index;
+      for (const Tensor& part : slice.parts) {
+        const auto values = std::span(part.as<float>(), static_cast<size_t>(part.count()));
+        if (slice.kind == "master") {
+          read_flat(*unit.unit, begin, values, read);
+        } else {
+          std::fill(values.begin(), values.end(), 0.0f);
+        }
+        begin += part.count();
       }
     }
   }

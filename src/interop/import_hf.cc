@@ -54,7 +54,7 @@ std::vector<UnitSlices> describe_slices(const ParamTable& table, int shards) {
   std::vector<UnitSlices> units;
   for (const Unit& unit : table.units) {
     UnitSlices& slices = units.emplace_back(UnitSlices{&unit, {}});
-    slices.slices.push_back({"master", Tensor(nullptr, DType::kF32, Shape{UnitLayout(unit).slice(shards)})});
+    slices.slices.push_back({"master", {Tensor(nullptr, DType::kF32, Shape{UnitLayout(unit).slice(shards)})}});
   }
   return units;
 }
@@ -90,7 +90,7 @@ class CheckpointWriter {
                              {{"format", "pt"}, {"shard", str(place.index, "/", place.count)}, {"step", "0"}},
                              Kind::kCheckpoint);
     for (const UnitSlices& unit : units) {
-      const int64_t slice = unit.slices[0].slice.count();
+      const int64_t slice = unit.slices[0].count();
       for (int64_t at = 0; at < slice; at += kElementsAtOnce) {
         values_.resize(static_cast<size_t>(std::min(kElementsAtOnce, slice - at)));
         read_flat(*unit.unit, slice * place.index + at, values_, read);

@@ -29,8 +29,8 @@ std::string without_number(const std::string& name) {
 
 int64_t committed_bytes(DType dtype, const Shape& shape) { return aligned(shape.count() * size_of(dtype)); }
 
-MemoryPlan::Slot MemoryPlan::add(std::string name, DType dtype, Shape shape, MemoryKind kind) {
-  entries_.push_back({std::move(name), dtype, shape, kind});
+MemoryPlan::Slot MemoryPlan::add(std::string name, DType dtype, Shape shape, MemoryKind kind, Taken taken) {
+  entries_.push_back({std::move(name), dtype, shape, kind, taken});
   return {static_cast<int64_t>(entries_.size()) - 1};
 }
 
@@ -44,6 +44,14 @@ int64_t MemoryPlan::total_bytes(MemoryKind kind) const {
   int64_t total = 0;
   for (const Entry& entry : entries_) {
     if (entry.kind == kind) total += aligned(entry.bytes());
+  }
+  return total;
+}
+
+int64_t MemoryPlan::bytes_at_commit(MemoryKind kind) const {
+  int64_t total = 0;
+  for (const Entry& entry : entries_) {
+    if (entry.kind == kind && entry.taken == Taken::kAtCommit) total += aligned(entry.bytes());
   }
   return total;
 }
@@ -89,9 +97,13 @@ Arena::Arena(const MemoryPlan& plan, Allocator& allocator) : allocator_(allocato
   try {
     std::byte* next[std::size(kMemoryKinds)] = {};
     for (const MemoryKind kind : kMemoryKinds) {
-      if (kind != MemoryKind::kExchanged) next[static_cast<size_t>(kind)] = allocate(plan.total_bytes(kind), kind);
+      if (kind != MemoryKind::kExchanged) next[static_cast<size_t>(kind)] = allocate(plan.bytes_at_commit(kind), kind);
     }
     for (const auto& entry : plan.entries()) {
+      if (entry.taken == Taken::kLater) {
+        tensors_.emplace_back();
+        continue;
+      }
       std::byte*& at = next[static_cast<size_t>(entry.kind)];
       if (entry.kind == MemoryKind::kExchanged) at = allocate(aligned(entry.bytes()), entry.kind);
       tensors_.emplace_back(at, entry.dtype, entry.shape);
@@ -117,7 +129,9 @@ void Arena::release() noexcept {
 
 Tensor Arena::operator[](MemoryPlan::Slot slot) const {
   TOKAMAK_CHECK(0 <= slot.index && slot.index < static_cast<int64_t>(tensors_.size()), "slot ", slot.index);
-  return tensors_[static_cast<size_t>(slot.index)];
+  const Tensor tensor = tensors_[static_cast<size_t>(slot.index)];
+  TOKAMAK_CHECK(tensor || tensor.count() == 0, "slot ", slot.index, " is taken later");
+  return tensor;
 }
 
 }  // namespace tokamak

@@ -18,6 +18,9 @@ enum class MemoryKind {
 };
 inline constexpr MemoryKind kMemoryKinds[] = {MemoryKind::kDevice, MemoryKind::kExchanged, MemoryKind::kPinned};
 
+// When a buffer's memory is taken. kLater: by an owner of its own, after the arena.
+enum class Taken { kAtCommit, kLater };
+
 int64_t committed_bytes(DType dtype, const Shape& shape);  // what a buffer takes in an arena, with alignment
 
 class MemoryPlan {
@@ -30,14 +33,17 @@ class MemoryPlan {
     DType dtype;
     Shape shape;
     MemoryKind kind;
+    Taken taken = Taken::kAtCommit;
     int64_t bytes() const { return shape.count() * size_of(dtype); }
   };
 
-  Slot add(std::string name, DType dtype, Shape shape, MemoryKind kind = MemoryKind::kDevice);
+  Slot add(std::string name, DType dtype, Shape shape, MemoryKind kind = MemoryKind::kDevice,
+           Taken taken = Taken::kAtCommit);
 
   const std::vector<Entry>& entries() const { return entries_; }
-  int64_t total_bytes() const;  // as committed, with alignment
+  int64_t total_bytes() const;  // as committed, with alignment, whenever it is taken
   int64_t total_bytes(MemoryKind kind) const;
+  int64_t bytes_at_commit(MemoryKind kind) const;
   // Bytes of each group (the name up to the first '/') in order of first appearance, and of its members by name.
   // Members whose names differ by a number count as one.
   struct Member {
@@ -61,12 +67,13 @@ class MemoryPlan {
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  virtual std::byte* allocate(int64_t bytes, MemoryKind kind) = 0;  // zeroed; Error(kDevice) if out of memory
+  // Zeroed, except for kPinned, which another thread than the allocator's may take; Error(kDevice) if out of memory.
+  virtual std::byte* allocate(int64_t bytes, MemoryKind kind) = 0;
   virtual void release(std::byte* memory, int64_t bytes, MemoryKind kind) noexcept = 0;
 };
 
-// Owns the memory of one committed plan: one block per memory kind, but a separate block for each exchanged entry,
-// because communication libraries register whole blocks.
+// Owns the memory of one committed plan, without what is taken later: one block per memory kind, but a separate block for
+// each exchanged entry, because communication libraries register whole blocks.
 class Arena {
  public:
   Arena(const MemoryPlan& plan, Allocator& allocator);
@@ -74,7 +81,7 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  Tensor operator[](MemoryPlan::Slot slot) const;
+  Tensor operator[](MemoryPlan::Slot slot) const;  // of what is taken at commit
 
  private:
   struct Block {

@@ -7,6 +7,25 @@
 
 namespace tokamak {
 
+namespace {
+
+constexpr const char* kNoSnapshot = "checkpoint.async: false, without a snapshot, where training waits for the disk";
+constexpr const char* kMoreNodes = "more ranks on more nodes, each holding a smaller part of the state";
+
+void expect_host_fit(const MemoryPlan& plan, const Device& device, const MemoryShare& memory) {
+  const int64_t pinned = pinned_bytes(plan, device);
+  if (pinned <= memory.host_available) return;
+  const int64_t ranks = memory.host_ranks;
+  const std::string limit = tightest_memory_limit();
+  fail(Kind::kDevice,
+       str("the run pins ", human_bytes(pinned), " of host memory on each rank",
+           ranks > 1 ? str(", ", human_bytes(ranks * pinned), " on a node of ", ranks, " ranks") : "", ", but ",
+           human_bytes(ranks * memory.host_available), " are available", limit.empty() ? "" : "; " + limit),
+       str("what would help: ", snapshot_hint(device), "\nplan:\n", plan.report()));
+}
+
+}  // namespace
+
 MemoryShare memory_share(const Device& device, World& world, const Mesh& data, const RuntimeOptions& options) {
   const int64_t on_device = device.uses_host_memory() ? INT64_MAX : options.ranks_per_gpu;
   const auto ranks_sharing = static_cast<int>(std::min<int64_t>(world.local_size(), on_device));
@@ -16,17 +35,35 @@ MemoryShare memory_share(const Device& device, World& world, const Mesh& data, c
   };
   const int64_t total = smallest(device.total_bytes(), device.startup_bytes() + reserve);
   const int64_t most = smallest(device.total_bytes(), reserve);
-  return {total, std::min(most, smallest(device.available_bytes(), reserve)), reserve, ranks_sharing};
+  MemoryShare share{total, std::min(most, smallest(device.available_bytes(), reserve)), reserve, ranks_sharing};
+  if (!device.uses_host_memory()) {
+    share.host_ranks = world.local_size();
+    share.host_available = -world.comm().max(-available_memory_bytes() / share.host_ranks);
+  }
+  return share;
 }
 
 int64_t planned_bytes(const MemoryPlan& plan, const Device& device) {
-  return plan.total_bytes() - (device.uses_host_memory() ? 0 : plan.total_bytes(MemoryKind::kPinned));
+  return plan.total_bytes() - pinned_bytes(plan, device);
+}
+
+int64_t pinned_bytes(const MemoryPlan& plan, const Device& device) {
+  return device.uses_host_memory() ? 0 : plan.total_bytes(MemoryKind::kPinned);
+}
+
+std::string snapshot_hint(const Device& device) {
+  if (device.uses_host_memory()) {
+    return str(kNoSnapshot, "; ", kMoreNodes);
+  }
+  return str("more host memory, also in the limit of a batch job or container; fewer ranks on a node; ", kMoreNodes,
+             ". checkpoint.async: false would not: a GPU's state is always saved from a snapshot");
 }
 
 int64_t fillable_bytes(int64_t bytes, bool uses_host_memory) { return uses_host_memory ? bytes - bytes / 8 : bytes; }
 
 void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare& memory, const RunConfig& config,
                 int64_t micro_batch) {
+  expect_host_fit(plan, device, memory);
   const int64_t needed = planned_bytes(plan, device);
   if (needed <= memory.available) return;
   std::vector<std::string> help;
@@ -51,7 +88,8 @@ void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare&
     help.push_back(str("fewer or shorter training.samples (now ", samples.prompts.size(), " prompts)"));
   }
   const std::string limit = device.uses_host_memory() ? tightest_memory_limit() : "";
-  help.push_back("more ranks on more nodes, each holding a smaller part of the state");
+  if (device.uses_host_memory() && config.checkpoint.async) help.push_back(kNoSnapshot);
+  help.push_back(kMoreNodes);
   fail(
       Kind::kDevice,
       str("the run needs ", human_bytes(needed), " on each rank, but ", human_bytes(memory.available), " are available",

@@ -33,7 +33,7 @@ RunCheckpoints::RunCheckpoints(Comm& comm, const RunConfig& config, Tick tick)
 
 RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& data, const GlobalBatch& batch,
                                             int64_t seed, const Check& check) {
-  collectively(comm_, [&] { host_state_.emplace(engine); });
+  snapshot_.emplace(engine);
   std::optional<CheckpointReader> reader = checkpointer_.resume();
   if (!reader) {
     engine.parameters().initialize(static_cast<uint64_t>(seed), engine.compute());
@@ -48,8 +48,12 @@ RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& 
   collectively(comm_, [&] {
     if (state.step > 0) check(point.config, reader->directory());
   });
-  load(comm_, *reader, host_state_->place(), host_state_->slices());
-  host_state_->push();
+  {
+    std::optional<HostState> read;
+    collectively(comm_, [&] { read.emplace(engine); });
+    load(comm_, *reader, read->place(), read->slices());
+    read->push();
+  }
   engine.parameters().masters_changed(engine.compute());
   if (state.tokens != state.step * batch.tokens_per_step()) {
     throw SharedError(Kind::kConfig,
@@ -66,16 +70,16 @@ RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& 
   // Writes nothing. A start that had to stop has left what it had no time to read.
   if (clock_.saved(state)) {
     being_saved_ = state;
-    checkpointer_.begin_save(point, host_state_->place(), host_state_->slices());
+    checkpointer_.begin_save(point, snapshot_->place(), {});
   }
   return state;
 }
 
 double RunCheckpoints::begin_save(const TrainingPoint& point, Retention retention) {
   const Stopwatch watch;
-  host_state_->fetch();
+  collectively(comm_, [&] { snapshot_->fetch(); });  // a rank may have no memory for it
   const double copied = watch.seconds();
-  checkpointer_.begin_save(point, host_state_->place(), host_state_->slices(), retention);
+  checkpointer_.begin_save(point, snapshot_->place(), snapshot_->slices(), retention);
   being_saved_ = point.state;
   clock_.tried(point.state);
   return copied;

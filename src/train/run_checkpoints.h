@@ -1,5 +1,5 @@
 // A run's state and its checkpoints: what a start goes on from, and when and how the state is saved. The constructor and
-// all methods that are not const are collective.
+// all methods that are not const are collective, unless they say otherwise.
 #pragma once
 
 #include <functional>
@@ -36,8 +36,13 @@ class RunCheckpoints {
   bool saved(const RunState& state) const { return clock_.saved(state); }
   void put_off(const RunState& state) { clock_.tried(state); }  // a save that was due: an interval later
 
-  // As Checkpointer's. A save begins with a copy of the state; where there is no memory for one (checkpoint.async:
-  // false), the state must stay as it is until the save has ended. Returns the seconds that the copy took.
+  // After each step, this rank alone: begins to take the snapshot's memory beside training, or throws what that has failed
+  // with (state_slices.h).
+  void take_snapshot_memory() { snapshot_->take_memory(); }
+
+  // As Checkpointer's. A save begins with a copy of the state, the snapshot; where the run plans none (checkpoint.async:
+  // false, on a CPU), the state must stay as it is until the save has ended. Returns the seconds that the copy took, with
+  // those in which it waited for its memory.
   double begin_save(const TrainingPoint& point, Retention retention);
   bool saving() const { return checkpointer_.saving(); }
   std::optional<SaveOutcome> poll_save();
@@ -52,8 +57,8 @@ class RunCheckpoints {
  private:
   Comm& comm_;
   Incarnation incarnation_;
+  std::optional<StateSnapshot> snapshot_;  // outlives the checkpointer, whose thread reads it
   Checkpointer checkpointer_;
-  std::optional<HostState> host_state_;
   RunState being_saved_;
   SaveClock clock_;
 };

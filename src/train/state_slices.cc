@@ -1,58 +1,114 @@
 #include "train/state_slices.h"
 
+#include <functional>
 #include <new>
 
 #include "base/error.h"
+#include "train/memory_check.h"
 
 namespace tokamak {
 
-HostState::HostState(Engine& engine) : engine_(engine) {
-  for (const auto& [kind, state, snapshot] : engine.state()) {
-    Part& part = parts_.emplace_back(Part{.kind = kind, .state = state, .host = snapshot ? snapshot : state});
-    if (snapshot || engine.backend().device->uses_host_memory()) continue;
-    try {
-      part.copy = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(part.state.count()));
-    } catch (const std::bad_alloc&) {
-      fail(Kind::kDevice,
-           str("no host memory for the copy of ", part.kind,
-               " that checkpoints are written from: ", human_bytes(part.state.bytes())),
-           "more ranks on more nodes, each holding a smaller part of the state");
-    }
-    part.host = Tensor(part.copy.get(), DType::kF32, part.state.shape());
+namespace {
+
+// `slice_of` finds elements [begin, end) of a part of the state.
+std::vector<UnitSlices> slices_of(Engine& engine, size_t parts,
+                                  const std::function<KindSlice(size_t part, int64_t begin, int64_t end)>& slice_of) {
+  ShardedParameters& parameters = engine.parameters();
+  std::vector<UnitSlices> units;
+  for (size_t u = 0; u < engine.table().units.size(); ++u) {
+    const int64_t begin = parameters.slice_begin(static_cast<int64_t>(u));
+    const int64_t end = begin + parameters.slice_elements(static_cast<int64_t>(u));
+    UnitSlices unit{&engine.table().units[u], {}};
+    for (size_t part = 0; part < parts; ++part) unit.slices.push_back(slice_of(part, begin, end));
+    units.push_back(std::move(unit));
   }
+  return units;
 }
 
-void HostState::fetch() {
-  Device& device = *engine_.backend().device;
-  for (const Part& part : parts_) {
-    if (part.host.data() != part.state.data()) device.copy_to_host(engine_.compute(), part.state, part.host.data());
+}  // namespace
+
+ShardPlace place_of(const Engine& engine) {
+  const Mesh& mesh = engine.mesh();
+  return {.index = mesh.shard().rank(), .count = mesh.shard().size(), .writes = mesh.replica() == 0};
+}
+
+HostState::HostState(Engine& engine) : engine_(engine) {
+  for (const auto& [kind, state] : engine.state()) {
+    Part& part = parts_.emplace_back(Part{.kind = kind, .state = state, .host = state});
+    if (engine.backend().device->uses_host_memory()) continue;
+    try {
+      part.copy = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(state.count()));
+    } catch (const std::bad_alloc&) {
+      fail(Kind::kDevice, str("no host memory to read ", kind, " into: ", human_bytes(state.bytes())),
+           "more ranks on more nodes, each holding a smaller part of the state");
+    }
+    part.host = Tensor(part.copy.get(), DType::kF32, state.shape());
   }
-  engine_.compute().synchronize();
 }
 
 void HostState::push() {
   Device& device = *engine_.backend().device;
   for (const Part& part : parts_) {
-    if (part.host.data() != part.state.data()) device.copy_to_device(engine_.compute(), part.host.data(), part.state);
+    if (part.copy) device.copy_to_device(engine_.compute(), part.host.data(), part.state);
   }
-}
-
-ShardPlace HostState::place() const {
-  const Mesh& mesh = engine_.mesh();
-  return {.index = mesh.shard().rank(), .count = mesh.shard().size(), .writes = mesh.replica() == 0};
 }
 
 std::vector<UnitSlices> HostState::slices() const {
-  ShardedParameters& parameters = engine_.parameters();
-  std::vector<UnitSlices> units;
-  for (size_t u = 0; u < engine_.table().units.size(); ++u) {
-    const int64_t begin = parameters.slice_begin(static_cast<int64_t>(u));
-    const int64_t end = begin + parameters.slice_elements(static_cast<int64_t>(u));
-    UnitSlices unit{&engine_.table().units[u], {}};
-    for (const Part& part : parts_) unit.slices.push_back({part.kind, part.host.flat(begin, end)});
-    units.push_back(std::move(unit));
+  return slices_of(engine_, parts_.size(), [&](size_t part, int64_t begin, int64_t end) {
+    return KindSlice{parts_[part].kind, {parts_[part].host.flat(begin, end)}};
+  });
+}
+
+StateSnapshot::StateSnapshot(Engine& engine) : engine_(engine), state_(engine.state()) {
+  Device& device = *engine.backend().device;
+  if (engine.plans_snapshot()) {
+    const int64_t elements = std::ssize(state_) * engine.parameters().shard_elements();
+    memory_.emplace(device, SnapshotMemory::Options{.elements = elements, .hint = snapshot_hint(device)});
   }
-  return units;
+  TOKAMAK_CHECK(memory_ || device.uses_host_memory(), "a run that saves plans a snapshot");
+}
+
+void StateSnapshot::take_memory() {
+  if (!memory_) return;
+  memory_->start();
+  memory_->expect_no_error();
+}
+
+void StateSnapshot::fetch() {
+  try {
+    if (memory_) copy_state();
+  } catch (...) {
+    engine_.compute().synchronize();  // the copies so far: the memory may go
+    throw;
+  }
+  engine_.compute().synchronize();
+}
+
+void StateSnapshot::copy_state() {
+  Device& device = *engine_.backend().device;
+  int64_t begin = 0;  // of a part of the state in the memory
+  for (const StatePart& part : state_) {
+    for (int64_t at = 0; at < part.state.count();) {
+      const Tensor host = memory_->part(begin + at, begin + part.state.count());
+      device.copy_to_host(engine_.compute(), part.state.flat(at, at + host.count()), host.data());
+      at += host.count();
+    }
+    begin += part.state.count();
+  }
+}
+
+std::vector<UnitSlices> StateSnapshot::slices() {
+  const int64_t elements = engine_.parameters().shard_elements();
+  return slices_of(engine_, state_.size(), [&](size_t part, int64_t begin, int64_t end) {
+    KindSlice slice{state_[part].kind, {}};
+    if (!memory_) slice.parts.push_back(state_[part].state.flat(begin, end));
+    const int64_t first = static_cast<int64_t>(part) * elements;
+    for (int64_t at = first + begin; memory_ && at < first + end;) {
+      slice.parts.push_back(memory_->part(at, first + end));
+      at += slice.parts.back().count();
+    }
+    return slice;
+  });
 }
 
 }  // namespace tokamak

@@ -1,39 +1,62 @@
-// The seam between the run's state and a checkpoint's named slices, which lie in host memory: the engine's snapshot, taken
-// before a save and brought back after a load. An engine without one loads into the state itself where the device's
-// memory is the host's, else into a copy made here.
+// The seam between the run's state and a checkpoint's named slices, which lie in host memory: one way for what is read,
+// one for what is saved. On a device whose memory is the host's, both may be the state itself.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "checkpoint/shard_file.h"
+#include "checkpoint/snapshot_memory.h"
 #include "engine/engine.h"
 
 namespace tokamak {
 
+ShardPlace place_of(const Engine& engine);  // which slice of every unit this rank holds; one replica writes them
+
+// For what is read, until push has brought it to the device: the state itself, else a copy in ordinary memory, which goes
+// with this.
 class HostState {
  public:
   // Of engine.state(), after engine.commit(); `engine` outlives this. Error(kDevice) where the host has no memory for
   // the copy.
   explicit HostState(Engine& engine);
 
-  void fetch();  // from the device, after all work enqueued so far
-  void push();   // to the device
-
-  ShardPlace place() const;  // which slice of every unit this rank holds; one replica writes them
-  // This rank's slices, unit by unit: what fetch brought, or what push will take.
-  std::vector<UnitSlices> slices() const;
+  void push();  // to the device; the copy may go once this returns
+  ShardPlace place() const { return place_of(engine_); }
+  std::vector<UnitSlices> slices() const;  // this rank's, unit by unit: what push will take
 
  private:
   struct Part {
     const char* kind;
     Tensor state;                   // (shard_elements) f32
     Tensor host;                    // its copy, or the state itself
-    std::unique_ptr<float[]> copy;  // what `host` is, where the engine has none to give
+    std::unique_ptr<float[]> copy;  // what `host` is, where the state lies elsewhere
   };
 
   Engine& engine_;
   std::vector<Part> parts_;
+};
+
+// For what is saved: the snapshot that the engine plans, or the state itself where it plans none.
+class StateSnapshot {
+ public:
+  explicit StateSnapshot(Engine& engine);  // after engine.commit(); `engine` outlives this
+
+  // Begins to take the snapshot's memory, in a thread; later calls throw what that has failed with: Error(kDevice).
+  void take_memory();
+
+  // Copies the state, as of all work enqueued so far; waits for memory that is not taken yet, or throws its Error.
+  void fetch();
+  ShardPlace place() const { return place_of(engine_); }
+  std::vector<UnitSlices> slices();  // this rank's, unit by unit: what fetch brought
+
+ private:
+  void copy_state();  // to the memory
+
+  Engine& engine_;
+  std::vector<StatePart> state_;
+  std::optional<SnapshotMemory> memory_;  // of one part of the state after the other
 };
 
 }  // namespace tokamak

@@ -41,6 +41,7 @@ RunEnd Trainer::train() {
       return RunEnd::kStopped;
     }
     step();
+    checkpoints_->take_snapshot_memory();
     if (finished()) break;
     evaluate_if_due();
     save_if_due();

@@ -61,7 +61,8 @@ class ToyState {
       slices.unit = &unit;
       for (const std::string& kind : toy_kinds()) {
         std::vector<float>& memory = memory_[next++];
-        slices.slices.push_back({kind, {memory.data(), DType::kF32, Shape{static_cast<int64_t>(memory.size())}}});
+        const Tensor whole(memory.data(), DType::kF32, Shape{static_cast<int64_t>(memory.size())});
+        slices.slices.push_back({kind, {whole}});
       }
     }
     return units;

@@ -59,6 +59,21 @@ TEST_CASE("a plan is committed in one block of each kind, but one for each excha
   CHECK(memory.live == 0);
 }
 
+TEST_CASE("what is taken later is planned and reported, and not committed") {
+  MemoryPlan plan;
+  const auto a = plan.add("a", DType::kF32, Shape{64}, MemoryKind::kPinned);
+  const auto later = plan.add("later/x", DType::kF32, Shape{640}, MemoryKind::kPinned, Taken::kLater);
+  const auto b = plan.add("b", DType::kF32, Shape{64}, MemoryKind::kPinned);
+  CHECK(plan.total_bytes(MemoryKind::kPinned) == 2 * 256 + 2560);
+  CHECK(plan.bytes_at_commit(MemoryKind::kPinned) == 2 * 256);
+  CHECK_THAT(plan.report(), Catch::Contains("later") && Catch::Contains("2.50 KiB"));
+  Counting memory;
+  const Arena arena(plan, memory);
+  CHECK(memory.live == 2 * 256);
+  CHECK(static_cast<std::byte*>(arena[b].data()) == static_cast<std::byte*>(arena[a].data()) + 256);
+  CHECK_THROWS_WITH(arena[later], Catch::Contains("taken later"));
+}
+
 TEST_CASE("the report sums groups, and puts numbered buffers on one line") {
   MemoryPlan plan;
   plan.add("state/master", DType::kF32, Shape{1 << 20});

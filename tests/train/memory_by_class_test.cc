@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 #include <map>
+#include <optional>
 
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/device.h"
@@ -41,6 +42,7 @@ class SameBlocks : public Allocator {
   explicit SameBlocks(const std::vector<std::byte*>& blocks) : blocks_(blocks) {}
   std::byte* allocate(int64_t, MemoryKind) override { return blocks_.at(next_++); }
   void release(std::byte*, int64_t, MemoryKind) noexcept override {}
+  std::byte* last() const { return blocks_.back(); }
 
  private:
   const std::vector<std::byte*>& blocks_;
@@ -116,7 +118,8 @@ class MeasuredRun {
       run_step(engine, tokens_.step(),
                {.t = t, .lr = 1e-3, .micro_batches = run_.shape.micro_batches(), .statistics = engine.statistics()});
     }
-    HostState(engine).fetch();
+    snapshot_.emplace(engine);
+    snapshot_->fetch();
   }
 
   std::map<std::string, Bytes> by_class() const {
@@ -124,11 +127,19 @@ class MeasuredRun {
     SameBlocks blocks(static_cast<const UntouchedDevice&>(*backend_.device).blocks);
     const Arena arena(plan, blocks);
     std::map<std::string, Bytes> classes;
+    int64_t later = 0;
     for (size_t i = 0; i < plan.entries().size(); ++i) {
-      Bytes& bytes = classes[class_of(plan.entries()[i].name)];
-      bytes.planned += plan.entries()[i].bytes();
-      bytes.used += resident_bytes_of(arena[{static_cast<int64_t>(i)}]);
+      const MemoryPlan::Entry& entry = plan.entries()[i];
+      Bytes& bytes = classes[class_of(entry.name)];
+      bytes.planned += entry.bytes();
+      if (entry.taken == Taken::kLater) {
+        later += entry.bytes();
+      } else {
+        bytes.used += resident_bytes_of(arena[{static_cast<int64_t>(i)}]);
+      }
     }
+    // One piece, which was taken last.
+    classes["snapshot"].used = resident_bytes_of(Tensor(blocks.last(), DType::kF32, Shape{later / 4}));
     return classes;
   }
 
@@ -137,6 +148,7 @@ class MeasuredRun {
   MeshGroups groups_;
   PlannedRun run_;
   RandomBatch tokens_;
+  std::optional<StateSnapshot> snapshot_;
 };
 
 // By class, in bytes; of weights that are not norms: those are few.

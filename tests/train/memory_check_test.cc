@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.h"
+#include "base/process.h"
 #include "comm/data_comm.h"
 #include "comm/plan_comm.h"
 #include "support/ranks.h"
@@ -24,6 +25,12 @@ class SmallDevice : public ToyDevice {
 
  private:
   int64_t total_, available_;
+};
+
+class SmallGpu : public SmallDevice {
+ public:
+  using SmallDevice::SmallDevice;
+  bool uses_host_memory() const override { return false; }
 };
 
 }  // namespace
@@ -145,6 +152,62 @@ RANKS_CASE("activations are kept in what is left, of what there is and of what i
   const int64_t share = 12 / world.size();
   CHECK(plan_run(config, batch, world.comm(), backend, PlanFor::kTraining, full).shape.micro_batch ==
         share);  // cut as with full
+}
+
+RANKS_CASE("ranks of one node share the host's memory for pinned buffers, on GPUs only") {
+  const SmallDevice cpu(1200, 1200);
+  CHECK(memory_share(cpu, world, world.comm(), {}).host_available == INT64_MAX);
+  const SmallGpu gpu(1200, 1200);
+  const MemoryShare share = memory_share(gpu, world, world.comm(), {});
+  CHECK(share.host_ranks == world.size());
+  CHECK(share.host_available > 0);
+  CHECK(share.host_available <= total_memory_bytes() / world.size());
+  CHECK(share.available == 1200);  // of a GPU each
+}
+
+TEST_CASE("pinned buffers must fit into the host's memory, and an error names those of the node and what would help") {
+  const SmallGpu gpu(1000, 1000);
+  MemoryPlan plan;
+  plan.add("on the GPU", DType::kF32, Shape{64});
+  plan.add("snapshot/master", DType::kF32, Shape{64 << 20}, MemoryKind::kPinned, Taken::kLater);
+  MemoryShare share{.total = 1000, .available = 1000, .host_available = int64_t{256} << 20, .host_ranks = 3};
+  expect_fit(plan, gpu, share, {}, 1);
+  --share.host_available;
+  try {
+    expect_fit(plan, gpu, share, {}, 1);
+    FAIL("it does not fit");
+  } catch (const Error& error) {
+    CHECK(error.kind() == Kind::kDevice);
+    CHECK_THAT(error.what(), Catch::Contains("pins 256 MiB of host memory on each rank, 768 MiB on a node of 3 ranks"));
+    CHECK_THAT(error.hint(), Catch::Contains("fewer ranks on a node") && Catch::Contains("snapshot"));
+    // It would not help.
+    CHECK_THAT(error.hint(), Catch::Contains("checkpoint.async: false would not"));
+  }
+  // On a CPU they are part of its memory, where they count once, and checkpoint.async: false would help.
+  const SmallDevice cpu(1000, 1000);
+  const int64_t bytes = planned_bytes(plan, cpu);
+  CHECK(bytes > (int64_t{256} << 20));
+  expect_fit(plan, cpu, {.total = bytes, .available = bytes, .host_available = 0}, {}, 1);
+  CHECK_THROWS_WITH(expect_fit(plan, cpu, {.total = bytes, .available = bytes - 1}, {}, 1), Catch::Contains("needs"));
+}
+
+TEST_CASE("where a CPU's memory is too small, a run that saves without a snapshot needs less, and the error says so") {
+  const SmallDevice cpu(1000, 1000);
+  MemoryPlan plan;
+  plan.add("snapshot/master", DType::kF32, Shape{640}, MemoryKind::kPinned, Taken::kLater);
+  RunConfig config;
+  const auto hint = [&] {
+    try {
+      expect_fit(plan, cpu, {.total = 1000, .available = 1000}, config, 1);
+    } catch (const Error& error) {
+      return error.hint();
+    }
+    return std::string("it fits");
+  };
+  config.checkpoint.async = true;
+  CHECK_THAT(hint(), Catch::Contains("checkpoint.async: false"));
+  config.checkpoint.async = false;
+  CHECK(hint().find("checkpoint.async") == std::string::npos);
 }
 
 TEST_CASE("a plan that does not fit names both numbers and what would help, and one that fits passes") {

@@ -54,7 +54,7 @@ class LedgerDevice : public ToyDevice {
   int64_t used_bytes() const override { return used_; }
 
  private:
-  int64_t used_ = kProgramBytes;
+  std::atomic<int64_t> used_ = kProgramBytes;  // a thread takes the snapshot's
 };
 
 }  // namespace
@@ -138,14 +138,20 @@ TEST_CASE("a run begun from another's checkpoint goes on from its own when it is
   CHECK((saved_state(place.checkpoint("branch", 6)) == saved_state(place.checkpoint("source", 6))));
 }
 
-TEST_CASE("a start logs the memory planned and that in use once it is committed: the same, to the byte") {
+TEST_CASE(
+    "a start logs the memory planned and that in use once it is committed: the same but for the snapshot, to the byte") {
   const ToyPlace place;
-  train(2, place.config("run", 2), {.backend = [] {
-          return Backend{std::make_unique<LedgerDevice>(), std::make_unique<CpuOps>()};
-        }});
+  const RunConfig config = place.config("run", 2);
+  train(2, config, {.backend = [] { return Backend{std::make_unique<LedgerDevice>(), std::make_unique<CpuOps>()}; }});
   const MetricRecord ready = last_event(place.run("run"), "ready");
   CHECK(ready.at("memory/planned") > LedgerDevice::kProgramBytes);
-  CHECK(ready.at("memory/committed") == ready.at("memory/planned"));
+  RunConfig waiting = place.config("waiting", 2);
+  waiting.checkpoint.async = false;  // which plans no snapshot
+  train(2, waiting, {.backend = [] { return Backend{std::make_unique<LedgerDevice>(), std::make_unique<CpuOps>()}; }});
+  const MetricRecord without = last_event(place.run("waiting"), "ready");
+  CHECK(without.at("memory/planned") < ready.at("memory/planned"));
+  CHECK(without.at("memory/committed") == without.at("memory/planned"));
+  CHECK(ready.at("memory/committed") == without.at("memory/committed"));
   CHECK(records(place.run("run"), "memory/used").at(1) >= ready.at("memory/committed"));
 }
 

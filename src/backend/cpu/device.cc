@@ -107,7 +107,7 @@ std::optional<double> CpuTimestamp::seconds_since(const Timestamp& earlier) cons
   return end - begin;
 }
 
-std::byte* CpuDevice::allocate(int64_t bytes, MemoryKind) {
+std::byte* CpuDevice::allocate(int64_t bytes, MemoryKind kind) {
   const int64_t available = available_bytes();
   const auto refuse = [&] {
     const std::string limit = tightest_memory_limit();
@@ -125,10 +125,16 @@ std::byte* CpuDevice::allocate(int64_t bytes, MemoryKind) {
   }
   std::byte* const memory = map_huge_pages(bytes);
   if (memory == nullptr) refuse();
-  // First touch by the threads that will use the pages: NUMA-local allocation. A byte of each is enough.
-  parallel_for(bytes, kCopyGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t at = begin; at < end; at += kPage) memory[at] = std::byte{0};
-  });
+  const auto touch = [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; at += kPage) memory[at] = std::byte{0};  // a byte of each page is enough
+  };
+  // First touch by the threads that will use the pages: NUMA-local allocation. Pinned memory is only copied to and read
+  // once, and may be taken while all threads compute: the caller's touches it.
+  if (kind == MemoryKind::kPinned) {
+    touch(0, bytes);
+  } else {
+    parallel_for(bytes, kCopyGrain, touch);
+  }
   return memory;
 }
 

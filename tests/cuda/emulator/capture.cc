@@ -25,8 +25,9 @@ struct Capture {
   std::map<cudaStream_t, emulator::After> heads = {};  // of each stream that has joined
 };
 
+// Of this thread.
 std::unique_ptr<Capture>& current() {
-  static std::unique_ptr<Capture> capture;
+  static thread_local std::unique_ptr<Capture> capture;
   return capture;
 }
 
@@ -103,8 +104,12 @@ cudaError_t refuse_while_capturing() {
 
 }  // namespace emulator
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   static uint64_t made = 0;
+  if (mode != cudaStreamCaptureModeThreadLocal) {
+    std::fprintf(stderr, "emulator: a capture that other threads' allocations would spoil\n");
+    std::abort();
+  }
   if (stream == nullptr) return cudaErrorStreamCaptureUnsupported;
   if (emulator::captures(stream)) return cudaErrorIllegalState;
   if (emulator::a_stream_captures()) {

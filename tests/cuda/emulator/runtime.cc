@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <vector>
 
 #include "calls.h"
@@ -16,12 +17,17 @@ namespace {
 
 constexpr size_t kTotalBytes = size_t{8} << 30;
 
-// Pinned host memory: copies from and to any other host memory make the host wait.
+// Pinned host memory: copies from and to any other host memory make the host wait. Any thread may take some.
 std::map<const std::byte*, size_t>& pinned() {
   static std::map<const std::byte*, size_t> all;
   return all;
 }
+std::mutex& of_pinned() {
+  static std::mutex mutex;
+  return mutex;
+}
 bool is_pinned(const void* memory) {
+  const std::lock_guard lock(of_pinned());
   const auto* at = static_cast<const std::byte*>(memory);
   const auto after = pinned().upper_bound(at);
   if (after == pinned().begin()) return false;
@@ -96,6 +102,8 @@ cudaError_t cudaMallocHost(void** memory, size_t bytes) {
   if (const cudaError_t error = emulator::refuse_while_capturing(); error != cudaSuccess) return error;
   emulator::count_call("cudaMallocHost");
   *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  std::memset(*memory, 0xa5, bytes);  // CUDA does not promise zeros
+  const std::lock_guard lock(of_pinned());
   pinned()[static_cast<std::byte*>(*memory)] = bytes;
   return cudaSuccess;
 }
@@ -103,6 +111,7 @@ cudaError_t cudaFreeHost(void* memory) {
   if (const cudaError_t error = emulator::refuse_while_capturing(); error != cudaSuccess) return error;
   emulator::count_call("cudaFreeHost");
   emulator::run_all_streams();
+  const std::lock_guard lock(of_pinned());
   pinned().erase(static_cast<std::byte*>(memory));
   std::free(memory);
   return cudaSuccess;

@@ -1,0 +1,148 @@
+// A snapshot's memory: pieces in a thread, and who waits for which. Run by the thread sanitizer, too.
+#include "checkpoint/snapshot_memory.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <future>
+#include <numeric>
+
+#include "base/error.h"
+
+using namespace tokamak;
+using Catch::Contains;
+
+namespace {
+
+// Gives out as many pieces as `allowed` says, or refuses from one on.
+class Gated : public Allocator {
+ public:
+  std::byte* allocate(int64_t bytes, MemoryKind kind) override {
+    std::unique_lock lock(mutex_);
+    opened_.wait(lock, [&] { return std::ssize(sizes_) < allowed_; });
+    if (std::ssize(sizes_) == refused_) fail(Kind::kDevice, str("refused ", human_bytes(bytes)), "another hint");
+    TOKAMAK_CHECK(kind == MemoryKind::kPinned, "a snapshot is pinned");
+    sizes_.push_back(bytes);
+    live_ += bytes;
+    return static_cast<std::byte*>(std::malloc(static_cast<size_t>(bytes)));
+  }
+  void release(std::byte* memory, int64_t bytes, MemoryKind) noexcept override {
+    const std::lock_guard lock(mutex_);
+    live_ -= bytes;
+    std::free(memory);
+  }
+  void allow(int64_t pieces) {
+    const std::lock_guard lock(mutex_);
+    allowed_ = pieces;
+    opened_.notify_all();
+  }
+  void refuse(int64_t piece) { refused_ = piece; }
+  std::vector<int64_t> sizes() const {
+    const std::lock_guard lock(mutex_);
+    return sizes_;
+  }
+  int64_t live() const {
+    const std::lock_guard lock(mutex_);
+    return live_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable opened_;
+  std::vector<int64_t> sizes_;
+  int64_t allowed_ = INT64_MAX, refused_ = -1, live_ = 0;
+};
+
+SnapshotMemory::Options in_pieces(int64_t elements) {
+  return {.elements = elements, .piece_elements = 100, .hint = "what would help"};
+}
+
+}  // namespace
+
+TEST_CASE("a snapshot takes nothing before it is started, then pieces of the size allowed, and gives all back") {
+  Gated allocator;
+  {
+    SnapshotMemory unused(allocator, in_pieces(250));
+    unused.expect_no_error();
+  }
+  CHECK(allocator.sizes().empty());
+  {
+    SnapshotMemory memory(allocator, in_pieces(250));
+    memory.start();
+    memory.start();
+    memory.part(249, 250);
+    CHECK(allocator.sizes() == std::vector<int64_t>{400, 400, 200});
+    CHECK(allocator.live() == 1000);
+  }
+  CHECK(allocator.live() == 0);
+  {
+    SnapshotMemory started(allocator, in_pieces(100000));
+    started.start();
+  }
+  CHECK(allocator.live() == 0);
+}
+
+TEST_CASE("parts cover any range, each in one piece, and hold what was written to them") {
+  Gated allocator;
+  SnapshotMemory memory(allocator, in_pieces(250));
+  const auto parts = [&](int64_t begin, int64_t end) {
+    std::vector<Tensor> all;
+    for (int64_t at = begin; at < end; at += all.back().count()) all.push_back(memory.part(at, end));
+    return all;
+  };
+  float value = 0;
+  for (const Tensor& part : parts(0, 250)) {
+    std::iota(part.as<float>(), part.as<float>() + part.count(), value);
+    value += static_cast<float>(part.count());
+  }
+  for (const auto& [begin, end] : {std::pair{0, 250}, {0, 100}, {99, 101}, {100, 200}, {30, 40}, {150, 250}}) {
+    std::vector<float> seen;
+    for (const Tensor& part : parts(begin, end)) {
+      seen.insert(seen.end(), part.as<float>(), part.as<float>() + part.count());
+    }
+    std::vector<float> expected(static_cast<size_t>(end - begin));
+    std::iota(expected.begin(), expected.end(), static_cast<float>(begin));
+    CHECK(seen == expected);
+  }
+  CHECK(parts(99, 101).size() == 2);
+  CHECK_THROWS_WITH(memory.part(0, 251), Contains("0 to 251 of 250"));
+}
+
+TEST_CASE("a part waits for its own piece, and for no later one") {
+  Gated allocator;
+  allocator.allow(1);
+  SnapshotMemory memory(allocator, in_pieces(250));
+  CHECK(memory.part(20, 250).count() == 80);  // while the second piece is not there
+  memory.expect_no_error();
+  std::promise<void> asks;
+  std::future<int64_t> second = std::async(std::launch::async, [&] {
+    asks.set_value();
+    memory.part(150, 250);
+    return std::ssize(allocator.sizes());
+  });
+  asks.get_future().wait();
+  allocator.allow(2);
+  CHECK(second.get() == 2);
+  allocator.allow(3);
+}
+
+TEST_CASE("memory that is refused is an error with the bytes and what would help, for whoever asks from then on") {
+  Gated allocator;
+  allocator.refuse(1);
+  SnapshotMemory memory(allocator, in_pieces(250));
+  const auto error_of = [](const auto& ask) {
+    try {
+      ask();
+    } catch (const Error& error) {
+      return error;
+    }
+    return Error(Kind::kBug, "no error");
+  };
+  CHECK(memory.part(0, 250).count() == 100);  // what is there
+  for (const Error& error :
+       {error_of([&] { memory.part(100, 250); }), error_of([&] { memory.part(249, 250); }),
+        error_of([&] { memory.expect_no_error(); }), error_of([&] { memory.expect_no_error(); })}) {
+    CHECK(error.kind() == Kind::kDevice);
+    CHECK_THAT(error.what(), Contains("1000 B in all, 400 B taken; refused 400 B"));
+    CHECK(error.hint() == "what would help");
+  }
+}
