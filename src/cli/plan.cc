@@ -71,7 +71,9 @@ void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
   } else {
     out << "on its GPU, besides up to " << human_bytes(run.device().startup_bytes())
         << " of CUDA's context and libraries and "
-        << human_bytes(run.device().reserve_bytes() + run.mesh().reserve_bytes()) << " reserved for " << kReserveIsFor;
+        << human_bytes(run.device().reserve_bytes() + run.mesh().reserve_bytes()) << " reserved for " << kReserveIsFor
+        << ", and " << human_bytes(pinned_bytes(run.memory(), run.device()))
+        << " of pinned host memory, which a node has once for each of its ranks";
   }
   out << ":\n" << run.memory().report();
 }
@@ -112,7 +114,7 @@ nlohmann::ordered_json plan_json(const RunConfig& config, DryRun& run) {
           {"reserve_bytes", run.device().reserve_bytes() + run.mesh().reserve_bytes()},
           {"memory_bytes", planned_bytes(run.memory(), run.device())},
           {"measuring_bytes", measuring_bytes(config, run)},
-          {"pinned_bytes", run.device().uses_host_memory() ? 0 : run.memory().total_bytes(MemoryKind::kPinned)},
+          {"pinned_bytes", pinned_bytes(run.memory(), run.device())},
           {"memory", groups},
           {"kept_layers", kept},
           {"recomputed_flops", recomputed_of_step(config, run)},

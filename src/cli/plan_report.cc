@@ -143,8 +143,15 @@ void print_memory(std::ostream& out, const PlanReport& report) {
   for (const MemoryPlan::Group& group : p.memory) {
     if (group.bytes >= p.peak_bytes_per_rank / 1000) out << " " << group.name << " " << human_bytes(group.bytes) << ",";
   }
-  out << (report.machine.cpu ? " and the program itself\n"
-                             : " and what CUDA and NCCL take; a snapshot is pinned host memory\n");
+  if (report.machine.cpu) {
+    out << " and the program itself\n";
+  } else {
+    const int64_t ranks = report.ranks_per_node();
+    out << " and what CUDA and NCCL take\n"
+        << "host memory  the snapshot that checkpoints are written from is there: "
+        << human_bytes(p.pinned_bytes_per_rank) << " pinned for each rank, "
+        << human_bytes(ranks * p.pinned_bytes_per_rank) << " on a node of " << ranks << "\n";
+  }
   out << "free         " << human_bytes(std::max<int64_t>(p.free_bytes, 0)) << " of "
       << human_bytes(report.machine.memory_bytes) << " on each rank";
   if (report.machine.free_share > 0) {
@@ -209,6 +216,7 @@ nlohmann::ordered_json choice_json(const Prediction& p) {
           {"exposed_communication_seconds", p.exposed_communication_seconds},
           {"peak_bytes_per_rank", p.peak_bytes_per_rank},
           {"free_bytes_per_rank", p.free_bytes},
+          {"pinned_bytes_per_rank", p.pinned_bytes_per_rank},
           {"memory", memory},
           {"terms",
            {{"gemm_seconds", p.terms.gemm},

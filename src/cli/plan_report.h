@@ -1,6 +1,7 @@
 // Predictions of tokamak plan, for people and as JSON.
 #pragma once
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -21,6 +22,7 @@ struct PlanReport {
   bool explain = false;
   int64_t raised_batch() const;    // 0: the file's is the config's
   const Prediction& best() const;  // the fastest; where nothing fits, what takes least
+  int ranks_per_node() const { return std::min(ranks, machine.gpus_per_node); }
 };
 
 // What the auto keys were chosen among, and what keeping each tensor is worth.

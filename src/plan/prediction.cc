@@ -104,6 +104,7 @@ Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks,
           .peak_bytes_per_rank = peak_bytes,
           .available_bytes = machine.plannable_bytes(),
           .free_bytes = free_bytes,
+          .pinned_bytes_per_rank = pinned_bytes(run.memory(), run.device()),
           .memory = run.memory().groups()};
 }
 

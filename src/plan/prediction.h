@@ -21,6 +21,7 @@ struct Prediction {
   int64_t peak_bytes_per_rank = 0;      // of the device: the plan, and what libraries take
   int64_t available_bytes = 0;          // of the device, without the share that plans leave free
   int64_t free_bytes = 0;               // of the device, beside the peak; negative where it does not fit
+  int64_t pinned_bytes_per_rank = 0;    // of the host, beside the device's; 0 on a CPU, whose memory is the host's
   std::vector<MemoryPlan::Group> memory;
   bool fits() const { return peak_bytes_per_rank <= available_bytes; }
 };

@@ -15,7 +15,7 @@ PREDICT = str(ROOT / "scripts/bench/predict_published.py")
 CHOICE = ["micro_batch", "micro_batches", "activation_checkpoint", "kept_layers", "keep_gathered", "zero_stage",
           "data_parallel_replicate_degree", "fits", "step_seconds",
           "tokens_per_second_per_gpu", "mfu_full", "mfu_causal", "exposed_communication_seconds", "peak_bytes_per_rank",
-          "free_bytes_per_rank", "memory", "terms", "flops_per_rank", "exchanged_bytes_per_rank"]
+          "free_bytes_per_rank", "pinned_bytes_per_rank", "memory", "terms", "flops_per_rank", "exchanged_bytes_per_rank"]
 
 
 def plan(*arguments, ranks=64, gpu="h100"):
@@ -58,6 +58,8 @@ def choices(place):
     tokens = 4 * 2**20 / 64 / fitting[0]["step_seconds"]
     assert abs(tokens / fitting[0]["tokens_per_second_per_gpu"] - 1) < 1e-9
     assert sum(fitting[0]["memory"].values()) < fitting[0]["peak_bytes_per_rank"] < 0.96 * 81559 * 2**20
+    # The snapshot: 12 bytes of each parameter, a rank's share; padding and statistics of tensors come to little.
+    assert 1 < fitting[0]["pinned_bytes_per_rank"] / (12 * 8030261248 / 64) < 1.01, fitting[0]
     for choice in found["choices"]:
         assert choice["peak_bytes_per_rank"] + choice["free_bytes_per_rank"] == 81559 * 2**20
         assert choice["fits"] == (choice["free_bytes_per_rank"] >= 81559 * 2**20 // 25), choice
@@ -145,6 +147,8 @@ def page(place):
     assert any("none, selective, auto" in row for row in rows), text
     assert "predictions  within 5.5 % of half of 150 published runs" in text and "plans leave 4 %" in text, text
     assert all(len(number.replace(".", "").strip("0")) <= 3 for result in results for number in result[:3]), text
+    (host,) = [line for line in lines if line.startswith("host memory ")]
+    assert " pinned for each rank, " in host and host.endswith(" on a node of 8"), host
     untouched = next(line for line in (ROOT / "src/plan/README.md").read_text(encoding="utf-8").splitlines()
                      if line.startswith("| untouched | 150 |"))
     limited = json.loads(tokamak("plan", *small, "--json", "--memory", "9Gi"))
