@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What saves and starts cost on this machine: a save beside training (its stall over its copy, in shares of a step), the
-writer's rate beside dd's, and where the time from exec to the first step goes.
+steps around the first save (the memory of its copy is taken after the first step, beside the next ones), the writer's
+rate beside dd's, and where the time from exec to the first step goes. --only-steps measures the steps alone.
 
 dd writes what a save writes: as many bytes, one new file for each rank at once, with fsync, in rounds beside the
 program's, and as many old files are kept. A file that takes over the pages of one just deleted is written several times
@@ -33,8 +34,24 @@ def arguments():
     parser.add_argument("--saves", type=int, default=6, help="of a round (6)")
     parser.add_argument("--tokamak", default=str(ROOT / "build" / "tokamak"))
     parser.add_argument("--mpirun", default=shutil.which("mpirun") or "mpiexec")
+    parser.add_argument("--only-steps", action="store_true", help="no dd and no restart: the steps around the first save")
     parser.add_argument("--directory", help="on the disk to measure (a temporary directory)")
     return parser.parse_args()
+
+
+def print_steps(records):
+    """Times of steps as shares of their median, within one run; where taking memory is slow, some step is longer."""
+    took = {record["step"]: record["time/interval"] for record in records if "time/interval" in record}
+    step = statistics.median(took.values())
+    ready = next(record for record in records if record.get("event") == "ready")
+    saves = [record for record in records if record.get("event") == "checkpoint"]
+    print(f"start: takes memory for {ready['startup/memory']:.3f} s, {ready['startup/memory'] / step:.2%} of a step")
+    print(f"steps from the first to past the first save (step {saves[0]['step']}), in medians of all, {step:.2f} s: " +
+          ", ".join(f"{number}: {took[number] / step:.2f}" for number in sorted(took) if number <= saves[0]["step"] + 2))
+    for save in saves[:3]:
+        stall, copy = save["checkpoint/stall"], save["checkpoint/copy"]
+        print(f"save beside training, step {save['step']}: stall {stall:.4f} s ({stall / step:.2%} of a step), copy {copy:.4f}, "
+              f"beyond it {(stall - copy) / step:.2%} of a step")
 
 
 class Bench:
@@ -93,6 +110,10 @@ def main():
     options = arguments()
     with tempfile.TemporaryDirectory(dir=options.directory, prefix="saves-") as directory:
         bench = Bench(options, directory)
+        steps = bench.steps_of(256, 4)
+        if options.only_steps:
+            print_steps(bench.train("checkpoint.interval=6", "metrics.log_interval=1", *steps, last=15))
+            return
         of_dd, of_saves, (_, size) = [], [], bench.saves()
         for number in range(options.rounds):
             of_dd += bench.dd(size)
@@ -102,13 +123,7 @@ def main():
         dd, saves = statistics.median(of_dd), statistics.median(of_saves)
         print(f"writer: {size / 1e6:.0f} MB on {options.ranks} rank(s): median {saves:.0f} MB/s, dd {dd:.0f}: {saves / dd:.2f}")
 
-        steps = bench.steps_of(256, 4)
-        records = bench.train("checkpoint.interval=10", "metrics.log_interval=1", *steps, last=31)
-        step = statistics.median(record["time/interval"] for record in records if "time/interval" in record)
-        for save in [record for record in records if record.get("event") == "checkpoint"][:3]:
-            stall, copy = save["checkpoint/stall"], save["checkpoint/copy"]
-            print(f"save beside training, step {save['step']}: stall {stall:.4f} s, copy {copy:.4f}, beyond it "
-                  f"{(stall - copy) / step:.2%} of a step of {step:.2f} s")
+        print_steps(bench.train("checkpoint.interval=10", "metrics.log_interval=1", *steps, last=31))
 
         ready = [record for record in bench.go_on(*steps, last=32) if record.get("event") == "ready"][-1]
         parts = sorted(((seconds, name.split("/")[1]) for name, seconds in ready.items() if name.startswith("startup/")), reverse=True)
