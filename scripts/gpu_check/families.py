@@ -11,6 +11,7 @@ from report import DEVICE_FAULT, FAILED, LOST, MEASURED, NOT_RUN, PASSED, not_ze
 WORKERS, LIMIT, AGAIN = 4, 35, 20  # processes at a time; time limit of one, and of the rerun that names a kernel
 ON_GPU = "~[cpu]~[threads]~[contact]"  # without the CPU-only cases
 NATIVE = {"TOKAMAK_TEST_ATTENTION": "native"}  # otherwise cuDNN compiles plans in each process, which takes seconds
+BY_CUDNN = "~[native]"  # without the cases that hold for our own attention only
 BLOCKING = {"CUDA_LAUNCH_BLOCKING": "1"}
 SKIPS = 77  # exit code of a test program that has no GPU
 
@@ -59,6 +60,10 @@ def judge(code, text, facts):
     return FAILED, measured, "; ".join(why) or ended(code, text)
 
 
+def cases_of(family, environment):
+    return f"[#{family}_test]{ON_GPU}" + ("" if environment == NATIVE else BY_CUDNN)
+
+
 def families(place, report, only=None):
     code, text = place.run("families", [place.test_cuda, "-#", "--list-tags"], 30)
     found = [family for family in re.findall(r"\[#(\w+?)_test\]", text) if family != "contact"]
@@ -71,7 +76,7 @@ def families(place, report, only=None):
     def run(job):
         name, family, environment = job
         log = name.replace(" ", "-").replace(",", "")
-        return run_cases(place, log, f"[#{family}_test]{ON_GPU}", LIMIT, environment)
+        return run_cases(place, log, cases_of(family, environment), LIMIT, environment)
 
     faults = []
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
@@ -86,7 +91,7 @@ def families(place, report, only=None):
 
 def name_kernel(place, report, name, family, environment):
     """Reruns with synchronous launches, so that CUDA's error names the kernel."""
-    _, text, facts = run_cases(place, "device-fault", f"[#{family}_test]{ON_GPU}", AGAIN, {**environment, **BLOCKING})
+    _, text, facts = run_cases(place, "device-fault", cases_of(family, environment), AGAIN, {**environment, **BLOCKING})
     told = [fact["message"] for fact in facts if fact.get("message")]
     kernel = re.search(r"from (.+) at its launch", " ".join(told))
     report.add(f"the kernel at fault in {name}", MEASURED if kernel else NOT_RUN, kernel[1] if kernel else "",
