@@ -125,7 +125,8 @@ class Cudnn final : public CudnnAttention {
     }
     if (why_not.empty()) return found.graph.get();
     if (told_.insert(str(backward, why_not)).second) {
-      log::info(text_of(spec), ": by our own kernels; cuDNN's does not serve: ", why_not);
+      log::info(text_of(spec), ": by our own kernels; cuDNN ", version_text(cudnnGetVersion()),
+                "'s does not serve: ", why_not);
     }
     return nullptr;
   }
@@ -156,7 +157,8 @@ class Cudnn final : public CudnnAttention {
           str("it needs ", plan.graph->workspace_bytes(), " bytes of workspace, more than ", allowed_bytes(spec));
     } else {
       plan.bytes = CallParts(spec).graph + plan.graph->workspace_bytes();
-      log::debug(text_of(spec), ": cuDNN's ", plan.graph->engine(), ", ", plan.bytes, " bytes of workspace");
+      log::debug(text_of(spec), ": cuDNN ", version_text(cudnnGetVersion()), "'s ", plan.graph->engine(), ", ",
+                 plan.bytes, " bytes of workspace");
     }
     if (!plan.why_not.empty()) {
       plan.graph = nullptr;

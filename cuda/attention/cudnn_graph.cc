@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cuda/attention/cudnn_library.h"
 #include "cuda/attention/cudnn_tensors.h"
 
 namespace tokamak {
@@ -19,8 +20,9 @@ namespace fe = cudnn_frontend;
 using fe::graph::Graph;
 using fe::graph::Tensor_attributes;
 
-// According to NVIDIA's release notes; earlier versions accept such graphs nevertheless.
-constexpr size_t kRaggedEverywhere = 91801;
+// Earlier versions accept ragged graphs, too. Their release notes name Hopper and Blackwell's 10.x alone, and there the
+// gradient reads workspace that nobody has written (Transformer Engine, issue 2186).
+constexpr size_t kOldestRagged = 91801;
 
 std::string text_of(fe::error_t& status) { return one_line(status.get_message()); }
 
@@ -105,10 +107,9 @@ class BuiltGraph final : public AttentionGraph {
 
   // Empty, or the reason for the refusal.
   std::string prepare(const CudnnTarget& target) {
-    const int architecture = target.compute_capability / 10;
-    if (spec_.documents.ragged() && (architecture == 8 || architecture == 12) &&
-        cudnnGetVersion() < kRaggedEverywhere) {
-      return "before 9.18.1 it has ragged documents for Hopper and Blackwell's 10.x only";
+    if (const size_t version = cudnnGetVersion(); spec_.documents.ragged() && version < kOldestRagged) {
+      return str("cuDNN ", version_text(version), " is older than ", version_text(kOldestRagged),
+                 ", the first that is sound for ragged documents");
     }
     graph_.set_sm_version(target.compute_capability);
     if (target.handle == nullptr) {

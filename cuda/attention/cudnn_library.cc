@@ -35,11 +35,13 @@ bool open_cudnn(std::string* why_not) {
     return false;
   }
   if (cudnnGetVersion() < kOldest) {
-    *why_not = str("cuDNN ", cudnnGetVersion(), " is older than ", kOldest);
+    *why_not = str("cuDNN ", version_text(cudnnGetVersion()), " is older than ", version_text(kOldest));
     return false;
   }
   return true;
 }
+
+std::string version_text(size_t version) { return str(version / 10000, ".", version / 100 % 100, ".", version % 100); }
 
 std::string nvrtc_state() {
   // scripts/package.sh finds this name in the program's strings and bundles the library.

@@ -1,5 +1,7 @@
 // The device tables of ragged documents for cuDNN: the length of each, and its offset in every tensor. Computed on the
-// device from cu_seqlens, which the host does not read. Unused slots are empty documents at the end of all tokens.
+// device from cu_seqlens, which the host does not read. Unused slots are empty documents at the end of all tokens. One
+// table of lengths serves queries and keys. So none has queries without keys, whose rows cuDNN fills with NaN before
+// 9.25 (cudnn-frontend, issue 943); where both are empty, no row is its own.
 #pragma once
 
 #include <cuda_runtime.h>

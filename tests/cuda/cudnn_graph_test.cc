@@ -187,10 +187,19 @@ TEST_CASE("an older cuDNN is not used for cases that it computes wrongly") {
   pretended_version = 91700;
   CHECK(refusal(kH100, deterministic) == "");
   CHECK(refusal(kB200, deterministic) != "");
-  for (const bool backward : {false, kBackward}) {
-    const AttentionGraphSpec ragged{ragged_documents(4, 1024, 4096), {8, 2, 128}, backward};
-    CHECK_THAT(refusal(kA100, ragged), Catch::Contains("9.18.1"));
-    CHECK(refusal(kH100, ragged) == "");
+  for (const Gpu& gpu : {kA100, kH100, kB200}) {
+    for (const bool backward : {false, kBackward}) {
+      INFO(gpu.name << (backward ? ", backward" : ", forward"));
+      const AttentionGraphSpec ragged{ragged_documents(4, 1024, 4096), {8, 2, 128}, backward};
+      const AttentionGraphSpec dense{{4, 1024}, {8, 2, 128}, backward};
+      pretended_version = 91700;
+      CHECK_THAT(refusal(gpu, ragged), Catch::Contains("cuDNN 9.17.0 is older than 9.18.1"));
+      CHECK(refusal(gpu, dense) == "");
+      pretended_version = 91800;
+      CHECK_THAT(refusal(gpu, ragged), Catch::Contains("cuDNN 9.18.0 is older than 9.18.1"));
+      pretended_version = 91801;
+      CHECK(refusal(gpu, ragged) == "");
+    }
   }
   pretended_version = 0;
 }
