@@ -27,6 +27,8 @@ int64_t CudaOps::workspace_bytes(const Workload& workload) const {
   return CudaGemm::kWorkspaceBytes + std::max(scratch, cudnn_ != nullptr ? cudnn_->workspace_bytes(workload) : 0);
 }
 
+int64_t CudaOps::rows_behind_attention() const { return gpu_rows_behind_attention(options_.attention); }
+
 int64_t CudaOps::scratch_bytes() const { return workspace() ? workspace().bytes() - CudaGemm::kWorkspaceBytes : 0; }
 
 std::byte* CudaOps::scratch(int64_t bytes) const {

@@ -24,8 +24,10 @@ CallParts::CallParts(const AttentionGraphSpec& spec) {
   // A single dense document is already packed, and forward writes dense documents in our layout.
   moves_lse = documents.ragged() || (spec.backward && documents.count > 1);
   tables = next(documents.ragged() ? RaggedTables(documents, spec.heads).bytes() : 0);
-  lse = next(moves_lse ? documents.tokens() * spec.heads.q_heads * kF32 : 0);
-  for (int64_t& part : own_keys) part = next(spec.own_keys() ? documents.tokens() * spec.heads.kv_width() * kBf16 : 0);
+  const int64_t rows = documents.tokens(), with_rows_behind = rows + kCudnnTileRows;
+  lse = next(moves_lse ? with_rows_behind * spec.heads.q_heads * kF32 : 0);
+  const int64_t key_bytes = spec.own_keys() ? spec.heads.kv_width() * kBf16 : 0;
+  for (size_t i = 0; i < own_keys.size(); ++i) own_keys[i] = next((i < 2 ? with_rows_behind : rows) * key_bytes);
   graph = next(0);
 }
 
@@ -59,12 +61,12 @@ void call_graph(cudnnHandle_t handle, cudaStream_t stream, AttentionGraph& graph
     lse = reinterpret_cast<float*>(workspace + parts.lse);
     const bool ragged = spec.documents.ragged();
     pack_lse(stream, args.lse.as<float>(), lse, spec.heads.q_heads, ragged ? args.qkv.dim(0) : count,
-             ragged ? 1 : length);
+             ragged ? 1 : length, kCudnnTileRows * spec.heads.q_heads);
   }
   std::array<void*, 4> own_keys;
   for (size_t i = 0; i < own_keys.size(); ++i) own_keys[i] = workspace + parts.own_keys[i];
   const auto& [keys, values, dkeys, dvalues] = own_keys;
-  if (spec.own_keys()) gather_keys(stream, args.qkv, spec.heads, keys, values);
+  if (spec.own_keys()) gather_keys(stream, args.qkv, spec.heads, keys, values, kCudnnTileRows);
   graph.run(handle,
             {.qkv = args.qkv.data(),
              .out = args.out.data(),

@@ -11,7 +11,8 @@
 
 namespace tokamak {
 
-// Offsets in bytes into the workspace; cuDNN's own part comes last.
+// Offsets in bytes into the workspace; cuDNN's own part comes last. Behind what cuDNN reads lie kCudnnTileRows rows
+// that each call zeroes, since other operations use the same memory.
 class CallParts {
  public:
   explicit CallParts(const AttentionGraphSpec& spec);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "backend/gpu_sizes.h"
 #include "backend/ops.h"
 
 namespace tokamak {
@@ -34,7 +35,7 @@ inline std::optional<DocumentBatch> uniform_documents(int64_t tokens, int64_t do
 // Ragged documents, rounded up so that few plans are needed: slots to a power of two, the length to the rows of a tile.
 // The latter is free, as cuDNN's blocks are whole tiles.
 inline DocumentBatch ragged_documents(int64_t documents, int64_t max_length, int64_t most_tokens) {
-  constexpr int64_t kTile = 128;
+  constexpr int64_t kTile = kCudnnTileRows;
   return {static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(documents))),
           (max_length + kTile - 1) / kTile * kTile, most_tokens};
 }

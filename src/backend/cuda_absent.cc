@@ -12,7 +12,8 @@ namespace {
 class GpuSizes final : public Ops {
  public:
   explicit GpuSizes(const RuntimeOptions& options)
-      : logits_bytes_(kPlannedGpuMemory / options.ranks_per_gpu / kGpuLogitsShare) {}
+      : logits_bytes_(kPlannedGpuMemory / options.ranks_per_gpu / kGpuLogitsShare),
+        rows_behind_attention_(gpu_rows_behind_attention(options.attention)) {}
 
   int64_t workspace_bytes(const Workload& w) const override {
     const int64_t attention_delta = w.heads.q_heads * w.tokens * size_of(DType::kF32);
@@ -22,6 +23,7 @@ class GpuSizes final : public Ops {
   int64_t head_chunk_rows(int64_t tokens, int64_t vocab) const override {
     return GpuHeadScratch::chunk_rows(tokens, vocab, logits_bytes_);
   }
+  int64_t rows_behind_attention() const override { return rows_behind_attention_; }
 
  protected:
 #define TOKAMAK_REFUSED_OP(name, Args) \
@@ -30,7 +32,7 @@ class GpuSizes final : public Ops {
 #undef TOKAMAK_REFUSED_OP
 
  private:
-  int64_t logits_bytes_;
+  int64_t logits_bytes_, rows_behind_attention_;
 };
 
 }  // namespace

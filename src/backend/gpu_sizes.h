@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "backend/options.h"
 #include "tensor/dtype.h"
 
 namespace tokamak {
@@ -16,6 +17,14 @@ inline constexpr int64_t kGpuReserveBytes = int64_t{1} << 30;
 inline constexpr int64_t kGpuGemmWorkspaceBytes = int64_t{32} << 20;
 inline constexpr int64_t kGpuLogitsShare = 24;  // the head's logits may use 1/24 of the memory: 3.3 of 80 GiB
 inline constexpr int64_t kPlannedGpuMemory = int64_t{80} << 30;  // of a plan without a GPU: an H100's
+
+// The most rows of a tile in cuDNN's attention. It may load a document's last tile whole, and a weight of zero does not
+// hide a NaN there (cudnn-frontend, issue 624). Our own kernels load nothing behind a document.
+inline constexpr int64_t kCudnnTileRows = 128;
+// Ops::rows_behind_attention. Where cuDNN may be used, a machine without it plans the same.
+inline int64_t gpu_rows_behind_attention(AttentionKind kind) {
+  return kind == AttentionKind::kNative ? 0 : kCudnnTileRows;
+}
 
 // The scratch memory of one call of linear_cross_entropy: logits first, then buffers at these byte offsets.
 struct GpuHeadScratch {

@@ -357,6 +357,10 @@ class Ops {
   // Rows of logits per chunk of linear_cross_entropy: the shape of the head's GEMMs.
   virtual int64_t head_chunk_rows(int64_t tokens, int64_t vocab) const = 0;
 
+  // Rows that attention may read behind its N tokens, and multiply by zero: they must be finite. Whoever plans qkv,
+  // out, lse and dout adds as many, which nobody writes. 0: attention reads nothing behind.
+  virtual int64_t rows_behind_attention() const = 0;
+
 #define TOKAMAK_PUBLIC_OP(name, Args) void name(Stream& stream, const Args& args);
   TOKAMAK_OPS(TOKAMAK_PUBLIC_OP)
 #undef TOKAMAK_PUBLIC_OP

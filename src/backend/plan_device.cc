@@ -70,6 +70,7 @@ class PlanOps final : public Ops {
   int64_t head_chunk_rows(int64_t tokens, int64_t vocab) const override {
     return sizes_->head_chunk_rows(tokens, vocab);
   }
+  int64_t rows_behind_attention() const override { return sizes_->rows_behind_attention(); }
 
  protected:
 #define TOKAMAK_NO_OP(name, Args) \

@@ -16,10 +16,10 @@ Keep keep_of(const EngineOptions& options) {
 }
 
 // Nothing is kept without backward, whatever mode a checkpoint's config has.
-KeptLayers kept_of(const EngineOptions& options) {
+KeptLayers kept_of(const EngineOptions& options, const Ops& ops) {
   if (!options.sizes.training) return {};
   return kept_layers(options.activation_checkpoint, options.model, options.sizes.max_tokens, options.sizes.max_length,
-                     dtype_of(options.precision.compute));
+                     dtype_of(options.precision.compute), ops.rows_behind_attention());
 }
 
 CudaGraphs graphs_of(const EngineOptions& options, const Comm& comm, const Device& device) {
@@ -55,7 +55,7 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
               .cached_sequences = options.sizes.cached_sequences,
               .compute = compute_dtype(options.precision),
               .keep = keep_of(options),
-              .kept = kept_of(options),
+              .kept = kept_of(options, *backend.ops),
               .z_loss = options.z_loss,
               .graphs = graphs_of(options, mesh.world(), *backend.device)},
              plan_),

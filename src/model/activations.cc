@@ -26,14 +26,15 @@ Shape ActivationPlan::Entry<Owner>::shape(int64_t tokens) const {
 std::vector<ActivationPlan::Entry<LayerActivations>> ActivationPlan::layer_table(const ModelConfig& config,
                                                                                  DType compute) {
   using A = LayerActivations;
+  const Reader others = Reader::kOthers, attention = Reader::kAttention;
   return {{&A::x, "input", compute, Layout::kRows, config.hidden_size},
-          {&A::rstd1, "rstd1", DType::kF32, Layout::kPerToken, 1, KeptTensor::kQkv},
-          {&A::qkv, "qkv", compute, Layout::kRows, config.qkv_width(), KeptTensor::kQkv},
-          {&A::lse, "lse", DType::kF32, Layout::kByHead, config.num_attention_heads, KeptTensor::kAttention},
-          {&A::attn, "attention", compute, Layout::kRows, config.q_width(), KeptTensor::kAttention},
-          {&A::mid, "mid", compute, Layout::kRows, config.hidden_size, KeptTensor::kMid},
-          {&A::rstd2, "rstd2", DType::kF32, Layout::kPerToken, 1, KeptTensor::kGateUp},
-          {&A::gate_up, "gate_up", compute, Layout::kRows, 2 * config.intermediate_size, KeptTensor::kGateUp}};
+          {&A::rstd1, "rstd1", DType::kF32, Layout::kPerToken, 1, others, KeptTensor::kQkv},
+          {&A::qkv, "qkv", compute, Layout::kRows, config.qkv_width(), attention, KeptTensor::kQkv},
+          {&A::lse, "lse", DType::kF32, Layout::kByHead, config.num_attention_heads, attention, KeptTensor::kAttention},
+          {&A::attn, "attention", compute, Layout::kRows, config.q_width(), attention, KeptTensor::kAttention},
+          {&A::mid, "mid", compute, Layout::kRows, config.hidden_size, others, KeptTensor::kMid},
+          {&A::rstd2, "rstd2", DType::kF32, Layout::kPerToken, 1, others, KeptTensor::kGateUp},
+          {&A::gate_up, "gate_up", compute, Layout::kRows, 2 * config.intermediate_size, others, KeptTensor::kGateUp}};
 }
 
 std::vector<ActivationPlan::Entry<Activations>> ActivationPlan::shared_table(const ModelConfig& config, DType compute,
@@ -46,14 +47,16 @@ std::vector<ActivationPlan::Entry<Activations>> ActivationPlan::shared_table(con
                                  {&A::swiglu, "swiglu", compute, Layout::kRows, config.intermediate_size},
                                  {&A::token_loss, "token_loss", DType::kF32, Layout::kPerToken, 1}};
   if (config.qk_norm) {
-    if (backward) table.push_back({&A::rotated, "rotated qkv", compute, Layout::kRows, config.qkv_width()});
+    if (backward) {
+      table.push_back({&A::rotated, "rotated qkv", compute, Layout::kRows, config.qkv_width(), Reader::kAttention});
+    }
     table.push_back(
         {&A::qk_rstd, "qk rstd", DType::kF32, Layout::kPerToken, config.num_attention_heads + config.kv_heads()});
   }
   if (backward) {
     table.push_back({&A::dx, "d residual", compute, Layout::kRows, config.hidden_size});
     table.push_back({&A::dqkv, "d qkv", compute, Layout::kRows, config.qkv_width()});
-    table.push_back({&A::dattn, "d attention", compute, Layout::kRows, config.q_width()});
+    table.push_back({&A::dattn, "d attention", compute, Layout::kRows, config.q_width(), Reader::kAttention});
   }
   return table;
 }
@@ -71,16 +74,17 @@ PerKeptTensor<bool> ActivationPlan::recomputed(int64_t l) const {
   return again;
 }
 
-PerKeptTensor<int64_t> ActivationPlan::bytes_of_layer(const ModelConfig& config, int64_t tokens, DType compute) {
+PerKeptTensor<int64_t> ActivationPlan::bytes_of_layer(const ModelConfig& config, int64_t tokens, int64_t rows_behind,
+                                                      DType compute) {
   PerKeptTensor<int64_t> bytes;
   for (const auto& entry : layer_table(config, compute)) {
     if (entry.tensor == &LayerActivations::x) continue;
-    bytes[entry.kept_as] += committed_bytes(entry.dtype, entry.shape(tokens));
+    bytes[entry.kept_as] += committed_bytes(entry.dtype, entry.planned_shape(tokens, rows_behind));
   }
   return bytes;
 }
 
-ActivationPlan::ActivationPlan(const ModelConfig& config, int64_t tokens, DType compute, Keep keep,
+ActivationPlan::ActivationPlan(const ModelConfig& config, int64_t tokens, int64_t rows_behind, DType compute, Keep keep,
                                const KeptLayers& kept, MemoryPlan& plan)
     : keep_(keep),
       last_layer_(most_kept_layers(config)),
@@ -89,7 +93,7 @@ ActivationPlan::ActivationPlan(const ModelConfig& config, int64_t tokens, DType 
       shared_table_(shared_table(config, compute, keep)) {
   for (const int64_t layers : kept_.values) TOKAMAK_CHECK(0 <= layers && layers <= last_layer_, layers, " layers keep");
   const auto add = [&](const std::string& name, const auto& entry) {
-    return Buffer{plan.add("activations/" + name, entry.dtype, entry.shape(tokens)), {}};
+    return Buffer{plan.add("activations/" + name, entry.dtype, entry.planned_shape(tokens, rows_behind)), {}};
   };
   for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
     std::vector<Buffer> buffers;

@@ -53,9 +53,10 @@ struct Activations {
 
 class ActivationPlan {
  public:
-  // `kept` counts with Keep::kLayerInputs alone.
-  ActivationPlan(const ModelConfig& config, int64_t tokens, DType compute, Keep keep, const KeptLayers& kept,
-                 MemoryPlan& plan);
+  // `kept` counts with Keep::kLayerInputs alone. What attention reads has `rows_behind` more rows than tokens
+  // (Ops::rows_behind_attention), which no view shows.
+  ActivationPlan(const ModelConfig& config, int64_t tokens, int64_t rows_behind, DType compute, Keep keep,
+                 const KeptLayers& kept, MemoryPlan& plan);
   void commit(const Arena& arena);
   Activations first(int64_t tokens) const;  // views of the first `tokens` tokens of every buffer
 
@@ -63,11 +64,13 @@ class ActivationPlan {
   // What backward of layer l must compute again, since a later layer has overwritten it.
   PerKeptTensor<bool> recomputed(int64_t l) const;
   // What keeping each tensor takes in one layer, with alignment.
-  static PerKeptTensor<int64_t> bytes_of_layer(const ModelConfig& config, int64_t tokens, DType compute);
+  static PerKeptTensor<int64_t> bytes_of_layer(const ModelConfig& config, int64_t tokens, int64_t rows_behind,
+                                               DType compute);
 
  private:
   // Memory layout of a buffer for N tokens.
   enum class Layout { kRows, kPerToken, kByHead };  // (N, width), (N width), (width, N)
+  enum class Reader { kOthers, kAttention };        // kAttention: it may read behind the rows
   template <class Owner>
   struct Entry {
     Tensor Owner::*tensor;
@@ -75,9 +78,13 @@ class ActivationPlan {
     DType dtype;
     Layout layout;
     int64_t width;
+    Reader reader = Reader::kOthers;
     KeptTensor kept_as = {};  // of LayerActivations but x: kept and recomputed with this one
 
     Shape shape(int64_t tokens) const;
+    Shape planned_shape(int64_t tokens, int64_t rows_behind) const {
+      return shape(reader == Reader::kAttention ? tokens + rows_behind : tokens);
+    }
   };
   static std::vector<Entry<LayerActivations>> layer_table(const ModelConfig& config, DType compute);
   static std::vector<Entry<Activations>> shared_table(const ModelConfig& config, DType compute, Keep keep);

@@ -55,9 +55,10 @@ const char* name_of(KeptTensor tensor) {
 
 int64_t most_kept_layers(const ModelConfig& config) { return config.num_hidden_layers - 1; }
 
-PerKeptTensor<KeepCost> keep_costs(const ModelConfig& config, int64_t tokens, int64_t length, DType compute) {
+PerKeptTensor<KeepCost> keep_costs(const ModelConfig& config, int64_t tokens, int64_t length, DType compute,
+                                   int64_t rows_behind) {
   const LayerFlops layer = layer_flops(config);
-  const PerKeptTensor<int64_t> bytes = ActivationPlan::bytes_of_layer(config, tokens, compute);
+  const PerKeptTensor<int64_t> bytes = ActivationPlan::bytes_of_layer(config, tokens, rows_behind, compute);
   const double attended = 0.5 * static_cast<double>(length + 1);
   PerKeptTensor<double> flops;
   flops[KeptTensor::kQkv] = layer.qkv;
@@ -76,7 +77,7 @@ KeptLayers choose_kept(const PerKeptTensor<KeepCost>& costs, int64_t most, int64
 }
 
 KeptLayers kept_layers(const ActivationCheckpointOptions& options, const ModelConfig& config, int64_t tokens,
-                       int64_t length, DType compute) {
+                       int64_t length, DType compute, int64_t rows_behind) {
   KeptLayers kept;
   TOKAMAK_CHECK(options.mode != RecomputeMode::kAuto, "activation_checkpoint.mode: auto is not settled");
   if (options.mode == RecomputeMode::kFull) return kept;
@@ -87,7 +88,7 @@ KeptLayers kept_layers(const ActivationCheckpointOptions& options, const ModelCo
   }
   const int64_t most = most_kept_layers(config);
   if (options.mode == RecomputeMode::kSelective && !options.kept_bytes.is_auto()) {
-    return choose_kept(keep_costs(config, tokens, length, compute), most, options.kept_bytes.value);
+    return choose_kept(keep_costs(config, tokens, length, compute, rows_behind), most, options.kept_bytes.value);
   }
   kept.values.fill(most);
   return kept;

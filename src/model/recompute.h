@@ -35,8 +35,10 @@ struct KeepCost {
   int64_t bytes = 0;  // of one layer's tensor as committed, with its statistics
   double spared = 0;  // FLOPs of the operation that it spares; or seconds (plan/auto_choice.h)
 };
-// For `tokens` tokens in sequences of `length`; a token attends to (length + 1) / 2 on average.
-PerKeptTensor<KeepCost> keep_costs(const ModelConfig& config, int64_t tokens, int64_t length, DType compute);
+// For `tokens` tokens in sequences of `length`; a token attends to (length + 1) / 2 on average. `rows_behind`:
+// Ops::rows_behind_attention, which only the bytes depend on.
+PerKeptTensor<KeepCost> keep_costs(const ModelConfig& config, int64_t tokens, int64_t length, DType compute,
+                                   int64_t rows_behind = 0);
 
 // The counts up to `most` whose bytes together are at most `bytes` and that spare most; of equal ones those of the
 // fewest bytes. A knapsack, solved by enumerating the counts of all tensors but one.
@@ -45,7 +47,7 @@ KeptLayers choose_kept(const PerKeptTensor<KeepCost>& costs, int64_t most, int64
 // What a mode keeps, with micro-batches of `tokens` tokens; kept_bytes: auto is without a limit here. mode: auto is
 // settled before (train/auto_choice.h).
 KeptLayers kept_layers(const ActivationCheckpointOptions& options, const ModelConfig& config, int64_t tokens,
-                       int64_t length, DType compute);
+                       int64_t length, DType compute, int64_t rows_behind = 0);
 
 int64_t kept_bytes(const PerKeptTensor<KeepCost>& costs, const KeptLayers& kept);
 double recomputed_flops(const PerKeptTensor<KeepCost>& costs, const KeptLayers& kept, int64_t most);

@@ -17,7 +17,8 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
       device_(*parameters.backend().device),
       options_(options),
       inputs_(options.max_tokens, plan),
-      activations_(config, options.max_tokens, options.compute, options.keep, options.kept, plan) {
+      activations_(config, options.max_tokens, ops_.rows_behind_attention(), options.compute, options.keep,
+                   options.kept, plan) {
   rope_slot_ = plan.add("rope table", DType::kF32, Shape{options.max_length, heads_.head_dim});
   const int64_t workspace = ops_.workspace_bytes({.tokens = options.max_tokens,
                                                   .hidden = config.hidden_size,

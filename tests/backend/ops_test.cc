@@ -245,6 +245,20 @@ TEST_CASE("an empty workload needs no more workspace than a small one") {
   CHECK(empty <= cpu.ops().workspace_bytes(TestBackend::small_workload()));
 }
 
+TEST_CASE("attention reads rows behind its tokens only on a GPU that may use cuDNN, in a plan made anywhere") {
+  TestBackend cpu;
+  CHECK(cpu.ops().rows_behind_attention() == 0);
+  CHECK(plan_cpu_backend().ops->rows_behind_attention() == 0);
+  const auto planned = [](AttentionKind kind) {
+    RuntimeOptions options;
+    options.attention = kind;
+    return plan_cuda_backend(options).ops->rows_behind_attention();
+  };
+  CHECK(planned(AttentionKind::kAuto) == 128);
+  CHECK(planned(AttentionKind::kCudnn) == 128);
+  CHECK(planned(AttentionKind::kNative) == 0);
+}
+
 TEST_CASE("a timeline has each call between its begin and end, with its work, while it watches") {
   TestBackend cpu;
   const HostTensor a = f32({3, 4}), b = f32({4, 5}), c = f32({3, 5});

@@ -1,6 +1,7 @@
 // What is done around cuDNN's graphs, with a fake of them: plain loops over the tensors as a graph declares them.
 // With our own kernels' results as the reference, it shows that declarations, tables and copies fit each other.
 #include <map>
+#include <numeric>
 
 #include "backend/support.h"
 #include "cuda/attention/cudnn_call.h"
@@ -25,6 +26,7 @@ class PlainGraph final : public AttentionGraph {
     float scale = p.scale;
     const auto addresses = addresses_of(spec_, p, &scale);
     addresses_ = {addresses.begin(), addresses.end()};
+    check_rows_behind();
     for (int64_t b = 0; b < spec_.documents.count; ++b) {
       const int64_t length =
           spec_.documents.ragged() ? static_cast<int32_t*>(addresses_.at(kKeyLengths))[b] : spec_.documents.length;
@@ -34,6 +36,25 @@ class PlainGraph final : public AttentionGraph {
 
  private:
   using Numbers = std::vector<float>;
+
+  // What cuDNN may load whole tiles of: in the workspace zeros follow it.
+  void check_rows_behind() const {
+    int64_t tokens = spec_.documents.tokens();
+    if (spec_.documents.ragged()) {
+      REQUIRE(addresses_.at(kQueryLengths) == addresses_.at(kKeyLengths));  // no queries without keys
+      const auto* lengths = static_cast<const int32_t*>(addresses_.at(kKeyLengths));
+      tokens = std::accumulate(lengths, lengths + spec_.documents.count, int64_t{0});
+    }
+    const auto zeros_behind = [&](CallTensor tensor, int64_t row_bytes) {
+      const auto* rows = static_cast<const char*>(addresses_.at(tensor));
+      return std::count(rows + tokens * row_bytes, rows + (tokens + 128) * row_bytes, 0) == 128 * row_bytes;
+    };
+    if (spec_.own_keys()) {
+      CHECK(zeros_behind(kKey, spec_.heads.kv_width() * 2));
+      CHECK(zeros_behind(kValue, spec_.heads.kv_width() * 2));
+    }
+    if (spec_.backward && CallParts(spec_).moves_lse) CHECK(zeros_behind(kStats, spec_.heads.q_heads * 4));
+  }
 
   template <class T>
   T* row(CallTensor tensor, int64_t b, int64_t h, int64_t t) const {

@@ -9,7 +9,7 @@
 using namespace tokamak;
 using namespace tokamak::testing;
 
-TEST_CASE("pack_lse: (A, B, I) becomes (B, A, I)") {
+TEST_CASE("pack_lse: (A, B, I) becomes (B, A, I), with zeros behind where they are asked for") {
   TestBackend backend;
   using Sizes = std::array<int64_t, 3>;
   for (const auto& [heads, documents, length] :
@@ -18,8 +18,10 @@ TEST_CASE("pack_lse: (A, B, I) becomes (B, A, I)") {
     Values numbers(static_cast<size_t>(count));
     std::iota(numbers.begin(), numbers.end(), 0.0);
     const HostTensor lse(DType::kF32, {count}, numbers);
-    const HostTensor packed(DType::kF32, {count + 1}, Values(static_cast<size_t>(count + 1), -1.0));
-    pack_lse(handle(*backend.stream), lse.view().as<float>(), packed.view().as<float>(), heads, documents, length);
+    const int64_t zeros = documents == 2 ? 259 : 0;
+    const HostTensor packed(DType::kF32, {count + zeros + 1}, Values(static_cast<size_t>(count + zeros + 1), -1.0));
+    pack_lse(handle(*backend.stream), lse.view().as<float>(), packed.view().as<float>(), heads, documents, length,
+             zeros);
     const Values results = packed.values();
     const double* element = results.data();
     bool same = true;
@@ -31,6 +33,7 @@ TEST_CASE("pack_lse: (A, B, I) becomes (B, A, I)") {
       }
     }
     CHECK(same);
-    CHECK(*element == -1.0);
+    CHECK(std::count(element, element + zeros, 0.0) == zeros);
+    CHECK(element[zeros] == -1.0);
   }
 }

@@ -81,9 +81,10 @@ TEST_CASE("any number of layers may keep any tensor: gradients and losses are th
 TEST_CASE("the plan has a buffer by name for each layer that keeps a tensor, and one that the others share") {
   ModelConfig config = Golden("llama_gqa_untied").config;
   config.num_hidden_layers = kLayers;
+  const int64_t rows_behind = GENERATE(0, 128);
   const auto plan_of = [&](Keep keep, const KeptLayers& kept) {
     MemoryPlan plan;
-    const ActivationPlan activations(config, 100, DType::kBF16, keep, kept, plan);
+    const ActivationPlan activations(config, 100, rows_behind, DType::kBF16, keep, kept, plan);
     return plan;
   };
   KeptLayers kept;
@@ -102,7 +103,7 @@ TEST_CASE("the plan has a buffer by name for each layer that keeps a tensor, and
   CHECK(buffers.at("layer.* gate_up") == 4);
   CHECK(buffers.at("layer.* rstd2") == 4);
 
-  const auto costs = keep_costs(config, 100, 50, DType::kBF16);
+  const auto costs = keep_costs(config, 100, 50, DType::kBF16, rows_behind);
   const int64_t full = plan_of(Keep::kLayerInputs, {}).total_bytes();
   CHECK(plan.total_bytes() - full == kept_bytes(costs, kept));
   KeptLayers all;
