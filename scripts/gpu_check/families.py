@@ -99,8 +99,10 @@ def name_kernel(place, report, name, family, environment):
 
 
 def contact(place, report):
-    """Every operation once at the 8B shape, and cuDNN's attention against ours: the errors are numbers."""
-    for number, (name, limit) in enumerate((("every operation once, finite", 20), ("cuDNN's attention is ours", 28))):
+    """Every operation once at the 8B shape; cuDNN's attention against ours, and whether it reads neighbours' rows: the
+    errors are numbers."""
+    for number, (name, limit) in enumerate((("every operation once, finite", 20), ("cuDNN's attention is ours", 28),
+                                            ("attention ignores NaN behind its operands and documents", 20))):
         code, text, facts = run_cases(place, f"contact-{number}", name.replace(",", "\\,"), limit)
         verdict, measured, why = judge(code, text, facts)
         if number == 1 and verdict == PASSED and not any(fact["fact"] == "measured" for fact in facts):
