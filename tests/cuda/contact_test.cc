@@ -357,8 +357,8 @@ TEST_CASE("attention ignores NaN behind its operands and documents", "[.][contac
     for (const auto& [begin, end] : {std::pair{0, 40}, {70, 140}}) {
       harmed += non_finite(r.out.view.rows(begin, end)) + non_finite(r.dqkv.view.rows(begin, end));
       if (!ours) continue;
-      CHECK(bytes_of(r.out.view.rows(begin, end)) == bytes_of(clean.out.view.rows(begin, end)));
-      CHECK(bytes_of(r.dqkv.view.rows(begin, end)) == bytes_of(clean.dqkv.view.rows(begin, end)));
+      CHECK((bytes_of(r.out.view.rows(begin, end)) == bytes_of(clean.out.view.rows(begin, end))));
+      CHECK((bytes_of(r.dqkv.view.rows(begin, end)) == bytes_of(clean.dqkv.view.rows(begin, end))));
     }
     CHECK(non_finite(r.out.view.rows(40, 70)) == 30 * heads.q_width());
     if (!ours) tell_whether("cuDNN reads rows past a document's end", harmed);
