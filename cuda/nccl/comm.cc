@@ -21,6 +21,12 @@ namespace tokamak {
 
 namespace {
 
+std::string members(Comm& control, const NcclShared& shared) {
+  std::vector<int> ranks;
+  for (const std::string& rank : control.gather_all(str(shared.rank))) ranks.push_back(std::stoi(rank));
+  return text_of_ranks(ranks);
+}
+
 size_t to_size(int64_t count) { return static_cast<size_t>(count); }
 
 // Two communicators, so that a slow reduction never delays the next gather. Created with the group, because they
@@ -32,8 +38,9 @@ class NcclComm final : public Comm {
       : owned_(std::move(owned)),
         shared_(shared),
         control_(std::move(control)),
-        gather_(*control_, shared),
-        reduce_(*control_, shared) {
+        group_(members(*control_, shared)),
+        gather_(*control_, shared, NcclUse::kGathers, group_),
+        reduce_(*control_, shared, NcclUse::kReductions, group_) {
     if (reduce == Precision::kBF16) bf16_.emplace(*control_, reduce_, shared_);
   }
 
@@ -85,6 +92,7 @@ class NcclComm final : public Comm {
   std::unique_ptr<NcclShared> owned_;  // set in the group that the others were split from
   NcclShared& shared_;
   std::unique_ptr<Comm> control_;
+  std::string group_;  // "ranks 0 to 7"
   NcclCommunicator gather_, reduce_;
   std::optional<NcclBf16Reduction> bf16_;
 };

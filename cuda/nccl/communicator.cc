@@ -1,5 +1,6 @@
 #include "cuda/nccl/communicator.h"
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 
@@ -11,7 +12,46 @@
 
 namespace tokamak {
 
-NcclCommunicator::NcclCommunicator(Comm& control, NcclShared& shared) : shared_(shared) {
+namespace {
+
+constexpr int kZeroCtas = 0x02;      // NCCL_CTA_POLICY_ZERO, which headers before 2.28 lack
+constexpr int kHasZeroCtas = 22800;  // older libraries refuse the value
+constexpr size_t kRanksInText = 8;
+
+// A template, so that the fields that older headers lack are left out.
+template <class Config>
+void set_recent_fields(Config& config, NcclUse use, const char* name) {
+  if constexpr (requires { config.commName; }) config.commName = name;
+  if constexpr (requires { config.CTAPolicy; }) {
+    int version = 0;
+    TOKAMAK_NCCL(ncclGetVersion(&version));
+    // Gathers by copy engines instead of thread blocks: GEMMs lose no SM to them. This takes one node (one NVLink
+    // domain) and both operands in symmetric windows; elsewhere NCCL ignores the policy and launches its kernels.
+    // Reductions compute, so NCCL chooses their thread blocks.
+    if (use == NcclUse::kGathers && version >= kHasZeroCtas) config.CTAPolicy = kZeroCtas;
+  }
+}
+
+}  // namespace
+
+std::string text_of_ranks(const std::vector<int>& ranks) {
+  if (ranks.size() == 1) return str("rank ", ranks.front());
+  const auto last = static_cast<int>(ranks.size()) - 1;
+  if (last > 1 && ranks.back() - ranks.front() == last) return str("ranks ", ranks.front(), " to ", ranks.back());
+  std::string text = str("ranks ", ranks.front());
+  for (size_t i = 1; i < std::min(ranks.size(), kRanksInText); ++i) text += str(", ", ranks[i]);
+  return ranks.size() > kRanksInText ? str(text, ", ... (", ranks.size(), ")") : text;
+}
+
+ncclConfig_t NcclCommunicator::config() const {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  if (shared_.max_ctas > 0) config.maxCTAs = shared_.max_ctas;
+  set_recent_fields(config, use_, name_.c_str());
+  return config;
+}
+
+NcclCommunicator::NcclCommunicator(Comm& control, NcclShared& shared, NcclUse use, const std::string& group)
+    : shared_(shared), use_(use), name_(str(use == NcclUse::kGathers ? "gathers" : "reductions", " of ", group)) {
   ncclUniqueId id;
   std::string bytes;
   collectively(control, [&] {
@@ -22,14 +62,13 @@ NcclCommunicator::NcclCommunicator(Comm& control, NcclShared& shared) : shared_(
   control.broadcast(bytes, 0);
   TOKAMAK_CHECK(bytes.size() == sizeof(id.internal), bytes.size());
   std::memcpy(id.internal, bytes.data(), sizeof(id.internal));
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  if (shared.max_ctas > 0) config.maxCTAs = shared.max_ctas;
+  ncclConfig_t configured = config();
   const Stopwatch watch;
-  TOKAMAK_NCCL(ncclCommInitRankConfig(&comm_, control.size(), id, control.rank(), &config));
+  TOKAMAK_NCCL(ncclCommInitRankConfig(&comm_, control.size(), id, control.rank(), &configured));
   if (control.rank() == 0) {
-    log::info("NCCL: a communicator of ", control.size(), " rank(s) in ", significant(watch.seconds(), 3), " s");
+    log::info("NCCL: a communicator for ", name_, " in ", significant(watch.seconds(), 3), " s");
   }
-  shared_.watcher.watch(comm_);
+  shared_.watcher.watch(comm_, name_);
 }
 
 NcclCommunicator::~NcclCommunicator() {

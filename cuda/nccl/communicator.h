@@ -3,6 +3,7 @@
 
 #include <nccl.h>
 
+#include <cstdint>
 #include <string>
 
 #include "comm/comm.h"
@@ -11,8 +12,13 @@
 
 namespace tokamak {
 
+// What a communicator carries. Gathers need no arithmetic, so copy engines can do them.
+enum class NcclUse { kGathers, kReductions };
+
 struct NcclShared {
-  NcclShared(int rank, CudaDevice& device) : watcher(rank), memory(device) {}
+  NcclShared(int own_rank, CudaDevice& gpu) : rank(own_rank), device(gpu), watcher(own_rank), memory(gpu) {}
+  int rank;  // among all ranks
+  CudaDevice& device;
   NcclWatcher watcher;
   NcclMemory memory;
   std::string node;  // name of this rank's node, as passed to NCCL
@@ -21,17 +27,26 @@ struct NcclShared {
 
 class NcclCommunicator {
  public:
-  // Contains all ranks of `control`, which need not outlive this. Collective.
-  NcclCommunicator(Comm& control, NcclShared& shared);
+  // Contains all ranks of `control`, which need not outlive this. `group` names them in messages. Collective.
+  NcclCommunicator(Comm& control, NcclShared& shared, NcclUse use, const std::string& group);
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
   ncclComm_t get() const { return comm_; }
+  NcclUse use() const { return use_; }
+  const std::string& name() const { return name_; }  // "gathers of ranks 0 to 7"
 
  private:
+  ncclConfig_t config() const;
+
   NcclShared& shared_;
+  NcclUse use_;
+  std::string name_;
   ncclComm_t comm_ = nullptr;
 };
+
+// "ranks 0 to 7", "ranks 1, 9, 17, 25"; the first ones of many. Sorted, at least one.
+std::string text_of_ranks(const std::vector<int>& ranks);
 
 }  // namespace tokamak

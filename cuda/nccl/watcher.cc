@@ -1,6 +1,5 @@
 #include "cuda/nccl/watcher.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 
@@ -28,14 +27,14 @@ NcclWatcher::~NcclWatcher() {
   thread_.join();
 }
 
-void NcclWatcher::watch(ncclComm_t comm) {
+void NcclWatcher::watch(ncclComm_t comm, const std::string& name) {
   const std::lock_guard lock(mutex_);
-  comms_.push_back(comm);
+  watched_.push_back({comm, name});
 }
 
 void NcclWatcher::forget(ncclComm_t comm) {
   const std::lock_guard lock(mutex_);
-  comms_.erase(std::remove(comms_.begin(), comms_.end(), comm), comms_.end());
+  std::erase_if(watched_, [&](const Watched& watched) { return watched.comm == comm; });
 }
 
 void NcclWatcher::run() {
@@ -44,12 +43,12 @@ void NcclWatcher::run() {
 }
 
 void NcclWatcher::look() const {
-  for (const ncclComm_t comm : comms_) {
+  for (const auto& [comm, name] : watched_) {
     ncclResult_t error = ncclSuccess;
     const ncclResult_t answer = ncclCommGetAsyncError(comm, &error);
     if (answer != ncclSuccess) error = answer;
     if (error == ncclSuccess || error == ncclInProgress) continue;
-    log::error("rank ", rank_, " on ", host_name(), ": NCCL: ", nccl_words(error, comm),
+    log::error("rank ", rank_, " on ", host_name(), ": NCCL: ", nccl_words(error, comm), " (", name, ")",
                "\n  hint: the rank that failed first says why; NCCL_DEBUG=INFO makes NCCL log more");
     log::flush();
     // The others follow: comm/watch.h ends them, since a process is gone without disconnecting.

@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -18,8 +19,8 @@ class NcclWatcher {
   NcclWatcher(const NcclWatcher&) = delete;
   NcclWatcher& operator=(const NcclWatcher&) = delete;
 
-  void watch(ncclComm_t comm);
-  void forget(ncclComm_t comm);  // call before it is destroyed
+  void watch(ncclComm_t comm, const std::string& name);  // of the communicator, for the message
+  void forget(ncclComm_t comm);                          // call before it is destroyed
 
  private:
   void run();
@@ -28,7 +29,11 @@ class NcclWatcher {
   int rank_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::vector<ncclComm_t> comms_;
+  struct Watched {
+    ncclComm_t comm;
+    std::string name;
+  };
+  std::vector<Watched> watched_;
   bool stop_ = false;
   std::thread thread_;  // last member: the thread uses the others
 };

@@ -15,25 +15,26 @@
 #include "comm/exchange.h"
 #include "comm/mesh.h"
 #include "comm/world.h"
+#include "nccl_ranks.h"
 #include "support/catch.h"
 #include "support/facts.h"
-#include "tensor/arena.h"
 
 using namespace tokamak;
 
-namespace {
+using namespace tokamak::nccl_ranks;
 
-World* world = nullptr;  // of main
+namespace tokamak::nccl_ranks {
+
+World* world = nullptr;
 Backend* backend = nullptr;
 Comm* data = nullptr;
 
-// On the emulator ranks can be of several nodes in turn, which NCCL's own variable says.
 int nodes() {
   const char* const nodes = std::getenv("TOKAMAK_TEST_NODES");
   return nodes == nullptr ? 1 : std::atoi(nodes);
 }
 
-RuntimeOptions shared_gpus() {
+RuntimeOptions options() {
   RuntimeOptions options;
   options.backend = BackendKind::kCuda;
   options.nccl_max_ctas = 4;
@@ -41,38 +42,7 @@ RuntimeOptions shared_gpus() {
   return options;
 }
 
-// Tensors on the device, all of them exchanged, and what the host writes and reads there.
-class Exchanged {
- public:
-  MemoryPlan::Slot add(DType dtype, int64_t count) {
-    return plan_.add("x", dtype, Shape{count}, MemoryKind::kExchanged);
-  }
-  void commit() {
-    arena_ = std::make_unique<Arena>(plan_, *backend->device);
-    data->register_memory();
-  }
-  Tensor operator[](MemoryPlan::Slot slot) const { return (*arena_)[slot]; }
-
-  template <class T>
-  void write(Tensor tensor, const std::vector<T>& values) {
-    backend->device->copy_to_device(*stream, values.data(), tensor);
-  }
-  template <class T>
-  std::vector<T> read(Tensor tensor) {
-    std::vector<T> values(static_cast<size_t>(tensor.count()));
-    backend->device->copy_to_host(*stream, tensor, values.data());
-    stream->synchronize();
-    return values;
-  }
-
-  std::unique_ptr<Stream> stream = backend->device->make_stream();
-
- private:
-  MemoryPlan plan_;
-  std::unique_ptr<Arena> arena_;
-};
-
-}  // namespace
+}  // namespace tokamak::nccl_ranks
 
 TEST_CASE("all_gather puts the slices in the order of the ranks, in place or not") {
   constexpr int64_t kSlice = 192;
@@ -272,14 +242,13 @@ int main(int argc, char** argv) {
     if (world->rank() == 0) std::cout << "nccl_comm_test skipped: " << why << std::endl;
     return kSkipped;
   };
-  setenv("TOKAMAK_EMULATOR_NCCL_MAX_CTAS", "4", 1);
   if (const CudaPresence presence = cuda_presence(); presence.devices == 0) return skipped(presence.missing);
-  Backend own_backend = make_cuda_backend(shared_gpus(), world->local_rank());
+  Backend own_backend = make_cuda_backend(options(), world->local_rank());
   backend = &own_backend;
   std::unique_ptr<Comm> own_data;
   try {
     if (nodes() > 1) setenv("NCCL_HOSTID", str("node-", world->rank() % nodes()).c_str(), 1);
-    own_data = make_data_comm(world->comm(), *backend->device, shared_gpus(), Precision::kBF16);
+    own_data = make_data_comm(world->comm(), *backend->device, options(), Precision::kBF16);
   } catch (const Error& error) {
     if (error.kind() != Kind::kDevice) throw;
     return skipped(error.what());  // no NCCL

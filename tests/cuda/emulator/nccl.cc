@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "cuda/nccl/library.h"
+#include "nccl_record.h"
 #include "streams.h"
 
 namespace {
@@ -39,11 +41,21 @@ struct Meeting {  // what the ranks share
 struct ncclComm {
   Meeting* meeting = nullptr;
   int ranks = 1, rank = 0;
+  ncclConfig_t config;
+  std::string name;
+  ncclComm* parent = nullptr;
+  int parts = 0;  // that were split from it, and live
+  size_t number = 0;
   int registered = 0;
   std::atomic<int> collectives = 0;
 };
 
 namespace {
+
+emulator::NcclRecord& record() {
+  static emulator::NcclRecord instance;
+  return instance;
+}
 
 struct Message {
   std::byte* memory;
@@ -59,6 +71,31 @@ struct Group {
 Group& group() {
   static Group instance;
   return instance;
+}
+
+struct Registered {
+  std::byte* memory;
+  size_t bytes;
+  ncclComm_t comm;
+  bool window;
+};
+std::vector<Registered*>& registered() {
+  static std::vector<Registered*> all;
+  return all;
+}
+ncclResult_t add_registration(ncclComm_t comm, void* memory, size_t bytes, bool window, void** handle) {
+  registered().push_back(new Registered{static_cast<std::byte*>(memory), bytes, comm, window});
+  record().registrations.push_back({comm->name, window});
+  record().registered = registered().size();
+  ++comm->registered;
+  *handle = registered().back();
+  return ncclSuccess;
+}
+bool in_window(ncclComm_t comm, const void* memory, size_t bytes) {
+  const auto* at = static_cast<const std::byte*>(memory);
+  return std::any_of(registered().begin(), registered().end(), [&](const Registered* r) {
+    return r->comm == comm && r->window && r->memory <= at && at + bytes <= r->memory + r->bytes;
+  });
 }
 
 size_t size_of(ncclDataType_t type) {
@@ -112,6 +149,10 @@ int failing_rank() {
 
 }  // namespace
 
+namespace emulator {
+const NcclRecord& nccl_record() { return record(); }
+}  // namespace emulator
+
 namespace tokamak {
 bool open_nccl(std::string*) { return true; }
 std::string nccl_version() { return "emulated"; }
@@ -134,9 +175,9 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
-  const char* most = std::getenv("TOKAMAK_EMULATOR_NCCL_MAX_CTAS");
-  if (most != nullptr && config->maxCTAs != std::atoi(most)) broken("a communicator with other maxCTAs than set");
+namespace {
+ncclResult_t join_meeting(ncclComm_t* comm, int ranks, const ncclUniqueId& id, int rank, const ncclConfig_t& config,
+                          ncclComm_t parent) {
   if (ranks > kMostRanks) return ncclInvalidArgument;
   const int file = open(id.internal, O_RDWR);
   void* memory = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -153,14 +194,58 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   while (!meeting->ready) usleep(1000);
   pthread_barrier_wait(&meeting->barrier);
   if (rank == 0) unlink(id.internal);
-  *comm = new ncclComm{.meeting = meeting, .ranks = ranks, .rank = rank};
+  const std::string name = config.commName == nullptr ? "" : config.commName;
+  *comm = new ncclComm{.meeting = meeting,
+                       .ranks = ranks,
+                       .rank = rank,
+                       .config = config,
+                       .name = name,
+                       .parent = parent,
+                       .number = record().communicators.size()};
+  record().communicators.push_back({.name = name,
+                                    .ranks = ranks,
+                                    .max_ctas = config.maxCTAs,
+                                    .split_share = config.splitShare,
+                                    .cta_policy = config.CTAPolicy,
+                                    .parent = parent == nullptr ? "" : parent->name});
   return ncclSuccess;
 }
+}  // namespace
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  return join_meeting(comm, ranks, id, rank, *config, nullptr);
+}
+
+// As NCCL 2.28.9 does it, a part takes nothing of the parent's configuration if it has one of its own.
+ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t* part, ncclConfig_t* config) {
+  struct Member {
+    int color, key;
+    ncclUniqueId id;
+  };
+  if (color < 0) return ncclInvalidArgument;
+  Member own{color, key, {}};
+  if (const ncclResult_t result = ncclGetUniqueId(&own.id); result != ncclSuccess) return result;
+  std::vector<Member> members;
+  show(parent, &own, sizeof(own), [&](int, const std::byte* member, size_t, size_t) {
+    std::memcpy(&members.emplace_back(), member, sizeof(Member));
+  });
+  std::erase_if(members, [&](const Member& m) { return m.color != color; });
+  std::stable_sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.key < b.key; });
+  const auto is_own = [&](const Member& m) { return std::memcmp(&m.id, &own.id, sizeof(own.id)) == 0; };
+  const auto rank = static_cast<int>(std::find_if(members.begin(), members.end(), is_own) - members.begin());
+  if (rank != 0) unlink(own.id.internal);
+  ++parent->parts;
+  return join_meeting(part, static_cast<int>(members.size()), members.front().id, rank, *config, parent);
+}
+
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   if (comm->registered != 0) broken("a communicator destroyed while buffers are registered");
   return ncclCommAbort(comm);
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  if (comm->parts != 0) broken("a communicator gone before those that were split from it");
+  if (comm->parent != nullptr) --comm->parent->parts;
+  record().communicators[comm->number].lives = false;
   munmap(comm->meeting, sizeof(Meeting));
   delete comm;
   return ncclSuccess;
@@ -174,36 +259,26 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
 ncclResult_t ncclMemAlloc(void** memory, size_t bytes) {
   if (std::getenv("TOKAMAK_EMULATOR_NCCL_NO_MEMORY") != nullptr) return ncclSystemError;
   *memory = emulator::allocate(bytes);
+  if (*memory != nullptr) ++record().allocated;
   return *memory == nullptr ? ncclUnhandledCudaError : ncclSuccess;
 }
-namespace {
-struct Registered {
-  void* memory;
-  ncclComm_t comm;
-};
-std::vector<Registered*>& registered() {
-  static std::vector<Registered*> all;
-  return all;
-}
-}  // namespace
 ncclResult_t ncclMemFree(void* memory) {
   for (const Registered* r : registered()) {
     if (r->memory == memory) broken("a buffer freed while it is registered");
   }
   emulator::run_all_streams();
   emulator::release(memory);
+  --record().allocated;
   return ncclSuccess;
 }
-ncclResult_t ncclCommRegister(ncclComm_t comm, void* memory, size_t, void** handle) {
-  registered().push_back(new Registered{memory, comm});
-  ++comm->registered;
-  *handle = registered().back();
-  return ncclSuccess;
+ncclResult_t ncclCommRegister(ncclComm_t comm, void* memory, size_t bytes, void** handle) {
+  return add_registration(comm, memory, bytes, false, handle);
 }
 ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
   auto* mine = static_cast<Registered*>(handle);
   if (mine->comm != comm) broken("a buffer deregistered from another communicator");
   std::erase(registered(), mine);
+  record().registered = registered().size();
   --comm->registered;
   delete mine;
   return ncclSuccess;
@@ -213,14 +288,19 @@ namespace tokamak {
 ncclResult_t register_window(ncclComm_t comm, void* memory, size_t bytes, void** window) {
   if (std::getenv("TOKAMAK_EMULATOR_NCCL_NO_WINDOWS") != nullptr) return ncclSuccess;
   pthread_barrier_wait(&comm->meeting->barrier);
-  return ncclCommRegister(comm, memory, bytes, window);
+  return add_registration(comm, memory, bytes, true, window);
 }
 ncclResult_t deregister_window(ncclComm_t comm, void* window) { return ncclCommDeregister(comm, window); }
 }  // namespace tokamak
 
 ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream) {
-  emulator::enqueue(stream, [=, slice = count * size_of(type)] {
+  const size_t slice = count * size_of(type);
+  // NCCL 2.28.9's condition, on one node:
+  const bool on_copy_engines = comm->config.CTAPolicy == NCCL_CTA_POLICY_ZERO && in_window(comm, from, slice) &&
+                               in_window(comm, to, slice * static_cast<size_t>(comm->ranks));
+  record().calls.push_back({comm->name, "all_gather", slice, on_copy_engines});
+  emulator::enqueue(stream, [=] {
     show(comm, from, slice, [&](int rank, const std::byte* piece, size_t at, size_t bytes) {
       std::memcpy(static_cast<std::byte*>(to) + static_cast<size_t>(rank) * slice + at, piece, bytes);
     });
@@ -231,6 +311,7 @@ ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataTyp
 ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t,
                                ncclComm_t comm, cudaStream_t stream) {
   if (type != ncclFloat32) return ncclInvalidArgument;
+  record().calls.push_back({comm->name, "reduce_scatter", count * size_of(type) * static_cast<size_t>(comm->ranks)});
   emulator::enqueue(stream, [=] {
     for (int r = 0; r < comm->ranks; ++r) {
       sum_of_all(comm, static_cast<const float*>(from) + static_cast<size_t>(r) * count, static_cast<float*>(to), count,
@@ -242,6 +323,7 @@ ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDat
 
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm,
                            cudaStream_t stream) {
+  record().calls.push_back({comm->name, "all_reduce", count * size_of(type)});
   emulator::enqueue(stream, [=] {
     if (type == ncclFloat64) {
       sum_of_all(comm, from, static_cast<double*>(to), count, 0, true);
@@ -280,6 +362,9 @@ ncclResult_t ncclGroupEnd() {
     const auto to = static_cast<int>(i % ranks);
     if (sent[i].peer != to || expected[i].peer != to) broken("an exchange in another order");
   }
+  size_t all = 0;
+  for (const Message& message : sent) all += message.bytes;
+  record().calls.push_back({comm->name, "exchange", all});
   emulator::enqueue(sent[0].stream, [=] {
     for (size_t i = 0; i < sent.size(); ++i) {
       const Message* const received = &expected[i - i % ranks];

@@ -4,6 +4,8 @@
 
 #include <cuda_runtime.h>
 
+#include <climits>
+
 enum ncclResult_t {
   ncclSuccess = 0,
   ncclUnhandledCudaError = 1,
@@ -25,12 +27,20 @@ ncclResult_t ncclGetVersion(int* version);
 const char* ncclGetErrorString(ncclResult_t result);
 const char* ncclGetLastError(ncclComm_t comm);
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id);
+// The fields that cuda/ sets, by the names and with the values of NCCL 2.28.9's nccl.h.
+#define NCCL_CONFIG_UNDEF_INT INT_MIN
+#define NCCL_CTA_POLICY_DEFAULT 0x00
+#define NCCL_CTA_POLICY_ZERO 0x02
 struct ncclConfig_t {
   int maxCTAs;
+  int splitShare;
+  const char* commName;
+  int CTAPolicy;
 };
 #define NCCL_CONFIG_INITIALIZER \
-  { -1 }
+  { NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, nullptr, NCCL_CONFIG_UNDEF_INT }
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config);
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* part, ncclConfig_t* config);
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error);

@@ -1,0 +1,39 @@
+// What was asked of the emulator's NCCL in this process, in order: tests look at it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace emulator {
+
+struct NcclCommunicator {
+  std::string name;  // its config's commName
+  int ranks = 0;
+  int max_ctas = 0, split_share = 0, cta_policy = 0;  // of its config
+  std::string parent;                                 // that it was split from; "": made by a unique id
+  bool lives = true;
+};
+
+struct NcclCall {
+  std::string communicator;
+  std::string what;  // "all_gather"
+  size_t bytes = 0;  // of this rank's contribution
+  bool on_copy_engines = false;
+};
+
+struct NcclRegistration {
+  std::string communicator;
+  bool window = false;
+};
+
+struct NcclRecord {
+  std::vector<NcclCommunicator> communicators;
+  std::vector<NcclCall> calls;
+  std::vector<NcclRegistration> registrations;  // all that were ever made
+  size_t registered = 0, allocated = 0;         // that are there now
+};
+
+const NcclRecord& nccl_record();
+
+}  // namespace emulator
