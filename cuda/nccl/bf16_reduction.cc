@@ -24,6 +24,10 @@ std::vector<ncclComm_t> NcclBf16Reduction::own() const {
   return inside_ ? std::vector{inside_->get(), across_->get()} : std::vector<ncclComm_t>();
 }
 
+std::string NcclBf16Reduction::name() const {
+  return inside_ ? str(inside_->name(), " and ", across_->name()) : all_.name();
+}
+
 // Each rank of the node receives the contributions to the slices of all ranks with its local rank in their nodes:
 void NcclBf16Reduction::exchange(cudaStream_t stream, const bf16* send, bf16* received, int64_t piece) const {
   const ncclComm_t comm = inside_ ? inside_->get() : all_.get();

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "comm/comm.h"
@@ -22,6 +23,7 @@ class NcclBf16Reduction {
 
   void run(cudaStream_t stream, const Comm::ReduceScatter& args) const;
   std::vector<ncclComm_t> own() const;  // communicators besides `all`
+  std::string name() const;             // of those that it uses, for messages
 
  private:
   void exchange(cudaStream_t stream, const bf16* send, bf16* received, int64_t piece) const;

@@ -5,9 +5,11 @@
 
 #include <cstdlib>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/strings.h"
 #include "comm/collective_error.h"
 #include "comm/data_comm.h"
 #include "cuda/device.h"
@@ -16,6 +18,7 @@
 #include "cuda/nccl/communicator.h"
 #include "cuda/nccl/library.h"
 #include "cuda/nccl/settings.h"
+#include "cuda/nccl/warm_up.h"
 
 namespace tokamak {
 
@@ -29,8 +32,8 @@ std::string members(Comm& control, const NcclShared& shared) {
 
 size_t to_size(int64_t count) { return static_cast<size_t>(count); }
 
-// Two communicators, so that a slow reduction never delays the next gather. Created with the group, because they
-// allocate GPU memory, which is measured later.
+// Two communicators, so that a slow reduction never delays the next gather. Created and connected with the group, because
+// they allocate GPU memory, which is measured later.
 class NcclComm final : public Comm {
  public:
   NcclComm(std::unique_ptr<Comm> control, NcclShared& shared, Precision reduce,
@@ -42,6 +45,23 @@ class NcclComm final : public Comm {
         gather_(*control_, shared, NcclUse::kGathers, group_),
         reduce_(*control_, shared, NcclUse::kReductions, group_) {
     if (reduce == Precision::kBF16) bf16_.emplace(*control_, reduce_, shared_);
+  }
+
+  // Before the group is used.
+  void connect() {
+    const int64_t before = shared_.device.available_bytes();
+    const Stopwatch watch;
+    NcclWarmUp first{.bytes = shared_.warm_up_bytes, .gathers = gather_.name(), .reductions = reduce_.name()};
+    if (bf16_) {
+      first.reduce = Precision::kBF16;
+      first.bf16_reductions = bf16_->name();
+    }
+    warm_up(*this, shared_.device, first);
+    if (first.bytes == 0) return;
+    connected_ = true;
+    if (rank() != 0) return;
+    log::info("NCCL: first collectives of ", group_, " in ", significant(watch.seconds(), 3), " s; they took ",
+              human_bytes(static_cast<double>(before - shared_.device.available_bytes())), " of GPU memory");
   }
 
   int rank() const override { return control_->rank(); }
@@ -57,9 +77,12 @@ class NcclComm final : public Comm {
   void do_broadcast(std::string& bytes, int root) override { control_->broadcast(bytes, root); }
   std::vector<std::string> do_gather_all(const std::string& bytes) override { return control_->gather_all(bytes); }
   int64_t reserve_bytes() const override { return std::ssize(communicators()) * kNcclReserveBytes; }
+  int64_t pending_bytes() const override { return connected_ ? 0 : reserve_bytes(); }
   int64_t do_max(int64_t value) override { return control_->max(value); }
   std::unique_ptr<Comm> do_split(int color) override {
-    return std::make_unique<NcclComm>(control_->split(color), shared_, bf16_ ? Precision::kBF16 : Precision::kF32);
+    auto part = std::make_unique<NcclComm>(control_->split(color), shared_, bf16_ ? Precision::kBF16 : Precision::kF32);
+    part->connect();
+    return part;
   }
 
  protected:
@@ -95,6 +118,7 @@ class NcclComm final : public Comm {
   std::string group_;  // "ranks 0 to 7"
   NcclCommunicator gather_, reduce_;
   std::optional<NcclBf16Reduction> bf16_;
+  bool connected_ = false;
 };
 
 }  // namespace
@@ -114,8 +138,11 @@ std::unique_ptr<Comm> make_nccl_comm(Comm& control, Device& device, const Runtim
   auto shared = std::make_unique<NcclShared>(control.rank(), static_cast<CudaDevice&>(device));
   shared->node = node;
   shared->max_ctas = static_cast<int>(options.nccl_max_ctas);
+  shared->warm_up_bytes = options.nccl_warm_up;
   NcclShared& lent = *shared;
-  return std::make_unique<NcclComm>(control.split(0), lent, reduce, std::move(shared));
+  auto all = std::make_unique<NcclComm>(control.split(0), lent, reduce, std::move(shared));
+  all->connect();
+  return all;
 }
 
 }  // namespace tokamak

@@ -23,6 +23,7 @@ struct NcclShared {
   NcclMemory memory;
   std::string node;  // name of this rank's node, as passed to NCCL
   int max_ctas = 0;  // per communicator; 0: NCCL chooses
+  int64_t warm_up_bytes = 0;
 };
 
 class NcclCommunicator {

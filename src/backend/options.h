@@ -43,6 +43,7 @@ struct RuntimeOptions {
   bool deterministic = false;
   int64_t ranks_per_gpu = 1;
   int64_t nccl_max_ctas = 0;
+  int64_t nccl_warm_up = int64_t{64} << 20;
   std::string machine = "auto";
 
   bool autotunes() const { return autotune == Autotune::kTrue || (autotune == Autotune::kAuto && !deterministic); }
@@ -74,6 +75,9 @@ struct RuntimeOptions {
     v("nccl_max_ctas", nccl_max_ctas,
       "thread blocks, hence SMs, that one NCCL collective may use; GEMMs are chosen for the remaining SMs. Fewer "
       "leave more SMs to GEMMs and slow the transfers; 0: NCCL chooses, and GEMMs are chosen for all SMs");
+    v("nccl_warm_up", nccl_warm_up,
+      "bytes of each NCCL communicator's first collectives, which make it connect and take its memory before the plan "
+      "is checked; 0: none, an estimate of that memory is kept free instead, and the first step connects");
     v("machine", machine,
       "whose rates the choices of activation_checkpoint.mode: auto and parallelism.keep_gathered: auto go by: auto is "
       "the hardware table's row of this GPU or of a CPU; a row's name, as tokamak plan --gpu takes it; or the .json file "

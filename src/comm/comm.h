@@ -65,8 +65,10 @@ class Comm {
   };
   void observe(HostObserver* observer) { host_observer_ = observer; }
 
-  // Bytes of the device that the group may take at its first collectives, outside of any plan; about.
+  // Bytes of the device that the group takes outside of any plan, about; and those of them that it has not taken yet, but
+  // may at its first collectives.
   virtual int64_t reserve_bytes() const { return 0; }
+  virtual int64_t pending_bytes() const { return reserve_bytes(); }
 
   // How far two neighbours of this group are apart in the run: 1 for consecutive ranks, such as those of a node. Known of
   // the run's group, and of those that are split off it by a function.

@@ -4,11 +4,11 @@
 
 namespace tokamak {
 
-int64_t Mesh::reserve_bytes() const {
-  int64_t bytes = world_->reserve_bytes();
-  if (shard_ != world_) bytes += shard_->reserve_bytes();
-  if (replicate_ != nullptr && replicate_ != world_) bytes += replicate_->reserve_bytes();
-  return bytes;
+int64_t Mesh::sum(int64_t (Comm::*bytes)() const) const {
+  int64_t total = (world_->*bytes)();
+  if (shard_ != world_) total += (shard_->*bytes)();
+  if (replicate_ != nullptr && replicate_ != world_) total += (replicate_->*bytes)();
+  return total;
 }
 
 MeshGroups::MeshGroups(Comm& world, int replicas) : mesh_(world) {

@@ -24,11 +24,13 @@ class Mesh {
   int replicas() const { return replicate_ == nullptr ? 1 : replicate_->size(); }
   int replica() const { return replicate_ == nullptr ? 0 : replicate_->rank(); }  // this rank's
 
-  // Bytes of the device that the groups may take at their first collectives, as Comm::reserve_bytes.
-  int64_t reserve_bytes() const;
+  // Bytes of the device that the groups take outside of any plan, as Comm's methods of these names.
+  int64_t reserve_bytes() const { return sum(&Comm::reserve_bytes); }
+  int64_t pending_bytes() const { return sum(&Comm::pending_bytes); }
 
  private:
   friend class MeshGroups;
+  int64_t sum(int64_t (Comm::*bytes)() const) const;
   Mesh(Comm& world, Comm& shard, Comm* replicate) : world_(&world), shard_(&shard), replicate_(replicate) {}
 
   Comm* world_;

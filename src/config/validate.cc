@@ -265,6 +265,7 @@ std::vector<FieldError> find_problems(const RunConfig& config) {
   checks.at_least("runtime.threads_per_rank", config.runtime.threads_per_rank.value, 0);
   checks.at_least("runtime.ranks_per_gpu", config.runtime.ranks_per_gpu, 1);
   checks.at_least("runtime.nccl_max_ctas", config.runtime.nccl_max_ctas, 0);
+  checks.at_least("runtime.nccl_warm_up", config.runtime.nccl_warm_up, 0);
 
   std::vector<FieldError> found = config.model.problems();
   const std::vector<FieldError> others = checks.take();

@@ -35,7 +35,9 @@ MemoryShare memory_share(const Device& device, World& world, const Mesh& data, c
   };
   const int64_t total = smallest(device.total_bytes(), device.startup_bytes() + reserve);
   const int64_t most = smallest(device.total_bytes(), reserve);
-  MemoryShare share{total, std::min(most, smallest(device.available_bytes(), reserve)), reserve, ranks_sharing};
+  // The groups have connected, so what is available is what they left.
+  const int64_t left = smallest(device.available_bytes(), device.reserve_bytes() + data.pending_bytes());
+  MemoryShare share{total, std::min(most, left), reserve, ranks_sharing};
   if (!device.uses_host_memory()) {
     share.host_ranks = world.local_size();
     share.host_available = -world.comm().max(-available_memory_bytes() / share.host_ranks);

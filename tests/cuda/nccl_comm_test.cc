@@ -38,6 +38,7 @@ RuntimeOptions options() {
   RuntimeOptions options;
   options.backend = BackendKind::kCuda;
   options.nccl_max_ctas = 4;
+  options.nccl_warm_up = 64 << 10;
   options.ranks_per_gpu = (world->local_size() + cuda_presence().devices - 1) / cuda_presence().devices;
   return options;
 }
@@ -250,7 +251,10 @@ int main(int argc, char** argv) {
     if (nodes() > 1) setenv("NCCL_HOSTID", str("node-", world->rank() % nodes()).c_str(), 1);
     own_data = make_data_comm(world->comm(), *backend->device, options(), Precision::kBF16);
   } catch (const Error& error) {
-    if (error.kind() != Kind::kDevice) throw;
+    if (error.kind() != Kind::kDevice) {
+      std::cerr << error.what() << std::endl;
+      world->end_all(error.exit_code());
+    }
     return skipped(error.what());  // no NCCL
   }
   data = own_data.get();

@@ -237,7 +237,7 @@ def train_on(ranks, place, name, *overrides, expect=0, devices=None, env=None):
     """Runs ranks, which share GPUs if there are too few."""
     more = ["runtime.backend=cuda", f"training.max_steps={STEPS}", "runtime.deterministic=true"]
     if EMULATED:
-        more.append("training.global_batch_tokens=128")
+        more += ["training.global_batch_tokens=128", "runtime.nccl_warm_up=64Ki"]
     elif devices is None:
         more.append(f"runtime.ranks_per_gpu={ranks}")
     more += overrides

@@ -80,6 +80,38 @@ TEST_CASE("every group of a mesh reserves for NCCL once") {
   CHECK(MeshGroups(*ranks, 4).mesh().reserve_bytes() == of_group);  // a shard group of one rank exchanges nothing
 }
 
+RANKS_CASE(
+    "what a group takes outside of the plan is kept back of what there is, of what is available the part it has yet to take") {
+  class Connected : public Comm {
+   public:
+    explicit Connected(Comm& ranks) : ranks_(ranks) {}
+    int rank() const override { return ranks_.rank(); }
+    int size() const override { return ranks_.size(); }
+    int64_t reserve_bytes() const override { return 100; }
+    int64_t pending_bytes() const override { return 30; }
+
+   protected:
+    void do_barrier() override {}
+    void do_broadcast(std::string&, int) override {}
+    std::vector<std::string> do_gather_all(const std::string& bytes) override { return {bytes}; }
+    int64_t do_max(int64_t value) override { return value; }
+    std::unique_ptr<Comm> do_split(int) override { return nullptr; }
+    void do_all_gather(Stream&, Tensor, Tensor) override {}
+    void do_reduce_scatter(Stream&, const ReduceScatter&) override {}
+    void do_all_reduce(Stream&, Tensor) override {}
+
+   private:
+    Comm& ranks_;
+  };
+  Connected data(world.comm());
+  const int size = world.size();
+  const MemoryShare share = memory_share(SmallDevice(12000, 6000), world, data, {});
+  CHECK(share.reserve == 100);
+  CHECK(share.total == 12000 / size - 100);
+  CHECK(share.available == 6000 / size - 30);
+  CHECK(memory_share(SmallDevice(12000, 12000), world, data, {}).available == 12000 / size - 100);
+}
+
 RANKS_CASE("less is available than there is in all, whatever the device says") {
   CHECK(memory_share(SmallDevice(1200, 9000), world, world.comm(), {}).available == 1200 / world.size());
 }

@@ -112,11 +112,26 @@ size_t size_of(ncclDataType_t type) {
   broken("an unknown type");
 }
 
+// Whether an environment variable has the beginning of a communicator's name.
+bool concerns(const char* variable, ncclComm_t comm) {
+  const char* const beginning = std::getenv(variable);
+  return beginning != nullptr && comm->name.rfind(beginning, 0) == 0;
+}
+
+ncclResult_t enqueue(cudaStream_t stream, ncclComm_t comm, const emulator::NcclCall& call, emulator::Work work) {
+  record().calls.push_back(call);
+  record().calls.back().communicator = comm->name;
+  if (concerns("TOKAMAK_EMULATOR_NCCL_REFUSES", comm)) return ncclInternalError;
+  emulator::enqueue(stream, std::move(work));
+  return ncclSuccess;
+}
+
 // Every rank shows `bytes` of its own memory to all. see(rank, piece, at, bytes) is called for each piece of each rank.
 using See = std::function<void(int, const std::byte*, size_t, size_t)>;
 void show(ncclComm_t comm, const void* own, size_t bytes, const See& see) {
   const emulator::Access access;
   ++comm->collectives;
+  while (concerns("TOKAMAK_EMULATOR_NCCL_HANGS", comm)) pause();
   for (size_t at = 0; at < bytes; at += kPieceBytes) {
     const size_t piece = std::min(kPieceBytes, bytes - at);
     std::memcpy(comm->meeting->pieces[comm->rank], static_cast<const std::byte*>(own) + at, piece);
@@ -299,39 +314,33 @@ ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataTyp
   // NCCL 2.28.9's condition, on one node:
   const bool on_copy_engines = comm->config.CTAPolicy == NCCL_CTA_POLICY_ZERO && in_window(comm, from, slice) &&
                                in_window(comm, to, slice * static_cast<size_t>(comm->ranks));
-  record().calls.push_back({comm->name, "all_gather", slice, on_copy_engines});
-  emulator::enqueue(stream, [=] {
+  return enqueue(stream, comm, {"", "all_gather", slice, on_copy_engines}, [=] {
     show(comm, from, slice, [&](int rank, const std::byte* piece, size_t at, size_t bytes) {
       std::memcpy(static_cast<std::byte*>(to) + static_cast<size_t>(rank) * slice + at, piece, bytes);
     });
   });
-  return ncclSuccess;
 }
 
 ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t,
                                ncclComm_t comm, cudaStream_t stream) {
   if (type != ncclFloat32) return ncclInvalidArgument;
-  record().calls.push_back({comm->name, "reduce_scatter", count * size_of(type) * static_cast<size_t>(comm->ranks)});
-  emulator::enqueue(stream, [=] {
+  return enqueue(stream, comm, {"", "reduce_scatter", count * size_of(type) * static_cast<size_t>(comm->ranks)}, [=] {
     for (int r = 0; r < comm->ranks; ++r) {
       sum_of_all(comm, static_cast<const float*>(from) + static_cast<size_t>(r) * count, static_cast<float*>(to), count,
                  r, r == comm->rank);
     }
   });
-  return ncclSuccess;
 }
 
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm,
                            cudaStream_t stream) {
-  record().calls.push_back({comm->name, "all_reduce", count * size_of(type)});
-  emulator::enqueue(stream, [=] {
+  return enqueue(stream, comm, {"", "all_reduce", count * size_of(type)}, [=] {
     if (type == ncclFloat64) {
       sum_of_all(comm, from, static_cast<double*>(to), count, 0, true);
     } else {
       sum_of_all(comm, from, static_cast<float*>(to), count, 0, true);
     }
   });
-  return ncclSuccess;
 }
 
 ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
@@ -364,8 +373,7 @@ ncclResult_t ncclGroupEnd() {
   }
   size_t all = 0;
   for (const Message& message : sent) all += message.bytes;
-  record().calls.push_back({comm->name, "exchange", all});
-  emulator::enqueue(sent[0].stream, [=] {
+  return enqueue(sent[0].stream, comm, {"", "exchange", all}, [=] {
     for (size_t i = 0; i < sent.size(); ++i) {
       const Message* const received = &expected[i - i % ranks];
       show(comm, sent[i].memory, sent[i].bytes, [&](int from, const std::byte* piece, size_t at, size_t bytes) {
@@ -373,5 +381,4 @@ ncclResult_t ncclGroupEnd() {
       });
     }
   });
-  return ncclSuccess;
 }

@@ -1,0 +1,26 @@
+// The first collectives of a group, run while it is made. NCCL connects the ranks of a communicator at its first
+// collectives, and takes most of its memory then: so they come before memory is measured, and a hang gets a name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "backend/options.h"
+#include "comm/comm.h"
+#include "cuda/device.h"
+
+namespace tokamak {
+
+struct NcclWarmUp {
+  int64_t bytes = 0;  // of a large collective, about; 0: none at all
+  Precision reduce = Precision::kF32;
+  std::string gathers, reductions, bf16_reductions;  // names of the communicators, for messages
+};
+
+// Each collective of a step at two sizes, since NCCL chooses its algorithm by size: slices of a few numbers, and
+// `bytes` in all. The buffers are exchanged memory, registered as those of a step are, hence NCCL takes the same paths.
+// They are released at the end; nothing reads the results. Collective. Error(kComm) names the communicator; a hang
+// ends the process with that name after TOKAMAK_NCCL_SECONDS.
+void warm_up(Comm& group, CudaDevice& device, const NcclWarmUp& options);
+
+}  // namespace tokamak
