@@ -20,8 +20,9 @@ NcclBf16Reduction::NcclBf16Reduction(Comm& control, const NcclCommunicator& all,
   }
 }
 
-std::vector<ncclComm_t> NcclBf16Reduction::own() const {
-  return inside_ ? std::vector{inside_->get(), across_->get()} : std::vector<ncclComm_t>();
+std::vector<const NcclCommunicator*> NcclBf16Reduction::own() const {
+  if (!inside_) return {};
+  return {&*inside_, &*across_};
 }
 
 std::string NcclBf16Reduction::name() const {

@@ -22,8 +22,8 @@ class NcclBf16Reduction {
   NcclBf16Reduction(Comm& control, const NcclCommunicator& all, NcclShared& shared);
 
   void run(cudaStream_t stream, const Comm::ReduceScatter& args) const;
-  std::vector<ncclComm_t> own() const;  // communicators besides `all`
-  std::string name() const;             // of those that it uses, for messages
+  std::vector<const NcclCommunicator*> own() const;  // besides `all`
+  std::string name() const;                          // of those that it uses, for messages
 
  private:
   void exchange(cudaStream_t stream, const bf16* send, bf16* received, int64_t piece) const;

@@ -67,7 +67,11 @@ class NcclComm final : public Comm {
   int rank() const override { return control_->rank(); }
   int size() const override { return control_->size(); }
 
-  void register_memory() override { shared_.memory.join(*control_, communicators()); }
+  void register_memory() override {
+    std::vector<NcclMemory::Member> members;
+    for (const NcclCommunicator* communicator : communicators()) members.push_back(communicator->member());
+    shared_.memory.join(*control_, members);
+  }
 
   int64_t scratch_elements(int64_t slice, DType dtype) const override {
     return nccl_scratch_elements(size(), slice, dtype);
@@ -106,9 +110,10 @@ class NcclComm final : public Comm {
   }
 
  private:
-  std::vector<ncclComm_t> communicators() const {
-    std::vector<ncclComm_t> all = bf16_ ? bf16_->own() : std::vector<ncclComm_t>();
-    all.insert(all.begin(), {gather_.get(), reduce_.get()});
+  std::vector<const NcclCommunicator*> communicators() const {
+    std::vector<const NcclCommunicator*> all;
+    if (bf16_) all = bf16_->own();
+    all.insert(all.begin(), {&gather_, &reduce_});
     return all;
   }
 
@@ -127,6 +132,10 @@ std::unique_ptr<Comm> make_nccl_comm(Comm& control, Device& device, const Runtim
   const char* const named = std::getenv("NCCL_HOSTID");  // by the user; below, every rank may set one
   const std::string node = named != nullptr ? named : host_name();
   order_launches();
+  if (options.deterministic) {
+    const std::string doubt = fix_order_of_sums();
+    if (!doubt.empty() && control.rank() == 0) log::warning(doubt);
+  }
   if (options.ranks_per_gpu > 1) let_ranks_share_gpu(control.rank());
   collectively(control, [&] {
     std::string why_not;
@@ -139,6 +148,7 @@ std::unique_ptr<Comm> make_nccl_comm(Comm& control, Device& device, const Runtim
   shared->node = node;
   shared->max_ctas = static_cast<int>(options.nccl_max_ctas);
   shared->warm_up_bytes = options.nccl_warm_up;
+  shared->deterministic = options.deterministic;
   NcclShared& lent = *shared;
   auto all = std::make_unique<NcclComm>(control.split(0), lent, reduce, std::move(shared));
   all->connect();

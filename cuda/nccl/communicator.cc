@@ -50,6 +50,11 @@ ncclConfig_t NcclCommunicator::config() const {
   return config;
 }
 
+NcclMemory::Member NcclCommunicator::member() const {
+  const bool may_reorder = use_ == NcclUse::kReductions && shared_.deterministic;
+  return {comm_, may_reorder ? NcclForm::kPlain : NcclForm::kWindow};
+}
+
 NcclCommunicator::NcclCommunicator(Comm& control, NcclShared& shared, NcclUse use, const std::string& group)
     : shared_(shared), use_(use), name_(str(use == NcclUse::kGathers ? "gathers" : "reductions", " of ", group)) {
   ncclUniqueId id;

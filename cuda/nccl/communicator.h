@@ -24,6 +24,7 @@ struct NcclShared {
   std::string node;  // name of this rank's node, as passed to NCCL
   int max_ctas = 0;  // per communicator; 0: NCCL chooses
   int64_t warm_up_bytes = 0;
+  bool deterministic = false;
 };
 
 class NcclCommunicator {
@@ -37,6 +38,7 @@ class NcclCommunicator {
   ncclComm_t get() const { return comm_; }
   NcclUse use() const { return use_; }
   const std::string& name() const { return name_; }  // "gathers of ranks 0 to 7"
+  NcclMemory::Member member() const;                 // of registered memory
 
  private:
   ncclConfig_t config() const;

@@ -37,19 +37,22 @@ bool NcclMemory::release(void* memory) noexcept {
 }
 
 void NcclMemory::undo(const Registration& r) noexcept {
-  r.window ? deregister_window(r.comm, r.handle) : ncclCommDeregister(r.comm, r.handle);
+  r.form == NcclForm::kWindow ? deregister_window(r.comm, r.handle) : ncclCommDeregister(r.comm, r.handle);
 }
 
-ncclResult_t NcclMemory::add(Block& block, ncclComm_t comm) {
+ncclResult_t NcclMemory::add(Block& block, const Member& member) {
   void* handle = nullptr;
-  ncclResult_t result = register_window(comm, block.memory, block.bytes, &handle);
-  const bool window = result == ncclSuccess && handle != nullptr;
-  if (result == ncclSuccess && !window) result = ncclCommRegister(comm, block.memory, block.bytes, &handle);
-  if (result == ncclSuccess) block.registrations.push_back({comm, handle, window});
+  ncclResult_t result = ncclSuccess;
+  if (member.form == NcclForm::kWindow) result = register_window(member.comm, block.memory, block.bytes, &handle);
+  const NcclForm form = handle != nullptr ? NcclForm::kWindow : NcclForm::kPlain;
+  if (result == ncclSuccess && form == NcclForm::kPlain) {
+    result = ncclCommRegister(member.comm, block.memory, block.bytes, &handle);
+  }
+  if (result == ncclSuccess) block.registrations.push_back({member.comm, handle, form});
   return result;
 }
 
-void NcclMemory::join(Comm& control, const std::vector<ncclComm_t>& comms) {
+void NcclMemory::join(Comm& control, const std::vector<Member>& members) {
   const bool possible = control.max(refused_ ? 1 : 0) == 0;
   refused_ = false;
   const Stopwatch watch;
@@ -61,9 +64,9 @@ void NcclMemory::join(Comm& control, const std::vector<ncclComm_t>& comms) {
     block.joined = true;
     fresh.push_back(&block);
     bytes += block.bytes;
-    for (const ncclComm_t comm : comms) {  // also after a failure: creating a window is collective
+    for (const Member& member : members) {  // also after a failure: creating a window is collective
       if (!possible) break;
-      if (const ncclResult_t result = add(block, comm); result != ncclSuccess) worst = result;
+      if (const ncclResult_t result = add(block, member); result != ncclSuccess) worst = result;
     }
   }
   const bool done = control.max(worst == ncclSuccess ? 0 : 1) == 0 && possible;
@@ -77,9 +80,11 @@ void NcclMemory::join(Comm& control, const std::vector<ncclComm_t>& comms) {
   if (control.rank() != 0) return;
   if (!done) return log::warning("buffers are not registered with NCCL, since they could not be on every rank");
   if (fresh.empty()) return;
-  const bool windows = !comms.empty() && fresh.front()->registrations.front().window;
-  log::info("NCCL: ", human_bytes(static_cast<double>(bytes)), " in ", fresh.size(), " blocks registered",
-            windows ? " as symmetric windows" : "", " with ", comms.size(), " communicators in ",
+  const auto& first = fresh.front()->registrations;
+  const auto windows =
+      std::count_if(first.begin(), first.end(), [](const Registration& r) { return r.form == NcclForm::kWindow; });
+  log::info("NCCL: ", human_bytes(static_cast<double>(bytes)), " in ", fresh.size(), " blocks registered with ",
+            members.size(), " communicators, as symmetric windows with ", windows, " of them, in ",
             fixed(watch.seconds(), 3), " s");
 }
 

@@ -1,5 +1,5 @@
 // Memory for NCCL: from ncclMemAlloc, which switches and peers can access (NVLS, SHARP), and registered with each
-// communicator, as a symmetric window if supported, for zero-copy transfers. NCCL leaves the behaviour undefined if
+// communicator, as a symmetric window if supported and wanted, for zero-copy transfers. NCCL leaves the behaviour undefined if
 // only some ranks register a buffer. So if one rank cannot, no rank does, and the log says so.
 #pragma once
 
@@ -13,6 +13,10 @@
 
 namespace tokamak {
 
+// How a communicator knows a buffer. A window lets NCCL choose kernels that use all ranks' buffers at once; those that sum
+// may do so in a switch, in an order that NCCL does not state.
+enum class NcclForm { kWindow, kPlain };
+
 class NcclMemory final : public ExchangedMemory {
  public:
   explicit NcclMemory(CudaDevice& device);  // becomes the device's allocator of exchanged memory
@@ -23,16 +27,20 @@ class NcclMemory final : public ExchangedMemory {
   void* allocate(size_t bytes) override;
   bool release(void* memory) noexcept override;
 
-  // Registers everything allocated since the last call with `comms`. Collective over `control`, which contains all
+  struct Member {
+    ncclComm_t comm;
+    NcclForm form;  // kWindow: where the library has windows, else kPlain
+  };
+  // Registers everything allocated since the last call with `members`. Collective over `control`, which contains all
   // their ranks; each rank must have allocated the same.
-  void join(Comm& control, const std::vector<ncclComm_t>& comms);
+  void join(Comm& control, const std::vector<Member>& members);
   void leave(ncclComm_t comm) noexcept;  // before the communicator is destroyed
 
  private:
   struct Registration {
     ncclComm_t comm;
     void* handle;
-    bool window;  // false: a plain registration
+    NcclForm form;
   };
   static void undo(const Registration& registration) noexcept;
 
@@ -42,7 +50,7 @@ class NcclMemory final : public ExchangedMemory {
     bool joined = false;  // registered, or refused on all ranks
     std::vector<Registration> registrations;
   };
-  ncclResult_t add(Block& block, ncclComm_t comm);
+  ncclResult_t add(Block& block, const Member& member);
 
   CudaDevice& device_;
   std::vector<Block> blocks_;

@@ -1,5 +1,7 @@
 #include "cuda/nccl/settings.h"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <vector>
@@ -13,6 +15,16 @@ namespace {
 
 constexpr int kKeepTheUsers = 0;
 
+// "Ring", "ring,tree", "Tree;allreduce:ring": algorithms of all functions, then of single ones. "^NVLS" allows all others.
+bool all_have_fixed_order(std::string algorithms) {
+  std::replace(algorithms.begin(), algorithms.end(), ';', ',');
+  for (const std::string& part : split(algorithms, ',')) {
+    const std::string name = part.substr(part.find(':') + 1);  // npos + 1 is 0
+    if (strcasecmp(name.c_str(), "ring") != 0 && strcasecmp(name.c_str(), "tree") != 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string nccl_settings(const char* const* environment) {
@@ -25,6 +37,14 @@ std::string nccl_settings(const char* const* environment) {
 }
 
 void order_launches() { setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", kKeepTheUsers); }
+
+std::string fix_order_of_sums() {
+  setenv("NCCL_ALGO", "Ring", kKeepTheUsers);
+  const std::string algorithms = std::getenv("NCCL_ALGO");
+  if (all_have_fixed_order(algorithms)) return "";
+  return str("runtime.deterministic is true, but NCCL_ALGO=", algorithms,
+             " allows more than Ring and Tree: sums may differ from run to run; unset it, or set it to Ring");
+}
 
 void let_ranks_share_gpu(int rank) {
   setenv("NCCL_HOSTID", str(host_name(), "-rank-", rank).c_str(), kKeepTheUsers);

@@ -1,5 +1,5 @@
-// NCCL's environment variables. We never override the user's. We set the launch order, and more only if ranks share a
-// GPU, which NCCL refuses by default.
+// NCCL's environment variables. We never override the user's. We set the launch order, the algorithm if sums must have
+// the same bits from run to run, and more only if ranks share a GPU, which NCCL refuses by default.
 #pragma once
 
 #include <string>
@@ -12,6 +12,11 @@ std::string nccl_settings(const char* const* environment);
 // Makes communicators launch in the order of the host's calls, which is the same on all ranks. Otherwise GPUs may start
 // a gather and a reduction in different orders, which is safe only while both fit. Call before any NCCL call.
 void order_launches();
+
+// For runtime.deterministic: makes NCCL sum along rings, hence in the order of the ranks there. In a switch (NVLS,
+// CollNet, symmetric kernels with multicast) NCCL states no order. Call before any NCCL call. A warning if the user has
+// set NCCL_ALGO to more than algorithms of a fixed order; else "".
+std::string fix_order_of_sums();
 
 // Makes NCCL treat this process as a separate machine, so that it does not check whether ranks share a GPU. For ranks
 // of one machine, before any NCCL call. Variables set by the user stay.

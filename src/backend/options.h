@@ -67,8 +67,9 @@ struct RuntimeOptions {
       "CPU threads of each rank; more than its share of the cores slows every rank of the node; auto: an equal "
       "share");
     v("deterministic", deterministic,
-      "on a GPU, the same bits from run to run; attention's gradient is slower and autotune off. The CPU is always "
-      "deterministic, for any thread count");
+      "on a GPU, the same bits from run to run; attention's gradient is slower and autotune off. Several GPUs sum "
+      "along NCCL's rings (NCCL_ALGO=Ring), never in a switch, which is slower. The CPU is always deterministic, for any "
+      "thread count");
     v("ranks_per_gpu", ranks_per_gpu,
       "ranks that share a GPU: local rank r uses GPU r / ranks_per_gpu; above 1 for tests only, at a fraction of "
       "the speed");

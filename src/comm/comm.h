@@ -5,8 +5,8 @@
 // public methods that check their arguments, show them to the stream's observers and call a do_ method; those of host
 // values show themselves to the group's own observer.
 // Sums are formed in f32 (f64 for f64), on the CPU in the order of the ranks: for one world size the bits are the same
-// every time. On GPUs the order is NCCL's, which is fixed as long as the ranks' GPUs and links and NCCL's own choices
-// are; inside a node, contributions in bf16 are summed in the order of the ranks there too.
+// every time. On GPUs the order is NCCL's: along rings with runtime.deterministic, else perhaps in a switch, in an order
+// that NCCL does not state; inside a node, contributions in bf16 are summed in the order of the ranks there too.
 #pragma once
 
 #include <cstdint>

@@ -84,3 +84,19 @@ TEST_CASE("the first collectives lie in memory as a step's do, which is released
   CHECK(part->pending_bytes() == 0);
   CHECK(part->reserve_bytes() > 0);
 }
+
+TEST_CASE("deterministic sums have no windows and go along rings, and gathers have windows as ever") {
+  Exchanged memory;
+  memory.add(DType::kF32, 64);
+  const size_t before = emulator::nccl_record().registrations.size();
+  memory.commit();
+  const auto& all = emulator::nccl_record().registrations;
+  REQUIRE(all.size() > before);
+  for (size_t i = before; i < all.size(); ++i) {
+    INFO(all[i].communicator);
+    const bool gathers = all[i].communicator.rfind("gathers", 0) == 0;
+    CHECK(all[i].window == (has_windows() && (gathers || !options().deterministic)));
+  }
+  const char* const algorithm = std::getenv("NCCL_ALGO");
+  CHECK((algorithm == nullptr ? "" : std::string(algorithm)) == (options().deterministic ? "Ring" : ""));
+}

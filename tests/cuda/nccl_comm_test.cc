@@ -39,6 +39,7 @@ RuntimeOptions options() {
   options.backend = BackendKind::kCuda;
   options.nccl_max_ctas = 4;
   options.nccl_warm_up = 64 << 10;
+  options.deterministic = std::getenv("TOKAMAK_TEST_DETERMINISTIC") != nullptr;
   options.ranks_per_gpu = (world->local_size() + cuda_presence().devices - 1) / cuda_presence().devices;
   return options;
 }

@@ -26,6 +26,25 @@ TEST_CASE("communicators launch in the order of the calls, but for what the user
   CHECK(std::string(std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT")) == "0");
 }
 
+TEST_CASE("sums that must be the same go along rings, and what the user has set instead stays, with a warning") {
+  unsetenv("NCCL_ALGO");
+  CHECK(fix_order_of_sums().empty());
+  CHECK(std::string(std::getenv("NCCL_ALGO")) == "Ring");
+  for (const char* const fixed : {"ring", "Tree", "RING,tree", "tree;allreduce:ring", "reducescatter:Ring"}) {
+    setenv("NCCL_ALGO", fixed, 1);
+    INFO(fixed);
+    CHECK(fix_order_of_sums().empty());
+    CHECK(std::string(std::getenv("NCCL_ALGO")) == fixed);
+  }
+  for (const char* const open : {"NVLS", "Ring,NVLS", "^Tree", "Ring;allreduce:CollnetDirect", "^NVLS", ""}) {
+    setenv("NCCL_ALGO", open, 1);
+    INFO(open);
+    CHECK_THAT(fix_order_of_sums(), Catch::Contains(str("NCCL_ALGO=", open, " ")));
+    CHECK(std::string(std::getenv("NCCL_ALGO")) == open);
+  }
+  unsetenv("NCCL_ALGO");
+}
+
 TEST_CASE("ranks that share a GPU are hosts of their own to NCCL, but for what the user has set") {
   setenv("NCCL_IB_DISABLE", "0", 1);
   unsetenv("NCCL_HOSTID");
