@@ -15,8 +15,9 @@ NcclBf16Reduction::NcclBf16Reduction(Comm& control, const NcclCommunicator& all,
   for (size_t n = 0; n < nodes_.size(); ++n) {
     const auto place = std::find(nodes_[n].begin(), nodes_[n].end(), control.rank());
     if (place == nodes_[n].end()) continue;
-    inside_.emplace(*control.split(static_cast<int>(n)), shared, NcclUse::kReductions, str("node ", n));
-    across_.emplace(*control.split(static_cast<int>(place - nodes_[n].begin())), shared, NcclUse::kReductions, "nodes");
+    inside_.emplace(all, static_cast<int>(n), *control.split(static_cast<int>(n)), str("node ", n));
+    const auto local = static_cast<int>(place - nodes_[n].begin());
+    across_.emplace(all, local, *control.split(local), "nodes");
   }
 }
 

@@ -33,26 +33,43 @@ std::string members(Comm& control, const NcclShared& shared) {
 size_t to_size(int64_t count) { return static_cast<size_t>(count); }
 
 // Two communicators, so that a slow reduction never delays the next gather. Created and connected with the group, because
-// they allocate GPU memory, which is measured later.
+// they allocate GPU memory, which is measured later. The group of all ranks makes its two from unique ids; groups split
+// off it split theirs from those, so gathers share resources with gathers only, and reductions with reductions.
 class NcclComm final : public Comm {
  public:
-  NcclComm(std::unique_ptr<Comm> control, NcclShared& shared, Precision reduce,
-           std::unique_ptr<NcclShared> owned = nullptr)
-      : owned_(std::move(owned)),
-        shared_(shared),
-        control_(std::move(control)),
-        group_(members(*control_, shared)),
-        gather_(*control_, shared, NcclUse::kGathers, group_),
-        reduce_(*control_, shared, NcclUse::kReductions, group_) {
-    if (reduce == Precision::kBF16) bf16_.emplace(*control_, reduce_, shared_);
+  NcclComm(std::unique_ptr<Comm> control, std::unique_ptr<NcclShared> shared, Precision reduce)
+      : owned_(std::move(shared)), shared_(*owned_), control_(std::move(control)), group_(members(*control_, shared_)) {
+    own_gather_.emplace(*control_, shared_, NcclUse::kGathers, group_);
+    own_reduce_.emplace(*control_, shared_, NcclUse::kReductions, group_);
+    if (reduce == Precision::kBF16) own_bf16_.emplace(*control_, *own_reduce_, shared_);
+    use_own();
   }
+
+  // The ranks of `parent` that give one color; `control` has them.
+  NcclComm(std::unique_ptr<Comm> control, const NcclComm& parent, int color, GroupStreams streams)
+      : shared_(parent.shared_), control_(std::move(control)), group_(members(*control_, shared_)) {
+    if (streams == GroupStreams::kTwo) own_gather_.emplace(*parent.gather_, color, *control_, group_);
+    own_reduce_.emplace(*parent.reduce_, color, *control_, group_);
+    if (parent.bf16_ != nullptr) own_bf16_.emplace(*control_, *own_reduce_, shared_);
+    use_own();
+  }
+
+  // All ranks of `parent`, by its communicators.
+  NcclComm(std::unique_ptr<Comm> control, const NcclComm& parent)
+      : shared_(parent.shared_),
+        control_(std::move(control)),
+        group_(parent.group_),
+        gather_(parent.gather_),
+        reduce_(parent.reduce_),
+        bf16_(parent.bf16_),
+        connected_(parent.connected_) {}
 
   // Before the group is used.
   void connect() {
     const int64_t before = shared_.device.available_bytes();
     const Stopwatch watch;
-    NcclWarmUp first{.bytes = shared_.warm_up_bytes, .gathers = gather_.name(), .reductions = reduce_.name()};
-    if (bf16_) {
+    NcclWarmUp first{.bytes = shared_.warm_up_bytes, .gathers = gather_->name(), .reductions = reduce_->name()};
+    if (bf16_ != nullptr) {
       first.reduce = Precision::kBF16;
       first.bf16_reductions = bf16_->name();
     }
@@ -69,7 +86,11 @@ class NcclComm final : public Comm {
 
   void register_memory() override {
     std::vector<NcclMemory::Member> members;
-    for (const NcclCommunicator* communicator : communicators()) members.push_back(communicator->member());
+    if (gather_ != reduce_) members.push_back(gather_->member());
+    members.push_back(reduce_->member());
+    if (bf16_ != nullptr) {
+      for (const NcclCommunicator* communicator : bf16_->own()) members.push_back(communicator->member());
+    }
     shared_.memory.join(*control_, members);
   }
 
@@ -80,49 +101,62 @@ class NcclComm final : public Comm {
   void do_barrier() override { control_->barrier(); }
   void do_broadcast(std::string& bytes, int root) override { control_->broadcast(bytes, root); }
   std::vector<std::string> do_gather_all(const std::string& bytes) override { return control_->gather_all(bytes); }
-  int64_t reserve_bytes() const override { return std::ssize(communicators()) * kNcclReserveBytes; }
+  int64_t reserve_bytes() const override {
+    const int64_t own = int64_t{own_gather_.has_value()} + int64_t{own_reduce_.has_value()};
+    return (own + (own_bf16_ ? std::ssize(own_bf16_->own()) : 0)) * kNcclReserveBytes;
+  }
   int64_t pending_bytes() const override { return connected_ ? 0 : reserve_bytes(); }
   int64_t do_max(int64_t value) override { return control_->max(value); }
-  std::unique_ptr<Comm> do_split(int color) override {
-    auto part = std::make_unique<NcclComm>(control_->split(color), shared_, bf16_ ? Precision::kBF16 : Precision::kF32);
-    part->connect();
-    return part;
+  std::unique_ptr<Comm> do_split(int color) override { return part_of(color, GroupStreams::kTwo); }
+  std::unique_ptr<Comm> do_split_by(const std::function<int(int rank)>& color, GroupStreams streams) override {
+    return part_of(color(rank()), streams);
   }
 
  protected:
   void do_all_gather(Stream& stream, Tensor slice, Tensor full) override {
     TOKAMAK_NCCL(
-        ncclAllGather(slice.data(), full.data(), to_size(slice.bytes()), ncclInt8, gather_.get(), handle(stream)));
+        ncclAllGather(slice.data(), full.data(), to_size(slice.bytes()), ncclInt8, gather_->get(), handle(stream)));
   }
 
   void do_reduce_scatter(Stream& stream, const ReduceScatter& args) override {
     if (args.dtype == DType::kBF16) {
-      TOKAMAK_CHECK(bf16_.has_value(), "a group that was not made for bf16");
+      TOKAMAK_CHECK(bf16_ != nullptr, "a group that was not made for bf16");
       return bf16_->run(handle(stream), args);
     }
     TOKAMAK_NCCL(ncclReduceScatter(args.full.as<float>(), args.slice.as<float>(), to_size(args.slice.count()),
-                                   ncclFloat32, ncclSum, reduce_.get(), handle(stream)));
+                                   ncclFloat32, ncclSum, reduce_->get(), handle(stream)));
   }
 
   void do_all_reduce(Stream& stream, Tensor x) override {
     const ncclDataType_t type = x.dtype() == DType::kF64 ? ncclFloat64 : ncclFloat32;
-    TOKAMAK_NCCL(ncclAllReduce(x.data(), x.data(), to_size(x.count()), type, ncclSum, reduce_.get(), handle(stream)));
+    TOKAMAK_NCCL(ncclAllReduce(x.data(), x.data(), to_size(x.count()), type, ncclSum, reduce_->get(), handle(stream)));
   }
 
  private:
-  std::vector<const NcclCommunicator*> communicators() const {
-    std::vector<const NcclCommunicator*> all;
-    if (bf16_) all = bf16_->own();
-    all.insert(all.begin(), {&gather_, &reduce_});
-    return all;
+  std::unique_ptr<Comm> part_of(int color, GroupStreams streams) {
+    std::unique_ptr<Comm> control = control_->split(color);
+    if (control->size() == size()) return std::make_unique<NcclComm>(std::move(control), *this);
+    auto part = std::make_unique<NcclComm>(std::move(control), *this, color, streams);
+    part->connect();
+    return part;
+  }
+
+  void use_own() {
+    reduce_ = &*own_reduce_;
+    gather_ = own_gather_ ? &*own_gather_ : reduce_;
+    if (own_bf16_) bf16_ = &*own_bf16_;
   }
 
   std::unique_ptr<NcclShared> owned_;  // set in the group that the others were split from
   NcclShared& shared_;
   std::unique_ptr<Comm> control_;
   std::string group_;  // "ranks 0 to 7"
-  NcclCommunicator gather_, reduce_;
-  std::optional<NcclBf16Reduction> bf16_;
+  std::optional<NcclCommunicator> own_gather_, own_reduce_;
+  std::optional<NcclBf16Reduction> own_bf16_;
+  // This group's own, or those of the group with the same ranks, which outlives this one.
+  const NcclCommunicator* gather_ = nullptr;
+  const NcclCommunicator* reduce_ = nullptr;  // the same as gather_ if all collectives go on one stream
+  const NcclBf16Reduction* bf16_ = nullptr;
   bool connected_ = false;
 };
 
@@ -149,8 +183,7 @@ std::unique_ptr<Comm> make_nccl_comm(Comm& control, Device& device, const Runtim
   shared->max_ctas = static_cast<int>(options.nccl_max_ctas);
   shared->warm_up_bytes = options.nccl_warm_up;
   shared->deterministic = options.deterministic;
-  NcclShared& lent = *shared;
-  auto all = std::make_unique<NcclComm>(control.split(0), lent, reduce, std::move(shared));
+  auto all = std::make_unique<NcclComm>(control.split(0), std::move(shared), reduce);
   all->connect();
   return all;
 }

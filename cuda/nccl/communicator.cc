@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "comm/collective_error.h"
+#include "cuda/check.h"
 #include "cuda/nccl/check.h"
 
 namespace tokamak {
@@ -32,6 +33,10 @@ void set_recent_fields(Config& config, NcclUse use, const char* name) {
   }
 }
 
+std::string name_of(NcclUse use, const std::string& group) {
+  return str(use == NcclUse::kGathers ? "gathers" : "reductions", " of ", group);
+}
+
 }  // namespace
 
 std::string text_of_ranks(const std::vector<int>& ranks) {
@@ -46,6 +51,7 @@ std::string text_of_ranks(const std::vector<int>& ranks) {
 ncclConfig_t NcclCommunicator::config() const {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   if (shared_.max_ctas > 0) config.maxCTAs = shared_.max_ctas;
+  config.splitShare = 1;  // NCCL asks the parent's configuration
   set_recent_fields(config, use_, name_.c_str());
   return config;
 }
@@ -56,7 +62,7 @@ NcclMemory::Member NcclCommunicator::member() const {
 }
 
 NcclCommunicator::NcclCommunicator(Comm& control, NcclShared& shared, NcclUse use, const std::string& group)
-    : shared_(shared), use_(use), name_(str(use == NcclUse::kGathers ? "gathers" : "reductions", " of ", group)) {
+    : shared_(shared), use_(use), name_(name_of(use, group)) {
   ncclUniqueId id;
   std::string bytes;
   collectively(control, [&] {
@@ -70,9 +76,21 @@ NcclCommunicator::NcclCommunicator(Comm& control, NcclShared& shared, NcclUse us
   ncclConfig_t configured = config();
   const Stopwatch watch;
   TOKAMAK_NCCL(ncclCommInitRankConfig(&comm_, control.size(), id, control.rank(), &configured));
-  if (control.rank() == 0) {
-    log::info("NCCL: a communicator for ", name_, " in ", significant(watch.seconds(), 3), " s");
-  }
+  made(control, watch.seconds());
+}
+
+NcclCommunicator::NcclCommunicator(const NcclCommunicator& parent, int color, Comm& part, const std::string& group)
+    : shared_(parent.shared_), use_(parent.use_), name_(name_of(parent.use_, group)) {
+  TOKAMAK_CHECK(color >= 0, color);
+  TOKAMAK_CUDA(cudaDeviceSynchronize());  // NCCL splits no communicator that is at work
+  ncclConfig_t configured = config();     // not inherited
+  const Stopwatch watch;
+  TOKAMAK_NCCL(ncclCommSplit(parent.comm_, color, part.rank(), &comm_, &configured));
+  made(part, watch.seconds());
+}
+
+void NcclCommunicator::made(Comm& control, double seconds) {
+  if (control.rank() == 0) log::info("NCCL: a communicator for ", name_, " in ", significant(seconds, 3), " s");
   shared_.watcher.watch(comm_, name_);
 }
 

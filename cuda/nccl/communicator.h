@@ -31,6 +31,10 @@ class NcclCommunicator {
  public:
   // Contains all ranks of `control`, which need not outlive this. `group` names them in messages. Collective.
   NcclCommunicator(Comm& control, NcclShared& shared, NcclUse use, const std::string& group);
+  // The ranks of `parent` that give one color, at least 0; `part` has them, and need not outlive this, but `parent` must.
+  // The two share connections and their memory, so NCCL runs what they are given one after another, and an abort of one
+  // aborts the other. Collective over `parent`.
+  NcclCommunicator(const NcclCommunicator& parent, int color, Comm& part, const std::string& group);
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
@@ -42,6 +46,7 @@ class NcclCommunicator {
 
  private:
   ncclConfig_t config() const;
+  void made(Comm& control, double seconds);
 
   NcclShared& shared_;
   NcclUse use_;

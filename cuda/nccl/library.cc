@@ -77,6 +77,9 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) { TOKAMAK_FORWARD(ncclGetUniqueId
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
   TOKAMAK_FORWARD(ncclCommInitRankConfig, comm, ranks, id, rank, config);
 }
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* part, ncclConfig_t* config) {
+  TOKAMAK_FORWARD(ncclCommSplit, comm, color, key, part, config);
+}
 ncclResult_t ncclCommDestroy(ncclComm_t comm) { TOKAMAK_FORWARD(ncclCommDestroy, comm); }
 ncclResult_t ncclCommAbort(ncclComm_t comm) { TOKAMAK_FORWARD(ncclCommAbort, comm); }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {

@@ -71,9 +71,9 @@ std::unique_ptr<Comm> Comm::split(int color) {
   return part;
 }
 
-std::unique_ptr<Comm> Comm::split(const std::function<int(int rank)>& color) {
+std::unique_ptr<Comm> Comm::split(const std::function<int(int rank)>& color, GroupStreams streams) {
   const HostCall call(host_observer_, "split");
-  std::unique_ptr<Comm> part = do_split_by(color);
+  std::unique_ptr<Comm> part = do_split_by(color, streams);
   if (part == nullptr) return part;
   part->observe(host_observer_);
   const auto next_of_this_color = [&](int from) {

@@ -20,6 +20,10 @@
 
 namespace tokamak {
 
+// The streams that a group's collectives of tensors go on: gathers on one and reductions on another, at the same time, or
+// all of them on one, which takes fewer resources.
+enum class GroupStreams { kTwo, kOne };
+
 class Comm {
  public:
   // Slices that collectives exchange are multiples of this many bytes.
@@ -77,7 +81,7 @@ class Comm {
   // Ranks of one color form a group, in the order of their ranks here. Collective. This one outlives it.
   std::unique_ptr<Comm> split(int color);
   // The same where every rank knows every rank's color: so a plan's ranks, of which only one is there, split too.
-  std::unique_ptr<Comm> split(const std::function<int(int rank)>& color);
+  std::unique_ptr<Comm> split(const std::function<int(int rank)>& color, GroupStreams streams = GroupStreams::kTwo);
 
  protected:
   virtual void do_barrier() = 0;
@@ -85,7 +89,7 @@ class Comm {
   virtual std::vector<std::string> do_gather_all(const std::string& bytes) = 0;
   virtual int64_t do_max(int64_t value) = 0;
   virtual std::unique_ptr<Comm> do_split(int color) = 0;
-  virtual std::unique_ptr<Comm> do_split_by(const std::function<int(int rank)>& color) {
+  virtual std::unique_ptr<Comm> do_split_by(const std::function<int(int rank)>& color, GroupStreams) {
     return do_split(color(rank()));
   }
   virtual void do_all_gather(Stream& stream, Tensor slice, Tensor full) = 0;

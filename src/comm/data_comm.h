@@ -20,6 +20,6 @@ std::unique_ptr<Comm> make_nccl_comm(Comm& control, Device& device, const Runtim
 
 // What each of NCCL's communicators may take at its first collectives: an estimate, from published sizes.
 constexpr int64_t kNcclReserveBytes = int64_t{256} << 20;
-constexpr int kNcclCommunicators = 2;  // of a group at least: for gathers and for reductions
+constexpr int kNcclCommunicators = 2;  // of a group of two streams at least: for gathers and for reductions
 
 }  // namespace tokamak

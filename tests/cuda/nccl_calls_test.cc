@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <functional>
 
 #include "base/error.h"
+#include "comm/mesh.h"
 #include "nccl_ranks.h"
 #include "nccl_record.h"
 
@@ -29,6 +31,13 @@ std::vector<std::string> texts(std::vector<emulator::NcclCall> calls) {
   std::vector<std::string> texts;
   for (const auto& call : calls) texts.push_back(str(call.what, " by ", call.communicator, ": ", call.bytes));
   return texts;
+}
+
+std::vector<emulator::NcclCommunicator> made_by(const std::function<void()>& body) {
+  const auto before = static_cast<std::ptrdiff_t>(emulator::nccl_record().communicators.size());
+  body();
+  const auto& all = emulator::nccl_record().communicators;
+  return {all.begin() + before, all.end()};
 }
 
 }  // namespace
@@ -99,4 +108,52 @@ TEST_CASE("deterministic sums have no windows and go along rings, and gathers ha
   }
   const char* const algorithm = std::getenv("NCCL_ALGO");
   CHECK((algorithm == nullptr ? "" : std::string(algorithm)) == (options().deterministic ? "Ring" : ""));
+}
+
+TEST_CASE("the group of all ranks has the only communicators with ids of their own; the others are split from them") {
+  for (const auto& made : emulator::nccl_record().communicators) {
+    INFO(made.name);
+    const bool of_all = made.name == "gathers of " + all_ranks() || made.name == "reductions of " + all_ranks();
+    CHECK(made.parent.empty() == of_all);
+    CHECK(made.shares == !of_all);
+    CHECK(made.split_share == 1);
+    CHECK(made.name.substr(0, 7) == (of_all ? made.name : made.parent).substr(0, 7));  // gathers or reductions
+  }
+  const auto inits =
+      std::count_if(emulator::nccl_record().communicators.begin(), emulator::nccl_record().communicators.end(),
+                    [](const auto& made) { return made.parent.empty(); });
+  CHECK(inits == 2);
+}
+
+TEST_CASE("a shard group makes two communicators, a replicate group one, and a group of all ranks or of one none") {
+  const int ranks = data->size();
+  CHECK(made_by([] { CHECK(data->split(0)->reserve_bytes() == 0); }).empty());
+  for (int replicas = 1; replicas <= ranks; ++replicas) {
+    if (ranks % replicas != 0) continue;
+    const auto made = made_by([&] { const MeshGroups groups(*data, replicas); });
+    if (replicas == 1 || replicas == ranks) {
+      CHECK(made.empty());
+      continue;
+    }
+    const int shards = ranks / replicas, rank = data->rank(), first = rank / shards * shards;
+    const std::string shard = str("ranks ", first, ", ", first + 1),
+                      replicate = str("ranks ", rank % 2, ", ", rank % 2 + 2);
+    std::vector<std::string> names;
+    for (const auto& one : made) names.push_back(one.name);
+    CHECK(names ==
+          std::vector<std::string>{"gathers of " + shard, "reductions of " + shard, "reductions of " + replicate});
+    for (const auto& one : made) CHECK(!one.lives);
+  }
+}
+
+// By itself, since nothing may follow.
+TEST_CASE("an error ends a part of a group before the group", "[.abort]") {
+  const auto fails = [] {
+    const auto part = data->split(data->rank() % 2);
+    throw Error(Kind::kNumerics, "on purpose", "");
+  };
+  const auto made = made_by([&] { CHECK_THROWS_WITH(fails(), Catch::Contains("on purpose")); });
+  CHECK(!made.empty());
+  for (const auto& one : made) CHECK((one.aborted && !one.lives));
+  CHECK(communicator("gathers of " + all_ranks()).lives);
 }

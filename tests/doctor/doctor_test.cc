@@ -156,8 +156,9 @@ RANKS_CASE(
       CHECK(says(result, "which does not divide"));
       continue;
     }
-    const int groups = size == 1 ? 0 : replicas == 1 || replicas == size ? 1 : 3;
-    const int64_t reserve = groups * kNcclCommunicators * kNcclReserveBytes;
+    // Of the world and the shard group two each, of the replicate group one.
+    const int communicators = size == 1 ? 0 : replicas == 1 || replicas == size ? 2 : 5;
+    const int64_t reserve = communicators * kNcclReserveBytes;
     CHECK(result.status != Status::kFail);
     for (const Facts& facts : result.ranks) {
       CHECK(facts.number("reserve_bytes") == static_cast<double>(reserve));

@@ -44,7 +44,8 @@ struct ncclComm {
   ncclConfig_t config;
   std::string name;
   ncclComm* parent = nullptr;
-  int parts = 0;  // that were split from it, and live
+  int parts = 0;            // that were split from it, and live
+  bool* aborted = nullptr;  // of those that share resources
   size_t number = 0;
   int registered = 0;
   std::atomic<int> collectives = 0;
@@ -121,6 +122,7 @@ bool concerns(const char* variable, ncclComm_t comm) {
 ncclResult_t enqueue(cudaStream_t stream, ncclComm_t comm, const emulator::NcclCall& call, emulator::Work work) {
   record().calls.push_back(call);
   record().calls.back().communicator = comm->name;
+  if (*comm->aborted) broken("a collective of a communicator that was aborted, or shares with one that was");
   if (concerns("TOKAMAK_EMULATOR_NCCL_REFUSES", comm)) return ncclInternalError;
   emulator::enqueue(stream, std::move(work));
   return ncclSuccess;
@@ -210,19 +212,22 @@ ncclResult_t join_meeting(ncclComm_t* comm, int ranks, const ncclUniqueId& id, i
   pthread_barrier_wait(&meeting->barrier);
   if (rank == 0) unlink(id.internal);
   const std::string name = config.commName == nullptr ? "" : config.commName;
+  const bool shares = parent != nullptr && parent->config.splitShare == 1;
   *comm = new ncclComm{.meeting = meeting,
                        .ranks = ranks,
                        .rank = rank,
                        .config = config,
                        .name = name,
                        .parent = parent,
+                       .aborted = shares ? parent->aborted : new bool(false),
                        .number = record().communicators.size()};
   record().communicators.push_back({.name = name,
                                     .ranks = ranks,
                                     .max_ctas = config.maxCTAs,
                                     .split_share = config.splitShare,
                                     .cta_policy = config.CTAPolicy,
-                                    .parent = parent == nullptr ? "" : parent->name});
+                                    .parent = parent == nullptr ? "" : parent->name,
+                                    .shares = shares});
   return ncclSuccess;
 }
 }  // namespace
@@ -253,16 +258,24 @@ ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t* pa
   return join_meeting(part, static_cast<int>(members.size()), members.front().id, rank, *config, parent);
 }
 
-ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  if (comm->registered != 0) broken("a communicator destroyed while buffers are registered");
-  return ncclCommAbort(comm);
-}
-ncclResult_t ncclCommAbort(ncclComm_t comm) {
+namespace {
+void end(ncclComm_t comm) {
   if (comm->parts != 0) broken("a communicator gone before those that were split from it");
   if (comm->parent != nullptr) --comm->parent->parts;
   record().communicators[comm->number].lives = false;
   munmap(comm->meeting, sizeof(Meeting));
   delete comm;
+}
+}  // namespace
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  if (comm->registered != 0) broken("a communicator destroyed while buffers are registered");
+  end(comm);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  *comm->aborted = true;
+  record().communicators[comm->number].aborted = true;
+  end(comm);
   return ncclSuccess;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {

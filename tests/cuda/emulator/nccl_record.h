@@ -12,7 +12,8 @@ struct NcclCommunicator {
   int ranks = 0;
   int max_ctas = 0, split_share = 0, cta_policy = 0;  // of its config
   std::string parent;                                 // that it was split from; "": made by a unique id
-  bool lives = true;
+  bool shares = false;                                // its resources with that
+  bool lives = true, aborted = false;
 };
 
 struct NcclCall {
