@@ -16,6 +16,7 @@ import sys
 
 CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
 GIB = 2**30
+PLANNED_SHARE = 0.92  # of a GPU's memory: what CUDA, NCCL and a reserve leave; activations that are kept fill it
 
 
 @dataclasses.dataclass
@@ -52,9 +53,10 @@ RUNS = {
     "llama-70b": Run("The shape of Llama 3 70B.", 256, H100, 0.40),
 }
 
-def planned(program, path, ranks, backend):
+def planned(program, path, ranks, backend, memory_gib):
     """The plan of the file, by `tokamak plan --json`."""
-    command = [program, "plan", path, f"runtime.backend={backend}", "--ranks", str(ranks), "--json"]
+    command = [program, "plan", path, f"runtime.backend={backend}", "--ranks", str(ranks), "--json",
+               "--memory", str(int(PLANNED_SHARE * memory_gib * GIB))]
     if "vocab_size" not in path.read_text():
         command.insert(3, "model.vocab_size=4096")  # of the data set, which does not exist yet
     done = subprocess.run(command, capture_output=True, text=True)
@@ -88,7 +90,7 @@ def duration(seconds):
 def header(program, path):
     run = RUNS[path.stem]
     on_gpu = bool(run.machine.source)
-    plan = planned(program, path, run.ranks, "cuda" if on_gpu else "cpu")
+    plan = planned(program, path, run.ranks, "cuda" if on_gpu else "cpu", run.machine.memory_gib)
     tokens, parameters = plan["total_steps"] * plan["tokens_per_step"], plan["parameters"]
     full, causal = plan["flops_per_token_full"], plan["flops_per_token_causal"]
     needed = plan["memory_bytes"] + plan["startup_bytes"] + plan["reserve_bytes"]

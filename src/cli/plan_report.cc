@@ -54,16 +54,17 @@ std::string counts_of(const KeptLayers& kept) {
   return join(counts, ", ");
 }
 
-void print_candidate(std::ostream& out, const Candidate& one, const char* note) {
-  out << column(str(one.choice.micro_batch), 29) << column(str(one.choice.keep_gathered), 15)
-      << column(counts_of(one.prediction.kept), 24) << column(rounded(one.choice.predicted_seconds, kDigits), 10)
-      << column(human_bytes(one.prediction.peak_bytes_per_rank), 12) << note << "\n";
-}
-
-std::string kept_names() {
+std::string kept_heading() {
   std::vector<std::string> names;
   for (const KeptTensor tensor : kKeptTensors) names.emplace_back(name_of(tensor));
-  return join(names, ", ");
+  return "   kept_layers of " + join(names, ", ");
+}
+
+void print_candidate(std::ostream& out, const Candidate& one, const char* note) {
+  out << column(str(one.choice.micro_batch), 29) << column(str(one.choice.keep_gathered), 15)
+      << column(counts_of(one.prediction.kept), kept_heading().size())
+      << column(rounded(one.choice.predicted_seconds, kDigits), 11)
+      << column(human_bytes(one.prediction.peak_bytes_per_rank), 19) << note << "\n";
 }
 
 // A row of the table: settings that come to the same, and what they come to.
@@ -239,8 +240,7 @@ void explain(std::ostream& out, const RunConfig& config, const Machine& machine,
   out << "chosen       " << text_of(config, best.choice) << ": of " << all.fitting.size() << " choices that fit"
       << (limited ? str(" into ", human_bytes(all.bytes)) : "") << " the shortest predicted step\n"
       << "predictions  " << accuracy_of(machine) << "\n"
-      << "             micro_batch_size  keep_gathered   kept_layers of " << kept_names()
-      << "    step, s     peak of a rank\n";
+      << "             micro_batch_size  keep_gathered" << kept_heading() << "    step, s     peak of a rank\n";
   std::set<int64_t> seen;
   for (size_t i = 0; i < all.fitting.size(); ++i) {
     const bool first = seen.insert(all.fitting[i].choice.micro_batch).second;

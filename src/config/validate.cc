@@ -217,8 +217,11 @@ void check_activation_checkpoint(const ActivationCheckpointOptions& options, con
   checks.require(options.kept_bytes.is_auto(), key, list,
                  str("contradicts activation_checkpoint.kept_bytes ", print_auto_limit(options.kept_bytes)),
                  "leave one of the two out");
-  checks.require(kept.size() == kKeptTensors.size(), key, list,
-                 str("must have ", kKeptTensors.size(), " counts: qkv, attention, mid, gate_up"));
+  std::vector<std::string> names;
+  for (const KeptTensor tensor : kKeptTensors) names.emplace_back(name_of(tensor));
+  checks.require(
+      kept.size() == kKeptTensors.size() || kept.size() == kGemmKeptTensors, key, list,
+      str("must have ", kKeptTensors.size(), " counts: ", join(names, ", "), "; or the first ", kGemmKeptTensors));
   for (size_t i = 0; i < kept.size(); ++i) {
     checks.within(str(key, "[", i, "]"), kept[i], 0, std::max<int64_t>(most_kept_layers(model), 0));
   }

@@ -27,14 +27,18 @@ std::vector<ActivationPlan::Entry<LayerActivations>> ActivationPlan::layer_table
                                                                                  DType compute) {
   using A = LayerActivations;
   const Reader others = Reader::kOthers, attention = Reader::kAttention;
-  return {{&A::x, "input", compute, Layout::kRows, config.hidden_size},
-          {&A::rstd1, "rstd1", DType::kF32, Layout::kPerToken, 1, others, KeptTensor::kQkv},
-          {&A::qkv, "qkv", compute, Layout::kRows, config.qkv_width(), attention, KeptTensor::kQkv},
-          {&A::lse, "lse", DType::kF32, Layout::kByHead, config.num_attention_heads, attention, KeptTensor::kAttention},
-          {&A::attn, "attention", compute, Layout::kRows, config.q_width(), attention, KeptTensor::kAttention},
-          {&A::mid, "mid", compute, Layout::kRows, config.hidden_size, others, KeptTensor::kMid},
-          {&A::rstd2, "rstd2", DType::kF32, Layout::kPerToken, 1, others, KeptTensor::kGateUp},
-          {&A::gate_up, "gate_up", compute, Layout::kRows, 2 * config.intermediate_size, others, KeptTensor::kGateUp}};
+  return {
+      {&A::x, "input", compute, Layout::kRows, config.hidden_size},
+      {&A::rstd1, "rstd1", DType::kF32, Layout::kPerToken, 1, others, KeptTensor::kQkv},
+      {&A::qkv, "qkv", compute, Layout::kRows, config.qkv_width(), attention, KeptTensor::kQkv},
+      {&A::lse, "lse", DType::kF32, Layout::kByHead, config.num_attention_heads, attention, KeptTensor::kAttention},
+      {&A::attn, "attention", compute, Layout::kRows, config.q_width(), attention, KeptTensor::kAttention},
+      {&A::mid, "mid", compute, Layout::kRows, config.hidden_size, others, KeptTensor::kMid},
+      {&A::rstd2, "rstd2", DType::kF32, Layout::kPerToken, 1, others, KeptTensor::kGateUp},
+      {&A::gate_up, "gate_up", compute, Layout::kRows, 2 * config.intermediate_size, others, KeptTensor::kGateUp},
+      {&A::norm1, "norm1", compute, Layout::kRows, config.hidden_size, others, KeptTensor::kNorm1, &Activations::norm},
+      {&A::norm2, "norm2", compute, Layout::kRows, config.hidden_size, others, KeptTensor::kNorm2, &Activations::norm},
+      {&A::swiglu, "swiglu", compute, Layout::kRows, config.intermediate_size, others, KeptTensor::kSwiGlu}};
 }
 
 std::vector<ActivationPlan::Entry<Activations>> ActivationPlan::shared_table(const ModelConfig& config, DType compute,
@@ -44,7 +48,6 @@ std::vector<ActivationPlan::Entry<Activations>> ActivationPlan::shared_table(con
   std::vector<Entry<A>> table = {{&A::last, "output", compute, Layout::kRows, config.hidden_size},
                                  {&A::rstd_final, "rstd_final", DType::kF32, Layout::kPerToken, 1},
                                  {&A::norm, "norm", compute, Layout::kRows, config.hidden_size},
-                                 {&A::swiglu, "swiglu", compute, Layout::kRows, config.intermediate_size},
                                  {&A::token_loss, "token_loss", DType::kF32, Layout::kPerToken, 1}};
   if (config.qk_norm) {
     if (backward) {
@@ -70,7 +73,11 @@ int64_t ActivationPlan::own_buffers(const Entry<LayerActivations>& entry) const 
 
 PerKeptTensor<bool> ActivationPlan::recomputed(int64_t l) const {
   PerKeptTensor<bool> again;
-  for (const KeptTensor tensor : kKeptTensors) again[tensor] = kept_[tensor] <= l && l < last_layer_;
+  for (const auto& entry : layer_table_) {
+    if (entry.tensor == &LayerActivations::x) continue;
+    const bool overwritten = entry.otherwise != nullptr || l < last_layer_;
+    again[entry.kept_as] = kept_[entry.kept_as] <= l && overwritten;
+  }
   return again;
 }
 
@@ -98,9 +105,15 @@ ActivationPlan::ActivationPlan(const ModelConfig& config, int64_t tokens, int64_
   for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
     std::vector<Buffer> buffers;
     for (size_t i = 0; i < layer_table_.size(); ++i) {
-      const int64_t owner = std::min(l, own_buffers(layer_table_[i]));
-      buffers.push_back(owner == l ? add(str("layer.", l, " ", layer_table_[i].name), layer_table_[i])
-                                   : layers_[static_cast<size_t>(owner)][i]);
+      const auto& entry = layer_table_[i];
+      const int64_t own = own_buffers(entry), owner = std::min(l, own);
+      if (owner < l) {
+        buffers.push_back(layers_[static_cast<size_t>(owner)][i]);
+      } else if (l == own && entry.otherwise != nullptr) {
+        buffers.emplace_back();
+      } else {
+        buffers.push_back(add(str("layer.", l, " ", entry.name), entry));
+      }
     }
     layers_.push_back(std::move(buffers));
   }
@@ -109,9 +122,11 @@ ActivationPlan::ActivationPlan(const ModelConfig& config, int64_t tokens, int64_
 
 void ActivationPlan::commit(const Arena& arena) {
   for (std::vector<Buffer>& layer : layers_) {
-    for (Buffer& buffer : layer) buffer.whole = arena[buffer.slot];
+    for (Buffer& buffer : layer) {
+      if (buffer.slot) buffer.whole = arena[*buffer.slot];
+    }
   }
-  for (Buffer& buffer : shared_) buffer.whole = arena[buffer.slot];
+  for (Buffer& buffer : shared_) buffer.whole = arena[*buffer.slot];
 }
 
 Activations ActivationPlan::first(int64_t tokens) const {
@@ -120,11 +135,14 @@ Activations ActivationPlan::first(int64_t tokens) const {
     return buffer.whole.flat(0, shape.count()).reshape(shape);
   };
   Activations a;
+  for (size_t i = 0; i < shared_.size(); ++i) a.*shared_table_[i].tensor = view(shared_table_[i], shared_[i]);
   for (const std::vector<Buffer>& layer : layers_) {
     LayerActivations& views = a.layers.emplace_back();
-    for (size_t i = 0; i < layer.size(); ++i) views.*layer_table_[i].tensor = view(layer_table_[i], layer[i]);
+    for (size_t i = 0; i < layer.size(); ++i) {
+      const auto& entry = layer_table_[i];
+      views.*entry.tensor = layer[i].slot ? view(entry, layer[i]) : a.*entry.otherwise;
+    }
   }
-  for (size_t i = 0; i < shared_.size(); ++i) a.*shared_table_[i].tensor = view(shared_table_[i], shared_[i]);
   return a;
 }
 

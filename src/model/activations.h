@@ -1,9 +1,9 @@
 // Every buffer that forward and backward write, planned by name from one table (activations.cc). The recompute mode
-// decides what each layer saves. Everything else is shared by layers and recomputed in backward (normalisations
-// and SwiGLU always are).
+// decides what each layer saves. Everything else is shared by layers and recomputed in backward.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/model_config.h"
@@ -13,7 +13,7 @@
 namespace tokamak {
 
 enum class Keep {
-  kBackward,     // all that backward needs, per layer
+  kBackward,     // all that backward needs, per layer: KeptLayers at its most
   kLayerInputs,  // layer inputs, and of the rest what KeptLayers says; backward recomputes the others
   kNothing,      // inference: all layers share one layer's buffers
 };
@@ -27,6 +27,9 @@ struct LayerActivations {
   Tensor mid;      // (N, C)               residual stream after attention
   Tensor rstd2;    // (N) f32
   Tensor gate_up;  // (N, 2 I)
+  Tensor norm1;    // (N, C)               input of the QKV GEMM; Activations::norm where it is not kept
+  Tensor norm2;    // (N, C)               input of the gate and up GEMM; likewise
+  Tensor swiglu;   // (N, I)               in backward its gradient, too
 };
 
 struct Activations {
@@ -34,7 +37,6 @@ struct Activations {
   Tensor last;                           // (N, C)   residual stream that leaves the last layer
   Tensor rstd_final;                     // (N) f32
   Tensor norm;                           // (N, C)   output of the current normalisation, or its gradient
-  Tensor swiglu;                         // (N, I)   output of the current SwiGLU, or its gradient
   Tensor token_loss;                     // (N) f32
   // With qk_norm only:
   Tensor rotated;  // (N, (Hq + 2 Hkv) D)  qkv of the current layer, normalised and rotated; absent in inference, where
@@ -61,7 +63,8 @@ class ActivationPlan {
   Activations first(int64_t tokens) const;  // views of the first `tokens` tokens of every buffer
 
   const KeptLayers& kept() const { return kept_; }
-  // What backward of layer l must compute again, since a later layer has overwritten it.
+  // What backward of layer l must compute again, since it has been overwritten: by a later layer, or norm1 and norm2 by
+  // the final norm.
   PerKeptTensor<bool> recomputed(int64_t l) const;
   // What keeping each tensor takes in one layer, with alignment.
   static PerKeptTensor<int64_t> bytes_of_layer(const ModelConfig& config, int64_t tokens, int64_t rows_behind,
@@ -79,7 +82,8 @@ class ActivationPlan {
     Layout layout;
     int64_t width;
     Reader reader = Reader::kOthers;
-    KeptTensor kept_as = {};  // of LayerActivations but x: kept and recomputed with this one
+    KeptTensor kept_as = {};                   // of LayerActivations but x: kept and recomputed with this one
+    Tensor Activations::*otherwise = nullptr;  // used by layers that do not keep it; null: a buffer that they share
 
     Shape shape(int64_t tokens) const;
     Shape planned_shape(int64_t tokens, int64_t rows_behind) const {
@@ -92,7 +96,7 @@ class ActivationPlan {
   int64_t own_buffers(const Entry<LayerActivations>& entry) const;
 
   struct Buffer {
-    MemoryPlan::Slot slot;
+    std::optional<MemoryPlan::Slot> slot;  // none: Entry::otherwise
     Tensor whole;
   };
   Keep keep_;

@@ -87,8 +87,8 @@ void Transformer::layer_interior(Stream& compute, const DeviceBatch& in, const A
   const auto eps = static_cast<float>(config_.rms_norm_eps);
 
   if (wanted[KeptTensor::kQkv]) {
-    ops_.rmsnorm(compute, {.x = s.x, .weight = w.input_norm, .y = a.norm, .rstd = s.rstd1, .eps = eps});
-    Gemm qkv = linear("qkv forward", a.norm, w.qkv, s.qkv);
+    ops_.rmsnorm(compute, {.x = s.x, .weight = w.input_norm, .y = s.norm1, .rstd = s.rstd1, .eps = eps});
+    Gemm qkv = linear("qkv forward", s.norm1, w.qkv, s.qkv);
     if (config_.qkv_bias) qkv.bias = w.qkv_bias;
     ops_.gemm(compute, qkv);
   }
@@ -98,38 +98,47 @@ void Transformer::layer_interior(Stream& compute, const DeviceBatch& in, const A
   if (wanted[KeptTensor::kMid]) ops_.gemm(compute, linear_onto("o forward", s.x, s.attn, w.o, s.mid));
 
   if (wanted[KeptTensor::kGateUp]) {
-    ops_.rmsnorm(compute, {.x = s.mid, .weight = w.post_attention_norm, .y = a.norm, .rstd = s.rstd2, .eps = eps});
-    ops_.gemm(compute, linear("gate_up forward", a.norm, w.gate_up, s.gate_up));
+    ops_.rmsnorm(compute, {.x = s.mid, .weight = w.post_attention_norm, .y = s.norm2, .rstd = s.rstd2, .eps = eps});
+    ops_.gemm(compute, linear("gate_up forward", s.norm2, w.gate_up, s.gate_up));
   }
 }
 
 void Transformer::layer_output(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
-  ops_.swiglu(compute, {.gate_up = s.gate_up, .out = a.swiglu});
-  ops_.gemm(compute, linear_onto("down forward", s.mid, a.swiglu, w.down, a.output_of(static_cast<size_t>(l))));
+  ops_.swiglu(compute, {.gate_up = s.gate_up, .out = s.swiglu});
+  ops_.gemm(compute, linear_onto("down forward", s.mid, s.swiglu, w.down, a.output_of(static_cast<size_t>(l))));
 }
 
-// On entry a.dx is the gradient of the layer's output, on return that of `mid`. One pass over memory yields a gradient
-// and the recomputed activation that the weight's gradient needs; the activation overwrites the incoming gradient.
+// On entry a.dx is the gradient of the layer's output, on return that of `mid`. A GEMM's input and the gradient of that
+// input share a buffer. If the input was kept, the weight's gradient is computed first. Otherwise the operation that
+// reads the input's gradient overwrites it with the recomputed input, in the same pass over memory.
 void Transformer::backward_mlp(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w,
                                const LayerWeights& dw, Write write) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
-
-  ops_.gemm(compute, linear_dx("down dx", a.dx, w.down, a.swiglu));
+  const PerKeptTensor<bool> again = activations_.recomputed(l);
   const Tensor dgate_up = s.gate_up;  // written in place: gate_up is no longer needed
-  ops_.swiglu_backward(compute, {.gate_up = s.gate_up, .dout = a.swiglu, .dgate_up = dgate_up, .out = a.swiglu});
-  ops_.gemm(compute, linear_dw("down dw", a.dx, a.swiglu, dw.down, write));
+  const auto down_dw = [&] { ops_.gemm(compute, linear_dw("down dw", a.dx, s.swiglu, dw.down, write)); };
+  const auto gate_up_dw = [&] { ops_.gemm(compute, linear_dw("gate_up dw", dgate_up, s.norm2, dw.gate_up, write)); };
 
-  ops_.gemm(compute, linear_dx("gate_up dx", dgate_up, w.gate_up, a.norm));
-  ops_.rmsnorm_backward(compute, {.dy = a.norm,
+  if (!again[KeptTensor::kSwiGlu]) down_dw();
+  ops_.gemm(compute, linear_dx("down dx", a.dx, w.down, s.swiglu));
+  ops_.swiglu_backward(compute, {.gate_up = s.gate_up,
+                                 .dout = s.swiglu,
+                                 .dgate_up = dgate_up,
+                                 .out = again[KeptTensor::kSwiGlu] ? s.swiglu : Tensor{}});
+  if (again[KeptTensor::kSwiGlu]) down_dw();
+
+  if (!again[KeptTensor::kNorm2]) gate_up_dw();
+  ops_.gemm(compute, linear_dx("gate_up dx", dgate_up, w.gate_up, s.norm2));
+  ops_.rmsnorm_backward(compute, {.dy = s.norm2,
                                   .x = s.mid,
                                   .weight = w.post_attention_norm,
                                   .rstd = s.rstd2,
                                   .dresidual = a.dx,
                                   .dx = a.dx,
                                   .dweight = dw.post_attention_norm,
-                                  .y = a.norm});
-  ops_.gemm(compute, linear_dw("gate_up dw", dgate_up, a.norm, dw.gate_up, write));
+                                  .y = again[KeptTensor::kNorm2] ? s.norm2 : Tensor{}});
+  if (again[KeptTensor::kNorm2]) gate_up_dw();
 }
 
 // On entry a.dx is the gradient of `mid`, on return that of the layer's input.
@@ -164,16 +173,19 @@ void Transformer::backward_attention(Stream& compute, const DeviceBatch& in, con
   }
   if (config_.qkv_bias) ops_.column_sums(compute, {.x = a.dqkv, .sums = dw.qkv_bias});
 
-  ops_.gemm(compute, linear_dx("qkv dx", a.dqkv, w.qkv, a.norm));
-  ops_.rmsnorm_backward(compute, {.dy = a.norm,
+  const bool again = activations_.recomputed(l)[KeptTensor::kNorm1];
+  const auto qkv_dw = [&] { ops_.gemm(compute, linear_dw("qkv dw", a.dqkv, s.norm1, dw.qkv, write)); };
+  if (!again) qkv_dw();
+  ops_.gemm(compute, linear_dx("qkv dx", a.dqkv, w.qkv, s.norm1));
+  ops_.rmsnorm_backward(compute, {.dy = s.norm1,
                                   .x = s.x,
                                   .weight = w.input_norm,
                                   .rstd = s.rstd1,
                                   .dresidual = a.dx,
                                   .dx = a.dx,
                                   .dweight = dw.input_norm,
-                                  .y = a.norm});
-  ops_.gemm(compute, linear_dw("qkv dw", a.dqkv, a.norm, dw.qkv, write));
+                                  .y = again ? s.norm1 : Tensor{}});
+  if (again) qkv_dw();
 }
 
 }  // namespace tokamak

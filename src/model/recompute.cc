@@ -1,6 +1,8 @@
 #include "model/recompute.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "model/activations.h"
@@ -10,46 +12,105 @@ namespace tokamak {
 
 namespace {
 
-// Enumerates the counts of all tensors but the last, which takes what the bytes left allow.
+// Dynamic programming over the tensors, the most worth per byte first. A state is a choice for the tensors so far. It is
+// dropped if another spares as much in as few bytes, or if the relaxed problem (fractions of a layer) shows that it
+// cannot reach the best choice found. So of tensors whose worth per byte differs only few counts remain.
 class Knapsack {
  public:
-  Knapsack(const PerKeptTensor<KeepCost>& costs, int64_t most) : costs_(costs.values), most_(most) {}
+  Knapsack(const PerKeptTensor<KeepCost>& costs, int64_t most, int64_t bytes)
+      : costs_(costs.values), most_(most), bytes_(bytes) {
+    for (size_t tensor = 0; tensor < costs_.size(); ++tensor) {
+      if (costs_[tensor].spared > 0) order_.push_back(tensor);
+    }
+    std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) { return worth(a) > worth(b); });
+  }
 
-  KeptLayers solve(int64_t bytes) {
-    descend(0, 0, 0, bytes);
-    return best_;
+  KeptLayers solve() {
+    std::vector<State> states(1);
+    for (size_t i = 0; i < order_.size(); ++i) {
+      std::vector<State> next;
+      for (const State& state : states) {
+        for (int64_t count = fit(i, state); count >= 0; --count) {
+          const State more = with(state, i, count);
+          const double reachable = complete(more, i + 1);
+          // Fewer of the tensor that is worth most cannot reach more.
+          if (reachable < best_.spared * (1 - kRounding)) break;
+          next.push_back(more);
+        }
+      }
+      states = undominated(std::move(next));
+    }
+    return best_.counts;
   }
 
  private:
-  void descend(size_t tensor, double spared_before, int64_t taken, int64_t left) {
-    const KeepCost& cost = costs_[tensor];
-    const int64_t fit = std::min(most_, left / std::max<int64_t>(cost.bytes, 1));
-    const bool last = tensor + 1 == costs_.size();
-    for (int64_t count = last ? fit : 0; count <= fit; ++count) {
-      counts_.values[tensor] = count;
-      const double spared = spared_before + static_cast<double>(count) * cost.spared;
-      const int64_t bytes = count * cost.bytes;
-      if (!last) {
-        descend(tensor + 1, spared, taken + bytes, left - bytes);
-      } else if (spared > most_spared_ || (spared == most_spared_ && taken + bytes < best_bytes_)) {
-        best_ = counts_;
-        most_spared_ = spared;
-        best_bytes_ = taken + bytes;
+  struct State {
+    int64_t bytes = 0;
+    double spared = 0;
+    KeptLayers counts;
+  };
+  static constexpr double kRounding = 1e-12;
+  static constexpr int64_t kMostStates = 500;
+
+  int64_t size(size_t tensor) const { return std::max<int64_t>(costs_[tensor].bytes, 1); }
+  double worth(size_t tensor) const { return costs_[tensor].spared / static_cast<double>(size(tensor)); }
+  int64_t fit(size_t i, const State& state) const { return std::min(most_, (bytes_ - state.bytes) / size(order_[i])); }
+
+  State with(State state, size_t i, int64_t count) const {
+    const size_t tensor = order_[i];
+    state.counts.values[tensor] = count;
+    state.bytes += count * costs_[tensor].bytes;
+    state.spared += static_cast<double>(count) * costs_[tensor].spared;
+    return state;
+  }
+
+  // Adds as many layers of each tensor from `first` on as fit, for the best choice found. Returns what fractions of
+  // layers would spare, which no choice exceeds.
+  double complete(State state, size_t first) {
+    double reachable = -1;
+    for (size_t i = first; i < order_.size(); ++i) {
+      const int64_t count = fit(i, state);
+      state = with(state, i, count);
+      if (count < most_ && reachable < 0) {
+        reachable = state.spared + static_cast<double>(bytes_ - state.bytes) * worth(order_[i]);
       }
     }
+    if (state.spared > best_.spared || (state.spared == best_.spared && state.bytes < best_.bytes)) best_ = state;
+    return std::max(reachable, state.spared);
+  }
+
+  // Those that spare more than each of as few bytes, ascending. Only tensors of nearly equal worth leave too many: then
+  // of those within a fraction 1 / kMostStates of the bytes the smallest remains. What is found still spares at least as
+  // much as the greedy choice, so it misses the relaxed problem's by less than one layer of one tensor.
+  static std::vector<State> undominated(std::vector<State> states) {
+    std::sort(states.begin(), states.end(), [](const State& a, const State& b) {
+      return a.bytes != b.bytes ? a.bytes < b.bytes : a.spared > b.spared;
+    });
+    const auto filtered = [&](int64_t step) {
+      std::vector<State> best;
+      for (const State& state : states) {
+        if (best.empty() || (state.spared > best.back().spared && state.bytes >= best.back().bytes + step)) {
+          best.push_back(state);
+        }
+      }
+      return best;
+    };
+    std::vector<State> best = filtered(0);
+    if (std::ssize(best) <= kMostStates) return best;
+    return filtered((states.back().bytes - states.front().bytes) / kMostStates);
   }
 
   std::array<KeepCost, kKeptTensors.size()> costs_;
+  std::vector<size_t> order_;  // tensors that spare something
   int64_t most_;
-  KeptLayers counts_, best_;
-  double most_spared_ = 0;
-  int64_t best_bytes_ = 0;
+  int64_t bytes_;
+  State best_;
 };
 
 }  // namespace
 
 const char* name_of(KeptTensor tensor) {
-  constexpr std::array kNames = {"qkv", "attention", "mid", "gate_up"};
+  constexpr std::array kNames = {"qkv", "attention", "mid", "gate_up", "norm1", "norm2", "swiglu"};
   return kNames[static_cast<size_t>(tensor)];
 }
 
@@ -73,7 +134,19 @@ PerKeptTensor<KeepCost> keep_costs(const ModelConfig& config, int64_t tokens, in
 }
 
 KeptLayers choose_kept(const PerKeptTensor<KeepCost>& costs, int64_t most, int64_t bytes) {
-  return Knapsack(costs, most).solve(std::max<int64_t>(bytes, 0));
+  return Knapsack(costs, most, std::max<int64_t>(bytes, 0)).solve();
+}
+
+KeptLayers choose_kept_by_flops(const PerKeptTensor<KeepCost>& costs, int64_t most, int64_t bytes) {
+  KeptLayers kept = choose_kept(costs, most, bytes);
+  PerKeptTensor<KeepCost> stores;
+  for (const KeptTensor tensor : kKeptTensors) {
+    if (costs[tensor].spared > 0) continue;
+    stores[tensor] = {costs[tensor].bytes, static_cast<double>(costs[tensor].bytes)};
+  }
+  const KeptLayers more = choose_kept(stores, most, bytes - kept_bytes(costs, kept));
+  for (const KeptTensor tensor : kKeptTensors) kept[tensor] += more[tensor];
+  return kept;
 }
 
 KeptLayers kept_layers(const ActivationCheckpointOptions& options, const ModelConfig& config, int64_t tokens,
@@ -82,13 +155,14 @@ KeptLayers kept_layers(const ActivationCheckpointOptions& options, const ModelCo
   TOKAMAK_CHECK(options.mode != RecomputeMode::kAuto, "activation_checkpoint.mode: auto is not settled");
   if (options.mode == RecomputeMode::kFull) return kept;
   if (!options.kept_layers.empty()) {
-    TOKAMAK_CHECK(options.kept_layers.size() == kKeptTensors.size(), options.kept_layers.size(), " counts of layers");
+    TOKAMAK_CHECK(options.kept_layers.size() <= kKeptTensors.size(), options.kept_layers.size(), " counts of layers");
     std::copy(options.kept_layers.begin(), options.kept_layers.end(), kept.values.begin());
     return kept;
   }
   const int64_t most = most_kept_layers(config);
   if (options.mode == RecomputeMode::kSelective && !options.kept_bytes.is_auto()) {
-    return choose_kept(keep_costs(config, tokens, length, compute, rows_behind), most, options.kept_bytes.value);
+    return choose_kept_by_flops(keep_costs(config, tokens, length, compute, rows_behind), most,
+                                options.kept_bytes.value);
   }
   kept.values.fill(most);
   return kept;

@@ -134,10 +134,12 @@ void Transformer::forward(Stream& compute, const DeviceBatch& in, const Activati
   ops_.embedding(compute, {.ids = in.tokens, .table = embedding[0], .out = a.layers[0].x});
   parameters_.release(index_.embedding());
 
+  PerKeptTensor<bool> everything;
+  everything.values.fill(true);
   for (int64_t l = 0; l < config_.num_hidden_layers; ++l) {
     const LayerWeights w = index_.layer_weights(l, parameters_.acquire(index_.layer(l), compute), norms);
     parameters_.prefetch(l + 1 < config_.num_hidden_layers ? index_.layer(l + 1) : index_.head(), compute);
-    layer_interior(compute, in, a, l, w, {{true, true, true, true}});
+    layer_interior(compute, in, a, l, w, everything);
     layer_output(compute, a, l, w);
     parameters_.release(index_.layer(l));
   }

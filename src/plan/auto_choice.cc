@@ -95,19 +95,20 @@ std::vector<int64_t> tried_micro_batches(const TrainingOptions& training, const 
 PerKeptTensor<KeepCost> keep_seconds(const RunConfig& config, const GlobalBatch& batch, int64_t micro_batch, int ranks,
                                      const Machine& stated) {
   const Machine machine = stated.for_attention(config.runtime.attention);
-  // All layers are alike, and the last one is never recomputed: two tell what one costs.
+  // All layers are alike, and the last one recomputes the same whatever is kept: two tell what one costs.
   RunConfig two = with_choice(config, {.micro_batch = micro_batch});
   two.training.micro_batch_size = {micro_batch};
   two.model.num_hidden_layers = 2;
   two.parallelism.keep_gathered = AutoLimit::none();
-  two.activation_checkpoint = {.mode = RecomputeMode::kSelective, .kept_bytes = {}, .kept_layers = {0, 0, 0, 0}};
+  const std::vector<int64_t> none(kKeptTensors.size(), 0);
+  two.activation_checkpoint = {.mode = RecomputeMode::kSelective, .kept_bytes = {}, .kept_layers = none};
   DryRun without(two, batch, ranks);
   auto costs = keep_costs(config.model, micro_batch * batch.length, batch.length, compute_dtype(config.precision),
                           without.ops().rows_behind_attention());
   const double nothing = operation_seconds(without, machine);
   const double times = static_cast<double>(batch.sequences_per_rank) / static_cast<double>(micro_batch);
   for (const KeptTensor tensor : kKeptTensors) {
-    std::vector<int64_t> one(kKeptTensors.size(), 0);
+    std::vector<int64_t> one = none;
     one[static_cast<size_t>(tensor)] = 1;
     two.activation_checkpoint.kept_layers = one;
     DryRun with(two, batch, ranks);

@@ -76,7 +76,10 @@ TEST_CASE("each value has its range") {
        "key 'activation_checkpoint.kept_layers' (value [1, 1, 1, 1]) is for activation_checkpoint.mode: selective, and "
        "the mode is auto"},
       {"activation_checkpoint={mode: selective, kept_layers: [1, 1, 1]}",
-       "key 'activation_checkpoint.kept_layers' (value [1, 1, 1]) must have 4 counts: qkv, attention, mid, gate_up"},
+       "key 'activation_checkpoint.kept_layers' (value [1, 1, 1]) must have 7 counts: qkv, attention, mid, gate_up, "
+       "norm1, norm2, swiglu; or the first 4"},
+      {"activation_checkpoint={mode: selective, kept_layers: [1, 1, 1, 1, 1, 1, 2]}",
+       "key 'activation_checkpoint.kept_layers[6]' (value 2) must be from 0 to 1"},
       {"activation_checkpoint={mode: selective, kept_layers: [1, 2, 1, 0]}",
        "key 'activation_checkpoint.kept_layers[1]' (value 2) must be from 0 to 1"},
       {"activation_checkpoint={mode: selective, kept_bytes: 4Ki, kept_layers: [1, 1, 1, 1]}",

@@ -1,9 +1,12 @@
 // What a layer keeps for backward changes memory and work, and no bit.
 #include "model/recompute.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "model/golden.h"
 
@@ -34,19 +37,25 @@ std::vector<char> bits_of(SmallModel& small) {
   return bits;
 }
 
-// All counts from 0 to `most` of the four tensors, by brute force; the same preference as choose_kept's.
-KeptLayers best_by_trying(const PerKeptTensor<KeepCost>& costs, int64_t most, int64_t bytes) {
-  KeptLayers best, now;
-  for (int64_t code = 0; code < (most + 1) * (most + 1) * (most + 1) * (most + 1); ++code) {
-    int64_t rest = code;
-    for (int64_t& count : now.values) {
-      count = rest % (most + 1);
-      rest /= most + 1;
-    }
-    if (kept_bytes(costs, now) > bytes) continue;
+// All counts from 0 to `most` of the tensors from `first` on, by brute force; the same preference as choose_kept's.
+void try_all(const PerKeptTensor<KeepCost>& costs, int64_t most, int64_t bytes, size_t first, KeptLayers& now,
+             KeptLayers& best) {
+  if (kept_bytes(costs, now) > bytes) return;
+  if (first == kKeptTensors.size()) {
     const double flops = recomputed_flops(costs, now, most), least = recomputed_flops(costs, best, most);
     if (flops < least || (flops == least && kept_bytes(costs, now) < kept_bytes(costs, best))) best = now;
+    return;
   }
+  for (int64_t count = 0; count <= most; ++count) {
+    now.values[first] = count;
+    try_all(costs, most, bytes, first + 1, now, best);
+  }
+  now.values[first] = 0;
+}
+
+KeptLayers best_by_trying(const PerKeptTensor<KeepCost>& costs, int64_t most, int64_t bytes) {
+  KeptLayers best, now;
+  try_all(costs, most, bytes, 0, now, best);
   return best;
 }
 
@@ -62,16 +71,18 @@ TEST_CASE("any number of layers may keep any tensor: gradients and losses are th
       const std::vector<char> expected = bits_of(everything);
       CHECK(std::count(expected.begin(), expected.end(), 0) < static_cast<int64_t>(expected.size()) / 2);
       const int64_t choices[] = {0, 1, kLayers - 1};
+      // Every combination of the first four, and of any two tensors: sums of digits that differ in two of them at least.
       for (int64_t code = 0; code < 3 * 3 * 3 * 3; ++code) {
+        const int64_t a = code % 3, b = code / 3 % 3, c = code / 9 % 3, d = code / 27;
+        const int64_t digits[] = {a, b, c, d, (a + b + c) % 3, (a + 2 * b + d) % 3, (b + c + d) % 3};
         KeptLayers kept;
-        int64_t rest = code;
-        for (int64_t& count : kept.values) {
-          count = choices[rest % 3];
-          rest /= 3;
+        std::string counts;
+        for (size_t i = 0; i < kKeptTensors.size(); ++i) {
+          kept.values[i] = choices[digits[i]];
+          counts += " " + std::to_string(kept.values[i]);
         }
         SmallModel small(config, *comm, {.compute = compute, .keep = Keep::kLayerInputs, .kept = kept});
-        INFO(name << " " << name_of(compute) << ", kept in layers: " << kept.values[0] << " " << kept.values[1] << " "
-                  << kept.values[2] << " " << kept.values[3]);
+        INFO(name << " " << name_of(compute) << ", kept in layers:" << counts);
         CHECK((bits_of(small) == expected));
       }
     }
@@ -90,6 +101,7 @@ TEST_CASE("the plan has a buffer by name for each layer that keeps a tensor, and
   KeptLayers kept;
   kept[KeptTensor::kQkv] = 1;
   kept[KeptTensor::kGateUp] = 3;
+  kept[KeptTensor::kNorm2] = 2;
   std::map<std::string, int64_t> buffers;
   const MemoryPlan plan = plan_of(Keep::kLayerInputs, kept);
   const MemoryPlan::Group group = plan.groups().at(0);
@@ -102,6 +114,10 @@ TEST_CASE("the plan has a buffer by name for each layer that keeps a tensor, and
   CHECK(buffers.at("layer.* mid") == 1);
   CHECK(buffers.at("layer.* gate_up") == 4);
   CHECK(buffers.at("layer.* rstd2") == 4);
+  CHECK(buffers.at("layer.* swiglu") == 1);
+  CHECK(buffers.at("layer.* norm2") == 2);  // the others are in "norm", with all of norm1
+  CHECK(buffers.count("layer.* norm1") == 0);
+  CHECK(buffers.at("norm") == 1);
 
   const auto costs = keep_costs(config, 100, 50, DType::kBF16, rows_behind);
   const int64_t full = plan_of(Keep::kLayerInputs, {}).total_bytes();
@@ -114,13 +130,15 @@ TEST_CASE("the plan has a buffer by name for each layer that keeps a tensor, and
 TEST_CASE("the choice spares as many FLOPs as the best of all choices, in as few bytes") {
   std::mt19937 random(16);
   for (int problem = 0; problem < 500; ++problem) {
-    const auto most = static_cast<int64_t>(random() % 6);
+    const auto most = static_cast<int64_t>(random() % 4);
     const bool alike = problem % 3 == 0;  // costs in proportion: many ties
     PerKeptTensor<KeepCost> costs;
     for (KeepCost& cost : costs.values) {
       cost.bytes = 1 + static_cast<int64_t>(random() % 20);
-      cost.spared = alike ? 2 * static_cast<double>(cost.bytes) : 1 + static_cast<double>(random() % 20);
+      cost.spared = alike ? 2 * static_cast<double>(cost.bytes) : static_cast<double>(random() % 20);
     }
+    KeptLayers worthy;
+    for (const KeptTensor tensor : kKeptTensors) worthy[tensor] = costs[tensor].spared > 0 ? most : 0;
     KeptLayers all;
     all.values.fill(most);
     const int64_t bytes = static_cast<int64_t>(random()) % (kept_bytes(costs, all) + 3);
@@ -129,8 +147,66 @@ TEST_CASE("the choice spares as many FLOPs as the best of all choices, in as few
     CHECK(recomputed_flops(costs, chosen, most) == recomputed_flops(costs, best, most));
     CHECK(kept_bytes(costs, chosen) == kept_bytes(costs, best));
     CHECK(kept_bytes(costs, chosen) <= bytes);
-    CHECK((choose_kept(costs, most, INT64_MAX) == all));
+    CHECK((choose_kept(costs, most, INT64_MAX) == worthy));
+    CHECK((choose_kept_by_flops(costs, most, INT64_MAX) == all));
     CHECK((choose_kept(costs, most, -1) == KeptLayers{}));
+  }
+}
+
+TEST_CASE("what FLOPs leave free goes to tensors that spare none, as many bytes of them as fit") {
+  std::mt19937 random(17);
+  for (int problem = 0; problem < 300; ++problem) {
+    const auto most = static_cast<int64_t>(1 + random() % 3);
+    PerKeptTensor<KeepCost> costs, others;
+    for (const KeptTensor tensor : kKeptTensors) {
+      const bool gemm = static_cast<size_t>(tensor) < kGemmKeptTensors;
+      costs[tensor].bytes = 1 + static_cast<int64_t>(random() % 20);
+      costs[tensor].spared = gemm ? 1 + static_cast<double>(random() % 20) : 0;
+      if (!gemm) others[tensor] = {costs[tensor].bytes, static_cast<double>(costs[tensor].bytes)};
+    }
+    KeptLayers all;
+    all.values.fill(most);
+    const int64_t bytes = static_cast<int64_t>(random()) % (kept_bytes(costs, all) + 3);
+    const KeptLayers by_flops = choose_kept(costs, most, bytes);
+    KeptLayers best = best_by_trying(others, most, bytes - kept_bytes(costs, by_flops));
+    const int64_t filled = kept_bytes(costs, by_flops) + kept_bytes(others, best);
+    const KeptLayers chosen = choose_kept_by_flops(costs, most, bytes);
+    INFO("problem " << problem << ", " << bytes << " bytes, up to " << most << " layers");
+    CHECK(recomputed_flops(costs, chosen, most) == recomputed_flops(costs, by_flops, most));
+    CHECK(kept_bytes(costs, chosen) == filled);
+  }
+}
+
+TEST_CASE("of tensors that are worth the same in many layers a choice spares no less than the greedy one") {
+  std::mt19937 random(18);
+  for (int problem = 0; problem < 20; ++problem) {
+    const int64_t most = 79;
+    PerKeptTensor<KeepCost> costs;
+    double total = 0;
+    for (KeepCost& cost : costs.values) {
+      cost.bytes = 1'000'000 + static_cast<int64_t>(random() % 100'000'000);
+      cost.spared = static_cast<double>(cost.bytes) * (1 + 1e-6 * static_cast<double>(random() % 1000));
+      total += static_cast<double>(most * cost.bytes);
+    }
+    std::vector<KeepCost> ordered(costs.values.begin(), costs.values.end());
+    const auto worth = [](const KeepCost& cost) { return cost.spared / static_cast<double>(cost.bytes); };
+    std::sort(ordered.begin(), ordered.end(),
+              [&](const KeepCost& a, const KeepCost& b) { return worth(a) > worth(b); });
+    const auto bytes = static_cast<int64_t>(total * static_cast<double>(1 + random() % 99) / 100);
+    int64_t left = bytes;
+    double greedy = 0, relaxed = -1;
+    for (const KeepCost& cost : ordered) {
+      const int64_t count = std::min(most, left / cost.bytes);
+      if (relaxed < 0 && count < most) relaxed = greedy + static_cast<double>(left) * worth(cost);
+      greedy += static_cast<double>(count) * cost.spared;
+      left -= count * cost.bytes;
+    }
+    const KeptLayers kept = choose_kept(costs, most, bytes);
+    const double spared = recomputed_flops(costs, {}, most) - recomputed_flops(costs, kept, most);
+    INFO("problem " << problem);
+    CHECK(kept_bytes(costs, kept) <= bytes);
+    CHECK(spared >= greedy * (1 - 1e-12));
+    CHECK(spared <= relaxed * (1 + 1e-12));
   }
 }
 
@@ -145,13 +221,13 @@ TEST_CASE("more bytes never spare less, and the bytes of everything keep everyth
   double before = recomputed_flops(costs, {}, most);
   for (int64_t percent = 0; percent <= 100; ++percent) {
     const int64_t bytes = total / 100 * percent;
-    const KeptLayers kept = choose_kept(costs, most, bytes);
+    const KeptLayers kept = choose_kept_by_flops(costs, most, bytes);
     CHECK(kept_bytes(costs, kept) <= bytes);
     CHECK(recomputed_flops(costs, kept, most) <= before);
     before = recomputed_flops(costs, kept, most);
   }
-  CHECK((choose_kept(costs, most, total) == all));
-  CHECK_FALSE((choose_kept(costs, most, total - 1) == all));
+  CHECK((choose_kept_by_flops(costs, most, total) == all));
+  CHECK_FALSE((choose_kept_by_flops(costs, most, total - 1) == all));
   CHECK(recomputed_flops(costs, all, most) == 0);
 }
 
@@ -169,5 +245,7 @@ TEST_CASE("the modes keep what they are called: everything, within a limit, or l
   CHECK((kept(RecomputeMode::kSelective, {}) == all));  // without a limit
   CHECK((kept(RecomputeMode::kSelective, AutoLimit::none()) == KeptLayers{}));
   const int64_t half = kept_bytes(costs, all) / 2;
-  CHECK((kept(RecomputeMode::kSelective, {half}) == choose_kept(costs, kLayers - 1, half)));
+  CHECK((kept(RecomputeMode::kSelective, {half}) == choose_kept_by_flops(costs, kLayers - 1, half)));
+  ActivationCheckpointOptions four{.mode = RecomputeMode::kSelective, .kept_bytes = {}, .kept_layers = {3, 2, 1, 0}};
+  CHECK((kept_layers(four, config, 64, 32, DType::kF32).values == std::array<int64_t, 7>{3, 2, 1, 0, 0, 0, 0}));
 }

@@ -53,12 +53,14 @@ std::vector<Tried> try_all(const RunConfig& config, const GlobalBatch& batch, in
   for (choice.micro_batch = 1; choice.micro_batch <= batch.sequences_per_rank; ++choice.micro_batch) {
     if (batch.sequences_per_step % choice.micro_batch != 0) continue;
     for (choice.keep_gathered = 0; choice.keep_gathered <= config.model.num_hidden_layers; ++choice.keep_gathered) {
-      for (int64_t code = 0; code < (most + 1) * (most + 1) * (most + 1) * (most + 1); ++code) {
-        int64_t rest = code;
+      int64_t code = 0, rest = 0;
+      while (rest == 0) {
+        rest = code++;
         for (int64_t& layers : choice.kept.values) {
           layers = rest % (most + 1);
           rest /= most + 1;
         }
+        if (rest > 0) break;
         const RunConfig tried = with_choice(config, choice);
         all.push_back({bytes_of(tried, batch, ranks), predict(tried, batch, ranks, machine).step_seconds});
       }
@@ -78,13 +80,14 @@ int64_t enough_for(int64_t bytes, const Machine& machine) {
 
 TEST_CASE("the choice is the best of every combination that fits") {
   const BackendKind backend = GENERATE(BackendKind::kCpu, BackendKind::kCuda);
-  const RunConfig config = auto_run(backend);
+  RunConfig config = auto_run(backend);
+  config.model.num_hidden_layers = 2;  // 128 lists of kept layers
   const Machine machine = machine_for(backend);
   const int ranks = 2;
   const GlobalBatch batch = small_batch(ranks, 4);
   const int64_t least = bytes_of(with_choice(config, least_choice(config)), batch, ranks);
-  AutoChoice all{.micro_batch = 4, .keep_gathered = 3};
-  all.kept.values.fill(2);
+  AutoChoice all{.micro_batch = 4, .keep_gathered = 2};
+  all.kept.values.fill(1);
   const int64_t most = bytes_of(with_choice(config, all), batch, ranks);
   REQUIRE(least < most);
   const std::vector<Tried> all_tried = try_all(config, batch, ranks, machine);
@@ -115,7 +118,8 @@ TEST_CASE("keys that are not auto stay as they are, and those that are take the 
   const GlobalBatch batch = small_batch(2, 4);
   Machine machine = cpu_machine();
   const auto best = [&] { return candidates(config, batch, 2, machine, INT64_MAX).fitting.at(0); };
-  CHECK((best().choice.kept.values == std::array<int64_t, 4>{2, 2, 2, 2}));  // without a limit nothing is recomputed
+  CHECK((best().choice.kept.values ==
+         std::array<int64_t, 7>{2, 2, 2, 2, 2, 2, 2}));  // without a limit nothing is recomputed
   config.training.micro_batch_size = {2};
   config.parallelism.keep_gathered = {1};
   CHECK(best().choice.micro_batch == 2);
@@ -185,7 +189,7 @@ TEST_CASE("a start chooses its micro-batch by all memory, and the rest by what i
                       .available = int64_t{1} << 30};
   const AutoChoice all = choose(inputs);
   CHECK(all.micro_batch > 1);
-  CHECK((all.kept.values == std::array<int64_t, 4>{2, 2, 2, 2}));
+  CHECK((all.kept.values == std::array<int64_t, 7>{2, 2, 2, 2, 2, 2, 2}));
   CHECK_THAT(all.why, Catch::Contains("a step predicted by the rates of cpu"));
   RunConfig tight = with_choice(inputs.config, {.micro_batch = all.micro_batch});
   inputs.available = (bytes_of(tight, batch, 2) + 100) * 8 / 7;
@@ -222,13 +226,13 @@ RANKS_CASE("every rank takes what rank 0 chooses, and its error") {
   const Chooser chooser = [&](const ChoiceInputs&) {
     AutoChoice choice{
         .micro_batch = 3, .keep_gathered = 2, .predicted_seconds = 0.1 + world.rank(), .why = "two\nlines"};
-    choice.kept.values = {1, 2, 3, 4};
+    choice.kept.values = {1, 2, 3, 4, 5, 6, 7};
     return choice;
   };
   const AutoChoice choice = choose_on_rank_zero(world.comm(), inputs, chooser);
   CHECK(choice.micro_batch == 3);
   CHECK(choice.keep_gathered == 2);
-  CHECK((choice.kept.values == std::array<int64_t, 4>{1, 2, 3, 4}));
+  CHECK((choice.kept.values == std::array<int64_t, 7>{1, 2, 3, 4, 5, 6, 7}));
   CHECK(choice.predicted_seconds == 0.1);
   CHECK(choice.why == "two\nlines");
   std::string error;

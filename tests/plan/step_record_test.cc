@@ -121,6 +121,28 @@ TEST_CASE("what selective recompute predicts is what a recorded step has: FLOPs,
   CHECK(limited.memory().total_bytes() > full);
 }
 
+TEST_CASE("a layer that keeps an output of a norm or of SwiGLU spares storing it a second time, and nothing else") {
+  RunConfig config = small_run();
+  const auto memory_traffic = [&](const KeptLayers& kept) {
+    config.activation_checkpoint = {RecomputeMode::kSelective, {}, {kept.values.begin(), kept.values.end()}};
+    DryRun run(config, small_batch(1, 2), 1);
+    int64_t bytes = 0;
+    for (const StepRecord::Distinct& call : run.record().calls) bytes += call.count * call.bytes;
+    return bytes;
+  };
+  const int64_t nothing = memory_traffic({}), tokens = 2 * 8;
+  for (const auto& [tensor, width] : {std::pair{KeptTensor::kNorm1, config.model.hidden_size},
+                                      {KeptTensor::kNorm2, config.model.hidden_size},
+                                      {KeptTensor::kSwiGlu, config.model.intermediate_size}}) {
+    INFO(name_of(tensor));
+    for (const int64_t layers : {1, 2}) {
+      KeptLayers kept;
+      kept[tensor] = layers;
+      CHECK(nothing - memory_traffic(kept) == layers * tokens * width * size_of(DType::kBF16));
+    }
+  }
+}
+
 RANKS_CASE("a dry run yields the very step that a real one takes, call by call") {
   const int ranks = world.size();
   const int replicas = ranks % 2 == 0 ? 2 : 1;

@@ -90,10 +90,11 @@ def choosing(place):
     output = place.train("auto", 2, *steps, *AUTO)
     (line,) = [line for line in output.splitlines() if "chosen: " in line]
     text = line.split("chosen: ")[1].split(";")[0]
+    tensors = ("qkv", "attention", "mid", "gate_up", "norm1", "norm2", "swiglu")
     chosen = {key: int(place.records("auto", f"chosen/{key}")[0]) for key in (
-        "micro_batch_size", "keep_gathered", "kept_layers/qkv", "kept_layers/attention", "kept_layers/mid", "kept_layers/gate_up")}
-    kept = [chosen[f"kept_layers/{tensor}"] for tensor in ("qkv", "attention", "mid", "gate_up")]
-    assert kept == [2, 2, 2, 2] and chosen["keep_gathered"] > 0, chosen  # there is memory for everything
+        "micro_batch_size", "keep_gathered", *(f"kept_layers/{tensor}" for tensor in tensors))}
+    kept = [chosen[f"kept_layers/{tensor}"] for tensor in tensors]
+    assert kept == [2] * len(tensors) and chosen["keep_gathered"] > 0, chosen  # there is memory for everything
     assert f"training.micro_batch_size {chosen['micro_batch_size']}, parallelism.keep_gathered {chosen['keep_gathered']}" in text
     planned = tokamak("plan", place.config("auto"), "--ranks", "2", "--explain", *AUTO)
     assert f"chosen       {text}: of" in planned and "keeping gate_up of a layer saves" in planned, (text, planned)

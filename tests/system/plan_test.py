@@ -94,7 +94,7 @@ def kept(place):
     """without --gpu, text and JSON say what layers keep and what is recomputed; --memory is what automatic choices fill"""
     def planned(*arguments):
         return json.loads(tokamak("plan", LLAMA, "--ranks", "64", "--json", "runtime.backend=cuda", *arguments))
-    tensors, layers = ["qkv", "attention", "mid", "gate_up"], 32
+    tensors, layers = ["qkv", "attention", "mid", "gate_up", "norm1", "norm2", "swiglu"], 32
     none, full = (planned(f"activation_checkpoint.mode={mode}") for mode in ("none", "full"))
     assert none["kept_layers"] == dict.fromkeys(tensors, layers - 1) and none["recomputed_flops"] == 0, none["kept_layers"]
     assert full["kept_layers"] == dict.fromkeys(tensors, 0), full["kept_layers"]

@@ -51,7 +51,7 @@ RunConfig config_of(const ToyPlace& place, const std::string& name, const Sharin
   config.training.max_steps = kSteps;
   config.training.micro_batch_size.value = 12 / sharing.ranks / 3;
   config.activation_checkpoint.mode = recompute;
-  if (recompute == RecomputeMode::kSelective) config.activation_checkpoint.kept_layers = {3, 1, 0, 2};
+  if (recompute == RecomputeMode::kSelective) config.activation_checkpoint.kept_layers = {3, 1, 0, 2, 1, 3, 2};
   config.parallelism.zero_stage = sharing.stage;
   config.parallelism.reduce = sharing.reduce;
   config.parallelism.keep_gathered = sharing.kept;
@@ -108,9 +108,9 @@ struct Reference {
 std::vector<double> chosen_of(const std::string& run) {
   const MetricRecord ready = last_event(run, "ready");
   std::vector<double> values;
-  for (const char* name : {"micro_batch_size", "keep_gathered", "kept_layers/qkv", "kept_layers/attention",
-                           "kept_layers/mid", "kept_layers/gate_up"}) {
-    values.push_back(ready.at(str("chosen/", name)));
+  for (const char* name : {"micro_batch_size", "keep_gathered"}) values.push_back(ready.at(str("chosen/", name)));
+  for (const KeptTensor tensor : kKeptTensors) {
+    values.push_back(ready.at(str("chosen/kept_layers/", name_of(tensor))));
   }
   return values;
 }
