@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "backend/gpu_sizes.h"
 #include "backend/support.h"
 
 using namespace tokamak;
@@ -164,7 +165,10 @@ class AttentionBy {
   }
 
  private:
-  void fill_workspace() { ops().fill(stream(), {workspace_, std::numeric_limits<double>::quiet_NaN()}); }
+  void fill_workspace() {
+    const Tensor scratch = workspace_.view().flat(kGpuGemmWorkspaceBytes / 4, workspace_.count());
+    ops().fill(stream(), {scratch, std::numeric_limits<double>::quiet_NaN()});
+  }
 
   Backend backend_;
   HostTensor workspace_;
@@ -290,7 +294,9 @@ TEST_CASE("cuDNN's attention is ours", "[.][contact]") {
   AttentionBy native(AttentionKind::kNative, heads, n);
   std::optional<AttentionBy> cudnn = attention_by_cudnn(heads, n);
   if (!cudnn) return;
-  for (const AttentionProblem& p : {AttentionProblem{heads, {n}}, {heads, {n / 2, n / 2}}, {heads, ragged}}) {
+  std::vector<AttentionProblem> problems = {{heads, ragged}, {heads, {n}}};
+  if (!tiny()) problems.push_back({heads, {n / 2, n / 2}});
+  for (const AttentionProblem& p : problems) {
     REQUIRE(p.tokens() == n);
     const HostTensor qkv = p.qkv(), dout = p.dout();
     const AttentionBy::Results ours = native.run(p, qkv, dout, 0), theirs = cudnn->run(p, qkv, dout, 0);
