@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cuda/check.h"
 #include "cuda/nccl/check.h"
 #include "cuda/nccl/contributions.h"
 #include "cuda/nccl/nodes.h"
@@ -31,7 +32,8 @@ std::string NcclBf16Reduction::name() const {
 }
 
 // Each rank of the node receives the contributions to the slices of all ranks with its local rank in their nodes:
-void NcclBf16Reduction::exchange(cudaStream_t stream, const bf16* send, bf16* received, int64_t piece) const {
+void NcclBf16Reduction::exchange(const bf16* send, bf16* received, int64_t piece) const {
+  const cudaStream_t stream = exchanges_.handle();
   const ncclComm_t comm = inside_ ? inside_->get() : all_.get();
   const auto count = static_cast<size_t>(piece);
   TOKAMAK_NCCL(ncclGroupStart());
@@ -44,29 +46,51 @@ void NcclBf16Reduction::exchange(cudaStream_t stream, const bf16* send, bf16* re
   TOKAMAK_NCCL(ncclGroupEnd());
 }
 
+void NcclBf16Reduction::send_contributions(cudaStream_t stream, const Comm::ReduceScatter& args,
+                                           const Round& round) const {
+  const ContributionPiece at{ranks_, args.slice.count(), round.begin, round.piece};
+  round_contributions(stream, args.full.as<float>(), round.send, at);
+  TOKAMAK_CUDA(cudaEventRecord(round.set.rounded.handle(), stream));
+  TOKAMAK_CUDA(cudaStreamWaitEvent(exchanges_.handle(), round.set.rounded.handle(), 0));
+  exchange(round.send, round.send + ranks_ * round.piece, round.piece);
+  TOKAMAK_CUDA(cudaEventRecord(round.set.exchanged.handle(), exchanges_.handle()));
+}
+
+void NcclBf16Reduction::sum(cudaStream_t stream, const Comm::ReduceScatter& args, const Round& round) const {
+  TOKAMAK_CUDA(cudaStreamWaitEvent(stream, round.set.exchanged.handle(), 0));
+  const int64_t piece = round.piece;
+  const bf16* received = round.send + ranks_ * piece;
+  if (!across_) {
+    const ContributionPiece at{ranks_, args.slice.count(), round.begin, piece};
+    return sum_contributions(stream, received, args.slice.as<float>(), at);
+  }
+  // What was sent may be overwritten. The node's f32 sums (nodes, piece) fit there, as a node has two ranks or more.
+  auto* const sums = reinterpret_cast<float*>(round.send);
+  const auto of_node = static_cast<int>(nodes_.front().size());
+  for (size_t n = 0; n < nodes_.size(); ++n, received += of_node * piece) {
+    sum_contributions(stream, received, sums + static_cast<int64_t>(n) * piece, {of_node, piece, 0, piece});
+  }
+  TOKAMAK_NCCL(ncclReduceScatter(sums, args.slice.as<float>() + round.begin, static_cast<size_t>(piece), ncclFloat32,
+                                 ncclSum, across_->get(), stream));
+}
+
+// The stream's order keeps a set's two rounds apart: round k + 2 is rounded behind the sums of round k, which have waited
+// for its exchange.
 void NcclBf16Reduction::run(cudaStream_t stream, const Comm::ReduceScatter& args) const {
   const int64_t length = args.slice.count();
-  const int64_t longest = ExchangeRounds{ranks_, length}.longest_piece();
-  const auto of_node = static_cast<int>(nodes_.front().size());
-  for (int64_t begin = 0; begin < length; begin += longest) {
-    const int64_t piece = std::min(longest, length - begin);
-    bf16* const send = args.scratch.as<bf16>();
-    const bf16* received = send + ranks_ * piece;
-    round_contributions(stream, args.full.as<float>(), send, {ranks_, length, begin, piece});
-    exchange(stream, send, send + ranks_ * piece, piece);
-    if (!across_) {
-      sum_contributions(stream, received, args.slice.as<float>(), {ranks_, length, begin, piece});
-      continue;
-    }
-    // The send buffer is free now. The node's f32 sums (nodes, piece) fit into it, as a node has two ranks or
-    // more.
-    auto* const sums = static_cast<float*>(args.scratch.data());
-    for (size_t n = 0; n < nodes_.size(); ++n, received += of_node * piece) {
-      sum_contributions(stream, received, sums + static_cast<int64_t>(n) * piece, {of_node, piece, 0, piece});
-    }
-    TOKAMAK_NCCL(ncclReduceScatter(sums, args.slice.as<float>() + begin, static_cast<size_t>(piece), ncclFloat32,
-                                   ncclSum, across_->get(), stream));
+  const ExchangeRounds rounds{ranks_, length};
+  std::optional<Round> last;
+  for (int64_t begin = 0, k = 0; begin < length; begin += rounds.longest_piece(), ++k) {
+    const int64_t set = k % rounds.in_flight();
+    const Round round{.send = args.scratch.as<bf16>() + set * rounds.scratch_elements(),
+                      .set = sets_[static_cast<size_t>(set)],
+                      .begin = begin,
+                      .piece = std::min(rounds.longest_piece(), length - begin)};
+    send_contributions(stream, args, round);
+    if (last) sum(stream, args, *last);
+    last.emplace(round);
   }
+  if (last) sum(stream, args, *last);
 }
 
 }  // namespace tokamak

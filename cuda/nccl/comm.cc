@@ -4,6 +4,11 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"

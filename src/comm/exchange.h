@@ -23,7 +23,11 @@ struct ExchangeRounds {
   int64_t longest_piece() const {  // of a slice, in one round
     return std::min(slice, std::max(most / ranks / kGrain, int64_t{1}) * kGrain);
   }
-  int64_t scratch_elements() const { return 2 * ranks * longest_piece(); }  // what is sent, and what has come
+  int64_t scratch_elements() const {
+    return 2 * ranks * longest_piece();
+  }  // of a round: what is sent, and what has come
+  // Rounds that a GPU has under way: the next one's exchange overlaps the sums of the last, so each has scratch of its own.
+  int in_flight() const { return longest_piece() < slice ? 2 : 1; }
 };
 
 // Comm::scratch_elements of either kind of group.
@@ -31,7 +35,8 @@ inline int64_t host_scratch_elements(int ranks, int64_t slice) {
   return ExchangeRounds{ranks, slice, ExchangeRounds::kHostElements}.scratch_elements();
 }
 inline int64_t nccl_scratch_elements(int ranks, int64_t slice, DType dtype) {
-  return dtype == DType::kBF16 ? ExchangeRounds{ranks, slice}.scratch_elements() : 0;
+  const ExchangeRounds rounds{ranks, slice};
+  return dtype == DType::kBF16 ? rounds.in_flight() * rounds.scratch_elements() : 0;
 }
 
 }  // namespace tokamak

@@ -7,7 +7,9 @@
 #include <functional>
 
 #include "base/error.h"
+#include "comm/exchange.h"
 #include "comm/mesh.h"
+#include "cuda/device.h"
 #include "nccl_ranks.h"
 #include "nccl_record.h"
 
@@ -144,6 +146,26 @@ TEST_CASE("a shard group makes two communicators, a replicate group one, and a g
           std::vector<std::string>{"gathers of " + shard, "reductions of " + shard, "reductions of " + replicate});
     for (const auto& one : made) CHECK(!one.lives);
   }
+}
+
+TEST_CASE("a reduction of several rounds exchanges on a stream of its own, one round ahead of the sums") {
+  const int64_t slice = ExchangeRounds::kElements / data->size() * 9 / 4 / 64 * 64;
+  Exchanged memory;
+  const auto full = memory.add(DType::kF32, slice * data->size());
+  const auto scratch = memory.add(DType::kBF16, data->scratch_elements(slice, DType::kBF16));
+  memory.commit();
+  const auto before = static_cast<std::ptrdiff_t>(emulator::nccl_record().calls.size());
+  const Tensor own = memory[full].flat(slice * data->rank(), slice * (data->rank() + 1));
+  data->reduce_scatter(*memory.stream,
+                       {.full = memory[full], .slice = own, .dtype = DType::kBF16, .scratch = memory[scratch]});
+  std::vector<std::string> calls;
+  for (auto call = emulator::nccl_record().calls.begin() + before; call != emulator::nccl_record().calls.end();
+       ++call) {
+    calls.push_back(call->what);
+    CHECK((call->stream == handle(*memory.stream)) == (call->what == "reduce_scatter"));
+  }
+  const std::string e = "exchange", r = "reduce_scatter";  // the latter between nodes, of the sums of a round
+  CHECK(calls == (nodes() > 1 ? std::vector{e, e, r, e, r, r} : std::vector{e, e, e}));
 }
 
 // By itself, since nothing may follow.

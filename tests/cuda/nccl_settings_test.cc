@@ -1,5 +1,6 @@
 #include "cuda/nccl/settings.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
@@ -63,6 +64,10 @@ TEST_CASE("the rounds of an exchange cover a slice in aligned pieces, and their 
       CHECK(rounds.longest_piece() <= slice);
       CHECK(rounds.longest_piece() % ExchangeRounds::kGrain == 0);
       CHECK(rounds.scratch_elements() == 2 * ranks * rounds.longest_piece());
+      const int64_t sets = rounds.longest_piece() < slice ? 2 : 1;  // of rounds in flight
+      CHECK(nccl_scratch_elements(ranks, slice, DType::kBF16) == sets * rounds.scratch_elements());
+      CHECK(nccl_scratch_elements(ranks, slice, DType::kF32) == 0);
+      CHECK(host_scratch_elements(ranks, slice) <= std::max<int64_t>(8 << 20, 2 * ranks * ExchangeRounds::kGrain));
       if (ranks * ExchangeRounds::kGrain <= ExchangeRounds::kElements) {
         CHECK(rounds.scratch_elements() <= 2 * ExchangeRounds::kElements);
       }

@@ -122,6 +122,7 @@ bool concerns(const char* variable, ncclComm_t comm) {
 ncclResult_t enqueue(cudaStream_t stream, ncclComm_t comm, const emulator::NcclCall& call, emulator::Work work) {
   record().calls.push_back(call);
   record().calls.back().communicator = comm->name;
+  record().calls.back().stream = stream;
   if (*comm->aborted) broken("a collective of a communicator that was aborted, or shares with one that was");
   if (concerns("TOKAMAK_EMULATOR_NCCL_REFUSES", comm)) return ncclInternalError;
   emulator::enqueue(stream, std::move(work));

@@ -21,6 +21,7 @@ struct NcclCall {
   std::string what;  // "all_gather"
   size_t bytes = 0;  // of this rank's contribution
   bool on_copy_engines = false;
+  const void* stream = nullptr;
 };
 
 struct NcclRegistration {

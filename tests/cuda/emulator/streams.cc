@@ -90,7 +90,8 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int priority) {
   static uint64_t made = 0;
-  const bool late = streams().empty() || !is_set("TOKAMAK_EMULATOR_ORDER", "reverse");
+  const bool urgent = is_set("TOKAMAK_EMULATOR_ORDER", "urgent"), reverse = is_set("TOKAMAK_EMULATOR_ORDER", "reverse");
+  const bool late = urgent ? priority == 0 : streams().empty() || !reverse;
   *stream = new emulator_stream{.id = ++made, .priority = priority, .late = late};
   streams().insert(*stream);
   return cudaSuccess;
