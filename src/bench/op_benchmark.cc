@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "bench/documents.h"
 #include "bench/replay.h"
+#include "train/random_batch.h"
 
 namespace tokamak {
 
@@ -55,22 +57,29 @@ Gemm square_gemm_on(const Device& device, DType compute) {
 
 OpTimes benchmark_ops(Backend& backend, DryRun& run, const OpBenchmarkOptions& options) {
   const Transformer& model = run.model();
-  std::vector<Timed> operations = operations_of(run.record(), *backend.ops);
+  const BatchShape& shape = run.shape();
+  const int64_t vocab = model.config().vocab_size;
+  std::vector<Timed> operations = operations_of(run.record(shape, options.mean_document), *backend.ops);
+  const std::vector<int32_t> documents =
+      RandomBatch(shape, {.vocab = vocab, .mean_document = options.mean_document}).most_documents();
+  const double attended = attended_pairs(documents) / documents.back();
+  for (Timed& operation : operations) {
+    operation.flops *= share_of_counted(operation.name, attended, shape.length);
+  }
   const Cast copy = copy_on(*backend.device);
   const Gemm gemm = square_gemm_on(*backend.device, model.compute());
   operations.insert(operations.begin(), {{"copy", copy}, {"GEMM", gemm}});
 
   std::vector<OperationValue> calls;
   for (const Timed& operation : operations) calls.push_back(operation.call);
-  Replay replay(
-      backend, calls,
-      {.vocab = model.config().vocab_size, .length = run.shape().length, .spread_bytes = options.spread_bytes});
+  Replay replay(backend, calls, {.vocab = vocab, .cu_seqlens = documents, .spread_bytes = options.spread_bytes});
   MemoryPlan plan;
   const auto workspace = plan.add("workspace", DType::kF32, model.workspace_shape());
   const Arena arena(plan, *backend.device);
   backend.ops->bind_workspace(arena[workspace]);
 
-  OpTimes times{.documents = run.shape().micro_batch, .length = run.shape().length, .heads = model.heads()};
+  OpTimes times{
+      .documents = std::ssize(documents) - 1, .length = shape.length, .attended = attended, .heads = model.heads()};
   for (const Timed& operation : operations) times.ops.push_back({.name = operation.name, .flops = operation.flops});
   std::vector<std::vector<double>> seconds(operations.size());
   // All operations in each round: what disturbs the machine for a second or two then spoils one round of each that it

@@ -20,14 +20,16 @@ struct OpTimes {
   double copy_rate = 0;   // bytes read and written per second
   double gemm_rate = 0;   // FLOP/s of a large square GEMM
   int64_t documents = 0;  // of attention: how many
-  int64_t length = 0;     // and how long
+  int64_t length = 0;     // and how long at most
+  double attended = 0;    // tokens that a token attends to, on average
   HeadLayout heads;
   std::vector<OpTime> ops;
 };
 
 struct OpBenchmarkOptions {
-  int64_t rounds = 3;        // medians are taken
-  int64_t spread_bytes = 0;  // ReplayOptions::spread_bytes
+  int64_t rounds = 3;         // medians are taken
+  int64_t spread_bytes = 0;   // ReplayOptions::spread_bytes
+  int64_t mean_document = 0;  // RandomBatchOptions::mean_document
 };
 
 // What the run's step consists of, on `backend`, in memory of its own with random contents; of calls that differ in their

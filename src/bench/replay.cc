@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <numeric>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -115,13 +116,22 @@ void Replay::fill(const Operand& operand) {
   const Tensor x = *operand.tensor;
   if (x.dtype() == DType::kI32) {
     const RandomStream random(1, "bench ids");
-    const auto value = [&](int64_t i) {
-      if (is(operand, "cu_seqlens")) return i * options_.length;
-      if (is(operand, "positions")) return i % options_.length;
-      return static_cast<int64_t>(random.word(static_cast<uint64_t>(i)) % static_cast<uint64_t>(options_.vocab));
-    };
-    std::vector<int32_t> values;
-    for (int64_t i = 0; i < x.count(); ++i) values.push_back(static_cast<int32_t>(value(i)));
+    const std::vector<int32_t>& bounds = options_.cu_seqlens;
+    std::vector<int32_t> values(static_cast<size_t>(x.count()));
+    if (is(operand, "cu_seqlens")) {
+      TOKAMAK_CHECK(!bounds.empty() && bounds.size() <= values.size(), bounds.size(), " boundaries of documents in ",
+                    values.size());
+      std::fill(std::copy(bounds.begin(), bounds.end(), values.begin()), values.end(), bounds.back());
+    } else if (is(operand, "positions")) {
+      TOKAMAK_CHECK(bounds.back() == x.count(), bounds.back(), " tokens of documents, ", x.count(), " positions");
+      for (size_t d = 0; d + 1 < bounds.size(); ++d) {
+        std::iota(values.begin() + bounds[d], values.begin() + bounds[d + 1], 0);
+      }
+    } else {
+      for (size_t i = 0; i < values.size(); ++i) {
+        values[i] = static_cast<int32_t>(random.word(i) % static_cast<uint64_t>(options_.vocab));
+      }
+    }
     return backend_.device->copy_to_device(*stream_, values.data(), x);
   }
   if (x.dtype() == DType::kF64 || is_one(operand)) return backend_.ops->fill(*stream_, {.x = x, .value = 1});

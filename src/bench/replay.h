@@ -9,8 +9,8 @@
 namespace tokamak {
 
 struct ReplayOptions {
-  int64_t vocab = 0;   // token ids and targets are below it
-  int64_t length = 0;  // of each sequence
+  int64_t vocab = 0;                // token ids and targets are below it
+  std::vector<int32_t> cu_seqlens;  // document boundaries of a micro-batch; positions follow from them
   // Calls go in turn through copies of the operands, of so many bytes in all: in a step, most are no longer in a cache.
   int64_t spread_bytes = 0;  // 0: one copy
 };

@@ -4,6 +4,7 @@
 
 #include "backend/timeline.h"
 #include "base/clock.h"
+#include "bench/documents.h"
 #include "bench/replay.h"
 #include "plan/dry_run.h"
 #include "train/random_batch.h"
@@ -19,13 +20,17 @@ constexpr int64_t kRecording = 4;  // each pass comes twice, in either place tha
 
 class Benchmark {
  public:
-  Benchmark(Engine& engine, const BatchShape& shape)
-      : engine_(engine), shape_(shape), batch_(shape, engine.model().config().vocab_size, engine.comm().rank()) {}
+  Benchmark(Engine& engine, const BatchShape& shape, int64_t mean_document)
+      : engine_(engine),
+        shape_(shape),
+        batch_(shape, {.vocab = engine.model().config().vocab_size,
+                       .rank = engine.comm().rank(),
+                       .mean_document = mean_document}) {}
 
   double seconds_of_step() {
     engine_.comm().barrier();
     const Stopwatch watch;
-    run_step(engine_, batch_.step(), {.t = ++steps_, .lr = kLr, .micro_batches = shape_.micro_batches()});
+    attended_ = run_step(engine_, batch_.step(), {.t = ++steps_, .lr = kLr, .micro_batches = shape_.micro_batches()});
     engine_.compute().synchronize();
     engine_.comm().barrier();
     return watch.seconds();
@@ -39,6 +44,8 @@ class Benchmark {
     for (int64_t i = 0; i < kRecording; ++i) seconds_of_step();
   }
 
+  double attended() const { return attended_; }  // of every step
+
   Profile profile() {
     Device& device = *engine_.backend().device;
     Timeline timeline(device);
@@ -46,7 +53,9 @@ class Benchmark {
       const Observation watched(device, timeline);
       seconds_of_step();
     }
-    return profile_of(timeline.entries());
+    Profile profile = profile_of(timeline.entries());
+    for (auto& [name, entry] : profile) entry.flops *= share_of_counted(name, attended_, shape_.length);
+    return profile;
   }
 
  private:
@@ -54,6 +63,7 @@ class Benchmark {
   BatchShape shape_;
   RandomBatch batch_;
   int64_t steps_ = 0;
+  double attended_ = 0;
 };
 
 }  // namespace
@@ -85,7 +95,7 @@ PlannedBenchmark plan_benchmark(const RunConfig& config, const GlobalBatch& batc
 
 StepBenchmark benchmark_step(Engine& engine, const StepBenchmarkOptions& options) {
   const std::vector<RecordedGemm>& gemms = options.gemms;
-  Benchmark benchmark(engine, options.shape);
+  Benchmark benchmark(engine, options.shape, options.mean_document);
   Replay replay(engine.backend(), calls_of(gemms), {});
   const auto seconds_of = [&](const RecordedGemm& gemm, double least) {
     replay.prepare(gemm.call);
@@ -103,6 +113,7 @@ StepBenchmark benchmark_step(Engine& engine, const StepBenchmarkOptions& options
     step_seconds.push_back(benchmark.seconds_of_step());
   }
   result.profile = benchmark.profile();
+  result.attended = benchmark.attended();
 
   double flops = 0, seconds = 0;
   for (size_t i = 0; i < gemms.size(); ++i) {

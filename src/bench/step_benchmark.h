@@ -19,6 +19,7 @@ struct StepBenchmark {
   double tokens_per_second = 0;  // of all ranks
   double step_seconds = 0;       // median
   int64_t tokens_per_step = 0;
+  double attended = 0;                                 // tokens that a token attends to, on average (TokenFlops::done)
   std::vector<std::pair<RecordedGemm, double>> gemms;  // with the rate of each
   Profile profile;                                     // of one step
 };
@@ -26,6 +27,7 @@ struct StepBenchmark {
 struct StepBenchmarkOptions {
   BatchShape shape;
   int64_t rounds = 3;
+  int64_t mean_document = 0;        // RandomBatchOptions::mean_document
   std::vector<RecordedGemm> gemms;  // of a step (gemms_of)
 };
 

@@ -28,6 +28,11 @@ class BenchCommand : public Command {
         ->check(CLI::PositiveNumber);
     parser->add_option("--micro-batches", micro_batches_, "micro-batches of a measured step; 0: as the config says")
         ->capture_default_str();
+    parser
+        ->add_option("--documents", mean_document_,
+                     "random documents of so many tokens on average, as masked training has them; without it each "
+                     "sequence is one document, which takes other attention kernels")
+        ->check(CLI::PositiveNumber);
     parser->add_flag("--ops", ops_, "measure each operation by itself, against a copy and a large GEMM");
     parser->add_option(
         "--calibrate", calibrate_,
@@ -48,6 +53,7 @@ class BenchCommand : public Command {
     parser->footer(
         "  tokamak bench configs/llama-125m.yaml training.micro_batch_size=4\n"
         "  mpirun -n 2 tokamak bench configs/llama-125m.yaml\n"
+        "  tokamak bench configs/llama-8b.yaml model.num_hidden_layers=8 --documents 1500\n"
         "  tokamak bench configs/llama-125m.yaml --ops --json ops.json\n"
         "  mpirun -n 2 tokamak bench configs/llama-125m.yaml --calibrate machine.json\n"
         "  tokamak bench configs/llama-125m.yaml --generate runtime.threads_per_rank=1");
@@ -59,6 +65,10 @@ class BenchCommand : public Command {
 
  private:
   int bench(World& world) {
+    if (mean_document_ > 0 && (generate_ || !calibrate_.empty())) {
+      fail(Kind::kConfig,
+           str("--documents goes with a step and with --ops, not with ", generate_ ? "--generate" : "--calibrate"));
+    }
     RunConfig config;
     collectively(world.comm(), [&] {
       config = load_config(path_, overrides_);
@@ -99,8 +109,10 @@ class BenchCommand : public Command {
     engine.commit();
     engine.parameters().initialize(static_cast<uint64_t>(config.run.seed), engine.compute());
     StepBenchmark result;
-    or_end_all(world,
-               [&] { result = benchmark_step(engine, {.shape = shape, .rounds = rounds_, .gemms = planned.gemms}); });
+    or_end_all(world, [&] {
+      result = benchmark_step(
+          engine, {.shape = shape, .rounds = rounds_, .mean_document = mean_document_, .gemms = planned.gemms});
+    });
     const Peak peak = peak_of(backend, {.compute = compute_dtype(config.precision)});
     if (world.rank() != 0) return 0;
     const StepReport report{.config = config,
@@ -109,6 +121,7 @@ class BenchCommand : public Command {
                             .device = backend.device->description(),
                             .peak = peak,
                             .ranks = world.size(),
+                            .mean_document = mean_document_,
                             .planned_bytes = planned_bytes(engine.plan(), *backend.device) + baseline,
                             .baseline_bytes = baseline,
                             .peak_bytes = backend.device->peak_bytes()};
@@ -122,7 +135,7 @@ class BenchCommand : public Command {
     if (world.size() > 1) fail(Kind::kConfig, str("bench --ops runs on one rank, not ", world.size()));
     Backend backend = make_backend_collectively(world, config.runtime);
     DryRun dry(config, batch, 1, INT64_MAX, PlanFor::kBenchmark);
-    const OpTimes times = benchmark_ops(backend, dry, {.rounds = rounds_});
+    const OpTimes times = benchmark_ops(backend, dry, {.rounds = rounds_, .mean_document = mean_document_});
     std::cout << "machine                   " << backend.device->description() << "\n";
     print(std::cout, times);
     nlohmann::ordered_json json = {{"device", backend.device->description()}};
@@ -198,6 +211,7 @@ class BenchCommand : public Command {
   std::vector<std::string> overrides_;
   int64_t rounds_ = 3;
   int64_t micro_batches_ = 2;
+  int64_t mean_document_ = 0;
   bool ops_ = false, generate_ = false;
   GenerateBenchmarkOptions generation_;
   std::string json_, calibrate_;

@@ -54,6 +54,10 @@ double StepReport::mfu_causal() const {
   return result.tokens_per_second * flops_per_token_causal(config.model, shape.length) / (peak.flops * ranks);
 }
 
+double StepReport::mfu_done() const {
+  return result.tokens_per_second * token_flops(config.model).done(result.attended) / (peak.flops * ranks);
+}
+
 void print(std::ostream& out, const StepReport& r) {
   const auto bytes = [](int64_t count) { return human_bytes(count); };
   const auto training = [&](const char* count, double flops_per_token) {
@@ -65,7 +69,10 @@ void print(std::ostream& out, const StepReport& r) {
                     << r.shape.length << ", " << compute_name(r.config) << "\n";
   row(out, "machine") << r.device << ", " << r.ranks << " rank(s)\n";
   row(out, "step") << r.result.tokens_per_step << " tokens: " << r.shape.micro_batches() << " micro-batch(es) of "
-                   << r.shape.micro_batch << " sequences on each rank\n\n";
+                   << r.shape.micro_batch << " sequences on each rank\n";
+  row(out, "documents") << (r.mean_document == 0 ? "each sequence is one"
+                                                 : str("random, of ", r.mean_document, " tokens on average"))
+                        << "; a token attends to " << fixed(r.result.attended, 0) << "\n\n";
   print_gemms(out, r.result);
   out << "\n";
   print_profile(out, r.result.profile);
@@ -79,6 +86,7 @@ void print(std::ostream& out, const StepReport& r) {
   row(out, "mfu_full") << fixed(100 * r.mfu_full(), 1) << " % of " << human_si(r.peak.flops * r.ranks, "FLOP/s") << ": "
                        << r.peak.source << "\n";
   row(out, "mfu_causal") << fixed(100 * r.mfu_causal(), 1) << " %\n";
+  row(out, "mfu_done") << fixed(100 * r.mfu_done(), 1) << " %, with the attention inside documents only\n";
   row(out, "memory planned") << bytes(r.planned_bytes) << " (with " << bytes(r.baseline_bytes) << " used before)\n";
   row(out, "memory peak") << bytes(r.peak_bytes) << " (rank 0; includes the operands of the GEMMs run alone)\n";
 }
@@ -103,6 +111,10 @@ nlohmann::ordered_json as_json(const StepReport& r) {
           {"peak_source", r.peak.source},
           {"mfu_full", r.mfu_full()},
           {"mfu_causal", r.mfu_causal()},
+          {"mfu_done", r.mfu_done()},
+          {"mean_document", r.mean_document},
+          {"attended", r.result.attended},
+          {"memory_baseline_bytes", r.baseline_bytes},
           {"memory_planned_bytes", r.planned_bytes},
           {"memory_peak_bytes", r.peak_bytes},
           {"operations", operations}};
@@ -173,6 +185,7 @@ nlohmann::ordered_json as_json(const OpTimes& times) {
           {"attention_shape",
            {{"documents", times.documents},
             {"length", times.length},
+            {"attended", times.attended},
             {"q_heads", times.heads.q_heads},
             {"kv_heads", times.heads.kv_heads},
             {"head_dim", times.heads.head_dim}}},

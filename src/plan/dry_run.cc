@@ -20,10 +20,10 @@ DryRun::DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks, int
       mesh_(*comm_, replicas_of(config.parallelism, ranks)),
       run_(plan_run(config, batch, mesh_.mesh(), backend_, use, bytes)) {}
 
-StepRecord DryRun::record(const BatchShape& shape) {
+StepRecord DryRun::record(const BatchShape& shape, int64_t mean_document) {
   if (!committed_) run_.engine->commit();
   committed_ = true;
-  return record_step(*run_.engine, shape);
+  return record_step(*run_.engine, shape, {.mean_document = mean_document});
 }
 
 }  // namespace tokamak

@@ -22,7 +22,7 @@ class DryRun {
   const Mesh& mesh() const { return mesh_.mesh(); }
 
   StepRecord record() { return record(shape()); }
-  StepRecord record(const BatchShape& shape);  // of the same micro-batch
+  StepRecord record(const BatchShape& shape, int64_t mean_document = 0);  // of the same micro-batch
 
  private:
   Backend backend_;

@@ -94,10 +94,12 @@ int64_t StepRecorder::number_of(const Event& event) {
   return events_.try_emplace(&event, std::ssize(events_)).first->second;
 }
 
-StepRecord record_step(Engine& engine, const BatchShape& shape, int64_t before) {
-  RandomBatch batch(shape, engine.model().config().vocab_size, engine.comm().rank());
+StepRecord record_step(Engine& engine, const BatchShape& shape, const RecordOptions& options) {
+  RandomBatch batch(shape, {.vocab = engine.model().config().vocab_size,
+                            .rank = engine.comm().rank(),
+                            .mean_document = options.mean_document});
   const StepSettings settings = {.lr = kLr, .micro_batches = shape.micro_batches()};
-  for (int64_t i = 0; i < before; ++i) run_step(engine, batch.step(), settings);
+  for (int64_t i = 0; i < options.before; ++i) run_step(engine, batch.step(), settings);
   StepRecorder recorder;
   const Observation watched(*engine.backend().device, recorder);
   run_step(engine, batch.step(), settings);

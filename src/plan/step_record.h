@@ -66,7 +66,11 @@ class StepRecorder final : public Observer {
 
 // One step of a committed engine on random tokens, written down as it runs, after `before` others: the first step of an
 // engine gathers what later ones find gathered by the step before.
-StepRecord record_step(Engine& engine, const BatchShape& shape, int64_t before = 1);
+struct RecordOptions {
+  int64_t before = 1;
+  int64_t mean_document = 0;  // RandomBatchOptions
+};
+StepRecord record_step(Engine& engine, const BatchShape& shape, const RecordOptions& options = {});
 
 // A GEMM of a step, and how often it has it.
 struct RecordedGemm {

@@ -11,19 +11,14 @@ TokenBatch view_of(const MicroBatch& batch) {
           std::span(batch.cu_seqlens).first(static_cast<size_t>(batch.segments + 1))};
 }
 
-namespace {
-
-// Pairs of a token and one that it attends to.
-double attended_pairs(const TokenBatch& batch) {
+double attended_pairs(std::span<const int32_t> cu_seqlens) {
   double pairs = 0;
-  for (size_t i = 0; i + 1 < batch.cu_seqlens.size(); ++i) {
-    const double length = batch.cu_seqlens[i + 1] - batch.cu_seqlens[i];
+  for (size_t i = 0; i + 1 < cu_seqlens.size(); ++i) {
+    const double length = cu_seqlens[i + 1] - cu_seqlens[i];
     pairs += 0.5 * length * (length + 1);
   }
   return pairs;
 }
-
-}  // namespace
 
 double compute_gradients(Engine& engine, const NextBatch& next, int64_t micro_batches) {
   Stream& compute = engine.compute();
@@ -33,7 +28,7 @@ double compute_gradients(Engine& engine, const NextBatch& next, int64_t micro_ba
   for (int64_t m = 0; m < micro_batches; ++m) {
     const TokenBatch batch = next();
     engine.parameters().begin_microbatch(m + 1 == micro_batches);
-    pairs += attended_pairs(batch);
+    pairs += attended_pairs(batch.cu_seqlens);
     tokens += static_cast<double>(batch.tokens.size());
     engine.model().forward_backward(compute, batch, engine.sums());
   }

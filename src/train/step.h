@@ -2,7 +2,9 @@
 // enqueues; what came of it is read later (StepReader), so that the device never waits for the host.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <span>
 
 #include "data/loader.h"
 #include "engine/engine.h"
@@ -30,6 +32,9 @@ double run_step(Engine& engine, const NextBatch& next, const StepSettings& setti
 // clip and update.
 double compute_gradients(Engine& engine, const NextBatch& next, int64_t micro_batches);  // returns as run_step
 void update_weights(Engine& engine, const StepSettings& settings);
+
+// Pairs of a token and one that it attends to, itself included.
+double attended_pairs(std::span<const int32_t> cu_seqlens);
 
 // The micro-batch as the model takes it.
 TokenBatch view_of(const MicroBatch& batch);

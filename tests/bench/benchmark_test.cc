@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <map>
 
 #include "backend/cpu/cpu_ops.h"
@@ -11,6 +12,7 @@
 #include "plan/dry_run.h"
 #include "plan/small_run.h"
 #include "train/peak.h"
+#include "train/random_batch.h"
 #include "train/run_plan.h"
 
 using namespace tokamak;
@@ -93,6 +95,41 @@ TEST_CASE("a step is timed with all its GEMMs, which its profile has too") {
     CHECK(seen.calls == gemm.count);
     CHECK(seen.flops == static_cast<double>(gemm.count) * gemm.flops());
   }
+}
+
+TEST_CASE("of random documents, operations and a step count the attention inside documents only") {
+  const RunConfig config = small_run();
+  Backend backend = make_cpu_backend();
+  DryRun run(config, kBatch, 1);
+  RandomBatch batch(run.shape(), {.vocab = config.model.vocab_size, .mean_document = 3});
+  const NextBatch next = batch.step();
+  double pairs = 0, most = 0;  // of a step; of the micro-batch with the most documents, which operations are timed on
+  size_t documents = 0;
+  for (int64_t m = 0; m < run.shape().micro_batches(); ++m) {
+    const auto bounds = next().cu_seqlens;
+    pairs += attended_pairs(bounds);
+    if (bounds.size() - 1 > documents) most = attended_pairs(bounds);
+    documents = std::max(documents, bounds.size() - 1);
+  }
+  REQUIRE(pairs < 2 * (2 * 8 * 9 / 2));
+
+  const OpTimes times = benchmark_ops(backend, run, {.rounds = 1, .mean_document = 3});
+  CHECK(times.documents == static_cast<int64_t>(documents));
+  CHECK(times.attended == Approx(most / 16));
+  for (const OpTime& op : times.ops) {
+    if (op.name == "attention") CHECK(op.flops == Approx(2 * 2 * most * 32));
+    if (op.name == "attention_backward") CHECK(op.flops == Approx(5 * 2 * most * 32));
+    if (op.name == "gemm down dw") CHECK(op.flops == 2.0 * 16 * 48 * 32);
+  }
+
+  const auto comm = make_single_comm();
+  Engine engine(engine_options(config, {.max_tokens = 2 * 8, .max_length = 8}), *comm, backend);
+  engine.commit();
+  engine.parameters().initialize(1, engine.compute());
+  const StepBenchmark result = benchmark_step(
+      engine, {.shape = run.shape(), .rounds = 1, .mean_document = 3, .gemms = gemms_of(run.record(), run.ops())});
+  CHECK(result.attended == Approx(pairs / 32));
+  CHECK(result.profile.at("attention").flops == Approx(3 * 2 * 2 * pairs * 32));
 }
 
 TEST_CASE("on a full device activations leave what the benchmark takes, and the batch is cut as without it") {

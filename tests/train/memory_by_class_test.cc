@@ -106,7 +106,7 @@ class MeasuredRun {
         run_(plan_run(
             config, {.length = 128, .sequences_per_step = 4 * world.size(), .sequences_per_rank = 4, .total_steps = 1},
             groups_.mesh(), backend_, PlanFor::kTraining, INT64_MAX)),
-        tokens_(run_.shape, config.model.vocab_size, world.rank()) {
+        tokens_(run_.shape, {.vocab = config.model.vocab_size, .rank = world.rank()}) {
     run_.engine->commit();
   }
 
