@@ -80,7 +80,7 @@ Machine find_machine(const std::string& name_or_file) {
   if (name_or_file.ends_with(".json")) return read_machine(name_or_file);
   std::vector<std::string> names;
   for (const GpuRow& row : kRows) {
-    if (row.name == name_or_file) return machine_of(row);
+    if (row.name == name_or_file || row.driver_name == name_or_file) return machine_of(row);
     names.emplace_back(row.name);
   }
   const std::string near = nearest(name_or_file, names);

@@ -30,6 +30,7 @@ TEST_CASE("each row of the hardware table has a source, a peak and rates that a 
     CHECK(machine.hop_seconds < 1e-3);
   }
   CHECK(find_machine("h100").bf16_flops == 989.5e12);
+  CHECK(find_machine("NVIDIA H200").name == "h200");  // as the driver names it
   CHECK(find_machine("a100-80").memory_bytes == int64_t{80} << 30);
 }
 
