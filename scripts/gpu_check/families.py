@@ -6,9 +6,11 @@ import json
 import re
 
 from place import ended
-from report import DEVICE_FAULT, FAILED, LOST, MEASURED, NOT_RUN, PASSED, not_zero
+from report import CUT, DEVICE_FAULT, FAILED, LOST, MEASURED, NOT_RUN, PASSED, not_zero
 
 WORKERS, LIMIT, AGAIN = 4, 35, 20  # processes at a time; time limit of one, and of the rerun that names a kernel
+CUDNN_LIMIT = 85  # cuDNN makes some forty plans, up to a second each
+CONTACT_LIMIT, MOST_CONTACT = 20, 28  # of a case, and of the one that compares cuDNN with our kernels
 ON_GPU = "~[cpu]~[threads]~[contact]"  # without the CPU-only cases
 NATIVE = {"TOKAMAK_TEST_ATTENTION": "native"}  # otherwise cuDNN compiles plans in each process, which takes seconds
 BY_CUDNN = "~[native]"  # without the cases that hold for our own attention only
@@ -54,7 +56,9 @@ def judge(code, text, facts):
            for case in count["failed"][:1]]
     why += [f"{'hung' if code is None else ended(code, text)} in \"{case['name']}\"" for case in count["started"]]
     if code == LOST or not cases:
-        return NOT_RUN if code in (0, SKIPS) else not_zero(code), "", ended(code, text)
+        return NOT_RUN if code in (0, SKIPS) else not_zero(code, text), "", ended(code, text)
+    if code == CUT and not count["failed"]:
+        return NOT_RUN, measured, "; ".join(why) or ended(code, text)
     if code == 0 and not why:
         return PASSED, measured, ""
     return FAILED, measured, "; ".join(why) or ended(code, text)
@@ -65,24 +69,35 @@ def cases_of(family, environment):
 
 
 def families(place, report, only=None):
+    """By our own kernels."""
     code, text = place.run("families", [place.test_cuda, "-#", "--list-tags"], 30)
     found = [family for family in re.findall(r"\[#(\w+?)_test\]", text) if family != "contact"]
     if not found:
-        report.add("operations", not_zero(code) if code else NOT_RUN, detail=ended(code, text))
+        report.add("operations", not_zero(code, text) if code else NOT_RUN, detail=ended(code, text))
         return
-    runs = [(f"op {family}", family, NATIVE) for family in found if not only or family in only]
-    runs += [("op attention, cuDNN", "attention", {}) for family in found if family == "attention" and not only]
+    run_families(place, report, [(f"op {family}", family, NATIVE) for family in found if not only or family in only],
+                 LIMIT)
 
+
+def cudnn(place, report, only=None):
+    """Attention by cuDNN, alone on the machine: it compiles its plans."""
+    if only and "attention" not in only:
+        return
+    run_families(place, report, [("op attention, cuDNN", "attention", {})], CUDNN_LIMIT)
+
+
+def run_families(place, report, jobs, limit):
     def run(job):
         name, family, environment = job
         log = name.replace(" ", "-").replace(",", "")
-        return run_cases(place, log, cases_of(family, environment), LIMIT, environment)
+        return run_cases(place, log, cases_of(family, environment), limit, environment)
 
     faults = []
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-        for job, (code, text, facts) in zip(runs, pool.map(run, runs)):
+        for job, (code, text, facts) in zip(jobs, pool.map(run, jobs)):
             verdict, measured, why = judge(code, text, facts)
             report.add(job[0], verdict, measured, detail=why, facts=facts)
+            report_measured(report, facts)
             if code == DEVICE_FAULT:
                 faults.append(job)
     if faults:
@@ -99,13 +114,17 @@ def name_kernel(place, report, name, family, environment):
 
 
 def contact(place, report):
-    """Every operation once at the 8B shape; cuDNN's attention against ours, and whether it reads neighbours' rows: the
-    errors are numbers."""
-    for number, (name, limit) in enumerate((("every operation once, finite", 20), ("cuDNN's attention is ours", 28),
-                                            ("attention ignores NaN behind its operands and documents", 20))):
-        code, text, facts = run_cases(place, f"contact-{number}", name.replace(",", "\\,"), limit)
+    """Every case for the first contact, in a process each, in the order of its file: every operation once at the 8B
+    shape; cuDNN's attention against ours, and whether it reads neighbours' rows. Errors are numbers, too."""
+    code, text = place.run("contact", [place.test_cuda, "[contact]", "--list-test-names-only"], 10)
+    names = [line.strip() for line in text.splitlines() if line.strip()]
+    if not names or code in (None, CUT, LOST):
+        report.add("contact", not_zero(code, text) if code else NOT_RUN, detail=ended(code, text))
+    for number, name in enumerate(names):
+        code, text, facts = run_cases(place, f"contact-{number}", name.replace(",", "\\,"),
+                                      MOST_CONTACT if "cuDNN" in name else CONTACT_LIMIT)
         verdict, measured, why = judge(code, text, facts)
-        if number == 1 and verdict == PASSED and not any(fact["fact"] == "measured" for fact in facts):
-            verdict, why = NOT_RUN, "no cuDNN (see its log)"
+        if verdict == PASSED and "warning:" in text and not any(fact["fact"] == "measured" for fact in facts):
+            verdict, why = NOT_RUN, f"no cuDNN (see contact-{number}.log)"
         report.add(f"8B shape: {name}", verdict, measured, detail=why, facts=facts)
         report_measured(report, facts)

@@ -1,5 +1,9 @@
 """The check's order, time budget and arguments. See scripts/gpu_check.sh."""
 import argparse
+import contextlib
+import os
+import shutil
+import signal
 import sys
 import tarfile
 import textwrap
@@ -7,25 +11,22 @@ import time
 import traceback
 from pathlib import Path
 
+import depth
 import families
-import peer
+import first
+import matrix
 import place as places
-import ranks
-import sanitizers
-import speed
-import stalls
-import training
-from report import FAILED, NOT_RUN, SKIPPED, WIDTH, Report
+from report import FAILED, NOT_RUN, SKIPPED, WIDTH, Report, write_whole
 
 NOTHING_CHECKED = 77  # the exit code that ctest shows as skipped
 RESERVE = 0.04  # of the seconds, for kills, table and archive
-# command: (its seconds, its parts and the maximum share of each). Timed parts run alone on the machine. PyTorch
-# compiles for minutes in the race.
-COMMANDS = {
-    "contact": (240, {"contact": 50, "kernels": 70, "families": 60, "models": 90}),
-    "correct": (540, {"families": 90, "curves": 150, "graphs": 60, "resume": 60, "stalls": 60, "ranks": 150}),
-    "deep": (1000, {"memcheck": 300, "racecheck": 300, "race": 700}),
-}
+SITTINGS = {"first": first, "matrix": matrix, "depth": depth}
+# What comes home from a machine that is lent for minutes is a few files of 16 MiB.
+LARGEST_LOG, ARCHIVE = 4 << 20, "gc.tar.gz"
+
+
+class Stopped(BaseException):
+    """A signal: what there is must be kept."""
 
 
 def arguments():
@@ -34,97 +35,132 @@ def arguments():
 
     parser = argparse.ArgumentParser(
         prog="scripts/gpu_check.sh",
-        description="Checks the CUDA backend on this machine's first GPU; exits 1 if a line has FAILED, 77 without a GPU. contact: does "
-        "it work at all, and how fast, in 240 s; correct: 540 s; deep: sanitizers and the race, 1000 s.")
+        description="Checks the CUDA backend on this machine's first GPU; exits 1 if a line has FAILED, 77 without a GPU. "
+        "first: does it work, learn and how fast is it, the most valuable facts first; matrix: changes one at a time, and "
+        "the race; depth: profiles, sanitizers, ranks, resume, minutes of training. 570 s each.")
     parser.add_argument("--only", action="append", metavar="NAME",
-                        choices=[*COMMANDS, *{part for _, parts in COMMANDS.values() for part in parts}],
-                        help="contact, correct, deep, or a part: contact kernels models families curves graphs resume "
-                        "stalls ranks memcheck racecheck race; may be repeated (all, in this order)")
-    parser.add_argument("--seconds", type=int, help="when it ends at the latest; parts have their shares of it (240 "
-                        "for contact, 540 for correct, 1000 for deep)")
+                        choices=[*SITTINGS, *{part for sitting in SITTINGS.values() for part in sitting.LIMITS}],
+                        help="first, matrix, depth, or a part: " + "; ".join(
+                            " ".join(sitting.LIMITS) for sitting in SITTINGS.values()) + "; may be repeated")
+    parser.add_argument("--seconds", type=int, help="when it ends at the latest; parts and programs have their shares of "
+                        "it (570 of each sitting)")
     parser.add_argument("--build", type=path, help="the build to check (build/; in a bundle, itself)")
     parser.add_argument("--programs", type=path, help="a folder of emulated programs to check in place of a GPU")
     parser.add_argument("--data", type=path,
                         help="the shards to train on, train/ and validation/ (runs/quickstart/data)")
     parser.add_argument("--output", type=path, default=path("runs/gpu_check"),
-                        help="logs and gpu_check.json (runs/gpu_check); OUTPUT.tar.gz has all of it")
+                        help=f"gets three files: gpu_check.json, table.txt and {ARCHIVE} with all logs (runs/gpu_check)")
     parser.add_argument("--family", action="append", help="of the operations' tests, only these")
+    parser.add_argument("--previous", type=path, help="for matrix: gpu_check.json of an earlier sitting, whose failed "
+                        "parts run again")
     parser.add_argument("--python", default="python3",
                         help="an interpreter that has torch, for the race against it (python3)")
     return parser.parse_args()
 
 
 def chosen(only):
-    """({part: its maximum seconds} in order, each once; the total)."""
+    """({part: its maximum seconds, None for what is left} in order, each once; the total)."""
     parts, seconds = {}, 0
-    for command, (limit, its_parts) in COMMANDS.items():
-        if not only or command in only:
-            seconds += limit
-            parts.update({part: most for part, most in its_parts.items() if part not in parts})
-        for part, most in its_parts.items():
-            if part in (only or []):
+    for name, sitting in SITTINGS.items():
+        whole = not only or name in only
+        seconds += sitting.SECONDS if whole else 0
+        for part, most in sitting.LIMITS.items():
+            if whole or part in only:
                 parts.setdefault(part, most)
-    return parts, seconds or sum(parts.values())
+    return parts, seconds or sum(most or first.SECONDS for most in parts.values())
+
+
+def runners(options):
+    return {**first.PARTS, **matrix.parts(options), **depth.PARTS,
+            "families": lambda place, report: families.families(place, report, options.family),
+            "cudnn": lambda place, report: families.cudnn(place, report, options.family)}
 
 
 def check(place, report, options, parts, scale):
-    run = {"contact": families.contact, "kernels": speed.kernels, "models": speed.models, "curves": training.curves,
-           "graphs": training.graphs, "resume": training.resume, "stalls": stalls.stalls, "ranks": ranks.ranks,
-           "memcheck": sanitizers.memcheck, "racecheck": sanitizers.racecheck,
-           "families": lambda place, report: families.families(place, report, options.family),
-           "race": lambda place, report: peer.race(place, report, options.python)}
-    for part, most in parts.items():
-        if place.lost or place.left() < 1:
-            report.add(part, NOT_RUN, detail=place.lost or "no time is left")
+    run = runners(options)
+    for number, (part, most) in enumerate(parts.items()):
+        report.part = part
+        if place.stopped or place.left() < 1:
+            report.add(part, NOT_RUN, detail=place.stopped or "no time is left")
             continue
-        with place.part(part, most * scale):
+        if most is None:  # all but what the parts behind it are limited to
+            most = place.left() / scale - sum(limit or 0 for limit in list(parts.values())[number + 1:])
+        with place.part(part, max(1, most * scale)):
             try:
                 run[part](place, report)
             except Exception as error:  # the other parts still count
                 report.add(part, FAILED, detail=f"the check itself: {error!r}")
                 (place.output / f"{part}-error.log").write_text(traceback.format_exc())
+        keep(place, report, options)
 
 
-def pack(folder):
-    """Packs everything into one archive; checkpoints of passed parts were deleted."""
-    archive = Path(f"{folder}.tar.gz")
-    with tarfile.open(archive, "w:gz", compresslevel=3) as tar:
-        tar.add(folder, folder.name, filter=lambda member: None if "checkpoints" in member.name else member)
-    return archive
+def keep(place, report, options):
+    """The three files, as far as the check has come."""
+    report.write(seconds=round(time.monotonic() - place.began, 1), parts=place.seconds)
+    facts = report.facts
+    machine = facts.get("gpu") or facts.get("missing") or "a GPU that does not tell its name"
+    drivers = {gpu["driver"] for gpu in facts["gpus"]}
+    head = (f"{facts['date']}, {machine}{''.join(f', driver {driver}' for driver in drivers)}, "
+            f"{' '.join(' '.join(facts['tokamak'][:2]).split())}, {facts['seconds']:.0f} s: "
+            + ", ".join(f"{part} {its}" for part, its in place.seconds.items()))
+    table = "\n".join([*textwrap.wrap(head, WIDTH), "", report.table()])
+    write_whole(options.output / "table.txt", table + "\n")
+    with contextlib.suppress(OSError):  # a full disk must not end the check
+        pack(place.output, options.output / ARCHIVE)
+    return table
+
+
+def pack(folder, archive):
+    """Packs logs, results and traces into one archive: no checkpoints, nothing large."""
+    def wanted(member):
+        return None if "checkpoints" in member.name or member.size > LARGEST_LOG else member
+
+    part = f"{archive}.part"
+    with tarfile.open(part, "w:gz", compresslevel=3) as tar:
+        tar.add(folder, "gpu_check", filter=wanted)
+    os.replace(part, archive)
+
+
+def judge(options, place, report, parts, scale):
+    """Runs the parts; returns the exit code."""
+    missing = "" if place.emulated else places.missing_gpu()
+    without_cuda = "without cuda" in " ".join(report.facts["tokamak"])
+    if missing or without_cuda:
+        report.facts["missing"] = missing
+        for part in parts:
+            report.add(part, SKIPPED if missing else NOT_RUN, detail=missing or "the program is built without CUDA")
+        return NOTHING_CHECKED
+    report.facts["gpu"] = places.gpu_name(place)
+    try:
+        check(place, report, options, parts, scale)
+    except Stopped as signal_number:
+        place.stop(f"stopped by {signal.Signals(signal_number.args[0]).name}")
+        report.add("the check", NOT_RUN, detail=place.stopped)
+    return 1 if report.count(FAILED) else 0
 
 
 def main():
-    start, options = time.monotonic(), arguments()
+    options = arguments()
     options.output.mkdir(parents=True, exist_ok=True)
     parts, seconds = chosen(options.only)
     scale = (options.seconds or seconds) / seconds
     place = places.Place(options, (1 - RESERVE) * scale * seconds, scale)
     if not place.tokamak.exists():
         sys.exit(f"gpu_check: error: no {place.tokamak}; build it, or name a build with --build")
+
+    def stop(number, _):
+        signal.signal(number, signal.SIG_IGN)  # once is enough
+        raise Stopped(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
     report = Report(options.output / "gpu_check.json", places.facts(place))
-    missing = "" if place.emulated else places.missing_gpu()
-    without_cuda = "without cuda" in " ".join(report.facts["tokamak"])
-    if missing or without_cuda:
-        for part in parts:
-            report.add(part, SKIPPED if missing else NOT_RUN, detail=missing or "the program is built without CUDA")
-    else:
-        faults = places.faults_of(report.facts["doctor"])
-        if faults:
-            report.add("doctor", FAILED, detail=faults)
-        elif not (report.facts["doctor"] or place.emulated):
-            report.add("doctor", NOT_RUN, detail=f"it did not end in {places.DOCTOR_SECONDS} s")
-        check(place, report, options, parts, scale)
-    report.write(seconds=round(time.monotonic() - start, 1), parts=place.seconds)
-    machine = ", ".join(f"{gpu['name']}, driver {gpu['driver']}" for gpu in report.facts["gpus"])
-    head = (f"{report.facts['date']}, {machine or missing or 'a GPU that NVML does not show'}, "
-            f"{' '.join(' '.join(report.facts['tokamak'][:2]).split())}, {report.facts['seconds']:.0f} s: "
-            + ", ".join(f"{part} {its}" for part, its in place.seconds.items()))
-    table = "\n".join([*textwrap.wrap(head, WIDTH), "", report.table()])
-    (options.output / "table.txt").write_text(table + "\n")
-    print(f"\n{table}\n{pack(options.output)}")
-    if missing or without_cuda:
-        return NOTHING_CHECKED
-    return 1 if report.count(FAILED) else 0
+    code = judge(options, place, report, parts, scale)
+    print(f"\n{keep(place, report, options)}\n{options.output}")
+    shutil.rmtree(place.output, ignore_errors=True)
+    sys.stdout.flush()
+    os._exit(code)  # a thread may still wait for a program that cannot be killed
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    main()

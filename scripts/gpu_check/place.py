@@ -1,5 +1,5 @@
 """Paths in the source tree or in a bundle, the properties of this machine, and how programs run: each in its own
-session with a time limit and a log of its whole output. If a program cannot be killed, the GPU counts as lost."""
+session with a time limit and a log of its whole output. While a program cannot be killed, the GPU counts as lost."""
 import contextlib
 import datetime
 import json
@@ -9,18 +9,24 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from pathlib import Path
 
-from report import KINDS, LOST
+from report import CUT, FAILED, LOST, MEASURED, NOT_RUN, PASSED, kind_of
 
 ROOT = Path(__file__).resolve().parents[2]
 # For `bench` of models on the emulator.
 TINY = ["model.hidden_size=128", "model.intermediate_size=192", "model.num_attention_heads=2", "model.vocab_size=256",
         "model.num_key_value_heads=1", "data.sequence_length=64", "training.global_batch_tokens=128",
-        "training.micro_batch_size=1", "--rounds", "1"]
-KILL_SECONDS = 10  # time for a killed process to exit
-DOCTOR_SECONDS = 30  # that `tokamak doctor` may take
+        "training.micro_batch_size=1"]
+# For training of the quickstart on the emulator.
+TINY_TRAINING = ["model.hidden_size=64", "model.intermediate_size=96", "model.num_attention_heads=1",
+                 "model.num_hidden_layers=1", "data.sequence_length=32", "training.global_batch_tokens=128",
+                 "training.micro_batch_size=4"]
+MACHINE_SECONDS = 16  # that `tokamak doctor` may take
+KILL_SECONDS = 10  # time for a killed process to exit; inside the driver it may not
 
 
 class Place:
@@ -29,16 +35,19 @@ class Place:
         self.bundle = (ROOT / "libexec" / "tokamak").exists() and not (options.build or options.programs)
         folder = ROOT if self.bundle else options.build or ROOT / "build"
         self.emulated = options.programs is not None
-        self.tiny = TINY if self.emulated else []
+        self.tiny, self.tiny_training = (TINY, TINY_TRAINING) if self.emulated else ([], [])
         suffix = "_emulated" if self.emulated else ""
         tests = options.programs or folder / ("tests" if self.bundle else "tests/cuda")
         self.tokamak = (options.programs or (folder / "libexec" if self.bundle else folder)) / f"tokamak{suffix}"
         self.test_cuda, self.test_nccl = tests / f"test_cuda{suffix}", tests / f"test_nccl{suffix}"
         self.call_counter = tests / "libtokamak_call_counter.so"
         self.data = options.data or ROOT / "runs" / "quickstart" / "data"
-        self.configs, self.output = ROOT / "configs", options.output
-        self.deadline, self.lost, self.seconds = time.monotonic() + seconds, "", {}
-        self.scale = scale
+        self.configs = ROOT / "configs"
+        self.output = Path(tempfile.mkdtemp(prefix="gpu_check-"))  # logs; they leave it as one archive
+        self.began = time.monotonic()
+        self.deadline, self.seconds, self.scale = self.began + seconds, {}, scale
+        self.running, self.stuck, self.stopped = {}, {}, ""  # {process: its name}
+        self.lock = threading.Lock()
         self.environment = self._environment()
 
     def _environment(self):
@@ -49,6 +58,24 @@ class Place:
 
     def left(self):
         return self.deadline - time.monotonic()
+
+    @property
+    def lost(self):
+        """Why the GPU cannot be used now: a killed program is still there. Empty once it has exited."""
+        with self.lock:
+            self.stuck = {process: name for process, name in self.stuck.items() if process.poll() is None}
+            return "; ".join(f"the GPU is lost: {name} (process {process.pid}) cannot be killed"
+                             for process, name in self.stuck.items())
+
+    def stop(self, why):
+        """Ends all programs; none starts after it."""
+        self.stopped = why
+        with self.lock:
+            processes = list(self.running)
+        for process in processes:
+            end_session(process.pid)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(1)
 
     @contextlib.contextmanager
     def part(self, name, seconds):
@@ -68,37 +95,49 @@ class Place:
         return path
 
     def start(self, name, command, environment=None, base=None):
-        """`base`: the environment to extend, instead of that of our programs. None: the GPU is lost."""
-        if self.lost:
+        """`base`: the environment to extend, instead of that of our programs. None: it may not start."""
+        if self.stopped or self.lost:
             return None
+        return self.launch(name, command, environment, base)
+
+    def launch(self, name, command, environment, base):
         with open(self.output / f"{name}.log", "w", encoding="utf-8") as log:
             print(f"$ {' '.join(str(word) for word in command)}", file=log, flush=True)
-            return subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=log,
-                                    stderr=subprocess.STDOUT, start_new_session=True, cwd=self.output,
-                                    env=dict(self.environment if base is None else base, **(environment or {})))
+            process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=log,
+                                       stderr=subprocess.STDOUT, start_new_session=True, cwd=self.output,
+                                       env=dict(self.environment if base is None else base, **(environment or {})))
+        with self.lock:
+            self.running[process] = name
+        return process
 
     def finish(self, name, process, limit):
-        """(exit code, None after a timeout, or LOST; its output)."""
+        """(exit code; None: it hung for its whole limit; CUT: the part's time was over before that; LOST: not started;
+        its output)."""
         if process is None:
-            return LOST, self.lost
+            return LOST, self.stopped or self.lost or "the GPU was lost"
+        granted = max(1, min(limit, self.left()))
         try:
-            code = process.wait(max(1, min(limit, self.left())))
+            code = process.wait(granted)
         except subprocess.TimeoutExpired:
-            code = None
+            code = None if granted >= limit and not self.stopped else CUT
             end_session(process.pid)
             try:
-                process.wait(KILL_SECONDS)
+                process.wait(min(KILL_SECONDS, max(1, KILL_SECONDS * self.scale)))
             except subprocess.TimeoutExpired:
-                self.lost = f"the GPU is lost: {name} (process {process.pid}) cannot be killed"
+                with self.lock:
+                    self.stuck[process] = name
+        with self.lock:
+            self.running.pop(process, None)
         text = (self.output / f"{name}.log").read_text(encoding="utf-8", errors="replace")
-        return code, text.split("\n", 1)[1]
+        return CUT if self.stopped and code != 0 else code, text.split("\n", 1)[1]
 
-    def run(self, name, command, limit, environment=None):
-        """The full time limit. A program is not started if less time is left: it would look like a hang."""
+    def run(self, name, command, limit, environment=None, on_gpu=True):
+        """A program starts only if a third of its limit is left. One that needs no GPU starts on a lost one, too."""
         limit *= self.scale
         if self.left() < max(1, limit / 3):
-            return LOST, self.lost or "no time is left"
-        return self.finish(name, self.start(name, command, environment), limit)
+            return LOST, self.stopped or "no time is left"
+        start = self.start if on_gpu or self.stopped else lambda *its: self.launch(*its, None)
+        return self.finish(name, start(name, command, environment), limit)
 
 
 def session(leader):
@@ -133,30 +172,34 @@ def last_line(text):
 
 def ended(code, text):
     """How a program failed."""
-    if code in (None, LOST):
-        return "hung: out of time" if code is None else text
-    kind = f"signal {-code}" if code < 0 else KINDS.get(code, f"exit {code}")
-    return f"{kind}: {last_line(text)}"
+    if code in (None, LOST, CUT):
+        return {None: "hung: out of time", CUT: "cut off by the end of its part's time", LOST: text}[code]
+    return f"{f'signal {-code}' if code < 0 else kind_of(code, text)}: {last_line(text)}"
 
 
 # In a separate process: a driver in a bad state may hang.
 ASK_DRIVER = """import ctypes
 driver = ctypes.CDLL("libcuda.so.1")
-count, device, total = ctypes.c_int(), ctypes.c_int(), ctypes.c_size_t()
+count, device, total, name = ctypes.c_int(), ctypes.c_int(), ctypes.c_size_t(), ctypes.create_string_buffer(100)
 if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0:
     driver.cuDeviceGet(ctypes.byref(device), 0)
     driver.cuDeviceTotalMem_v2(ctypes.byref(total), device)
-print(count.value, total.value)"""
+    driver.cuDeviceGetName(name, 100, device)
+print(count.value, total.value, name.value.decode())"""
 
 
 def ask_driver():
-    """(number of GPUs, None without a responding driver; the bytes of the first)."""
-    report = output_of([sys.executable, "-c", ASK_DRIVER]).split()
-    return (int(report[0]), int(report[1])) if len(report) == 2 else (None, 0)
+    """(number of GPUs, None without a responding driver; bytes and name of the first)."""
+    report = output_of([sys.executable, "-c", ASK_DRIVER]).split(None, 2)
+    return (int(report[0]), int(report[1]), "".join(report[2:])) if len(report) >= 2 else (None, 0, "")
 
 
 def gpus():
     return ask_driver()[0]
+
+
+def gpu_name(place):
+    return "an emulated GPU" if place.emulated else ask_driver()[2]
 
 
 def missing_gpu():
@@ -184,17 +227,15 @@ def ask_gpu(query):
     return [dict(zip(query.split(","), re.split(r",\s*", row))) for row in rows.splitlines()]
 
 
-def doctor(place):
-    """What `tokamak doctor` says of this machine, healthy or not; an empty dictionary if it does not end. Of an emulated
-    GPU there is nothing to say."""
-    if place.emulated:
-        return {}
-    text = output_of([place.tokamak, "doctor", "--directory", place.output, "--deadline", str(DOCTOR_SECONDS), "--json"],
-                     place.environment, DOCTOR_SECONDS + KILL_SECONDS, range(256))
+def doctor(place, seconds):
+    """What `tokamak doctor` says of this machine, healthy or not; an empty dictionary if it does not end. Without a
+    directory it does not measure the disk."""
+    code, text = place.run("doctor", [place.tokamak, "doctor", "--deadline", max(1, int(seconds * place.scale)), "--json"],
+                           seconds)
     try:
-        return json.loads(text)
+        return json.loads(text[text.index("{"):text.rindex("}") + 1]), ""
     except ValueError:
-        return {}
+        return {}, ended(code, text)
 
 
 def checks(report):
@@ -216,12 +257,27 @@ def faults_of(report):
 
 
 def facts(place):
-    """The JSON's section about machine and versions: the doctor's report, and what it does not look at."""
-    report = doctor(place)
+    """The JSON's section about machine and versions, but for what the doctor finds."""
     libraries = output_of(["ldconfig", "-p"]).splitlines()
-    return {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "gpus": gpus_of(report), "doctor": report,
+    return {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "gpus": [], "doctor": {},
             "kernel": os.uname().release, "python": sys.version.split()[0],
             "libraries": sorted({os.path.realpath(line.split("=> ")[1]) for line in libraries
-                                 if re.search(r"lib(cudart|nccl|nvrtc|cupti)\.so", line)}),
+                                 if re.search(r"lib(cudart|cublasLt|cudnn|nccl|nvrtc|cupti)\.so", line)}),
             "tokamak": output_of([place.tokamak, "--version"], place.environment).splitlines()}
+
+
+def machine(place, report):
+    """Versions, and what the doctor finds."""
+    told, why = doctor(place, MACHINE_SECONDS) if not place.emulated else ({}, "nothing to say of an emulated GPU")
+    report.facts.update(doctor=told, gpus=gpus_of(told))
+    faults = faults_of(told)
+    if not told:
+        report.add("doctor", NOT_RUN, detail=why)
+    else:
+        report.add("doctor", FAILED if faults else PASSED, ", ".join(f"{gpu['name']}, driver {gpu['driver']}"
+                                                                     for gpu in report.facts["gpus"]), detail=faults)
+    fields = ("clocks.max.sm", "clocks.max.mem", "power.limit", "memory.total", "persistence_mode")
+    for gpu in ask_gpu(",".join(fields))[:1]:
+        report.facts["clocks"] = gpu
+        report.add("clocks, power", MEASURED, ", ".join(f"{field} {gpu[field]}" for field in fields))
+    report.add("versions", MEASURED, "; ".join(line.strip() for line in report.facts["tokamak"][:6]))

@@ -8,7 +8,7 @@ import time
 
 from families import facts_of, report_measured
 from place import ROOT, ended, gpus, output_of
-from report import FAILED, LOST, NOT_RUN, PASSED, not_zero
+from report import CUT, FAILED, LOST, NOT_RUN, PASSED, not_zero
 from training import SAVED, no_data, records, training
 
 COUNTS = (2, 4)
@@ -18,6 +18,7 @@ TRAININGS = {**{f"training, {n} ranks against 1": [(n, STEPS)] for n in COUNTS},
              "resume, from 2 ranks to 4, against 1": [(2, HALF), (4, STEPS)]}
 SKIPS = 77  # exit code of a test program that has no GPU, or no NCCL
 LIMIT, SLOW = 60, 20  # seconds: limit of one run; limit of two ranks for trying four
+SHARED_LIMIT = 19
 TALK = {"NCCL_DEBUG": "INFO"}  # transports, versions, warnings: for the log
 OTHER_MPI = "rank(s): this mpirun is not of the MPI that the program is built with"
 # As in the bundle's tokamak-env: Open MPI refuses root without both variables.
@@ -42,13 +43,13 @@ class Runs:
     """Programs on several ranks, within the part's time."""
 
     def __init__(self, place, mpirun):
-        self.place, self.mpirun, self.gpus = place, mpirun, gpus()
+        self.place, self.mpirun, self.gpus = place, mpirun, gpus() or 1
         self.environment = dict(MPI_AS_ROOT) if os.geteuid() == 0 else {}
 
-    def run(self, log, n, command, environment=None):
+    def run(self, log, n, command, environment=None, limit=LIMIT):
         if n > 1:
             command = [self.mpirun, "-n", n, "--oversubscribe", "--bind-to", "none", *command]
-        return self.place.run(log, command, LIMIT, {**self.environment, **(environment or {})})
+        return self.place.run(log, command, limit, {**self.environment, **(environment or {})})
 
     def train(self, name, legs):
         """(verdict, why) if it did not finish, else (None, "")."""
@@ -58,12 +59,23 @@ class Runs:
                 self.place, folder, "cuda", "f32", stop, "training.micro_batch_size=4",  # 16 sequences a step
                 f"runtime.ranks_per_gpu={-(-n // self.gpus)}"))
             if code != SAVED:
-                return not_zero(code), f"{n} rank(s): {ended(code, text)}"
+                return not_zero(code, text), f"{n} rank(s): {ended(code, text)}"
             saved = len(list((folder / "checkpoints" / f"step-{stop:08d}").glob("*.safetensors")))
             if saved != n:  # one file a rank
                 return NOT_RUN, f"it ran on {saved} {OTHER_MPI}"
         shutil.rmtree(folder / "checkpoints")
         return None, ""
+
+
+def two_ranks(place, report):
+    """Collectives of two ranks alone, which share the GPU where there is one."""
+    mpirun, why = find_mpirun(place)
+    if not mpirun:
+        report.add(collectives_line(2), NOT_RUN, detail=why)
+        return
+    runs = Runs(place, mpirun)
+    runs.environment.update(TALK)
+    collectives(runs, report, 2, SHARED_LIMIT)
 
 
 def ranks(place, report):
@@ -81,7 +93,7 @@ def ranks(place, report):
     trainings(runs, report, 2 if slow else 4)
 
 
-def collectives(runs, report, n):
+def collectives(runs, report, n, limit=LIMIT):
     name, bar, program = collectives_line(n), "exact", runs.place.test_nccl
     if not program.exists():
         report.add(name, NOT_RUN, bar=bar, detail=f"no {program}")
@@ -90,13 +102,13 @@ def collectives(runs, report, n):
     facts = runs.place.output / f"{log}.jsonl"
     facts.unlink(missing_ok=True)
     code, text = runs.run(log, n, [program, "--use-colour", "no"],  # under mpirun, output is a terminal
-                          {"TOKAMAK_FACTS": str(facts)})
+                          {"TOKAMAK_FACTS": str(facts)}, limit=limit)
     skipped = re.search(r"nccl_comm_test skipped: (.*)", text)
     told = re.search(r"nccl_comm_test: (\d+) ranks", text)
     if code == SKIPS and skipped:
         report.add(name, NOT_RUN, bar=bar, detail=skipped[1])
     elif code != 0:
-        report.add(name, NOT_RUN if code == LOST else FAILED, bar=bar, detail=f"{ended(code, text)} (see {log}.log)")
+        report.add(name, NOT_RUN if code in (CUT, LOST) else FAILED, bar=bar, detail=f"{ended(code, text)} (see {log}.log)")
     elif not told or int(told[1]) != n:
         report.add(name, NOT_RUN, bar=bar, detail=f"it ran on {told[1] if told else 'no'} {OTHER_MPI}")
     else:

@@ -1,5 +1,7 @@
 """The lines of the check: result and bar of each; their table and JSON."""
 import json
+import os
+import re
 import textwrap
 
 PASSED, FAILED = "passed", "FAILED"
@@ -7,26 +9,62 @@ MISSED = "below goal"    # a speed goal, which does not fail the check
 MEASURED = "measured"    # a number without a bar
 NOT_RUN, SKIPPED = "not run", "skipped"
 WIDTH = 100  # columns of the table
+OFF = 0.15   # of what was predicted: a line that is further off wants an explanation
 
-USAGE, DOES_NOT_FIT, DEVICE_FAULT = 2, 5, 8  # exit codes of the program (src/base/error.h)
+USAGE, DEVICE, DEVICE_FAULT, UNSUPPORTED = 2, 5, 8, 9  # exit codes of the program (src/base/error.h)
 LOST = "lost"  # instead of an exit code: not started, because time ran out or the GPU does not respond
-KINDS = {USAGE: "usage", 3: "data", 4: "checkpoint", DOES_NOT_FIT: "does not fit, or no device", 6: "communication",
-         7: "numerics", DEVICE_FAULT: "device fault"}
+CUT = "cut"    # instead of an exit code: ended by the end of its part's time, before its own limit
+KINDS = {USAGE: "usage", 3: "data", 4: "checkpoint", DEVICE: "no device, or a library of it is missing",
+         6: "communication", 7: "numerics", DEVICE_FAULT: "device fault",
+         UNSUPPORTED: "unsupported, or a capture was refused"}
+# What the program says before a run starts: its plan is larger than the memory (src/train/memory_check.cc).
+DOES_NOT_FIT = re.compile(r"the run needs .+ on each rank, but .+ available")
+OUT_OF_MEMORY = re.compile(r"cudaErrorMemoryAllocation|out of memory|not enough (GPU|pinned host) memory")
 
 
-def not_zero(code):
-    """The verdict on a program's exit code; None: it timed out."""
-    return NOT_RUN if code in (USAGE, DOES_NOT_FIT, LOST) else FAILED
+def does_not_fit(code, text):
+    """Whether the plan did not fit, so that no run has started."""
+    return code == DEVICE and bool(DOES_NOT_FIT.search(text))
+
+
+def kind_of(code, text=""):
+    """The kind of an error in words."""
+    if code == DEVICE and (does_not_fit(code, text) or OUT_OF_MEMORY.search(text)):
+        return "the plan does not fit" if does_not_fit(code, text) else "out of memory"
+    return KINDS.get(code, f"exit {code}")
+
+
+def not_zero(code, text=""):
+    """The verdict on a program's exit code; None: it hung. A run that has started and then finds no memory has failed, and
+    so has a capture that is refused."""
+    return NOT_RUN if code in (USAGE, LOST, CUT) or does_not_fit(code, text) else FAILED
+
+
+def write_whole(path, text):
+    """At once: a killed check leaves the old file or the new one."""
+    part = f"{path}.part"
+    with open(part, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(part, path)
+
+
+def off(value, predicted):
+    """Whether a measured value is further from its prediction than OFF."""
+    return abs(value / predicted - 1) > OFF
 
 
 class Report:
     def __init__(self, path, facts):
-        self.path, self.facts, self.lines = path, facts, []
+        self.path, self.facts, self.lines, self.part = path, facts, [], ""
 
     def add(self, name, verdict, measured="", bar="", detail="", **values):
-        """Adds one line; `values` are its numbers, for the JSON. Written at once: a killed check keeps its results."""
-        self.lines.append({"name": name, "measured": measured, "bar": bar, "result": verdict, "detail": detail,
-                           "values": values})
+        """Adds one line; `values` are its numbers, for the JSON. Written at once: a killed check keeps its results.
+        Of `values`, value, unit and predicted are one quantity and what `tokamak plan` predicts for it."""
+        value, predicted = values.get("value"), values.get("predicted")
+        if value and predicted:
+            measured += f", {value / predicted:.2f} x predicted" + (" (!)" if off(value, predicted) else "")
+        self.lines.append({"name": name, "part": self.part, "measured": measured, "bar": bar, "result": verdict,
+                           "detail": detail, "values": values})
         print(f"  {name}: {verdict}" + "".join(f", {text}" for text in (measured, detail) if text), flush=True)
         self.write()
 
@@ -38,9 +76,7 @@ class Report:
 
     def write(self, **more):
         self.facts.update(more)
-        text = json.dumps(dict(self.facts, failed=self.count(FAILED), lines=self.lines), indent=1)
-        with open(self.path, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
+        write_whole(self.path, json.dumps(dict(self.facts, failed=self.count(FAILED), lines=self.lines), indent=1) + "\n")
 
     def table(self):
         """One row per line; below it the reason, unless it passed or is a number."""

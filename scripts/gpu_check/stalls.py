@@ -53,7 +53,7 @@ def count(place, steps, counted):
     code, text = place.run(f"calls-{steps}", training(place, folder, "cuda", "bf16", steps), 60,
                            {"CUDA_INJECTION64_PATH": str(place.call_counter), "TOKAMAK_CALLS": str(path)})
     if code != SAVED:
-        return not_zero(code), ended(code, text)
+        return not_zero(code, text), ended(code, text)
     shutil.rmtree(folder / "checkpoints")
     told = [line for line in text.splitlines() if line.startswith("call counter: ")]
     if not path.exists():

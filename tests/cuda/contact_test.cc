@@ -1,4 +1,4 @@
-// The first test on a GPU (scripts/gpu_check.sh --only contact), in seconds, at the 8B shape: every operation once,
+// The first test on a GPU (scripts/gpu_check.sh --only first), in seconds, at the 8B shape: every operation once,
 // with finite results; cuDNN's attention against our kernels; and what NaN behind operands and documents does to
 // either. TOKAMAK_CONTACT=tiny: at a shape for the emulator, where all attention is by our kernels.
 #include <numeric>

@@ -1,6 +1,8 @@
 """What the GPU check and the race against PyTorch conclude from numbers: by hand, without a GPU and without torch."""
 import copy
 import json
+import re
+import shutil
 import sys
 import tempfile
 import types
@@ -11,13 +13,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path += [str(ROOT / "scripts" / "gpu_check")]
+import depth  # noqa: E402
 import families  # noqa: E402
+import first  # noqa: E402
 import place as places  # noqa: E402
+import predictions  # noqa: E402
+import publish  # noqa: E402
 import ranks  # noqa: E402
 import speed  # noqa: E402
 import stalls  # noqa: E402
+import steps  # noqa: E402
 import training  # noqa: E402
-from report import FAILED, LOST, MEASURED, MISSED, NOT_RUN, PASSED, WIDTH, Report, not_zero  # noqa: E402
+from report import CUT, FAILED, LOST, MEASURED, MISSED, NOT_RUN, PASSED, WIDTH, Report, not_zero  # noqa: E402
 
 sys.modules.pop("report")  # the race has one of its own
 sys.path.insert(0, str(ROOT / "scripts" / "bench"))
@@ -30,13 +37,31 @@ class GpuCheck(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.report = Report(Path(self.folder.name) / "check.json", {})
 
+    def place(self, seconds):
+        place = places.Place(types.SimpleNamespace(build=None, programs=Path("/"), data=None), seconds)
+        self.addCleanup(shutil.rmtree, place.output)
+        return place
+
     def results(self):
         return {line["name"]: line["result"] for line in self.report.lines}
 
     def test_a_program_that_could_not_run_is_told_from_one_that_failed(self):
-        self.assertEqual([not_zero(code) for code in (2, 5, LOST, None, 1, 7, 8, -9)], [NOT_RUN] * 3 + [FAILED] * 5)
-        for code, words in ((5, "does not fit"), (8, "device fault"), (None, "hung"), (-6, "signal 6")):
+        self.assertEqual([not_zero(code) for code in (2, LOST, CUT, None, 1, 5, 7, 8, 9, -9)],
+                         [NOT_RUN] * 3 + [FAILED] * 7)
+        for code, words in ((5, "no device"), (8, "device fault"), (9, "a capture was refused"), (None, "hung"),
+                            (CUT, "cut off"), (-6, "signal 6")):
             self.assertIn(words, places.ended(code, "error: x"))
+
+    def test_too_little_memory_is_no_failure_only_if_the_plan_said_so(self):
+        plan = "error: the run needs 90 GiB on each rank, but 70 GiB are available, beside 1 GiB reserved"
+        source = (ROOT / "src/train/memory_check.cc").read_text()
+        self.assertTrue(all(words in source for words in ('"the run needs "', '" on each rank, but "')), "other words")
+        later = "step 1/5 loss 8.4\nerror: CUDA: out of memory (cudaErrorMemoryAllocation) from cudaMalloc"
+        for text, verdict, words in ((plan, NOT_RUN, "the plan does not fit"), (later, FAILED, "out of memory"),
+                                     ("error: not enough GPU memory: asked for 2 GiB", FAILED, "out of memory"),
+                                     ("error: no driver", FAILED, "no device")):
+            self.assertEqual((not_zero(5, text), words in places.ended(5, text)), (verdict, True), text)
+        self.assertEqual(not_zero(9, plan), FAILED)
 
     def test_a_family_passes_if_each_case_of_it_did(self):
         good, bad, begun = ({"fact": "case", "name": "n" + result, "result": result}
@@ -46,13 +71,13 @@ class GpuCheck(unittest.TestCase):
                 (1, [good, dict(bad, message="3 < 2")], FAILED, 'wrong result in "nfailed": 3 < 2'),
                 (8, [dict(bad, error_kind="device fault")], FAILED, "device fault in"),
                 (None, [good, begun], FAILED, 'hung in "nstarted"'), (-11, [begun], FAILED, 'signal 11'),
-                (LOST, [], NOT_RUN, "lost"), (0, [begun, dict(begun, result="passed")], PASSED, "")):
+                (LOST, [], NOT_RUN, "lost"), (CUT, [good, begun], NOT_RUN, "cut off"), (CUT, [bad], FAILED, "nfailed"),
+                (9, [begun], FAILED, "refused"), (0, [begun, dict(begun, result="passed")], PASSED, "")):
             found, _, why = families.judge(code, "lost", facts)
             self.assertEqual((found, words in why), (verdict, True), (code, why))
 
     def test_what_cannot_be_killed_takes_the_gpu_with_it(self):
-        options = types.SimpleNamespace(build=None, programs=Path("/"), data=None, output=Path(self.folder.name))
-        place = places.Place(options, 60)
+        place = self.place(60)
         with unittest.mock.patch.object(places, "end_session", lambda pid: None), \
                 unittest.mock.patch.object(places, "KILL_SECONDS", 0.1):
             code, _ = place.run("sleeper", ["sleep", "30"], 1)
@@ -60,13 +85,27 @@ class GpuCheck(unittest.TestCase):
             code, why = place.run("next", ["true"], 1)
             self.assertEqual(code, LOST)
             self.assertIn("sleeper", why)
+            self.assertEqual(place.run("without a GPU", ["true"], 1, on_gpu=False)[0], 0)
         pid = int(why.split("process ")[1].split(")")[0])
         places.end_session(pid)
         self.assertEqual(places.session(pid), [])
+        while place.lost:  # it is a zombie in a moment
+            pass
+        self.assertEqual(place.run("after it", ["true"], 1), (0, ""))
+
+    def test_what_the_end_of_a_part_cuts_off_is_not_said_to_hang(self):
+        place = self.place(60)
+        with place.part("short", 1.5):
+            self.assertEqual(place.run("cut", ["sleep", "30"], 3)[0], CUT)
+        self.assertIsNone(place.run("hung", ["sleep", "30"], 1)[0])
+
+    def test_nothing_starts_after_a_stop(self):
+        place = self.place(60)
+        place.stop("stopped by SIGTERM")
+        self.assertEqual(place.run("late", ["true"], 1, on_gpu=False), (LOST, "stopped by SIGTERM"))
 
     def test_a_program_without_time_is_not_said_to_hang(self):
-        options = types.SimpleNamespace(build=None, programs=Path("/"), data=None, output=Path(self.folder.name))
-        self.assertEqual(places.Place(options, 10).run("late", ["sleep", "60"], 60), (LOST, "no time is left"))
+        self.assertEqual(self.place(10).run("late", ["sleep", "60"], 60), (LOST, "no time is left"))
 
     def test_the_machine_is_what_the_doctor_says(self):
         gpu = {"gpus": 2, "driver": "550", "gpu0.name": "G", "gpu0.bus": "0:1", "gpu1.name": "H", "gpu1.bus": "0:2"}
@@ -82,10 +121,11 @@ class GpuCheck(unittest.TestCase):
         program = Path(self.folder.name) / "program"
         program.write_text("#!/bin/sh\necho '{\"checks\": []}'\nexit 5\n")
         program.chmod(0o755)
-        place = types.SimpleNamespace(tokamak=program, output=Path(self.folder.name), environment=None, emulated=False)
-        self.assertEqual(places.doctor(place), {"checks": []})
+        place = self.place(60)
+        place.tokamak = program
+        self.assertEqual(places.doctor(place, 5), ({"checks": []}, ""))
         program.write_text("#!/bin/sh\necho broken; kill -9 $$\n")
-        self.assertEqual(places.doctor(place), {})
+        self.assertEqual(places.doctor(place, 5), ({}, "signal 9: broken"))
 
     def test_losses_are_compared_step_by_step_in_means(self):
         curve = [4.0, 3.0, 2.0, 1.0]
@@ -102,7 +142,7 @@ class GpuCheck(unittest.TestCase):
                  {"fact": "measured", "name": "all_gather to 64 MiB", "value": 1234.5, "unit": "ms"}]
         text = "nccl_comm_test: 2 ranks\nNCCL INFO Channel 00/0 : 0[0] -> 1[0] via NET/Socket/0\n"
 
-        def run(log, n, command, environment):
+        def run(log, n, command, environment, limit):
             Path(environment["TOKAMAK_FACTS"]).write_text("".join(json.dumps(fact) + "\n" for fact in facts))
             return code, text
 
@@ -161,13 +201,52 @@ class GpuCheck(unittest.TestCase):
                 (kind + " slow", {"bytes": goal * 990.0, "seconds": 1.0}, MISSED),
                 ("other", {"flops": 5.0, "seconds": 1.0}, MEASURED),
                 ("nothing", {"seconds": 1.0}, NOT_RUN), ("no time", {"bytes": 5.0, "seconds": 0}, NOT_RUN)):
-            speed.kernel(self.report, name, operation, 1000.0, 200.0)
+            speed.kernel(self.report, name, operation, 1000.0, 200.0, {})
             self.assertEqual(self.results()[name], expected, name)
         speed.share_of(self.report, "half", 50.0, 100.0)
         speed.share_of(self.report, "less", 49.0, 100.0)
         speed.share_of(self.report, "none", None, 100.0)
         self.assertEqual([self.results()[name] for name in ("half", "less", "none")], [PASSED, MISSED, NOT_RUN])
         self.assertTrue(self.report.table().endswith("3 passed, 0 FAILED, 3 below goal, 1 measured, 4 not run"))
+
+    def test_a_kernel_stands_beside_the_longest_call_that_the_plan_has_of_it(self):
+        def call(name, microseconds, flops, moved):
+            return {"ph": "X", "name": name, "dur": microseconds, "args": {"flops": flops, "bytes": moved}}
+        operations = predictions.longest([
+            {"ph": "M", "name": "process_name", "args": {"name": "rank 0"}}, call("gemm down dw", 800.0, 9.0, 5.0),
+            call("gemm down dw", 1000.0, 9.0, 6.0), call("gemm down dw", 900.0, 9.0, 5.0), call("adamw", 1000.0, 0.0, 400.0)])
+        self.assertEqual(operations["gemm down dw"], {"seconds": 1e-3, "flops": 9.0, "bytes": 6.0})
+        plan = {"operations": operations}
+        self.assertEqual(predictions.seconds_of(plan, "gemm down dw", {"bytes": 5.0}), 1e-3)
+        self.assertEqual(predictions.seconds_of(plan, "adamw", {"bytes": 100.0}), 0.25e-3)  # bench cuts its state
+        self.assertIsNone(predictions.seconds_of(plan, "rope", {"bytes": 5.0}))
+        for seconds, mark in ((1.14e-3, False), (1.16e-3, True), (0.84e-3, True)):
+            speed.kernel(self.report, "gemm down dw", {"flops": 9.0, "seconds": seconds, "best_flops_per_second": 9e9}, 1.0,
+                         1e9, plan)
+            self.assertIn(f"{seconds * 1e3:.2f} x predicted{' (!)' * mark}", self.report.lines[-1]["measured"] + "\n")
+            self.assertEqual("(!)" in self.report.lines[-1]["measured"], mark, seconds)
+
+    def test_a_layer_alone_is_the_difference_of_two_steps(self):
+        self.report.facts["layers_8b"] = 12
+        for name, predicted in (("step 8B", 0.7), ("step 8B, 8 layers", 0.5)):
+            self.report.add(name, MEASURED, prediction={"step_seconds": predicted})
+        steps.layer(None, self.report, {"step_seconds": 0.6}, {"step_seconds": 0.44}, 4)
+        self.assertAlmostEqual(self.report.lines[-1]["values"]["value"], 20.0)  # ms, of two micro-batches
+        self.assertAlmostEqual(self.report.lines[-1]["values"]["predicted"], 25.0)
+        steps.layer(None, self.report, {"step_seconds": 0.6}, {}, 4)
+        self.assertEqual(self.report.lines[-1]["result"], NOT_RUN)
+
+    def test_the_first_sitting_has_a_runner_for_each_part_in_its_order(self):
+        self.assertEqual(list(first.PARTS), list(first.LIMITS))
+        self.assertEqual(list(first.LIMITS)[-1], "two_ranks")
+        self.assertEqual(set(depth.PARTS), set(depth.LIMITS))
+
+    def test_profiled_kernels_are_read_from_the_table_in_what_ncu_prints(self):
+        columns = ['"ID"', '"Kernel Name"', *[f'"{metric}"' for metric in depth.NCU]]
+        rows = ['==PROF== Connected', ",".join(columns), '"","","ns","%","%"', '"0","a","2,000","50.0","10.0"',
+                '"1","b","9,000","80.0","20.0"', '"2","a","4,000","70.0","30.0"', "step time 1 s"]
+        self.assertEqual(depth.profiled("\n".join(rows)), [("b", (9e-6, 1, 80.0, 20.0)), ("a", (6e-6, 2, 60.0, 20.0))])
+        self.assertEqual(depth.profiled("nothing"), [])
 
     def test_what_a_longer_run_calls_more_often_its_steps_call(self):
         short = {"cudaMalloc": 9, "cudaStreamSynchronize": 4, "cudaEventSynchronize": 10}
@@ -179,6 +258,71 @@ class GpuCheck(unittest.TestCase):
                         copy.copy(runs[len(counted)])) or (None, "")):
                 stalls.stalls(types.SimpleNamespace(), self.report)
             self.assertEqual(self.report.lines[-1]["result"], expected, more)
+
+
+class Publish(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        for name in ("README.md", publish.SIZES, publish.HARDWARE):
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, self.root / name)
+        (self.root / "docs/benchmarks").mkdir(parents=True)
+
+    def results(self, **facts):
+        report = Report(self.root / "gpu_check.json", {
+            "gpu": "NVIDIA H100 80GB HBM3", "date": "2026-12-01T10:00:00+00:00", "seconds": 500.0, "layers_8b": 12,
+            "gpus": [{"driver": "580.1"}], "tokamak": ["tokamak 0.1.0", "commit   abc123"],
+            "clocks": {"clocks.max.sm": "1980"}, **facts})
+        report.add("step 8B", MEASURED, "10000 tokens/s", tokens_per_second=10000.0, mfu_full=0.6, mfu_causal=0.54,
+                   mfu_done=0.54, value=10000.0, unit="tokens/s", predicted=9000.0, peak_flops_per_second=1e15,
+                   memory_baseline_bytes=600 * 2**20, clock=1700.0, watts=690.0,
+                   prediction={"tokens_per_second": 9000.0, "mfu_full": 0.54, "mfu_causal": 0.49})
+        report.add("gemm qkv forward", PASSED, "1 ms", rate=8e14, value=1.0, unit="ms", predicted=1.3)
+        report.add("gemm down forward", PASSED, "3 ms", rate=6e14, value=3.0, unit="ms", predicted=3.1)
+        report.add("rmsnorm", PASSED, "1 ms", rate=2.68e12, value=1.0, unit="ms")
+        report.add("memory", MEASURED, planned=10 * 2**20, after_commit=810 * 2**20, after_step_1=0,
+                   after_step_3=1310 * 2**20)
+        report.add("op rope", FAILED, detail="hung in a case")
+        return publish.Results(report.path)
+
+    def test_the_page_has_each_line_and_wants_an_explanation_of_what_is_far_off(self):
+        publish.publish(self.results(), self.root, False)
+        text = (self.root / "docs/benchmarks/gpu-h100-80gb-hbm3-2026-12-01.md").read_text()
+        for words in ("abc123", "580.1", "clocks.max.sm 1980", "| step 8B | 10000 | 60.0% | 54.0% | 54.0% | 1700 MHz, 690 W |",
+                      "9000, 54.0%, 49.0%", "| passed | gemm down forward |", "op rope: hung in a case", "`mfu_causal` half"):
+            self.assertIn(words, text)
+        far = text.split("## Further than 15% from the prediction")[1].split("## Failed")[0]
+        self.assertEqual([line for line in far.splitlines() if line],
+                         ["- gemm qkv forward: 0.77 of the predicted 1.3 ms. Explanation:"])
+
+    def test_the_readme_has_one_row_of_a_gpu(self):
+        before = (self.root / "README.md").read_text()
+        publish.publish(self.results(), self.root, False)
+        publish.publish(self.results(gpu="NVIDIA H200"), self.root, False)
+        publish.publish(self.results(date="2026-12-24T10:00:00+00:00"), self.root, False)
+        after = (self.root / "README.md").read_text()
+        rows = [line for line in after.splitlines() if line.startswith("| NVIDIA")]
+        self.assertEqual([row.split(" | ")[0] for row in rows], ["| NVIDIA H200", "| NVIDIA H100 80GB HBM3"])
+        self.assertIn("10000 tokens/s, mfu_full 60.0%, mfu_causal 54.0% (12 layers)", rows[1])
+        self.assertIn("(docs/benchmarks/gpu-h100-80gb-hbm3-2026-12-24.md)", rows[1])
+        cut = [text[:text.index(publish.BEGIN)] + text[text.index(publish.END):] for text in (before, after)]
+        self.assertEqual(cut[0], cut[1])
+
+    def test_measured_constants_are_printed_and_written_only_if_asked(self):
+        sizes, hardware = self.root / publish.SIZES, self.root / publish.HARDWARE
+        before = sizes.read_text(), hardware.read_text()
+        told = "\n".join(publish.publish(self.results(), self.root, False))
+        self.assertEqual((sizes.read_text(), hardware.read_text()), before)
+        self.assertIn("kGpuStartupBytes = int64_t{896} << 20;  // measured: 800 MiB", told)  # of 800 and 600
+        self.assertIn("kGpuReserveBytes = int64_t{512} << 20;  // measured: 500 MiB", told)
+        publish.publish(self.results(), self.root, True)
+        self.assertIn("kGpuReserveBytes = int64_t{512} << 20;", sizes.read_text())
+        row = next(line for line in hardware.read_text().splitlines() if '"NVIDIA H100 80GB HBM3"' in line)
+        # GEMMs 0.8 and 1.8 TFLOP in 4 ms of 1e15; 2.68 of 3.35 TB/s; no attention was measured.
+        self.assertIn("{0.650, kHopper.attention, kHopper.native_attention, 0.800, kHopper.bus, kHopper.contention}", row)
+        self.assertEqual(len(re.findall(r"kHopper,", hardware.read_text())), len(re.findall(r"kHopper,", before[1])) - 1)
 
 
 class Race(unittest.TestCase):

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Publishes the results of scripts/gpu_check.sh: the README's table of GPU results, a page in docs/benchmarks/, and what
+they say about the constants that plans use. Run it in the tree whose commit was checked.
+
+  scripts/gpu_check/publish.py gpu_check.json            (prints the constants)
+  scripts/gpu_check/publish.py gpu_check.json --apply    (writes them to src/backend/gpu_sizes.h and src/plan/hardware.cc)
+"""
+import argparse
+import json
+import re
+import sys
+import textwrap
+from pathlib import Path
+
+from report import FAILED, MISSED, NOT_RUN, OFF, PASSED, off
+
+ROOT = Path(__file__).resolve().parents[2]
+BEGIN, END = "<!-- GPU results, by scripts/gpu_check/publish.py -->", "<!-- end of GPU results -->"
+HEAD = ("| GPU | 8B shape, T 8192 | the same, masked | 1.5B | 0.5B | checks | page |", "|---|---|---|---|---|---|---|")
+SIZES, HARDWARE = "src/backend/gpu_sizes.h", "src/plan/hardware.cc"
+ROUND = 2**27  # reserves are rounded up to 128 MiB
+MOVES_BYTES = ("rmsnorm", "swiglu", "adamw", "rope")  # operations, by the beginning of their names
+
+
+class Results:
+    def __init__(self, path):
+        self.facts = json.loads(Path(path).read_text(encoding="utf-8"))
+        self.lines = self.facts["lines"]
+        self.card, self.date = self.facts["gpu"], self.facts["date"][:10]
+        self.commit = next((line.split()[-1] for line in self.facts["tokamak"] if "commit" in line), "of an unknown commit")
+        self.stem = f"gpu-{re.sub('[^a-z0-9]+', '-', self.card.lower().removeprefix('nvidia ')).strip('-')}-{self.date}"
+
+    def values(self, name):
+        return next((line["values"] for line in self.lines if line["name"] == name), {})
+
+    def count(self, result):
+        return sum(line["result"] == result for line in self.lines)
+
+    def predicted(self):
+        return [line for line in self.lines if line["values"].get("value") and line["values"].get("predicted")]
+
+
+def step_words(values, *conventions):
+    if not values.get("tokens_per_second"):
+        return "not measured"
+    return ", ".join([f"{values['tokens_per_second']:.0f} tokens/s",
+                      *[f"{name} {values[name]:.1%}" for name in conventions if values.get(name)]])
+
+
+# ---- the README's table and the page -------------------------------------------------------------------------------
+
+def readme_row(results):
+    layers = results.facts.get("layers_8b")
+    shape = step_words(results.values("step 8B"), "mfu_full", "mfu_causal") + (f" ({layers} layers)" if layers else "")
+    checks = f"{results.count(PASSED)} passed, {results.count(FAILED)} failed, {results.count(NOT_RUN)} not run"
+    return (f"| {results.card} | {shape} | {step_words(results.values('step 8B, masked'), 'mfu_done')} | "
+            f"{step_words(results.values('step 1.5B'), 'mfu_full')} | {step_words(results.values('step 0.5B'), 'mfu_full')} | "
+            f"{checks} | [{results.date}](docs/benchmarks/{results.stem}.md) |")
+
+
+def with_row(readme, row):
+    """The README with this GPU's row, in place of an older one."""
+    begin, end = readme.index(BEGIN) + len(BEGIN), readme.index(END)
+    card = row.split("|")[1]
+    rows = [line for line in readme[begin:end].splitlines()
+            if line.startswith("|") and line not in HEAD and line.split("|")[1] not in (card, " none yet ")]
+    return readme[:begin] + "\n" + "\n".join([*HEAD, *rows, row]) + "\n" + readme[end:]
+
+
+def page(results):
+    facts = results.facts
+    drivers = ", ".join(sorted({gpu["driver"] for gpu in facts["gpus"]})) or "unknown"
+    clocks = ", ".join(f"{name} {value}" for name, value in facts.get("clocks", {}).items()) or "nvidia-smi does not say"
+    lines = [f"# {results.card}, {results.date}", "",
+             *wrapped(f"By `scripts/gpu_check.sh` in {facts['seconds']:.0f} s: commit {results.commit}, driver {drivers}. "
+                      f"Limits of the GPU: {clocks}. {results.count(PASSED)} checks passed, {results.count(FAILED)} failed, "
+                      f"{results.count(MISSED)} missed a goal, {results.count(NOT_RUN)} did not run."), "",
+             *wrapped("`mfu_full` counts 6 (N - N_embedding) + 12 L H S FLOPs a token, `mfu_causal` half of the attention "
+                      "term, `mfu_done` the attention inside documents. Predictions are those of `tokamak plan` for the "
+                      "same config on this GPU's row of the hardware table."), "",
+             "## Steps", "", "| step | tokens/s | mfu_full | mfu_causal | mfu_done | clock, power | predicted tokens/s, "
+             "mfu_full, mfu_causal |", "|---|---|---|---|---|---|---|"]
+    for line in results.lines:
+        if line["name"].startswith("step ") and line["values"].get("tokens_per_second"):
+            lines.append(step_row(line))
+    lines += ["", "## All that was measured", "", "| result | what | measured | predicted | ratio |", "|---|---|---|---|---|"]
+    lines += [line_row(line) for line in results.lines]
+    far = [line for line in results.predicted() if off(line["values"]["value"], line["values"]["predicted"])]
+    lines += ["", f"## Further than {OFF:.0%} from the prediction", ""]
+    for line in far:
+        values = line["values"]
+        lines += [f"- {line['name']}: {values['value'] / values['predicted']:.2f} of the predicted "
+                  f"{values['predicted']:.4g} {values['unit']}. Explanation:"]
+    lines += [] if far else ["None." if results.predicted() else "Nothing was predicted."]
+    failed = [line for line in results.lines if line["result"] == FAILED]
+    lines += ["", "## Failed", "", *[row for line in failed for row in wrapped(f"- {line['name']}: {line['detail']}")],
+              *([] if failed else ["Nothing."])]
+    return "\n".join(lines) + "\n"
+
+
+def wrapped(text):
+    return textwrap.wrap(text, 120)
+
+
+def step_row(line):
+    values, plan = line["values"], line["values"].get("prediction", {})
+    shares = [f"{values[name]:.1%}" if values.get(name) else "" for name in ("mfu_full", "mfu_causal", "mfu_done")]
+    clock = f"{values['clock']:.0f} MHz, {values['watts']:.0f} W" if "watts" in values else ""
+    told = f"{plan['tokens_per_second']:.0f}, {plan['mfu_full']:.1%}, {plan['mfu_causal']:.1%}" if plan else ""
+    return f"| {line['name']} | {values['tokens_per_second']:.0f} | {' | '.join(shares)} | {clock} | {told} |"
+
+
+def line_row(line):
+    values = line["values"]
+    predicted = f"{values['predicted']:.4g} {values['unit']}" if values.get("predicted") else ""
+    ratio = f"{values['value'] / values['predicted']:.2f}" if predicted and values.get("value") else ""
+    told = (line["measured"] or line["detail"][:100]).replace("|", "\\|")
+    return f"| {line['result']} | {line['name']} | {told} | {predicted} | {ratio} |"
+
+
+# ---- constants of plans --------------------------------------------------------------------------------------------
+
+def sizes(results):
+    """{constant of gpu_sizes.h: (measured bytes, the bytes to reserve)}."""
+    runs = [line["values"] for line in results.lines if line["name"] == "memory" and line["values"].get("after_commit")]
+    before = [run["after_commit"] - run["planned"] for run in runs]
+    before += [line["values"]["memory_baseline_bytes"] for line in results.lines
+               if line["values"].get("memory_baseline_bytes")]
+    later = [run["after_step_3"] - run["after_commit"] for run in runs]
+    return {name: (max(found), -(-max(found) // ROUND) * ROUND) for name, found in
+            (("kGpuStartupBytes", before), ("kGpuReserveBytes", later)) if found and max(found) > 0}
+
+
+def rate(results, *names):
+    """(FLOPs or bytes, seconds) of these lines' operations, summed."""
+    found = [results.values(name) for name in names]
+    if not all(values.get("rate") and values.get("unit") == "ms" for values in found):
+        return None
+    seconds = [values["value"] / 1e3 for values in found]
+    return sum(values["rate"] * time for values, time in zip(found, seconds)) / sum(seconds)
+
+
+def shares(results, source):
+    """{member of Efficiency: its share}, of the hardware table's row; and the row's pattern. Empty without a row."""
+    row = re.search(rf'\{{"[^"]+", "{re.escape(results.card)}", \d+, ([\d.]+) \* kGB, [^"]*?, (k[A-Z]\w+|\{{[^}}]*\}}),', source)
+    peak = results.values("step 8B").get("peak_flops_per_second")
+    if not row or not peak:
+        return {}, row
+    names = [line["name"] for line in results.lines]
+    gemms = [name for name in names if name.startswith("gemm ") and not name.startswith("gemm head")]
+    found = {"gemm": rate(results, *gemms) if gemms else None,
+             "attention": rate(results, "attention, cuDNN", "attention_backward, cuDNN"),
+             "native_attention": rate(results, "attention, native", "attention_backward, native")}
+    moved = [name for name in names if name.startswith(MOVES_BYTES)]
+    copied = rate(results, *moved) if moved else None
+    found = {name: value / peak for name, value in found.items() if value}
+    return {**found, **({"memory": copied / (float(row[1]) * 1e9)} if copied else {})}, row
+
+
+def constants(results, root):
+    """{file: (its text with the measured constants, what changes, in words)}."""
+    text, words = (root / SIZES).read_text(), []
+    for name, (measured, reserved) in sizes(results).items():
+        changed, count = re.subn(rf"({name} = ).*?;", rf"\g<1>int64_t{{{reserved >> 20}}} << 20;", text)
+        if count != 1:
+            raise SystemExit(f"publish: {SIZES} does not have one {name}")
+        text, words = changed, [*words, f"{name} = int64_t{{{reserved >> 20}}} << 20;  // measured: {measured / 2**20:.0f} MiB"]
+    edits = {SIZES: (text, words)}
+    source = (root / HARDWARE).read_text()
+    found, row = shares(results, source)
+    if row and found:
+        old = row[2] if row[2].startswith("k") else None
+        members = ["gemm", "attention", "native_attention", "memory", "bus", "contention"]
+        if old or set(found) >= set(members[:4]):
+            fixed = old or "kHopper"
+            new = "{" + ", ".join(f"{found[name]:.3f}" if name in found else f"{fixed}.{name}" for name in members) + "}"
+            changed = source[:row.start(2)] + new + source[row.end(2):]
+            edits[HARDWARE] = (changed, [f"row \"{results.card}\": {row[2]} -> {new}",
+                                         "then scripts/bench/predict_published.py says what kPublishedError becomes"])
+    return edits
+
+
+def publish(results, root, apply):
+    """What was written and what should change, in lines."""
+    target = root / "docs" / "benchmarks" / f"{results.stem}.md"
+    target.write_text(page(results), encoding="utf-8")
+    readme = root / "README.md"
+    readme.write_text(with_row(readme.read_text(encoding="utf-8"), readme_row(results)), encoding="utf-8")
+    told = [f"written: {target.relative_to(root)} and the table of README.md"]
+    for file, (text, words) in constants(results, root).items():
+        told += [f"{file}{', written' if apply and words else ''}:", *[f"  {line}" for line in words or ["nothing was measured"]]]
+        if apply and words:
+            (root / file).write_text(text, encoding="utf-8")
+    return told
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path, help="gpu_check.json")
+    parser.add_argument("--apply", action="store_true", help="write the constants, too")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the tree to write to")
+    options = parser.parse_args()
+    results = Results(options.results)
+    if not results.card or "emulated" in results.card:
+        sys.exit("publish: error: these are no results of a GPU")
+    print("\n".join(publish(results, options.root, options.apply)))
+
+
+if __name__ == "__main__":
+    main()
