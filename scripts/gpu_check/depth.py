@@ -40,7 +40,7 @@ def ncu(place, report):
         "runtime.cuda_graphs=off", "--rounds", 1, "--micro-batches", 0], 85)
     kernels = profiled(text)
     if not kernels:
-        report.add("ncu", not_zero(code, text) if code else NOT_RUN, detail=ended(code, text))
+        report.add("ncu", not_zero(code, text) if code != 0 else NOT_RUN, detail=ended(code, text))
     for name, (seconds, calls, compute, memory) in kernels[:LONGEST]:
         report.add(f"ncu {name[:40]}", MEASURED, f"{calls} calls of {1e3 * seconds / calls:.3g} ms, compute {compute:.0f} %, "
                    f"memory {memory:.0f} % of peak", seconds=seconds, calls=calls, compute=compute, memory=memory)
@@ -83,7 +83,7 @@ def endurance(place, report):
             f"data.sources=[{{path: {place.data}/train}}]", "training.validation_interval=0", "checkpoint.interval=none",
             "checkpoint.async=false", "metrics.log_interval=1", "training.micro_batch_size=1",
             "training.global_batch_tokens=32768", f"model.num_hidden_layers={max(1, layers - 2)}", "runtime.backend=cuda",
-            *place.tiny, *place.tiny_training])
+            *place.tiny, *place.tiny_training, *(["model.vocab_size=0"] if place.emulated else [])])
         while process is not None and process.poll() is None and time.monotonic() - begin < limit and not place.stopped:
             time.sleep(0.2)
         ran_on = process is not None and process.poll() is None

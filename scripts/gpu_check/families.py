@@ -73,7 +73,7 @@ def families(place, report, only=None):
     code, text = place.run("families", [place.test_cuda, "-#", "--list-tags"], 30)
     found = [family for family in re.findall(r"\[#(\w+?)_test\]", text) if family != "contact"]
     if not found:
-        report.add("operations", not_zero(code, text) if code else NOT_RUN, detail=ended(code, text))
+        report.add("operations", not_zero(code, text) if code != 0 else NOT_RUN, detail=ended(code, text))
         return
     run_families(place, report, [(f"op {family}", family, NATIVE) for family in found if not only or family in only],
                  LIMIT)
@@ -119,7 +119,7 @@ def contact(place, report):
     code, text = place.run("contact", [place.test_cuda, "[contact]", "--list-test-names-only"], 10)
     names = [line.strip() for line in text.splitlines() if line.strip()]
     if not names or code in (None, CUT, LOST):
-        report.add("contact", not_zero(code, text) if code else NOT_RUN, detail=ended(code, text))
+        report.add("contact", not_zero(code, text) if code != 0 else NOT_RUN, detail=ended(code, text))
     for number, name in enumerate(names):
         code, text, facts = run_cases(place, f"contact-{number}", name.replace(",", "\\,"),
                                       MOST_CONTACT if "cuDNN" in name else CONTACT_LIMIT)

@@ -133,8 +133,7 @@ def judge(options, place, report, parts, scale):
     report.facts["gpu"] = places.gpu_name(place)
     try:
         check(place, report, options, parts, scale)
-    except Stopped as signal_number:
-        place.stop(f"stopped by {signal.Signals(signal_number.args[0]).name}")
+    except Stopped:
         report.add("the check", NOT_RUN, detail=place.stopped)
     return 1 if report.count(FAILED) else 0
 
@@ -150,13 +149,15 @@ def main():
 
     def stop(number, _):
         signal.signal(number, signal.SIG_IGN)  # once is enough
-        raise Stopped(number)
+        place.stop(f"stopped by {signal.Signals(number).name}")  # at once: threads wait for programs
+        raise Stopped
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     report = Report(options.output / "gpu_check.json", places.facts(place))
     code = judge(options, place, report, parts, scale)
-    print(f"\n{keep(place, report, options)}\n{options.output}")
+    table = keep(place, report, options)
+    print(f"\n{options.output}\n\n{table}")
     shutil.rmtree(place.output, ignore_errors=True)
     sys.stdout.flush()
     os._exit(code)  # a thread may still wait for a program that cannot be killed

@@ -63,11 +63,13 @@ def changes(place, report):
         rates = [values["tokens_per_second"] for _, _, values in (base, changed)]
         if not all(rates):
             code, text, _ = base if not rates[0] else changed
-            report.add(f"change: {name}", not_zero(code, text) if code else NOT_RUN, detail=ended(code, text))
+            report.add(f"change: {name}", not_zero(code, text) if code != 0 else NOT_RUN, detail=ended(code, text))
             continue
         plans = [predict(place, report, f"change-{number}-{i}", config, [*overrides, *arguments]).get("tokens_per_second")
                  for i, arguments in enumerate((without, with_it)) if "--documents" not in arguments]
-        predicted = {"predicted": plans[1] / plans[0]} if len(plans) == 2 and all(plans) else {}
+        # Equal plans know nothing of the change.
+        known = len(plans) == 2 and all(plans) and plans[0] != plans[1]
+        predicted = {"predicted": plans[1] / plans[0]} if known else {}
         report.add(f"change: {name}", MEASURED, f"{rates[0]:.0f} to {rates[1]:.0f} tokens/s, {rates[1] / rates[0]:.3f} x",
                    value=rates[1] / rates[0], unit="x", **predicted)
 

@@ -9,8 +9,10 @@ from place import ROOT, ended
 from report import FAILED, NOT_RUN
 
 BAR = 1.15
-# All 32 layers of the 8B shape do not fit on one GPU; these fit in 80 GB, for PyTorch too.
-MODELS = {"8B-shaped": ["llama-8b.yaml", "model.num_hidden_layers=8", "training.micro_batch_size=1"]}
+# (PyTorch's options, or "" where the time is for a search; the config; its overrides). All 32 layers of the 8B shape do
+# not fit on one GPU; these fit in 80 GB, for PyTorch too.
+MODELS = {"0.5B": ("attention=cudnn,compile=whole", "llama-0.5b.yaml"),
+          "8B-shaped": ("", "llama-8b.yaml", "model.num_hidden_layers=8", "training.micro_batch_size=1")}
 OURS_FAILED, SKIPPED = 1, 77  # exit codes of race.py
 LEAST_SECONDS = 150  # per model
 
@@ -18,7 +20,7 @@ LEAST_SECONDS = 150  # per model
 def race(place, report, python):
     tokamak = ROOT / "bin" / "tokamak" if place.bundle else place.tokamak
     python = os.path.abspath(python) if os.sep in python else python
-    for number, (model, (config, *overrides)) in enumerate(MODELS.items()):
+    for number, (model, (fixed, config, *overrides)) in enumerate(MODELS.items()):
         name, bar, left = f"race {model}", f"{BAR:g} times PyTorch", place.left()
         if left < LEAST_SECONDS:
             report.add(name, NOT_RUN, bar=bar, detail=f"{max(0, left):.0f} s are left; --only race has more")
@@ -31,7 +33,7 @@ def race(place, report, python):
         code, text = place.finish(log, place.start(log, [
             sys.executable, ROOT / "scripts" / "bench" / "race.py", place.configs / config, *overrides, "--device",
             "cuda", "--tokamak", tokamak, "--python", python, "--output", stem, "--bar", BAR, "--tuning-seconds",
-            int(0.4 * share)], base=dict(os.environ)), left)
+            int(0.4 * share), *(["--torch", fixed] if fixed else [])], base=dict(os.environ)), left)
         if code == SKIPPED:
             report.add(name, NOT_RUN, bar=bar, detail="no torch")
         elif code != 0:

@@ -47,7 +47,7 @@ class Place:
         self.began = time.monotonic()
         self.deadline, self.seconds, self.scale = self.began + seconds, {}, scale
         self.running, self.stuck, self.stopped = {}, {}, ""  # {process: its name}
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a signal's handler may come while it is held
         self.environment = self._environment()
 
     def _environment(self):
@@ -69,9 +69,10 @@ class Place:
 
     def stop(self, why):
         """Ends all programs; none starts after it."""
-        self.stopped = why
         with self.lock:
             processes = list(self.running)
+            names = ", ".join(self.running.values())
+        self.stopped = why + (f" while {names} ran" if names else "")
         for process in processes:
             end_session(process.pid)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -231,7 +232,7 @@ def doctor(place, seconds):
     """What `tokamak doctor` says of this machine, healthy or not; an empty dictionary if it does not end. Without a
     directory it does not measure the disk."""
     code, text = place.run("doctor", [place.tokamak, "doctor", "--deadline", max(1, int(seconds * place.scale)), "--json"],
-                           seconds)
+                           seconds + 3)
     try:
         return json.loads(text[text.index("{"):text.rindex("}") + 1]), ""
     except ValueError:

@@ -155,8 +155,8 @@ class PlanCommand : public Command {
         ->check(CLI::PositiveNumber);
     parser->add_option(
         "--gpu", gpu_,
-        "predict step times on this GPU of the hardware table (h100, a100-80, or as the driver names it: 'NVIDIA H200'), "
-        "or on the machine of a .json file that bench --calibrate wrote");
+        "predict step times on this GPU of the hardware table (h100, or as the driver names it: 'NVIDIA H200'), or "
+        "on the machine of a .json file that bench --calibrate wrote");
     parser->add_option("--gpus-per-node", gpus_per_node_, "with --gpu: ranks of a node; default: the machine's")
         ->check(CLI::PositiveNumber);
     parser->add_option("--network", network_,

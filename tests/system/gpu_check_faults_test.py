@@ -126,7 +126,7 @@ def a_signal_keeps_what_there_is(folder):
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0, Path(output.name).read_text()
     lines = results(folder)
-    assert lines["the check"]["detail"] == "stopped by SIGTERM" and lines["versions"]["result"] == "measured", lines
+    assert lines["the check"]["detail"] == "stopped by SIGTERM while contact-0 ran" and lines["versions"]["result"] == "measured", lines
     with tarfile.open(folder / "gc.tar.gz") as archive:
         assert "gpu_check/contact-0.log" in archive.getnames(), archive.getnames()
     assert waiting and not any(Path(f"/proc/{pid}").exists() for pid in waiting), waiting

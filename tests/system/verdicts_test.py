@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 import types
 import unittest
 import unittest.mock
@@ -89,8 +90,10 @@ class GpuCheck(unittest.TestCase):
         pid = int(why.split("process ")[1].split(")")[0])
         places.end_session(pid)
         self.assertEqual(places.session(pid), [])
-        while place.lost:  # it is a zombie in a moment
-            pass
+        for _ in range(3000):  # it is a zombie in a moment
+            if not place.lost:
+                break
+            time.sleep(0.01)
         self.assertEqual(place.run("after it", ["true"], 1), (0, ""))
 
     def test_what_the_end_of_a_part_cuts_off_is_not_said_to_hang(self):
