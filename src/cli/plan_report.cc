@@ -72,6 +72,7 @@ struct ChoiceRow {
   std::string zero_stage, replicate_degree, micro_batch, keep_gathered;
   std::vector<std::string> modes;
   std::string numbers;  // as printed
+  std::string unit;     // if not a layer
 
   bool same_but_modes(const ChoiceRow& other) const {
     return zero_stage == other.zero_stage && keep_gathered == other.keep_gathered && same_result(other);
@@ -92,7 +93,8 @@ ChoiceRow row_of(const Prediction& p) {
           .micro_batch = str(p.shape.micro_batch),
           .keep_gathered = gathered_of(p),
           .modes = {mode_of(p)},
-          .numbers = numbers};
+          .numbers = numbers,
+          .unit = p.parallelism.unit == UnitSize::kProjection ? "  unit: projection" : ""};
 }
 
 // Those that come to the same as an earlier one are part of it.
@@ -112,7 +114,8 @@ std::vector<ChoiceRow> merged_rows(const std::vector<Prediction>& predictions) {
 
 void print_row(std::ostream& out, const ChoiceRow& row, const std::string& note) {
   out << column(row.zero_stage, 7) << column(row.replicate_degree, 18) << column(row.micro_batch, 12)
-      << column(row.keep_gathered, 10) << "  " << padded(join(row.modes, ", "), 21) << row.numbers << note << "\n";
+      << column(row.keep_gathered, 10) << "  " << padded(join(row.modes, ", "), 21) << row.numbers << row.unit << note
+      << "\n";
 }
 
 void print_terms(std::ostream& out, const PlanReport& report) {
@@ -206,6 +209,7 @@ nlohmann::ordered_json choice_json(const Prediction& p) {
           {"micro_batches", p.shape.micro_batches()},
           {"activation_checkpoint", mode_of(p)},
           {"kept_layers", p.kept.values},
+          {"unit", enum_names(p.parallelism.unit)[static_cast<size_t>(p.parallelism.unit)]},
           {"keep_gathered", std::max<int64_t>(p.parallelism.keep_gathered.value, 0)},
           {"zero_stage", p.parallelism.zero_stage},
           {"data_parallel_replicate_degree", p.parallelism.data_parallel_replicate_degree},

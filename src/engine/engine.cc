@@ -39,7 +39,7 @@ DType reduce_dtype(const PrecisionOptions& precision) { return dtype_of(precisio
 Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
     : mesh_(mesh),
       backend_(backend),
-      table_(make_param_table(options.model)),
+      table_(make_param_table(options.model, options.parallelism.unit)),
       parameters_(table_, mesh, backend,
                   {.compute = compute_dtype(options.precision),
                    .reduce_dtype = reduce_dtype(options.precision),

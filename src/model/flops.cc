@@ -31,7 +31,7 @@ TokenFlops token_flops(const ModelConfig& config) {
 
 LayerFlops layer_flops(const ModelConfig& config) {
   const ParamTable table = make_param_table(config);
-  const Unit& layer = table.units[static_cast<size_t>(WeightIndex(table).layer(0))];
+  const Unit& layer = table.units[static_cast<size_t>(WeightIndex(table).layer(0))];  // with all its matrices
   const auto gemm = [&](const std::string& name) {
     const auto found = std::find_if(layer.matrices.begin(), layer.matrices.end(),
                                     [&](const Matrix& matrix) { return matrix.name == name; });

@@ -81,8 +81,8 @@ void Transformer::attend(Stream& compute, const DeviceBatch& in, const Activatio
                            .max_length = options_.max_length});
 }
 
-void Transformer::layer_interior(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
-                                 const LayerWeights& w, const PerKeptTensor<bool>& wanted) {
+void Transformer::layer_attention(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
+                                  const LayerWeights& w, const PerKeptTensor<bool>& wanted) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
   const auto eps = static_cast<float>(config_.rms_norm_eps);
 
@@ -96,39 +96,53 @@ void Transformer::layer_interior(Stream& compute, const DeviceBatch& in, const A
   if (wanted[config_.qk_norm ? KeptTensor::kAttention : KeptTensor::kQkv]) rotate_qkv(compute, in, a, l, w);
   if (wanted[KeptTensor::kAttention]) attend(compute, in, a, l);
   if (wanted[KeptTensor::kMid]) ops_.gemm(compute, linear_onto("o forward", s.x, s.attn, w.o, s.mid));
-
-  if (wanted[KeptTensor::kGateUp]) {
-    ops_.rmsnorm(compute, {.x = s.mid, .weight = w.post_attention_norm, .y = s.norm2, .rstd = s.rstd2, .eps = eps});
-    ops_.gemm(compute, linear("gate_up forward", s.norm2, w.gate_up, s.gate_up));
-  }
 }
 
-void Transformer::layer_output(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w) {
+void Transformer::layer_gate_up(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w,
+                                const PerKeptTensor<bool>& wanted) {
+  const LayerActivations& s = a.layers[static_cast<size_t>(l)];
+  if (!wanted[KeptTensor::kGateUp]) return;
+  ops_.rmsnorm(compute, {.x = s.mid,
+                         .weight = w.post_attention_norm,
+                         .y = s.norm2,
+                         .rstd = s.rstd2,
+                         .eps = static_cast<float>(config_.rms_norm_eps)});
+  ops_.gemm(compute, linear("gate_up forward", s.norm2, w.gate_up, s.gate_up));
+}
+
+void Transformer::layer_down(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
   ops_.swiglu(compute, {.gate_up = s.gate_up, .out = s.swiglu});
   ops_.gemm(compute, linear_onto("down forward", s.mid, s.swiglu, w.down, a.output_of(static_cast<size_t>(l))));
 }
 
-// On entry a.dx is the gradient of the layer's output, on return that of `mid`. A GEMM's input and the gradient of that
-// input share a buffer. If the input was kept, the weight's gradient is computed first. Otherwise the operation that
-// reads the input's gradient overwrites it with the recomputed input, in the same pass over memory.
-void Transformer::backward_mlp(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w,
-                               const LayerWeights& dw, Write write) {
+// A GEMM's input and the gradient of that input share a buffer. If the input was kept, the weight's gradient is computed
+// first. Otherwise the operation that reads the input's gradient overwrites it with the recomputed input, in the same
+// pass over memory.
+//
+// a.dx is the gradient of the layer's output. On return s.gate_up is its own gradient.
+void Transformer::backward_down(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w,
+                                const LayerWeights& dw, Write write) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
-  const PerKeptTensor<bool> again = activations_.recomputed(l);
-  const Tensor dgate_up = s.gate_up;  // written in place: gate_up is no longer needed
+  const bool again = activations_.recomputed(l)[KeptTensor::kSwiGlu];
   const auto down_dw = [&] { ops_.gemm(compute, linear_dw("down dw", a.dx, s.swiglu, dw.down, write)); };
+
+  if (!again) down_dw();
+  ops_.gemm(compute, linear_dx("down dx", a.dx, w.down, s.swiglu));
+  ops_.swiglu_backward(
+      compute, {.gate_up = s.gate_up, .dout = s.swiglu, .dgate_up = s.gate_up, .out = again ? s.swiglu : Tensor{}});
+  if (again) down_dw();
+}
+
+// On entry a.dx is the gradient of the layer's output, on return that of `mid`.
+void Transformer::backward_gate_up(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w,
+                                   const LayerWeights& dw, Write write) {
+  const LayerActivations& s = a.layers[static_cast<size_t>(l)];
+  const Tensor dgate_up = s.gate_up;
+  const bool again = activations_.recomputed(l)[KeptTensor::kNorm2];
   const auto gate_up_dw = [&] { ops_.gemm(compute, linear_dw("gate_up dw", dgate_up, s.norm2, dw.gate_up, write)); };
 
-  if (!again[KeptTensor::kSwiGlu]) down_dw();
-  ops_.gemm(compute, linear_dx("down dx", a.dx, w.down, s.swiglu));
-  ops_.swiglu_backward(compute, {.gate_up = s.gate_up,
-                                 .dout = s.swiglu,
-                                 .dgate_up = dgate_up,
-                                 .out = again[KeptTensor::kSwiGlu] ? s.swiglu : Tensor{}});
-  if (again[KeptTensor::kSwiGlu]) down_dw();
-
-  if (!again[KeptTensor::kNorm2]) gate_up_dw();
+  if (!again) gate_up_dw();
   ops_.gemm(compute, linear_dx("gate_up dx", dgate_up, w.gate_up, s.norm2));
   ops_.rmsnorm_backward(compute, {.dy = s.norm2,
                                   .x = s.mid,
@@ -137,8 +151,8 @@ void Transformer::backward_mlp(Stream& compute, const Activations& a, int64_t l,
                                   .dresidual = a.dx,
                                   .dx = a.dx,
                                   .dweight = dw.post_attention_norm,
-                                  .y = again[KeptTensor::kNorm2] ? s.norm2 : Tensor{}});
-  if (again[KeptTensor::kNorm2]) gate_up_dw();
+                                  .y = again ? s.norm2 : Tensor{}});
+  if (again) gate_up_dw();
 }
 
 // On entry a.dx is the gradient of `mid`, on return that of the layer's input.

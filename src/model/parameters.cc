@@ -1,12 +1,13 @@
 #include "model/parameters.h"
 
+#include <iterator>
 #include <optional>
 
 #include "base/error.h"
 
 namespace tokamak {
 
-ParamTable make_param_table(const ModelConfig& config) {
+ParamTable make_param_table(const ModelConfig& config, UnitSize unit) {
   const int64_t hidden = config.hidden_size;
   const auto matrix = [&](const std::string& name, int64_t rows, int64_t columns) {
     return Param{name, Shape{rows, columns}, 0.0, config.initializer_range, Decay::kYes};
@@ -24,17 +25,24 @@ ParamTable make_param_table(const ModelConfig& config) {
   for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
     const std::string attention = str("model.layers.", l, ".self_attn.");
     const std::string mlp = str("model.layers.", l, ".mlp.");
-    table.units.push_back({UnitKind::kLayer,
-                           str("layer.", l),
-                           {{"qkv",
-                             {matrix(attention + "q_proj.weight", config.q_width(), hidden),
-                              matrix(attention + "k_proj.weight", config.kv_width(), hidden),
-                              matrix(attention + "v_proj.weight", config.kv_width(), hidden)}},
-                            {"o", {matrix(attention + "o_proj.weight", hidden, config.q_width())}},
-                            {"gate_up",
-                             {matrix(mlp + "gate_proj.weight", config.intermediate_size, hidden),
-                              matrix(mlp + "up_proj.weight", config.intermediate_size, hidden)}},
-                            {"down", {matrix(mlp + "down_proj.weight", hidden, config.intermediate_size)}}}});
+    const std::string layer = str("layer.", l);
+    const Matrix qkv{"qkv",
+                     {matrix(attention + "q_proj.weight", config.q_width(), hidden),
+                      matrix(attention + "k_proj.weight", config.kv_width(), hidden),
+                      matrix(attention + "v_proj.weight", config.kv_width(), hidden)}};
+    const Matrix o{"o", {matrix(attention + "o_proj.weight", hidden, config.q_width())}};
+    const Matrix gate_up{"gate_up",
+                         {matrix(mlp + "gate_proj.weight", config.intermediate_size, hidden),
+                          matrix(mlp + "up_proj.weight", config.intermediate_size, hidden)}};
+    const Matrix down{"down", {matrix(mlp + "down_proj.weight", hidden, config.intermediate_size)}};
+    if (unit == UnitSize::kLayer) {
+      table.units.push_back({UnitKind::kLayer, layer, {qkv, o, gate_up, down}});
+      continue;
+    }
+    table.units_per_layer = std::ssize(kLayerParts);
+    table.units.push_back({UnitKind::kLayer, layer + ".attention", {qkv, o}});
+    table.units.push_back({UnitKind::kLayer, layer + ".gate_up", {gate_up}});
+    table.units.push_back({UnitKind::kLayer, layer + ".down", {down}});
   }
   if (!config.tie_word_embeddings) {
     table.units.push_back({UnitKind::kHead, "head", {{"head", {matrix("lm_head.weight", config.vocab_size, hidden)}}}});
@@ -66,10 +74,13 @@ struct Named {
   const char* name;  // as in make_param_table; for a vector, the part after "model.layers.L."
   Tensor LayerWeights::*weight;
 };
-constexpr Named kMatrices[] = {{"qkv", &LayerWeights::qkv},
-                               {"o", &LayerWeights::o},
-                               {"gate_up", &LayerWeights::gate_up},
-                               {"down", &LayerWeights::down}};
+struct NamedMatrix : Named {
+  LayerPart part;
+};
+constexpr NamedMatrix kMatrices[] = {{{"qkv", &LayerWeights::qkv}, LayerPart::kAttention},
+                                     {{"o", &LayerWeights::o}, LayerPart::kAttention},
+                                     {{"gate_up", &LayerWeights::gate_up}, LayerPart::kGateUp},
+                                     {{"down", &LayerWeights::down}, LayerPart::kDown}};
 constexpr Named kVectors[] = {{"input_layernorm.weight", &LayerWeights::input_norm},
                               {"post_attention_layernorm.weight", &LayerWeights::post_attention_norm},
                               {"self_attn.qkv_bias", &LayerWeights::qkv_bias},
@@ -91,8 +102,8 @@ size_t matrix_of(const Unit& unit, const std::string& name) {
 
 }  // namespace
 
-WeightIndex::WeightIndex(const ParamTable& table) : head_(-1) {
-  int64_t layers = 0;
+WeightIndex::WeightIndex(const ParamTable& table) : head_(-1), units_per_layer_(table.units_per_layer) {
+  int64_t units = 0;  // of layers
   for (size_t u = 0; u < table.units.size(); ++u) {
     const auto unit = static_cast<int64_t>(u);
     switch (table.units[u].kind) {
@@ -100,7 +111,7 @@ WeightIndex::WeightIndex(const ParamTable& table) : head_(-1) {
         embedding_ = unit;
         break;
       case UnitKind::kLayer:
-        if (layers++ == 0) first_layer_ = unit;
+        if (units++ == 0) first_layer_ = unit;
         break;
       case UnitKind::kHead:
         head_ = unit;
@@ -111,11 +122,12 @@ WeightIndex::WeightIndex(const ParamTable& table) : head_(-1) {
     }
   }
   if (head_ < 0) head_ = embedding_;
-  for (const Named& named : kMatrices) {
-    matrices_.push_back({matrix_of(table.units[static_cast<size_t>(first_layer_)], named.name), named.weight});
+  for (const NamedMatrix& named : kMatrices) {
+    const Unit& unit = table.units[static_cast<size_t>(layer(0, named.part))];
+    matrices_[static_cast<size_t>(named.part)].push_back({matrix_of(unit, named.name), named.weight});
   }
   const Unit& norms = table.units[static_cast<size_t>(norms_)];
-  for (int64_t l = 0; l < layers; ++l) {
+  for (int64_t l = 0; l < units / units_per_layer_; ++l) {
     std::vector<Entry>& entries = vectors_.emplace_back();
     for (const Named& named : kVectors) {
       if (const auto found = find_matrix(norms, str("model.layers.", l, ".", named.name))) {
@@ -126,10 +138,12 @@ WeightIndex::WeightIndex(const ParamTable& table) : head_(-1) {
   final_norm_ = matrix_of(norms, "model.norm.weight");
 }
 
-LayerWeights WeightIndex::layer_weights(int64_t l, const std::vector<Tensor>& matrices,
-                                        const std::vector<Tensor>& norms) const {
+void WeightIndex::put(LayerPart part, const std::vector<Tensor>& matrices, LayerWeights& weights) const {
+  for (const Entry& entry : matrices_[static_cast<size_t>(part)]) weights.*entry.weight = matrices[entry.matrix];
+}
+
+LayerWeights WeightIndex::layer_vectors(int64_t l, const std::vector<Tensor>& norms) const {
   LayerWeights weights;
-  for (const Entry& entry : matrices_) weights.*entry.weight = matrices[entry.matrix];
   for (const Entry& entry : vectors_[static_cast<size_t>(l)]) weights.*entry.weight = norms[entry.matrix];
   return weights;
 }

@@ -2,10 +2,58 @@
 // is in layer.cc.
 #include "model/transformer.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/error.h"
 #include "model/rope_table.h"
 
 namespace tokamak {
+
+namespace {
+
+// Whether backward computes operations of the part again, with its matrices.
+bool recomputes(LayerPart part, const PerKeptTensor<bool>& again) {
+  switch (part) {
+    case LayerPart::kAttention:
+      return again[KeptTensor::kQkv] || again[KeptTensor::kAttention] || again[KeptTensor::kMid];
+    case LayerPart::kGateUp:
+      return again[KeptTensor::kGateUp];
+    case LayerPart::kDown:
+      return false;
+  }
+  return false;
+}
+
+// Each of `units`, without those that follow themselves.
+std::vector<int64_t> without_repeats(std::vector<int64_t> units) {
+  units.erase(std::unique(units.begin(), units.end()), units.end());
+  return units;
+}
+
+std::vector<int64_t> forward_order(const WeightIndex& index, int64_t layers) {
+  std::vector<int64_t> units = {index.embedding()};
+  for (int64_t l = 0; l < layers; ++l) {
+    for (const LayerPart part : kLayerParts) units.push_back(index.layer(l, part));
+  }
+  units.push_back(index.head());
+  return without_repeats(std::move(units));
+}
+
+std::vector<int64_t> backward_order(const WeightIndex& index, int64_t layers, const ActivationPlan& activations) {
+  std::vector<int64_t> units;
+  for (int64_t l = layers - 1; l >= 0; --l) {
+    for (const LayerPart part : kLayerParts) {
+      if (recomputes(part, activations.recomputed(l))) units.push_back(index.layer(l, part));
+    }
+    for (const LayerPart part : {LayerPart::kDown, LayerPart::kGateUp, LayerPart::kAttention}) {
+      units.push_back(index.layer(l, part));
+    }
+  }
+  return without_repeats(std::move(units));
+}
+
+}  // namespace
 
 Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameters, const TransformerOptions& options,
                          MemoryPlan& plan)
@@ -19,6 +67,8 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
       inputs_(options.max_tokens, plan),
       activations_(config, options.max_tokens, ops_.rows_behind_attention(), options.compute, options.keep,
                    options.kept, plan) {
+  forward_order_ = forward_order(index_, config.num_hidden_layers);
+  backward_order_ = backward_order(index_, config.num_hidden_layers, activations_);
   rope_slot_ = plan.add("rope table", DType::kF32, Shape{options.max_length, heads_.head_dim});
   const int64_t workspace = ops_.workspace_bytes({.tokens = options.max_tokens,
                                                   .hidden = config.hidden_size,
@@ -69,26 +119,42 @@ void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums)
   const Weights norms = parameters_.acquire(index_.norms(), compute);
   const Weights dnorms = norm_gradients(compute);
   backward_head(compute, in, a, sums, dnorms);
-  for (int64_t l = config_.num_hidden_layers - 1; l >= 0; --l) {
-    const int64_t unit = index_.layer(l);
-    const LayerWeights w = index_.layer_weights(l, parameters_.acquire(unit, compute), norms);
-    const ShardedParameters::Gradient g = parameters_.gradient(unit, compute);
-    const LayerWeights dw = index_.layer_weights(l, g.matrices, dnorms);
-    layer_interior(compute, in, a, l, w, activations_.recomputed(l));
-    backward_mlp(compute, a, l, w, dw, g.write);
-    backward_attention(compute, in, a, l, w, dw, g.write);
-    parameters_.release(unit);
-    // Prefetches into the buffer just released, and before the reduction, which must not delay the next weights. Layer
-    // l - 1 was prefetched in the last iteration, or is still gathered from the forward pass.
-    if (l > 1) {
-      parameters_.prefetch(index_.layer(l - 2), compute);
-    } else {
-      parameters_.prefetch_for_next_pass(index_.embedding(), compute);  // where the head has taken its buffer
-    }
-    parameters_.reduce(unit, compute);
-  }
+  UnitPass units(parameters_, compute, backward_order_);
+  for (int64_t l = config_.num_hidden_layers - 1; l >= 0; --l) backward_layer(compute, in, a, l, norms, dnorms, units);
   backward_embedding(compute, in, a);
   parameters_.release(index_.norms());
+}
+
+void Transformer::backward_layer(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
+                                 const Weights& norms, const Weights& dnorms, UnitPass& units) {
+  LayerWeights w = index_.layer_vectors(l, norms), dw = index_.layer_vectors(l, dnorms);
+  const auto use = [&](LayerPart part) { index_.put(part, units.use(index_.layer(l, part)), w); };
+  const PerKeptTensor<bool> again = activations_.recomputed(l);
+  if (recomputes(LayerPart::kAttention, again)) {
+    use(LayerPart::kAttention);
+    layer_attention(compute, in, a, l, w, again);
+  }
+  if (recomputes(LayerPart::kGateUp, again)) {
+    use(LayerPart::kGateUp);
+    layer_gate_up(compute, a, l, w, again);
+  }
+
+  ShardedParameters::Gradient g;
+  const auto differentiate = [&](LayerPart part, bool begins_unit, bool ends_unit, const auto& backward) {
+    const int64_t unit = index_.layer(l, part);
+    use(part);
+    if (begins_unit) g = parameters_.gradient(unit, compute);
+    index_.put(part, g.matrices, dw);
+    backward();
+    if (!ends_unit) return;
+    units.end();  // gathers before the reduction, which must not delay the next weights
+    if (units.left() < 2) parameters_.prefetch_for_next_pass(index_.embedding(), compute);  // the head has its buffer
+    parameters_.reduce(unit, compute);
+  };
+  const bool apart = index_.layer(l, LayerPart::kDown) != index_.layer(l, LayerPart::kAttention);
+  differentiate(LayerPart::kDown, true, apart, [&] { backward_down(compute, a, l, w, dw, g.write); });
+  differentiate(LayerPart::kGateUp, apart, apart, [&] { backward_gate_up(compute, a, l, w, dw, g.write); });
+  differentiate(LayerPart::kAttention, apart, true, [&] { backward_attention(compute, in, a, l, w, dw, g.write); });
 }
 
 Tensor Transformer::evaluate(Stream& compute, const TokenBatch& batch, Tensor sums) {
@@ -129,20 +195,23 @@ void Transformer::finish_gradients(Stream& compute) {
 
 void Transformer::forward(Stream& compute, const DeviceBatch& in, const Activations& a) {
   const Weights norms = parameters_.acquire(index_.norms(), compute);
-  const Weights embedding = parameters_.acquire(index_.embedding(), compute);
-  parameters_.prefetch(index_.layer(0), compute);
+  UnitPass units(parameters_, compute, forward_order_);
+  const Weights& embedding = units.use(index_.embedding());
   ops_.embedding(compute, {.ids = in.tokens, .table = embedding[0], .out = a.layers[0].x});
-  parameters_.release(index_.embedding());
 
   PerKeptTensor<bool> everything;
   everything.values.fill(true);
   for (int64_t l = 0; l < config_.num_hidden_layers; ++l) {
-    const LayerWeights w = index_.layer_weights(l, parameters_.acquire(index_.layer(l), compute), norms);
-    parameters_.prefetch(l + 1 < config_.num_hidden_layers ? index_.layer(l + 1) : index_.head(), compute);
-    layer_interior(compute, in, a, l, w, everything);
-    layer_output(compute, a, l, w);
-    parameters_.release(index_.layer(l));
+    LayerWeights w = index_.layer_vectors(l, norms);
+    const auto use = [&](LayerPart part) { index_.put(part, units.use(index_.layer(l, part)), w); };
+    use(LayerPart::kAttention);
+    layer_attention(compute, in, a, l, w, everything);
+    use(LayerPart::kGateUp);
+    layer_gate_up(compute, a, l, w, everything);
+    use(LayerPart::kDown);
+    layer_down(compute, a, l, w);
   }
+  units.end();
 
   ops_.rmsnorm(compute, {.x = a.last,
                          .weight = index_.final_norm(norms),

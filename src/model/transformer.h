@@ -15,6 +15,7 @@
 #include "model/model_config.h"
 #include "model/parameters.h"
 #include "zero/sharded_parameters.h"
+#include "zero/unit_pass.h"
 
 namespace tokamak {
 
@@ -79,17 +80,24 @@ class Transformer {
   void backward_embedding(Stream& compute, const DeviceBatch& in, const Activations& a);
   Weights norm_gradients(Stream& compute);
 
-  void attend(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l);
+  // Of layer l, with what has to be recomputed. The norms' weights and gradients are the whole unit's.
+  void backward_layer(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const Weights& norms,
+                      const Weights& dnorms, UnitPass& units);
 
-  // layer.cc: one layer
+  // layer.cc: the parts of a layer
   void rotate_qkv(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const LayerWeights& w);
-  // Computes the tensors of the layer that are `wanted`, from its input and the others.
-  void layer_interior(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const LayerWeights& w,
-                      const PerKeptTensor<bool>& wanted);
-  void layer_output(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w);
+  void attend(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l);
+  // Compute the tensors of the part that are `wanted`, from the layer's input and the others.
+  void layer_attention(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const LayerWeights& w,
+                       const PerKeptTensor<bool>& wanted);
+  void layer_gate_up(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w,
+                     const PerKeptTensor<bool>& wanted);
+  void layer_down(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w);
   // `dw`: matrix gradients are written as `write` says; vector gradients accumulate.
-  void backward_mlp(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w, const LayerWeights& dw,
-                    Write write);
+  void backward_down(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w, const LayerWeights& dw,
+                     Write write);
+  void backward_gate_up(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w, const LayerWeights& dw,
+                        Write write);
   void backward_attention(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
                           const LayerWeights& w, const LayerWeights& dw, Write write);
 
@@ -102,8 +110,9 @@ class Transformer {
   TransformerOptions options_;
   BatchInputs inputs_;
   ActivationPlan activations_;
-  std::optional<CudaGraphCache> graphs_;  // absent: no graphs
-  std::vector<int32_t> cu_seqlens_;       // of the latest micro-batch, padded with empty documents
+  std::vector<int64_t> forward_order_, backward_order_;  // units of a pass (UnitPass)
+  std::optional<CudaGraphCache> graphs_;                 // absent: no graphs
+  std::vector<int32_t> cu_seqlens_;                      // of the latest micro-batch, padded with empty documents
   Shape workspace_shape_;
   MemoryPlan::Slot rope_slot_, workspace_slot_;
 

@@ -70,6 +70,10 @@ Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, con
       if (tried.activation_checkpoint.mode == RecomputeMode::kAuto && way.zero_stage == 3) {
         tried.parallelism.keep_gathered = {};
       }
+      const size_t found = choices.fitting.size();
+      add_fitting(tried, batch, ranks, machine, choices.fitting);
+      if (choices.fitting.size() > found || way.zero_stage < 3 || ranks == way.data_parallel_replicate_degree) continue;
+      tried.parallelism.unit = UnitSize::kProjection;  // less memory, more and smaller messages
       add_fitting(tried, batch, ranks, machine, choices.fitting);
     }
     if (choices.fitting.size() > before) continue;
@@ -86,6 +90,7 @@ std::string yaml_of(const Prediction& choice, int64_t global_batch_tokens) {
   const ParallelismOptions& way = choice.parallelism;
   return str("parallelism:\n  zero_stage: ", way.zero_stage,
              "\n  data_parallel_replicate_degree: ", way.data_parallel_replicate_degree,
+             way.unit == UnitSize::kLayer ? "" : "\n  unit: projection",
              way.keep_gathered.is_none() ? "" : str("\n  keep_gathered: ", way.keep_gathered.value),
              "\ntraining:", global_batch_tokens > 0 ? str("\n  global_batch_tokens: ", global_batch_tokens) : "",
              "\n  micro_batch_size: ", choice.shape.micro_batch,

@@ -1,6 +1,6 @@
 // THE list of a model's weights, used by initialisation, sharding, the optimizer, checkpoints and exports. A weight has
 // its Hugging Face name. A fused matrix is a stack, by rows, of named weights. A unit is gathered at once: the
-// embedding, one layer, the head, or all norm weights (with the biases).
+// embedding, one layer or a part of it, the head, or all norm weights (with the biases).
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ enum class UnitKind { kEmbedding, kLayer, kHead, kNorms };
 
 struct Unit {
   UnitKind kind;
-  std::string name;  // "embedding", "layer.3", "head", "norms"
+  std::string name;  // "embedding", "layer.3", "layer.3.down", "head", "norms"
   std::vector<Matrix> matrices;
 
   int64_t count() const;  // elements, without padding
@@ -43,6 +43,7 @@ struct Unit {
 
 struct ParamTable {
   std::vector<Unit> units;
+  int64_t units_per_layer = 1;  // consecutive
 
   int64_t count() const;
   int64_t unit_index(const std::string& name) const;  // the unit must exist

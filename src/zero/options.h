@@ -15,11 +15,18 @@ inline const std::vector<std::string>& enum_names(ReduceWhen) {
   return names;
 }
 
+enum class UnitSize { kLayer, kProjection };
+inline const std::vector<std::string>& enum_names(UnitSize) {
+  static const std::vector<std::string> names = {"layer", "projection"};
+  return names;
+}
+
 struct ParallelismOptions {
   int64_t zero_stage = 3;
   int64_t data_parallel_shard_degree = -1;
   int64_t data_parallel_replicate_degree = 1;
   ReduceWhen reduce = ReduceWhen::kAuto;
+  UnitSize unit = UnitSize::kLayer;
   AutoLimit keep_gathered = AutoLimit::none();
   bool overlap = true;
 
@@ -39,6 +46,10 @@ struct ParallelismOptions {
       "when gradients are reduced inside a copy: every_microbatch takes less memory; last_microbatch adds whole "
       "gradients up and reduces them once, which saves traffic with several micro-batches; auto: last_microbatch with "
       "zero_stage 1, else every_microbatch");
+    v("unit", unit,
+      "what is gathered and reduced at once: layer, or projection: attention's matrices, gate and up, and down are units of "
+      "their own. Two buffers then have the size of the largest: less memory for huge models, more and smaller messages, "
+      "and a second gather of what a layer recomputes");
     v("keep_gathered", keep_gathered,
       "layers whose whole weights stay gathered over the step; only with zero_stage 3; more take more memory, and are "
       "not gathered for each pass; auto: as many as predict the shortest step in the memory there is, chosen at each "

@@ -145,7 +145,7 @@ void ShardedParameters::begin_update(Stream& compute) {
 
 void ShardedParameters::updated(const UpdatePart& part, Stream& compute) {
   if (part.unit == UpdatePart::kAllUnits) return;
-  if (weight_buffers_->of(part.unit).holds < 0) gather(part.unit, compute);
+  if (weight_buffers_->has_empty(part.unit)) gather(part.unit, compute);
 }
 
 void ShardedParameters::wait_gathered(Stream& compute) {
@@ -154,8 +154,8 @@ void ShardedParameters::wait_gathered(Stream& compute) {
   compute.wait(*gather_done_);
 }
 
-void ShardedParameters::gather(int64_t unit, Stream& compute) {
-  UnitBuffers::Buffer& buffer = weight_buffers_->take(unit);
+void ShardedParameters::gather(int64_t unit, Stream& compute, int64_t keep) {
+  UnitBuffers::Buffer& buffer = weight_buffers_->take(unit, keep);
   // The compute stream wrote the slices (optimizer) and last used the buffer.
   Stream& stream = gathers(compute);
   compute.record(*compute_done_);
@@ -165,9 +165,9 @@ void ShardedParameters::gather(int64_t unit, Stream& compute) {
   stream.record(*buffer.filled);
 }
 
-void ShardedParameters::prefetch(int64_t unit, Stream& compute) {
-  if (whole() || weight_buffers_->holds(unit)) return;
-  gather(unit, compute);
+void ShardedParameters::prefetch(int64_t unit, Stream& compute, int64_t keep) {
+  if (whole() || weight_buffers_->find(unit) != nullptr) return;
+  if (weight_buffers_->available(unit, keep) != nullptr) gather(unit, compute, keep);
 }
 
 void ShardedParameters::prefetch_for_next_pass(int64_t unit, Stream& compute) {
@@ -176,9 +176,10 @@ void ShardedParameters::prefetch_for_next_pass(int64_t unit, Stream& compute) {
 
 std::vector<Tensor> ShardedParameters::acquire(int64_t unit, Stream& compute) {
   if (whole()) return matrices_of(slice_of(weights_, unit), unit);
-  if (!weight_buffers_->holds(unit)) gather(unit, compute);
+  if (weight_buffers_->find(unit) == nullptr) gather(unit, compute);
   UnitBuffers::Buffer& buffer = weight_buffers_->of(unit);
   ++buffer.users;
+  weight_buffers_->used(buffer);
   compute.wait(*buffer.filled);
   return matrices_of(buffer.tensor, unit);
 }
@@ -186,7 +187,7 @@ std::vector<Tensor> ShardedParameters::acquire(int64_t unit, Stream& compute) {
 void ShardedParameters::release(int64_t unit) {
   if (whole()) return;
   UnitBuffers::Buffer& buffer = weight_buffers_->of(unit);
-  TOKAMAK_CHECK(buffer.holds == unit && buffer.users > 0, "unit ", unit, " released without being acquired");
+  TOKAMAK_CHECK(buffer.users > 0, "unit ", unit, " released without being acquired");
   --buffer.users;
 }
 
@@ -208,13 +209,10 @@ ShardedParameters::Gradient ShardedParameters::gradient(int64_t unit, Stream& co
     written_[u] = true;
     return {matrices_of(slice_of(grad_, unit), unit), write};
   }
-  UnitBuffers::Buffer& buffer = gradient_buffers_->of(unit);
-  if (buffer.users > 0) {
-    TOKAMAK_CHECK(buffer.holds == unit, "gradient of unit ", unit, " while that of ", buffer.holds,
-                  " is being written");
-    return {matrices_of(buffer.tensor, unit), Write::kAccumulate};
+  if (UnitBuffers::Buffer* const begun = gradient_buffers_->find(unit); begun != nullptr && begun->users > 0) {
+    return {matrices_of(begun->tensor, unit), Write::kAccumulate};
   }
-  gradient_buffers_->take(unit);
+  UnitBuffers::Buffer& buffer = gradient_buffers_->take(unit);
   buffer.users = 1;
   compute.wait(*buffer.drained);  // until its previous contents are reduced
   return {matrices_of(buffer.tensor, unit), Write::kOverwrite};
@@ -238,7 +236,7 @@ void ShardedParameters::reduce(int64_t unit, Stream& compute) {
 Tensor ShardedParameters::whole_gradient(int64_t unit) {
   if (whole()) return slice_of(grad_, unit);
   UnitBuffers::Buffer& buffer = gradient_buffers_->of(unit);
-  TOKAMAK_CHECK(buffer.holds == unit && buffer.users == 1, "gradient of unit ", unit, " reduced without being written");
+  TOKAMAK_CHECK(buffer.users == 1, "gradient of unit ", unit, " reduced without being written");
   return buffer.tensor.flat(0, slice_elements(unit) * mesh_.shard().size());
 }
 

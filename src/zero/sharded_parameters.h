@@ -79,7 +79,8 @@ class ShardedParameters {
   void updated(const UpdatePart& part, Stream& compute);  // `compute` has written it
 
   // --- Whole weights. `compute` is the stream that will read them.
-  void prefetch(int64_t unit, Stream& compute);
+  // Where it would take the buffer of a unit in use, or of `keep`, it does nothing.
+  void prefetch(int64_t unit, Stream& compute, int64_t keep = UnitBuffers::kNone);
   // The same for the next micro-batch, if the step has one: after the last, the optimizer changes the weights.
   void prefetch_for_next_pass(int64_t unit, Stream& compute);
   std::vector<Tensor> acquire(int64_t unit, Stream& compute);  // one view per matrix of the unit
@@ -123,7 +124,7 @@ class ShardedParameters {
   bool whole() const { return mesh_.shard().size() == 1; }  // slices are whole units
   Tensor slice_of(Tensor shard, int64_t unit) const;
   std::vector<Tensor> matrices_of(Tensor whole, int64_t unit) const;
-  void gather(int64_t unit, Stream& compute);
+  void gather(int64_t unit, Stream& compute, int64_t keep = UnitBuffers::kNone);
   Stream& gathers(Stream& compute) { return options_.policy.overlap ? *gather_stream_ : compute; }
   Stream& reductions(Stream& compute) { return options_.policy.overlap ? *reduce_stream_ : compute; }
   Tensor whole_gradient(int64_t unit);  // of this rank

@@ -1,11 +1,12 @@
-// Persistent buffers for whole units: one for the norms and one for each of the first layers; two, sized to a layer,
-// that the other layers share. Where layers share, so do the embedding and the head, which are never in use at the same
-// time; else they have a buffer each. Tracks which unit each buffer holds and whether it is in use; misuse is a bug and
-// throws.
+// Persistent buffers for whole units: one for the norms and one for each unit of the first layers; two, sized to the
+// largest unit of a layer, that the other layers share. Where layers share, so do the embedding and the head, which are
+// never in use at the same time; else they have a buffer each. Tracks which unit each buffer holds and whether it is in
+// use; misuse is a bug and throws.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,10 @@ namespace tokamak {
 
 class UnitBuffers {
  public:
-  // Plans the buffers as "group/name". `elements`: of each unit, padded. The first `own` layers have a buffer each.
+  static constexpr int64_t kNone = -1;
+
+  // Plans the buffers as "group/name". `elements`: of each unit, padded. The units of the first `own` layers have a
+  // buffer each.
   UnitBuffers(const std::string& group, const ParamTable& table, const std::vector<int64_t>& elements, int64_t own,
               DType dtype, MemoryPlan& plan);
   void commit(const Arena& arena, Device& device);
@@ -25,20 +29,33 @@ class UnitBuffers {
   struct Buffer {
     MemoryPlan::Slot slot;
     Tensor tensor;                   // (padded elements)
-    int64_t holds = -1;              // unit whose contents are (being made) valid; -1: none
+    int64_t holds = kNone;           // unit whose contents are (being made) valid
     int users = 0;                   // acquired and not yet released
+    int64_t last_use = 0;            // by the count of uses: which of several buffers is given away first
     std::unique_ptr<Event> filled;   // the contents of `holds` have arrived
     std::unique_ptr<Event> drained;  // the last user has finished
   };
 
-  Buffer& of(int64_t unit);  // the buffer that serves this unit
-  bool holds(int64_t unit) { return of(unit).holds == unit; }
-  Buffer& take(int64_t unit);  // assigns the buffer to this unit; no other unit may be in use in it
-  void forget_contents();      // invalidates all contents; no buffer may be in use
+  Buffer* find(int64_t unit);  // that holds the unit, or null
+  Buffer& of(int64_t unit);    // the same, which there must be
+  // The buffer that take(unit, keep) would assign; null if others of the unit's buffers are in use or hold `keep`.
+  Buffer* available(int64_t unit, int64_t keep = kNone);
+  bool has_empty(int64_t unit);  // whether a buffer for it holds nothing
+  // Assigns a buffer to the unit: the one that holds it, else an empty one, else that of the longest unused unit.
+  Buffer& take(int64_t unit, int64_t keep = kNone);
+  void used(Buffer& buffer) { buffer.last_use = ++uses_; }
+  void forget_contents();  // invalidates all contents; no buffer may be in use
 
  private:
+  // Consecutive buffers, each of which may hold any of some units.
+  struct Group {
+    size_t first = 0, count = 0;
+  };
+  std::span<Buffer> buffers_for(int64_t unit);
+
   std::vector<Buffer> buffers_;
-  std::vector<size_t> buffer_of_;  // per unit
+  std::vector<Group> group_of_;  // per unit
+  int64_t uses_ = 0;
 };
 
 }  // namespace tokamak

@@ -94,7 +94,11 @@ TEST_CASE("the index of weights finds each unit and each of a layer's weights") 
     CHECK(index.tied() == tied);
     const Unallocated layer(table.units.at(static_cast<size_t>(index.layer(2))));
     const Unallocated norms(table.units.at(static_cast<size_t>(index.norms())));
-    const LayerWeights w = index.layer_weights(2, layer.tensors, norms.tensors);
+    LayerWeights w = index.layer_vectors(2, norms.tensors);
+    for (const LayerPart part : kLayerParts) {
+      CHECK(index.layer(2, part) == index.layer(2));
+      index.put(part, layer.tensors, w);
+    }
     CHECK(layer.name_of(w.qkv) == "qkv");
     CHECK(layer.name_of(w.o) == "o");
     CHECK(layer.name_of(w.gate_up) == "gate_up");
@@ -103,6 +107,32 @@ TEST_CASE("the index of weights finds each unit and each of a layer's weights") 
     CHECK(norms.name_of(w.post_attention_norm) == "model.layers.2.post_attention_layernorm.weight");
     CHECK(norms.name_of(index.final_norm(norms.tensors)) == "model.norm.weight");
   }
+}
+
+TEST_CASE("units below a layer hold the same weights: qkv and o, gate and up, down") {
+  ModelConfig config = llama3_8b();
+  config.num_hidden_layers = 2;
+  const ParamTable whole = make_param_table(config), table = make_param_table(config, UnitSize::kProjection);
+  CHECK(table.count() == whole.count());
+  CHECK(table.units.size() == whole.units.size() + 2 * 2);
+  const WeightIndex index(table);
+  const auto unit = [&](LayerPart part) -> const Unit& {
+    return table.units.at(static_cast<size_t>(index.layer(1, part)));
+  };
+  CHECK(unit(LayerPart::kAttention).name == "layer.1.attention");
+  CHECK(unit(LayerPart::kGateUp).name == "layer.1.gate_up");
+  CHECK(unit(LayerPart::kDown).name == "layer.1.down");
+  const Unallocated attention(unit(LayerPart::kAttention)), gate_up(unit(LayerPart::kGateUp)),
+      down(unit(LayerPart::kDown));
+  LayerWeights w;
+  index.put(LayerPart::kAttention, attention.tensors, w);
+  CHECK(attention.name_of(w.qkv) == "qkv");
+  CHECK(attention.name_of(w.o) == "o");
+  CHECK_FALSE(w.gate_up);
+  index.put(LayerPart::kGateUp, gate_up.tensors, w);
+  index.put(LayerPart::kDown, down.tensors, w);
+  CHECK(gate_up.name_of(w.gate_up) == "gate_up");
+  CHECK(down.name_of(w.down) == "down");
 }
 
 TEST_CASE("biases and norms of heads lie among the norms, undecayed, with transformers' names, shapes and beginnings") {
@@ -116,8 +146,8 @@ TEST_CASE("biases and norms of heads lie among the norms, undecayed, with transf
       const ParamTable table = make_param_table(config);
       const WeightIndex index(table);
       const Unit& norms = table.units.at(static_cast<size_t>(index.norms()));
-      const Unallocated layer(table.units.at(static_cast<size_t>(index.layer(1)))), vectors(norms);
-      const LayerWeights w = index.layer_weights(1, layer.tensors, vectors.tensors);
+      const Unallocated vectors(norms);
+      const LayerWeights w = index.layer_vectors(1, vectors.tensors);
       REQUIRE(norms.matrices.size() == static_cast<size_t>(3 * (2 + (bias ? 1 : 0) + (norm ? 2 : 0)) + 1));
       CHECK(vectors.name_of(w.input_norm) == "model.layers.1.input_layernorm.weight");
       CHECK(vectors.name_of(w.post_attention_norm) == "model.layers.1.post_attention_layernorm.weight");

@@ -8,6 +8,7 @@
 #include "plan/reliability.h"
 #include "plan/search.h"
 #include "plan/small_run.h"
+#include "train/auto_choice.h"
 
 using namespace tokamak;
 
@@ -111,6 +112,26 @@ TEST_CASE("a search tries each stage among all ranks, and within 1, 2, 4, ... no
   CHECK(copies_of(12) == std::set<int64_t>{1});
   CHECK(copies_of(24) == std::set<int64_t>{1, 3});
   CHECK(copies_of(64) == std::set<int64_t>{1, 2, 4, 8});
+}
+
+TEST_CASE("where no layer fits twice, a search finds units of a projection, and says so in its lines of YAML") {
+  RunConfig config = gpu_run();
+  config.model.intermediate_size = 200'000;
+  const GlobalBatch batch = small_batch(16, 1);
+  Machine machine = find_machine("a100-40");
+  const auto bytes_with = [&](UnitSize unit) {
+    RunConfig least = with_choice(config, least_choice(config));
+    least.parallelism.unit = unit;
+    return predict(least, batch, 16, machine).peak_bytes_per_rank;
+  };
+  const int64_t layer = bytes_with(UnitSize::kLayer), projection = bytes_with(UnitSize::kProjection);
+  REQUIRE(projection < layer);
+  const int64_t free_share = machine.memory_bytes - machine.plannable_bytes();
+  machine.memory_bytes = (layer + projection) / 2 + free_share;
+  const Choices found = search(config, batch, 16, machine);
+  REQUIRE(!found.fitting.empty());
+  for (const Prediction& p : found.fitting) CHECK(p.parallelism.unit == UnitSize::kProjection);
+  CHECK_THAT(yaml_of(found.fitting.front()), Catch::Contains("unit: projection"));
 }
 
 TEST_CASE("failures, checkpoints and their best interval are those of the sources at Llama 3's scale") {

@@ -241,3 +241,31 @@ TEST_CASE("replicas that do not divide the ranks are refused before anything is 
              Catch::Contains("parallelism.data_parallel_replicate_degree is 3, which does not divide the 2"));
   CHECK(!exists(place.run("run")));
 }
+
+TEST_CASE(
+    "units below a layer give the same bits: every stage, recompute mode and shape of the mesh; and go on from each") {
+  const ToyPlace place;
+  int number = 0;
+  const std::vector<Sharing> sharings = {{1, 1},
+                                         {2, 1, 2},
+                                         {2, 1, 3, ReduceWhen::kLastMicrobatch, AutoLimit{1}},
+                                         {3, 1, 3},
+                                         {4, 2, 3, ReduceWhen::kEveryMicrobatch}};
+  for (const Sharing& sharing : sharings) {
+    for (const RecomputeMode mode : {RecomputeMode::kNone, RecomputeMode::kSelective, RecomputeMode::kFull}) {
+      INFO(sharing.text() << ", recompute " << enum_names(mode)[static_cast<size_t>(mode)]);
+      const std::string layer = str("layer", ++number), projection = str("projection", number),
+                        both = str("both", number);
+      train(sharing.ranks, config_of(place, layer, sharing, mode));
+      const ToyState expected = saved_state(place.checkpoint(layer, kSteps));
+      RunConfig config = config_of(place, projection, sharing, mode);
+      config.parallelism.unit = UnitSize::kProjection;
+      train(sharing.ranks, config);
+      CHECK((saved_state(place.checkpoint(projection, kSteps)) == expected));
+      train(sharing.ranks, config_of(place, both, sharing, mode), {.stop_at_step = 4});
+      config.run.output_dir = place.run(both);
+      train(sharing.ranks, config);
+      CHECK((saved_state(place.checkpoint(both, kSteps)) == expected));
+    }
+  }
+}

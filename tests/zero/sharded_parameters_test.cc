@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "support/ranks.h"
+#include "zero/unit_pass.h"
 
 using namespace tokamak;
 
@@ -285,14 +286,14 @@ RANKS_CASE("misuse of the protocol is a bug that throws") {
   if (world.size() == 1) return;  // alone there are no buffers to misuse
   Sharded s(world.comm(), DType::kBF16);
   CHECK_THROWS_AS(s.parameters.release(1), Error);
-  s.parameters.acquire(1, *s.stream);
-  CHECK_THROWS_AS(s.parameters.acquire(3, *s.stream), Error);  // shares the buffer of layer 0
+  for (const int64_t unit : {1, 2}) s.parameters.acquire(unit, *s.stream);
+  CHECK_THROWS_AS(s.parameters.acquire(3, *s.stream), Error);  // layers share two buffers
   CHECK_THROWS_AS(s.parameters.weights_changed(), Error);
-  s.parameters.release(1);
+  for (const int64_t unit : {1, 2}) s.parameters.release(unit);
   CHECK_THROWS_AS(s.parameters.reduce(2, *s.stream), Error);
-  s.parameters.gradient(1, *s.stream);
+  for (const int64_t unit : {1, 2}) s.parameters.gradient(unit, *s.stream);
   CHECK_THROWS_AS(s.parameters.gradient(3, *s.stream), Error);
-  s.parameters.reduce(1, *s.stream);
+  for (const int64_t unit : {1, 2}) s.parameters.reduce(unit, *s.stream);
 }
 
 namespace {
@@ -348,6 +349,38 @@ RANKS_CASE("an updated unit is gathered at once where it has a buffer, in the or
     }
     CHECK(order.calls.size() == (world.size() == 1 ? 0 : 5));  // the third layer's, when it was asked for
   }
+}
+
+RANKS_CASE("a pass gathers the unit that comes next, and the one after it where the next keeps its buffer") {
+  if (world.size() == 1) return;
+  Sharded s(world.comm(), DType::kBF16);
+  CallOrder order(s.parameters);
+  const Observation watched(*s.backend.device, order);
+  // Units as backward uses them where it recomputes the first part: 3 and 1 come twice.
+  const std::vector<int64_t> units = {3, 2, 3, 1, 2, 1, 0};
+  UnitPass pass(s.parameters, *s.stream, units);
+  const auto new_gathers = [&] {
+    std::vector<std::string> calls = std::exchange(order.calls, {});
+    for (std::string& call : calls) call = call.substr(0, call.find(" on"));
+    return calls;
+  };
+  using Calls = std::vector<std::string>;
+  CHECK(pass.use(3).size() == 2);
+  CHECK((new_gathers() == Calls{"all_gather 3", "all_gather 2"}));
+  pass.use(3);  // still the current one
+  CHECK(new_gathers().empty());
+  pass.use(2);
+  pass.use(3);
+  CHECK(new_gathers().empty());  // unit 1 would displace unit 3, which comes first
+  CHECK(pass.left() == 4);
+  pass.use(1);
+  CHECK(new_gathers() == Calls{"all_gather 1"});
+  pass.use(2);
+  pass.use(1);
+  pass.end();
+  CHECK(new_gathers() == Calls{"all_gather 0"});
+  CHECK(pass.left() == 1);
+  CHECK_THROWS_AS(pass.use(2), Error);
 }
 
 RANKS_CASE("gathers that nobody asked for are harmless: the next update waits for them, and so does the end") {
