@@ -138,8 +138,9 @@ class MeasuredRun {
         bytes.used += resident_bytes_of(arena[{static_cast<int64_t>(i)}]);
       }
     }
-    // One piece, which was taken last.
-    classes["snapshot"].used = resident_bytes_of(Tensor(blocks.last(), DType::kF32, Shape{later / 4}));
+    if (snapshot_) {  // one piece, which was taken last
+      classes["snapshot"].used = resident_bytes_of(Tensor(blocks.last(), DType::kF32, Shape{later / 4}));
+    }
     return classes;
   }
 
