@@ -69,11 +69,10 @@ void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
       out << ", and " << human_bytes(measuring) << " while the start measures a GEMM";
     }
   } else {
-    out << "on its GPU, besides up to " << human_bytes(run.device().startup_bytes())
+    out << "on its GPU, and for its snapshot " << human_bytes(pinned_bytes(run.memory(), run.device()))
+        << " of pinned host memory, besides up to " << human_bytes(run.device().startup_bytes())
         << " of CUDA's context and libraries and "
-        << human_bytes(run.device().reserve_bytes() + run.mesh().reserve_bytes()) << " reserved for " << kReserveIsFor
-        << ", and " << human_bytes(pinned_bytes(run.memory(), run.device()))
-        << " of pinned host memory, which a node has once for each of its ranks";
+        << human_bytes(run.device().reserve_bytes() + run.mesh().reserve_bytes()) << " reserved for " << kReserveIsFor;
   }
   out << ":\n" << run.memory().report();
 }

@@ -152,9 +152,9 @@ void print_memory(std::ostream& out, const PlanReport& report) {
   } else {
     const int64_t ranks = report.ranks_per_node();
     out << " and what CUDA and NCCL take\n"
-        << "host memory  the snapshot that checkpoints are written from is there: "
-        << human_bytes(p.pinned_bytes_per_rank) << " pinned for each rank, "
-        << human_bytes(ranks * p.pinned_bytes_per_rank) << " on a node of " << ranks << "\n";
+        << "host memory  holds the snapshot that checkpoints are written from: " << human_bytes(p.pinned_bytes_per_rank)
+        << " pinned for each rank, " << human_bytes(ranks * p.pinned_bytes_per_rank) << " on a node of " << ranks
+        << "\n";
   }
   out << "free         " << human_bytes(std::max<int64_t>(p.free_bytes, 0)) << " of "
       << human_bytes(report.machine.memory_bytes) << " on each rank";
