@@ -1,4 +1,5 @@
 // bfloat16: the upper half of an IEEE float. Conversion from float rounds to nearest, ties to even; NaN stays NaN.
+// round_at_random rounds without bias instead.
 #pragma once
 
 #include <bit>
@@ -28,6 +29,19 @@ struct bf16 {
 };
 
 static_assert(sizeof(bf16) == 2);
+
+// Stochastic rounding: x is between two neighbours of bf16, and the 16 random bits choose one, the upper in magnitude
+// with the probability (|x| - lower) / (upper - lower). So the expectation is x, and a bf16 never changes. The neighbour
+// above the greatest bf16, 0x1.FEp127, is infinity: a finite x becomes infinite only if it is beyond that number. NaN
+// and infinity stay what they are.
+TOKAMAK_HOST_DEVICE inline bf16 round_at_random(float x, uint16_t random) {
+  const auto u = std::bit_cast<uint32_t>(x);
+  const uint32_t rounded = (u + random) >> 16;  // the pattern of a finite float is linear between neighbours
+  const uint32_t quiet_nan = (u >> 16) | 0x40u;
+  bf16 result;
+  result.bits = static_cast<uint16_t>((u & 0x7FFFFFFFu) > 0x7F800000u ? quiet_nan : rounded);
+  return result;
+}
 
 // One spelling for both compute types, so that a kernel is written once as a template.
 TOKAMAK_HOST_DEVICE inline float to_float(float x) { return x; }

@@ -1,5 +1,6 @@
 // The formulas of rng.h, one text for the CPU (rng.cc) and for CUDA (cuda/random.cu). Both compile it without
-// contraction of a * b + c, so that their bits agree; nobody else includes it.
+// contraction of a * b + c, so that their bits agree. Others (backend/formulas.h) may use philox4x32 and block_at alone,
+// which have integers only.
 #pragma once
 
 #include <array>
