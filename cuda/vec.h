@@ -49,6 +49,10 @@ __device__ Vec<kWidth> operator+(Vec<kWidth> a, const Vec<kWidth>& b) {
 __device__ inline Vec<1> unpack(float raw) { return {raw}; }
 __device__ inline Vec<1> unpack(bf16 raw) { return {to_float(raw)}; }
 __device__ inline Vec<4> unpack(const float4& raw) { return {raw.x, raw.y, raw.z, raw.w}; }
+__device__ inline Vec<4> unpack(const uint2& raw) {  // of bf16
+  return {std::bit_cast<float>(raw.x << 16), std::bit_cast<float>(raw.x & 0xFFFF0000u),
+          std::bit_cast<float>(raw.y << 16), std::bit_cast<float>(raw.y & 0xFFFF0000u)};
+}
 __device__ inline Vec<8> unpack(const uint4& raw) {
   const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
   Vec<8> out;
@@ -96,6 +100,8 @@ __device__ Vec<kWidth> load(const T* from) {
   if constexpr (kWidth * sizeof(T) == 32) {
     const Vec<4> low = load<4>(from), high = load<4>(from + 4);
     return {low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]};
+  } else if constexpr (kWidth == 4 && sizeof(T) == 2) {
+    return unpack(*reinterpret_cast<const uint2*>(from));
   } else {
     return unpack(load_packed<kWidth>(from));
   }

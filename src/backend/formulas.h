@@ -3,11 +3,15 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
 #include "backend/ops.h"
+#include "base/bf16.h"
 #include "base/host_device.h"
+#include "base/rng.h"
+#include "base/rng_formulas.h"
 
 namespace tokamak {
 
@@ -59,6 +63,36 @@ TOKAMAK_HOST_DEVICE inline float adamw_update(const AdamWConstants& k, float dec
   m = k.beta1 * m + k.one_minus_beta1 * g;
   v = k.beta2 * v + k.one_minus_beta2 * (g * g);
   return decay * master - k.step * m / (std::sqrt(v) * k.inv_sqrt_bias2 + k.eps);
+}
+
+// AdamW::Rounding, with the key of its draws.
+struct RoundingStream {
+  static constexpr int kWords = 4;  // words of a Philox block
+
+  uint64_t first;  // index of the first element
+  uint64_t step;
+  std::array<uint32_t, 2> key;
+};
+
+inline RoundingStream rounding_stream_of(const AdamW::Rounding& rounding) {
+  const uint64_t key = mix64(rounding.seed ^ name_hash("adamw"));
+  return {static_cast<uint64_t>(rounding.first),
+          static_cast<uint64_t>(rounding.step),
+          {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)}};
+}
+
+// The words of the elements with indices 4 block ... 4 block + 3.
+TOKAMAK_HOST_DEVICE inline std::array<uint32_t, RoundingStream::kWords> rounding_words(const RoundingStream& stream,
+                                                                                       uint64_t block) {
+  return rng_formulas::block_at(block, stream.step, stream.key);
+}
+
+// The moments of an element, from its word.
+TOKAMAK_HOST_DEVICE inline bf16 round_exp_avg(float m, uint32_t word) {
+  return round_at_random(m, static_cast<uint16_t>(word & 0xFFFFu));
+}
+TOKAMAK_HOST_DEVICE inline bf16 round_exp_avg_sq(float v, uint32_t word) {
+  return round_at_random(v, static_cast<uint16_t>(word >> 16));
 }
 
 // ControlStep: computes control (kStepControls) from sums (kStepSums).

@@ -207,8 +207,11 @@ double check(const AdamW& args) {
   if (args.weights) expect({"weights", args.weights}, DType::kBF16, shape);
   expect({"control", args.control}, DType::kF32, {kStepControls});
   expect({"master", args.master}, DType::kF32, shape);
-  expect({"exp_avg", args.exp_avg}, DType::kF32, shape);
-  expect({"exp_avg_sq", args.exp_avg_sq}, DType::kF32, shape);
+  expect_act({"exp_avg", args.exp_avg}, 1);
+  expect_shape({"exp_avg", args.exp_avg}, shape);
+  expect({"exp_avg_sq", args.exp_avg_sq}, args.exp_avg.dtype(), shape);
+  TOKAMAK_CHECK(args.rounding.first >= 0 && args.rounding.step >= 0, "rounding of element ", args.rounding.first,
+                " in step ", args.rounding.step);
   if (args.updates) expect({"updates", args.updates}, DType::kF32, shape);
   TOKAMAK_CHECK(1 <= args.groups.size() && args.groups.size() <= AdamW::kMostGroups, args.groups.size(), " groups");
   int64_t end = 0;

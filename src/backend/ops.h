@@ -236,6 +236,8 @@ struct ControlStep {
 // master = master (1 - lr weight_decay) - lr (m / bias1) / (sqrt(v / bias2) + eps), bias_i = 1 - b_i^t.
 // Nothing changes if kApply is 0. Groups differ in weight_decay alone. `updates`, where given, is master after the step
 // less master before it, rounded to f32.
+// Moments may be bf16. Then m and v are computed in f32 from the stored ones, the master takes those f32 values, and only
+// then each is rounded at random (base/bf16.h): rounding to nearest would lose every change below 2^-9 of a moment.
 struct AdamW {
   // The elements from the end of the group before it (the first: from 0) to its own; may be empty.
   struct Group {
@@ -244,14 +246,24 @@ struct AdamW {
   };
   static constexpr size_t kMostGroups = 8;
 
+  // The draws of bf16 moments. Element i has index e = first + i, of all elements that the run has on any rank. It takes
+  // word e % 4 of the Philox4x32-10 block with counter (e / 4, step), 64 bits each, and key mix64(seed ^
+  // name_hash("adamw")): m the low half, v the high half. So its bits do not depend on how elements are cut into calls.
+  struct Rounding {
+    uint64_t seed = 0;
+    int64_t first = 0;
+    int64_t step = 0;  // draws of equal steps are equal
+  };
+
   Tensor master;              // (n) f32, in and out
-  Tensor exp_avg;             // (n) f32, in and out: m
-  Tensor exp_avg_sq;          // (n) f32, in and out: v
+  Tensor exp_avg;             // (n) f32 or bf16, in and out: m
+  Tensor exp_avg_sq;          // (n) as exp_avg, in and out: v
   Tensor grad;                // (n) f32
   Tensor weights;             // (n) bf16: master rounded; may be empty
   Tensor control;             // (kStepControls) f32
   std::vector<Group> groups;  // ascending; the last one ends at n
   Tensor updates = {};        // (n) f32, may be empty; may be grad itself
+  Rounding rounding = {};     // of bf16 moments
   // In double: 1 - beta2 from an f32 beta2 is wrong in the fifth digit.
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0, bias1 = 1, bias2 = 1;
 };

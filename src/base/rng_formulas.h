@@ -1,6 +1,6 @@
 // The formulas of rng.h, one text for the CPU (rng.cc) and for CUDA (cuda/random.cu). Both compile it without
-// contraction of a * b + c, so that their bits agree. Others (backend/formulas.h) may use philox4x32 and block_at alone,
-// which have integers only.
+// contraction of a * b + c, so that their bits agree. Others may use Philox alone, which has
+// integers only.
 #pragma once
 
 #include <array>
@@ -12,17 +12,29 @@
 
 namespace tokamak::rng_formulas {
 
+inline constexpr int kPhiloxRounds = 10;
+
+// One round on the counter (c0, c1, c2, c3); bump_key comes between two rounds.
+TOKAMAK_HOST_DEVICE inline void philox_round(uint32_t& c0, uint32_t& c1, uint32_t& c2, uint32_t& c3,
+                                             const std::array<uint32_t, 2>& key) {
+  constexpr uint64_t kMul0 = 0xD2511F53, kMul1 = 0xCD9E8D57;
+  const uint64_t p0 = kMul0 * c0, p1 = kMul1 * c2;
+  c0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ key[0];
+  c1 = static_cast<uint32_t>(p1);
+  c2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ key[1];
+  c3 = static_cast<uint32_t>(p0);
+}
+
+TOKAMAK_HOST_DEVICE inline void bump_key(std::array<uint32_t, 2>& key) {
+  key[0] += 0x9E3779B9;
+  key[1] += 0xBB67AE85;
+}
+
 TOKAMAK_HOST_DEVICE inline std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
                                                               std::array<uint32_t, 2> key) {
-  constexpr uint64_t kMul0 = 0xD2511F53, kMul1 = 0xCD9E8D57;
-  constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = kMul0 * counter[0];
-    const uint64_t p1 = kMul1 * counter[2];
-    counter = {static_cast<uint32_t>(p1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(p1),
-               static_cast<uint32_t>(p0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(p0)};
-    key[0] += kWeyl0;
-    key[1] += kWeyl1;
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    philox_round(counter[0], counter[1], counter[2], counter[3], key);
+    bump_key(key);
   }
   return counter;
 }

@@ -165,6 +165,28 @@ std::vector<Refusal> refusals() {
        [](Ops& o, Stream& s) {
          o.adamw(s, {.master = x, .exp_avg = y, .exp_avg_sq = y, .grad = z, .control = control, .groups = {{8, 0}}});
        }},
+      {"adamw: moments of two types",
+       [](Ops& o, Stream& s) {
+         o.adamw(s,
+                 {.master = x, .exp_avg = bf({8}), .exp_avg_sq = v, .grad = z, .control = control, .groups = {{8, 0}}});
+       }},
+      {"adamw: moments in f64",
+       [](Ops& o, Stream& s) {
+         const HostTensor m = f64({8}), of_squares = f64({8});
+         o.adamw(
+             s,
+             {.master = x, .exp_avg = m, .exp_avg_sq = of_squares, .grad = z, .control = control, .groups = {{8, 0}}});
+       }},
+      {"adamw: rounding of an element before the first",
+       [](Ops& o, Stream& s) {
+         o.adamw(s, {.master = x,
+                     .exp_avg = bf({8}),
+                     .exp_avg_sq = bf({8}),
+                     .grad = z,
+                     .control = control,
+                     .groups = {{8, 0}},
+                     .rounding = {.first = -4}});
+       }},
       {"adamw: gradient of another size",
        [](Ops& o, Stream& s) {
          o.adamw(s,

@@ -1,5 +1,5 @@
-// The verdict of a step, and AdamW against torch.optim.AdamW.
-#include "support.h"
+// The verdict of a step, and AdamW against torch.optim.AdamW. (With bf16 moments: moments_test.cc.)
+#include "adamw_state.h"
 
 using namespace tokamak;
 using namespace tokamak::testing;
@@ -16,33 +16,6 @@ Values control_of(const Values& sums, float max_norm) {
   cpu.ops().control_step(*cpu.stream, {in, control, max_norm});
   return control.values();
 }
-
-struct State {
-  explicit State(int64_t n)
-      : master(random_tensor(DType::kF32, {n}, "master")),
-        exp_avg(random_tensor(DType::kF32, {n}, "exp_avg", 0.1)),
-        exp_avg_sq(DType::kF32, {n}),
-        grad(random_tensor(DType::kF32, {n}, "grad")),
-        weights(DType::kBF16, {n}),
-        control(DType::kF32, {kStepControls}, {1, 1, 0, 0, 0}) {
-    Values v = random_tensor(DType::kF32, {n}, "exp_avg_sq", 0.1).values();
-    for (double& x : v) x = x * x;
-    exp_avg_sq.set(v);
-  }
-  AdamW args() const {
-    AdamW a{master, exp_avg, exp_avg_sq, grad, weights, control};
-    a.lr = 0.003;
-    a.beta1 = 0.9;
-    a.beta2 = 0.95;
-    a.eps = 1e-8;
-    a.groups = {{master.count(), 0.1}};
-    a.bias1 = 1 - std::pow(0.9, 7);
-    a.bias2 = 1 - std::pow(0.95, 7);
-    return a;
-  }
-  std::string bytes() const { return master.bytes() + exp_avg.bytes() + exp_avg_sq.bytes() + weights.bytes(); }
-  HostTensor master, exp_avg, exp_avg_sq, grad, weights, control;
-};
 
 }  // namespace
 
@@ -120,7 +93,7 @@ TEST_CASE("AdamW computes the same steps as torch.optim.AdamW") {
 
 TEST_CASE("AdamW forms 1 - beta2 in double") {
   TestBackend cpu;
-  State s(1);
+  AdamWState s(1);
   s.exp_avg_sq.set({0});
   s.grad.set({1});
   AdamW args = s.args();
@@ -131,41 +104,45 @@ TEST_CASE("AdamW forms 1 - beta2 in double") {
 
 TEST_CASE("AdamW changes nothing where the step is not to be applied") {
   TestBackend cpu;
-  State s(1003);
-  s.grad.set(Values(1003, kNaN));
-  s.control.set({0, 0, kNaN, kNaN, 0});
-  const std::string before = s.bytes();
-  cpu.ops().adamw(*cpu.stream, s.args());
-  CHECK((s.bytes() == before));
-  AdamW args = s.args();
-  args.updates = s.grad;
-  cpu.ops().adamw(*cpu.stream, args);
-  CHECK((s.bytes() == before));
-  CHECK(s.grad.values() == Values(1003, 0));
+  for (const DType moments : {DType::kF32, DType::kBF16}) {
+    AdamWState s(1003, moments);
+    s.grad.set(Values(1003, kNaN));
+    s.control.set({0, 0, kNaN, kNaN, 0});
+    const std::string before = s.bytes();
+    cpu.ops().adamw(*cpu.stream, s.args());
+    CHECK((s.bytes() == before));
+    AdamW args = s.args();
+    args.updates = s.grad;
+    cpu.ops().adamw(*cpu.stream, args);
+    CHECK((s.bytes() == before));
+    CHECK(s.grad.values() == Values(1003, 0));
+  }
 }
 
 TEST_CASE("AdamW gives the same master weights with and without a bf16 copy, for any number of threads") {
   TestBackend cpu;
   const int64_t n = 3 * 16384 + 77;
-  const State start(n);
-  require_thread_invariance([&] {
-    const State with = start, without = start;
-    cpu.ops().adamw(*cpu.stream, with.args());
-    AdamW args = without.args();
-    args.weights = Tensor();
-    cpu.ops().adamw(*cpu.stream, args);
-    CHECK((with.master.bytes() == without.master.bytes()));
-    CHECK((with.exp_avg_sq.bytes() == without.exp_avg_sq.bytes()));
-    CHECK((with.weights.bytes() == HostTensor(DType::kBF16, {n}, with.master.values()).bytes()));
-    return with.bytes();
-  });
+  for (const DType moments : {DType::kF32, DType::kBF16}) {
+    const AdamWState start(n, moments);
+    require_thread_invariance([&] {
+      const AdamWState with = start, without = start;
+      cpu.ops().adamw(*cpu.stream, with.args());
+      AdamW args = without.args();
+      args.weights = Tensor();
+      cpu.ops().adamw(*cpu.stream, args);
+      CHECK((with.master.bytes() == without.master.bytes()));
+      CHECK((with.exp_avg_sq.bytes() == without.exp_avg_sq.bytes()));
+      CHECK((with.weights.bytes() == HostTensor(DType::kBF16, {n}, with.master.values()).bytes()));
+      return with.bytes();
+    });
+  }
 }
 
 TEST_CASE(
     "AdamW's updates are what the masters have changed by, in a tensor of their own or in place of the gradients") {
   TestBackend cpu;
   for (const int64_t n : {1, 1003, 3 * 16384 + 77}) {
-    const State start(n), plain = start;
+    const AdamWState start(n), plain = start;
     cpu.ops().adamw(*cpu.stream, plain.args());
     Values expected = start.master.values();
     const Values after = plain.master.values();
@@ -174,7 +151,7 @@ TEST_CASE(
     }
     for (const bool copies : {true, false}) {
       for (const bool in_place : {true, false}) {
-        const State state = start;
+        const AdamWState state = start;
         const HostTensor own(DType::kF32, {n});
         AdamW args = state.args();
         if (!copies) args.weights = Tensor();
@@ -194,20 +171,16 @@ TEST_CASE(
 TEST_CASE("AdamW on a slice is AdamW on its elements, wherever it starts") {
   TestBackend cpu;
   const int64_t n = 1030;
-  const State start(n), whole = start;
+  const AdamWState start(n), whole = start;
   cpu.ops().adamw(*cpu.stream, whole.args());
   for (const int64_t begin : {0, 1, 2, 3, 4, 5}) {
     for (const int64_t end : {begin, begin + 1, begin + 6, begin + 1024, n}) {
       for (const bool skewed : {false, true}) {  // the gradient is a slice too, or a tensor of its own
-        const State part = start;
-        AdamW args = part.args();
-        for (Tensor* tensor : {&args.master, &args.exp_avg, &args.exp_avg_sq, &args.weights}) {
-          *tensor = tensor->flat(begin, end);
-        }
+        const AdamWState part = start;
+        AdamW args = part.args_of(begin, end);
         const Values all = start.grad.values();
         const HostTensor own(DType::kF32, {end - begin}, Values(all.begin() + begin, all.begin() + end));
-        args.grad = skewed ? own.view() : args.grad.flat(begin, end);
-        args.groups = {{end - begin, 0.1}};
+        if (skewed) args.grad = own;
         cpu.ops().adamw(*cpu.stream, args);
         const auto check = [&](const HostTensor& actual, const HostTensor& before, const HostTensor& after) {
           Values expected = before.values();
@@ -230,27 +203,24 @@ TEST_CASE("AdamW on a slice is AdamW on its elements, wherever it starts") {
 TEST_CASE("AdamW in one call is AdamW piece by piece, wherever the pieces end") {
   TestBackend cpu;
   const int64_t n = 2 * 16384 + 1030;
-  const State start(n);
   const std::vector<std::vector<AdamW::Group>> cuts = {
       {{n, 0.1}},
       {{1, 0.1}, {2, 0}, {3, 0.3}, {4, 0.1}, {5, 0.2}, {6, 0}, {7, 0.4}, {n, 0.1}},  // inside the vectors of a thread
       {{64, 0.1}, {64, 0.5}, {16382, 0}, {16382, 0.5}, {n - 3, 0.2}, {n, 0}, {n, 0.5}},  // empty ones
       {{0, 0.5}, {16384, 0.1}, {16384 + 77, 0}, {n - 1024, 0.2}, {n, 0}}};
-  for (const auto& cut : cuts) {
-    const State whole = start, pieces = start;
-    AdamW args = whole.args();
-    args.groups = cut;
-    cpu.ops().adamw(*cpu.stream, args);
-    int64_t begin = 0;
-    for (const auto& [end, decay] : cut) {
-      AdamW part = pieces.args();
-      for (Tensor* tensor : {&part.master, &part.exp_avg, &part.exp_avg_sq, &part.grad, &part.weights}) {
-        *tensor = tensor->flat(begin, end);
+  for (const DType moments : {DType::kF32, DType::kBF16}) {
+    const AdamWState start(n, moments);
+    for (const auto& cut : cuts) {
+      const AdamWState whole = start, pieces = start;
+      AdamW args = whole.args();
+      args.groups = cut;
+      cpu.ops().adamw(*cpu.stream, args);
+      int64_t begin = 0;
+      for (const auto& [end, decay] : cut) {
+        cpu.ops().adamw(*cpu.stream, pieces.args_of(begin, end, decay));
+        begin = end;
       }
-      part.groups = {{end - begin, decay}};
-      cpu.ops().adamw(*cpu.stream, part);
-      begin = end;
+      CHECK((whole.bytes() == pieces.bytes()));
     }
-    CHECK((whole.bytes() == pieces.bytes()));
   }
 }
