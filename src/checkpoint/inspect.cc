@@ -27,6 +27,20 @@ CheckpointStore store_with_steps(const std::string& path) {
   return store;
 }
 
+// "exp_avg (BF16)", or the name alone for F32, which is the rule. A file that cannot be read is for verify to report.
+std::vector<std::string> kinds_with_dtypes(const CheckpointReader& reader) {
+  std::vector<std::string> kinds = reader.manifest().kinds;
+  try {
+    for (std::string& kind : kinds) {
+      const std::string dtype = reader.stored_dtype(kind);
+      if (dtype != "F32") kind += str(" (", dtype, ")");
+    }
+  } catch (const Error&) {
+    return reader.manifest().kinds;
+  }
+  return kinds;
+}
+
 // Adds a line for each file, and what is wrong to `problems`.
 void verify_one(const std::function<CheckpointReader()>& open, const std::function<void(const std::string&)>& line,
                 std::vector<std::string>& problems) {
@@ -70,7 +84,7 @@ std::string describe_checkpoint(const CheckpointReader& reader) {
       << printable(m.incarnation) << "\n"
       << "  world size   " << m.world_size << "\n"
       << "  files        " << m.files.size() << ", " << human_bytes(m.total_bytes()) << "\n"
-      << "  state        " << printable(join(m.kinds, ", ")) << "\n"
+      << "  state        " << printable(join(kinds_with_dtypes(reader), ", ")) << "\n"
       << "  parameters   " << m.param_elements() << " (" << human_count(static_cast<double>(m.param_elements()))
       << ") in " << params << " tensors\n";
   for (const SavedUnit& unit : m.units) {

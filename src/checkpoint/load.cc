@@ -1,9 +1,12 @@
 // Loading for a new number of ranks: the slices of this run are intersected, parameter by parameter, with those of the
 // checkpoint. Units and layouts may differ between the two; names and shapes may not.
 #include <algorithm>
+#include <cstring>
 #include <set>
 
+#include "base/bf16.h"
 #include "base/listed.h"
+#include "base/log.h"
 #include "base/printable.h"
 #include "checkpoint/reader.h"
 #include "comm/collective_error.h"
@@ -29,21 +32,44 @@ bool starts_at_zero(const CheckpointManifest& manifest, const std::string& kind)
          std::find(kinds.begin(), kinds.end(), kind) == kinds.end();
 }
 
+constexpr int64_t kPieceElements = int64_t{1} << 20;  // of what is read as f32 and stored as bf16
+
+void read_rounded(const Unit& unit, int64_t begin, const Tensor& part, const ReadParam& read) {
+  std::vector<float> values(static_cast<size_t>(std::min(part.count(), kPieceElements)));
+  for (int64_t at = 0; at < part.count(); at += kPieceElements) {
+    const auto piece = std::span(values).first(static_cast<size_t>(std::min(part.count() - at, kPieceElements)));
+    read_flat(unit, begin + at, piece, read);
+    std::transform(piece.begin(), piece.end(), part.as<bf16>() + at, [](float x) { return bf16(x); });
+  }
+}
+
 void load_unit(CheckpointReader& reader, const ShardPlace& place, const UnitSlices& unit) {
   for (const KindSlice& slice : unit.slices) {
+    const auto read = [&](const std::string& name, int64_t first, std::span<float> out) {
+      reader.read(slice.kind, name, first, out);
+    };
     int64_t begin = slice.count() * place.index;
     for (const Tensor& part : slice.parts) {
-      const auto values = std::span(part.as<float>(), static_cast<size_t>(part.count()));
       if (starts_at_zero(reader.manifest(), slice.kind)) {
-        std::fill(values.begin(), values.end(), 0.0f);
+        std::memset(part.data(), 0, static_cast<size_t>(part.bytes()));
+      } else if (part.dtype() == DType::kF32) {
+        read_flat(*unit.unit, begin, std::span(part.as<float>(), static_cast<size_t>(part.count())), read);
       } else {
-        read_flat(*unit.unit, begin, values, [&](const std::string& name, int64_t first, std::span<float> out) {
-          reader.read(slice.kind, name, first, out);
-        });
+        read_rounded(*unit.unit, begin, part, read);
       }
       begin += part.count();
     }
   }
+}
+
+// Kinds that lose digits: they are F32 in the checkpoint and bf16 here.
+std::vector<std::string> rounded_kinds(const CheckpointReader& reader, const std::vector<UnitSlices>& units) {
+  std::vector<std::string> kinds;
+  for (const KindSlice& slice : units.front().slices) {
+    if (slice.dtype() != DType::kBF16 || starts_at_zero(reader.manifest(), slice.kind)) continue;
+    if (reader.stored_dtype(slice.kind) == "F32") kinds.push_back(slice.kind);
+  }
+  return kinds;
 }
 
 }  // namespace
@@ -82,6 +108,10 @@ void load(Comm& comm, CheckpointReader& reader, const ShardPlace& place, const s
     for (const UnitSlices& unit : units) own.push_back(unit.unit);
     check_same_model(reader, own);
     for (const UnitSlices& unit : units) load_unit(reader, place, unit);
+    if (comm.rank() != 0) return;
+    const std::vector<std::string> rounded = rounded_kinds(reader, units);
+    if (rounded.empty()) return;
+    log::info(join(rounded, " and "), ": F32 in ", reader.directory(), ", rounded to the nearest BF16 for this run");
   });
 }
 

@@ -23,13 +23,13 @@ struct CheckpointOptions {
       "and each save stalls training, for the copy of the state with async; 0: only at the end");
     v("keep_latest", keep_latest,
       "newest checkpoints to keep; before one is removed, those that stay are read back, beside training, and damaged "
-      "ones do not count. Each takes 12 bytes a parameter on disk, and older ones survive damage to the newest; 0: "
+      "ones do not count. Each takes 12 bytes a parameter on disk (8 with optimizer.moments: bf16), and older ones survive damage to the newest; 0: "
       "all");
     v("load", load,
       "auto: the newest checkpoint that verifies, if there is one; none: start from step 0, refused where "
       "checkpoints exist; PATH: start from that checkpoint, then resume from the run's own");
     v("async", async,
-      "write checkpoints beside training, from a copy of the state in host memory (12 bytes a parameter, shared by the "
+      "write checkpoints beside training, from a copy of the state in host memory (as large as one, shared by the "
       "ranks); a save that is due while the last one is being written waits for it; false: training waits for the disk");
     v("allow_changes", allow_changes,
       "keys of model, or data.document_masking, that may differ from those of the checkpoint that a run goes on from, "

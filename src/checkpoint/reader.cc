@@ -88,6 +88,11 @@ const SavedParam* CheckpointReader::find(const std::string& param) const {
   return &manifest_.units[found->second.unit].params[found->second.param];
 }
 
+std::string CheckpointReader::stored_dtype(const std::string& kind) const {
+  if (manifest_.files.empty() || manifest_.units.empty()) fail(Kind::kCheckpoint, directory_ + " has no weights");
+  return SafetensorsFile(path_of(0), Kind::kCheckpoint).at(shard_tensor_name(kind, manifest_.units.front().name)).dtype;
+}
+
 const SafetensorsFile& CheckpointReader::shard(int64_t index) {
   const auto found = open_.find(index);
   if (found != open_.end()) return found->second;
@@ -118,7 +123,11 @@ void CheckpointReader::read(const std::string& kind, const std::string& param, i
       fail(Kind::kCheckpoint, str(file.path(), ": '", printable(tensor_name), "' has ", tensor.count(),
                                   " elements, the manifest says ", unit.slice));
     }
-    file.read<float>(tensor, in_slice, piece);
+    if (kind == "master") {
+      file.read<float>(tensor, in_slice, piece);
+    } else {
+      file.read_as_float(tensor, in_slice, piece);
+    }
     call(tick_);
     at += static_cast<int64_t>(piece.size());
     out = out.subspan(piece.size());

@@ -43,8 +43,12 @@ class CheckpointReader {
   // The parameter in the manifest; nullptr if there is none.
   const SavedParam* find(const std::string& param) const;
 
-  // Elements [first, first + out.size()) of the parameter, row-major, from whichever files hold them.
-  // Error(kCheckpoint) if the checkpoint has no such kind or parameter, or a file cannot be read.
+  // The dtype in which the slices of a kind are stored, by the header of the first file: "F32", "BF16".
+  // Error(kCheckpoint) if that cannot be read.
+  std::string stored_dtype(const std::string& kind) const;
+
+  // Elements [first, first + out.size()) of the parameter, row-major, from whichever files hold them, as f32.
+  // Error(kCheckpoint) if the checkpoint has no such kind or parameter, a file cannot be read, or masters are not F32.
   void read(const std::string& kind, const std::string& param, int64_t first, std::span<float> out);
 
  private:
@@ -79,9 +83,9 @@ std::string find_problem(Comm& comm, const CheckpointReader& reader);
 // others.
 void check_same_model(const CheckpointReader& reader, const std::vector<const Unit*>& units);
 
-// Fills this rank's slices of every unit, for any number of slices; what belongs to no parameter becomes zero. Errors
-// of one rank are thrown by all: SharedError(kCheckpoint). The checkpoint's parameters and their shapes must be the
-// units'.
+// Fills this rank's slices of every unit, for any number of slices; what belongs to no parameter becomes zero. F32 that is
+// loaded into bf16 slices is rounded to nearest, and the log says so; BF16 becomes f32 exactly. Errors of one rank are
+// thrown by all: SharedError(kCheckpoint). The checkpoint's parameters and their shapes must be the units'.
 void load(Comm& comm, CheckpointReader& reader, const ShardPlace& place, const std::vector<UnitSlices>& units);
 
 }  // namespace tokamak

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kWriteBytes = size_t{1} << 20;  // between two ticks: a second on a disk of 1 MB/s
 
 void write_part(SafetensorsWriter& writer, const Tensor& part, const Tick& tick) {
-  auto bytes = std::as_bytes(std::span(part.as<float>(), static_cast<size_t>(part.count())));
+  auto bytes = std::span(static_cast<const std::byte*>(part.data()), static_cast<size_t>(part.bytes()));
   while (!bytes.empty()) {
     const auto piece = bytes.first(std::min(bytes.size(), kWriteBytes));
     writer.write(piece);
@@ -45,7 +45,7 @@ std::vector<SafetensorsEntry> shard_entries(const std::vector<UnitSlices>& units
     for (const KindSlice& part : unit.slices) {
       SafetensorsEntry& entry = entries.emplace_back();
       entry.name = shard_tensor_name(part.kind, unit.unit->name);
-      entry.dtype = name_of(DType::kF32);
+      entry.dtype = name_of(part.dtype());
       entry.shape = {part.count()};
     }
   }
@@ -71,8 +71,10 @@ std::vector<SavedUnit> describe_units(const std::vector<UnitSlices>& units, int 
     for (size_t k = 0; k < kinds.size(); ++k) {
       const KindSlice& part = unit.slices[k];
       TOKAMAK_CHECK(part.kind == kinds[k] && part.count() == entry.slice, entry.name, ": ", part.kind);
+      const DType dtype = units[0].slices[k].dtype();
+      TOKAMAK_CHECK(dtype == DType::kF32 || dtype == DType::kBF16, entry.name, ": ", name_of(dtype));
       for (const Tensor& values : part.parts) {
-        TOKAMAK_CHECK(values.dtype() == DType::kF32, entry.name, ": ", values.text());
+        TOKAMAK_CHECK(values.dtype() == dtype, entry.name, ": ", values.text());
       }
     }
     for (const FlatParam& flat : flat_params(*unit.unit)) {

@@ -1,5 +1,5 @@
-// One rank's file of a checkpoint: its flat slices, named "<kind>/<unit>", 1-D F32 (safetensors_header.h has the
-// format).
+// One rank's file of a checkpoint: its flat slices, named "<kind>/<unit>", 1-D F32 or BF16 (safetensors_header.h has the
+// format). All slices of a kind have one dtype.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,12 @@ struct ShardPlace {
 };
 
 struct KindSlice {
-  std::string kind;           // "master", "exp_avg", "exp_avg_sq"
-  std::vector<Tensor> parts;  // (slice) f32 in host memory, which may lie in several places: one part after the other
+  std::string kind;  // "master", "exp_avg", "exp_avg_sq"
+  // (slice) f32 or bf16, one dtype, in host memory; it may lie in several places: one part after the other
+  std::vector<Tensor> parts;
 
   int64_t count() const;  // elements
+  DType dtype() const { return parts.front().dtype(); }
 };
 
 // This rank's slices of one unit. All ranks give the same units, kinds and lengths.
@@ -40,7 +42,8 @@ std::string shard_tensor_name(const std::string& kind, const std::string& unit);
 // The tensors of a shard's file, in order.
 std::vector<SafetensorsEntry> shard_entries(const std::vector<UnitSlices>& units);
 
-// What the manifest says of these units. A bug if units differ in their kinds or slices do not cover their unit.
+// What the manifest says of these units. A bug if units differ in their kinds or dtypes, or slices do not cover
+// their unit.
 std::vector<SavedUnit> describe_units(const std::vector<UnitSlices>& units, int shards);
 std::vector<std::string> kinds_of(const std::vector<UnitSlices>& units);
 

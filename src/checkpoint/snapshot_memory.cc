@@ -6,16 +6,10 @@
 
 namespace tokamak {
 
-namespace {
-
-constexpr int64_t kElementBytes = sizeof(float);
-
-}  // namespace
-
 SnapshotMemory::SnapshotMemory(Allocator& allocator, Options options)
     : allocator_(allocator), options_(std::move(options)) {
-  TOKAMAK_CHECK(options_.elements >= 0 && options_.piece_elements > 0, options_.elements, " elements in pieces of ",
-                options_.piece_elements);
+  TOKAMAK_CHECK(options_.bytes >= 0 && options_.piece_bytes > 0, options_.bytes, " bytes in pieces of ",
+                options_.piece_bytes);
 }
 
 SnapshotMemory::~SnapshotMemory() {
@@ -25,13 +19,12 @@ SnapshotMemory::~SnapshotMemory() {
   }
   if (thread_.joinable()) thread_.join();
   for (size_t i = 0; i < pieces_.size(); ++i) {
-    const int64_t bytes = elements_of(static_cast<int64_t>(i)) * kElementBytes;
-    allocator_.release(pieces_[i], bytes, MemoryKind::kPinned);
+    allocator_.release(pieces_[i], bytes_of(static_cast<int64_t>(i)), MemoryKind::kPinned);
   }
 }
 
-int64_t SnapshotMemory::elements_of(int64_t piece) const {
-  return std::min(options_.piece_elements, options_.elements - piece * options_.piece_elements);
+int64_t SnapshotMemory::bytes_of(int64_t piece) const {
+  return std::min(options_.piece_bytes, options_.bytes - piece * options_.piece_bytes);
 }
 
 void SnapshotMemory::start() {
@@ -40,16 +33,15 @@ void SnapshotMemory::start() {
 
 void SnapshotMemory::take_pieces() noexcept {
   int64_t taken = 0;  // bytes
-  for (int64_t piece = 0; piece * options_.piece_elements < options_.elements; ++piece) {
-    const int64_t bytes = elements_of(piece) * kElementBytes;
+  for (int64_t piece = 0; piece * options_.piece_bytes < options_.bytes; ++piece) {
+    const int64_t bytes = bytes_of(piece);
     std::byte* memory = nullptr;
     std::optional<Error> error;
     const auto failed = [&](Kind kind, const char* why) {
-      error.emplace(
-          kind,
-          str("no host memory for the snapshot that checkpoints are written from: ",
-              human_bytes(options_.elements * kElementBytes), " in all, ", human_bytes(taken), " taken; ", why),
-          options_.hint);
+      error.emplace(kind,
+                    str("no host memory for the snapshot that checkpoints are written from: ",
+                        human_bytes(options_.bytes), " in all, ", human_bytes(taken), " taken; ", why),
+                    options_.hint);
     };
     try {
       memory = allocator_.allocate(bytes, MemoryKind::kPinned);
@@ -72,15 +64,15 @@ void SnapshotMemory::expect_no_error() {
   if (error_) throw Error(*error_);
 }
 
-Tensor SnapshotMemory::part(int64_t begin, int64_t end) {
-  TOKAMAK_CHECK(0 <= begin && begin < end && end <= options_.elements, begin, " to ", end, " of ", options_.elements);
+std::span<std::byte> SnapshotMemory::part(int64_t begin, int64_t end) {
+  TOKAMAK_CHECK(0 <= begin && begin < end && end <= options_.bytes, begin, " to ", end, " of ", options_.bytes);
   start();
-  const int64_t piece = begin / options_.piece_elements, first = piece * options_.piece_elements;
+  const int64_t piece = begin / options_.piece_bytes, first = piece * options_.piece_bytes;
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return error_ || std::ssize(pieces_) > piece; });
   if (std::ssize(pieces_) <= piece) throw Error(*error_);
-  const Tensor whole(pieces_[static_cast<size_t>(piece)], DType::kF32, Shape{elements_of(piece)});
-  return whole.flat(begin - first, std::min(end - first, whole.count()));
+  const int64_t stop = std::min(end - first, bytes_of(piece));
+  return {pieces_[static_cast<size_t>(piece)] + (begin - first), static_cast<size_t>(stop - (begin - first))};
 }
 
 }  // namespace tokamak

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,9 +21,9 @@ namespace tokamak {
 class SnapshotMemory {
  public:
   struct Options {
-    int64_t elements = 0;                             // f32
-    int64_t piece_elements = (int64_t{1} << 30) / 4;  // of each piece but the last: 1 GiB
-    std::string hint;                                 // what would help where there is not enough
+    int64_t bytes = 0;
+    int64_t piece_bytes = int64_t{1} << 30;  // of each piece but the last
+    std::string hint;                        // what would help where there is not enough
   };
 
   // Takes nothing yet. `allocator` outlives this.
@@ -36,12 +37,12 @@ class SnapshotMemory {
   void start();  // once; later calls do nothing
   // Throws what the thread has failed with so far, and does not wait: Error(kDevice) with the bytes and the hint.
   void expect_no_error();
-  // Elements [begin, end) as far as they lie in the piece of `begin`. Starts, waits for that piece, or throws what the
+  // Bytes [begin, end) as far as they lie in the piece of `begin`. Starts, waits for that piece, or throws what the
   // thread has failed with.
-  Tensor part(int64_t begin, int64_t end);  // (at most end - begin) f32
+  std::span<std::byte> part(int64_t begin, int64_t end);
 
  private:
-  int64_t elements_of(int64_t piece) const;
+  int64_t bytes_of(int64_t piece) const;
   void take_pieces() noexcept;  // in the thread
 
   Allocator& allocator_;

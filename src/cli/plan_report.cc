@@ -173,6 +173,10 @@ void print_memory(std::ostream& out, const PlanReport& report) {
       << "; shorter sequences or more ranks take less\n";
 }
 
+int64_t checkpoint_bytes(const RunConfig& config) {
+  return saved_bytes_per_parameter(config.optimizer) * model_size(config.model).parameters;
+}
+
 void print_run(std::ostream& out, const PlanReport& report) {
   const Prediction& p = report.best();
   const double seconds = p.step_seconds * static_cast<double>(p.shape.total_steps);
@@ -182,9 +186,9 @@ void print_run(std::ostream& out, const PlanReport& report) {
     out << "; " << rounded(seconds / kHour * report.ranks * report.machine.watts / 1e6, kDigits)
         << " MWh of GPUs at their limit of " << fixed(report.machine.watts, 0) << " W";
   }
-  const int64_t parameters = model_size(report.config.model).parameters;
+  const int64_t saved = checkpoint_bytes(report.config);
   const bool async = report.config.checkpoint.async;
-  const Reliability own = reliability_of(parameters, report.ranks, report.machine.gpus_per_node, async);
+  const Reliability own = reliability_of(saved, report.ranks, report.machine.gpus_per_node, async);
   const ReliabilityAssumptions assumed;
   out << "\ncheckpoints  " << human_bytes(own.checkpoint_bytes) << ", on disk after " << fixed(own.write_seconds, 1)
       << " s, a step waits " << fixed(own.stall_seconds, 2) << " s"
@@ -194,7 +198,7 @@ void print_run(std::ostream& out, const PlanReport& report) {
       << " min (Young, Daly); expected ETTR by number of GPUs:";
   for (const int gpus : kClusterSizes) {
     out << (gpus == kClusterSizes[0] ? " " : ", ") << gpus << ": "
-        << fixed(100 * reliability_of(parameters, gpus, report.machine.gpus_per_node, async).ettr, 2) << " %";
+        << fixed(100 * reliability_of(saved, gpus, report.machine.gpus_per_node, async).ettr, 2) << " %";
   }
   out << "\n             assumed: a failure in " << fixed(assumed.gpu_seconds_per_failure / kHour, 0)
       << " GPU hours (Llama 3, arXiv 2407.21783), " << fixed(assumed.restart_seconds / 60, 0) << " min to restart, "
@@ -306,14 +310,14 @@ nlohmann::ordered_json as_json(const PlanReport& report) {
   nlohmann::ordered_json choices = nlohmann::ordered_json::array();
   for (const Prediction& p : report.choices.fitting) choices.push_back(choice_json(p));
   for (const Prediction& p : report.choices.others) choices.push_back(choice_json(p));
-  const int64_t parameters = model_size(report.config.model).parameters;
+  const int64_t saved = checkpoint_bytes(report.config);
   const Reliability r =
-      reliability_of(parameters, report.ranks, report.machine.gpus_per_node, report.config.checkpoint.async);
+      reliability_of(saved, report.ranks, report.machine.gpus_per_node, report.config.checkpoint.async);
   const double seconds = best.step_seconds * static_cast<double>(best.shape.total_steps);
   nlohmann::ordered_json ettr = nlohmann::ordered_json::object();
   for (const int gpus : kClusterSizes) {
     ettr[std::to_string(gpus)] =
-        reliability_of(parameters, gpus, report.machine.gpus_per_node, report.config.checkpoint.async).ettr;
+        reliability_of(saved, gpus, report.machine.gpus_per_node, report.config.checkpoint.async).ettr;
   }
   const PredictionError& error = kPublishedError;
   return {{"machine", machine_json(report.machine)},

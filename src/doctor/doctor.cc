@@ -27,7 +27,6 @@ namespace tokamak::doctor {
 
 namespace {
 
-constexpr int64_t kBytesOfAParameter = 12;  // master weights and two moments, f32 (docs/config.md, checkpoint)
 // Of several failed checks, whose exit code counts: what a script can act on by other hosts comes first.
 constexpr std::array kWorstFirst = {Kind::kDeviceFault, Kind::kDevice, Kind::kCheckpoint,
                                     Kind::kComm,        Kind::kData,   Kind::kConfig};
@@ -163,7 +162,7 @@ class Doctor {
     DiskOptions disk{.directory = options_.directory, .rate = options_.disk};
     if (config_) {
       if (disk.directory.empty()) disk.directory = config_->run.output_dir;
-      disk.checkpoint_bytes = kBytesOfAParameter * model_size(config_->model).parameters;
+      disk.checkpoint_bytes = saved_bytes_per_parameter(config_->optimizer) * model_size(config_->model).parameters;
       disk.keep = config_->checkpoint.keep_latest;
     }
     if (disk.directory.empty()) return skipped("disk", "neither a config nor --directory was given");

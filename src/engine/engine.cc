@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 
@@ -47,7 +48,7 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
                    .policy = options.sizes.training ? sharding_policy(options.parallelism) : ShardingPolicy{}},
                   plan_),
       optimizer_(options.sizes.training
-                     ? std::optional<AdamWOptimizer>(std::in_place, options.optimizer, parameters_, plan_)
+                     ? std::optional<AdamWOptimizer>(std::in_place, options.optimizer, parameters_, plan_, options.seed)
                      : std::nullopt),
       model_(options.model, parameters_,
              {.max_tokens = options.sizes.max_tokens,
@@ -74,8 +75,10 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
   control_slot_ = plan_.add("step/control", DType::kF32, Shape{kStepControls});
   if (options.sizes.training && options.sizes.statistics) statistics_.emplace(parameters_, plan_);
   if (!plans_snapshot_) return;
-  for (const char* name : {"snapshot/master", "snapshot/exp_avg", "snapshot/exp_avg_sq"}) {
-    plan_.add(name, DType::kF32, Shape{parameters_.shard_elements()}, MemoryKind::kPinned, Taken::kLater);
+  const DType moments = optimizer_ ? optimizer_->moment_dtype() : DType::kF32;
+  for (const auto& [name, dtype] :
+       {std::pair{"snapshot/master", DType::kF32}, {"snapshot/exp_avg", moments}, {"snapshot/exp_avg_sq", moments}}) {
+    plan_.add(name, dtype, Shape{parameters_.shard_elements()}, MemoryKind::kPinned, Taken::kLater);
   }
 }
 

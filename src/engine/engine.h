@@ -31,12 +31,13 @@ struct EngineSizes {
 // A part of this rank's state, as checkpoints name it: "master", "exp_avg", "exp_avg_sq".
 struct StatePart {
   const char* kind = "";
-  Tensor state;  // (shard_elements) f32
+  Tensor state;  // (shard_elements) f32; the moments f32 or bf16
 };
 
 struct EngineOptions {
   ModelConfig model;  // vocab_size is known
   OptimizerOptions optimizer;
+  uint64_t seed = 0;  // of what the optimizer draws
   PrecisionOptions precision;
   ParallelismOptions parallelism;  // of training; the mesh has its degrees
   ActivationCheckpointOptions activation_checkpoint;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/f16.h"
 #include "base/printable.h"
 #include "formats/safetensors_index.h"
 
@@ -28,20 +27,6 @@ std::string pickle_in(const std::string& directory) {
   }
   fail(Kind::kCheckpoint, str(directory, " has neither ", kModelFile, " nor ", kModelIndex),
        "give a directory as `save_pretrained` of transformers writes it");
-}
-
-template <class Bits, class Convert>
-void read_converted(const SafetensorsFile& file, const SafetensorsEntry& entry, int64_t first, std::span<float> out,
-                    const Convert& convert) {
-  constexpr size_t kChunk = size_t{1} << 16;
-  std::vector<Bits> buffer(std::min(out.size(), kChunk));
-  while (!out.empty()) {
-    const auto chunk = std::span(buffer).first(std::min(out.size(), kChunk));
-    file.read_bytes(entry, first * static_cast<int64_t>(sizeof(Bits)), std::as_writable_bytes(chunk));
-    std::transform(chunk.begin(), chunk.end(), out.begin(), convert);
-    first += static_cast<int64_t>(chunk.size());
-    out = out.subspan(chunk.size());
-  }
 }
 
 }  // namespace
@@ -92,18 +77,7 @@ ModelFiles ModelFiles::open(const std::string& directory) {
 void ModelFiles::read(std::string_view name, int64_t first, std::span<float> out) const {
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) fail(Kind::kCheckpoint, str("the model has no tensor '", name, "'"));
-  const SafetensorsEntry& entry = *found->second.entry;
-  const SafetensorsFile& file = *found->second.file;
-  if (entry.dtype == "F32") {
-    file.read<float>(entry, first, out);
-  } else if (entry.dtype == "BF16") {
-    read_converted<bf16>(file, entry, first, out, [](bf16 x) { return to_float(x); });
-  } else if (entry.dtype == "F16") {
-    read_converted<uint16_t>(file, entry, first, out, f16_value);
-  } else {
-    fail(Kind::kCheckpoint,
-         str(file.path(), ": tensor '", name, "' is ", entry.dtype, "; F32, BF16 and F16 can be read"));
-  }
+  found->second.file->read_as_float(*found->second.entry, first, out);
 }
 
 }  // namespace tokamak

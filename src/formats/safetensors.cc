@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/bf16.h"
+#include "base/f16.h"
 #include "base/printable.h"
 
 namespace tokamak {
@@ -21,6 +23,20 @@ SafetensorsHeader read_header(const InputFile& file, Kind kind) {
   std::string text(length, '\0');
   file.read_at(kSafetensorsLengthBytes, std::as_writable_bytes(std::span(text.data(), text.size())));
   return parse_safetensors_header(text, file.size(), file.path(), kind);
+}
+
+template <class Bits, class Convert>
+void read_converted(const SafetensorsFile& file, const SafetensorsEntry& entry, int64_t first, std::span<float> out,
+                    const Convert& convert) {
+  constexpr size_t kChunk = size_t{1} << 16;
+  std::vector<Bits> buffer(std::min(out.size(), kChunk));
+  while (!out.empty()) {
+    const auto chunk = std::span(buffer).first(std::min(out.size(), kChunk));
+    file.read_bytes(entry, first * static_cast<int64_t>(sizeof(Bits)), std::as_writable_bytes(chunk));
+    std::transform(chunk.begin(), chunk.end(), out.begin(), convert);
+    first += static_cast<int64_t>(chunk.size());
+    out = out.subspan(chunk.size());
+  }
 }
 
 }  // namespace
@@ -45,6 +61,19 @@ void SafetensorsFile::read_bytes(const SafetensorsEntry& tensor, int64_t first, 
   TOKAMAK_CHECK(0 <= first && first <= tensor.bytes() && static_cast<int64_t>(out.size()) <= tensor.bytes() - first,
                 out.size(), " bytes from ", first, " of ", tensor.name, " (", tensor.bytes(), ")");
   file_.read_at(header_.data_begin + tensor.begin + first, out);
+}
+
+void SafetensorsFile::read_as_float(const SafetensorsEntry& tensor, int64_t first, std::span<float> out) const {
+  if (tensor.dtype == "F32") {
+    read<float>(tensor, first, out);
+  } else if (tensor.dtype == "BF16") {
+    read_converted<bf16>(*this, tensor, first, out, [](bf16 x) { return to_float(x); });
+  } else if (tensor.dtype == "F16") {
+    read_converted<uint16_t>(*this, tensor, first, out, f16_value);
+  } else {
+    fail(kind_,
+         str(path(), ": tensor '", printable(tensor.name), "' is ", tensor.dtype, "; F32, BF16 and F16 can be read"));
+  }
 }
 
 void SafetensorsFile::expect(const SafetensorsEntry& tensor, DType dtype) const {

@@ -39,6 +39,9 @@ class SafetensorsFile {
     read_bytes(tensor, first * static_cast<int64_t>(sizeof(T)), std::as_writable_bytes(out));
   }
 
+  // The same of an F32, BF16 or F16 tensor, converted exactly; fails for any other.
+  void read_as_float(const SafetensorsEntry& tensor, int64_t first, std::span<float> out) const;
+
   // The whole tensor.
   template <class T>
   std::vector<T> values(std::string_view name) const {

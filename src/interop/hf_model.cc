@@ -1,6 +1,7 @@
 #include "interop/hf_model.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <set>
 
@@ -144,11 +145,10 @@ void load(const HfModel& model, const ShardPlace& place, const std::vector<UnitS
     for (const KindSlice& slice : unit.slices) {
       int64_t begin = slice.count() * place.index;
       for (const Tensor& part : slice.parts) {
-        const auto values = std::span(part.as<float>(), static_cast<size_t>(part.count()));
         if (slice.kind == "master") {
-          read_flat(*unit.unit, begin, values, read);
+          read_flat(*unit.unit, begin, std::span(part.as<float>(), static_cast<size_t>(part.count())), read);
         } else {
-          std::fill(values.begin(), values.end(), 0.0f);
+          std::memset(part.data(), 0, static_cast<size_t>(part.bytes()));
         }
         begin += part.count();
       }

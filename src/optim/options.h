@@ -2,12 +2,19 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/fields.h"
 
 namespace tokamak {
+
+enum class MomentType { kF32, kBF16 };
+inline const std::vector<std::string>& enum_names(MomentType) {
+  static const std::vector<std::string> names = {"f32", "bf16"};
+  return names;
+}
 
 struct OptimizerOptions {
   std::string name = "adamw";
@@ -16,6 +23,7 @@ struct OptimizerOptions {
   double eps = 1e-8;
   double weight_decay = 0.1;
   bool decay_embeddings = true;
+  MomentType moments = MomentType::kF32;
 
   template <class Visitor>
   void fields(Visitor& v) {
@@ -32,8 +40,16 @@ struct OptimizerOptions {
       "never decay");
     v("decay_embeddings", decay_embeddings,
       "decay the embedding and the head too; rare tokens shrink between their updates");
+    v("moments", moments,
+      "dtype of both stored moments; bf16, rounded at random, takes 4 bytes a parameter less of memory and checkpoints "
+      "and adds noise to updates");
   }
 };
+
+// Of the state that a run saves and copies to the host: f32 masters and both moments.
+inline int64_t saved_bytes_per_parameter(const OptimizerOptions& options) {
+  return 4 + 2 * (options.moments == MomentType::kBF16 ? 2 : 4);
+}
 
 enum class DecayType { kCosine, kLinear, kWsd };
 inline const std::vector<std::string>& enum_names(DecayType) {

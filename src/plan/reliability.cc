@@ -5,20 +5,14 @@
 
 namespace tokamak {
 
-namespace {
-
-constexpr double kBytesPerParameter = 12;  // checkpoint/options.h
-
-}  // namespace
-
 double expected_ettr(double interval, double stall, double restart, double mttf) {
   return std::max(0.0, 1 - stall / interval - (interval / 2 + restart) / mttf);
 }
 
-Reliability reliability_of(int64_t parameters, int ranks, int gpus_per_node, bool async,
+Reliability reliability_of(int64_t checkpoint_bytes, int ranks, int gpus_per_node, bool async,
                            const ReliabilityAssumptions& assumptions) {
   Reliability r;
-  r.checkpoint_bytes = kBytesPerParameter * static_cast<double>(parameters);
+  r.checkpoint_bytes = static_cast<double>(checkpoint_bytes);
   const double share = r.checkpoint_bytes / ranks;
   const double nodes = std::ceil(static_cast<double>(ranks) / gpus_per_node);
   r.write_seconds = r.checkpoint_bytes / nodes / assumptions.storage_rate_per_node;

@@ -15,7 +15,7 @@ struct ReliabilityAssumptions {
 };
 
 struct Reliability {
-  double checkpoint_bytes = 0;       // of all ranks: f32 master and both moments
+  double checkpoint_bytes = 0;       // of all ranks
   double stall_seconds = 0;          // that a step waits for a save: with `async` the copy to host memory
   double write_seconds = 0;          // until it is on disk
   double mttf_seconds = 0;           // of the whole job
@@ -27,7 +27,7 @@ struct Reliability {
 // section 4); at least 0.
 double expected_ettr(double interval, double stall, double restart, double mttf);
 
-Reliability reliability_of(int64_t parameters, int ranks, int gpus_per_node, bool async,
+Reliability reliability_of(int64_t checkpoint_bytes, int ranks, int gpus_per_node, bool async,
                            const ReliabilityAssumptions& assumptions = {});
 
 }  // namespace tokamak

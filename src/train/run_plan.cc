@@ -46,6 +46,7 @@ PlannedRun cut_run(const RunConfig& config, const GlobalBatch& batch, const Mesh
 EngineOptions engine_options(const RunConfig& config, const EngineSizes& sizes) {
   return {.model = config.model,
           .optimizer = config.optimizer,
+          .seed = static_cast<uint64_t>(config.run.seed),
           .precision = config.precision,
           .parallelism = config.parallelism,
           .activation_checkpoint = config.activation_checkpoint,

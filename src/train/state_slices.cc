@@ -37,12 +37,12 @@ HostState::HostState(Engine& engine) : engine_(engine) {
     Part& part = parts_.emplace_back(Part{.kind = kind, .state = state, .host = state});
     if (engine.backend().device->uses_host_memory()) continue;
     try {
-      part.copy = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(state.count()));
+      part.copy = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(state.bytes()));
     } catch (const std::bad_alloc&) {
       fail(Kind::kDevice, str("no host memory to read ", kind, " into: ", human_bytes(state.bytes())),
            "more ranks on more nodes, each holding a smaller part of the state");
     }
-    part.host = Tensor(part.copy.get(), DType::kF32, state.shape());
+    part.host = Tensor(part.copy.get(), state.dtype(), state.shape());
   }
 }
 
@@ -62,8 +62,12 @@ std::vector<UnitSlices> HostState::slices() const {
 StateSnapshot::StateSnapshot(Engine& engine) : engine_(engine), state_(engine.state()) {
   Device& device = *engine.backend().device;
   if (engine.plans_snapshot()) {
-    const int64_t elements = std::ssize(state_) * engine.parameters().shard_elements();
-    memory_.emplace(device, SnapshotMemory::Options{.elements = elements, .hint = snapshot_hint(device)});
+    int64_t bytes = 0;
+    for (const StatePart& part : state_) {
+      begins_.push_back(bytes);
+      bytes += part.state.bytes();
+    }
+    memory_.emplace(device, SnapshotMemory::Options{.bytes = bytes, .hint = snapshot_hint(device)});
   }
   TOKAMAK_CHECK(memory_ || device.uses_host_memory(), "a run that saves plans a snapshot");
 }
@@ -85,29 +89,31 @@ void StateSnapshot::fetch() {
 }
 
 void StateSnapshot::copy_state() {
-  Device& device = *engine_.backend().device;
-  int64_t begin = 0;  // of a part of the state in the memory
-  for (const StatePart& part : state_) {
-    for (int64_t at = 0; at < part.state.count();) {
-      const Tensor host = memory_->part(begin + at, begin + part.state.count());
-      device.copy_to_host(engine_.compute(), part.state.flat(at, at + host.count()), host.data());
+  for (size_t part = 0; part < state_.size(); ++part) {
+    const Tensor state = state_[part].state;
+    int64_t at = 0;
+    for (const Tensor& host : copies_of(part, 0, state.count())) {
+      engine_.backend().device->copy_to_host(engine_.compute(), state.flat(at, at + host.count()), host.data());
       at += host.count();
     }
-    begin += part.state.count();
   }
 }
 
+std::vector<Tensor> StateSnapshot::copies_of(size_t part, int64_t begin, int64_t end) {
+  const DType dtype = state_[part].state.dtype();
+  const int64_t first = begins_[part] + begin * size_of(dtype), last = begins_[part] + end * size_of(dtype);
+  std::vector<Tensor> copies;
+  for (int64_t at = first; at < last; at += copies.back().bytes()) {
+    const std::span<std::byte> bytes = memory_->part(at, last);
+    copies.emplace_back(bytes.data(), dtype, Shape{std::ssize(bytes) / size_of(dtype)});
+  }
+  return copies;
+}
+
 std::vector<UnitSlices> StateSnapshot::slices() {
-  const int64_t elements = engine_.parameters().shard_elements();
   return slices_of(engine_, state_.size(), [&](size_t part, int64_t begin, int64_t end) {
-    KindSlice slice{state_[part].kind, {}};
-    if (!memory_) slice.parts.push_back(state_[part].state.flat(begin, end));
-    const int64_t first = static_cast<int64_t>(part) * elements;
-    for (int64_t at = first + begin; memory_ && at < first + end;) {
-      slice.parts.push_back(memory_->part(at, first + end));
-      at += slice.parts.back().count();
-    }
-    return slice;
+    const auto parts = memory_ ? copies_of(part, begin, end) : std::vector<Tensor>{state_[part].state.flat(begin, end)};
+    return KindSlice{state_[part].kind, parts};
   });
 }
 

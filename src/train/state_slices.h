@@ -29,9 +29,9 @@ class HostState {
  private:
   struct Part {
     const char* kind;
-    Tensor state;                   // (shard_elements) f32
-    Tensor host;                    // its copy, or the state itself
-    std::unique_ptr<float[]> copy;  // what `host` is, where the state lies elsewhere
+    Tensor state;                       // (shard_elements)
+    Tensor host;                        // its copy, or the state itself
+    std::unique_ptr<std::byte[]> copy;  // what `host` is, where the state lies elsewhere
   };
 
   Engine& engine_;
@@ -53,10 +53,13 @@ class StateSnapshot {
 
  private:
   void copy_state();  // to the memory
+  // Where elements [begin, end) of a part of the state lie in the memory: one after the other, f32 or bf16.
+  std::vector<Tensor> copies_of(size_t part, int64_t begin, int64_t end);
 
   Engine& engine_;
   std::vector<StatePart> state_;
   std::optional<SnapshotMemory> memory_;  // of one part of the state after the other
+  std::vector<int64_t> begins_;           // of each, in bytes
 };
 
 }  // namespace tokamak

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <future>
 #include <numeric>
+#include <span>
 
 #include "base/error.h"
 
@@ -53,7 +54,13 @@ class Gated : public Allocator {
 };
 
 SnapshotMemory::Options in_pieces(int64_t elements) {
-  return {.elements = elements, .piece_elements = 100, .hint = "what would help"};
+  return {.bytes = 4 * elements, .piece_bytes = 400, .hint = "what would help"};
+}
+
+// Elements [begin, end) as far as they lie in one piece.
+std::span<float> part_of(SnapshotMemory& memory, int64_t begin, int64_t end) {
+  const std::span<std::byte> bytes = memory.part(4 * begin, 4 * end);
+  return {reinterpret_cast<float*>(bytes.data()), bytes.size() / 4};
 }
 
 }  // namespace
@@ -69,7 +76,7 @@ TEST_CASE("a snapshot takes nothing before it is started, then pieces of the siz
     SnapshotMemory memory(allocator, in_pieces(250));
     memory.start();
     memory.start();
-    memory.part(249, 250);
+    part_of(memory, 249, 250);
     CHECK(allocator.sizes() == std::vector<int64_t>{400, 400, 200});
     CHECK(allocator.live() == 1000);
   }
@@ -85,38 +92,36 @@ TEST_CASE("parts cover any range, each in one piece, and hold what was written t
   Gated allocator;
   SnapshotMemory memory(allocator, in_pieces(250));
   const auto parts = [&](int64_t begin, int64_t end) {
-    std::vector<Tensor> all;
-    for (int64_t at = begin; at < end; at += all.back().count()) all.push_back(memory.part(at, end));
+    std::vector<std::span<float>> all;
+    for (int64_t at = begin; at < end; at += std::ssize(all.back())) all.push_back(part_of(memory, at, end));
     return all;
   };
   float value = 0;
-  for (const Tensor& part : parts(0, 250)) {
-    std::iota(part.as<float>(), part.as<float>() + part.count(), value);
-    value += static_cast<float>(part.count());
+  for (const std::span<float> part : parts(0, 250)) {
+    std::iota(part.begin(), part.end(), value);
+    value += static_cast<float>(part.size());
   }
   for (const auto& [begin, end] : {std::pair{0, 250}, {0, 100}, {99, 101}, {100, 200}, {30, 40}, {150, 250}}) {
     std::vector<float> seen;
-    for (const Tensor& part : parts(begin, end)) {
-      seen.insert(seen.end(), part.as<float>(), part.as<float>() + part.count());
-    }
+    for (const std::span<float> part : parts(begin, end)) seen.insert(seen.end(), part.begin(), part.end());
     std::vector<float> expected(static_cast<size_t>(end - begin));
     std::iota(expected.begin(), expected.end(), static_cast<float>(begin));
     CHECK(seen == expected);
   }
   CHECK(parts(99, 101).size() == 2);
-  CHECK_THROWS_WITH(memory.part(0, 251), Contains("0 to 251 of 250"));
+  CHECK_THROWS_WITH(memory.part(0, 1001), Contains("0 to 1001 of 1000"));
 }
 
 TEST_CASE("a part waits for its own piece, and for no later one") {
   Gated allocator;
   allocator.allow(1);
   SnapshotMemory memory(allocator, in_pieces(250));
-  CHECK(memory.part(20, 250).count() == 80);  // while the second piece is not there
+  CHECK(part_of(memory, 20, 250).size() == 80);  // while the second piece is not there
   memory.expect_no_error();
   std::promise<void> asks;
   std::future<int64_t> second = std::async(std::launch::async, [&] {
     asks.set_value();
-    memory.part(150, 250);
+    part_of(memory, 150, 250);
     return std::ssize(allocator.sizes());
   });
   asks.get_future().wait();
@@ -137,9 +142,9 @@ TEST_CASE("memory that is refused is an error with the bytes and what would help
     }
     return Error(Kind::kBug, "no error");
   };
-  CHECK(memory.part(0, 250).count() == 100);  // what is there
+  CHECK(part_of(memory, 0, 250).size() == 100);  // what is there
   for (const Error& error :
-       {error_of([&] { memory.part(100, 250); }), error_of([&] { memory.part(249, 250); }),
+       {error_of([&] { part_of(memory, 100, 250); }), error_of([&] { part_of(memory, 249, 250); }),
         error_of([&] { memory.expect_no_error(); }), error_of([&] { memory.expect_no_error(); })}) {
     CHECK(error.kind() == Kind::kDevice);
     CHECK_THAT(error.what(), Contains("1000 B in all, 400 B taken; refused 400 B"));

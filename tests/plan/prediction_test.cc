@@ -135,7 +135,7 @@ TEST_CASE("where no layer fits twice, a search finds units of a projection, and 
 }
 
 TEST_CASE("failures, checkpoints and their best interval are those of the sources at Llama 3's scale") {
-  const Reliability r = reliability_of(405'000'000'000, 16384, 8, true);
+  const Reliability r = reliability_of(12 * 405'000'000'000, 16384, 8, true);
   CHECK(r.mttf_seconds == Approx(54 * 86400.0 / 419));  // one in 3.1 hours
   CHECK(r.checkpoint_bytes == 4.86e12);
   CHECK(r.write_seconds == Approx(4.86e12 / 2048 / 2e9));
@@ -146,7 +146,7 @@ TEST_CASE("failures, checkpoints and their best interval are those of the source
   for (const double factor : {0.5, 0.9, 1.1, 2.0}) {
     CHECK(expected_ettr(factor * r.best_interval_seconds, r.stall_seconds, 600, r.mttf_seconds) < r.ettr);
   }
-  const Reliability waits = reliability_of(405'000'000'000, 16384, 8, false);
+  const Reliability waits = reliability_of(12 * 405'000'000'000, 16384, 8, false);
   CHECK(waits.stall_seconds == waits.write_seconds);
   CHECK(waits.ettr < r.ettr);
 }

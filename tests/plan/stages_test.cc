@@ -24,13 +24,15 @@ struct Sharing {
   ReduceWhen reduce = ReduceWhen::kAuto;
   int64_t kept = 0;
   Precision reduce_in = Precision::kF32;
+  MomentType moments = MomentType::kF32;
 
   bool reduces_once() const { return stage == 1 || reduce == ReduceWhen::kLastMicrobatch; }
   int64_t kept_layers() const { return stage < 3 ? kLayers : kept; }
   int64_t shared_layers() const { return kLayers - kept_layers(); }
   std::string text() const {
     return str(shards, " x ", replicas, " ranks, stage ", stage, reduces_once() ? ", last" : ", every",
-               "_microbatch, keep_gathered ", kept, ", reduced in ", reduce_in == Precision::kBF16 ? "bf16" : "f32");
+               "_microbatch, keep_gathered ", kept, ", reduced in ", reduce_in == Precision::kBF16 ? "bf16" : "f32",
+               moments == MomentType::kBF16 ? ", bf16 moments" : "");
   }
 };
 
@@ -42,6 +44,7 @@ std::vector<Sharing> all_sharings() {
       for (const ReduceWhen reduce : {ReduceWhen::kEveryMicrobatch, ReduceWhen::kLastMicrobatch}) {
         all.push_back({shards, replicas, 2, reduce, 0, reduce_in});
         for (const int64_t kept : {0, 1, 3, 4, 5}) all.push_back({shards, replicas, 3, reduce, kept, reduce_in});
+        all.push_back({shards, replicas, 3, reduce, 0, reduce_in, MomentType::kBF16});
       }
     }
   }
@@ -52,6 +55,7 @@ RunConfig config_of(const Sharing& sharing) {
   RunConfig config = small_run();
   config.model.num_hidden_layers = kLayers;
   config.precision.reduce = sharing.reduce_in;
+  config.optimizer.moments = sharing.moments;
   config.parallelism.zero_stage = sharing.stage;
   config.parallelism.reduce = sharing.reduce;
   config.parallelism.keep_gathered = {sharing.kept};
@@ -125,8 +129,9 @@ TEST_CASE("memory by class is what the stage keeps whole and what it shards") {
     const Slices slices(sharing);
     CHECK(bytes["parameters/master"] == 4 * slices.all);
     CHECK(bytes["parameters/compute copy"] == kWeight * slices.all);
-    CHECK(bytes["optimizer/exp_avg"] == 4 * slices.all);
-    CHECK(bytes["optimizer/exp_avg_sq"] == 4 * slices.all);
+    const int64_t moment = sharing.moments == MomentType::kBF16 ? 2 : 4;
+    CHECK(bytes["optimizer/exp_avg"] == moment * slices.all);
+    CHECK(bytes["optimizer/exp_avg_sq"] == moment * slices.all);
     CHECK(bytes["gradients/slices"] == kGradient * slices.all);
     const bool whole = sharing.shards == 1;
     const int64_t units = whole ? 0 : sharing.shards;  // of slices each

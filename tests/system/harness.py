@@ -155,11 +155,12 @@ def gathered(checkpoint):
     for unit in manifest["units"]:
         for kind in manifest["kinds"]:
             flat = b"".join(shard[f"{kind}/{unit['name']}"] for shard in shards)
+            size = len(flat) // (unit["slice"] * len(shards))  # bytes of an element: moments may be BF16
             for param in unit["params"]:
                 count = 1
                 for extent in param["shape"]:
                     count *= extent
-                result[kind, param["name"]] = flat[4 * param["begin"]:4 * (param["begin"] + count)]
+                result[kind, param["name"]] = flat[size * param["begin"]:size * (param["begin"] + count)]
     return result
 
 

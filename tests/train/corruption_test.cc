@@ -18,14 +18,19 @@ using Catch::Contains;
 namespace {
 
 // The highest bit of the mantissa: the value changes by a quarter to a half, and stays finite. `skip`: of another value.
-void flip(Tensor tensor, int skip = 0) {
-  auto* const values = tensor.as<float>();
+template <class Bits>
+void flip_bits(Tensor tensor, Bits highest, int skip) {
+  auto* const values = static_cast<Bits*>(tensor.data());
   for (int64_t i = tensor.count() / 2; i < tensor.count(); ++i) {
     if (values[i] == 0 || skip-- > 0) continue;
-    values[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(values[i]) ^ 0x400000u);
+    values[i] = static_cast<Bits>(values[i] ^ highest);
     return;
   }
   TOKAMAK_CHECK(false, "nothing to flip in ", tensor.text());
+}
+void flip(Tensor tensor, int skip = 0) {
+  if (tensor.dtype() == DType::kBF16) return flip_bits<uint16_t>(tensor, 0x40, skip);
+  flip_bits<uint32_t>(tensor, 0x400000, skip);
 }
 
 // Flips a bit of an operand right after a call has written it; each time another one.
@@ -158,16 +163,17 @@ TEST_CASE("bits that flip in each computation of a step, or on one host again, e
 TEST_CASE("a bit that flips in weights or moments between two updates is noticed before the next is saved") {
   const ToyPlace place;
   for (const bool saved_at_once : {false, true}) {
-    for (const size_t part : {0, 1, 2}) {
+    for (const size_t part : {0, 1, 2, 4, 5}) {  // the last two: moments in bf16
       const std::string name = str("part", part, saved_at_once ? "-saved" : "");
       RunConfig config = place.config(name, 2);
+      if (part > 2) config.optimizer.moments = MomentType::kBF16;
       config.resilience.verify_state = true;
       if (saved_at_once) config.checkpoint.interval = TrainingLength::steps(1);
       const SharedError error =
-          error_of(2, config, after_step_3(config, [&](Engine& engine) { flip(engine.state().at(part).state); }));
+          error_of(2, config, after_step_3(config, [&](Engine& engine) { flip(engine.state().at(part % 3).state); }));
       CHECK(error.kind() == Kind::kNumerics);
       const char* const names[] = {"master", "exp_avg", "exp_avg_sq"};
-      CHECK_THAT(error.what(), Catch::EndsWith(kRank1 + names[part]) &&
+      CHECK_THAT(error.what(), Catch::EndsWith(kRank1 + names[part % 3]) &&
                                    Contains(saved_at_once ? "changed after the update of step 3"
                                                           : "changed between the updates of steps 3 and 4"));
       if (saved_at_once) {
