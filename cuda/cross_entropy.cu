@@ -1,7 +1,8 @@
-// Chunked linear + cross-entropy, as on the CPU: logits by a GEMM (f32), one block per row for loss and dlogits, two
-// GEMMs for the chunk's contributions to dhidden and dweight. A row is read twice: for its maximum and sum together,
-// and for dlogits (from the L2 cache up to some 50 000 columns). That is 8 V bytes in and 2 V out in bf16, compared
-// with the GEMMs' 6 V C FLOPs and their 8 V bytes of the same values.
+// Chunked linear + cross-entropy, as on the CPU, but logits are rounded to bf16 if activations are: a GEMM writes them,
+// one block per row computes loss and dlogits, two GEMMs the chunk's contributions to dhidden and dweight. dlogits
+// overwrite the logits. A row is read twice: for its maximum and sum together, then backwards for dlogits, since what
+// was read last is in the L2 cache. In bf16 that is 2 V bytes in, about half of that again, and 2 V out, compared with the
+// GEMMs' 6 V C FLOPs and their 6 V bytes of the same values.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,7 +22,9 @@ namespace {
 
 // Two blocks fill an SM's registers: one reads while the other waits at a barrier, and few rows are in flight.
 constexpr int kThreads = 512;
-constexpr int kBatch = 8;  // accesses in flight per thread
+// Accesses in flight per thread; 32 values, which fill the registers.
+template <int kWidth>
+constexpr int kBatch = kWidth == 8 ? 4 : 8;
 
 using Layout = GpuHeadScratch;
 
@@ -37,94 +40,98 @@ __device__ int64_t column(int64_t first, int b) {
 }
 
 // -inf past the end of the row.
-template <int kWidth>
-__device__ void load_batch(const float* row, int64_t first, int64_t vocab, Vec<kWidth> (&x)[kBatch]) {
+template <class T, int kWidth>
+__device__ void load_batch(const T* row, int64_t first, int64_t vocab, Packed<T, kWidth> (&x)[kBatch<kWidth>]) {
+  Vec<kWidth> past;
 #pragma unroll
-  for (int b = 0; b < kBatch; ++b) {
+  for (int k = 0; k < kWidth; ++k) past[k] = -std::numeric_limits<float>::infinity();
 #pragma unroll
-    for (int k = 0; k < kWidth; ++k) x[b][k] = -std::numeric_limits<float>::infinity();
-    if (column<kWidth>(first, b) < vocab) x[b] = load<kWidth>(row + column<kWidth>(first, b));
+  for (int b = 0; b < kBatch<kWidth>; ++b) {
+    const int64_t at = column<kWidth>(first, b);
+    x[b] = at < vocab ? load_packed<kWidth>(row + at) : pack<T>(past);
   }
 }
 
 // The maximum logit and the sum of exp(logit - maximum), in one pass (Milakov and Gimelshein 2018): a partial sum is
 // rescaled when the maximum grows. Errors: 2^-22 of each term from exp2_approx, |x| 2^-24 from rounding its argument.
-template <int kWidth>
-__device__ float2 greatest_and_sum(const float* row, int64_t vocab) {
+template <class T, int kWidth>
+__device__ float2 greatest_and_sum(const T* row, int64_t vocab) {
   __shared__ float tops[kThreads / kWarp], sums[kThreads / kWarp];
   float top = std::numeric_limits<float>::lowest(), sum = 0;  // finite: -inf - -inf is NaN
-  for (int64_t i = int64_t{threadIdx.x} * kWidth; i < vocab; i = column<kWidth>(i, kBatch)) {
-    Vec<kWidth> x[kBatch];
-    load_batch(row, i, vocab, x);
+  for (int64_t i = int64_t{threadIdx.x} * kWidth; i < vocab; i = column<kWidth>(i, kBatch<kWidth>)) {
+    Packed<T, kWidth> x[kBatch<kWidth>];
+    load_batch<T, kWidth>(row, i, vocab, x);
     float higher = top;
 #pragma unroll
-    for (int e = 0; e < kBatch * kWidth; ++e) higher = fmaxf(higher, x[e / kWidth][e % kWidth]);
+    for (int e = 0; e < kBatch<kWidth> * kWidth; ++e) higher = fmaxf(higher, unpack(x[e / kWidth])[e % kWidth]);
     sum *= exp_approx(top - higher);
 #pragma unroll
-    for (int e = 0; e < kBatch * kWidth; ++e) sum += exp_approx(x[e / kWidth][e % kWidth] - higher);
+    for (int e = 0; e < kBatch<kWidth> * kWidth; ++e) sum += exp_approx(unpack(x[e / kWidth])[e % kWidth] - higher);
     top = higher;
   }
   const float highest = block_reduce<kThreads>(top, tops, [](float a, float b) { return fmaxf(a, b); });
   return make_float2(highest, block_sum<kThreads>(sum * exp_approx(top - highest), sums));
 }
 
-// dlogits of a row; d may be the row itself.
+// Logits of a row to dlogits, from the row's end.
 template <class T, int kWidth>
-__device__ void gradient(const float* row, T* d, int64_t vocab, int32_t target, float log_z, float factor) {
-  for (int64_t i = int64_t{threadIdx.x} * kWidth; i < vocab; i = column<kWidth>(i, kBatch)) {
-    Vec<kWidth> x[kBatch];
-    load_batch(row, i, vocab, x);
+__device__ void to_gradient(T* row, int64_t vocab, int32_t target, float log_z, float factor) {
+  const int64_t first = int64_t{threadIdx.x} * kWidth, step = column<kWidth>(0, kBatch<kWidth>);
+  if (first >= vocab) return;
+  for (int64_t i = first + (vocab - 1 - first) / step * step; i >= 0; i -= step) {
+    Packed<T, kWidth> x[kBatch<kWidth>];
+    load_batch<T, kWidth>(row, i, vocab, x);
 #pragma unroll
-    for (int b = 0; b < kBatch; ++b) {
+    for (int b = 0; b < kBatch<kWidth>; ++b) {
       const int64_t at = column<kWidth>(i, b);
       if (at >= vocab) break;
+      Vec<kWidth> d = unpack(x[b]);
 #pragma unroll
-      for (int k = 0; k < kWidth; ++k) {
-        x[b][k] = factor * exp_approx(x[b][k] - log_z) - (at + k == target ? 1.0f : 0.0f);
-      }
-      store(d + at, x[b]);
+      for (int k = 0; k < kWidth; ++k) d[k] = factor * exp_approx(d[k] - log_z) - (at + k == target ? 1.0f : 0.0f);
+      store(row + at, d);
     }
   }
 }
 
+enum class Gradient { kNo, kYes };
+
 template <class T>
 struct Chunk {
-  const float* logits;     // (rows, V)
+  T* logits;               // (rows, V), in place dlogits if wanted
   const int32_t* targets;  // (rows)
   float* token_loss;       // (rows)
   float* z_losses;         // (rows)
-  T* dlogits;              // (rows, V), null: not wanted
   int64_t vocab;
   double z_weight;
+  Gradient gradient;
 };
 
-// One block per row.
+// One block per row, the last row first: the GEMM before has just written it, and the next one starts with the first.
 template <class T, int kWidth>
-__global__ void __launch_bounds__(kThreads) loss_rows(Chunk<T> chunk) {
-  const int64_t n = blockIdx.x;
-  const float* row = chunk.logits + n * chunk.vocab;
-  T* d = chunk.dlogits == nullptr ? nullptr : chunk.dlogits + n * chunk.vocab;
+__global__ void __launch_bounds__(kThreads, 2) loss_rows(Chunk<T> chunk) {
+  const int64_t n = gridDim.x - 1 - blockIdx.x;
+  T* const row = chunk.logits + n * chunk.vocab;
   const int32_t target = chunk.targets[n];
   if (!counts(target, chunk.vocab)) {
     if (threadIdx.x == 0) chunk.token_loss[n] = chunk.z_losses[n] = 0.0f;
-    if (d == nullptr) return;
+    if (chunk.gradient == Gradient::kNo) return;
     for (int64_t i = int64_t{threadIdx.x} * kWidth; i < chunk.vocab; i = column<kWidth>(i, 1)) {
-      store(d + i, Vec<kWidth>{});
+      store(row + i, Vec<kWidth>{});
     }
     return;
   }
   __shared__ float log_z_of_row, factor_of_row;
-  const float2 found = greatest_and_sum<kWidth>(row, chunk.vocab);
+  const float2 found = greatest_and_sum<T, kWidth>(row, chunk.vocab);
   if (threadIdx.x == 0) {
     const double log_z = static_cast<double>(found.x) + std::log(static_cast<double>(found.y));
-    chunk.token_loss[n] = static_cast<float>(log_z - static_cast<double>(row[target]));
+    chunk.token_loss[n] = static_cast<float>(log_z - static_cast<double>(unpack(row[target])[0]));
     chunk.z_losses[n] = static_cast<float>(chunk.z_weight * log_z * log_z);
     log_z_of_row = static_cast<float>(log_z);
     factor_of_row = static_cast<float>(1 + 2 * chunk.z_weight * log_z);
   }
-  if (d == nullptr) return;
-  __syncthreads();  // row[target] must be read before d, which may be the row, is written
-  gradient<T, kWidth>(row, d, chunk.vocab, target, log_z_of_row, factor_of_row);
+  if (chunk.gradient == Gradient::kNo) return;
+  __syncthreads();  // row[target] must be read before the row is written
+  to_gradient<T, kWidth>(row, chunk.vocab, target, log_z_of_row, factor_of_row);
 }
 
 // One block, so the order of the sums is fixed.
@@ -153,8 +160,8 @@ int64_t cross_entropy_scratch(const Workload& w, int64_t logits_bytes) {
   return Layout(w.tokens, w.vocab, w.compute, logits_bytes).bytes;
 }
 
-int64_t CudaOps::head_chunk_rows(int64_t tokens, int64_t vocab) const {
-  return GpuHeadScratch::chunk_rows(tokens, vocab, logits_bytes_);
+HeadChunk CudaOps::head_chunk(int64_t tokens, int64_t vocab, DType act) const {
+  return {GpuHeadScratch::chunk_rows(tokens, vocab, act, logits_bytes_), act};
 }
 
 void CudaOps::do_linear_cross_entropy(Stream& stream, const LinearCrossEntropy& args) {
@@ -168,18 +175,17 @@ void CudaOps::do_linear_cross_entropy(Stream& stream, const LinearCrossEntropy& 
   for (int64_t begin = 0; begin < tokens; begin += layout.rows) {
     const int64_t end = std::min(tokens, begin + layout.rows);
     const Tensor hidden = args.hidden.rows(begin, end);
-    const Tensor logits(memory, DType::kF32, {end - begin, vocab});
-    const Tensor dlogits(memory + layout.dlogits, act, {end - begin, vocab});
+    const Tensor logits(memory, act, {end - begin, vocab}), dlogits = logits;
     do_gemm(stream, {.a = hidden, .b = args.weight, .c = logits, .trans_b = Transpose::kYes});
     with_act_type(act, [&]<class T>(T) {
-      const Chunk<T> chunk{.logits = logits.as<float>(),
+      const Chunk<T> chunk{.logits = logits.as<T>(),
                            .targets = targets + begin,
                            .token_loss = token_loss + begin,
                            .z_losses = z_losses + begin,
-                           .dlogits = args.dhidden ? dlogits.as<T>() : nullptr,
                            .vocab = vocab,
-                           .z_weight = static_cast<double>(args.z_weight)};
-      with_vec_width<float>(vocab, [&]<int kWidth>() {
+                           .z_weight = static_cast<double>(args.z_weight),
+                           .gradient = args.dhidden ? Gradient::kYes : Gradient::kNo};
+      with_vec_width<T>(vocab, [&]<int kWidth>() {
         launch({"linear_cross_entropy", static_cast<unsigned>(end - begin), kThreads}, handle(stream),
                loss_rows<T, kWidth>, chunk);
       });

@@ -21,7 +21,7 @@ class CudaOps final : public Ops {
   ~CudaOps() override;
 
   int64_t workspace_bytes(const Workload& workload) const override;
-  int64_t head_chunk_rows(int64_t tokens, int64_t vocab) const override;
+  HeadChunk head_chunk(int64_t tokens, int64_t vocab, DType act) const override;
   int64_t rows_behind_attention() const override;
 
  protected:

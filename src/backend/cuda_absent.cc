@@ -20,8 +20,8 @@ class GpuSizes final : public Ops {
     return kGpuGemmWorkspaceBytes +
            std::max(attention_delta, GpuHeadScratch(w.tokens, w.vocab, w.compute, logits_bytes_).bytes);
   }
-  int64_t head_chunk_rows(int64_t tokens, int64_t vocab) const override {
-    return GpuHeadScratch::chunk_rows(tokens, vocab, logits_bytes_);
+  HeadChunk head_chunk(int64_t tokens, int64_t vocab, DType act) const override {
+    return {GpuHeadScratch::chunk_rows(tokens, vocab, act, logits_bytes_), act};
   }
   int64_t rows_behind_attention() const override { return rows_behind_attention_; }
 

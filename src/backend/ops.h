@@ -200,6 +200,8 @@ enum StepSum : int64_t { kSumLoss = 0, kSumZLoss = 1, kSumTargets = 2, kSumSquar
 // The head: logits = hidden weight^T, in chunks of rows, never materialised whole. With Z = sum exp(logits) and target
 // t (rows with target -1 are ignored): loss_n = log Z - logits_t, z_n = z_weight (log Z)^2 (Chowdhery et al. 2022).
 // dlogits = softmax (1 + 2 z_weight log Z) - onehot(t): the gradient of the SUM of loss_n + z_n, without any division.
+// In bf16 the logits may be rounded to bf16 before statistics, loss and gradient (HeadChunk::logits), which stay f32 and
+// are those of the rounded logits: loss_n moves by at most 2^-9 (max |logit| + |logit_t|), a probability by that part.
 struct LinearCrossEntropy {
   Tensor hidden;      // (N, C) act
   Tensor weight;      // (V, C) act
@@ -358,6 +360,12 @@ struct Workload {
   int64_t cached_tokens = 0;  // N of cached attention with few new tokens per sequence; 0: none
 };
 
+// A chunk of the head's logits in linear_cross_entropy.
+struct HeadChunk {
+  int64_t rows = 0;
+  DType logits = DType::kF32;  // f32, or act
+};
+
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -366,8 +374,8 @@ class Ops {
   virtual int64_t workspace_bytes(const Workload& workload) const = 0;
   void bind_workspace(Tensor workspace) { workspace_ = workspace; }
 
-  // Rows of logits per chunk of linear_cross_entropy: the shape of the head's GEMMs.
-  virtual int64_t head_chunk_rows(int64_t tokens, int64_t vocab) const = 0;
+  // Of the head's GEMMs in linear_cross_entropy.
+  virtual HeadChunk head_chunk(int64_t tokens, int64_t vocab, DType act) const = 0;
 
   // Rows that attention may read behind its N tokens, and multiply by zero: they must be finite. Whoever plans qkv,
   // out, lse and dout adds as many, which nobody writes. 0: attention reads nothing behind.

@@ -67,8 +67,8 @@ class PlanOps final : public Ops {
   explicit PlanOps(std::unique_ptr<Ops> sizes) : sizes_(std::move(sizes)) {}
 
   int64_t workspace_bytes(const Workload& workload) const override { return sizes_->workspace_bytes(workload); }
-  int64_t head_chunk_rows(int64_t tokens, int64_t vocab) const override {
-    return sizes_->head_chunk_rows(tokens, vocab);
+  HeadChunk head_chunk(int64_t tokens, int64_t vocab, DType act) const override {
+    return sizes_->head_chunk(tokens, vocab, act);
   }
   int64_t rows_behind_attention() const override { return sizes_->rows_behind_attention(); }
 

@@ -10,8 +10,12 @@ namespace tokamak {
 
 namespace {
 
-// Traffic of the head beside its GEMMs, per logit: written and read twice in f32, dlogits written and read twice in bf16.
-constexpr double kHeadBytesPerLogit = 4 + 8 + 2 + 4;
+// Traffic of the head's logits besides the operands of its call, per logit: written by their GEMM, read twice by the loss,
+// dlogits written and read by two GEMMs. Of logits that dlogits replace, half of the second read comes from the cache.
+double head_bytes_per_logit(DType logits, DType act) {
+  const auto size = static_cast<double>(size_of(logits)), gradient = static_cast<double>(size_of(act));
+  return size + (logits == act ? 1.5 : 2) * size + 3 * gradient;
+}
 
 double gemm_seconds(double flops, double bytes, DType dtype, const Machine& machine) {
   return flops / (machine.peak_flops(dtype) * machine.efficiency.gemm) +
@@ -75,10 +79,11 @@ double head_cost(const StepRecord::Distinct& call, const LinearCrossEntropy& hea
     return measured_seconds(*op, call.flops, call.bytes);
   }
   const auto tokens = static_cast<double>(head.hidden.dim(0)), vocab = static_cast<double>(head.weight.dim(0));
-  const double chunks =
-      std::ceil(tokens / static_cast<double>(ops.head_chunk_rows(head.hidden.dim(0), head.weight.dim(0))));
-  const double bytes = call.bytes * chunks + kHeadBytesPerLogit * tokens * vocab;  // each chunk reads the matrix anew
-  return gemm_seconds(call.flops, bytes, head.hidden.dtype(), machine);
+  const DType act = head.hidden.dtype();
+  const HeadChunk chunk = ops.head_chunk(head.hidden.dim(0), head.weight.dim(0), act);
+  const double chunks = std::ceil(tokens / static_cast<double>(chunk.rows));  // each reads the matrix again
+  const double bytes = call.bytes * chunks + head_bytes_per_logit(chunk.logits, act) * tokens * vocab;
+  return gemm_seconds(call.flops, bytes, act, machine);
 }
 
 }  // namespace

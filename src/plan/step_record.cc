@@ -24,9 +24,9 @@ OperationValue copy_of(const OpArguments& arguments) {
       arguments);
 }
 
-// y = hidden w^T in f32, and where there is a gradient dx = dy w and dw = dy^T hidden, by chunks of at most `most` rows.
-void add_head(std::vector<RecordedGemm>& gemms, const LinearCrossEntropy& head, int64_t count, int64_t most) {
-  const int64_t n = head.hidden.dim(0), vocab = head.weight.dim(0);
+// y = hidden w^T, and where there is a gradient dx = dy w and dw = dy^T hidden, by chunks of at most chunk.rows.
+void add_head(std::vector<RecordedGemm>& gemms, const LinearCrossEntropy& head, int64_t count, const HeadChunk& chunk) {
+  const int64_t n = head.hidden.dim(0), vocab = head.weight.dim(0), most = chunk.rows;
   const auto add = [&](const char* label, Gemm call, int64_t times) {
     call.label = label;
     gemms.push_back({label, call, times});
@@ -36,7 +36,7 @@ void add_head(std::vector<RecordedGemm>& gemms, const LinearCrossEntropy& head, 
     const int64_t times = count * chunks;
     const Tensor hidden = head.hidden.rows(0, rows);
     // In the workspace, which no operand names; the targets lend them an address.
-    const Tensor logits(head.targets.data(), DType::kF32, {rows, vocab});
+    const Tensor logits(head.targets.data(), chunk.logits, {rows, vocab});
     const Tensor dlogits(head.targets.data(), head.hidden.dtype(), {rows, vocab});
     add("head forward", {.a = hidden, .b = head.weight, .c = logits, .trans_b = Transpose::kYes}, times);
     if (!head.dhidden) continue;
@@ -111,7 +111,8 @@ std::vector<RecordedGemm> gemms_of(const StepRecord& record, const Ops& ops) {
   for (const StepRecord::Distinct& call : record.calls) {
     if (const auto* gemm = std::get_if<Gemm>(&call.arguments)) all.push_back({gemm->label, *gemm, call.count});
     if (const auto* head = std::get_if<LinearCrossEntropy>(&call.arguments)) {
-      add_head(all, *head, call.count, ops.head_chunk_rows(head->hidden.dim(0), head->weight.dim(0)));
+      const Tensor& hidden = head->hidden;
+      add_head(all, *head, call.count, ops.head_chunk(hidden.dim(0), head->weight.dim(0), hidden.dtype()));
     }
   }
   // Of a weight's gradients the first overwrites and the others accumulate: one GEMM, the one that is more frequent.

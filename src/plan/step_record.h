@@ -84,7 +84,7 @@ struct RecordedGemm {
   double flops() const { return 2.0 * static_cast<double>(m()) * static_cast<double>(n()) * static_cast<double>(k()); }
 };
 
-// Every GEMM of the record, those of the head among them, which it forms in chunks of rows (Ops::head_chunk_rows).
+// Every GEMM of the record, those of the head among them, which it forms in chunks of rows (Ops::head_chunk).
 std::vector<RecordedGemm> gemms_of(const StepRecord& record, const Ops& ops);
 
 }  // namespace tokamak

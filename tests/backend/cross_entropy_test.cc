@@ -42,17 +42,28 @@ const std::vector<Problem> kProblems = {
     {4200, 3, 5, 1e-3f},
     {20, 5, 40004, 1e-3f},  // several vectors a thread
     {20, 5, 40004, 1e-3f, DType::kBF16},
+    {20, 5, 40008, 1e-3f, DType::kBF16},  // whole vectors of bf16
+    {50, 16, 33, 1e-3f, DType::kBF16, 3, 8.0},
 };
 
+// Values, and bounds of what rounding the logits to bf16 changes.
 struct Result64 {
-  Values losses, dhidden, dweight;
-  double loss = 0, z_loss = 0, count = 0;
+  struct Numbers {
+    Values losses, dhidden, dweight;
+    double loss = 0, z_loss = 0;
+  };
+  Numbers value, change;
+  double count = 0;
 };
 
-Result64 reference64(const Problem& p, const Values& h, const Values& w, const Values& targets) {
+// `rounding`: relative error of a logit. It moves logit x_j by at most e_j = rounding |x_j|, and log Z, a mean of logits
+// that is weighted by softmax, by at most E = max e_j. So the loss moves by at most E + e_t, and p_j = exp(x_j - log Z) by
+// at most the factor exp(e_j + E). dhidden and dweight are sums of dlogits: of such errors times |weight| or |hidden|.
+Result64 reference64(const Problem& p, const Values& h, const Values& w, const Values& targets, double rounding) {
   const auto n = static_cast<size_t>(p.tokens), c = static_cast<size_t>(p.hidden), v = static_cast<size_t>(p.vocab);
   const auto z_weight = static_cast<double>(p.z_weight);
-  Result64 r{Values(n), Values(n * c), Values(v * c)};
+  const Result64::Numbers zeros{Values(n), Values(n * c), Values(v * c)};
+  Result64 r{zeros, zeros};
   Values logits(v);
   for (size_t t = 0; t < n; ++t) {
     if (targets[t] < 0) continue;
@@ -65,19 +76,36 @@ Result64 reference64(const Problem& p, const Values& h, const Values& w, const V
     }
     for (size_t j = 0; j < v; ++j) z += std::exp(logits[j] - top);
     const double log_z = top + std::log(z);
-    r.losses[t] = log_z - logits[target];
-    r.loss += r.losses[t];
-    r.z_loss += z_weight * log_z * log_z;
+    const double greatest = rounding * max_abs(logits), factor = 1 + 2 * z_weight * log_z;
+    r.value.losses[t] = log_z - logits[target];
+    r.change.losses[t] = greatest + rounding * std::abs(logits[target]);
+    r.value.loss += r.value.losses[t];
+    r.change.loss += r.change.losses[t];
+    r.value.z_loss += z_weight * log_z * log_z;
+    r.change.z_loss += z_weight * greatest * (2 * std::abs(log_z) + greatest);
     r.count += 1;
     for (size_t j = 0; j < v; ++j) {
-      const double d = std::exp(logits[j] - log_z) * (1 + 2 * z_weight * log_z) - (j == target ? 1 : 0);
+      const double probability = std::exp(logits[j] - log_z);
+      const double d = probability * factor - (j == target ? 1 : 0);
+      const double moved = std::expm1(greatest + rounding * std::abs(logits[j]));
+      const double more = 2 * z_weight * greatest;  // of the factor
+      const double dd = probability * (moved * (std::abs(factor) + more) + more);
       for (size_t i = 0; i < c; ++i) {
-        r.dhidden[t * c + i] += d * w[j * c + i];
-        r.dweight[j * c + i] += d * h[t * c + i];
+        r.value.dhidden[t * c + i] += d * w[j * c + i];
+        r.value.dweight[j * c + i] += d * h[t * c + i];
+        r.change.dhidden[t * c + i] += dd * std::abs(w[j * c + i]);
+        r.change.dweight[j * c + i] += dd * std::abs(h[t * c + i]);
       }
     }
   }
   return r;
+}
+
+// What of `expected` +- `change` is nearest to `actual`.
+Values nearest(const HostTensor& actual, const Values& expected, const Values& change) {
+  Values out = actual.values();
+  for (size_t i = 0; i < out.size(); ++i) out[i] = std::clamp(out[i], expected[i] - change[i], expected[i] + change[i]);
+  return out;
 }
 
 struct Outputs {
@@ -97,8 +125,14 @@ Workload workload_of(const Problem& p) {
 // square: a rounding is 0.4 of its limit in that mean, and a partial sum half of the greatest result.
 double one_chain_bound(int64_t terms) { return std::sqrt(static_cast<double>(terms)) * std::ldexp(1.0, -24); }
 
-Outputs run(TestBackend& cpu, const Problem& p, Write write) {
-  const HostTensor h = p.h(), w = p.w(), targets = p.targets();
+// Relative error of the logits that the backend rounds: half a unit of the 8 bits that bf16 has.
+double logit_rounding(TestBackend& cpu, const Problem& p) {
+  const DType logits = cpu.ops().head_chunk(p.tokens, p.vocab, p.act).logits;
+  return logits == DType::kBF16 ? std::ldexp(1.0, -9) : 0.0;
+}
+
+Outputs run(TestBackend& cpu, const Problem& p, Write write, const HostTensor& h, const HostTensor& w) {
+  const HostTensor targets = p.targets();
   Outputs o{random_tensor(DType::kF32, {p.tokens}, "rubbish", 100.0),
             HostTensor(DType::kF64, {kStepSums}, {10, 20, 30, 40}),
             random_tensor(p.act, {p.tokens, p.hidden}, "rubbish", 100.0),
@@ -115,6 +149,13 @@ Outputs run(TestBackend& cpu, const Problem& p, Write write) {
   return o;
 }
 
+Outputs run(TestBackend& cpu, const Problem& p, Write write) { return run(cpu, p, write, p.h(), p.w()); }
+
+// In bf16 dlogits are rounded (2^-9 of each) before they are summed.
+double gradient_tolerance(const Problem& p) {
+  return p.act == DType::kBF16 ? std::ldexp(1.0, -8) : 1e-6 * (3 + p.logit_scale);
+}
+
 }  // namespace
 
 TEST_CASE("linear_cross_entropy is the loss of the logits, with its sums and both gradients") {
@@ -122,18 +163,39 @@ TEST_CASE("linear_cross_entropy is the loss of the logits, with its sums and bot
     INFO(p.text());
     TestBackend cpu(workload_of(p));
     const Outputs o = run(cpu, p, Write::kOverwrite);
-    const Result64 r = reference64(p, p.h().values(), p.w().values(), p.targets().values());
-    CHECK(max_abs_error(o.token_loss, r.losses) < 1e-6 * (10 + 10 * p.logit_scale));  // f32 logits and log Z
+    const Result64 r = reference64(p, p.h().values(), p.w().values(), p.targets().values(), logit_rounding(cpu, p));
+    CHECK(max_abs_error(o.token_loss, nearest(o.token_loss, r.value.losses, r.change.losses)) <
+          1e-6 * (10 + 10 * p.logit_scale));  // f32 logits and log Z
     const Values sums = o.sums.values();
-    CHECK(sums[kSumLoss] == Approx(10 + r.loss).epsilon(1e-6));
-    CHECK(sums[kSumZLoss] == Approx(20 + r.z_loss).epsilon(1e-6));
+    CHECK(std::abs(sums[kSumLoss] - 10 - r.value.loss) <= r.change.loss + 1e-6 * (10 + r.value.loss));
+    CHECK(std::abs(sums[kSumZLoss] - 20 - r.value.z_loss) <= r.change.z_loss + 1e-6 * (20 + r.value.z_loss));
     CHECK(sums[kSumTargets] == 30 + r.count);
     CHECK(sums[kSumSquaredGradients] == 40);
-    // In bf16 dlogits are rounded (2^-9 of each) before they are summed.
-    const double tolerance = p.act == DType::kBF16 ? std::ldexp(1.0, -8) : 1e-6 * (3 + p.logit_scale);
+    const double tolerance = gradient_tolerance(p);
     const bool one_chain = p.act == DType::kF32 && !under_test().backend.device->uses_host_memory();
-    CHECK(max_error_before_rounding(o.dhidden, r.dhidden) <= tolerance + (one_chain ? one_chain_bound(p.vocab) : 0));
-    CHECK(max_error_before_rounding(o.dweight, r.dweight) <= tolerance);
+    CHECK(max_error_before_rounding(o.dhidden, nearest(o.dhidden, r.value.dhidden, r.change.dhidden)) <=
+          tolerance + (one_chain ? one_chain_bound(p.vocab) : 0));
+    CHECK(max_error_before_rounding(o.dweight, nearest(o.dweight, r.value.dweight, r.change.dweight)) <= tolerance);
+  }
+}
+
+TEST_CASE("linear_cross_entropy loses nothing where bf16 has the logits: its statistics and losses are f32") {
+  for (const Problem& p : {Problem{37, 30, 101, 1e-2f, DType::kBF16}, Problem{130, 24, 1000, 0, DType::kBF16},
+                           Problem{20, 5, 40008, 1e-3f, DType::kBF16}}) {
+    INFO(p.text());
+    TestBackend cpu(workload_of(p));
+    // Sums of at most 30 products of up to 4: integers below 2^8.
+    const Values h = random_ids({p.tokens, p.hidden}, -2, 3, "hidden").values();
+    const Values w = random_ids({p.vocab, p.hidden}, -2, 3, "weight").values();
+    const Outputs o = run(cpu, p, Write::kOverwrite, HostTensor(p.act, {p.tokens, p.hidden}, h),
+                          HostTensor(p.act, {p.vocab, p.hidden}, w));
+    const Result64::Numbers r = reference64(p, h, w, p.targets().values(), 0).value;
+    const double greatest = 4.0 * static_cast<double>(p.hidden);  // of a logit; f32 rounds log Z, and arguments of exp
+    CHECK(max_abs_error(o.token_loss, r.losses) < 1e-6 * (10 + greatest));
+    CHECK(o.sums.values()[kSumLoss] == Approx(10 + r.loss).epsilon(1e-6));
+    CHECK(o.sums.values()[kSumZLoss] == Approx(20 + r.z_loss).epsilon(1e-6));
+    CHECK(max_error_before_rounding(o.dhidden, r.dhidden) <= gradient_tolerance(p));
+    CHECK(max_error_before_rounding(o.dweight, r.dweight) <= gradient_tolerance(p));
   }
 }
 
@@ -177,7 +239,7 @@ TEST_CASE("linear_cross_entropy's gradients are those of loss plus z-loss") {
   const Outputs o = run(cpu, p, Write::kOverwrite);
   const Values h = p.h().values(), w = p.w().values(), targets = p.targets().values();
   const auto total = [&](const Values& hidden, const Values& weight) {
-    const Result64 r = reference64(p, hidden, weight, targets);
+    const Result64::Numbers r = reference64(p, hidden, weight, targets, 0).value;
     return r.loss + r.z_loss;
   };
   CHECK(max_relative_error(o.dhidden, finite_difference([&](const Values& x) { return total(x, w); }, h)) < 3e-6);

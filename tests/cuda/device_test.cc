@@ -237,14 +237,19 @@ TEST_CASE("work that a graph cannot capture is an error, and the stream stays us
 
 TEST_CASE("the head goes in as few equal chunks as its share of the memory allows") {
   const Backend backend = make_backend();
-  const auto rows = [&](int64_t tokens, int64_t vocab) { return backend.ops->head_chunk_rows(tokens, vocab); };
+  const auto rows = [&](int64_t tokens, int64_t vocab, DType act = DType::kBF16) {
+    const HeadChunk chunk = backend.ops->head_chunk(tokens, vocab, act);
+    CHECK(chunk.logits == act);
+    return chunk.rows;
+  };
   CHECK(rows(4096, 1000) == 4096);
   CHECK(rows(100, 1000) == 100);
-  const int64_t vocab = backend.device->total_bytes() / 24 / 6 / 1000;  // 1000 rows fit: 896, in steps of 128
+  const int64_t vocab = backend.device->total_bytes() / 24 / 2 / 1000;  // 1000 rows fit: 896, in steps of 128
   CHECK(rows(896, vocab) == 896);
   CHECK(rows(1792, vocab) == 896);
   CHECK(rows(1800, vocab) == 640);  // three, not two and the rest
   CHECK(rows(8192, 1000 * vocab) == 256);
+  CHECK(rows(896, vocab, DType::kF32) == 512);  // half as many fit: two chunks
 }
 
 TEST_CASE("a device fault, insufficient memory and a refused capture are different errors") {

@@ -15,7 +15,7 @@ class CpuOps final : public Ops {
   ~CpuOps() override;
 
   int64_t workspace_bytes(const Workload& workload) const override;
-  int64_t head_chunk_rows(int64_t tokens, int64_t vocab) const override;
+  HeadChunk head_chunk(int64_t tokens, int64_t vocab, DType act) const override;
   int64_t rows_behind_attention() const override { return 0; }
 
  protected:

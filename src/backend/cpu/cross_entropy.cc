@@ -101,7 +101,9 @@ void loss_row(const LinearCrossEntropy& args, int64_t n, const float* x, float* 
 
 int64_t cross_entropy_workspace(const Workload& w) { return Chunk(nullptr, w.tokens, w.vocab, w.compute).bytes; }
 
-int64_t CpuOps::head_chunk_rows(int64_t tokens, int64_t vocab) const { return chunk_rows(tokens, vocab); }
+HeadChunk CpuOps::head_chunk(int64_t tokens, int64_t vocab, DType) const {
+  return {chunk_rows(tokens, vocab), DType::kF32};
+}
 
 void CpuOps::do_linear_cross_entropy(Stream&, const LinearCrossEntropy& args) {
   const int64_t tokens = args.hidden.dim(0), vocab = args.weight.dim(0);
