@@ -10,8 +10,8 @@
 #include "comm/exchange.h"
 #include "comm/mesh.h"
 #include "cuda/device.h"
+#include "emulator/nccl_record.h"
 #include "nccl_ranks.h"
-#include "nccl_record.h"
 
 using namespace tokamak;
 using namespace tokamak::nccl_ranks;

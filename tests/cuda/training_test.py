@@ -259,7 +259,7 @@ def ranks(place):
         train_on(1, place, alone, *overrides)
         said = train_on(2, place, two, *overrides)
         assert "NCCL " in said and "NCCL_LAUNCH_ORDER_IMPLICIT=1" in said, said
-        assert not EMULATED or "2 communicators, as symmetric windows with 1 of them" in said, said
+        assert not EMULATED or "2 communicator(s), as symmetric windows with 1 of them" in said, said
         one, both = place.records(alone), place.records(two)
         worst = max(relative(both[step], one[step]) for step in one)
         print(f"  {kind}: losses of 1 and 2 ranks differ by {worst:.1e} at most")
