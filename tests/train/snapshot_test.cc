@@ -103,7 +103,11 @@ TEST_CASE(
   for (const int ranks : {1, 3}) {
     for (const int64_t interval : {0, 1}) {
       RunConfig config = place.config(str("run", ranks, interval), ranks);
-      if (interval > 0) config.checkpoint.interval = TrainingLength::steps(interval);
+      if (interval > 0) {
+        config.checkpoint.interval = TrainingLength::steps(interval);
+      } else {
+        config.training.max_steps = 5000;  // seconds, of which the thread needs none
+      }
       ToyRunOptions options;
       options.backend =
           watched([](int64_t bytes) { fail(Kind::kDevice, str("refused ", human_bytes(bytes)), "a smaller batch"); });
@@ -119,6 +123,7 @@ TEST_CASE(
       CHECK(steps_of(place, config.run.name).empty());
       CHECK(read_run_status(config.run.output_dir)->state == RunStatus::State::kFailed);
       CHECK(read_run_status(config.run.output_dir)->code == 5);
+      CHECK(read_run_status(config.run.output_dir)->step < 5000);  // not in the last save
     }
   }
 }
