@@ -50,6 +50,7 @@ std::vector<int64_t> backward_order(const WeightIndex& index, int64_t layers, co
       units.push_back(index.layer(l, part));
     }
   }
+  units.push_back(index.embedding());  // of the next micro-batch
   return without_repeats(std::move(units));
 }
 
@@ -119,7 +120,9 @@ void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums)
   const Weights norms = parameters_.acquire(index_.norms(), compute);
   const Weights dnorms = norm_gradients(compute);
   backward_head(compute, in, a, sums, dnorms);
-  UnitPass units(parameters_, compute, backward_order_);
+  // The head has taken the embedding's buffer: it comes back for the next micro-batch, unless the weights change before.
+  const std::span order(backward_order_);
+  UnitPass units(parameters_, compute, parameters_.last_microbatch() ? order.first(order.size() - 1) : order);
   for (int64_t l = config_.num_hidden_layers - 1; l >= 0; --l) backward_layer(compute, in, a, l, norms, dnorms, units);
   backward_embedding(compute, in, a);
   parameters_.release(index_.norms());
@@ -148,7 +151,6 @@ void Transformer::backward_layer(Stream& compute, const DeviceBatch& in, const A
     backward();
     if (!ends_unit) return;
     units.end();  // gathers before the reduction, which must not delay the next weights
-    if (units.left() < 2) parameters_.prefetch_for_next_pass(index_.embedding(), compute);  // the head has its buffer
     parameters_.reduce(unit, compute);
   };
   const bool apart = index_.layer(l, LayerPart::kDown) != index_.layer(l, LayerPart::kAttention);

@@ -38,6 +38,11 @@ std::vector<ParallelismOptions> shardings(const ParallelismOptions& configured, 
   return all;
 }
 
+// Whether units of a projection make a difference: whole weights come and go.
+bool shares_weights(const ParallelismOptions& way, int ranks) {
+  return way.zero_stage == 3 && ranks > way.data_parallel_replicate_degree;
+}
+
 // The fastest of each micro-batch, of one sharding and recompute mode.
 void add_fitting(const RunConfig& tried, const GlobalBatch& batch, int ranks, const Machine& machine,
                  std::vector<Prediction>& fitting) {
@@ -72,14 +77,21 @@ Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, con
       }
       const size_t found = choices.fitting.size();
       add_fitting(tried, batch, ranks, machine, choices.fitting);
-      if (choices.fitting.size() > found || way.zero_stage < 3 || ranks == way.data_parallel_replicate_degree) continue;
+      if (choices.fitting.size() > found || !shares_weights(way, ranks)) continue;
       tried.parallelism.unit = UnitSize::kProjection;  // less memory, more and smaller messages
       add_fitting(tried, batch, ranks, machine, choices.fitting);
     }
     if (choices.fitting.size() > before) continue;
     tried.parallelism = ways.front();
-    choices.others.push_back(predict(with_choice(tried, least_choice(tried)), batch, ranks, machine));
-    choices.others.back().recompute = static_cast<RecomputeMode>(mode);
+    const auto smallest = [&] { return predict(with_choice(tried, least_choice(tried)), batch, ranks, machine); };
+    Prediction least = smallest();
+    if (shares_weights(ways.front(), ranks)) {
+      tried.parallelism.unit = UnitSize::kProjection;
+      const Prediction parts = smallest();
+      if (parts.peak_bytes_per_rank < least.peak_bytes_per_rank) least = parts;
+    }
+    least.recompute = static_cast<RecomputeMode>(mode);
+    choices.others.push_back(std::move(least));
   }
   std::stable_sort(choices.fitting.begin(), choices.fitting.end(),
                    [](const Prediction& a, const Prediction& b) { return a.step_seconds < b.step_seconds; });

@@ -170,10 +170,6 @@ void ShardedParameters::prefetch(int64_t unit, Stream& compute, int64_t keep) {
   if (weight_buffers_->available(unit, keep) != nullptr) gather(unit, compute, keep);
 }
 
-void ShardedParameters::prefetch_for_next_pass(int64_t unit, Stream& compute) {
-  if (!last_) prefetch(unit, compute);
-}
-
 std::vector<Tensor> ShardedParameters::acquire(int64_t unit, Stream& compute) {
   if (whole()) return matrices_of(slice_of(weights_, unit), unit);
   if (weight_buffers_->find(unit) == nullptr) gather(unit, compute);

@@ -81,8 +81,6 @@ class ShardedParameters {
   // --- Whole weights. `compute` is the stream that will read them.
   // Where it would take the buffer of a unit in use, or of `keep`, it does nothing.
   void prefetch(int64_t unit, Stream& compute, int64_t keep = UnitBuffers::kNone);
-  // The same for the next micro-batch, if the step has one: after the last, the optimizer changes the weights.
-  void prefetch_for_next_pass(int64_t unit, Stream& compute);
   std::vector<Tensor> acquire(int64_t unit, Stream& compute);  // one view per matrix of the unit
   void release(int64_t unit);
   void wait_gathered(Stream& compute);  // `compute` waits for all gathers so far
@@ -94,6 +92,7 @@ class ShardedParameters {
   };
   void begin_step();                                  // forgets the gradients of the last step
   void begin_microbatch(bool last) { last_ = last; }  // without it, each counts as the last
+  bool last_microbatch() const { return last_; }      // after which the optimizer changes the weights
   // The `write` that gradient() returns for every unit. The setter serves a single rank whose gradients are written by
   // the replay of a graph.
   Write gradient_mode() const { return written_.front() ? Write::kAccumulate : Write::kOverwrite; }

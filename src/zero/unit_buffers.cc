@@ -8,7 +8,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr size_t kSharedLayerBuffers = 2;  // one in use, one being gathered
+constexpr size_t kSharedBuffers = 2;  // one in use, one being gathered
 
 }  // namespace
 
@@ -22,30 +22,38 @@ UnitBuffers::UnitBuffers(const std::string& group, const ParamTable& table, cons
     }
     return units;
   };
-  // A buffer for each of the first `alone` units; the others share so many.
-  const auto add = [&](const std::string& name, const std::vector<size_t>& units, size_t alone, size_t shared) {
-    const size_t first = buffers_.size(), count = std::min(units.size(), alone + shared);
-    for (size_t i = 0; i < units.size(); ++i) {
-      group_of_[units[i]] = i < alone ? Group{first + i, 1} : Group{first + alone, count - alone};
-    }
+  // So many buffers, each of which may hold any of these units, and has room for the largest of `sized_by`.
+  const auto add = [&](const std::string& name, const std::vector<size_t>& units, size_t count,
+                       const std::vector<size_t>& sized_by) {
     int64_t largest = 0;
-    for (const size_t u : units) largest = std::max(largest, elements[u]);
-    for (size_t i = 0; i < count; ++i) {
-      Buffer buffer;
-      buffer.slot =
-          plan.add(str(group, "/", name, count > 1 ? str(".", i) : ""), dtype, Shape{largest}, MemoryKind::kExchanged);
-      buffers_.push_back(std::move(buffer));
+    for (const size_t u : sized_by) largest = std::max(largest, elements[u]);
+    const Group shared{buffers_.size(), std::min(count, units.size())};
+    for (const size_t u : units) group_of_[u] = shared;
+    for (size_t i = 0; i < shared.count; ++i) {
+      Buffer& buffer = buffers_.emplace_back();
+      buffer.slot = plan.add(group + "/" + name, dtype, Shape{largest}, MemoryKind::kExchanged);
     }
   };
+  std::vector<size_t> vocabulary = units_of(UnitKind::kEmbedding);
+  for (const size_t u : units_of(UnitKind::kHead)) vocabulary.push_back(u);
   const std::vector<size_t> layers = units_of(UnitKind::kLayer);
   const auto all = static_cast<int64_t>(layers.size()) / table.units_per_layer;
-  const auto alone = static_cast<size_t>(std::min(all, own) * table.units_per_layer);
-  std::vector<size_t> vocabulary = units_of(UnitKind::kEmbedding);
-  const std::vector<size_t> head = units_of(UnitKind::kHead);
-  vocabulary.insert(vocabulary.end(), head.begin(), head.end());
-  add("vocabulary", vocabulary, alone < layers.size() ? 0 : vocabulary.size(), 1);
-  add("layer", layers, alone, kSharedLayerBuffers);
-  add("norms", units_of(UnitKind::kNorms), 0, 1);
+  const auto alone = std::min(all, own) * table.units_per_layer;
+  for (int64_t i = 0; i < alone; ++i) {
+    add(str("layer.", i), {layers[static_cast<size_t>(i)]}, 1, layers);
+  }
+  std::vector<size_t> sharing(layers.begin() + alone, layers.end());
+  if (sharing.empty()) {
+    for (const size_t u : vocabulary) add(table.units[u].name, {u}, 1, {u});
+  } else if (table.units_per_layer > 1) {
+    sharing.insert(sharing.end(), vocabulary.begin(), vocabulary.end());
+    add("shared", sharing, kSharedBuffers, sharing);
+  } else {
+    add("vocabulary", vocabulary, 1, vocabulary);
+    add("layer.shared", sharing, kSharedBuffers, layers);
+  }
+  const std::vector<size_t> norms = units_of(UnitKind::kNorms);
+  add("norms", norms, 1, norms);
 }
 
 void UnitBuffers::commit(const Arena& arena, Device& device) {

@@ -1,7 +1,7 @@
-// Persistent buffers for whole units: one for the norms and one for each unit of the first layers; two, sized to the
-// largest unit of a layer, that the other layers share. Where layers share, so do the embedding and the head, which are
-// never in use at the same time; else they have a buffer each. Tracks which unit each buffer holds and whether it is in
-// use; misuse is a bug and throws.
+// Persistent buffers for whole units: one for the norms and one for each unit of the first layers; two that the other
+// layers share. Where layers share, so do the embedding and the head, which are never in use at the same time: one buffer
+// of their own or, where a layer is several units, the layers' two. Else they have a buffer each. Tracks which unit each
+// buffer holds and whether it is in use; misuse is a bug and throws.
 #pragma once
 
 #include <cstdint>

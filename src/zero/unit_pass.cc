@@ -21,8 +21,12 @@ void UnitPass::end() {
   TOKAMAK_CHECK(in_use_, "no unit of this pass is in use");
   parameters_.release(at(next_ - 1));
   in_use_ = false;
-  if (left() > 0) parameters_.prefetch(at(next_), compute_);
-  if (left() > 1) parameters_.prefetch(at(next_ + 1), compute_, at(next_));
+  if (left() > 1) {
+    parameters_.prefetch(at(next_), compute_, at(next_ + 1));
+    parameters_.prefetch(at(next_ + 1), compute_, at(next_));
+  } else if (left() > 0) {
+    parameters_.prefetch(at(next_), compute_);
+  }
 }
 
 }  // namespace tokamak

@@ -137,11 +137,13 @@ TEST_CASE("memory by class is what the stage keeps whole and what it shards") {
     const int64_t units = whole ? 0 : sharing.shards;  // of slices each
     const int64_t weights = sharing.kept_layers() + std::min(sharing.shared_layers(), int64_t{2});
     CHECK(bytes["gathered weights/layer"] == kWeight * units * slices.layer * weights);
-    CHECK(bytes["gathered weights/vocabulary"] + bytes["gathered weights/norms"] ==
-          kWeight * units * slices.others(sharing.shared_layers() > 0));
+    const auto beside_layers = [&](const std::string& group) {
+      return bytes[group + "/vocabulary"] + bytes[group + "/embedding"] + bytes[group + "/head"] +
+             bytes[group + "/norms"];
+    };
+    CHECK(beside_layers("gathered weights") == kWeight * units * slices.others(sharing.shared_layers() > 0));
     CHECK(bytes["gradients/layer"] == kGradient * units * slices.layer * (sharing.reduces_once() ? kLayers : 2));
-    CHECK(bytes["gradients/vocabulary"] + bytes["gradients/norms"] ==
-          kGradient * units * slices.others(!sharing.reduces_once()));
+    CHECK(beside_layers("gradients") == kGradient * units * slices.others(!sharing.reduces_once()));
     CHECK(bytes["gradients/reduced"] == (whole || sharing.reduces_once() ? 0 : kGradient * slices.largest));
     const int64_t inside = whole ? 0 : host_scratch_elements(sharing.shards, slices.largest);
     const int64_t across =

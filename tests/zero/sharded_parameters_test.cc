@@ -180,9 +180,12 @@ RANKS_CASE("embedding and head share a buffer where layers do, and displace each
     }
     const auto elements = [&](int64_t unit) { return s.parameters.slice_elements(unit) * world.size(); };
     const bool weights_shared = policy.kept_layers < 3, gradients_shared = !policy.reduce_once;
-    CHECK(buffers["gathered weights/vocabulary"] ==
-          2 * (elements(kHead) + (weights_shared ? 0 : elements(kEmbedding))));
-    CHECK(buffers["gradients/vocabulary"] == 4 * (elements(kHead) + (gradients_shared ? 0 : elements(kEmbedding))));
+    CHECK(buffers["gathered weights/vocabulary"] == (weights_shared ? 2 * elements(kHead) : 0));
+    CHECK(buffers["gathered weights/head"] == (weights_shared ? 0 : 2 * elements(kHead)));
+    CHECK(buffers["gathered weights/embedding"] == (weights_shared ? 0 : 2 * elements(kEmbedding)));
+    CHECK(buffers["gradients/vocabulary"] == (gradients_shared ? 4 * elements(kHead) : 0));
+    CHECK(buffers["gradients/head"] == (gradients_shared ? 0 : 4 * elements(kHead)));
+    CHECK(buffers["gradients/embedding"] == (gradients_shared ? 0 : 4 * elements(kEmbedding)));
     CollectiveCount count;
     const Observation watched(*s.backend.device, count);
     for (const int64_t unit : {kEmbedding, kHead, kEmbedding}) {
@@ -200,6 +203,29 @@ RANKS_CASE("embedding and head share a buffer where layers do, and displace each
     s.parameters.reduce(kHead, *s.stream);
     s.parameters.gradient(kEmbedding, *s.stream);
     s.parameters.reduce(kEmbedding, *s.stream);
+  }
+}
+
+RANKS_CASE("where a layer is several units, they share two buffers with the embedding and the head, of the largest") {
+  if (world.size() == 1) return;
+  ParamTable table = small_table();
+  table.units.insert(table.units.end() - 1, {UnitKind::kHead, "head", {{"head", {matrix("head", 33, 7)}}}});
+  table.units_per_layer = 3;
+  Sharded s(world.comm(), DType::kBF16, {}, table);
+  const int64_t largest = s.parameters.slice_elements(4) * world.size();
+  int64_t weights = 0, gradients = 0;
+  for (const auto& entry : s.plan.entries()) {
+    if (entry.name == "gathered weights/shared") weights += entry.bytes();
+    if (entry.name == "gradients/shared") gradients += entry.bytes();
+  }
+  CHECK(weights == 2 * 2 * largest);
+  CHECK(gradients == 2 * 4 * largest);
+  s.parameters.begin_step();
+  for (const int64_t unit : {4, 3, 2, 1, 0}) {
+    s.parameters.acquire(unit, *s.stream);
+    s.parameters.gradient(unit, *s.stream);
+    s.parameters.reduce(unit, *s.stream);
+    s.parameters.release(unit);
   }
 }
 
@@ -370,15 +396,17 @@ RANKS_CASE("a pass gathers the unit that comes next, and the one after it where 
   pass.use(3);  // still the current one
   CHECK(new_gathers().empty());
   pass.use(2);
-  pass.use(3);
-  CHECK(new_gathers().empty());  // unit 1 would displace unit 3, which comes first
-  CHECK(pass.left() == 4);
-  pass.use(1);
+  CHECK(new_gathers().empty());
+  pass.use(3);  // unit 1 takes the buffer of unit 2, since unit 3 is in use
   CHECK(new_gathers() == Calls{"all_gather 1"});
-  pass.use(2);
   pass.use(1);
-  pass.end();
+  CHECK(new_gathers() == Calls{"all_gather 2"});
+  CHECK(pass.left() == 3);
+  pass.use(2);  // unit 1 keeps its buffer: it comes next
+  CHECK(new_gathers().empty());
+  pass.use(1);
   CHECK(new_gathers() == Calls{"all_gather 0"});
+  pass.end();
   CHECK(pass.left() == 1);
   CHECK_THROWS_AS(pass.use(2), Error);
 }
