@@ -77,7 +77,10 @@ void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare&
   }
   if (config.parallelism.zero_stage < 3)
     help.push_back(str("parallelism.zero_stage: ", config.parallelism.zero_stage + 1));
-  if (config.parallelism.zero_stage == 3 && config.parallelism.unit == UnitSize::kLayer) {
+  const bool gathers = std::any_of(plan.entries().begin(), plan.entries().end(), [](const MemoryPlan::Entry& entry) {
+    return starts_with(entry.name, "gathered weights/");
+  });
+  if (gathers && config.parallelism.zero_stage == 3 && config.parallelism.unit == UnitSize::kLayer) {
     help.push_back("parallelism.unit: projection");
   }
   if (config.parallelism.reduce == ReduceWhen::kLastMicrobatch && config.parallelism.zero_stage > 1) {

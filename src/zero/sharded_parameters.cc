@@ -211,7 +211,20 @@ ShardedParameters::Gradient ShardedParameters::gradient(int64_t unit, Stream& co
   UnitBuffers::Buffer& buffer = gradient_buffers_->take(unit);
   buffer.users = 1;
   compute.wait(*buffer.drained);  // until its previous contents are reduced
+  if (table_.units_per_layer > 1) clear_padding(buffer.tensor, unit, compute);
   return {matrices_of(buffer.tensor, unit), Write::kOverwrite};
+}
+
+// What the unit's matrices do not cover: units of other shapes have written there, and the norm counts it.
+void ShardedParameters::clear_padding(Tensor whole, int64_t unit, Stream& compute) {
+  const auto u = static_cast<size_t>(unit);
+  const UnitLayout& layout = layouts_[u];
+  const std::vector<Matrix>& matrices = table_.units[u].matrices;
+  for (size_t m = 0; m < matrices.size(); ++m) {
+    const int64_t begin = layout.offsets[m] + matrices[m].count();
+    const int64_t end = m + 1 < matrices.size() ? layout.offsets[m + 1] : slice_elements(unit) * mesh_.shard().size();
+    if (begin < end) backend_.ops->fill(compute, {.x = whole.flat(begin, end), .value = 0});
+  }
 }
 
 void ShardedParameters::reduce(int64_t unit, Stream& compute) {

@@ -127,6 +127,7 @@ class ShardedParameters {
   Stream& gathers(Stream& compute) { return options_.policy.overlap ? *gather_stream_ : compute; }
   Stream& reductions(Stream& compute) { return options_.policy.overlap ? *reduce_stream_ : compute; }
   Tensor whole_gradient(int64_t unit);  // of this rank
+  void clear_padding(Tensor whole, int64_t unit, Stream& compute);
   void reduce_in_shard_group(int64_t unit, Stream& stream);
   void reduce_over_replicas(int64_t unit, Stream& stream);
 

@@ -291,4 +291,7 @@ TEST_CASE("a plan that does not fit names the settings that keep more whole than
              Catch::Contains("parallelism.keep_gathered (now 7)") &&
                  Catch::Contains("parallelism.data_parallel_replicate_degree (now 4)"));
   CHECK(hint({}).find("parallelism") == std::string::npos);
+  plan.add("gathered weights/layer", DType::kBF16, Shape{64});
+  CHECK_THAT(hint({}), Catch::Contains("parallelism.unit: projection"));
+  CHECK(hint({.unit = UnitSize::kProjection}).find("parallelism") == std::string::npos);
 }

@@ -1,5 +1,6 @@
 #include "zero/sharded_parameters.h"
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <future>
 #include <map>
@@ -221,12 +222,27 @@ RANKS_CASE("where a layer is several units, they share two buffers with the embe
   CHECK(weights == 2 * 2 * largest);
   CHECK(gradients == 2 * 4 * largest);
   s.parameters.begin_step();
+  int64_t elements = 0;  // of the gradients that are written, all 1
   for (const int64_t unit : {4, 3, 2, 1, 0}) {
     s.parameters.acquire(unit, *s.stream);
-    s.parameters.gradient(unit, *s.stream);
+    for (const Tensor& matrix : s.parameters.gradient(unit, *s.stream).matrices) {
+      s.backend.ops->fill(*s.stream, {.x = matrix, .value = 1});
+      elements += matrix.count();
+    }
     s.parameters.reduce(unit, *s.stream);
     s.parameters.release(unit);
   }
+  s.parameters.gradient(5, *s.stream);
+  s.backend.ops->fill(*s.stream, {.x = s.parameters.gradient(5, *s.stream).matrices[0], .value = 0});
+  s.parameters.reduce(5, *s.stream);
+  s.parameters.wait_reduced(*s.stream);
+  // What a larger unit has left in a buffer is not part of a smaller one: the shard's squares are those of the matrices.
+  std::array<double, kStepSums> values{};
+  const Tensor sums(values.data(), DType::kF64, Shape{kStepSums});
+  s.backend.ops->sum_squares(*s.stream, {.x = s.parameters.gradients(), .sums = sums});
+  world.comm().all_reduce(*s.stream, sums);
+  s.stream->synchronize();
+  CHECK(values[kSumSquaredGradients] == static_cast<double>(elements) * world.size() * world.size());
 }
 
 RANKS_CASE("whole gradients have a buffer per layer and nothing to add them up with") {
