@@ -4,6 +4,8 @@
 #include <exception>
 #include <utility>
 
+#include "base/service_thread.h"
+
 namespace tokamak {
 
 SnapshotMemory::SnapshotMemory(Allocator& allocator, Options options)
@@ -28,7 +30,7 @@ int64_t SnapshotMemory::bytes_of(int64_t piece) const {
 }
 
 void SnapshotMemory::start() {
-  if (!thread_.joinable()) thread_ = std::thread([this] { take_pieces(); });
+  if (!thread_.joinable()) thread_ = start_service_thread("snapshot", [this] { take_pieces(); });
 }
 
 void SnapshotMemory::take_pieces() noexcept {
