@@ -52,6 +52,7 @@ struct Split {
 struct Steps {
   int64_t first = 1, last = 5;
   uint64_t seed = 3;
+  int64_t gradients = 0;  // those of this step in all; 0: of each its own
 };
 
 // The state after these steps, from the weights' initial values or from `start`. Gradients are a function of the step and
@@ -97,7 +98,7 @@ WholeState run(const Split& split, const Steps& steps, const WholeState* start =
       parameters.masters_changed(*stream);
     }
     for (int64_t t = steps.first; t <= steps.last; ++t) {
-      const RandomStream random(5, str("gradients of step ", t));
+      const RandomStream random(5, str("gradients of step ", steps.gradients > 0 ? steps.gradients : t));
       auto* gradients = parameters.gradients().as<float>();
       std::fill_n(gradients, parameters.shard_elements(), 1.0f);
       each([&](size_t from, int64_t to) { gradients[to] = random.normal(from); });
@@ -159,6 +160,12 @@ TEST_CASE(
       CHECK((run(after, {.first = 3}, &half) == straight));
     }
   }
+}
+
+TEST_CASE("bf16 moments: each step rounds otherwise, the same values too") {
+  const WholeState a = run({2}, {.last = 1}), b = run({2}, {.first = 2, .last = 2, .gradients = 1});
+  CHECK(a.exp_avg != b.exp_avg);
+  CHECK(a.exp_avg_sq != b.exp_avg_sq);
 }
 
 TEST_CASE("bf16 moments: another seed rounds otherwise, and moves masters by little") {

@@ -81,37 +81,37 @@ def sharing(place):
 
 
 def moments(place):
-    """moments in bf16, 1, 2, 3 and 4 processes and all stages: losses within 1e-5 of 1 rank's; a run that is stopped has the
+    """moments in bf16, 1, 2, 3 and 4 processes and all stages: losses within 1e-6 of 1 rank's; a run that is stopped has the
     bits of one that was not, also on from another stage; checkpoints of either dtype go on with the other, and say so"""
-    steps, narrow = ("training.max_steps=20",), "optimizer.moments=bf16"
+    steps, bf16 = ("training.max_steps=20",), "optimizer.moments=bf16"
     place.train("wide", 1, *steps)
-    place.train("alone", 1, *steps, narrow)
-    difference = worst(place, "alone", "wide")
+    place.train("narrow", 1, *steps, bf16)
+    difference = worst(place, "narrow", "wide")
     print(f"  bf16 against f32: largest relative difference {difference:.1e}")
-    assert 0 < difference < 1e-3, difference
+    assert 0 < difference < 1e-4, difference  # measured: 6.1e-6
     for number, (count, keys) in enumerate(((2, ()), (3, ()), (4, ("zero_stage=1",)), (4, ("zero_stage=2",)),
                                             (4, ("zero_stage=3", "data_parallel_replicate_degree=2")))):
-        place.train(f"split{number}", count, *steps, narrow, *(f"parallelism.{key}" for key in keys))
-        difference = worst(place, f"split{number}", "alone")
+        place.train(f"split{number}", count, *steps, bf16, *(f"parallelism.{key}" for key in keys))
+        difference = worst(place, f"split{number}", "narrow")
         print(f"  {count} processes {' '.join(keys)}: largest relative difference from 1 {difference:.1e}")
-        assert difference < 1e-5, difference
-    place.train("halves", 4, *steps, narrow, "parallelism.zero_stage=1", "--stop-at-step", "10", expect=75)
-    shutil.copytree(place.run("halves"), place.run("other"))
-    place.train("halves", 4, *steps, narrow, "parallelism.zero_stage=1")
-    assert gathered(place.checkpoint("halves", 20)) == gathered(place.checkpoint("split2", 20))
-    place.train("other", 4, *steps, narrow, "parallelism.zero_stage=2")
-    assert gathered(place.checkpoint("other", 20)) == gathered(place.checkpoint("split2", 20))
+        assert difference < 1e-6, difference  # of sums in another order (1e-7); other draws would move it as bf16 itself does
+    place.train("stopped", 4, *steps, bf16, "parallelism.zero_stage=1", "--stop-at-step", "10", expect=75)
+    shutil.copytree(place.run("stopped"), place.run("moved"))
+    place.train("stopped", 4, *steps, bf16, "parallelism.zero_stage=1")
+    assert gathered(place.checkpoint("stopped", 20)) == gathered(place.checkpoint("split2", 20))
+    place.train("moved", 4, *steps, bf16, "parallelism.reduce=last_microbatch")  # sums in the order of stage 1
+    assert gathered(place.checkpoint("moved", 20)) == gathered(place.checkpoint("split2", 20))
 
-    saved = place.checkpoint("alone", 20)
+    saved = place.checkpoint("narrow", 20)
     assert "exp_avg (BF16), exp_avg_sq (BF16)" in tokamak("checkpoint", "inspect", saved)
     tokamak("checkpoint", "verify", saved)
     tokamak("checkpoint", "export", "--to", "hf", saved, place.file("exported"))
-    wide, small = (sum(map(len, gathered(place.checkpoint(name, 20)).values())) for name in ("wide", "alone"))
+    wide, small = (sum(map(len, gathered(place.checkpoint(name, 20)).values())) for name in ("wide", "narrow"))
     assert small * 12 == wide * 8, (small, wide)
     longer = ("training.max_steps=24", "lr_scheduler.decay_type=wsd")
-    output = place.train("wide", 2, *longer, narrow)
+    output = place.train("wide", 2, *longer, bf16)
     assert "optimizer.moments: f32 -> bf16" in output and "rounded to the nearest BF16" in output, output
-    output = place.train("alone", 2, *longer, "optimizer.moments=f32")
+    output = place.train("narrow", 2, *longer, "optimizer.moments=f32")
     assert "optimizer.moments: bf16 -> f32" in output and "rounded" not in output, output
 
 
