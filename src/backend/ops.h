@@ -201,7 +201,7 @@ enum StepSum : int64_t { kSumLoss = 0, kSumZLoss = 1, kSumTargets = 2, kSumSquar
 // t (rows with target -1 are ignored): loss_n = log Z - logits_t, z_n = z_weight (log Z)^2 (Chowdhery et al. 2022).
 // dlogits = softmax (1 + 2 z_weight log Z) - onehot(t): the gradient of the SUM of loss_n + z_n, without any division.
 // In bf16 the logits may be rounded to bf16 before statistics, loss and gradient (HeadChunk::logits), which stay f32 and
-// are those of the rounded logits: loss_n moves by at most 2^-9 (max |logit| + |logit_t|), a probability by that part.
+// are those of the rounded logits: loss_n moves by at most 2^-8 (max |logit| + |logit_t|), a probability by that part.
 struct LinearCrossEntropy {
   Tensor hidden;      // (N, C) act
   Tensor weight;      // (V, C) act
