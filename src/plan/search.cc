@@ -1,6 +1,8 @@
 #include "plan/search.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
 #include <set>
 
 #include "base/strings.h"
@@ -38,6 +40,12 @@ std::vector<ParallelismOptions> shardings(const ParallelismOptions& configured, 
   return all;
 }
 
+// More copies take more memory and expose less communication. Between one and one for each node they are tried where at
+// least this share of the step is exposed with one.
+constexpr double kWorthCopies = 0.005;
+
+bool faster(const Prediction& a, const Prediction& b) { return a.step_seconds < b.step_seconds; }
+
 // Whether units of a projection make a difference: whole weights come and go.
 bool shares_weights(const ParallelismOptions& way, int ranks) {
   return way.zero_stage == 3 && ranks > way.data_parallel_replicate_degree;
@@ -66,17 +74,25 @@ Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, con
     tried.activation_checkpoint.mode = static_cast<RecomputeMode>(mode);
     tried.activation_checkpoint.kept_layers.clear();
     const size_t before = choices.fitting.size();
+    std::map<int64_t, double> exposed;  // by stage: its share of the fastest step with one copy
     for (size_t i = 0; i < ways.size(); ++i) {
       const ParallelismOptions& way = ways[i];
       if (progress)
         progress(std::ssize(ways) * static_cast<int64_t>(mode) + static_cast<int64_t>(i),
                  std::ssize(ways) * static_cast<int64_t>(modes));
+      const int64_t degree = way.data_parallel_replicate_degree;
+      if (degree > 1 && degree < ranks / machine.gpus_per_node && !(exposed[way.zero_stage] > kWorthCopies)) continue;
       tried.parallelism = way;
       if (tried.activation_checkpoint.mode == RecomputeMode::kAuto && way.zero_stage == 3) {
         tried.parallelism.keep_gathered = {};
       }
       const size_t found = choices.fitting.size();
       add_fitting(tried, batch, ranks, machine, choices.fitting);
+      if (degree == 1 && choices.fitting.size() > found) {
+        const Prediction& fastest = *std::min_element(choices.fitting.begin() + static_cast<std::ptrdiff_t>(found),
+                                                      choices.fitting.end(), faster);
+        exposed[way.zero_stage] = fastest.exposed_communication_seconds / fastest.step_seconds;
+      }
       if (choices.fitting.size() > found || !shares_weights(way, ranks)) continue;
       tried.parallelism.unit = UnitSize::kProjection;  // less memory, more and smaller messages
       add_fitting(tried, batch, ranks, machine, choices.fitting);
@@ -93,8 +109,7 @@ Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, con
     least.recompute = static_cast<RecomputeMode>(mode);
     choices.others.push_back(std::move(least));
   }
-  std::stable_sort(choices.fitting.begin(), choices.fitting.end(),
-                   [](const Prediction& a, const Prediction& b) { return a.step_seconds < b.step_seconds; });
+  std::stable_sort(choices.fitting.begin(), choices.fitting.end(), faster);
   return choices;
 }
 

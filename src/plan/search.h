@@ -17,10 +17,10 @@ struct Choices {
 // Told now and then how many of the ways to set a run have been tried.
 using SearchProgress = std::function<void(int64_t tried, int64_t ways)>;
 
-// Every stage of ZeRO, within all ranks and within 1, 2, 4, ... nodes with replicas across, every recompute mode, and every
-// micro-batch of auto_choice.h, as far as they fit; with mode auto in stage 3 keep_gathered is auto too, and of several
-// choices of one micro-batch the fastest counts. Where nothing of stage 3 fits, units of a projection are tried, too. The
-// rest as configured.
+// Every stage of ZeRO, within all ranks and within a node with replicas across, and where communication is exposed within
+// 2, 4, ... nodes; every recompute mode, and every micro-batch of auto_choice.h, as far as they fit. With mode auto in stage
+// 3 keep_gathered is auto too, and of several choices of one micro-batch the fastest counts. Where nothing of stage 3 fits,
+// units of a projection are tried, too. The rest as configured.
 Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine,
                const SearchProgress& progress = {});
 

@@ -72,7 +72,7 @@ RANKS_CASE("a recorded step exchanges the bytes that MPI sends") {
     run.engine->parameters().initialize(1, run.engine->compute());
     // The gathers for the step after are under way still when a step ends.
     const auto step = [&] {
-      record_step(*run.engine, run.shape, 0);
+      record_step(*run.engine, run.shape, {.before = 0});
       run.engine->parameters().wait_gathered(run.engine->compute());
     };
     step();

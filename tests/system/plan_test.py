@@ -12,7 +12,7 @@ from harness import ENV, TOKAMAK, call, main, mpirun, tokamak
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LLAMA = str(ROOT / "configs/llama-8b.yaml")
 PREDICT = str(ROOT / "scripts/bench/predict_published.py")
-CHOICE = ["micro_batch", "micro_batches", "activation_checkpoint", "kept_layers", "keep_gathered", "zero_stage",
+CHOICE = ["micro_batch", "micro_batches", "activation_checkpoint", "kept_layers", "unit", "keep_gathered", "zero_stage",
           "data_parallel_replicate_degree", "fits", "step_seconds",
           "tokens_per_second_per_gpu", "mfu_full", "mfu_causal", "exposed_communication_seconds", "peak_bytes_per_rank",
           "free_bytes_per_rank", "pinned_bytes_per_rank", "memory", "terms", "flops_per_rank", "exchanged_bytes_per_rank"]
@@ -41,7 +41,7 @@ def choices(place):
     assert f"mode: {fitting[0]['activation_checkpoint']}\n" in found["recommended"]
     assert f"zero_stage: {fitting[0]['zero_stage']}\n" in found["recommended"]
     ways = {(c["zero_stage"], c["data_parallel_replicate_degree"]) for c in fitting}
-    assert ways <= {(stage, copies) for stage in (1, 2, 3) for copies in (1, 8)} and {(3, 1), (2, 1)} <= ways, ways
+    assert ways <= {(stage, copies) for stage in (1, 2, 3) for copies in (1, 2, 4, 8)} and {(3, 1), (2, 1)} <= ways, ways
     fully_sharded = [c for c in fitting if (c["zero_stage"], c["data_parallel_replicate_degree"]) == (3, 1)]
     for mode in ("none", "full"):
         of_mode = sorted((c for c in fully_sharded if c["activation_checkpoint"] == mode), key=lambda c: c["micro_batch"])

@@ -166,8 +166,9 @@ std::map<std::string, int64_t> expected_bytes(const ParallelismOptions& parallel
   const int64_t kept = parallelism.keep_gathered.is_none() ? 0 : parallelism.keep_gathered.value;
   const int64_t weights = parallelism.zero_stage < 3 ? kLayers : kept + 2;
   const int64_t gradients = parallelism.zero_stage == 1 ? kLayers : 2;
-  bytes["gathered weights"] = 2 * (weights * layer + vocabulary);
-  bytes["gradients"] = 4 * (gradients * layer + vocabulary);
+  // Embedding and head are as large, and share a buffer where layers do.
+  bytes["gathered weights"] = 2 * (weights * layer + (weights < kLayers ? vocabulary / 2 : vocabulary));
+  bytes["gradients"] = 4 * (gradients * layer + (gradients < kLayers ? vocabulary / 2 : vocabulary));
   return bytes;
 }
 
