@@ -61,14 +61,15 @@ RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& 
                           " has ", state.tokens, " tokens after ", state.step, " steps"),
                       "go on with the batch that the run began with");
   }
-  clock_.resumed(state, reader->directory() == path_of(state.step));
+  const bool own = reader->directory() == path_of(state.step);
+  clock_.resumed(state, own);
   if (comm_.rank() == 0) {
     log::info("weights: resumed from ", reader->directory(), " (step ", state.step, ", ",
               human_count(static_cast<double>(state.tokens)), " tokens, saved by ", reader->manifest().world_size,
               " rank(s))");
   }
   // Writes nothing. A start that had to stop has left what it had no time to read.
-  if (clock_.saved(state)) {
+  if (own) {
     being_saved_ = state;
     checkpointer_.begin_save(point, snapshot_->place(), {});
   }
