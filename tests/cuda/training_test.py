@@ -227,7 +227,7 @@ def graphs(place):
         said, recorded, _ = run("refused", *long, TOKAMAK_EMULATOR_NO_CAPTURE="1")
         assert "micro-batches run without CUDA graphs: " in said and recorded is None, said
         assert bits("refused", 11) == bits("auto-off", 11)
-        said, _, _ = run("required", *long, "runtime.cuda_graphs=on", expect=5, TOKAMAK_EMULATOR_NO_CAPTURE="1")
+        said, _, _ = run("required", *long, "runtime.cuda_graphs=on", expect=9, TOKAMAK_EMULATOR_NO_CAPTURE="1")
         assert "recording a graph" in said, said
     said = train_on(2, place, "graphs-two", "runtime.cuda_graphs=on", expect=2)
     assert "runtime.cuda_graphs is on, and 2 ranks train" in said, said

@@ -15,8 +15,9 @@ from harness import call, gathered, main, mpirun  # noqa: E402
 STEPS = 20
 OVERRIDES = [f"training.max_steps={STEPS}", "checkpoint.interval=2", "checkpoint.keep_latest=0"]
 RECOMPUTE, VERIFY = "resilience.recompute_interval=1", "resilience.verify_state=true"
-# A gather in the middle of a step. The first ones of a step (198 to 200) go beside the rest of the update before, in which a
-# flip is no flip between updates: it is found, or not, as the threads come.
+# A gather in the middle of a step. The first ones of a step go beside the rest of the update before, in which a flip is no
+# flip between updates: it is found, or not, as the threads come. Calls 201 and 204 gather the embedding, of which a step
+# reads some rows only.
 MID_STEP = 209
 
 
@@ -71,7 +72,7 @@ def ends(place, name, overrides, pattern, **flip):
 def weights_on_the_way(place):
     """a bit of another rank's weights, as rank 1 has received them: found by its loss, the step is computed again"""
     goes_on(place, "weights", r"gradients of step \d+ computed twice differ: rank 1 \(\S+\): the loss; .*; a third .*",
-            call_name="MPI_Iallgather", at=201)
+            call_name="MPI_Iallgather", at=202)
 
 
 def gradients_on_the_way(place):
@@ -83,7 +84,7 @@ def gradients_on_the_way(place):
 def twice(place):
     """weights that arrive wrong in two steps: the host is bad, and the run ends"""
     ends(place, "twice", [RECOMPUTE], r"gradients of step \d+ computed twice differ, not for the first time: rank 1 .*",
-         call_name="MPI_Iallgather", at=124, then=201)
+         call_name="MPI_Iallgather", at=124, then=205)
 
 
 def state(place):
@@ -95,7 +96,7 @@ def state(place):
 def unnoticed(place):
     """the same flips without the checks: exit 0, and other weights"""
     sound = undisturbed(place)
-    for name, flip in {"w": {"call_name": "MPI_Iallgather", "at": 201},
+    for name, flip in {"w": {"call_name": "MPI_Iallgather", "at": 202},
                        "s": {"call_name": "MPI_Iallgather", "side": "send", "at": MID_STEP}}.items():
         code, log = train(place, "unnoticed-" + name, **flip)
         assert code == 0, log

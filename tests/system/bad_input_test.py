@@ -175,7 +175,7 @@ def no_memory(place):
 
 def bounded_memory(place):
     """memory that the process may not have, though the machine has it: exit 5, and the limit is named"""
-    mebibytes = own_address_space() // 2**20 + 520
+    mebibytes = own_address_space() // 2**20 + 300  # the run takes 375 at its start, and 273 for its snapshot later
     limit = mebibytes * 2**20
     done = call([os.environ["TOKAMAK"], "train", place.config("bounded"), "model.hidden_size=1536", "model.head_dim=384"],
                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))

@@ -122,7 +122,8 @@ TEST_CASE(
       }
       CHECK(steps_of(place, config.run.name).empty());
       CHECK(read_run_status(config.run.output_dir)->state == RunStatus::State::kFailed);
-      CHECK(read_run_status(config.run.output_dir)->code == 5);
+      // Of several threads another one may end first, and rank 0 then says that it has gone.
+      if (ranks == 1) CHECK(read_run_status(config.run.output_dir)->code == 5);
       CHECK(read_run_status(config.run.output_dir)->step < 5000);  // not in the last save
     }
   }
