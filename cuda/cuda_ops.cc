@@ -29,6 +29,10 @@ int64_t CudaOps::workspace_bytes(const Workload& workload) const {
 
 int64_t CudaOps::rows_behind_attention() const { return gpu_rows_behind_attention(options_.attention); }
 
+int64_t CudaOps::document_table_entries(const Workload& workload) const {
+  return gpu_document_table_entries(options_.attention, workload);
+}
+
 int64_t CudaOps::scratch_bytes() const { return workspace() ? workspace().bytes() - CudaGemm::kWorkspaceBytes : 0; }
 
 std::byte* CudaOps::scratch(int64_t bytes) const {

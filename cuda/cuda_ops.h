@@ -23,6 +23,7 @@ class CudaOps final : public Ops {
   int64_t workspace_bytes(const Workload& workload) const override;
   HeadChunk head_chunk(int64_t tokens, int64_t vocab, DType act) const override;
   int64_t rows_behind_attention() const override;
+  int64_t document_table_entries(const Workload& workload) const override;
 
  protected:
   TOKAMAK_OPS(TOKAMAK_OVERRIDE_OP)

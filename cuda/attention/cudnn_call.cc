@@ -7,13 +7,20 @@
 namespace tokamak {
 namespace {
 
+struct Tables {
+  void* memory = nullptr;
+  int64_t entries = 0;
+};
+
+// The call's own where it has enough entries for the slots, else made in `memory`. None for dense documents.
 template <class Args>
-std::byte* filled_tables(cudaStream_t stream, const AttentionGraphSpec& spec, const Args& args, std::byte* tables) {
-  if (spec.documents.ragged()) {
-    fill_ragged_tables(stream, args.cu_seqlens.template as<int32_t>(), args.cu_seqlens.count() - 1,
-                       RaggedTables(spec.documents, spec.heads), tables);
-  }
-  return tables;
+Tables tables_of(cudaStream_t stream, const AttentionGraphSpec& spec, const Args& args, std::byte* memory) {
+  if (!spec.documents.ragged()) return {};
+  const int64_t slots = spec.documents.count;
+  if (args.tables && args.tables.dim(1) > slots) return {args.tables.data(), args.tables.dim(1)};
+  const int64_t entries = document_entries(slots);
+  fill_ragged_tables(stream, args.cu_seqlens, {entries, spec.heads}, memory);
+  return {memory, entries};
 }
 
 }  // namespace
@@ -23,7 +30,7 @@ CallParts::CallParts(const AttentionGraphSpec& spec) {
   constexpr int64_t kBf16 = 2, kF32 = 4;
   // A single dense document is already packed, and forward writes dense documents in our layout.
   moves_lse = documents.ragged() || (spec.backward && documents.count > 1);
-  tables = next(documents.ragged() ? RaggedTables(documents, spec.heads).bytes() : 0);
+  tables = next(documents.ragged() ? DocumentTableLayout(document_entries(documents.count), spec.heads).bytes() : 0);
   const int64_t rows = documents.tokens(), with_rows_behind = rows + kCudnnTileRows;
   lse = next(moves_lse ? with_rows_behind * spec.heads.q_heads * kF32 : 0);
   const int64_t key_bytes = spec.own_keys() ? spec.heads.kv_width() * kBf16 : 0;
@@ -42,11 +49,13 @@ void call_graph(cudnnHandle_t handle, cudaStream_t stream, AttentionGraph& graph
                 const Attention& args, std::byte* workspace) {
   const CallParts parts(spec);
   auto* lse = parts.moves_lse ? reinterpret_cast<float*>(workspace + parts.lse) : args.lse.as<float>();
+  const Tables tables = tables_of(stream, spec, args, workspace + parts.tables);
   graph.run(handle,
             {.qkv = args.qkv.data(),
              .out = args.out.data(),
              .lse = lse,
-             .tables = filled_tables(stream, spec, args, workspace + parts.tables),
+             .tables = tables.memory,
+             .table_entries = tables.entries,
              .scale = args.scale},
             workspace + parts.graph);
   if (parts.moves_lse) pack_lse(stream, lse, args.lse.as<float>(), args.qkv.dim(0), spec.heads.q_heads, 1);
@@ -66,6 +75,7 @@ void call_graph(cudnnHandle_t handle, cudaStream_t stream, AttentionGraph& graph
   std::array<void*, 4> own_keys;
   for (size_t i = 0; i < own_keys.size(); ++i) own_keys[i] = workspace + parts.own_keys[i];
   const auto& [keys, values, dkeys, dvalues] = own_keys;
+  const Tables tables = tables_of(stream, spec, args, workspace + parts.tables);
   if (spec.own_keys()) gather_keys(stream, args.qkv, spec.heads, keys, values, kCudnnTileRows);
   graph.run(handle,
             {.qkv = args.qkv.data(),
@@ -74,7 +84,8 @@ void call_graph(cudnnHandle_t handle, cudaStream_t stream, AttentionGraph& graph
              .dout = args.dout.data(),
              .dqkv = args.dqkv.data(),
              .own_keys = own_keys,
-             .tables = filled_tables(stream, spec, args, workspace + parts.tables),
+             .tables = tables.memory,
+             .table_entries = tables.entries,
              .scale = args.scale},
             workspace + parts.graph);
   if (spec.own_keys()) scatter_keys(stream, dkeys, dvalues, spec.heads, args.dqkv);

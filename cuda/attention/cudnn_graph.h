@@ -48,7 +48,8 @@ struct AttentionPointers {
   void* dout = nullptr;  // backward only, as dqkv
   void* dqkv = nullptr;
   std::array<void*, 4> own_keys = {};  // K, V, dK, dV, if spec.own_keys()
-  void* tables = nullptr;              // RaggedTables, for ragged documents
+  void* tables = nullptr;              // DocumentTables::tables, for ragged documents
+  int64_t table_entries = 0;           // R of the tables, more than the slots
   float scale = 1.0f;
 };
 

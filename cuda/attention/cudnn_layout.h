@@ -35,18 +35,11 @@ inline std::optional<DocumentBatch> uniform_documents(int64_t tokens, int64_t do
 // Ragged documents, rounded up so that few plans are needed: slots to a power of two, the length to the rows of a tile.
 // The latter is free, as cuDNN's blocks are whole tiles.
 inline DocumentBatch ragged_documents(int64_t documents, int64_t max_length, int64_t most_tokens) {
-  constexpr int64_t kTile = kCudnnTileRows;
-  return {static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(documents))),
-          (max_length + kTile - 1) / kTile * kTile, most_tokens};
+  return {static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(documents))), cudnn_length(max_length), most_tokens};
 }
 
-// The maximum number of slots. cuDNN launches blocks for T tokens of every slot, most of which exit at once. The limit
-// allows this many times the blocks that the tokens need; an empty block takes about a thousandth of the time of a full
-// one.
 inline int64_t most_slots(const DocumentBatch& ragged) {
-  constexpr int64_t kSlotsOfLength = 64;
-  const int64_t full = (ragged.most_tokens + ragged.length - 1) / ragged.length;
-  return kSlotsOfLength * static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(full)));
+  return cudnn_most_documents(ragged.most_tokens, ragged.length);
 }
 
 // Element (b, h, t, i) is at offset + b batch + h head + t token + i, in elements.

@@ -59,9 +59,9 @@ CallTensorShape shape_of(const AttentionGraphSpec& spec, int64_t tensor) {
 
 std::optional<int64_t> offsets_of(const AttentionGraphSpec& spec, int64_t tensor) {
   if (!spec.documents.ragged() || tensor == kScale || tensor >= kQueryLengths) return std::nullopt;
-  if (tensor == kOut || tensor == kDOut) return offsets_in(kQueryRows);
-  if (tensor == kStats) return offsets_in(kLseRows);
-  return offsets_in(of_keys(tensor) && spec.own_keys() ? kKeyRows : kQkvRows);
+  if (tensor == kOut || tensor == kDOut) return offsets_in(DocumentTables::kQueryRows);
+  if (tensor == kStats) return offsets_in(DocumentTables::kLseRows);
+  return offsets_in(of_keys(tensor) && spec.own_keys() ? DocumentTables::kKeyRows : DocumentTables::kQkvRows);
 }
 
 std::vector<std::pair<int64_t, void*>> addresses_of(const AttentionGraphSpec& spec, const AttentionPointers& p,
@@ -83,11 +83,12 @@ std::vector<std::pair<int64_t, void*>> addresses_of(const AttentionGraphSpec& sp
                                        in(own ? p.own_keys[3] : p.dqkv, kDValue)});
   }
   if (spec.documents.ragged()) {
-    const RaggedTables tables(spec.documents, spec.heads);
+    const DocumentTableLayout tables(p.table_entries, spec.heads);
     auto* memory = static_cast<std::byte*>(p.tables);
     addresses.insert(addresses.end(),
                      {{kQueryLengths, memory + tables.lengths_at()}, {kKeyLengths, memory + tables.lengths_at()}});
-    for (const RaggedRows rows : {kQkvRows, kQueryRows, kKeyRows, kLseRows}) {
+    for (int64_t n = 0; n < DocumentTables::kOffsets; ++n) {
+      const auto rows = DocumentTables::Offsets(n);
       addresses.emplace_back(offsets_in(rows), memory + tables.offsets_at(rows));
     }
   }

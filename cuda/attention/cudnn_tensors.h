@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "backend/document_tables.h"
 #include "cuda/attention/cudnn_graph.h"
-#include "cuda/attention/ragged_tables.h"
 
 namespace tokamak {
 
-// cuDNN's "unique ids" of the tensors. From kOffsets on: the offsets in each RaggedRows.
+// cuDNN's "unique ids" of the tensors. From kOffsets on: each of DocumentTables::Offsets.
 enum CallTensor : int64_t {
   kQuery = 1,
   kKey,
@@ -28,7 +28,7 @@ enum CallTensor : int64_t {
   kKeyLengths,
   kOffsets
 };
-inline int64_t offsets_in(RaggedRows rows) { return int64_t{kOffsets} + int64_t{rows}; }
+inline int64_t offsets_in(DocumentTables::Offsets rows) { return int64_t{kOffsets} + int64_t{rows}; }
 enum class CallType { kBF16, kF32, kI32, kI64 };
 
 struct CallTensorShape {

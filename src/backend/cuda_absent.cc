@@ -12,8 +12,7 @@ namespace {
 class GpuSizes final : public Ops {
  public:
   explicit GpuSizes(const RuntimeOptions& options)
-      : logits_bytes_(kPlannedGpuMemory / options.ranks_per_gpu / kGpuLogitsShare),
-        rows_behind_attention_(gpu_rows_behind_attention(options.attention)) {}
+      : logits_bytes_(kPlannedGpuMemory / options.ranks_per_gpu / kGpuLogitsShare), attention_(options.attention) {}
 
   int64_t workspace_bytes(const Workload& w) const override {
     const int64_t attention_delta = w.heads.q_heads * w.tokens * size_of(DType::kF32);
@@ -23,7 +22,8 @@ class GpuSizes final : public Ops {
   HeadChunk head_chunk(int64_t tokens, int64_t vocab, DType act) const override {
     return {GpuHeadScratch::chunk_rows(tokens, vocab, act, logits_bytes_), act};
   }
-  int64_t rows_behind_attention() const override { return rows_behind_attention_; }
+  int64_t rows_behind_attention() const override { return gpu_rows_behind_attention(attention_); }
+  int64_t document_table_entries(const Workload& w) const override { return gpu_document_table_entries(attention_, w); }
 
  protected:
 #define TOKAMAK_REFUSED_OP(name, Args) \
@@ -32,7 +32,8 @@ class GpuSizes final : public Ops {
 #undef TOKAMAK_REFUSED_OP
 
  private:
-  int64_t logits_bytes_, rows_behind_attention_;
+  int64_t logits_bytes_;
+  AttentionKind attention_;
 };
 
 }  // namespace

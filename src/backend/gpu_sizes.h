@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
+#include "backend/ops.h"
 #include "backend/options.h"
 #include "tensor/dtype.h"
 
@@ -24,6 +26,28 @@ inline constexpr int64_t kCudnnTileRows = 128;
 // Ops::rows_behind_attention. Where cuDNN may be used, a machine without it plans the same.
 inline int64_t gpu_rows_behind_attention(AttentionKind kind) {
   return kind == AttentionKind::kNative ? 0 : kCudnnTileRows;
+}
+
+// The maximum number of documents, up to `length` tokens each, that cuDNN's attention takes in one call. cuDNN launches
+// blocks for that many tokens of every document, most of which exit at once. The limit allows this many times the blocks
+// that the tokens need; an empty block takes about a thousandth of the time of a full one.
+inline int64_t cudnn_most_documents(int64_t tokens, int64_t length) {
+  constexpr int64_t kDocumentsOfLength = 64;
+  const int64_t full = (tokens + length - 1) / length;
+  return kDocumentsOfLength * static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(full)));
+}
+// cuDNN's blocks are whole tiles.
+inline int64_t cudnn_length(int64_t max_length) {
+  return (max_length + kCudnnTileRows - 1) / kCudnnTileRows * kCudnnTileRows;
+}
+// DocumentTables for so many documents, with one entry for their end. cudnn-frontend promises cuDNN tensors that are
+// aligned to 16 bytes, so rows are multiples of 4 elements.
+inline int64_t document_entries(int64_t documents) { return (documents + 1 + 3) / 4 * 4; }
+// Ops::document_table_entries; where cuDNN may be used, a machine without it plans the same.
+inline int64_t gpu_document_table_entries(AttentionKind kind, const Workload& workload) {
+  if (kind == AttentionKind::kNative || workload.compute != DType::kBF16) return 0;
+  if (workload.tokens <= 0 || workload.max_length <= 0) return 0;
+  return document_entries(cudnn_most_documents(workload.tokens, cudnn_length(workload.max_length)));
 }
 
 // The scratch memory of one call of linear_cross_entropy: logits first, which become dlogits, then z_losses at that byte.

@@ -50,6 +50,14 @@ inline void expect_heads(const HeadLayout& heads) {
                 heads.q_heads, " query heads, ", heads.kv_heads, " key-value heads, head size ", heads.head_dim);
 }
 
+inline void expect_tables(const Tensor& tables, const Tensor& cu_seqlens) {
+  expect({"cu_seqlens", cu_seqlens}, DType::kI32, {cu_seqlens.count()});
+  expect_rank({"tables", tables}, 2);
+  expect({"tables", tables}, DType::kI32, {DocumentTables::kRows, tables.dim(1)});
+  TOKAMAK_CHECK(0 < cu_seqlens.count() && cu_seqlens.count() <= tables.dim(1), "tables are ", tables.text(),
+                ", cu_seqlens is ", cu_seqlens.text());
+}
+
 // The arguments that both operations on a cache share.
 template <class Args>
 void expect_cached(const Args& args) {

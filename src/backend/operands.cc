@@ -102,12 +102,18 @@ Operands operands_of(Rope& r) {
           {.name = "qkv", .tensor = &r.qkv, .access = kReadWrite, .touched = rotated_bytes(r.qkv, r.heads)}};
 }
 
+Operands operands_of(DocumentTables& d) { return {{"cu_seqlens", &d.cu_seqlens}, {"tables", &d.tables, kWrite}}; }
+
 Operands operands_of(Attention& a) {
-  return {{"qkv", &a.qkv}, {"cu_seqlens", &a.cu_seqlens}, {"out", &a.out, kWrite}, {"lse", &a.lse, kWrite}};
+  return {{"qkv", &a.qkv},
+          {"cu_seqlens", &a.cu_seqlens},
+          {"tables", &a.tables},
+          {"out", &a.out, kWrite},
+          {"lse", &a.lse, kWrite}};
 }
 
 Operands operands_of(AttentionBackward& a) {
-  return {{"qkv", &a.qkv},   {"cu_seqlens", &a.cu_seqlens}, {"out", &a.out}, {"lse", &a.lse},
+  return {{"qkv", &a.qkv},   {"cu_seqlens", &a.cu_seqlens}, {"tables", &a.tables}, {"out", &a.out}, {"lse", &a.lse},
           {"dout", &a.dout}, {"dqkv", &a.dqkv, kWrite}};
 }
 

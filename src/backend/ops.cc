@@ -118,6 +118,12 @@ double check(const Rope& args) {
   return 0;
 }
 
+double check(const DocumentTables& args) {
+  expect_heads(args.heads);
+  expect_tables(args.tables, args.cu_seqlens);
+  return 0;
+}
+
 double check(const Attention& args) {
   const HeadLayout& heads = args.heads;
   expect_heads(heads);
@@ -129,6 +135,7 @@ double check(const Attention& args) {
   expect({"out", args.out}, args.qkv.dtype(), {n, heads.q_width()});
   expect({"lse", args.lse}, DType::kF32, {heads.q_heads, n});
   TOKAMAK_CHECK(n == 0 || args.max_length > 0, "max_length ", args.max_length);
+  if (args.tables) expect_tables(args.tables, args.cu_seqlens);
   return 4 * causal_pairs(n, args.max_length) * product({heads.q_heads, heads.head_dim});
 }
 
@@ -146,6 +153,7 @@ double check(const AttentionBackward& args) {
   expect({"dout", args.dout}, act, {n, heads.q_width()});
   expect({"dqkv", args.dqkv}, act, {n, heads.qkv_width()});
   TOKAMAK_CHECK(n == 0 || args.max_length > 0, "max_length ", args.max_length);
+  if (args.tables) expect_tables(args.tables, args.cu_seqlens);
   return 10 * causal_pairs(n, args.max_length) * product({heads.q_heads, heads.head_dim});
 }
 

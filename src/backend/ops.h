@@ -6,6 +6,8 @@
 // contiguous. Sums, statistics, exponentials and losses are computed in f32 or wider for any dtype; results are rounded
 // once. An output is overwritten unless "accumulated" is written beside it. Inputs and outputs do not overlap unless
 // stated. Results do not depend on the number of threads.
+//
+// Longer than 400 lines because the contract has one place.
 #pragma once
 
 #include <cmath>
@@ -125,6 +127,21 @@ struct QkNormBackward {
   HeadLayout heads;
 };
 
+// Where documents lie in the tensors of attention. All layers and both passes need the same, so a micro-batch has them
+// computed once. Each row of `tables` has R entries: entry i < S is document i's, the others are empty documents at the
+// end of all tokens. An offset is the number of elements before the document, where a token has `width` of them:
+// offset_i = cu[min(i, S)] width;  length_i = cu[i+1] - cu[i] for i < S, else 0
+struct DocumentTables {
+  // R i64 offsets each (little-endian): of rows as in qkv, out, the keys alone, lse transposed. Widths: (Hq + 2 Hkv) D,
+  // Hq D, Hkv D, Hq.
+  enum Offsets : int64_t { kQkvRows, kQueryRows, kKeyRows, kLseRows, kOffsets };
+  static constexpr int64_t kRows = 2 * kOffsets + 1;  // of i32: the offsets, then one row of lengths
+
+  Tensor cu_seqlens;  // (S + 1) i32, as in Attention
+  Tensor tables;      // (kRows, R) i32, R > S
+  HeadLayout heads;
+};
+
 // Causal softmax attention within each document, without materialising a T x T matrix (Dao et al. 2022).
 // Query head h uses key-value head h / (Hq / Hkv). For tokens t >= s of one document:
 // S = scale q_t . k_s;  lse_t = log sum_s exp S;  out_t = sum_s exp(S - lse_t) v_s
@@ -137,6 +154,7 @@ struct Attention {
   HeadLayout heads;
   float scale = 1.0f;      // usually 1 / sqrt(D)
   int64_t max_length = 0;  // upper bound of the documents' lengths
+  Tensor tables = {};      // DocumentTables::tables of these documents and heads; may be empty: the same results
 };
 
 struct AttentionBackward {
@@ -149,6 +167,7 @@ struct AttentionBackward {
   HeadLayout heads;
   float scale = 1.0f;
   int64_t max_length = 0;
+  Tensor tables = {};
 };
 
 // Generation. The KV cache of one layer holds the rotated keys and the values of active sequences. Each sequence has
@@ -329,6 +348,7 @@ struct RandomNormal {
   V(qk_norm, QkNorm)                          \
   V(qk_norm_backward, QkNormBackward)         \
   V(rope, Rope)                               \
+  V(document_tables, DocumentTables)          \
   V(attention, Attention)                     \
   V(attention_backward, AttentionBackward)    \
   V(cache_append, CacheAppend)                \
@@ -380,6 +400,10 @@ class Ops {
   // Rows that attention may read behind its N tokens, and multiply by zero: they must be finite. Whoever plans qkv,
   // out, lse and dout adds as many, which nobody writes. 0: attention reads nothing behind.
   virtual int64_t rows_behind_attention() const = 0;
+
+  // R of the DocumentTables that attention may read for micro-batches up to this size, unless all documents have the
+  // maximum length. More than R - 1 documents need none. 0: attention reads no tables.
+  virtual int64_t document_table_entries(const Workload& workload) const = 0;
 
 #define TOKAMAK_PUBLIC_OP(name, Args) void name(Stream& stream, const Args& args);
   TOKAMAK_OPS(TOKAMAK_PUBLIC_OP)

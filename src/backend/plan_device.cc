@@ -71,6 +71,9 @@ class PlanOps final : public Ops {
     return sizes_->head_chunk(tokens, vocab, act);
   }
   int64_t rows_behind_attention() const override { return sizes_->rows_behind_attention(); }
+  int64_t document_table_entries(const Workload& workload) const override {
+    return sizes_->document_table_entries(workload);
+  }
 
  protected:
 #define TOKAMAK_NO_OP(name, Args) \

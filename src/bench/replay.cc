@@ -106,10 +106,21 @@ void Replay::prepare(const OperationValue& call) {
     for (const Operand& operand : operands(copy)) {
       if (*operand.tensor && operand.access != Access::kWrite) fill(operand);
     }
+    make_tables(copy);
     copies_.push_back(std::move(copy));
     begin += size;
   } while (begin + size <= options_.spread_bytes && std::ssize(copies_) < kMostCalls);
   stream_->synchronize();
+}
+
+void Replay::make_tables(const OperationValue& call) {
+  const auto make = [&](const auto& attention) {
+    if (!attention.tables) return;
+    backend_.ops->document_tables(
+        *stream_, {.cu_seqlens = attention.cu_seqlens, .tables = attention.tables, .heads = attention.heads});
+  };
+  if (const auto* const forward = std::get_if<Attention>(&call)) make(*forward);
+  if (const auto* const backward = std::get_if<AttentionBackward>(&call)) make(*backward);
 }
 
 void Replay::fill(const Operand& operand) {

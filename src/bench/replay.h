@@ -38,6 +38,7 @@ class Replay {
  private:
   void run();
   void fill(const Operand& operand);
+  void make_tables(const OperationValue& call);  // what attention reads of documents: random offsets would lead astray
 
   Backend& backend_;
   ReplayOptions options_;

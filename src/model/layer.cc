@@ -51,6 +51,13 @@ void Transformer::rotate_qkv(Stream& compute, const DeviceBatch& in, const Activ
                       .heads = heads_});
 }
 
+Tensor Transformer::tables_of(const DeviceBatch& in) const {
+  const int64_t documents = in.cu_seqlens.count() - 1;
+  const bool from_cache = in.cached != nullptr && in.cached->max_cached > 0;
+  const bool equal = documents * options_.max_length == in.count();
+  return !tables_ || from_cache || equal || documents >= tables_.dim(1) ? Tensor() : tables_;
+}
+
 // With a cache, new tokens also attend to the cached tokens of their sequence.
 void Transformer::attend(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
@@ -78,7 +85,8 @@ void Transformer::attend(Stream& compute, const DeviceBatch& in, const Activatio
                            .lse = s.lse,
                            .heads = heads_,
                            .scale = heads_.scale(),
-                           .max_length = options_.max_length});
+                           .max_length = options_.max_length,
+                           .tables = tables_of(in)});
 }
 
 void Transformer::layer_attention(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
@@ -171,7 +179,8 @@ void Transformer::backward_attention(Stream& compute, const DeviceBatch& in, con
                                     .dqkv = a.dqkv,
                                     .heads = heads_,
                                     .scale = heads_.scale(),
-                                    .max_length = options_.max_length});
+                                    .max_length = options_.max_length,
+                                    .tables = tables_of(in)});
   ops_.rope(
       compute,
       {.qkv = a.dqkv, .positions = in.positions, .table = rope_, .heads = heads_, .rotation = Rotation::kInverse});

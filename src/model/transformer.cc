@@ -71,15 +71,18 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
   forward_order_ = forward_order(index_, config.num_hidden_layers);
   backward_order_ = backward_order(index_, config.num_hidden_layers, activations_);
   rope_slot_ = plan.add("rope table", DType::kF32, Shape{options.max_length, heads_.head_dim});
-  const int64_t workspace = ops_.workspace_bytes({.tokens = options.max_tokens,
-                                                  .hidden = config.hidden_size,
-                                                  .intermediate = config.intermediate_size,
-                                                  .vocab = config.vocab_size,
-                                                  .heads = heads_,
-                                                  .max_length = options.max_length,
-                                                  .compute = options.compute,
-                                                  .cached_tokens = options.cached_sequences});
-  workspace_shape_ = Shape{(workspace + 3) / 4};
+  const Workload workload{.tokens = options.max_tokens,
+                          .hidden = config.hidden_size,
+                          .intermediate = config.intermediate_size,
+                          .vocab = config.vocab_size,
+                          .heads = heads_,
+                          .max_length = options.max_length,
+                          .compute = options.compute,
+                          .cached_tokens = options.cached_sequences};
+  if (const int64_t entries = ops_.document_table_entries(workload); entries > 0) {
+    tables_slot_ = plan.add("batch/document tables", DType::kI32, Shape{DocumentTables::kRows, entries});
+  }
+  workspace_shape_ = Shape{(ops_.workspace_bytes(workload) + 3) / 4};
   workspace_slot_ = plan.add("workspace", DType::kF32, workspace_shape_);
 }
 
@@ -90,6 +93,7 @@ void Transformer::commit(const Arena& arena, Stream& compute) {
     graphs_.emplace(device_, options_.graphs);
   }
   rope_ = arena[rope_slot_];
+  if (tables_slot_) tables_ = arena[*tables_slot_];
   ops_.bind_workspace(arena[workspace_slot_]);
   const std::vector<float> table = make_rope_table(config_, options_.max_length, options_.max_length);
   device_.copy_to_device(compute, table.data(), rope_);
@@ -200,6 +204,9 @@ void Transformer::forward(Stream& compute, const DeviceBatch& in, const Activati
   UnitPass units(parameters_, compute, forward_order_);
   const Weights& embedding = units.use(index_.embedding());
   ops_.embedding(compute, {.ids = in.tokens, .table = embedding[0], .out = a.layers[0].x});
+  if (const Tensor tables = tables_of(in)) {
+    ops_.document_tables(compute, {.cu_seqlens = in.cu_seqlens, .tables = tables, .heads = heads_});
+  }
 
   PerKeptTensor<bool> everything;
   everything.values.fill(true);

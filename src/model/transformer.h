@@ -87,6 +87,8 @@ class Transformer {
   // layer.cc: the parts of a layer
   void rotate_qkv(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const LayerWeights& w);
   void attend(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l);
+  // Where forward() makes the DocumentTables of this batch; empty: its attention reads none.
+  Tensor tables_of(const DeviceBatch& in) const;
   // Compute the tensors of the part that are `wanted`, from the layer's input and the others.
   void layer_attention(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const LayerWeights& w,
                        const PerKeptTensor<bool>& wanted);
@@ -115,8 +117,10 @@ class Transformer {
   std::vector<int32_t> cu_seqlens_;                      // of the latest micro-batch, padded with empty documents
   Shape workspace_shape_;
   MemoryPlan::Slot rope_slot_, workspace_slot_;
+  std::optional<MemoryPlan::Slot> tables_slot_;  // absent: attention reads none
 
-  Tensor rope_;  // (max_length, D) f32
+  Tensor rope_;    // (max_length, D) f32
+  Tensor tables_;  // DocumentTables of the micro-batch in progress
 };
 
 }  // namespace tokamak

@@ -114,6 +114,27 @@ std::vector<Refusal> refusals() {
        [](Ops& o, Stream& s) {
          o.rope(s, {.qkv = qkv, .positions = ids, .table = f32({9, 2}), .heads = kHeads});
        }},
+      {"document_tables: no entry for the end",
+       [](Ops& o, Stream& s) {
+         o.document_tables(s, {.cu_seqlens = cu, .tables = i32({DocumentTables::kRows, 1}), .heads = kHeads});
+       }},
+      {"document_tables: a row of another count",
+       [](Ops& o, Stream& s) {
+         o.document_tables(s, {.cu_seqlens = cu, .tables = i32({DocumentTables::kRows - 1, 4}), .heads = kHeads});
+       }},
+      {"document_tables: in f32",
+       [](Ops& o, Stream& s) {
+         o.document_tables(s, {.cu_seqlens = cu, .tables = f32({DocumentTables::kRows, 4}), .heads = kHeads});
+       }},
+      {"attention: tables of fewer documents",
+       [](Ops& o, Stream& s) {
+         o.attention(s, {qkv, cu, out, lse, kHeads, 1.0f, 3, i32({DocumentTables::kRows, 1})});
+       }},
+      {"attention_backward: tables of fewer documents",
+       [](Ops& o, Stream& s) {
+         o.attention_backward(
+             s, {qkv, cu, out, lse, wide, f32({3, 16}), kHeads, 1.0f, 3, i32({DocumentTables::kRows, 1})});
+       }},
       {"attention: odd head size",
        [](Ops& o, Stream& s) {
          o.attention(s, {f32({3, 9}), cu, a, f32({1, 3}), {1, 1, 3}, 1.0f, 3});
@@ -279,6 +300,23 @@ TEST_CASE("attention reads rows behind its tokens only on a GPU that may use cuD
   CHECK(planned(AttentionKind::kAuto) == 128);
   CHECK(planned(AttentionKind::kCudnn) == 128);
   CHECK(planned(AttentionKind::kNative) == 0);
+}
+
+TEST_CASE("attention reads tables of documents only on a GPU that may use cuDNN, in bf16, in a plan made anywhere") {
+  TestBackend cpu;
+  const Workload run{.tokens = 16384, .max_length = 2000};
+  CHECK(cpu.ops().document_table_entries(run) == 0);
+  CHECK(plan_cpu_backend().ops->document_table_entries(run) == 0);
+  const auto planned = [](AttentionKind kind, const Workload& workload) {
+    RuntimeOptions options;
+    options.attention = kind;
+    return plan_cuda_backend(options).ops->document_table_entries(workload);
+  };
+  CHECK(planned(AttentionKind::kAuto, run) == 512 + 4);  // 64 documents a sequence of 16 tiles of 128 tokens
+  CHECK(planned(AttentionKind::kCudnn, run) == 512 + 4);
+  CHECK(planned(AttentionKind::kNative, run) == 0);
+  CHECK(planned(AttentionKind::kAuto, {.tokens = 16384, .max_length = 2000, .compute = kF32}) == 0);
+  CHECK(planned(AttentionKind::kAuto, {}) == 0);
 }
 
 TEST_CASE("a timeline has each call between its begin and end, with its work, while it watches") {

@@ -135,6 +135,9 @@ class AttentionBy {
     const Workload size{tokens, heads.q_width(), heads.q_width(), 1, heads, tokens};
     workspace_ = HostTensor(kF32, {backend_.ops->workspace_bytes(size) / 4 + 1});
     backend_.ops->bind_workspace(workspace_);
+    if (const int64_t entries = backend_.ops->document_table_entries(size); entries > 0) {
+      tables_ = HostTensor(kI32, {DocumentTables::kRows, entries});
+    }
   }
 
   struct Results {
@@ -155,11 +158,12 @@ class AttentionBy {
     Results r{Operand(kBF16, {tokens, heads.q_width()}, behind), Operand(kF32, {heads.q_heads, tokens}, behind),
               Operand(kBF16, {tokens, heads.qkv_width()}, behind)};
     const float scale = heads.scale();
+    if (tables_.count() > 0) backend_.ops->document_tables(stream(), {cu, tables_, heads});  // as in training
     fill_workspace();
-    backend_.ops->attention(stream(), {in.view, cu, r.out.view, r.lse.view, heads, scale, longest});
+    backend_.ops->attention(stream(), {in.view, cu, r.out.view, r.lse.view, heads, scale, longest, tables_});
     fill_workspace();
-    backend_.ops->attention_backward(stream(),
-                                     {in.view, cu, r.out.view, r.lse.view, d.view, r.dqkv.view, heads, scale, longest});
+    backend_.ops->attention_backward(
+        stream(), {in.view, cu, r.out.view, r.lse.view, d.view, r.dqkv.view, heads, scale, longest, tables_});
     stream().synchronize();  // before the operands go
     return r;
   }
@@ -171,7 +175,7 @@ class AttentionBy {
   }
 
   Backend backend_;
-  HostTensor workspace_;
+  HostTensor workspace_, tables_;
 };
 
 // Nothing where there is no cuDNN. On the emulator: our own kernels.
@@ -218,7 +222,9 @@ TEST_CASE("every operation once, finite", "[.][contact]") {
   check_finite("rope", qkv);
   const HostTensor cu(kI32, {2}, {0, static_cast<double>(n)}), dqkv(kBF16, qkv.shape()),
       dout = normal(out.shape(), "d");
-  ops().attention(stream(), {qkv, cu, out, lse, heads, heads.scale(), n});
+  const HostTensor tables(kI32, {DocumentTables::kRows, 4});
+  ops().document_tables(stream(), {cu, tables, heads});
+  ops().attention(stream(), {qkv, cu, out, lse, heads, heads.scale(), n, tables});
   check_finite("attention", out);
   ops().attention_backward(stream(), {qkv, cu, out, lse, dout, dqkv, heads, heads.scale(), n});
   check_finite("attention_backward", dqkv);

@@ -118,21 +118,22 @@ TEST_CASE("ragged documents are found in every tensor where ops.h has them") {
   const int32_t cu[] = {0, 5, 5, 14};
   std::byte qkv[14 * 64 * 2], out[14 * 32 * 2], dout[14 * 32 * 2], dqkv[14 * 64 * 2], lse[14 * 4 * 4],
       own[4][14 * 16 * 2];
-  std::vector<std::byte> tables(RaggedTables({4, 128, 14}, heads).bytes());
+  const DocumentTableLayout layout(8, heads);
+  std::vector<std::byte> tables(static_cast<size_t>(layout.bytes()));
   float scale = 0;
   for (const bool backward : {false, true}) {
     const AttentionGraphSpec spec{ragged_documents(3, 9, 14), heads, backward};
-    const auto addresses =
-        addresses_of(spec, {qkv, out, lse, dout, dqkv, {own[0], own[1], own[2], own[3]}, tables.data()}, &scale);
+    const auto addresses = addresses_of(
+        spec, {qkv, out, lse, dout, dqkv, {own[0], own[1], own[2], own[3]}, tables.data(), layout.entries}, &scale);
     // Element (h, t, i) of document 2, as cuDNN finds it, with the widths that the tables' rows have.
     const auto found = [&](CallTensor tensor, int64_t h, int64_t t, int64_t i) {
       const std::map<int64_t, void*> known(addresses.begin(), addresses.end());
       const CallTensorShape shape = shape_of(spec, tensor);
       const int64_t rows = *offsets_of(spec, tensor) - kOffsets;
-      const int64_t offset = ragged_offset(cu, 3, 2, RaggedTables(spec.documents, heads).widths[rows]);
+      const int64_t offset = document_offset(cu, 3, 2, layout.widths[rows]);
       const int64_t element = offset + h * shape.strides[1] + t * shape.strides[2] + i * shape.strides[3];
-      CHECK(known.at(offsets_in(RaggedRows(rows))) ==
-            tables.data() + RaggedTables(spec.documents, heads).offsets_at(RaggedRows(rows)));
+      const auto offsets = DocumentTables::Offsets(rows);
+      CHECK(known.at(offsets_in(offsets)) == tables.data() + layout.offsets_at(offsets));
       return static_cast<std::byte*>(known.at(tensor)) + element * (shape.type == CallType::kF32 ? 4 : 2);
     };
     const int64_t token = 5 + 3;

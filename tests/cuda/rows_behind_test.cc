@@ -58,16 +58,20 @@ bool read_by_attention(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("128 rows behind all that attention reads are planned where cuDNN may be used, and nothing else grows") {
+TEST_CASE(
+    "128 rows behind all that attention reads are planned where cuDNN may be used, and nothing else grows but tables") {
   const ModelConfig config = small_config(true);
   for (const Keep keep : {Keep::kBackward, Keep::kLayerInputs, Keep::kNothing}) {
     const Model with(config, AttentionKind::kAuto, keep), without(config, AttentionKind::kNative, keep);
     CHECK(with.backend.ops->rows_behind_attention() == 128);
     CHECK(without.backend.ops->rows_behind_attention() == 0);
-    REQUIRE(with.plan.entries().size() == without.plan.entries().size());
+    std::vector<MemoryPlan::Entry> entries = with.plan.entries();
+    std::erase_if(entries, [](const MemoryPlan::Entry& entry) { return entry.name == "batch/document tables"; });
+    CHECK(entries.size() + 1 == with.plan.entries().size());
+    REQUIRE(entries.size() == without.plan.entries().size());
     int64_t found = 0;
-    for (size_t i = 0; i < with.plan.entries().size(); ++i) {
-      const MemoryPlan::Entry &a = with.plan.entries()[i], &b = without.plan.entries()[i];
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const MemoryPlan::Entry &a = entries[i], &b = without.plan.entries()[i];
       if (a.name == "workspace") continue;  // cuDNN has some of its own
       INFO(a.name << " " << a.shape.text());
       CHECK(a.name == b.name);

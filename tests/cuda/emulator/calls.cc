@@ -1,11 +1,9 @@
 #include "calls.h"
 
-#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <mutex>
-#include <string>
 
 namespace emulator {
 
@@ -24,6 +22,8 @@ struct Calls {
   }
 };
 
+std::map<std::string, int64_t> kernels;
+
 }  // namespace
 
 void count_call(const char* name) {
@@ -32,5 +32,8 @@ void count_call(const char* name) {
   const std::lock_guard lock(mutex);
   ++calls.counts[name];
 }
+
+void count_kernel(const char* name) { ++kernels[name]; }
+int64_t kernels_run(const std::string& name) { return kernels[name]; }
 
 }  // namespace emulator

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "cuda/check.h"
+#include "tests/cuda/emulator/calls.h"
 #include "tests/cuda/emulator/faults.h"
 #include "tests/cuda/emulator/streams.h"
 
@@ -25,6 +26,7 @@ void launch(const Launch& how, cudaStream_t stream, void (*kernel)(Parameters...
   if (how.grid.x == 0 || how.grid.y == 0 || how.grid.z == 0) return;
   emulator::enqueue(stream, [how, kernel, values = std::tuple<Parameters...>(arguments...)] {
     if (!emulator::begin_kernel(how.name)) return;
+    emulator::count_kernel(how.name);
     emulator::run(how.name, how.grid, how.threads, how.shared, [&] { std::apply(kernel, values); });
   });
   check_launch(how.name);
