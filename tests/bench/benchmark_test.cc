@@ -1,12 +1,14 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/device.h"
 #include "bench/generate_benchmark.h"
 #include "bench/op_benchmark.h"
+#include "bench/replay.h"
 #include "bench/step_benchmark.h"
 #include "comm/plan_comm.h"
 #include "plan/dry_run.h"
@@ -69,6 +71,41 @@ TEST_CASE("operations timed on many copies of their operands are the same operat
     CHECK(spread.ops[i].bytes == plain.ops[i].bytes);
     CHECK(spread.ops[i].seconds > 0);
   }
+}
+
+TEST_CASE("attention that is timed by itself finds its documents by their tables, not by random ones") {
+  struct Tables final : Observer {
+    std::vector<Tensor> made, read;
+    void begin(Stream&, const Call& call) override {
+      if (const auto* const args = std::get_if<const DocumentTables*>(&call.arguments)) made.push_back((*args)->tables);
+      if (const auto* const args = std::get_if<const Attention*>(&call.arguments)) read.push_back((*args)->tables);
+    }
+    void end(Stream&, const Call&) override {}
+  };
+  Backend backend = make_cpu_backend();
+  const HeadLayout heads{4, 2, 8};
+  std::array<std::byte, 5> places;  // replayed operands have memory of their own; these tell them apart
+  auto described = [&, next = size_t{0}](DType dtype, const Shape& shape) mutable {
+    return Tensor(&places.at(next++), dtype, shape);
+  };
+  const Attention attention{.qkv = described(DType::kBF16, {16, 64}),
+                            .cu_seqlens = described(DType::kI32, {3}),
+                            .out = described(DType::kBF16, {16, 32}),
+                            .lse = described(DType::kF32, {4, 16}),
+                            .heads = heads,
+                            .scale = heads.scale(),
+                            .max_length = 16,
+                            .tables = described(DType::kI32, {DocumentTables::kRows, 4})};
+  std::vector<float> workspace(1 << 14);
+  backend.ops->bind_workspace(Tensor(workspace.data(), DType::kF32, Shape{std::ssize(workspace)}));
+  Replay replay(backend, {attention}, {.vocab = 32, .cu_seqlens = {0, 5, 16}});
+  Tables tables;
+  const Observation observation(*backend.device, tables);
+  replay.prepare(attention);
+  replay.seconds(0);
+  REQUIRE(tables.made.size() == 1);
+  REQUIRE(!tables.read.empty());
+  CHECK(tables.read[0].data() == tables.made[0].data());
 }
 
 TEST_CASE("a step is timed with all its GEMMs, which its profile has too") {
