@@ -152,6 +152,7 @@ cublasLtMatmulAlgo_t GemmTuning::fastest(const GemmProblem& problem,
     timed.added = output->data();
   }
 
+  TOKAMAK_CUDA(cudaDeviceSynchronize());  // another stream's work would take time from the first algorithms
   Timer timer(stream);
   size_t best = 0;
   float least = std::numeric_limits<float>::infinity(), first = 0;

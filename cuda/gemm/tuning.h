@@ -23,7 +23,8 @@ class GemmTuning {
   // Runs a GEMM with these operands; another status than success: the algorithm does not support it.
   using Run = std::function<cublasStatus_t(const cublasLtMatmulAlgo_t&, const GemmOperands&)>;
 
-  // The cached algorithm, or the fastest of `algorithms` (best guess first). Timing synchronises host and GPU. A GEMM
+  // The cached algorithm, or the fastest of `algorithms` (best guess first). Timing synchronises host and GPU, and waits
+  // for the work of all streams first. A GEMM
   // that only writes its output is timed in place, since it writes the output again. One that adds to its output is
   // timed in temporary memory, so that the output keeps its contents. If there is no memory, or no algorithm runs, the
   // result is the first algorithm.

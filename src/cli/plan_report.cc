@@ -72,14 +72,15 @@ struct ChoiceRow {
   std::string zero_stage, replicate_degree, micro_batch, keep_gathered;
   std::vector<std::string> modes;
   std::string numbers;  // as printed
-  std::string unit;     // if not a layer
+  std::string others;   // keys that are not at their defaults: reduce, unit
 
   bool same_but_modes(const ChoiceRow& other) const {
     return zero_stage == other.zero_stage && keep_gathered == other.keep_gathered && same_result(other);
   }
   // Of settings that differ in what is sharded and gathered alone: one of them is enough.
   bool same_result(const ChoiceRow& other) const {
-    return replicate_degree == other.replicate_degree && micro_batch == other.micro_batch && numbers == other.numbers;
+    return replicate_degree == other.replicate_degree && micro_batch == other.micro_batch && numbers == other.numbers &&
+           others == other.others;
   }
 };
 
@@ -94,7 +95,8 @@ ChoiceRow row_of(const Prediction& p) {
           .keep_gathered = gathered_of(p),
           .modes = {mode_of(p)},
           .numbers = numbers,
-          .unit = p.parallelism.unit == UnitSize::kProjection ? "  unit: projection" : ""};
+          .others = str(p.parallelism.reduce == ReduceWhen::kLastMicrobatch ? "  reduce: last_microbatch" : "",
+                        p.parallelism.unit == UnitSize::kProjection ? "  unit: projection" : "")};
 }
 
 // Those that come to the same as an earlier one are part of it.
@@ -114,7 +116,7 @@ std::vector<ChoiceRow> merged_rows(const std::vector<Prediction>& predictions) {
 
 void print_row(std::ostream& out, const ChoiceRow& row, const std::string& note) {
   out << column(row.zero_stage, 7) << column(row.replicate_degree, 18) << column(row.micro_batch, 12)
-      << column(row.keep_gathered, 10) << "  " << padded(join(row.modes, ", "), 21) << row.numbers << row.unit << note
+      << column(row.keep_gathered, 10) << "  " << padded(join(row.modes, ", "), 21) << row.numbers << row.others << note
       << "\n";
 }
 
@@ -213,6 +215,7 @@ nlohmann::ordered_json choice_json(const Prediction& p) {
           {"micro_batches", p.shape.micro_batches()},
           {"activation_checkpoint", mode_of(p)},
           {"kept_layers", p.kept.values},
+          {"reduce", enum_names(p.parallelism.reduce)[static_cast<size_t>(p.parallelism.reduce)]},
           {"unit", enum_names(p.parallelism.unit)[static_cast<size_t>(p.parallelism.unit)]},
           {"keep_gathered", std::max<int64_t>(p.parallelism.keep_gathered.value, 0)},
           {"zero_stage", p.parallelism.zero_stage},

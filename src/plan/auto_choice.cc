@@ -16,6 +16,12 @@ int64_t most_gathered(const RunConfig& config, int ranks) {
   return shares && config.parallelism.keep_gathered.is_auto() ? config.model.num_hidden_layers : 0;
 }
 
+bool may_reduce_once(const RunConfig& config, const GlobalBatch& batch, int ranks, int64_t micro_batch) {
+  const ParallelismOptions& way = config.parallelism;
+  return way.reduce == ReduceWhen::kAuto && way.zero_stage > 1 && ranks > way.data_parallel_replicate_degree &&
+         batch.sequences_per_rank > micro_batch;
+}
+
 // The choice of one micro-batch, for one number of gathered layers after the other.
 class ChoicesOfSize {
  public:
@@ -32,7 +38,18 @@ class ChoicesOfSize {
 
   // False where it does not fit.
   bool add(int64_t keep_gathered, std::vector<Candidate>& fitting) const {
-    AutoChoice choice{.micro_batch = values_.micro_batch, .keep_gathered = keep_gathered};
+    const bool fits = add(keep_gathered, false, fitting);
+    if (!may_reduce_once(config_, batch_, ranks_, values_.micro_batch)) return fits;
+    if (fits) {
+      const Prediction& often = fitting.back().prediction;
+      if (often.exposed_communication_seconds <= kWorthTrying * often.step_seconds) return true;
+    }
+    return add(keep_gathered, true, fitting) || fits;
+  }
+
+ private:
+  bool add(int64_t keep_gathered, bool reduce_once, std::vector<Candidate>& fitting) const {
+    AutoChoice choice{.micro_batch = values_.micro_batch, .keep_gathered = keep_gathered, .reduce_once = reduce_once};
     const int64_t left = bytes_ - bytes_of(choice);
     if (left < 0) return false;
     if (config_.activation_checkpoint.mode == RecomputeMode::kAuto) {
@@ -44,8 +61,6 @@ class ChoicesOfSize {
     fitting.back().prediction.recompute = config_.activation_checkpoint.mode;
     return true;
   }
-
- private:
   int64_t bytes_of(const AutoChoice& choice) const {
     const DryRun run(with_choice(config_, choice), batch_, ranks_, available_);
     return planned_bytes(run.memory(), run.device());
@@ -146,7 +161,11 @@ AutoChoice choose(const ChoiceInputs& inputs) {
   Candidates all = candidates(config, inputs.batch, inputs.ranks, machine, inputs.total);
   if (!all.fitting.empty() && inputs.available < inputs.total) {
     machine.memory_bytes = inputs.available;
-    config.training.micro_batch_size = {all.fitting[0].choice.micro_batch};
+    const AutoChoice& fastest = all.fitting[0].choice;
+    config.training.micro_batch_size = {fastest.micro_batch};
+    if (may_reduce_once(config, inputs.batch, inputs.ranks, fastest.micro_batch)) {
+      config.parallelism.reduce = fastest.reduce_once ? ReduceWhen::kLastMicrobatch : ReduceWhen::kEveryMicrobatch;
+    }
     all = candidates(config, inputs.batch, inputs.ranks, machine, inputs.available);
   }
   if (all.fitting.empty()) {

@@ -1,5 +1,5 @@
-// What the keys that are auto come to: micro-batch, layers that stay gathered and activations that are kept, chosen
-// together as the shortest predicted step that fits. `tokamak plan`, train and bench choose by this alone.
+// What the keys that are auto come to: micro-batch, when gradients are reduced, layers that stay gathered and activations
+// that are kept, chosen together as the shortest predicted step that fits. `tokamak plan`, train and bench choose by this alone.
 #pragma once
 
 #include <vector>
@@ -8,6 +8,9 @@
 #include "train/auto_choice.h"
 
 namespace tokamak {
+
+// Ways that change communication alone are tried where at least this share of a step is exposed without them.
+constexpr double kWorthTrying = 0.005;
 
 struct Candidate {
   AutoChoice choice;
@@ -28,8 +31,8 @@ struct Candidates {
 
 // All that the config's auto keys allow and that fits into the bytes that are `available` (fillable_bytes() of them,
 // where mode or keep_gathered is auto), each predicted: every one of tried_micro_batches(), every number of gathered
-// layers, and with mode: auto the activations that save most seconds in what is left. Keys that are not auto stay as
-// they are; micro_batch_size: auto counts here in any case.
+// layers, with reduce: auto both answers where several micro-batches expose communication, and with mode: auto the activations that save most seconds in what is left. Keys that are not auto stay as
+// they are; micro_batch_size: auto and reduce: auto count here in any case.
 Candidates candidates(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine,
                       int64_t available);
 
@@ -43,7 +46,7 @@ PerKeptTensor<KeepCost> keep_seconds(const RunConfig& config, const GlobalBatch&
                                      const Machine& stated);
 
 // For a start (runtime.machine has the rates): the fastest of candidates() in `total` bytes; where less is available, its
-// micro-batch with what fits there. least_choice() where nothing fits.
+// micro-batch and reduce with what fits there. least_choice() where nothing fits.
 // Error(kConfig) where the machine's rates are unknown.
 AutoChoice choose(const ChoiceInputs& inputs);
 

@@ -40,10 +40,6 @@ std::vector<ParallelismOptions> shardings(const ParallelismOptions& configured, 
   return all;
 }
 
-// More copies take more memory and expose less communication. Between one and one for each node they are tried where at
-// least this share of the step is exposed with one.
-constexpr double kWorthCopies = 0.005;
-
 bool faster(const Prediction& a, const Prediction& b) { return a.step_seconds < b.step_seconds; }
 
 // Whether units of a projection make a difference: whole weights come and go.
@@ -74,14 +70,16 @@ Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, con
     tried.activation_checkpoint.mode = static_cast<RecomputeMode>(mode);
     tried.activation_checkpoint.kept_layers.clear();
     const size_t before = choices.fitting.size();
-    std::map<int64_t, double> exposed;  // by stage: its share of the fastest step with one copy
+    // By stage: its share of the fastest step with one copy. Copies between one and one for each node take more memory and
+    // expose less communication.
+    std::map<int64_t, double> exposed;
     for (size_t i = 0; i < ways.size(); ++i) {
       const ParallelismOptions& way = ways[i];
       if (progress)
         progress(std::ssize(ways) * static_cast<int64_t>(mode) + static_cast<int64_t>(i),
                  std::ssize(ways) * static_cast<int64_t>(modes));
       const int64_t degree = way.data_parallel_replicate_degree;
-      if (degree > 1 && degree < ranks / machine.gpus_per_node && !(exposed[way.zero_stage] > kWorthCopies)) continue;
+      if (degree > 1 && degree < ranks / machine.gpus_per_node && !(exposed[way.zero_stage] > kWorthTrying)) continue;
       tried.parallelism = way;
       if (tried.activation_checkpoint.mode == RecomputeMode::kAuto && way.zero_stage == 3) {
         tried.parallelism.keep_gathered = {};
@@ -118,6 +116,7 @@ std::string yaml_of(const Prediction& choice, int64_t global_batch_tokens) {
   return str("parallelism:\n  zero_stage: ", way.zero_stage,
              "\n  data_parallel_replicate_degree: ", way.data_parallel_replicate_degree,
              way.unit == UnitSize::kLayer ? "" : "\n  unit: projection",
+             way.reduce == ReduceWhen::kLastMicrobatch ? "\n  reduce: last_microbatch" : "",
              way.keep_gathered.is_none() ? "" : str("\n  keep_gathered: ", way.keep_gathered.value),
              "\ntraining:", global_batch_tokens > 0 ? str("\n  global_batch_tokens: ", global_batch_tokens) : "",
              "\n  micro_batch_size: ", choice.shape.micro_batch,

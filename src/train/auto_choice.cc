@@ -12,7 +12,7 @@ namespace {
 std::string packed(const AutoChoice& choice) {
   std::ostringstream out;
   out.precision(17);
-  out << choice.micro_batch << ' ' << choice.keep_gathered;
+  out << choice.micro_batch << ' ' << choice.keep_gathered << ' ' << choice.reduce_once;
   for (const int64_t layers : choice.kept.values) out << ' ' << layers;
   out << ' ' << choice.predicted_seconds << '\n' << choice.why;
   return out.str();
@@ -21,7 +21,7 @@ std::string packed(const AutoChoice& choice) {
 AutoChoice unpacked(const std::string& text) {
   AutoChoice choice;
   std::istringstream in(text);
-  in >> choice.micro_batch >> choice.keep_gathered;
+  in >> choice.micro_batch >> choice.keep_gathered >> choice.reduce_once;
   for (int64_t& layers : choice.kept.values) in >> layers;
   in >> choice.predicted_seconds;
   TOKAMAK_CHECK(in.good(), "rank 0's choice is cut off: ", text);
@@ -41,6 +41,9 @@ RunConfig with_choice(RunConfig config, const AutoChoice& choice) {
     config.activation_checkpoint.kept_layers.assign(choice.kept.values.begin(), choice.kept.values.end());
   }
   if (config.parallelism.keep_gathered.is_auto()) config.parallelism.keep_gathered = {choice.keep_gathered};
+  if (config.parallelism.reduce == ReduceWhen::kAuto && choice.reduce_once) {
+    config.parallelism.reduce = ReduceWhen::kLastMicrobatch;
+  }
   if (config.training.micro_batch_size.is_auto()) config.training.micro_batch_size = {choice.micro_batch};
   return config;
 }
@@ -69,6 +72,9 @@ std::string text_of(const RunConfig& config, const AutoChoice& choice) {
   }
   if (config.parallelism.keep_gathered.is_auto()) {
     parts.push_back(str("parallelism.keep_gathered ", choice.keep_gathered));
+  }
+  if (config.parallelism.reduce == ReduceWhen::kAuto && choice.reduce_once) {
+    parts.push_back("parallelism.reduce last_microbatch");
   }
   if (config.activation_checkpoint.mode == RecomputeMode::kAuto) {
     std::vector<std::string> tensors;

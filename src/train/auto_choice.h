@@ -1,5 +1,5 @@
 // What activation_checkpoint.mode: auto, parallelism.keep_gathered: auto and, with either of them,
-// training.micro_batch_size: auto come to for one start. plan/auto_choice.h chooses; every rank must take the same choice.
+// training.micro_batch_size: auto and parallelism.reduce: auto come to for one start. plan/auto_choice.h chooses; every rank must take the same choice.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,14 @@
 
 namespace tokamak {
 
-// Whether the config leaves recompute or gathered layers to the program. micro_batch_size: auto alone is no such
-// choice: run_plan.h cuts the batch.
+// Whether the config leaves recompute or gathered layers to the program. micro_batch_size: auto and reduce: auto alone are
+// no such choice: run_plan.h cuts the batch, and sharding_policy.h has a fixed answer.
 bool leaves_choice(const RunConfig& config);
 
 struct AutoChoice {
   int64_t micro_batch = 1;
   int64_t keep_gathered = 0;     // layers
+  bool reduce_once = false;      // of reduce: auto, last_microbatch in the stages that would reduce in every one
   KeptLayers kept;               // of mode: auto
   double predicted_seconds = 0;  // of a step
   std::string why;               // for the log, a line or two
@@ -32,12 +33,12 @@ struct ChoiceInputs {
   int ranks = 1;
   int ranks_per_node = 1;
   std::string device;     // as it describes itself
-  int64_t total = 0;      // the same from start to start: what the micro-batch goes by, on which the bits depend
+  int64_t total = 0;      // the same from start to start: what micro-batch and reduce go by, on which the bits depend
   int64_t available = 0;  // now: what the others go by, too
 };
 using Chooser = std::function<AutoChoice(const ChoiceInputs&)>;
 
-// The config with the keys that are auto set to the choice: mode selective with kept_layers, and two counts.
+// The config with the keys that are auto set to the choice: mode selective with kept_layers, two counts, and reduce.
 RunConfig with_choice(RunConfig config, const AutoChoice& choice);
 
 // The same where nothing is to be chosen, and only sizes or operations matter: mode none, keep_gathered none.

@@ -52,7 +52,8 @@ struct TrainingOptions {
       "need more tokens to the same loss; required");
     v("micro_batch_size", micro_batch_size,
       "sequences that one rank computes at once; larger ones use more memory and the GPU better; auto: the most "
-      "that fit, at most 8192 tokens or one sequence; where activation_checkpoint.mode or parallelism.keep_gathered is "
+      "that fit, at most 8192 tokens or one sequence, on GPUs that share state without that limit, unless "
+      "activation_checkpoint.mode is selective; where activation_checkpoint.mode or parallelism.keep_gathered is "
       "auto, too: what predicts the shortest step together with them, without that limit");
     v("max_grad_norm", max_grad_norm,
       "scale gradients down to this global norm; lower values damp loss spikes and slow learning; 0: no clipping");

@@ -11,8 +11,14 @@ namespace tokamak {
 
 namespace {
 
-// More tokens gain no speed on any device we know, and cost memory.
-constexpr int64_t kAutoMicroBatchTokens = 8192;
+// More tokens gain no speed on any device we know, and cost memory. But fewer micro-batches gather and reduce less, over a
+// slower network than a GPU needs: where ranks of a copy have GPUs, and activations do not compete for the memory, memory
+// alone is the limit.
+int64_t most_tokens_at_once(const Mesh& mesh, const Device& device, int64_t bytes, bool keeps_what_fits) {
+  constexpr int64_t kAutoMicroBatchTokens = 8192;
+  const bool exchanges = mesh.shard().size() > 1 && !device.uses_host_memory();
+  return exchanges && !keeps_what_fits && bytes < INT64_MAX ? INT64_MAX : kAutoMicroBatchTokens;
+}
 
 PlannedRun plan_with(const RunConfig& config, const GlobalBatch& batch, int64_t micro_batch, const Mesh& mesh,
                      Backend& backend, PlanFor use) {
@@ -30,12 +36,13 @@ PlannedRun plan_with(const RunConfig& config, const GlobalBatch& batch, int64_t 
 }
 
 PlannedRun cut_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend, PlanFor use,
-                   int64_t bytes) {
+                   int64_t bytes, bool keeps_what_fits) {
   const AutoInt wanted = config.training.micro_batch_size;
   if (!wanted.is_auto()) return plan_with(config, batch, wanted.value, mesh, backend, use);
+  const int64_t most = most_tokens_at_once(mesh, *backend.device, bytes, keeps_what_fits);
   for (int64_t pieces = 1;; ++pieces) {
     const int64_t micro_batch = (batch.sequences_per_rank + pieces - 1) / pieces;
-    if (micro_batch > 1 && micro_batch * batch.length > kAutoMicroBatchTokens) continue;
+    if (micro_batch > 1 && micro_batch * batch.length > most) continue;
     PlannedRun run = plan_with(config, batch, micro_batch, mesh, backend, use);
     if (micro_batch == 1 || planned_bytes(run.engine->plan(), *backend.device) <= bytes) return run;
   }
@@ -52,6 +59,7 @@ EngineOptions engine_options(const RunConfig& config, const EngineSizes& sizes) 
           .activation_checkpoint = config.activation_checkpoint,
           .z_loss = config.training.z_loss,
           .cuda_graphs = config.runtime.cuda_graphs,
+          .overlap_weight_gradients = config.runtime.overlap_weight_gradients,
           .sizes = sizes};
 }
 
@@ -72,11 +80,11 @@ PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, const Mes
   const bool fills =
       recompute.mode == RecomputeMode::kSelective && recompute.kept_bytes.is_auto() && recompute.kept_layers.empty();
   if (!fills || limit == INT64_MAX) {
-    return cut_run(config, batch, mesh, backend, use, bytes);
+    return cut_run(config, batch, mesh, backend, use, bytes, fills);
   }
   RunConfig planned = config;
   planned.activation_checkpoint.kept_bytes = AutoLimit::none();
-  PlannedRun run = cut_run(planned, batch, mesh, backend, use, bytes);
+  PlannedRun run = cut_run(planned, batch, mesh, backend, use, bytes, fills);
   const Device& device = *backend.device;
   const int64_t left = fillable_bytes(limit, device.uses_host_memory()) - planned_bytes(run.engine->plan(), device);
   planned.activation_checkpoint.kept_bytes = {std::max<int64_t>(left, 0)};

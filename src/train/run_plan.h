@@ -28,9 +28,12 @@ struct PlannedRun {
 enum class PlanFor { kTraining, kBenchmark };
 
 // With training.micro_batch_size: auto, the batch is cut so that the plan fits into `bytes`: of the ways to cut a rank's
-// share into equal pieces, the coarsest that stays below 8192 tokens and fits; at least one sequence. With
-// activation_checkpoint.kept_bytes: auto, it is cut with nothing kept; then activations are kept in what the smaller of
-// `bytes` and `available` leaves. mode: auto and keep_gathered: auto are settled before (auto_choice.h). That may differ from start to start, since the bits of the run do not depend on it.
+// share into equal pieces, the coarsest that fits and has at most 8192 tokens; at least one sequence. GPUs that share a
+// copy of the state take more than 8192 tokens, if there is a limit of bytes and kept_bytes is not auto.
+//
+// With activation_checkpoint.kept_bytes: auto, the batch is cut with nothing kept; then activations are kept in what the
+// smaller of `bytes` and `available` leaves. That may differ from start to start, since the bits of the run do not depend
+// on it. mode: auto and keep_gathered: auto are settled before (auto_choice.h).
 PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend, PlanFor use,
                     int64_t bytes, int64_t available = INT64_MAX);
 

@@ -72,6 +72,7 @@ bool waits_for_disk(Phase phase) { return phase == Phase::kLoad || phase == Phas
 void append_choice(const AutoChoice& choice, std::vector<NamedValue>& values) {
   values.push_back(count_value("chosen/micro_batch_size", choice.micro_batch));
   values.push_back(count_value("chosen/keep_gathered", choice.keep_gathered));
+  values.push_back(count_value("chosen/reduce_once", choice.reduce_once ? 1 : 0));
   for (const KeptTensor tensor : kKeptTensors) {
     values.push_back(count_value(str("chosen/kept_layers/", name_of(tensor)), choice.kept[tensor]));
   }

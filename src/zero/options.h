@@ -45,7 +45,8 @@ struct ParallelismOptions {
     v("reduce", reduce,
       "when gradients are reduced inside a copy: every_microbatch takes less memory; last_microbatch adds whole "
       "gradients up and reduces them once, which saves traffic with several micro-batches; auto: last_microbatch with "
-      "zero_stage 1, else every_microbatch");
+      "zero_stage 1, else every_microbatch; but where activation_checkpoint.mode or keep_gathered is auto, what predicts "
+      "the shortest step together with them");
     v("unit", unit,
       "what is gathered and reduced at once: layer, or projection: attention's matrices, gate and up, and down are units of "
       "their own. Two buffers then have the size of the largest: less memory for huge models, more and smaller messages, "

@@ -96,8 +96,8 @@ TEST_CASE("attention that is timed by itself finds its documents by their tables
                             .scale = heads.scale(),
                             .max_length = 16,
                             .tables = described(DType::kI32, {DocumentTables::kRows, 4})};
-  std::vector<float> workspace(1 << 14);
-  backend.ops->bind_workspace(Tensor(workspace.data(), DType::kF32, Shape{std::ssize(workspace)}));
+  alignas(64) std::array<std::byte, 1 << 16> workspace;
+  backend.ops->bind_workspace(Tensor(workspace.data(), DType::kF32, Shape{std::ssize(workspace) / 4}));
   Replay replay(backend, {attention}, {.vocab = 32, .cu_seqlens = {0, 5, 16}});
   Tables tables;
   const Observation observation(*backend.device, tables);

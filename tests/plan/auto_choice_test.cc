@@ -45,14 +45,18 @@ struct Tried {
   double seconds;
 };
 
-// Every micro-batch, number of gathered layers and list of kept layers.
+// Every micro-batch, number of gathered layers, time of reductions and list of kept layers.
 std::vector<Tried> try_all(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine) {
   const int64_t most = most_kept_layers(config.model);
   std::vector<Tried> all;
   AutoChoice choice;
   for (choice.micro_batch = 1; choice.micro_batch <= batch.sequences_per_rank; ++choice.micro_batch) {
     if (batch.sequences_per_step % choice.micro_batch != 0) continue;
-    for (choice.keep_gathered = 0; choice.keep_gathered <= config.model.num_hidden_layers; ++choice.keep_gathered) {
+    for (int64_t way = 0; way < 2 * (config.model.num_hidden_layers + 1); ++way) {
+      choice.keep_gathered = way / 2;
+      choice.reduce_once = way % 2 == 1;
+      const bool open = config.parallelism.reduce == ReduceWhen::kAuto && choice.micro_batch < batch.sequences_per_rank;
+      if (choice.reduce_once && !open) continue;
       int64_t code = 0, rest = 0;
       while (rest == 0) {
         rest = code++;
@@ -86,12 +90,13 @@ TEST_CASE("the choice is the best of every combination that fits") {
   const int ranks = 2;
   const GlobalBatch batch = small_batch(ranks, 4);
   const int64_t least = bytes_of(with_choice(config, least_choice(config)), batch, ranks);
-  AutoChoice all{.micro_batch = 4, .keep_gathered = 2};
+  AutoChoice all{.micro_batch = 4, .keep_gathered = 2, .reduce_once = true};
   all.kept.values.fill(1);
   const int64_t most = bytes_of(with_choice(config, all), batch, ranks);
   REQUIRE(least < most);
   const std::vector<Tried> all_tried = try_all(config, batch, ranks, machine);
   std::set<std::pair<int64_t, int64_t>> chosen;  // micro-batch and gathered layers
+  bool once = false;
   for (const double share : {0.0, 0.03, 0.2, 0.55, 1.0}) {
     const auto bytes = least + static_cast<int64_t>(share * static_cast<double>(most - least));
     INFO((backend == BackendKind::kCpu ? "CPU, " : "GPU, ") << share << " of what there is to choose");
@@ -107,10 +112,23 @@ TEST_CASE("the choice is the best of every combination that fits") {
     CHECK(bytes_of(settled, batch, ranks) <= bytes);
     CHECK(!leaves_choice(settled));
     CHECK(choice.predicted_seconds == predict(settled, batch, ranks, machine).step_seconds);
-    CHECK(choice.predicted_seconds == Approx(fastest).epsilon(1e-12));
+    CHECK(choice.predicted_seconds <= fastest * (1 + kWorthTrying));
     chosen.insert({choice.micro_batch, choice.keep_gathered});
+    once = once || choice.reduce_once;
   }
   CHECK(chosen.size() > 2);
+  CHECK(once);
+  // Of one answer about reductions exactly the best.
+  config.parallelism.reduce = ReduceWhen::kEveryMicrobatch;
+  const std::vector<Tried> in_every = try_all(config, batch, ranks, machine);
+  const auto bytes = least + (most - least) / 5;
+  double fastest = std::numeric_limits<double>::infinity();
+  for (const Tried& one : in_every) {
+    if (one.bytes <= bytes) fastest = std::min(fastest, one.seconds);
+  }
+  const Candidates found = candidates(config, batch, ranks, machine, enough_for(bytes, machine));
+  REQUIRE(!found.fitting.empty());
+  CHECK(found.fitting[0].choice.predicted_seconds == Approx(fastest).epsilon(1e-12));
 }
 
 TEST_CASE("keys that are not auto stay as they are, and those that are take the best beside them") {
@@ -139,9 +157,38 @@ TEST_CASE(
     CHECK(one.choice.keep_gathered == 0);
   }
   config.parallelism.zero_stage = 2;
+  config.parallelism.reduce = ReduceWhen::kEveryMicrobatch;
   config.parallelism.keep_gathered = AutoLimit::none();
   const Candidates found = candidates(config, small_batch(2, 4), 2, cpu_machine(), INT64_MAX);
   CHECK(found.fitting.size() == 3);  // micro-batches of 1, 2 and 4
+}
+
+TEST_CASE("gradients are reduced once a step where that is faster, fits, and is left to the program") {
+  RunConfig config = auto_run(BackendKind::kCpu);
+  config.training.micro_batch_size = {1};
+  config.parallelism.keep_gathered = {3};
+  const GlobalBatch batch = small_batch(2, 4);
+  Machine machine = cpu_machine();
+  const auto best = [&](int64_t bytes = INT64_MAX) {
+    return candidates(config, batch, 2, machine, bytes).fitting.at(0).choice;
+  };
+  const auto chosen = [&] { return with_choice(config, best()).parallelism.reduce; };
+  machine.network_rate = machine.link_rate = 1e18;
+  machine.hop_seconds = 0;
+  CHECK(chosen() == ReduceWhen::kAuto);  // nothing is exposed
+  machine = cpu_machine();
+  machine.link_rate /= 100;
+  machine.network_rate /= 100;
+  CHECK(chosen() == ReduceWhen::kLastMicrobatch);
+  CHECK_THAT(text_of(config, best()), Catch::Contains("parallelism.reduce last_microbatch"));
+  const int64_t least = bytes_of(with_choice(config, least_choice(config)), batch, 2);
+  CHECK(!best(enough_for(least, machine)).reduce_once);
+
+  config.parallelism.reduce = ReduceWhen::kEveryMicrobatch;
+  CHECK(chosen() == ReduceWhen::kEveryMicrobatch);
+  config.parallelism.reduce = ReduceWhen::kAuto;
+  config.training.micro_batch_size = {4};  // there is only one
+  CHECK(!best().reduce_once);
 }
 
 TEST_CASE("of micro-batches that make as many pieces the smallest is tried") {
@@ -224,14 +271,18 @@ TEST_CASE(
 RANKS_CASE("every rank takes what rank 0 chooses, and its error") {
   ChoiceInputs inputs{.config = {}, .batch = {}, .ranks = world.size(), .device = {}};
   const Chooser chooser = [&](const ChoiceInputs&) {
-    AutoChoice choice{
-        .micro_batch = 3, .keep_gathered = 2, .predicted_seconds = 0.1 + world.rank(), .why = "two\nlines"};
+    AutoChoice choice{.micro_batch = 3,
+                      .keep_gathered = 2,
+                      .reduce_once = true,
+                      .predicted_seconds = 0.1 + world.rank(),
+                      .why = "two\nlines"};
     choice.kept.values = {1, 2, 3, 4, 5, 6, 7};
     return choice;
   };
   const AutoChoice choice = choose_on_rank_zero(world.comm(), inputs, chooser);
   CHECK(choice.micro_batch == 3);
   CHECK(choice.keep_gathered == 2);
+  CHECK(choice.reduce_once);
   CHECK((choice.kept.values == std::array<int64_t, 7>{1, 2, 3, 4, 5, 6, 7}));
   CHECK(choice.predicted_seconds == 0.1);
   CHECK(choice.why == "two\nlines");

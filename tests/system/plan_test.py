@@ -12,7 +12,7 @@ from harness import ENV, TOKAMAK, call, main, mpirun, tokamak
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LLAMA = str(ROOT / "configs/llama-8b.yaml")
 PREDICT = str(ROOT / "scripts/bench/predict_published.py")
-CHOICE = ["micro_batch", "micro_batches", "activation_checkpoint", "kept_layers", "unit", "keep_gathered", "zero_stage",
+CHOICE = ["micro_batch", "micro_batches", "activation_checkpoint", "kept_layers", "reduce", "unit", "keep_gathered", "zero_stage",
           "data_parallel_replicate_degree", "fits", "step_seconds",
           "tokens_per_second_per_gpu", "mfu_full", "mfu_causal", "exposed_communication_seconds", "peak_bytes_per_rank",
           "free_bytes_per_rank", "pinned_bytes_per_rank", "memory", "terms", "flops_per_rank", "exchanged_bytes_per_rank"]

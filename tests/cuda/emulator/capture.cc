@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "calls.h"
+#include "emulator.h"
 
 namespace {
 
@@ -45,7 +46,10 @@ void run(const std::vector<Node>& nodes) {
     if (missing[n] == 0) ready.insert(n);
   }
   while (!ready.empty()) {
-    const auto next = last_first ? std::prev(ready.end()) : ready.begin();
+    auto next = last_first ? std::prev(ready.end()) : ready.begin();
+    if (std::mt19937* const random = emulator::random_order()) {
+      std::advance(next, static_cast<std::ptrdiff_t>((*random)() % ready.size()));
+    }
     const size_t n = *next;
     ready.erase(next);
     nodes[n].work();

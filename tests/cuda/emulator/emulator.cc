@@ -86,7 +86,7 @@ Machine& machine() {
     if (order == "random") {
       const char* asked = std::getenv("TOKAMAK_EMULATOR_SEED");
       const unsigned seed = asked != nullptr ? static_cast<unsigned>(std::stoul(asked)) : std::random_device()();
-      std::fprintf(stderr, "emulator: threads in random order, TOKAMAK_EMULATOR_SEED=%u\n", seed);
+      std::fprintf(stderr, "emulator: threads, streams and graphs in random order, TOKAMAK_EMULATOR_SEED=%u\n", seed);
       m->order = Order::kRandom;
       m->random.seed(seed);
     }
@@ -213,6 +213,8 @@ unsigned char* slot(int lane) {
   Machine& m = machine();
   return m.slots.data() + (m.running->place.thread.x / kLanes * kLanes + static_cast<unsigned>(lane)) * kSlotBytes;
 }
+
+std::mt19937* random_order() { return machine().order == Order::kRandom ? &machine().random : nullptr; }
 
 void sync_block() { wait_in(machine().all); }
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <random>
 
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
@@ -34,6 +35,9 @@ unsigned char* shared_memory();
 
 // Runs `body` for every thread of every block of the grid; `name` for errors. A broken rule ends the process.
 void run(const char* name, dim3 grid, unsigned threads, size_t shared_bytes, const std::function<void()>& body);
+
+// For choices among what may come next, with TOKAMAK_EMULATOR_ORDER=random; else null.
+std::mt19937* random_order();
 
 void sync_block();
 void sync_warp();

@@ -197,6 +197,7 @@ namespace {
 ncclResult_t join_meeting(ncclComm_t* comm, int ranks, const ncclUniqueId& id, int rank, const ncclConfig_t& config,
                           ncclComm_t parent) {
   if (ranks > kMostRanks) return ncclInvalidArgument;
+  if (ranks > 1) emulator::expect_other_ranks();
   const int file = open(id.internal, O_RDWR);
   void* memory = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);

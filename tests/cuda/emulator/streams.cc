@@ -1,14 +1,18 @@
 #include "streams.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
+#include <random>
 #include <set>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "calls.h"
 #include "capture.h"
+#include "emulator.h"
 #include "faults.h"
 
 struct emulator_stream {
@@ -54,6 +58,19 @@ void run_up_to(cudaStream_t stream, uint64_t position) {
   }
 }
 
+bool& other_ranks() {
+  static bool expected = false;
+  return expected;
+}
+
+// In the order of their creation, so that a seed says all.
+void run_some(std::mt19937& random) {
+  std::vector<cudaStream_t> all(streams().begin(), streams().end());
+  std::sort(all.begin(), all.end(), [](cudaStream_t a, cudaStream_t b) { return a->id < b->id; });
+  const cudaStream_t stream = all[random() % all.size()];
+  run_up_to(stream, stream->begun() + random() % (stream->waiting.size() + 1));
+}
+
 // A stream that is gone has done all.
 bool lives(const emulator_event& event) { return streams().count(event.stream) == 1 && event.stream->id == event.id; }
 void reach(const emulator_event& event) {
@@ -70,8 +87,11 @@ void enqueue(cudaStream_t stream, Work work) {
   if (stream == nullptr || launches_block()) return work();
   stream->waiting.push_back(std::move(work));
   ++stream->enqueued;
-  if (!stream->late) run_all(stream);
+  if (!stream->late) return run_all(stream);
+  if (std::mt19937* const random = random_order(); random != nullptr && !other_ranks()) run_some(*random);
 }
+
+void expect_other_ranks() { other_ranks() = true; }
 
 void run_all(cudaStream_t stream) {
   if (stream != nullptr) run_up_to(stream, stream->enqueued);

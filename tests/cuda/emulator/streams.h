@@ -1,7 +1,8 @@
 // Streams and events of the emulator. Work on a stream is deferred until something waits for it: the host that
 // synchronises, or a stream that waits for an event. So a read without a wait reads too early. With
 // TOKAMAK_EMULATOR_ORDER=reverse only the oldest stream defers its work; the others run it at once. So they overwrite
-// data that was not read yet, if a wait is missing. With TOKAMAK_EMULATOR_ORDER=urgent the streams of high priority run at
+// data that was not read yet, if a wait is missing. With TOKAMAK_EMULATOR_ORDER=random a stream that is chosen at random
+// runs some of its work whenever any is enqueued. With TOKAMAK_EMULATOR_ORDER=urgent the streams of high priority run at
 // once, and those of normal priority late. With CUDA_LAUNCH_BLOCKING=1 nothing is deferred, as on a GPU.
 #pragma once
 
@@ -15,6 +16,9 @@ using Work = std::function<void()>;
 
 // The default stream (null) does its work at once: the others do not wait for it, nor it for them.
 void enqueue(cudaStream_t stream, Work work);
+
+// Ends that choice: a rank that runs one collective and another that runs a later one would wait for each other.
+void expect_other_ranks();
 
 void run_all(cudaStream_t stream);
 void run_all_streams();
