@@ -8,7 +8,10 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <system_error>
 #include <utility>
+
+#include "base/error.h"
 
 namespace tokamak {
 
@@ -16,7 +19,16 @@ std::thread start_service_thread(const char* name, std::function<void()> body) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(body));
+  std::thread thread;
+  try {
+    thread = std::thread(std::move(body));
+  } catch (const std::system_error& error) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    fail(
+        Kind::kDevice, str("cannot start the thread '", name, "': ", error.code().message()),
+        "there is no memory for its stack, or a limit is reached: see ulimit -v, ulimit -u, and the pids and memory limits "
+        "of the job's cgroup");
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_setname_np(thread.native_handle(), name);
   return thread;

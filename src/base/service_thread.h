@@ -9,7 +9,7 @@
 namespace tokamak {
 
 // A thread that receives no signals: those are for the threads of the program. Debuggers, perf and `top -H` show its name,
-// of at most 15 characters.
+// of at most 15 characters. Error(kDevice) where the system refuses it.
 std::thread start_service_thread(const char* name, std::function<void()> body);
 
 // Of the calling thread: with short slices it preempts threads of longer ones when it wakes, where both share a core.

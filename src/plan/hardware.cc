@@ -21,9 +21,9 @@ constexpr double kHopSeconds =
 
 // Fitted on published runs; Hopper's attention is measured by others, Blackwell's row is Hopper's (README.md).
 // gemm, attention, native_attention, memory, bus, contention
-constexpr Efficiency kAmpere = {0.665, 0.390, 0.378, 0.90, 0.63, 0.045};
-constexpr Efficiency kHopper = {0.657, 0.500, 0.186, 0.705, 0.60, 0.25};
-constexpr Efficiency kBlackwell = {0.657, 0.500, 0.186, 0.705, 0.60, 0.25};
+constexpr Efficiency kAmpere = {0.673, 0.395, 0.365, 0.90, 0.63, 0.065};
+constexpr Efficiency kHopper = {0.657, 0.500, 0.186, 0.617, 0.60, 0.25};
+constexpr Efficiency kBlackwell = {0.657, 0.500, 0.186, 0.617, 0.60, 0.25};
 
 // Memory and its rate, NVLink and power: NVIDIA's data sheets, whose NVLink figure counts both directions. Networks: of
 // the systems named (200 Gb/s is 25 GB/s).
