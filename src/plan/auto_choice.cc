@@ -86,6 +86,14 @@ double operation_seconds(DryRun& run, const Machine& machine) {
   return seconds;
 }
 
+RunConfig with_bits_of(RunConfig config, const AutoChoice& choice) {
+  config.training.micro_batch_size = {choice.micro_batch};
+  if (config.parallelism.reduce == ReduceWhen::kAuto && config.parallelism.zero_stage > 1) {
+    config.parallelism.reduce = choice.reduce_once ? ReduceWhen::kLastMicrobatch : ReduceWhen::kEveryMicrobatch;
+  }
+  return config;
+}
+
 bool better(const Candidate& a, const Candidate& b) {
   const double first = a.choice.predicted_seconds, second = b.choice.predicted_seconds;
   if (first != second) return first < second;
@@ -159,17 +167,19 @@ AutoChoice choose(const ChoiceInputs& inputs) {
   machine.gpus_per_node = inputs.ranks_per_node;
   RunConfig config = inputs.config;
   Candidates all = candidates(config, inputs.batch, inputs.ranks, machine, inputs.total);
+  bool reduce_once = false;
   if (!all.fitting.empty() && inputs.available < inputs.total) {
+    // What the bits depend on stays.
+    const AutoChoice fastest = all.fitting[0].choice;
+    reduce_once = fastest.reduce_once;
+    config = with_bits_of(config, fastest);
     machine.memory_bytes = inputs.available;
-    const AutoChoice& fastest = all.fitting[0].choice;
-    config.training.micro_batch_size = {fastest.micro_batch};
-    if (may_reduce_once(config, inputs.batch, inputs.ranks, fastest.micro_batch)) {
-      config.parallelism.reduce = fastest.reduce_once ? ReduceWhen::kLastMicrobatch : ReduceWhen::kEveryMicrobatch;
-    }
     all = candidates(config, inputs.batch, inputs.ranks, machine, inputs.available);
+    for (Candidate& one : all.fitting) one.choice.reduce_once = reduce_once;
   }
   if (all.fitting.empty()) {
     AutoChoice least = least_choice(config);
+    least.reduce_once = reduce_once;
     least.why = str("the least there is: nothing fits into ", human_bytes(all.bytes));
     return least;
   }

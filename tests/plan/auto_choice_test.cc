@@ -173,9 +173,16 @@ TEST_CASE("gradients are reduced once a step where that is faster, fits, and is 
     return candidates(config, batch, 2, machine, bytes).fitting.at(0).choice;
   };
   const auto chosen = [&] { return with_choice(config, best()).parallelism.reduce; };
-  machine.network_rate = machine.link_rate = 1e18;
+  const auto tries_once = [&] {
+    const Candidates all = candidates(config, batch, 2, machine, INT64_MAX);
+    return std::any_of(all.fitting.begin(), all.fitting.end(), [](const auto& one) { return one.choice.reduce_once; });
+  };
+  machine.network_rate = machine.link_rate = 1e13;
   machine.hop_seconds = 0;
-  CHECK(chosen() == ReduceWhen::kAuto);  // nothing is exposed
+  const Candidate hidden = candidates(config, batch, 2, machine, INT64_MAX).fitting.at(0);
+  REQUIRE(hidden.prediction.exposed_communication_seconds > 0);
+  CHECK(!tries_once());
+  CHECK(chosen() == ReduceWhen::kAuto);
   machine = cpu_machine();
   machine.link_rate /= 100;
   machine.network_rate /= 100;
@@ -186,9 +193,10 @@ TEST_CASE("gradients are reduced once a step where that is faster, fits, and is 
 
   config.parallelism.reduce = ReduceWhen::kEveryMicrobatch;
   CHECK(chosen() == ReduceWhen::kEveryMicrobatch);
+  CHECK(!tries_once());
   config.parallelism.reduce = ReduceWhen::kAuto;
   config.training.micro_batch_size = {4};  // there is only one
-  CHECK(!best().reduce_once);
+  CHECK(!tries_once());
 }
 
 TEST_CASE("of micro-batches that make as many pieces the smallest is tried") {
@@ -246,6 +254,30 @@ TEST_CASE("a start chooses its micro-batch by all memory, and the rest by what i
   CHECK(!(less.kept == all.kept));
   inputs.total = inputs.available = 1000;
   CHECK(choose(inputs).micro_batch == 1);
+  CHECK_THAT(choose(inputs).why, Catch::Contains("nothing fits"));
+}
+
+TEST_CASE("a start that reduces gradients once, by all memory, does so with less of it, too: the bits depend on it") {
+  RunConfig config = auto_run(BackendKind::kCuda);
+  config.training.micro_batch_size = {1};
+  const int ranks = 16;
+  const GlobalBatch batch = small_batch(ranks, 4);
+  ChoiceInputs inputs{.config = config,
+                      .batch = batch,
+                      .ranks = ranks,
+                      .ranks_per_node = 1,
+                      .device = "GPU 0, NVIDIA H100 80GB HBM3",
+                      .total = int64_t{1} << 34,
+                      .available = int64_t{1} << 34};
+  const AutoChoice all = choose(inputs);
+  CHECK(all.reduce_once);
+  inputs.available = bytes_of(with_choice(config, {.micro_batch = 1, .reduce_once = true}), batch, ranks);
+  const AutoChoice less = choose(inputs);
+  CHECK(less.reduce_once);
+  CHECK(less.kept == KeptLayers{});
+  inputs.available -= 1;
+  REQUIRE(bytes_of(with_choice(config, {.micro_batch = 1}), batch, ranks) <= inputs.available);
+  CHECK(choose(inputs).reduce_once);
   CHECK_THAT(choose(inputs).why, Catch::Contains("nothing fits"));
 }
 
