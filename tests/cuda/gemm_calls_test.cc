@@ -210,6 +210,16 @@ TEST_CASE("autotune times with a cold cache, and in place where the output is on
   CHECK(tuned(DType::kF32, Adds::kOutput) == std::vector<size_t>{3 * 5 * 4, kCacheBytes});
 }
 
+TEST_CASE("autotune waits for the work of other streams before it times the first algorithm") {
+  const TempDir dir;
+  setenv("XDG_CACHE_HOME", dir.file("cache").c_str(), 1);
+  library.reset();
+  library.algorithms = {81, 77};
+  CudaGemm gemm(with(Autotune::kTrue));
+  CHECK(one_gemm(gemm));
+  CHECK(library.run.back() == 81);
+}
+
 TEST_CASE("without memory, autotune times what it can, and leaves the rest to the heuristic") {
   const TempDir dir;
   setenv("XDG_CACHE_HOME", dir.file("cache").c_str(), 1);
