@@ -1,21 +1,42 @@
 // Small text helpers: concatenation (g++ 12 has no std::format), human-readable numbers, the nearest known word.
 #pragma once
 
+#include <array>
+#include <charconv>
 #include <concepts>
 #include <cstdint>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace tokamak {
 
-// The values one after another, as operator<< prints them.
+// As operator<< prints it. Text and integers, which most messages and every recorded call consist of, go without a stream.
+template <class Value>
+void append(std::string& out, const Value& value) {
+  if constexpr (std::is_convertible_v<const Value&, std::string_view>) {
+    out += std::string_view(value);
+  } else if constexpr (std::is_same_v<Value, char>) {
+    out += value;
+  } else if constexpr (std::is_integral_v<Value> && sizeof(Value) > 1) {
+    std::array<char, 24> digits;
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+    out.append(digits.data(), end);
+  } else {
+    std::ostringstream stream;
+    stream << value;
+    out += stream.str();
+  }
+}
+
+// The values one after another.
 template <class... Values>
 std::string str(const Values&... values) {
-  std::ostringstream out;
-  static_cast<void>((out << ... << values));
-  return out.str();
+  std::string out;
+  (append(out, values), ...);
+  return out;
 }
 
 std::string join(const std::vector<std::string>& words, std::string_view separator);

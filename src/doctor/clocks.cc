@@ -1,6 +1,7 @@
 #include "doctor/clocks.h"
 
 #include <cmath>
+#include <cstring>
 
 namespace tokamak::doctor {
 
@@ -18,10 +19,13 @@ CheckResult check_clocks(Comm& comm, const RankHosts& peers, const Clock& clock)
   for (int i = 0; i < kRoundTrips; ++i) {
     const double before = clock();
     comm.barrier();
-    std::string bytes = str(std::hexfloat, clock());
+    double of_rank_zero = clock();
+    std::string bytes(sizeof(double), '\0');
+    std::memcpy(bytes.data(), &of_rank_zero, sizeof(double));
     comm.broadcast(bytes, 0);
     const double after = clock();
-    offsets.push_back(0.5 * (before + after) - std::strtod(bytes.c_str(), nullptr));
+    std::memcpy(&of_rank_zero, bytes.data(), sizeof(double));
+    offsets.push_back(0.5 * (before + after) - of_rank_zero);
     distances.push_back(after - before);
   }
   CheckResult result{.name = "clocks", .kind = Kind::kConfig};

@@ -1,6 +1,9 @@
 #include "base/strings.h"
 
 #include <catch2/catch.hpp>
+#include <cstdint>
+#include <limits>
+#include <sstream>
 
 using namespace tokamak;
 
@@ -16,6 +19,22 @@ TEST_CASE("numbers for people") {
   CHECK(human_bytes(1024) == "1.00 KiB");
   CHECK(human_duration(65) == "1:05");
   CHECK(human_duration(3725) == "1:02:05");
+}
+
+TEST_CASE("str() prints each value as a stream does") {
+  const auto streamed = [](const auto& value) {
+    std::ostringstream out;
+    out << value;
+    return out.str();
+  };
+  const auto same = [&](const auto&... values) {
+    CHECK(((str(values) == streamed(values)) && ...));
+    CHECK(str(values...) == (streamed(values) + ...));
+  };
+  same(std::numeric_limits<int64_t>::min(), std::numeric_limits<uint64_t>::max(), int16_t{-7}, size_t{0}, 12u, true);
+  same('x', int8_t{65}, uint8_t{66}, "text", std::string("more"), std::string_view("view"),
+       static_cast<const void*>("p"));
+  same(0.1, 1e-9, 123456789.0, 3.0f, -0.0, std::numeric_limits<double>::infinity(), 2.5L);
 }
 
 TEST_CASE("the nearest known word is offered, a far one is not") {

@@ -11,6 +11,7 @@ from harness import ENV, TOKAMAK, call, main, mpirun, tokamak
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LLAMA = str(ROOT / "configs/llama-8b.yaml")
+FEW_LAYERS = ["model.num_hidden_layers=8"]  # a search over all choices then takes a quarter of the time
 PREDICT = str(ROOT / "scripts/bench/predict_published.py")
 CHOICE = ["micro_batch", "micro_batches", "activation_checkpoint", "kept_layers", "reduce", "unit", "keep_gathered", "zero_stage",
           "data_parallel_replicate_degree", "fits", "step_seconds",
@@ -73,7 +74,8 @@ def hardware(place):
     assert exposed[1] > 5 * exposed[0], exposed
     one_node = plan("--as-configured", "--network", "100Gb", "--gpus-per-node", "64")
     assert one_node["choices"][0]["exposed_communication_seconds"] < 2 * exposed[0]
-    assert len(plan(gpu="b200")["choices"]) > len(plan()["choices"])
+    fits = [sum(choice["fits"] for choice in plan(*FEW_LAYERS, ranks=8, gpu=gpu)["choices"]) for gpu in ("h100", "b200")]
+    assert fits[0] < fits[1], fits
     path = os.path.join(place.path, "machine.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(fast["machine"], file)
@@ -87,7 +89,8 @@ def configured(place):
     assert choice["micro_batch"] == 8 and choice["activation_checkpoint"] == "none" and not choice["fits"]
     assert found["recommended"] == ""
     found = plan("--as-configured", "training.micro_batch_size=auto", "activation_checkpoint.mode=full", gpu="a100-40")
-    assert found["choices"][0]["micro_batch"] == 1 and found["choices"][0]["fits"], found["choices"]
+    # Of 8 sequences the coarsest equal pieces that fit: GPUs that share weights gather less often.
+    assert found["choices"][0]["micro_batch"] == 4 and found["choices"][0]["fits"], found["choices"]
 
 
 def kept(place):
@@ -160,7 +163,7 @@ def page(place):
 def traced(place):
     """--trace is the simulated timeline: rows for the streams, collectives beside operations; --explain has the terms"""
     path = os.path.join(place.path, "trace.json")
-    text = tokamak("plan", LLAMA, "--ranks", "64", "--gpu", "h100", "--trace", path, "--explain")
+    text = tokamak("plan", LLAMA, "--ranks", "64", "--gpu", "h100", "--trace", path, "--explain", *FEW_LAYERS)
     assert "predicting steps of 64 rank(s) on h100" in text and "GEMMs" in text and "Llama 3" in text and "recommended" in text
     with open(path, encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
@@ -176,7 +179,7 @@ def errors(place):
     assert "--network needs --gpu" in refused("plan", LLAMA, "--ranks", "64", "--network", "400Gb")
     assert "--explain needs --gpu" in refused("plan", LLAMA, "--ranks", "64", "--explain")  # it leaves nothing to choose
     auto = ("activation_checkpoint.mode=auto", "runtime.backend=cuda", "runtime.machine=h100")
-    assert "saves 26.4 ms a step for 896 MiB" in tokamak("plan", LLAMA, "--ranks", "64", *auto, "--explain")
+    assert "saves 26.8 ms a step for 896 MiB" in tokamak("plan", LLAMA, "--ranks", "64", *auto, "--explain")
     path = os.path.join(place.path, "broken.json")
     pathlib.Path(path).write_text('{"name": "x"}', encoding="utf-8")
     assert "bf16_flops" in refused("plan", LLAMA, "--ranks", "64", "--gpu", path)
