@@ -45,18 +45,14 @@ struct Tried {
   double seconds;
 };
 
-// Every micro-batch, number of gathered layers, time of reductions and list of kept layers.
+// Every micro-batch, number of gathered layers and list of kept layers.
 std::vector<Tried> try_all(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine) {
   const int64_t most = most_kept_layers(config.model);
   std::vector<Tried> all;
   AutoChoice choice;
   for (choice.micro_batch = 1; choice.micro_batch <= batch.sequences_per_rank; ++choice.micro_batch) {
     if (batch.sequences_per_step % choice.micro_batch != 0) continue;
-    for (int64_t way = 0; way < 2 * (config.model.num_hidden_layers + 1); ++way) {
-      choice.keep_gathered = way / 2;
-      choice.reduce_once = way % 2 == 1;
-      const bool open = config.parallelism.reduce == ReduceWhen::kAuto && choice.micro_batch < batch.sequences_per_rank;
-      if (choice.reduce_once && !open) continue;
+    for (choice.keep_gathered = 0; choice.keep_gathered <= config.model.num_hidden_layers; ++choice.keep_gathered) {
       int64_t code = 0, rest = 0;
       while (rest == 0) {
         rest = code++;
@@ -86,17 +82,17 @@ TEST_CASE("the choice is the best of every combination that fits") {
   const BackendKind backend = GENERATE(BackendKind::kCpu, BackendKind::kCuda);
   RunConfig config = auto_run(backend);
   config.model.num_hidden_layers = 2;  // 128 lists of kept layers
+  config.parallelism.reduce = ReduceWhen::kEveryMicrobatch;
   const Machine machine = machine_for(backend);
   const int ranks = 2;
   const GlobalBatch batch = small_batch(ranks, 4);
   const int64_t least = bytes_of(with_choice(config, least_choice(config)), batch, ranks);
-  AutoChoice all{.micro_batch = 4, .keep_gathered = 2, .reduce_once = true};
+  AutoChoice all{.micro_batch = 4, .keep_gathered = 2};
   all.kept.values.fill(1);
   const int64_t most = bytes_of(with_choice(config, all), batch, ranks);
   REQUIRE(least < most);
   const std::vector<Tried> all_tried = try_all(config, batch, ranks, machine);
   std::set<std::pair<int64_t, int64_t>> chosen;  // micro-batch and gathered layers
-  bool once = false;
   for (const double share : {0.0, 0.03, 0.2, 0.55, 1.0}) {
     const auto bytes = least + static_cast<int64_t>(share * static_cast<double>(most - least));
     INFO((backend == BackendKind::kCpu ? "CPU, " : "GPU, ") << share << " of what there is to choose");
@@ -112,23 +108,40 @@ TEST_CASE("the choice is the best of every combination that fits") {
     CHECK(bytes_of(settled, batch, ranks) <= bytes);
     CHECK(!leaves_choice(settled));
     CHECK(choice.predicted_seconds == predict(settled, batch, ranks, machine).step_seconds);
-    CHECK(choice.predicted_seconds <= fastest * (1 + kWorthTrying));
+    CHECK(choice.predicted_seconds == Approx(fastest).epsilon(1e-12));
     chosen.insert({choice.micro_batch, choice.keep_gathered});
-    once = once || choice.reduce_once;
   }
   CHECK(chosen.size() > 2);
-  CHECK(once);
-  // Of one answer about reductions exactly the best.
-  config.parallelism.reduce = ReduceWhen::kEveryMicrobatch;
-  const std::vector<Tried> in_every = try_all(config, batch, ranks, machine);
-  const auto bytes = least + (most - least) / 5;
-  double fastest = std::numeric_limits<double>::infinity();
-  for (const Tried& one : in_every) {
-    if (one.bytes <= bytes) fastest = std::min(fastest, one.seconds);
+}
+
+TEST_CASE("with reduce: auto the choice is the better of those of both answers") {
+  std::set<bool> chosen;
+  for (const BackendKind backend : {BackendKind::kCpu, BackendKind::kCuda}) {
+    RunConfig config = auto_run(backend);
+    config.training.micro_batch_size = {1};
+    const Machine machine = machine_for(backend);
+    const int ranks = 2;
+    const GlobalBatch batch = small_batch(ranks, 4);
+    const int64_t least = bytes_of(with_choice(config, least_choice(config)), batch, ranks);
+    for (const double share : {1.0, 1.1, 1.3, 2.0, 4.0}) {
+      INFO((backend == BackendKind::kCpu ? "CPU, " : "GPU, ") << share << " times the least bytes");
+      const int64_t bytes = enough_for(static_cast<int64_t>(share * static_cast<double>(least)), machine);
+      double fastest = std::numeric_limits<double>::infinity();
+      for (const ReduceWhen reduce : {ReduceWhen::kEveryMicrobatch, ReduceWhen::kLastMicrobatch}) {
+        config.parallelism.reduce = reduce;
+        const Candidates found = candidates(config, batch, ranks, machine, bytes);
+        if (!found.fitting.empty()) fastest = std::min(fastest, found.fitting[0].choice.predicted_seconds);
+      }
+      config.parallelism.reduce = ReduceWhen::kAuto;
+      const Candidates found = candidates(config, batch, ranks, machine, bytes);
+      REQUIRE(!found.fitting.empty());
+      const AutoChoice& choice = found.fitting[0].choice;
+      CHECK(choice.predicted_seconds <= fastest * (1 + kWorthTrying));
+      CHECK(choice.predicted_seconds >= fastest);
+      chosen.insert(choice.reduce_once);
+    }
   }
-  const Candidates found = candidates(config, batch, ranks, machine, enough_for(bytes, machine));
-  REQUIRE(!found.fitting.empty());
-  CHECK(found.fitting[0].choice.predicted_seconds == Approx(fastest).epsilon(1e-12));
+  CHECK(chosen.size() == 2);
 }
 
 TEST_CASE("keys that are not auto stay as they are, and those that are take the best beside them") {
