@@ -83,7 +83,7 @@ def check(place, report, options, parts, scale):
         if place.stopped or place.left() < 1:
             report.add(part, NOT_RUN, detail=place.stopped or "no time is left")
             continue
-        if most is None:  # all but what the parts behind it are limited to
+        if most is None or number + 1 == len(parts):  # all but what the parts behind it are limited to
             most = place.left() / scale - sum(limit or 0 for limit in list(parts.values())[number + 1:])
         with place.part(part, max(1, most * scale)):
             try:
