@@ -16,6 +16,9 @@ std::thread start_service_thread(const char* name, std::function<void()> body);
 // Linux 6.12 and later heed it (EEVDF, sched_setattr(2)); without it, it may wait for milliseconds.
 void ask_for_short_slices();
 
+// Of the calling thread: it runs where other threads leave a processor idle, and hardly else (nice 19).
+void let_others_run_first();
+
 // Unless it is destroyed within `seconds`, `last_words` run (they get a second) and the process ends with `exit_code`:
 // for the way out of a process, on which anything may block (a full pipe, a file system that hangs, a peer).
 class ExitTimer {

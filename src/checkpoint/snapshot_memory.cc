@@ -34,7 +34,8 @@ void SnapshotMemory::start() {
 }
 
 void SnapshotMemory::take_pieces() noexcept {
-  int64_t taken = 0;  // bytes
+  let_others_run_first();  // the system zeroes pages: seconds of a processor that steps want. Who waits leaves it idle.
+  int64_t taken = 0;       // bytes
   for (int64_t piece = 0; piece * options_.piece_bytes < options_.bytes; ++piece) {
     const int64_t bytes = bytes_of(piece);
     std::byte* memory = nullptr;

@@ -68,6 +68,16 @@ TEST_CASE("a service thread takes no signals, and the thread that starts it goes
   CHECK(takes_signals());
 }
 
+TEST_CASE("a thread that lets others run first does so alone") {
+  int there = 0;
+  start_service_thread("test", [&] {
+    let_others_run_first();
+    there = getpriority(PRIO_PROCESS, 0);
+  }).join();
+  CHECK(there == 19);
+  CHECK(getpriority(PRIO_PROCESS, 0) < 19);
+}
+
 #ifndef __SANITIZE_ADDRESS__
 TEST_CASE("a thread that the system refuses is an error that names it and the limits, and signals arrive as before") {
   const pid_t child = ::fork();
