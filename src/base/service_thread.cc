@@ -51,8 +51,7 @@ void ask_for_short_slices() {
 
 void let_others_run_first() {
   constexpr int kLeast = 19;
-  setpriority(PRIO_PROCESS, 0,
-              kLeast);  // on Linux of the thread alone (setpriority(2), "C library/kernel differences")
+  setpriority(PRIO_PROCESS, 0, kLeast);  // on Linux, of the thread alone: setpriority(2)
 }
 
 ExitTimer::ExitTimer(double seconds, int exit_code, std::function<void()> last_words) {
