@@ -1,5 +1,5 @@
-// What the keys that are auto come to: micro-batch, when gradients are reduced, layers that stay gathered and activations
-// that are kept, chosen together as the shortest predicted step that fits. `tokamak plan`, train and bench choose by this alone.
+// Chooses the keys that are auto: micro-batch, when gradients are reduced, layers that stay gathered and activations that
+// are kept. Together they give the shortest predicted step that fits. `tokamak plan`, train and bench choose by this alone.
 #pragma once
 
 #include <vector>
@@ -31,7 +31,8 @@ struct Candidates {
 
 // All that the config's auto keys allow and that fits into the bytes that are `available` (fillable_bytes() of them,
 // where mode or keep_gathered is auto), each predicted: every one of tried_micro_batches(), every number of gathered
-// layers, with reduce: auto both answers where several micro-batches expose communication, and with mode: auto the activations that save most seconds in what is left. Keys that are not auto stay as
+// layers, with reduce: auto both answers where several micro-batches expose communication, and with mode: auto the
+// activations that save most seconds in what is left. Keys that are not auto stay as
 // they are; micro_batch_size: auto and reduce: auto count here in any case.
 Candidates candidates(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine,
                       int64_t available);

@@ -1,5 +1,6 @@
 // What activation_checkpoint.mode: auto, parallelism.keep_gathered: auto and, with either of them,
-// training.micro_batch_size: auto and parallelism.reduce: auto come to for one start. plan/auto_choice.h chooses; every rank must take the same choice.
+// training.micro_batch_size: auto and parallelism.reduce: auto come to for one start. plan/auto_choice.h
+// chooses; every rank must take the same choice.
 #pragma once
 
 #include <cstdint>

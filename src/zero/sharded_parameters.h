@@ -101,8 +101,8 @@ class ShardedParameters {
   // The gradient is written for this micro-batch: adds it, summed over the ranks, to this rank's slice, now or, where the
   // policy says so, in the last micro-batch.
   void reduce(int64_t unit, Stream& compute) { reduce(unit, compute, compute); }
-  // The same where GEMMs on `writer` wrote it, which waited for `compute` before the first of them: the reduction waits for
-  // that stream, and `compute` goes on.
+  // The same where a GEMM on `writer` wrote it last, behind all that `compute` wrote: the reduction waits for `writer`, and
+  // `compute` goes on.
   void reduce(int64_t unit, Stream& compute, Stream& writer);
   void wait_reduced(Stream& compute);  // `compute` waits for all reductions so far
   // From now on reduce(u), where it reduces, adds the checksum of what this rank contributes to row u; an empty tensor

@@ -1,4 +1,4 @@
-// What is done around cuDNN's graphs, with a fake of them. With our own kernels' results as the reference, it shows that
+// Calls of cuDNN's graphs: their tables and copies, around a fake of the graphs. With our own kernels' results as the reference, it shows that
 // declarations, tables and copies fit each other.
 #include "cuda/attention/cudnn_call.h"
 #include "backend/support.h"

@@ -150,7 +150,7 @@ Launches launches_of(const Work& work) {
           emulator::kernels_run("own_keys") - before.key_copies};
 }
 
-// Of one tensor of keys each, so equal tokens in another cut give other results.
+// All have the same tokens, so another cut alone gives other results.
 const std::vector<std::vector<int32_t>> kMicroBatches = {{3, 9, 24},       {11, 12, 13, 24}, {1, 2, 24},
                                                          {20, 21, 23, 24}, {5, 6, 24},       {9, 10, 15, 24},
                                                          {2, 4, 6, 24},    {8, 17, 24},      {4, 14, 22, 24}};

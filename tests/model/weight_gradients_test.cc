@@ -1,5 +1,5 @@
 // Weight gradients on a second stream: which operation waits for which GEMM, that nothing is overwritten while a GEMM may
-// read it, and that no bit changes. What a stream may not know is found by events alone (support/stream_races.h), so the
+// read it, and that no bit changes. Races are found by events alone (support/stream_races.h). So the
 // CPU, whose streams run one operation at a time, serves as well as a GPU.
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -32,7 +32,7 @@ void run_two(SmallModel& small) {
   small.model.finish_gradients(*small.stream);
 }
 
-// Of a pass that begins with the same weights; then the gradients are read as the optimizer does.
+// The pass begins with the same weights; then the gradients are read as the optimizer does.
 std::vector<char> bits_of(SmallModel& small) {
   small.parameters.initialize(1, *small.stream);
   small.parameters.begin_step();
@@ -87,7 +87,7 @@ class Order final : public Observer {
   std::string behind_;
 };
 
-// Of the backward pass of the second of four layers.
+// The backward pass of the second of four layers.
 std::vector<std::string> order_of(SmallModelOptions options) {
   ModelConfig config = Golden("llama_gqa_untied").config;
   config.num_hidden_layers = 4;

@@ -89,7 +89,7 @@ def configured(place):
     assert choice["micro_batch"] == 8 and choice["activation_checkpoint"] == "none" and not choice["fits"]
     assert found["recommended"] == ""
     found = plan("--as-configured", "training.micro_batch_size=auto", "activation_checkpoint.mode=full", gpu="a100-40")
-    # Of 8 sequences the coarsest equal pieces that fit: GPUs that share weights gather less often.
+    # The coarsest equal pieces of 8 sequences that fit: GPUs that share weights gather less often.
     assert found["choices"][0]["micro_batch"] == 4 and found["choices"][0]["fits"], found["choices"]
 
 

@@ -2,8 +2,8 @@
 // it runs: launches, copies and events are recorded, also on every stream that waits for a captured event. A call that
 // would wait for recorded work or allocate memory is refused and invalidates the capture; so is a wait for work outside
 // of it. A graph's work runs in an order that its dependencies allow: as recorded, or with
-// TOKAMAK_EMULATOR_ORDER=reverse the latest recorded work that is ready, with random any of it. One capture at a time, in the mode in which
-// another thread may allocate memory meanwhile.
+// TOKAMAK_EMULATOR_ORDER=reverse the latest recorded work that is ready, with random any of it.
+// One capture at a time, in the mode in which another thread may allocate memory meanwhile.
 #pragma once
 
 #include <cstdint>
