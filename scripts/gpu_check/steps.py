@@ -11,9 +11,25 @@ from speed import EMULATED, MASKED, number
 SHAPE = ["training.micro_batch_size=1", "training.global_batch_tokens=16384"]  # two micro-batches of 8192
 FEWER = 4  # layers of the second model, so that the difference is of layers alone
 NOT_PLANNED = 5 * 2**30  # context, libraries, and bench's buffers for single GEMMs
+
+
+def qwen(layers, hidden, intermediate, heads, kv_heads, tied, sequences):
+    """Qwen 2.5's shapes at T 1024, on which llmq publishes tokens/s of one H100: with bf16 moments, eight micro-batches."""
+    shape = {"hidden_size": hidden, "intermediate_size": intermediate, "num_hidden_layers": layers,
+             "num_attention_heads": heads, "num_key_value_heads": kv_heads, "vocab_size": 151936, "qkv_bias": "true",
+             "tie_word_embeddings": tied}
+    return "llama-0.5b.yaml", [*(f"model.{key}={value}" for key, value in shape.items()), "data.sequence_length=1024",
+                               f"training.micro_batch_size={sequences}", "optimizer.moments=bf16",
+                               f"training.global_batch_tokens={8 * 1024 * sequences}"]
+
+
 # Two micro-batches of the config's own.
 MODELS = {"1.5B": ("llama-1.5b.yaml", ["training.global_batch_tokens=32768"]),
-          "0.5B": ("llama-0.5b.yaml", ["training.global_batch_tokens=65536"])}
+          "0.5B": ("llama-0.5b.yaml", ["training.global_batch_tokens=65536"]),
+          "Qwen 0.5B, T 1024": qwen(24, 896, 4864, 14, 2, "true", 32),
+          "Qwen 1.5B, T 1024": qwen(28, 1536, 8960, 12, 2, "true", 16),
+          "Qwen 3B, T 1024": qwen(36, 2048, 11008, 16, 2, "true", 8),
+          "12 of 28 layers of Qwen 7B, T 1024": qwen(12, 3584, 18944, 28, 4, "false", 8)}
 NUMBERS = ("tokens_per_second", "step_seconds", "tokens_per_step", "mfu_full", "mfu_causal", "mfu_done", "attended",
            "gemm_flops_per_second", "peak_flops_per_second", "memory_baseline_bytes", "memory_planned_bytes", "memory_peak_bytes")
 LIMIT = 40
