@@ -1,5 +1,6 @@
 #include "cuda/gemm/tuning.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
@@ -17,7 +18,7 @@ namespace tokamak {
 namespace {
 
 constexpr int kRuns = 5;    // in a round: their sum counts
-constexpr int kRounds = 3;  // the best counts
+constexpr int kRounds = 3;  // the best counts; one of each algorithm in turn, since a GPU at its power limit slows down
 
 std::string cache_path(const RuntimeOptions& options) {
   int device = 0;
@@ -92,24 +93,20 @@ class Timer {
  public:
   explicit Timer(cudaStream_t stream) : stream_(stream), evicting_(cache_bytes()) {}
 
-  // Milliseconds of kRuns runs, or infinity if the algorithm fails.
+  // Milliseconds of kRuns runs after one that is not timed, or infinity if the algorithm fails.
   float time_of(const std::function<cublasStatus_t()>& run) {
     constexpr float kFailed = std::numeric_limits<float>::infinity();
     if (run() != CUBLAS_STATUS_SUCCESS) return kFailed;
-    float best = kFailed;
-    for (int round = 0; round < kRounds; ++round) {
-      for (const EventPair& timed : events_) {
-        evict();
-        TOKAMAK_CUDA(cudaEventRecord(timed.begin, stream_));
-        if (run() != CUBLAS_STATUS_SUCCESS) return kFailed;
-        TOKAMAK_CUDA(cudaEventRecord(timed.end, stream_));
-      }
-      TOKAMAK_CUDA(cudaEventSynchronize(events_.back().end));
-      float sum = 0;
-      for (const EventPair& timed : events_) sum += timed.milliseconds();
-      best = std::min(best, sum);
+    for (const EventPair& timed : events_) {
+      evict();
+      TOKAMAK_CUDA(cudaEventRecord(timed.begin, stream_));
+      if (run() != CUBLAS_STATUS_SUCCESS) return kFailed;
+      TOKAMAK_CUDA(cudaEventRecord(timed.end, stream_));
     }
-    return best;
+    TOKAMAK_CUDA(cudaEventSynchronize(events_.back().end));
+    float sum = 0;
+    for (const EventPair& timed : events_) sum += timed.milliseconds();
+    return sum;
   }
 
  private:
@@ -154,16 +151,16 @@ cublasLtMatmulAlgo_t GemmTuning::fastest(const GemmProblem& problem,
 
   TOKAMAK_CUDA(cudaDeviceSynchronize());  // another stream's work would take time from the first algorithms
   Timer timer(stream);
-  size_t best = 0;
-  float least = std::numeric_limits<float>::infinity(), first = 0;
-  for (size_t i = 0; i < algorithms.size(); ++i) {
-    const float time = timer.time_of([&] { return run(algorithms[i], timed); });
-    if (i == 0) first = time;
-    if (time < least) {
-      least = time;
-      best = i;
+  std::vector<float> times(algorithms.size(), std::numeric_limits<float>::infinity());
+  for (int round = 0; round < kRounds; ++round) {
+    for (size_t i = 0; i < algorithms.size(); ++i) {
+      if (round > 0 && std::isinf(times[i])) continue;  // it fails
+      times[i] = std::min(times[i], timer.time_of([&] { return run(algorithms[i], timed); }));
     }
   }
+  const auto fastest = std::min_element(times.begin(), times.end());
+  const auto best = static_cast<size_t>(fastest - times.begin());
+  const float least = *fastest, first = times.front();
   if (std::isinf(least)) return algorithms.front();  // its own run will report the error
   log::info("GEMM ", key, ": algorithm ", best + 1, " of ", algorithms.size(), ", ",
             text_with_time(algorithms[best], least), ", ",

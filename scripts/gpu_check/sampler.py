@@ -5,9 +5,14 @@ import statistics
 import subprocess
 
 
+# nvmlClocksEventReasons of a GPU that is not idle.
+REASONS = {0x4: "its power limit", 0x8: "the hardware", 0x20: "its temperature", 0x40: "its temperature",
+           0x80: "the power supply"}
+
+
 class Sampler:
     """nvidia-smi's samples of the first GPU meanwhile: maximum memory in use, median clock and power, and every reason
-    for throttling, as bits (nvmlClocksEventReasons; 1 is idle, 4 the power limit)."""
+    for throttling, as bits (REASONS)."""
 
     FIELDS = "memory.used,clocks.sm,power.draw,clocks_event_reasons.active"
 
@@ -44,4 +49,7 @@ class Sampler:
 
 def clocks(found):
     """Of a sampler, in words."""
-    return f", {found['clock']:.0f} MHz, {found['watts']:.0f} W, slowed by {found['reasons']:#x}" if "watts" in found else ""
+    if "watts" not in found:
+        return ""
+    slowed = " and ".join(dict.fromkeys(words for bit, words in REASONS.items() if found["reasons"] & bit))
+    return f", {found['clock']:.0f} MHz, {found['watts']:.0f} W" + (f", slowed by {slowed}" if slowed else "")

@@ -8,7 +8,9 @@ from report import FAILED, MEASURED, NOT_RUN, does_not_fit, not_zero
 from sampler import Sampler, clocks
 from speed import EMULATED, MASKED, number
 
-SHAPE = ["training.micro_batch_size=1", "training.global_batch_tokens=16384"]  # two micro-batches of 8192
+MICRO_BATCH = 8192  # tokens, of a sequence
+SHAPE = ["training.micro_batch_size=1", f"training.global_batch_tokens={2 * MICRO_BATCH}"]
+MORE = 8  # micro-batches of a step as users train: the update counts less
 FEWER = 4  # layers of the second model, so that the difference is of layers alone
 NOT_PLANNED = 5 * 2**30  # context, libraries, and bench's buffers for single GEMMs
 
@@ -79,8 +81,8 @@ def step(place, report, name, label, config, overrides, more=(), note=""):
     return values if code == 0 else {}
 
 
-def shape(layers, *more):
-    return [f"model.num_hidden_layers={layers}", *SHAPE, *more]
+def shape(layers, *more, micro_batches=2):
+    return [f"model.num_hidden_layers={layers}", SHAPE[0], f"training.global_batch_tokens={micro_batches * MICRO_BATCH}", *more]
 
 
 def steps_8b(place, report):
@@ -94,8 +96,11 @@ def steps_8b(place, report):
     off = "runtime.cuda_graphs=off"
     most = step(place, report, "step 8B", "8b", "llama-8b.yaml", shape(layers, off),
                 note=f"; {layers} of 32 layers, T 8192")
-    step(place, report, "step 8B, masked", "8b-masked", "llama-8b.yaml", shape(layers, off), ["--documents", MASKED],
-         f"; documents of {MASKED}")
+    masked, of = ["--documents", MASKED], f"; documents of {MASKED}"
+    step(place, report, "step 8B, masked", "8b-masked", "llama-8b.yaml", shape(layers, off), masked, of)
+    for name, label, more, note in (("", "more", [], ""), (", masked", "masked-more", masked, of)):
+        step(place, report, f"step 8B{name}, {MORE} micro-batches", f"8b-{label}", "llama-8b.yaml",
+             shape(layers, off, micro_batches=MORE), more, note)
     fewer = max(1, layers - FEWER)
     least = step(place, report, f"step 8B, {fewer} layers", "8b-fewer", "llama-8b.yaml", shape(fewer, off))
     layer(place, report, most, least, layers - fewer)

@@ -44,7 +44,7 @@ Operands operands_of(Gemm& g) {
           {g.trans_b == Transpose::kYes ? "b^T" : "b", &g.b},
           {"residual", &g.residual},
           {"bias", &g.bias},
-          {"c", &g.c, output(g.write), {"residual"}}};
+          {"c", &g.c, output(g.write)}};
 }
 
 Operands operands_of(Embedding& e) {

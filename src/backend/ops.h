@@ -29,7 +29,7 @@ struct Gemm {
   Tensor a;         // (M, K), or (K, M) if trans_a             f32 or bf16
   Tensor b;         // (K, N), or (N, K) if trans_b             as a
   Tensor c;         // (M, N)                                   f32, or as a; accumulated if write says so
-  Tensor residual;  // (M, N), may be empty                     as c; may be c itself
+  Tensor residual;  // (M, N), may be empty                     as c; not c itself: see cuda/gemm/gemm.cc
   Tensor bias;      // (N), may be empty                        as c; without residual
   Transpose trans_a = Transpose::kNo;
   Transpose trans_b = Transpose::kNo;

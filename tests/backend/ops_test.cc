@@ -44,6 +44,8 @@ std::vector<Refusal> refusals() {
       {"gemm: no output", [](Ops& o, Stream& s) { o.gemm(s, {.a = a, .b = b, .c = {}}); }},
       {"gemm: residual of another shape",
        [](Ops& o, Stream& s) { o.gemm(s, {.a = a, .b = b, .c = c, .residual = a}); }},
+      {"gemm: a residual that is the output",
+       [](Ops& o, Stream& s) { o.gemm(s, {.a = a, .b = b, .c = c, .residual = c}); }},
       {"gemm: accumulation with a residual",
        [](Ops& o, Stream& s) {
          o.gemm(s, {.a = a, .b = b, .c = c, .residual = f32({3, 5}), .write = Write::kAccumulate});

@@ -16,7 +16,7 @@ namespace {
 
 constexpr Transpose kNo = Transpose::kNo, kYes = Transpose::kYes;
 
-enum class AddedOperand { kNothing, kOutput, kResidual, kResidualInPlace, kBias };
+enum class AddedOperand { kNothing, kOutput, kResidual, kBias };
 
 // A matrix with memory of its own.
 struct Matrix {
@@ -47,7 +47,6 @@ struct Case {
     Gemm args{.a = a, .b = b, .c = c, .trans_a = ta, .trans_b = tb};
     if (added == AddedOperand::kOutput) args.write = Write::kAccumulate;
     if (added == AddedOperand::kResidual) args.residual = residual;
-    if (added == AddedOperand::kResidualInPlace) args.residual = c;
     if (added == AddedOperand::kBias) args.bias = Tensor(bias).reshape({n});
     return args;
   }
@@ -99,7 +98,7 @@ TEST_CASE("the column-major problem equals the row-major GEMM, for every transpo
     for (const Transpose ta : {kNo, kYes}) {
       for (const Transpose tb : {kNo, kYes}) {
         for (const AddedOperand added : {AddedOperand::kNothing, AddedOperand::kOutput, AddedOperand::kResidual,
-                                         AddedOperand::kResidualInPlace, AddedOperand::kBias}) {
+                                         AddedOperand::kBias}) {
           INFO("(" << m << ", " << n << ", " << k << ") transposed " << (ta == kYes) << (tb == kYes) << ", added "
                    << static_cast<int>(added));
           Case x{m, n, k, ta, tb, added};

@@ -96,7 +96,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
   CHECK(workspace_bytes == size_t{CudaGemm::kWorkspaceBytes});
   library.compute_type = of(CUBLASLT_MATMUL_DESC_COMPUTE_TYPE);
   library.run.push_back(algorithm->data[0]);
-  library.clock += std::abs(static_cast<double>(algorithm->data[0]) - (library.cold ? 80 : 90));
+  library.clock += std::abs(static_cast<double>(algorithm->data[0]) - (library.cold ? 80 : 90)) +
+                   library.slower * static_cast<double>(library.run.size());
   library.cold = false;
   if (library.busy > 0) {
     library.clock += 1000;

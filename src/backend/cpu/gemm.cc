@@ -92,8 +92,7 @@ void convert_rows(const MatrixView& from, const MatrixView& to) {
 }
 
 AddedOperand added_operand(const GemmEngine::Call& call) {
-  if (call.accumulate || (call.residual.data != nullptr && call.residual.data == call.c.data))
-    return AddedOperand::kOutput;
+  if (call.accumulate) return AddedOperand::kOutput;
   if (call.bias.data != nullptr) return AddedOperand::kBias;
   return call.residual.data != nullptr ? AddedOperand::kResidual : AddedOperand::kNothing;
 }
