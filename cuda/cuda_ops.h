@@ -21,7 +21,6 @@ class CudaOps final : public Ops {
   ~CudaOps() override;
 
   int64_t workspace_bytes(const Workload& workload) const override;
-  int64_t gemm_workspace_bytes() const override { return CudaGemm::kWorkspaceBytes; }
   HeadChunk head_chunk(int64_t tokens, int64_t vocab, DType act) const override;
   int64_t rows_behind_attention() const override;
   int64_t document_table_entries(const Workload& workload) const override;

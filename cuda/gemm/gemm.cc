@@ -8,8 +8,8 @@
 // What would round a bf16 output twice, as measured on an H100 with cuBLASLt 13.1.0: a residual that is the output itself,
 // since Hopper's kernels then round the product and let memory add it (so ops.h forbids it; accumulation is in f32); split-K
 // with a bias, whatever the reduction scheme; and the reduction schemes in the output's type and in place, by NVIDIA's
-// documentation. So only f32 partial sums with a separate reduction step are allowed, beside no split, and with a bias no
-// split at all.
+// documentation. So only f32 partial sums with a separate reduction step are allowed, beside no split, and with a bias in
+// bf16 no split at all.
 #include "cuda/gemm/gemm.h"
 
 #include <algorithm>
@@ -89,7 +89,8 @@ std::vector<cublasLtMatmulAlgo_t> candidates(cublasLtHandle_t handle, const Gemm
   TOKAMAK_CUBLAS(cublasLtMatmulPreferenceInit(&preference));
   prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(CudaGemm::kWorkspaceBytes));
   prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-         static_cast<uint32_t>(problem.bias ? CUBLASLT_REDUCTION_SCHEME_NONE : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+         static_cast<uint32_t>(problem.bias && problem.out == DType::kBF16 ? CUBLASLT_REDUCTION_SCHEME_NONE
+                                                                           : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, problem.left_alignment);
   prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem.right_alignment);
   prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem.added_alignment);

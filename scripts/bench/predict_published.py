@@ -152,8 +152,7 @@ training: {{max_steps: 1, global_batch_tokens: {tokens}, micro_batch_size: {micr
 precision: {{reduce: {reduce}}}
 parallelism: {sharding_of(row)}
 activation_checkpoint: {{mode: {mode}}}
-runtime: {{attention: {"native" if row["source"].startswith(NATIVE_ATTENTION) else "auto"},
-  overlap_weight_gradients: false}}
+runtime: {{attention: {"native" if row["source"].startswith(NATIVE_ATTENTION) else "auto"}}}
 """
     return text, assumed
 

@@ -1,10 +1,6 @@
-"""The third sitting: profiles of the longest kernels, sanitizers, several ranks, resume, stalls, and minutes of training.
+"""The third sitting: sanitizers, several ranks, resume, stalls, and minutes of training.
 scripts/gpu_check.sh --only depth"""
-import collections
-import csv
-import glob
 import math
-import shutil
 import time
 
 import ranks
@@ -15,52 +11,12 @@ import training
 from place import end_session, ended
 from report import MEASURED, NOT_RUN, not_zero
 from sampler import Sampler, clocks
-from speed import OVERRIDES
 
 SECONDS = 570
-LIMITS = {"ncu": 90, "memcheck": 80, "racecheck": 80, "ranks": 60, "resume": 45, "stalls": 45, "graphs": 40,
+LIMITS = {"memcheck": 80, "racecheck": 170, "ranks": 60, "resume": 45, "stalls": 45, "graphs": 40,
           "endurance": None}
-LONGEST = 10  # kernels
-PROFILED = 400  # launches: more than a step of one layer has
-NCU = {"gpu__time_duration.sum": "ns", "sm__throughput.avg.pct_of_peak_sustained_elapsed": "compute",
-       "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed": "memory"}
 SETTLED = 5  # steps after which memory must stay the same
 GROWTH = 64 * 2**20
-
-
-def ncu(place, report):
-    """How near the ten longest kernels of a step are to what the GPU can do."""
-    found = shutil.which("ncu") or next(iter(sorted(glob.glob("/usr/local/cuda*/bin/ncu"))[::-1]), None)
-    if not found:
-        report.add("ncu", NOT_RUN, detail="no ncu")
-        return
-    code, text = place.run("ncu", [
-        found, "--clock-control", "none", "--metrics", ",".join(NCU), "--launch-count", PROFILED, "--csv",
-        "--page", "raw", place.tokamak, "bench", place.configs / "llama-8b.yaml", *OVERRIDES, "runtime.backend=cuda",
-        "runtime.cuda_graphs=off", "--rounds", 1, "--micro-batches", 0], 85)
-    kernels = profiled(text)
-    if not kernels:
-        report.add("ncu", not_zero(code, text) if code != 0 else NOT_RUN, detail=ended(code, text))
-    for name, (seconds, calls, compute, memory) in kernels[:LONGEST]:
-        report.add(f"ncu {name[:40]}", MEASURED, f"{calls} calls of {1e3 * seconds / calls:.3g} ms, compute {compute:.0f} %, "
-                   f"memory {memory:.0f} % of peak", seconds=seconds, calls=calls, compute=compute, memory=memory)
-
-
-def profiled(text):
-    """[(kernel, (seconds in all, calls, the mean share of peak compute and memory))], the longest first."""
-    lines = text.splitlines()
-    start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
-    found = collections.defaultdict(list)
-    for row in csv.DictReader(lines[start:]):
-        try:
-            numbers = [float(row[metric].replace(",", "")) for metric in NCU]
-            found[row["Kernel Name"]].append(numbers)
-        except (KeyError, ValueError, AttributeError, TypeError):
-            continue  # the row of units, or what the program printed
-    kernels = [(name, (sum(row[0] for row in rows) / 1e9, len(rows), *(math.fsum(column) / len(rows)
-                                                                    for column in list(zip(*rows))[1:])))
-               for name, rows in found.items()]
-    return sorted(kernels, key=lambda kernel: -kernel[1][0])
 
 
 def endurance(place, report):
@@ -112,5 +68,5 @@ def judge(report, name, folder, sampler):
                    f"{clocks(sampler.found)}", f"finite, at most {GROWTH >> 20} MiB", losses=losses, rates=rates)
 
 
-PARTS = {"ncu": ncu, "memcheck": sanitizers.memcheck, "racecheck": sanitizers.racecheck, "ranks": ranks.ranks,
+PARTS = {"memcheck": sanitizers.memcheck, "racecheck": sanitizers.racecheck, "ranks": ranks.ranks,
          "resume": training.resume, "stalls": stalls.stalls, "graphs": training.graphs, "endurance": endurance}

@@ -34,8 +34,6 @@ CHANGES = [
      [*GRAPHS_OFF, "runtime.autotune=true"], {"XDG_CACHE_HOME": "cold-cache"}),
     ("CUDA graphs, 0.5B", SMALL, GRAPHS_OFF, ["runtime.cuda_graphs=on"], {}),
     ("CUDA graphs, 8B", SHAPE, GRAPHS_OFF, ["runtime.cuda_graphs=on"], {}),
-    *[(f"weight gradients in order, {name}", shape, GRAPHS_OFF,
-       [*GRAPHS_OFF, "runtime.overlap_weight_gradients=false"], {}) for name, shape in (("0.5B", SMALL), ("8B", SHAPE))],
     ("selective recompute", SHAPE, GRAPHS_OFF, [*GRAPHS_OFF, "activation_checkpoint.mode=selective"], {}),
 ]
 

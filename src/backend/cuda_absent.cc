@@ -19,7 +19,6 @@ class GpuSizes final : public Ops {
     return kGpuGemmWorkspaceBytes +
            std::max(attention_delta, GpuHeadScratch(w.tokens, w.vocab, w.compute, logits_bytes_).bytes);
   }
-  int64_t gemm_workspace_bytes() const override { return kGpuGemmWorkspaceBytes; }
   HeadChunk head_chunk(int64_t tokens, int64_t vocab, DType act) const override {
     return {GpuHeadScratch::chunk_rows(tokens, vocab, act, logits_bytes_), act};
   }

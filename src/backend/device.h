@@ -28,13 +28,9 @@ class Event {
 // run on one thread.
 enum class StreamPriority { kNormal, kHigh };
 
-// kGemms: only GEMMs, which run concurrently with another stream's operations and have scratch memory of their own.
-enum class StreamUse { kAny, kGemms };
-
 struct StreamOptions {
   const char* name = "other";  // "compute", "gather": a row of a trace
   StreamPriority priority = StreamPriority::kNormal;
-  StreamUse use = StreamUse::kAny;
 };
 
 class Stream {
@@ -50,7 +46,6 @@ class Stream {
   virtual bool has_own_thread() const { return false; }  // in which run_on_host's work runs
 
   const char* name() const { return name_; }
-  StreamUse use() const { return use_; }
   const std::vector<Observer*>& observers() const;
 
  protected:
@@ -62,7 +57,6 @@ class Stream {
  private:
   friend class Device;
   const char* name_ = "other";
-  StreamUse use_ = StreamUse::kAny;
   const std::vector<Observer*>* observers_ = nullptr;  // of its device
 };
 

@@ -63,7 +63,6 @@ void Graph::launch(Stream& stream) {
 std::unique_ptr<Stream> Device::make_stream(const StreamOptions& options) {
   std::unique_ptr<Stream> stream = do_make_stream(options.priority);
   stream->name_ = options.name;
-  stream->use_ = options.use;
   stream->observers_ = &observers_;
   return stream;
 }

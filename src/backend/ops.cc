@@ -2,8 +2,6 @@
 // returns the FLOPs of the operation's GEMMs.
 #include "backend/ops.h"
 
-#include <type_traits>
-
 #include "backend/observer.h"
 #include "backend/op_checks.h"
 
@@ -292,18 +290,10 @@ const char* label_of(const Args&) {
 }
 const char* label_of(const Gemm& args) { return args.label; }
 
-// Operations share scratch memory, which only the GEMMs of such a stream do not use.
-template <class Args>
-void expect_use(const Stream& stream, const char* op) {
-  TOKAMAK_CHECK(stream.use() == StreamUse::kAny || (std::is_same_v<Args, Gemm>), op, " on the stream ", stream.name(),
-                ", which is for GEMMs");
-}
-
 }  // namespace
 
 #define TOKAMAK_DEFINE_OP(op, Args)                                                                                 \
   void Ops::op(Stream& stream, const Args& args) {                                                                  \
-    expect_use<Args>(stream, #op);                                                                                  \
     const double flops = check(args);                                                                               \
     expect_apart(operands_of(args));                                                                                \
     const auto call = [&] {                                                                                         \

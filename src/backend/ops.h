@@ -392,11 +392,7 @@ class Ops {
 
   // Scratch memory: the caller plans it and binds it before the first operation that needs it.
   virtual int64_t workspace_bytes(const Workload& workload) const = 0;
-  virtual int64_t gemm_workspace_bytes() const { return 0; }  // of a stream of StreamUse::kGemms
-  void bind_workspace(Tensor workspace, Tensor gemm_workspace = {}) {
-    workspace_ = workspace;
-    gemm_workspace_ = gemm_workspace;
-  }
+  void bind_workspace(Tensor workspace) { workspace_ = workspace; }
 
   // Of the head's GEMMs in linear_cross_entropy.
   virtual HeadChunk head_chunk(int64_t tokens, int64_t vocab, DType act) const = 0;
@@ -419,10 +415,9 @@ class Ops {
 #undef TOKAMAK_VIRTUAL_OP
 
   Tensor workspace() const { return workspace_; }
-  Tensor gemm_workspace() const { return gemm_workspace_; }
 
  private:
-  Tensor workspace_, gemm_workspace_;
+  Tensor workspace_;
 };
 
 }  // namespace tokamak

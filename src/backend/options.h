@@ -33,19 +33,12 @@ inline const std::vector<std::string>& enum_names(Autotune) {
   return names;
 }
 
-enum class OverlapWeightGradients { kAuto, kTrue, kFalse };
-inline const std::vector<std::string>& enum_names(OverlapWeightGradients) {
-  static const std::vector<std::string> names = {"auto", "true", "false"};
-  return names;
-}
-
 struct RuntimeOptions {
   BackendKind backend = BackendKind::kAuto;
   AttentionKind attention = AttentionKind::kAuto;
   bool tf32 = false;
   Autotune autotune = Autotune::kAuto;
   CudaGraphs cuda_graphs = CudaGraphs::kAuto;
-  OverlapWeightGradients overlap_weight_gradients = OverlapWeightGradients::kAuto;
   AutoInt threads_per_rank;
   bool deterministic = false;
   int64_t ranks_per_gpu = 1;
@@ -70,9 +63,6 @@ struct RuntimeOptions {
       "on a GPU, capture a micro-batch's work in a CUDA graph and launch it at once: same bits, faster for small "
       "models, no gain for large ones; auto times both ways in the first steps; several ranks run without graphs, "
       "and on is refused there");
-    v("overlap_weight_gradients", overlap_weight_gradients,
-      "compute weight gradients on a second stream, concurrently with the rest of the backward pass: the same bits; "
-      "fills idle SMs and takes one more (tokens, hidden_size) buffer; auto: on GPUs, not on CPUs, which gain nothing");
     v("threads_per_rank", threads_per_rank,
       "CPU threads of each rank; more than its share of the cores slows every rank of the node; auto: an equal "
       "share");

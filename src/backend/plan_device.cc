@@ -67,7 +67,6 @@ class PlanOps final : public Ops {
   explicit PlanOps(std::unique_ptr<Ops> sizes) : sizes_(std::move(sizes)) {}
 
   int64_t workspace_bytes(const Workload& workload) const override { return sizes_->workspace_bytes(workload); }
-  int64_t gemm_workspace_bytes() const override { return sizes_->gemm_workspace_bytes(); }
   HeadChunk head_chunk(int64_t tokens, int64_t vocab, DType act) const override {
     return sizes_->head_chunk(tokens, vocab, act);
   }

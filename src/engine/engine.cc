@@ -32,14 +32,6 @@ CudaGraphs graphs_of(const EngineOptions& options, const Comm& comm, const Devic
   return options.sizes.training ? wanted : CudaGraphs::kOff;
 }
 
-// A CPU's streams run one operation at a time.
-WeightGradients weight_gradients_of(const EngineOptions& options, const Device& device) {
-  const OverlapWeightGradients wanted = options.overlap_weight_gradients;
-  const bool overlap = wanted == OverlapWeightGradients::kTrue ||
-                       (wanted == OverlapWeightGradients::kAuto && !device.uses_host_memory());
-  return options.sizes.training && overlap ? WeightGradients::kConcurrent : WeightGradients::kInOrder;
-}
-
 }  // namespace
 
 DType compute_dtype(const PrecisionOptions& precision) { return dtype_of(precision.compute); }
@@ -65,7 +57,6 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
               .compute = compute_dtype(options.precision),
               .keep = keep_of(options),
               .kept = kept_of(options, *backend.ops),
-              .weight_gradients = weight_gradients_of(options, *backend.device),
               .z_loss = options.z_loss,
               .graphs = graphs_of(options, mesh.world(), *backend.device)},
              plan_),

@@ -43,7 +43,6 @@ struct EngineOptions {
   ActivationCheckpointOptions activation_checkpoint;
   double z_loss = 0;
   CudaGraphs cuda_graphs = CudaGraphs::kAuto;
-  OverlapWeightGradients overlap_weight_gradients = OverlapWeightGradients::kAuto;
   EngineSizes sizes;
 };
 

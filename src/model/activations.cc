@@ -42,7 +42,7 @@ std::vector<ActivationPlan::Entry<LayerActivations>> ActivationPlan::layer_table
 }
 
 std::vector<ActivationPlan::Entry<Activations>> ActivationPlan::shared_table(const ModelConfig& config, DType compute,
-                                                                             Keep keep, WeightGradients gradients) {
+                                                                             Keep keep) {
   using A = Activations;
   const bool backward = keep != Keep::kNothing;
   std::vector<Entry<A>> table = {{&A::last, "output", compute, Layout::kRows, config.hidden_size},
@@ -58,9 +58,6 @@ std::vector<ActivationPlan::Entry<Activations>> ActivationPlan::shared_table(con
   }
   if (backward) {
     table.push_back({&A::dx, "d residual", compute, Layout::kRows, config.hidden_size});
-    if (gradients == WeightGradients::kConcurrent) {
-      table.push_back({&A::dmid, "d mid", compute, Layout::kRows, config.hidden_size});
-    }
     table.push_back({&A::dqkv, "d qkv", compute, Layout::kRows, config.qkv_width()});
     table.push_back({&A::dattn, "d attention", compute, Layout::kRows, config.q_width(), Reader::kAttention});
   }
@@ -95,12 +92,12 @@ PerKeptTensor<int64_t> ActivationPlan::bytes_of_layer(const ModelConfig& config,
 }
 
 ActivationPlan::ActivationPlan(const ModelConfig& config, int64_t tokens, int64_t rows_behind, DType compute, Keep keep,
-                               const KeptLayers& kept, MemoryPlan& plan, WeightGradients gradients)
+                               const KeptLayers& kept, MemoryPlan& plan)
     : keep_(keep),
       last_layer_(most_kept_layers(config)),
       kept_(kept_of(keep, kept, last_layer_)),
       layer_table_(layer_table(config, compute)),
-      shared_table_(shared_table(config, compute, keep, gradients)) {
+      shared_table_(shared_table(config, compute, keep)) {
   for (const int64_t layers : kept_.values) TOKAMAK_CHECK(0 <= layers && layers <= last_layer_, layers, " layers keep");
   const auto add = [&](const std::string& name, const auto& entry) {
     return Buffer{plan.add("activations/" + name, entry.dtype, entry.planned_shape(tokens, rows_behind)), {}};
@@ -139,7 +136,6 @@ Activations ActivationPlan::first(int64_t tokens) const {
   };
   Activations a;
   for (size_t i = 0; i < shared_.size(); ++i) a.*shared_table_[i].tensor = view(shared_table_[i], shared_[i]);
-  if (!a.dmid) a.dmid = a.dx;
   for (const std::vector<Buffer>& layer : layers_) {
     LayerActivations& views = a.layers.emplace_back();
     for (size_t i = 0; i < layer.size(); ++i) {

@@ -18,11 +18,6 @@ enum class Keep {
   kNothing,      // inference: all layers share one layer's buffers
 };
 
-// Whether the GEMMs of weight gradients run in the order of the other operations, or concurrently with them, on a second
-// stream (weight_gradient_stream.h). Those still read the gradient of a layer's output while that of its input is written,
-// so the gradient of `mid` has a buffer of its own.
-enum class WeightGradients { kInOrder, kConcurrent };
-
 struct LayerActivations {
   Tensor x;        // (N, C)               residual stream that enters the layer
   Tensor rstd1;    // (N) f32
@@ -34,7 +29,7 @@ struct LayerActivations {
   Tensor gate_up;  // (N, 2 I)
   Tensor norm1;    // (N, C)               input of the QKV GEMM; Activations::norm where it is not kept
   Tensor norm2;    // (N, C)               input of the gate and up GEMM; likewise
-  Tensor swiglu;   // (N, I)
+  Tensor swiglu;   // (N, I)               in backward its gradient, too
 };
 
 struct Activations {
@@ -48,15 +43,12 @@ struct Activations {
                    //                      they overwrite the layer's qkv
   Tensor qk_rstd;  // (N (Hq + Hkv)) f32   query heads, then key heads
   // Backward only:
-  Tensor dx;     // (N, C)   gradient of the residual stream, between layers
-  Tensor dmid;   // (N, C)   likewise, of `mid`; with WeightGradients::kInOrder dx itself
+  Tensor dx;     // (N, C)   gradient of the residual stream
   Tensor dqkv;   // (N, (Hq + 2 Hkv) D)
   Tensor dattn;  // (N, Hq D)
 
   // The qkv that attention reads in layer l.
   Tensor rotated_of(size_t l) const { return rotated ? rotated : layers[l].qkv; }
-  // The gradient of any layer's swiglu: in the buffer of the layers that do not keep theirs, which the last one never does.
-  Tensor dswiglu() const { return layers.back().swiglu; }
   // Where layer l writes its result: the next layer's input.
   Tensor output_of(size_t l) const { return l + 1 < layers.size() ? layers[l + 1].x : last; }
 };
@@ -66,7 +58,7 @@ class ActivationPlan {
   // `kept` counts with Keep::kLayerInputs alone. What attention reads has `rows_behind` more rows than tokens
   // (Ops::rows_behind_attention), which no view shows.
   ActivationPlan(const ModelConfig& config, int64_t tokens, int64_t rows_behind, DType compute, Keep keep,
-                 const KeptLayers& kept, MemoryPlan& plan, WeightGradients gradients = WeightGradients::kInOrder);
+                 const KeptLayers& kept, MemoryPlan& plan);
   void commit(const Arena& arena);
   Activations first(int64_t tokens) const;  // views of the first `tokens` tokens of every buffer
 
@@ -99,8 +91,7 @@ class ActivationPlan {
     }
   };
   static std::vector<Entry<LayerActivations>> layer_table(const ModelConfig& config, DType compute);
-  static std::vector<Entry<Activations>> shared_table(const ModelConfig& config, DType compute, Keep keep,
-                                                      WeightGradients gradients);
+  static std::vector<Entry<Activations>> shared_table(const ModelConfig& config, DType compute, Keep keep);
 
   int64_t own_buffers(const Entry<LayerActivations>& entry) const;
 

@@ -95,7 +95,6 @@ void Transformer::layer_attention(Stream& compute, const DeviceBatch& in, const 
   const auto eps = static_cast<float>(config_.rms_norm_eps);
 
   if (wanted[KeptTensor::kQkv]) {
-    weight_gradients_.wait_for_readers(compute, s.norm1);
     ops_.rmsnorm(compute, {.x = s.x, .weight = w.input_norm, .y = s.norm1, .rstd = s.rstd1, .eps = eps});
     Gemm qkv = linear("qkv forward", s.norm1, w.qkv, s.qkv);
     if (config_.qkv_bias) qkv.bias = w.qkv_bias;
@@ -103,10 +102,7 @@ void Transformer::layer_attention(Stream& compute, const DeviceBatch& in, const 
   }
   // In place, so with qkv; but qk_norm keeps the raw projection, and rotates into a buffer that all layers share.
   if (wanted[config_.qk_norm ? KeptTensor::kAttention : KeptTensor::kQkv]) rotate_qkv(compute, in, a, l, w);
-  if (wanted[KeptTensor::kAttention]) {
-    weight_gradients_.wait_for_readers(compute, s.attn);
-    attend(compute, in, a, l);
-  }
+  if (wanted[KeptTensor::kAttention]) attend(compute, in, a, l);
   if (wanted[KeptTensor::kMid]) ops_.gemm(compute, linear_onto("o forward", s.x, s.attn, w.o, s.mid));
 }
 
@@ -114,13 +110,11 @@ void Transformer::layer_gate_up(Stream& compute, const Activations& a, int64_t l
                                 const PerKeptTensor<bool>& wanted) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
   if (!wanted[KeptTensor::kGateUp]) return;
-  weight_gradients_.wait_for_readers(compute, s.norm2);
   ops_.rmsnorm(compute, {.x = s.mid,
                          .weight = w.post_attention_norm,
                          .y = s.norm2,
                          .rstd = s.rstd2,
                          .eps = static_cast<float>(config_.rms_norm_eps)});
-  weight_gradients_.wait_for_readers(compute, s.gate_up);
   ops_.gemm(compute, linear("gate_up forward", s.norm2, w.gate_up, s.gate_up));
 }
 
@@ -130,67 +124,53 @@ void Transformer::layer_down(Stream& compute, const Activations& a, int64_t l, c
   ops_.gemm(compute, linear_onto("down forward", s.mid, s.swiglu, w.down, a.output_of(static_cast<size_t>(l))));
 }
 
-// The gradient of a GEMM's input goes into the buffer of the layers that do not keep the input. If this layer kept it, the
-// weight's gradient can be computed at once. Otherwise the operation that reads the input's gradient overwrites it with
-// the recomputed input, in the same pass over memory, and the weight's gradient follows.
-//
-// On a second stream a weight's gradient runs concurrently with what follows, until one of its operands is overwritten:
-// down's until dx is, at the end of the layer; o's until dmid is, in the next layer; gate_up's and qkv's until dgate_up
-// and dqkv are, in the next layer, but where the norm is not kept, until the shared norm is, a few operations later. The
-// last layer's swiglu lies in the shared buffer, so there down's ends before down dx begins.
+// A GEMM's input and the gradient of that input share a buffer. If the input was kept, the weight's gradient is computed
+// first. Otherwise the operation that reads the input's gradient overwrites it with the recomputed input, in the same
+// pass over memory.
 //
 // a.dx is the gradient of the layer's output. On return s.gate_up is its own gradient.
 void Transformer::backward_down(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w,
                                 const LayerWeights& dw, Write write) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
   const bool again = activations_.recomputed(l)[KeptTensor::kSwiGlu];
-  const Tensor dswiglu = a.dswiglu();
-  const auto down_dw = [&] {
-    weight_gradients_.enqueue(ops_, compute, linear_dw("down dw", a.dx, s.swiglu, dw.down, write));
-  };
+  const auto down_dw = [&] { ops_.gemm(compute, linear_dw("down dw", a.dx, s.swiglu, dw.down, write)); };
 
   if (!again) down_dw();
-  weight_gradients_.wait_for_readers(compute, dswiglu);
-  ops_.gemm(compute, linear_dx("down dx", a.dx, w.down, dswiglu));
+  ops_.gemm(compute, linear_dx("down dx", a.dx, w.down, s.swiglu));
   ops_.swiglu_backward(
-      compute, {.gate_up = s.gate_up, .dout = dswiglu, .dgate_up = s.gate_up, .out = again ? s.swiglu : Tensor{}});
+      compute, {.gate_up = s.gate_up, .dout = s.swiglu, .dgate_up = s.gate_up, .out = again ? s.swiglu : Tensor{}});
   if (again) down_dw();
 }
 
-// On entry a.dx is the gradient of the layer's output, on return a.dmid is that of `mid`.
+// On entry a.dx is the gradient of the layer's output, on return that of `mid`.
 void Transformer::backward_gate_up(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w,
                                    const LayerWeights& dw, Write write) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
   const Tensor dgate_up = s.gate_up;
   const bool again = activations_.recomputed(l)[KeptTensor::kNorm2];
-  const auto gate_up_dw = [&] {
-    weight_gradients_.enqueue(ops_, compute, linear_dw("gate_up dw", dgate_up, s.norm2, dw.gate_up, write));
-  };
+  const auto gate_up_dw = [&] { ops_.gemm(compute, linear_dw("gate_up dw", dgate_up, s.norm2, dw.gate_up, write)); };
 
   if (!again) gate_up_dw();
-  weight_gradients_.wait_for_readers(compute, a.norm);
-  ops_.gemm(compute, linear_dx("gate_up dx", dgate_up, w.gate_up, a.norm));
-  weight_gradients_.wait_for_readers(compute, a.dmid);
-  ops_.rmsnorm_backward(compute, {.dy = a.norm,
+  ops_.gemm(compute, linear_dx("gate_up dx", dgate_up, w.gate_up, s.norm2));
+  ops_.rmsnorm_backward(compute, {.dy = s.norm2,
                                   .x = s.mid,
                                   .weight = w.post_attention_norm,
                                   .rstd = s.rstd2,
                                   .dresidual = a.dx,
-                                  .dx = a.dmid,
+                                  .dx = a.dx,
                                   .dweight = dw.post_attention_norm,
                                   .y = again ? s.norm2 : Tensor{}});
   if (again) gate_up_dw();
 }
 
-// On entry a.dmid is the gradient of `mid`, on return a.dx is that of the layer's input.
+// On entry a.dx is the gradient of `mid`, on return that of the layer's input.
 void Transformer::backward_attention(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
                                      const LayerWeights& w, const LayerWeights& dw, Write write) {
   const LayerActivations& s = a.layers[static_cast<size_t>(l)];
 
-  weight_gradients_.enqueue(ops_, compute, linear_dw("o dw", a.dmid, s.attn, dw.o, write));
-  ops_.gemm(compute, linear_dx("o dx", a.dmid, w.o, a.dattn));
+  ops_.gemm(compute, linear_dx("o dx", a.dx, w.o, a.dattn));
+  ops_.gemm(compute, linear_dw("o dw", a.dx, s.attn, dw.o, write));
   if (config_.qk_norm) rotate_qkv(compute, in, a, l, w);
-  weight_gradients_.wait_for_readers(compute, a.dqkv);
   ops_.attention_backward(compute, {.qkv = a.rotated_of(static_cast<size_t>(l)),
                                     .cu_seqlens = in.cu_seqlens,
                                     .out = s.attn,
@@ -217,18 +197,14 @@ void Transformer::backward_attention(Stream& compute, const DeviceBatch& in, con
   if (config_.qkv_bias) ops_.column_sums(compute, {.x = a.dqkv, .sums = dw.qkv_bias});
 
   const bool again = activations_.recomputed(l)[KeptTensor::kNorm1];
-  const auto qkv_dw = [&] {
-    weight_gradients_.enqueue(ops_, compute, linear_dw("qkv dw", a.dqkv, s.norm1, dw.qkv, write));
-  };
+  const auto qkv_dw = [&] { ops_.gemm(compute, linear_dw("qkv dw", a.dqkv, s.norm1, dw.qkv, write)); };
   if (!again) qkv_dw();
-  weight_gradients_.wait_for_readers(compute, a.norm);
-  ops_.gemm(compute, linear_dx("qkv dx", a.dqkv, w.qkv, a.norm));
-  weight_gradients_.wait_for_readers(compute, a.dx);
-  ops_.rmsnorm_backward(compute, {.dy = a.norm,
+  ops_.gemm(compute, linear_dx("qkv dx", a.dqkv, w.qkv, s.norm1));
+  ops_.rmsnorm_backward(compute, {.dy = s.norm1,
                                   .x = s.x,
                                   .weight = w.input_norm,
                                   .rstd = s.rstd1,
-                                  .dresidual = a.dmid,
+                                  .dresidual = a.dx,
                                   .dx = a.dx,
                                   .dweight = dw.input_norm,
                                   .y = again ? s.norm1 : Tensor{}});

@@ -67,7 +67,7 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
       options_(options),
       inputs_(options.max_tokens, plan),
       activations_(config, options.max_tokens, ops_.rows_behind_attention(), options.compute, options.keep,
-                   options.kept, plan, options.weight_gradients) {
+                   options.kept, plan) {
   forward_order_ = forward_order(index_, config.num_hidden_layers);
   backward_order_ = backward_order(index_, config.num_hidden_layers, activations_);
   rope_slot_ = plan.add("rope table", DType::kF32, Shape{options.max_length, heads_.head_dim});
@@ -84,8 +84,6 @@ Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameter
   }
   workspace_shape_ = Shape{(ops_.workspace_bytes(workload) + 3) / 4};
   workspace_slot_ = plan.add("workspace", DType::kF32, workspace_shape_);
-  const int64_t second = options.weight_gradients == WeightGradients::kConcurrent ? ops_.gemm_workspace_bytes() : 0;
-  if (second > 0) gemm_workspace_slot_ = plan.add("second GEMM workspace", DType::kF32, Shape{(second + 3) / 4});
 }
 
 void Transformer::commit(const Arena& arena, Stream& compute) {
@@ -96,8 +94,7 @@ void Transformer::commit(const Arena& arena, Stream& compute) {
   }
   rope_ = arena[rope_slot_];
   if (tables_slot_) tables_ = arena[*tables_slot_];
-  ops_.bind_workspace(arena[workspace_slot_], gemm_workspace_slot_ ? arena[*gemm_workspace_slot_] : Tensor{});
-  if (options_.weight_gradients == WeightGradients::kConcurrent) weight_gradients_.commit(device_);
+  ops_.bind_workspace(arena[workspace_slot_]);
   const std::vector<float> table = make_rope_table(config_, options_.max_length, options_.max_length);
   device_.copy_to_device(compute, table.data(), rope_);
   compute.synchronize();
@@ -122,7 +119,6 @@ void Transformer::forward_backward(Stream& compute, const TokenBatch& batch, Ten
 
 void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums) {
   const Activations a = activations_.first(in.count());
-  weight_gradients_.begin_pass();
   forward(compute, in, a);
 
   const Weights norms = parameters_.acquire(index_.norms(), compute);
@@ -134,7 +130,6 @@ void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums)
   for (int64_t l = config_.num_hidden_layers - 1; l >= 0; --l) backward_layer(compute, in, a, l, norms, dnorms, units);
   backward_embedding(compute, in, a);
   parameters_.release(index_.norms());
-  weight_gradients_.join(compute);
 }
 
 void Transformer::backward_layer(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
@@ -160,7 +155,7 @@ void Transformer::backward_layer(Stream& compute, const DeviceBatch& in, const A
     backward();
     if (!ends_unit) return;
     units.end();  // gathers before the reduction, which must not delay the next weights
-    parameters_.reduce(unit, compute, weight_gradients_.writer(compute));
+    parameters_.reduce(unit, compute);
   };
   const bool apart = index_.layer(l, LayerPart::kDown) != index_.layer(l, LayerPart::kAttention);
   differentiate(LayerPart::kDown, true, apart, [&] { backward_down(compute, a, l, w, dw, g.write); });

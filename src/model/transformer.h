@@ -14,7 +14,6 @@
 #include "model/cuda_graph_cache.h"
 #include "model/model_config.h"
 #include "model/parameters.h"
-#include "model/weight_gradient_stream.h"
 #include "zero/sharded_parameters.h"
 #include "zero/unit_pass.h"
 
@@ -27,7 +26,6 @@ struct TransformerOptions {
   DType compute = DType::kBF16;
   Keep keep = Keep::kBackward;
   KeptLayers kept;  // with Keep::kLayerInputs: what layers keep beside their inputs
-  WeightGradients weight_gradients = WeightGradients::kInOrder;
   double z_loss = 0;
   CudaGraphs graphs = CudaGraphs::kOff;  // needs device support and a single rank
 };
@@ -115,13 +113,11 @@ class Transformer {
   BatchInputs inputs_;
   ActivationPlan activations_;
   std::vector<int64_t> forward_order_, backward_order_;  // units of a pass (UnitPass)
-  WeightGradientStream weight_gradients_;
-  std::optional<CudaGraphCache> graphs_;  // absent: no graphs
-  std::vector<int32_t> cu_seqlens_;       // of the latest micro-batch, padded with empty documents
+  std::optional<CudaGraphCache> graphs_;                 // absent: no graphs
+  std::vector<int32_t> cu_seqlens_;                      // of the latest micro-batch, padded with empty documents
   Shape workspace_shape_;
   MemoryPlan::Slot rope_slot_, workspace_slot_;
-  std::optional<MemoryPlan::Slot> tables_slot_;          // absent: attention reads none
-  std::optional<MemoryPlan::Slot> gemm_workspace_slot_;  // absent: weight gradients need none
+  std::optional<MemoryPlan::Slot> tables_slot_;  // absent: attention reads none
 
   Tensor rope_;    // (max_length, D) f32
   Tensor tables_;  // DocumentTables of the micro-batch in progress

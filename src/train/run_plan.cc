@@ -59,7 +59,6 @@ EngineOptions engine_options(const RunConfig& config, const EngineSizes& sizes) 
           .activation_checkpoint = config.activation_checkpoint,
           .z_loss = config.training.z_loss,
           .cuda_graphs = config.runtime.cuda_graphs,
-          .overlap_weight_gradients = config.runtime.overlap_weight_gradients,
           .sizes = sizes};
 }
 

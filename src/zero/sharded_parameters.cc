@@ -227,21 +227,17 @@ void ShardedParameters::clear_padding(Tensor whole, int64_t unit, Stream& comput
   }
 }
 
-void ShardedParameters::reduce(int64_t unit, Stream& compute, Stream& writer) {
+void ShardedParameters::reduce(int64_t unit, Stream& compute) {
   const bool in_shard_group = !whole() && (last_ || !options_.policy.reduce_once);
   const bool over_replicas = mesh_.replicas() > 1 && last_;
   if (!in_shard_group && !over_replicas) return;
   TOKAMAK_CHECK(!complete_[static_cast<size_t>(unit)], "unit ", unit, " is reduced after the last micro-batch");
-  const auto follow = [this](Stream& later, Stream& earlier) {
-    earlier.record(*compute_done_);
-    later.wait(*compute_done_);
-  };
-  Stream& stream = reductions(compute);
   if (contributions_) {
-    if (&writer != &compute) follow(compute, writer);
     backend_.ops->checksum(compute, {.x = whole_gradient(unit), .sum = contributions_.rows(unit, unit + 1).flat()});
   }
-  follow(stream, contributions_ ? compute : writer);
+  Stream& stream = reductions(compute);
+  compute.record(*compute_done_);
+  stream.wait(*compute_done_);
   if (in_shard_group) reduce_in_shard_group(unit, stream);
   if (over_replicas) reduce_over_replicas(unit, stream);
 }

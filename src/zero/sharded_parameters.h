@@ -100,10 +100,7 @@ class ShardedParameters {
   Gradient gradient(int64_t unit, Stream& compute);
   // The gradient is written for this micro-batch: adds it, summed over the ranks, to this rank's slice, now or, where the
   // policy says so, in the last micro-batch.
-  void reduce(int64_t unit, Stream& compute) { reduce(unit, compute, compute); }
-  // The same where a GEMM on `writer` wrote it last, behind all that `compute` wrote: the reduction waits for `writer`, and
-  // `compute` goes on.
-  void reduce(int64_t unit, Stream& compute, Stream& writer);
+  void reduce(int64_t unit, Stream& compute);
   void wait_reduced(Stream& compute);  // `compute` waits for all reductions so far
   // From now on reduce(u), where it reduces, adds the checksum of what this rank contributes to row u; an empty tensor
   // ends that. A single rank reduces nothing.

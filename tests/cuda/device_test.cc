@@ -235,29 +235,6 @@ TEST_CASE("work that a graph cannot capture is an error, and the stream stays us
   refused([&] { throw Error(Kind::kDevice, "a reason of our own"); }, "a reason of our own");
 }
 
-TEST_CASE("a stream for GEMMs has a workspace of its own, and takes no other operation") {
-  const Backend backend = make_backend();
-  Device& device = *backend.device;
-  Ops& ops = *backend.ops;
-  MemoryPlan plan;
-  const auto matrix = plan.add("a", DType::kF32, Shape{16, 16}), result = plan.add("c", DType::kF32, Shape{16, 16}),
-             workspace = plan.add("workspace", DType::kF32, Shape{ops.gemm_workspace_bytes() / 4});
-  const Arena arena(plan, device);
-  const Tensor a = arena[matrix], c = arena[result];
-  const auto any = device.make_stream({.name = "any"}),
-             gemms = device.make_stream({.name = "gemms", .use = StreamUse::kGemms});
-  const Gemm gemm{.a = a, .b = a, .c = c};
-  ops.bind_workspace(arena[workspace]);
-  ops.gemm(*any, gemm);
-  CHECK_THROWS_WITH(ops.gemm(*gemms, gemm), Catch::Contains("the stream gemms needs"));
-  ops.bind_workspace({}, arena[workspace]);
-  ops.gemm(*gemms, gemm);
-  CHECK_THROWS_WITH(ops.gemm(*any, gemm), Catch::Contains("the stream any needs"));
-  CHECK_THROWS_WITH(ops.fill(*gemms, {.x = c, .value = 1}), Catch::Contains("which is for GEMMs"));
-  any->synchronize();
-  gemms->synchronize();
-}
-
 TEST_CASE("the head goes in as few equal chunks as its share of the memory allows") {
   const Backend backend = make_backend();
   const auto rows = [&](int64_t tokens, int64_t vocab, DType act = DType::kBF16) {

@@ -104,13 +104,12 @@ def resume(place):
 
 @on_cuda
 def recomputation(place):
-    """activation_checkpoint none, selective and full on CUDA, weight gradients on a second stream or not: the same bits;
-    also where batches come long before they are needed"""
-    for mode, order, overlap in (("none", "forward", "false"), ("none", "reverse", "true"), ("selective", "forward", "auto"),
-                                 ("selective", "random", "auto"), ("full", "reverse", "auto"), ("full", "random", "auto")):
+    """activation_checkpoint none, selective and full on CUDA: the same bits; also where batches come long before they are
+    needed"""
+    for mode, order in (("none", "forward"), ("selective", "random"), ("full", "reverse")):
         name = f"recompute-{mode}-{order}"
-        train(place, name, "cuda", "precision.compute=bf16", f"runtime.overlap_weight_gradients={overlap}",
-              *recompute(mode), environment={"TOKAMAK_EMULATOR_ORDER": order})
+        train(place, name, "cuda", "precision.compute=bf16", *recompute(mode),
+              environment={"TOKAMAK_EMULATOR_ORDER": order})
         assert place.records(name) == place.records("recompute-none-forward"), name
         assert gathered(place.checkpoint(name, STEPS)) == gathered(place.checkpoint("recompute-none-forward", STEPS)), name
 
@@ -189,8 +188,8 @@ def no_stall(place):
 
 @on_cuda
 def graphs(place):
-    """cuda_graphs on, off and auto: the same bits, with accumulation, document masking, and resumed; and they are used. The
-    graphs have weight gradients on a second stream, in any order that their dependencies allow"""
+    """cuda_graphs on, off and auto: the same bits, with accumulation, document masking, and resumed; and they are used, in
+    any order that their dependencies allow"""
     def run(name, *overrides, expect=0, **environment):
         """(output, graphs captured, graphs launched); three micro-batches a step."""
         path = place.file(name + ".json")
@@ -207,10 +206,9 @@ def graphs(place):
         which = [f"precision.compute={compute}", f"data.document_masking={masking}",
                  f"model.num_hidden_layers={1 if compute == 'f32' else 2}"]
         off, on = f"off-{compute}", f"on-{compute}"
-        _, recorded, launched = run(off, *which, "runtime.cuda_graphs=off", "runtime.overlap_weight_gradients=false")
+        _, recorded, launched = run(off, *which, "runtime.cuda_graphs=off")
         assert not recorded and not launched, (recorded, launched)
-        _, recorded, launched = run(on, *which, "runtime.cuda_graphs=on", "runtime.overlap_weight_gradients=true",
-                                    TOKAMAK_EMULATOR_ORDER="random")
+        _, recorded, launched = run(on, *which, "runtime.cuda_graphs=on", TOKAMAK_EMULATOR_ORDER="random")
         print(f"  {compute}, document masking {masking}: {recorded} graphs, launched {launched} times")
         if EMULATED and masking == "false":  # two buffers, overwrite or accumulate: the first pass of each runs eagerly
             assert (recorded, launched) == (4, 14), (recorded, launched)
@@ -269,8 +267,7 @@ def ranks(place):
         worst = max(relative(both[step], one[step]) for step in one)
         print(f"  {kind}: losses of 1 and 2 ranks differ by {worst:.1e} at most")
         assert sorted(one) == sorted(both) == list(range(1, STEPS + 1)) and worst < bar, (one, both)
-        in_order = ["runtime.overlap_weight_gradients=false"] if kind == "f32" else []
-        train_on(2, place, two + "-again", *overrides, *in_order,
+        train_on(2, place, two + "-again", *overrides,
                  env={"TOKAMAK_EMULATOR_NCCL_NO_MEMORY": "1", "TOKAMAK_EMULATOR_ORDER": "reverse"})
         assert place.records(two + "-again") == both
     one = place.records("f32-alone")

@@ -86,9 +86,6 @@ struct SmallModelOptions {
   int64_t cached_sequences = 0;
   double z_loss = 0;
   DType reduce_dtype = DType::kF32;
-  WeightGradients weight_gradients = WeightGradients::kInOrder;
-  UnitSize unit = UnitSize::kLayer;
-  ShardingPolicy policy;
   OptimizerOptions optimizer;
 };
 
@@ -96,11 +93,10 @@ struct SmallModelOptions {
 class SmallModel {
  public:
   SmallModel(const ModelConfig& config, Comm& comm, const SmallModelOptions& options)
-      : table(make_param_table(config, options.unit)),
+      : table(make_param_table(config)),
         backend(make_cpu_backend()),
         stream(backend.device->make_stream()),
-        parameters(table, comm, backend,
-                   {.compute = options.compute, .reduce_dtype = options.reduce_dtype, .policy = options.policy}, plan),
+        parameters(table, comm, backend, {.compute = options.compute, .reduce_dtype = options.reduce_dtype}, plan),
         optimizer(options.optimizer, parameters, plan),
         model(config, parameters,
               {.max_tokens = options.max_tokens,
@@ -109,7 +105,6 @@ class SmallModel {
                .compute = options.compute,
                .keep = options.keep,
                .kept = options.kept,
-               .weight_gradients = options.weight_gradients,
                .z_loss = options.z_loss},
               plan),
         sums_slot(plan.add("sums", DType::kF64, Shape{kStepSums})),

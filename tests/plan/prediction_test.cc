@@ -43,31 +43,6 @@ TEST_CASE("many micro-batches are predicted as long as the whole step takes, whi
   }
 }
 
-TEST_CASE(
-    "weight gradients on a second stream share the device with other operations: they hide launches, and no work") {
-  Machine machine = find_machine("h100");
-  for (const int ranks : {1, 4}) {
-    for (const double launch : {0.0, machine.launch_seconds}) {
-      machine.launch_seconds = launch;
-      RunConfig config = gpu_run();
-      config.model.hidden_size = 256;
-      config.model.intermediate_size = 512;
-      const auto predicted = [&](OverlapWeightGradients overlap) {
-        config.runtime.overlap_weight_gradients = overlap;
-        return predict(config, small_batch(ranks, 2), ranks, machine);
-      };
-      const Prediction in_order = predicted(OverlapWeightGradients::kFalse),
-                       overlapped = predicted(OverlapWeightGradients::kTrue);
-      INFO(ranks << " ranks, a launch takes " << launch << " s");
-      const double gemms = 4 * static_cast<double>(config.model.num_hidden_layers);
-      if (ranks == 1) CHECK(in_order.step_seconds - overlapped.step_seconds <= 2 * gemms * launch * (1 + 1e-9) + 1e-12);
-      CHECK(overlapped.step_seconds <= in_order.step_seconds * (1 + 1e-9));
-      CHECK(overlapped.flops == in_order.flops);
-      CHECK(predicted(OverlapWeightGradients::kAuto).step_seconds == overlapped.step_seconds);
-    }
-  }
-}
-
 TEST_CASE("runtime.attention: native predicts a slower step where its rate is lower") {
   RunConfig config = gpu_run();
   const GlobalBatch batch = small_batch(1, 2);

@@ -156,9 +156,6 @@ RANKS_CASE("a dry run yields the very step that a real one takes, call by call")
            {full, {.data_parallel_replicate_degree = ranks, .reduce = ReduceWhen::kLastMicrobatch}},
            {some, {.data_parallel_replicate_degree = replicas, .keep_gathered = {1}}}}) {
     RunConfig config = small_run();
-    if (recompute.mode != RecomputeMode::kFull) {
-      config.runtime.overlap_weight_gradients = OverlapWeightGradients::kTrue;
-    }
     config.activation_checkpoint = recompute;
     config.parallelism = sharing;
     DryRun dry(config, small_batch(ranks, 5), ranks);  // three micro-batches, the last of one sequence

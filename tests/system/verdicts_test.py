@@ -244,13 +244,6 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(list(first.LIMITS)[-1], "two_ranks")
         self.assertEqual(set(depth.PARTS), set(depth.LIMITS))
 
-    def test_profiled_kernels_are_read_from_the_table_in_what_ncu_prints(self):
-        columns = ['"ID"', '"Kernel Name"', *[f'"{metric}"' for metric in depth.NCU]]
-        rows = ['==PROF== Connected', ",".join(columns), '"","","ns","%","%"', '"0","a","2,000","50.0","10.0"',
-                '"1","b","9,000","80.0","20.0"', '"2","a","4,000","70.0","30.0"', "step time 1 s"]
-        self.assertEqual(depth.profiled("\n".join(rows)), [("b", (9e-6, 1, 80.0, 20.0)), ("a", (6e-6, 2, 60.0, 20.0))])
-        self.assertEqual(depth.profiled("nothing"), [])
-
     def test_what_a_longer_run_calls_more_often_its_steps_call(self):
         short = {"cudaMalloc": 9, "cudaStreamSynchronize": 4, "cudaEventSynchronize": 10}
         for more, expected in (({"cudaEventSynchronize": 20}, PASSED), ({"cudaMalloc": 20}, FAILED),
