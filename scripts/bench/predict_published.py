@@ -21,6 +21,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 
 FITTED = pathlib.Path(__file__).with_name("published_fit.txt")
 # The constants of src/plan/hardware.h and what --fit may make of them. Hopper's attention stays at what cuDNN was measured
@@ -40,6 +41,8 @@ GPUS = {
     "H200": ("h200", "Hopper"),
     "B200": ("b200", "Blackwell"),
 }
+# Other rows of these generations have Tokamak's kernels; this one has what was fitted on programs of others.
+OF_OTHERS = {"Hopper": "H100-SXM-HBM2e-500W"}
 # Sources that reduce gradients in bf16 (published_runs.md); the others in f32.
 REDUCES_BF16 = ("MosaicML", "fms-fsdp", "Maximizing training throughput", "NVIDIA", "Supercharging training")
 
@@ -161,13 +164,14 @@ class Predictor:
     def __init__(self, program):
         self.program = program
         self.folder = tempfile.TemporaryDirectory()
+        self.writing = threading.Lock()
 
     def plan(self, row, mode, machine):
         """The prediction of the row in one recompute mode."""
         text, assumed = config_of(row, mode)
         path = pathlib.Path(self.folder.name, f"{row['id'].replace('/', '_')}-{mode}.yaml")
         path.write_text(text)
-        command = [self.program, "plan", str(path), "--ranks", row["gpus"], "--gpu", machine or gpu_of(row)[0],
+        command = [self.program, "plan", str(path), "--ranks", row["gpus"], "--gpu", machine or self.machine_file(row),
                    "--as-configured", "--json"]
         if row["gpus_per_node"]:
             command += ["--gpus-per-node", row["gpus_per_node"]]
@@ -208,9 +212,21 @@ class Predictor:
                 "assumed": assumed}
 
     def machine(self, gpu, row):
-        """The hardware table's row of a GPU, as a machine file has it."""
-        plan, _ = self.plan({**row, "gpu": gpu}, "none", None)
-        return plan["machine"]
+        """The hardware table's row of a GPU, as a machine file has it, but with what other programs attain of it."""
+        usual = {**row, "gpu": gpu, "gpus_per_node": "", "network": "", "source": ""}  # the row's own network is not the GPU's
+        plan, _ = self.plan(usual, "none", gpu_of(usual)[0])
+        others = OF_OTHERS.get(gpu_of({"gpu": gpu})[1])
+        if not others or gpu == others:
+            return plan["machine"]
+        return {**plan["machine"], "efficiency": self.machine(others, row)["efficiency"]}
+
+    def machine_file(self, row):
+        """The path of that, written once."""
+        path = pathlib.Path(self.folder.name, row["gpu"] + ".json")
+        with self.writing:
+            if not path.exists():
+                path.write_text(json.dumps(self.machine(row["gpu"], row)))
+        return str(path)
 
 
 def quantile(values, part):

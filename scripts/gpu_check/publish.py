@@ -127,7 +127,7 @@ def sizes(results):
     before += [line["values"]["memory_baseline_bytes"] for line in results.lines
                if line["values"].get("memory_baseline_bytes")]
     later = [run["after_step_3"] - run["after_commit"] for run in runs]
-    return {name: (max(found), -(-max(found) // ROUND) * ROUND) for name, found in
+    return {name: (max(found), int(-(-max(found) // ROUND) * ROUND)) for name, found in
             (("kGpuStartupBytes", before), ("kGpuReserveBytes", later)) if found and max(found) > 0}
 
 

@@ -26,7 +26,8 @@ struct ActivationCheckpointOptions {
       "layer inputs only, which takes far less memory and about a third more FLOPs; selective: keep layer inputs and, "
       "within kept_bytes, the tensors that spare most FLOPs, then outputs of norms and SwiGLU; auto: keep, of each layer, "
       "the tensors that save most predicted time in the memory there is, chosen at each start together with "
-      "training.micro_batch_size and parallelism.keep_gathered where those are auto; all give the same bits");
+      "training.micro_batch_size, parallelism.keep_gathered and parallelism.reduce where those are auto; of one micro-batch "
+      "and one reduce, all give the same bits");
     v("kept_bytes", kept_bytes,
       "with selective, bytes of activations that a rank keeps beyond full's; more memory, less recomputed; auto: what "
       "the device has left once everything else is planned (where the device is the CPU, an eighth of its memory stays "

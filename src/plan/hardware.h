@@ -14,7 +14,7 @@
 namespace tokamak {
 
 // What of the stated rates a training step attains: constants of a GPU generation, fitted on published runs
-// (scripts/bench/predict_published.py names them) or measured (tokamak bench --calibrate).
+// (scripts/bench/predict_published.py names them) or measured (scripts/gpu_check.sh, tokamak bench --calibrate).
 struct Efficiency {
   double gemm = 0;       // share of the peak that large GEMMs attain
   double attention = 0;  // the same of fused attention with heads of 128, of the FLOPs up to the diagonal
@@ -37,6 +37,7 @@ struct GpuRow {
   double network_rate;      // of a node of eight with the network that it is usually sold with, see Machine
   Efficiency efficiency;
   const char* source;
+  std::string_view kernels_measured_on;  // Tokamak's, all of `efficiency` but bus and contention; empty: fitted
 };
 std::span<const GpuRow> gpu_rows();
 const GpuRow* gpu_row_of(std::string_view device);  // by Device::description(); nullptr: the table has none
@@ -69,6 +70,7 @@ struct Machine {
   bool cpu = false;                  // its plans are for runtime.backend: cpu
   std::vector<MeasuredOp> measured;  // may be empty: by the rates above
   std::string source;
+  std::string kernels_measured_on;  // as in GpuRow
 
   double peak_flops(DType dtype) const { return dtype == DType::kBF16 ? bf16_flops : f32_flops; }
   int64_t plannable_bytes() const;                  // memory_bytes without the free share

@@ -59,8 +59,10 @@ std::string accuracy_of(const Machine& machine) {
   if (machine.cpu) return "from rates that nobody has measured there";
   const auto percent = [](double share) { return significant(100 * share, 3) + " %"; };
   const PredictionError& e = kPublishedError;
-  return str("within ", percent(e.median), " of half of ", e.rows, " published runs, within ", percent(e.ninth_decile),
-             " of nine in ten");
+  const std::string published = str("within ", percent(e.median), " of half of ", e.rows, " published runs, within ",
+                                    percent(e.ninth_decile), " of nine in ten");
+  if (machine.kernels_measured_on.empty()) return published;
+  return str(published, "; kernels as measured on ", machine.kernels_measured_on, ", not as fitted on those runs");
 }
 
 Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& stated,
