@@ -4,14 +4,17 @@ they say about the constants that plans use. Run it in the tree whose commit was
 
   scripts/gpu_check/publish.py gpu_check.json            (prints the constants)
   scripts/gpu_check/publish.py gpu_check.json --apply    (writes them to src/backend/gpu_sizes.h and src/plan/hardware.cc)
+  scripts/gpu_check/publish.py FIRST.json ... LAST.json  (sittings on one card: of each line the last that has run)
 """
 import argparse
+import collections
 import json
 import re
 import sys
 import textwrap
 from pathlib import Path
 
+from main import SITTINGS
 from report import FAILED, MISSED, NOT_RUN, OFF, PASSED, off
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,12 +25,34 @@ ROUND = 2**27  # reserves are rounded up to 128 MiB
 MOVES_BYTES = ("rmsnorm", "swiglu", "adamw", "rope")  # operations, by the beginning of their names
 
 
+def commit_of(facts):
+    return next((line.split()[-1] for line in facts["tokamak"] if "commit" in line), "of an unknown commit")
+
+
+def merged(sittings):
+    """The lines of the parts that the check has, of each name (and number among those of that name) the last that has run."""
+    parts, lines = {part for sitting in SITTINGS.values() for part in sitting.LIMITS}, {}
+    for facts in sittings:
+        seen = collections.Counter()
+        for line in facts["lines"]:
+            key = line["name"], seen[line["name"]]
+            seen[line["name"]] += 1
+            has_run = line["result"] != NOT_RUN or lines.get(key, line)["result"] in (NOT_RUN, FAILED)
+            if line["part"] in parts and has_run:
+                lines[key] = line
+    return list(lines.values())
+
+
 class Results:
-    def __init__(self, path):
-        self.facts = json.loads(Path(path).read_text(encoding="utf-8"))
-        self.lines = self.facts["lines"]
+    def __init__(self, *paths):
+        sittings = [json.loads(Path(path).read_text(encoding="utf-8")) for path in paths]
+        self.facts = {**sittings[0], "seconds": sum(facts["seconds"] for facts in sittings),
+                      **{"machine": facts["machine"] for facts in sittings if "machine" in facts}}
+        self.lines = merged(sittings)
         self.card, self.date = self.facts["gpu"], self.facts["date"][:10]
-        self.commit = next((line.split()[-1] for line in self.facts["tokamak"] if "commit" in line), "of an unknown commit")
+        if {facts["gpu"] for facts in sittings} != {self.card}:
+            sys.exit("publish: error: these are results of several GPUs")
+        self.commit = ", ".join(dict.fromkeys(commit_of(facts) for facts in sittings))
         self.stem = f"gpu-{re.sub('[^a-z0-9]+', '-', self.card.lower().removeprefix('nvidia ')).strip('-')}-{self.date}"
 
     def values(self, name):
@@ -140,19 +165,25 @@ def rate(results, *names):
     return sum(values["rate"] * time for values, time in zip(found, seconds)) / sum(seconds)
 
 
+def gemm_rate(results, copied):
+    """FLOP/s of a layer's GEMMs beside the time of their bytes, which predictions add (src/plan/cost_model.cc)."""
+    calls = [call for call in results.facts.get("machine", {}).get("measured", [])
+             if call["name"].startswith("gemm ") and not call["name"].startswith("gemm head")]
+    seconds = sum(call["seconds"] - call["bytes"] / copied for call in calls)
+    return sum(call["flops"] for call in calls) / seconds if seconds > 0 else None
+
+
 def shares(results, source):
     """{member of Efficiency: its share}, of the hardware table's row; and the row's pattern. Empty without a row."""
     row = re.search(rf'\{{"[^"]+", "{re.escape(results.card)}", \d+, ([\d.]+) \* kGB, [^"]*?, (k[A-Z]\w+|\{{[^}}]*\}}),', source)
     peak = results.values("step 8B").get("peak_flops_per_second")
     if not row or not peak:
         return {}, row
-    names = [line["name"] for line in results.lines]
-    gemms = [name for name in names if name.startswith("gemm ") and not name.startswith("gemm head")]
-    found = {"gemm": rate(results, *gemms) if gemms else None,
+    moved = [line["name"] for line in results.lines if line["name"].startswith(MOVES_BYTES)]
+    copied = rate(results, *moved) if moved else None
+    found = {"gemm": gemm_rate(results, copied) if copied else None,
              "attention": rate(results, "attention, cuDNN", "attention_backward, cuDNN"),
              "native_attention": rate(results, "attention, native", "attention_backward, native")}
-    moved = [name for name in names if name.startswith(MOVES_BYTES)]
-    copied = rate(results, *moved) if moved else None
     found = {name: value / peak for name, value in found.items() if value}
     return {**found, **({"memory": copied / (float(row[1]) * 1e9)} if copied else {})}, row
 
@@ -196,11 +227,11 @@ def publish(results, root, apply):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", type=Path, help="gpu_check.json")
+    parser.add_argument("results", type=Path, nargs="+", help="gpu_check.json, of one or more sittings")
     parser.add_argument("--apply", action="store_true", help="write the constants, too")
     parser.add_argument("--root", type=Path, default=ROOT, help="the tree to write to")
     options = parser.parse_args()
-    results = Results(options.results)
+    results = Results(*options.results)
     if not results.card or "emulated" in results.card:
         sys.exit("publish: error: these are no results of a GPU")
     print("\n".join(publish(results, options.root, options.apply)))
