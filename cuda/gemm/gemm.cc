@@ -5,11 +5,10 @@
 // NVIDIA documents that cuBLAS gives the same bits in every run on GPUs of one architecture and SM count. Its exception
 // for concurrent streams does not apply if the caller owns the workspace, as here.
 //
-// What would round a bf16 output twice, as measured on an H100 with cuBLASLt 13.1.0: a residual that is the output itself,
-// since Hopper's kernels then round the product and let memory add it (so ops.h forbids it; accumulation is in f32); split-K
-// with a bias, whatever the reduction scheme; and the reduction schemes in the output's type and in place, by NVIDIA's
-// documentation. So only f32 partial sums with a separate reduction step are allowed, beside no split, and with a bias in
-// bf16 no split at all.
+// Three things would round a bf16 output twice. On an H100, cuBLASLt 13.1.0 rounds the product before it adds a residual
+// that is the output itself; ops.h forbids that. It rounds the sum of a split K before it adds a bias. And two reduction
+// schemes, in the output's type and in place, round partial sums. So only f32 partial sums with a separate reduction step
+// are allowed, beside no split, and with a bias in bf16 no split at all.
 #include "cuda/gemm/gemm.h"
 
 #include <algorithm>

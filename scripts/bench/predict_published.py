@@ -41,7 +41,7 @@ GPUS = {
     "H200": ("h200", "Hopper"),
     "B200": ("b200", "Blackwell"),
 }
-# Other rows of these generations have Tokamak's kernels; this one has what was fitted on programs of others.
+# The row that has what was fitted on programs of others; the rest of the generation has Tokamak's kernels.
 OF_OTHERS = {"Hopper": "H100-SXM-HBM2e-500W"}
 # Sources that reduce gradients in bf16 (published_runs.md); the others in f32.
 REDUCES_BF16 = ("MosaicML", "fms-fsdp", "Maximizing training throughput", "NVIDIA", "Supercharging training")
@@ -214,11 +214,9 @@ class Predictor:
     def machine(self, gpu, row):
         """The hardware table's row of a GPU, as a machine file has it, but with what other programs attain of it."""
         usual = {**row, "gpu": gpu, "gpus_per_node": "", "network": "", "source": ""}  # the row's own network is not the GPU's
-        plan, _ = self.plan(usual, "none", gpu_of(usual)[0])
-        others = OF_OTHERS.get(gpu_of({"gpu": gpu})[1])
-        if not others or gpu == others:
-            return plan["machine"]
-        return {**plan["machine"], "efficiency": self.machine(others, row)["efficiency"]}
+        name, generation = gpu_of(usual)
+        machine, others = self.plan(usual, "none", name)[0]["machine"], OF_OTHERS.get(generation)
+        return machine if others in (None, gpu) else {**machine, "efficiency": self.machine(others, row)["efficiency"]}
 
     def machine_file(self, row):
         """The path of that, written once."""

@@ -8,7 +8,7 @@ from families import NATIVE, ON_GPU
 from place import ended
 from report import FAILED, NOT_RUN, PASSED
 
-# racecheck covers our own kernels only, by the namespace in their mangled names. Of eight processes of it that shared an
+# racecheck covers our own kernels only, by the namespace in their mangled names. Six of eight processes of it that shared an
 # H100, six broke down; memcheck's did not.
 SANITIZERS = {"memcheck": ["--leak-check", "no", "--report-api-errors", "no"],
               "racecheck": ["--kernel-name", "kns=7tokamak"]}

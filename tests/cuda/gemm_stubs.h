@@ -22,7 +22,7 @@ struct Library {
   double clock = 0;  // ms; algorithm i takes |i - 80| with a cold cache, |i - 90| with a warm one
   bool cold = true;
   double slower = 0;  // ms more of each product than of the one before
-  int busy = 20;  // products that another stream's work makes slower, unless the host waits for it
+  int busy = 20;      // products that another stream's work makes slower, unless the host waits for it
   bool no_memory = false;
   std::vector<size_t> allocated;  // bytes of each
   void reset() { *this = Library(); }
