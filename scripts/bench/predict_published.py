@@ -168,15 +168,13 @@ class Predictor:
 
     def plan(self, row, mode, machine):
         """The prediction of the row in one recompute mode."""
+        machine = machine or self.machine_file(row)  # writes files of this name, too
         text, assumed = config_of(row, mode)
         path = pathlib.Path(self.folder.name, f"{row['id'].replace('/', '_')}-{mode}.yaml")
         path.write_text(text)
-        command = [self.program, "plan", str(path), "--ranks", row["gpus"], "--gpu", machine or self.machine_file(row),
-                   "--as-configured", "--json"]
-        if row["gpus_per_node"]:
-            command += ["--gpus-per-node", row["gpus_per_node"]]
-        if network := network_of(row):
-            command += ["--network", network]
+        command = [self.program, "plan", str(path), "--ranks", row["gpus"], "--gpu", machine, "--as-configured", "--json"]
+        for option, value in (("--gpus-per-node", row["gpus_per_node"]), ("--network", network_of(row))):
+            command += [option, value] if value else []
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
         if done.returncode != 0:
             raise LeftOut("tokamak plan: " + done.stderr.strip().splitlines()[-1])
