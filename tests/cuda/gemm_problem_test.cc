@@ -97,8 +97,8 @@ TEST_CASE("the column-major problem equals the row-major GEMM, for every transpo
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{5, 7, 3}, {1, 6, 4}, {6, 1, 4}, {3, 4, 1}, {1, 1, 1}}) {
     for (const Transpose ta : {kNo, kYes}) {
       for (const Transpose tb : {kNo, kYes}) {
-        for (const AddedOperand added : {AddedOperand::kNothing, AddedOperand::kOutput, AddedOperand::kResidual,
-                                         AddedOperand::kBias}) {
+        for (const AddedOperand added :
+             {AddedOperand::kNothing, AddedOperand::kOutput, AddedOperand::kResidual, AddedOperand::kBias}) {
           INFO("(" << m << ", " << n << ", " << k << ") transposed " << (ta == kYes) << (tb == kYes) << ", added "
                    << static_cast<int>(added));
           Case x{m, n, k, ta, tb, added};
