@@ -36,13 +36,7 @@ double recomputed_of_step(const RunConfig& config, const DryRun& run) {
   const BatchShape& shape = run.shape();
   const auto costs =
       keep_costs(config.model, shape.sequences_per_rank * shape.length, shape.length, compute_dtype(config.precision));
-  return recomputed_flops(costs, run.model().kept(), most_kept_layers(config.model));
-}
-
-std::string kept_text(const ModelConfig& model, const KeptLayers& kept) {
-  std::vector<std::string> tensors;
-  for (const KeptTensor tensor : kKeptTensors) tensors.push_back(str(name_of(tensor), " of ", kept[tensor]));
-  return str(join(tensors, ", "), " layers, of ", most_kept_layers(model), " that may keep them");
+  return recomputed_flops(costs, run.model().kept());
 }
 
 void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
@@ -58,7 +52,7 @@ void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
       << " tokens, " << human_si(flops * static_cast<double>(shape.total_steps), "FLOP") << "\n"
       << "each rank    computes " << human_si(step.flops(), "FLOP") << " a step and sends "
       << human_bytes(static_cast<int64_t>(step.exchanged())) << "\n"
-      << "keeps        " << kept_text(config.model, run.model().kept()) << "; recomputes "
+      << "keeps        " << kept_text(config.model, run.model().kept()) << " that may keep them; recomputes "
       << human_si(recomputed_of_step(config, run), "FLOP") << " a step\n"
       << "memory of each rank ";
   if (run.device().uses_host_memory()) {
@@ -97,7 +91,8 @@ nlohmann::ordered_json plan_json(const RunConfig& config, DryRun& run) {
   const BatchShape& shape = run.shape();
   const ModelSize size = model_size(config.model);
   nlohmann::ordered_json groups = nlohmann::ordered_json::object(), kept = nlohmann::ordered_json::object();
-  for (const KeptTensor tensor : kKeptTensors) kept[name_of(tensor)] = run.model().kept()[tensor];
+  const std::vector<KeptTensor> tensors = kept_tensors(config.model);
+  for (size_t i = 0; i < tensors.size(); ++i) kept[tensors[i].name] = run.model().kept()[i];
   for (const MemoryPlan::Group& group : run.memory().groups()) groups[group.name] = group.bytes;
   return {{"parameters", size.parameters},
           {"lookup_parameters", size.lookup_parameters},
@@ -255,8 +250,7 @@ class PlanCommand : public Command {
       config.parallelism = report.best().parallelism;
       config.activation_checkpoint.mode = report.best().recompute;
       if (report.best().recompute == RecomputeMode::kAuto) {
-        const KeptLayers& kept = report.best().kept;
-        config.activation_checkpoint = {RecomputeMode::kSelective, {}, {kept.values.begin(), kept.values.end()}};
+        config.activation_checkpoint = {RecomputeMode::kSelective, {}, counts_of(config.model, report.best().kept)};
       }
       std::string trace;
       predict(config, batch, ranks_, machine, &trace);

@@ -48,21 +48,17 @@ std::string gathered_of(const Prediction& p) {
   return print_auto_limit(p.parallelism.keep_gathered);
 }
 
-std::string counts_of(const KeptLayers& kept) {
-  std::vector<std::string> counts;
-  for (const int64_t layers : kept.values) counts.push_back(str(layers));
-  return join(counts, ", ");
-}
-
-std::string kept_heading() {
+std::string kept_heading(const ModelConfig& model) {
   std::vector<std::string> names;
-  for (const KeptTensor tensor : kKeptTensors) names.emplace_back(name_of(tensor));
+  for (const KeptTensor& tensor : kept_tensors(model)) names.push_back(tensor.name);
   return "   kept_layers of " + join(names, ", ");
 }
 
-void print_candidate(std::ostream& out, const Candidate& one, const char* note) {
+void print_candidate(std::ostream& out, const ModelConfig& model, const Candidate& one, const char* note) {
+  std::vector<std::string> counts;
+  for (const int64_t layers : counts_of(model, one.prediction.kept)) counts.push_back(str(layers));
   out << column(str(one.choice.micro_batch), 29) << column(str(one.choice.keep_gathered), 15)
-      << column(counts_of(one.prediction.kept), kept_heading().size())
+      << column(join(counts, ", "), kept_heading(model).size())
       << column(rounded(one.choice.predicted_seconds, kDigits), 11)
       << column(human_bytes(one.prediction.peak_bytes_per_rank), 19) << note << "\n";
 }
@@ -208,13 +204,13 @@ void print_run(std::ostream& out, const PlanReport& report) {
       << " of a node to storage\n";
 }
 
-nlohmann::ordered_json choice_json(const Prediction& p) {
+nlohmann::ordered_json choice_json(const ModelConfig& model, const Prediction& p) {
   nlohmann::ordered_json memory = nlohmann::ordered_json::object();
   for (const MemoryPlan::Group& group : p.memory) memory[group.name] = group.bytes;
   return {{"micro_batch", p.shape.micro_batch},
           {"micro_batches", p.shape.micro_batches()},
           {"activation_checkpoint", mode_of(p)},
-          {"kept_layers", p.kept.values},
+          {"kept_layers", counts_of(model, p.kept)},
           {"reduce", enum_names(p.parallelism.reduce)[static_cast<size_t>(p.parallelism.reduce)]},
           {"unit", enum_names(p.parallelism.unit)[static_cast<size_t>(p.parallelism.unit)]},
           {"keep_gathered", std::max<int64_t>(p.parallelism.keep_gathered.value, 0)},
@@ -251,17 +247,19 @@ void explain(std::ostream& out, const RunConfig& config, const Machine& machine,
   out << "chosen       " << text_of(config, best.choice) << ": of " << all.fitting.size() << " choices that fit"
       << (limited ? str(" into ", human_bytes(all.bytes)) : "") << " the shortest predicted step\n"
       << "predictions  " << accuracy_of(machine) << "\n"
-      << "             micro_batch_size  keep_gathered" << kept_heading() << "    step, s     peak of a rank\n";
+      << "             micro_batch_size  keep_gathered" << kept_heading(config.model)
+      << "    step, s     peak of a rank\n";
   std::set<int64_t> seen;
   for (size_t i = 0; i < all.fitting.size(); ++i) {
     const bool first = seen.insert(all.fitting[i].choice.micro_batch).second;
-    if (i < kMostCandidates || first) print_candidate(out, all.fitting[i], i == 0 ? "  <- chosen" : "");
+    if (i < kMostCandidates || first) print_candidate(out, config.model, all.fitting[i], i == 0 ? "  <- chosen" : "");
   }
   for (const KeepValues& values : all.values) {
     if (values.micro_batch != best.choice.micro_batch) continue;
-    for (const KeptTensor tensor : kKeptTensors) {
-      const KeepCost& cost = values.costs[tensor];
-      out << "             keeping " << name_of(tensor) << " of a layer saves " << significant(1e3 * cost.spared, 3)
+    const std::vector<KeptTensor> tensors = kept_tensors(config.model);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const KeepCost& cost = values.costs[i];
+      out << "             keeping " << tensors[i].name << " of a layer saves " << significant(1e3 * cost.spared, 3)
           << " ms a step for " << human_bytes(cost.bytes) << "\n";
     }
   }
@@ -311,8 +309,8 @@ void print(std::ostream& out, const PlanReport& report) {
 nlohmann::ordered_json as_json(const PlanReport& report) {
   const Prediction& best = report.best();
   nlohmann::ordered_json choices = nlohmann::ordered_json::array();
-  for (const Prediction& p : report.choices.fitting) choices.push_back(choice_json(p));
-  for (const Prediction& p : report.choices.others) choices.push_back(choice_json(p));
+  for (const Prediction& p : report.choices.fitting) choices.push_back(choice_json(report.config.model, p));
+  for (const Prediction& p : report.choices.others) choices.push_back(choice_json(report.config.model, p));
   const int64_t saved = checkpoint_bytes(report.config);
   const Reliability r =
       reliability_of(saved, report.ranks, report.machine.gpus_per_node, report.config.checkpoint.async);

@@ -217,13 +217,18 @@ void check_activation_checkpoint(const ActivationCheckpointOptions& options, con
   checks.require(options.kept_bytes.is_auto(), key, list,
                  str("contradicts activation_checkpoint.kept_bytes ", print_auto_limit(options.kept_bytes)),
                  "leave one of the two out");
+  if (!model.problems().empty()) return;  // its layers cannot be listed
+  const std::vector<KeptTensor> tensors = kept_tensors(model);
   std::vector<std::string> names;
-  for (const KeptTensor tensor : kKeptTensors) names.emplace_back(name_of(tensor));
-  checks.require(
-      kept.size() == kKeptTensors.size() || kept.size() == kGemmKeptTensors, key, list,
-      str("must have ", kKeptTensors.size(), " counts: ", join(names, ", "), "; or the first ", kGemmKeptTensors));
-  for (size_t i = 0; i < kept.size(); ++i) {
-    checks.within(str(key, "[", i, "]"), kept[i], 0, std::max<int64_t>(most_kept_layers(model), 0));
+  size_t spare_forward = 0;
+  for (const KeptTensor& tensor : tensors) {
+    names.push_back(tensor.name);
+    if (tensor.row.spares == KeptRow::Spares::kForward) ++spare_forward;
+  }
+  checks.require(kept.size() == tensors.size() || kept.size() == spare_forward, key, list,
+                 str("must have ", tensors.size(), " counts: ", join(names, ", "), "; or the first ", spare_forward));
+  for (size_t i = 0; i < std::min(kept.size(), tensors.size()); ++i) {
+    checks.within(str(key, "[", i, "]"), kept[i], 0, tensors[i].most);
   }
 }
 

@@ -1,6 +1,8 @@
 #include "model/activations.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "base/error.h"
 #include "base/strings.h"
@@ -9,139 +11,122 @@ namespace tokamak {
 
 namespace {
 
-KeptLayers kept_of(Keep keep, const KeptLayers& chosen, int64_t most) {
-  KeptLayers kept;
-  if (keep == Keep::kBackward) kept.values.fill(most);
-  return keep == Keep::kLayerInputs ? chosen : kept;
+constexpr const char* kFinalNorm = "norm";  // the buffer
+
+KeptLayers kept_of(const LayerTable& layers, Keep keep, const KeptLayers& chosen) {
+  if (keep == Keep::kLayerInputs) return chosen;
+  return keep == Keep::kBackward ? all_kept(layers.kept()) : KeptLayers{};
+}
+
+Shape shape_of(const ActivationRow& row, int64_t tokens) {
+  if (row.layout == Layout::kRows) return {tokens, row.width};
+  return row.layout == Layout::kByHead ? Shape{row.width, tokens} : Shape{tokens * row.width};
+}
+
+Shape planned_shape(const ActivationRow& row, int64_t tokens, int64_t rows_behind) {
+  return shape_of(row, row.reader == Reader::kAttention ? tokens + rows_behind : tokens);
 }
 
 }  // namespace
 
-template <class Owner>
-Shape ActivationPlan::Entry<Owner>::shape(int64_t tokens) const {
-  if (layout == Layout::kRows) return {tokens, width};
-  return layout == Layout::kByHead ? Shape{width, tokens} : Shape{tokens * width};
-}
-
-std::vector<ActivationPlan::Entry<LayerActivations>> ActivationPlan::layer_table(const ModelConfig& config,
-                                                                                 DType compute) {
-  using A = LayerActivations;
-  const Reader others = Reader::kOthers, attention = Reader::kAttention;
-  return {
-      {&A::x, "input", compute, Layout::kRows, config.hidden_size},
-      {&A::rstd1, "rstd1", DType::kF32, Layout::kPerToken, 1, others, KeptTensor::kQkv},
-      {&A::qkv, "qkv", compute, Layout::kRows, config.qkv_width(), attention, KeptTensor::kQkv},
-      {&A::lse, "lse", DType::kF32, Layout::kByHead, config.num_attention_heads, attention, KeptTensor::kAttention},
-      {&A::attn, "attention", compute, Layout::kRows, config.q_width(), attention, KeptTensor::kAttention},
-      {&A::mid, "mid", compute, Layout::kRows, config.hidden_size, others, KeptTensor::kMid},
-      {&A::rstd2, "rstd2", DType::kF32, Layout::kPerToken, 1, others, KeptTensor::kGateUp},
-      {&A::gate_up, "gate_up", compute, Layout::kRows, 2 * config.intermediate_size, others, KeptTensor::kGateUp},
-      {&A::norm1, "norm1", compute, Layout::kRows, config.hidden_size, others, KeptTensor::kNorm1, &Activations::norm},
-      {&A::norm2, "norm2", compute, Layout::kRows, config.hidden_size, others, KeptTensor::kNorm2, &Activations::norm},
-      {&A::swiglu, "swiglu", compute, Layout::kRows, config.intermediate_size, others, KeptTensor::kSwiGlu}};
-}
-
-std::vector<ActivationPlan::Entry<Activations>> ActivationPlan::shared_table(const ModelConfig& config, DType compute,
-                                                                             Keep keep) {
-  using A = Activations;
-  const bool backward = keep != Keep::kNothing;
-  std::vector<Entry<A>> table = {{&A::last, "output", compute, Layout::kRows, config.hidden_size},
-                                 {&A::rstd_final, "rstd_final", DType::kF32, Layout::kPerToken, 1},
-                                 {&A::norm, "norm", compute, Layout::kRows, config.hidden_size},
-                                 {&A::token_loss, "token_loss", DType::kF32, Layout::kPerToken, 1}};
-  if (config.qk_norm) {
-    if (backward) {
-      table.push_back({&A::rotated, "rotated qkv", compute, Layout::kRows, config.qkv_width(), Reader::kAttention});
-    }
-    table.push_back(
-        {&A::qk_rstd, "qk rstd", DType::kF32, Layout::kPerToken, config.num_attention_heads + config.kv_heads()});
-  }
-  if (backward) {
-    table.push_back({&A::dx, "d residual", compute, Layout::kRows, config.hidden_size});
-    table.push_back({&A::dqkv, "d qkv", compute, Layout::kRows, config.qkv_width()});
-    table.push_back({&A::dattn, "d attention", compute, Layout::kRows, config.q_width(), Reader::kAttention});
-  }
-  return table;
-}
-
-// The layers [0, own_buffers) have a buffer of their own, the others share the next one. If all layers share the input,
-// a layer's output overwrites it, when it is no longer needed.
-int64_t ActivationPlan::own_buffers(const Entry<LayerActivations>& entry) const {
-  if (entry.tensor != &LayerActivations::x) return kept_[entry.kept_as];
-  return keep_ == Keep::kNothing ? 0 : last_layer_;
-}
-
-PerKeptTensor<bool> ActivationPlan::recomputed(int64_t l) const {
-  PerKeptTensor<bool> again;
-  for (const auto& entry : layer_table_) {
-    if (entry.tensor == &LayerActivations::x) continue;
-    const bool overwritten = entry.otherwise != nullptr || l < last_layer_;
-    again[entry.kept_as] = kept_[entry.kept_as] <= l && overwritten;
-  }
-  return again;
-}
-
-PerKeptTensor<int64_t> ActivationPlan::bytes_of_layer(const ModelConfig& config, int64_t tokens, int64_t rows_behind,
+PerKeptTensor<int64_t> ActivationPlan::bytes_of_layer(const LayerTable& layers, int64_t tokens, int64_t rows_behind,
                                                       DType compute) {
   PerKeptTensor<int64_t> bytes;
-  for (const auto& entry : layer_table(config, compute)) {
-    if (entry.tensor == &LayerActivations::x) continue;
-    bytes[entry.kept_as] += committed_bytes(entry.dtype, entry.planned_shape(tokens, rows_behind));
+  for (const LayerTable::Kind& kind : layers.kinds()) {
+    for (size_t part = 0; part < kind.parts.size(); ++part) {
+      for (const ActivationRow& row : kind.parts[part]->activations(compute)) {
+        if (row.kept_as == kNotKept) continue;
+        bytes[kind.kept_index(part, row.kept_as)] +=
+            committed_bytes(row.dtype, planned_shape(row, tokens, rows_behind));
+      }
+    }
   }
   return bytes;
 }
 
-ActivationPlan::ActivationPlan(const ModelConfig& config, int64_t tokens, int64_t rows_behind, DType compute, Keep keep,
-                               const KeptLayers& kept, MemoryPlan& plan)
-    : keep_(keep),
-      last_layer_(most_kept_layers(config)),
-      kept_(kept_of(keep, kept, last_layer_)),
-      layer_table_(layer_table(config, compute)),
-      shared_table_(shared_table(config, compute, keep)) {
-  for (const int64_t layers : kept_.values) TOKAMAK_CHECK(0 <= layers && layers <= last_layer_, layers, " layers keep");
-  const auto add = [&](const std::string& name, const auto& entry) {
-    return Buffer{plan.add("activations/" + name, entry.dtype, entry.planned_shape(tokens, rows_behind)), {}};
+ActivationPlan::ActivationPlan(const LayerTable& layers, int64_t hidden, int64_t tokens, int64_t rows_behind,
+                               DType compute, Keep keep, const KeptLayers& kept, MemoryPlan& plan)
+    : kept_(kept_of(layers, keep, kept)) {
+  for (size_t i = 0; i < layers.kept().size(); ++i) {
+    TOKAMAK_CHECK(0 <= kept_[i] && kept_[i] <= layers.kept()[i].most, kept_[i], " layers keep ", layers.kept()[i].name);
+  }
+  std::map<std::string, size_t> buffers;
+  // The buffer of that name, planned where it is first asked for.
+  const auto view_of = [&](const std::string& name, const ActivationRow& row) {
+    const auto [found, is_new] = buffers.emplace(name, buffers_.size());
+    if (is_new) {
+      buffers_.push_back({plan.add("activations/" + name, row.dtype, planned_shape(row, tokens, rows_behind)), {}});
+    }
+    return View{row, found->second};
   };
-  for (int64_t l = 0; l < config.num_hidden_layers; ++l) {
-    std::vector<Buffer> buffers;
-    for (size_t i = 0; i < layer_table_.size(); ++i) {
-      const auto& entry = layer_table_[i];
-      const int64_t own = own_buffers(entry), owner = std::min(l, own);
-      if (owner < l) {
-        buffers.push_back(layers_[static_cast<size_t>(owner)][i]);
-      } else if (l == own && entry.otherwise != nullptr) {
-        buffers.emplace_back();
-      } else {
-        buffers.push_back(add(str("layer.", l, " ", entry.name), entry));
+  const bool backward = keep != Keep::kNothing;
+  using A = Activations;
+  const auto add_to_model = [&](Tensor A::*tensor, const char* name, DType dtype, Layout layout, int64_t width) {
+    model_.emplace_back(tensor, view_of(name, {0, name, dtype, layout, width, Life::kShared}));
+  };
+  add_to_model(&A::last, "output", compute, Layout::kRows, hidden);
+  add_to_model(&A::rstd_final, "rstd_final", DType::kF32, Layout::kPerToken, 1);
+  add_to_model(&A::norm, kFinalNorm, compute, Layout::kRows, hidden);
+  add_to_model(&A::token_loss, "token_loss", DType::kF32, Layout::kPerToken, 1);
+  if (backward) add_to_model(&A::dx, "d residual", compute, Layout::kRows, hidden);
+
+  std::vector<int64_t> seen(layers.kinds().size());  // layers of each kind before this one
+  for (int64_t l = 0; l < layers.layers(); ++l) {
+    const LayerTable::Kind& kind = layers.kind(l);
+    const int64_t nth = seen[layers.kind_index(l)]++;
+    PerKeptTensor<bool>& again = recomputed_.emplace_back();
+    // If all layers share the input, a layer's output overwrites it, when it is no longer needed.
+    const ActivationRow input{0, "input", compute, Layout::kRows, hidden, Life::kShared};
+    LayerViews& views = layers_.emplace_back(LayerViews{view_of(str("layer.", backward ? l : 0, " input"), input), {}});
+    for (size_t part = 0; part < kind.parts.size(); ++part) {
+      std::vector<View>& part_views = views.parts.emplace_back();
+      for (const ActivationRow& row : kind.parts[part]->activations(compute)) {
+        if (row.life == Life::kBackward && !backward) continue;
+        if (row.kept_as == kNotKept) {
+          part_views.push_back(view_of(row.name, row));
+          continue;
+        }
+        TOKAMAK_CHECK(row.life != Life::kOutput || part + 1 < kind.parts.size(), row.name, " of a layer's last part");
+        // The first `own` layers of a kind have a buffer of their own, the others share the next one.
+        const size_t index = kind.kept_index(part, row.kept_as);
+        const int64_t own = kept_[index];
+        const bool in_norm = nth >= own && row.life == Life::kKeptOrNorm;
+        again[index] = nth >= own && (in_norm || nth < layers.kept()[index].most);
+        const int64_t owner = kind.layers[static_cast<size_t>(std::min(nth, own))];
+        part_views.push_back(view_of(in_norm ? kFinalNorm : str("layer.", owner, " ", row.name), row));
       }
     }
-    layers_.push_back(std::move(buffers));
   }
-  for (const auto& entry : shared_table_) shared_.push_back(add(entry.name, entry));
 }
 
 void ActivationPlan::commit(const Arena& arena) {
-  for (std::vector<Buffer>& layer : layers_) {
-    for (Buffer& buffer : layer) {
-      if (buffer.slot) buffer.whole = arena[*buffer.slot];
-    }
-  }
-  for (Buffer& buffer : shared_) buffer.whole = arena[*buffer.slot];
+  for (Buffer& buffer : buffers_) buffer.whole = arena[buffer.slot];
+}
+
+Tensor ActivationPlan::view(const View& view, int64_t tokens) const {
+  const Shape shape = shape_of(view.row, tokens);
+  return buffers_[view.buffer].whole.flat(0, shape.count()).reshape(shape);
 }
 
 Activations ActivationPlan::first(int64_t tokens) const {
-  const auto view = [tokens](const auto& entry, const Buffer& buffer) {
-    const Shape shape = entry.shape(tokens);
-    return buffer.whole.flat(0, shape.count()).reshape(shape);
-  };
   Activations a;
-  for (size_t i = 0; i < shared_.size(); ++i) a.*shared_table_[i].tensor = view(shared_table_[i], shared_[i]);
-  for (const std::vector<Buffer>& layer : layers_) {
-    LayerActivations& views = a.layers.emplace_back();
-    for (size_t i = 0; i < layer.size(); ++i) {
-      const auto& entry = layer_table_[i];
-      views.*entry.tensor = layer[i].slot ? view(entry, layer[i]) : a.*entry.otherwise;
+  for (const auto& [tensor, buffer] : model_) a.*tensor = view(buffer, tokens);
+  for (const LayerViews& views : layers_) {
+    Activations::Layer& layer = a.layers.emplace_back();
+    layer.x = view(views.x, tokens);
+    for (const std::vector<View>& part : views.parts) {
+      std::vector<Tensor>& tensors = layer.parts.emplace_back();
+      Tensor& output = layer.outputs.emplace_back();
+      for (const View& one : part) {
+        const auto at = static_cast<size_t>(one.row.at);
+        if (tensors.size() <= at) tensors.resize(at + 1);
+        tensors[at] = view(one, tokens);
+        if (one.row.life == Life::kOutput) output = tensors[at];
+      }
     }
+  }
+  for (size_t l = 0; l < a.layers.size(); ++l) {
+    a.layers[l].outputs.back() = l + 1 < a.layers.size() ? a.layers[l + 1].x : a.last;
   }
   return a;
 }

@@ -28,11 +28,4 @@ struct TokenFlops {
 };
 TokenFlops token_flops(const ModelConfig& config);
 
-// One layer's forward pass per token, by GEMM; attention per attended token. Backward takes twice as much.
-struct LayerFlops {
-  double qkv = 0, o = 0, gate_up = 0, down = 0;
-  double per_attended = 0;  // 4 Hq D
-};
-LayerFlops layer_flops(const ModelConfig& config);
-
 }  // namespace tokamak

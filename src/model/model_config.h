@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/fields.h"
+#include "model/layer_kind.h"
 #include "model/rope_scaling.h"
 
 namespace tokamak {
@@ -25,6 +26,7 @@ struct ModelConfig {
   bool qk_norm = false;
   bool tie_word_embeddings = false;
   double initializer_range = 0.02;
+  std::vector<LayerKind> pattern = {kDecoderLayer};  // layer l is of kind pattern[l % size]
 
   template <class Visitor>
   void fields(Visitor& v) {

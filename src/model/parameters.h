@@ -1,10 +1,10 @@
-// The weights of a Llama decoder, with Hugging Face's names and shapes, grouped into units and fused matrices.
+// The list of weights that a config implies, and where a layer finds its own.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "model/layer_table.h"
 #include "model/model_config.h"
 #include "tensor/param_table.h"
 #include "tensor/tensor.h"
@@ -12,56 +12,52 @@
 
 namespace tokamak {
 
-// Units in the order of the forward pass: embedding, layers, head (absent if tied), norms (one unit for all).
-// A layer's matrices are qkv, o, gate_up, down: of one unit or, with UnitSize::kProjection, of one for each LayerPart.
-// The norms unit lists, for each layer: input norm, post-attention norm
-// and, if the config has them, the qkv bias and the query and key head norms. The final norm comes last. All of these
-// are small vectors without weight decay.
+// Units in the order of the forward pass: embedding, layers, head (absent if tied), norms (one unit for all). A layer's
+// matrices are of one unit or, with UnitSize::kProjection, of one for each piece of its parts. The norms unit lists the
+// vectors of each layer (WeightPlace), then the final norm: small, and without weight decay.
 ParamTable make_param_table(const ModelConfig& config, UnitSize unit = UnitSize::kLayer);
 
-// A layer's matrices in the order of the forward pass: qkv and o; gate_up; down.
-enum class LayerPart { kAttention, kGateUp, kDown };
-inline constexpr std::array kLayerParts = {LayerPart::kAttention, LayerPart::kGateUp, LayerPart::kDown};
-
-// A layer's weights, or their gradients. A vector that the config lacks is empty.
-struct LayerWeights {
-  Tensor qkv;                              // ((Hq + 2 Hkv) D, C)
-  Tensor o;                                // (C, Hq D)
-  Tensor gate_up;                          // (2 I, C)
-  Tensor down;                             // (C, I)
-  Tensor input_norm, post_attention_norm;  // (C)
-  Tensor qkv_bias;                         // ((Hq + 2 Hkv) D)
-  Tensor q_norm, k_norm;                   // (D)
-};
-
-// Indices into a parameter table: units by kind, a unit's matrices by name, looked up once.
+// Indices into a parameter table: units by kind, a layer's weights by part and WeightRow::at, looked up once.
 class WeightIndex {
  public:
-  explicit WeightIndex(const ParamTable& table);
+  using PartWeights = std::vector<std::vector<Tensor>>;  // [part][at]; one that the config lacks is empty
+
+  WeightIndex(const LayerTable& layers, const ParamTable& table);
 
   int64_t embedding() const { return embedding_; }
-  // The unit that has this part of layer `l`; one unit may have all.
-  int64_t layer(int64_t l, LayerPart part = LayerPart::kAttention) const {
-    return first_layer_ + l * units_per_layer_ + (units_per_layer_ == 1 ? 0 : static_cast<int64_t>(part));
+  // The unit that has this piece of layer `l`; one unit may have all.
+  int64_t layer(int64_t l, size_t part = 0, int piece = 0) const {
+    const bool whole = units_per_layer_ == 1;
+    return first_layer_ + l * units_per_layer_ + (whole ? 0 : pieces_before(l, part) + piece);
   }
+  // Whether the piece is the first of its unit in the order of forward.
+  bool begins_unit(size_t part, int piece) const { return units_per_layer_ > 1 || (part == 0 && piece == 0); }
   int64_t head() const { return head_; }  // the unit whose matrix the head uses
   int64_t norms() const { return norms_; }
   bool tied() const { return head_ == embedding_; }
 
-  // The vectors of layer `l`, from the norms unit; weights or gradients.
-  LayerWeights layer_vectors(int64_t l, const std::vector<Tensor>& norms) const;
-  // Adds the matrices of a part, from those of its unit.
-  void put(LayerPart part, const std::vector<Tensor>& matrices, LayerWeights& weights) const;
+  // The weights of layer `l` that are vectors, from the norms unit; weights or gradients.
+  PartWeights vectors(int64_t l, const std::vector<Tensor>& norms) const;
+  // Adds the matrices of a piece, from those of its unit.
+  void put(int64_t l, size_t part, int piece, const std::vector<Tensor>& matrices, PartWeights& weights) const;
   Tensor final_norm(const std::vector<Tensor>& norms) const { return norms[final_norm_]; }
 
  private:
   struct Entry {
+    size_t part;
+    int piece;
+    size_t at;
     size_t matrix;  // index in its unit
-    Tensor LayerWeights::*weight;
   };
+  struct Layer {
+    std::vector<Entry> matrices, vectors;
+    std::vector<size_t> rows;          // per part: the largest `at`, plus 1
+    std::vector<int64_t> first_piece;  // per part
+  };
+  int64_t pieces_before(int64_t l, size_t part) const { return layers_[static_cast<size_t>(l)].first_piece[part]; }
+
   int64_t embedding_ = 0, first_layer_ = 0, head_ = 0, norms_ = 0, units_per_layer_ = 1;
-  std::array<std::vector<Entry>, kLayerParts.size()> matrices_;  // of each part, the same for every layer
-  std::vector<std::vector<Entry>> vectors_;                      // per layer, in the norms unit
+  std::vector<Layer> layers_;
   size_t final_norm_ = 0;
 };
 

@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "model/activations.h"
-#include "model/flops.h"
+#include "model/layer_table.h"
 
 namespace tokamak {
 
@@ -17,8 +18,7 @@ namespace {
 // cannot reach the best choice found. So of tensors whose worth per byte differs only few counts remain.
 class Knapsack {
  public:
-  Knapsack(const PerKeptTensor<KeepCost>& costs, int64_t most, int64_t bytes)
-      : costs_(costs.values), most_(most), bytes_(bytes) {
+  Knapsack(const PerKeptTensor<KeepCost>& costs, int64_t bytes) : costs_(costs.values), bytes_(bytes) {
     for (size_t tensor = 0; tensor < costs_.size(); ++tensor) {
       if (costs_[tensor].spared > 0) order_.push_back(tensor);
     }
@@ -54,7 +54,9 @@ class Knapsack {
 
   int64_t size(size_t tensor) const { return std::max<int64_t>(costs_[tensor].bytes, 1); }
   double worth(size_t tensor) const { return costs_[tensor].spared / static_cast<double>(size(tensor)); }
-  int64_t fit(size_t i, const State& state) const { return std::min(most_, (bytes_ - state.bytes) / size(order_[i])); }
+  int64_t fit(size_t i, const State& state) const {
+    return std::min(costs_[order_[i]].most, (bytes_ - state.bytes) / size(order_[i]));
+  }
 
   State with(State state, size_t i, int64_t count) const {
     const size_t tensor = order_[i];
@@ -71,7 +73,7 @@ class Knapsack {
     for (size_t i = first; i < order_.size(); ++i) {
       const int64_t count = fit(i, state);
       state = with(state, i, count);
-      if (count < most_ && reachable < 0) {
+      if (count < costs_[order_[i]].most && reachable < 0) {
         reachable = state.spared + static_cast<double>(bytes_ - state.bytes) * worth(order_[i]);
       }
     }
@@ -100,52 +102,59 @@ class Knapsack {
     return filtered((states.back().bytes - states.front().bytes) / kMostStates);
   }
 
-  std::array<KeepCost, kKeptTensors.size()> costs_;
+  std::array<KeepCost, kMostKeptTensors> costs_;
   std::vector<size_t> order_;  // tensors that spare something
-  int64_t most_;
   int64_t bytes_;
   State best_;
 };
 
 }  // namespace
 
-const char* name_of(KeptTensor tensor) {
-  constexpr std::array kNames = {"qkv", "attention", "mid", "gate_up", "norm1", "norm2", "swiglu"};
-  return kNames[static_cast<size_t>(tensor)];
+std::vector<KeptTensor> kept_tensors(const ModelConfig& config) { return LayerTable(config).kept(); }
+
+KeptLayers all_kept(const std::vector<KeptTensor>& tensors) {
+  KeptLayers kept;
+  for (size_t i = 0; i < tensors.size(); ++i) kept[i] = tensors[i].most;
+  return kept;
 }
 
-int64_t most_kept_layers(const ModelConfig& config) { return config.num_hidden_layers - 1; }
+std::vector<int64_t> counts_of(const ModelConfig& config, const KeptLayers& kept) {
+  return {kept.values.begin(), kept.values.begin() + std::ssize(kept_tensors(config))};
+}
+
+std::string kept_text(const ModelConfig& config, const KeptLayers& kept) {
+  std::vector<std::string> counts;
+  const std::vector<KeptTensor> tensors = kept_tensors(config);
+  for (size_t i = 0; i < tensors.size(); ++i) counts.push_back(str(tensors[i].name, " of ", kept[i]));
+  return str(join(counts, ", "), " layers, of ", config.num_hidden_layers - 1);
+}
 
 PerKeptTensor<KeepCost> keep_costs(const ModelConfig& config, int64_t tokens, int64_t length, DType compute,
                                    int64_t rows_behind) {
-  const LayerFlops layer = layer_flops(config);
-  const PerKeptTensor<int64_t> bytes = ActivationPlan::bytes_of_layer(config, tokens, rows_behind, compute);
+  const LayerTable layers(config);
+  const PerKeptTensor<int64_t> bytes = ActivationPlan::bytes_of_layer(layers, tokens, rows_behind, compute);
   const double attended = 0.5 * static_cast<double>(length + 1);
-  PerKeptTensor<double> flops;
-  flops[KeptTensor::kQkv] = layer.qkv;
-  flops[KeptTensor::kAttention] = layer.per_attended * attended;
-  flops[KeptTensor::kMid] = layer.o;
-  flops[KeptTensor::kGateUp] = layer.gate_up;
   PerKeptTensor<KeepCost> costs;
-  for (const KeptTensor tensor : kKeptTensors) {
-    costs[tensor] = {bytes[tensor], static_cast<double>(tokens) * flops[tensor]};
+  for (size_t i = 0; i < layers.kept().size(); ++i) {
+    const KeptTensor& tensor = layers.kept()[i];
+    const double flops = tensor.row.flops + tensor.row.flops_per_attended * attended;
+    costs[i] = {bytes[i], static_cast<double>(tokens) * flops, tensor.most};
   }
   return costs;
 }
 
-KeptLayers choose_kept(const PerKeptTensor<KeepCost>& costs, int64_t most, int64_t bytes) {
-  return Knapsack(costs, most, std::max<int64_t>(bytes, 0)).solve();
+KeptLayers choose_kept(const PerKeptTensor<KeepCost>& costs, int64_t bytes) {
+  return Knapsack(costs, std::max<int64_t>(bytes, 0)).solve();
 }
 
-KeptLayers choose_kept_by_flops(const PerKeptTensor<KeepCost>& costs, int64_t most, int64_t bytes) {
-  KeptLayers kept = choose_kept(costs, most, bytes);
+KeptLayers choose_kept_by_flops(const PerKeptTensor<KeepCost>& costs, int64_t bytes) {
+  KeptLayers kept = choose_kept(costs, bytes);
   PerKeptTensor<KeepCost> stores;
-  for (const KeptTensor tensor : kKeptTensors) {
-    if (costs[tensor].spared > 0) continue;
-    stores[tensor] = {costs[tensor].bytes, static_cast<double>(costs[tensor].bytes)};
+  for (size_t i = 0; i < kMostKeptTensors; ++i) {
+    if (costs[i].spared == 0) stores[i] = {costs[i].bytes, static_cast<double>(costs[i].bytes), costs[i].most};
   }
-  const KeptLayers more = choose_kept(stores, most, bytes - kept_bytes(costs, kept));
-  for (const KeptTensor tensor : kKeptTensors) kept[tensor] += more[tensor];
+  const KeptLayers more = choose_kept(stores, bytes - kept_bytes(costs, kept));
+  for (size_t i = 0; i < kMostKeptTensors; ++i) kept[i] += more[i];
   return kept;
 }
 
@@ -154,30 +163,28 @@ KeptLayers kept_layers(const ActivationCheckpointOptions& options, const ModelCo
   KeptLayers kept;
   TOKAMAK_CHECK(options.mode != RecomputeMode::kAuto, "activation_checkpoint.mode: auto is not settled");
   if (options.mode == RecomputeMode::kFull) return kept;
+  const std::vector<KeptTensor> tensors = kept_tensors(config);
   if (!options.kept_layers.empty()) {
-    TOKAMAK_CHECK(options.kept_layers.size() <= kKeptTensors.size(), options.kept_layers.size(), " counts of layers");
+    TOKAMAK_CHECK(options.kept_layers.size() <= tensors.size(), options.kept_layers.size(), " counts of layers");
     std::copy(options.kept_layers.begin(), options.kept_layers.end(), kept.values.begin());
     return kept;
   }
-  const int64_t most = most_kept_layers(config);
   if (options.mode == RecomputeMode::kSelective && !options.kept_bytes.is_auto()) {
-    return choose_kept_by_flops(keep_costs(config, tokens, length, compute, rows_behind), most,
-                                options.kept_bytes.value);
+    return choose_kept_by_flops(keep_costs(config, tokens, length, compute, rows_behind), options.kept_bytes.value);
   }
-  kept.values.fill(most);
-  return kept;
+  return all_kept(tensors);
 }
 
 int64_t kept_bytes(const PerKeptTensor<KeepCost>& costs, const KeptLayers& kept) {
   int64_t bytes = 0;
-  for (const KeptTensor tensor : kKeptTensors) bytes += kept[tensor] * costs[tensor].bytes;
+  for (size_t i = 0; i < kMostKeptTensors; ++i) bytes += kept[i] * costs[i].bytes;
   return bytes;
 }
 
-double recomputed_flops(const PerKeptTensor<KeepCost>& costs, const KeptLayers& kept, int64_t most) {
+double recomputed_flops(const PerKeptTensor<KeepCost>& costs, const KeptLayers& kept) {
   double flops = 0;
-  for (const KeptTensor tensor : kKeptTensors) {
-    flops += static_cast<double>(most - kept[tensor]) * costs[tensor].spared;
+  for (size_t i = 0; i < kMostKeptTensors; ++i) {
+    flops += static_cast<double>(costs[i].most - kept[i]) * costs[i].spared;
   }
   return flops;
 }

@@ -4,53 +4,53 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
+#include "model/layer_table.h"
 #include "model/model_config.h"
 #include "model/options.h"
 #include "tensor/tensor.h"
 
 namespace tokamak {
 
-// What a layer may keep besides its input. One operation recomputes each: for the first four one of the forward pass,
-// for the others one of backward, which only stores more. Backward needs all of them, so what keeping one spares does
-// not depend on the others.
-enum class KeptTensor { kQkv, kAttention, kMid, kGateUp, kNorm1, kNorm2, kSwiGlu };
-inline constexpr std::array kKeptTensors = {KeptTensor::kQkv,    KeptTensor::kAttention, KeptTensor::kMid,
-                                            KeptTensor::kGateUp, KeptTensor::kNorm1,     KeptTensor::kNorm2,
-                                            KeptTensor::kSwiGlu};
-inline constexpr size_t kGemmKeptTensors = 4;  // the first, which a forward operation recomputes
-const char* name_of(KeptTensor tensor);        // as in the memory plan: "qkv"
+// What a model's layers may keep besides their inputs: LayerTable(config).kept(). Any choice counts in its order.
+std::vector<KeptTensor> kept_tensors(const ModelConfig& config);
+inline constexpr size_t kMostKeptTensors = 32;
 
+// A value for each of them; those beyond the model's are 0. Trivially copyable.
 template <class T>
 struct PerKeptTensor {
-  std::array<T, kKeptTensors.size()> values{};
-  T& operator[](KeptTensor tensor) { return values[static_cast<size_t>(tensor)]; }
-  const T& operator[](KeptTensor tensor) const { return values[static_cast<size_t>(tensor)]; }
+  std::array<T, kMostKeptTensors> values{};
+  T& operator[](size_t tensor) { return values[tensor]; }
+  const T& operator[](size_t tensor) const { return values[tensor]; }
   bool operator==(const PerKeptTensor&) const = default;
 };
 
-// Layers that keep each tensor in a buffer of their own; the others share one, in which backward finds what the last
-// layer wrote. So L - 1 is all. Of the last layer only norm1 and norm2 are recomputed: the final norm uses their buffer.
+// Layers that keep each tensor in a buffer of their own; the others of its kind share one, in which backward finds what
+// the last of them wrote. Only norm1 and norm2 of the last layer are recomputed: the final norm uses their buffer.
 using KeptLayers = PerKeptTensor<int64_t>;
-int64_t most_kept_layers(const ModelConfig& config);  // L - 1
+KeptLayers all_kept(const std::vector<KeptTensor>& tensors);
+std::vector<int64_t> counts_of(const ModelConfig& config, const KeptLayers& kept);  // as in the config
+std::string kept_text(const ModelConfig& config, const KeptLayers& kept);  // "qkv of 3, attention of 0 layers, of 7"
 
 struct KeepCost {
   int64_t bytes = 0;  // of one layer's tensor as committed, with its statistics
   double spared = 0;  // FLOPs of the operation that it spares, 0 without a GEMM; or seconds (plan/auto_choice.h)
+  int64_t most = 0;   // layers that may keep it
 };
 // For `tokens` tokens in sequences of `length`; a token attends to (length + 1) / 2 on average. `rows_behind`:
 // Ops::rows_behind_attention, which only the bytes depend on.
 PerKeptTensor<KeepCost> keep_costs(const ModelConfig& config, int64_t tokens, int64_t length, DType compute,
                                    int64_t rows_behind = 0);
 
-// The counts up to `most` whose bytes together are at most `bytes` and that spare most; of equal ones those of the
+// The counts whose bytes together are at most `bytes` and that spare most; of equal ones those of the
 // fewest bytes. A knapsack, solved exactly but for rounding (1e-12 of what is spared), in milliseconds. Only where more
 // than 500 partial choices are worth the same within one layer of one tensor, the choice may miss the best by that much.
-KeptLayers choose_kept(const PerKeptTensor<KeepCost>& costs, int64_t most, int64_t bytes);
+KeptLayers choose_kept(const PerKeptTensor<KeepCost>& costs, int64_t bytes);
 
 // Likewise with costs in FLOPs. The bytes that are left then go to tensors that spare none, for the stores that they
 // spare: as many bytes of them as fit.
-KeptLayers choose_kept_by_flops(const PerKeptTensor<KeepCost>& costs, int64_t most, int64_t bytes);
+KeptLayers choose_kept_by_flops(const PerKeptTensor<KeepCost>& costs, int64_t bytes);
 
 // What a mode keeps, with micro-batches of `tokens` tokens; kept_bytes: auto is without a limit here. mode: auto is
 // settled before (train/auto_choice.h).
@@ -58,6 +58,6 @@ KeptLayers kept_layers(const ActivationCheckpointOptions& options, const ModelCo
                        int64_t length, DType compute, int64_t rows_behind = 0);
 
 int64_t kept_bytes(const PerKeptTensor<KeepCost>& costs, const KeptLayers& kept);
-double recomputed_flops(const PerKeptTensor<KeepCost>& costs, const KeptLayers& kept, int64_t most);
+double recomputed_flops(const PerKeptTensor<KeepCost>& costs, const KeptLayers& kept);
 
 }  // namespace tokamak

@@ -1,5 +1,5 @@
-// The forward and backward pass over the units: what is acquired, prefetched, released and reduced, and when. One layer
-// is in layer.cc.
+// The forward and backward pass over the units: what is acquired, prefetched, released and reduced, and when. A layer's
+// operations are in its parts (attention_part.cc, mlp_part.cc).
 #include "model/transformer.h"
 
 #include <algorithm>
@@ -7,23 +7,11 @@
 
 #include "base/error.h"
 #include "model/rope_table.h"
+#include "zero/unit_pass.h"
 
 namespace tokamak {
 
 namespace {
-
-// Whether backward computes operations of the part again, with its matrices.
-bool recomputes(LayerPart part, const PerKeptTensor<bool>& again) {
-  switch (part) {
-    case LayerPart::kAttention:
-      return again[KeptTensor::kQkv] || again[KeptTensor::kAttention] || again[KeptTensor::kMid];
-    case LayerPart::kGateUp:
-      return again[KeptTensor::kGateUp];
-    case LayerPart::kDown:
-      return false;
-  }
-  return false;
-}
 
 // Each of `units`, without those that follow themselves.
 std::vector<int64_t> without_repeats(std::vector<int64_t> units) {
@@ -31,24 +19,39 @@ std::vector<int64_t> without_repeats(std::vector<int64_t> units) {
   return units;
 }
 
-std::vector<int64_t> forward_order(const WeightIndex& index, int64_t layers) {
+std::vector<int64_t> forward_order(const WeightIndex& index, const LayerTable& layers) {
   std::vector<int64_t> units = {index.embedding()};
-  for (int64_t l = 0; l < layers; ++l) {
-    for (const LayerPart part : kLayerParts) units.push_back(index.layer(l, part));
+  for (int64_t l = 0; l < layers.layers(); ++l) {
+    const auto& parts = layers.kind(l).parts;
+    for (size_t part = 0; part < parts.size(); ++part) {
+      for (int piece = 0; piece < std::ssize(parts[part]->pieces()); ++piece) {
+        units.push_back(index.layer(l, part, piece));
+      }
+    }
   }
   units.push_back(index.head());
   return without_repeats(std::move(units));
 }
 
-std::vector<int64_t> backward_order(const WeightIndex& index, int64_t layers, const ActivationPlan& activations) {
+// Of the layer's units first those whose matrices a recomputed operation reads, then all in reverse.
+std::vector<int64_t> backward_order(const WeightIndex& index, const LayerTable& layers,
+                                    const ActivationPlan& activations) {
   std::vector<int64_t> units;
-  for (int64_t l = layers - 1; l >= 0; --l) {
-    for (const LayerPart part : kLayerParts) {
-      if (recomputes(part, activations.recomputed(l))) units.push_back(index.layer(l, part));
+  for (int64_t l = layers.layers() - 1; l >= 0; --l) {
+    const LayerTable::Kind& kind = layers.kind(l);
+    std::vector<int64_t> reverse;
+    for (size_t part = 0; part < kind.parts.size(); ++part) {
+      const std::vector<KeptRow> kept = kind.parts[part]->kept();
+      for (int piece = 0; piece < std::ssize(kind.parts[part]->pieces()); ++piece) {
+        const bool recomputes = std::any_of(kept.begin(), kept.end(), [&](const KeptRow& row) {
+          return row.spares == KeptRow::Spares::kForward && row.piece == piece &&
+                 activations.recomputed(l)[kind.kept_index(part, row.at)];
+        });
+        if (recomputes) units.push_back(index.layer(l, part, piece));
+        reverse.push_back(index.layer(l, part, piece));
+      }
     }
-    for (const LayerPart part : {LayerPart::kDown, LayerPart::kGateUp, LayerPart::kAttention}) {
-      units.push_back(index.layer(l, part));
-    }
+    units.insert(units.end(), reverse.rbegin(), reverse.rend());
   }
   units.push_back(index.embedding());  // of the next micro-batch
   return without_repeats(std::move(units));
@@ -59,17 +62,18 @@ std::vector<int64_t> backward_order(const WeightIndex& index, int64_t layers, co
 Transformer::Transformer(const ModelConfig& config, ShardedParameters& parameters, const TransformerOptions& options,
                          MemoryPlan& plan)
     : config_(config),
-      index_(parameters.table()),
+      layers_(config),
+      index_(layers_, parameters.table()),
       heads_{config.num_attention_heads, config.kv_heads(), config.head_size()},
       parameters_(parameters),
       ops_(*parameters.backend().ops),
       device_(*parameters.backend().device),
       options_(options),
       inputs_(options.max_tokens, plan),
-      activations_(config, options.max_tokens, ops_.rows_behind_attention(), options.compute, options.keep,
-                   options.kept, plan) {
-  forward_order_ = forward_order(index_, config.num_hidden_layers);
-  backward_order_ = backward_order(index_, config.num_hidden_layers, activations_);
+      activations_(layers_, config.hidden_size, options.max_tokens, ops_.rows_behind_attention(), options.compute,
+                   options.keep, options.kept, plan) {
+  forward_order_ = forward_order(index_, layers_);
+  backward_order_ = backward_order(index_, layers_, activations_);
   rope_slot_ = plan.add("rope table", DType::kF32, Shape{options.max_length, heads_.head_dim});
   const Workload workload{.tokens = options.max_tokens,
                           .hidden = config.hidden_size,
@@ -127,40 +131,57 @@ void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums)
   // The head has taken the embedding's buffer: it comes back for the next micro-batch, unless the weights change before.
   const std::span order(backward_order_);
   UnitPass units(parameters_, compute, parameters_.last_microbatch() ? order.first(order.size() - 1) : order);
-  for (int64_t l = config_.num_hidden_layers - 1; l >= 0; --l) backward_layer(compute, in, a, l, norms, dnorms, units);
+  const PassInputs pass = pass_inputs(compute, in, a);
+  for (int64_t l = layers_.layers() - 1; l >= 0; --l) {
+    LayerWeights weights(index_, l, norms, units);
+    weights.with_gradients(parameters_, compute, dnorms);
+    backward_layer(pass, a, l, std::move(weights));
+  }
   backward_embedding(compute, in, a);
   parameters_.release(index_.norms());
 }
 
-void Transformer::backward_layer(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
-                                 const Weights& norms, const Weights& dnorms, UnitPass& units) {
-  LayerWeights w = index_.layer_vectors(l, norms), dw = index_.layer_vectors(l, dnorms);
-  const auto use = [&](LayerPart part) { index_.put(part, units.use(index_.layer(l, part)), w); };
-  const PerKeptTensor<bool> again = activations_.recomputed(l);
-  if (recomputes(LayerPart::kAttention, again)) {
-    use(LayerPart::kAttention);
-    layer_attention(compute, in, a, l, w, again);
-  }
-  if (recomputes(LayerPart::kGateUp, again)) {
-    use(LayerPart::kGateUp);
-    layer_gate_up(compute, a, l, w, again);
-  }
+PassInputs Transformer::pass_inputs(Stream& compute, const DeviceBatch& in, const Activations& a) const {
+  return {compute, ops_, in, rope_, tables_of(in), options_.max_length, a.dx};
+}
 
-  ShardedParameters::Gradient g;
-  const auto differentiate = [&](LayerPart part, bool begins_unit, bool ends_unit, const auto& backward) {
-    const int64_t unit = index_.layer(l, part);
-    use(part);
-    if (begins_unit) g = parameters_.gradient(unit, compute);
-    index_.put(part, g.matrices, dw);
-    backward();
-    if (!ends_unit) return;
-    units.end();  // gathers before the reduction, which must not delay the next weights
-    parameters_.reduce(unit, compute);
-  };
-  const bool apart = index_.layer(l, LayerPart::kDown) != index_.layer(l, LayerPart::kAttention);
-  differentiate(LayerPart::kDown, true, apart, [&] { backward_down(compute, a, l, w, dw, g.write); });
-  differentiate(LayerPart::kGateUp, apart, apart, [&] { backward_gate_up(compute, a, l, w, dw, g.write); });
-  differentiate(LayerPart::kAttention, apart, true, [&] { backward_attention(compute, in, a, l, w, dw, g.write); });
+PartPass Transformer::part_pass(const PassInputs& in, PartPass::Mode mode, const Activations& a, int64_t l, size_t part,
+                                LayerWeights& weights) const {
+  const Activations::Layer& layer = a.layers[static_cast<size_t>(l)];
+  return {.in = in,
+          .mode = mode,
+          .layer = l,
+          .part = part,
+          .x = part == 0 ? layer.x : layer.outputs[part - 1],
+          .out = layer.outputs[part],
+          .activations = layer.parts[part],
+          .kept = layers_.kind(l).kept[part],
+          .overwritten = activations_.recomputed(l),
+          .weights = weights};
+}
+
+void Transformer::forward_layer(const PassInputs& in, const Activations& a, int64_t l, LayerWeights weights) {
+  const auto& parts = layers_.kind(l).parts;
+  for (size_t part = 0; part < parts.size(); ++part) {
+    parts[part]->forward(part_pass(in, PartPass::Mode::kForward, a, l, part, weights));
+  }
+}
+
+void Transformer::backward_layer(const PassInputs& in, const Activations& a, int64_t l, LayerWeights weights) {
+  const auto& parts = layers_.kind(l).parts;
+  for (size_t part = 0; part < parts.size(); ++part) {
+    parts[part]->forward(part_pass(in, PartPass::Mode::kRecompute, a, l, part, weights));
+  }
+  for (size_t part = parts.size(); part-- > 0;) {
+    parts[part]->backward(part_pass(in, PartPass::Mode::kBackward, a, l, part, weights));
+  }
+}
+
+Tensor Transformer::tables_of(const DeviceBatch& in) const {
+  const int64_t documents = in.cu_seqlens.count() - 1;
+  const bool from_cache = in.cached != nullptr && in.cached->max_cached > 0;
+  const bool equal = documents * options_.max_length == in.count();
+  return !tables_ || from_cache || equal || documents >= tables_.dim(1) ? Tensor() : tables_;
 }
 
 Tensor Transformer::evaluate(Stream& compute, const TokenBatch& batch, Tensor sums) {
@@ -208,18 +229,8 @@ void Transformer::forward(Stream& compute, const DeviceBatch& in, const Activati
     ops_.document_tables(compute, {.cu_seqlens = in.cu_seqlens, .tables = tables, .heads = heads_});
   }
 
-  PerKeptTensor<bool> everything;
-  everything.values.fill(true);
-  for (int64_t l = 0; l < config_.num_hidden_layers; ++l) {
-    LayerWeights w = index_.layer_vectors(l, norms);
-    const auto use = [&](LayerPart part) { index_.put(part, units.use(index_.layer(l, part)), w); };
-    use(LayerPart::kAttention);
-    layer_attention(compute, in, a, l, w, everything);
-    use(LayerPart::kGateUp);
-    layer_gate_up(compute, a, l, w, everything);
-    use(LayerPart::kDown);
-    layer_down(compute, a, l, w);
-  }
+  const PassInputs pass = pass_inputs(compute, in, a);
+  for (int64_t l = 0; l < layers_.layers(); ++l) forward_layer(pass, a, l, LayerWeights(index_, l, norms, units));
   units.end();
 
   ops_.rmsnorm(compute, {.x = a.last,

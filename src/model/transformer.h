@@ -1,6 +1,7 @@
-// A Llama decoder: RMSNorm, rotary attention with grouped queries, SwiGLU, residual stream (Touvron et al. 2023).
-// Forward and backward are straight-line sequences of operations. ShardedParameters supplies whole weights unit by unit
-// and receives whole gradients; all other tensors lie in planned buffers.
+// A decoder: embedding, layers of the kinds that the config lists (layer_table.h), head. By default a Llama: RMSNorm,
+// rotary attention with grouped queries, SwiGLU, residual stream (Touvron et al. 2023). Forward and backward are
+// straight-line sequences of operations. ShardedParameters supplies whole weights unit by unit and receives whole
+// gradients; all other tensors lie in planned buffers.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@
 #include "model/cuda_graph_cache.h"
 #include "model/model_config.h"
 #include "model/parameters.h"
+#include "model/part_pass.h"
 #include "zero/sharded_parameters.h"
-#include "zero/unit_pass.h"
 
 namespace tokamak {
 
@@ -80,30 +81,17 @@ class Transformer {
   void backward_embedding(Stream& compute, const DeviceBatch& in, const Activations& a);
   Weights norm_gradients(Stream& compute);
 
-  // Of layer l, with what has to be recomputed. The norms' weights and gradients are the whole unit's.
-  void backward_layer(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const Weights& norms,
-                      const Weights& dnorms, UnitPass& units);
-
-  // layer.cc: the parts of a layer
-  void rotate_qkv(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const LayerWeights& w);
-  void attend(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l);
+  PassInputs pass_inputs(Stream& compute, const DeviceBatch& in, const Activations& a) const;
+  void forward_layer(const PassInputs& in, const Activations& a, int64_t l, LayerWeights weights);
+  // Of layer l, with what has to be recomputed.
+  void backward_layer(const PassInputs& in, const Activations& a, int64_t l, LayerWeights weights);
+  PartPass part_pass(const PassInputs& in, PartPass::Mode mode, const Activations& a, int64_t l, size_t part,
+                     LayerWeights& weights) const;
   // Where forward() makes the DocumentTables of this batch; empty: its attention reads none.
   Tensor tables_of(const DeviceBatch& in) const;
-  // Compute the tensors of the part that are `wanted`, from the layer's input and the others.
-  void layer_attention(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l, const LayerWeights& w,
-                       const PerKeptTensor<bool>& wanted);
-  void layer_gate_up(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w,
-                     const PerKeptTensor<bool>& wanted);
-  void layer_down(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w);
-  // `dw`: matrix gradients are written as `write` says; vector gradients accumulate.
-  void backward_down(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w, const LayerWeights& dw,
-                     Write write);
-  void backward_gate_up(Stream& compute, const Activations& a, int64_t l, const LayerWeights& w, const LayerWeights& dw,
-                        Write write);
-  void backward_attention(Stream& compute, const DeviceBatch& in, const Activations& a, int64_t l,
-                          const LayerWeights& w, const LayerWeights& dw, Write write);
 
   ModelConfig config_;
+  LayerTable layers_;
   WeightIndex index_;
   HeadLayout heads_;
   ShardedParameters& parameters_;

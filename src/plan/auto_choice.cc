@@ -53,7 +53,7 @@ class ChoicesOfSize {
     const int64_t left = bytes_ - bytes_of(choice);
     if (left < 0) return false;
     if (config_.activation_checkpoint.mode == RecomputeMode::kAuto) {
-      choice.kept = choose_kept(values_.costs, most_kept_layers(config_.model), left);
+      choice.kept = choose_kept(values_.costs, left);
     }
     const Prediction prediction = predict(with_choice(config_, choice), batch_, ranks_, machine_, available_);
     choice.predicted_seconds = prediction.step_seconds;
@@ -118,21 +118,23 @@ std::vector<int64_t> tried_micro_batches(const TrainingOptions& training, const 
 PerKeptTensor<KeepCost> keep_seconds(const RunConfig& config, const GlobalBatch& batch, int64_t micro_batch, int ranks,
                                      const Machine& stated) {
   const Machine machine = stated.for_attention(config.runtime.attention);
-  // All layers are alike, and the last one recomputes the same whatever is kept: two tell what one costs.
+  // Layers of a kind cost the same, and its last one recomputes the same whatever is kept: two of each kind show it.
   RunConfig two = with_choice(config, {.micro_batch = micro_batch});
   two.training.micro_batch_size = {micro_batch};
-  two.model.num_hidden_layers = 2;
+  two.model.pattern = distinct_kinds(config.model);
+  two.model.num_hidden_layers = 2 * std::ssize(two.model.pattern);
   two.parallelism.keep_gathered = AutoLimit::none();
-  const std::vector<int64_t> none(kKeptTensors.size(), 0);
+  const size_t tensors = kept_tensors(config.model).size();
+  const std::vector<int64_t> none(tensors, 0);
   two.activation_checkpoint = {.mode = RecomputeMode::kSelective, .kept_bytes = {}, .kept_layers = none};
   DryRun without(two, batch, ranks);
   auto costs = keep_costs(config.model, micro_batch * batch.length, batch.length, compute_dtype(config.precision),
                           without.ops().rows_behind_attention());
   const double nothing = operation_seconds(without, machine);
   const double times = static_cast<double>(batch.sequences_per_rank) / static_cast<double>(micro_batch);
-  for (const KeptTensor tensor : kKeptTensors) {
+  for (size_t tensor = 0; tensor < tensors; ++tensor) {
     std::vector<int64_t> one = none;
-    one[static_cast<size_t>(tensor)] = 1;
+    one[tensor] = 1;
     two.activation_checkpoint.kept_layers = one;
     DryRun with(two, batch, ranks);
     costs[tensor].spared = times * (nothing - operation_seconds(with, machine));

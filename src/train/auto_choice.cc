@@ -38,7 +38,7 @@ bool leaves_choice(const RunConfig& config) {
 RunConfig with_choice(RunConfig config, const AutoChoice& choice) {
   if (config.activation_checkpoint.mode == RecomputeMode::kAuto) {
     config.activation_checkpoint.mode = RecomputeMode::kSelective;
-    config.activation_checkpoint.kept_layers.assign(choice.kept.values.begin(), choice.kept.values.end());
+    config.activation_checkpoint.kept_layers = counts_of(config.model, choice.kept);
   }
   if (config.parallelism.keep_gathered.is_auto()) config.parallelism.keep_gathered = {choice.keep_gathered};
   if (config.parallelism.reduce == ReduceWhen::kAuto && choice.reduce_once) {
@@ -77,9 +77,7 @@ std::string text_of(const RunConfig& config, const AutoChoice& choice) {
     parts.push_back("parallelism.reduce last_microbatch");
   }
   if (config.activation_checkpoint.mode == RecomputeMode::kAuto) {
-    std::vector<std::string> tensors;
-    for (const KeptTensor tensor : kKeptTensors) tensors.push_back(str(name_of(tensor), " of ", choice.kept[tensor]));
-    parts.push_back(str("keeping ", join(tensors, ", "), " layers, of ", most_kept_layers(config.model)));
+    parts.push_back(str("keeping ", kept_text(config.model, choice.kept)));
   }
   return join(parts, ", ");
 }

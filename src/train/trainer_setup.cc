@@ -69,12 +69,13 @@ void log_memory(const MemoryPlan& plan, int64_t program_bytes, int64_t measuring
 
 bool waits_for_disk(Phase phase) { return phase == Phase::kLoad || phase == Phase::kSave || phase == Phase::kStop; }
 
-void append_choice(const AutoChoice& choice, std::vector<NamedValue>& values) {
+void append_choice(const ModelConfig& model, const AutoChoice& choice, std::vector<NamedValue>& values) {
   values.push_back(count_value("chosen/micro_batch_size", choice.micro_batch));
   values.push_back(count_value("chosen/keep_gathered", choice.keep_gathered));
   values.push_back(count_value("chosen/reduce_once", choice.reduce_once ? 1 : 0));
-  for (const KeptTensor tensor : kKeptTensors) {
-    values.push_back(count_value(str("chosen/kept_layers/", name_of(tensor)), choice.kept[tensor]));
+  const std::vector<KeptTensor> tensors = kept_tensors(model);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    values.push_back(count_value("chosen/kept_layers/" + tensors[i].name, choice.kept[i]));
   }
   values.push_back({"chosen/predicted_seconds", choice.predicted_seconds});
 }
@@ -298,7 +299,7 @@ void Trainer::start_monitor(int64_t committed_bytes) {
   values.push_back(count_value("tokens_per_step", run_.shape.tokens_per_step()));
   values.push_back(count_value("memory/planned", planned_bytes_));
   values.push_back(count_value("memory/committed", committed_bytes));
-  if (choice_) append_choice(*choice_, values);
+  if (choice_) append_choice(config_.model, *choice_, values);
   std::vector<NamedText> texts = {{"device", backend.device->description()}};
   if (peak_->flops > 0) texts.push_back({"peak", peak_->source});
   recorder_->event(state_.step, {"ready", "", std::move(texts)}, std::move(values));

@@ -21,6 +21,9 @@ ModelConfig llama3_8b() {
   return config;
 }
 
+// Attention in one piece; gate and up, and down.
+constexpr std::pair<size_t, int> kPieces[] = {{0, 0}, {1, 0}, {1, 1}};
+
 // A tensor for each matrix of a unit, of its shape, that says which one it is by its address.
 struct Unallocated {
   explicit Unallocated(const Unit& unit_of) : unit(unit_of), memory(unit.matrices.size()) {
@@ -34,6 +37,9 @@ struct Unallocated {
     const Matrix& matrix = unit.matrices.at(static_cast<size_t>(tensor.as<float>() - memory.data()));
     CHECK(tensor.shape() == matrix.shape());
     return matrix.name;
+  }
+  bool has(const Tensor& tensor) const {
+    return tensor && memory.data() <= tensor.as<float>() && tensor.as<float>() < memory.data() + memory.size();
   }
   const Unit& unit;
   std::vector<float> memory;
@@ -85,7 +91,7 @@ TEST_CASE("the index of weights finds each unit and each of a layer's weights") 
     config.num_hidden_layers = 3;
     config.tie_word_embeddings = tied;
     const ParamTable table = make_param_table(config);
-    const WeightIndex index(table);
+    const WeightIndex index(LayerTable(config), table);
     const auto name = [&](int64_t unit) { return table.units.at(static_cast<size_t>(unit)).name; };
     CHECK(name(index.embedding()) == "embedding");
     CHECK(name(index.layer(2)) == "layer.2");
@@ -94,17 +100,21 @@ TEST_CASE("the index of weights finds each unit and each of a layer's weights") 
     CHECK(index.tied() == tied);
     const Unallocated layer(table.units.at(static_cast<size_t>(index.layer(2))));
     const Unallocated norms(table.units.at(static_cast<size_t>(index.norms())));
-    LayerWeights w = index.layer_vectors(2, norms.tensors);
-    for (const LayerPart part : kLayerParts) {
-      CHECK(index.layer(2, part) == index.layer(2));
-      index.put(part, layer.tensors, w);
+    WeightIndex::PartWeights w = index.vectors(2, norms.tensors);
+    for (const auto& [part, piece] : kPieces) {
+      CHECK(index.layer(2, part, piece) == index.layer(2));
+      index.put(2, part, piece, layer.tensors, w);
     }
-    CHECK(layer.name_of(w.qkv) == "qkv");
-    CHECK(layer.name_of(w.o) == "o");
-    CHECK(layer.name_of(w.gate_up) == "gate_up");
-    CHECK(layer.name_of(w.down) == "down");
-    CHECK(norms.name_of(w.input_norm) == "model.layers.2.input_layernorm.weight");
-    CHECK(norms.name_of(w.post_attention_norm) == "model.layers.2.post_attention_layernorm.weight");
+    const auto name_at = [&](size_t part, size_t at) {
+      const Tensor& tensor = w[part][at];
+      return layer.has(tensor) ? layer.name_of(tensor) : norms.name_of(tensor);
+    };
+    CHECK(name_at(0, 0) == "qkv");
+    CHECK(name_at(0, 1) == "o");
+    CHECK(name_at(0, 2) == "model.layers.2.input_layernorm.weight");
+    CHECK(name_at(1, 0) == "gate_up");
+    CHECK(name_at(1, 1) == "down");
+    CHECK(name_at(1, 2) == "model.layers.2.post_attention_layernorm.weight");
     CHECK(norms.name_of(index.final_norm(norms.tensors)) == "model.norm.weight");
   }
 }
@@ -115,24 +125,23 @@ TEST_CASE("units below a layer hold the same weights: qkv and o, gate and up, do
   const ParamTable whole = make_param_table(config), table = make_param_table(config, UnitSize::kProjection);
   CHECK(table.count() == whole.count());
   CHECK(table.units.size() == whole.units.size() + 2 * 2);
-  const WeightIndex index(table);
-  const auto unit = [&](LayerPart part) -> const Unit& {
-    return table.units.at(static_cast<size_t>(index.layer(1, part)));
+  const WeightIndex index(LayerTable(config), table);
+  const auto unit = [&](size_t part, int piece) -> const Unit& {
+    return table.units.at(static_cast<size_t>(index.layer(1, part, piece)));
   };
-  CHECK(unit(LayerPart::kAttention).name == "layer.1.attention");
-  CHECK(unit(LayerPart::kGateUp).name == "layer.1.gate_up");
-  CHECK(unit(LayerPart::kDown).name == "layer.1.down");
-  const Unallocated attention(unit(LayerPart::kAttention)), gate_up(unit(LayerPart::kGateUp)),
-      down(unit(LayerPart::kDown));
-  LayerWeights w;
-  index.put(LayerPart::kAttention, attention.tensors, w);
-  CHECK(attention.name_of(w.qkv) == "qkv");
-  CHECK(attention.name_of(w.o) == "o");
-  CHECK_FALSE(w.gate_up);
-  index.put(LayerPart::kGateUp, gate_up.tensors, w);
-  index.put(LayerPart::kDown, down.tensors, w);
-  CHECK(gate_up.name_of(w.gate_up) == "gate_up");
-  CHECK(down.name_of(w.down) == "down");
+  CHECK(unit(0, 0).name == "layer.1.attention");
+  CHECK(unit(1, 0).name == "layer.1.gate_up");
+  CHECK(unit(1, 1).name == "layer.1.down");
+  const Unallocated norms(table.units.back()), attention(unit(0, 0)), gate_up(unit(1, 0)), down(unit(1, 1));
+  WeightIndex::PartWeights w = index.vectors(1, norms.tensors);
+  index.put(1, 0, 0, attention.tensors, w);
+  CHECK(attention.name_of(w[0][0]) == "qkv");
+  CHECK(attention.name_of(w[0][1]) == "o");
+  CHECK_FALSE(w[1][0]);
+  index.put(1, 1, 0, gate_up.tensors, w);
+  index.put(1, 1, 1, down.tensors, w);
+  CHECK(gate_up.name_of(w[1][0]) == "gate_up");
+  CHECK(down.name_of(w[1][1]) == "down");
 }
 
 TEST_CASE("biases and norms of heads lie among the norms, undecayed, with transformers' names, shapes and beginnings") {
@@ -144,21 +153,24 @@ TEST_CASE("biases and norms of heads lie among the norms, undecayed, with transf
       config.qkv_bias = bias;
       config.qk_norm = norm;
       const ParamTable table = make_param_table(config);
-      const WeightIndex index(table);
+      const WeightIndex index(LayerTable(config), table);
       const Unit& norms = table.units.at(static_cast<size_t>(index.norms()));
       const Unallocated vectors(norms);
-      const LayerWeights w = index.layer_vectors(1, vectors.tensors);
+      const WeightIndex::PartWeights w = index.vectors(1, vectors.tensors);
+      const auto name_at = [&](size_t part, size_t at) {
+        return at < w[part].size() ? vectors.name_of(w[part][at]) : std::string();
+      };
       REQUIRE(norms.matrices.size() == static_cast<size_t>(3 * (2 + (bias ? 1 : 0) + (norm ? 2 : 0)) + 1));
-      CHECK(vectors.name_of(w.input_norm) == "model.layers.1.input_layernorm.weight");
-      CHECK(vectors.name_of(w.post_attention_norm) == "model.layers.1.post_attention_layernorm.weight");
-      CHECK(vectors.name_of(w.qkv_bias) == (bias ? "model.layers.1.self_attn.qkv_bias" : ""));
-      CHECK(vectors.name_of(w.q_norm) == (norm ? "model.layers.1.self_attn.q_norm.weight" : ""));
-      CHECK(vectors.name_of(w.k_norm) == (norm ? "model.layers.1.self_attn.k_norm.weight" : ""));
+      CHECK(name_at(0, 2) == "model.layers.1.input_layernorm.weight");
+      CHECK(name_at(1, 2) == "model.layers.1.post_attention_layernorm.weight");
+      CHECK(name_at(0, 3) == (bias ? "model.layers.1.self_attn.qkv_bias" : ""));
+      CHECK(name_at(0, 4) == (norm ? "model.layers.1.self_attn.q_norm.weight" : ""));
+      CHECK(name_at(0, 5) == (norm ? "model.layers.1.self_attn.k_norm.weight" : ""));
       for (const Matrix& matrix : norms.matrices) {
         for (const Param& part : matrix.parts) CHECK((part.decay == Decay::kNo && part.init_std == 0));
       }
       if (bias) {
-        const Matrix& qkv = norms.matrices.at(static_cast<size_t>(w.qkv_bias.as<float>() - vectors.memory.data()));
+        const Matrix& qkv = norms.matrices.at(static_cast<size_t>(w[0][3].as<float>() - vectors.memory.data()));
         REQUIRE(qkv.parts.size() == 3);
         const char* names[] = {"q_proj", "k_proj", "v_proj"};
         for (size_t i = 0; i < 3; ++i) {
@@ -169,8 +181,8 @@ TEST_CASE("biases and norms of heads lie among the norms, undecayed, with transf
         CHECK(qkv.shape() == Shape{6144});
       }
       if (norm) {
-        const Param& q = norms.matrices.at(static_cast<size_t>(w.q_norm.as<float>() - vectors.memory.data())).parts[0];
-        const Param& k = norms.matrices.at(static_cast<size_t>(w.k_norm.as<float>() - vectors.memory.data())).parts[0];
+        const Param& q = norms.matrices.at(static_cast<size_t>(w[0][4].as<float>() - vectors.memory.data())).parts[0];
+        const Param& k = norms.matrices.at(static_cast<size_t>(w[0][5].as<float>() - vectors.memory.data())).parts[0];
         CHECK((q.name == "model.layers.1.self_attn.q_norm.weight" && q.shape == Shape{128} && q.init_mean == 1));
         CHECK((k.name == "model.layers.1.self_attn.k_norm.weight" && k.shape == Shape{128} && k.init_mean == 1));
       }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/golden.h"
+#include "support/kept.h"
 
 using namespace tokamak;
 
@@ -38,24 +39,23 @@ std::vector<char> bits_of(SmallModel& small) {
 }
 
 // All counts from 0 to `most` of the tensors from `first` on, by brute force; the same preference as choose_kept's.
-void try_all(const PerKeptTensor<KeepCost>& costs, int64_t most, int64_t bytes, size_t first, KeptLayers& now,
-             KeptLayers& best) {
+void try_all(const PerKeptTensor<KeepCost>& costs, int64_t bytes, size_t first, KeptLayers& now, KeptLayers& best) {
   if (kept_bytes(costs, now) > bytes) return;
-  if (first == kKeptTensors.size()) {
-    const double flops = recomputed_flops(costs, now, most), least = recomputed_flops(costs, best, most);
+  if (first == kDecoderKept) {
+    const double flops = recomputed_flops(costs, now), least = recomputed_flops(costs, best);
     if (flops < least || (flops == least && kept_bytes(costs, now) < kept_bytes(costs, best))) best = now;
     return;
   }
-  for (int64_t count = 0; count <= most; ++count) {
+  for (int64_t count = 0; count <= costs[first].most; ++count) {
     now.values[first] = count;
-    try_all(costs, most, bytes, first + 1, now, best);
+    try_all(costs, bytes, first + 1, now, best);
   }
   now.values[first] = 0;
 }
 
-KeptLayers best_by_trying(const PerKeptTensor<KeepCost>& costs, int64_t most, int64_t bytes) {
+KeptLayers best_by_trying(const PerKeptTensor<KeepCost>& costs, int64_t bytes) {
   KeptLayers best, now;
-  try_all(costs, most, bytes, 0, now, best);
+  try_all(costs, bytes, 0, now, best);
   return best;
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("any number of layers may keep any tensor: gradients and losses are th
         const int64_t digits[] = {a, b, c, d, (a + b + c) % 3, (a + 2 * b + d) % 3, (b + c + d) % 3};
         KeptLayers kept;
         std::string counts;
-        for (size_t i = 0; i < kKeptTensors.size(); ++i) {
+        for (size_t i = 0; i < kDecoderKept; ++i) {
           kept.values[i] = choices[digits[i]];
           counts += " " + std::to_string(kept.values[i]);
         }
@@ -95,13 +95,14 @@ TEST_CASE("the plan has a buffer by name for each layer that keeps a tensor, and
   const int64_t rows_behind = GENERATE(0, 128);
   const auto plan_of = [&](Keep keep, const KeptLayers& kept) {
     MemoryPlan plan;
-    const ActivationPlan activations(config, 100, rows_behind, DType::kBF16, keep, kept, plan);
+    const ActivationPlan activations(LayerTable(config), config.hidden_size, 100, rows_behind, DType::kBF16, keep, kept,
+                                     plan);
     return plan;
   };
   KeptLayers kept;
-  kept[KeptTensor::kQkv] = 1;
-  kept[KeptTensor::kGateUp] = 3;
-  kept[KeptTensor::kNorm2] = 2;
+  kept[kQkv] = 1;
+  kept[kGateUp] = 3;
+  kept[kNorm2] = 2;
   std::map<std::string, int64_t> buffers;
   const MemoryPlan plan = plan_of(Keep::kLayerInputs, kept);
   const MemoryPlan::Group group = plan.groups().at(0);
@@ -122,8 +123,7 @@ TEST_CASE("the plan has a buffer by name for each layer that keeps a tensor, and
   const auto costs = keep_costs(config, 100, 50, DType::kBF16, rows_behind);
   const int64_t full = plan_of(Keep::kLayerInputs, {}).total_bytes();
   CHECK(plan.total_bytes() - full == kept_bytes(costs, kept));
-  KeptLayers all;
-  all.values.fill(kLayers - 1);
+  const KeptLayers all = kept_in(kLayers - 1);
   CHECK(plan_of(Keep::kBackward, {}).total_bytes() - full == kept_bytes(costs, all));
 }
 
@@ -133,23 +133,24 @@ TEST_CASE("the choice spares as many FLOPs as the best of all choices, in as few
     const auto most = static_cast<int64_t>(random() % 4);
     const bool alike = problem % 3 == 0;  // costs in proportion: many ties
     PerKeptTensor<KeepCost> costs;
-    for (KeepCost& cost : costs.values) {
+    for (size_t tensor = 0; tensor < kDecoderKept; ++tensor) {
+      KeepCost& cost = costs[tensor];
+      cost.most = most;
       cost.bytes = 1 + static_cast<int64_t>(random() % 20);
       cost.spared = alike ? 2 * static_cast<double>(cost.bytes) : static_cast<double>(random() % 20);
     }
     KeptLayers worthy;
-    for (const KeptTensor tensor : kKeptTensors) worthy[tensor] = costs[tensor].spared > 0 ? most : 0;
-    KeptLayers all;
-    all.values.fill(most);
+    for (size_t tensor = 0; tensor < kDecoderKept; ++tensor) worthy[tensor] = costs[tensor].spared > 0 ? most : 0;
+    const KeptLayers all = kept_in(most);
     const int64_t bytes = static_cast<int64_t>(random()) % (kept_bytes(costs, all) + 3);
-    const KeptLayers chosen = choose_kept(costs, most, bytes), best = best_by_trying(costs, most, bytes);
+    const KeptLayers chosen = choose_kept(costs, bytes), best = best_by_trying(costs, bytes);
     INFO("problem " << problem << ", " << bytes << " bytes, up to " << most << " layers");
-    CHECK(recomputed_flops(costs, chosen, most) == recomputed_flops(costs, best, most));
+    CHECK(recomputed_flops(costs, chosen) == recomputed_flops(costs, best));
     CHECK(kept_bytes(costs, chosen) == kept_bytes(costs, best));
     CHECK(kept_bytes(costs, chosen) <= bytes);
-    CHECK((choose_kept(costs, most, INT64_MAX) == worthy));
-    CHECK((choose_kept_by_flops(costs, most, INT64_MAX) == all));
-    CHECK((choose_kept(costs, most, -1) == KeptLayers{}));
+    CHECK((choose_kept(costs, INT64_MAX) == worthy));
+    CHECK((choose_kept_by_flops(costs, INT64_MAX) == all));
+    CHECK((choose_kept(costs, -1) == KeptLayers{}));
   }
 }
 
@@ -158,21 +159,21 @@ TEST_CASE("what FLOPs leave free goes to tensors that spare none, as many bytes 
   for (int problem = 0; problem < 300; ++problem) {
     const auto most = static_cast<int64_t>(1 + random() % 3);
     PerKeptTensor<KeepCost> costs, others;
-    for (const KeptTensor tensor : kKeptTensors) {
-      const bool gemm = static_cast<size_t>(tensor) < kGemmKeptTensors;
+    for (size_t tensor = 0; tensor < kDecoderKept; ++tensor) {
+      const bool gemm = tensor <= kGateUp;
+      costs[tensor].most = most;
       costs[tensor].bytes = 1 + static_cast<int64_t>(random() % 20);
       costs[tensor].spared = gemm ? 1 + static_cast<double>(random() % 20) : 0;
-      if (!gemm) others[tensor] = {costs[tensor].bytes, static_cast<double>(costs[tensor].bytes)};
+      if (!gemm) others[tensor] = {costs[tensor].bytes, static_cast<double>(costs[tensor].bytes), most};
     }
-    KeptLayers all;
-    all.values.fill(most);
+    const KeptLayers all = kept_in(most);
     const int64_t bytes = static_cast<int64_t>(random()) % (kept_bytes(costs, all) + 3);
-    const KeptLayers by_flops = choose_kept(costs, most, bytes);
-    KeptLayers best = best_by_trying(others, most, bytes - kept_bytes(costs, by_flops));
+    const KeptLayers by_flops = choose_kept(costs, bytes);
+    KeptLayers best = best_by_trying(others, bytes - kept_bytes(costs, by_flops));
     const int64_t filled = kept_bytes(costs, by_flops) + kept_bytes(others, best);
-    const KeptLayers chosen = choose_kept_by_flops(costs, most, bytes);
+    const KeptLayers chosen = choose_kept_by_flops(costs, bytes);
     INFO("problem " << problem << ", " << bytes << " bytes, up to " << most << " layers");
-    CHECK(recomputed_flops(costs, chosen, most) == recomputed_flops(costs, by_flops, most));
+    CHECK(recomputed_flops(costs, chosen) == recomputed_flops(costs, by_flops));
     CHECK(kept_bytes(costs, chosen) == filled);
   }
 }
@@ -183,12 +184,14 @@ TEST_CASE("of tensors that are worth the same in many layers a choice spares no 
     const int64_t most = 79;
     PerKeptTensor<KeepCost> costs;
     double total = 0;
-    for (KeepCost& cost : costs.values) {
+    for (size_t tensor = 0; tensor < kDecoderKept; ++tensor) {
+      KeepCost& cost = costs[tensor];
+      cost.most = most;
       cost.bytes = 1'000'000 + static_cast<int64_t>(random() % 100'000'000);
       cost.spared = static_cast<double>(cost.bytes) * (1 + 1e-6 * static_cast<double>(random() % 1000));
       total += static_cast<double>(most * cost.bytes);
     }
-    std::vector<KeepCost> ordered(costs.values.begin(), costs.values.end());
+    std::vector<KeepCost> ordered(costs.values.begin(), costs.values.begin() + kDecoderKept);
     const auto worth = [](const KeepCost& cost) { return cost.spared / static_cast<double>(cost.bytes); };
     std::sort(ordered.begin(), ordered.end(),
               [&](const KeepCost& a, const KeepCost& b) { return worth(a) > worth(b); });
@@ -201,8 +204,8 @@ TEST_CASE("of tensors that are worth the same in many layers a choice spares no 
       greedy += static_cast<double>(count) * cost.spared;
       left -= count * cost.bytes;
     }
-    const KeptLayers kept = choose_kept(costs, most, bytes);
-    const double spared = recomputed_flops(costs, {}, most) - recomputed_flops(costs, kept, most);
+    const KeptLayers kept = choose_kept(costs, bytes);
+    const double spared = recomputed_flops(costs, {}) - recomputed_flops(costs, kept);
     INFO("problem " << problem);
     CHECK(kept_bytes(costs, kept) <= bytes);
     CHECK(spared >= greedy * (1 - 1e-12));
@@ -214,21 +217,20 @@ TEST_CASE("more bytes never spare less, and the bytes of everything keep everyth
   ModelConfig config = Golden("llama_gqa_untied").config;
   config.num_hidden_layers = 33;
   const auto costs = keep_costs(config, 512, 256, DType::kBF16);
-  const int64_t most = most_kept_layers(config);
-  KeptLayers all;
-  all.values.fill(most);
+  const int64_t most = config.num_hidden_layers - 1;
+  const KeptLayers all = kept_in(most);
   const int64_t total = kept_bytes(costs, all);
-  double before = recomputed_flops(costs, {}, most);
+  double before = recomputed_flops(costs, {});
   for (int64_t percent = 0; percent <= 100; ++percent) {
     const int64_t bytes = total / 100 * percent;
-    const KeptLayers kept = choose_kept_by_flops(costs, most, bytes);
+    const KeptLayers kept = choose_kept_by_flops(costs, bytes);
     CHECK(kept_bytes(costs, kept) <= bytes);
-    CHECK(recomputed_flops(costs, kept, most) <= before);
-    before = recomputed_flops(costs, kept, most);
+    CHECK(recomputed_flops(costs, kept) <= before);
+    before = recomputed_flops(costs, kept);
   }
-  CHECK((choose_kept_by_flops(costs, most, total) == all));
-  CHECK_FALSE((choose_kept_by_flops(costs, most, total - 1) == all));
-  CHECK(recomputed_flops(costs, all, most) == 0);
+  CHECK((choose_kept_by_flops(costs, total) == all));
+  CHECK_FALSE((choose_kept_by_flops(costs, total - 1) == all));
+  CHECK(recomputed_flops(costs, all) == 0);
 }
 
 TEST_CASE("the modes keep what they are called: everything, within a limit, or layer inputs alone") {
@@ -237,15 +239,15 @@ TEST_CASE("the modes keep what they are called: everything, within a limit, or l
   const auto kept = [&](RecomputeMode mode, AutoLimit bytes) {
     return kept_layers({mode, bytes}, config, 64, 32, DType::kF32);
   };
-  KeptLayers all;
-  all.values.fill(kLayers - 1);
+  const KeptLayers all = kept_in(kLayers - 1);
   const auto costs = keep_costs(config, 64, 32, DType::kF32);
   CHECK((kept(RecomputeMode::kNone, {}) == all));
   CHECK((kept(RecomputeMode::kFull, {}) == KeptLayers{}));
   CHECK((kept(RecomputeMode::kSelective, {}) == all));  // without a limit
   CHECK((kept(RecomputeMode::kSelective, AutoLimit::none()) == KeptLayers{}));
   const int64_t half = kept_bytes(costs, all) / 2;
-  CHECK((kept(RecomputeMode::kSelective, {half}) == choose_kept_by_flops(costs, kLayers - 1, half)));
+  CHECK((kept(RecomputeMode::kSelective, {half}) == choose_kept_by_flops(costs, half)));
   ActivationCheckpointOptions four{.mode = RecomputeMode::kSelective, .kept_bytes = {}, .kept_layers = {3, 2, 1, 0}};
-  CHECK((kept_layers(four, config, 64, 32, DType::kF32).values == std::array<int64_t, 7>{3, 2, 1, 0, 0, 0, 0}));
+  CHECK(
+      (counts_of(config, kept_layers(four, config, 64, 32, DType::kF32)) == std::vector<int64_t>{3, 2, 1, 0, 0, 0, 0}));
 }

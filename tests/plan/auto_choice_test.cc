@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "plan/small_run.h"
+#include "support/kept.h"
 #include "support/ranks.h"
 #include "train/memory_check.h"
 
@@ -47,7 +48,7 @@ struct Tried {
 
 // Every micro-batch, number of gathered layers and list of kept layers.
 std::vector<Tried> try_all(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine) {
-  const int64_t most = most_kept_layers(config.model);
+  const int64_t most = config.model.num_hidden_layers - 1;
   std::vector<Tried> all;
   AutoChoice choice;
   for (choice.micro_batch = 1; choice.micro_batch <= batch.sequences_per_rank; ++choice.micro_batch) {
@@ -56,8 +57,8 @@ std::vector<Tried> try_all(const RunConfig& config, const GlobalBatch& batch, in
       int64_t code = 0, rest = 0;
       while (rest == 0) {
         rest = code++;
-        for (int64_t& layers : choice.kept.values) {
-          layers = rest % (most + 1);
+        for (size_t tensor = 0; tensor < kDecoderKept; ++tensor) {
+          choice.kept[tensor] = rest % (most + 1);
           rest /= most + 1;
         }
         if (rest > 0) break;
@@ -87,8 +88,7 @@ TEST_CASE("the choice is the best of every combination that fits") {
   const int ranks = 2;
   const GlobalBatch batch = small_batch(ranks, 4);
   const int64_t least = bytes_of(with_choice(config, least_choice(config)), batch, ranks);
-  AutoChoice all{.micro_batch = 4, .keep_gathered = 2};
-  all.kept.values.fill(1);
+  const AutoChoice all{.micro_batch = 4, .keep_gathered = 2, .kept = kept_in(1)};
   const int64_t most = bytes_of(with_choice(config, all), batch, ranks);
   REQUIRE(least < most);
   const std::vector<Tried> all_tried = try_all(config, batch, ranks, machine);
@@ -149,8 +149,7 @@ TEST_CASE("keys that are not auto stay as they are, and those that are take the 
   const GlobalBatch batch = small_batch(2, 4);
   Machine machine = cpu_machine();
   const auto best = [&] { return candidates(config, batch, 2, machine, INT64_MAX).fitting.at(0); };
-  CHECK((best().choice.kept.values ==
-         std::array<int64_t, 7>{2, 2, 2, 2, 2, 2, 2}));  // without a limit nothing is recomputed
+  CHECK(best().choice.kept == kept_in(2));  // without a limit nothing is recomputed
   config.training.micro_batch_size = {2};
   config.parallelism.keep_gathered = {1};
   CHECK(best().choice.micro_batch == 2);
@@ -237,10 +236,10 @@ TEST_CASE("what keeping a tensor saves is what a simulated step is shorter by, w
     return predict(with_choice(config, choice), batch, 2, machine).step_seconds;
   };
   const double nothing = seconds({});
-  for (const KeptTensor tensor : kKeptTensors) {
+  for (size_t tensor = 0; tensor < kDecoderKept; ++tensor) {
     KeptLayers kept;
     kept[tensor] = 2;
-    INFO(name_of(tensor));
+    INFO(kDecoderKeptNames[tensor]);
     CHECK(costs[tensor].spared > 0);
     CHECK(nothing - seconds(kept) == Approx(2 * costs[tensor].spared).epsilon(1e-9));
   }
@@ -257,7 +256,7 @@ TEST_CASE("a start chooses its micro-batch by all memory, and the rest by what i
                       .available = int64_t{1} << 30};
   const AutoChoice all = choose(inputs);
   CHECK(all.micro_batch > 1);
-  CHECK((all.kept.values == std::array<int64_t, 7>{2, 2, 2, 2, 2, 2, 2}));
+  CHECK(all.kept == kept_in(2));
   CHECK_THAT(all.why, Catch::Contains("a step predicted by the rates of cpu"));
   RunConfig tight = with_choice(inputs.config, {.micro_batch = all.micro_batch});
   inputs.available = (bytes_of(tight, batch, 2) + 100) * 8 / 7;
@@ -321,14 +320,14 @@ RANKS_CASE("every rank takes what rank 0 chooses, and its error") {
                       .reduce_once = true,
                       .predicted_seconds = 0.1 + world.rank(),
                       .why = "two\nlines"};
-    choice.kept.values = {1, 2, 3, 4, 5, 6, 7};
+    choice.kept.values = {1, 2, 3, 4, 5, 6, 7};  // and zeros
     return choice;
   };
   const AutoChoice choice = choose_on_rank_zero(world.comm(), inputs, chooser);
   CHECK(choice.micro_batch == 3);
   CHECK(choice.keep_gathered == 2);
   CHECK(choice.reduce_once);
-  CHECK((choice.kept.values == std::array<int64_t, 7>{1, 2, 3, 4, 5, 6, 7}));
+  CHECK((choice.kept.values == std::array<int64_t, kMostKeptTensors>{1, 2, 3, 4, 5, 6, 7}));
   CHECK(choice.predicted_seconds == 0.1);
   CHECK(choice.why == "two\nlines");
   std::string error;

@@ -11,6 +11,7 @@
 #include "model/parameters.h"
 #include "plan/dry_run.h"
 #include "plan/small_run.h"
+#include "support/kept.h"
 #include "support/ranks.h"
 #include "support/test_data.h"
 #include "tensor/unit_layout.h"
@@ -43,7 +44,7 @@ double flops_expected(const RunConfig& config, const BatchShape& shape, int64_t 
     const auto costs = keep_costs(model, micro_batch, shape.length, compute_dtype(config.precision));
     const KeptLayers kept = kept_layers(config.activation_checkpoint, model, micro_batch, shape.length,
                                         compute_dtype(config.precision), rows_behind);
-    expected += recomputed_flops(costs, kept, most_kept_layers(model)) / static_cast<double>(micro_batch);
+    expected += recomputed_flops(costs, kept) / static_cast<double>(micro_batch);
   }
   return tokens * expected;
 }
@@ -124,17 +125,17 @@ TEST_CASE("what selective recompute predicts is what a recorded step has: FLOPs,
 TEST_CASE("a layer that keeps an output of a norm or of SwiGLU spares storing it a second time, and nothing else") {
   RunConfig config = small_run();
   const auto memory_traffic = [&](const KeptLayers& kept) {
-    config.activation_checkpoint = {RecomputeMode::kSelective, {}, {kept.values.begin(), kept.values.end()}};
+    config.activation_checkpoint = {RecomputeMode::kSelective, {}, counts_of(config.model, kept)};
     DryRun run(config, small_batch(1, 2), 1);
     int64_t bytes = 0;
     for (const StepRecord::Distinct& call : run.record().calls) bytes += call.count * call.bytes;
     return bytes;
   };
   const int64_t nothing = memory_traffic({}), tokens = 2 * 8;
-  for (const auto& [tensor, width] : {std::pair{KeptTensor::kNorm1, config.model.hidden_size},
-                                      {KeptTensor::kNorm2, config.model.hidden_size},
-                                      {KeptTensor::kSwiGlu, config.model.intermediate_size}}) {
-    INFO(name_of(tensor));
+  for (const auto& [tensor, width] : {std::pair{kNorm1, config.model.hidden_size},
+                                      {kNorm2, config.model.hidden_size},
+                                      {kSwiGlu, config.model.intermediate_size}}) {
+    INFO(kDecoderKeptNames[tensor]);
     for (const int64_t layers : {1, 2}) {
       KeptLayers kept;
       kept[tensor] = layers;

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "checkpoint/reader.h"
 #include "plan/auto_choice.h"
+#include "support/kept.h"
 #include "train/toy_training.h"
 
 using namespace tokamak;
@@ -66,8 +67,9 @@ class HalfFilledDevice : public ToyDevice {
     RunConfig complete = config;
     complete_from_data(complete);
     const GlobalBatch batch = make_global_batch(complete.training, complete.data, ranks);
-    AutoChoice all{.micro_batch = batch.sequences_per_rank, .keep_gathered = complete.model.num_hidden_layers};
-    all.kept.values.fill(most_kept_layers(complete.model));
+    const AutoChoice all{.micro_batch = batch.sequences_per_rank,
+                         .keep_gathered = complete.model.num_hidden_layers,
+                         .kept = kept_in(complete.model.num_hidden_layers - 1)};
     int64_t bytes = 0;
     for (const AutoChoice& choice : {least_choice(complete), all}) {
       const DryRun run(with_choice(complete, choice), batch, ranks);
@@ -109,9 +111,7 @@ std::vector<double> chosen_of(const std::string& run) {
   const MetricRecord ready = last_event(run, "ready");
   std::vector<double> values;
   for (const char* name : {"micro_batch_size", "keep_gathered"}) values.push_back(ready.at(str("chosen/", name)));
-  for (const KeptTensor tensor : kKeptTensors) {
-    values.push_back(ready.at(str("chosen/kept_layers/", name_of(tensor))));
-  }
+  for (const char* tensor : kDecoderKeptNames) values.push_back(ready.at(str("chosen/kept_layers/", tensor)));
   return values;
 }
 

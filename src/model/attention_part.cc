@@ -1,0 +1,189 @@
+#include "model/attention_part.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "model/part_pass.h"
+
+namespace tokamak {
+
+AttentionPart::AttentionPart(const ModelConfig& config)
+    : config_(config),
+      heads_{config.num_attention_heads, config.kv_heads(), config.head_size()},
+      eps_(static_cast<float>(config.rms_norm_eps)),
+      qkv_("qkv", {"qkv forward", "qkv dx", "qkv dw"},
+           {{"q_proj", config.q_width()}, {"k_proj", config.kv_width()}, {"v_proj", config.kv_width()}},
+           config.hidden_size),
+      o_("o", {"o forward", "o dx", "o dw"}, {{"o_proj", config.hidden_size}}, config.q_width()) {}
+
+std::vector<WeightRow> AttentionPart::weights(int64_t layer) const {
+  const std::string prefix = str("model.layers.", layer, "."), self = prefix + "self_attn.";
+  std::vector<WeightRow> rows = {
+      {kQkvWeight, WeightPlace::kMatrix, qkv_.weights(self, config_.initializer_range)},
+      {kOWeight, WeightPlace::kMatrix, o_.weights(self, config_.initializer_range)},
+      {kInputNorm, WeightPlace::kInputNorm, norm_weight(prefix + "input_layernorm.weight", config_.hidden_size)}};
+  if (config_.qkv_bias) rows.push_back({kQkvBias, WeightPlace::kVector, qkv_.biases(self)});
+  if (config_.qk_norm) {
+    rows.push_back({kQNorm, WeightPlace::kVector, norm_weight(self + "q_norm.weight", heads_.head_dim)});
+    rows.push_back({kKNorm, WeightPlace::kVector, norm_weight(self + "k_norm.weight", heads_.head_dim)});
+  }
+  return rows;
+}
+
+std::vector<ActivationRow> AttentionPart::activations(DType compute) const {
+  const int64_t hidden = config_.hidden_size, qkv = config_.qkv_width(), q = config_.q_width();
+  const DType f32 = DType::kF32;
+  std::vector<ActivationRow> rows = {
+      {kRstd, "rstd1", f32, Layout::kPerToken, 1, Life::kKept, kKeepQkv},
+      {kQkv, "qkv", compute, Layout::kRows, qkv, Life::kKept, kKeepQkv, Reader::kAttention},
+      {kLse, "lse", f32, Layout::kByHead, heads_.q_heads, Life::kKept, kKeepAttention, Reader::kAttention},
+      {kAttn, "attention", compute, Layout::kRows, q, Life::kKept, kKeepAttention, Reader::kAttention},
+      {kMid, "mid", compute, Layout::kRows, hidden, Life::kOutput, kKeepMid},
+      {kNorm, "norm1", compute, Layout::kRows, hidden, Life::kKeptOrNorm, kKeepNorm},
+      {kDQkv, "d qkv", compute, Layout::kRows, qkv, Life::kBackward},
+      {kDAttn, "d attention", compute, Layout::kRows, q, Life::kBackward, kNotKept, Reader::kAttention}};
+  if (config_.qk_norm) {
+    rows.push_back(
+        {kRotated, "rotated qkv", compute, Layout::kRows, qkv, Life::kBackward, kNotKept, Reader::kAttention});
+    rows.push_back({kQkRstd, "qk rstd", f32, Layout::kPerToken, heads_.q_heads + heads_.kv_heads, Life::kShared});
+  }
+  return rows;
+}
+
+std::vector<KeptRow> AttentionPart::kept() const {
+  using enum KeptRow::Spares;
+  return {{kKeepQkv, "qkv", kForward, qkv_.flops()},
+          {kKeepAttention, "attention", kForward, 0, flops_per_attended()},
+          {kKeepMid, "mid", kForward, o_.flops()},
+          {kKeepNorm, "norm1", kStore}};
+}
+
+Tensor AttentionPart::rotated(const PartPass& pass) const {
+  const Tensor own = config_.qk_norm ? pass.a(kRotated) : Tensor();
+  return own ? own : pass.a(kQkv);
+}
+
+// Normalises and rotates queries and keys. With qk_norm backward does it again instead of saving it per layer.
+void AttentionPart::rotate(const PartPass& pass) const {
+  const PassInputs& in = pass.in;
+  if (config_.qk_norm) {
+    in.ops.qk_norm(in.compute, {.qkv = pass.a(kQkv),
+                                .q_weight = pass.w(kQNorm),
+                                .k_weight = pass.w(kKNorm),
+                                .out = rotated(pass),
+                                .rstd = pass.a(kQkRstd),
+                                .heads = heads_,
+                                .eps = eps_});
+  }
+  const CachedInputs* cached = in.batch.cached;
+  in.ops.rope(in.compute, {.qkv = rotated(pass),
+                           .positions = in.batch.positions,
+                           .table = cached != nullptr && cached->rope ? cached->rope : in.rope,
+                           .heads = heads_});
+}
+
+// With a cache, new tokens also attend to the cached tokens of their sequence.
+void AttentionPart::attend(const PartPass& pass) const {
+  const PassInputs& in = pass.in;
+  const Tensor qkv = rotated(pass);
+  if (const CachedInputs* cached = in.batch.cached) {
+    const CachedSequences sequences{in.batch.cu_seqlens, cached->slots, cached->cached};
+    const Tensor cache = cached->layers[static_cast<size_t>(pass.layer)];
+    in.ops.cache_append(in.compute, {.qkv = qkv, .sequences = sequences, .cache = cache, .heads = heads_});
+    if (cached->max_cached > 0) {
+      in.ops.cached_attention(in.compute, {.qkv = qkv,
+                                           .sequences = sequences,
+                                           .cache = cache,
+                                           .out = pass.a(kAttn),
+                                           .heads = heads_,
+                                           .scale = heads_.scale(),
+                                           .max_new = cached->max_new,
+                                           .max_length = std::min(cached->max_cached + cached->max_new, cache.dim(2))});
+      return;
+    }
+  }
+  in.ops.attention(in.compute, {.qkv = qkv,
+                                .cu_seqlens = in.batch.cu_seqlens,
+                                .out = pass.a(kAttn),
+                                .lse = pass.a(kLse),
+                                .heads = heads_,
+                                .scale = heads_.scale(),
+                                .max_length = in.max_length,
+                                .tables = in.document_tables});
+}
+
+void AttentionPart::forward(const PartPass& pass) const {
+  Ops& ops = pass.in.ops;
+  Stream& compute = pass.in.compute;
+  if (!pass.wants(kKeepQkv) && !pass.wants(kKeepAttention) && !pass.wants(kKeepMid)) return;
+  pass.use(0);
+  if (pass.wants(kKeepQkv)) {
+    ops.rmsnorm(compute,
+                {.x = pass.x, .weight = pass.w(kInputNorm), .y = pass.a(kNorm), .rstd = pass.a(kRstd), .eps = eps_});
+    Gemm qkv = qkv_.forward(pass.a(kNorm), pass.w(kQkvWeight), pass.a(kQkv));
+    if (config_.qkv_bias) qkv.bias = pass.w(kQkvBias);
+    ops.gemm(compute, qkv);
+  }
+  // In place, so with qkv; but qk_norm keeps the raw projection, and rotates into a buffer that all layers share.
+  if (pass.wants(config_.qk_norm ? kKeepAttention : kKeepQkv)) rotate(pass);
+  if (pass.wants(kKeepAttention)) attend(pass);
+  if (pass.wants(kKeepMid)) ops.gemm(compute, o_.forward_onto(pass.x, pass.a(kAttn), pass.w(kOWeight), pass.out));
+}
+
+// A GEMM's input and the gradient of that input share a buffer. If the input was kept, the weight's gradient is computed
+// first. Otherwise the operation that reads the input's gradient overwrites it with the recomputed input, in the same
+// pass over memory.
+void AttentionPart::backward(const PartPass& pass) const {
+  const PassInputs& in = pass.in;
+  Ops& ops = in.ops;
+  Stream& compute = in.compute;
+  const Tensor dx = in.dx, dqkv = pass.a(kDQkv), norm = pass.a(kNorm);
+
+  pass.begin(0);
+  ops.gemm(compute, o_.dx(dx, pass.w(kOWeight), pass.a(kDAttn)));
+  ops.gemm(compute, o_.dw(dx, pass.a(kAttn), pass.dw(kOWeight), pass.write()));
+  if (config_.qk_norm) rotate(pass);
+  ops.attention_backward(compute, {.qkv = rotated(pass),
+                                   .cu_seqlens = in.batch.cu_seqlens,
+                                   .out = pass.a(kAttn),
+                                   .lse = pass.a(kLse),
+                                   .dout = pass.a(kDAttn),
+                                   .dqkv = dqkv,
+                                   .heads = heads_,
+                                   .scale = heads_.scale(),
+                                   .max_length = in.max_length,
+                                   .tables = in.document_tables});
+  ops.rope(compute, {.qkv = dqkv,
+                     .positions = in.batch.positions,
+                     .table = in.rope,
+                     .heads = heads_,
+                     .rotation = Rotation::kInverse});
+  if (config_.qk_norm) {
+    ops.qk_norm_backward(compute, {.dqkv = dqkv,
+                                   .qkv = pass.a(kQkv),
+                                   .q_weight = pass.w(kQNorm),
+                                   .k_weight = pass.w(kKNorm),
+                                   .rstd = pass.a(kQkRstd),
+                                   .dq_weight = pass.dw(kQNorm),
+                                   .dk_weight = pass.dw(kKNorm),
+                                   .heads = heads_});
+  }
+  if (config_.qkv_bias) ops.column_sums(compute, {.x = dqkv, .sums = pass.dw(kQkvBias)});
+
+  const bool again = pass.again(kKeepNorm);
+  const auto qkv_dw = [&] { ops.gemm(compute, qkv_.dw(dqkv, norm, pass.dw(kQkvWeight), pass.write())); };
+  if (!again) qkv_dw();
+  ops.gemm(compute, qkv_.dx(dqkv, pass.w(kQkvWeight), norm));
+  ops.rmsnorm_backward(compute, {.dy = norm,
+                                 .x = pass.x,
+                                 .weight = pass.w(kInputNorm),
+                                 .rstd = pass.a(kRstd),
+                                 .dresidual = dx,
+                                 .dx = dx,
+                                 .dweight = pass.dw(kInputNorm),
+                                 .y = again ? norm : Tensor{}});
+  if (again) qkv_dw();
+  pass.end(0);
+}
+
+}  // namespace tokamak

@@ -1,0 +1,49 @@
+// Attention: out = x + attention(rope(norm(x) Wqkv^T)) Wo^T. With qkv_bias + b after Wqkv; with qk_norm each query and
+// key head is normalised before RoPE.
+#pragma once
+
+#include "model/linear.h"
+#include "model/model_config.h"
+#include "model/part.h"
+
+namespace tokamak {
+
+class AttentionPart final : public Part {
+ public:
+  explicit AttentionPart(const ModelConfig& config);
+
+  std::vector<const char*> pieces() const override { return {"attention"}; }
+  std::vector<WeightRow> weights(int64_t layer) const override;
+  std::vector<ActivationRow> activations(DType compute) const override;
+  std::vector<KeptRow> kept() const override;
+  double flops_per_attended() const override { return 4.0 * static_cast<double>(heads_.q_width()); }
+  void forward(const PartPass& pass) const override;
+  void backward(const PartPass& pass) const override;
+
+ private:
+  enum Weight { kQkvWeight, kOWeight, kInputNorm, kQkvBias, kQNorm, kKNorm };
+  enum Activation {
+    kRstd,   // (N)
+    kQkv,    // (N, (Hq + 2 Hkv) D)  rotated; the raw projection if kRotated exists
+    kLse,    // (Hq, N)
+    kAttn,   // (N, Hq D)
+    kMid,    // (N, C)               the part's output
+    kNorm,   // (N, C)               input of the QKV GEMM
+    kDQkv,   // (N, (Hq + 2 Hkv) D)
+    kDAttn,  // (N, Hq D)
+    kRotated,  // (N, (Hq + 2 Hkv) D)  with qk_norm: qkv normalised and rotated; absent in inference, which overwrites kQkv
+    kQkRstd,  // (N (Hq + Hkv))       with qk_norm: query heads, then key heads
+  };
+  enum Kept { kKeepQkv, kKeepAttention, kKeepMid, kKeepNorm };
+
+  Tensor rotated(const PartPass& pass) const;  // the qkv that attention reads
+  void rotate(const PartPass& pass) const;
+  void attend(const PartPass& pass) const;
+
+  ModelConfig config_;
+  HeadLayout heads_;
+  float eps_;
+  Linear qkv_, o_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,52 @@
+// The layers of a model as one table: the kinds that it has, the parts of each, and what a layer may keep for backward.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/model_config.h"
+#include "model/part.h"
+
+namespace tokamak {
+
+// A KeptRow of a kind. All layers of the kind but its last may keep it: there backward finds what forward left.
+struct KeptTensor {
+  std::string name;  // "qkv"; "KIND.qkv" in a model of several kinds
+  KeptRow row;
+  int64_t most = 0;  // layers that may keep it
+};
+
+class LayerTable {
+ public:
+  struct Kind {
+    const char* name;
+    std::vector<std::unique_ptr<const Part>> parts;
+    std::vector<std::vector<size_t>> kept;  // [part][KeptRow::at]: index into LayerTable::kept()
+    std::vector<int64_t> layers;            // of this kind, ascending
+
+    size_t kept_index(size_t part, int at) const { return kept[part][static_cast<size_t>(at)]; }
+  };
+  // The model's layer l is of kind config.pattern[l % size].
+  explicit LayerTable(const ModelConfig& config);
+
+  int64_t layers() const { return static_cast<int64_t>(kind_.size()); }
+  const std::vector<Kind>& kinds() const { return kinds_; }
+  size_t kind_index(int64_t l) const { return kind_[static_cast<size_t>(l)]; }
+  const Kind& kind(int64_t l) const { return kinds_[kind_index(l)]; }
+  // What layers may keep, in the order of activation_checkpoint.kept_layers: first rows that spare a forward operation.
+  const std::vector<KeptTensor>& kept() const { return kept_; }
+
+ private:
+  void list_kept();
+
+  std::vector<Kind> kinds_;
+  std::vector<size_t> kind_;  // per layer
+  std::vector<KeptTensor> kept_;
+};
+
+// The kinds of config.pattern, each once.
+std::vector<LayerKind> distinct_kinds(const ModelConfig& config);
+
+}  // namespace tokamak

@@ -1,0 +1,40 @@
+// The feed-forward: out = x + swiglu(norm(x) Wgu^T) Wd^T.
+#pragma once
+
+#include "model/linear.h"
+#include "model/model_config.h"
+#include "model/part.h"
+
+namespace tokamak {
+
+class MlpPart final : public Part {
+ public:
+  explicit MlpPart(const ModelConfig& config);
+
+  std::vector<const char*> pieces() const override { return {"gate_up", "down"}; }
+  std::vector<WeightRow> weights(int64_t layer) const override;
+  std::vector<ActivationRow> activations(DType compute) const override;
+  std::vector<KeptRow> kept() const override;
+  void forward(const PartPass& pass) const override;
+  void backward(const PartPass& pass) const override;
+
+ private:
+  enum Piece { kGateUpPiece, kDownPiece };
+  enum Weight { kGateUpWeight, kDownWeight, kInputNorm };
+  enum Activation {
+    kRstd,    // (N)
+    kGateUp,  // (N, 2 I)  in backward its gradient, too
+    kNorm,    // (N, C)    input of the gate and up GEMM
+    kSwiGlu,  // (N, I)    in backward its gradient, too
+  };
+  enum Kept { kKeepGateUp, kKeepNorm, kKeepSwiGlu };
+
+  void backward_down(const PartPass& pass) const;
+  void backward_gate_up(const PartPass& pass) const;
+
+  ModelConfig config_;
+  float eps_;
+  Linear gate_up_, down_;
+};
+
+}  // namespace tokamak
