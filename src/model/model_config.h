@@ -2,13 +2,23 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/fields.h"
-#include "model/layer_kind.h"
 #include "model/rope_scaling.h"
 
 namespace tokamak {
+
+class Part;
+struct ModelConfig;
+
+// The kind of a layer: its parts, made for a config, in the order of forward.
+struct LayerKind {
+  const char* name;
+  std::vector<std::unique_ptr<const Part>> (*make_parts)(const ModelConfig& config);
+};
+extern const LayerKind kDecoderLayer;  // attention, SwiGLU (layer_table.cc)
 
 struct ModelConfig {
   int64_t hidden_size = 0;
