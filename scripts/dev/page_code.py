@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Keeps the code that docs/*.md show equal to the sources. A page names definitions in a comment, and their text follows:
+"""Keeps the code in docs/*.md equal to the sources. A page names definitions in a comment, which their text follows:
 
     <!-- code: src/train/trainer.cc Trainer::train Trainer::step -->
     ```cpp
     ...
     ```
 
-The path is a file, or a folder whose C++ files are searched. A name is that of a function, or of a type. Comments right
-above a definition belong to it.
+The path is a file, or a folder to search for C++ files. A name is a function's or a type's. Comments right above a
+definition belong to it.
 
   scripts/dev/page_code.py          prints each block that differs from its source; exit 1 if there is one
   scripts/dev/page_code.py --write  writes the blocks into the pages"""

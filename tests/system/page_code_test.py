@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""scripts/dev/page_code.py on a copy of docs/how_it_works.md and the sources that it shows: it finds a changed line and a
-name that is not there, and --write puts the change into the page."""
+"""Runs scripts/dev/page_code.py on a copy of docs/how_it_works.md and its sources. It must find a changed line and a
+missing name, and --write must update the page."""
 import re
 import shutil
 import subprocess
