@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keeps the code in docs/*.md equal to the sources. A page names definitions in a comment, which their text follows:
+"""Keeps the code in docs/*.md equal to the sources. A page names definitions in a comment; their text follows it:
 
     <!-- code: src/train/trainer.cc Trainer::train Trainer::step -->
     ```cpp
