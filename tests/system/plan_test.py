@@ -152,7 +152,7 @@ def page(place):
     assert all(len(number.replace(".", "").strip("0")) <= 3 for result in results for number in result[:3]), text
     (host,) = [line for line in lines if line.startswith("host memory ")]
     assert " pinned for each rank, " in host and host.endswith(" on a node of 8"), host
-    untouched = next(line for line in (ROOT / "src/plan/README.md").read_text(encoding="utf-8").splitlines()
+    untouched = next(line for line in (ROOT / "docs/benchmarks/plan-validation.md").read_text(encoding="utf-8").splitlines()
                      if line.startswith("| untouched | 150 |"))
     limited = json.loads(tokamak("plan", *small, "--json", "--memory", "9Gi"))
     error = limited["published_error"]
