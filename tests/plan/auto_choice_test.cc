@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "model/toy_layer.h"
 #include "plan/small_run.h"
 #include "support/kept.h"
 #include "support/ranks.h"
@@ -228,6 +229,11 @@ TEST_CASE("of micro-batches that make as many pieces the smallest is tried") {
 TEST_CASE("what keeping a tensor saves is what a simulated step is shorter by, where nothing overlaps") {
   RunConfig config = auto_run(BackendKind::kCpu);
   config.parallelism.overlap = false;
+  const bool two_kinds = GENERATE(false, true);
+  if (two_kinds) {
+    config.model.num_hidden_layers = 6;
+    config.model.pattern = {kDecoderLayer, kToyLayer};
+  }
   const GlobalBatch batch = small_batch(2, 6);
   const Machine machine = cpu_machine();
   const PerKeptTensor<KeepCost> costs = keep_seconds(config, batch, 2, 2, machine);
@@ -236,10 +242,12 @@ TEST_CASE("what keeping a tensor saves is what a simulated step is shorter by, w
     return predict(with_choice(config, choice), batch, 2, machine).step_seconds;
   };
   const double nothing = seconds({});
-  for (size_t tensor = 0; tensor < kDecoderKept; ++tensor) {
+  const std::vector<KeptTensor> tensors = kept_tensors(config.model);
+  REQUIRE(tensors.size() == (two_kinds ? 15 : 7));
+  for (size_t tensor = 0; tensor < tensors.size(); ++tensor) {
     KeptLayers kept;
     kept[tensor] = 2;
-    INFO(kDecoderKeptNames[tensor]);
+    INFO(tensors[tensor].name);
     CHECK(costs[tensor].spared > 0);
     CHECK(nothing - seconds(kept) == Approx(2 * costs[tensor].spared).epsilon(1e-9));
   }

@@ -1,0 +1,157 @@
+// A model of two kinds of layers, one of which the program does not know: weights, FLOPs, memory, recompute and
+// gradients follow from the tables of its parts.
+#include "model/layer_table.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "model/flops.h"
+#include "model/golden.h"
+#include "model/toy_layer.h"
+#include "support/kept.h"
+
+using namespace tokamak;
+
+namespace {
+
+constexpr int64_t kLayers = 4;  // decoder, toy, decoder, toy
+
+ModelConfig mixed_config() {
+  ModelConfig config = Golden("llama_gqa_untied").config;
+  config.num_hidden_layers = kLayers;
+  config.pattern = {kDecoderLayer, kToyLayer};
+  return config;
+}
+
+ModelConfig plain_config() {
+  ModelConfig config = mixed_config();
+  config.pattern = {kDecoderLayer};
+  return config;
+}
+
+Sequences batch_of(const ModelConfig& config) {
+  std::mt19937 random(5);
+  std::vector<int32_t> ids(3 * 16 + 1);
+  for (int32_t& id : ids) id = static_cast<int32_t>(random() % static_cast<uint32_t>(config.vocab_size));
+  return {{ids.begin(), ids.end() - 1}, {ids.begin() + 1, ids.end()}, 16};
+}
+
+std::vector<float> gradients_of(SmallModel& small, const Sequences& sequences) {
+  small.parameters.initialize(1, *small.stream);
+  small.parameters.begin_step();
+  small.zero_sums();
+  small.model.forward_backward(*small.stream, sequences.batch(), small.sums);
+  const Tensor gradients = small.parameters.gradients();
+  return {gradients.as<float>(), gradients.as<float>() + gradients.count()};
+}
+
+}  // namespace
+
+TEST_CASE("a decoder layer may keep seven tensors; those that spare an operation of the forward pass come first") {
+  const std::vector<KeptTensor> tensors = kept_tensors(plain_config());
+  REQUIRE(tensors.size() == kDecoderKept);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    CHECK(tensors[i].name == kDecoderKeptNames[i]);
+    CHECK(tensors[i].most == kLayers - 1);
+    CHECK((tensors[i].row.spares == KeptRow::Spares::kForward) == (i <= kGateUp));
+  }
+}
+
+TEST_CASE("a weight and an activation of a new kind of layer are in the list of weights, in FLOPs and in memory") {
+  const ModelConfig config = mixed_config(), plain = plain_config();
+  const int64_t hidden = config.hidden_size;
+  std::map<std::string, Shape> shapes;
+  for (const Unit& unit : make_param_table(config).units) {
+    for (const Matrix& matrix : unit.matrices) {
+      for (const Param& part : matrix.parts) shapes.emplace(part.name, part.shape);
+    }
+  }
+  CHECK(shapes.at("model.layers.1.mlp.extra_proj.weight") == Shape{hidden, hidden});
+  CHECK(shapes.count("model.layers.2.mlp.extra_proj.weight") == 0);
+  CHECK(model_size(config).parameters == model_size(plain).parameters + 2 * hidden * hidden);
+  CHECK(flops_per_token_full(config, 16) ==
+        flops_per_token_full(plain, 16) + 6.0 * static_cast<double>(2 * hidden * hidden));
+
+  const LayerTable layers(config);
+  std::vector<std::string> names;
+  for (const KeptTensor& tensor : layers.kept()) {
+    names.push_back(tensor.name);
+    CHECK(tensor.most == kLayers / 2 - 1);
+  }
+  CHECK(names == std::vector<std::string>{"decoder.qkv", "decoder.attention", "decoder.mid", "decoder.gate_up",
+                                          "toy.qkv", "toy.attention", "toy.mid", "toy.extra", "toy.gate_up",
+                                          "decoder.norm1", "decoder.norm2", "decoder.swiglu", "toy.norm1", "toy.norm2",
+                                          "toy.swiglu"});
+  MemoryPlan plan;
+  const ActivationPlan activations(layers, hidden, 100, 0, DType::kBF16, Keep::kLayerInputs, {}, plan);
+  std::map<std::string, int64_t> buffers;
+  const MemoryPlan::Group group = plan.groups().at(0);
+  for (const auto& member : group.members) buffers[member.name] = member.buffers;
+  CHECK(buffers.at("layer.* extra") == 1);    // of the toy layers
+  CHECK(buffers.at("layer.* gate_up") == 2);  // one for each kind
+
+  const size_t extra = static_cast<size_t>(std::find(names.begin(), names.end(), "toy.extra") - names.begin());
+  const KeepCost cost = keep_costs(config, 100, 50, DType::kBF16)[extra];
+  CHECK(cost.spared == 100 * 2.0 * static_cast<double>(hidden * hidden));
+  CHECK(cost.bytes >= 100 * (2 * hidden + 4));
+}
+
+TEST_CASE("gradients of a new kind's weights are the differences of the loss") {
+  const ModelConfig config = mixed_config();
+  const auto comm = make_single_comm();
+  SmallModel small(config, *comm, {});
+  const Sequences sequences = batch_of(config);
+  const std::vector<float> gradients = gradients_of(small, sequences);
+  const auto loss = [&] {
+    small.parameters.masters_changed(*small.stream);
+    small.zero_sums();
+    small.model.evaluate(*small.stream, sequences.batch(), small.sums);
+    return small.sum(kSumLoss);
+  };
+  int checked = 0;
+  small.for_each_part(small.parameters.master(), [&](const Param& param, Tensor part, int64_t) {
+    if (param.name.find("layers.1.mlp") == std::string::npos) return;
+    // Along the gradient the loss changes by the square of its length.
+    const int64_t first = part.as<float>() - small.parameters.master().as<float>();
+    double squares = 0;
+    for (int64_t i = 0; i < part.count(); ++i) {
+      const double g = gradients[static_cast<size_t>(first + i)];
+      squares += g * g;
+    }
+    REQUIRE(squares > 0);
+    const double step = 0.02 / std::sqrt(squares);
+    const auto move = [&](double by) {
+      for (int64_t i = 0; i < part.count(); ++i) {
+        part.as<float>()[i] += static_cast<float>(by * gradients[static_cast<size_t>(first + i)]);
+      }
+    };
+    move(step);
+    const double above = loss();
+    move(-2 * step);
+    const double below = loss();
+    move(step);
+    INFO(param.name);
+    CHECK((above - below) / (2 * step) == Approx(squares).epsilon(0.01));
+    ++checked;
+  });
+  CHECK(checked == 4);
+}
+
+TEST_CASE("layers of two kinds may keep any of their tensors: gradients are the same bits") {
+  const ModelConfig config = mixed_config();
+  const Sequences sequences = batch_of(config);
+  const auto comm = make_single_comm();
+  SmallModel everything(config, *comm, {});
+  const std::vector<float> expected = gradients_of(everything, sequences);
+  const size_t tensors = kept_tensors(config).size();
+  for (uint32_t subset = 0; subset < 1u << tensors; subset += 683) {  // 48 of them, each bit in both states
+    KeptLayers kept;
+    for (size_t i = 0; i < tensors; ++i) kept[i] = subset >> i & 1;
+    SmallModel small(config, *comm, {.keep = Keep::kLayerInputs, .kept = kept});
+    INFO("subset " << subset);
+    CHECK(gradients_of(small, sequences) == expected);
+  }
+}
