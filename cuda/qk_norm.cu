@@ -43,14 +43,9 @@ void CudaOps::do_qk_norm(Stream& stream, const QkNorm& args) {
     const T* qkv = args.qkv.as<T>();
     T* out = args.out.as<T>();
     const auto normalise = [&](const NormRows& which, int64_t at, const Tensor& weight, float* rstd) {
-      rmsnorm_rows<T>(handle(stream), {.x = qkv + at,
-                                       .residual = nullptr,
-                                       .weight = weight.as<T>(),
-                                       .sum = nullptr,
-                                       .y = out + at,
-                                       .rstd = rstd,
-                                       .rows = which,
-                                       .eps = args.eps});
+      rmsnorm_rows<T>(
+          handle(stream),
+          {.x = qkv + at, .weight = weight.as<T>(), .y = out + at, .rstd = rstd, .rows = which, .eps = args.eps});
     };
     normalise(rows.queries, 0, args.q_weight, args.rstd.as<float>());
     normalise(rows.keys, keys_at, args.k_weight, args.rstd.as<float>() + rows.queries.count);

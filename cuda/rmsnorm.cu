@@ -1,4 +1,4 @@
-// RMSNorm with the residual addition, and its gradient, at the speed of a copy. A team of threads (a warp, or the
+// RMSNorm and its gradient, at the speed of a copy. A team of threads (a warp, or the
 // block) holds a row in registers, in its storage format. Rows that are too wide, or not a multiple of 16 bytes, are
 // read twice. The weight's gradient is summed over a fixed partition of the rows, then over the parts, in order.
 #include "cuda/rmsnorm.h"
@@ -66,22 +66,12 @@ __global__ void __launch_bounds__(Team::kBlock, kResident / Team::kBlock) forwar
   const int64_t at = f.rows.at(row);
   const int width = static_cast<int>(f.rows.width), first = Team::member() * kWidth;
   constexpr int kStep = Team::kSize * kWidth;
-  Packed<T, kWidth> x[kVectors] = {}, residual[kVectors] = {};  // zeros past the end of the row
-  // All loads precede the first store, which may be to the same tensor.
+  Packed<T, kWidth> x[kVectors] = {};  // zeros past the end of the row
 #pragma unroll
   for (int k = 0; k < kVectors; ++k) {
     const int c = first + k * kStep;
     if (c >= width) break;
     x[k] = load_packed<kWidth>(f.x + at + c);
-    if (f.residual != nullptr) residual[k] = load_packed<kWidth>(f.residual + at + c);
-  }
-  if (f.residual != nullptr) {
-#pragma unroll
-    for (int k = 0; k < kVectors; ++k) {
-      const int c = first + k * kStep;
-      x[k] = pack<T>(unpack(x[k]) + unpack(residual[k]));
-      if (c < width) store_packed<kWidth>(f.sum + at + c, x[k]);
-    }
   }
   float squares = 0;
 #pragma unroll
@@ -108,19 +98,14 @@ __global__ void forward_wide(NormForward<T> f) {
   constexpr int kStep = kThreads * kWidth;
   float squares = 0;
   for (int64_t c = first; c < width; c += kStep) {
-    auto x = load<kWidth>(f.x + at + c);
-    if (f.residual != nullptr) {
-      x = rounded<T>(x + load<kWidth>(f.residual + at + c));
-      store(f.sum + at + c, x);
-    }
+    const auto x = load<kWidth>(f.x + at + c);
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) squares += x[i] * x[i];
   }
   const float rstd = f.rstd_of(block_sum<kThreads>(squares, partial));
   if (threadIdx.x == 0) f.rstd[blockIdx.x] = rstd;
-  const T* input = f.residual != nullptr ? f.sum : f.x;
   for (int64_t c = first; c < width; c += kStep) {
-    store(f.y + at + c, normalised(load<kWidth>(input + at + c), rstd, load<kWidth>(f.weight + c)));
+    store(f.y + at + c, normalised(load<kWidth>(f.x + at + c), rstd, load<kWidth>(f.weight + c)));
   }
 }
 
@@ -281,7 +266,7 @@ void rmsnorm_rows(cudaStream_t stream, const NormForward<T>& f) {
     if (held) return;
     launch({"rmsnorm, wide", static_cast<unsigned>(rows), kThreads}, stream, forward_wide<T, kWidth>, f);
   };
-  with_vec_width<T>(width, run, f.x, f.residual, f.weight, f.sum, f.y);
+  with_vec_width<T>(width, run, f.x, f.weight, f.y);
 }
 
 template <class T>
@@ -313,11 +298,8 @@ template void rmsnorm_backward_rows(cudaStream_t, NormBackward<bf16>, float*);
 
 void CudaOps::do_rmsnorm(Stream& stream, const RmsNorm& args) {
   with_act_type(args.x.dtype(), [&]<class T>(T) {
-    const auto optional = [](const Tensor& tensor) { return tensor ? tensor.as<T>() : nullptr; };
     rmsnorm_rows<T>(handle(stream), {.x = args.x.as<T>(),
-                                     .residual = optional(args.residual),
                                      .weight = args.weight.as<T>(),
-                                     .sum = optional(args.sum),
                                      .y = args.y.as<T>(),
                                      .rstd = args.rstd.as<float>(),
                                      .rows = {.count = args.x.dim(0), .width = args.x.dim(1), .token = args.x.dim(1)},

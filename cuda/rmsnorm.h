@@ -25,10 +25,8 @@ struct NormRows {
 template <class T>
 struct NormForward {
   const T* x;
-  const T* residual;  // or null
   const T* weight;
-  T* sum;       // null with residual
-  T* y;         // may be x without a residual: a thread reads its elements before it writes them
+  T* y;         // may be x: a thread reads its elements before it writes them
   float* rstd;  // (count)
   NormRows rows;
   float eps;

@@ -119,10 +119,4 @@ __device__ void store(T* to, const Vec<kWidth>& x) {
   }
 }
 
-// The values that store would write, for further use.
-template <class T, int kWidth>
-__device__ Vec<kWidth> rounded(const Vec<kWidth>& x) {
-  return unpack(pack<T>(x));
-}
-
 }  // namespace tokamak

@@ -60,9 +60,7 @@ Operands operands_of(EmbeddingBackward& e) {
 }
 
 Operands operands_of(RmsNorm& n) {
-  return {{"x", &n.x},           {"residual", &n.residual},
-          {"weight", &n.weight}, {"sum", &n.sum, kWrite, {"x", "residual"}},
-          {"y", &n.y, kWrite},   {"rstd", &n.rstd, kWrite}};
+  return {{"x", &n.x}, {"weight", &n.weight}, {"y", &n.y, kWrite}, {"rstd", &n.rstd, kWrite}};
 }
 
 Operands operands_of(RmsNormBackward& n) {

@@ -51,19 +51,16 @@ struct EmbeddingBackward {
   Tensor dtable;  // (V, C) f32, accumulated
 };
 
-// sum = x + residual (rounded to act), or x without a residual; rstd = 1 / sqrt(mean(sum^2) + eps);
-// y = sum * rstd * weight                                              (Zhang and Sennrich 2019)
+// rstd = 1 / sqrt(mean(x^2) + eps);  y = x rstd weight                  (Zhang and Sennrich 2019)
 struct RmsNorm {
-  Tensor x;         // (N, C) act
-  Tensor residual;  // (N, C) act, may be empty
-  Tensor weight;    // (C) act
-  Tensor sum;       // (N, C) act, given with residual only; may be x or residual itself
-  Tensor y;         // (N, C) act
-  Tensor rstd;      // (N) f32
+  Tensor x;       // (N, C) act
+  Tensor weight;  // (C) act
+  Tensor y;       // (N, C) act
+  Tensor rstd;    // (N) f32
   float eps = 1e-5f;
 };
 
-// With g = dy * weight and x the normalised input (RmsNorm::sum, or x without a residual):
+// With g = dy * weight and x the normalised input:
 // dx = rstd (g - x rstd^2 mean(g x)) [+ dresidual];  dweight += sum over n of dy x rstd
 struct RmsNormBackward {
   Tensor dy;         // (N, C) act

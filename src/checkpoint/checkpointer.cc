@@ -1,14 +1,14 @@
 #include "checkpoint/checkpointer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <sstream>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "checkpoint/choose.h"
-#include "checkpoint/rank_zero.h"
 #include "comm/collective_error.h"
+#include "comm/rank_zero.h"
 
 namespace tokamak {
 
@@ -26,10 +26,9 @@ Checkpointer::Checkpointer(Comm& comm, std::string directory, Setup setup)
       store_(std::move(directory)),
       setup_(std::move(setup)),
       committer_(store_, agreed_id(comm, setup_.incarnation.id)) {
-  run_on_rank_zero(comm_, [&]() -> std::string {
+  do_on_rank_zero(comm_, [&] {
     committer_.create_store();
     lock_ = std::make_unique<DirectoryLock>(store_.directory(), setup_.incarnation, setup_.lock_timeout);
-    return "";
   });
 }
 
@@ -39,19 +38,19 @@ Checkpointer::~Checkpointer() { stop_reading(); }
 std::optional<CheckpointReader> Checkpointer::resume() {
   TOKAMAK_CHECK(!resumed_);
   std::optional<CheckpointReader> reader = choose_checkpoint(comm_, store_, setup_.options.load, setup_.tick);
-  const std::string place = run_on_rank_zero(comm_, [&]() -> std::string {
+  const bool is_own = value_of_rank_zero(comm_, [&] {
     lock_->claim();
     const std::vector<int64_t> later = committer_.take_over(reader ? reader->manifest().point.state.step : -1);
-    if (!reader) return "";
+    if (!reader) return false;
     for (const int64_t step : later) {
       log::warning(store_.path_of(step), " is later than what this run starts from (", reader->directory(),
                    "); the first save sets it aside");
     }
     std::error_code ignored;
     const std::string own = store_.path_of(reader->manifest().point.state.step);
-    return std::filesystem::equivalent(reader->directory(), own, ignored) ? "own" : "foreign";
+    return std::filesystem::equivalent(reader->directory(), own, ignored);
   });
-  if (place == "own") {
+  if (is_own) {
     committed_ = reader->manifest().point.state.step;
     committer_.has_read(*committed_, "");
   }
@@ -67,18 +66,18 @@ SaveOutcome Checkpointer::save(const TrainingPoint& point, const ShardPlace& pla
 int64_t Checkpointer::check_writers(const Job& job) const {
   auto entries = shard_entries(job.units);
   render_safetensors_header(entries, {});
-  const std::string own = str(job.place.index, ' ', job.place.count, ' ', job.place.writes, ' ', entries.back().end,
-                              ' ', job.point.state.step);
-  std::vector<int> writers(static_cast<size_t>(job.place.count));
-  for (const std::string& other : comm_.gather_all(own)) {
-    std::istringstream words(other);
-    int64_t index = 0, count = 0, writes = 0, bytes = 0, step = 0;
-    words >> index >> count >> writes >> bytes >> step;
-    TOKAMAK_CHECK(count == job.place.count && bytes == entries.back().end && step == job.point.state.step, other,
-                  " and ", own);
-    writers.at(static_cast<size_t>(index)) += static_cast<int>(writes);
+  struct Share {
+    int64_t index, count, writes, bytes, step;
+  };
+  const Share own{job.place.index, job.place.count, job.place.writes, entries.back().end, job.point.state.step};
+  std::vector<int64_t> writers(static_cast<size_t>(job.place.count));
+  for (const Share& other : gather_values(comm_, own)) {
+    const bool agrees = other.count == own.count && other.bytes == own.bytes && other.step == own.step;
+    TOKAMAK_CHECK(agrees, other.count, " ranks, ", other.bytes, " bytes, step ", other.step, " and ", own.count, ", ",
+                  own.bytes, ", ", own.step);
+    writers.at(static_cast<size_t>(other.index)) += other.writes;
   }
-  for (const int count : writers) TOKAMAK_CHECK(count == 1, count, " ranks write one slice");
+  for (const int64_t count : writers) TOKAMAK_CHECK(count == 1, count, " ranks write one slice");
   return entries.back().end * job.place.count;
 }
 
@@ -102,10 +101,7 @@ void Checkpointer::begin_save(const TrainingPoint& point, const ShardPlace& plac
   TOKAMAK_CHECK(!job.units.empty(), "step ", point.state.step, " is not committed, and there is nothing to write");
   job.bytes = check_writers(job);
   try {
-    run_on_rank_zero(comm_, [&]() -> std::string {
-      committer_.expect_space(job.bytes);  // before any rank has taken some of it
-      return "";
-    });
+    do_on_rank_zero(comm_, [&] { committer_.expect_space(job.bytes); });  // before any rank has taken some of it
   } catch (const SharedError& error) {
     job.problem = error.what();
     return;
@@ -125,7 +121,7 @@ void Checkpointer::write(Job& job) noexcept {
   }
 }
 
-CheckpointManifest Checkpointer::manifest_of(const Job& job, const std::vector<std::string>& reports) const {
+CheckpointManifest Checkpointer::manifest_of(const Job& job, const std::vector<WrittenFile>& files) const {
   CheckpointManifest manifest;
   manifest.point = job.point;
   manifest.tool = TOKAMAK_VERSION;
@@ -135,14 +131,11 @@ CheckpointManifest Checkpointer::manifest_of(const Job& job, const std::vector<s
   manifest.kinds = kinds_of(job.units);
   manifest.units = describe_units(job.units, job.place.count);
   manifest.files.resize(static_cast<size_t>(job.place.count));
-  for (const std::string& report : reports) {
-    if (report.empty()) continue;
-    std::istringstream words(report);
-    int index = 0;
-    words >> index;
-    SavedFile& file = manifest.files.at(static_cast<size_t>(index));
-    file.name = shard_file_name(index, job.place.count);
-    words >> file.bytes >> file.xxh3_128;
+  for (const WrittenFile& written : files) {
+    if (written.index < 0) continue;
+    manifest.files.at(static_cast<size_t>(written.index)) = {shard_file_name(written.index, job.place.count),
+                                                             written.bytes,
+                                                             {written.xxh3_128.begin(), written.xxh3_128.end()}};
   }
   return manifest;
 }
@@ -183,9 +176,10 @@ void Checkpointer::begin_commit() {
     collectively(comm_, [&] {
       if (!job.problem.empty()) fail(Kind::kCheckpoint, job.problem);
     });
-    const std::string own =
-        job.place.writes ? str(job.place.index, ' ', job.digest.bytes, ' ', job.digest.xxh3_128) : "";
-    manifest = manifest_of(job, comm_.gather_all(own));
+    WrittenFile own{job.place.writes ? job.place.index : -1, job.digest.bytes, {}};
+    std::copy_n(job.digest.xxh3_128.begin(), std::min(own.xxh3_128.size(), job.digest.xxh3_128.size()),
+                own.xxh3_128.begin());
+    manifest = manifest_of(job, gather_values(comm_, own));
     job.bytes = manifest.total_bytes();
   } catch (const SharedError& error) {
     job.problem = error.what();
@@ -236,13 +230,10 @@ void Checkpointer::begin_reading() {
 // What rank 0 knows of the save, on all ranks.
 void Checkpointer::learn_verdict() {
   Job& job = *job_;
-  const std::string answer =
-      run_on_rank_zero(comm_, [&] { return str(static_cast<int>(job.verdict), ' ', job.seconds, ' ', job.problem); });
-  job.to_read = steps_on_rank_zero(comm_, [&] { return job.to_read; });
-  const std::vector<std::string> words = split(answer, ' ');
-  job.verdict = static_cast<Verdict>(std::stoi(words.at(0)));
-  job.seconds = std::stod(words.at(1));
-  job.problem = answer.substr(words[0].size() + words[1].size() + 2);
+  job.verdict = value_of_rank_zero(comm_, [&] { return job.verdict; });
+  job.seconds = value_of_rank_zero(comm_, [&] { return job.seconds; });
+  job.problem = text_of_rank_zero(comm_, [&] { return job.problem; });
+  job.to_read = values_of_rank_zero(comm_, [&] { return job.to_read; });
   if (job.verdict == Verdict::kSuperseded) {
     job_.reset();
     throw SharedError(Kind::kCheckpoint, str("a later start of this job has taken over ", store_.directory()),

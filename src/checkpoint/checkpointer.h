@@ -111,7 +111,13 @@ class Checkpointer {
   std::string read_share(int64_t step) const noexcept;
 
   int64_t check_writers(const Job& job) const;  // returns the bytes of all files
-  CheckpointManifest manifest_of(const Job& job, const std::vector<std::string>& reports) const;
+  // A rank's file, as it travels to the others.
+  struct WrittenFile {
+    int index = -1;  // -1: the rank writes none
+    int64_t bytes = 0;
+    std::array<char, 32> xxh3_128{};  // hex digits
+  };
+  CheckpointManifest manifest_of(const Job& job, const std::vector<WrittenFile>& files) const;
 
   Comm& comm_;
   CheckpointStore store_;

@@ -4,8 +4,8 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "checkpoint/rank_zero.h"
 #include "comm/collective_error.h"
+#include "comm/rank_zero.h"
 
 namespace tokamak {
 
@@ -22,7 +22,7 @@ constexpr const char* kNothingChanged =
 std::string try_checkpoint(Comm& comm, const std::string& directory, const std::function<CheckpointReader()>& open,
                            const Tick& tick, std::optional<CheckpointReader>& reader) {
   // "=manifest", or "!problem": a damaged checkpoint is an answer here, and no error yet.
-  const std::string answer = run_on_rank_zero(comm, [&]() -> std::string {
+  const std::string answer = text_of_rank_zero(comm, [&]() -> std::string {
     try {
       return str("=", open().manifest_text());
     } catch (const Error& error) {
@@ -39,7 +39,7 @@ std::string try_checkpoint(Comm& comm, const std::string& directory, const std::
 
 // A directory without a committed checkpoint: empty, or something that a start from scratch would bury.
 void expect_fresh(Comm& comm, const CheckpointStore& store) {
-  run_on_rank_zero(comm, [&]() -> std::string {
+  do_on_rank_zero(comm, [&] {
     const std::vector<std::string> aside = store.set_aside();
     if (!aside.empty()) {
       fail(Kind::kCheckpoint, str(store.directory(), " has no committed checkpoint, but ", join(aside, ", ")),
@@ -50,12 +50,11 @@ void expect_fresh(Comm& comm, const CheckpointStore& store) {
       log::warning(store.directory(), " has no committed checkpoint, only unfinished saves (", join(unfinished, ", "),
                    "): starting from the beginning");
     }
-    return "";
   });
 }
 
 std::optional<CheckpointReader> choose_newest(Comm& comm, const CheckpointStore& store, const Tick& tick) {
-  const std::vector<int64_t> steps = steps_on_rank_zero(comm, [&] { return store.steps(); });
+  const std::vector<int64_t> steps = values_of_rank_zero(comm, [&] { return store.steps(); });
   if (steps.empty()) {
     expect_fresh(comm, store);
     return std::nullopt;
@@ -85,7 +84,7 @@ CheckpointReader choose_path(Comm& comm, const std::string& path, const Tick& ti
       comm, path, [&] { return CheckpointReader::open(path); }, tick, reader);
   if (reader) return *std::move(reader);
   fail_everywhere(str("checkpoint.load names ", path, ", which cannot be used: ", problem),
-                  run_on_rank_zero(comm, [&]() -> std::string {
+                  text_of_rank_zero(comm, [&]() -> std::string {
                     const std::vector<int64_t> steps =
                         is_directory(path) ? CheckpointStore(path).steps() : std::vector<int64_t>();
                     if (steps.empty()) return "Give the directory of one step, or 'auto' for the newest that verifies.";
@@ -99,7 +98,7 @@ std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointSt
                                                   const Tick& tick) {
   if (load == "auto") return choose_newest(comm, store, tick);
   if (load != "none") return choose_path(comm, load, tick);
-  const std::vector<int64_t> steps = steps_on_rank_zero(comm, [&] { return store.steps(); });
+  const std::vector<int64_t> steps = values_of_rank_zero(comm, [&] { return store.steps(); });
   if (!steps.empty()) {
     fail_everywhere(str("checkpoint.load is 'none', but ", store.directory(), " holds ", steps.size(),
                         steps.size() == 1 ? " checkpoint" : " checkpoints", ", the newest of step ", steps.back()),

@@ -11,8 +11,8 @@
 #include "base/parallel_for.h"
 #include "base/process.h"
 #include "checkpoint/lock.h"
-#include "checkpoint/rank_zero.h"
 #include "comm/data_comm.h"
+#include "comm/rank_zero.h"
 #include "doctor/clocks.h"
 #include "doctor/environment.h"
 #include "doctor/gpu_health.h"
@@ -167,8 +167,8 @@ class Doctor {
     }
     if (disk.directory.empty()) return skipped("disk", "neither a config nor --directory was given");
     CheckResult result = check_disk(comm_, peers_, disk);
-    const std::string held =
-        run_on_rank_zero(comm_, [&] { return run_in_the_way(disk.directory + "/checkpoints", current_incarnation()); });
+    const std::string held = text_of_rank_zero(
+        comm_, [&] { return run_in_the_way(disk.directory + "/checkpoints", current_incarnation()); });
     if (!held.empty()) result.warn("", str("a run writes to ", disk.directory, " now: ", held));
     return result;
   }

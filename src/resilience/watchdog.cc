@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "base/process.h"
 #include "base/service_thread.h"
+#include "comm/rank_zero.h"
 
 namespace tokamak {
 
@@ -50,10 +51,10 @@ Watchdog::Watchdog(World& world)
     log::error("the ranks have met, but not all have begun within ", kSecondsToBegin, " s");
     log::flush();
   });
-  const std::vector<std::string> pids = world_.comm().gather_all(str(::getpid()));
+  const std::vector<pid_t> pids = gather_values(world_.comm(), ::getpid());
   const std::lock_guard lock(mutex_);  // the watch's thread may be there already
   for (size_t r = 0; r < peers_.size(); ++r) {
-    peers_[r].view.last.pid = std::atoi(pids[watch_ == nullptr ? rank_ : r].c_str());
+    peers_[r].view.last.pid = pids[watch_ == nullptr ? rank_ : r];
   }
   thread_ = start_service_thread("watchdog", [this] { run(); });
 }

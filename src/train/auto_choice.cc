@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "checkpoint/rank_zero.h"
+#include "comm/rank_zero.h"
 
 namespace tokamak {
 
@@ -62,7 +62,7 @@ AutoChoice least_choice(const RunConfig& config) {
 }
 
 AutoChoice choose_on_rank_zero(Comm& comm, const ChoiceInputs& inputs, const Chooser& chooser) {
-  return unpacked(run_on_rank_zero(comm, [&] { return packed(chooser(inputs)); }));
+  return unpacked(text_of_rank_zero(comm, [&] { return packed(chooser(inputs)); }));
 }
 
 std::string text_of(const RunConfig& config, const AutoChoice& choice) {

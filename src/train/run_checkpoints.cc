@@ -2,8 +2,8 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "checkpoint/rank_zero.h"
 #include "comm/collective_error.h"
+#include "comm/rank_zero.h"
 
 namespace tokamak {
 
@@ -17,7 +17,7 @@ CheckpointOptions options_of_start(Comm& comm, const RunConfig& config) {
   if (options.load == "auto" || options.load == "none") return options;
   const CheckpointStore own(directory_of(config));
   const bool from_elsewhere = parent_directory(options.load) != own.directory();
-  const bool has_own = run_on_rank_zero(comm, [&] { return own.steps().empty() ? "" : "own"; }) == "own";
+  const bool has_own = value_of_rank_zero(comm, [&] { return !own.steps().empty(); });
   if (from_elsewhere && has_own) options.load = "auto";
   return options;
 }
@@ -99,14 +99,13 @@ SaveOutcome RunCheckpoints::finish_save() {
 }
 
 std::string RunCheckpoints::newest_before(int64_t step) const {
-  const std::string answer = run_on_rank_zero(comm_, [&] {
+  return text_of_rank_zero(comm_, [&] {
     std::string newest;
     for (const int64_t saved : checkpointer_.store().steps()) {
       if (saved < step) newest = path_of(saved);
     }
     return newest;
   });
-  return answer;
 }
 
 }  // namespace tokamak

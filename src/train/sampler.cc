@@ -1,12 +1,11 @@
 #include "train/sampler.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/field_checks.h"
-#include "checkpoint/rank_zero.h"
 #include "comm/collective_error.h"
+#include "comm/rank_zero.h"
 #include "data/manifest.h"
 #include "infer/requests.h"
 #include "infer/text_stream.h"
@@ -56,16 +55,6 @@ void check_length(const RunConfig& config, size_t prompt, int64_t tokens, FieldC
                  str("has ", tokens, " tokens, more than the memory plan counts for its ",
                      options.prompts[prompt].size(), " bytes"),
                  "choose a prompt of plainer characters");
-}
-
-std::string bytes_of(const std::vector<int32_t>& ids) {
-  return {reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(int32_t)};
-}
-
-std::vector<int32_t> ids_of(const std::string& bytes) {
-  std::vector<int32_t> ids(bytes.size() / sizeof(int32_t));
-  std::memcpy(ids.data(), bytes.data(), bytes.size());
-  return ids;
 }
 
 }  // namespace
@@ -124,9 +113,7 @@ Sampler::Result Sampler::run(Engine& engine, const std::function<void()>& betwee
       .sampling = {.temperature = options_.temperature, .top_p = options_.top_p},
       .between = between,
       // Logits of two GPUs may differ in their last bits, and the ranks are to stay together.
-      .choose = [&](const Choose& own) {
-        return ids_of(run_on_rank_zero(engine.comm(), [&] { return bytes_of(own()); }));
-      }};
+      .choose = [&](const Choose& own) { return values_of_rank_zero(engine.comm(), own); }};
   Generator generator(engine.model(), engine.cache(), *engine.backend().device, engine.compute());
   try {
     generator.run(

@@ -4,9 +4,9 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "checkpoint/rank_zero.h"
 #include "comm/collective_error.h"
 #include "comm/data_comm.h"
+#include "comm/rank_zero.h"
 #include "model/flops.h"
 #include "train/evaluator.h"
 #include "train/memory_check.h"
@@ -130,7 +130,7 @@ void Trainer::open_records(World& world, int64_t total_steps) {
                                  .program = options_.program,
                                  .command = options_.command},
                                 [](const char* name) { return std::getenv(name); }));
-  const std::string incarnation = run_on_rank_zero(comm_, [&] { return checkpoints_->incarnation(); });
+  const std::string incarnation = text_of_rank_zero(comm_, [&] { return checkpoints_->incarnation(); });
   last_words_.emplace(world.watch(),
                       LastWords::Run{.rank = comm_.rank(),
                                      .output_dir = config_.run.output_dir,
@@ -150,11 +150,11 @@ std::vector<std::string> Trainer::load_state(const GlobalBatch& batch) {
                                                 log::info("changed since ", checkpoint, ":\n  ", join(changes, "\n  "));
                                               }
                                             });
-  const std::string status = run_on_rank_zero(comm_, [&] {
+  const bool was_done = value_of_rank_zero(comm_, [&] {
     const std::optional<RunStatus> before = read_run_status(config_.run.output_dir);
-    return before && before->state == RunStatus::State::kDone && before->step == state_.step ? "done" : "";
+    return before && before->state == RunStatus::State::kDone && before->step == state_.step;
   });
-  was_done_ = finished() && status == "done";
+  was_done_ = finished() && was_done;
   last_words_->at_step(state_.step);
   return changes;
 }

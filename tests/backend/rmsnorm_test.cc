@@ -14,20 +14,13 @@ struct Problem {
 };
 
 struct Reference {
-  Values sum;  // rounded to act, as the contract says
   Values rstd;
   Values y;
 };
 
-Values plus(Values a, const Values& b) {
-  for (size_t i = 0; i < a.size(); ++i) a[i] += b[i];
-  return a;
-}
-
-// y and rstd from x that is already the rounded sum.
 Reference reference(const Values& x, const Values& weight, double eps) {
   const size_t width = weight.size();
-  Reference out{x, Values(x.size() / width), Values(x.size())};
+  Reference out{Values(x.size() / width), Values(x.size())};
   for (size_t n = 0; n < out.rstd.size(); ++n) {
     double mean = 0;
     for (size_t c = 0; c < width; ++c) mean += x[n * width + c] * x[n * width + c] / static_cast<double>(width);
@@ -40,13 +33,12 @@ Reference reference(const Values& x, const Values& weight, double eps) {
 struct Inputs {
   explicit Inputs(const Problem& p)
       : x(random_tensor(p.act, {p.rows, p.width}, "x", 3.0)),
-        residual(random_tensor(p.act, {p.rows, p.width}, "residual", 2.0)),
         weight(random_tensor(p.act, {p.width}, "weight")),
         dy(random_tensor(p.act, {p.rows, p.width}, "dy")),
         dresidual(random_tensor(p.act, {p.rows, p.width}, "dresidual")),
         dweight(random_tensor(DType::kF32, {p.width}, "dweight")),
         rstd(DType::kF32, {p.rows}, reference(x.values(), weight.values(), p.eps).rstd) {}
-  HostTensor x, residual, weight, dy, dresidual, dweight, rstd;
+  HostTensor x, weight, dy, dresidual, dweight, rstd;
 };
 
 // dx and the contribution to dweight, by the formula of the contract.
@@ -94,31 +86,11 @@ TEST_CASE("rmsnorm is the formula, rounded once") {
   for (const Problem& p : kProblems) {
     const Inputs in(p);
     HostTensor y(p.act, {p.rows, p.width}), rstd(DType::kF32, {p.rows});
-    RmsNorm args{in.x, {}, in.weight, {}, y, rstd};
+    RmsNorm args{in.x, in.weight, y, rstd};
     cpu.ops().rmsnorm(*cpu.stream, args);
     const Reference expected = reference(in.x.values(), in.weight.values(), p.eps);
     CHECK(max_relative_error(rstd, expected.rstd) < 1e-6);
     CHECK(max_error_before_rounding(y, expected.y) < 1e-6);
-  }
-}
-
-TEST_CASE("rmsnorm adds the residual first and normalises the rounded sum") {
-  TestBackend cpu(largest());
-  for (const Problem& p : kProblems) {
-    const Inputs in(p);
-    HostTensor sum(p.act, {p.rows, p.width}), y(p.act, {p.rows, p.width}), rstd(DType::kF32, {p.rows});
-    cpu.ops().rmsnorm(*cpu.stream, {in.x, in.residual, in.weight, sum, y, rstd});
-    CHECK(max_error_before_rounding(sum, plus(in.x.values(), in.residual.values())) == 0);
-    const Reference expected = reference(sum.values(), in.weight.values(), p.eps);
-    CHECK(max_relative_error(rstd, expected.rstd) < 1e-6);
-    CHECK(max_error_before_rounding(y, expected.y) < 1e-6);
-
-    for (const bool onto_x : {true, false}) {  // the sum may replace either of its terms
-      HostTensor x = in.x, residual = in.residual, y2(p.act, {p.rows, p.width}), rstd2(DType::kF32, {p.rows});
-      const HostTensor& onto = onto_x ? x : residual;
-      cpu.ops().rmsnorm(*cpu.stream, {x, residual, in.weight, onto, y2, rstd2});
-      CHECK((onto.bytes() == sum.bytes() && y2.bytes() == y.bytes() && rstd2.bytes() == rstd.bytes()));
-    }
   }
 }
 
@@ -141,7 +113,7 @@ TEST_CASE("rmsnorm accepts tensors at any alignment") {
     const Tensor x = place(kX, in.x), weight = place(kWeight, in.weight), y = place(kY, in.x), dy = place(kDy, in.dy),
                  dresidual = place(kDresidual, in.dresidual), dx = place(kDx, in.x);
     HostTensor rstd(DType::kF32, {rows}), dweight = in.dweight;
-    cpu.ops().rmsnorm(*cpu.stream, {x, {}, weight, {}, y, rstd});
+    cpu.ops().rmsnorm(*cpu.stream, {x, weight, y, rstd});
     cpu.ops().rmsnorm_backward(*cpu.stream, {dy, x, weight, in.rstd, dresidual, dx, dweight});
     INFO("tensor " << moved);
     CHECK(max_error_before_rounding(HostTensor::copy_of(y), expected.y) < 1e-6);
@@ -154,7 +126,7 @@ TEST_CASE("rmsnorm accepts no tokens") {
   TestBackend cpu;
   const HostTensor none(DType::kBF16, {0, 64}), weight(DType::kBF16, {64}), rstd(DType::kF32, {0});
   const HostTensor y = none, dx = none, before = random_tensor(DType::kF32, {64}, "dweight"), dweight = before;
-  cpu.ops().rmsnorm(*cpu.stream, {none, {}, weight, {}, y, rstd});
+  cpu.ops().rmsnorm(*cpu.stream, {none, weight, y, rstd});
   cpu.ops().rmsnorm_backward(*cpu.stream, {none, none, weight, rstd, {}, dx, dweight});
   CHECK((dweight.bytes() == before.bytes()));
 }
@@ -163,7 +135,7 @@ TEST_CASE("eps keeps a row of zeros finite") {
   TestBackend cpu(largest());
   const HostTensor x(DType::kF32, {1, 5}), weight(DType::kF32, {5}, Values(5, 2.0));
   HostTensor y(DType::kF32, {1, 5}), rstd(DType::kF32, {1});
-  RmsNorm args{x, {}, weight, {}, y, rstd};
+  RmsNorm args{x, weight, y, rstd};
   args.eps = 0.25f;
   cpu.ops().rmsnorm(*cpu.stream, args);
   CHECK(rstd.values() == Values{2.0});
@@ -206,7 +178,7 @@ TEST_CASE("rmsnorm_backward recomputes rmsnorm's output with the same bits, also
     const Inputs in(p);
     HostTensor y(p.act, {p.rows, p.width}), rstd(DType::kF32, {p.rows}), dx(p.act, {p.rows, p.width});
     HostTensor dweight = in.dweight;
-    cpu.ops().rmsnorm(*cpu.stream, {in.x, {}, in.weight, {}, y, rstd});
+    cpu.ops().rmsnorm(*cpu.stream, {in.x, in.weight, y, rstd});
     cpu.ops().rmsnorm_backward(*cpu.stream, {in.dy, in.x, in.weight, rstd, in.dresidual, dx, dweight});
     for (const bool over_dy : {false, true}) {
       HostTensor dy = in.dy, own(p.act, {p.rows, p.width}), dx2(p.act, {p.rows, p.width}), dweight2 = in.dweight;
@@ -237,11 +209,11 @@ TEST_CASE("rmsnorm gives the same bits for any number of threads", "[threads]") 
     const Problem p{2100, 131, act};
     const Inputs in(p);
     require_thread_invariance([&] {
-      HostTensor sum(act, {p.rows, p.width}), y(act, {p.rows, p.width}), rstd(DType::kF32, {p.rows});
+      HostTensor y(act, {p.rows, p.width}), rstd(DType::kF32, {p.rows});
       HostTensor dx(act, {p.rows, p.width}), dweight = in.dweight;
-      cpu.ops().rmsnorm(*cpu.stream, {in.x, in.residual, in.weight, sum, y, rstd});
+      cpu.ops().rmsnorm(*cpu.stream, {in.x, in.weight, y, rstd});
       cpu.ops().rmsnorm_backward(*cpu.stream, {in.dy, in.x, in.weight, in.rstd, in.dresidual, dx, dweight});
-      return sum.bytes() + y.bytes() + rstd.bytes() + dx.bytes() + dweight.bytes();
+      return y.bytes() + rstd.bytes() + dx.bytes() + dweight.bytes();
     });
   }
 }

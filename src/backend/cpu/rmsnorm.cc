@@ -1,4 +1,4 @@
-// RMSNorm, fused with the residual addition. The weight's gradient is a sum over all tokens. It is computed over a
+// RMSNorm. The weight's gradient is a sum over all tokens. It is computed over a
 // fixed partition of the rows and added in order, for any number of threads.
 #include "backend/cpu/column_sums.h"
 #include "backend/cpu/cpu_ops.h"
@@ -17,17 +17,11 @@ void CpuOps::do_rmsnorm(Stream&, const RmsNorm& args) {
   auto* rstd = args.rstd.as<float>();
   with_act_type(args.x.dtype(), [&]<class T>(T) {
     const T* x = args.x.as<T>();
-    const T* residual = args.residual ? args.residual.as<T>() : nullptr;
     const T* weight = args.weight.as<T>();
-    T* sum = residual != nullptr ? args.sum.as<T>() : nullptr;
     T* y = args.y.as<T>();
     parallel_for(rows, row_grain(width), [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
         const T* in = x + n * width;
-        if (residual != nullptr) {
-          add(in, residual + n * width, sum + n * width, width);
-          in = sum + n * width;
-        }
         rstd[n] = rstd_of(in, width, args.eps);
         scale(in, weight, rstd[n], y + n * width, width);
       }

@@ -40,12 +40,6 @@ float rstd_of(const T* x, int64_t width, float eps) {
 }
 
 template <class T>
-void add(const T* x, const T* residual, T* sum, int64_t width) {
-#pragma omp simd
-  for (int64_t c = 0; c < width; ++c) sum[c] = from_float<T>(to_float(x[c]) + to_float(residual[c]));
-}
-
-template <class T>
 void scale(const T* x, const T* weight, float rstd, T* y, int64_t width) {
 #pragma omp simd
   for (int64_t c = 0; c < width; ++c) y[c] = from_float<T>(to_float(x[c]) * rstd * to_float(weight[c]));
