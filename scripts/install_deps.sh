@@ -45,7 +45,7 @@ packages() {
       echo tmux # tests/system/watch_test.py: a real terminal
       echo e2fsprogs xfsprogs mount # tests/fault/power_loss_test.py: file systems that lose power
       echo clang-format-14 clang-tidy-14 shellcheck
-      echo clang-14 libclang-rt-14-dev # scripts/fuzz.sh
+      echo clang-14 libclang-rt-14-dev # scripts/dev/fuzz.sh
       ;;
     cluster)
       echo slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 # tests/system/slurm_cluster.py

@@ -45,7 +45,7 @@ done
 
 if [[ $install == yes ]]; then
   scripts/install_deps.sh build test package
-  scripts/install_cudnn_frontend.sh || echo "package: without it: attention by our own kernels" >&2
+  scripts/dev/install_cudnn_frontend.sh || echo "package: without it: attention by our own kernels" >&2
 fi
 command -v patchelf >/dev/null || die "patchelf is missing; scripts/install_deps.sh package installs it"
 

@@ -279,7 +279,7 @@ show_results() {
   local prompt=$1 resumed_at=0
   [[ ! -f $kRun/stamps/resumed_at ]] || resumed_at=$(<$kRun/stamps/resumed_at)
   echo
-  awk -v resumed_at="$resumed_at" -f scripts/plot_loss.awk $kRun/metrics.jsonl
+  $kTokamak watch $kRun --once --columns 100 --rows 32
   echo
   echo "A continuation of \"$prompt\":"
   echo

@@ -17,7 +17,7 @@ usage: scripts/test.sh [--fast | --faults | --hostile | --fuzz [SECONDS]] [--no-
   --hostile      every hostile file and stranger on the network, of which CI tries one of each kind; nothing else
   --fuzz         each reader of files of others under libFuzzer, for so many seconds (600); nothing else
   --no-install   do not call apt-get nor pip; $TOKAMAK_PYTHON names the interpreter that has the packages of
-                 scripts/requirements-interop.txt, if there is one
+                 scripts/dev/requirements-interop.txt, if there is one
 
 One test by hand:  cmake --build build && ctest --test-dir build -R 'part of its name' --output-on-failure
 EOT
@@ -60,7 +60,7 @@ stage() { # stage NAME COMMAND...: runs it, shows its output, notes how long it 
 
 finish() { # finish CODE: where the time went, ctest's closing line
   local seconds=$SECONDS
-  scripts/test_report.py build build-asan build-tsan || true
+  scripts/dev/test_report.py build build-asan build-tsan || true
   printf '\n%-28s %8s  %s\n' stage seconds result
   cat "$logs/stages"
   printf '%-28s %8d\n' total "$seconds"
@@ -78,8 +78,8 @@ sanitizers() {
   stage "configure (address)" cmake --preset cpu-asan -DTOKAMAK_TESTS=ON &&
     stage "build (address)" cmake --build --preset cpu-asan --target unit_tests || return
   local code=0
-  stage "tidy" scripts/check_tidy.py build-asan || code=1
-  stage "fuzz, 1 s a target" scripts/fuzz.sh 1 || code=1
+  stage "tidy" scripts/dev/check_tidy.py build-asan || code=1
+  stage "fuzz, 1 s a target" scripts/dev/fuzz.sh 1 || code=1
   stage "configure (thread)" cmake --preset cpu-tsan -DTOKAMAK_TESTS=ON &&
     stage "build (thread)" cmake --build --preset cpu-tsan --target thread_tests || return
   # Beside the others: most of its time is one test's, and one processor's.
@@ -93,7 +93,7 @@ sanitizers() {
 groups=(build quickstart test cluster package)
 [[ $install == no ]] || required packages scripts/install_deps.sh "${groups[@]}"
 if [[ -n $fuzz ]]; then
-  checked fuzz scripts/fuzz.sh "$fuzz"
+  checked fuzz scripts/dev/fuzz.sh "$fuzz"
   finish $failed
 fi
 # One build, with CUDA where its compiler is. What reads its machine code is not Debian's: without, a test is skipped.
@@ -101,16 +101,16 @@ preset=cpu
 if command -v nvcc >/dev/null; then
   preset=cuda
   if [[ $install == yes ]]; then
-    checked "CUDA tools" scripts/check_cuda_code.py --install
-    stage "cudnn-frontend" scripts/install_cudnn_frontend.sh || echo "without it: attention by our own kernels"
+    checked "CUDA tools" scripts/dev/check_cuda_code.py --install
+    stage "cudnn-frontend" scripts/dev/install_cudnn_frontend.sh || echo "without it: attention by our own kernels"
   fi
 fi
 # What the tests of export, import and evaluation compare with: large, so it comes while the build goes on.
-[[ $install == no || -n ${TOKAMAK_PYTHON-} ]] || scripts/install_python.sh &>/dev/null &
+[[ $install == no || -n ${TOKAMAK_PYTHON-} ]] || scripts/dev/install_python.sh &>/dev/null &
 required configure cmake --preset $preset -DTOKAMAK_TESTS=ON
 required build cmake --build --preset $preset
 if [[ $install == yes && -z ${TOKAMAK_PYTHON-} ]]; then
-  if stage "Python packages" scripts/install_python.sh; then # waits for the one above
+  if stage "Python packages" scripts/dev/install_python.sh; then # waits for the one above
     TOKAMAK_PYTHON=$(tail -n 1 "$last") && export TOKAMAK_PYTHON
   else
     echo "without them: the tests that compare with Python are skipped"

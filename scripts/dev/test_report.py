@@ -2,7 +2,7 @@
 """Where the time of scripts/test.sh went, from what ctest and ninja have left in the build folders: cases and assertions,
 the slowest tests, the slowest translation units.
 
-usage: scripts/test_report.py BUILD_DIR...
+usage: scripts/dev/test_report.py BUILD_DIR...
 """
 import re
 import sys

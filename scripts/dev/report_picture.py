@@ -2,7 +2,7 @@
 """Draws the pictures of a run's report in README and tutorial, as headless Chromium shows it: docs/report.png, the top of
 the page and its losses; docs/report_inside.png, a traced step by operation and the map of tensors.
 
-usage: scripts/report_picture.py [--run DIR] [--program FILE] [--output DIR]
+usage: scripts/dev/report_picture.py [--run DIR] [--program FILE] [--output DIR]
 
   --run DIR       a finished run of scripts/quickstart.sh (runs/quickstart)
   --program FILE  (build/tokamak)
@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "system"))
 from browser import Browser, find_browser  # noqa: E402
 

@@ -4,7 +4,7 @@
 All numbers come from `tokamak plan --json`. The assumptions (machine, MFU) are in RUNS below and named in the header.
 Headers are rewritten; with --check stale ones are an error (a test runs this).
 
-usage: scripts/config_headers.py PROGRAM [--check]     (PROGRAM: build/tokamak; memory is a GPU's, so one with CUDA)
+usage: scripts/dev/config_headers.py PROGRAM [--check]     (PROGRAM: build/tokamak; memory is a GPU's, so one with CUDA)
 """
 import argparse
 import dataclasses
@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 
-CONFIGS = pathlib.Path(__file__).resolve().parent.parent / "configs"
+CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
 GIB = 2**30
 PLANNED_SHARE = 0.92  # of a GPU's memory: what CUDA, NCCL and a reserve leave; activations that are kept fill it
 
@@ -119,7 +119,7 @@ def header(program, path):
         "libraries' own;",
         f"             in GiB: {', '.join(groups)}{on_host}",
         f"time         estimate: {duration(seconds)} {assumed}", "",
-        "Computed by scripts/config_headers.py, which rewrites this comment.",
+        "Computed by scripts/dev/config_headers.py, which rewrites this comment.",
     ]
     return "".join(f"# {line}".rstrip() + "\n" for line in lines)
 
@@ -145,7 +145,7 @@ def main():
             if not options.check:
                 path.write_text(wanted)
     if options.check and stale:
-        sys.exit(f"stale header: {', '.join(stale)}; run scripts/config_headers.py build/tokamak")
+        sys.exit(f"stale header: {', '.join(stale)}; run scripts/dev/config_headers.py build/tokamak")
 
 
 if __name__ == "__main__":

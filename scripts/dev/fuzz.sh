@@ -3,11 +3,11 @@
 # behaviour sanitizers, and runs each target on its corpus. Prints executions and coverage; an input that breaks a reader is
 # kept in build-fuzz/, and the exit code is 1.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 usage() {
   cat <<'EOT'
-usage: scripts/fuzz.sh [SECONDS] [TARGET...]
+usage: scripts/dev/fuzz.sh [SECONDS] [TARGET...]
 
   SECONDS   for each target (600)
   TARGET    of tests/fuzz/targets.cc; all of them if none is named

@@ -3,8 +3,8 @@
 indicates them, and is slow itself), and tensor-core instructions in attention. Exits 1 if a check fails, 77 if
 cuobjdump and nvdisasm are missing.
 
-usage: scripts/check_cuda_code.py [BUILD_DIR]     (default build; reads the objects below cuda/ there)
-       scripts/check_cuda_code.py --install       (gets the two tools from PyPI, into ~/.cache/tokamak)
+usage: scripts/dev/check_cuda_code.py [BUILD_DIR]     (default build; reads the objects below cuda/ there)
+       scripts/dev/check_cuda_code.py --install       (gets the two tools from PyPI, into ~/.cache/tokamak)
 """
 import hashlib
 import os
@@ -14,8 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-REQUIREMENTS = ROOT / "scripts" / "requirements-cuda-tools.txt"
+ROOT = Path(__file__).resolve().parents[2]
+REQUIREMENTS = ROOT / "scripts/dev/requirements-cuda-tools.txt"
 TOOLS = ("cuobjdump", "nvdisasm")
 SKIPPED = 77
 

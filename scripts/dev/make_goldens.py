@@ -6,7 +6,7 @@ The numbers must be those of the published implementation: this script only choo
 and records. tests/golden/README.md describes every tensor. The same machine and the same versions
 (requirements-goldens.txt) give the same bytes; another processor may differ in the last bits.
 
-    python scripts/make_goldens.py [output directory, default tests/golden]
+    python scripts/dev/make_goldens.py [output directory, default tests/golden]
 """
 import copy
 import json
@@ -20,7 +20,7 @@ import safetensors.torch
 import torch
 import transformers
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 BATCH = 2
 LENGTHS = (16, 37)  # the second is not a multiple of any tile size
 ADAMW = {"steps": 20, "sequence_length": 16, "lr": 1e-2, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1,
@@ -191,7 +191,7 @@ def provenance():
                 "transformers": transformers.__version__, "numpy": np.__version__,
                 "safetensors": safetensors.__version__}
     return {"versions": versions, "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-            "generator": "scripts/make_goldens.py"}
+            "generator": "scripts/dev/make_goldens.py"}
 
 
 def make_case(name, seed, directory):

@@ -2,7 +2,7 @@
 # Gets axe-core, which tests/system/report_page_test.py checks the accessibility of a report's page with, from PyPI into
 # ~/.cache/tokamak, and prints the path of axe.min.js. Exit code 1 if that fails: that test is then skipped by name.
 set -euo pipefail
-# usage: scripts/install_axe.sh [--check]      --check: only says where it is; exit 1 if it is not there
+# usage: scripts/dev/install_axe.sh [--check]      --check: only says where it is; exit 1 if it is not there
 
 requirements=$(dirname "${BASH_SOURCE[0]}")/requirements-axe.txt
 home=${XDG_CACHE_HOME:-$HOME/.cache}/tokamak/axe-$(sha256sum "$requirements" | cut -c 1-12)
