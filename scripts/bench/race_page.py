@@ -1,15 +1,12 @@
 """The race's arithmetic and its page: medians, ratios, the share of the GEMM rate, and where a step's time goes."""
 import os
 import shlex
-import shutil
-from pathlib import Path
+from statistics import median
+
+from measure import table
 
 LONGEST = 10
 DISTURBED = 0.1  # share of the cores used by other processes from which the page warns
-
-
-def on_path(program):
-    return shutil.which(program) is not None
 
 
 def command_of(arguments):
@@ -17,11 +14,6 @@ def command_of(arguments):
     def told(word):
         return os.path.basename(word) if os.path.isabs(word) else word
     return " ".join(shlex.quote(told(word)) for word in arguments)
-
-
-def median(values):
-    values = sorted(values)
-    return (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
 
 
 def floor_of(entry, step, isolated):
@@ -70,11 +62,6 @@ def summary(rounds, isolated, bar, gemm_bar):
 
 
 # ---- the page ------------------------------------------------------------------------------------------------------
-
-def table(header, rows):
-    lines = [header, ["---" if i == 0 else "---:" for i in range(len(header))], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
 
 def against(result, bar, word):
     return "" if result[bar] is None else f"; the bar is {result[bar]:g}: **{result[word]}**"
@@ -161,5 +148,5 @@ def tried(result):
     rows = [[entry["change"], f"{entry['tokens_per_second']:.0f}" if "failed" not in entry else entry["failed"]]
             for entry in result["tried"]]
     return ("Tried before the rounds, one change at a time on top of the fastest so far; kept where it was faster "
-            f"(`{Path('scripts/bench/torch_baseline.py')}` says what they are):\n\n"
+            f"(`scripts/bench/torch_baseline.py` says what they are):\n\n"
             + table(["option", "tokens/s"], rows))

@@ -91,7 +91,7 @@ def blocks_of(path, text):
         return cpp_blocks(text) if path.suffix in CPP else python_blocks(text)
     if path.suffix == ".md":
         return paragraphs("page", enumerate(text.splitlines(), 1))
-    return comments(text, [match.end() - 1 for match in re.finditer(r"^[ \t]*#(?!!)", text, re.M)])
+    return comments(text, [match.end() - 1 for match in re.finditer(r"^[ \t]*#(?=[ \n])", text, re.M)])
 
 
 def sentences_of(kind, block):

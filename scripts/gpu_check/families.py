@@ -2,10 +2,9 @@
 process, several at a time, so that a fault of one does not affect the others. A process records when its cases begin and
 end (tests/support/facts.h), so that a hung or crashed case is named."""
 import concurrent.futures
-import json
 import re
 
-from place import ended
+from place import ended, json_lines
 from report import CUT, DEVICE_FAULT, FAILED, LOST, MEASURED, NOT_RUN, PASSED, not_zero
 
 WORKERS, LIMIT, AGAIN = 4, 35, 20  # processes at a time; time limit of one, and of the rerun that names a kernel
@@ -16,17 +15,6 @@ NATIVE = {"TOKAMAK_TEST_ATTENTION": "native"}  # otherwise cuDNN compiles plans 
 BY_CUDNN = "~[native]"  # without the cases that hold for our own attention only
 BLOCKING = {"CUDA_LAUNCH_BLOCKING": "1"}
 SKIPS = 77  # exit code of a test program that has no GPU
-
-
-def facts_of(path):
-    """The facts that a test program wrote (tests/support/facts.h)."""
-    facts = []
-    for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
-        try:
-            facts.append(json.loads(line))
-        except ValueError:
-            pass  # killed while writing
-    return facts
 
 
 def report_measured(report, facts):
@@ -42,7 +30,7 @@ def run_cases(place, log, cases, limit, environment=None):
     path.unlink(missing_ok=True)
     code, text = place.run(log, [place.test_cuda, "-#", cases], limit,
                            {**(environment or {}), "TOKAMAK_FACTS": str(path)})
-    return code, text, facts_of(path)
+    return code, text, json_lines(path)
 
 
 def judge(code, text, facts):
@@ -68,22 +56,21 @@ def cases_of(family, environment):
     return f"[#{family}_test]{ON_GPU}" + ("" if environment == NATIVE else BY_CUDNN)
 
 
-def families(place, report, only=None):
+def families(place, report):
     """By our own kernels."""
     code, text = place.run("families", [place.test_cuda, "-#", "--list-tags"], 30)
     found = [family for family in re.findall(r"\[#(\w+?)_test\]", text) if family != "contact"]
     if not found:
         report.add("operations", not_zero(code, text) if code != 0 else NOT_RUN, detail=ended(code, text))
         return
-    run_families(place, report, [(f"op {family}", family, NATIVE) for family in found if not only or family in only],
-                 LIMIT)
+    only = place.options.family or found
+    run_families(place, report, [(f"op {family}", family, NATIVE) for family in found if family in only], LIMIT)
 
 
-def cudnn(place, report, only=None):
+def cudnn(place, report):
     """Attention by cuDNN, alone on the machine: it compiles its plans."""
-    if only and "attention" not in only:
-        return
-    run_families(place, report, [("op attention, cuDNN", "attention", {})], CUDNN_LIMIT)
+    if "attention" in (place.options.family or ["attention"]):
+        run_families(place, report, [("op attention, cuDNN", "attention", {})], CUDNN_LIMIT)
 
 
 def run_families(place, report, jobs, limit):

@@ -12,7 +12,6 @@ import traceback
 from pathlib import Path
 
 import depth
-import families
 import first
 import matrix
 import place as places
@@ -20,7 +19,8 @@ from report import FAILED, NOT_RUN, SKIPPED, WIDTH, Report, write_whole
 
 NOTHING_CHECKED = 77  # the exit code that ctest shows as skipped
 RESERVE = 0.04  # of the seconds, for kills, table and archive
-SITTINGS = {"first": first, "matrix": matrix, "depth": depth}
+SITTINGS, SECONDS = {"first": first.PARTS, "matrix": matrix.PARTS, "depth": depth.PARTS}, 570
+RUN = {part: run for sitting in SITTINGS.values() for part, (_, run) in sitting.items()}
 # What comes home from a machine that is lent for minutes is a few files of 16 MiB.
 LARGEST_LOG, ARCHIVE = 4 << 20, "gc.tar.gz"
 
@@ -39,9 +39,9 @@ def arguments():
         "first: does it work, learn and how fast is it, the most valuable facts first; matrix: changes one at a time, and "
         "the race; depth: profiles, sanitizers, ranks, resume, minutes of training. 570 s each.")
     parser.add_argument("--only", action="append", metavar="NAME",
-                        choices=[*SITTINGS, *{part for sitting in SITTINGS.values() for part in sitting.LIMITS}],
+                        choices=[*SITTINGS, *RUN],
                         help="first, matrix, depth, or a part: " + "; ".join(
-                            " ".join(sitting.LIMITS) for sitting in SITTINGS.values()) + "; may be repeated")
+                            " ".join(sitting) for sitting in SITTINGS.values()) + "; may be repeated")
     parser.add_argument("--seconds", type=int, help="when it ends at the latest; parts and programs have their shares of "
                         "it (570 of each sitting)")
     parser.add_argument("--build", type=path, help="the build to check (build/; in a bundle, itself)")
@@ -63,21 +63,14 @@ def chosen(only):
     parts, seconds = {}, 0
     for name, sitting in SITTINGS.items():
         whole = not only or name in only
-        seconds += sitting.SECONDS if whole else 0
-        for part, most in sitting.LIMITS.items():
+        seconds += SECONDS if whole else 0
+        for part, (most, _) in sitting.items():
             if whole or part in only:
                 parts.setdefault(part, most)
-    return parts, seconds or sum(most or first.SECONDS for most in parts.values())
-
-
-def runners(options):
-    return {**first.PARTS, **matrix.parts(options), **depth.PARTS,
-            "families": lambda place, report: families.families(place, report, options.family),
-            "cudnn": lambda place, report: families.cudnn(place, report, options.family)}
+    return parts, seconds or sum(most or SECONDS for most in parts.values())
 
 
 def check(place, report, options, parts, scale):
-    run = runners(options)
     for number, (part, most) in enumerate(parts.items()):
         report.part = part
         if place.stopped or place.left() < 1:
@@ -87,7 +80,7 @@ def check(place, report, options, parts, scale):
             most = place.left() / scale - sum(limit or 0 for limit in list(parts.values())[number + 1:])
         with place.part(part, max(1, most * scale)):
             try:
-                run[part](place, report)
+                RUN[part](place, report)
             except Exception as error:  # the other parts still count
                 report.add(part, FAILED, detail=f"the check itself: {error!r}")
                 (place.output / f"{part}-error.log").write_text(traceback.format_exc())

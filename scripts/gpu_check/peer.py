@@ -17,8 +17,9 @@ OURS_FAILED, SKIPPED = 1, 77  # exit codes of race.py
 LEAST_SECONDS = 150  # per model
 
 
-def race(place, report, python):
+def race(place, report):
     tokamak = ROOT / "bin" / "tokamak" if place.bundle else place.tokamak
+    python = place.options.python
     python = os.path.abspath(python) if os.sep in python else python
     for number, (model, (fixed, config, *overrides)) in enumerate(MODELS.items()):
         name, bar, left = f"race {model}", f"{BAR:g} times PyTorch", place.left()

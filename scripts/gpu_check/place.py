@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-from report import CUT, FAILED, LOST, MEASURED, NOT_RUN, PASSED, kind_of
+from report import CUT, FAILED, LOST, MEASURED, NOT_RUN, PASSED, Ended, kind_of, not_zero
 
 ROOT = Path(__file__).resolve().parents[2]
 # For `bench` of models on the emulator.
@@ -41,6 +41,7 @@ class Place:
         self.tokamak = (options.programs or (folder / "libexec" if self.bundle else folder)) / f"tokamak{suffix}"
         self.test_cuda, self.test_nccl = tests / f"test_cuda{suffix}", tests / f"test_nccl{suffix}"
         self.call_counter = tests / "libtokamak_call_counter.so"
+        self.options = options
         self.data = options.data or ROOT / "runs" / "quickstart" / "data"
         self.configs = ROOT / "configs"
         self.output = Path(tempfile.mkdtemp(prefix="gpu_check-"))  # logs; they leave it as one archive
@@ -87,6 +88,10 @@ class Place:
             yield
         finally:
             self.deadline, self.seconds[name] = whole, round(time.monotonic() - begin, 1)
+
+    def need_data(self):
+        if not self.data.exists():
+            raise Ended(NOT_RUN, f"no {self.data}; scripts/quickstart.sh --data-only makes it")
 
     def scratch(self, name):
         """An empty folder of this name below output/."""
@@ -176,6 +181,28 @@ def ended(code, text):
     if code in (None, LOST, CUT):
         return {None: "hung: out of time", CUT: "cut off by the end of its part's time", LOST: text}[code]
     return f"{f'signal {-code}' if code < 0 else kind_of(code, text)}: {last_line(text)}"
+
+
+def expect(code, text, wanted=0, what=""):
+    if code != wanted:
+        raise Ended(not_zero(code, text), what + ended(code, text))
+
+
+def read_json(path):
+    """The content, or {} without a whole file."""
+    try:
+        return json.loads(Path(path).read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def json_lines(path):
+    """The values of a file of JSON lines, without those that a crash cut short."""
+    values = []
+    for line in Path(path).read_text(errors="replace").splitlines() if Path(path).exists() else []:
+        with contextlib.suppress(ValueError):
+            values.append(json.loads(line))
+    return values
 
 
 # In a separate process: a driver in a bad state may hang.

@@ -14,7 +14,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from main import SITTINGS
+from main import RUN
 from report import FAILED, MISSED, NOT_RUN, OFF, PASSED, off
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,14 +31,14 @@ def commit_of(facts):
 
 def merged(sittings):
     """The lines of the parts that the check has, of each name (and number among those of that name) the last that has run."""
-    parts, lines = {part for sitting in SITTINGS.values() for part in sitting.LIMITS}, {}
+    lines = {}
     for facts in sittings:
         seen = collections.Counter()
         for line in facts["lines"]:
             key = line["name"], seen[line["name"]]
             seen[line["name"]] += 1
             has_run = line["result"] != NOT_RUN or lines.get(key, line)["result"] in (NOT_RUN, FAILED)
-            if line["part"] in parts and has_run:
+            if line["part"] in RUN and has_run:
                 lines[key] = line
     return list(lines.values())
 

@@ -1,4 +1,5 @@
 """The lines of the check: result and bar of each; their table and JSON."""
+import contextlib
 import json
 import os
 import re
@@ -40,6 +41,14 @@ def not_zero(code, text=""):
     return NOT_RUN if code in (USAGE, LOST, CUT) or does_not_fit(code, text) else FAILED
 
 
+class Ended(Exception):
+    """What kept a line from its result."""
+
+    def __init__(self, verdict, why):
+        super().__init__(why)
+        self.verdict, self.why = verdict, why
+
+
 def write_whole(path, text):
     """At once: a killed check leaves the old file or the new one."""
     part = f"{path}.part"
@@ -70,6 +79,14 @@ class Report:
 
     def against(self, name, good, measured, bar, detail="", goal=False, **values):
         self.add(name, PASSED if good else MISSED if goal else FAILED, measured, bar, detail, **values)
+
+    @contextlib.contextmanager
+    def line(self, name, bar=""):
+        """If the work inside is Ended, adds the line with the reason."""
+        try:
+            yield
+        except Ended as ended:
+            self.add(name, ended.verdict, bar=bar, detail=ended.why)
 
     def count(self, verdict):
         return sum(line["result"] == verdict for line in self.lines)

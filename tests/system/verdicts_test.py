@@ -1,5 +1,4 @@
 """What the GPU check and the race against PyTorch conclude from numbers: by hand, without a GPU and without torch."""
-import copy
 import json
 import re
 import shutil
@@ -14,9 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path += [str(ROOT / "scripts" / "gpu_check")]
-import depth  # noqa: E402
 import families  # noqa: E402
-import first  # noqa: E402
 import place as places  # noqa: E402
 import predictions  # noqa: E402
 import publish  # noqa: E402
@@ -27,9 +24,8 @@ import steps  # noqa: E402
 import training  # noqa: E402
 from report import CUT, FAILED, LOST, MEASURED, MISSED, NOT_RUN, PASSED, WIDTH, Report, not_zero  # noqa: E402
 
-sys.modules.pop("report")  # the race has one of its own
 sys.path.insert(0, str(ROOT / "scripts" / "bench"))
-import report as race  # noqa: E402
+import race_page as race  # noqa: E402
 
 
 class GpuCheck(unittest.TestCase):
@@ -239,19 +235,13 @@ class GpuCheck(unittest.TestCase):
         steps.layer(None, self.report, {"step_seconds": 0.6}, {}, 4)
         self.assertEqual(self.report.lines[-1]["result"], NOT_RUN)
 
-    def test_the_first_sitting_has_a_runner_for_each_part_in_its_order(self):
-        self.assertEqual(list(first.PARTS), list(first.LIMITS))
-        self.assertEqual(list(first.LIMITS)[-1], "two_ranks")
-        self.assertEqual(set(depth.PARTS), set(depth.LIMITS))
-
     def test_what_a_longer_run_calls_more_often_its_steps_call(self):
         short = {"cudaMalloc": 9, "cudaStreamSynchronize": 4, "cudaEventSynchronize": 10}
         for more, expected in (({"cudaEventSynchronize": 20}, PASSED), ({"cudaMalloc": 20}, FAILED),
                                ({"cudaMemcpy": 1}, FAILED)):
             runs = [short, {**short, **more}]
-            with unittest.mock.patch.object(stalls, "unable", lambda place: ""), \
-                    unittest.mock.patch.object(stalls, "count", lambda place, steps, counted: counted.append(
-                        copy.copy(runs[len(counted)])) or (None, "")):
+            with unittest.mock.patch.object(stalls, "check_able", lambda place: None), \
+                    unittest.mock.patch.object(stalls, "count", lambda place, steps: runs[steps == stalls.LONG]):
                 stalls.stalls(types.SimpleNamespace(), self.report)
             self.assertEqual(self.report.lines[-1]["result"], expected, more)
 
