@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Trains a small language model from a fresh clone, in a few minutes on two cores: packages, build, text, tokenizer, shards,
-# training, results. It interrupts the training half-way and resumes it. All files are in runs/quickstart/. A second run
-# repeats only the steps that changed; an interrupted training continues from its checkpoint.
+# Trains a small language model from a fresh clone, in a few minutes on two cores: packages, build, text, tokenizer,
+# shards, training, results. It interrupts the training half-way and resumes it. All files are in runs/quickstart/. A
+# second run repeats only the steps that changed; an interrupted training continues from its checkpoint.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -161,8 +161,8 @@ make_data() {
 
 trainer='' # process id of mpirun while it runs
 
-# mpirun gets a session of its own: the terminal's Ctrl-C then reaches only this script, which asks one rank to save. Ranks
-# are not bound to cores: the program itself divides the cores among the ranks of a machine.
+# mpirun gets a session of its own: Ctrl-C then reaches only this script, which asks one rank to save. Ranks are not bound
+# to cores: the program itself divides the cores among the ranks of a machine.
 start_training() {
   local command=(mpirun -n "$ranks" --oversubscribe --bind-to none "$kTokamak" train "$kConfig" "${overrides[@]}")
   echo "\$ ${command[*]}"
