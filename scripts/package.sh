@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds a relocatable bundle for machines where nothing can be installed: program, tests, Open MPI, all libraries except
-# glibc and CUDA's, configs, the GPU check and its data. The bundle runs from any folder; its README says how.
+# Builds a relocatable bundle for machines where nothing can be installed: program, tests, Open MPI, all libraries
+# except glibc and CUDA's, configs, the GPU check and its data. The bundle runs from any folder; its README says how.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -40,7 +40,7 @@ while [[ $# -gt 0 ]]; do
   esac
   shift
 done
-# ---- inputs -----------------------------------------------------------------------------------------------------------
+# ---- inputs --------------------------------------------------------------------------------------------------------
 
 if [[ $install == yes ]]; then
   scripts/install_deps.sh build test package
@@ -83,8 +83,8 @@ mkdir -p "$tree"/{bin,libexec,lib,tests,configs,scripts,licenses} "$tree"/openmp
 
 cp scripts/package/{tokamak,mpirun,tokamak-env} "$tree/bin/"
 cp "$build/tokamak" "$tree/libexec/"
-# Only tests whose results depend on the machine's processor and GPU. Tests of the emulator and of cuDNN without a driver
-# run on the build machine.
+# Only tests whose results depend on the machine's processor and GPU. Tests of the emulator and of cuDNN without a
+# driver run on the build machine.
 find "$build/tests" -type f \( -name test_backend -o -name test_model -o -name 'test_cuda*' -o -name test_nccl \
   -o -name libtokamak_call_counter.so \) -perm -u+x ! -name '*emulated*' \
   -exec cp -t "$tree/tests" {} +
@@ -155,7 +155,7 @@ for file in "${files[@]}"; do
   patchelf --force-rpath --set-rpath "\$ORIGIN/$(realpath --relative-to="$(dirname "$file")" "$tree/lib")" "$file"
 done
 
-# ---- licenses and README --------------------------------------------------------------------------------------------------------
+# ---- licenses and README -------------------------------------------------------------------------------------------
 
 cp LICENSE "$tree/licenses/tokamak"
 awk '$2 == "=>" && $3 != "not" { print $3 }' "$work/libraries" | sort -u | while read -r path; do

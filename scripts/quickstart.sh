@@ -70,7 +70,7 @@ readonly kTokamak=${program:-build/tokamak}
 overrides=()
 [[ -z $steps ]] || overrides=("training.max_steps=$steps")
 
-# ---- steps that run again only if their inputs changed ---------------------------------------------------------------
+# ---- steps that run again only if their inputs changed -------------------------------------------------------------
 
 content_hash() { sha256sum -- "$@" | cut -c1-64 | sha256sum | cut -c1-64; } # of files, independent of their names
 
@@ -90,7 +90,7 @@ refuse_if_trained() { # text and tokenizer belong to the model: another text is 
     die 2 "$kRun holds a training on other text" "--fresh discards it and trains again"
 }
 
-# ---- what a run left behind ------------------------------------------------------------------------------------------
+# ---- what a run left behind ----------------------------------------------------------------------------------------
 
 last_value() { # last_value KEY: its value in the last line of metrics.jsonl that has it; empty if none has
   [[ ! -f $kRun/metrics.jsonl ]] || sed -n "s|.*\"$1\": *\([^,}]*\).*|\1|p" $kRun/metrics.jsonl | tail -n 1
@@ -161,8 +161,8 @@ make_data() {
 
 trainer='' # process id of mpirun while it runs
 
-# mpirun gets a session of its own: Ctrl-C then reaches only this script, which asks one rank to save. Ranks are not bound
-# to cores: the program itself divides the cores among the ranks of a machine.
+# mpirun gets a session of its own: Ctrl-C then reaches only this script, which asks one rank to save. Ranks are not
+# bound to cores: the program itself divides the cores among the ranks of a machine.
 start_training() {
   local command=(mpirun -n "$ranks" --oversubscribe --bind-to none "$kTokamak" train "$kConfig" "${overrides[@]}")
   echo "\$ ${command[*]}"
@@ -279,7 +279,7 @@ files
 EOF
 }
 
-# ---- all steps ---------------------------------------------------------------------------------------------------
+# ---- all steps -----------------------------------------------------------------------------------------------------
 
 if [[ $install == yes ]]; then
   announce "packages"

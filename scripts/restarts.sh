@@ -30,8 +30,8 @@ run_directory() {
   printf '%s\n' "$value"
 }
 
-# The run's directory is not trusted: another user or a damaged disk may have put anything there. These two functions read
-# its files. Bash evaluates a variable in arithmetic and in [[ -gt ]], including commands inside.
+# The run's directory is not trusted: another user or a damaged disk may have put anything there. These two functions
+# read its files. Bash evaluates a variable in arithmetic and in [[ -gt ]], including commands inside.
 contents() { [[ -f $1 ]] && head -c 65536 "$1" 2>/dev/null | tr -d '\000'; } # FILE: no pipe, which would block
 number() { if [[ $1 =~ ^0*[0-9]{1,9}$ ]]; then echo $((10#$1)); else echo "$2"; fi; } # WORD OTHERWISE
 
@@ -43,8 +43,8 @@ newest_step() { # of the committed checkpoints; 0 without any
 status() { contents "$run/status.json" | sed -n "s/.*\"$1\": *\"\{0,1\}\([^\",}]*\).*/\1/p"; } # FIELD
 
 # read_status INCARNATION: the one that status.json named before this start. The run's own exit code overrides the
-# launcher's: mpirun ends with 1 after SIGTERM, srun with 137 if it had to kill the last ranks. The state of an older start
-# does not count: its "done" may be of fewer steps.
+# launcher's: mpirun ends with 1 after SIGTERM, srun with 137 if it had to kill the last ranks. The state of an older
+# start does not count: its "done" may be of fewer steps.
 read_status() {
   said=''
   [[ $(status incarnation) != "$1" ]] || return 0
@@ -55,13 +55,13 @@ read_status() {
 
 is_done() { [[ $said == "done" ]]; }
 
-# A restart may help after: failed communication (6) or device (8); ranks killed by a signal (128 and above) or by mpirun
-# after it lost a host (205); 0 of a run that is not done. So it may after 1 of a launcher before any rank wrote its status:
-# it could not reach a host. Other errors would come again.
+# A restart may help after a failure of communication (6) or of a device (8). It may help if ranks were killed: by a
+# signal (128 and above), or by mpirun when it lost a host (205). It may help after 0 of a run that is not done. A
+# launcher that ends with 1 before any rank wrote its status could not reach a host. Other errors would come again.
 is_transient() { [[ $code -eq 0 || $code -eq 6 || $code -eq 8 || $code -ge 128 || ($code -eq 1 && -z $said) ]]; }
 
-# may_start SERIES: prints why the ranks start again, or that it gives up. A file in the run's directory, which survives a
-# requeue, counts the starts of this series from the same checkpoint.
+# may_start SERIES: prints why the ranks start again, or that it gives up. A file in the run's directory, which survives
+# a requeue, counts the starts of this series from the same checkpoint.
 may_start() {
   local series='' step='' idle=0 newest kept
   newest=$(newest_step)

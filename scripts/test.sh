@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs every check; CI runs this and nothing else. It installs missing packages, builds (with CUDA if nvcc is on the PATH)
-# and runs all tests, clang-tidy, and the tests of one process again under the sanitizers. Tests wait more than they
-# compute, so the sanitizers run concurrently at low priority; their output comes at the end.
+# Runs every check; CI runs this and nothing else. It installs missing packages, builds (with CUDA if nvcc is on the
+# PATH) and runs all tests, clang-tidy, and the tests of one process again under the sanitizers. Tests wait more than
+# they compute, so the sanitizers run concurrently at low priority; their output comes at the end.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -38,8 +38,8 @@ for argument in "$@"; do
   esac
 done
 
-# OpenMP's threads sleep at barriers. Spinning threads keep the processor from the one they wait for: a test of 26 seconds
-# took 178.
+# OpenMP's threads sleep at barriers. Spinning threads keep the processor from the one they wait for: a test of 26
+# seconds took 178.
 export OMP_WAIT_POLICY=passive
 
 logs=$(mktemp -d)
@@ -94,7 +94,8 @@ if [[ -n $fuzz ]]; then
   checked fuzz scripts/dev/fuzz.sh "$fuzz"
   finish $failed
 fi
-# With CUDA if its compiler is there. The tools that read machine code are not in Debian; without them a test is skipped.
+# With CUDA if its compiler is there. The tools that read machine code are not in Debian; without them a test is
+# skipped.
 preset=cpu
 if command -v nvcc >/dev/null; then
   preset=cuda
@@ -103,7 +104,8 @@ if command -v nvcc >/dev/null; then
     stage "cudnn-frontend" scripts/dev/install_cudnn_frontend.sh || echo "without it: attention by our own kernels"
   fi
 fi
-# The Python packages that tests of export, import and evaluation compare with are large: they download during the build.
+# The Python packages that tests of export, import and evaluation compare with are large: they download during the
+# build.
 [[ $install == no || -n ${TOKAMAK_PYTHON-} ]] || scripts/dev/install_python.sh &>/dev/null &
 required configure cmake --preset $preset -DTOKAMAK_TESTS=ON
 required build cmake --build --preset $preset

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Compares what the auto keys choose with every choice made by hand, on CPU ranks under mpirun: micro-batches x recompute
-modes x gathered layers of a small model. Each round goes through all choices in random order; medians are compared.
+"""Compares the choice of the auto keys with every choice made by hand, on CPU ranks under mpirun: micro-batches x
+recompute modes x gathered layers of a small model. Each round measures all choices in random order; medians are
+compared.
 
   scripts/bench/auto_choice.py --rounds 5
   scripts/bench/auto_choice.py --rounds 5 --calibrate --output docs/benchmarks/DATE-auto-choice-cpu.md
 
-Without --calibrate the choice uses the hardware table's row of a CPU; with it, this machine's measured rates. On busy cores
-the ranks wait for each other, and the order of the choices is chance: look at the share of other programs.
+The choice uses the hardware table's row of a CPU, or with --calibrate this machine's measured rates. On busy cores the
+ranks wait for each other and the order of the choices is chance: look at the share of other programs.
 """
 import datetime
 import json

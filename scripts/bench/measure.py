@@ -1,5 +1,5 @@
-"""What the measuring scripts share: the program and its ranks, the load of other programs, variants in turn, tables. Variants
-that take turns within a round see the same load, so medians over the rounds can be compared."""
+"""Shared by the measuring scripts: the program and its ranks, the load of other programs, variants in turn, tables.
+Variants that take turns within a round see the same load, so medians over the rounds can be compared."""
 import argparse
 import importlib
 import json
@@ -84,7 +84,7 @@ def tests_harness(*modules):
 
 
 def predicted(harness, place, machine, ranks, *overrides):
-    """What `tokamak plan` predicts for the config on a machine that `bench calibrate` measured."""
+    """The prediction of `tokamak plan` for the config on a machine that `bench calibrate` measured."""
     plan = json.loads(harness.tokamak("plan", place.config("plan"), *overrides, "--ranks", str(ranks), "--gpu", machine,
                                       "--as-configured", "--json"))
     (choice,) = plan["choices"]

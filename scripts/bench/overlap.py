@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Measures what overlap saves: two ranks on two hosts (network namespaces of this machine) train with and without
-parallelism.overlap over a link so slow that a step's communication takes a given share of its computation. Prints medians of
-the rounds beside the predictions of `tokamak plan` for the same link (bench calibrate). Communication is exposed while a
+"""Measures the gain of parallelism.overlap: two ranks on two hosts (network namespaces of this machine) train with and
+without it. Their link is so slow that communication takes a given share of a step's computation. Prints medians of the
+rounds and the predictions of `tokamak plan` for the same link (bench calibrate). Communication is exposed while a
 collective runs or waits for the other rank, and no operation runs.
 
   scripts/bench/overlap.py [--share 0.6] [--steps 8] [--rounds 2] [--json FILE] [KEY=VALUE ...]
@@ -18,8 +18,8 @@ import measure
 SLOTS = {1: 1, 2: 1}  # ranks by host
 FIRST_TRACED = 4
 SHARE_TOLERANCE, MOST_PROBES = 0.02, 5
-# As many layers as a model of half a billion parameters has: the reduction of the last layer cannot be hidden, and its share
-# of a step falls with the number of layers (with 12 it alone takes 3 %).
+# As many layers as a model of half a billion parameters has. The reduction of the last layer cannot be hidden, and its
+# share of a step falls with the number of layers: with 12 it takes 3 %.
 MODEL = ["model.hidden_size=320", "model.intermediate_size=864", "model.num_hidden_layers=24", "model.num_attention_heads=5",
          "model.num_key_value_heads=5", "model.head_dim=64", "model.max_position_embeddings=256", "data.sequence_length=256",
          "training.global_batch_tokens=4096", "training.micro_batch_size=8", "precision.compute=bf16",
@@ -41,7 +41,7 @@ def length(spans):
 
 
 def of_trace(path):
-    """Seconds per step, means of the ranks: the step, its operations, its collectives, exposed; and the bytes that a rank sends.
+    """Seconds per step as means of the ranks: step, operations, collectives, exposed; and the bytes that a rank sends.
     A collective's span begins when the rank arrives, so the shorter span of the two ranks is the transfer."""
     events = [event for event in json.loads(Path(path).read_text())["traceEvents"] if event["ph"] == "X"]
     ranks, transfers = [], []
@@ -89,8 +89,8 @@ class Bench:
         rate = free["bytes"] / (self.options.share * free["operations"])
         for attempt in range(MOST_PROBES):
             for host in self.hosts.all:
-                # The burst takes the largest packet whole: otherwise the kernel cuts each into 1500 bytes, which took 30 % of
-                # the cores that compute.
+                # The burst fits the largest packet: otherwise the kernel cuts each into 1500 bytes, which took 30 % of
+                # the computing cores.
                 host.shape(f"{8 * rate / 1e3:.0f}kbit", latency="100ms", burst="256kb")
             probe = self.trained(f"probe{attempt}", "false")
             share = probe["collectives"] / probe["operations"]

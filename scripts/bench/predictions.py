@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compares what `tokamak plan` predicts for this machine with runs on it: two models, one and two ranks, three settings each.
-Each round measures the machine (bench calibrate), predicts from that, and trains. A step is the median of a run's, without
-the first.
+"""Compares predictions of `tokamak plan` for this machine with runs on it: two models, one and two ranks, three
+settings each. Each round measures the machine (bench calibrate), predicts from that, and trains. The step time is the
+median of a run's steps without the first.
 
   scripts/bench/predictions.py [--rounds 3] [--steps 8] [--json FILE]
 """

@@ -1,4 +1,4 @@
-"""The race's arithmetic and its page: medians, ratios, the share of the GEMM rate, and where a step's time goes."""
+"""The race's arithmetic and its page: medians, ratios, the share of the GEMM rate, the parts of a step's time."""
 import os
 import shlex
 from statistics import median
@@ -17,8 +17,8 @@ def command_of(arguments):
 
 
 def floor_of(entry, step, isolated):
-    """The roofline time of an operation in seconds: the larger of FLOPs at the GEMM rate of the model's shapes, and bytes,
-    each tensor read or written once, at copy bandwidth. None: its work is not known."""
+    """The roofline time of an operation in seconds: its FLOPs at the GEMM rate of the model's shapes, or its bytes
+    (each tensor once) at copy bandwidth, whichever is longer. None: its work is not known."""
     seconds = max(entry["flops"] / step["gemm_flops_per_second"], entry["bytes"] / isolated["copy_bytes_per_second"])
     return seconds or None
 
@@ -144,7 +144,7 @@ def operations(result):
 
 def tried(result):
     if not result["tried"]:
-        return "As told on the command line; nothing else was tried."
+        return "As given on the command line; nothing else was tried."
     rows = [[entry["change"], f"{entry['tokens_per_second']:.0f}" if "failed" not in entry else entry["failed"]]
             for entry in result["tried"]]
     return ("Tried before the rounds, one change at a time on top of the fastest so far; kept where it was faster "

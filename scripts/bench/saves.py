@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
-"""Measures saves and starts on this machine: a save during training (its stall over its copy, in shares of a step), the
-steps around the first save (the memory of its copy is taken after the first step, while the next ones run), the writer's
-rate against dd's, and where the time from exec to the first step goes. --only-steps measures the steps alone.
+"""Measures saves and starts on this machine. It prints the stall of a save during training, the steps around the first
+save, the writer's rate against dd's, and the parts of a restart's time. --only-steps measures only the steps.
 
-dd writes what a save writes: as many bytes, one new file per rank at once, with fsync, in turn with the program, keeping as
-many old files. A file that reuses the pages of one just deleted is written several times faster than one that needs new
-memory, so both must do the same.
+dd writes the bytes of a save: one new file per rank at once, with fsync, in turn with the program, keeping as many old
+files. Pages of a deleted file make the next one several times faster to write, so both must do the same.
 
   scripts/bench/saves.py configs/llama-125m.yaml 'data.sources=[{path: data/train}]' --ranks 2
 """
@@ -25,7 +23,7 @@ PLAIN = ["data.validation=[]", "training.validation_interval=0", "lr_scheduler.w
 
 
 def print_steps(records):
-    """Times of steps as shares of their median, within one run; where taking memory is slow, some step is longer."""
+    """Times of steps as shares of their median. The first copy's memory is taken during the steps after the first."""
     took = {record["step"]: record["time/interval"] for record in records if "time/interval" in record}
     step = statistics.median(took.values())
     ready, saves = events(records, "ready")[0], events(records, "checkpoint")

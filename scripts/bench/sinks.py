@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures what a run's records cost: training with every sink against training with none. The sinks get ten times the work
-of the default schedule (a record every step, tensor statistics every 100), so that the cost shows above the noise; a tenth of
-the difference is the cost at the default schedule. Both train at once, each on a core of its own, and swap cores and the order
-of their starts: so other programs take as much from both. Both must end with the same bits.
+"""Measures the cost of a run's records: training with every sink against training with none. The sinks get ten times
+the work of the default schedule (a record every step, tensor statistics every 100), so that the cost shows above the
+noise. Both train at once, each on a core of its own, and swap cores and the order of their starts between rounds: so
+other programs slow both equally. Both must end with the same bits.
 
   scripts/bench/sinks.py [--rounds 12] [--steps 60]
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import measure
 
-# A small model's step, of some 0.3 s: a larger one's has more time for the same records.
+# A small model, with a step of some 0.3 s: a larger one has more time for the same records.
 MODEL = ["model.head_dim=64", "model.hidden_size=256", "model.intermediate_size=704", "model.num_hidden_layers=6",
          "model.num_attention_heads=4", "model.num_key_value_heads=4", "model.vocab_size=8192",
          "model.max_position_embeddings=256", "data.sequence_length=256", "data.validation=[]", "training.validation_interval=0",

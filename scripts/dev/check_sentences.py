@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Lists sentences that are hard to read, in comments, help texts and the prose of pages: more than 30 words, or an
-opening with Of, What, Whose or Where that is no question. Also help texts over 160 characters and comments over 120
-columns. The test "layers" runs it.
+"""Lists sentences that are hard to read in comments, help texts and the prose of pages. They have more than 30 words,
+or open with Of, What, Whose or Where and are no question. Also lists help texts over 160 characters and comments over
+120 columns. The test "layers" runs it.
 
 usage: scripts/dev/check_sentences.py [--draw N] [FILE or FOLDER ...]
 --draw N prints N sentences drawn at random, with their places, for readers.
@@ -27,19 +27,20 @@ BULLET = re.compile(r"(?:[-*]|\d+\.)\s")
 STRING = r'"(?:\\.|[^"\\\n])*"'
 CPP_TOKEN = re.compile(r'//(?P<comment>[^\n]*)|/\*.*?\*/|R"([^()\\\s]{0,16})\(.*?\)\2"|' + STRING +
                        r"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'|[()]", re.S)
-# The last literal is the help, in fields() as v("key", value, "help") and in CLI11 as add_option("--key", value, "help").
+# The last literal is the help: v("key", value, "help") in fields(), add_option("--key", value, "help") in CLI11.
 HELP_CALL = re.compile(r"\b(?:v|add_(?:option|flag|subcommand)\w*(?:<[\w:<>]+>)?)\(")
 LITERALS = re.compile(rf"{STRING}(?:\s*{STRING})*")
 
 
 def paragraphs(kind, lines):
-    """Yields (kind, [(line, text)]) of running text: without code (fenced, or indented by four), tables and headings."""
+    """Yields (kind, [(line, text)]) of running text: no code (fenced, or indented), no tables, no headings."""
     block, fenced, in_list = [], False, False
     for line, text in lines:
         bare = text.strip()
         bullet, fence = BULLET.match(bare), bare.startswith("```")
         fenced ^= fence
-        is_code = fenced or fence or (text.startswith("    ") and not bullet and not (in_list and block))
+        is_indented = text.startswith("    " if kind == "page" else "  ") and not bullet and not (in_list and block)
+        is_code = fenced or fence or is_indented
         is_prose = bare and not is_code and not (kind == "page" and bare[0] in "|#<")
         if bullet or not is_prose:
             yield kind, block
@@ -50,7 +51,7 @@ def paragraphs(kind, lines):
 
 
 def comments(text, offsets):
-    """Paragraphs of the comments at these offsets: lines of comment alone continue the one above, in the same column."""
+    """Paragraphs of the comments at these offsets. A line of comment alone continues the one above in its column."""
     group, last = [], (0, 0)
     for offset in offsets:
         line, start = text.count("\n", 0, offset) + 1, text.rfind("\n", 0, offset) + 1

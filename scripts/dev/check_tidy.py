@@ -4,7 +4,7 @@ a build's flags. A unity build (the preset cpu-asan) makes it several times fast
 the standard library's headers. A unit that passed is checked again only if a file in it, its flags or the list change;
 the cache is ~/.cache/tokamak/tidy, shared by all checkouts.
 
-usage: scripts/dev/check_tidy.py [BUILD_DIR]  (default build-asan; needs its compile_commands.json; tests are not checked)
+usage: scripts/dev/check_tidy.py [BUILD_DIR]  (default build-asan; needs compile_commands.json; leaves out tests)
 """
 import hashlib
 import json

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the header comment of every configs/*.yaml: parameters, tokens, FLOPs, memory, machine, time. All numbers come from
-`tokamak plan`, on a GPU with its prediction of the step (--gpu). With --check a stale header is an error (a test runs this).
+"""Writes the header comment of every configs/*.yaml: parameters, tokens, FLOPs, memory, machine, time. All numbers come
+from `tokamak plan`, for a GPU with its predicted step (--gpu). With --check a stale header is an error (a test runs
+this).
 
 usage: scripts/dev/config_headers.py PROGRAM [--check]     (PROGRAM: build/tokamak)
 """

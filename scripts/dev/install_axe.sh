@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Gets axe-core from PyPI into ~/.cache/tokamak and prints the path of axe.min.js. tests/system/report_page_test.py checks
-# a page's accessibility with it, and is skipped by name if this exits with 1.
+# Gets axe-core from PyPI into ~/.cache/tokamak and prints the path of axe.min.js. tests/system/report_page_test.py
+# checks a page's accessibility with it, and is skipped by name if this exits with 1.
 set -euo pipefail
 # usage: scripts/dev/install_axe.sh [--check]      --check: only says where it is; exit 1 if it is not there
 

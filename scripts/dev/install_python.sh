@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Creates the Python environment of requirements-interop.txt in ~/.cache/tokamak (5.6 GB, kept) and prints the path of its
-# interpreter. Tests of export, import and evaluation compare with it, and are skipped by name if this exits with 1.
+# Creates the Python environment of requirements-interop.txt in ~/.cache/tokamak (5.6 GB, kept) and prints the path of
+# its interpreter. Tests of export, import and evaluation compare with it, and are skipped by name if this exits with 1.
 set -euo pipefail
 
 requirements=$(dirname "${BASH_SOURCE[0]}")/requirements-interop.txt

@@ -18,8 +18,8 @@ GROWTH = 64 * 2**20
 
 
 def endurance(place, report):
-    """Masked training of the 8B shape for the rest of the time: clocks, memory, losses. Killed, since a checkpoint of it
-    takes minutes."""
+    """Masked training of the 8B shape for the rest of the time: clocks, memory, losses. Killed, since a checkpoint of
+    it takes minutes."""
     with report.line(NAME):
         place.need_data()
         layers = steps.layers_that_fit(place)

@@ -1,6 +1,6 @@
-"""Correctness of each operation. Runs families of tests (NAME_test.cc of tests/backend and tests/cuda), each in its own
-process, several at a time, so that a fault of one does not affect the others. A process records when its cases begin and
-end (tests/support/facts.h), so that a hung or crashed case is named."""
+"""Correctness of each operation. Runs families of tests (NAME_test.cc of tests/backend and tests/cuda), several at a
+time and each in its own process, so that a fault of one does not affect the others. Processes record the begin and end
+of cases (tests/support/facts.h), so that a hung or crashed case is named."""
 import concurrent.futures
 import re
 
@@ -57,7 +57,7 @@ def cases_of(family, environment):
 
 
 def families(place, report):
-    """By our own kernels."""
+    """With our own kernels."""
     code, text = place.run("families", [place.test_cuda, "-#", "--list-tags"], 30)
     found = [family for family in re.findall(r"\[#(\w+?)_test\]", text) if family != "contact"]
     if not found:
@@ -68,7 +68,7 @@ def families(place, report):
 
 
 def cudnn(place, report):
-    """Attention by cuDNN, alone on the machine: it compiles its plans."""
+    """Attention by cuDNN, alone on the machine, since it compiles its plans."""
     if "attention" in (place.options.family or ["attention"]):
         run_families(place, report, [("op attention, cuDNN", "attention", {})], CUDNN_LIMIT)
 
@@ -101,8 +101,9 @@ def name_kernel(place, report, name, family, environment):
 
 
 def contact(place, report):
-    """Every case for the first contact, in a process each, in the order of its file: every operation once at the 8B
-    shape; cuDNN's attention against ours, and whether it reads neighbours' rows. Errors are numbers, too."""
+    """Every case of the first contact, each in a process, in the order of its file. They run every operation once at
+    the 8B shape, compare cuDNN's attention with ours, and check that it reads no neighbours' rows. Errors are numbers,
+    too."""
     code, text = place.run("contact", [place.test_cuda, "[contact]", "--list-test-names-only"], 10)
     names = [line.strip() for line in text.splitlines() if line.strip()]
     if not names or code in (None, CUT, LOST):

@@ -1,4 +1,5 @@
-"""The first sitting on a GPU, the most valuable facts first; each part has its limit. scripts/gpu_check.sh --only first."""
+"""The first sitting on a GPU, the most valuable facts first; each part has its limit. scripts/gpu_check.sh --only
+first."""
 import families
 import place as places
 import ranks

@@ -1,4 +1,4 @@
-"""The check's order, time budget and arguments. See scripts/gpu_check.sh."""
+"""Order, time budget and arguments of the check. See scripts/gpu_check.sh."""
 import argparse
 import contextlib
 import os
@@ -21,12 +21,12 @@ NOTHING_CHECKED = 77  # the exit code that ctest shows as skipped
 RESERVE = 0.04  # of the seconds, for kills, table and archive
 SITTINGS, SECONDS = {"first": first.PARTS, "matrix": matrix.PARTS, "depth": depth.PARTS}, 570
 RUN = {part: run for sitting in SITTINGS.values() for part, (_, run) in sitting.items()}
-# What comes home from a machine that is lent for minutes is a few files of 16 MiB.
+# A borrowed machine gives back a few files of 16 MiB.
 LARGEST_LOG, ARCHIVE = 4 << 20, "gc.tar.gz"
 
 
 class Stopped(BaseException):
-    """A signal: what there is must be kept."""
+    """A signal came: the results so far must be kept."""
 
 
 def arguments():
@@ -50,7 +50,7 @@ def arguments():
                         help="the shards to train on, train/ and validation/ (runs/quickstart/data)")
     parser.add_argument("--output", type=path, default=path("runs/gpu_check"),
                         help=f"gets three files: gpu_check.json, table.txt and {ARCHIVE} with all logs (runs/gpu_check)")
-    parser.add_argument("--family", action="append", help="of the operations' tests, only these")
+    parser.add_argument("--family", action="append", help="only these families of operations' tests")
     parser.add_argument("--previous", type=path, help="for matrix: gpu_check.json of an earlier sitting, whose failed "
                         "parts run again")
     parser.add_argument("--python", default="python3",
@@ -76,7 +76,7 @@ def check(place, report, options, parts, scale):
         if place.stopped or place.left() < 1:
             report.add(part, NOT_RUN, detail=place.stopped or "no time is left")
             continue
-        if most is None or number + 1 == len(parts):  # all but what the parts behind it are limited to
+        if most is None or number + 1 == len(parts):  # all except the limits of the later parts
             most = place.left() / scale - sum(limit or 0 for limit in list(parts.values())[number + 1:])
         with place.part(part, max(1, most * scale)):
             try:
@@ -88,10 +88,10 @@ def check(place, report, options, parts, scale):
 
 
 def keep(place, report, options):
-    """The three files, as far as the check has come."""
+    """Writes the three files with the results so far; returns the table."""
     report.write(seconds=round(time.monotonic() - place.began, 1), parts=place.seconds)
     facts = report.facts
-    machine = facts.get("gpu") or facts.get("missing") or "a GPU that does not tell its name"
+    machine = facts.get("gpu") or facts.get("missing") or "a GPU without a name"
     drivers = {gpu["driver"] for gpu in facts["gpus"]}
     head = (f"{facts['date']}, {machine}{''.join(f', driver {driver}' for driver in drivers)}, "
             f"{' '.join(' '.join(facts['tokamak'][:2]).split())}, {facts['seconds']:.0f} s: "

@@ -1,4 +1,4 @@
-"""The second sitting: what failed in the first, again; one change at a time at the same clocks; the race against PyTorch.
+"""The second sitting: failed parts of the first again, one change at a time at the same clocks, the race with PyTorch.
 scripts/gpu_check.sh --only matrix --previous gpu_check.json"""
 import functools
 
@@ -49,7 +49,7 @@ def again(place, report):
 
 
 def changes(place, report):
-    """Each change against the same without it."""
+    """Each change against the same step without it."""
     measured = functools.cache(lambda config, arguments: bench_step(
         place, f"without-{abs(hash((config, arguments))) % 10**6}", config, arguments, LIMIT))
     for number, (name, (config, *overrides), without, with_it, environment) in enumerate(CHANGES):
@@ -63,7 +63,7 @@ def changes(place, report):
             continue
         plans = [predict(place, report, f"change-{number}-{i}", config, [*overrides, *arguments]).get("tokens_per_second")
                  for i, arguments in enumerate((without, with_it)) if "--documents" not in arguments]
-        # Equal plans know nothing of the change.
+        # Equal plans do not model the change.
         known = len(plans) == 2 and all(plans) and plans[0] != plans[1]
         predicted = {"predicted": plans[1] / plans[0]} if known else {}
         report.add(f"change: {name}", MEASURED, f"{rates[0]:.0f} to {rates[1]:.0f} tokens/s, {rates[1] / rates[0]:.3f} x",

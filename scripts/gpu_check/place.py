@@ -1,5 +1,5 @@
-"""Paths in the source tree or in a bundle, the properties of this machine, and how programs run: each in its own
-session with a time limit and a log of its whole output. While a program cannot be killed, the GPU counts as lost."""
+"""Paths in the source tree or in a bundle, the properties of this machine, and the programs that run. Each has its own
+session, a time limit and a log of its whole output. While a program cannot be killed, the GPU counts as lost."""
 import contextlib
 import datetime
 import json
@@ -177,7 +177,7 @@ def last_line(text):
 
 
 def ended(code, text):
-    """How a program failed."""
+    """The failure of a program in words."""
     if code in (None, LOST, CUT):
         return {None: "hung: out of time", CUT: "cut off by the end of its part's time", LOST: text}[code]
     return f"{f'signal {-code}' if code < 0 else kind_of(code, text)}: {last_line(text)}"
@@ -256,8 +256,8 @@ def ask_gpu(query):
 
 
 def doctor(place, seconds):
-    """What `tokamak doctor` says of this machine, healthy or not; an empty dictionary if it does not end. Without a
-    directory it does not measure the disk."""
+    """(the report of `tokamak doctor` on this machine, healthy or not, or {}; why it is missing). Without a directory
+    it does not measure the disk."""
     code, text = place.run("doctor", [place.tokamak, "doctor", "--deadline", max(1, int(seconds * place.scale)), "--json"],
                            seconds + 3)
     try:
@@ -279,13 +279,13 @@ def gpus_of(report):
 
 
 def faults_of(report):
-    """What the doctor found that keeps a run from starting, in one text."""
+    """The doctor's findings that prevent a run, in one text."""
     return "; ".join(note["text"] for check in report.get("checks", []) for note in check["notes"]
                      if note["status"] == "fail")
 
 
 def facts(place):
-    """The JSON's section about machine and versions, but for what the doctor finds."""
+    """The JSON's section about machine and versions, without the doctor's findings."""
     libraries = output_of(["ldconfig", "-p"]).splitlines()
     return {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "gpus": [], "doctor": {},
             "kernel": os.uname().release, "python": sys.version.split()[0],
@@ -295,8 +295,8 @@ def facts(place):
 
 
 def machine(place, report):
-    """Versions, and what the doctor finds."""
-    told, why = doctor(place, MACHINE_SECONDS) if not place.emulated else ({}, "nothing to say of an emulated GPU")
+    """Versions, and the doctor's findings."""
+    told, why = doctor(place, MACHINE_SECONDS) if not place.emulated else ({}, "the GPU is emulated")
     report.facts.update(doctor=told, gpus=gpus_of(told))
     faults = faults_of(told)
     if not told:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Publishes the results of scripts/gpu_check.sh: the README's table of GPU results, a page in docs/benchmarks/, and what
-they say about the constants that plans use. Run it in the tree whose commit was checked.
+"""Publishes results of scripts/gpu_check.sh: the README's table of GPU results, a page in docs/benchmarks/, and
+measured constants for plans. Run it in the tree whose commit was checked.
 
   scripts/gpu_check/publish.py gpu_check.json            (prints the constants)
   scripts/gpu_check/publish.py gpu_check.json --apply    (writes them to src/backend/gpu_sizes.h and src/plan/hardware.cc)
-  scripts/gpu_check/publish.py FIRST.json ... LAST.json  (sittings on one card: of each line the last that has run)
+  scripts/gpu_check/publish.py FIRST.json ... LAST.json  (sittings on one card: the last run of each line)
 """
 import argparse
 import collections
@@ -30,7 +30,7 @@ def commit_of(facts):
 
 
 def merged(sittings):
-    """The lines of the parts that the check has, of each name (and number among those of that name) the last that has run."""
+    """The last run of each line (by name, and number among equal names) of the check's parts."""
     lines = {}
     for facts in sittings:
         seen = collections.Counter()
@@ -212,7 +212,7 @@ def constants(results, root):
 
 
 def publish(results, root, apply):
-    """What was written and what should change, in lines."""
+    """Lines of the files written and the constants to change."""
     target = root / "docs" / "benchmarks" / f"{results.stem}.md"
     target.write_text(page(results), encoding="utf-8")
     readme = root / "README.md"

@@ -18,7 +18,7 @@ CUT = "cut"    # instead of an exit code: ended by the end of its part's time, b
 KINDS = {USAGE: "usage", 3: "data", 4: "checkpoint", DEVICE: "no device, or a library of it is missing",
          6: "communication", 7: "numerics", DEVICE_FAULT: "device fault",
          UNSUPPORTED: "unsupported, or a capture was refused"}
-# What the program says before a run starts: its plan is larger than the memory (src/train/memory_check.cc).
+# The program's error before a run whose plan exceeds the memory (src/train/memory_check.cc).
 DOES_NOT_FIT = re.compile(r"the run needs .+ on each rank, but .+ available")
 OUT_OF_MEMORY = re.compile(r"cudaErrorMemoryAllocation|out of memory|not enough (GPU|pinned host) memory")
 
@@ -36,13 +36,13 @@ def kind_of(code, text=""):
 
 
 def not_zero(code, text=""):
-    """The verdict on a program's exit code; None: it hung. A run that has started and then finds no memory has failed, and
-    so has a capture that is refused."""
+    """The verdict on a program's exit code; None: it hung. Running out of memory after the start is a failure, and so
+    is a refused capture."""
     return NOT_RUN if code in (USAGE, LOST, CUT) or does_not_fit(code, text) else FAILED
 
 
 class Ended(Exception):
-    """What kept a line from its result."""
+    """A line that got no result: its verdict and the reason."""
 
     def __init__(self, verdict, why):
         super().__init__(why)
@@ -68,7 +68,7 @@ class Report:
 
     def add(self, name, verdict, measured="", bar="", detail="", **values):
         """Adds one line; `values` are its numbers, for the JSON. Written at once: a killed check keeps its results.
-        Of `values`, value, unit and predicted are one quantity and what `tokamak plan` predicts for it."""
+        In `values`, value, unit and predicted are one quantity and its prediction by `tokamak plan`."""
         value, predicted = values.get("value"), values.get("predicted")
         if value and predicted:
             measured += f", {value / predicted:.2f} x predicted" + (" (!)" if off(value, predicted) else "")

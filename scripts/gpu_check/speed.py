@@ -1,6 +1,6 @@
-"""Speed of each operation at the 8B shape, from `tokamak bench ops --json` (src/cli/bench_report.cc): beside its
-prediction, copy bandwidth and the GEMM rate of the same run. runtime.autotune gives the rate of cuBLASLt's best algorithm
-for a GEMM, and fills its cache for later runs. Missing results are reported as not run."""
+"""Speed of each operation at the 8B shape, from `tokamak bench ops --json` (src/cli/bench_report.cc), compared with its
+prediction, with copy bandwidth and with the GEMM rate of the same run. runtime.autotune finds the rate of cuBLASLt's
+best algorithm for a GEMM, and fills its cache for later runs. Missing results are reported as not run."""
 import math
 
 from place import ended, read_json
@@ -15,7 +15,7 @@ OF_COPY = {"rmsnorm": 0.8, "swiglu": 0.8, "adamw": 0.8}  # by prefix of the oper
 GEMM_GOAL, NATIVE_GOAL = 0.95, 0.50
 MASKED = 1500  # tokens of a document on average, of masked training
 EMULATED = "the emulator takes minutes for the large GEMM that all are compared with"
-# What `runtime.attention: cudnn` says where it is not installed: the check goes on without it.
+# The error of `runtime.attention: cudnn` without cuDNN: the check continues without it.
 NO_CUDNN = "runtime.attention is cudnn:"
 
 
@@ -142,7 +142,7 @@ def attention(report, native, cudnn, why, verdict, predicted, slow):
 
 
 def masked(report, found, why, verdict):
-    """Attention of random documents, which cuDNN takes as ragged."""
+    """Attention of random documents, which are ragged for cuDNN."""
     for name in ATTENTION:
         operation = found.get("operations", {}).get(name)
         reached, (time, values) = rate(operation, "flops"), timed(operation, name, {})

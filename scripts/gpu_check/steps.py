@@ -1,5 +1,5 @@
-"""Speed of whole training steps, from `tokamak bench --json` (src/cli/bench_report.cc), each beside what `tokamak plan`
-predicts for the same config. Missing results are reported as not run."""
+"""Speed of whole training steps, from `tokamak bench --json` (src/cli/bench_report.cc), each with the prediction of
+`tokamak plan` for the same config. Missing results are reported as not run."""
 import json
 
 from place import ask_driver, ask_gpu, ended, expect
@@ -16,7 +16,8 @@ NOT_PLANNED = 5 * 2**30  # context, libraries, and bench's buffers for single GE
 
 
 def qwen(layers, hidden, intermediate, heads, kv_heads, tied, sequences):
-    """Qwen 2.5's shapes at T 1024, on which llmq publishes tokens/s of one H100: with bf16 moments, eight micro-batches."""
+    """Qwen 2.5's shapes at T 1024, on which llmq publishes tokens/s of one H100: with bf16 moments, eight
+    micro-batches."""
     shape = {"hidden_size": hidden, "intermediate_size": intermediate, "num_hidden_layers": layers,
              "num_attention_heads": heads, "num_key_value_heads": kv_heads, "vocab_size": 151936, "qkv_bias": "true",
              "tie_word_embeddings": tied}
@@ -61,8 +62,8 @@ def tell(report, name, code, text, values, prediction, note=""):
 
 
 def step(place, report, name, label, config, overrides, more=(), note=""):
-    """A line of one measured step, and its numbers. `more`: arguments that a plan does not know, so that nothing is
-    predicted for them."""
+    """Adds a line of one measured step; returns its numbers. `more` are arguments that a plan does not know: with them
+    nothing is predicted."""
     prediction = {} if more else predict(place, report, label, config, overrides)
     code, text, values = bench_step(place, label, config, [*overrides, *more])
     if does_not_fit(code, text) and "training.micro_batch_size=auto" not in overrides:
@@ -100,7 +101,7 @@ def step_8b(place, report, name, label, layers, more=(), note="", micro_batches=
 
 
 def layer(place, report, most, least, difference):
-    """A layer's rate alone: of the difference of two steps."""
+    """A layer's rate alone, from the difference of two steps."""
     name = "a layer of 8B alone"
     if not (difference and most.get("step_seconds") and least.get("step_seconds")):
         report.add(name, NOT_RUN, detail="one of the two steps is missing")
@@ -123,7 +124,7 @@ def models(place, report):
 
 
 def rest(place, report):
-    """What this GPU's own row of the hardware table would be, and CUDA graphs."""
+    """Measurements for this GPU's own row of the hardware table, and CUDA graphs."""
     with report.line("bench calibrate"):
         calibrate(place, report)
     with report.line("step 8B, CUDA graphs"):

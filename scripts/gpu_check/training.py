@@ -10,8 +10,8 @@ from place import ended, expect, json_lines, read_json
 from report import MEASURED, NOT_RUN, Ended
 
 STEPS, TINY_STEPS, HALF, SAVED = 50, 12, 10, 75
-# Steps with default options, and the nats by which the loss must have fallen. The CPU's falls by 2.01, from 8.40 to a mean
-# of 6.39 in the last five; what a GPU rounds otherwise moves that by hundredths (CURVES). The emulator's model is tiny.
+# Steps with default options, and the nats by which the loss must have fallen. On the CPU it falls by 2.01, from 8.40 to
+# a mean of 6.39 in the last five; a GPU's rounding moves that by hundredths (CURVES). The emulator's model is tiny.
 LEARNING, FALL, TINY_FALL = 30, 1.8, 0.1
 LAST = 5  # losses whose mean is compared
 UNMASKED = "data.document_masking=false"  # documents of one length: cuDNN supports them
@@ -91,8 +91,8 @@ def curves(place, report):
 
 
 def learns(place, report):
-    """A training with default options: masked documents, nothing deterministic, graphs as `auto` decides. Its loss falls as
-    the CPU's does."""
+    """A training with default options: masked documents, nothing deterministic, graphs as `auto` decides. Its loss
+    falls as the CPU's does."""
     name, fall = f"{LEARNING} steps, default options", TINY_FALL if place.emulated else FALL
     bar, tolerance = f"the loss falls by {fall:g} nats", CURVES["bf16"][2]
     with report.line(name, bar):
@@ -100,8 +100,9 @@ def learns(place, report):
         on_cpu = CpuTrainings(place, {"learns": ("bf16", LEARNING, [])})
         trained(place, "learns-cuda", "bf16", LEARNING, 40, deterministic=False)
         cuda = losses(place, "learns-cuda")
+        # NaN compares as false.
         fallen = cuda[0] - math.fsum(cuda[-LAST:]) / LAST if len(cuda) == LEARNING else math.nan
-        report.against(name, fallen >= fall, f"{cuda[0]:.3f} to {cuda[-1]:.3f}, by {fallen:.2f}", bar, losses=cuda)  # not NaN
+        report.against(name, fallen >= fall, f"{cuda[0]:.3f} to {cuda[-1]:.3f}, by {fallen:.2f}", bar, losses=cuda)
         memory(report, place.output / "learns-cuda")
         with report.line(f"{name}, and the CPU"):
             compare_with_cpu(place, report, f"{name}, and the CPU", f"within {tolerance:g}", on_cpu, "learns", tolerance, LAST,
