@@ -11,23 +11,8 @@ if [[ -e $home/include/cudnn_frontend.h ]]; then
   exit 0
 fi
 
-mkdir -p "$(dirname "$home")"
-partial=$(mktemp -d "$home.XXXXXX")
-trap 'rm -rf "$partial"' EXIT
-python3 -m pip download -q --disable-pip-version-check --no-deps --require-hashes --only-binary=:all: \
-  --python-version 3.11 --implementation cp --abi cp311 --platform manylinux_2_28_x86_64 -d "$partial" -r "$requirements"
-python3 - "$partial" <<'PYTHON'
-import sys
-import zipfile
-from pathlib import Path
-
-folder = Path(sys.argv[1])
-wheel = next(folder.glob("*.whl"))
-with zipfile.ZipFile(wheel) as archive:
-    archive.extractall(folder, [n for n in archive.namelist() if n.startswith("include/")])
-wheel.unlink()
-PYTHON
-chmod 755 "$partial"
-mv -T "$partial" "$home"
-trap - EXIT
+python3 -m pip install -q --disable-pip-version-check --no-deps --require-hashes --only-binary=:all: \
+  --python-version 3.11 --implementation cp --abi cp311 --platform manylinux_2_28_x86_64 --target "$home.$$" \
+  -r "$requirements"
+mv -T "$home.$$" "$home"
 echo "install_cudnn_frontend: installed $version in $home"

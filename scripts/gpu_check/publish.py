@@ -2,8 +2,7 @@
 """Publishes results of scripts/gpu_check.sh: the README's table of GPU results, a page in docs/benchmarks/, and
 measured constants for plans. Run it in the tree whose commit was checked.
 
-  scripts/gpu_check/publish.py gpu_check.json            (prints the constants)
-  scripts/gpu_check/publish.py gpu_check.json --apply    (writes them to src/backend/gpu_sizes.h and src/plan/hardware.cc)
+  scripts/gpu_check/publish.py gpu_check.json
   scripts/gpu_check/publish.py FIRST.json ... LAST.json  (sittings on one card: the last run of each line)
 """
 import argparse
@@ -174,67 +173,48 @@ def gemm_rate(results, copied):
 
 
 def shares(results, source):
-    """{member of Efficiency: its share}, of the hardware table's row; and the row's pattern. Empty without a row."""
-    row = re.search(rf'\{{"[^"]+", "{re.escape(results.card)}", \d+, ([\d.]+) \* kGB, [^"]*?, (k[A-Z]\w+|\{{[^}}]*\}}),', source)
+    """{member of Efficiency: its measured share}, for the GPU's row of the hardware table; empty without a row."""
+    row = re.search(rf'"{re.escape(results.card)}", \d+, ([\d.]+) \* kGB', source)
     peak = results.values("step 8B").get("peak_flops_per_second")
     if not row or not peak:
-        return {}, row
+        return {}
     moved = [line["name"] for line in results.lines if line["name"].startswith(MOVES_BYTES)]
     copied = rate(results, *moved) if moved else None
     found = {"gemm": gemm_rate(results, copied) if copied else None,
              "attention": rate(results, "attention, cuDNN", "attention_backward, cuDNN"),
              "native_attention": rate(results, "attention, native", "attention_backward, native")}
     found = {name: value / peak for name, value in found.items() if value}
-    return {**found, **({"memory": copied / (float(row[1]) * 1e9)} if copied else {})}, row
+    return {**found, **({"memory": copied / (float(row[1]) * 1e9)} if copied else {})}
 
 
 def constants(results, root):
-    """{file: (its text with the measured constants, what changes, in words)}."""
-    text, words = (root / SIZES).read_text(), []
-    for name, (measured, reserved) in sizes(results).items():
-        changed, count = re.subn(rf"({name} = ).*?;", rf"\g<1>int64_t{{{reserved >> 20}}} << 20;", text)
-        if count != 1:
-            raise SystemExit(f"publish: {SIZES} does not have one {name}")
-        text, words = changed, [*words, f"{name} = int64_t{{{reserved >> 20}}} << 20;  // measured: {measured / 2**20:.0f} MiB"]
-    edits = {SIZES: (text, words)}
-    source = (root / HARDWARE).read_text()
-    found, row = shares(results, source)
-    if row and found:
-        old = row[2] if row[2].startswith("k") else None
-        members = ["gemm", "attention", "native_attention", "memory", "bus", "contention"]
-        if old or set(found) >= set(members[:4]):
-            fixed = old or "kHopper"
-            new = "{" + ", ".join(f"{found[name]:.3f}" if name in found else f"{fixed}.{name}" for name in members) + "}"
-            changed = source[:row.start(2)] + new + source[row.end(2):]
-            edits[HARDWARE] = (changed, [f"row \"{results.card}\": {row[2]} -> {new}",
-                                         "then scripts/bench/predict_published.py says what kPublishedError becomes"])
-    return edits
+    """The measured constants of plans, in lines to paste."""
+    lines = [f"{SIZES}:", *[f"  {name} = int64_t{{{reserved >> 20}}} << 20;  // measured: {measured / 2**20:.0f} MiB"
+                            for name, (measured, reserved) in sizes(results).items()]]
+    if found := shares(results, (root / HARDWARE).read_text()):
+        lines += [f"{HARDWARE}, row of {results.card}: " + ", ".join(f"{name} {value:.3f}" for name, value in found.items()),
+                  "  then scripts/bench/predict_published.py says what kPublishedError becomes"]
+    return lines
 
 
-def publish(results, root, apply):
-    """Lines of the files written and the constants to change."""
+def publish(results, root):
+    """Writes the page and the README's row; returns lines about these files and the constants."""
     target = root / "docs" / "benchmarks" / f"{results.stem}.md"
     target.write_text(page(results), encoding="utf-8")
     readme = root / "README.md"
     readme.write_text(with_row(readme.read_text(encoding="utf-8"), readme_row(results)), encoding="utf-8")
-    told = [f"written: {target.relative_to(root)} and the table of README.md"]
-    for file, (text, words) in constants(results, root).items():
-        told += [f"{file}{', written' if apply and words else ''}:", *[f"  {line}" for line in words or ["nothing was measured"]]]
-        if apply and words:
-            (root / file).write_text(text, encoding="utf-8")
-    return told
+    return [f"written: {target.relative_to(root)} and the table of README.md", *constants(results, root)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, nargs="+", help="gpu_check.json, of one or more sittings")
-    parser.add_argument("--apply", action="store_true", help="write the constants, too")
     parser.add_argument("--root", type=Path, default=ROOT, help="the tree to write to")
     options = parser.parse_args()
     results = Results(*options.results)
     if not results.card or "emulated" in results.card:
         sys.exit("publish: error: these are no results of a GPU")
-    print("\n".join(publish(results, options.root, options.apply)))
+    print("\n".join(publish(results, options.root)))
 
 
 if __name__ == "__main__":
