@@ -193,7 +193,7 @@ def cmake_words(path):
 def check_include_graph(tree):
     for file in tree.files:
         if not file.is_test and file.module is None:
-            yield file.path, 1, "layers", "lies in no module that scripts/check_layers.py knows"
+            yield file.path, 1, "layers", "lies outside the modules of scripts/check_layers.py"
             continue
         for line, bracket, name in file.includes():
             if bracket == "<":
@@ -206,7 +206,7 @@ def check_include_graph(tree):
             if target.startswith("tests/") and not file.is_test:
                 yield file.path, line, "layers", f'a module includes a test ("{name}")'
             elif module == "cuda" and file.module != "cuda" and not file.path.startswith("tests/cuda/"):
-                yield file.path, line, "layers", f'nobody includes cuda/ ("{name}"): reach it through a factory in src/'
+                yield file.path, line, "layers", f'cuda/ is not included ("{name}"): reach it through a factory in src/'
             elif matches(file.path, OPTION_HEADERS) and module != "base" and not matches(target, OPTION_HEADERS):
                 yield file.path, line, "layers", f'a header of options includes base alone, not "{name}"'
             elif not file.is_test and module not in reachable(file.module):

@@ -43,8 +43,8 @@ done
 export OMP_WAIT_POLICY=passive
 
 logs=$(mktemp -d)
-beside='' # process id of the sanitizers, which run concurrently
-trap '[[ -z $beside ]] || kill -- -"$beside" 2>/dev/null || true; rm -rf "$logs"' EXIT
+sanitizers_pid='' # process id of the sanitizers, which run concurrently
+trap '[[ -z $sanitizers_pid ]] || kill -- -"$sanitizers_pid" 2>/dev/null || true; rm -rf "$logs"' EXIT
 
 stage() { # stage NAME COMMAND...: runs it, shows its output, records its time and result
   local name=$1 start=$SECONDS code=0
@@ -139,13 +139,13 @@ jobs=$(($(nproc) + 1)) # one more than processors: some test always waits
 kCluster='^system: under Slurm$'
 checked "tests (cluster)" nice -n 10 ctest --preset $preset -R "$kCluster"
 set -m # a process group, to be ended as a whole
-(renice -n 10 $BASHPID >/dev/null && sanitizers) >"$logs/beside" 2>&1 </dev/null &
-beside=$!
+(renice -n 10 $BASHPID >/dev/null && sanitizers) >"$logs/sanitizers" 2>&1 </dev/null &
+sanitizers_pid=$!
 set +m
 checked tests ctest --preset $preset -LE '^(cluster|faults-only)$' -E "$kCluster" -j $jobs
 grep -E '^[0-9]+% tests passed' "$last" >"$logs/ctest" || true
-renice -n 0 -g "$beside" >/dev/null 2>&1 || true # the processors are free now; only root may
-wait "$beside" || failed=1
-beside=''
-cat "$logs/beside"
+renice -n 0 -g "$sanitizers_pid" >/dev/null 2>&1 || true # the processors are free now; only root may
+wait "$sanitizers_pid" || failed=1
+sanitizers_pid=''
+cat "$logs/sanitizers"
 finish $failed

@@ -55,7 +55,7 @@ def whole(row, key):
     try:
         return round(float(row[key]))
     except ValueError:
-        raise LeftOut(f"{key} is no number: {row[key]}") from None
+        raise LeftOut(f"{key} is not a number: {row[key]}") from None
 
 
 def gpu_of(row):

@@ -3,7 +3,7 @@
 
 First it tries PyTorch's options one at a time and keeps those that are faster. Then each round runs our step and
 PyTorch's, each in a separate process. The result is the median of the rounds' ratios. `tokamak bench` then measures
-where our step's time goes, each operation beside its floor. Prints a page, and writes it with all data as JSON.
+where our step's time goes, each operation against its floor. Prints a page, and writes it with all data as JSON.
 
   scripts/bench/race.py configs/llama-125m.yaml training.micro_batch_size=4 --device cpu --bar 1.3 --gemm-bar 0.65
   scripts/bench/race.py configs/llama-0.5b.yaml --device cuda --bar 1.15 --python ~/torch/bin/python3

@@ -11,9 +11,9 @@ DISTURBED = 0.1  # share of the cores used by other processes from which the pag
 
 def command_of(arguments):
     """The command for use elsewhere: paths are reduced to their last component."""
-    def told(word):
+    def short(word):
         return os.path.basename(word) if os.path.isabs(word) else word
-    return " ".join(shlex.quote(told(word)) for word in arguments)
+    return " ".join(shlex.quote(short(word)) for word in arguments)
 
 
 def floor_of(entry, step, isolated):

@@ -146,11 +146,11 @@ class Optimizer:
         if self.separate:
             for master in self.masters:
                 master.grad = torch.zeros_like(master)
-        told = config["optimizer"]
+        options = config["optimizer"]
         self.adamw = torch.optim.AdamW([
-            {"params": [m for m in self.masters if m.dim() > 1], "weight_decay": told["weight_decay"]},
+            {"params": [m for m in self.masters if m.dim() > 1], "weight_decay": options["weight_decay"]},
             {"params": [m for m in self.masters if m.dim() == 1], "weight_decay": 0.0}],
-            lr=told["lr"], betas=tuple(told["betas"]), eps=told["eps"], fused=True)
+            lr=options["lr"], betas=tuple(options["betas"]), eps=options["eps"], fused=True)
 
     def step(self):
         if self.separate:

@@ -51,7 +51,7 @@ CASES |= {
     "llama_rope_llama3": {**ROPE, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 0.5,
                                                    "high_freq_factor": 2.0, "original_max_position_embeddings": 16}},
 }
-# The other families: what is not Llama's is a name of our config that theirs does not have.
+# The other families: their differences from Llama are names of our config that theirs do not have.
 SMALL = {"intermediate_size": 40, "num_key_value_heads": 2, "vocab_size": 61}
 CASES |= {
     "qwen2_gqa_tied": {**SMALL, "head_dim": 8, "tie_word_embeddings": True, "qkv_bias": True},
@@ -144,7 +144,7 @@ def record_run(model, ids, targets, prefix, out):
 
 
 def to_bf16(model):
-    """A copy with bf16 weights. The rotary frequencies are no weights and stay fp32, as in a model loaded in bf16."""
+    """A copy with bf16 weights. The rotary frequencies are not weights and stay fp32, as in a model loaded in bf16."""
     copied = copy.deepcopy(model)
     for p in copied.parameters():
         p.data = p.data.to(torch.bfloat16)

@@ -94,10 +94,10 @@ def run_families(place, report, jobs, limit):
 def name_kernel(place, report, name, family, environment):
     """Reruns with synchronous launches, so that CUDA's error names the kernel."""
     _, text, facts = run_cases(place, "device-fault", cases_of(family, environment), AGAIN, {**environment, **BLOCKING})
-    told = [fact["message"] for fact in facts if fact.get("message")]
-    kernel = re.search(r"from (.+) at its launch", " ".join(told))
+    messages = [fact["message"] for fact in facts if fact.get("message")]
+    kernel = re.search(r"from (.+) at its launch", " ".join(messages))
     report.add(f"the kernel at fault in {name}", MEASURED if kernel else NOT_RUN, kernel[1] if kernel else "",
-               detail=(told or [text[-200:]])[0])
+               detail=(messages or [text[-200:]])[0])
 
 
 def contact(place, report):

@@ -7,7 +7,7 @@ import speed
 import steps
 import training
 
-# part: (its seconds at most, what runs). None: all that is left, without what the parts behind it may take.
+# part: (its seconds at most, what runs). None: the rest, less the limits of the later parts.
 PARTS = {"machine": (20, places.machine), "contact": (40, families.contact), "learns": (40, training.learns),
          "steps": (80, steps.steps_8b), "kernels": (70, speed.kernels), "models": (100, steps.models),
          "families": (60, families.families), "cudnn": (60, families.cudnn), "curves": (60, training.curves),

@@ -59,7 +59,7 @@ def arguments():
 
 
 def chosen(only):
-    """({part: its maximum seconds, None for what is left} in order, each once; the total)."""
+    """({part: its maximum seconds, None for the rest} in order, each once; the total)."""
     parts, seconds = {}, 0
     for name, sitting in SITTINGS.items():
         whole = not only or name in only

@@ -42,7 +42,7 @@ def again(place, report):
             raise Ended(NOT_RUN, "--previous FILE names the gpu_check.json of the first sitting")
         lines = read_json(previous).get("lines")
         if lines is None:
-            raise Ended(NOT_RUN, f"{previous} is no gpu_check.json")
+            raise Ended(NOT_RUN, f"{previous} is not a gpu_check.json")
         for part in dict.fromkeys(line["part"] for line in lines if line["result"] == FAILED):
             if part in first.PARTS:
                 first.PARTS[part][1](place, report)

@@ -40,10 +40,10 @@ def race(place, report):
         elif code != 0:
             report.add(name, FAILED if code == OURS_FAILED else NOT_RUN, bar=bar, detail=ended(code, text))
         else:
-            tell(report, name, bar, json.loads(Path(f"{stem}.json").read_text()))
+            add_ratio(report, name, bar, json.loads(Path(f"{stem}.json").read_text()))
 
 
-def tell(report, name, bar, found):
+def add_ratio(report, name, bar, found):
     rates, (low, high) = found["tokens_per_second"], found["ratio_spread"]
     report.against(name, found["ratio"] >= BAR,
                    f"{found['ratio']:.2f} ({low:.2f} to {high:.2f}): {rates['tokamak']:.0f} and {rates['torch']:.0f} "

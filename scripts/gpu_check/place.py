@@ -296,10 +296,10 @@ def facts(place):
 
 def machine(place, report):
     """Versions, and the doctor's findings."""
-    told, why = doctor(place, MACHINE_SECONDS) if not place.emulated else ({}, "the GPU is emulated")
-    report.facts.update(doctor=told, gpus=gpus_of(told))
-    faults = faults_of(told)
-    if not told:
+    found, why = doctor(place, MACHINE_SECONDS) if not place.emulated else ({}, "the GPU is emulated")
+    report.facts.update(doctor=found, gpus=gpus_of(found))
+    faults = faults_of(found)
+    if not found:
         report.add("doctor", NOT_RUN, detail=why)
     else:
         report.add("doctor", FAILED if faults else PASSED, ", ".join(f"{gpu['name']}, driver {gpu['driver']}"

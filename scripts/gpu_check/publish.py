@@ -130,16 +130,16 @@ def step_row(line):
     values, plan = line["values"], line["values"].get("prediction", {})
     shares = [f"{values[name]:.1%}" if values.get(name) else "" for name in ("mfu_full", "mfu_causal", "mfu_done")]
     clock = f"{values['clock']:.0f} MHz, {values['watts']:.0f} W" if "watts" in values else ""
-    told = f"{plan['tokens_per_second']:.0f}, {plan['mfu_full']:.1%}, {plan['mfu_causal']:.1%}" if plan else ""
-    return f"| {line['name']} | {values['tokens_per_second']:.0f} | {' | '.join(shares)} | {clock} | {told} |"
+    text = f"{plan['tokens_per_second']:.0f}, {plan['mfu_full']:.1%}, {plan['mfu_causal']:.1%}" if plan else ""
+    return f"| {line['name']} | {values['tokens_per_second']:.0f} | {' | '.join(shares)} | {clock} | {text} |"
 
 
 def line_row(line):
     values = line["values"]
     predicted = f"{values['predicted']:.4g} {values['unit']}" if values.get("predicted") else ""
     ratio = f"{values['value'] / values['predicted']:.2f}" if predicted and values.get("value") else ""
-    told = (line["measured"] or line["detail"][:100]).replace("|", "\\|")
-    return f"| {line['result']} | {line['name']} | {told} | {predicted} | {ratio} |"
+    text = (line["measured"] or line["detail"][:100]).replace("|", "\\|")
+    return f"| {line['result']} | {line['name']} | {text} | {predicted} | {ratio} |"
 
 
 # ---- constants of plans --------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def rate(results, *names):
 
 
 def gemm_rate(results, copied):
-    """FLOP/s of a layer's GEMMs beside the time of their bytes, which predictions add (src/plan/cost_model.cc)."""
+    """FLOP/s of a layer's GEMMs without the time of their bytes, which predictions add (src/plan/cost_model.cc)."""
     calls = [call for call in results.facts.get("machine", {}).get("measured", [])
              if call["name"].startswith("gemm ") and not call["name"].startswith("gemm head")]
     seconds = sum(call["seconds"] - call["bytes"] / copied for call in calls)
@@ -213,7 +213,7 @@ def main():
     options = parser.parse_args()
     results = Results(*options.results)
     if not results.card or "emulated" in results.card:
-        sys.exit("publish: error: these are no results of a GPU")
+        sys.exit("publish: error: not results of a GPU")
     print("\n".join(publish(results, options.root)))
 
 

@@ -91,13 +91,13 @@ def collectives(runs, report, n, limit=LIMIT):
     code, text = runs.run(log, n, [program, "--use-colour", "no"],  # under mpirun, output is a terminal
                           {"TOKAMAK_FACTS": str(facts)}, limit=limit)
     skipped = re.search(r"nccl_comm_test skipped: (.*)", text)
-    told = re.search(r"nccl_comm_test: (\d+) ranks", text)
+    counted = re.search(r"nccl_comm_test: (\d+) ranks", text)
     if code == SKIPS and skipped:
         report.add(name, NOT_RUN, bar=bar, detail=skipped[1])
     elif code != 0:
         report.add(name, NOT_RUN if code in (CUT, LOST) else FAILED, bar=bar, detail=f"{ended(code, text)} (see {log}.log)")
-    elif not told or int(told[1]) != n:
-        report.add(name, NOT_RUN, bar=bar, detail=f"it ran on {told[1] if told else 'no'} {OTHER_MPI}")
+    elif not counted or int(counted[1]) != n:
+        report.add(name, NOT_RUN, bar=bar, detail=f"it ran on {counted[1] if counted else 'no'} {OTHER_MPI}")
     else:
         cases = re.search(r"All tests passed \(\d+ assertions in (\d+) test cases\)", text)
         transport = sorted(set(re.findall(r" via (\S+)", text)))

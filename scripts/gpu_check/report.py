@@ -10,7 +10,7 @@ MISSED = "below goal"    # a speed goal, which does not fail the check
 MEASURED = "measured"    # a number without a bar
 NOT_RUN, SKIPPED = "not run", "skipped"
 WIDTH = 100  # columns of the table
-OFF = 0.15   # of what was predicted: a line that is further off wants an explanation
+OFF = 0.15   # share of the prediction: a line further off needs an explanation
 
 USAGE, DEVICE, DEVICE_FAULT, UNSUPPORTED = 2, 5, 8, 9  # exit codes of the program (src/base/error.h)
 LOST = "lost"  # instead of an exit code: not started, because time ran out or the GPU does not respond
@@ -99,8 +99,8 @@ class Report:
         """One row per line; below it the reason, unless it passed or is a number."""
         text = []
         for line in self.lines:
-            told = line["measured"] + (f" ({line['bar']})" if line["bar"] else "")
-            row = f"{line['result']:<10}  {line['name']:<28}  {told}".rstrip()
+            measured = line["measured"] + (f" ({line['bar']})" if line["bar"] else "")
+            row = f"{line['result']:<10}  {line['name']:<28}  {measured}".rstrip()
             text += textwrap.wrap(row, WIDTH, subsequent_indent=" " * 14)
             if line["detail"]:
                 text += textwrap.wrap(line["detail"], WIDTH, initial_indent=" " * 14, subsequent_indent=" " * 14,

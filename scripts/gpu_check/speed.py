@@ -45,7 +45,7 @@ def timed(operation, name, prediction):
 
 
 def bench(place, kind, label, config, overrides, limit, *arguments, environment=None):
-    """Runs `tokamak bench KIND`; returns (exit code, output, what it wrote)."""
+    """Runs `tokamak bench KIND`; returns (exit code, output, its results)."""
     path = place.output / f"{kind}-{label}.json"
     path.unlink(missing_ok=True)
     code, text = place.run(f"bench-{kind}-{label}", [
@@ -55,7 +55,7 @@ def bench(place, kind, label, config, overrides, limit, *arguments, environment=
 
 
 def bench_ops(place, label, limit, *arguments):
-    """Returns (what it wrote, or {}; why it is missing; the verdict)."""
+    """Returns (its results, or {}; why they are missing; the verdict)."""
     code, text, found = bench(place, "ops", label, CONFIG, OVERRIDES, limit, *arguments)
     if code != 0:
         return {}, ended(code, text), NOT_RUN if NO_CUDNN in text else not_zero(code, text)
@@ -155,9 +155,9 @@ def masked(report, found, why, verdict):
 
 
 def share_of(report, name, reached, best, time="", values=()):
-    told, bar = time + tflops(reached) if reached else "", f"goal {NATIVE_GOAL:.0%}"
+    measured, bar = time + tflops(reached) if reached else "", f"goal {NATIVE_GOAL:.0%}"
     if reached and best:
-        report.against(name, reached >= NATIVE_GOAL * best, f"{told}, {reached / best:.0%} of cuDNN", bar, goal=True,
+        report.against(name, reached >= NATIVE_GOAL * best, f"{measured}, {reached / best:.0%} of cuDNN", bar, goal=True,
                        rate=reached, share=reached / best, **dict(values))
     else:
-        report.add(name, MEASURED if reached else NOT_RUN, told, rate=reached, **dict(values))
+        report.add(name, MEASURED if reached else NOT_RUN, measured, rate=reached, **dict(values))

@@ -46,7 +46,7 @@ def bench_step(place, label, config, arguments, limit=LIMIT, environment=None):
     return code, text, {**{key: number(found, key) for key in NUMBERS}, **sampler.found}
 
 
-def tell(report, name, code, text, values, prediction, note=""):
+def add_step(report, name, code, text, values, prediction, note=""):
     expect(code, text)
     if not values["tokens_per_second"]:
         raise Ended(FAILED, "bench reports no tokens/s")
@@ -62,8 +62,8 @@ def tell(report, name, code, text, values, prediction, note=""):
 
 
 def step(place, report, name, label, config, overrides, more=(), note=""):
-    """Adds a line of one measured step; returns its numbers. `more` are arguments that a plan does not know: with them
-    nothing is predicted."""
+    """Adds a line of one measured step; returns its numbers. `more` are arguments that `tokamak plan` lacks: with
+    them nothing is predicted."""
     prediction = {} if more else predict(place, report, label, config, overrides)
     code, text, values = bench_step(place, label, config, [*overrides, *more])
     if does_not_fit(code, text) and "training.micro_batch_size=auto" not in overrides:
@@ -71,7 +71,7 @@ def step(place, report, name, label, config, overrides, more=(), note=""):
         prediction = {} if more else predict(place, report, label, config, overrides)
         code, text, values = bench_step(place, label, config, [*overrides, *more])
     with report.line(name):
-        tell(report, name, code, text, values, prediction, note)
+        add_step(report, name, code, text, values, prediction, note)
     return values if code == 0 else {}
 
 

@@ -1,4 +1,4 @@
-// tokamak bench: the speed of a config's training step on this machine, beside the rate of its own GEMMs.
+// tokamak bench: the speed of a config's training step on this machine, against the rate of its own GEMMs.
 #include <iostream>
 
 #include "base/file.h"
