@@ -117,22 +117,13 @@ if [[ $install == yes && -z ${TOKAMAK_PYTHON-} ]]; then
   fi
 fi
 
-if [[ $hostile == yes ]]; then
-  export HOSTILE=all
-  checked tests ctest --preset $preset -R '^hostile: '
+tests() { # tests ARGUMENTS of ctest
+  checked tests ctest --preset $preset "$@"
   grep -E '^[0-9]+% tests passed' "$last" >"$logs/ctest" || true
-  finish $failed
-fi
-if [[ $faults == yes ]]; then # one at a time: a simulated cluster needs all processors
-  checked tests ctest --preset $preset -L '^fault$'
-  grep -E '^[0-9]+% tests passed' "$last" >"$logs/ctest" || true
-  finish $failed
-fi
-if [[ $fast == yes ]]; then
-  checked tests ctest --preset $preset -LE '^slow$' -j "$(nproc)"
-  grep -E '^[0-9]+% tests passed' "$last" >"$logs/ctest" || true
-  finish $failed
-fi
+}
+if [[ $hostile == yes ]]; then HOSTILE=all tests -R '^hostile: '; finish $failed; fi
+if [[ $faults == yes ]]; then tests -L '^fault$'; finish $failed; fi # one at a time: a cluster needs all processors
+if [[ $fast == yes ]]; then tests -LE '^slow$' -j "$(nproc)"; finish $failed; fi
 export TOKAMAK_TEST_INSTALLS=$install # for the quickstart test
 jobs=$(($(nproc) + 1)) # one more than processors: some test always waits
 # A simulated cluster has more processes than the machine has processors, so it runs alone.
@@ -142,8 +133,7 @@ set -m # a process group, to be ended as a whole
 (renice -n 10 $BASHPID >/dev/null && sanitizers) >"$logs/sanitizers" 2>&1 </dev/null &
 sanitizers_pid=$!
 set +m
-checked tests ctest --preset $preset -LE '^(cluster|faults-only)$' -E "$kCluster" -j $jobs
-grep -E '^[0-9]+% tests passed' "$last" >"$logs/ctest" || true
+tests -LE '^(cluster|faults-only)$' -E "$kCluster" -j $jobs
 renice -n 0 -g "$sanitizers_pid" >/dev/null 2>&1 || true # the processors are free now; only root may
 wait "$sanitizers_pid" || failed=1
 sanitizers_pid=''
