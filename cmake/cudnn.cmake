@@ -1,5 +1,5 @@
 # TOKAMAK_WITH_CUDNN: whether attention can use cuDNN, which takes the headers of cuDNN 9 and of cudnn-frontend
-# (scripts/install_cudnn_frontend.sh). Nothing links libcudnn: cuda/attention/cudnn_library.cc opens it.
+# (scripts/dev/install_cudnn_frontend.sh). Nothing links libcudnn: cuda/attention/cudnn_library.cc opens it.
 set(cudnn_cache "$ENV{XDG_CACHE_HOME}")
 if(NOT cudnn_cache)
   set(cudnn_cache "$ENV{HOME}/.cache")
@@ -25,7 +25,7 @@ if(cudnn_version VERSION_LESS 9.8)
   return()
 endif()
 if(NOT CUDNN_FRONTEND_INCLUDE_DIR)
-  message(STATUS "cuDNN: OFF (no cudnn_frontend.h; scripts/install_cudnn_frontend.sh gets it)")
+  message(STATUS "cuDNN: OFF (no cudnn_frontend.h; scripts/dev/install_cudnn_frontend.sh gets it)")
   return()
 endif()
 # From 1.19 on its headers want NVRTC linked, and take twice as long to compile.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks that the compiler cannot do: the modules' include graph, one library in one module, and the coding rules that
-a text search can verify. Prints "file:line: rule: message" for each violation; exits 1 if there is any.
+a text search can verify. Prints "file:line: rule: message" for each violation; exits 1 if there is any. Sentences that
+are too long are counted: scripts/dev/check_sentences.py lists them.
 
 usage: scripts/check_layers.py [ROOT]      (tests/system/check_layers_test.py plants a violation of each rule)
 """
@@ -8,6 +9,9 @@ import re
 import sys
 from fnmatch import fnmatch
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "dev"))
+import check_sentences  # noqa: E402
 
 # ---- the rules as data ---------------------------------------------------------------------------------------------
 
@@ -189,7 +193,7 @@ def cmake_words(path):
 def check_include_graph(tree):
     for file in tree.files:
         if not file.is_test and file.module is None:
-            yield file.path, 1, "layers", "lies in no module that scripts/check_layers.py knows"
+            yield file.path, 1, "layers", "lies outside the modules of scripts/check_layers.py"
             continue
         for line, bracket, name in file.includes():
             if bracket == "<":
@@ -202,7 +206,7 @@ def check_include_graph(tree):
             if target.startswith("tests/") and not file.is_test:
                 yield file.path, line, "layers", f'a module includes a test ("{name}")'
             elif module == "cuda" and file.module != "cuda" and not file.path.startswith("tests/cuda/"):
-                yield file.path, line, "layers", f'nobody includes cuda/ ("{name}"): reach it through a factory in src/'
+                yield file.path, line, "layers", f'cuda/ is not included ("{name}"): reach it through a factory in src/'
             elif matches(file.path, OPTION_HEADERS) and module != "base" and not matches(target, OPTION_HEADERS):
                 yield file.path, line, "layers", f'a header of options includes base alone, not "{name}"'
             elif not file.is_test and module not in reachable(file.module):
@@ -324,10 +328,13 @@ def main():
     if not tree.files:
         print(f"{root}: no sources found", file=sys.stderr)
         return 2
-    violations = sorted({violation for check in CHECKS for violation in check(tree)})
-    for path, line, rule, message in violations:
+    violations = {violation for check in CHECKS for violation in check(tree)}
+    sentences = check_sentences.check(root)[1]
+    if not check_sentences.WARN_ONLY:
+        violations |= {(path, line, "sentences", message) for path, line, message in sentences}
+    for path, line, rule, message in sorted(violations):
         print(f"{path}:{line}: {rule}: {message}")
-    print(f"check_layers: {len(tree.files)} files, {len(violations)} violations")
+    print(f"check_layers: {len(tree.files)} files, {len(violations)} violations, {len(sentences)} sentences to mend")
     return 1 if violations else 0
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs with apt-get the Debian packages that are missing, and says which. THE list of what the project needs from
-# the system is here; CMake looks for the same things and scripts/quickstart.sh and scripts/test.sh call this first.
+# Installs missing Debian packages with apt-get. This is the only list of the project's system packages; CMake looks for
+# the same things, and scripts/quickstart.sh and scripts/test.sh call this first.
 set -euo pipefail
 
 usage() {
@@ -8,11 +8,11 @@ usage() {
 usage: scripts/install_deps.sh [--check] [GROUP...]
 
   GROUP     build       compiler, CMake and the libraries that build/tokamak links
-            quickstart  what scripts/quickstart.sh needs besides: perl, the text of the King James Bible
-            test        what scripts/test.sh needs besides: Catch2, clang-format and clang-tidy 14, ...
-            cluster     what the tests of Slurm and of failing disks need: a Slurm, network tools, xfs and ext4
-            package     what scripts/package.sh needs besides
-            all of them if none is named
+            quickstart  for scripts/quickstart.sh: perl, the text of the King James Bible
+            test        for scripts/test.sh: Catch2, clang-format and clang-tidy 14, ...
+            cluster     for the tests of Slurm and of failing disks: a Slurm, network tools, xfs and ext4
+            package     for scripts/package.sh
+            default: all
   --check   only say what is missing; exit 1 if anything is
 
 Made for Debian 12. Uses sudo where the user is not root. apt-get update runs only if something is missing.
@@ -45,7 +45,7 @@ packages() {
       echo tmux # tests/system/watch_test.py: a real terminal
       echo e2fsprogs xfsprogs mount # tests/fault/power_loss_test.py: file systems that lose power
       echo clang-format-14 clang-tidy-14 shellcheck
-      echo clang-14 libclang-rt-14-dev # scripts/fuzz.sh
+      echo clang-14 libclang-rt-14-dev # scripts/dev/fuzz.sh
       ;;
     cluster)
       echo slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 # tests/system/slurm_cluster.py
@@ -84,7 +84,7 @@ for group in "${groups[@]}"; do
 done
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  echo "install_deps: this is no Debian (no dpkg, no apt-get). Install by hand what corresponds to:" >&2
+  echo "install_deps: this is not Debian (no dpkg, no apt-get). Install the equivalents by hand:" >&2
   echo "  ${wanted[*]}" >&2
   echo "and pass --no-install to the script that called this one." >&2
   exit 1

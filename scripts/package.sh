@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# Builds a relocatable bundle of the program for machines where nothing can be installed: binary, test programs, Open MPI,
-# every library except glibc and CUDA's, configs, the GPU check and its data. It runs from any folder; its README says
-# how.
+# Builds a relocatable bundle for machines where nothing can be installed: program, tests, Open MPI, all libraries
+# except glibc and CUDA's, configs, the GPU check and its data. The bundle runs from any folder; its README says how.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 
-# The tree and the bundle travel to a machine that is lent for minutes in 64 MiB together.
+# The tree and the bundle together travel to a borrowed machine in 64 MiB.
 readonly kMaxBytes=56000000
 readonly kMarch=x86-64-v3 # for the bundle's build: any processor with AVX2; oneDNN uses newer instructions at run time
 
@@ -17,7 +16,7 @@ usage: scripts/package.sh [--output DIR] [--build DIR] [--data DIR] [--no-instal
   --output DIR   where tokamak-VERSION-x86_64.tar.gz and its .sha256 go (build-package)
   --build DIR    a build to pack; otherwise build-package/ is built, for any processor with AVX2 (x86-64-v3), with CUDA
                  where nvcc is on the PATH
-  --data DIR     train/ and validation/ shards to pack; otherwise the quickstart's, made if they are not there
+  --data DIR     train/ and validation/ shards to pack; otherwise the quickstart's, made if missing
   --no-install   do not call apt-get
 END
 }
@@ -41,11 +40,11 @@ while [[ $# -gt 0 ]]; do
   esac
   shift
 done
-# ---- what goes in --------------------------------------------------------------------------------------------------
+# ---- inputs --------------------------------------------------------------------------------------------------------
 
 if [[ $install == yes ]]; then
   scripts/install_deps.sh build test package
-  scripts/install_cudnn_frontend.sh || echo "package: without it: attention by our own kernels" >&2
+  scripts/dev/install_cudnn_frontend.sh || echo "package: without it: attention by our own kernels" >&2
 fi
 command -v patchelf >/dev/null || die "patchelf is missing; scripts/install_deps.sh package installs it"
 
@@ -84,8 +83,8 @@ mkdir -p "$tree"/{bin,libexec,lib,tests,configs,scripts,licenses} "$tree"/openmp
 
 cp scripts/package/{tokamak,mpirun,tokamak-env} "$tree/bin/"
 cp "$build/tokamak" "$tree/libexec/"
-# The tests of computing code, whose results depend on the machine's processor and GPU. The other tests, those of the
-# emulator and of cuDNN without a driver, run on the build machine.
+# Only tests whose results depend on the machine's processor and GPU. Tests of the emulator and of cuDNN without a
+# driver run on the build machine.
 find "$build/tests" -type f \( -name test_backend -o -name test_model -o -name 'test_cuda*' -o -name test_nccl \
   -o -name libtokamak_call_counter.so \) -perm -u+x ! -name '*emulated*' \
   -exec cp -t "$tree/tests" {} +
@@ -102,8 +101,8 @@ mkdir -p "$tree/openmpi/$plugins" "$tree"/openmpi/pmix/{lib/pmix,share}
 cp "$(readlink -f "$(command -v mpirun)")" "$tree/openmpi/bin/mpirun"
 cp "$(readlink -f "$(command -v orted)")" "$tree/openmpi/bin/orted"
 cp "/usr/$plugins"/mca_*.so "$tree/openmpi/$plugins/"
-# Networks that Debian switches off or that bring their own drivers, SHMEM, other launchers, tracing. TCP and shared
-# memory start processes and carry host values; tensors travel between GPUs without MPI.
+# Removes networks that Debian disables or that need their own drivers, SHMEM, other launchers, tracing. TCP and shared
+# memory are enough to start processes and exchange host values; tensors travel between GPUs without MPI.
 for part in '*ofi*' '*ucx*' '*psm*' '*openib*' '*scoll*' '*spml*' '*sshmem*' '*memheap*' '*atomic*' '*flux*' '*jsm*' \
   '*monitoring*'; do
   find "$tree/openmpi/$plugins" -name "$part.so" -delete
@@ -136,28 +135,27 @@ done
 missing=$(awk '$2 == "=>" && $3 == "not" { print $1 }' "$work/libraries" | grep -vE "$kCuda" | sort -u || true)
 [[ -z $missing ]] || die "libraries that ldd does not find: $missing"
 
-# CUDA libraries of the program: those it links (required to start), and those it opens by name.
+# CUDA libraries of the program: those it links (needed to start), and those it opens by name.
 {
   objdump -p "$tree/libexec/tokamak" | awk '$1 == "NEEDED" { print $2 }' | grep -E "$kCuda" | sed 's/$/ needed/' || true
-  # At the end of a line: what the linker puts before a name need not end.
+  # At the end of a line, since the linker may put other text right before a name.
   strings "$tree/libexec/tokamak" | grep -oE "${kCuda#^}.[0-9]+$" | sed 's/$/ optional/' || true
   find "$tree/tests" -name libtokamak_call_counter.so -exec objdump -p {} + |
     awk '/NEEDED +libcupti/ { print $2, "optional" }'
 } | grep -vE '^libcuda\.so' | sort -u -k1,1 >"$tree/libexec/cuda-libraries"
 if find "$tree/libexec/tokamak" "$tree/tests" -type f -perm -u+x -exec objdump -p {} + |
   grep -qE 'NEEDED +libcuda\.so'; then
-  die "a program is linked to the driver, and would not start without one"
+  die "a program links the driver, so it would not start without one"
 fi
 
 mapfile -t files < <(elf_files)
 strip --strip-unneeded "${files[@]}"
 for file in "${files[@]}"; do
-  # RPATH instead of RUNPATH: libraries opened later inherit it, and it precedes LD_LIBRARY_PATH, so that no other
-  # Open MPI is mixed in.
+  # RPATH, not RUNPATH: libraries opened later inherit it, and it precedes LD_LIBRARY_PATH with another Open MPI.
   patchelf --force-rpath --set-rpath "\$ORIGIN/$(realpath --relative-to="$(dirname "$file")" "$tree/lib")" "$file"
 done
 
-# ---- papers --------------------------------------------------------------------------------------------------------
+# ---- licenses and README -------------------------------------------------------------------------------------------
 
 cp LICENSE "$tree/licenses/tokamak"
 awk '$2 == "=>" && $3 != "not" { print $3 }' "$work/libraries" | sort -u | while read -r path; do
@@ -166,7 +164,7 @@ awk '$2 == "=>" && $3 != "not" { print $3 }' "$work/libraries" | sort -u | while
   if [[ -r /usr/share/doc/$owner/copyright ]]; then cp -L "/usr/share/doc/$owner/copyright" "$tree/licenses/$owner"; fi
 done
 cp /usr/share/doc/openmpi-bin/copyright "$tree/licenses/openmpi-bin"
-cp /usr/share/doc/libjs-dygraphs/copyright "$tree/licenses/libjs-dygraphs" # part of the program: pages of tokamak report
+cp /usr/share/doc/libjs-dygraphs/copyright "$tree/licenses/libjs-dygraphs" # in the pages of tokamak report
 
 glibc=$(for file in "${files[@]}"; do objdump -T "$file"; done | grep -o 'GLIBC_2\.[0-9]*' | sort -u -V | tail -n 1)
 glibc=${glibc#GLIBC_}
@@ -193,4 +191,4 @@ mv "$work/archive" "$archive"
 echo "package: $archive"
 packed=$((bytes / 1000000)).$((bytes / 100000 % 10))
 echo "  $packed MB packed, of at most $((kMaxBytes / 1000000)), $(du -sm "$tree" | cut -f1) MiB unpacked"
-echo "  commit $commit, $march, glibc $glibc or newer; not in it: ${cuda:-nothing of CUDA is wanted}"
+echo "  commit $commit, $march, glibc $glibc or newer; not in it: ${cuda:-no CUDA library is needed}"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# From a fresh clone to a trained language model, in a few minutes on two cores: packages, build, text, tokenizer,
-# shards, training that is interrupted half-way and resumes, and the results. Everything is in runs/quickstart/.
-# A second run repeats only the steps that changed; an interrupted training continues from its checkpoint.
+# Trains a small language model from a fresh clone, in a few minutes on two cores: packages, build, text, tokenizer,
+# shards, training, results. It interrupts the training half-way and resumes it. All files are in runs/quickstart/. A
+# second run repeats only the steps that changed; an interrupted training continues from its checkpoint.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly kRun=runs/quickstart kConfig=configs/quickstart.yaml kVocab=4096
 readonly kSavedExit=75 # the program's "saved, wants to be started again"
 
-# Containers and CI run as root, which Open MPI refuses without both variables.
+# Containers and CI run as root; Open MPI refuses that without both variables.
 if [[ $(id -u) -eq 0 ]]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
 
 usage() {
@@ -21,12 +21,12 @@ usage: scripts/quickstart.sh [--text PATH] [--ranks N] [--steps N] [--no-install
   --ranks N      processes that mpirun starts (2)
   --steps N      optimizer steps (400, as configs/quickstart.yaml has it)
   --no-install   do not call apt-get
-  --fresh        discard the training in runs/quickstart/ and start anew
+  --fresh        discard the training in runs/quickstart/ and start again
   --text-only    stop when program and text are there
   --data-only    stop when the shards are there
   --program PATH a tokamak that is built already
 
-Ctrl-C saves a checkpoint; the next start goes on from there.
+Ctrl-C saves a checkpoint; the next start continues from it.
 EOF
 }
 
@@ -70,53 +70,46 @@ readonly kTokamak=${program:-build/tokamak}
 overrides=()
 [[ -z $steps ]] || overrides=("training.max_steps=$steps")
 
-# ---- steps that run again only if what they depend on changed ------------------------------------------------------
+# ---- steps that run again only if their inputs changed -------------------------------------------------------------
 
 content_hash() { sha256sum -- "$@" | cut -c1-64 | sha256sum | cut -c1-64; } # of files, independent of their names
 
-is_current() { # is_current STEP HASH OUTPUT...
-  local stamp=$kRun/stamps/$1 hash=$2 output
-  [[ -f $stamp && $(<"$stamp") == "$hash" ]] || return 1
-  for output in "${@:3}"; do
-    [[ -e $output ]] || return 1
-  done
+renew() { # renew STEP HASH OUTPUT COMMAND...: runs the command unless OUTPUT is of this hash
+  local stamp=$kRun/stamps/$1
+  if [[ -f $stamp && $(<"$stamp") == "$2" && -e $3 ]]; then
+    echo "$1: $3 is up to date"
+    return
+  fi
+  mkdir -p $kRun/stamps "$(dirname "$3")"
+  "${@:4}"
+  echo "$2" >"$stamp"
 }
 
-stamp() { mkdir -p $kRun/stamps && echo "$2" >$kRun/stamps/"$1"; } # stamp STEP HASH
-
 refuse_if_trained() { # text and tokenizer belong to the model: another text is another training
-  [[ $(last_step) -eq 0 && ! -e $kRun/checkpoints ]] ||
-    die 2 "$kRun holds a training on other text" "--fresh discards it and trains anew"
+  [[ $(logged_step) -eq 0 && ! -e $kRun/checkpoints ]] ||
+    die 2 "$kRun holds a training on other text" "--fresh discards it and trains again"
 }
 
 # ---- what a run left behind ----------------------------------------------------------------------------------------
 
 last_value() { # last_value KEY: its value in the last line of metrics.jsonl that has it; empty if none has
-  [[ -f $kRun/metrics.jsonl ]] || return 0
-  awk -v key="\"$1\":" '
-    { at = index($0, key); if (at) { value = substr($0, at + length(key)); sub(/[,}].*/, "", value) } }
-    END { gsub(/ /, "", value); print value }' $kRun/metrics.jsonl
+  [[ ! -f $kRun/metrics.jsonl ]] || sed -n "s|.*\"$1\": *\([^,}]*\).*|\1|p" $kRun/metrics.jsonl | tail -n 1
 }
 
-last_step() { # that was logged
+logged_step() {
   local step
   step=$(last_value step)
   echo "${step:-0}"
 }
 
 saved_step() { # of the newest checkpoint
-  [[ -f $kRun/metrics.jsonl ]] || { echo 0 && return; }
-  awk 'index($0, "\"event\":\"checkpoint\",") { at = index($0, "\"step\":"); step = substr($0, at + 7) + 0 }
-    END { print step + 0 }' $kRun/metrics.jsonl
-}
-
-config_value() { # config_value KEY: a scalar of the resolved config, whatever its section
-  printf '%s\n' "$resolved" | awk -v key="$1:" '$1 == key { print $2; exit }'
+  local found=("$kRun"/checkpoints/step-[0-9]*[0-9])
+  if [[ -d ${found[-1]} ]]; then echo $((10#${found[-1]##*-})); else echo 0; fi
 }
 
 # ---- the text ------------------------------------------------------------------------------------------------------
 
-# The novels are data of an R package. R itself is not needed, so the package is unpacked here instead of installed.
+# The novels are data of an R package. The package is unpacked here, since installing it would install R.
 find_novels() {
   local data=usr/lib/R/site-library/janeaustenr/data/Rdata.rdb unpacked=$PWD/$kRun/download
   if [[ ! -f /$data && ! -f $unpacked/$data && $install == yes ]]; then
@@ -135,59 +128,41 @@ find_novels() {
 }
 
 make_text() {
-  local novels hash
   novels=$(find_novels)
   if [[ ! -f $novels ]] || ! command -v bible >/dev/null; then
     die 3 "the text is not there: Debian's packages r-cran-janeaustenr and bible-kjv" \
       "run without --no-install, or give your own with --text PATH"
   fi
-  hash=$(content_hash "$novels" /usr/lib/bible.data scripts/quickstart_text.pl)
   input=$kRun/text/text.jsonl
-  if is_current text "$hash" $input; then
-    echo "text: $input is up to date"
-    return
-  fi
-  mkdir -p $kRun/text
-  bible -f gen1:1-rev22:21 </dev/null | scripts/quickstart_text.pl "$novels" >$input.partial
-  [[ $(wc -c <$input.partial) -ge 4000000 ]] || die 3 "$input.partial is shorter than 4 MB"
-  mv $input.partial $input
-  stamp text "$hash"
-  echo "text: $input, $(wc -l <$input) chapters, $(wc -c <$input) bytes"
+  renew text "$(content_hash "$novels" /usr/lib/bible.data scripts/quickstart_text.pl)" $input write_text
+}
+
+write_text() {
+  bible -f gen1:1-rev22:21 </dev/null | scripts/quickstart_text.pl "$novels" >"$input.partial"
+  [[ $(wc -c <"$input.partial") -ge 4000000 ]] || die 3 "$input.partial is shorter than 4 MB"
+  mv "$input.partial" "$input"
+  echo "text: $input, $(wc -l <"$input") chapters, $(wc -c <"$input") bytes"
 }
 
 make_tokenizer() {
-  local hash
-  hash=$(echo "$kVocab $text_hash" | sha256sum | cut -c1-64)
-  if is_current tokenizer "$hash" $kRun/tokenizer.model; then
-    echo "tokenizer: $kRun/tokenizer.model is up to date"
-    return
-  fi
   refuse_if_trained
   $kTokamak tokenizer train --input "$input" --vocab-size $kVocab --output $kRun/tokenizer.model
-  stamp tokenizer "$hash"
 }
 
 make_data() {
-  local hash
-  hash=$(content_hash $kRun/tokenizer.model $kRun/stamps/tokenizer)
-  if is_current data "$hash" $kRun/data/train/manifest.json $kRun/data/validation/manifest.json; then
-    echo "data: $kRun/data is up to date"
-    return
-  fi
   refuse_if_trained
   rm -rf $kRun/data
-  # A .txt file is cut into documents short enough that 2 % of a few MB are several of them.
+  # Documents of a .txt file are cut so short that 2 % of a few MB are several of them.
   $kTokamak data tokenize --input "$input" --tokenizer $kRun/tokenizer.model --output $kRun/data --validation 2% \
     --max-document-bytes 16384
-  stamp data "$hash"
 }
 
 # ---- training ------------------------------------------------------------------------------------------------------
 
 trainer='' # process id of mpirun while it runs
 
-# mpirun gets a session of its own, so that the terminal's Ctrl-C reaches this script alone, which then asks one rank
-# to save. Ranks are not bound to a core each: the program divides the cores among the ranks of a machine itself.
+# mpirun gets a session of its own: Ctrl-C then reaches only this script, which asks one rank to save. Ranks are not
+# bound to cores: the program itself divides the cores among the ranks of a machine.
 start_training() {
   local command=(mpirun -n "$ranks" --oversubscribe --bind-to none "$kTokamak" train "$kConfig" "${overrides[@]}")
   echo "\$ ${command[*]}"
@@ -223,8 +198,8 @@ ask_one_rank_to_save() { # fails if there is none
   local pids
   pids=$(rank_pids)
   [[ -n $pids ]] || return 1
-  echo "quickstart: SIGTERM to one rank, process ${pids##*$'\n'}: all ranks save and stop with exit code $kSavedExit, which"
-  echo "  mpirun will report as if it were an error; here it is none"
+  echo "quickstart: SIGTERM to one rank, process ${pids##*$'\n'}: all ranks save and stop with exit code $kSavedExit."
+  echo "  mpirun reports that as if it were an error; here it is none."
   kill -TERM "${pids##*$'\n'}"
 }
 
@@ -233,27 +208,25 @@ on_interrupt() {
   if [[ -n $trainer ]]; then
     ask_one_rank_to_save || kill -TERM "$trainer" 2>/dev/null || true
     wait_for_training || true
-    echo "quickstart: interrupted; scripts/quickstart.sh goes on from the checkpoint"
+    echo "quickstart: interrupted; scripts/quickstart.sh continues from the checkpoint"
   fi
   exit $kSavedExit
 }
 
 train() {
   local half code=0
-  resolved=$($kTokamak train $kConfig "${overrides[@]}" --print-config)
-  steps=$(config_value max_steps)
-  [[ $steps =~ ^[1-9][0-9]*$ ]] || die 2 "$kConfig sets no training.max_steps"
-  half=$((steps / 2 - steps / 40)) # no multiple of the interval of validation, which the stop would cut short
+  steps=$($kTokamak train $kConfig "${overrides[@]}" --print-value training.max_steps)
+  half=$((steps / 2 - steps / 40)) # no multiple of the validation interval: the stop would cut the validation short
   if [[ $(saved_step) -ge $steps ]]; then
-    echo "training is finished ($steps steps); --fresh trains anew"
+    echo "training is finished ($steps steps); --fresh trains again"
     return
   fi
   trap on_interrupt HUP INT TERM
-  if [[ $(last_step) -lt $half ]]; then
+  if [[ $(logged_step) -lt $half ]]; then
     start_training
-    while kill -0 "$trainer" 2>/dev/null && [[ $(last_step) -lt $half ]]; do sleep 0.3; done
-    announce "interrupting at step $(last_step) of $steps, as a cluster would"
-    ask_one_rank_to_save || true # already gone: its exit code tells
+    while kill -0 "$trainer" 2>/dev/null && [[ $(logged_step) -lt $half ]]; do sleep 0.3; done
+    announce "interrupting at step $(logged_step) of $steps, as a cluster would"
+    ask_one_rank_to_save || true # already gone
     wait_for_training || code=$?
     if [[ $code -eq 0 ]]; then
       echo "training was faster than the interruption"
@@ -264,7 +237,7 @@ train() {
       die $code "training ended with exit code $code instead of $kSavedExit (saved)" \
         "its log is $kRun/train.log"
     announce "resuming from $kRun/checkpoints (training ended with exit code $code: saved)"
-    last_step >$kRun/stamps/resumed_at
+    logged_step >$kRun/stamps/resumed_at
   fi
   start_training
   code=0
@@ -279,7 +252,7 @@ show_results() {
   local prompt=$1 resumed_at=0
   [[ ! -f $kRun/stamps/resumed_at ]] || resumed_at=$(<$kRun/stamps/resumed_at)
   echo
-  awk -v resumed_at="$resumed_at" -f scripts/plot_loss.awk $kRun/metrics.jsonl
+  $kTokamak watch $kRun --once --columns 100 --rows 32
   echo
   echo "A continuation of \"$prompt\":"
   echo
@@ -291,25 +264,22 @@ show_results() {
       bits == "" ? "" : sprintf(", %.3f bits per byte", bits)
     printf "                 %.2f nats below ln(%d) = %.3f, the loss of a uniform guess\n",
       log(vocab) - loss, vocab, log(vocab) }'
-  awk '{ at = index($0, "\"throughput/tokens_per_sec\":")
-         if (at) { value = substr($0, at + 28); sub(/[,}].*/, "", value); sum += value; ++n } }
-    END { if (n) printf "throughput       %.0f tokens/s on average\n", sum / n }' $kRun/metrics.jsonl
   if [[ $resumed_at -gt 0 ]]; then echo "resumed          at step $resumed_at, after SIGTERM to one rank"; fi
   $kTokamak report $kRun --output $kRun/report.html >/dev/null
   cat <<EOF
 
-where everything lies
+files
   $input
   $kRun/tokenizer.model      $kVocab pieces
   $kRun/data/                tokenized shards: train, validation
   $kRun/checkpoints/         the model; \`$kTokamak checkpoint inspect\` shows one
-  $kRun/metrics.jsonl        every number that was logged
-  $kRun/report.html          the same as a page: curves, texts, restarts; open it in a browser
-  $kRun/train.log            the log of training, of all its starts
+  $kRun/metrics.jsonl        all logged values
+  $kRun/report.html          a page of curves, texts and restarts; open it in a browser
+  $kRun/train.log            the log of all starts of the training
 EOF
 }
 
-# ---- the whole ---------------------------------------------------------------------------------------------------
+# ---- all steps -----------------------------------------------------------------------------------------------------
 
 if [[ $install == yes ]]; then
   announce "packages"
@@ -338,8 +308,8 @@ else
 fi
 [[ ${#files[@]} -gt 0 ]] || die 3 "no files in '$input'"
 text_hash=$(content_hash "${files[@]}")
-make_tokenizer
-make_data
+renew tokenizer "$(echo "$kVocab $text_hash" | sha256sum)" $kRun/tokenizer.model make_tokenizer
+renew data "$(content_hash $kRun/tokenizer.model $kRun/stamps/tokenizer)" $kRun/data make_data
 [[ $data_only == no ]] || exit 0
 
 announce "training"

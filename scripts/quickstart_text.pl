@@ -1,7 +1,7 @@
 #!/usr/bin/env perl
-# Prints the quickstart's text as JSON lines {"id", "text"}, a chapter each: the six novels of Jane Austen from the
-# data file of Debian's r-cran-janeaustenr (read here, because installing R for 4 MB of text would be too much), and
-# the King James Bible as Debian's bible-kjv prints it.
+# Prints the quickstart's text as JSON lines {"id", "text"}, a chapter each: the six novels of Jane Austen and the King
+# James Bible. The novels are in the data file of Debian's r-cran-janeaustenr, which is read here without R. The Bible
+# is the output of Debian's bible-kjv.
 #   usage: bible -f gen1:1-rev22:21 | quickstart_text.pl Rdata.rdb >text.jsonl
 use strict;
 use warnings;

@@ -1,51 +1,51 @@
 # shellcheck shell=bash
-# What a script that starts a training run again must know: how far the run is, which ends are worth another start, when
-# to give up. Sourced by scripts/slurm/train.sbatch and scripts/run_until_done.sh, which know the launchers.
-# Those set `run`, the run's directory, and define start_ranks: it starts the launcher in the background, its process id in
-# `launcher`. The launcher passes SIGUSR1 on to all ranks: they save and exit with 75.
+# Decides when a training run starts again: its progress, the ends that justify a restart, when to give up. Sourced by
+# scripts/slurm/train.sbatch and scripts/run_until_done.sh, which handle the launchers. They set `run`, the run's
+# directory, and define start_ranks, which starts the launcher in the background and puts its process id in `launcher`.
+# The launcher forwards SIGUSR1 to all ranks: they save and exit with 75.
 
 TOKAMAK=${TOKAMAK:-build/tokamak}
 MAX_WITHOUT_PROGRESS=${MAX_WITHOUT_PROGRESS:-3} # restarts in a row that add no checkpoint
-SAVE_SECONDS=${SAVE_SECONDS:-240}               # from a request to stop until ranks that do not end are killed
+SAVE_SECONDS=${SAVE_SECONDS:-240}               # from a request to stop until ranks that have not ended are killed
 
 launcher='' # process id while ranks run
-last_resort='' # process id of what ends them
+last_resort='' # process id of the timer that ends them
 stop=''     # the first signal that asked us to stop
 attempt=0   # of this script's starts
-attempts_before=0 # of this series, as far as a later start must be known by a greater number
+attempts_before=0 # added to `attempt`, so that later starts of the series have greater numbers
 code=0      # of the last end of all ranks
-said=''     # "state" that status.json had then, if that start has written it
+said=''     # "state" in status.json then, if that start has written it
 why=started # the reason of the next start
 
-# A series of several jobs, or calls, that has a name of its own: their order shows by the time.
+# A named series may span several jobs or calls; the time orders their starts.
 [[ -z ${TOKAMAK_JOB:-} ]] || attempts_before=$(date +%s)
 
 say() { printf '%s restarts: %s\n' "$(date +%T)" "$*"; }
 
-# run_directory ARGUMENTS: of the run that these arguments of `tokamak train` mean. Fails as the program does.
+# run_directory ARGUMENTS: prints the run's directory for these arguments of `tokamak train`. Fails as the program does.
 run_directory() {
   local value
   value=$("$TOKAMAK" train "$@" --print-value run.output_dir) || return
-  [[ $value == /* ]] || value=./$value # a name that begins with - is no option
+  [[ $value == /* ]] || value=./$value # not an option, even if it begins with -
   printf '%s\n' "$value"
 }
 
-# What lies in the run's directory is not ours alone: another user, or a damaged disk, may have put anything there. So its
-# files are read through these two. Bash evaluates a variable in arithmetic and in [[ -gt ]], commands inside included.
-contents() { [[ -f $1 ]] && head -c 65536 "$1" 2>/dev/null | tr -d '\000'; } # FILE. A pipe would block, a sparse file never end
+# The run's directory is not trusted: another user or a damaged disk may have put anything there. These two functions
+# read its files. Bash evaluates a variable in arithmetic and in [[ -gt ]], including commands inside.
+contents() { [[ -f $1 ]] && head -c 65536 "$1" 2>/dev/null | tr -d '\000'; } # FILE: no pipe, which would block
 number() { if [[ $1 =~ ^0*[0-9]{1,9}$ ]]; then echo $((10#$1)); else echo "$2"; fi; } # WORD OTHERWISE
 
-newest_step() { # of the committed checkpoints; 0: there is none
+newest_step() { # of the committed checkpoints; 0 without any
   local steps=("$run"/checkpoints/step-[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9])
   if [[ -d ${steps[-1]} ]]; then echo $((10#${steps[-1]##*/step-})); else echo 0; fi
 }
 
 status() { contents "$run/status.json" | sed -n "s/.*\"$1\": *\"\{0,1\}\([^\",}]*\).*/\1/p"; } # FIELD
 
-# heed_status INCARNATION: the one that status.json named before this start. What the run says of its end counts for more
-# than the launcher's code: mpirun ends with 1 after SIGTERM, srun with 137 where it had to kill the last ranks. What an
-# older start has said does not count: "done" may be of fewer steps.
-heed_status() {
+# read_status INCARNATION: the one that status.json named before this start. The run's own exit code overrides the
+# launcher's: mpirun ends with 1 after SIGTERM, srun with 137 if it had to kill the last ranks. The state of an older
+# start does not count: its "done" may be of fewer steps.
+read_status() {
   said=''
   [[ $(status incarnation) != "$1" ]] || return 0
   said=$(status state)
@@ -55,13 +55,13 @@ heed_status() {
 
 is_done() { [[ $said == "done" ]]; }
 
-# Communication failed (6), a device did (8), or ranks were killed: by a signal (128 and above), by mpirun after it lost a
-# host (205), or while the launcher saw nothing wrong (0, of a run that is not done). A launcher that fails before any rank
-# has written its status ends with 1: it could not reach a host. Other errors would come again.
+# A restart may help after a failure of communication (6) or of a device (8). It may help if ranks were killed: by a
+# signal (128 and above), or by mpirun when it lost a host (205). It may help after 0 of a run that is not done. A
+# launcher that ends with 1 before any rank wrote its status could not reach a host. Other errors would come again.
 is_transient() { [[ $code -eq 0 || $code -eq 6 || $code -eq 8 || $code -ge 128 || ($code -eq 1 && -z $said) ]]; }
 
-# may_start SERIES: says why the ranks start again, or that it gives up. The run's directory, which outlives a requeue,
-# keeps how often this series of starts came back to the same checkpoint.
+# may_start SERIES: prints why the ranks start again, or that it gives up. A file in the run's directory, which survives
+# a requeue, counts the starts of this series from the same checkpoint.
 may_start() {
   local series='' step='' idle=0 newest kept
   newest=$(newest_step)
@@ -69,7 +69,7 @@ may_start() {
   idle=$(number "$idle" 0)
   if [[ $series == "$1" && $step == "$newest" ]]; then idle=$((idle + 1)); else idle=0; fi
   mkdir -p "$run" && kept=$(mktemp "$run/.restarts-XXXXXX") && echo "$1 $newest $idle" >"$kept" &&
-    mv -fT "$kept" "$run/.restarts" # a link there is replaced, never followed
+    mv -fT "$kept" "$run/.restarts" # replaces a link, never follows it
   if [[ $idle -gt $MAX_WITHOUT_PROGRESS ]]; then
     say "$why; $MAX_WITHOUT_PROGRESS restarts brought no checkpoint after step $newest: giving up"
     return 1
@@ -77,22 +77,22 @@ may_start() {
   [[ $attempt -eq 0 ]] || say "$why; starting again at step $newest"
 }
 
-# on_stop SIGNAL: asks the ranks to save. A signal between two starts keeps the next from beginning.
+# on_stop SIGNAL: asks the ranks to save. A signal between two starts prevents the next one.
 on_stop() {
   interrupted=yes
   [[ -z $stop ]] || return
   stop=$1
-  say "SIG$stop: the ranks shall save and end"
+  say "SIG$stop: the ranks save and end"
   ask_to_save
 }
 
 ask_to_save() {
   [[ -n $launcher ]] || return 0
   kill -USR1 "$launcher" 2>/dev/null # it may have ended just now
-  end_after "$SAVE_SECONDS" # ranks that hang must not take the time that a requeue needs
+  end_after "$SAVE_SECONDS" # ranks that hang must leave time for a requeue
 }
 
-# The launcher's last resort. TERM lets mpirun and srun kill all ranks, on other hosts too.
+# Ends the launcher later. TERM makes mpirun and srun kill all ranks, also on other hosts.
 end_after() { # SECONDS
   (sleep "$1" && kill -TERM "$launcher" && sleep 10 && kill -KILL "$launcher") >/dev/null 2>&1 &
   last_resort=$!
@@ -110,7 +110,7 @@ wait_for_launcher() {
   [[ -z $last_resort ]] || kill "$last_resort" 2>/dev/null
 }
 
-# One start of all ranks, from the newest checkpoint.
+# Starts all ranks once, from the newest checkpoint.
 run_once() { # ARGUMENTS of tokamak train
   code=75 said=''
   [[ -z $stop ]] || return 0
@@ -121,5 +121,5 @@ run_once() { # ARGUMENTS of tokamak train
   start_ranks "$@"
   [[ -z $stop ]] || ask_to_save # a signal that came before `launcher` was known
   wait_for_launcher
-  heed_status "$before"
+  read_status "$before"
 }

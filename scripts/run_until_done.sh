@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A training run under mpirun that goes on until it is done: starts again when a rank or a host dies. At SIGTERM, SIGINT,
-# SIGHUP or SIGUSR1 to this script the ranks save, and it ends with 75; a second signal ends them at once.
+# Trains under mpirun until the run is done, starting again when a rank or a host dies. At SIGTERM, SIGINT, SIGHUP or
+# SIGUSR1 the ranks save and this script exits with 75; a second signal ends them at once.
 set -u
 
 usage() {
@@ -8,24 +8,24 @@ usage() {
 usage: scripts/run_until_done.sh MPIRUN-OPTIONS -- train CONFIG [OVERRIDES]
        scripts/run_until_done.sh -n 4 --hostfile hosts -- train configs/llama-125m.yaml run.output_dir=/shared/runs/mine
 
-Ends with 0 when the run is done, with 75 when a signal stopped it, else with the code of the error that would come
-again. After three restarts in a row without a new checkpoint it gives up (MAX_WITHOUT_PROGRESS). A restart loads the
-newest checkpoint. Variables: TOKAMAK, the program (build/tokamak); SAVE_SECONDS (240), from a signal until ranks that
-do not end are killed; TOKAMAK_JOB, the name of this series of starts (made up if there is none).
+Exit codes: 0, the run is done; 75, a signal stopped it; others are those of an error that a restart would repeat. Each
+restart loads the newest checkpoint. Three restarts in a row without a new checkpoint are the last (MAX_WITHOUT_PROGRESS).
+Variables: TOKAMAK, the program (build/tokamak); SAVE_SECONDS (240), from a signal until ranks that have not ended are
+killed; TOKAMAK_JOB, the name of this series of starts (default: unique).
 EOT
 }
 
 # shellcheck source-path=SCRIPTDIR source=restarts.sh
 source "$(dirname "${BASH_SOURCE[0]}")/restarts.sh"
 
-# mpirun sends keep-alives to the daemons on other hosts. By its defaults it notices a dead host after 8 minutes, by
-# these after 11 seconds.
+# mpirun sends keep-alives to the daemons on other hosts. Its defaults detect a dead host after 8 minutes, these after
+# 11 seconds.
 export OMPI_MCA_oob_tcp_keepalive_time=${OMPI_MCA_oob_tcp_keepalive_time:-5}
 export OMPI_MCA_oob_tcp_keepalive_intvl=${OMPI_MCA_oob_tcp_keepalive_intvl:-2}
 export OMPI_MCA_oob_tcp_keepalive_probes=${OMPI_MCA_oob_tcp_keepalive_probes:-3}
-# Seconds between SIGTERM and SIGKILL to the ranks that another's death leaves. They cannot save without it.
+# Seconds between SIGTERM and SIGKILL to the ranks that survive another's death. They cannot save without it anyway.
 export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout:-1}
-# In a Slurm job that is the name: it stays over a requeue, which the ranks count.
+# A Slurm job's id is the name: it survives a requeue, and the ranks count requeues.
 [[ -n ${SLURM_JOB_ID:-} ]] || export TOKAMAK_JOB=${TOKAMAK_JOB:-$(hostname)-$$-$(date +%s)}
 LAST_RANKS=${LAST_RANKS:-30} # seconds from the end of this host's ranks to mpirun's
 
@@ -45,18 +45,18 @@ if ! command -v "${MPIRUN:-mpirun}" >/dev/null; then
   exit 2
 fi
 if ! command -v pgrep >/dev/null; then
-  echo "run_until_done: there is no pgrep, by which a mpirun that outlives its ranks is found (Debian: procps)" >&2
+  echo "run_until_done: there is no pgrep, which detects an mpirun that outlives its ranks (Debian: procps)" >&2
   exit 2
 fi
 
-# setsid: Ctrl-C goes to all processes of a terminal's foreground, and mpirun would kill the ranks a second after it.
+# setsid: Ctrl-C reaches all processes in a terminal's foreground, and mpirun would kill the ranks a second later.
 start_ranks() {
   setsid "${MPIRUN:-mpirun}" ${TOKAMAK_JOB:+-x TOKAMAK_JOB} -x TOKAMAK_ATTEMPT "${mpirun_options[@]}" "$TOKAMAK" train "$@" &
   launcher=$!
   end_hung_launcher "$launcher" &
 }
 
-# When a host is gone and the ranks here have ended by themselves, mpirun may wait for the other host forever.
+# After a host is lost and the ranks here have ended, mpirun may wait for the lost host forever.
 end_hung_launcher() { # PID
   local without=0 seen=''
   while kill -0 "$1" 2>/dev/null; do
@@ -78,7 +78,7 @@ on_signal() {
 }
 
 for signal in TERM INT HUP USR1; do
-  # shellcheck disable=SC2064 # now, not later: the signal's name
+  # shellcheck disable=SC2064 # the name is expanded now
   trap "on_signal $signal" "$signal"
 done
 run=$(run_directory "$@") || exit $?

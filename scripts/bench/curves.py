@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compares the loss curves of two variants over several seeds, on the quickstart's config and data: does a change in
-arithmetic change what a model learns? The variants are two programs, or one program with and without overrides. Both start
-from the same weights and see the same tokens, seed by seed. What other seeds do to the loss is printed as a scale.
+arithmetic change what a model learns? The variants are two programs, or one program with and without overrides. For
+each seed both start from the same weights and see the same tokens. The spread of the loss over seeds is printed as a
+scale.
 
   scripts/bench/curves.py OLD_TOKAMAK NEW_TOKAMAK
   scripts/bench/curves.py TOKAMAK --new precision.compute=f32
@@ -9,7 +10,6 @@ from the same weights and see the same tokens, seed by seed. What other seeds do
 
 Without --data it prepares the quickstart's data with the first program (runs/quickstart/data).
 """
-import argparse
 import json
 import math
 import statistics
@@ -18,8 +18,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-# Every step is logged, and nothing else is done.
+import measure
+from measure import ROOT
+
+# Logs every step, and does nothing else.
 QUIET = ["checkpoint.interval=0", "training.validation_interval=0", "training.samples.interval=1000000", "metrics.log_interval=1",
          "metrics.tensor_statistics=0", 'metrics.trace=""']
 FIRST_SEED = 1234
@@ -39,9 +41,7 @@ def trained(program, options, seed, overrides):
         command = [program, "train", str(ROOT / "configs" / "quickstart.yaml"), *QUIET, f"run.seed={seed}",
                    f"run.output_dir={folder}/run", f"training.max_steps={options.steps}",
                    f"data.sources=[{{path: {options.data}/train}}]", "data.validation=[]", *options.overrides, *overrides]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(command)}\nends with {done.returncode}:\n{done.stdout}{done.stderr}")
+        measure.run(" ".join(command), command)
         records = map(json.loads, Path(folder, "run", "metrics.jsonl").read_text().splitlines())
         losses = {record["step"]: record["loss/last"] for record in records if "loss/last" in record}
     if sorted(losses) != list(range(1, options.steps + 1)):
@@ -54,20 +54,18 @@ def relative(new, old):
 
 
 def means(losses, last):
-    """Of `last` steps up to each mark."""
+    """Means of the `last` steps up to each mark."""
     ends = [len(losses) * mark // MARKS for mark in range(1, MARKS + 1)]
     return [statistics.fmean(losses[max(0, end - last):end]) for end in ends]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = measure.arguments(__doc__, ("--seeds", 3, "pairs of runs"), ("--steps", 200, "of a run"),
+                               ("--last", 20, "steps of a mean"))
     parser.add_argument("arguments", nargs="+", metavar="PROGRAM [PROGRAM] [KEY=VALUE ...]",
                         help="one or two programs, and overrides of both variants")
     parser.add_argument("--old", action="append", default=[], metavar="KEY=VALUE", help="an override of the old variant")
     parser.add_argument("--new", action="append", default=[], metavar="KEY=VALUE", help="an override of the new variant")
-    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="pairs of runs (3)")
-    parser.add_argument("--steps", type=int, default=200, metavar="N", help="steps of a run (200)")
-    parser.add_argument("--last", type=int, default=20, metavar="N", help="steps that a mean is over (20)")
     parser.add_argument("--data", type=Path, help="folder with tokenized data: train/")
     options = parser.parse_intermixed_args()
     programs = [word for word in options.arguments if "=" not in word]
@@ -80,8 +78,7 @@ def main():
 
     marks = [f"step {options.steps * mark // MARKS}" for mark in range(1, MARKS + 1)]
     print(f"relative difference of the loss, new / old - 1, in means of {options.last} steps\n")
-    print("| seed | " + " | ".join(marks) + " | old loss | new loss | largest of a step |")
-    print("|" + "---|" * (MARKS + 4), flush=True)
+    print(measure.table(["seed", *marks, "old loss", "new loss", "largest of a step"], []), flush=True)
     olds, differences = [], []
     for seed in range(FIRST_SEED, FIRST_SEED + options.seeds):
         old, new = (trained(program, options, seed, overrides)

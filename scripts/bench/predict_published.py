@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
-"""Predicts published training throughput with `tokamak plan` and writes each row beside what was published.
+"""Predicts published training throughput with `tokamak plan` and compares each row with the published figure.
 
 A row is predicted as it was run: its shape, GPUs, network, stage of ZeRO, micro-batch, accumulation and recompute. A
-two-matrix MLP counts as a SwiGLU of the same FLOPs. What cannot be predicted is left out, with the reason. The rows that
-the hardware table's constants were fitted on are named in published_fit.txt beside this file; all others are untouched.
+two-matrix MLP counts as a SwiGLU of the same FLOPs. Rows without a prediction are listed with the reason.
+published_fit.txt names the rows that the hardware table's constants were fitted on; the others are untouched.
 
 usage: scripts/bench/predict_published.py FILE.csv [--program build/tokamak] [--output ROWS.csv] [--all]
-       scripts/bench/predict_published.py FILE.csv --choose   (rewrites published_fit.txt: a third of each source's rows)
-       scripts/bench/predict_published.py FILE.csv --fit      (fits the constants on those rows and prints them)
 """
 import argparse
 import collections
@@ -24,11 +22,6 @@ import tempfile
 import threading
 
 FITTED = pathlib.Path(__file__).with_name("published_fit.txt")
-# The constants of src/plan/hardware.h and what --fit may make of them. Hopper's attention stays at what cuDNN was measured
-# to attain there (published_runs.md): no row tells it from the rest of a step.
-RANGES = {"gemm": (0.5, 0.9), "attention": (0.3, 0.8), "native_attention": (0.1, 0.6), "memory": (0.6, 0.9),
-          "bus": (0.6, 0.9), "contention": (0.02, 0.25)}
-
 # The file's name of a GPU: the hardware table's, and its generation.
 GPUS = {
     "A100-40": ("a100-40", "Ampere"),
@@ -41,14 +34,14 @@ GPUS = {
     "H200": ("h200", "Hopper"),
     "B200": ("b200", "Blackwell"),
 }
-# The row that has what was fitted on programs of others; the rest of the generation has Tokamak's kernels.
+# The row with constants fitted on other programs; the rest of the generation has those of Tokamak's kernels.
 OF_OTHERS = {"Hopper": "H100-SXM-HBM2e-500W"}
 # Sources that reduce gradients in bf16 (published_runs.md); the others in f32.
 REDUCES_BF16 = ("MosaicML", "fms-fsdp", "Maximizing training throughput", "NVIDIA", "Supercharging training")
 
 # Sources whose attention kernels use no instruction newer than Ampere's: Triton's of 2023 (published_runs.md).
 NATIVE_ATTENTION = ("MosaicML",)
-# Networks that a source does not name, inferred from its rows in published_fit.txt that are bound by communication.
+# Networks that a source does not name, inferred from its rows in published_fit.txt bound by communication.
 INFERRED_NETWORKS = {"YaFSDP README": "8x100Gb"}
 
 
@@ -62,7 +55,7 @@ def whole(row, key):
     try:
         return round(float(row[key]))
     except ValueError:
-        raise LeftOut(f"{key} is no number: {row[key]}") from None
+        raise LeftOut(f"{key} is not a number: {row[key]}") from None
 
 
 def gpu_of(row):
@@ -166,7 +159,7 @@ class Predictor:
         self.folder = tempfile.TemporaryDirectory()
         self.writing = threading.Lock()
 
-    def plan(self, row, mode, machine):
+    def plan(self, row, mode, machine=None):
         """The prediction of the row in one recompute mode."""
         machine = machine or self.machine_file(row)  # writes files of this name, too
         text, assumed = config_of(row, mode)
@@ -180,7 +173,7 @@ class Predictor:
             raise LeftOut("tokamak plan: " + done.stderr.strip().splitlines()[-1])
         return json.loads(done.stdout), assumed
 
-    def predict(self, row, machine=None):
+    def predict(self, row):
         """{published, predicted, error, assumed} of a row; LeftOut."""
         published = published_of(row)
         if other := re.search(r"fp8|fp4|fp32|tf32|int8", row["precision"].lower()):
@@ -189,15 +182,12 @@ class Predictor:
         part = recompute_of(row)
         gpu_of(row)
         seconds, exposed, assumed = 0.0, 0.0, []
-        terms = collections.Counter()
         for mode, share in (("none", 1 - part), ("full", part)):
             if share > 0:
-                plan, assumed = self.plan(row, mode, machine)
+                plan, assumed = self.plan(row, mode)
                 choice = plan["choices"][0]
                 seconds += share / choice["tokens_per_second_per_gpu"]
                 exposed += share * choice["exposed_communication_seconds"] / choice["step_seconds"]
-                for name, value in choice["terms"].items():
-                    terms[name] += share * value / choice["step_seconds"]  # parts of the step
         if row["network"] in ("", "unknown") and whole(row, "gpus") > 8:
             inferred = network_of(row)
             assumed.append(f"a network of {inferred}, inferred" if inferred else "the GPU's usual network")
@@ -205,19 +195,18 @@ class Predictor:
             assumed.append("bf16")
         predicted = 1 / seconds
         return {"id": row["id"], "source": row["source"], "gpu": row["gpu"], "gpus": row["gpus"], "published": published,
-                "predicted": predicted, "error": predicted / published - 1, "exposed": exposed, "terms": terms,
-                "attention": "native_attention" if row["source"].startswith(NATIVE_ATTENTION) else "attention",
-                "assumed": assumed}
+                "predicted": predicted, "error": predicted / published - 1, "exposed": exposed, "assumed": assumed}
 
     def machine(self, gpu, row):
-        """The hardware table's row of a GPU, as a machine file has it, but with what other programs attain of it."""
-        usual = {**row, "gpu": gpu, "gpus_per_node": "", "network": "", "source": ""}  # the row's own network is not the GPU's
+        """The hardware table's row of a GPU as a machine file, but with the efficiency of other programs."""
+        # Without the row's own network, which is not the GPU's.
+        usual = {**row, "gpu": gpu, "gpus_per_node": "", "network": "", "source": ""}
         name, generation = gpu_of(usual)
         machine, others = self.plan(usual, "none", name)[0]["machine"], OF_OTHERS.get(generation)
         return machine if others in (None, gpu) else {**machine, "efficiency": self.machine(others, row)["efficiency"]}
 
     def machine_file(self, row):
-        """The path of that, written once."""
+        """The path of that file, written once."""
         path = pathlib.Path(self.folder.name, row["gpu"] + ".json")
         with self.writing:
             if not path.exists():
@@ -299,101 +288,20 @@ def report(rows, predictor, fitted, output, show_all):
                     writer.writerow([row_id, source[row_id], "", "", "", "", "", reason, ""])
 
 
-def choose(rows, predictor):
-    done, _ = predict_all(rows, predictor)
-    lines = ["# The rows of published_runs.csv that the constants of src/plan/hardware.cc were fitted on: of each source and",
-             "# GPU generation every third in the order of the ids, so that no result was looked at to choose them."]
-    groups = collections.defaultdict(list)
-    for row in done:
-        groups[row["source"], gpu_of(row)[1]].append(row["id"])
-    for ids in groups.values():
-        lines += sorted(ids)[1::3]
-    FITTED.write_text("\n".join(lines) + "\n")
-
-
-def rescaled(terms, attention, old, new):
-    """A step of length 1 at the constants `old`, about as long as it is at `new`: its terms, and which of them hide."""
-    def length(at):
-        compute = (terms["gemm_seconds"] * old["gemm"] / at["gemm"] + terms["other_seconds"] * old["memory"] / at["memory"] +
-                   terms["attention_seconds"] * old[attention] / at[attention])
-        exchange = terms["collective_seconds"] * old["bus"] / at["bus"]
-        hidden = min(compute / (1 - at["contention"]), exchange)
-        # Most of the traffic is backward's, beside two thirds of the work.
-        exposed = max(0.0, exchange - compute) + max(0.0, 0.75 * exchange - 0.67 * compute) * (exchange < compute)
-        return compute + hidden * at["contention"] + exposed
-    return length(new) / length(old)
-
-
-def fit(rows, predictor, fitted):
-    """Rounds of exact predictions; between two, coordinate descent on their terms. The loss is the mean absolute log
-    error, in which a source's rows together weigh as the root of their number."""
-    for generation in ("Ampere", "Hopper"):
-        chosen = [row for row in rows if row["id"] in fitted and gpu_of(row)[1] == generation]
-        counts = collections.Counter(row["source"] for row in chosen)
-        machines = {row["gpu"]: predictor.machine(row["gpu"], row) for row in chosen}
-        constants = dict(next(iter(machines.values()))["efficiency"])
-
-        def exact(row):
-            file = str(pathlib.Path(predictor.folder.name, row["gpu"] + ".json"))
-            return predictor.predict(row, file)
-
-        best, least = constants, math.inf
-        for _ in range(5):
-            for gpu, machine in machines.items():
-                pathlib.Path(predictor.folder.name, gpu + ".json").write_text(
-                    json.dumps({**machine, "efficiency": constants}))
-            with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-                done = list(pool.map(exact, chosen))
-
-            def loss(at):
-                total = weights = 0.0
-                for row in done:
-                    weight = 1 / math.sqrt(counts[row["source"]])
-                    error = math.log1p(row["error"]) - math.log(rescaled(row["terms"], row["attention"], constants, at))
-                    total += weight * abs(error)
-                    weights += weight
-                return total / weights
-
-            if loss(constants) < least:
-                best, least = constants, loss(constants)
-            print(generation, {name: float(f"{value:.3g}") for name, value in constants.items()},
-                  f"mean error {100 * loss(constants):.2f} % of {len(done)} rows", flush=True)
-            at, step = dict(constants), 0.1
-            while step > 0.004:
-                tries = [{**at, name: min(max(at[name] * factor, low), high)} for name, (low, high) in RANGES.items()
-                         if (generation, name) != ("Hopper", "attention") for factor in (1 + step, 1 / (1 + step))]
-                nearest = min(tries, key=loss)
-                if loss(nearest) < loss(at) - 1e-6:
-                    at = nearest
-                else:
-                    step /= 2
-            constants = at
-        print(generation, "best:", {name: float(f"{value:.3g}") for name, value in best.items()},
-              f"mean error {100 * least:.2f} %", flush=True)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file")
     parser.add_argument("--program", default="build/tokamak")
     parser.add_argument("--output", help="also write every row to this CSV file")
     parser.add_argument("--all", action="store_true", help="print every row in order, not the 20 worst")
-    parser.add_argument("--choose", action="store_true")
-    parser.add_argument("--fit", action="store_true")
     args = parser.parse_args()
     with open(args.file, newline="") as file:
-        # A column that a file lacks is a cell that does not say.
+        # A missing column counts as an empty cell.
         rows = [collections.defaultdict(str, {key: (value or "").strip() for key, value in row.items() if key})
                 for row in csv.DictReader(file)]
     predictor = Predictor(args.program)
-    if args.choose:
-        choose(rows, predictor)
-        return
     fitted = {line for line in FITTED.read_text().splitlines() if line and not line.startswith("#")}
-    if args.fit:
-        fit(rows, predictor, fitted)
-    else:
-        report(rows, predictor, fitted, args.output, args.all)
+    report(rows, predictor, fitted, args.output, args.all)
 
 
 if __name__ == "__main__":

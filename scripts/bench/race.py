@@ -3,28 +3,28 @@
 
 First it tries PyTorch's options one at a time and keeps those that are faster. Then each round runs our step and
 PyTorch's, each in a separate process. The result is the median of the rounds' ratios. `tokamak bench` then measures
-where our step's time goes, each operation beside its floor. Prints a page, and writes it with all data as JSON.
+where our step's time goes, each operation against its floor. Prints a page, and writes it with all data as JSON.
 
   scripts/bench/race.py configs/llama-125m.yaml training.micro_batch_size=4 --device cpu --bar 1.3 --gemm-bar 0.65
   scripts/bench/race.py configs/llama-0.5b.yaml --device cuda --bar 1.15 --python ~/torch/bin/python3
 """
-import argparse
 import ctypes
 import datetime
 import json
 import os
-import resource
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-import report
+import measure
+import race_page
+from measure import ROOT, Failed, run
 from printed_config import read_config
 
-ROOT = Path(__file__).resolve().parents[2]
 BASELINE = Path(__file__).resolve().parent / "torch_baseline.py"
 OUT_OF_MEMORY = 3  # of the baseline
 OURS_FAILED, TORCH_FAILED, SKIPPED = 1, 3, 77
@@ -42,67 +42,25 @@ ALLOCATOR = {"keep": {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = measure.arguments(
+        __doc__, ("--rounds", 3, "each runs ours, then PyTorch's"), ("--steps", 0, "of a run; 0: 2 on the CPU, 10 on a GPU"),
+        ("--micro-batches", 2, "of a step"), ("--threads", len(os.sched_getaffinity(0)), "CPU threads of both"),
+        ("--python", "python3", "an interpreter that has torch"), ("--tokamak", measure.TOKAMAK, "the program"),
+        ("--tuning-seconds", 1800.0, "for trying options of PyTorch, besides the first"),
+        ("--torch", None, "PyTorch's options NAME=VALUE,...; nothing else is then tried"),
+        ("--output", None, "stem of the .json and .md, instead of docs/benchmarks/DATE-NAME-DEVICE"))
     parser.add_argument("config")
     parser.add_argument("overrides", nargs="*", help="KEY=VALUE over the file")
     parser.add_argument("--device", choices=["cpu", "cuda", "auto"], default="auto")
-    parser.add_argument("--rounds", type=int, default=3, help="each runs ours, then PyTorch's (3)")
-    parser.add_argument("--steps", type=int, default=0, help="measured in each run (2 on the CPU, 10 on a GPU)")
-    parser.add_argument("--micro-batches", type=int, default=2, help="of a step (2)")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="CPU threads of both")
-    parser.add_argument("--python", default="python3", help="an interpreter that has torch (python3)")
-    parser.add_argument("--tokamak", help="the program (build/tokamak; in a bundle, bin/tokamak)")
-    parser.add_argument("--tuning-seconds", type=float, default=1800,
-                        help="for trying options of PyTorch, besides the first (1800)")
-    parser.add_argument("--torch", metavar="NAME=VALUE,...", help="PyTorch's options; nothing else is then tried")
     parser.add_argument("--bar", type=float, help="the ratio to reach")
     parser.add_argument("--gemm-bar", type=float, help="the share of the GEMM rate to reach")
-    parser.add_argument("--output", type=Path, help="stem of the .json and .md (docs/benchmarks/DATE-NAME-DEVICE)")
     return parser.parse_intermixed_args()
-
-
-class Failed(Exception):
-    """A program failed; code None: it timed out."""
-
-    def __init__(self, what, code, text):
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        told = [line for line in lines if "error" in line.lower() or "out of memory" in line.lower()] or lines or ["-"]
-        super().__init__(f"{what}: " + ("out of time" if code is None else f"exit {code}: {told[-1][:200]}"))
-        self.what, self.code = what, code
-
-
-def busy_seconds():
-    """Busy and stolen CPU seconds of this machine since boot."""
-    words = Path("/proc/stat").read_text().split("\n", 1)[0].split()
-    user, nice, system, _, _, irq, softirq, steal = [int(word) / os.sysconf("SC_CLK_TCK") for word in words[1:9]]
-    return user + nice + system + irq + softirq, steal
-
-
-def run(what, command, environment=None, limit=None):
-    """(standard output, the share of the machine's cores that other processes used meanwhile)."""
-    def own():
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return usage.ru_utime + usage.ru_stime
-
-    begin, busy, steal, before = time.monotonic(), *busy_seconds(), own()
-    try:
-        done = subprocess.run([str(word) for word in command], text=True, check=False, stdin=subprocess.DEVNULL,
-                              env=dict(os.environ, **(environment or {})), stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=limit)
-    except subprocess.TimeoutExpired as late:
-        raise Failed(what, None, "") from late
-    wall, busy_after, steal_after = time.monotonic() - begin, *busy_seconds()
-    if done.returncode != 0:
-        raise Failed(what, done.returncode, done.stdout + done.stderr)
-    foreign = busy_after - busy - (own() - before) + steal_after - steal
-    return done.stdout, max(0.0, foreign / (wall * os.cpu_count()))
 
 
 class Race:
     def __init__(self, options):
         self.options = options
-        bundled = ROOT / "bin" / "tokamak"
-        self.tokamak = options.tokamak or str(bundled if bundled.exists() else ROOT / "build" / "tokamak")
+        self.tokamak = options.tokamak
         self.device = self._device()
         self.steps = options.steps or (10 if self.device == "cuda" else 2)
         self.overrides = [*options.overrides, f"runtime.backend={self.device}",
@@ -121,15 +79,15 @@ class Race:
         return "cuda" if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value \
             else "cpu"
 
-    def ours(self, *arguments, steps=None):
+    def ours(self, command, *arguments, steps=None):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "bench.json"
-            _, others = run("tokamak bench", [self.tokamak, "bench", self.options.config, *self.overrides, "--rounds",
+            _, others = run("tokamak bench", [self.tokamak, "bench", command, self.options.config, *self.overrides, "--rounds",
                                               steps or self.steps, "--json", path, *arguments])
             return dict(json.loads(path.read_text()), others=others)
 
     def step_of_ours(self, steps=None):
-        found = self.ours("--micro-batches", self.options.micro_batches, steps=steps)
+        found = self.ours("step", "--micro-batches", self.options.micro_batches, steps=steps)
         self.micro_batch = found["tokens_per_step"] // (found["sequence_length"] * self.options.micro_batches)
         return found
 
@@ -158,11 +116,11 @@ class Race:
         try:
             rate = self.torch(chosen, warmup=2, steps=max(1, self.steps // 2), limit=limit)["tokens_per_second"]
             self.tried.append({"change": change, "tokens_per_second": rate})
-            say(f"PyTorch, {change}: {rate:.0f} tokens/s")
+            measure.say(f"race: PyTorch, {change}: {rate:.0f} tokens/s")
             return rate
         except Failed as error:
             self.tried.append({"change": change, "failed": str(error)})
-            say(f"PyTorch, {change}: {error}")
+            measure.say(f"race: PyTorch, {change}: {error}")
             return 0
 
     def tune(self):
@@ -193,13 +151,9 @@ class Race:
                 raise Failed("torch_baseline.py", 0, f"error: it took {theirs['tokens_per_step']} tokens a step")
             rounds.append({"tokamak": ours, "torch": theirs,
                            "ratio": ours["tokens_per_second"] / theirs["tokens_per_second"]})
-            say(f"round {len(rounds)}: {ours['tokens_per_second']:.0f} and {theirs['tokens_per_second']:.0f} tokens/s, "
+            measure.say(f"race: round {len(rounds)}: {ours['tokens_per_second']:.0f} and {theirs['tokens_per_second']:.0f} tokens/s, "
                 f"ratio {rounds[-1]['ratio']:.2f}")
         return rounds
-
-
-def say(text):
-    print(f"race: {text}", file=sys.stderr, flush=True)
 
 
 def machine():
@@ -219,7 +173,7 @@ def main():
     options = arguments()
     race = Race(options)
     probe = subprocess.run([options.python, "-c", "import torch"], check=False, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL) if report.on_path(options.python) else None
+                           stderr=subprocess.DEVNULL) if shutil.which(options.python) else None
     if probe is None or probe.returncode != 0:
         print(f"race: skipped: {options.python} has no torch; name an interpreter that has it with --python")
         return SKIPPED
@@ -228,7 +182,7 @@ def main():
         race.step_of_ours(steps=1)
         chosen = race.tune()
         rounds = race.rounds(chosen)
-        operations = race.ours("--ops", steps=5)
+        operations = race.ours("ops", steps=5)
     except (Failed, OSError) as error:
         print(f"race: error: {error}", file=sys.stderr)
         return TORCH_FAILED if getattr(error, "what", "") == "torch_baseline.py" else OURS_FAILED
@@ -236,13 +190,13 @@ def main():
     result = {"name": name, "device": race.device, "threads": options.threads,
               "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="minutes"),
               "machine": machine(), "tokamak": version.strip().splitlines(),
-              "command": "scripts/bench/race.py " + report.command_of(sys.argv[1:]),
+              "command": "scripts/bench/race.py " + race_page.command_of(sys.argv[1:]),
               "torch_options": chosen, "torch_environment": ALLOCATOR[chosen["allocator"]], "tried": race.tried,
               "rounds": rounds, "isolated": operations}
-    result.update(report.summary(rounds, operations, options.bar, options.gemm_bar))
-    stem = options.output or ROOT / "docs/benchmarks" / f"{result['date'][:10]}-{name}-{race.device}"
+    result.update(race_page.summary(rounds, operations, options.bar, options.gemm_bar))
+    stem = Path(options.output or ROOT / "docs/benchmarks" / f"{result['date'][:10]}-{name}-{race.device}")
     stem.parent.mkdir(parents=True, exist_ok=True)
-    page = report.page(result)
+    page = race_page.page(result)
     Path(f"{stem}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     Path(f"{stem}.md").write_text(page, encoding="utf-8")
     print(page + f"\nwritten to {shlex.quote(str(stem))}.json and .md")

@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 """A plain PyTorch implementation of a training step of one of our configs: race.py's baseline for `tokamak bench`.
 
-It is the same step as ours: a Llama of the same shapes on the same micro-batches of random tokens, GEMMs in bf16, fp32
-master weights and moments, the gradient clipped to norm 1, AdamW. QKV and gate + up are one GEMM each, as in ours.
+It is the same step as ours: a Llama of the same shapes on the same micro-batches of random tokens. GEMMs are in bf16,
+master weights and moments in fp32, the gradient is clipped to norm 1. QKV and gate + up are one GEMM each, as in ours.
 Attention is PyTorch's scaled_dot_product_attention, the optimizer its fused AdamW.
 
 PyTorch's alternatives are options; race.py tries them on the machine and uses the fastest:
-  weights    bf16: bf16 weights and gradient sums (ours are fp32), fp32 masters for the optimizer only
-             autocast: fp32 weights under torch.autocast, the usual recipe
-  compile    whole: torch.compile of the model with its loss; layers: of each layer (torchtitan's way); none: eager
-             max-autotune: whole, with the autotuner (GPU)
-  head       whole: materialised logits, loss compiled with the model; chunked: F.linear_cross_entropy in chunks
-  attention  auto: PyTorch's choice; cudnn, flash: only this one (GPU)
-The C library's allocator is set by the environment; race.py tries that too. Prints one line of JSON last. Exit codes:
-0, 3 (out of memory), others as in Python. """
+
+    weights    bf16: bf16 weights and gradient sums (ours are fp32), fp32 masters for the optimizer only
+               autocast: fp32 weights under torch.autocast, the usual recipe
+    compile    whole: torch.compile of the model with its loss; layers: of each layer (torchtitan's way); none: eager
+               max-autotune: whole, with the autotuner (GPU)
+    head       whole: materialised logits, loss compiled with the model; chunked: F.linear_cross_entropy in chunks
+    attention  auto: PyTorch's choice; cudnn, flash: only this one (GPU)
+
+The environment sets the C library's allocator; race.py tries that, too. The last line printed is JSON. Exit codes: 0,
+3 (out of memory), others as in Python."""
 import argparse
 import json
 import os
@@ -38,7 +40,7 @@ def arguments():
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--micro-batch", type=int, default=0, help="sequences; 0: as the config says")
-    parser.add_argument("--micro-batches", type=int, default=2, help="of a step (2)")
+    parser.add_argument("--micro-batches", type=int, default=2, help="micro-batches per step (2)")
     parser.add_argument("--warmup", type=int, default=2, help="steps before the first that counts (2)")
     parser.add_argument("--steps", type=int, default=3, help="steps measured; the median counts (3)")
     for name, values in CHOICES.items():
@@ -144,11 +146,11 @@ class Optimizer:
         if self.separate:
             for master in self.masters:
                 master.grad = torch.zeros_like(master)
-        told = config["optimizer"]
+        options = config["optimizer"]
         self.adamw = torch.optim.AdamW([
-            {"params": [m for m in self.masters if m.dim() > 1], "weight_decay": told["weight_decay"]},
+            {"params": [m for m in self.masters if m.dim() > 1], "weight_decay": options["weight_decay"]},
             {"params": [m for m in self.masters if m.dim() == 1], "weight_decay": 0.0}],
-            lr=told["lr"], betas=tuple(told["betas"]), eps=told["eps"], fused=True)
+            lr=options["lr"], betas=tuple(options["betas"]), eps=options["eps"], fused=True)
 
     def step(self):
         if self.separate:

@@ -1,11 +1,10 @@
-"""Correctness of each operation. Runs families of tests (NAME_test.cc of tests/backend and tests/cuda), each in its own
-process, several at a time, so that a fault of one does not affect the others. A process records when its cases begin and
-end (tests/support/facts.h), so that a hung or crashed case is named."""
+"""Correctness of each operation. Runs families of tests (NAME_test.cc of tests/backend and tests/cuda), several at a
+time and each in its own process, so that a fault of one does not affect the others. Processes record the begin and end
+of cases (tests/support/facts.h), so that a hung or crashed case is named."""
 import concurrent.futures
-import json
 import re
 
-from place import ended
+from place import ended, json_lines
 from report import CUT, DEVICE_FAULT, FAILED, LOST, MEASURED, NOT_RUN, PASSED, not_zero
 
 WORKERS, LIMIT, AGAIN = 4, 35, 20  # processes at a time; time limit of one, and of the rerun that names a kernel
@@ -16,17 +15,6 @@ NATIVE = {"TOKAMAK_TEST_ATTENTION": "native"}  # otherwise cuDNN compiles plans 
 BY_CUDNN = "~[native]"  # without the cases that hold for our own attention only
 BLOCKING = {"CUDA_LAUNCH_BLOCKING": "1"}
 SKIPS = 77  # exit code of a test program that has no GPU
-
-
-def facts_of(path):
-    """The facts that a test program wrote (tests/support/facts.h)."""
-    facts = []
-    for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
-        try:
-            facts.append(json.loads(line))
-        except ValueError:
-            pass  # killed while writing
-    return facts
 
 
 def report_measured(report, facts):
@@ -42,7 +30,7 @@ def run_cases(place, log, cases, limit, environment=None):
     path.unlink(missing_ok=True)
     code, text = place.run(log, [place.test_cuda, "-#", cases], limit,
                            {**(environment or {}), "TOKAMAK_FACTS": str(path)})
-    return code, text, facts_of(path)
+    return code, text, json_lines(path)
 
 
 def judge(code, text, facts):
@@ -68,22 +56,21 @@ def cases_of(family, environment):
     return f"[#{family}_test]{ON_GPU}" + ("" if environment == NATIVE else BY_CUDNN)
 
 
-def families(place, report, only=None):
-    """By our own kernels."""
+def families(place, report):
+    """With our own kernels."""
     code, text = place.run("families", [place.test_cuda, "-#", "--list-tags"], 30)
     found = [family for family in re.findall(r"\[#(\w+?)_test\]", text) if family != "contact"]
     if not found:
         report.add("operations", not_zero(code, text) if code != 0 else NOT_RUN, detail=ended(code, text))
         return
-    run_families(place, report, [(f"op {family}", family, NATIVE) for family in found if not only or family in only],
-                 LIMIT)
+    only = place.options.family or found
+    run_families(place, report, [(f"op {family}", family, NATIVE) for family in found if family in only], LIMIT)
 
 
-def cudnn(place, report, only=None):
-    """Attention by cuDNN, alone on the machine: it compiles its plans."""
-    if only and "attention" not in only:
-        return
-    run_families(place, report, [("op attention, cuDNN", "attention", {})], CUDNN_LIMIT)
+def cudnn(place, report):
+    """Attention by cuDNN, alone on the machine, since it compiles its plans."""
+    if "attention" in (place.options.family or ["attention"]):
+        run_families(place, report, [("op attention, cuDNN", "attention", {})], CUDNN_LIMIT)
 
 
 def run_families(place, report, jobs, limit):
@@ -107,15 +94,16 @@ def run_families(place, report, jobs, limit):
 def name_kernel(place, report, name, family, environment):
     """Reruns with synchronous launches, so that CUDA's error names the kernel."""
     _, text, facts = run_cases(place, "device-fault", cases_of(family, environment), AGAIN, {**environment, **BLOCKING})
-    told = [fact["message"] for fact in facts if fact.get("message")]
-    kernel = re.search(r"from (.+) at its launch", " ".join(told))
+    messages = [fact["message"] for fact in facts if fact.get("message")]
+    kernel = re.search(r"from (.+) at its launch", " ".join(messages))
     report.add(f"the kernel at fault in {name}", MEASURED if kernel else NOT_RUN, kernel[1] if kernel else "",
-               detail=(told or [text[-200:]])[0])
+               detail=(messages or [text[-200:]])[0])
 
 
 def contact(place, report):
-    """Every case for the first contact, in a process each, in the order of its file: every operation once at the 8B
-    shape; cuDNN's attention against ours, and whether it reads neighbours' rows. Errors are numbers, too."""
+    """Every case of the first contact, each in a process, in the order of its file. They run every operation once at
+    the 8B shape, compare cuDNN's attention with ours, and check that it reads no neighbours' rows. Errors are numbers,
+    too."""
     code, text = place.run("contact", [place.test_cuda, "[contact]", "--list-test-names-only"], 10)
     names = [line.strip() for line in text.splitlines() if line.strip()]
     if not names or code in (None, CUT, LOST):

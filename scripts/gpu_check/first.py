@@ -1,4 +1,4 @@
-"""The first sitting on a GPU: what is worth most comes first, and each part has its limit. scripts/gpu_check.sh --only
+"""The first sitting on a GPU, the most valuable facts first; each part has its limit. scripts/gpu_check.sh --only
 first."""
 import families
 import place as places
@@ -7,11 +7,9 @@ import speed
 import steps
 import training
 
-SECONDS = 570
-TWO_RANKS = 20  # seconds, at the end: ranks that share a GPU are the least likely to work
-# part: its seconds at most; None: what is left, without that of the last part, which may take all
-LIMITS = {"machine": 20, "contact": 40, "learns": 40, "steps": 80, "kernels": 70, "models": 100, "families": 60,
-          "cudnn": 60, "curves": 60, "rest": None, "two_ranks": TWO_RANKS}
-PARTS = {"machine": places.machine, "contact": families.contact, "learns": training.learns, "steps": steps.steps_8b,
-         "kernels": speed.kernels, "models": steps.models, "families": families.families, "cudnn": families.cudnn,
-         "curves": training.curves, "rest": steps.rest, "two_ranks": ranks.two_ranks}
+# part: (its seconds at most, what runs). None: the rest, less the limits of the later parts.
+PARTS = {"machine": (20, places.machine), "contact": (40, families.contact), "learns": (40, training.learns),
+         "steps": (80, steps.steps_8b), "kernels": (70, speed.kernels), "models": (100, steps.models),
+         "families": (60, families.families), "cudnn": (60, families.cudnn), "curves": (60, training.curves),
+         "rest": (None, steps.rest),
+         "two_ranks": (20, ranks.two_ranks)}  # last: ranks that share a GPU are the least likely to work

@@ -1,4 +1,4 @@
-"""The check's order, time budget and arguments. See scripts/gpu_check.sh."""
+"""Order, time budget and arguments of the check. See scripts/gpu_check.sh."""
 import argparse
 import contextlib
 import os
@@ -12,7 +12,6 @@ import traceback
 from pathlib import Path
 
 import depth
-import families
 import first
 import matrix
 import place as places
@@ -20,13 +19,14 @@ from report import FAILED, NOT_RUN, SKIPPED, WIDTH, Report, write_whole
 
 NOTHING_CHECKED = 77  # the exit code that ctest shows as skipped
 RESERVE = 0.04  # of the seconds, for kills, table and archive
-SITTINGS = {"first": first, "matrix": matrix, "depth": depth}
-# What comes home from a machine that is lent for minutes is a few files of 16 MiB.
+SITTINGS, SECONDS = {"first": first.PARTS, "matrix": matrix.PARTS, "depth": depth.PARTS}, 570
+RUN = {part: run for sitting in SITTINGS.values() for part, (_, run) in sitting.items()}
+# A borrowed machine gives back a few files of 16 MiB.
 LARGEST_LOG, ARCHIVE = 4 << 20, "gc.tar.gz"
 
 
 class Stopped(BaseException):
-    """A signal: what there is must be kept."""
+    """A signal came: the results so far must be kept."""
 
 
 def arguments():
@@ -39,9 +39,9 @@ def arguments():
         "first: does it work, learn and how fast is it, the most valuable facts first; matrix: changes one at a time, and "
         "the race; depth: profiles, sanitizers, ranks, resume, minutes of training. 570 s each.")
     parser.add_argument("--only", action="append", metavar="NAME",
-                        choices=[*SITTINGS, *{part for sitting in SITTINGS.values() for part in sitting.LIMITS}],
+                        choices=[*SITTINGS, *RUN],
                         help="first, matrix, depth, or a part: " + "; ".join(
-                            " ".join(sitting.LIMITS) for sitting in SITTINGS.values()) + "; may be repeated")
+                            " ".join(sitting) for sitting in SITTINGS.values()) + "; may be repeated")
     parser.add_argument("--seconds", type=int, help="when it ends at the latest; parts and programs have their shares of "
                         "it (570 of each sitting)")
     parser.add_argument("--build", type=path, help="the build to check (build/; in a bundle, itself)")
@@ -50,7 +50,7 @@ def arguments():
                         help="the shards to train on, train/ and validation/ (runs/quickstart/data)")
     parser.add_argument("--output", type=path, default=path("runs/gpu_check"),
                         help=f"gets three files: gpu_check.json, table.txt and {ARCHIVE} with all logs (runs/gpu_check)")
-    parser.add_argument("--family", action="append", help="of the operations' tests, only these")
+    parser.add_argument("--family", action="append", help="only these families of operations' tests")
     parser.add_argument("--previous", type=path, help="for matrix: gpu_check.json of an earlier sitting, whose failed "
                         "parts run again")
     parser.add_argument("--python", default="python3",
@@ -59,35 +59,28 @@ def arguments():
 
 
 def chosen(only):
-    """({part: its maximum seconds, None for what is left} in order, each once; the total)."""
+    """({part: its maximum seconds, None for the rest} in order, each once; the total)."""
     parts, seconds = {}, 0
     for name, sitting in SITTINGS.items():
         whole = not only or name in only
-        seconds += sitting.SECONDS if whole else 0
-        for part, most in sitting.LIMITS.items():
+        seconds += SECONDS if whole else 0
+        for part, (most, _) in sitting.items():
             if whole or part in only:
                 parts.setdefault(part, most)
-    return parts, seconds or sum(most or first.SECONDS for most in parts.values())
-
-
-def runners(options):
-    return {**first.PARTS, **matrix.parts(options), **depth.PARTS,
-            "families": lambda place, report: families.families(place, report, options.family),
-            "cudnn": lambda place, report: families.cudnn(place, report, options.family)}
+    return parts, seconds or sum(most or SECONDS for most in parts.values())
 
 
 def check(place, report, options, parts, scale):
-    run = runners(options)
     for number, (part, most) in enumerate(parts.items()):
         report.part = part
         if place.stopped or place.left() < 1:
             report.add(part, NOT_RUN, detail=place.stopped or "no time is left")
             continue
-        if most is None or number + 1 == len(parts):  # all but what the parts behind it are limited to
+        if most is None or number + 1 == len(parts):  # all except the limits of the later parts
             most = place.left() / scale - sum(limit or 0 for limit in list(parts.values())[number + 1:])
         with place.part(part, max(1, most * scale)):
             try:
-                run[part](place, report)
+                RUN[part](place, report)
             except Exception as error:  # the other parts still count
                 report.add(part, FAILED, detail=f"the check itself: {error!r}")
                 (place.output / f"{part}-error.log").write_text(traceback.format_exc())
@@ -95,10 +88,10 @@ def check(place, report, options, parts, scale):
 
 
 def keep(place, report, options):
-    """The three files, as far as the check has come."""
+    """Writes the three files with the results so far; returns the table."""
     report.write(seconds=round(time.monotonic() - place.began, 1), parts=place.seconds)
     facts = report.facts
-    machine = facts.get("gpu") or facts.get("missing") or "a GPU that does not tell its name"
+    machine = facts.get("gpu") or facts.get("missing") or "a GPU without a name"
     drivers = {gpu["driver"] for gpu in facts["gpus"]}
     head = (f"{facts['date']}, {machine}{''.join(f', driver {driver}' for driver in drivers)}, "
             f"{' '.join(' '.join(facts['tokamak'][:2]).split())}, {facts['seconds']:.0f} s: "

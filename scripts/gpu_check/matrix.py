@@ -1,18 +1,14 @@
-"""The second sitting: what failed in the first, again; one change at a time at the same clocks; the race against PyTorch.
+"""The second sitting: failed parts of the first again, one change at a time at the same clocks, the race with PyTorch.
 scripts/gpu_check.sh --only matrix --previous gpu_check.json"""
 import functools
-import json
-from pathlib import Path
 
 import first
 import peer
-from place import ended
+from place import ended, read_json
 from predictions import predict
-from report import MEASURED, NOT_RUN, not_zero
+from report import FAILED, MEASURED, NOT_RUN, Ended, not_zero
 from steps import bench_step
 
-SECONDS = 570
-LIMITS = {"again": 110, "changes": 260, "race": None}
 LIMIT = 20  # of one measurement
 SHAPE = ["llama-8b.yaml", "model.num_hidden_layers=4", "training.micro_batch_size=1", "training.global_batch_tokens=16384"]
 SMALL = ["llama-0.5b.yaml", "training.global_batch_tokens=65536"]
@@ -38,22 +34,22 @@ CHANGES = [
 ]
 
 
-def again(place, report, previous):
+def again(place, report):
     """The parts of the first sitting in which a line has FAILED."""
-    try:
-        lines = json.loads(Path(previous).read_text())["lines"] if previous else []
-    except (OSError, ValueError, KeyError) as error:
-        report.add("what failed", NOT_RUN, detail=f"{previous}: {error}")
-        return
-    for part in dict.fromkeys(line["part"] for line in lines if line["result"] == "FAILED"):
-        if part in first.PARTS:
-            first.PARTS[part](place, report)
-    if not previous:
-        report.add("what failed", NOT_RUN, detail="--previous FILE names the gpu_check.json of the first sitting")
+    previous = place.options.previous
+    with report.line("what failed"):
+        if not previous:
+            raise Ended(NOT_RUN, "--previous FILE names the gpu_check.json of the first sitting")
+        lines = read_json(previous).get("lines")
+        if lines is None:
+            raise Ended(NOT_RUN, f"{previous} is not a gpu_check.json")
+        for part in dict.fromkeys(line["part"] for line in lines if line["result"] == FAILED):
+            if part in first.PARTS:
+                first.PARTS[part][1](place, report)
 
 
 def changes(place, report):
-    """Each change against the same without it."""
+    """Each change against the same step without it."""
     measured = functools.cache(lambda config, arguments: bench_step(
         place, f"without-{abs(hash((config, arguments))) % 10**6}", config, arguments, LIMIT))
     for number, (name, (config, *overrides), without, with_it, environment) in enumerate(CHANGES):
@@ -67,13 +63,11 @@ def changes(place, report):
             continue
         plans = [predict(place, report, f"change-{number}-{i}", config, [*overrides, *arguments]).get("tokens_per_second")
                  for i, arguments in enumerate((without, with_it)) if "--documents" not in arguments]
-        # Equal plans know nothing of the change.
+        # Equal plans do not model the change.
         known = len(plans) == 2 and all(plans) and plans[0] != plans[1]
         predicted = {"predicted": plans[1] / plans[0]} if known else {}
         report.add(f"change: {name}", MEASURED, f"{rates[0]:.0f} to {rates[1]:.0f} tokens/s, {rates[1] / rates[0]:.3f} x",
                    value=rates[1] / rates[0], unit="x", **predicted)
 
 
-def parts(options):
-    return {"again": lambda place, report: again(place, report, options.previous), "changes": changes,
-            "race": lambda place, report: peer.race(place, report, options.python)}
+PARTS = {"again": (110, again), "changes": (260, changes), "race": (None, peer.race)}

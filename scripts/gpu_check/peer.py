@@ -17,8 +17,9 @@ OURS_FAILED, SKIPPED = 1, 77  # exit codes of race.py
 LEAST_SECONDS = 150  # per model
 
 
-def race(place, report, python):
+def race(place, report):
     tokamak = ROOT / "bin" / "tokamak" if place.bundle else place.tokamak
+    python = place.options.python
     python = os.path.abspath(python) if os.sep in python else python
     for number, (model, (fixed, config, *overrides)) in enumerate(MODELS.items()):
         name, bar, left = f"race {model}", f"{BAR:g} times PyTorch", place.left()
@@ -39,10 +40,10 @@ def race(place, report, python):
         elif code != 0:
             report.add(name, FAILED if code == OURS_FAILED else NOT_RUN, bar=bar, detail=ended(code, text))
         else:
-            tell(report, name, bar, json.loads(Path(f"{stem}.json").read_text()))
+            add_ratio(report, name, bar, json.loads(Path(f"{stem}.json").read_text()))
 
 
-def tell(report, name, bar, found):
+def add_ratio(report, name, bar, found):
     rates, (low, high) = found["tokens_per_second"], found["ratio_spread"]
     report.against(name, found["ratio"] >= BAR,
                    f"{found['ratio']:.2f} ({low:.2f} to {high:.2f}): {rates['tokamak']:.0f} and {rates['torch']:.0f} "

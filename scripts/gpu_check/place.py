@@ -1,5 +1,5 @@
-"""Paths in the source tree or in a bundle, the properties of this machine, and how programs run: each in its own
-session with a time limit and a log of its whole output. While a program cannot be killed, the GPU counts as lost."""
+"""Paths in the source tree or in a bundle, the properties of this machine, and the programs that run. Each has its own
+session, a time limit and a log of its whole output. While a program cannot be killed, the GPU counts as lost."""
 import contextlib
 import datetime
 import json
@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-from report import CUT, FAILED, LOST, MEASURED, NOT_RUN, PASSED, kind_of
+from report import CUT, FAILED, LOST, MEASURED, NOT_RUN, PASSED, Ended, kind_of, not_zero
 
 ROOT = Path(__file__).resolve().parents[2]
 # For `bench` of models on the emulator.
@@ -41,6 +41,7 @@ class Place:
         self.tokamak = (options.programs or (folder / "libexec" if self.bundle else folder)) / f"tokamak{suffix}"
         self.test_cuda, self.test_nccl = tests / f"test_cuda{suffix}", tests / f"test_nccl{suffix}"
         self.call_counter = tests / "libtokamak_call_counter.so"
+        self.options = options
         self.data = options.data or ROOT / "runs" / "quickstart" / "data"
         self.configs = ROOT / "configs"
         self.output = Path(tempfile.mkdtemp(prefix="gpu_check-"))  # logs; they leave it as one archive
@@ -87,6 +88,10 @@ class Place:
             yield
         finally:
             self.deadline, self.seconds[name] = whole, round(time.monotonic() - begin, 1)
+
+    def need_data(self):
+        if not self.data.exists():
+            raise Ended(NOT_RUN, f"no {self.data}; scripts/quickstart.sh --data-only makes it")
 
     def scratch(self, name):
         """An empty folder of this name below output/."""
@@ -172,10 +177,32 @@ def last_line(text):
 
 
 def ended(code, text):
-    """How a program failed."""
+    """The failure of a program in words."""
     if code in (None, LOST, CUT):
         return {None: "hung: out of time", CUT: "cut off by the end of its part's time", LOST: text}[code]
     return f"{f'signal {-code}' if code < 0 else kind_of(code, text)}: {last_line(text)}"
+
+
+def expect(code, text, wanted=0, what=""):
+    if code != wanted:
+        raise Ended(not_zero(code, text), what + ended(code, text))
+
+
+def read_json(path):
+    """The content, or {} without a whole file."""
+    try:
+        return json.loads(Path(path).read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def json_lines(path):
+    """The values of a file of JSON lines, without those that a crash cut short."""
+    values = []
+    for line in Path(path).read_text(errors="replace").splitlines() if Path(path).exists() else []:
+        with contextlib.suppress(ValueError):
+            values.append(json.loads(line))
+    return values
 
 
 # In a separate process: a driver in a bad state may hang.
@@ -229,8 +256,8 @@ def ask_gpu(query):
 
 
 def doctor(place, seconds):
-    """What `tokamak doctor` says of this machine, healthy or not; an empty dictionary if it does not end. Without a
-    directory it does not measure the disk."""
+    """(the report of `tokamak doctor` on this machine, healthy or not, or {}; why it is missing). Without a directory
+    it does not measure the disk."""
     code, text = place.run("doctor", [place.tokamak, "doctor", "--deadline", max(1, int(seconds * place.scale)), "--json"],
                            seconds + 3)
     try:
@@ -252,13 +279,13 @@ def gpus_of(report):
 
 
 def faults_of(report):
-    """What the doctor found that keeps a run from starting, in one text."""
+    """The doctor's findings that prevent a run, in one text."""
     return "; ".join(note["text"] for check in report.get("checks", []) for note in check["notes"]
                      if note["status"] == "fail")
 
 
 def facts(place):
-    """The JSON's section about machine and versions, but for what the doctor finds."""
+    """The JSON's section about machine and versions, without the doctor's findings."""
     libraries = output_of(["ldconfig", "-p"]).splitlines()
     return {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "gpus": [], "doctor": {},
             "kernel": os.uname().release, "python": sys.version.split()[0],
@@ -268,11 +295,11 @@ def facts(place):
 
 
 def machine(place, report):
-    """Versions, and what the doctor finds."""
-    told, why = doctor(place, MACHINE_SECONDS) if not place.emulated else ({}, "nothing to say of an emulated GPU")
-    report.facts.update(doctor=told, gpus=gpus_of(told))
-    faults = faults_of(told)
-    if not told:
+    """Versions, and the doctor's findings."""
+    found, why = doctor(place, MACHINE_SECONDS) if not place.emulated else ({}, "the GPU is emulated")
+    report.facts.update(doctor=found, gpus=gpus_of(found))
+    faults = faults_of(found)
+    if not found:
         report.add("doctor", NOT_RUN, detail=why)
     else:
         report.add("doctor", FAILED if faults else PASSED, ", ".join(f"{gpu['name']}, driver {gpu['driver']}"

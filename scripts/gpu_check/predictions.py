@@ -1,4 +1,4 @@
-"""What `tokamak plan` predicts for the config that is measured, on this GPU's row of the hardware table."""
+"""Predictions of `tokamak plan` for the measured config on this GPU's row of the hardware table."""
 import json
 
 from place import ended
@@ -6,7 +6,7 @@ from place import ended
 
 def predict(place, report, label, config, overrides):
     """{tokens_per_second, step_seconds, mfu_full, mfu_causal, peak_bytes, operations: {name: {seconds, flops, bytes} of
-    its longest call}}; an empty dictionary where the plan does not end, whose log says why."""
+    its longest call}}; an empty dictionary if there is no plan: the log has the reason."""
     gpu, trace = "h100" if place.emulated else report.facts.get("gpu", ""), place.output / f"plan-{label}-trace.json"
     if not gpu:
         return {}
@@ -25,7 +25,7 @@ def predict(place, report, label, config, overrides):
 
 
 def longest(events):
-    """Of each operation the call that takes longest: where weights' gradients accumulate rather than overwrite."""
+    """The longest call of each operation: weights' gradients take longer where they accumulate."""
     found = {}
     for event in events:
         if event["ph"] != "X" or "flops" not in event.get("args", {}):

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Publishes the results of scripts/gpu_check.sh: the README's table of GPU results, a page in docs/benchmarks/, and what
-they say about the constants that plans use. Run it in the tree whose commit was checked.
+"""Publishes results of scripts/gpu_check.sh: the README's table of GPU results, a page in docs/benchmarks/, and
+measured constants for plans. Run it in the tree whose commit was checked.
 
-  scripts/gpu_check/publish.py gpu_check.json            (prints the constants)
-  scripts/gpu_check/publish.py gpu_check.json --apply    (writes them to src/backend/gpu_sizes.h and src/plan/hardware.cc)
-  scripts/gpu_check/publish.py FIRST.json ... LAST.json  (sittings on one card: of each line the last that has run)
+  scripts/gpu_check/publish.py gpu_check.json
+  scripts/gpu_check/publish.py FIRST.json ... LAST.json  (sittings on one card: the last run of each line)
 """
 import argparse
 import collections
@@ -14,7 +13,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from main import SITTINGS
+from main import RUN
 from report import FAILED, MISSED, NOT_RUN, OFF, PASSED, off
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,15 +29,15 @@ def commit_of(facts):
 
 
 def merged(sittings):
-    """The lines of the parts that the check has, of each name (and number among those of that name) the last that has run."""
-    parts, lines = {part for sitting in SITTINGS.values() for part in sitting.LIMITS}, {}
+    """The last run of each line (by name, and number among equal names) of the check's parts."""
+    lines = {}
     for facts in sittings:
         seen = collections.Counter()
         for line in facts["lines"]:
             key = line["name"], seen[line["name"]]
             seen[line["name"]] += 1
             has_run = line["result"] != NOT_RUN or lines.get(key, line)["result"] in (NOT_RUN, FAILED)
-            if line["part"] in parts and has_run:
+            if line["part"] in RUN and has_run:
                 lines[key] = line
     return list(lines.values())
 
@@ -131,16 +130,16 @@ def step_row(line):
     values, plan = line["values"], line["values"].get("prediction", {})
     shares = [f"{values[name]:.1%}" if values.get(name) else "" for name in ("mfu_full", "mfu_causal", "mfu_done")]
     clock = f"{values['clock']:.0f} MHz, {values['watts']:.0f} W" if "watts" in values else ""
-    told = f"{plan['tokens_per_second']:.0f}, {plan['mfu_full']:.1%}, {plan['mfu_causal']:.1%}" if plan else ""
-    return f"| {line['name']} | {values['tokens_per_second']:.0f} | {' | '.join(shares)} | {clock} | {told} |"
+    text = f"{plan['tokens_per_second']:.0f}, {plan['mfu_full']:.1%}, {plan['mfu_causal']:.1%}" if plan else ""
+    return f"| {line['name']} | {values['tokens_per_second']:.0f} | {' | '.join(shares)} | {clock} | {text} |"
 
 
 def line_row(line):
     values = line["values"]
     predicted = f"{values['predicted']:.4g} {values['unit']}" if values.get("predicted") else ""
     ratio = f"{values['value'] / values['predicted']:.2f}" if predicted and values.get("value") else ""
-    told = (line["measured"] or line["detail"][:100]).replace("|", "\\|")
-    return f"| {line['result']} | {line['name']} | {told} | {predicted} | {ratio} |"
+    text = (line["measured"] or line["detail"][:100]).replace("|", "\\|")
+    return f"| {line['result']} | {line['name']} | {text} | {predicted} | {ratio} |"
 
 
 # ---- constants of plans --------------------------------------------------------------------------------------------
@@ -166,7 +165,7 @@ def rate(results, *names):
 
 
 def gemm_rate(results, copied):
-    """FLOP/s of a layer's GEMMs beside the time of their bytes, which predictions add (src/plan/cost_model.cc)."""
+    """FLOP/s of a layer's GEMMs without the time of their bytes, which predictions add (src/plan/cost_model.cc)."""
     calls = [call for call in results.facts.get("machine", {}).get("measured", [])
              if call["name"].startswith("gemm ") and not call["name"].startswith("gemm head")]
     seconds = sum(call["seconds"] - call["bytes"] / copied for call in calls)
@@ -174,67 +173,48 @@ def gemm_rate(results, copied):
 
 
 def shares(results, source):
-    """{member of Efficiency: its share}, of the hardware table's row; and the row's pattern. Empty without a row."""
-    row = re.search(rf'\{{"[^"]+", "{re.escape(results.card)}", \d+, ([\d.]+) \* kGB, [^"]*?, (k[A-Z]\w+|\{{[^}}]*\}}),', source)
+    """{member of Efficiency: its measured share}, for the GPU's row of the hardware table; empty without a row."""
+    row = re.search(rf'"{re.escape(results.card)}", \d+, ([\d.]+) \* kGB', source)
     peak = results.values("step 8B").get("peak_flops_per_second")
     if not row or not peak:
-        return {}, row
+        return {}
     moved = [line["name"] for line in results.lines if line["name"].startswith(MOVES_BYTES)]
     copied = rate(results, *moved) if moved else None
     found = {"gemm": gemm_rate(results, copied) if copied else None,
              "attention": rate(results, "attention, cuDNN", "attention_backward, cuDNN"),
              "native_attention": rate(results, "attention, native", "attention_backward, native")}
     found = {name: value / peak for name, value in found.items() if value}
-    return {**found, **({"memory": copied / (float(row[1]) * 1e9)} if copied else {})}, row
+    return {**found, **({"memory": copied / (float(row[1]) * 1e9)} if copied else {})}
 
 
 def constants(results, root):
-    """{file: (its text with the measured constants, what changes, in words)}."""
-    text, words = (root / SIZES).read_text(), []
-    for name, (measured, reserved) in sizes(results).items():
-        changed, count = re.subn(rf"({name} = ).*?;", rf"\g<1>int64_t{{{reserved >> 20}}} << 20;", text)
-        if count != 1:
-            raise SystemExit(f"publish: {SIZES} does not have one {name}")
-        text, words = changed, [*words, f"{name} = int64_t{{{reserved >> 20}}} << 20;  // measured: {measured / 2**20:.0f} MiB"]
-    edits = {SIZES: (text, words)}
-    source = (root / HARDWARE).read_text()
-    found, row = shares(results, source)
-    if row and found:
-        old = row[2] if row[2].startswith("k") else None
-        members = ["gemm", "attention", "native_attention", "memory", "bus", "contention"]
-        if old or set(found) >= set(members[:4]):
-            fixed = old or "kHopper"
-            new = "{" + ", ".join(f"{found[name]:.3f}" if name in found else f"{fixed}.{name}" for name in members) + "}"
-            changed = source[:row.start(2)] + new + source[row.end(2):]
-            edits[HARDWARE] = (changed, [f"row \"{results.card}\": {row[2]} -> {new}",
-                                         "then scripts/bench/predict_published.py says what kPublishedError becomes"])
-    return edits
+    """The measured constants of plans, in lines to paste."""
+    lines = [f"{SIZES}:", *[f"  {name} = int64_t{{{reserved >> 20}}} << 20;  // measured: {measured / 2**20:.0f} MiB"
+                            for name, (measured, reserved) in sizes(results).items()]]
+    if found := shares(results, (root / HARDWARE).read_text()):
+        lines += [f"{HARDWARE}, row of {results.card}: " + ", ".join(f"{name} {value:.3f}" for name, value in found.items()),
+                  "  then scripts/bench/predict_published.py says what kPublishedError becomes"]
+    return lines
 
 
-def publish(results, root, apply):
-    """What was written and what should change, in lines."""
+def publish(results, root):
+    """Writes the page and the README's row; returns lines about these files and the constants."""
     target = root / "docs" / "benchmarks" / f"{results.stem}.md"
     target.write_text(page(results), encoding="utf-8")
     readme = root / "README.md"
     readme.write_text(with_row(readme.read_text(encoding="utf-8"), readme_row(results)), encoding="utf-8")
-    told = [f"written: {target.relative_to(root)} and the table of README.md"]
-    for file, (text, words) in constants(results, root).items():
-        told += [f"{file}{', written' if apply and words else ''}:", *[f"  {line}" for line in words or ["nothing was measured"]]]
-        if apply and words:
-            (root / file).write_text(text, encoding="utf-8")
-    return told
+    return [f"written: {target.relative_to(root)} and the table of README.md", *constants(results, root)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, nargs="+", help="gpu_check.json, of one or more sittings")
-    parser.add_argument("--apply", action="store_true", help="write the constants, too")
     parser.add_argument("--root", type=Path, default=ROOT, help="the tree to write to")
     options = parser.parse_args()
     results = Results(*options.results)
     if not results.card or "emulated" in results.card:
-        sys.exit("publish: error: these are no results of a GPU")
-    print("\n".join(publish(results, options.root, options.apply)))
+        sys.exit("publish: error: not results of a GPU")
+    print("\n".join(publish(results, options.root)))
 
 
 if __name__ == "__main__":

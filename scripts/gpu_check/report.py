@@ -1,4 +1,5 @@
 """The lines of the check: result and bar of each; their table and JSON."""
+import contextlib
 import json
 import os
 import re
@@ -9,7 +10,7 @@ MISSED = "below goal"    # a speed goal, which does not fail the check
 MEASURED = "measured"    # a number without a bar
 NOT_RUN, SKIPPED = "not run", "skipped"
 WIDTH = 100  # columns of the table
-OFF = 0.15   # of what was predicted: a line that is further off wants an explanation
+OFF = 0.15   # share of the prediction: a line further off needs an explanation
 
 USAGE, DEVICE, DEVICE_FAULT, UNSUPPORTED = 2, 5, 8, 9  # exit codes of the program (src/base/error.h)
 LOST = "lost"  # instead of an exit code: not started, because time ran out or the GPU does not respond
@@ -17,7 +18,7 @@ CUT = "cut"    # instead of an exit code: ended by the end of its part's time, b
 KINDS = {USAGE: "usage", 3: "data", 4: "checkpoint", DEVICE: "no device, or a library of it is missing",
          6: "communication", 7: "numerics", DEVICE_FAULT: "device fault",
          UNSUPPORTED: "unsupported, or a capture was refused"}
-# What the program says before a run starts: its plan is larger than the memory (src/train/memory_check.cc).
+# The program's error before a run whose plan exceeds the memory (src/train/memory_check.cc).
 DOES_NOT_FIT = re.compile(r"the run needs .+ on each rank, but .+ available")
 OUT_OF_MEMORY = re.compile(r"cudaErrorMemoryAllocation|out of memory|not enough (GPU|pinned host) memory")
 
@@ -35,9 +36,17 @@ def kind_of(code, text=""):
 
 
 def not_zero(code, text=""):
-    """The verdict on a program's exit code; None: it hung. A run that has started and then finds no memory has failed, and
-    so has a capture that is refused."""
+    """The verdict on a program's exit code; None: it hung. Running out of memory after the start is a failure, and so
+    is a refused capture."""
     return NOT_RUN if code in (USAGE, LOST, CUT) or does_not_fit(code, text) else FAILED
+
+
+class Ended(Exception):
+    """A line that got no result: its verdict and the reason."""
+
+    def __init__(self, verdict, why):
+        super().__init__(why)
+        self.verdict, self.why = verdict, why
 
 
 def write_whole(path, text):
@@ -59,7 +68,7 @@ class Report:
 
     def add(self, name, verdict, measured="", bar="", detail="", **values):
         """Adds one line; `values` are its numbers, for the JSON. Written at once: a killed check keeps its results.
-        Of `values`, value, unit and predicted are one quantity and what `tokamak plan` predicts for it."""
+        In `values`, value, unit and predicted are one quantity and its prediction by `tokamak plan`."""
         value, predicted = values.get("value"), values.get("predicted")
         if value and predicted:
             measured += f", {value / predicted:.2f} x predicted" + (" (!)" if off(value, predicted) else "")
@@ -70,6 +79,14 @@ class Report:
 
     def against(self, name, good, measured, bar, detail="", goal=False, **values):
         self.add(name, PASSED if good else MISSED if goal else FAILED, measured, bar, detail, **values)
+
+    @contextlib.contextmanager
+    def line(self, name, bar=""):
+        """If the work inside is Ended, adds the line with the reason."""
+        try:
+            yield
+        except Ended as ended:
+            self.add(name, ended.verdict, bar=bar, detail=ended.why)
 
     def count(self, verdict):
         return sum(line["result"] == verdict for line in self.lines)
@@ -82,8 +99,8 @@ class Report:
         """One row per line; below it the reason, unless it passed or is a number."""
         text = []
         for line in self.lines:
-            told = line["measured"] + (f" ({line['bar']})" if line["bar"] else "")
-            row = f"{line['result']:<10}  {line['name']:<28}  {told}".rstrip()
+            measured = line["measured"] + (f" ({line['bar']})" if line["bar"] else "")
+            row = f"{line['result']:<10}  {line['name']:<28}  {measured}".rstrip()
             text += textwrap.wrap(row, WIDTH, subsequent_indent=" " * 14)
             if line["detail"]:
                 text += textwrap.wrap(line["detail"], WIDTH, initial_indent=" " * 14, subsequent_indent=" " * 14,

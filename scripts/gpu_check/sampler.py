@@ -48,7 +48,7 @@ class Sampler:
 
 
 def clocks(found):
-    """Of a sampler, in words."""
+    """A sampler's results in words."""
     if "watts" not in found:
         return ""
     slowed = " and ".join(dict.fromkeys(words for bit, words in REASONS.items() if found["reasons"] & bit))

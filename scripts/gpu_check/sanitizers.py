@@ -8,8 +8,8 @@ from families import NATIVE, ON_GPU
 from place import ended
 from report import FAILED, NOT_RUN, PASSED
 
-# racecheck covers our own kernels only, by the namespace in their mangled names. Six of its eight processes that shared an
-# H100 broke down; memcheck's did not.
+# racecheck covers our own kernels only, by the namespace in their mangled names. Six of its eight processes that shared
+# an H100 broke down; memcheck's did not.
 SANITIZERS = {"memcheck": ["--leak-check", "no", "--report-api-errors", "no"],
               "racecheck": ["--kernel-name", "kns=7tokamak"]}
 WORKERS = {"memcheck": 8, "racecheck": 1}

@@ -1,10 +1,9 @@
-"""Speed of each operation at the 8B shape, from `tokamak bench --ops --json` (src/cli/bench_report.cc): beside its
-prediction, copy bandwidth and the GEMM rate of the same run. runtime.autotune gives the rate of cuBLASLt's best algorithm
-for a GEMM, and fills its cache for later runs. Missing results are reported as not run."""
-import json
+"""Speed of each operation at the 8B shape, from `tokamak bench ops --json` (src/cli/bench_report.cc), compared with its
+prediction, with copy bandwidth and with the GEMM rate of the same run. runtime.autotune finds the rate of cuBLASLt's
+best algorithm for a GEMM, and fills its cache for later runs. Missing results are reported as not run."""
 import math
 
-from place import ended
+from place import ended, read_json
 from predictions import predict, seconds_of
 from report import MEASURED, NOT_RUN, not_zero
 from sampler import Sampler, clocks
@@ -16,7 +15,7 @@ OF_COPY = {"rmsnorm": 0.8, "swiglu": 0.8, "adamw": 0.8}  # by prefix of the oper
 GEMM_GOAL, NATIVE_GOAL = 0.95, 0.50
 MASKED = 1500  # tokens of a document on average, of masked training
 EMULATED = "the emulator takes minutes for the large GEMM that all are compared with"
-# What `runtime.attention: cudnn` says where it is not installed: the check goes on without it.
+# The error of `runtime.attention: cudnn` without cuDNN: the check continues without it.
 NO_CUDNN = "runtime.attention is cudnn:"
 
 
@@ -45,22 +44,22 @@ def timed(operation, name, prediction):
                                          **({"predicted": 1e3 * predicted} if predicted else {})}
 
 
-def bench_ops(place, label, limit, *arguments):
-    """(the JSON's content or {}, why it is missing, the verdict)."""
-    path = place.output / f"ops-{label}.json"
+def bench(place, kind, label, config, overrides, limit, *arguments, environment=None):
+    """Runs `tokamak bench KIND`; returns (exit code, output, its results)."""
+    path = place.output / f"{kind}-{label}.json"
     path.unlink(missing_ok=True)
-    code, text = place.run(f"bench-ops-{label}", [
-        place.tokamak, "bench", place.configs / CONFIG, *OVERRIDES, "runtime.backend=cuda", *place.tiny, *arguments,
-        "--ops", "--json", path], limit)
+    code, text = place.run(f"bench-{kind}-{label}", [
+        place.tokamak, "bench", kind, place.configs / config, *overrides, "runtime.backend=cuda", *place.tiny, *arguments,
+        "--output" if kind == "calibrate" else "--json", path], limit, environment)
+    return code, text, read_json(path)
+
+
+def bench_ops(place, label, limit, *arguments):
+    """Returns (its results, or {}; why they are missing; the verdict)."""
+    code, text, found = bench(place, "ops", label, CONFIG, OVERRIDES, limit, *arguments)
     if code != 0:
         return {}, ended(code, text), NOT_RUN if NO_CUDNN in text else not_zero(code, text)
-    try:
-        found = json.loads(path.read_text())
-        if isinstance(found.get("operations"), dict):
-            return found, "", None
-        return {}, f"no operations in {path.name}", NOT_RUN
-    except (OSError, ValueError, AttributeError) as error:
-        return {}, f"{path.name}: {error}", NOT_RUN
+    return (found, "", None) if found.get("operations") else ({}, f"no operations in ops-{label}.json", NOT_RUN)
 
 
 def kernels(place, report):
@@ -96,8 +95,8 @@ def kernels(place, report):
         if not name.startswith("attention"):
             seen.add(kernel(report, name, operation, copy, ceiling, predicted))
     for kind in sorted({*OF_COPY, "gemm"} - seen) if operations else ():
-        report.add(f"{kind}, all of them", NOT_RUN, detail="no such line in bench --ops")
-    attention(report, native, cudnn, why or "no such line in bench --ops", verdict or NOT_RUN, predicted, slow)
+        report.add(f"{kind}, all of them", NOT_RUN, detail="no such line in bench ops")
+    attention(report, native, cudnn, why or "no such line in bench ops", verdict or NOT_RUN, predicted, slow)
     masked(report, *bench_ops(place, "masked", 30, "runtime.attention=cudnn", "--documents", MASKED, "--rounds", 1))
 
 
@@ -143,7 +142,7 @@ def attention(report, native, cudnn, why, verdict, predicted, slow):
 
 
 def masked(report, found, why, verdict):
-    """Attention of random documents, which cuDNN takes as ragged."""
+    """Attention of random documents, which are ragged for cuDNN."""
     for name in ATTENTION:
         operation = found.get("operations", {}).get(name)
         reached, (time, values) = rate(operation, "flops"), timed(operation, name, {})
@@ -152,13 +151,13 @@ def masked(report, found, why, verdict):
             report.add(f"{name}, cuDNN, masked", MEASURED, f"{time}{tflops(reached)} inside {shape.get('documents')} "
                        f"documents of {MASKED} on average", rate=reached, **values)
         else:
-            report.add(f"{name}, cuDNN, masked", verdict or NOT_RUN, detail=why or "no such line in bench --ops")
+            report.add(f"{name}, cuDNN, masked", verdict or NOT_RUN, detail=why or "no such line in bench ops")
 
 
 def share_of(report, name, reached, best, time="", values=()):
-    told, bar = time + tflops(reached) if reached else "", f"goal {NATIVE_GOAL:.0%}"
+    measured, bar = time + tflops(reached) if reached else "", f"goal {NATIVE_GOAL:.0%}"
     if reached and best:
-        report.against(name, reached >= NATIVE_GOAL * best, f"{told}, {reached / best:.0%} of cuDNN", bar, goal=True,
+        report.against(name, reached >= NATIVE_GOAL * best, f"{measured}, {reached / best:.0%} of cuDNN", bar, goal=True,
                        rate=reached, share=reached / best, **dict(values))
     else:
-        report.add(name, MEASURED if reached else NOT_RUN, told, rate=reached, **dict(values))
+        report.add(name, MEASURED if reached else NOT_RUN, measured, rate=reached, **dict(values))

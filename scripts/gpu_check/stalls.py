@@ -1,12 +1,11 @@
 """Checks that a training step neither synchronises nor allocates. CUPTI counts such calls (tests/cuda/call_counter.cc)
 in two runs of different length: the difference comes from the steps."""
-import json
 import shutil
 import sys
 
-from place import ended, last_line
-from report import NOT_RUN, not_zero
-from training import SAVED, no_data, training
+from place import expect, last_line, read_json
+from report import NOT_RUN, Ended
+from training import SAVED, training
 
 NAME, BAR = "a step's synchronisations and allocations", "0"
 SHORT, LONG = 10, 30  # steps; 10 cover every shape and create all upload buffers
@@ -17,49 +16,39 @@ SEEN = ("cudaMalloc", "cudaStreamSynchronize")  # in every run, outside its step
 
 
 def stalls(place, report):
-    why, counted = unable(place), []
-    if why:
-        report.add(NAME, NOT_RUN, bar=BAR, detail=why)
-        return
-    for steps in (SHORT, LONG):
-        verdict, why = count(place, steps, counted)
-        if verdict:
-            report.add(NAME, verdict, bar=BAR, detail=why)
-            return
-    short, long = counted
-    more = {name: long.get(name, 0) - short.get(name, 0) for name in sorted({*short, *long})}
-    events = sum(more.pop(name, 0) for name in BY_DESIGN)
-    stall = [f"{number} {name}" for name, number in more.items() if number != 0]
-    report.against(NAME, not stall, f"{', '.join(stall) or '0'} in {LONG - SHORT} steps", BAR, short=short, long=long,
-                   event_waits=events)
+    with report.line(NAME, BAR):
+        check_able(place)
+        short, long = (count(place, steps) for steps in (SHORT, LONG))
+        more = {name: long.get(name, 0) - short.get(name, 0) for name in sorted({*short, *long})}
+        events = sum(more.pop(name, 0) for name in BY_DESIGN)
+        stall = [f"{number} {name}" for name, number in more.items() if number != 0]
+        report.against(NAME, not stall, f"{', '.join(stall) or '0'} in {LONG - SHORT} steps", BAR, short=short, long=long,
+                       event_waits=events)
 
 
-def unable(place):
-    """Why counting is impossible; empty if it is possible."""
-    counter = place.call_counter
-    if not counter.exists():
-        return f"no {counter}"
-    if no_data(place):
-        return no_data(place)
+def check_able(place):
+    """Ended if counting is impossible."""
+    if not place.call_counter.exists():
+        raise Ended(NOT_RUN, f"no {place.call_counter}")
+    place.need_data()
     load = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
-    code, text = place.run("call-counter", [sys.executable, "-c", load, counter], 30)
-    return "" if code == 0 else last_line(text)  # the loader reports a missing libcupti
+    code, text = place.run("call-counter", [sys.executable, "-c", load, place.call_counter], 30)
+    if code != 0:
+        raise Ended(NOT_RUN, last_line(text))  # the loader reports a missing libcupti
 
 
-def count(place, steps, counted):
-    """Appends {call: count} of a run; else returns (verdict, why)."""
+def count(place, steps):
+    """{call: count} of a run."""
     path, folder = place.output / f"calls-{steps}.json", place.scratch(f"calls-{steps}")
     path.unlink(missing_ok=True)
     code, text = place.run(f"calls-{steps}", training(place, folder, "cuda", "bf16", steps), 60,
                            {"CUDA_INJECTION64_PATH": str(place.call_counter), "TOKAMAK_CALLS": str(path)})
-    if code != SAVED:
-        return not_zero(code, text), ended(code, text)
+    expect(code, text, SAVED)
     shutil.rmtree(folder / "checkpoints")
-    told = [line for line in text.splitlines() if line.startswith("call counter: ")]
+    counter = [line for line in text.splitlines() if line.startswith("call counter: ")]
+    calls = read_json(path)
     if not path.exists():
-        return NOT_RUN, told[-1] if told else "CUDA did not load the counter"
-    calls = json.loads(path.read_text())
-    if not all(calls.get(name, 0) > 0 for name in SEEN):
-        return NOT_RUN, f"CUPTI told of no {' and no '.join(name for name in SEEN if not calls.get(name))}"
-    counted.append(calls)
-    return None, ""
+        raise Ended(NOT_RUN, counter[-1] if counter else "CUDA did not load the counter")
+    if missing := [name for name in SEEN if not calls.get(name, 0) > 0]:
+        raise Ended(NOT_RUN, f"CUPTI reported no {' and no '.join(missing)}")
+    return calls

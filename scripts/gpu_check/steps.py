@@ -1,12 +1,12 @@
-"""Speed of whole training steps, from `tokamak bench --json` (src/cli/bench_report.cc), each beside what `tokamak plan`
-predicts for the same config. Missing results are reported as not run."""
+"""Speed of whole training steps, from `tokamak bench --json` (src/cli/bench_report.cc), each with the prediction of
+`tokamak plan` for the same config. Missing results are reported as not run."""
 import json
 
-from place import ask_driver, ask_gpu, ended
+from place import ask_driver, ask_gpu, ended, expect
 from predictions import predict
-from report import FAILED, MEASURED, NOT_RUN, does_not_fit, not_zero
+from report import FAILED, MEASURED, NOT_RUN, Ended, does_not_fit, not_zero
 from sampler import Sampler, clocks
-from speed import EMULATED, MASKED, number
+from speed import EMULATED, MASKED, bench, number
 
 MICRO_BATCH = 8192  # tokens, of a sequence
 SHAPE = ["training.micro_batch_size=1", f"training.global_batch_tokens={2 * MICRO_BATCH}"]
@@ -16,7 +16,8 @@ NOT_PLANNED = 5 * 2**30  # context, libraries, and bench's buffers for single GE
 
 
 def qwen(layers, hidden, intermediate, heads, kv_heads, tied, sequences):
-    """Qwen 2.5's shapes at T 1024, on which llmq publishes tokens/s of one H100: with bf16 moments, eight micro-batches."""
+    """Qwen 2.5's shapes at T 1024, on which llmq publishes tokens/s of one H100: with bf16 moments, eight
+    micro-batches."""
     shape = {"hidden_size": hidden, "intermediate_size": intermediate, "num_hidden_layers": layers,
              "num_attention_heads": heads, "num_key_value_heads": kv_heads, "vocab_size": 151936, "qkv_bias": "true",
              "tie_word_embeddings": tied}
@@ -38,25 +39,17 @@ LIMIT = 40
 
 
 def bench_step(place, label, config, arguments, limit=LIMIT, environment=None):
-    """(exit code, output, the reported numbers of the JSON)."""
-    path = place.output / f"bench-{label}.json"
-    path.unlink(missing_ok=True)
+    """Returns (exit code, output, the reported numbers of the JSON)."""
     with Sampler() as sampler:
-        code, text = place.run(f"bench-{label}", [
-            place.tokamak, "bench", place.configs / config, "runtime.backend=cuda", *arguments, *place.tiny,
-            "--micro-batches", 0, *(["--rounds", 1] if place.emulated else []), "--json", path], limit, environment)
-    try:
-        found = json.loads(path.read_text())
-    except (OSError, ValueError):
-        found = {}
+        code, text, found = bench(place, "step", label, config, arguments, limit, "--micro-batches", 0,
+                                  *(["--rounds", 1] if place.emulated else []), environment=environment)
     return code, text, {**{key: number(found, key) for key in NUMBERS}, **sampler.found}
 
 
-def tell(report, name, code, text, values, prediction, note=""):
-    if code != 0 or not values["tokens_per_second"]:
-        report.add(name, not_zero(code, text) if code != 0 else FAILED,
-                   detail=ended(code, text) if code != 0 else "bench tells no tokens/s")
-        return
+def add_step(report, name, code, text, values, prediction, note=""):
+    expect(code, text)
+    if not values["tokens_per_second"]:
+        raise Ended(FAILED, "bench reports no tokens/s")
     parts = [f"{values['tokens_per_second']:.0f} tokens/s"]
     parts += [f"{key} {values[key]:.1%}" if values[key] else f"{key} unknown"
               for key in ("mfu_full", "mfu_causal", "mfu_done")]
@@ -69,15 +62,16 @@ def tell(report, name, code, text, values, prediction, note=""):
 
 
 def step(place, report, name, label, config, overrides, more=(), note=""):
-    """A line of one measured step, and its numbers. `more`: arguments that a plan does not know, so that nothing is
-    predicted for them."""
+    """Adds a line of one measured step; returns its numbers. `more` are arguments that `tokamak plan` lacks: with
+    them nothing is predicted."""
     prediction = {} if more else predict(place, report, label, config, overrides)
     code, text, values = bench_step(place, label, config, [*overrides, *more])
     if does_not_fit(code, text) and "training.micro_batch_size=auto" not in overrides:
         overrides = [*overrides, "training.micro_batch_size=auto"]
         prediction = {} if more else predict(place, report, label, config, overrides)
         code, text, values = bench_step(place, label, config, [*overrides, *more])
-    tell(report, name, code, text, values, prediction, note)
+    with report.line(name):
+        add_step(report, name, code, text, values, prediction, note)
     return values if code == 0 else {}
 
 
@@ -86,28 +80,28 @@ def shape(layers, *more, micro_batches=2):
 
 
 def steps_8b(place, report):
-    """As many layers as fit, whole sequences and masked documents, and four layers less: the difference is of layers
-    alone."""
-    layers, why = layers_that_fit(place)
-    if not layers:
-        report.add("step 8B", NOT_RUN, detail=why)
-        return
-    report.facts["layers_8b"] = layers
-    off = "runtime.cuda_graphs=off"
-    most = step(place, report, "step 8B", "8b", "llama-8b.yaml", shape(layers, off),
-                note=f"; {layers} of 32 layers, T 8192")
-    masked, of = ["--documents", MASKED], f"; documents of {MASKED}"
-    step(place, report, "step 8B, masked", "8b-masked", "llama-8b.yaml", shape(layers, off), masked, of)
-    for name, label, more, note in () if place.emulated else (("", "more", [], ""), (", masked", "masked-more", masked, of)):
-        step(place, report, f"step 8B{name}, {MORE} micro-batches", f"8b-{label}", "llama-8b.yaml",
-             shape(layers, off, micro_batches=MORE), more, note)
-    fewer = max(1, layers - FEWER)
-    least = step(place, report, f"step 8B, {fewer} layers", "8b-fewer", "llama-8b.yaml", shape(fewer, off))
-    layer(place, report, most, least, layers - fewer)
+    """As many layers as fit, with whole sequences and with masked documents, and four layers less: the difference is of
+    layers alone."""
+    with report.line("step 8B"):
+        layers = report.facts["layers_8b"] = layers_that_fit(place)
+        masked, of = ["--documents", MASKED], f"; documents of {MASKED}"
+        most = step_8b(place, report, "", "", layers, note=f"; {layers} of 32 layers, T 8192")
+        step_8b(place, report, ", masked", "-masked", layers, masked, of)
+        if not place.emulated:
+            step_8b(place, report, f", {MORE} micro-batches", "-more", layers, micro_batches=MORE)
+            step_8b(place, report, f", masked, {MORE} micro-batches", "-masked-more", layers, masked, of, micro_batches=MORE)
+        fewer = max(1, layers - FEWER)
+        least = step_8b(place, report, f", {fewer} layers", "-fewer", fewer)
+        layer(place, report, most, least, layers - fewer)
+
+
+def step_8b(place, report, name, label, layers, more=(), note="", micro_batches=2):
+    return step(place, report, f"step 8B{name}", f"8b{label}", "llama-8b.yaml",
+                shape(layers, "runtime.cuda_graphs=off", micro_batches=micro_batches), more, note)
 
 
 def layer(place, report, most, least, difference):
-    """A layer's rate alone: of the difference of two steps."""
+    """A layer's rate alone, from the difference of two steps."""
     name = "a layer of 8B alone"
     if not (difference and most.get("step_seconds") and least.get("step_seconds")):
         report.add(name, NOT_RUN, detail="one of the two steps is missing")
@@ -130,41 +124,33 @@ def models(place, report):
 
 
 def rest(place, report):
-    """What this GPU's own row of the hardware table would be, and CUDA graphs."""
-    calibrate(place, report)
-    layers = report.facts.get("layers_8b") or layers_that_fit(place)[0]
-    if layers:
+    """Measurements for this GPU's own row of the hardware table, and CUDA graphs."""
+    with report.line("bench calibrate"):
+        calibrate(place, report)
+    with report.line("step 8B, CUDA graphs"):
+        layers = report.facts.get("layers_8b") or layers_that_fit(place)
         step(place, report, "step 8B, CUDA graphs", "8b-graphs", "llama-8b.yaml", shape(layers),
              ["runtime.cuda_graphs=on"])
 
 
 def calibrate(place, report):
     if place.emulated:
-        report.add("bench --calibrate", NOT_RUN, detail=EMULATED)
-        return
-    path = place.output / "machine.json"
-    code, text = place.run("calibrate", [
-        place.tokamak, "bench", place.configs / "llama-8b.yaml", *shape(1), "runtime.backend=cuda", *place.tiny,
-        "--rounds", 1, "--calibrate", path], LIMIT)
-    try:
-        machine = json.loads(path.read_text())
-    except (OSError, ValueError):
-        machine = None
+        raise Ended(NOT_RUN, EMULATED)
+    code, text, machine = bench(place, "calibrate", "machine", "llama-8b.yaml", shape(1), LIMIT, "--rounds", 1)
     if code != 0 or not machine:
-        report.add("bench --calibrate", not_zero(code, text), detail=ended(code, text))
-        return
+        raise Ended(not_zero(code, text), ended(code, text))
     report.facts["machine"] = machine
-    report.add("bench --calibrate", MEASURED, "machine.json in the archive: tokamak plan --gpu machine.json")
+    report.add("bench calibrate", MEASURED, "calibrate-machine.json in the archive: tokamak plan --gpu FILE")
 
 
 def layers_that_fit(place):
-    """(how many layers of the 8B shape, why none)."""
+    """How many layers of the 8B shape."""
     free = [float(gpu["memory.free"]) * 2**20 for gpu in ask_gpu("memory.free") if gpu["memory.free"].isdigit()]
     free = 8 * 2**30 if place.emulated else free[0] if free else ask_driver()[1]
     code, text = place.run("plan", [
         place.tokamak, "plan", place.configs / "llama-8b.yaml", "runtime.backend=cuda", *SHAPE, *place.tiny, "--layers-in",
         int(max(1, free - NOT_PLANNED))], 20, on_gpu=False)
-    told = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-    if code != 0 or not told:
-        return None, ended(code, text)
-    return (min(2, told[0]["value"]) if place.emulated else told[0]["value"]), ""
+    found = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    if code != 0 or not found:
+        raise Ended(NOT_RUN, ended(code, text))
+    return min(2, found[0]["value"]) if place.emulated else found[0]["value"]

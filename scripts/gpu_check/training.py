@@ -1,18 +1,17 @@
 """Correctness of training on the GPU: its losses against the CPU's, also with cuDNN and with CUDA graphs, and a resumed
 run against an uninterrupted one."""
-import json
 import math
 import os
 import shutil
 import threading
 import time
 
-from place import ended
-from report import MEASURED, NOT_RUN, not_zero
+from place import ended, expect, json_lines, read_json
+from report import MEASURED, NOT_RUN, Ended
 
 STEPS, TINY_STEPS, HALF, SAVED = 50, 12, 10, 75
-# Steps with default options, and the nats by which the loss must have fallen. The CPU's falls by 2.01, from 8.40 to a mean
-# of 6.39 in the last five; what a GPU rounds otherwise moves that by hundredths (CURVES). The emulator's model is tiny.
+# Steps with default options, and the nats by which the loss must have fallen. On the CPU it falls by 2.01, from 8.40 to
+# a mean of 6.39 in the last five; a GPU's rounding moves that by hundredths (CURVES). The emulator's model is tiny.
 LEARNING, FALL, TINY_FALL = 30, 1.8, 0.1
 LAST = 5  # losses whose mean is compared
 UNMASKED = "data.document_masking=false"  # documents of one length: cuDNN supports them
@@ -40,24 +39,14 @@ def train(place, name, backend, dtype, stop, limit, *overrides, fresh=True, dete
                                                 deterministic=deterministic), limit, on_gpu=backend != "cpu")
 
 
-def no_data(place):
-    return "" if place.data.exists() else f"no {place.data}; scripts/quickstart.sh --data-only makes it"
-
-
-def logged(folder):
-    """The lines of metrics.jsonl, but for those that a crash cut short."""
-    lines = []
-    for line in (folder / "metrics.jsonl").read_text().splitlines():
-        try:
-            lines.append(json.loads(line))
-        except ValueError:
-            continue
-    return lines
+def trained(place, name, dtype, stop, limit, *overrides, what="", **options):
+    """On the GPU; Ended if it does not save at that step."""
+    expect(*train(place, name, "cuda", dtype, stop, limit, *overrides, **options), SAVED, what)
 
 
 def records(folder):
     """{step: record} of metrics.jsonl; if a step was logged twice, the later record."""
-    return {line["step"]: line for line in logged(folder) if "loss/last" in line}
+    return {line["step"]: line for line in json_lines(folder / "metrics.jsonl") if "loss/last" in line}
 
 
 class CpuTrainings(threading.Thread):
@@ -88,53 +77,44 @@ def averages(losses, window):
 
 
 def curves(place, report):
-    if no_data(place):
-        report.add("loss curves, CPU against CUDA", NOT_RUN, detail=no_data(place))
-        return
-    steps = TINY_STEPS if place.emulated else STEPS
-    on_cpu = CpuTrainings(place, {f"curve-{curve}": (dtype, steps, overrides)
-                                  for curve, (dtype, _, _, overrides) in CURVES.items()})
-    for curve, (dtype, window, tolerance, overrides) in CURVES.items():
-        name, bar = f"loss curve {curve}, CPU and CUDA", f"within {tolerance:g}"
-        code, text = train(place, f"curve-{curve}-cuda", "cuda", dtype, steps, 60, *overrides)
-        if code != SAVED:
-            report.add(name, not_zero(code, text), bar=bar, detail=f"CUDA: {ended(code, text)}")
-            continue
-        code, text = on_cpu.wait_for(f"curve-{curve}")
-        if code != SAVED:
-            report.add(name, NOT_RUN, bar=bar, detail=f"CPU: {ended(code, text)}")
-            continue
-        cpu, cuda = (losses(place, f"curve-{curve}-{backend}") for backend in ("cpu", "cuda"))
-        compare(report, name, bar, tolerance, averages(cpu, window), averages(cuda, window),
-                len(cpu) == len(cuda) == steps)
-    on_cpu.join(max(0, place.left()))
+    with report.line("loss curves, CPU against CUDA"):
+        place.need_data()
+        steps = TINY_STEPS if place.emulated else STEPS
+        on_cpu = CpuTrainings(place, {f"curve-{curve}": (dtype, steps, overrides)
+                                      for curve, (dtype, _, _, overrides) in CURVES.items()})
+        for curve, (dtype, window, tolerance, overrides) in CURVES.items():
+            name, bar = f"loss curve {curve}, CPU and CUDA", f"within {tolerance:g}"
+            with report.line(name, bar):
+                trained(place, f"curve-{curve}-cuda", dtype, steps, 60, *overrides, what="CUDA: ")
+                compare_with_cpu(place, report, name, bar, on_cpu, f"curve-{curve}", tolerance, window, steps)
+        on_cpu.join(max(0, place.left()))
 
 
 def learns(place, report):
-    """A training as users start it: masked documents, nothing deterministic, graphs as `auto` decides. Its loss falls, and
-    is the CPU's."""
-    name, job, fall = f"{LEARNING} steps, default options", "learns", TINY_FALL if place.emulated else FALL
-    bar = f"the loss falls by {fall:g} nats"
-    if no_data(place):
-        report.add(name, NOT_RUN, bar=bar, detail=no_data(place))
-        return
-    on_cpu = CpuTrainings(place, {job: ("bf16", LEARNING, [])})
-    code, text = train(place, f"{job}-cuda", "cuda", "bf16", LEARNING, 40, deterministic=False)
-    if code != SAVED:
-        report.add(name, not_zero(code, text), bar=bar, detail=ended(code, text))
-        return
-    cuda = losses(place, f"{job}-cuda")
-    fallen = cuda[0] - math.fsum(cuda[-LAST:]) / LAST if len(cuda) == LEARNING else math.nan
-    report.against(name, fallen >= fall, f"{cuda[0]:.3f} to {cuda[-1]:.3f}, by {fallen:.2f}", bar, losses=cuda)  # not NaN
-    memory(report, place.output / f"{job}-cuda")
+    """A training with default options: masked documents, nothing deterministic, graphs as `auto` decides. Its loss
+    falls as the CPU's does."""
+    name, fall = f"{LEARNING} steps, default options", TINY_FALL if place.emulated else FALL
+    bar, tolerance = f"the loss falls by {fall:g} nats", CURVES["bf16"][2]
+    with report.line(name, bar):
+        place.need_data()
+        on_cpu = CpuTrainings(place, {"learns": ("bf16", LEARNING, [])})
+        trained(place, "learns-cuda", "bf16", LEARNING, 40, deterministic=False)
+        cuda = losses(place, "learns-cuda")
+        # NaN compares as false.
+        fallen = cuda[0] - math.fsum(cuda[-LAST:]) / LAST if len(cuda) == LEARNING else math.nan
+        report.against(name, fallen >= fall, f"{cuda[0]:.3f} to {cuda[-1]:.3f}, by {fallen:.2f}", bar, losses=cuda)
+        memory(report, place.output / "learns-cuda")
+        with report.line(f"{name}, and the CPU"):
+            compare_with_cpu(place, report, f"{name}, and the CPU", f"within {tolerance:g}", on_cpu, "learns", tolerance, LAST,
+                             LEARNING)
+
+
+def compare_with_cpu(place, report, name, bar, on_cpu, job, tolerance, window, steps):
     code, text = on_cpu.wait_for(job)
-    name = f"{LEARNING} steps, default options, and the CPU"
     if code != SAVED:
-        report.add(name, NOT_RUN, detail=f"CPU: {ended(code, text)}")
-        return
-    cpu, tolerance = losses(place, f"{job}-cpu"), CURVES["bf16"][2]
-    compare(report, name, f"within {tolerance:g}", tolerance, averages(cpu, LAST), averages(cuda, LAST),
-            len(cpu) == len(cuda) == LEARNING)
+        raise Ended(NOT_RUN, f"CPU: {ended(code, text)}")
+    cpu, cuda = (losses(place, f"{job}-{backend}") for backend in ("cpu", "cuda"))
+    compare(report, name, bar, tolerance, averages(cpu, window), averages(cuda, window), len(cpu) == len(cuda) == steps)
 
 
 def losses(place, name):
@@ -153,27 +133,23 @@ def compare(report, name, bar, tolerance, cpu, cuda, complete):
 
 def graphs(place, report):
     """Training with and without CUDA graphs gives the same bits."""
-    name, found = "CUDA graphs on and off, bit for bit", []
-    if no_data(place):
-        report.add(name, NOT_RUN, detail=no_data(place))
-        return
-    for kind in ("off", "on"):
-        code, text = train(place, f"graphs-{kind}", "cuda", "bf16", 2 * HALF, 60, UNMASKED,
-                           f"runtime.cuda_graphs={kind}", *([f"metrics.trace={TRACED}"] if kind == "off" else []))
-        if code != SAVED:
-            report.add(name, not_zero(code, text), detail=f"{kind}: {ended(code, text)}")
-            return
-        found.append(losses(place, f"graphs-{kind}"))
-    report.against(name, found[0] == found[1] and len(found[0]) == 2 * HALF, f"{len(found[1])} steps", "equal",
-                   losses=found)
-    memory(report, place.output / "graphs-on")
-    gpu_time(report, place.output / "graphs-off" / f"trace-{TRACED}.json")
+    name = "CUDA graphs on and off, bit for bit"
+    with report.line(name):
+        place.need_data()
+        for kind in ("off", "on"):
+            trained(place, f"graphs-{kind}", "bf16", 2 * HALF, 60, UNMASKED, f"runtime.cuda_graphs={kind}",
+                    *([f"metrics.trace={TRACED}"] if kind == "off" else []), what=f"{kind}: ")
+        found = [losses(place, f"graphs-{kind}") for kind in ("off", "on")]
+        report.against(name, found[0] == found[1] and len(found[0]) == 2 * HALF, f"{len(found[1])} steps", "equal",
+                       losses=found)
+        memory(report, place.output / "graphs-on")
+        gpu_time(report, place.output / "graphs-off" / f"trace-{TRACED}.json")
 
 
 def gpu_time(report, path):
     """Busy time of each stream, and waiting time of the compute stream, in traced steps, by GPU timestamps."""
     try:
-        events = json.loads(path.read_text())["traceEvents"]
+        events = read_json(path)["traceEvents"]
         rows = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
         spans = {}
         for event in events:
@@ -182,7 +158,7 @@ def gpu_time(report, path):
         first = min(begin for row in spans.values() for begin, _ in row)
         whole = max(begin + length for row in spans.values() for begin, length in row) - first
         compute = sorted(spans["compute"])
-    except (OSError, ValueError, KeyError) as error:
+    except (KeyError, ValueError) as error:
         report.add("GPU time by stream", NOT_RUN, detail=f"{path.name}: {error}")
         return
     busy = {stream: sum(length for _, length in row) / whole for stream, row in spans.items()}
@@ -195,7 +171,8 @@ def gpu_time(report, path):
 def memory(report, folder):
     """Memory of a training from its start. The growth after the commit is covered by the plan's reserve: lazily
     loaded code, and graphs."""
-    steps, start = records(folder), next((line for line in logged(folder) if line.get("event") == "ready"), {})
+    steps, start = records(folder), next(
+        (line for line in json_lines(folder / "metrics.jsonl") if line.get("event") == "ready"), {})
     in_bytes = {"planned": start.get("memory/planned"), "after commit": start.get("memory/committed"),
                **{f"after step {step}": steps.get(step, {}).get("memory/used") for step in (1, 3)}}
     if None in in_bytes.values():
@@ -219,22 +196,17 @@ def state(folder, step):
 
 def resume(place, report):
     name, bar = "resume, bit for bit", f"equal at step {2 * HALF} and on the way"
-    if no_data(place):
-        report.add(name, NOT_RUN, bar=bar, detail=no_data(place))
-        return
-    for folder, stops in (("straight", [2 * HALF]), ("resumed", [HALF, 2 * HALF])):
-        for i, stop in enumerate(stops):
-            code, text = train(place, folder, "cuda", "bf16", stop, 60, fresh=i == 0)
-            if code != SAVED:
-                report.add(name, not_zero(code, text), bar=bar, detail=ended(code, text))
-                return
-    straight, resumed = place.output / "straight", place.output / "resumed"
-    numbers = [[(step, record["loss/last"], record["optim/grad_norm"]) for step, record in sorted(records(run).items())]
-               for run in (straight, resumed)]
-    same_numbers = len(numbers[0]) == 2 * HALF and numbers[0] == numbers[1]
-    saved = state(straight, 2 * HALF)
-    same_state = len(saved) > 0 and saved == state(resumed, 2 * HALF)
-    for run in (straight, resumed):
-        shutil.rmtree(run / "checkpoints")
-    differs = "" if same_numbers and same_state else "the saved states differ" if same_numbers else "the losses differ"
-    report.against(name, not differs, "equal" if not differs else "different", bar, differs)
+    with report.line(name, bar):
+        place.need_data()
+        for folder, stop, fresh in (("straight", 2 * HALF, True), ("resumed", HALF, True), ("resumed", 2 * HALF, False)):
+            trained(place, folder, "bf16", stop, 60, fresh=fresh)
+        straight, resumed = place.output / "straight", place.output / "resumed"
+        numbers = [[(step, record["loss/last"], record["optim/grad_norm"]) for step, record in sorted(records(run).items())]
+                   for run in (straight, resumed)]
+        same_numbers = len(numbers[0]) == 2 * HALF and numbers[0] == numbers[1]
+        saved = state(straight, 2 * HALF)
+        same_state = len(saved) > 0 and saved == state(resumed, 2 * HALF)
+        for run in (straight, resumed):
+            shutil.rmtree(run / "checkpoints")
+        differs = "" if same_numbers and same_state else "the saved states differ" if same_numbers else "the losses differ"
+        report.against(name, not differs, "equal" if not differs else "different", bar, differs)

@@ -82,7 +82,7 @@ struct RuntimeOptions {
     v("machine", machine,
       "whose rates the choices of activation_checkpoint.mode: auto and parallelism.keep_gathered: auto go by: auto is "
       "the hardware table's row of this GPU or of a CPU; a row's name, as tokamak plan --gpu takes it; or the .json file "
-      "of tokamak bench --calibrate, which says most about this machine");
+      "of tokamak bench calibrate, which says most about this machine");
   }
 };
 

@@ -14,12 +14,12 @@ namespace tokamak {
 
 namespace {
 
-// Elements of a rank's slice: of a norm weight, of a small layer and of a large one.
+// Elements of a rank's slice of a norm weight, of a small layer and of a large one.
 constexpr int64_t kSlices[] = {int64_t{1} << 12, int64_t{1} << 17, int64_t{1} << 21};
 constexpr int64_t kWarmups = 2;
 constexpr int64_t kLeastRounds = 7;  // other processes disturb a collective more than an operation
 constexpr int64_t kBeyondCaches = int64_t{128} << 20;
-constexpr int64_t kBeside = 4;  // collectives of either kind beside which operations are timed
+constexpr int64_t kBeside = 4;  // collectives of either kind that run while operations are timed
 
 class Exchanges {
  public:
@@ -64,12 +64,21 @@ class Exchanges {
     }
     const double bytes = static_cast<double>((comm_.size() - 1) * numbers_.bytes());
     add("all_reduce", bytes, [this] { comm_.all_reduce(*stream_, numbers_); });
-    time(calls, found);
+    const auto seconds_of = [&](size_t i) {
+      comm_.barrier();
+      const Stopwatch watch;
+      calls[i]();
+      stream_->synchronize();
+      return watch.seconds();
+    };
+    medians_in_turn(kWarmups, calls.size(), seconds_of);
+    const auto medians = medians_in_turn(std::max(options_.rounds, kLeastRounds), calls.size(), seconds_of);
+    for (size_t i = 0; i < calls.size(); ++i) found[i].seconds = medians[i];
     return found;
   }
 
-  // What collectives and the operations beside them take from each other (Efficiency::contention, beside), on a CPU: there
-  // the collectives' sums and messages take cores. The operation is one of the step's.
+  // Measures how collectives and operations of the step slow each other (Efficiency::contention, beside). On a CPU the
+  // collectives' sums and messages take cores.
   void measure_contention(const RecordedGemm& gemm, Efficiency& efficiency) {
     Replay operation(backend_, calls_of({gemm}), {});
     operation.prepare(gemm.call);
@@ -94,7 +103,7 @@ class Exchanges {
  private:
   using IsOver = std::function<bool()>;
 
-  // Calls per second of an operation that is repeated until it is over.
+  // Returns calls per second of an operation that is repeated until `is_over`.
   static double rate(Replay& operation, const IsOver& is_over) {
     const Stopwatch watch;
     int64_t calls = 0;
@@ -102,7 +111,8 @@ class Exchanges {
     return static_cast<double>(calls) / watch.seconds();
   }
 
-  // Seconds of kBeside gathers and as many reductions, while this thread does `meanwhile` until they have ended.
+  // Returns seconds of kBeside gathers and as many reductions; meanwhile this thread runs `meanwhile` until they have
+  // ended.
   double collectives(const std::function<void(const IsOver& ended)>& meanwhile) {
     comm_.barrier();
     const auto begun = backend_.device->make_timestamp(), ended = backend_.device->make_timestamp();
@@ -116,21 +126,6 @@ class Exchanges {
     std::optional<double> seconds;
     meanwhile([&] { return (seconds = ended->seconds_since(*begun)).has_value(); });
     return *seconds;
-  }
-
-  // All calls in each round, as benchmark_ops does and why.
-  void time(const std::vector<std::function<void()>>& calls, std::vector<MeasuredOp>& found) {
-    std::vector<std::vector<double>> seconds(calls.size());
-    for (int64_t round = -kWarmups; round < std::max(options_.rounds, kLeastRounds); ++round) {
-      for (size_t i = 0; i < calls.size(); ++i) {
-        comm_.barrier();
-        const Stopwatch watch;
-        calls[i]();
-        stream_->synchronize();
-        if (round >= 0) seconds[i].push_back(watch.seconds());
-      }
-    }
-    for (size_t i = 0; i < calls.size(); ++i) found[i].seconds = median(std::move(seconds[i]));
   }
 
   Backend& backend_;
@@ -180,13 +175,13 @@ Machine calibrate(Backend& backend, Comm& comm, DryRun& dry, const CalibrationOp
       .efficiency = {.gemm = 1, .attention = 1, .native_attention = 1, .memory = 1, .bus = 1, .contention = 0},
       .cpu = host,
       .measured = std::move(operations.measured),
-      .source = "measured by tokamak bench --calibrate"};
+      .source = "measured by tokamak bench calibrate"};
   if (comm.size() > 1) {
     Exchanges exchange(backend, comm, options);
     const std::vector<MeasuredOp> exchanges = exchange.measure();
     if (host) exchange.measure_contention(gemms_of(dry.record(), dry.ops()).back(), machine.efficiency);
     machine.measured.insert(machine.measured.end(), exchanges.begin(), exchanges.end());
-    // Of the largest messages; where a call was measured at its size, that counts.
+    // The rate of the largest messages: predictions use it for sizes that were not measured.
     const MeasuredOp& largest = exchanges[exchanges.size() - 3];
     machine.link_rate = machine.network_rate = largest.bytes / largest.seconds;
   }

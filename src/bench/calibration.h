@@ -1,5 +1,5 @@
-// Measures the machine at hand as a row of the hardware table: the operations of a config's step, each as long as it takes
-// here, and collectives by size. `tokamak plan --gpu FILE` predicts with it.
+// Measures this machine as a row of the hardware table: the operations of a config's step, and collectives by size.
+// `tokamak plan --gpu FILE` predicts with it.
 #pragma once
 
 #include "bench/op_benchmark.h"
@@ -12,13 +12,13 @@ namespace tokamak {
 struct CalibrationOptions {
   int64_t rounds = 3;  // medians are taken
   int ranks_per_node = 1;
-  DType reduce_dtype = DType::kF32;  // of the gradients' way between ranks
+  DType reduce_dtype = DType::kF32;  // communicated gradients
 };
 
-// All ranks at once, as in a run, so that they share memory and cores as there. `dry` is the config's run.
+// Collective: the ranks share memory and cores as in a run. `dry` is the config's run.
 Machine calibrate(Backend& backend, Comm& comm, DryRun& dry, const CalibrationOptions& options);
 
-// Adds the operations of another run's step, with another micro-batch: a cache may hold what it needs, or may not.
+// Adds the operations of the step with another micro-batch, whose operands may or may not fit a cache.
 OpTimes measure_operations(Machine& machine, Backend& backend, DryRun& dry, int64_t rounds);
 
 }  // namespace tokamak

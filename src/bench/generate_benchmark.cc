@@ -62,7 +62,7 @@ class GenerateBenchmark {
     return watch.seconds();
   }
 
-  // As fast as this device copies within its own memory: memcpy, or a kernel.
+  // The fastest copy within this device's memory: memcpy, or a kernel.
   void copy() {
     if (device_.uses_host_memory()) {
       device_.copy_to_host(stream_, from_, to_.data());
@@ -95,7 +95,7 @@ class GenerateBenchmark {
     }
   }
 
-  // As generation does: the host looks at the logits of each token before it goes on.
+  // Like generation: the host reads the logits of each token before the next one.
   void decode() {
     std::vector<int32_t> slots(static_cast<size_t>(options_.sequences));
     std::iota(slots.begin(), slots.end(), 0);
@@ -107,7 +107,7 @@ class GenerateBenchmark {
     }
   }
 
-  // Of one prompt; the head is counted separately, which takes its last token alone.
+  // The GEMMs of one prompt without the head, which takes only its last token.
   std::vector<RecordedGemm> gemms_of_prompt() {
     StepRecorder recorder;
     {

@@ -1,5 +1,5 @@
-// How fast a model generates, beside what bounds it on the same device in the same minute: decoding reads every weight
-// once for each token (or each batch of them), so a plain copy's rate bounds it; a prompt is a matter of GEMMs.
+// Measures generation against its bounds on the same device in the same minute. A plain copy's rate bounds decoding,
+// which reads every weight once per token (or batch of tokens). GEMMs bound prompts.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,23 @@ struct GenerateBenchmarkOptions {
 struct GenerateTimes {
   GenerateBenchmarkOptions options;
   double copy_rate = 0;         // bytes copied per second: each counts once, though it is read and written
-  double weight_bytes = 0;      // that a call for one token reads: all matrices but a lookup, in the compute dtype
+  double weight_bytes = 0;      // read by a call for one token: all matrices but a lookup, in the compute dtype
   double decode_seconds = 0;    // of one call, which gives each sequence a token
   double prompt_rate = 0;       // tokens per second, one sequence at a time
-  double prompt_gemm_rate = 0;  // of the GEMMs of such a prompt, each run alone: tokens per second
+  double prompt_gemm_rate = 0;  // tokens per second of the GEMMs of such a prompt, each run alone
 
   double decode_rate() const { return static_cast<double>(options.sequences) / decode_seconds; }
-  // The weights read per second over the bytes copied per second.
+  // Weights read per second over bytes copied per second.
   double share_of_copy() const { return weight_bytes / decode_seconds / copy_rate; }
-  // The same, were each copied byte counted as read and written.
+  // The same, with each copied byte counted as read and as written.
   double share_of_traffic() const { return share_of_copy() / 2; }
-  // Whether a cache holds weights: they are read faster than memory is. (The cache's size would not do: others use it too.)
+  // True if a cache holds weights: they are read faster than memory. The cache's size cannot decide it: others use it,
+  // too.
   bool reads_cache() const { return share_of_traffic() > 1; }
 };
 
-// The engine has a cache of options.sequences x (prompt + tokens) and weights. Each round times the copy, the
-// prompts, their GEMMs and the decoding in turn; the results are those of the round whose share of the copy is the
-// median.
+// The engine has weights and a cache of options.sequences x (prompt + tokens). Each round times the copy, the prompts,
+// their GEMMs and the decoding in turn. Returns the round whose share of the copy is the median.
 GenerateTimes benchmark_generate(Engine& engine, const GenerateBenchmarkOptions& options);
 
 }  // namespace tokamak

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "bench/documents.h"
 #include "bench/replay.h"
 #include "train/random_batch.h"
 
@@ -18,7 +17,7 @@ struct Timed {
   double flops = 0;
 };
 
-// What the step has of operations, those of one name once, and its GEMMs.
+// The operations of the step, each name once, and its GEMMs.
 std::vector<Timed> operations_of(const StepRecord& record, const Ops& ops) {
   std::vector<Timed> all;
   std::vector<double> bytes;
@@ -39,7 +38,7 @@ std::vector<Timed> operations_of(const StepRecord& record, const Ops& ops) {
   return all;
 }
 
-// What a copy and a GEMM are measured by; of no record, so at addresses that only differ.
+// The reference copy and GEMM are not recorded, so their addresses only have to differ.
 Cast copy_on(const Device& device) {
   const int64_t count = device.uses_host_memory() ? int64_t{1} << 23 : int64_t{1} << 27;
   static char addresses[2];
@@ -81,18 +80,13 @@ OpTimes benchmark_ops(Backend& backend, DryRun& run, const OpBenchmarkOptions& o
   OpTimes times{
       .documents = std::ssize(documents) - 1, .length = shape.length, .attended = attended, .heads = model.heads()};
   for (const Timed& operation : operations) times.ops.push_back({.name = operation.name, .flops = operation.flops});
-  std::vector<std::vector<double>> seconds(operations.size());
-  // All operations in each round: what disturbs the machine for a second or two then spoils one round of each that it
-  // meets, which the medians leave out, instead of all rounds of a few.
-  for (int64_t round = 0; round < options.rounds; ++round) {
-    for (size_t i = 0; i < operations.size(); ++i) {
-      replay.prepare(operations[i].call);
-      replay.seconds(0);  // kernels are loaded, algorithms chosen
-      seconds[i].push_back(replay.seconds(kSecondsPerRound));
-      times.ops[i].bytes = replay.bytes();
-    }
-  }
-  for (size_t i = 0; i < operations.size(); ++i) times.ops[i].seconds = median(std::move(seconds[i]));
+  const auto medians = medians_in_turn(options.rounds, operations.size(), [&](size_t i) {
+    replay.prepare(operations[i].call);
+    replay.seconds(0);  // kernels are loaded, algorithms chosen
+    times.ops[i].bytes = replay.bytes();
+    return replay.seconds(kSecondsPerRound);
+  });
+  for (size_t i = 0; i < operations.size(); ++i) times.ops[i].seconds = medians[i];
   times.copy_rate = times.ops[0].bytes / times.ops[0].seconds;
   const double n = static_cast<double>(gemm.c.dim(0));
   times.gemm_rate = 2 * n * n * n / times.ops[1].seconds;

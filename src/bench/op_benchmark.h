@@ -1,5 +1,5 @@
-// How fast each operation of a run's step is by itself, beside what the same device does in the same minute: a plain copy
-// for what memory bounds, a large GEMM for what arithmetic bounds.
+// Times each operation of a run's step by itself. A plain copy and a large GEMM on the same device in the same minute
+// show the bounds of memory and of arithmetic.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace tokamak {
 struct OpTime {
   std::string name;    // "rmsnorm_backward", "gemm gate_up dw"
   double seconds = 0;  // of one call, median
-  double bytes = 0;    // that it must read and write at least: each tensor once
+  double bytes = 0;    // read and written at least: each tensor once
   double flops = 0;    // of its GEMMs; 0 for those without
 };
 
@@ -32,8 +32,8 @@ struct OpBenchmarkOptions {
   int64_t mean_document = 0;  // RandomBatchOptions::mean_document
 };
 
-// What the run's step consists of, on `backend`, in memory of its own with random contents; of calls that differ in their
-// operands alone, the one that moves most.
+// Times the operations of the run's step on `backend`, on operands of their own with random contents. Among calls that
+// differ only in their operands it takes the one that moves most bytes.
 OpTimes benchmark_ops(Backend& backend, DryRun& run, const OpBenchmarkOptions& options);
 
 }  // namespace tokamak

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <map>
 #include <numeric>
 
@@ -44,7 +43,7 @@ void cut_flat_state(OperationValue& call, int64_t most) {
   if (adamw != nullptr) adamw->groups = {{adamw->master.count(), 0.1}};
 }
 
-// Places for the operands in one block, one for those that begin at the same address; the bytes of the block.
+// Places operands in one block, those of the same address at one offset; returns the bytes of the block.
 int64_t lay_out(OperationValue& call, const std::function<void(Tensor&, int64_t offset)>& put) {
   std::map<const void*, int64_t> offsets, sizes;
   for (const Operand& operand : operands(call)) {
@@ -64,7 +63,7 @@ int64_t lay_out(OperationValue& call, const std::function<void(Tensor&, int64_t 
 
 bool is(const Operand& operand, const char* name) { return std::strcmp(operand.name, name) == 0; }
 
-// Statistics, and what is a factor or below a root: of a sign and size that they may have.
+// Statistics, factors and radicands are filled with 1: a sign and size that they may have.
 bool is_one(const Operand& operand) {
   const auto any = {"rstd", "lse", "control", "exp_avg_sq", "sums"};
   return std::any_of(any.begin(), any.end(), [&](const char* name) { return is(operand, name); });
@@ -146,7 +145,7 @@ void Replay::fill(const Operand& operand) {
     return backend_.device->copy_to_device(*stream_, values.data(), x);
   }
   if (x.dtype() == DType::kF64 || is_one(operand)) return backend_.ops->fill(*stream_, {.x = x, .value = 1});
-  // Normal values, as constants draw less power and run faster: by 13 % on an H200.
+  // Normal values: constants draw less power and run faster, by 13 % on an H200.
   for (int64_t begin = 0; begin < x.count(); begin += kRandom) {
     const int64_t end = std::min(x.count(), begin + kRandom);
     backend_.ops->cast(*stream_, {.src = random_.flat(0, end - begin), .dst = x.flat(begin, end)});
@@ -189,6 +188,20 @@ double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : 0.5 * (values[middle - 1] + values[middle]);
+}
+
+std::vector<double> medians_in_turn(int64_t rounds, size_t count, const std::function<double(size_t)>& measure) {
+  std::vector<std::vector<double>> values(count);
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < count; ++i) values[i].push_back(measure(i));
+  }
+  std::vector<double> medians;
+  for (std::vector<double>& of_one : values) medians.push_back(median(std::move(of_one)));
+  return medians;
+}
+
+double share_of_counted(std::string_view title, double attended, int64_t length) {
+  return title.starts_with("attention") ? attended / (0.5 * static_cast<double>(length + 1)) : 1;
 }
 
 }  // namespace tokamak

@@ -1,6 +1,8 @@
-// A recorded operation again, by itself: the same call on operands of its own with random contents, timed.
+// Repeats and times a recorded operation by itself: the same call on operands of its own with random contents.
 #pragma once
 
+#include <functional>
+#include <string_view>
 #include <vector>
 
 #include "backend/backend.h"
@@ -11,34 +13,34 @@ namespace tokamak {
 struct ReplayOptions {
   int64_t vocab = 0;                // token ids and targets are below it
   std::vector<int32_t> cu_seqlens;  // document boundaries of a micro-batch; positions follow from them
-  // Calls go in turn through copies of the operands, of so many bytes in all: in a step, most are no longer in a cache.
+  // Calls cycle through copies of the operands, of so many bytes in all: in a step, most have left the caches.
   int64_t spread_bytes = 0;  // 0: one copy
 };
 
 class Replay {
  public:
-  // Takes memory for the operands of any one of `calls`.
+  // Allocates memory for the operands of any one of `calls`.
   Replay(Backend& backend, const std::vector<OperationValue>& calls, const ReplayOptions& options);
 
-  // Plans the memory that the constructor takes.
+  // Plans the memory that the constructor allocates.
   struct Slots {
     MemoryPlan::Slot operands, random;
   };
   static Slots plan(const std::vector<OperationValue>& calls, const Device& device, MemoryPlan& plan,
                     const ReplayOptions& options = {});
 
-  // Lays out and fills the operands of `call`: from now on this is what is timed. Operands that were one tensor are one
-  // again. Flat state (the optimizer's) is cut to a length that is still far beyond any cache.
+  // Lays out and fills the operands of `call`, which is timed from now on. Operands that were one tensor are one again.
+  // Flat state (the optimizer's) is cut to a length that is still far beyond any cache.
   void prepare(const OperationValue& call);
   double bytes() const;  // that it reads and writes
-  // Seconds of one call. As many are enqueued at once as take about `least` seconds in all, 100 at most, so that neither
-  // the first launch nor the wait for the last counts.
+  // Returns seconds of one call. It enqueues calls for about `least` seconds, at most 100, so that neither the first
+  // launch nor the last wait counts.
   double seconds(double least);
 
  private:
   void run();
   void fill(const Operand& operand);
-  void make_tables(const OperationValue& call);  // what attention reads of documents: random offsets would lead astray
+  void make_tables(const OperationValue& call);  // of attention's documents: random offsets would point anywhere
 
   Backend& backend_;
   ReplayOptions options_;
@@ -50,9 +52,17 @@ class Replay {
   size_t next_ = 0;
 };
 
-constexpr double kSecondsOfGemm = 0.01;  // that a GEMM is timed for, in a round
+constexpr double kSecondsOfGemm = 0.01;  // of a GEMM in a round
 std::vector<OperationValue> calls_of(const std::vector<RecordedGemm>& gemms);
 
 double median(std::vector<double> values);
+
+// Measures each of `count` things once per round, and returns their medians. A disturbance of a second or two then
+// spoils one round of each thing, which its median leaves out, instead of all rounds of one.
+std::vector<double> medians_in_turn(int64_t rounds, size_t count, const std::function<double(size_t)>& measure);
+
+// The share of the FLOPs counted by Ops that a call of this title computes on documents. Ops counts the longest
+// documents that a call allows, since the boundaries lie on the device. Tokens attend to `attended` others on average.
+double share_of_counted(std::string_view title, double attended, int64_t length);
 
 }  // namespace tokamak

@@ -4,7 +4,6 @@
 
 #include "backend/timeline.h"
 #include "base/clock.h"
-#include "bench/documents.h"
 #include "bench/replay.h"
 #include "plan/dry_run.h"
 #include "train/random_batch.h"
@@ -16,7 +15,7 @@ namespace {
 
 constexpr int64_t kMostMeasuring = 20;
 constexpr double kLr = 1e-4;
-constexpr int64_t kRecording = 4;  // each pass comes twice, in either place that batches lie in
+constexpr int64_t kRecording = 4;  // steps: each pass comes twice, in either place that batches lie in
 
 class Benchmark {
  public:
@@ -36,7 +35,7 @@ class Benchmark {
     return watch.seconds();
   }
 
-  // Until micro-batches run as they will from then on (runtime.cuda_graphs).
+  // Runs steps until micro-batches run as they will from then on (runtime.cuda_graphs).
   void warm_up() {
     seconds_of_step();
     for (int64_t i = 0; i < kMostMeasuring && !engine_.model().settled(); ++i) seconds_of_step();
@@ -87,7 +86,7 @@ PlannedBenchmark plan_benchmark(const RunConfig& config, const GlobalBatch& batc
     Replay::plan(calls_of(planned.gemms), *backend.device, planned.plan);
     return planned.plan.total_bytes() - planned.run.engine->plan().total_bytes();
   };
-  // The shapes of GEMMs, and so what the benchmark takes, do not depend on what is kept.
+  // The shapes of GEMMs, and so the memory of the benchmark, do not depend on the kept activations.
   const int64_t bytes = plan_beside(0);
   if (planned_bytes(planned.plan, *backend.device) > std::min(memory.total, memory.available)) plan_beside(bytes);
   return planned;
@@ -104,26 +103,22 @@ StepBenchmark benchmark_step(Engine& engine, const StepBenchmarkOptions& options
 
   StepBenchmark result;
   result.tokens_per_step = options.shape.sequences_per_rank * options.shape.length * engine.comm().size();
-  std::vector<std::vector<double>> gemm_seconds(gemms.size());
-  std::vector<double> step_seconds;
   for (const RecordedGemm& gemm : gemms) seconds_of(gemm, 0);  // kernels are made at their first use
   benchmark.warm_up();
-  for (int64_t round = 0; round < options.rounds; ++round) {
-    for (size_t i = 0; i < gemms.size(); ++i) gemm_seconds[i].push_back(seconds_of(gemms[i], kSecondsOfGemm));
-    step_seconds.push_back(benchmark.seconds_of_step());
-  }
+  const auto medians = medians_in_turn(options.rounds, gemms.size() + 1, [&](size_t i) {
+    return i < gemms.size() ? seconds_of(gemms[i], kSecondsOfGemm) : benchmark.seconds_of_step();
+  });
   result.profile = benchmark.profile();
   result.attended = benchmark.attended();
 
   double flops = 0, seconds = 0;
   for (size_t i = 0; i < gemms.size(); ++i) {
-    const double once = median(gemm_seconds[i]);
     flops += static_cast<double>(gemms[i].count) * gemms[i].flops();
-    seconds += static_cast<double>(gemms[i].count) * once;
-    result.gemms.emplace_back(gemms[i], gemms[i].flops() / once);
+    seconds += static_cast<double>(gemms[i].count) * medians[i];
+    result.gemms.emplace_back(gemms[i], gemms[i].flops() / medians[i]);
   }
   result.gemm_rate = flops / seconds * engine.comm().size();
-  result.step_seconds = median(step_seconds);
+  result.step_seconds = medians.back();
   result.tokens_per_second = static_cast<double>(result.tokens_per_step) / result.step_seconds;
   return result;
 }

@@ -1,4 +1,4 @@
-// How fast a run's step is, against what the same machine's GEMMs can do in the same minute. Random tokens, no files.
+// Times a run's step against its GEMMs on the same machine in the same minute. Random tokens, no files.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct StepBenchmarkOptions {
   std::vector<RecordedGemm> gemms;  // of a step (gemms_of)
 };
 
-// The run as training plans it, without what only training needs (PlanFor). Where activations fill the memory that is left
-// (kept_bytes: auto), they leave what the benchmark takes, and on a CPU also fill what a snapshot would have taken.
+// The run as training plans it, without what only training needs (PlanFor). Activations that fill the memory
+// (kept_bytes: auto) leave the benchmark its share, and on a CPU also fill the memory of a snapshot.
 struct PlannedBenchmark {
   PlannedRun run;                   // with so many micro-batches in a step; 0: as configured
   std::vector<RecordedGemm> gemms;  // of a step
@@ -41,8 +41,8 @@ struct PlannedBenchmark {
 PlannedBenchmark plan_benchmark(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend,
                                 const MemoryShare& memory, int64_t micro_batches = 0);
 
-// Collective. Each round times all GEMMs and then a step, so that both see the same load of other processes; the medians
-// over the rounds are returned.
+// Collective. Each round times all GEMMs and then a step, so that both see the same load of other processes. Returns
+// the medians over the rounds.
 StepBenchmark benchmark_step(Engine& engine, const StepBenchmarkOptions& options);
 
 }  // namespace tokamak

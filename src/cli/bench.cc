@@ -1,4 +1,4 @@
-// tokamak bench: the speed of a config's training step on this machine, beside the rate of its own GEMMs.
+// tokamak bench: the speed of a config's training step on this machine, against the rate of its own GEMMs.
 #include <iostream>
 
 #include "base/file.h"
@@ -18,45 +18,36 @@ namespace tokamak::cli {
 
 namespace {
 
+enum class Measured { kStep, kOps, kMachine, kGeneration };
+
 class BenchCommand : public Command {
  public:
-  explicit BenchCommand(CLI::App* parser) : Command(parser) {
-    parser->add_option("config", path_, "YAML file of the run to measure; its data is not read")->required();
+  BenchCommand(CLI::App* parser, Measured measured) : Command(parser), measured_(measured) {
+    parser->add_option("config", path_, "YAML file of the run to measure; its data is not read");
     parser->add_option("overrides", overrides_, "KEY=VALUE over the file");
-    parser->add_option("--rounds", rounds_, "repetitions; medians are reported")
-        ->capture_default_str()
-        ->check(CLI::PositiveNumber);
-    parser->add_option("--micro-batches", micro_batches_, "micro-batches of a measured step; 0: as the config says")
-        ->capture_default_str();
-    parser
-        ->add_option("--documents", mean_document_,
-                     "random documents of so many tokens on average, as masked training has them; without it each "
-                     "sequence is one document, which takes other attention kernels")
-        ->check(CLI::PositiveNumber);
-    parser->add_flag("--ops", ops_, "measure each operation by itself, against a copy and a large GEMM");
-    parser->add_option(
-        "--calibrate", calibrate_,
-        "measure the step's operations and, on several ranks, collectives, and write this .json file: the "
-        "machine that tokamak plan --gpu FILE predicts for");
-    parser->add_flag("--generate", generate_,
-                     "measure prompts and decoding with a cache, against a copy and its GEMMs");
-    parser->add_option("--sequences", generation_.sequences, "with --generate: sequences that are decoded together")
-        ->capture_default_str()
-        ->check(CLI::PositiveNumber);
-    parser->add_option("--prompt-tokens", generation_.prompt, "with --generate: tokens of each prompt")
-        ->capture_default_str()
-        ->check(CLI::PositiveNumber);
-    parser->add_option("--tokens", generation_.tokens, "with --generate: tokens decoded after it, in a round")
-        ->capture_default_str()
-        ->check(CLI::PositiveNumber);
-    parser->add_option("--json", json_, "write the results to this file too");
-    parser->footer(
-        "  tokamak bench configs/llama-125m.yaml training.micro_batch_size=4\n"
-        "  mpirun -n 2 tokamak bench configs/llama-125m.yaml\n"
-        "  tokamak bench configs/llama-8b.yaml model.num_hidden_layers=8 --documents 1500\n"
-        "  tokamak bench configs/llama-125m.yaml --ops --json ops.json\n"
-        "  mpirun -n 2 tokamak bench configs/llama-125m.yaml --calibrate machine.json\n"
-        "  tokamak bench configs/llama-125m.yaml --generate runtime.threads_per_rank=1");
+    add_count(parser, "--rounds", rounds_, "repetitions; medians are reported");
+    if (measured == Measured::kStep) {
+      parser->add_option("--micro-batches", micro_batches_, "micro-batches of a measured step; 0: as the config says")
+          ->capture_default_str();
+    }
+    if (measured == Measured::kStep || measured == Measured::kOps) {
+      parser
+          ->add_option("--documents", mean_document_,
+                       "mean tokens of random documents, as masked training has them; default: one per sequence")
+          ->check(CLI::PositiveNumber);
+    }
+    if (measured == Measured::kGeneration) {
+      add_count(parser, "--sequences", generation_.sequences, "sequences that are decoded together");
+      add_count(parser, "--prompt-tokens", generation_.prompt, "tokens of each prompt");
+      add_count(parser, "--tokens", generation_.tokens, "tokens decoded after it, in a round");
+    }
+    if (measured == Measured::kMachine) {
+      parser->add_option("--output", json_, ".json file to write, for tokamak plan --gpu FILE and runtime.machine")
+          ->required()
+          ->check([](const std::string& path) { return path.ends_with(".json") ? "" : "the file must end in .json"; });
+    } else {
+      parser->add_option("--json", json_, "write the results to this file, too");
+    }
   }
 
   int run() override {
@@ -64,25 +55,28 @@ class BenchCommand : public Command {
   }
 
  private:
+  static void add_count(CLI::App* parser, const char* name, int64_t& value, const char* help) {
+    parser->add_option(name, value, help)->capture_default_str()->check(CLI::PositiveNumber);
+  }
+
   int bench(World& world) {
-    if (mean_document_ > 0 && (generate_ || !calibrate_.empty())) {
-      fail(Kind::kConfig,
-           str("--documents goes with a step and with --ops, not with ", generate_ ? "--generate" : "--calibrate"));
-    }
+    if (path_.empty()) fail(Kind::kConfig, "bench: config is required", "tokamak bench --help");
     RunConfig config;
     collectively(world.comm(), [&] {
       config = load_config(path_, overrides_);
       complete_from_data(config);
     });
-    if (generate_) return bench_generate(world, config);
+    if (measured_ == Measured::kGeneration) return bench_generation(world, config);
     GlobalBatch batch;
+    collectively(world.comm(), [&] { batch = make_global_batch(config.training, config.data, world.size()); });
+    if (measured_ == Measured::kMachine) return bench_machine(world, config, batch);
+    if (measured_ == Measured::kOps) return bench_ops(world, without_choice(config), batch);
+    return bench_step(world, config, batch);
+  }
+
+  int bench_step(World& world, RunConfig config, const GlobalBatch& batch) {
     int replicas = 1;
-    collectively(world.comm(), [&] {
-      replicas = replicas_of(config.parallelism, world.size());
-      batch = make_global_batch(config.training, config.data, world.size());
-    });
-    if (!calibrate_.empty()) return bench_machine(world, config, batch);
-    if (ops_) return bench_ops(world, without_choice(config), batch);
+    collectively(world.comm(), [&] { replicas = replicas_of(config.parallelism, world.size()); });
     Backend backend = make_backend_collectively(world, config.runtime);
     const auto data_comm = make_data_comm(world.comm(), *backend.device, config.runtime, config.precision.reduce);
     const MeshGroups mesh(*data_comm, replicas);
@@ -130,32 +124,19 @@ class BenchCommand : public Command {
     return 0;
   }
 
-  // Of operations: one rank, no model in memory.
   int bench_ops(World& world, const RunConfig& config, const GlobalBatch& batch) {
-    if (world.size() > 1) fail(Kind::kConfig, str("bench --ops runs on one rank, not ", world.size()));
+    expect_one_rank(world, "ops");
     Backend backend = make_backend_collectively(world, config.runtime);
     DryRun dry(config, batch, 1, INT64_MAX, PlanFor::kBenchmark);
-    const OpTimes times = benchmark_ops(backend, dry, {.rounds = rounds_, .mean_document = mean_document_});
-    std::cout << "machine                   " << backend.device->description() << "\n";
-    print(std::cout, times);
-    nlohmann::ordered_json json = {{"device", backend.device->description()}};
-    json.update(as_json(times));
-    write_json(json);
-    return 0;
+    return report(backend, benchmark_ops(backend, dry, {.rounds = rounds_, .mean_document = mean_document_}));
   }
 
-  // On all ranks at once; rank 0 writes what it measured. With auto keys, operations of every micro-batch that these choose
-  // among.
+  // With auto keys it measures the operations of every micro-batch that they choose among.
   int bench_machine(World& world, const RunConfig& stated, const GlobalBatch& batch) {
     RunConfig config = without_choice(stated);
     std::vector<int64_t> sizes;
     if (leaves_choice(stated)) sizes = tried_micro_batches(stated.training, batch);
     if (!sizes.empty()) config.training.micro_batch_size = {sizes.front()};
-    if (ops_ || generate_) fail(Kind::kConfig, "--calibrate, --ops and --generate: one at a time");
-    if (!calibrate_.ends_with(".json")) {
-      fail(Kind::kConfig, str("--calibrate ", calibrate_, ": the file must end in .json"),
-           "plan --gpu knows it by that");
-    }
     Backend backend = make_backend_collectively(world, config.runtime);
     const auto data_comm = make_data_comm(world.comm(), *backend.device, config.runtime, config.precision.reduce);
     DryRun dry(config, batch, world.size(), INT64_MAX, PlanFor::kBenchmark);
@@ -172,19 +153,17 @@ class BenchCommand : public Command {
       }
     });
     if (world.rank() != 0) return 0;
-    write_text_atomically(calibrate_, machine_json(machine).dump(2) + "\n", Kind::kConfig);
+    write_json(machine_json(machine));
     std::cout << "machine                   " << machine.name << "\n"
               << "large GEMM                " << human_si(machine.bf16_flops, "FLOP/s") << " of a rank\n"
               << "copy                      " << human_si(machine.memory_rate, "B/s") << " of a rank\n"
-              << "written                   " << calibrate_ << ": " << machine.measured.size()
-              << " measured calls; tokamak plan --gpu " << calibrate_ << " predicts with them\n";
+              << "written                   " << json_ << ": " << machine.measured.size()
+              << " measured calls; tokamak plan --gpu " << json_ << " predicts with them\n";
     return 0;
   }
 
-  // Of generation: one rank, random weights.
-  int bench_generate(World& world, const RunConfig& config) {
-    if (world.size() > 1) fail(Kind::kConfig, str("bench --generate runs on one rank, not ", world.size()));
-    if (ops_) fail(Kind::kConfig, "--ops and --generate: one at a time");
+  int bench_generation(World& world, const RunConfig& config) {
+    expect_one_rank(world, "generate");
     generation_.rounds = rounds_;
     Backend backend = make_backend_collectively(world, config.runtime);
     Engine engine(engine_options(config, {.max_tokens = std::max(generation_.prompt, generation_.sequences),
@@ -194,7 +173,15 @@ class BenchCommand : public Command {
                   world.comm(), backend);
     engine.commit();
     engine.parameters().initialize(static_cast<uint64_t>(config.run.seed), engine.compute());
-    const GenerateTimes times = benchmark_generate(engine, generation_);
+    return report(backend, benchmark_generate(engine, generation_));
+  }
+
+  static void expect_one_rank(const World& world, const char* name) {
+    if (world.size() > 1) fail(Kind::kConfig, str("bench ", name, " runs on one rank, not ", world.size()));
+  }
+
+  template <class Times>
+  int report(const Backend& backend, const Times& times) const {
     std::cout << "machine                   " << backend.device->description() << "\n";
     print(std::cout, times);
     nlohmann::ordered_json json = {{"device", backend.device->description()}};
@@ -207,21 +194,41 @@ class BenchCommand : public Command {
     if (!json_.empty()) write_text_atomically(json_, json.dump(2) + "\n", Kind::kConfig);
   }
 
+  Measured measured_;
   std::string path_;
   std::vector<std::string> overrides_;
   int64_t rounds_ = 3;
   int64_t micro_batches_ = 2;
   int64_t mean_document_ = 0;
-  bool ops_ = false, generate_ = false;
   GenerateBenchmarkOptions generation_;
-  std::string json_, calibrate_;
+  std::string json_;
 };
 
 }  // namespace
 
 void add_bench(CLI::App& root, Commands& commands) {
-  CLI::App* parser = root.add_subcommand("bench", "measure a config's training step against this machine's GEMMs");
-  commands.push_back(std::make_unique<BenchCommand>(parser));
+  CLI::App* bench = root.add_subcommand("bench", "measure a config's training step against this machine's GEMMs");
+  const auto add = [&](const char* name, Measured measured, const char* help) {
+    CLI::App* parser = bench->add_subcommand(name, help);
+    commands.push_back(std::make_unique<BenchCommand>(parser, measured));
+    parser->get_option("config")->required();
+    parser->preparse_callback([=](size_t) {
+      if (!bench->parse_order().empty()) throw CLI::ParseError(str("options come after ", name), 1);
+    });
+  };
+  add("step", Measured::kStep, "a whole training step, as without a subcommand");
+  add("ops", Measured::kOps, "each operation of a step by itself, against a copy and a large GEMM");
+  add("calibrate", Measured::kMachine,
+      "operations of a step and collectives: a machine that tokamak plan predicts for");
+  add("generate", Measured::kGeneration, "prompts and decoding with a cache, against a copy and its GEMMs");
+  commands.push_back(std::make_unique<BenchCommand>(bench, Measured::kStep));  // last: it is parsed with each of them
+  bench->footer(
+      "  tokamak bench configs/llama-125m.yaml training.micro_batch_size=4\n"
+      "  mpirun -n 2 tokamak bench configs/llama-125m.yaml\n"
+      "  tokamak bench configs/llama-8b.yaml model.num_hidden_layers=8 --documents 1500\n"
+      "  tokamak bench ops configs/llama-125m.yaml --json ops.json\n"
+      "  mpirun -n 2 tokamak bench calibrate configs/llama-125m.yaml --output machine.json\n"
+      "  tokamak bench generate configs/llama-125m.yaml runtime.threads_per_rank=1");
 }
 
 }  // namespace tokamak::cli

@@ -1,4 +1,4 @@
-// What `tokamak bench` prints, and writes as JSON for scripts.
+// Text and JSON of the results of `tokamak bench`.
 #pragma once
 
 #include <nlohmann/json.hpp>

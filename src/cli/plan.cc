@@ -150,7 +150,7 @@ class PlanCommand : public Command {
     parser->add_option(
         "--gpu", gpu_,
         "predict step times on this GPU of the hardware table (h100, or as the driver names it: 'NVIDIA H200'), or "
-        "on the machine of a .json file that bench --calibrate wrote");
+        "on the machine of a .json file that bench calibrate wrote");
     parser->add_option("--gpus-per-node", gpus_per_node_, "with --gpu: ranks of a node; default: the machine's")
         ->check(CLI::PositiveNumber);
     parser->add_option("--network", network_,

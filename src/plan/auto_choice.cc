@@ -201,10 +201,9 @@ Machine machine_of(const RuntimeOptions& runtime, const std::string& device) {
   if (runtime.machine != "auto") return find_machine(runtime.machine);
   if (starts_with(device, "CPU")) return cpu_machine();
   if (const GpuRow* row = gpu_row_of(device)) return find_machine(row->name);
-  fail(
-      Kind::kConfig, str("the hardware table has no row for '", device, "', whose rates the auto keys need"),
-      "runtime.machine: the row of a similar GPU, or the .json file that tokamak bench CONFIG --calibrate writes; or set "
-      "activation_checkpoint.mode and parallelism.keep_gathered yourself");
+  fail(Kind::kConfig, str("the hardware table has no row for '", device, "', whose rates the auto keys need"),
+       "runtime.machine: the row of a similar GPU, or the .json file that tokamak bench calibrate writes; or set "
+       "activation_checkpoint.mode and parallelism.keep_gathered yourself");
 }
 
 }  // namespace tokamak

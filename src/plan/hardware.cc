@@ -92,7 +92,7 @@ Machine find_machine(const std::string& name_or_file) {
   const std::string near = nearest(name_or_file, names);
   fail(Kind::kConfig, str("the hardware table has no GPU '", name_or_file, "'"),
        str(near.empty() ? "" : str("did you mean ", near, "? "), "it has ", join(names, ", "),
-           "; or the .json file that tokamak bench --calibrate wrote"));
+           "; or the .json file that tokamak bench calibrate wrote"));
 }
 
 Machine cpu_machine() {

@@ -14,7 +14,7 @@
 namespace tokamak {
 
 // What of the stated rates a training step attains: constants of a GPU generation, fitted on published runs
-// (scripts/bench/predict_published.py names them) or measured (scripts/gpu_check.sh, tokamak bench --calibrate).
+// (scripts/bench/predict_published.py names them) or measured (scripts/gpu_check.sh, tokamak bench calibrate).
 struct Efficiency {
   double gemm = 0;       // share of the peak that large GEMMs attain
   double attention = 0;  // the same of fused attention with heads of 128, of the FLOPs up to the diagonal
@@ -79,7 +79,7 @@ struct Machine {
 };
 
 // A row of the table, by name; or a machine file of
-// `tokamak bench --calibrate`. Error(kConfig) naming the nearest row, or what the file lacks.
+// `tokamak bench calibrate`. Error(kConfig) naming the nearest row, or what the file lacks.
 Machine find_machine(const std::string& name_or_file);
 Machine read_machine(const std::string& path);
 

@@ -1,5 +1,5 @@
 // Valid files with some damage, thousands of them and always the same ones: a reader accepts or refuses, and under the
-// sanitizers touches nothing that is not its own. libFuzzer looks further: scripts/fuzz.sh.
+// sanitizers touches nothing that is not its own. libFuzzer looks further: scripts/dev/fuzz.sh.
 #include <array>
 #include <catch2/catch.hpp>
 #include <random>

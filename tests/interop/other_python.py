@@ -1,5 +1,5 @@
 """enter_python(packages) re-executes a test in TOKAMAK_PYTHON, a Python with the packages of
-scripts/requirements-interop.txt. Without that one it exits with 77, which ctest shows as skipped."""
+scripts/dev/requirements-interop.txt. Without that one it exits with 77, which ctest shows as skipped."""
 import os
 import subprocess
 import sys
@@ -14,7 +14,7 @@ def enter_python(packages):
     """Returns in that Python only."""
     python = os.environ.get("TOKAMAK_PYTHON")
     if not python:
-        print("SKIPPED: TOKAMAK_PYTHON is not set; it names a Python with the packages of scripts/requirements-interop.txt")
+        print("SKIPPED: TOKAMAK_PYTHON is not set; it names a Python with the packages of scripts/dev/requirements-interop.txt")
         sys.exit(77)
     if os.environ.get("TOKAMAK_PYTHON_ENTERED") == python:
         return
@@ -24,6 +24,6 @@ def enter_python(packages):
     except OSError as error:
         problem = str(error)
     if problem:
-        print(f"SKIPPED: {python} has not all of scripts/requirements-interop.txt: {problem}")
+        print(f"SKIPPED: {python} has not all of scripts/dev/requirements-interop.txt: {problem}")
         sys.exit(77)
     os.execve(python, [python, *sys.argv], dict(os.environ, TOKAMAK_PYTHON_ENTERED=python))

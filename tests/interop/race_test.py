@@ -37,6 +37,6 @@ def one_round(place):
 
 if __name__ == "__main__":
     if not PYTHON:
-        print("SKIPPED: TOKAMAK_PYTHON is not set; it names a Python with torch (scripts/requirements-interop.txt)")
+        print("SKIPPED: TOKAMAK_PYTHON is not set; it names a Python with torch (scripts/dev/requirements-interop.txt)")
         sys.exit(77)
     main([one_round])

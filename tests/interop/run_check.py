@@ -1,7 +1,7 @@
 """By hand: a run of one's own, the quickstart's for example, exported and held against transformers: logits, tokens and
 64 greedy tokens.
 
-    TOKAMAK=build/tokamak PRINT_LOGITS=build/tests/interop/print_logits TOKAMAK_PYTHON=$(scripts/install_python.sh) \\
+    TOKAMAK=build/tokamak PRINT_LOGITS=build/tests/interop/print_logits TOKAMAK_PYTHON=$(scripts/dev/install_python.sh) \\
       python3 tests/interop/run_check.py runs/quickstart"""
 import sys
 

@@ -316,7 +316,7 @@ TEST_CASE(
     FAIL("no row");
   } catch (const Error& error) {
     CHECK(error.kind() == Kind::kConfig);
-    CHECK_THAT(error.hint(), Catch::Contains("runtime.machine") && Catch::Contains("--calibrate"));
+    CHECK_THAT(error.hint(), Catch::Contains("runtime.machine") && Catch::Contains("bench calibrate"));
   }
 }
 

@@ -228,13 +228,13 @@ def published(place):
 
 
 def calibrated(place):
-    """bench --calibrate writes the machine at hand, on one rank and on two; a plan for it is the sum of what was measured"""
+    """bench calibrate writes the machine at hand, on one rank and on two; a plan for it is the sum of what was measured"""
     shape = [str(ROOT / "configs/quickstart.yaml"), "runtime.backend=cpu", "runtime.threads_per_rank=1", "model.vocab_size=512",
              "model.num_hidden_layers=2", "model.hidden_size=64", "model.intermediate_size=96", "model.num_attention_heads=2",
              "data.sequence_length=64", "training.global_batch_tokens=1024", "training.micro_batch_size=4"]
     for ranks in (1, 2):
         path = os.path.join(place.path, f"here-{ranks}.json")
-        bench = ["bench", *shape, "--calibrate", path, "--rounds", "1"]
+        bench = ["bench", "calibrate", *shape, "--output", path, "--rounds", "1"]
         done = call([TOKAMAK, *bench] if ranks == 1 else mpirun(ranks, *bench))
         assert done.returncode == 0, done.stdout
         with open(path, encoding="utf-8") as file:
@@ -253,13 +253,13 @@ def calibrated(place):
         (choice,) = found["choices"]
         assert abs(sum(choice["terms"].values()) / choice["step_seconds"] - 1) < 1e-9, choice
         assert abs(choice["exposed_communication_seconds"] - exchanges) <= 1e-9 * choice["step_seconds"], choice
-    bench = ["bench", *shape, "--calibrate", path, "--rounds", "1", "activation_checkpoint.mode=auto", "training.micro_batch_size=auto"]
+    bench = ["bench", "calibrate", *shape, "--output", path, "--rounds", "1", "activation_checkpoint.mode=auto", "training.micro_batch_size=auto"]
     done = call(mpirun(2, *bench))
     assert done.returncode == 0, done.stdout
     with open(path, encoding="utf-8") as file:
         rows = {op["m"] for op in json.load(file)["measured"] if op["name"] == "gemm qkv forward"}
     assert rows == {64.0 * size for size in (1, 2, 4, 8)}, rows  # of every micro-batch that auto chooses among
-    assert "must end in .json" in refused("bench", *shape, "--calibrate", "machine.txt")
+    assert "must end in .json" in refused("bench", "calibrate", *shape, "--output", "machine.txt")
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ def main():
         assert events == ["start", "ready", "stop", "checkpoint", "end",
                           "start", "resume", "ready", "checkpoint", "end"], events
         # What mpirun says of exit code 75 looks like an error, so the script has said before that it is none.
-        assert said.index("mpirun will report as if it were an error") < said.index("Exit code:    75"), said
+        assert said.index("mpirun reports that as if it were an error") < said.index("Exit code:    75"), said
         # Logged every 10 steps; it is interrupted somewhere after the 20th.
         assert sorted(losses) == [10, 20, 30, 40], losses
         resumed_at = number(r"resumed +at step (\d+), after SIGTERM to one rank", said)
@@ -61,7 +61,7 @@ def main():
         loss = number(r"validation loss +([\d.]+) nats", said)
         assert loss < math.log(4096) - 1, "it has learned nothing"
         assert abs(math.exp(loss) / number(r"perplexity ([\d.]+)", said) - 1) < 1e-3
-        assert number(r"throughput +(\d+) tokens/s", said) > 0
+        assert re.search(r"tokens/s [\d.]+K?$", said, re.M) and "gradient norm" in said, said
         # The last sample is what the script's `generate` makes of the last checkpoint.
         (sampled,) = [record["samples"] for record in records if "samples" in record]
         assert [one["prompt"] for one in sampled] == ["It is a truth universally acknowledged, that", "In the beginning"]

@@ -727,7 +727,7 @@ def axe_script():
     path = os.environ.get("TOKAMAK_AXE", "")
     if not path:
         only_look = [] if os.environ.get("TOKAMAK_TEST_INSTALLS") == "yes" else ["--check"]
-        done = subprocess.run([Path(__file__).resolve().parents[2] / "scripts/install_axe.sh", *only_look], text=True,
+        done = subprocess.run([Path(__file__).resolve().parents[2] / "scripts/dev/install_axe.sh", *only_look], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         path = done.stdout.strip() if done.returncode == 0 else ""
     return path
@@ -738,6 +738,6 @@ if not find_browser():
     sys.exit(77)
 AXE = axe_script() if "accessible" in sys.argv else ""
 if "accessible" in sys.argv and not AXE:
-    print("SKIPPED: no axe-core (scripts/install_axe.sh)")
+    print("SKIPPED: no axe-core (scripts/dev/install_axe.sh)")
     sys.exit(77)
 main([on_every_screen, samples, interaction, heat_map, low_peak, equal_levels, touch, compared, on_paper, restarts, values, long_run, in_words] + ([accessible] if AXE else []))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Where the time of scripts/test.sh went, from what ctest and ninja have left in the build folders: cases and assertions,
-the slowest tests, the slowest translation units.
+"""Prints where the time of scripts/test.sh went: cases and assertions, the slowest tests and translation units. It
+reads the logs of ctest and ninja in the build folders.
 
-usage: scripts/test_report.py BUILD_DIR...
+usage: scripts/dev/test_report.py BUILD_DIR...
 """
 import re
 import sys
@@ -25,7 +25,7 @@ def tests_of(build):
 
 
 def units_of(build):
-    """[(seconds, output)] of what was compiled."""
+    """[(seconds, output)] of the compiled units."""
     log = build / ".ninja_log"
     latest = {}
     for line in log.read_text(encoding="utf-8").splitlines()[1:] if log.exists() else []:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Draws the pictures of a run's report in README and tutorial, as headless Chromium shows it: docs/report.png, the top of
-the page and its losses; docs/report_inside.png, a traced step by operation and the map of tensors.
+"""Draws the pictures of a run's report in README and tutorial with headless Chromium. docs/report.png has the top of
+the page and its losses, docs/report_inside.png a traced step by operation and the map of tensors.
 
-usage: scripts/report_picture.py [--run DIR] [--program FILE] [--output DIR]
+usage: scripts/dev/report_picture.py [--run DIR] [--program FILE] [--output DIR]
 
   --run DIR       a finished run of scripts/quickstart.sh (runs/quickstart)
   --program FILE  (build/tokamak)
@@ -13,11 +13,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "system"))
 from browser import Browser, find_browser  # noqa: E402
 
-# A picture's sections of the page, and the width of the window: three charts stand in a row of the wider one.
+# Sections of the page in each picture, and the width of the window: the wider one has three charts in a row.
 PICTURES = {"report.png": (["overview", "training"], 1800), "report_inside.png": (["operations", "tensors"], 1280)}
 SHOW_ONLY = """[...document.querySelectorAll("main > section")].forEach((section) => {
   section.hidden = !%s.includes(section.id); });

@@ -3,8 +3,8 @@
 indicates them, and is slow itself), and tensor-core instructions in attention. Exits 1 if a check fails, 77 if
 cuobjdump and nvdisasm are missing.
 
-usage: scripts/check_cuda_code.py [BUILD_DIR]     (default build; reads the objects below cuda/ there)
-       scripts/check_cuda_code.py --install       (gets the two tools from PyPI, into ~/.cache/tokamak)
+usage: scripts/dev/check_cuda_code.py [BUILD_DIR]     (default build; reads the objects below cuda/ there)
+       scripts/dev/check_cuda_code.py --install       (gets the two tools from PyPI, into ~/.cache/tokamak)
 """
 import hashlib
 import os
@@ -14,17 +14,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-REQUIREMENTS = ROOT / "scripts" / "requirements-cuda-tools.txt"
+ROOT = Path(__file__).resolve().parents[2]
+REQUIREMENTS = ROOT / "scripts/dev/requirements-cuda-tools.txt"
 TOOLS = ("cuobjdump", "nvdisasm")
 SKIPPED = 77
 
-# Kernels that may have a stack frame: pattern of the demangled name -> reason.
-MAY_USE_STACK = {}
-
-# Objects whose bf16 kernels must use tensor cores, and their kernels without GEMMs -> what those do.
-ON_TENSOR_CORES = {"forward.cu.o", "dkv.cu.o", "dq.cu.o"}
-MULTIPLIES_NOTHING = {}
+ON_TENSOR_CORES = {"forward.cu.o", "dkv.cu.o", "dq.cu.o"}  # objects whose bf16 kernels must use tensor cores
 
 TENSOR_CORE_CODE = re.compile(r"\b(?:HMMA|HGMMA|UTC\w*MMA)\b")  # Ampere (and mma.sync later), Hopper, Blackwell
 
@@ -48,7 +43,7 @@ def find_tools():
 
 
 def install():
-    """A failure is printed but is not an error: the check is then skipped by name."""
+    """Prints a failure, which is no error: the check is then skipped by name."""
     if find_tools():
         print(f"check_cuda_code: cuobjdump and nvdisasm are in {find_tools()}")
         return
@@ -103,10 +98,6 @@ def readable(names):
     return dict(zip(names, text.splitlines()))
 
 
-def excused(name, reasons):
-    return any(re.search(pattern, name) for pattern in reasons)
-
-
 def wanted_architectures(build):
     cache = (build / "CMakeCache.txt").read_text()
     match = re.search(r"^CMAKE_CUDA_ARCHITECTURES:\w+=(.*)$", cache, re.M)
@@ -116,15 +107,14 @@ def wanted_architectures(build):
 def check_stack(path, kernels, names):
     for arch, name, usage in kernels:
         stack = usage.get("STACK", 0) + usage.get("LOCAL", 0)
-        if stack > 0 and not excused(names[name], MAY_USE_STACK):
+        if stack > 0:
             yield (f"{path.name}: {arch}: a stack frame of {stack} bytes (spilled registers, or an array with a "
                    f"computed index) in {names[name]}")
 
 
 def check_tensor_cores(tools, path, kernels, names, architectures):
     for arch in architectures:
-        must = {name for a, name, _ in kernels
-                if a == arch and "bf16" in names[name] and not excused(names[name], MULTIPLIES_NOTHING)}
+        must = {name for a, name, _ in kernels if a == arch and "bf16" in names[name]}
         if not must:
             yield f"{path.name}: {arch}: no kernel for bf16"
             continue

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/*.safetensors: what Hugging Face's LlamaForCausalLM, Qwen2ForCausalLM and Qwen3ForCausalLM compute
+"""Writes tests/golden/*.safetensors: results of Hugging Face's LlamaForCausalLM, Qwen2ForCausalLM and Qwen3ForCausalLM
 on tiny models, and the frequencies of the rotary embedding under every kind of rope_scaling.
 
-The numbers must be those of the published implementation: this script only chooses weights and data, calls the model,
+The numbers must be those of the published implementation: this script only chooses weights and data, calls the model
 and records. tests/golden/README.md describes every tensor. The same machine and the same versions
 (requirements-goldens.txt) give the same bytes; another processor may differ in the last bits.
 
-    python scripts/make_goldens.py [output directory, default tests/golden]
+    python scripts/dev/make_goldens.py [output directory, default tests/golden]
 """
 import copy
 import json
@@ -20,15 +20,15 @@ import safetensors.torch
 import torch
 import transformers
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 BATCH = 2
 LENGTHS = (16, 37)  # the second is not a multiple of any tile size
 ADAMW = {"steps": 20, "sequence_length": 16, "lr": 1e-2, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1,
          "max_grad_norm": 1.0}
 
-# Names as in src/model/model_config.h. Heads are wider than hidden_size / num_attention_heads, 88 and 101 are awkward,
-# and initializer_range is five times the usual, so that attention is far from uniform and no gradient is tiny, while the
-# rounding noise of a bf16 run stays below what a test can allow.
+# Names as in src/model/model_config.h. Heads are wider than hidden_size / num_attention_heads; 88 and 101 are awkward.
+# With five times the usual initializer_range, attention is far from uniform and no gradient is tiny. A larger one would
+# give a bf16 run more rounding noise than a test can allow.
 BASE = {"hidden_size": 32, "intermediate_size": 88, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 16,
         "vocab_size": 101, "max_position_embeddings": 64, "rope_theta": 10000.0, "rms_norm_eps": 1e-5,
         "initializer_range": 0.1}
@@ -38,8 +38,8 @@ CASES = {
     "llama_gqa_untied": {"num_key_value_heads": 2, "tie_word_embeddings": False},
     "llama_gqa_tied": {"num_key_value_heads": 2, "tie_word_embeddings": True},
 }
-# Tiny, since only the angles differ: sequences of 37 are beyond the original context, where there is one, and of 16 are
-# not; theta is small, so that 16 places of a head see every branch of a formula.
+# Tiny, since only the angles differ. Sequences of 37 exceed the original context, if there is one; those of 16 do not.
+# Theta is small, so that 16 elements of a head see every branch of a formula.
 ROPE = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
         "num_key_value_heads": 1, "vocab_size": 29, "tie_word_embeddings": True, "rope_theta": 100.0}
 CASES |= {
@@ -51,7 +51,7 @@ CASES |= {
     "llama_rope_llama3": {**ROPE, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 0.5,
                                                    "high_freq_factor": 2.0, "original_max_position_embeddings": 16}},
 }
-# The other families: what is not Llama's is a name of our config that theirs does not have.
+# The other families: their differences from Llama are names of our config that theirs do not have.
 SMALL = {"intermediate_size": 40, "num_key_value_heads": 2, "vocab_size": 61}
 CASES |= {
     "qwen2_gqa_tied": {**SMALL, "head_dim": 8, "tie_word_embeddings": True, "qkv_bias": True},
@@ -144,7 +144,7 @@ def record_run(model, ids, targets, prefix, out):
 
 
 def to_bf16(model):
-    """A copy with bf16 weights. The rotary frequencies are no weights and stay fp32, as in a model loaded in bf16."""
+    """A copy with bf16 weights. The rotary frequencies are not weights and stay fp32, as in a model loaded in bf16."""
     copied = copy.deepcopy(model)
     for p in copied.parameters():
         p.data = p.data.to(torch.bfloat16)
@@ -191,7 +191,7 @@ def provenance():
                 "transformers": transformers.__version__, "numpy": np.__version__,
                 "safetensors": safetensors.__version__}
     return {"versions": versions, "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-            "generator": "scripts/make_goldens.py"}
+            "generator": "scripts/dev/make_goldens.py"}
 
 
 def make_case(name, seed, directory):

@@ -4,7 +4,7 @@ a build's flags. A unity build (the preset cpu-asan) makes it several times fast
 the standard library's headers. A unit that passed is checked again only if a file in it, its flags or the list change;
 the cache is ~/.cache/tokamak/tidy, shared by all checkouts.
 
-usage: scripts/check_tidy.py [BUILD_DIR]  (default build-asan; needs its compile_commands.json; tests are not checked)
+usage: scripts/dev/check_tidy.py [BUILD_DIR]  (default build-asan; needs compile_commands.json; leaves out tests)
 """
 import hashlib
 import json
@@ -17,7 +17,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 MODULES = ("src/", "data/", "tokenizer/")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.M)
 

@@ -1,32 +1,24 @@
-"""The race's arithmetic and its page: medians, ratios, the share of the GEMM rate, and where a step's time goes."""
+"""The race's arithmetic and its page: medians, ratios, the share of the GEMM rate, the parts of a step's time."""
 import os
 import shlex
-import shutil
-from pathlib import Path
+from statistics import median
+
+from measure import table
 
 LONGEST = 10
 DISTURBED = 0.1  # share of the cores used by other processes from which the page warns
 
 
-def on_path(program):
-    return shutil.which(program) is not None
-
-
 def command_of(arguments):
     """The command for use elsewhere: paths are reduced to their last component."""
-    def told(word):
+    def short(word):
         return os.path.basename(word) if os.path.isabs(word) else word
-    return " ".join(shlex.quote(told(word)) for word in arguments)
-
-
-def median(values):
-    values = sorted(values)
-    return (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2
+    return " ".join(shlex.quote(short(word)) for word in arguments)
 
 
 def floor_of(entry, step, isolated):
-    """The roofline time of an operation in seconds: the larger of FLOPs at the GEMM rate of the model's shapes, and bytes,
-    each tensor read or written once, at copy bandwidth. None: its work is not known."""
+    """The roofline time of an operation in seconds: its FLOPs at the GEMM rate of the model's shapes, or its bytes
+    (each tensor once) at copy bandwidth, whichever is longer. None: its work is not known."""
     seconds = max(entry["flops"] / step["gemm_flops_per_second"], entry["bytes"] / isolated["copy_bytes_per_second"])
     return seconds or None
 
@@ -70,11 +62,6 @@ def summary(rounds, isolated, bar, gemm_bar):
 
 
 # ---- the page ------------------------------------------------------------------------------------------------------
-
-def table(header, rows):
-    lines = [header, ["---" if i == 0 else "---:" for i in range(len(header))], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
 
 def against(result, bar, word):
     return "" if result[bar] is None else f"; the bar is {result[bar]:g}: **{result[word]}**"
@@ -157,9 +144,9 @@ def operations(result):
 
 def tried(result):
     if not result["tried"]:
-        return "As told on the command line; nothing else was tried."
+        return "As given on the command line; nothing else was tried."
     rows = [[entry["change"], f"{entry['tokens_per_second']:.0f}" if "failed" not in entry else entry["failed"]]
             for entry in result["tried"]]
     return ("Tried before the rounds, one change at a time on top of the fastest so far; kept where it was faster "
-            f"(`{Path('scripts/bench/torch_baseline.py')}` says what they are):\n\n"
+            f"(`scripts/bench/torch_baseline.py` says what they are):\n\n"
             + table(["option", "tokens/s"], rows))

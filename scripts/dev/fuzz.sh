@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Fuzzes the readers of files that others made: builds libFuzzer's program with clang, under the address and undefined
-# behaviour sanitizers, and runs each target on its corpus. Prints executions and coverage; an input that breaks a reader is
-# kept in build-fuzz/, and the exit code is 1.
+# Fuzzes the readers of foreign files: builds libFuzzer's program with clang and the address and undefined behaviour
+# sanitizers, and runs each target on its corpus. Prints executions and coverage. An input that breaks a reader is kept
+# in build-fuzz/, and the exit code is 1.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 usage() {
   cat <<'EOT'
-usage: scripts/fuzz.sh [SECONDS] [TARGET...]
+usage: scripts/dev/fuzz.sh [SECONDS] [TARGET...]
 
   SECONDS   for each target (600)
   TARGET    of tests/fuzz/targets.cc; all of them if none is named
 
-What it finds is added to build-fuzz/corpus/TARGET; tests/fuzz/corpus/TARGET has what is kept.
+New inputs go to build-fuzz/corpus/TARGET; the permanent ones are in tests/fuzz/corpus/TARGET.
 EOT
 }
 
