@@ -56,8 +56,8 @@ class Runs:
         folder = self.place.scratch(name)
         for n, stop in legs:
             code, text = self.run(f"{name}-{stop}", n, training(
-                self.place, folder, "cuda", "f32", stop, "training.micro_batch_size=4",  # 16 sequences a step
-                f"runtime.ranks_per_gpu={-(-n // self.gpus)}"))
+                self.place, folder, "cuda", "f32", stop, "training.micro_batch_size=4"),  # 16 sequences a step
+                {"TOKAMAK_RANKS_PER_GPU": str(-(-n // self.gpus))})
             if code != SAVED:
                 return not_zero(code, text), f"{n} rank(s): {ended(code, text)}"
             saved = len(list((folder / "checkpoints" / f"step-{stop:08d}").glob("*.safetensors")))

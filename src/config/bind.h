@@ -1,5 +1,5 @@
-// ConfigNode -> typed fields. Every node must match a field and every value must fit its type. Anything else is
-// reported, and the field keeps its default.
+// ConfigNode -> typed fields. Every node must match a field and every value its type. Anything else is a problem, and
+// the field keeps its default.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,17 @@
 
 namespace tokamak {
 
+// Keys of earlier versions are an error in a user's config, and ignored in a checkpoint's.
+enum class RemovedKeys { kRefuse, kIgnore };
+
 class Binder {
  public:
   // `all_keys`: the dotted path of every option, for the error about a key in the wrong section.
-  Binder(std::vector<Problem>& problems, std::vector<std::string> all_keys)
-      : problems_(problems), all_keys_(std::move(all_keys)) {}
+  Binder(std::vector<Problem>& problems, std::vector<std::string> all_keys, RemovedKeys removed_keys)
+      : problems_(problems), all_keys_(std::move(all_keys)), removed_keys_(removed_keys) {}
 
-  // Reports the sections and keys that `defaults` does not have, and takes them out of the tree at `path`: no reference
-  // can name them, and what hangs from them is never copied.
+  // Reports the sections and keys that `defaults` does not have, and removes them from the tree at `path`, so that no
+  // reference copies them.
   void take_unknown(ConfigNode& node, const std::string& path, const ConfigNode& defaults);
 
   template <class T>
@@ -109,6 +112,7 @@ class Binder {
 
   std::vector<Problem>& problems_;
   std::vector<std::string> all_keys_;
+  RemovedKeys removed_keys_;
 };
 
 }  // namespace tokamak

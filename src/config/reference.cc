@@ -18,7 +18,7 @@ A run is one YAML file. This page is generated from the program's own list of op
 - `${section.key}` stands for another key's value, default or not; it is resolved after the overrides.
 - *count*: `4096`, `1e6`, `64Ki`, `1.5M`, `250B`. K, M, B, T are powers of 1000; Ki, Mi, Gi, Ti of 1024.
 - *number*: `0.1`, `3e-4`, `5%`.
-- *length*: `2000` or `2000 steps`, `1B tokens`, `5%` of the run, `90min`, `2h`, `30s`; a key's meaning says which it takes.
+- *length*: `2000` or `2000 steps`, `1B tokens`, `5%` of the run, `90min`, `2h`, `30s`; each key names its units.
 - *time*: `90s`, `30min`, `3h50min`, `2d`, or `none`.
 )";
 

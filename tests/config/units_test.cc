@@ -161,8 +161,6 @@ TEST_CASE("what is no length of training is refused") {
   }
 }
 
-TEST_CASE("none or a count of at least one") {}
-
 TEST_CASE("auto or a count of at least one") {
   CHECK(parse_auto_int("auto").value == AutoInt{0});
   CHECK(parse_auto_int("16").value == AutoInt{16});
