@@ -55,7 +55,7 @@ SavedUnit parse_unit(const JsonValue& json, int64_t shards) {
   for (const JsonValue& entry : json["params"].items()) {
     unit.params.push_back(parse_param(entry));
     const SavedParam& param = unit.params.back();
-    require(entry, param.begin >= end, str("'", printable(param.name), "' overlaps what lies before it"));
+    require(entry, param.begin >= end, str("'", printable(param.name), "' overlaps the parameter before it"));
     end = checked_add(param.begin, param.count(), json.source().kind, name_in(json, "parameter", param.name));
   }
   const int64_t held = checked_multiply(unit.slice, shards, json.source().kind, name_in(json, "unit", unit.name));
@@ -96,7 +96,7 @@ CheckpointManifest parse_body(const JsonValue& json) {
   std::set<std::string> names;
   int64_t elements = 0;
   for (const JsonValue& unit : json["units"].items()) {
-    manifest.units.push_back(parse_unit(unit, static_cast<int64_t>(manifest.files.size())));
+    manifest.units.push_back(parse_unit(unit, std::ssize(manifest.files)));
     for (const SavedParam& param : manifest.units.back().params) {
       require(unit, names.insert(param.name).second, str("'", printable(param.name), "' comes twice"));
       elements = checked_add(elements, param.count(), json.source().kind, name_in(json, "parameter", param.name));
