@@ -7,7 +7,7 @@
 
 namespace tokamak::cli {
 
-// The value called `name`, which is one of them (CLI::IsMember(enum_names(Enum{})) has seen to it).
+// The value called `name`, which must be one of them (as CLI::IsMember(enum_names(Enum{})) ensures).
 template <class Enum>
 Enum enum_from_name(const std::string& name) {
   const std::vector<std::string>& names = enum_names(Enum{});

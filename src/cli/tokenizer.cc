@@ -1,4 +1,4 @@
-// tokamak tokenizer train | encode | decode | inspect: make a tokenizer, try it, and see what is in it.
+// tokamak tokenizer train | encode | decode | inspect: trains a tokenizer, tries it, and prints its contents.
 #include "tokenizer/tokenizer.h"
 
 #include <algorithm>
@@ -102,7 +102,7 @@ class Train : public Command {
   std::string output_;
 };
 
-// Runs `line` on the words of the command line or, where there are none, on each line of standard input.
+// Runs `line` on the words of the command line or, without any, on each line of standard input.
 template <class Line>
 void for_each_line(const std::vector<std::string>& words, const Line& line) {
   if (!words.empty()) {
@@ -162,7 +162,8 @@ class Decode : public Command {
   static int32_t parse_id(std::string_view word) {
     int32_t id = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
-    if (error != std::errc() || end != word.data() + word.size()) fail(Kind::kData, str("'", word, "' is no token id"));
+    if (error != std::errc() || end != word.data() + word.size())
+      fail(Kind::kData, str("'", word, "' is not a token id"));
     return id;
   }
 
@@ -226,14 +227,14 @@ class InspectTokenizer : public Command {
 }  // namespace
 
 void add_tokenizer(CLI::App& root, Commands& commands) {
-  CLI::App* group = root.add_subcommand("tokenizer", "train a tokenizer, try it, look into it");
+  CLI::App* group = root.add_subcommand("tokenizer", "train, try and inspect a tokenizer");
   group->require_subcommand(1);
   commands.push_back(
       std::make_unique<Train>(group->add_subcommand("train", "train a SentencePiece BPE model on text")));
   commands.push_back(std::make_unique<Encode>(group->add_subcommand("encode", "text to token ids")));
   commands.push_back(std::make_unique<Decode>(group->add_subcommand("decode", "token ids to text")));
   commands.push_back(
-      std::make_unique<InspectTokenizer>(group->add_subcommand("inspect", "what a tokenizer model contains")));
+      std::make_unique<InspectTokenizer>(group->add_subcommand("inspect", "print a tokenizer model's contents")));
 }
 
 }  // namespace tokamak::cli

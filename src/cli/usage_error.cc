@@ -94,7 +94,8 @@ struct RefusedValue {
   std::string value, rule;
 };
 
-// Of a message of the parser's checks: "--to: onnx not in {hf,gguf}", "--rows: Value 0 not in range 1.000000 to 9.000000".
+// Of a message of the parser's checks: "--to: onnx not in {hf,gguf}", "--rows: Value 0 not in range 1.000000 to
+// 9.000000".
 std::optional<RefusedValue> refused_value(const std::string& message) {
   static const std::regex set(": (.*) not in \\{(.*)\\}"), range(": Value (.*) not in range ([-.0-9]+) to ([-.0-9]+)");
   std::smatch found;

@@ -1,4 +1,5 @@
-// A command line that the parser refused, in the words of the config's errors: what is wrong, and what there is instead.
+// A command line that the parser refused, in the words of the config's errors: what is wrong, and what there is
+// instead.
 #pragma once
 
 #include <CLI/CLI.hpp>

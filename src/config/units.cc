@@ -153,7 +153,7 @@ bool take_word(std::string_view& text, std::string_view word) {
 Parsed<TrainingLength> counted(std::string_view text, TrainingLength::Unit unit) {
   const Parsed<int64_t> count = parse_count(text);
   if (!count.value) return {{}, scan_decimal(text).found ? count.rule : kExtentRule, kExtentHint};
-  return {TrainingLength{unit, static_cast<double>(*count.value)}, "", ""};
+  return {TrainingLength{unit, double(*count.value)}, "", ""};
 }
 
 }  // namespace
