@@ -144,8 +144,8 @@ class BenchCommand : public Command {
     return 0;
   }
 
-  // On all ranks at once; rank 0 writes what it measured. With auto keys, operations of every micro-batch that these choose
-  // among.
+  // On all ranks at once; rank 0 writes what it measured. With auto keys, operations of every micro-batch that these
+  // choose among.
   int bench_machine(World& world, const RunConfig& stated, const GlobalBatch& batch) {
     RunConfig config = without_choice(stated);
     std::vector<int64_t> sizes;

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "cli/command.h"
+#include "cli/option_values.h"
 #include "cli/progress.h"
 #include "cli/version.h"
 #include "config/units.h"
@@ -21,18 +22,6 @@
 namespace tokamak::cli {
 
 namespace {
-
-// An option whose value people write with units ("250B", "5%").
-template <class T>
-CLI::Option* add_quantity(CLI::App* parser, const std::string& flag, T& value, Parsed<T> (*parse)(std::string_view),
-                          const std::string& help) {
-  const auto set = [&value, parse, flag](const std::string& text) {
-    const Parsed<T> parsed = parse(text);
-    if (!parsed.value) throw CLI::ValidationError(str(flag, " ", text), parsed.rule);
-    value = *parsed.value;
-  };
-  return parser->add_option_function<std::string>(flag, set, help);
-}
 
 // The data sets at a directory: itself, or its training and held-out parts.
 std::vector<std::string> data_sets_at(const std::string& directory) {

@@ -75,7 +75,7 @@ struct ChoiceRow {
   bool same_but_modes(const ChoiceRow& other) const {
     return zero_stage == other.zero_stage && keep_gathered == other.keep_gathered && same_result(other);
   }
-  // True if settings differ only in what is sharded and gathered: one row is enough.
+  // True if settings differ only in sharding and gathering: one row is enough.
   bool same_result(const ChoiceRow& other) const {
     return replicate_degree == other.replicate_degree && micro_batch == other.micro_batch && numbers == other.numbers &&
            others == other.others;

@@ -14,13 +14,9 @@ namespace tokamak::cli {
 
 namespace {
 
-// The help of a key without a default ends with kRequired (src/config/reference.cc).
 void mark_required(ConfigNode& node) {
-  constexpr std::string_view kRequired = "; required";
-  const std::string& help = node.comment;
-  const bool is_required = help.size() > kRequired.size() && help.ends_with(kRequired);
-  if (is_required && node.type == ConfigNode::Type::kScalar) {
-    node.text = kRequired.substr(2);
+  if (is_required(node.comment) && node.type == ConfigNode::Type::kScalar) {
+    node.text = "required";
     node.is_text = false;
   }
   for (ConfigNode& child : node.children) mark_required(child);

@@ -12,8 +12,8 @@ namespace tokamak::cli {
 // share, and every rank leaves in order; an error of one rank ends all ranks at once. `interrupted` is World's.
 int run_in_world(const std::function<int(World&)>& body, std::function<bool()> interrupted = {});
 
-// For a body with objects outside of it whose device work may wait for other ranks: an error of only this rank ends all
-// ranks here, before a destructor waits for that work.
+// For a body that uses objects outside of it, whose device work may wait for other ranks. An error of only this rank
+// ends all ranks here, before a destructor waits for that work.
 void or_end_all(World& world, const std::function<void()>& body);
 
 // The backend, on all ranks or none: SharedError if one rank cannot have it.

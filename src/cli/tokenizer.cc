@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "cli/command.h"
+#include "cli/option_values.h"
 #include "config/units.h"
 #include "tokenizer/model_proto.h"
 #include "tokenizer/train.h"
@@ -28,13 +29,15 @@ class FieldOptions {
   explicit FieldOptions(CLI::App& parser) : parser_(parser) {}
 
   void operator()(const char* name, int64_t& value, const char* help) {
-    add(name, value, help, parse_count)->type_name("N")->default_str(print_count(value));
+    add_quantity(&parser_, flag(name), value, parse_count, help)->type_name("N")->default_str(print_count(value));
   }
   void operator()(const char* name, double& value, const char* help) {
-    add(name, value, help, parse_number)->type_name("X")->default_str(print_number(value));
+    add_quantity(&parser_, flag(name), value, parse_number, help)->type_name("X")->default_str(print_number(value));
   }
   void operator()(const char* name, bool& value, const char* help) {
-    add(name, value, help, parse_bool)->type_name("true|false")->default_str(print_bool(value));
+    add_quantity(&parser_, flag(name), value, parse_bool, help)
+        ->type_name("true|false")
+        ->default_str(print_bool(value));
   }
   void operator()(const char* name, std::string& value, const char* help) {
     parser_.add_option(flag(name), value, help)->capture_default_str();
@@ -44,16 +47,6 @@ class FieldOptions {
   }
 
  private:
-  template <class T>
-  CLI::Option* add(const char* name, T& value, const char* help, Parsed<T> (*parse)(std::string_view)) {
-    const auto set = [&value, parse, option = flag(name)](const std::string& text) {
-      const Parsed<T> parsed = parse(text);
-      if (!parsed.value) throw CLI::ValidationError(str(option, " ", text), parsed.rule);
-      value = *parsed.value;
-    };
-    return parser_.add_option_function<std::string>(flag(name), set, help);
-  }
-
   static std::string flag(std::string name) {
     std::replace(name.begin(), name.end(), '_', '-');
     return "--" + name;

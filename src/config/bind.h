@@ -16,6 +16,14 @@ namespace tokamak {
 // Keys of earlier versions are an error in a user's config, and ignored in a checkpoint's.
 enum class RemovedKeys { kRefuse, kIgnore };
 
+inline Parsed<bool> parse_as(std::string_view text, bool) { return parse_bool(text); }
+inline Parsed<int64_t> parse_as(std::string_view text, int64_t) { return parse_count(text); }
+inline Parsed<double> parse_as(std::string_view text, double) { return parse_number(text); }
+inline Parsed<AutoInt> parse_as(std::string_view text, AutoInt) { return parse_auto_int(text); }
+inline Parsed<AutoLimit> parse_as(std::string_view text, AutoLimit) { return parse_auto_limit(text); }
+inline Parsed<Duration> parse_as(std::string_view text, Duration) { return parse_duration(text); }
+inline Parsed<TrainingLength> parse_as(std::string_view text, TrainingLength) { return parse_training_length(text); }
+
 class Binder {
  public:
   // `all_keys`: the dotted path of every option, for the error about a key in the wrong section.
@@ -67,26 +75,11 @@ class Binder {
   }
 
   void bind_scalar(const ConfigNode& node, const std::string&, std::string& value) { value = node.text; }
-  void bind_scalar(const ConfigNode& node, const std::string& path, bool& value) {
-    keep(node, path, parse_bool(node.text), value);
-  }
-  void bind_scalar(const ConfigNode& node, const std::string& path, int64_t& value) {
-    keep(node, path, parse_count(node.text), value);
-  }
-  void bind_scalar(const ConfigNode& node, const std::string& path, double& value) {
-    keep(node, path, parse_number(node.text), value);
-  }
-  void bind_scalar(const ConfigNode& node, const std::string& path, AutoInt& value) {
-    keep(node, path, parse_auto_int(node.text), value);
-  }
-  void bind_scalar(const ConfigNode& node, const std::string& path, AutoLimit& value) {
-    keep(node, path, parse_auto_limit(node.text), value);
-  }
-  void bind_scalar(const ConfigNode& node, const std::string& path, Duration& value) {
-    keep(node, path, parse_duration(node.text), value);
-  }
-  void bind_scalar(const ConfigNode& node, const std::string& path, TrainingLength& value) {
-    keep(node, path, parse_training_length(node.text), value);
+  template <class T>
+  void bind_scalar(const ConfigNode& node, const std::string& path, T& value) {
+    const Parsed<T> parsed = parse_as(node.text, value);
+    if (!parsed.value) return report(node, path, parsed.rule, parsed.hint);
+    value = *parsed.value;
   }
   template <class Enum>
   requires std::is_enum_v<Enum>
@@ -95,12 +88,6 @@ class Binder {
     const auto found = std::find(names.begin(), names.end(), node.text);
     if (found == names.end()) return report_choice(node, path, names);
     value = static_cast<Enum>(found - names.begin());
-  }
-
-  template <class T>
-  void keep(const ConfigNode& node, const std::string& path, const Parsed<T>& parsed, T& value) {
-    if (!parsed.value) return report(node, path, parsed.rule, parsed.hint);
-    value = *parsed.value;
   }
 
   bool is_map(const ConfigNode& node, const std::string& path);

@@ -21,6 +21,9 @@ inline std::string text_of(const TrainingLength& value) { return print_training_
 template <class Enum>
 requires std::is_enum_v<Enum> std::string text_of(Enum value) { return enum_name(value); }
 
+// Whether a field has no default, by the end of its help.
+inline bool is_required(std::string_view help) { return help.ends_with("; required"); }
+
 // Each node's comment is its field's help.
 template <class T>
 ConfigNode tree_of(const T& value) {

@@ -1,5 +1,4 @@
-// Generates docs/config.md from the options' field lists. A help text that ends in "; required" marks a field without a
-// default.
+// Generates docs/config.md from the options' field lists.
 #include "config/options_tree.h"
 #include "config/print.h"
 
@@ -54,8 +53,7 @@ std::string cell(const std::string& text) {  // escapes bars, which would end th
 
 template <class T>
 std::string default_of(const T& value, const std::string& help) {
-  constexpr std::string_view kRequired = "; required";
-  if (help.size() > kRequired.size() && help.substr(help.size() - kRequired.size()) == kRequired) return "required";
+  if (is_required(help)) return "required";
   const ConfigNode node = tree_of(value);
   if (node.type == ConfigNode::Type::kScalar) return code(node.text);
   std::vector<std::string> items;

@@ -83,7 +83,7 @@ class Resolver {
     }
     const ConfigNode* found = path.empty() ? nullptr : find_node(root_, path);
     if (found == nullptr)
-      return report(node, trail, str("refers to '", printable(reference), "', which is no key"), near(path));
+      return report(node, trail, str("refers to '", printable(reference), "', which is not a key"), near(path));
     if (trail.size() >= kLongestTrail || !afford(*found)) {
       spent_ = true;
       return report(node, trail,
