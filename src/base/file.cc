@@ -47,7 +47,7 @@ std::string open_problem(int error) {
     case EISDIR:
       return "it is a directory, not a file";
     case ENXIO:
-      return "it is no regular file, but a pipe, a socket or a device";
+      return "it is a pipe, a socket or a device";
     case ELOOP:
       return "it is a symbolic link, or leads through too many";
     default:

@@ -1,6 +1,6 @@
 // Files, with every call checked. Errors have the path, the operation and the system's reason; the caller names their
-// Kind. A path may lead to a planted file of another user: only regular files are opened, no open waits for the other
-// end of a pipe, and no writer follows a link.
+// Kind. Another user may have planted a file: only regular files are opened, no open waits for the other end of a pipe,
+// and no writer follows a link.
 #pragma once
 
 #include <cstddef>
@@ -48,8 +48,8 @@ class OutputFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
-  // Starts to write back, and waits until only a window is in flight, so that the final sync() is short and a writer on
-  // a slow disk advances in small steps. Not durable.
+  // Starts to write back, and waits until only a window is in flight. The final sync() is then short, and a writer on a
+  // slow disk advances in small steps. Not durable.
   void write_behind();
   void sync();   // fsync; a failed fsync is final for this file: write a new one, never retry
   void close();  // checked

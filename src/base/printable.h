@@ -1,4 +1,4 @@
-// Makes foreign text (names from files, messages of peers, environment) safe to print: it cannot move a terminal's
+// Makes foreign text (names from files, messages of peers, environment) safe to print. It then cannot move a terminal's
 // cursor, forge a line of a log, or fill a screen.
 #pragma once
 

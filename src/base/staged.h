@@ -19,7 +19,7 @@ class StagedOutput {
   // `path`, or an output exists that commit() may not replace; a directory may always replace an empty one. Removes
   // remains of an interrupted process, with a warning.
   StagedOutput(const std::string& path, What what, Kind kind, Existing existing = Existing::kRefuse);
-  ~StagedOutput();  // removes what was not committed
+  ~StagedOutput();  // removes uncommitted output
   StagedOutput(const StagedOutput&) = delete;
   StagedOutput& operator=(const StagedOutput&) = delete;
 

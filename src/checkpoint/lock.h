@@ -35,8 +35,8 @@ enum class Fence { kOurs, kAnothers, kUnreadable };
 // none, or only an earlier start of the same job, which it would shut out.
 std::string run_in_the_way(const std::string& directory, const Incarnation& incarnation);
 
-// Whether a process holds the lock of `directory`. Takes no lock itself, so it disturbs no run. nullopt if there is no
-// lock, or its holder runs on another host or in another container.
+// Whether a process holds the lock of `directory`, without taking a lock. nullopt if there is none, or if its holder
+// runs on another host or in another container.
 std::optional<bool> is_locked(const std::string& directory);
 
 class DirectoryLock {

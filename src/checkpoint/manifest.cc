@@ -85,7 +85,7 @@ CheckpointManifest parse_body(const JsonValue& json) {
   for (const JsonValue& file : json["files"].items()) {
     manifest.files.push_back({file["name"].text(), file["bytes"].whole(), file["xxh3_128"].text()});
     const std::string& name = manifest.files.back().name;
-    require(file, is_file_name(name) && name[0] != '.', str("'", printable(name), "' is no file name"));
+    require(file, is_file_name(name) && name[0] != '.', str("'", printable(name), "' is not a file name"));
     if (!is_checksum(manifest.files.back().xxh3_128)) file["xxh3_128"].refuse("expected 32 hexadecimal digits");
   }
   require(json, !manifest.files.empty(), "it names no files");
@@ -174,7 +174,7 @@ CheckpointManifest parse_manifest(std::string_view text, const std::string& path
   const bool framed = text.size() >= body_begin + kTail.size() && text.substr(0, kHead.size()) == kHead &&
                       text.substr(kHead.size() + kDigits, kMiddle.size()) == kMiddle &&
                       text.substr(text.size() - kTail.size()) == kTail;
-  if (!framed) fail(Kind::kCheckpoint, str(path, " is damaged: it is cut short or is no manifest of a checkpoint"));
+  if (!framed) fail(Kind::kCheckpoint, str(path, " is damaged: it is cut short, or not a checkpoint's manifest"));
   const std::string_view body = text.substr(body_begin, text.size() - kTail.size() - body_begin);
   const std::string_view expected = text.substr(kHead.size(), kDigits);
   const std::string found = checksum_of(body);

@@ -27,7 +27,7 @@ std::string size_problem(const std::string& path, const SavedFile& file) {
 
 CheckpointReader CheckpointReader::open_manifest(const std::string& directory) {
   const std::string path = directory + "/" + kManifestName;
-  if (!is_directory(directory)) fail(Kind::kCheckpoint, directory + " is no directory");
+  if (!is_directory(directory)) fail(Kind::kCheckpoint, directory + " is not a directory");
   if (!exists(path)) fail(Kind::kCheckpoint, str(path, " is missing: the checkpoint is not whole"));
   return CheckpointReader(directory, read_text(path, Kind::kCheckpoint));
 }

@@ -1,6 +1,6 @@
 // Host memory for the copy of the state that a save is written from while training continues. A thread allocates it in
-// pieces, because pinning takes about a second per gigabyte: starts and steps never wait for it, and a save waits only
-// for the pieces that it needs. The allocator must allow MemoryKind::kPinned from another thread.
+// pieces, because pinning takes about a second per gigabyte. Starts and steps never wait for it; a save waits only for
+// the pieces that it needs. The allocator must allow MemoryKind::kPinned from another thread.
 #pragma once
 
 #include <condition_variable>

@@ -22,7 +22,7 @@ void expect_slice(const Comm& comm, const Tensor& slice, const Tensor& full, DTy
   TOKAMAK_CHECK(slice.dtype() == full.dtype() && slice.count() * comm.size() == full.count(), "a slice ", slice.text(),
                 " of ", full.text(), " on ", comm.size(), " rank(s)");
   TOKAMAK_CHECK(slice.count() * size_of(narrowest) % Comm::kSliceAlignment == 0, "a slice ", slice.text(),
-                ", which is no multiple of ", Comm::kSliceAlignment, " bytes of ", name_of(narrowest));
+                ", which is not a multiple of ", Comm::kSliceAlignment, " bytes of ", name_of(narrowest));
 }
 
 // Reports a call of host values for its lifetime.

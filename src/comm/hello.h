@@ -3,6 +3,7 @@
 //   listens:  "challenge" RANDOM                              only if both have a secret
 //   joins:    "proof" DIGEST
 //   listens:  "expected" DIGEST                               DIGEST is "" without a secret; or "refused" REASON
+//
 // A digest is keyed by the secret and covers the role, both random words and the whole hello, so it is valid for this
 // connection only. The joining rank proves first, so that a stranger gets no digest to try secrets against.
 #pragma once

@@ -302,8 +302,8 @@ class Gathering {
     }
   }
 
-  // The port for the ranks above this one is open on the address from which this rank reached rank 0; if that is the
-  // loopback's, as rank 0's port is.
+  // Opens the port for the ranks above this one on the address from which this rank reached rank 0. If that is the
+  // loopback's, on the addresses of rank 0's port.
   int open_data_port(const Socket& zero) {
     if (!has_data_) return 0;
     const std::string own = zero.own_address();

@@ -38,7 +38,7 @@ struct Peers {
   ControlPeers control;
 };
 
-// Collective. Error(kComm) on every rank that has joined, if not all join in time, and on a rank that is turned away:
+// Collective. Error(kComm) on every rank that has joined, if not all join in time; also on a rank that is turned away:
 // of another version, size or secret, or with a rank that is taken. Error(kStopped) on a rank that is interrupted,
 // within a fraction of a second. Other peers cost at most their own connection.
 Peers meet(const RendezvousOptions& options);

@@ -186,7 +186,7 @@ Machine read_machine(const std::string& path) {
 
 double network_rate(const std::string& text) {
   const auto refuse = [&]() {
-    fail(Kind::kConfig, str("'", text, "' is no network"), "bits per second of a node: 400Gb, 8x400Gb or 3.2Tb");
+    fail(Kind::kConfig, str("'", text, "' is not a network"), "bits per second of a node: 400Gb, 8x400Gb or 3.2Tb");
   };
   double ports = 1;
   std::string rate = text;

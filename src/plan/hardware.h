@@ -48,8 +48,8 @@ struct MeasuredOp {
   double flops = 0, bytes = 0, seconds = 0;  // of one call
 };
 
-// The share of a device's memory that plans leave free: for the driver, which keeps some of what nvidia-smi shows (a
-// process sees 79.2 of an H100's 79.6 GiB), for contexts of other processes, and for allocations that a plan misses.
+// The share of a device's memory that plans leave free, for contexts of other processes and allocations that a plan
+// misses. The driver also keeps some of what nvidia-smi shows: a process sees 79.2 of an H100's 79.6 GiB.
 inline constexpr double kFreeShare = 0.04;
 
 // A device, its node and its network.

@@ -1,4 +1,4 @@
-// Runs recorded steps on a clock instead of a device: streams take their calls in order, events order the streams,
+// Runs recorded steps on a clock instead of a device. Streams take their calls in order, events order the streams,
 // concurrent work shares a resource, and a collective starts when every rank has reached it.
 #pragma once
 
@@ -17,7 +17,7 @@ struct SimulatedRank {
 std::vector<CallCost> costs_of(const StepRecord& record, const Machine& machine, const Ops& ops);
 
 struct SimulationOptions {
-  double contention = 0;  // Efficiency::contention, of operations beside running collectives
+  double contention = 0;  // Efficiency::contention, of operations during collectives
   double beside = 1;      // Efficiency::beside
   // Times that the record is run; the result is that of the last run, which from 2 on begins with the gathers that the
   // step before has started. 1: the device is idle at first.
