@@ -63,7 +63,7 @@ Backend make_cuda_backend(const RuntimeOptions& options, int local_rank) {
   const std::optional<int> chosen = choose_gpu(local_rank, shown, options.ranks_per_gpu);
   if (!chosen) {
     fail(Kind::kDevice,
-         str("local rank ", local_rank, " has no GPU: this node shows ", shown.count, ", and runtime.ranks_per_gpu is ",
+         str("local rank ", local_rank, " has no GPU: this node shows ", shown.count, ", and TOKAMAK_RANKS_PER_GPU is ",
              options.ranks_per_gpu),
          "one rank per GPU of a node, each shown all of them or its own alone (CUDA_VISIBLE_DEVICES may hide some)");
   }

@@ -15,8 +15,8 @@ struct SourceOptions {
   void fields(Visitor& v) {
     v("path", path, "directory of a tokenized data set (with manifest.json)");
     v("weight", weight,
-      "relative sampling weight: the source gives weight / sum of weights of the tokens; a larger share repeats its "
-      "data sooner");
+      "sampling weight: the source gives weight / sum of weights of the tokens; a larger share repeats its data "
+      "sooner");
   }
 };
 
@@ -37,19 +37,18 @@ struct DataOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("sequence_length", sequence_length,
-      "tokens of one sequence, T; longer sequences teach longer context and cost more in attention, which grows "
-      "with T^2; required");
+      "tokens per sequence, T; longer ones teach longer context, and the cost of attention grows with T^2; required");
     v("sources", sources, "training data sets and their weights; required");
-    v("validation", validation, "held-out data sets; empty: no validation loss, so overfitting stays unseen");
+    v("validation", validation,
+      "held-out data sets; without them there is no validation loss, and overfitting stays unseen");
     v("document_masking", document_masking,
-      "attention does not cross document boundaries; off, a token also attends to unrelated documents before its "
-      "own, at the cost of more FLOPs");
+      "attention stays inside a document; off, a token also attends to unrelated documents before its own, which "
+      "costs FLOPs");
     v("order", order,
-      "shuffled: a keyed permutation of all windows, new in each epoch; sequential: in stored order, which lets "
-      "similar documents follow each other");
+      "shuffled: a keyed permutation of all windows, new in each epoch; sequential: stored order, in which similar "
+      "documents follow each other");
     v("max_epochs", max_epochs,
-      "refuse to start if a source would be repeated more often than this; repeated data teaches less each time; 0: "
-      "no limit");
+      "refuse to start if a source would be repeated more often; repeated data teaches less each time; 0: no limit");
   }
 };
 

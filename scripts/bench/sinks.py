@@ -62,7 +62,7 @@ def main():
     cores = sorted(os.sched_getaffinity(0))[:2]
     ratios, shares = [], []
     with harness.Workplace() as place:
-        kinds = {"none": ["metrics.jsonl=false", "metrics.tensor_statistics=0", f"metrics.log_interval={options.steps}"],
+        kinds = {"none": ["metrics.tensor_statistics=0", f"metrics.log_interval={options.steps}"],
                  "all": ["metrics.tensorboard=true", "metrics.prometheus=" + place.file("tokamak.prom"),
                          "metrics.tensor_statistics=100", "metrics.log_interval=1"]}
         for number in range(options.rounds):

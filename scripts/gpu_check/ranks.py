@@ -55,8 +55,8 @@ class Runs:
         folder = self.place.scratch(name)
         for n, stop in legs:
             expect(*self.run(f"{name}-{stop}", n, training(
-                self.place, folder, "cuda", "f32", stop, "training.micro_batch_size=4",  # 16 sequences a step
-                f"runtime.ranks_per_gpu={-(-n // self.gpus)}")), SAVED, f"{n} rank(s): ")
+                self.place, folder, "cuda", "f32", stop, "training.micro_batch_size=4"),  # 16 sequences a step
+                {"TOKAMAK_RANKS_PER_GPU": str(-(-n // self.gpus))}), SAVED, f"{n} rank(s): ")
             saved = len(list((folder / "checkpoints" / f"step-{stop:08d}").glob("*.safetensors")))
             if saved != n:  # one file a rank
                 raise Ended(NOT_RUN, f"it ran on {saved} {OTHER_MPI}")

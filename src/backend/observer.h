@@ -25,7 +25,7 @@ struct Call {
   double flops = 0;
   Operands operands;
   int ranks = 1;         // of a collective's group
-  int apart = 1;         // in the run, two neighbours of that group
+  int stride = 1;        // distance in the run between neighbours of that group
   double exchanged = 0;  // bytes that this rank sends in a collective; it receives as many
   OpArguments arguments;
 

@@ -30,10 +30,10 @@ struct bf16 {
 
 static_assert(sizeof(bf16) == 2);
 
-// Stochastic rounding: x is between two neighbours of bf16, and the 16 random bits choose one, the upper in magnitude
-// with the probability (|x| - lower) / (upper - lower). So the expectation is x, and a bf16 never changes. The neighbour
-// above the greatest bf16, 0x1.FEp127, is infinity: a finite x becomes infinite only if it is beyond that number. NaN
-// and infinity stay what they are.
+// Stochastic rounding: 16 random bits choose one of x's two neighbours in bf16, the upper in magnitude with the
+// probability (|x| - lower) / (upper - lower). The expectation is therefore x, and a bf16 never changes. The neighbour
+// above the greatest bf16, 0x1.FEp127, is infinity: only a finite x beyond that becomes infinite. NaN and infinity
+// stay.
 TOKAMAK_HOST_DEVICE inline bf16 round_at_random(float x, uint16_t random) {
   const auto u = std::bit_cast<uint32_t>(x);
   const uint32_t rounded = (u + random) >> 16;  // the pattern of a finite float is linear between neighbours

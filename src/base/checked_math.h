@@ -1,4 +1,4 @@
-// Sums and products of counts that a file gives. Real ones never overflow; a file that makes one overflow is refused.
+// Checked sums and products of counts from files. Real ones never overflow; a file that overflows is refused.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tokamak {
 
-// `name` completes "NAME is too large: A x B", and has the file: "data/manifest.json: the bytes of shard 'a'".
+// `name` completes "NAME is too large: A x B", and includes the file: "data/manifest.json: the bytes of shard 'a'".
 inline int64_t checked_multiply(int64_t a, int64_t b, Kind kind, const std::string& name) {
   int64_t product = 0;
   if (__builtin_mul_overflow(a, b, &product)) fail(kind, str(name, " is too large: ", a, " x ", b));

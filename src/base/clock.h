@@ -1,4 +1,4 @@
-// Wall time. Timing feeds logs and benchmarks only; no decision that must be reproducible reads a clock.
+// Wall time, for logs and benchmarks only; no reproducible decision reads a clock.
 #pragma once
 
 #include <cstdint>

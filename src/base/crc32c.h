@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli's polynomial; RFC 3720, B.4), where a format of others asks for it. Our own files have XXH3 (hash.h).
+// CRC-32C (Castagnoli's polynomial; RFC 3720, B.4), for foreign formats. Our own files use XXH3 (hash.h).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// How a run ends in failure. Errors have audiences: fail() is for the user (bad config, data, disk), CHECK for
-// our own mistakes. Every message names what was wrong with its values, and says what to do where we know it.
+// How a run fails. fail() is for the user's mistakes (config, data, disk), CHECK for ours. Every message has the values
+// that were wrong and, if known, what to do.
 #pragma once
 
 #include <exception>
@@ -12,15 +12,15 @@ namespace tokamak {
 
 // The kind of an error is the process's exit code.
 enum class Kind : int {
-  kBug = 1,          // a broken promise of ours
+  kBug = 1,          // a bug of ours
   kConfig = 2,       // config file or command line
   kData = 3,         // data set, tokenizer, text
   kCheckpoint = 4,   // checkpoint directory
-  kDevice = 5,       // device or a library of it missing, too little memory
+  kDevice = 5,       // a missing device or library, too little memory
   kComm = 6,         // communication, watchdog
   kNumerics = 7,     // loss or gradients not finite, too often; corrupted data
-  kDeviceFault = 8,  // a device that was there failed in use: illegal access, trap, an error of its libraries
-  kUnsupported = 9,  // a device or driver refuses what an option requires: a graph that it cannot capture
+  kDeviceFault = 8,  // a device failed in use: illegal access, trap, an error of its libraries
+  kUnsupported = 9,  // a device or driver refuses an option: a graph that it cannot capture
   kStopped = 75,     // saved and wants to be started again (EX_TEMPFAIL)
 };
 
@@ -40,8 +40,8 @@ class Error : public std::exception {
   std::string hint_;
 };
 
-// Ends the run: throws Error. Caught where a process ends: main, cli/run_context, and comm/collective_error,
-// which makes all ranks end alike.
+// Ends the run: throws Error, caught at the end of a process: main, cli/run_context, and comm/collective_error, which
+// makes all ranks end in the same way.
 [[noreturn]] void fail(Kind kind, std::string what, std::string hint = "");
 
 // As fail, with the operating system's reason for errno appended to `what`.
@@ -51,7 +51,7 @@ class Error : public std::exception {
 
 }  // namespace tokamak
 
-// CHECK(condition, values...): the values are concatenated into the message. Stays on in release builds.
+// CHECK(condition, values...): the values are concatenated into the message. Active in release builds.
 #define TOKAMAK_CHECK(condition, ...)                                                       \
   do {                                                                                      \
     if (!(condition)) [[unlikely]]                                                          \

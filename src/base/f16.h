@@ -1,5 +1,5 @@
-// IEEE half precision as bits, for files that hold it; nothing computes in it. From float it rounds to nearest, ties to
-// even; what is too large becomes infinite, and the caller decides whether that may be.
+// IEEE half precision as bits, for files only. Rounds floats to nearest, ties to even; larger values become infinite,
+// which the caller may refuse.
 #pragma once
 
 #include <bit>

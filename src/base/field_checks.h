@@ -1,5 +1,5 @@
-// Collects what is wrong with an options struct, all of it, in sentences that name the key and its value. Conditions
-// are written so that NaN fails them.
+// Collects all problems of an options struct, as sentences with key and value. Conditions are written so that NaN fails
+// them.
 #pragma once
 
 #include <cmath>
@@ -16,8 +16,8 @@ namespace tokamak {
 
 class FieldChecks {
  public:
-  // Each returns whether the rule holds, so that rules that build on it can be left out where it does not.
-  // `rule` completes the sentence "key 'K' (value V) ...".
+  // Each returns whether the rule holds, so that dependent rules can be skipped. `rule` completes the sentence "key 'K'
+  // (value V) ...".
   template <class Value>
   bool require(bool holds, const std::string& key, const Value& value, const std::string& rule,
                const std::string& hint = "") {

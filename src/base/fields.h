@@ -1,5 +1,5 @@
-// How an options struct lists its fields, once. The config loader, the printer and the generated reference all walk
-// this list, so a field cannot be missing from one of them. A struct declares
+// The list of an options struct's fields. Config loader, printer and reference all iterate over it, so a field cannot
+// be missing from one of them. A struct declares
 //
 //   template <class Visitor> void fields(Visitor& v) {
 //     v("lr", lr, "peak learning rate");
@@ -18,7 +18,7 @@
 
 namespace tokamak {
 
-// A length of training, in the unit its user wrote: "2000" (steps), "1B tokens", "5%" (of the whole run), "90min".
+// A length of training, in the unit that the user wrote: "2000" (steps), "1B tokens", "5%" (of the run), "90min".
 struct TrainingLength {
   enum class Unit { kNone, kSteps, kTokens, kFraction, kSeconds };
   Unit unit = Unit::kNone;
@@ -39,14 +39,14 @@ struct Duration {
   bool operator==(const Duration&) const = default;
 };
 
-// A whole number that may be left to the program: "auto" or N.
+// A whole number that the program may choose: "auto" or N.
 struct AutoInt {
   int64_t value = 0;  // 0: auto
   bool is_auto() const { return value == 0; }
   bool operator==(const AutoInt&) const = default;
 };
 
-// A count or limit, of which there may be none, and that may be left to the program: "auto", "none" or N.
+// A count or limit that the program may choose, or none: "auto", "none" or N.
 struct AutoLimit {
   int64_t value = -1;  // -1: auto; 0: none
   static AutoLimit none() { return {0}; }
@@ -55,15 +55,19 @@ struct AutoLimit {
   bool operator==(const AutoLimit&) const = default;
 };
 
-// What is wrong with a field's value. The config module adds file and line; a module that checks its own options
-// returns a list of these.
+// A problem of a field's value. The config module adds file and line; a module that checks its own options returns a
+// list of these.
 struct FieldError {
   std::string key;   // dotted, from the section on: "model.head_dim"
   std::string what;  // a sentence that names the key, its value and what it must be
   std::string hint;  // what to do about it; may be empty
 };
 
-// The spellings of an enum in the config, in order of its values 0, 1, ... Each enum used in an options struct has an
-// overload beside it: inline const std::vector<std::string>& enum_names(E) { static const ... }.
+// Each enum of an options struct defines an overload next to it, with the config names of its values 0, 1, ...:
+// inline const std::vector<std::string>& enum_names(E) { static const ... }. enum_name is the name of one value.
+template <class Enum>
+const std::string& enum_name(Enum value) {
+  return enum_names(value).at(static_cast<size_t>(value));
+}
 
 }  // namespace tokamak

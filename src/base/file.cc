@@ -18,8 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Of write_behind. A disk is as fast as it can be with enough under way; a slow one takes seconds for what is started at
-// once.
+// For write_behind: enough in flight for a disk's full speed, and short on a slow one.
 constexpr int64_t kStartedAtOnce = int64_t{4} << 20;
 constexpr int64_t kUnderWay = int64_t{64} << 20;
 
@@ -31,7 +30,7 @@ constexpr int64_t kUnderWay = int64_t{64} << 20;
 
 int open_regular(const std::string& path, int flags) noexcept {
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
-  // O_NONBLOCK: a pipe with nobody at its other end would hang the process. A regular file ignores it.
+  // O_NONBLOCK: opening a pipe without a reader would hang the process. A regular file ignores it.
   const int fd = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (writes ? O_NOFOLLOW : 0), 0644);
   if (fd < 0) return fd;
   struct stat info {};
@@ -48,7 +47,7 @@ std::string open_problem(int error) {
     case EISDIR:
       return "it is a directory, not a file";
     case ENXIO:
-      return "it is no regular file, but a pipe, a socket or a device";
+      return "it is a pipe, a socket or a device";
     case ELOOP:
       return "it is a symbolic link, or leads through too many";
     default:
@@ -81,7 +80,7 @@ void InputFile::read_at(int64_t offset, std::span<std::byte> out) const {
       fail(kind_, str(path_, " ends at byte ", offset + static_cast<int64_t>(done), ", ", out.size() - done,
                       " bytes too early"));
     }
-    done += static_cast<size_t>(got);
+    done += got;
   }
 }
 
@@ -105,12 +104,12 @@ void OutputFile::write(std::span<const std::byte> bytes) {
     const ssize_t put = ::write(fd_, bytes.data() + done, bytes.size() - done);
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) fail_errno(kind_, str("cannot write ", path_, " at byte ", size_));
-    done += static_cast<size_t>(put);
+    done += put;
     size_ += put;
   }
 }
 
-// An error here would not come again at fsync. A file system that does not know the call is none.
+// An error here would not be repeated by fsync. A file system without the call is not an error.
 void OutputFile::write_behind() {
   const auto range = [&](int64_t begin, int64_t end, unsigned flags) {
     if (begin == end || ::sync_file_range(fd_, begin, end - begin, flags) == 0) return;
@@ -169,7 +168,7 @@ std::string read_text(const std::string& path, Kind kind, int64_t limit) {
   if (file.size() > limit) {
     fail(kind, str(path, " has ", human_bytes(file.size()), "; such a file is never above ", human_bytes(limit)));
   }
-  std::string text(static_cast<size_t>(file.size()), '\0');
+  std::string text(file.size(), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
   return text;
 }
@@ -243,7 +242,7 @@ void write_text_atomically(const std::string& path, std::string_view text, Kind 
     file.close();
     rename_path(temporary, path, kind);
   } catch (...) {
-    ::unlink(temporary.c_str());  // the error that matters is under way
+    ::unlink(temporary.c_str());  // the error that matters is being thrown
     throw;
   }
   sync_directory(parent_directory(path), kind);

@@ -1,6 +1,6 @@
-// Files, with every call checked. Errors carry the path, the operation and the system's reason; the caller says of
-// which Kind they are (a data set, a checkpoint, the run directory). A path may lead to anything that another user has
-// put there: only regular files are opened, no open waits for a pipe's other end, and no writer follows a link.
+// Files, with every call checked. Errors have the path, the operation and the system's reason; the caller names their
+// Kind. Another user may have planted a file: only regular files are opened, no open waits for the other end of a pipe,
+// and no writer follows a link.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace tokamak {
 
-// A file open for reading at any offset, by several threads at once.
+// A file open for reading at any offset, by several threads concurrently.
 class InputFile {
  public:
-  // Error where there is none, or where it is a directory, pipe, socket or device. A link to a file is followed.
+  // Error if it is missing, a directory, pipe, socket or device. Follows links to files.
   InputFile(std::string path, Kind kind);
   ~InputFile();
   InputFile(InputFile&& other) noexcept;
@@ -24,9 +24,9 @@ class InputFile {
 
   int64_t size() const { return size_; }
   const std::string& path() const { return path_; }
-  // Fills `out` from `offset`; short reads and EINTR are handled, end of file before that is an error.
+  // Fills `out` from `offset`; handles short reads and EINTR; an earlier end of file is an error.
   void read_at(int64_t offset, std::span<std::byte> out) const;
-  // Asks the system to drop what it has of this file in memory: what is read next comes from the disk, if it heeds that.
+  // Asks the system to drop this file's page cache, so that the next read comes from the disk.
   void drop_cache() const;
 
  private:
@@ -36,20 +36,20 @@ class InputFile {
   int64_t size_ = 0;
 };
 
-// A file written from start to end. Nothing is promised durable before sync() and close() have returned.
+// A file written from start to end. Durable only when sync() and close() have returned.
 class OutputFile {
  public:
-  // Creates or truncates. Error where `path` is a link or no regular file: it may be planted, to have another file of
-  // ours overwritten.
+  // Creates or truncates. Error if `path` is a link or not a regular file: it may be planted so that another file is
+  // overwritten.
   OutputFile(std::string path, Kind kind);
-  ~OutputFile();  // closes without a word; call close() to learn of errors
+  ~OutputFile();  // closes and ignores errors; close() reports them
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
-  // Starts to bring to the disk what was written, and waits until no more than a window of it is under way: the sync()
-  // in the end is short then, and a writer on a slow disk gets on in small steps. Promises nothing durable.
+  // Starts to write back, and waits until only a window is in flight. The final sync() is then short, and a writer on a
+  // slow disk advances in small steps. Not durable.
   void write_behind();
   void sync();   // fsync; a failed fsync is final for this file: write a new one, never retry
   void close();  // checked
@@ -61,25 +61,25 @@ class OutputFile {
   Kind kind_;
   int fd_ = -1;
   int64_t size_ = 0;
-  int64_t started_ = 0;  // bytes whose way to the disk has begun, and those that have arrived, as far as is known
+  int64_t started_ = 0;  // bytes whose write-back has started, and those known to be finished
   int64_t arrived_ = 0;
 };
 
-// Opens a file as open(2) does, but for a link (unless `flags` are those of reading) and for what is no regular file: -1
-// with errno of ELOOP, EISDIR or ENXIO. Never waits. `flags` has one of O_RDONLY, O_WRONLY and O_RDWR.
+// open(2), but refuses links (unless `flags` are O_RDONLY) and everything but regular files: -1 with errno ELOOP,
+// EISDIR or ENXIO. Never waits. `flags` has one of O_RDONLY, O_WRONLY and O_RDWR.
 int open_regular(const std::string& path, int flags) noexcept;
-// Why open_regular failed, by errno: "Permission denied", "it is a symbolic link", ...
+// The reason of a failed open_regular, from errno: "Permission denied", "it is a symbolic link", ...
 std::string open_problem(int error);
 
 bool exists(const std::string& path);
 bool is_directory(const std::string& path);
-// What a name itself is, without following it.
+// The type of the entry itself, without following a link.
 enum class Entry { kNone, kFile, kDirectory, kLink, kOther };
 Entry entry_at(const std::string& path);
-// Whether any user may remove and replace what is in a directory: writable by others, without the sticky bit.
+// Whether any user may replace entries of a directory: writable by others, without the sticky bit.
 bool is_writable_by_all(const std::string& directory);
 
-// A description is never longer; without a limit, a sparse file of a few bytes on the disk would fill the memory.
+// The limit of read_text: a sparse file of a few bytes on disk would otherwise fill the memory.
 constexpr int64_t kLargestText = int64_t{64} << 20;  // bytes
 std::string read_text(const std::string& path, Kind kind, int64_t limit = kLargestText);
 void make_directories(const std::string& path, Kind kind);
@@ -88,11 +88,12 @@ void rename_path(const std::string& from, const std::string& to, Kind kind);
 void remove_file(const std::string& path, Kind kind);
 void remove_tree(const std::string& path, Kind kind);
 void sync_directory(const std::string& path, Kind kind);
-std::string parent_directory(const std::string& path);   // "." where there is none
-bool is_file_name(std::string_view name);                // of an entry of a directory; there is room for an ending
+std::string parent_directory(const std::string& path);   // "." if there is none
+bool is_file_name(std::string_view name);                // a valid name of a directory's entry, with room for a suffix
 int64_t free_bytes(const std::string& path, Kind kind);  // of its file system, to this user
 
-// Writes path.tmp-<process>, syncs and renames it: after a crash the old text or the new. Of several writers one wins.
+// Writes path.tmp-<process>, syncs and renames it: after a crash the file has the old text or the new. One of several
+// writers wins.
 void write_text_atomically(const std::string& path, std::string_view text, Kind kind);
 
 }  // namespace tokamak

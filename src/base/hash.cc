@@ -5,8 +5,6 @@
 #include <array>
 #include <cstdio>
 
-#include "base/error.h"
-
 namespace tokamak {
 
 namespace {
@@ -40,13 +38,6 @@ std::string hex64(uint64_t value) {
   std::array<char, 17> buffer;
   std::snprintf(buffer.data(), buffer.size(), "%016llx", static_cast<unsigned long long>(value));
   return buffer.data();
-}
-
-uint64_t parse_hex64(const std::string& text) {
-  if (text.size() != 16 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    fail(Kind::kData, str("'", text, "' is not a 64-bit checksum (16 hexadecimal digits)"));
-  }
-  return std::stoull(text, nullptr, 16);
 }
 
 }  // namespace tokamak

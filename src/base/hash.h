@@ -1,5 +1,5 @@
-// Checksums: XXH3, 64 and 128 bit, one-shot and streaming. They guard against damaged disks and truncated copies,
-// not against an adversary.
+// Checksums: XXH3, 64 and 128 bit, one-shot and streaming. They detect damaged disks and truncated copies, not an
+// adversary.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,7 @@ class Hasher {
   std::unique_ptr<State> state_;
 };
 
-std::string hex64(uint64_t value);              // 16 hexadecimal digits
-uint64_t parse_hex64(const std::string& text);  // Error(kData) if it is not 16 hexadecimal digits
+std::string hex64(uint64_t value);  // 16 hexadecimal digits
 std::string xxh3_128_hex(std::span<const std::byte> bytes);
 
 }  // namespace tokamak

@@ -1,5 +1,4 @@
-// TOKAMAK_HOST_DEVICE marks the formulas that CUDA kernels share with the CPU, so that each has one text. Its own
-// header, because base/ knows nothing of CUDA beyond this word.
+// TOKAMAK_HOST_DEVICE marks formulas that CUDA kernels share with the CPU. This is all that base/ has of CUDA.
 #pragma once
 
 #ifdef __CUDACC__

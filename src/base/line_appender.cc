@@ -16,23 +16,23 @@ namespace tokamak {
 
 namespace {
 
-// How many bytes follow the file's last newline; -1 where that cannot be read.
+// Bytes after the file's last newline; -1 if that cannot be read.
 int64_t torn_bytes(int fd) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return -1;
   std::array<char, 4096> block{};
   for (int64_t end = info.st_size; end > 0;) {
-    if (info.st_size - end > kLongestLine) return -1;  // no line of ours: a sparse file would take hours
+    if (info.st_size - end > kLongestLine) return -1;  // not our file: a sparse one would take hours
     const int64_t begin = std::max<int64_t>(0, end - std::ssize(block));
-    if (::pread(fd, block.data(), static_cast<size_t>(end - begin), begin) != end - begin) return -1;
-    const size_t newline = std::string_view(block.data(), static_cast<size_t>(end - begin)).rfind('\n');
+    if (::pread(fd, block.data(), end - begin, begin) != end - begin) return -1;
+    const size_t newline = std::string_view(block.data(), end - begin).rfind('\n');
     if (newline != std::string_view::npos) return info.st_size - begin - static_cast<int64_t>(newline) - 1;
     end = begin;
   }
   return info.st_size;
 }
 
-// The bytes that were removed; -1 where the file still ends in the midst of a line.
+// The bytes removed; -1 if the file still ends inside a line.
 int64_t cut_torn_line(int fd) {
   const int64_t torn = torn_bytes(fd);
   struct stat info {};
@@ -71,7 +71,7 @@ std::string LineAppender::append(std::string_view line) {
       errno = error;
       return refused();
     }
-    done += static_cast<size_t>(put);
+    done += put;
   }
   torn_ = false;
   return "";

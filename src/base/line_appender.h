@@ -1,5 +1,5 @@
-// A text file that lines are appended to, for weeks, on a disk that may be full for an hour. It holds whole lines only: of a
-// line that the disk did not take wholly nothing stays, nor of one that a killed process or a crash has cut short.
+// A text file to which lines are appended, for weeks, on a disk that may be full for an hour. It holds whole lines
+// only: remains of a failed write, a killed process or a crash are removed.
 #pragma once
 
 #include <string>
@@ -11,22 +11,22 @@ namespace tokamak {
 
 class LineAppender {
  public:
-  // Creates the file where there is none; Error where it cannot be opened. What follows its last newline is removed, with a
+  // Creates the file if it is missing; Error if it cannot be opened. Removes text after the last newline, with a
   // warning.
   LineAppender(std::string path, Kind kind);
   ~LineAppender();
   LineAppender(const LineAppender&) = delete;
   LineAppender& operator=(const LineAppender&) = delete;
 
-  // `line` has no newline; it is given to the system in one write. Returns why it is not in the file, or "". After a
-  // failure the file is opened again by the next call: it may be elsewhere by then (a remount, an NFS server's restart).
+  // Appends `line`, which has no newline, in one write. Returns the reason of a failure, or "". After a failure the
+  // next call opens the file again, which may have moved (a remount, an NFS server's restart).
   std::string append(std::string_view line);
 
   const std::string& path() const { return path_; }
 
  private:
   bool open();
-  std::string refused();  // the reason of errno; closes the file
+  std::string refused();  // the text of errno; closes the file
 
   std::string path_;
   int fd_ = -1;

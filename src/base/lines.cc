@@ -10,7 +10,7 @@ namespace tokamak {
 bool LineReader::fill() {
   constexpr int64_t kBlock = int64_t{1} << 20;  // bytes
   const int64_t length = std::min(kBlock, file_.size() - offset_);
-  block_.resize(static_cast<size_t>(length));
+  block_.resize(length);
   file_.read_at(offset_, std::as_writable_bytes(std::span(block_.data(), block_.size())));
   offset_ += length;
   at_ = 0;

@@ -1,4 +1,4 @@
-// The lines of one text file, without their '\n', read in blocks: a line may have any length.
+// The lines of a text file, without '\n', read in blocks: a line may have any length.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,15 @@
 
 namespace tokamak {
 
-// A line, and a document of text, is never longer: a file without line breaks would fill the memory.
+// The longest line or document: a file without line breaks would fill the memory.
 constexpr int64_t kLongestLine = int64_t{256} << 20;  // bytes
 
 class LineReader {
  public:
   explicit LineReader(std::string path) : file_(std::move(path), Kind::kData) {}
 
-  // False at the end of the file. Error(kData) where a line is longer than `most` bytes: a sparse file of NULs is one line.
+  // False at the end of the file. Error(kData) if a line is longer than `most` bytes: a sparse file of NULs is one
+  // line.
   bool next(std::string& line, int64_t most = kLongestLine);
   int64_t line_number() const { return line_number_; }  // of the line last read, from 1
   const std::string& path() const { return file_.path(); }

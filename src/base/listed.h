@@ -1,5 +1,4 @@
-// Several problems in one error. One ends the sentence; of several each has a line of its own, so that no line grows with
-// their number.
+// Several problems in one error. A single one ends the sentence; several have a line each.
 #pragma once
 
 #include <string>

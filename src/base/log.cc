@@ -41,7 +41,7 @@ spdlog::level::level_enum to_spdlog(Level level) {
   return spdlog::level::info;
 }
 
-// Lines of the log on a terminal, with the live line beneath them.
+// Log lines on a terminal, with the live line below them.
 class TerminalSink : public spdlog::sinks::ansicolor_stderr_sink_mt {
  public:
   void log(const spdlog::details::log_msg& message) override {
@@ -66,7 +66,7 @@ class TerminalSink : public spdlog::sinks::ansicolor_stderr_sink_mt {
     return group < 0 || group == ::getpgrp();
   }
 
-  // Three columns are left, for the cursor and the ^C that a terminal writes there: on a row of its own it would stay.
+  // Leaves three columns for the cursor and the ^C that a terminal prints, which would otherwise wrap and stay.
   std::string visible_part() const {
     struct winsize size {};
     const bool is_known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
@@ -88,17 +88,17 @@ class TerminalSink : public spdlog::sinks::ansicolor_stderr_sink_mt {
 
   std::mutex live_mutex_;
   std::string live_;   // as it was given
-  std::string shown_;  // what of it stands on the terminal
+  std::string shown_;  // the visible part on the terminal
 };
 
-// Of the terminal, and of the file, which is read weeks later. `rank`: "[3] ", or "".
+// Patterns of terminal and file, which is read weeks later. `rank`: "[3] ", or "".
 void set_patterns(spdlog::logger& logger, const std::string& rank) {
   logger.sinks().front()->set_pattern("%H:%M:%S %^%l%$ " + rank + "%v");
   logger.sinks().back()->set_pattern("%Y-%m-%d %H:%M:%S %l " + rank + "%v");
 }
 
-// The file of also_to; until there is one, the newest lines are kept for it. Each line is one write at the file's end, as
-// other processes write there too.
+// The file of also_to; until it is set, the newest lines are kept for it. Each line is one append, since other
+// processes write there too.
 class RunFileSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   void open(const std::string& path) {
@@ -125,7 +125,7 @@ class RunFileSink : public spdlog::sinks::base_sink<std::mutex> {
   static constexpr size_t kEarlyLines = 200;
   static constexpr int64_t kMostBytes = int64_t{32} << 20;
 
-  // A disk that refuses costs the line, not the run; the next line tries again.
+  // A failing disk costs the line, not the run; the next line tries again.
   void write(const std::string& line) {
     if (fd_ < 0) fd_ = open_regular(path_, O_WRONLY | O_CREAT | O_APPEND);
     struct stat info {};
@@ -141,13 +141,13 @@ class RunFileSink : public spdlog::sinks::base_sink<std::mutex> {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }
 
-  std::string path_;  // "" as long as there is none
+  std::string path_;  // "" until set
   int fd_ = -1;
   std::deque<std::string> early_;
-  std::atomic<bool> rotates_ = false;  // one process does; the others write on in the file that it renamed
+  std::atomic<bool> rotates_ = false;  // in one process; the others go on writing to the renamed file
 };
 
-// spdlog's registry owns the logger; the name is all that we hold.
+// spdlog's registry owns the logger; we hold only the name.
 std::shared_ptr<spdlog::logger> logger() {
   auto existing = spdlog::get("tokamak");
   if (existing) return existing;

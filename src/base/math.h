@@ -1,5 +1,5 @@
-// Elementary functions in f32 that vectorise: no branch, no libm, no table, so a loop over them becomes SIMD code and a
-// CUDA kernel can use the same text. They need IEEE rounding (no -ffast-math: the rounding trick would be folded away).
+// Elementary functions in f32 without branch, libm or table: a loop over them becomes SIMD code, and CUDA kernels share
+// the text. They need IEEE rounding (no -ffast-math: the rounding trick would be folded away).
 #pragma once
 
 #include <bit>

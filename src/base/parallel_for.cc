@@ -14,7 +14,7 @@ std::string affinity() {
   if (sched_getaffinity(0, sizeof(mask), &mask) != 0) return "all";
   std::string text(CPU_SETSIZE, '0');
   for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &mask)) text[static_cast<size_t>(core)] = '1';
+    if (CPU_ISSET(core, &mask)) text[core] = '1';
   }
   return text;
 }

@@ -1,6 +1,6 @@
-// One pool of threads for the whole process: OpenMP's, which oneDNN shares. Work is cut by index into ranges that
-// depend on `count` and the number of threads alone; a kernel whose result must not depend on the number of threads
-// makes each index independent of the others, or reduces over a fixed partition.
+// One pool of threads for the whole process: OpenMP's, which oneDNN shares. Work is split into ranges that depend only
+// on `count` and the number of threads. A kernel whose result must not depend on the number of threads makes each index
+// independent, or reduces over a fixed partition.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace tokamak {
 
 int thread_count();                  // threads that parallel_for uses
 void set_thread_count(int threads);  // whole process; also what oneDNN then uses
-std::string affinity();              // the cores this process may run on, as text: equal where they are the same
+std::string affinity();              // the cores of this process, as text for comparison
 int available_cores();               // cores this process may run on (its affinity mask)
 
 // Calls body(begin, end) on disjoint ranges that cover [0, count), each at least `grain` long except the last.

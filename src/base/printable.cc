@@ -9,7 +9,7 @@ namespace tokamak {
 
 namespace {
 
-// C0 and C1 controls; marks, embeddings and isolates of direction; Unicode's own line breaks; tags, which nobody sees.
+// False for C0 and C1 controls, direction marks, embeddings and isolates, Unicode line breaks and invisible tags.
 bool is_shown(char32_t code) {
   const auto is_in = [code](char32_t first, char32_t last) { return first <= code && code <= last; };
   return !(code < 0x20 || is_in(0x7F, 0x9F) || is_in(0x200E, 0x200F) || is_in(0x2028, 0x202E) ||
@@ -29,7 +29,7 @@ std::string escape(std::string_view bytes, char32_t code) {
   return text.data();
 }
 
-// The first character of `text`, which it is shortened by, as it is shown.
+// Removes the first character of `text` and returns its printable form.
 std::string take_shown(std::string_view& text) {
   const Utf8Char one = decode_utf8(text);
   const std::string_view bytes = text.substr(0, static_cast<size_t>(one.length));

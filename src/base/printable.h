@@ -1,5 +1,5 @@
-// Foreign text (names from files, words of peers, environment) as text that is safe to print: nothing in it can move a
-// terminal's cursor, forge a line of a log, or fill a screen.
+// Makes foreign text (names from files, messages of peers, environment) safe to print. It then cannot move a terminal's
+// cursor, forge a line of a log, or fill a screen.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace tokamak {
 
-// One line of at most `limit` characters, then "...". Line breaks become \n, \r or \t; other control characters, invalid
-// UTF-8, and what changes the direction of writing become \x1b or \u202e.
+// One line of at most `limit` characters, then "...". Line breaks become \n, \r or \t; other control characters,
+// invalid UTF-8 and direction marks become \x1b or \u202e.
 std::string printable(std::string_view foreign, size_t limit = 80);
 
-// Any length, and the line breaks stay: what the log does to each message. A line after the first begins with two spaces
-// at least, so that it cannot pass for a message.
+// Any length, with line breaks: the log applies it to each message. Lines after the first begin with at least two
+// spaces, so that they cannot pass for messages.
 std::string printable_lines(std::string_view text);
 
 }  // namespace tokamak

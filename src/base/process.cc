@@ -124,7 +124,7 @@ std::string system_name() {
 
 namespace {
 
-// Of /proc/PID/stat, "pid (name) state ppid ...": the fields from the state on. A name may hold anything.
+// The fields of /proc/PID/stat, "pid (name) state ppid ...", from the state on. A name may contain anything.
 std::istringstream process_fields(const std::string& pid) {
   std::ifstream in("/proc/" + pid + "/stat");
   std::string text;
@@ -137,11 +137,10 @@ std::optional<double> age_of(std::istringstream fields) {
   std::string state, skipped;
   fields >> state;
   for (int field = 4; field < 22; ++field) fields >> skipped;
-  double ticks = 0;  // the 22nd field is the start, in ticks since the machine's
+  double ticks = 0;  // the 22nd field is the start, in ticks since boot
   timespec now{};
   if (!(fields >> ticks) || state == "Z" || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return std::nullopt;
-  const double age = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) -
-                     ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+  const double age = double(now.tv_sec) + 1e-9 * double(now.tv_nsec) - ticks / double(sysconf(_SC_CLK_TCK));
   return std::max(0.0, age);
 }
 

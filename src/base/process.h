@@ -1,4 +1,4 @@
-// What this process and machine are: memory in use, host name, build identity.
+// This process and machine: memory in use, host name, identity.
 #pragma once
 
 #include <cstdint>
@@ -8,34 +8,33 @@
 
 namespace tokamak {
 
-int64_t resident_bytes();       // resident set now (VmRSS)
+int64_t resident_bytes();       // resident set (VmRSS)
 int64_t peak_resident_bytes();  // its largest so far (VmHWM)
 
-// Memory of the machine or, where that is less, of the control group that a batch job or container runs in.
+// Memory of the machine or, if less, of the control group of a batch job or container.
 int64_t total_memory_bytes();
-int64_t available_memory_bytes();  // what could still be taken
+int64_t available_memory_bytes();  // free or reclaimable
 
-// The limit that leaves this process less memory than the machine has available, and what it leaves: a control group,
-// or `ulimit -v`. "": the machine itself is the limit.
+// The limit that leaves this process less memory than the machine has available, and the bytes left: a control group,
+// or `ulimit -v`. "": none.
 std::string tightest_memory_limit();
 std::string host_name();
 std::string system_name();  // "Linux 6.1.0 x86_64"
 
-// How this process was called, with quotes where a shell needs them; "" where the system does not say.
+// This process's command line, quoted for a shell; "" if unknown.
 std::string command_line();
 
-double process_age();  // seconds since this process was started, to a hundredth; 0 where the system does not say
-std::optional<double> process_age(int64_t pid);  // of another one; nothing where none lives by that number
+double process_age();                            // seconds since this process was started, to a hundredth; 0 if unknown
+std::optional<double> process_age(int64_t pid);  // of another process; nullopt if it does not exist
 
-// Real paths of the shared libraries that this process has loaded, in order: where the same library lies in several
-// places, this is the one in use.
+// Real paths of the loaded shared libraries, in order: shows which of several copies is in use.
 std::vector<std::string> loaded_libraries();
 
-// Opens /dev/null in the place of standard input, output and error that are closed (cron, daemons, `2>&-`): else the next
-// file that is opened takes the number, and what is printed lands in it. First of all in main.
+// Opens /dev/null for each closed standard stream (cron, daemons, `2>&-`). Otherwise the next opened file takes the
+// number, and output is written into it. Called first in main.
 void open_standard_files();
 
-// "node7.20260131T123456Z.4711": one process of one machine at one time, fit for file names. `place` stands in front.
+// "node7.20260131T123456Z.4711": one process of one machine at one time, fit for file names, with `place` as prefix.
 std::string process_name(const std::string& place = host_name());
 
 }  // namespace tokamak

@@ -1,6 +1,5 @@
-// The formulas of rng.h, one text for the CPU (rng.cc) and for CUDA (cuda/random.cu). Both compile it without
-// contraction of a * b + c, so that their bits agree. Others may use Philox alone, which has
-// integers only.
+// The formulas of rng.h, shared by the CPU (rng.cc) and CUDA (cuda/random.cu). Both compile them without contraction of
+// a * b + c, so that their bits agree. Other code may use Philox, which has integers only.
 #pragma once
 
 #include <array>
@@ -61,7 +60,7 @@ TOKAMAK_HOST_DEVICE inline double log_ieee(double x) {
   const double s2 = s * s;
   double series = 0.0;  // sum of s^(2k) / (2k + 1), k = 10 .. 0: the remainder is below 1e-18
   for (int k = 10; k >= 0; --k) series = series * s2 + 1.0 / (2 * k + 1);
-  return static_cast<double>(exponent) * 0.6931471805599453 + 2.0 * s * series;
+  return double(exponent) * 0.6931471805599453 + 2.0 * s * series;
 }
 
 // The quotient of two polynomials of degree 7.
@@ -116,7 +115,7 @@ TOKAMAK_HOST_DEVICE inline double normal_quantile(double p) {
   return q < 0 ? -z : z;
 }
 
-// What RandomStream::fill_normal writes for one word of Philox.
+// The value that RandomStream::fill_normal writes for one word of Philox.
 TOKAMAK_HOST_DEVICE inline float normal_of(uint32_t word, double mean, double std) {
   return static_cast<float>(mean + std * normal_quantile(to_uniform(word)));
 }

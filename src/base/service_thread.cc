@@ -25,10 +25,8 @@ std::thread start_service_thread(const char* name, std::function<void()> body) {
     thread = std::thread(std::move(body));
   } catch (const std::system_error& error) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    fail(
-        Kind::kDevice, str("cannot start the thread '", name, "': ", error.code().message()),
-        "there is no memory for its stack, or a limit is reached: see ulimit -v, ulimit -u, and the pids and memory limits "
-        "of the job's cgroup");
+    fail(Kind::kDevice, str("cannot start the thread '", name, "': ", error.code().message()),
+         "no memory for its stack, or a limit: see ulimit -v, ulimit -u, and the pids and memory limits of the cgroup");
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_setname_np(thread.native_handle(), name);
@@ -36,7 +34,7 @@ std::thread start_service_thread(const char* name, std::function<void()> body) {
 }
 
 void ask_for_short_slices() {
-  // glibc has sched_setattr from 2.41 on, and <linux/sched/types.h> does not compile beside its <sched.h>.
+  // glibc has sched_setattr from 2.41 on, and <linux/sched/types.h> conflicts with its <sched.h>.
   struct {
     uint32_t size, policy;
     uint64_t flags;
@@ -45,13 +43,13 @@ void ask_for_short_slices() {
     uint64_t runtime, deadline, period;
   } attributes{};
   if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
-  attributes.runtime = 100'000;  // ns, the least that Linux takes
+  attributes.runtime = 100'000;  // ns, the minimum of Linux
   syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
 void let_others_run_first() {
   constexpr int kLeast = 19;
-  setpriority(PRIO_PROCESS, 0, kLeast);  // on Linux, of the thread alone: setpriority(2)
+  setpriority(PRIO_PROCESS, 0, kLeast);  // on Linux, only the calling thread: setpriority(2)
 }
 
 ExitTimer::ExitTimer(double seconds, int exit_code, std::function<void()> last_words) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kMark = ".tokamak-tmp-";
 
-// "a/b/" names what "a/b" names.
+// "a/b/" is the same as "a/b".
 std::string without_slash(const std::string& path) {
   const size_t end = path.find_last_not_of('/');
   return end == std::string::npos ? path : path.substr(0, end + 1);
@@ -56,7 +56,7 @@ StagedOutput::StagedOutput(const std::string& path, What what, Kind kind, Existi
   if (what == What::kDirectory) make_directories(staging_, kind);
   if (what == What::kFile) OutputFile(staging_, kind).close();
   lock_ = ::open(staging_.c_str(), O_RDONLY | O_CLOEXEC);
-  static_cast<void>(::flock(lock_, LOCK_EX | LOCK_NB));  // where there are no locks, others leave it alone
+  static_cast<void>(::flock(lock_, LOCK_EX | LOCK_NB));  // without locks, other processes leave it alone
 }
 
 StagedOutput::~StagedOutput() {
@@ -92,8 +92,8 @@ void StagedOutput::remove_leftovers() const {
 
 void StagedOutput::commit() {
   if (what_ == What::kDirectory) sync_directory(staging_, kind_);
-  // A directory can take the name of an empty one only. The old one's name is no leftover's: a crash between the two
-  // renames must not cost both.
+  // A directory can only replace an empty one. The old one's temporary name does not look like a leftover: a crash
+  // between the two renames must not lose both.
   const std::string old = str(path_, ".old-", process_name());
   const bool replaces = what_ == What::kDirectory && existing_ == Existing::kReplace && exists(path_);
   if (replaces) rename_path(path_, old, kind_);

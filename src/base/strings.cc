@@ -92,10 +92,10 @@ std::string significant(double value, int digits) { return printed("%.*g", value
 
 int64_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<int64_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int64_t>(j);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
     int64_t diagonal = row[0];
-    row[0] = static_cast<int64_t>(i);
+    row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
       const int64_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
       diagonal = row[j];
@@ -106,10 +106,10 @@ int64_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  constexpr size_t kLongestWord = 64;  // beyond the length of every name: the distance takes time by both lengths
+  constexpr size_t kLongestWord = 64;  // longer than every name: the distance takes time proportional to both lengths
   if (word.size() > kLongestWord) return "";
   std::string best;
-  int64_t best_distance = static_cast<int64_t>(word.size()) / 3 + 1;
+  int64_t best_distance = std::ssize(word) / 3 + 1;
   for (const std::string& candidate : candidates) {
     const int64_t distance = edit_distance(word, candidate);
     if (distance <= best_distance && (best.empty() || distance < best_distance)) {

@@ -13,7 +13,7 @@
 
 namespace tokamak {
 
-// As operator<< prints it. Text and integers, which most messages and every recorded call consist of, go without a stream.
+// As operator<< prints it. Text and integers, the bulk of messages and recorded calls, avoid a stream.
 template <class Value>
 void append(std::string& out, const Value& value) {
   if constexpr (std::is_convertible_v<const Value&, std::string_view>) {
@@ -53,16 +53,16 @@ std::string significant(double value, int digits);          // 0.00030000, 3 -> 
 
 template <std::integral Count>
 std::string human_bytes(Count bytes) {
-  return human_bytes(static_cast<double>(bytes));
+  return human_bytes(double(bytes));
 }
 
-// As a word of a POSIX shell: in single quotes where it holds more than letters, digits and _@%+=:,./-
+// As a word of a POSIX shell: in single quotes if it has more than letters, digits and _@%+=:,./-
 std::string shell_word(std::string_view word);
 
 // Levenshtein distance, for "did you mean".
 int64_t edit_distance(std::string_view a, std::string_view b);
 
-// The candidate nearest to `word`, or "" when none is near (more than a third of the word would change).
+// The candidate nearest to `word`, or "" if more than a third of the word would change.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace tokamak

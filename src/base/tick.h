@@ -1,5 +1,5 @@
-// What long work calls as it gets on, every few megabytes or milliseconds, so that a watchdog can tell slow from stuck.
-// From any thread; empty where nobody watches.
+// Called during long work, every few megabytes or milliseconds, so that a watchdog can distinguish slow from stuck.
+// From any thread; may be empty.
 #pragma once
 
 #include <functional>

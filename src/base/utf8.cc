@@ -4,7 +4,7 @@ namespace tokamak {
 
 namespace {
 
-// Bytes that a lead byte announces, and the smallest code point that needs so many; 0 bytes: no lead byte.
+// Bytes announced by a lead byte, and the smallest code point that needs so many; 0 bytes: not a lead byte.
 struct Lead {
   int64_t length;
   char32_t smallest;
@@ -25,10 +25,10 @@ Utf8Char decode_utf8(std::string_view text) {
   constexpr Utf8Char kInvalid = {kInvalidUtf8, 1};
   const auto first = static_cast<unsigned char>(text[0]);
   const Lead lead = lead_of(first);
-  if (lead.length == 0 || lead.length > static_cast<int64_t>(text.size())) return kInvalid;
+  if (lead.length == 0 || lead.length > std::ssize(text)) return kInvalid;
   char32_t code = first & lead.payload;
   for (int64_t i = 1; i < lead.length; ++i) {
-    const auto byte = static_cast<unsigned char>(text[static_cast<size_t>(i)]);
+    const auto byte = static_cast<unsigned char>(text[i]);
     if ((byte & 0xC0) != 0x80) return kInvalid;
     code = code << 6 | (byte & 0x3Fu);
   }
@@ -41,7 +41,7 @@ bool is_valid_utf8(std::string_view text) {
   while (!text.empty()) {
     const Utf8Char c = decode_utf8(text);
     if (c.code == kInvalidUtf8) return false;
-    text.remove_prefix(static_cast<size_t>(c.length));
+    text.remove_prefix(c.length);
   }
   return true;
 }

@@ -1,5 +1,5 @@
-// UTF-8, with SentencePiece's idea of what is valid: no overlong forms, no surrogates, nothing above U+10FFFF; an
-// invalid sequence counts byte by byte.
+// UTF-8 by SentencePiece's rules: no overlong forms, no surrogates, nothing above U+10FFFF; an invalid sequence counts
+// byte by byte.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ constexpr char32_t kInvalidUtf8 = 0xFFFFFFFF;
 constexpr std::string_view kReplacementChar = "\xEF\xBF\xBD";  // U+FFFD
 
 struct Utf8Char {
-  char32_t code;   // kInvalidUtf8 where the bytes are no character
+  char32_t code;   // kInvalidUtf8 if the bytes are not a character
   int64_t length;  // bytes it takes; 1 for an invalid byte
 };
 

@@ -1,10 +1,10 @@
-// A run's hold on its checkpoint directory: what it starts from, and its saves. A save that the disk refuses is not the
-// end of training: it leaves the older checkpoints as they are and says why. The disk is used by a thread of each rank,
-// so training goes on beside a save; there is never more than one. Comm is used by the caller's thread alone.
+// A run's checkpoint directory: the checkpoint that it starts from, and its saves. If the disk refuses a save, training
+// continues, the older checkpoints stay, and the outcome has the reason. A thread of each rank uses the disk, so
+// training continues during a save; there is never more than one. Only the caller's thread uses Comm.
 //
-// A save is written by all ranks, committed by rank 0, and followed by the removal of older ones, but not before those
-// that are to stay have been read back, by all ranks, and were sound: each rank a share of the files, each checkpoint
-// once by a start. That costs a save's bytes again in reading, after the commit, and delays nothing but the next save.
+// All ranks write a save, and rank 0 commits it and removes older ones. First the ranks read back the checkpoints that
+// stay, each a share of the files. A start reads each checkpoint once. That reads as many bytes as a save writes, after
+// the commit, and delays only the next save.
 #pragma once
 
 #include <atomic>
@@ -27,9 +27,9 @@ namespace tokamak {
 struct SaveOutcome {
   int64_t step = 0;
   bool committed = false;
-  std::string reason;  // why not; the same on every rank
-  int64_t bytes = 0;   // of all files; 0: it was there already
-  double seconds = 0;  // from begin_save() until it was durable, or refused
+  std::string reason;  // if it was not written; the same on every rank
+  int64_t bytes = 0;   // of all files; 0: the checkpoint existed already
+  double seconds = 0;  // from begin_save() until it was durable or refused
 };
 
 // Whether a commit is followed by the removal of checkpoints beyond CheckpointOptions::keep_latest.
@@ -39,35 +39,34 @@ class Checkpointer {
  public:
   struct Setup {
     CheckpointOptions options;
-    Incarnation incarnation = current_incarnation();  // rank 0's counts
+    Incarnation incarnation = current_incarnation();  // rank 0's is used
     double lock_timeout = 10;                         // seconds to wait for another run to end
-    Tick tick;                                        // of files that are read and written
+    Tick tick;                                        // called as files are read and written
   };
 
-  // Collective. Makes the directory and locks it; SharedError(kCheckpoint) if another run holds it. `comm` outlives
+  // Collective. Creates the directory and locks it; SharedError(kCheckpoint) if another run holds it. `comm` outlives
   // this.
   Checkpointer(Comm& comm, std::string directory, Setup setup);
   ~Checkpointer();
 
-  // Collective, once, before the first save: as choose_checkpoint with options.load. Then the directory is this run's,
-  // and leftovers of earlier starts are removed.
+  // Collective, once, before the first save: choose_checkpoint with options.load. Then takes over the directory and
+  // removes leftovers of earlier starts.
   std::optional<CheckpointReader> resume();
 
-  // Collective: starts to write a checkpoint, after the last save has ended. The slices stay as they are until this one
+  // Collective: starts to write a checkpoint, after the last save has ended. The slices must not change until this one
   // has. `place` and `units` describe this rank; each slice has exactly one writer. A step that is already committed is
-  // not written again, and needs no `units`; what is beyond keep_latest goes all the same.
+  // not written again, and needs no `units`; older ones beyond keep_latest are removed all the same.
   void begin_save(const TrainingPoint& point, const ShardPlace& place, std::vector<UnitSlices> units,
                   Retention retention = Retention::kPrune);
   bool saving() const { return job_ != nullptr; }
-  // Collective, while saving(): moves the save on without waiting for the disk; how it has ended, if it has. Every disk
-  // error is a refusal, logged by rank 0. SharedError(kCheckpoint) only if a later start of the job has taken the
-  // directory over.
+  // Collective, while saving(): advances the save without waiting for the disk, and returns its outcome if it has
+  // ended. Every disk error is a refusal, logged by rank 0. SharedError(kCheckpoint) only if a later start of the job
+  // has taken over the directory.
   std::optional<SaveOutcome> poll_save() { return advance(Waiting::kNo); }
   // The same, but waits for the end.
   SaveOutcome finish_save() { return advance(Waiting::kYes).value(); }
 
-  // From here on nothing is read back, as the process is to end: what this start has not read does not count, and
-  // stays. Each rank for itself.
+  // Stops reading back, because the process will end: unread checkpoints do not count, and stay. Each rank for itself.
   void stop_reading() { stop_reading_ = true; }
 
   // begin_save() and finish_save().
@@ -91,9 +90,9 @@ class Checkpointer {
     std::string problem;  // of this rank's file; then of the save
     Verdict verdict = Verdict::kRefused;
     double seconds = 0;
-    std::vector<int64_t> to_read;    // steps whose soundness decides what goes
-    std::vector<std::string> found;  // there, by this rank
-    std::future<void> work;          // last, so that its end is waited for before the rest goes
+    std::vector<int64_t> to_read;    // steps to read back before older ones go
+    std::vector<std::string> found;  // their soundness, by this rank
+    std::future<void> work;          // last, so that its end is waited for before the rest is destroyed
   };
 
   std::optional<SaveOutcome> advance(Waiting waiting);
@@ -122,8 +121,8 @@ class Checkpointer {
   Comm& comm_;
   CheckpointStore store_;
   Setup setup_;
-  std::unique_ptr<DirectoryLock> lock_;  // rank 0
-  Committer committer_;                  // used by rank 0; the others ask it for names
+  std::unique_ptr<DirectoryLock> lock_;  // on rank 0
+  Committer committer_;                  // used by rank 0; other ranks only use its names
   std::optional<int64_t> committed_;     // newest step of this run that is in the store
   std::atomic<bool> stop_reading_{false};
   std::unique_ptr<Job> job_;

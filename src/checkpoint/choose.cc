@@ -12,16 +12,16 @@ namespace tokamak {
 namespace {
 
 constexpr const char* kNothingChanged =
-    "Nothing was changed. Repair or restore a checkpoint, or start anew with another run.output_dir.";
+    "Nothing was changed. Repair or restore a checkpoint, or start from scratch with another run.output_dir.";
 
 [[noreturn]] void fail_everywhere(const std::string& what, const std::string& hint) {
   throw SharedError(Kind::kCheckpoint, what, hint);
 }
 
-// Rank 0 opens; all verify. On success `reader` is set, else the answer says what is wrong.
+// Rank 0 opens the checkpoint; all ranks verify it. Sets `reader`, or returns the problem.
 std::string try_checkpoint(Comm& comm, const std::string& directory, const std::function<CheckpointReader()>& open,
                            const Tick& tick, std::optional<CheckpointReader>& reader) {
-  // "=manifest", or "!problem": a damaged checkpoint is an answer here, and no error yet.
+  // "=manifest", or "!problem": damage is not an error here, since an older checkpoint may serve.
   const std::string answer = text_of_rank_zero(comm, [&]() -> std::string {
     try {
       return str("=", open().manifest_text());
@@ -37,7 +37,7 @@ std::string try_checkpoint(Comm& comm, const std::string& directory, const std::
   return problem;
 }
 
-// A directory without a committed checkpoint: empty, or something that a start from scratch would bury.
+// Fails if a start from scratch would bury checkpoints that were set aside.
 void expect_fresh(Comm& comm, const CheckpointStore& store) {
   do_on_rank_zero(comm, [&] {
     const std::vector<std::string> aside = store.set_aside();

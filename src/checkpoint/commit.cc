@@ -25,10 +25,10 @@ void write_manifest(const std::string& directory, const CheckpointManifest& mani
 void Committer::create_store() {
   make_directories(store_.directory(), Kind::kCheckpoint);
   if (is_writable_by_all(store_.directory())) {
-    log::warning(store_.directory(), " is writable by every user of this machine; checkpoints there are nobody's own. ",
+    log::warning(store_.directory(), " is writable by every user of this machine, who can replace checkpoints. ",
                  "Remove that right (chmod o-w), or give run.output_dir a directory of its own");
   }
-  // Its own name, and that of the run's directory, must survive a power loss too.
+  // The names of the store and of the run's directory must survive a power loss too.
   const std::string parent = parent_directory(std::filesystem::absolute(store_.directory()).string());
   for (const std::string& above : {parent, parent_directory(parent)}) {
     try {
@@ -48,34 +48,34 @@ std::vector<int64_t> Committer::take_over(int64_t resumed) {
       log::warning(error.what());
     }
   }
-  // Only now: an earlier start may have committed until its unfinished save was gone.
-  left_course_ = store_.steps();
-  std::erase_if(left_course_, [&](int64_t step) { return step <= resumed; });
-  return left_course_;
+  // Only now: an earlier start could commit until its unfinished save was gone.
+  abandoned_ = store_.steps();
+  std::erase_if(abandoned_, [&](int64_t step) { return step <= resumed; });
+  return abandoned_;
 }
 
-// An unfinished save loses its name first, at once: then its writer, if it lives, can rename nothing out of it or through
-// it. It may hold checkpoints that set_aside_left_course() was about to set aside.
+// Renames an unfinished save first, so that its writer, if alive, can rename nothing out of it or through it. It may
+// hold checkpoints that set_aside_abandoned() was moving.
 void Committer::remove(const std::string& name) const {
   std::string path = in_store(name);
   if (entry_at(path) == Entry::kNone) return;
   if (!starts_with(name, kTrash)) path = in_store(str(kTrash, name));
   if (path != in_store(name)) rename_path(in_store(name), path, Kind::kCheckpoint);
   const size_t mark = name.find(kUnfinished);
-  // A link is not entered: whoever may write here could have the checkpoints of another run set aside.
+  // Links are not followed: another user could otherwise have the checkpoints of another run set aside.
   if (mark != std::string::npos && entry_at(path) == Entry::kDirectory) {
     for (const std::string& inside : list_directory(path, Kind::kCheckpoint)) {
       if (!parse_step_name(inside)) continue;
       const std::string to = in_store(str(inside, kSetAside, name.substr(mark + kUnfinished.size())));
       rename_path(str(path, "/", inside), to, Kind::kCheckpoint);
-      log::warning("set aside ", to, ": its writer ended while it did so");
+      log::warning("set aside ", to, ": an earlier start ended while it did so");
     }
   }
   remove_tree(path, Kind::kCheckpoint);
 }
 
 void Committer::expect_space(int64_t bytes) {
-  const auto needed = static_cast<int64_t>(kHeadroom * static_cast<double>(bytes));
+  const auto needed = static_cast<int64_t>(kHeadroom * double(bytes));
   const int64_t there = free_bytes(store_.directory(), Kind::kCheckpoint);
   if (there < needed) {
     fail(Kind::kCheckpoint, str("the file system of ", store_.directory(), " has ", human_bytes(there),
@@ -84,7 +84,7 @@ void Committer::expect_space(int64_t bytes) {
 }
 
 void Committer::probe() {
-  // Free space says nothing of a quota, or of a file system that has turned read-only.
+  // Free space does not show a quota or a read-only file system.
   const std::string path = in_store(str(kProbe, incarnation_));
   OutputFile probe(path, Kind::kCheckpoint);
   probe.write(std::string(4096, ' '));
@@ -109,7 +109,7 @@ void Committer::discard(int64_t step) noexcept {
   }
 }
 
-// Other ranks have written them; if they cannot be seen from here, the directory is not the same on all nodes.
+// Other ranks have written these files. If rank 0 does not see them, the nodes do not share the directory.
 void Committer::expect_files(const CheckpointManifest& manifest) const {
   const std::string directory = unfinished_path(manifest.point.state.step);
   for (const SavedFile& file : manifest.files) {
@@ -133,28 +133,27 @@ bool Committer::commit(const CheckpointManifest& manifest, const DirectoryLock& 
       case Fence::kAnothers:
         return false;
       case Fence::kUnreadable:
-        fail(Kind::kCheckpoint,
-             str("the lock of ", store_.directory(), " cannot be read, so whose it is is not known"));
+        fail(Kind::kCheckpoint, str("the lock of ", store_.directory(), " cannot be read, so its owner is unknown"));
       case Fence::kOurs:
         break;
     }
-    set_aside_left_course(step);
+    set_aside_abandoned(step);
     rename_path(directory, store_.path_of(step), Kind::kCheckpoint);
   } catch (const Error&) {
-    if (lock.fence() == Fence::kAnothers) return false;  // and it has removed our files: no disk error
+    if (lock.fence() == Fence::kAnothers) return false;  // the other start removed our files: not a disk error
     throw;
   }
   sync_directory(store_.directory(), Kind::kCheckpoint);
   return true;
 }
 
-// Those of earlier steps, too: a damaged one would count among those kept, and the sound one that the run began from be
-// removed. Before the rename, not after: were the process to die in between, a later step would pass for the truth. By
-// way of the unfinished save: this process may have stalled since it looked at the fence, and the steps may be a later
-// start's by now. That start has removed the unfinished save, so the rename fails.
-void Committer::set_aside_left_course(int64_t step) {
-  for (; !left_course_.empty(); left_course_.pop_back()) {
-    const int64_t later = left_course_.back();
+// Steps before `step` are included: a damaged one would count among those kept, and the sound one that the run began
+// from would be removed. This comes before the rename, since a process that died in between would leave a later step as
+// the newest. Each goes through the unfinished save: if this process stalled after it checked the fence, a later start
+// may own these steps. That start has removed the unfinished save, so the rename fails.
+void Committer::set_aside_abandoned(int64_t step) {
+  for (; !abandoned_.empty(); abandoned_.pop_back()) {
+    const int64_t later = abandoned_.back();
     if (!exists(store_.path_of(later))) continue;
     const std::string through = str(unfinished_path(step), "/", step_name(later));
     const std::string to = str(store_.path_of(later), kSetAside, incarnation_);
@@ -187,19 +186,19 @@ std::vector<int64_t> Committer::unread(int64_t newest, int64_t keep) const {
     if (*step == newest && keep > 1) continue;
     if (soundness(*step) == Soundness::kUnknown) to_read.push_back(*step);
   }
-  return {};  // there are no more than may stay
+  return {};  // no checkpoint is beyond `keep`
 }
 
 void Committer::remove_checkpoints(const std::vector<int64_t>& steps) {
   if (steps.empty()) return;
   const auto trash = [&](int64_t step) { return in_store(str(kTrash, step_name(step), "-", incarnation_)); };
   for (const int64_t step : steps) rename_path(store_.path_of(step), trash(step), Kind::kCheckpoint);
-  // Else a power loss may bring the old name back, with half of the files.
+  // Otherwise a power loss may bring back the old name with half of the files.
   sync_directory(store_.directory(), Kind::kCheckpoint);
   for (const int64_t step : steps) remove_tree(trash(step), Kind::kCheckpoint);
 }
 
-// What a removal has left that failed half-way.
+// Deletes remains of removals that failed half-way.
 void Committer::remove_trash() const {
   for (const std::string& name : store_.disposable()) {
     if (!starts_with(name, kTrash)) continue;

@@ -12,7 +12,7 @@ namespace tokamak {
 
 namespace {
 
-// A step's directory by its manifest or, where that is lost, by its name.
+// Recognizes a step's directory by its manifest or, if that is lost, by its name.
 bool is_step(const std::string& path) {
   const std::string trimmed = path.substr(0, path.find_last_not_of('/') + 1);
   return exists(path + "/" + kManifestName) || parse_step_name(trimmed.substr(trimmed.rfind('/') + 1)).has_value();
@@ -27,7 +27,7 @@ CheckpointStore store_with_steps(const std::string& path) {
   return store;
 }
 
-// "exp_avg (BF16)", or the name alone for F32, which is the rule. A file that cannot be read is for verify to report.
+// "exp_avg (BF16)", or the name alone for F32. Ignores unreadable files, which verify reports.
 std::vector<std::string> kinds_with_dtypes(const CheckpointReader& reader) {
   std::vector<std::string> kinds = reader.manifest().kinds;
   try {
@@ -41,7 +41,6 @@ std::vector<std::string> kinds_with_dtypes(const CheckpointReader& reader) {
   return kinds;
 }
 
-// Adds a line for each file, and what is wrong to `problems`.
 void verify_one(const std::function<CheckpointReader()>& open, const std::function<void(const std::string&)>& line,
                 std::vector<std::string>& problems) {
   const auto found = [&](const std::string& problem) {
@@ -53,7 +52,7 @@ void verify_one(const std::function<CheckpointReader()>& open, const std::functi
     const CheckpointManifest& manifest = reader.manifest();
     line(str(reader.directory(), "/", kManifestName, "  ok"));
     for (size_t i = 0; i < manifest.files.size(); ++i) {
-      const std::string problem = reader.file_problem(static_cast<int64_t>(i));
+      const std::string problem = reader.file_problem(i);
       if (!problem.empty()) {
         found(problem);
       } else {
@@ -85,8 +84,8 @@ std::string describe_checkpoint(const CheckpointReader& reader) {
       << "  world size   " << m.world_size << "\n"
       << "  files        " << m.files.size() << ", " << human_bytes(m.total_bytes()) << "\n"
       << "  state        " << printable(join(kinds_with_dtypes(reader), ", ")) << "\n"
-      << "  parameters   " << m.param_elements() << " (" << human_count(static_cast<double>(m.param_elements()))
-      << ") in " << params << " tensors\n";
+      << "  parameters   " << m.param_elements() << " (" << human_count(double(m.param_elements())) << ") in " << params
+      << " tensors\n";
   for (const SavedUnit& unit : m.units) {
     for (const SavedParam& param : unit.params) {
       out << "    " << std::left << std::setw(static_cast<int>(widest) + 2) << printable(param.name) << std::right

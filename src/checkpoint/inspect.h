@@ -1,5 +1,4 @@
-// Checkpoints for people: what is in one, and whether it is whole. PATH is one step's directory, a directory of them, or
-// that of a run.
+// Prints the contents of checkpoints and verifies them. PATH is one step's directory, a directory of them, or a run's.
 #pragma once
 
 #include <functional>
@@ -9,15 +8,15 @@
 
 namespace tokamak {
 
-// A table of one checkpoint: where the run stood, its files, its parameters.
+// A table of one checkpoint: run state, files, parameters.
 std::string describe_checkpoint(const CheckpointReader& reader);
 
-// describe_checkpoint of a step's directory; else a line for each checkpoint in PATH, and what else lies there.
-// Error(kCheckpoint) if PATH holds none.
+// describe_checkpoint of a step's directory; otherwise a line for each checkpoint and each other entry in PATH.
+// Error(kCheckpoint) if PATH holds no checkpoint.
 std::string inspect_checkpoints(const std::string& path);
 
-// Reads every file of every checkpoint in PATH and calls `line` for each: "FILE  ok", or what is wrong. After the last,
-// Error(kCheckpoint) with all that is wrong.
+// Reads every file of every checkpoint in PATH and calls `line` for each: "FILE  ok", or the problem. Then throws
+// Error(kCheckpoint) with all problems, if there are any.
 void verify_checkpoints(const std::string& path, const std::function<void(const std::string&)>& line);
 
 }  // namespace tokamak

@@ -1,5 +1,5 @@
-// Loading for a new number of ranks: the slices of this run are intersected, parameter by parameter, with those of the
-// checkpoint. Units and layouts may differ between the two; names and shapes may not.
+// Loads a checkpoint on any number of ranks: intersects this run's slices with the saved ones, parameter by parameter.
+// Units and layouts may differ between the two; names and shapes may not.
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -20,24 +20,24 @@ namespace {
 bool same_shape(const Shape& a, const std::vector<int64_t>& b) {
   if (a.rank() != static_cast<int>(b.size())) return false;
   for (int axis = 0; axis < a.rank(); ++axis) {
-    if (a[axis] != b[static_cast<size_t>(axis)]) return false;
+    if (a[axis] != b[axis]) return false;
   }
   return true;
 }
 
-// A model that was imported has its weights alone: before the first step the optimizer's moments are zero.
+// An imported model has weights only: before the first step the optimizer's moments are zero.
 bool starts_at_zero(const CheckpointManifest& manifest, const std::string& kind) {
   const auto& kinds = manifest.kinds;
   return manifest.point.state.step == 0 && kind != "master" &&
          std::find(kinds.begin(), kinds.end(), kind) == kinds.end();
 }
 
-constexpr int64_t kPieceElements = int64_t{1} << 20;  // of what is read as f32 and stored as bf16
+constexpr int64_t kPieceElements = int64_t{1} << 20;  // f32 elements in memory at a time
 
 void read_rounded(const Unit& unit, int64_t begin, const Tensor& part, const ReadParam& read) {
-  std::vector<float> values(static_cast<size_t>(std::min(part.count(), kPieceElements)));
+  std::vector<float> values(std::min(part.count(), kPieceElements));
   for (int64_t at = 0; at < part.count(); at += kPieceElements) {
-    const auto piece = std::span(values).first(static_cast<size_t>(std::min(part.count() - at, kPieceElements)));
+    const auto piece = std::span(values).first(std::min(part.count() - at, kPieceElements));
     read_flat(unit, begin + at, piece, read);
     std::transform(piece.begin(), piece.end(), part.as<bf16>() + at, [](float x) { return bf16(x); });
   }
@@ -51,9 +51,9 @@ void load_unit(CheckpointReader& reader, const ShardPlace& place, const UnitSlic
     int64_t begin = slice.count() * place.index;
     for (const Tensor& part : slice.parts) {
       if (starts_at_zero(reader.manifest(), slice.kind)) {
-        std::memset(part.data(), 0, static_cast<size_t>(part.bytes()));
+        std::memset(part.data(), 0, part.bytes());
       } else if (part.dtype() == DType::kF32) {
-        read_flat(*unit.unit, begin, std::span(part.as<float>(), static_cast<size_t>(part.count())), read);
+        read_flat(*unit.unit, begin, std::span(part.as<float>(), part.count()), read);
       } else {
         read_rounded(*unit.unit, begin, part, read);
       }
@@ -62,7 +62,7 @@ void load_unit(CheckpointReader& reader, const ShardPlace& place, const UnitSlic
   }
 }
 
-// Kinds that lose digits: they are F32 in the checkpoint and bf16 here.
+// Kinds that are F32 in the checkpoint and bf16 in this run.
 std::vector<std::string> rounded_kinds(const CheckpointReader& reader, const std::vector<UnitSlices>& units) {
   std::vector<std::string> kinds;
   for (const KindSlice& slice : units.front().slices) {

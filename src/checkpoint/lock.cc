@@ -32,7 +32,7 @@ std::string from_environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// 0 where the variable is not set.
+// 0 if the variable is not set.
 int64_t count_from_environment(const char* name) {
   const std::string text = from_environment(name);
   int64_t count = 0;
@@ -52,19 +52,19 @@ std::string text_of(const Incarnation& incarnation) {
 
 constexpr std::string_view kOf = " of ";
 
-// "pid:[4026531836]"; "" where /proc does not say.
+// "pid:[4026531836]"; "" without /proc.
 std::string pid_namespace() {
   std::error_code ignored;
   return std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string();
 }
 
-// What .lock says: of the start that has written it, and of its process.
+// The contents of .lock: the start that wrote it, and its process.
 struct Holder {
   Incarnation incarnation;
   std::string host;
   int64_t pid = 0;
-  std::string processes;  // the namespace that the pid is of: containers of one pod have one host name
-  int64_t since = 0;      // milliseconds since 1970; 0: it does not say
+  std::string processes;  // the pid's namespace: containers of one pod share one host name
+  int64_t since = 0;      // milliseconds since 1970; 0: unknown
 };
 
 Holder holder_in(const std::string& text) {
@@ -91,7 +91,7 @@ Holder holder_in(const std::string& text) {
   return found;
 }
 
-// A file that another process has put in the place of the one we opened is not the one to lock.
+// False if another process has replaced the file since it was opened.
 bool same_file(int fd, const std::string& path) {
   struct stat opened {
   }, there{};
@@ -99,8 +99,8 @@ bool same_file(int fd, const std::string& path) {
          opened.st_dev == there.st_dev;
 }
 
-// Of the process that holds a lock, as it has written it. Outside of a batch job there is nothing to count.
-std::string words_of_holder(const std::string& path) {
+// The text that the lock's holder wrote, in one line. Outside a batch job it has no counts.
+std::string describe_holder(const std::string& path) {
   std::vector<std::string> words;
   try {
     const std::string text = read_text(path, Kind::kCheckpoint, kLongest);
@@ -113,7 +113,7 @@ std::string words_of_holder(const std::string& path) {
   } catch (const Error&) {
     words.clear();
   }
-  return words.empty() ? "it has not given its name" : printable(join(words, ", "), 200);
+  return words.empty() ? "holder unknown" : printable(join(words, ", "), 200);
 }
 
 bool follows_holder(const Incarnation& incarnation, const std::string& path) {
@@ -148,7 +148,7 @@ std::string run_in_the_way(const std::string& directory, const Incarnation& inca
   if (fd < 0) return "";
   const bool held = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(fd);
-  return held && !follows_holder(incarnation, path) ? words_of_holder(path) : "";
+  return held && !follows_holder(incarnation, path) ? describe_holder(path) : "";
 }
 
 DirectoryLock::DirectoryLock(const std::string& directory, Incarnation incarnation, double timeout)
@@ -160,18 +160,18 @@ DirectoryLock::DirectoryLock(const std::string& directory, Incarnation incarnati
   while (!acquire()) {
     if (follows_holder(incarnation_, path_)) {
       log::warning("taking over ", directory,
-                   " from an earlier start of this job that is still alive: ", words_of_holder(path_));
+                   " from an earlier start of this job that is still alive: ", describe_holder(path_));
       remove_file(path_, Kind::kCheckpoint);
       continue;
     }
     if (waited.seconds() >= timeout) {
-      fail(Kind::kCheckpoint, str("another run is writing to ", directory, " (", words_of_holder(path_), ")"),
+      fail(Kind::kCheckpoint, str("another run is writing to ", directory, " (", describe_holder(path_), ")"),
            str("End that run, or give this one another run.output_dir. If its host is gone for good, remove ", path_,
                "."));
     }
     if (!std::exchange(announced, true)) {
       log::info("waiting up to ", fixed(timeout, 0), " s for another run to leave ", directory, " (",
-                words_of_holder(path_), ")");
+                describe_holder(path_), ")");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
@@ -189,7 +189,7 @@ bool DirectoryLock::acquire() {
       if (same_file(fd_, path_)) return true;
     } else if (errno != EWOULDBLOCK && errno != EINTR) {
       // The fence still keeps a leftover of an earlier start from committing.
-      log::warning("the file system of ", path_, " knows no locks; a second run would not be noticed at its start");
+      log::warning("the file system of ", path_, " has no locks; a second run would not be noticed at its start");
       return true;
     } else if (errno == EWOULDBLOCK) {
       ::close(std::exchange(fd_, -1));
@@ -203,8 +203,8 @@ std::optional<bool> is_locked(const std::string& directory) {
   const std::string path = directory + "/.lock";
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return std::nullopt;
-  // "1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF", of the processes that are visible here. File systems that lie over
-  // others have device numbers of their own there; inodes are what they seem.
+  // "1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF" of visible processes. Stacked file systems show device numbers of
+  // their own here, so only the inode is compared.
   const std::string inode = str(":", info.st_ino, " 0 EOF");
   std::ifstream locks("/proc/locks");
   for (std::string line; std::getline(locks, line);) {
@@ -214,9 +214,9 @@ std::optional<bool> is_locked(const std::string& directory) {
     const Holder holder = holder_in(read_text(path, Kind::kCheckpoint, kLongest));
     const bool is_visible = holder.processes.empty() || holder.processes == pid_namespace();
     if (holder.host != host_name() || !is_visible || holder.since == 0) return std::nullopt;
-    // A process that took its number later is younger than the lock.
+    // A process that reuses the pid is younger than the lock.
     const std::optional<double> age = process_age(holder.pid);
-    return age && 1e-3 * static_cast<double>(unix_milliseconds() - holder.since) < *age + 2;
+    return age && 1e-3 * double(unix_milliseconds() - holder.since) < *age + 2;
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -1,10 +1,10 @@
-// One run at a time writes a checkpoint directory. Two guards, because ranks can outlive their job for as long as a
-// network partition lasts, with the file system still in reach:
-//   - the lock: flock on DIR/.lock, gone with its process. A second run is refused, unless it is a later start of the
-//     same job: then the holder can only be a leftover, and is shut out.
+// One run at a time writes a checkpoint directory. There are two guards, because ranks can outlive their job during a
+// network partition while they still reach the file system:
+//   - the lock: flock on DIR/.lock, which the kernel releases with its process. A second run is refused. A later start
+//     of the same job shuts the holder out, since that can only be a leftover.
 //   - the fence: .lock's text names the incarnation that owns the directory. A writer checks it right before it
-//     commits. A writer that stalls after the check is stopped by commit.h: its renames go through a directory that the
-//     next owner removes.
+//     commits. commit.h stops a writer that stalls after the check: its renames go through a directory that the next
+//     owner removes.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace tokamak {
 
-// One start of a run. `id` is unique and fit for file names. Starts of one batch job share `job` ("": there is none);
-// of two of them the one with more requeues, then the one with the higher attempt is the later.
+// One start of a run. `id` is unique and fit for file names. Starts of one batch job share `job` ("": no job); the
+// later of two has more requeues or, with equal requeues, the higher attempt.
 struct Incarnation {
   std::string id;
   std::string job;
@@ -24,33 +24,32 @@ struct Incarnation {
   bool follows(const Incarnation& other) const;  // a later start of the same job
 };
 
-// From the environment, else host, time and process: TOKAMAK_JOB, a name that several jobs of one run may share, which
-// then count TOKAMAK_ATTEMPT through; or SLURM_JOB_ID, SLURM_RESTART_COUNT and TOKAMAK_ATTEMPT.
-// Error(kConfig) where a count is no number.
+// Reads TOKAMAK_JOB (several jobs of one run may share it, with one count of TOKAMAK_ATTEMPT), or SLURM_JOB_ID,
+// SLURM_RESTART_COUNT and TOKAMAK_ATTEMPT; without them uses host, time and process. Error(kConfig) for a bad count.
 Incarnation current_incarnation();
 
-// Whose the directory is by the text of .lock: the incarnation's that claimed it, another's, or it cannot be read.
+// The owner of the directory by the text of .lock.
 enum class Fence { kOurs, kAnothers, kUnreadable };
 
-// What a start of `incarnation` would wait for now: the words of the process that holds the lock of `directory`, in one
-// line. "": nothing, or an earlier start of the same job, which it would shut out.
+// Describes, in one line, the process whose lock of `directory` a start of `incarnation` would wait for. "" if there is
+// none, or only an earlier start of the same job, which it would shut out.
 std::string run_in_the_way(const std::string& directory, const Incarnation& incarnation);
 
-// Whether a process holds the lock of `directory`, seen from outside: nothing is locked, so that no run that starts is
-// disturbed. Nothing where that cannot be told from here: its host or container is another, or there is no lock.
+// Whether a process holds the lock of `directory`, without taking a lock. nullopt if there is none, or if its holder
+// runs on another host or in another container.
 std::optional<bool> is_locked(const std::string& directory);
 
 class DirectoryLock {
  public:
-  // Waits up to `timeout` seconds for the holder to end (a run that is being killed takes a moment), then
-  // Error(kCheckpoint) naming it. A holder that this incarnation follows is shut out at once. The directory must exist.
+  // Waits up to `timeout` seconds for the holder to end, since a killed run takes a moment; then Error(kCheckpoint)
+  // naming it. Shuts out at once a holder that this incarnation follows. The directory must exist.
   DirectoryLock(const std::string& directory, Incarnation incarnation, double timeout);
   ~DirectoryLock();
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
 
-  void claim();         // writes the fence: no earlier holder can commit from here on
-  Fence fence() const;  // as it is now
+  void claim();  // writes the fence: no earlier holder can commit from here on
+  Fence fence() const;
 
  private:
   bool acquire();  // false: another process holds it

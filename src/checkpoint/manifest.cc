@@ -55,7 +55,7 @@ SavedUnit parse_unit(const JsonValue& json, int64_t shards) {
   for (const JsonValue& entry : json["params"].items()) {
     unit.params.push_back(parse_param(entry));
     const SavedParam& param = unit.params.back();
-    require(entry, param.begin >= end, str("'", printable(param.name), "' overlaps what lies before it"));
+    require(entry, param.begin >= end, str("'", printable(param.name), "' overlaps the parameter before it"));
     end = checked_add(param.begin, param.count(), json.source().kind, name_in(json, "parameter", param.name));
   }
   const int64_t held = checked_multiply(unit.slice, shards, json.source().kind, name_in(json, "unit", unit.name));
@@ -85,7 +85,7 @@ CheckpointManifest parse_body(const JsonValue& json) {
   for (const JsonValue& file : json["files"].items()) {
     manifest.files.push_back({file["name"].text(), file["bytes"].whole(), file["xxh3_128"].text()});
     const std::string& name = manifest.files.back().name;
-    require(file, is_file_name(name) && name[0] != '.', str("'", printable(name), "' is no file name"));
+    require(file, is_file_name(name) && name[0] != '.', str("'", printable(name), "' is not a file name"));
     if (!is_checksum(manifest.files.back().xxh3_128)) file["xxh3_128"].refuse("expected 32 hexadecimal digits");
   }
   require(json, !manifest.files.empty(), "it names no files");
@@ -96,7 +96,7 @@ CheckpointManifest parse_body(const JsonValue& json) {
   std::set<std::string> names;
   int64_t elements = 0;
   for (const JsonValue& unit : json["units"].items()) {
-    manifest.units.push_back(parse_unit(unit, static_cast<int64_t>(manifest.files.size())));
+    manifest.units.push_back(parse_unit(unit, std::ssize(manifest.files)));
     for (const SavedParam& param : manifest.units.back().params) {
       require(unit, names.insert(param.name).second, str("'", printable(param.name), "' comes twice"));
       elements = checked_add(elements, param.count(), json.source().kind, name_in(json, "parameter", param.name));
@@ -174,7 +174,7 @@ CheckpointManifest parse_manifest(std::string_view text, const std::string& path
   const bool framed = text.size() >= body_begin + kTail.size() && text.substr(0, kHead.size()) == kHead &&
                       text.substr(kHead.size() + kDigits, kMiddle.size()) == kMiddle &&
                       text.substr(text.size() - kTail.size()) == kTail;
-  if (!framed) fail(Kind::kCheckpoint, str(path, " is damaged: it is cut short or is no manifest of a checkpoint"));
+  if (!framed) fail(Kind::kCheckpoint, str(path, " is damaged: it is cut short, or not a checkpoint's manifest"));
   const std::string_view body = text.substr(body_begin, text.size() - kTail.size() - body_begin);
   const std::string_view expected = text.substr(kHead.size(), kDigits);
   const std::string found = checksum_of(body);

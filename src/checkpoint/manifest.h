@@ -1,9 +1,9 @@
-// manifest.json: what a checkpoint is. It is written last, so a checkpoint that has one is whole.
+// manifest.json describes a checkpoint. It is written last, so a checkpoint that has one is whole.
 //
 //   manifest.json := {"xxh3_128":"<32 hex digits>","manifest":BODY}\n      the checksum is of BODY's bytes
 //   BODY          := one JSON object, see CheckpointManifest
 //
-// So a flipped bit anywhere, this file included, is found. The files follow safetensors_header.h.
+// A flipped bit in any file, this one included, is detected. The other files follow safetensors_header.h.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace tokamak {
 inline constexpr const char* kManifestName = "manifest.json";
 inline constexpr int64_t kManifestVersion = 1;
 
-// The run's state and what it belongs to. What the trainer hands in and gets back.
+// The run's state, with its seed, config and data: what the trainer saves and loads.
 struct TrainingPoint {
   RunState state;
   int64_t seed = 0;

@@ -20,20 +20,18 @@ struct CheckpointOptions {
   void fields(Visitor& v) {
     v("interval", interval,
       "steps (1000), tokens (1B tokens) or time (30min) between checkpoints; a crash loses at most this much work, "
-      "and each save stalls training, for the copy of the state with async; 0: only at the end");
+      "each save stalls training; 0: only at the end");
     v("keep_latest", keep_latest,
-      "newest checkpoints to keep; before one is removed, those that stay are read back, beside training, and damaged "
-      "ones do not count. Each takes 12 bytes a parameter on disk (8 with optimizer.moments: bf16), and older ones survive damage to the newest; 0: "
-      "all");
+      "newest checkpoints to keep, each as large as the saved state; older ones survive damage to the newest; 0: all");
     v("load", load,
-      "auto: the newest checkpoint that verifies, if there is one; none: start from step 0, refused where "
-      "checkpoints exist; PATH: start from that checkpoint, then resume from the run's own");
+      "auto: the newest checkpoint that verifies, if any; none: step 0, refused where checkpoints exist; PATH: that "
+      "checkpoint, later the run's own");
     v("async", async,
-      "write checkpoints beside training, from a copy of the state in host memory (as large as one, shared by the "
-      "ranks); a save that is due while the last one is being written waits for it; false: training waits for the disk");
+      "write checkpoints in the background, from a copy of the state in host memory; false: no copy, and training "
+      "waits for the disk");
     v("allow_changes", allow_changes,
-      "keys of model, or data.document_masking, that may differ from those of the checkpoint that a run goes on from, "
-      "such as [model.rope_theta]; the weights are of another function then, and the loss jumps; others are refused");
+      "keys of model, or data.document_masking, that may differ from the checkpoint's, as in [model.rope_theta]; the "
+      "loss jumps at such a change");
   }
 };
 

@@ -12,8 +12,8 @@ namespace tokamak {
 
 namespace {
 
-constexpr size_t kOpenFiles = 128;  // a reader of everything would otherwise hold one for each saved rank
-constexpr size_t kReadBytes = size_t{4} << 20;
+constexpr size_t kOpenFiles = 128;  // otherwise a full read would hold one per saved rank
+constexpr int64_t kReadBytes = int64_t{4} << 20;
 
 std::string size_problem(const std::string& path, const SavedFile& file) {
   std::error_code code;
@@ -27,15 +27,15 @@ std::string size_problem(const std::string& path, const SavedFile& file) {
 
 CheckpointReader CheckpointReader::open_manifest(const std::string& directory) {
   const std::string path = directory + "/" + kManifestName;
-  if (!is_directory(directory)) fail(Kind::kCheckpoint, directory + " is no directory");
-  if (!exists(path)) fail(Kind::kCheckpoint, str(path, " is missing: this is no whole checkpoint"));
+  if (!is_directory(directory)) fail(Kind::kCheckpoint, directory + " is not a directory");
+  if (!exists(path)) fail(Kind::kCheckpoint, str(path, " is missing: the checkpoint is not whole"));
   return CheckpointReader(directory, read_text(path, Kind::kCheckpoint));
 }
 
 CheckpointReader CheckpointReader::open(const std::string& directory) {
   CheckpointReader reader = open_manifest(directory);
   for (size_t i = 0; i < reader.manifest_.files.size(); ++i) {
-    const std::string problem = size_problem(reader.path_of(static_cast<int64_t>(i)), reader.manifest_.files[i]);
+    const std::string problem = size_problem(reader.path_of(i), reader.manifest_.files[i]);
     if (!problem.empty()) fail(Kind::kCheckpoint, problem);
   }
   return reader;
@@ -52,27 +52,24 @@ CheckpointReader::CheckpointReader(std::string directory, std::string_view manif
   }
 }
 
-std::string CheckpointReader::path_of(int64_t file) const {
-  return directory_ + "/" + manifest_.files[static_cast<size_t>(file)].name;
-}
+std::string CheckpointReader::path_of(int64_t file) const { return directory_ + "/" + manifest_.files[file].name; }
 
 std::string CheckpointReader::file_problem(int64_t index, ReadFrom from) const {
   const std::string path = path_of(index);
-  const SavedFile& saved = manifest_.files[static_cast<size_t>(index)];
+  const SavedFile& saved = manifest_.files[index];
   try {
     const InputFile file(path, Kind::kCheckpoint);
     if (file.size() != saved.bytes) return str(path, " has ", file.size(), " bytes, it should have ", saved.bytes);
     if (from == ReadFrom::kDisk) file.drop_cache();
     Hasher hasher;
     std::vector<std::byte> buffer(kReadBytes);
-    for (int64_t at = 0; at < file.size(); at += static_cast<int64_t>(kReadBytes)) {
-      const auto piece =
-          std::span(buffer).first(static_cast<size_t>(std::min(file.size() - at, static_cast<int64_t>(kReadBytes))));
+    for (int64_t at = 0; at < file.size(); at += kReadBytes) {
+      const auto piece = std::span(buffer).first(std::min(file.size() - at, kReadBytes));
       file.read_at(at, piece);
       hasher.update(piece);
       call(tick_);
     }
-    if (from == ReadFrom::kDisk) file.drop_cache();  // nobody else is going to read it
+    if (from == ReadFrom::kDisk) file.drop_cache();  // no other process will read it
     const std::string found = hasher.hex128();
     if (found != saved.xxh3_128)
       return str(path, " is damaged: its checksum is ", found, ", it should be ", saved.xxh3_128);
@@ -109,14 +106,13 @@ void CheckpointReader::read(const std::string& kind, const std::string& param, i
   }
   const SavedUnit& unit = manifest_.units[found->second.unit];
   const SavedParam& saved = unit.params[found->second.param];
-  TOKAMAK_CHECK(0 <= first && first <= saved.count() && static_cast<int64_t>(out.size()) <= saved.count() - first,
-                out.size(), " elements from ", first, " of ", param);
+  TOKAMAK_CHECK(0 <= first && first <= saved.count() && std::ssize(out) <= saved.count() - first, out.size(),
+                " elements from ", first, " of ", param);
   const std::string tensor_name = shard_tensor_name(kind, unit.name);
   for (int64_t at = saved.begin + first; !out.empty();) {
     const int64_t index = at / unit.slice;
     const int64_t in_slice = at % unit.slice;
-    const auto piece =
-        out.first(static_cast<size_t>(std::min(static_cast<int64_t>(out.size()), unit.slice - in_slice)));
+    const auto piece = out.first(std::min(std::ssize(out), unit.slice - in_slice));
     const SafetensorsFile& file = shard(index);
     const SafetensorsEntry& tensor = file.at(tensor_name);
     if (tensor.count() != unit.slice) {
@@ -129,13 +125,13 @@ void CheckpointReader::read(const std::string& kind, const std::string& param, i
       file.read_as_float(tensor, in_slice, piece);
     }
     call(tick_);
-    at += static_cast<int64_t>(piece.size());
+    at += std::ssize(piece);
     out = out.subspan(piece.size());
   }
 }
 
 std::optional<FileProblem> find_problem_of_share(const CheckpointReader& reader, const Comm& comm, ReadFrom from) {
-  const auto files = static_cast<int64_t>(reader.manifest().files.size());
+  const int64_t files = std::ssize(reader.manifest().files);
   for (int64_t i = comm.rank(); i < files; i += comm.size()) {
     std::string problem = reader.file_problem(i, from);
     if (!problem.empty()) return FileProblem{i, std::move(problem)};
@@ -144,7 +140,7 @@ std::optional<FileProblem> find_problem_of_share(const CheckpointReader& reader,
 }
 
 std::string find_problem(Comm& comm, const CheckpointReader& reader) {
-  const auto files = static_cast<int64_t>(reader.manifest().files.size());
+  const int64_t files = std::ssize(reader.manifest().files);
   // "index \0 problem", so that the first in the order of the files is reported whatever the number of ranks.
   const std::optional<FileProblem> found = find_problem_of_share(reader, comm);
   const std::string own = found ? str(found->file, '\0', found->text) : "";

@@ -1,5 +1,5 @@
-// Reads a checkpoint: any range of any parameter, whatever the number of ranks that saved it. Verification is a pass of
-// its own (file_problem, find_problem), and comes before any read that matters.
+// Reads any range of any parameter of a checkpoint, whatever the number of ranks that saved it. Verification is a
+// separate pass (file_problem, find_problem) that comes before any read.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,17 @@
 
 namespace tokamak {
 
-// Whether the system's copy of a file in memory, which may be sounder than the disk, serves as well.
-enum class ReadFrom { kAnywhere, kDisk };
+enum class ReadFrom { kAnywhere, kDisk };  // kDisk bypasses the page cache, which may be sounder than the disk
 
 class CheckpointReader {
  public:
-  // Reads the manifest and looks at the size of every file. Error(kCheckpoint), naming the file, if it is damaged.
+  // Reads the manifest and checks the size of every file. Error(kCheckpoint), naming the file, if it is damaged.
   static CheckpointReader open(const std::string& directory);
 
-  // Reads the manifest alone, for ranks that share the work of looking at the files.
+  // Reads only the manifest, for ranks that share the checks of the files.
   static CheckpointReader open_manifest(const std::string& directory);
 
-  // For ranks that were sent the text of a manifest that another rank has opened.
+  // For ranks that received the manifest's text from the rank that opened it.
   CheckpointReader(std::string directory, std::string_view manifest_text);
 
   const std::string& directory() const { return directory_; }
@@ -37,14 +36,14 @@ class CheckpointReader {
 
   void on_progress(Tick tick) { tick_ = std::move(tick); }  // called as files are read
 
-  // Reads file `index` whole; empty if its size and checksum are those of the manifest, else what is wrong.
+  // Reads all of file `index`; returns "" if its size and checksum match the manifest, else the problem.
   std::string file_problem(int64_t index, ReadFrom from = ReadFrom::kAnywhere) const;
 
   // The parameter in the manifest; nullptr if there is none.
   const SavedParam* find(const std::string& param) const;
 
-  // The dtype in which the slices of a kind are stored, by the header of the first file: "F32", "BF16".
-  // Error(kCheckpoint) if that cannot be read.
+  // The stored dtype of a kind's slices, from the header of the first file: "F32", "BF16". Error(kCheckpoint) if that
+  // cannot be read.
   std::string stored_dtype(const std::string& kind) const;
 
   // Elements [first, first + out.size()) of the parameter, row-major, from whichever files hold them, as f32.
@@ -67,7 +66,7 @@ class CheckpointReader {
   Tick tick_;
 };
 
-// One rank's share of a verification: every size-th file from the rank-th on. The first that is damaged, if one is.
+// Verifies this rank's share: every size-th file from the rank-th on. Returns the first damaged one.
 struct FileProblem {
   int64_t file = 0;
   std::string text;
@@ -75,17 +74,14 @@ struct FileProblem {
 std::optional<FileProblem> find_problem_of_share(const CheckpointReader& reader, const Comm& comm,
                                                  ReadFrom from = ReadFrom::kAnywhere);
 
-// Collective: each rank reads its share of the files. The same answer everywhere: empty, or what is wrong with the
-// first damaged file.
+// Collective: each rank reads its share of the files. All return "", or the problem of the first damaged file.
 std::string find_problem(Comm& comm, const CheckpointReader& reader);
 
-// Error(kCheckpoint), naming what differs, unless the checkpoint holds these units' parameters in these shapes, and no
-// others.
+// Error(kCheckpoint), naming the differences, unless the checkpoint holds exactly these units' parameters and shapes.
 void check_same_model(const CheckpointReader& reader, const std::vector<const Unit*>& units);
 
-// Fills this rank's slices of every unit, for any number of slices; what belongs to no parameter becomes zero. F32 that is
-// loaded into bf16 slices is rounded to nearest, and the log says so; BF16 becomes f32 exactly. Errors of one rank are
-// thrown by all: SharedError(kCheckpoint). The checkpoint's parameters and their shapes must be the units'.
+// Fills this rank's slices of every unit, for any number of slices, and zeroes their padding. Rounds F32 to nearest for
+// bf16 slices, and logs it; BF16 becomes f32 exactly. Collective: SharedError(kCheckpoint), as check_same_model too.
 void load(Comm& comm, CheckpointReader& reader, const ShardPlace& place, const std::vector<UnitSlices>& units);
 
 }  // namespace tokamak

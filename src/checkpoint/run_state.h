@@ -1,5 +1,5 @@
-// What a run is at a step. It is saved, restored and compared as a whole: nothing else that decides how training goes on
-// survives a restart.
+// The state of a run at a step. It is saved, restored and compared as a whole: nothing else of the trainer survives a
+// restart.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kWriteBytes = size_t{1} << 20;  // between two ticks: a second on a disk of 1 MB/s
 
 void write_part(SafetensorsWriter& writer, const Tensor& part, const Tick& tick) {
-  auto bytes = std::span(static_cast<const std::byte*>(part.data()), static_cast<size_t>(part.bytes()));
+  auto bytes = std::span(static_cast<const std::byte*>(part.data()), part.bytes());
   while (!bytes.empty()) {
     const auto piece = bytes.first(std::min(bytes.size(), kWriteBytes));
     writer.write(piece);

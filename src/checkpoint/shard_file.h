@@ -1,5 +1,5 @@
-// One rank's file of a checkpoint: its flat slices, named "<kind>/<unit>", 1-D F32 or BF16 (safetensors_header.h has the
-// format). All slices of a kind have one dtype.
+// One rank's file of a checkpoint, in the format of safetensors_header.h: its flat slices, named "<kind>/<unit>", 1-D
+// F32 or BF16. All slices of a kind have one dtype.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace tokamak {
 
-// Which slice of every unit a rank holds.
+// The slice of every unit that a rank holds.
 struct ShardPlace {
   int index = 0;
   int count = 1;       // slices of a unit: ranks that share one copy of the state
@@ -23,7 +23,7 @@ struct ShardPlace {
 
 struct KindSlice {
   std::string kind;  // "master", "exp_avg", "exp_avg_sq"
-  // (slice) f32 or bf16, one dtype, in host memory; it may lie in several places: one part after the other
+  // (slice) f32 or bf16, one dtype, in host memory, in one or several parts
   std::vector<Tensor> parts;
 
   int64_t count() const;  // elements
@@ -42,12 +42,11 @@ std::string shard_tensor_name(const std::string& kind, const std::string& unit);
 // The tensors of a shard's file, in order.
 std::vector<SafetensorsEntry> shard_entries(const std::vector<UnitSlices>& units);
 
-// What the manifest says of these units. A bug if units differ in their kinds or dtypes, or slices do not cover
-// their unit.
+// The manifest's entries of these units. CHECKs that units agree in kinds and dtypes, and that slices cover their unit.
 std::vector<SavedUnit> describe_units(const std::vector<UnitSlices>& units, int shards);
 std::vector<std::string> kinds_of(const std::vector<UnitSlices>& units);
 
-// Written, synced and closed on return; the checksum is that of the bytes in memory.
+// Writes, syncs and closes the file. The checksum is computed from the bytes in memory.
 FileDigest write_shard(const std::string& path, const ShardPlace& place, int64_t step,
                        const std::vector<UnitSlices>& units, const Tick& tick = {});
 

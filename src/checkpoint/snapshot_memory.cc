@@ -21,7 +21,7 @@ SnapshotMemory::~SnapshotMemory() {
   }
   if (thread_.joinable()) thread_.join();
   for (size_t i = 0; i < pieces_.size(); ++i) {
-    allocator_.release(pieces_[i], bytes_of(static_cast<int64_t>(i)), MemoryKind::kPinned);
+    allocator_.release(pieces_[i], bytes_of(i), MemoryKind::kPinned);
   }
 }
 
@@ -34,7 +34,7 @@ void SnapshotMemory::start() {
 }
 
 void SnapshotMemory::take_pieces() noexcept {
-  let_others_run_first();  // the system zeroes pages: seconds of a processor that steps want. Who waits leaves it idle.
+  let_others_run_first();  // zeroing pages takes seconds of a core that steps need; a waiting save leaves it idle
   int64_t taken = 0;       // bytes
   for (int64_t piece = 0; piece * options_.piece_bytes < options_.bytes; ++piece) {
     const int64_t bytes = bytes_of(piece);
@@ -75,7 +75,7 @@ std::span<std::byte> SnapshotMemory::part(int64_t begin, int64_t end) {
   changed_.wait(lock, [&] { return error_ || std::ssize(pieces_) > piece; });
   if (std::ssize(pieces_) <= piece) throw Error(*error_);
   const int64_t stop = std::min(end - first, bytes_of(piece));
-  return {pieces_[static_cast<size_t>(piece)] + (begin - first), static_cast<size_t>(stop - (begin - first))};
+  return {pieces_[piece] + (begin - first), static_cast<size_t>(stop - (begin - first))};
 }
 
 }  // namespace tokamak

@@ -1,6 +1,6 @@
-// Host memory for a copy of the state, which a save is written from while training goes on. A thread takes it in pieces,
-// because pinning tens of gigabytes takes as many seconds: no start and no step waits for it, and a save only for the
-// pieces that it needs. The allocator must allow MemoryKind::kPinned from a thread of ours.
+// Host memory for the copy of the state that a save is written from while training continues. A thread allocates it in
+// pieces, because pinning takes about a second per gigabyte. Starts and steps never wait for it; a save waits only for
+// the pieces that it needs. The allocator must allow MemoryKind::kPinned from another thread.
 #pragma once
 
 #include <condition_variable>
@@ -23,22 +23,21 @@ class SnapshotMemory {
   struct Options {
     int64_t bytes = 0;
     int64_t piece_bytes = int64_t{1} << 30;  // of each piece but the last
-    std::string hint;                        // what would help where there is not enough
+    std::string hint;                        // for the error if there is not enough
   };
 
-  // Takes nothing yet. `allocator` outlives this.
+  // Allocates nothing yet. `allocator` outlives this.
   SnapshotMemory(Allocator& allocator, Options options);
-  // Waits for the piece that is being taken, and gives back all. Nothing may read them any more.
+  // Waits for the piece that is being allocated, and frees all.
   ~SnapshotMemory();
   SnapshotMemory(const SnapshotMemory&) = delete;
   SnapshotMemory& operator=(const SnapshotMemory&) = delete;
 
-  // By one thread:
-  void start();  // once; later calls do nothing
-  // Throws what the thread has failed with so far, and does not wait: Error(kDevice) with the bytes and the hint.
-  void expect_no_error();
-  // Bytes [begin, end) as far as they lie in the piece of `begin`. Starts, waits for that piece, or throws what the
-  // thread has failed with.
+  // Called by one thread:
+  void start();            // later calls do nothing
+  void expect_no_error();  // throws the thread's Error(kDevice), with bytes and hint; never waits
+  // Bytes [begin, end), as far as they are in the piece of `begin`. Starts, and waits for that piece; throws the
+  // thread's error.
   std::span<std::byte> part(int64_t begin, int64_t end);
 
  private:
@@ -47,12 +46,12 @@ class SnapshotMemory {
 
   Allocator& allocator_;
   const Options options_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
-  std::vector<std::byte*> pieces_;  // in order, as far as they are taken
+  std::vector<std::byte*> pieces_;  // those allocated so far, in order
   std::optional<Error> error_;
   bool ends_ = false;
-  std::thread thread_;  // of the caller's
+  std::thread thread_;  // used by the caller's thread only
 };
 
 }  // namespace tokamak

@@ -48,11 +48,10 @@ class VerifyCheckpoint : public Command {
 }  // namespace
 
 void add_checkpoint(CLI::App& root, Commands& commands) {
-  CLI::App* checkpoint =
-      root.add_subcommand("checkpoint", "look into checkpoints, check that they are whole, export and import models");
+  CLI::App* checkpoint = root.add_subcommand("checkpoint", "inspect and verify checkpoints, export and import models");
   checkpoint->require_subcommand(1);
   commands.push_back(std::make_unique<InspectCheckpoint>(
-      checkpoint->add_subcommand("inspect", "what is in a checkpoint: step, tokens, files, parameters")));
+      checkpoint->add_subcommand("inspect", "print a checkpoint's step, tokens, files and parameters")));
   commands.push_back(std::make_unique<VerifyCheckpoint>(
       checkpoint->add_subcommand("verify", "read every file and compare sizes and checksums (exit code 4: damaged)")));
   add_checkpoint_export(*checkpoint, commands);

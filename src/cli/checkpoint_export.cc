@@ -1,4 +1,4 @@
-// tokamak checkpoint export: a checkpoint's weights in the formats of others.
+// tokamak checkpoint export: a checkpoint's weights in formats of other programs.
 #include <iostream>
 
 #include "checkpoint/choose.h"
@@ -41,7 +41,7 @@ class Export : public Command {
     parser->add_option("--to", format_, "hf: a Hugging Face directory; gguf: a file for llama.cpp")
         ->required()
         ->check(CLI::IsMember({"hf", "gguf"}));
-    parser->add_option("--dtype", dtype_, "of the weights; f16 for gguf alone")
+    parser->add_option("--dtype", dtype_, "of the weights; f16 only for gguf")
         ->check(CLI::IsMember({"bf16", "f32", "f16"}))
         ->capture_default_str();
     parser
@@ -51,15 +51,14 @@ class Export : public Command {
         ->default_str("5GB");
     parser->add_option("--tokenizer", tokenizer_,
                        "SentencePiece model, directory of Hugging Face tokenizer files to copy, or none; default: the "
-                       "run's own copy, beside its checkpoints");
-    parser->add_flag("--bos", hf_.add_bos,
-                     "the tokenizer begins each text with its BOS token, as `data tokenize --bos` did");
+                       "run's tokenizer.model");
+    parser->add_flag("--bos", hf_.add_bos, "the tokenizer prepends its BOS token, as `data tokenize --bos` did");
     parser
         ->add_option("DIR", directory_,
-                     "one checkpoint (.../checkpoints/step-00000020), or the directory of all: "
-                     "then the newest that verifies")
+                     "one checkpoint (.../checkpoints/step-00000020), or a directory of them, whose newest that "
+                     "verifies is used")
         ->required();
-    parser->add_option("OUT", out_, "what to write; must not exist")->required();
+    parser->add_option("OUT", out_, "directory or file to write; must not exist")->required();
     parser->footer(
         "  tokamak checkpoint export --to hf runs/mine/checkpoints mine-hf\n"
         "  tokamak checkpoint export --to hf --dtype f32 --max-shard-size 1GB runs/mine/checkpoints/step-00002000 out\n"

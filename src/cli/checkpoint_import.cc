@@ -1,4 +1,4 @@
-// tokamak checkpoint import: a Hugging Face model becomes a run to go on training.
+// tokamak checkpoint import: makes a run from a Hugging Face model, to continue its training.
 #include <algorithm>
 #include <iostream>
 #include <span>
@@ -21,10 +21,10 @@ class Import : public Command {
     parser->add_option("--from", format_, "hf: a Hugging Face directory")->required()->check(CLI::IsMember({"hf"}));
     parser
         ->add_option("--config", options_.config,
-                     "YAML of the run to come; its section 'model' gives way to the imported model's")
+                     "YAML of the new run; the imported model replaces its section 'model'")
         ->type_name("FILE");
     parser->add_option("DIR", directory_, "directory with config.json and safetensors")->required();
-    parser->add_option("OUT", out_, "run directory to make; must not exist")->required();
+    parser->add_option("OUT", out_, "run directory to create; must not exist")->required();
     parser->add_option("overrides", options_.overrides, "KEY=VALUE over the run's config");
     parser->footer(
         "  tokamak checkpoint import --from hf Llama-3.2-1B runs/mine\n"
@@ -50,22 +50,21 @@ class Import : public Command {
         interruption.check();
         lines.at(done, total, "");
       });
-      if (!report.tokenizer) tell_of_tokenizer();
-      std::cout << out_ << ": " << model.description().architecture << ", "
-                << human_count(static_cast<double>(report.parameters)) << " parameters from " << name_of(model.type())
-                << ", " << human_bytes(report.bytes) << ", in " << human_duration(lines.seconds()) << "; " << out_
-                << "/config.yaml is for data and training to be set\n";
+      if (!report.tokenizer) warn_without_tokenizer();
+      std::cout << out_ << ": " << model.description().architecture << ", " << human_count(double(report.parameters))
+                << " parameters from " << name_of(model.type()) << ", " << human_bytes(report.bytes) << ", in "
+                << human_duration(lines.seconds()) << "; " << out_ << "/config.yaml needs data and training\n";
       return 0;
     });
   }
 
  private:
-  void tell_of_tokenizer() const {
+  void warn_without_tokenizer() const {
     const bool fast = exists(directory_ + "/tokenizer.json");
     log::warning(
         directory_, " has no tokenizer.model", fast ? ", only tokenizer.json" : "",
-        ": Tokamak reads SentencePiece models, so it can neither tokenize text for this model nor show what it "
-        "says. It trains on ids that were made elsewhere, with this tokenizer; export it again with --tokenizer ",
+        ": Tokamak reads only SentencePiece models, so it cannot tokenize or print text of this model. It can train on "
+        "ids from another tokenizer program; export with --tokenizer ",
         directory_);
   }
 
@@ -77,7 +76,7 @@ class Import : public Command {
 
 void add_checkpoint_import(CLI::App& checkpoint, Commands& commands) {
   commands.push_back(std::make_unique<Import>(
-      checkpoint.add_subcommand("import", "make a run from a model of others, to go on training it")));
+      checkpoint.add_subcommand("import", "make a run from a Hugging Face model, to continue its training")));
 }
 
 }  // namespace tokamak::cli

@@ -1,5 +1,5 @@
-// A subcommand of the program: declares its options on its own parser, and runs when the user chose it.
-// One file per subcommand; registry.cc lists them all. src/cli is the only module that prints to standard output.
+// A subcommand of the program: declares its options on its own parser, and runs if the user chose it. One file per
+// subcommand; registry.cc lists them all. src/cli is the only module that prints to standard output.
 #pragma once
 
 #include <CLI/CLI.hpp>

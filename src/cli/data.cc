@@ -1,4 +1,4 @@
-// tokamak data tokenize | verify | inspect: make data sets from text, check them, and see what is in them.
+// tokamak data tokenize | verify | inspect: makes data sets from text, checks them, and prints their contents.
 #include <iostream>
 #include <optional>
 #include <string>
@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "cli/command.h"
+#include "cli/option_values.h"
 #include "cli/progress.h"
 #include "cli/version.h"
 #include "config/units.h"
@@ -22,18 +23,6 @@ namespace tokamak::cli {
 
 namespace {
 
-// An option whose value people write with units ("250B", "5%").
-template <class T>
-CLI::Option* add_quantity(CLI::App* parser, const std::string& flag, T& value, Parsed<T> (*parse)(std::string_view),
-                          const std::string& help) {
-  const auto set = [&value, parse, flag](const std::string& text) {
-    const Parsed<T> parsed = parse(text);
-    if (!parsed.value) throw CLI::ValidationError(str(flag, " ", text), parsed.rule);
-    value = *parsed.value;
-  };
-  return parser->add_option_function<std::string>(flag, set, help);
-}
-
 // The data sets at a directory: itself, or its training and held-out parts.
 std::vector<std::string> data_sets_at(const std::string& directory) {
   if (exists(directory + "/" + kDatasetManifest)) return {directory};
@@ -41,7 +30,7 @@ std::vector<std::string> data_sets_at(const std::string& directory) {
   for (const std::string part : {"/train", "/validation"}) {
     if (exists(directory + part + "/" + kDatasetManifest)) out.push_back(directory + part);
   }
-  return out.empty() ? std::vector<std::string>{directory} : out;  // opening it will say what is missing
+  return out.empty() ? std::vector<std::string>{directory} : out;  // opening it reports the missing file
 }
 
 class Tokenize : public Command {
@@ -53,14 +42,14 @@ class Tokenize : public Command {
     parser->add_option("--tokenizer", tokenizer_, "SentencePiece BPE model; its copy goes into the data set")
         ->required()
         ->type_name("FILE");
-    parser->add_option("--output", options_.output, "data set to make; with --validation DIR/train and DIR/validation")
+    parser->add_option("--output", options_.output, "data set to write; with --validation DIR/train and DIR/validation")
         ->required()
         ->type_name("DIR");
     add_quantity(parser, "--validation", options_.validation_fraction, parse_number,
                  "share of the documents to hold out, like 5% or 0.05")
         ->type_name("SHARE")
         ->default_str("0");
-    add_quantity(parser, "--seed", options_.seed, parse_count, "decides which documents are held out")
+    add_quantity(parser, "--seed", options_.seed, parse_count, "selects the documents to hold out")
         ->type_name("N")
         ->default_str(print_count(options_.seed));
     parser->add_option("--text-key", options_.text_key, "member of each .jsonl line that holds the text")
@@ -71,7 +60,7 @@ class Tokenize : public Command {
         ->type_name("N")
         ->default_str("1Mi");
     add_quantity(parser, "--shard-tokens", options_.shard_tokens, parse_count,
-                 "close a shard at the first document end past this many tokens")
+                 "size of a shard, which ends with the document that reaches it")
         ->type_name("N")
         ->default_str(print_human_count(options_.shard_tokens));
     add_quantity(parser, "--threads", options_.threads, parse_count, "threads that encode; 0: all cores")
@@ -79,7 +68,7 @@ class Tokenize : public Command {
         ->default_str("0");
     parser->add_flag("--bos", bos_,
                      "begin each document with the tokenizer's BOS token (its EOS token always ends it)");
-    parser->add_flag("--overwrite", overwrite_, "replace the data set that is there");
+    parser->add_flag("--overwrite", overwrite_, "replace an existing data set");
   }
 
   int run() override {
@@ -92,7 +81,7 @@ class Tokenize : public Command {
       lines.at(p.bytes, p.total_bytes, str(", ", human_count(double(p.tokens)), " tokens"));
     });
     print_faults(report.faults);
-    if (report.empty > 0) log::warning("left out ", report.empty, " documents that hold nothing but white space");
+    if (report.empty > 0) log::warning("left out ", report.empty, " documents of only white space");
     const int64_t tokens = report.train.tokens() + (report.validation ? report.validation->tokens() : 0);
     std::cout << report.files << " files, " << human_bytes(report.bytes) << ", " << report.documents << " documents, "
               << human_count(double(tokens)) << " tokens (" << fixed(double(report.bytes) / double(tokens), 2)
@@ -113,13 +102,13 @@ class Tokenize : public Command {
       const auto& [path, faults] = files[i];
       if (faults.invalid_bytes > 0 || faults.nul_bytes > 0) {
         log::warning(path, ": ", faults.invalid_bytes, " bytes are not UTF-8 and were replaced by U+FFFD, ",
-                     faults.nul_bytes, " are NUL: is it text in another encoding, or no text?");
+                     faults.nul_bytes, " are NUL: is it text in another encoding, or not text?");
       }
       if (faults.crlf_line_ends > 0) {
         log::info(path, ": ", faults.crlf_line_ends, " line ends of CR LF were read as LF");
       }
     }
-    if (files.size() > kMostFiles) log::warning("the same of ", files.size() - kMostFiles, " more files");
+    if (files.size() > kMostFiles) log::warning("the same in ", files.size() - kMostFiles, " more files");
   }
 
   static void print_part(const std::string& directory, const Manifest& manifest) {
@@ -149,12 +138,12 @@ class VerifyData : public Command {
       std::cout << directory << ": " << (report.problems.empty() ? "sound" : "DAMAGED") << ", " << report.shards
                 << " shard(s), " << report.documents << " documents, " << report.tokens << " tokens, "
                 << human_bytes(report.bytes) << "\n";
-      problems += static_cast<int64_t>(report.problems.size());
+      problems += std::ssize(report.problems);
     }
     if (problems == 0) return 0;
     std::cout.flush();
     fail(Kind::kData, str(directory_, " is damaged: ", problems, problems == 1 ? " fault" : " faults"),
-         "restore the files named from where the data set came from");
+         "restore these files from the data set's source");
   }
 
  private:
@@ -165,12 +154,12 @@ class InspectData : public Command {
  public:
   explicit InspectData(CLI::App* parser) : Command(parser) {
     parser->add_option("DIR", directory_, "data set, or directory of train and validation")->required();
-    add_quantity(parser, "--sample", sample_, parse_count, "print window K of the text as it lies, from 0")
+    add_quantity(parser, "--sample", sample_, parse_count, "print window K of the text in stored order, from 0")
         ->type_name("K");
     add_quantity(parser, "--sequence-length", sequence_length_, parse_count, "tokens of that window")
         ->type_name("N")
         ->default_str(print_count(sequence_length_));
-    parser->add_flag("--decode", decode_, "print it as text, by the data set's own tokenizer, instead of ids");
+    parser->add_flag("--decode", decode_, "print text, decoded by the data set's own tokenizer, instead of ids");
   }
 
   int run() override {
@@ -201,7 +190,7 @@ class InspectData : public Command {
     }
   }
 
-  // The window's documents, each under a line that says where it begins.
+  // The window's documents, each after a line with its position.
   void print_sample(const std::string& directory) const {
     const Manifest manifest = read_manifest(directory);
     DataOptions options;
@@ -221,8 +210,7 @@ class InspectData : public Command {
     starts.push_back(static_cast<int32_t>(sequence_length_));
     std::cout << "window " << sample_ << " of " << source.windows(0) << ", of " << sequence_length_ << " tokens:\n";
     for (size_t d = 0; d + 1 < starts.size(); ++d) {
-      const auto ids = std::span(sample.tokens)
-                           .subspan(static_cast<size_t>(starts[d]), static_cast<size_t>(starts[d + 1] - starts[d]));
+      const auto ids = std::span(sample.tokens).subspan(starts[d], starts[d + 1] - starts[d]);
       std::cout << "--- tokens " << starts[d] << " to " << starts[d + 1] << "\n";
       if (tokenizer) {
         std::cout << tokenizer->decode(ids) << "\n";
@@ -235,7 +223,7 @@ class InspectData : public Command {
 
   static Tokenizer load_tokenizer(const std::string& directory, const Manifest& manifest) {
     if (manifest.tokenizer.file.empty()) {
-      fail(Kind::kData, str("data set ", directory, " holds no tokenizer to decode with"), "leave out --decode");
+      fail(Kind::kData, str("data set ", directory, " has no tokenizer to decode with"), "leave out --decode");
     }
     return Tokenizer::load(directory + "/" + manifest.tokenizer.file);
   }
@@ -249,13 +237,13 @@ class InspectData : public Command {
 }  // namespace
 
 void add_data(CLI::App& root, Commands& commands) {
-  CLI::App* data = root.add_subcommand("data", "make data sets from text, check them, or look into them");
+  CLI::App* data = root.add_subcommand("data", "make data sets from text, verify or inspect them");
   data->require_subcommand(1);
   commands.push_back(std::make_unique<Tokenize>(data->add_subcommand("tokenize", "turn text into a data set")));
   commands.push_back(std::make_unique<VerifyData>(data->add_subcommand(
-      "verify", "read a whole data set and check sums, index, ids and document ends (exit code 3: damaged)")));
+      "verify", "read a data set and check checksums, index, ids and document ends (exit code 3: damaged)")));
   commands.push_back(
-      std::make_unique<InspectData>(data->add_subcommand("inspect", "what is in a data set, or in one window of it")));
+      std::make_unique<InspectData>(data->add_subcommand("inspect", "print a data set's manifest, or one window")));
 }
 
 }  // namespace tokamak::cli

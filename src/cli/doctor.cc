@@ -1,4 +1,4 @@
-// tokamak doctor: whether a run should start on these hosts; alone, or on the ranks of the run to come.
+// tokamak doctor: checks whether a run should start on these hosts, in one process or on the ranks of the run.
 #include <chrono>
 #include <iostream>
 #include <thread>
@@ -21,15 +21,14 @@ namespace {
 class DoctorCommand : public Command {
  public:
   explicit DoctorCommand(CLI::App* parser) : Command(parser) {
-    parser->add_option("config", path_, "YAML file of the run to come; without it, the machine alone is checked");
+    parser->add_option("config", path_, "YAML file of the run; without it, only the machine is checked");
     parser->add_option("overrides", overrides_, "KEY=VALUE over the file");
     parser->add_option("--directory", directory_,
-                       "where the run will write its checkpoints (the config's run.output_dir)");
-    parser->add_flag("--json", json_, "print one JSON object in place of the table");
+                       "directory in which the run will write checkpoints (default: the config's run.output_dir)");
+    parser->add_flag("--json", json_, "print one JSON object instead of the table");
     parser->add_option("--suspects", suspects_,
-                       "append the hosts that failed checks blame to this file (suspects.txt of run.output_dir)");
-    parser
-        ->add_option("--deadline", deadline_, "seconds after which a rank that hangs ends the doctor, with exit code 6")
+                       "append hosts blamed by failed checks to this file (default: suspects.txt of run.output_dir)");
+    parser->add_option("--deadline", deadline_, "seconds after which a hanging rank ends the doctor, with exit code 6")
         ->capture_default_str()
         ->check(CLI::PositiveNumber);
     parser->footer(
@@ -45,11 +44,11 @@ class DoctorCommand : public Command {
   }
 
  private:
-  // When time is over, rank 0 says who did not arrive, and ends all. Where it cannot, the others speak for themselves.
+  // When the deadline passes, rank 0 names the missing ranks and ends all. If it cannot, the others report themselves.
   class EndOfTime {
    public:
     EndOfTime(World& world, doctor::TimeLimit& deadline) : world_(world), watchdog_(world), deadline_(deadline) {
-      const Duration never{1e6};  // the deadline is the limit; heartbeats are what is wanted
+      const Duration never{1e6};  // the deadline is the limit; only heartbeats are used
       watchdog_.configure({.limits = {.watchdog_min = never, .watchdog_max = never}, .directory = ""});
       deadline_.set_expired([this](const std::string& what) { end(what); });
     }
@@ -67,7 +66,7 @@ class DoctorCommand : public Command {
     }
 
     static constexpr const char* kHint =
-        "\n  hint: each rank that waits says this; the one that says nothing, or its file system, hangs";
+        "\n  hint: each waiting rank logs this; a rank that does not, or its file system, hangs";
 
     World& world_;
     Watchdog watchdog_;

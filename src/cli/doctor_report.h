@@ -1,4 +1,4 @@
-// What `tokamak doctor` prints: a row a check as it ends, what it found below it, or all of it as JSON.
+// Prints the results of `tokamak doctor`: a row per check as it ends, with its notes, or all as JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// tokamak eval: what a checkpoint or a Hugging Face model makes of benchmarks and texts.
+// tokamak eval: evaluates a checkpoint or a Hugging Face model on benchmarks and texts.
 #include <algorithm>
 #include <iostream>
 #include <optional>
@@ -6,9 +6,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
-#include "cli/enum_option.h"
 #include "cli/eval_report.h"
 #include "cli/model_source.h"
+#include "cli/option_values.h"
 #include "cli/run_context.h"
 #include "comm/collective_error.h"
 #include "comm/data_comm.h"
@@ -22,10 +22,10 @@ class EvalCommand : public Command {
  public:
   explicit EvalCommand(CLI::App* parser) : Command(parser) {
     parser->add_option("--checkpoint", checkpoint_,
-                       "a checkpoint, or a directory of them: then the newest that verifies");
+                       "a checkpoint, or a directory of them, whose newest that verifies is used");
     parser->add_option("--model", model_, "a Hugging Face directory: config.json, safetensors, tokenizer.model");
     parser->add_option("--tokenizer", tokenizer_,
-                       "SentencePiece model; default: the run's own copy beside its checkpoints, or the directory's");
+                       "SentencePiece model; default: tokenizer.model of the run or of the model's directory");
     parser
         ->add_option("--task", tasks_,
                      str("KIND=FILE or KIND/NAME=FILE, may be given several times; KIND is one of ",
@@ -35,18 +35,17 @@ class EvalCommand : public Command {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     parser->add_option("--limit", limit_, "only the first items of each task; 0: all")->capture_default_str();
     bos_given_ = parser->add_flag("--bos,!--no-bos", encoding_.add_bos,
-                                  "each text begins with the BOS token, as `data tokenize --bos` has it; default: "
-                                  "what tokenizer_config.json says; off for a checkpoint");
+                                  "prepend the BOS token to each text, as `data tokenize --bos`; default: as in "
+                                  "tokenizer_config.json; off for a checkpoint");
     parser
-        ->add_option("--context", encoding_.context, "tokens the model sees at most; 0: model.max_position_embeddings")
+        ->add_option("--context", encoding_.context,
+                     "maximum tokens that the model sees; 0: model.max_position_embeddings")
         ->capture_default_str();
-    parser
-        ->add_option("--batch-tokens", batch_tokens_,
-                     "tokens that are computed at once; 0: 4096, or the context if longer")
+    parser->add_option("--batch-tokens", batch_tokens_, "tokens of a micro-batch; 0: 4096, or the context if longer")
         ->capture_default_str();
-    parser->add_option("--dtype", dtype_, "f32 or bf16; default: what the run computed in, or the weights' own")
+    parser->add_option("--dtype", dtype_, "f32 or bf16; default: that of the run, or of the weights")
         ->check(CLI::IsMember(enum_names(Precision{})));
-    parser->add_option("--backend", backend_, "auto, cpu or cuda; default: what the run's config says")
+    parser->add_option("--backend", backend_, "auto, cpu or cuda; default: as in the run's config")
         ->check(CLI::IsMember(enum_names(BackendKind{})));
     parser->add_option("--threads", threads_, "CPU threads of each rank; 0: its share of the cores")
         ->capture_default_str();
@@ -93,7 +92,7 @@ class EvalCommand : public Command {
     fill(engine, *source);
     return {.weights = checkpoint_.empty() ? model_ : checkpoint_,
             .tokenizer = tokenizer_,
-            .dtype = enum_names(Precision{})[static_cast<size_t>(config.precision.compute)],
+            .dtype = enum_name(config.precision.compute),
             .context = encoding_.context,
             .add_bos = encoding_.add_bos,
             .ranks = world.size(),

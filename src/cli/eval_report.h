@@ -1,4 +1,4 @@
-// What an evaluation found: a table for people, one JSON object for programs.
+// The results of an evaluation: a table for people, one JSON object for programs.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace tokamak::cli {
 
 struct EvalReport {
-  std::string weights;  // what was given: a checkpoint's directory, or a model's
+  std::string weights;  // as given: a checkpoint's directory, or a model's
   std::string tokenizer;
   std::string dtype;
   int64_t context = 0;

@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/command.h"
-#include "cli/enum_option.h"
 #include "cli/model_source.h"
+#include "cli/option_values.h"
 #include "cli/prompts.h"
 #include "cli/run_context.h"
 #include "infer/generator.h"
@@ -29,14 +29,14 @@ class GenerateCommand : public Command {
     parser->footer(
         "  tokamak generate --checkpoint runs/mine/checkpoints --prompt 'It was' --temperature 0\n"
         "  tokamak generate --model Llama-3.2-1B --prompts questions.jsonl --stop $'\\n' --jsonl > answers.jsonl\n\n"
-        "A prompt's text depends on the prompt, the seed and the options alone, not on the prompts beside it; of a\n"
-        "prompt that is given several times, each has a text of its own. On a CPU this holds to the last bit for a\n"
-        "--batch of up to 8. Logits pass in the order of transformers: repetition penalty, temperature, top-k, top-p.");
+        "A prompt's text depends only on the prompt, the seed and the options, not on other prompts; a prompt that is\n"
+        "given several times gets different texts. On a CPU this holds to the last bit for a --batch of up to 8.\n"
+        "Logits are processed in the order of transformers: repetition penalty, temperature, top-k, top-p.");
   }
 
   int run() override {
     return run_in_world([this](World& world) {
-      log::configure(world.rank(), world.size(), log::Level::kWarning);  // the text is what was asked for
+      log::configure(world.rank(), world.size(), log::Level::kWarning);  // only the text is printed
       if (world.size() > 1) fail(Kind::kConfig, str("generate runs on one rank, not ", world.size()));
       check_options();
       return generate(world);
@@ -46,16 +46,16 @@ class GenerateCommand : public Command {
  private:
   void add_source(CLI::App* parser) {
     parser->add_option("--checkpoint", checkpoint_,
-                       "a checkpoint, or a directory of them: then the newest that verifies");
+                       "a checkpoint, or a directory of them, whose newest that verifies is used");
     parser->add_option("--model", model_, "a Hugging Face directory: config.json, safetensors, tokenizer.model");
     parser->add_option("--tokenizer", tokenizer_,
-                       "SentencePiece model; default: the run's own copy beside its checkpoints, or the directory's");
+                       "SentencePiece model; default: tokenizer.model of the run or of the model's directory");
     parser->add_option("--prompt", prompts_.texts, "text to continue; may be given several times")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     parser
         ->add_option("--prompt-file", prompts_.files,
-                     "a file that is one prompt, without the line break at its end; '-': standard input")
+                     "a file with one prompt; a final line break is dropped; '-': standard input")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     parser
@@ -64,44 +64,42 @@ class GenerateCommand : public Command {
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     bos_given_ = parser->add_flag("--bos,!--no-bos", bos_,
-                                  "each prompt begins with the BOS token, as `data tokenize --bos` has it; default: "
-                                  "what tokenizer_config.json says; off for a checkpoint");
-    parser->add_option("--dtype", dtype_, "f32 or bf16; default: what the run computed in, or the weights' own")
+                                  "prepend the BOS token to each prompt, as `data tokenize --bos`; default: as in "
+                                  "tokenizer_config.json; off for a checkpoint");
+    parser->add_option("--dtype", dtype_, "f32 or bf16; default: that of the run, or of the weights")
         ->check(CLI::IsMember(enum_names(Precision{})));
-    parser->add_option("--backend", backend_, "auto, cpu or cuda; default: what the run's config says")
+    parser->add_option("--backend", backend_, "auto, cpu or cuda; default: as in the run's config")
         ->check(CLI::IsMember(enum_names(BackendKind{})));
     parser->add_option("--threads", threads_, "CPU threads; 0: all cores")->capture_default_str();
   }
 
   void add_choice(CLI::App* parser) {
     SamplingOptions& s = options_.sampling;
-    parser->add_option("--max-tokens", options_.max_tokens, "new tokens at most, of each prompt")
-        ->capture_default_str();
+    parser->add_option("--max-tokens", options_.max_tokens, "maximum new tokens per prompt")->capture_default_str();
     parser
         ->add_option("--context", context_,
-                     "tokens of a prompt and its text together, at most; 0: model.max_position_embeddings")
+                     "maximum tokens of a prompt and its text together; 0: model.max_position_embeddings")
         ->capture_default_str();
-    parser->add_option("--stop", texts_.stops, "ends a text before this string; may be given several times")
+    parser->add_option("--stop", texts_.stops, "end a text before this string; may be given several times")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    parser->add_flag("--ignore-eos", ignore_eos_, "the EOS token ends no text");
+    parser->add_flag("--ignore-eos", ignore_eos_, "continue after the EOS token");
     parser->add_option("--temperature", s.temperature, "0: always the likeliest token")->capture_default_str();
-    parser->add_option("--top-k", s.top_k, "choose among the k likeliest; 0: all")->capture_default_str();
-    parser->add_option("--top-p", s.top_p, "choose among the fewest tokens with this probability together")
+    parser->add_option("--top-k", s.top_k, "sample among the k likeliest tokens; 0: all")->capture_default_str();
+    parser->add_option("--top-p", s.top_p, "sample among the fewest tokens that have this probability together")
         ->capture_default_str();
     parser
         ->add_option("--repetition-penalty", s.repetition_penalty,
-                     "logits of tokens in prompt and text are divided by this if positive, else multiplied; 1: off")
+                     "divide positive logits of tokens in prompt and text by this, multiply negative ones; 1: off")
         ->capture_default_str();
-    parser->add_option("--seed", options_.seed, "of the choices")->capture_default_str();
+    parser->add_option("--seed", options_.seed, "seed of the sampling")->capture_default_str();
   }
 
   void add_output(CLI::App* parser) {
-    parser->add_option("--batch", batch_, "prompts that are continued at the same time, at most")
-        ->capture_default_str();
+    parser->add_option("--batch", batch_, "maximum prompts in a batch")->capture_default_str();
     parser->add_flag("--jsonl", texts_.jsonl,
-                     "a line of JSON for each prompt: prompt, text, tokens (made, with the one that ended it), and "
-                     "finish_reason: stop, length or eos");
+                     "print a line of JSON per prompt: prompt, text, tokens (new ones, including EOS), finish_reason "
+                     "(stop, length, eos)");
     echo_ = parser->add_flag("--echo,!--no-echo", texts_.echo,
                              "print the prompt before its text (default, except with --jsonl)");
   }
@@ -121,7 +119,7 @@ class GenerateCommand : public Command {
     for (const std::string& stop : texts_.stops)
       require(!stop.empty(), "--stop", "''", "an empty string ends every text");
     if (texts_.jsonl && echo_->count() > 0 && texts_.echo) {
-      fail(Kind::kConfig, "--echo and --jsonl: with JSON the prompt is a key of its own");
+      fail(Kind::kConfig, "--echo and --jsonl exclude each other: the JSON has the prompt");
     }
   }
 
@@ -160,7 +158,7 @@ class GenerateCommand : public Command {
     if (bos_ && tokenizer.bos_id() < 0) fail(Kind::kConfig, str("--bos: ", tokenizer.path(), " has no BOS token"));
     std::vector<GenerationRequest> requests = make_requests(tokenizer, prompts, bos_);
     for (size_t i = 0; i < prompts.size(); ++i) {
-      const auto length = static_cast<int64_t>(requests[i].prompt.size());
+      const int64_t length = std::ssize(requests[i].prompt);
       const std::string which = str("prompt ", i + 1, " of ", prompts.size());
       if (length == 0) fail(Kind::kConfig, str(which, " has no tokens"));
       if (length >= context) {
@@ -172,11 +170,11 @@ class GenerateCommand : public Command {
     return requests;
   }
 
-  // A place in the batch has room for the longest text that may come of these prompts.
+  // Each slot of the batch has room for the longest possible text of these prompts.
   EngineSizes sizes_for(const std::vector<GenerationRequest>& requests, int64_t context) const {
     int64_t longest = 0;
-    for (const GenerationRequest& r : requests) longest = std::max(longest, static_cast<int64_t>(r.prompt.size()));
-    const int64_t places = std::min(batch_, static_cast<int64_t>(requests.size()));
+    for (const GenerationRequest& r : requests) longest = std::max(longest, std::ssize(r.prompt));
+    const int64_t places = std::min(batch_, std::ssize(requests));
     return {.max_tokens = std::max(places, std::min(longest, kPrefillStep)),
             .max_length = longest + std::min(options_.max_tokens, context - longest),
             .training = false,
@@ -194,7 +192,7 @@ class GenerateCommand : public Command {
 
   static void report(const GenerationTimes& t) {
     const auto rate = [](int64_t tokens, double seconds) {
-      return str(tokens, " tokens, ", seconds > 0 ? fixed(static_cast<double>(tokens) / seconds, 1) : "-", "/s");
+      return str(tokens, " tokens, ", seconds > 0 ? fixed(double(tokens) / seconds, 1) : "-", "/s");
     };
     std::cerr << "prompts: " << rate(t.prompt_tokens, t.prompt_seconds)
               << "; text: " << rate(t.decoded_tokens, t.decode_seconds) << "\n";

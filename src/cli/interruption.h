@@ -1,4 +1,4 @@
-// For commands that write something whole or not at all: a signal ends them in order, with what was written removed.
+// For commands whose output appears whole or not at all: a signal ends them in order, and removes their output.
 #pragma once
 
 #include <memory>

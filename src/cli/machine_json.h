@@ -1,4 +1,4 @@
-// A machine as the file that plan/hardware.h reads (read_machine).
+// A machine as the JSON that read_machine (plan/hardware.h) reads.
 #pragma once
 
 #include <nlohmann/json.hpp>

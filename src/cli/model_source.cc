@@ -46,9 +46,9 @@ class HfSource final : public ModelSource {
   std::string tokenizer_path() const override {
     if (!model_.tokenizer_path().empty()) return model_.tokenizer_path();
     fail(Kind::kData, str(model_.directory(), " has no tokenizer.model: only SentencePiece models are read"),
-         "name one that cuts text as this model expects with --tokenizer");
+         "name one that tokenizes as this model expects with --tokenizer");
   }
-  // Its tokenizer.model may have been converted from the files that the model was trained with.
+  // Its tokenizer.model may be a conversion of the files that the model was trained with.
   std::string tokenizer_hash() const override { return ""; }
   bool adds_bos() const override { return model_.adds_bos(); }
   void fill(HostState& state) override { load(model_, state.place(), state.slices()); }
@@ -63,8 +63,9 @@ class HfSource final : public ModelSource {
 
 std::unique_ptr<ModelSource> open_model_source(Comm& comm, const std::string& checkpoint, const std::string& model) {
   if (checkpoint.empty() == model.empty()) {
-    fail(Kind::kConfig, checkpoint.empty() ? "neither --checkpoint nor --model is given" : "--checkpoint and --model",
-         "the weights are those of a checkpoint or of a Hugging Face directory");
+    fail(Kind::kConfig,
+         checkpoint.empty() ? "neither --checkpoint nor --model is given" : "--checkpoint and --model are both given",
+         "give one of them: a checkpoint, or a Hugging Face directory");
   }
   if (!model.empty()) return std::make_unique<HfSource>(comm, model);
   return std::make_unique<CheckpointSource>(comm, checkpoint);

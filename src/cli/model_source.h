@@ -1,4 +1,4 @@
-// Where weights come from that are used but not trained: a checkpoint of any world size, or a Hugging Face directory.
+// The source of weights for inference: a checkpoint of any world size, or a Hugging Face directory.
 #pragma once
 
 #include <memory>
@@ -16,21 +16,21 @@ class ModelSource {
  public:
   virtual ~ModelSource() = default;
   virtual const std::string& name() const = 0;     // its directory
-  virtual const RunConfig& config() const = 0;     // its model and precision; the rest as far as it is known
-  virtual std::string tokenizer_path() const = 0;  // of tokenizer.model; Error(kData) where there is none
-  virtual std::string tokenizer_hash() const = 0;  // of the one that it was trained with; "": unknown
-  virtual bool adds_bos() const = 0;               // whether its texts begin with the BOS token, as far as it is known
+  virtual const RunConfig& config() const = 0;     // model and precision; the rest if known
+  virtual std::string tokenizer_path() const = 0;  // of tokenizer.model; Error(kData) if there is none
+  virtual std::string tokenizer_hash() const = 0;  // of the training's tokenizer; "": unknown
+  virtual bool adds_bos() const = 0;               // whether texts begin with the BOS token; false if unknown
   virtual void fill(HostState& state) = 0;         // this rank's slices of the weights
 };
 
-// One of the two paths is given. Error(kConfig, kCheckpoint, kData).
+// Exactly one of the two paths must be given. Error(kConfig, kCheckpoint, kData).
 std::unique_ptr<ModelSource> open_model_source(Comm& comm, const std::string& checkpoint, const std::string& model);
 
-// The source's own tokenizer, or the one at `path` if that is not empty. Error(kData) where the model was trained
-// with another one, or has not a row for each of its pieces.
+// The source's own tokenizer, or the one at `path` if that is not empty. Error(kData) if the model was trained with
+// another one, or has fewer rows than the tokenizer has pieces.
 Tokenizer load_tokenizer(const ModelSource& source, const std::string& path);
 
-// Brings the weights to the device, in the compute dtype too. `engine` is committed.
+// Copies the weights to the device, in the compute dtype too. `engine` is committed.
 void fill(Engine& engine, ModelSource& source);
 
 }  // namespace tokamak::cli

@@ -1,5 +1,5 @@
-// tokamak plan: what a run would take of each rank, memory and work, and with --gpu how long it would take on a
-// cluster and with which settings, without starting it.
+// tokamak plan: the memory and work of each rank of a run, without starting it. With --gpu, also the time on a cluster
+// and the best settings.
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -23,15 +23,15 @@ namespace tokamak::cli {
 
 namespace {
 
-std::string human(int64_t count) { return human_count(static_cast<double>(count)); }
+std::string human(int64_t count) { return human_count(double(count)); }
 
-// Before the plan's memory is taken.
+// The GEMM measurement at a start takes this before the planned memory is allocated.
 int64_t measuring_bytes(const RunConfig& config, const DryRun& run) {
   const Device& device = run.device();
   return device.uses_host_memory() ? peak_measurement_bytes(device, peak_options(config)) : 0;
 }
 
-// FLOPs that a rank computes again in a step, to keep less.
+// FLOPs that a rank recomputes in a step.
 double recomputed_of_step(const RunConfig& config, const DryRun& run) {
   const BatchShape& shape = run.shape();
   const auto costs =
@@ -43,13 +43,13 @@ void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
   const BatchShape& shape = run.shape();
   const StepRecord step = run.record();
   const int64_t parameters = model_size(config.model).parameters;
-  const double flops = flops_per_token_full(config.model, shape.length) * static_cast<double>(shape.tokens_per_step());
+  const double flops = flops_per_token_full(config.model, shape.length) * double(shape.tokens_per_step());
   out << "model        " << human(parameters) << " parameters (" << parameters << ")\n"
       << "step         " << human(shape.tokens_per_step()) << " tokens: " << run.mesh().world().size() << " rank(s) x "
       << shape.micro_batches() << " micro-batch(es) of " << shape.micro_batch << " sequences of " << shape.length
       << "; " << human_si(flops, "FLOP") << " (mfu_full's count)\n"
       << "run          " << shape.total_steps << " steps, " << human(shape.total_steps * shape.tokens_per_step())
-      << " tokens, " << human_si(flops * static_cast<double>(shape.total_steps), "FLOP") << "\n"
+      << " tokens, " << human_si(flops * double(shape.total_steps), "FLOP") << "\n"
       << "each rank    computes " << human_si(step.flops(), "FLOP") << " a step and sends "
       << human_bytes(static_cast<int64_t>(step.exchanged())) << "\n"
       << "keeps        " << kept_text(config.model, run.model().kept()) << " that may keep them; recomputes "
@@ -115,8 +115,7 @@ nlohmann::ordered_json plan_json(const RunConfig& config, DryRun& run) {
           {"step", step_json(run.record(), run.ops())}};
 }
 
-// How far a search is: a live line on a terminal, which is gone after this, on an error too; elsewhere a line of the log
-// now and then.
+// Progress of a search: a live line on a terminal, removed at the end and on errors; elsewhere an occasional log line.
 class SearchLines {
  public:
   explicit SearchLines(std::string what) : what_(std::move(what)) {}
@@ -149,25 +148,24 @@ class PlanCommand : public Command {
         ->check(CLI::PositiveNumber);
     parser->add_option(
         "--gpu", gpu_,
-        "predict step times on this GPU of the hardware table (h100, or as the driver names it: 'NVIDIA H200'), or "
-        "on the machine of a .json file that bench calibrate wrote");
+        "predict step times on this GPU of the hardware table (h100, 'NVIDIA H200'), or on the machine of a .json file "
+        "from tokamak bench");
     parser->add_option("--gpus-per-node", gpus_per_node_, "with --gpu: ranks of a node; default: the machine's")
         ->check(CLI::PositiveNumber);
     parser->add_option("--network", network_,
-                       "with --gpu: bits per second between nodes, of all ports of a NODE: 8x400Gb, 3.2Tb, 400Gb; "
-                       "default: the one that nodes of this GPU usually have");
-    parser->add_flag("--as-configured", as_configured_,
-                     "with --gpu: predict the config as it stands and choose nothing");
+                       "with --gpu: bits per second of all ports of a NODE: 8x400Gb, 3.2Tb, 400Gb; default: the usual "
+                       "one for this GPU");
+    parser->add_flag("--as-configured", as_configured_, "with --gpu: predict the config unchanged, without a search");
     parser->add_flag("--explain", explain_, "with --gpu: print the terms of the predicted step");
     parser->add_option("--trace", trace_, "with --gpu: write the simulated timeline to this file, for Perfetto");
     parser->add_flag("--json", json_,
-                     "print it as JSON: with --gpu an object per choice, without every call of a step: operations, "
-                     "copies, collectives");
+                     "print JSON: with --gpu the choices, otherwise every operation, copy and collective of a step");
     parser->add_option(
         "--memory", memory_,
-        "bytes of each rank that automatic choices may fill, as 80Gi; without it there is no limit, with --gpu "
-        "that GPU's, less a share that stays free");
-    parser->add_option("--layers-in", layers_in_, "print only how many layers fit into so many bytes, as JSON")
+        "bytes of each rank that automatic choices may fill, as 80Gi; default: no limit; with --gpu, that GPU's "
+        "memory less a free share");
+    parser
+        ->add_option("--layers-in", layers_in_, "print only the number of layers that fit into so many bytes, as JSON")
         ->check(CLI::PositiveNumber);
     parser->footer(
         "  tokamak plan configs/llama-8b.yaml --ranks 64\n"
@@ -182,7 +180,7 @@ class PlanCommand : public Command {
     const int64_t stated_batch = config.training.global_batch_tokens;
     if (chooses()) leave_choice(config);
     const GlobalBatch batch = make_global_batch(config.training, config.data, ranks_);
-    // Each thread has working memory of its own.
+    // Each thread has its own scratch memory.
     const AutoInt threads = config.runtime.threads_per_rank;
     if (!threads.is_auto()) set_thread_count(static_cast<int>(threads.value));
     if (layers_in_ > 0) return print_layers(config, batch);
@@ -206,7 +204,7 @@ class PlanCommand : public Command {
  private:
   bool chooses() const { return !gpu_.empty() && !as_configured_ && layers_in_ == 0; }
 
-  // What a plan chooses is no reason to refuse a config: the micro-batch, and a batch that so many ranks can share.
+  // A plan chooses the micro-batch, and a batch that the ranks can share, instead of refusing the config's.
   void leave_choice(RunConfig& config) const {
     config.training.micro_batch_size = {};
     const int64_t unit = config.data.sequence_length * ranks_;
@@ -226,7 +224,7 @@ class PlanCommand : public Command {
                       .stated_batch = stated_batch,
                       .as_configured = as_configured_,
                       .explain = explain_};
-    // A script that reads the JSON may have the log in the same pipe.
+    // A script may read JSON and log from one pipe.
     if (!json_ && !log::has_terminal()) log::info("predicting steps of ", ranks_, " rank(s) on ", machine.name);
     if (as_configured_) {
       const RecomputeMode asked = config.activation_checkpoint.mode;
@@ -264,7 +262,7 @@ class PlanCommand : public Command {
     return 0;
   }
 
-  // As a start on ranks of one node would, with as much memory as --memory says.
+  // Chooses as a start on ranks of one node would, with the memory of --memory.
   void settle(RunConfig& config, const GlobalBatch& batch) const {
     const std::string device = DryRun(without_choice(config), batch, ranks_).device().description();
     const Machine machine = machine_of(config.runtime, device).with_memory(limit());
@@ -277,12 +275,12 @@ class PlanCommand : public Command {
     if (memory_.empty()) return INT64_MAX;
     const Parsed<int64_t> bytes = parse_count(memory_);
     if (!bytes.value || *bytes.value < 1) {
-      fail(Kind::kConfig, str("--memory '", memory_, "' is no number of bytes"), "for example 80Gi");
+      fail(Kind::kConfig, str("--memory '", memory_, "' is not a number of bytes"), "for example 80Gi");
     }
     return *bytes.value;
   }
 
-  // How many layers of a benchmark fit into the bytes, for scripts that cut a model to a GPU.
+  // The layers of a benchmark that fit into the bytes, for scripts that shorten a model for a GPU.
   int print_layers(RunConfig& config, const GlobalBatch& batch) const {
     int64_t& layers = config.model.num_hidden_layers;
     for (; layers > 1; --layers) {
@@ -308,7 +306,9 @@ class PlanCommand : public Command {
 }  // namespace
 
 void add_plan(CLI::App& root, Commands& commands) {
-  CLI::App* parser = root.add_subcommand("plan", "print the memory and work of a run on any number of ranks");
+  CLI::App* parser = root.add_subcommand(
+      "plan",
+      "print a run's memory and work on any number of ranks; with --gpu, predict its speed and search settings");
   commands.push_back(std::make_unique<PlanCommand>(parser));
 }
 

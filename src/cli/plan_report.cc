@@ -17,11 +17,9 @@ constexpr double kHour = 3600;  // seconds
 constexpr int kClusterSizes[] = {8, 64, 512, 2048, 8192, 16384};
 constexpr size_t kMostRows = 12;
 constexpr size_t kMostCandidates = 8;
-constexpr int kDigits = 3;  // of a prediction: the third is uncertain already
+constexpr int kDigits = 3;  // of a prediction
 
-const std::string& mode_of(const Prediction& p) {
-  return enum_names(RecomputeMode{})[static_cast<size_t>(p.recompute)];
-}
+const std::string& mode_of(const Prediction& p) { return enum_name(p.recompute); }
 
 std::string gigabytes(double rate) { return fixed(rate / 1e9, 0) + " GB/s"; }
 
@@ -63,17 +61,17 @@ void print_candidate(std::ostream& out, const ModelConfig& model, const Candidat
       << column(human_bytes(one.prediction.peak_bytes_per_rank), 19) << note << "\n";
 }
 
-// A row of the table: settings that come to the same, and what they come to.
+// A row of the table: settings with equal results.
 struct ChoiceRow {
   std::string zero_stage, replicate_degree, micro_batch, keep_gathered;
   std::vector<std::string> modes;
   std::string numbers;  // as printed
-  std::string others;   // keys that are not at their defaults: reduce, unit
+  std::string others;   // keys with other values than their defaults: reduce, unit
 
   bool same_but_modes(const ChoiceRow& other) const {
     return zero_stage == other.zero_stage && keep_gathered == other.keep_gathered && same_result(other);
   }
-  // Of settings that differ in what is sharded and gathered alone: one of them is enough.
+  // True if settings differ only in sharding and gathering: one row is enough.
   bool same_result(const ChoiceRow& other) const {
     return replicate_degree == other.replicate_degree && micro_batch == other.micro_batch && numbers == other.numbers &&
            others == other.others;
@@ -95,7 +93,7 @@ ChoiceRow row_of(const Prediction& p) {
                         p.parallelism.unit == UnitSize::kProjection ? "  unit: projection" : "")};
 }
 
-// Those that come to the same as an earlier one are part of it.
+// Merges rows with the results of an earlier one.
 std::vector<ChoiceRow> merged_rows(const std::vector<Prediction>& predictions) {
   std::vector<ChoiceRow> rows;
   for (const Prediction& p : predictions) {
@@ -121,7 +119,7 @@ void print_terms(std::ostream& out, const PlanReport& report) {
   const Machine& m = report.machine;
   const Efficiency& e = m.efficiency;
   const double busy = p.terms.gemm + p.terms.attention + p.terms.memory;
-  if (!m.measured.empty()) out << "rates        calls that were measured take what they took, not the shares below\n";
+  if (!m.measured.empty()) out << "rates        measured calls take their measured time, not the shares below\n";
   out << "why          each term as if it ran alone, in seconds of a step:\n"
       << "             GEMMs             " << fixed(p.terms.gemm, 3) << "  at " << fixed(100 * e.gemm, 1) << " % of "
       << human_si(m.bf16_flops, "FLOP/s") << ", and their bytes\n"
@@ -177,7 +175,7 @@ int64_t checkpoint_bytes(const RunConfig& config) {
 
 void print_run(std::ostream& out, const PlanReport& report) {
   const Prediction& p = report.best();
-  const double seconds = p.step_seconds * static_cast<double>(p.shape.total_steps);
+  const double seconds = p.step_seconds * double(p.shape.total_steps);
   out << "run          " << p.shape.total_steps << " steps in " << rounded(seconds / kHour, kDigits) << " hours, "
       << rounded(seconds / kHour * report.ranks, kDigits) << " GPU hours at the predicted step time";
   if (report.machine.watts > 0) {
@@ -211,8 +209,8 @@ nlohmann::ordered_json choice_json(const ModelConfig& model, const Prediction& p
           {"micro_batches", p.shape.micro_batches()},
           {"activation_checkpoint", mode_of(p)},
           {"kept_layers", counts_of(model, p.kept)},
-          {"reduce", enum_names(p.parallelism.reduce)[static_cast<size_t>(p.parallelism.reduce)]},
-          {"unit", enum_names(p.parallelism.unit)[static_cast<size_t>(p.parallelism.unit)]},
+          {"reduce", enum_name(p.parallelism.reduce)},
+          {"unit", enum_name(p.parallelism.unit)},
           {"keep_gathered", std::max<int64_t>(p.parallelism.keep_gathered.value, 0)},
           {"zero_stage", p.parallelism.zero_stage},
           {"data_parallel_replicate_degree", p.parallelism.data_parallel_replicate_degree},
@@ -286,10 +284,10 @@ void print(std::ostream& out, const PlanReport& report) {
         << report.stated_batch << ", which " << report.ranks << " ranks cannot share equally\n";
   }
   out << "predictions  " << accuracy_of(m) << "\n"
-      << "   zero_  data_parallel_     micro_     keep_  activation_              step,  exposed,   tokens/s            "
-         "peak of    free of\n"
-      << "   stage replicate_degree batch_size  gathered  checkpoint.mode              s         s      / GPU  MFU %     "
-         "a rank     a rank\n";
+      << "   zero_  data_parallel_     micro_     keep_  activation_              step,  exposed,   tokens/s"
+         "            peak of    free of\n"
+      << "   stage replicate_degree batch_size  gathered  checkpoint.mode              s         s      / GPU"
+         "  MFU %     a rank     a rank\n";
   const std::vector<ChoiceRow> rows = merged_rows(report.choices.fitting);
   for (size_t i = 0; i < rows.size() && i < kMostRows; ++i) {
     print_row(out, rows[i], i == 0 && !report.as_configured ? "  <- recommended" : "");
@@ -314,7 +312,7 @@ nlohmann::ordered_json as_json(const PlanReport& report) {
   const int64_t saved = checkpoint_bytes(report.config);
   const Reliability r =
       reliability_of(saved, report.ranks, report.machine.gpus_per_node, report.config.checkpoint.async);
-  const double seconds = best.step_seconds * static_cast<double>(best.shape.total_steps);
+  const double seconds = best.step_seconds * double(best.shape.total_steps);
   nlohmann::ordered_json ettr = nlohmann::ordered_json::object();
   for (const int gpus : kClusterSizes) {
     ettr[std::to_string(gpus)] =

@@ -16,16 +16,16 @@ struct PlanReport {
   const Machine& machine;
   int ranks = 1;
   Choices choices;
-  Candidates candidates;     // of --as-configured, where keys are auto
-  int64_t stated_batch = 0;  // training.global_batch_tokens of the file, where `config` has what the ranks can share
+  Candidates candidates;     // with --as-configured and auto keys
+  int64_t stated_batch = 0;  // training.global_batch_tokens of the file; `config` has one that the ranks can share
   bool as_configured = false;
   bool explain = false;
   int64_t raised_batch() const;    // 0: the file's is the config's
-  const Prediction& best() const;  // the fastest; where nothing fits, what takes least
+  const Prediction& best() const;  // the fastest; if nothing fits, the smallest
   int ranks_per_node() const { return std::min(ranks, machine.gpus_per_node); }
 };
 
-// What the auto keys were chosen among, and what keeping each tensor is worth.
+// The candidates of the auto keys, and the time that keeping each tensor saves.
 void explain(std::ostream& out, const RunConfig& config, const Machine& machine, const Candidates& all);
 
 void print(std::ostream& out, const PlanReport& report);

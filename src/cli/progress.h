@@ -1,4 +1,4 @@
-// Lines that say how far a long task is.
+// Log lines with the progress of a long task.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,6 @@
 
 namespace tokamak::cli {
 
-// Says now and then how far a long task is, and when it should be done.
 class ProgressLines {
  public:
   static constexpr double kSecondsBetweenLines = 5;

@@ -38,7 +38,7 @@ std::vector<std::string> read_prompts(const PromptOptions& options) {
   if (std::count_if(options.files.begin(), options.files.end(), is_input) +
           std::count_if(options.jsonl.begin(), options.jsonl.end(), is_input) >
       1) {
-    fail(Kind::kConfig, "standard input, '-', is given twice: it is read once");
+    fail(Kind::kConfig, "standard input, '-', is given twice");
   }
   std::vector<std::string> prompts = options.texts;
   for (const std::string& path : options.files) {

@@ -1,4 +1,4 @@
-// The prompts of a command: given on its line, or in files, or on standard input.
+// The prompts of a command, from its command line, files or standard input.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct PromptOptions {
   std::vector<std::string> jsonl;  // each several: JSON lines with "prompt"; "-": standard input
 };
 
-// All of them, in this order. Error(kConfig) where there are none, or one is empty; Error(kData) naming file and line.
+// All of them, in this order. Error(kConfig) if there are none, or one is empty; Error(kData) naming file and line.
 std::vector<std::string> read_prompts(const PromptOptions& options);
 
 }  // namespace tokamak::cli

@@ -1,5 +1,5 @@
-// tokamak report RUN...: where the time of runs went, over all of their starts, as text or JSON; and with --output the runs
-// as a page for a browser.
+// tokamak report RUN...: the use of time by runs, over all their starts, as text or JSON; with --output a page for a
+// browser.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -22,7 +22,7 @@ namespace tokamak::cli {
 
 namespace {
 
-// Points of a curve, of which a bucket has three values; less where many runs share the page.
+// Points of a curve, in buckets of three values; fewer if many runs share the page.
 constexpr int64_t kPointsOfAllRuns = 6000, kFewestPoints = 300;
 
 bool all_differ(std::vector<std::string> names) {
@@ -30,7 +30,7 @@ bool all_differ(std::vector<std::string> names) {
   return std::adjacent_find(names.begin(), names.end()) == names.end();
 }
 
-// The shortest last parts of the paths that tell the runs apart: runs/a/x and runs/b/x are a/x and b/x.
+// The shortest last parts of the paths that distinguish the runs: runs/a/x and runs/b/x are a/x and b/x.
 std::vector<std::string> names_of(const std::vector<std::string>& directories) {
   std::vector<std::vector<std::string>> parts;
   for (const std::string& directory : directories) {
@@ -40,7 +40,7 @@ std::vector<std::string> names_of(const std::vector<std::string>& directories) {
     }
   }
   const auto last_parts = [](const std::vector<std::string>& path, size_t count) {
-    return join({path.end() - static_cast<std::ptrdiff_t>(std::min(count, path.size())), path.end()}, "/");
+    return join({path.end() - std::min(count, path.size()), path.end()}, "/");
   };
   for (size_t count = 1;; ++count) {
     std::vector<std::string> names;
@@ -64,12 +64,12 @@ class ReportCommand : public Command {
   explicit ReportCommand(CLI::App* parser) : Command(parser) {
     parser->add_option("RUN", directories_, "the run.output_dir of a run, finished or running; several are compared")
         ->required();
-    parser->add_flag("--text", text_, "a table for the terminal, which is the default");
-    parser->add_flag("--json", json_, "the same values as one JSON object, of several runs as a list of them");
+    parser->add_flag("--text", text_, "print a table (default)");
+    parser->add_flag("--json", json_, "print the values as a JSON object, or a list of them for several runs");
     parser->add_option("--output", output_,
-                       "write a page for a browser, one file that needs no network: curves, restarts, events, config; "
-                       "an older one is replaced");
-    parser->add_option("--compare", compared_, "more runs, as if they were given first")->type_name("RUN");
+                       "write a page for a browser, one file without network access: curves, restarts, events, config; "
+                       "replaces an older one");
+    parser->add_option("--compare", compared_, "more runs, after the first ones")->type_name("RUN");
     parser->footer(
         "Productive time is time spent on steps that were kept. Lost are steps that a later start trained again.\n"
         "ETTR is productive time over wall clock, from the first process to the last sign of life.\n\n"
@@ -100,7 +100,7 @@ class ReportCommand : public Command {
 
  private:
   int write_page() const {
-    const auto count = static_cast<int64_t>(directories_.size());
+    const int64_t count = std::ssize(directories_);
     PageLimits limits;
     limits.points = std::clamp(kPointsOfAllRuns / count, kFewestPoints, limits.points);
     limits.cells /= count;
@@ -132,8 +132,8 @@ class ReportCommand : public Command {
 }  // namespace
 
 void add_report(CLI::App& root, Commands& commands) {
-  commands.push_back(std::make_unique<ReportCommand>(root.add_subcommand(
-      "report", "where the time of a run went: starts, causes, lost steps, goodput; also as a page")));
+  commands.push_back(std::make_unique<ReportCommand>(
+      root.add_subcommand("report", "print a run's use of time: starts, causes, lost steps, goodput; also as a page")));
 }
 
 }  // namespace tokamak::cli

@@ -14,13 +14,9 @@ namespace tokamak::cli {
 
 namespace {
 
-// A key without a sensible default says so at the end of its help (src/config/reference.cc).
 void mark_required(ConfigNode& node) {
-  constexpr std::string_view kRequired = "; required";
-  const std::string& help = node.comment;
-  const bool is_required = help.size() > kRequired.size() && help.ends_with(kRequired);
-  if (is_required && node.type == ConfigNode::Type::kScalar) {
-    node.text = kRequired.substr(2);
+  if (is_required(node.comment) && node.type == ConfigNode::Type::kScalar) {
+    node.text = "required";
     node.is_text = false;
   }
   for (ConfigNode& child : node.children) mark_required(child);
@@ -34,10 +30,10 @@ std::map<std::string, std::string> defaults() {
   return values;
 }
 
-// A config of another version, or an unfinished one, has keys and values, but perhaps no meaning.
+// 0 for a config that this version cannot read.
 int64_t parameters_of(const std::string& text, const std::string& path) {
   try {
-    return model_size(parse_config(text, path, {}).model).parameters;
+    return model_size(parse_saved_config(text, path).model).parameters;
   } catch (const Error&) {
     return 0;
   }
@@ -66,7 +62,7 @@ ReportedConfig read_run_config(const std::string& directory) {
     }
     config.parameters = parameters_of(text, path);
   } catch (const Error& error) {
-    log::warning("the report goes without a config: ", error.what());
+    log::warning("the report has no config: ", error.what());
     return {};
   }
   return config;

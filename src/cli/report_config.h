@@ -1,4 +1,4 @@
-// The config of a run, key by key, beside the defaults of this program.
+// The config of a run, key by key, with the defaults of this program.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace tokamak::cli {
 
 struct ReportedConfig {
   std::vector<ConfigEntry> entries;
-  int64_t parameters = 0;  // of the model; 0 where this program cannot read it as a config
+  int64_t parameters = 0;  // of the model; 0 if this program cannot read the config
 
-  std::string value_of(std::string_view key) const;  // "" where it has none
+  std::string value_of(std::string_view key) const;  // "" without such a key
 };
 
-// Of DIRECTORY/config.yaml, which a run writes resolved; in its order. A key that this program does not know has no
-// default. Empty where there is no such file, or none that is YAML, which is a warning.
+// Reads DIRECTORY/config.yaml, the resolved config, in its order. Unknown keys have no default. Empty if the file is
+// missing or, with a warning, not YAML.
 ReportedConfig read_run_config(const std::string& directory);
 
 }  // namespace tokamak::cli

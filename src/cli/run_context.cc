@@ -54,7 +54,7 @@ int run_in_world(const std::function<int(World&)>& body, std::function<bool()> i
 }
 
 Backend make_backend_collectively(World& world, const RuntimeOptions& options) {
-  // A launcher may have given every rank cores of its own, or the same ones to several.
+  // A launcher may give each rank its own cores, or the same ones to several.
   const std::string cores = host_name() + affinity();
   const std::vector<std::string> all = world.comm().gather_all(cores);
   const auto ranks_on_cores = static_cast<int>(std::count(all.begin(), all.end(), cores));

@@ -1,5 +1,4 @@
-// What the subcommands that compute begin with: the world of ranks, the log of this rank, and the end of an error that
-// only this rank has.
+// The frame of subcommands that compute: the world of ranks, this rank's log, and the end of all ranks after an error.
 #pragma once
 
 #include <functional>
@@ -9,16 +8,15 @@
 
 namespace tokamak::cli {
 
-// Starts the world, marks this rank's log lines and runs `body`; returns its exit code. An error that all ranks share
-// is reported by rank 0 alone and every rank leaves in order; an error of one rank ends all ranks at once.
-// `interrupted`: as World's.
+// Starts the world, configures the log and runs `body`; returns its exit code. Rank 0 reports an error that all ranks
+// share, and every rank leaves in order; an error of one rank ends all ranks at once. `interrupted` is World's.
 int run_in_world(const std::function<int(World&)>& body, std::function<bool()> interrupted = {});
 
-// For a body whose objects live outside of it and may have work on a device that waits for other ranks: an error of
-// this rank alone ends all ranks here, before a destructor waits for that work.
+// For a body that uses objects outside of it, whose device work may wait for other ranks. An error of only this rank
+// ends all ranks here, before a destructor waits for that work.
 void or_end_all(World& world, const std::function<void()>& body);
 
-// The backend, on all ranks or none: SharedError where one rank cannot have it.
+// The backend, on all ranks or none: SharedError if one rank cannot have it.
 Backend make_backend_collectively(World& world, const RuntimeOptions& options);
 
 }  // namespace tokamak::cli

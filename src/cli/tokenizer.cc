@@ -1,4 +1,4 @@
-// tokamak tokenizer train | encode | decode | inspect: make a tokenizer, try it, and see what is in it.
+// tokamak tokenizer train | encode | decode | inspect: trains a tokenizer, tries it, and prints its contents.
 #include "tokenizer/tokenizer.h"
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "cli/command.h"
+#include "cli/option_values.h"
 #include "config/units.h"
 #include "tokenizer/model_proto.h"
 #include "tokenizer/train.h"
@@ -28,13 +29,15 @@ class FieldOptions {
   explicit FieldOptions(CLI::App& parser) : parser_(parser) {}
 
   void operator()(const char* name, int64_t& value, const char* help) {
-    add(name, value, help, parse_count)->type_name("N")->default_str(print_count(value));
+    add_quantity(&parser_, flag(name), value, parse_count, help)->type_name("N")->default_str(print_count(value));
   }
   void operator()(const char* name, double& value, const char* help) {
-    add(name, value, help, parse_number)->type_name("X")->default_str(print_number(value));
+    add_quantity(&parser_, flag(name), value, parse_number, help)->type_name("X")->default_str(print_number(value));
   }
   void operator()(const char* name, bool& value, const char* help) {
-    add(name, value, help, parse_bool)->type_name("true|false")->default_str(print_bool(value));
+    add_quantity(&parser_, flag(name), value, parse_bool, help)
+        ->type_name("true|false")
+        ->default_str(print_bool(value));
   }
   void operator()(const char* name, std::string& value, const char* help) {
     parser_.add_option(flag(name), value, help)->capture_default_str();
@@ -44,16 +47,6 @@ class FieldOptions {
   }
 
  private:
-  template <class T>
-  CLI::Option* add(const char* name, T& value, const char* help, Parsed<T> (*parse)(std::string_view)) {
-    const auto set = [&value, parse, option = flag(name)](const std::string& text) {
-      const Parsed<T> parsed = parse(text);
-      if (!parsed.value) throw CLI::ValidationError(str(option, " ", text), parsed.rule);
-      value = *parsed.value;
-    };
-    return parser_.add_option_function<std::string>(flag(name), set, help);
-  }
-
   static std::string flag(std::string name) {
     std::replace(name.begin(), name.end(), '_', '-');
     return "--" + name;
@@ -102,7 +95,7 @@ class Train : public Command {
   std::string output_;
 };
 
-// Runs `line` on the words of the command line or, where there are none, on each line of standard input.
+// Runs `line` on the words of the command line or, without any, on each line of standard input.
 template <class Line>
 void for_each_line(const std::vector<std::string>& words, const Line& line) {
   if (!words.empty()) {
@@ -162,7 +155,8 @@ class Decode : public Command {
   static int32_t parse_id(std::string_view word) {
     int32_t id = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
-    if (error != std::errc() || end != word.data() + word.size()) fail(Kind::kData, str("'", word, "' is no token id"));
+    if (error != std::errc() || end != word.data() + word.size())
+      fail(Kind::kData, str("'", word, "' is not a token id"));
     return id;
   }
 
@@ -226,14 +220,14 @@ class InspectTokenizer : public Command {
 }  // namespace
 
 void add_tokenizer(CLI::App& root, Commands& commands) {
-  CLI::App* group = root.add_subcommand("tokenizer", "train a tokenizer, try it, look into it");
+  CLI::App* group = root.add_subcommand("tokenizer", "train, try and inspect a tokenizer");
   group->require_subcommand(1);
   commands.push_back(
       std::make_unique<Train>(group->add_subcommand("train", "train a SentencePiece BPE model on text")));
   commands.push_back(std::make_unique<Encode>(group->add_subcommand("encode", "text to token ids")));
   commands.push_back(std::make_unique<Decode>(group->add_subcommand("decode", "token ids to text")));
   commands.push_back(
-      std::make_unique<InspectTokenizer>(group->add_subcommand("inspect", "what a tokenizer model contains")));
+      std::make_unique<InspectTokenizer>(group->add_subcommand("inspect", "print a tokenizer model's contents")));
 }
 
 }  // namespace tokamak::cli

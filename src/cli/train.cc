@@ -1,4 +1,4 @@
-// tokamak train: a training run from a YAML file, alone or on every rank that a launcher has started (comm/launch.h).
+// tokamak train: a training run from a YAML file, on one rank or all that a launcher has started (comm/launch.h).
 #include <iostream>
 #include <optional>
 
@@ -30,15 +30,15 @@ class TrainCommand : public Command {
     parser->add_option("config", path_, "YAML file of the run (configs/ has examples, docs/config.md the reference)");
     parser->add_option("overrides", overrides_, "KEY=VALUE over the file, for example optimizer.lr=3e-4");
     parser->add_flag("--print-config", print_config_, "print the resolved config with each key's meaning, and stop");
-    parser->add_option("--print-value", print_value_, "print this key's value alone, for scripts, and stop");
+    parser->add_option("--print-value", print_value_, "print only this key's value, for scripts, and stop");
     parser->add_flag("--config-reference", print_reference_, "print docs/config.md, and stop");
     parser->add_option("--stop-at-step", stop_at_step_, "save and exit 75 after this step, as on SIGTERM; 0: never")
         ->capture_default_str();
     parser->footer(
         "Exit codes: 0 done, 2 config, 3 data, 4 checkpoint, 5 device missing or too small, 6 communication, 7 "
         "numerics,\n"
-        "8 device fault, 75 stopped by SIGTERM, SIGINT, SIGUSR1 or SIGHUP with everything saved: start it again and it "
-        "goes on.\n\n"
+        "8 device fault, 75 stopped by SIGTERM, SIGINT, SIGUSR1 or SIGHUP with everything saved: start it again to "
+        "resume.\n\n"
         "  tokamak train configs/quickstart.yaml\n"
         "  mpirun -n 4 tokamak train configs/llama-125m.yaml optimizer.lr=3e-4\n"
         "  srun -N2 --ntasks-per-node=8 tokamak train configs/llama-1b.yaml");
@@ -84,7 +84,7 @@ class TrainCommand : public Command {
     startup.done("config");
     Backend backend = make_backend_collectively(world, config.runtime);
     const Observation recorded(*backend.device, watchdog.flight_record());
-    std::optional<Evaluations> evals;  // read before the run starts, so that a mistake in them does not end it later
+    std::optional<Evaluations> evals;  // read before the run starts, so that a mistake in them cannot end it later
     std::optional<Sampler> sampler;
     collectively(world.comm(), [&] {
       evals = read_evals(config);
@@ -109,11 +109,11 @@ class TrainCommand : public Command {
          .progress = &watchdog.progress()});
     RunEnd end = RunEnd::kDone;
     or_end_all(world, [&] { end = trainer.run(); });
-    if (world.rank() == 0) log::info(end == RunEnd::kDone ? "done" : "stopped; start again to go on");
+    if (world.rank() == 0) log::info(end == RunEnd::kDone ? "done" : "stopped; start again to resume");
     return end == RunEnd::kDone ? 0 : static_cast<int>(Kind::kStopped);
   }
 
-  // With the tokenizer of the training data, and texts begun as its documents are.
+  // With the tokenizer of the training data, and a BOS token if its documents have one.
   static std::optional<Evaluations> read_evals(const RunConfig& config) {
     if (config.training.evals.empty()) return std::nullopt;
     const std::string& directory = config.data.sources.at(0).path;
@@ -136,7 +136,7 @@ class TrainCommand : public Command {
 }  // namespace
 
 void add_train(CLI::App& root, Commands& commands) {
-  CLI::App* parser = root.add_subcommand("train", "train a model as a YAML file says; resumes by itself");
+  CLI::App* parser = root.add_subcommand("train", "train a model from a YAML file; resumes automatically");
   commands.push_back(std::make_unique<TrainCommand>(parser));
 }
 

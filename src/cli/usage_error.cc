@@ -11,7 +11,7 @@ namespace tokamak::cli {
 
 namespace {
 
-// The subcommand that was chosen, and the words that choose it.
+// The chosen subcommand, and the words that choose it.
 struct Chosen {
   const CLI::App* command;
   std::string path;  // "tokamak data tokenize"
@@ -57,12 +57,12 @@ std::string nearest_of(const std::string& word, const std::vector<std::string>& 
 
 std::string help_of(const Chosen& chosen) { return str("`", chosen.path, " --help` has the rest"); }
 
-// A word that the parser had no place for.
+// A word that the parser did not accept.
 [[noreturn]] void refuse_word(const Chosen& chosen, const std::string& text) {
   const std::string word = split(text, '=').front();
   if (starts_with(word, "-")) {
     std::string hint = nearest_of(word, option_names(*chosen.command));
-    // As other programs take overrides of their config.
+    // The form of overrides in other programs.
     if (chosen.command->get_option_no_throw("overrides") != nullptr && word.find('.') != std::string::npos) {
       const std::string key = text.substr(text.find_first_not_of('-'));
       hint = str("write ", key, key.find('=') == std::string::npos ? "=VALUE" : "", ", without dashes");
@@ -78,7 +78,7 @@ std::string help_of(const Chosen& chosen) { return str("`", chosen.path, " --hel
            help_of(chosen)));
 }
 
-// The option that the parser's message is about: the one of the longest name among its words.
+// The option that the parser's message names: the one with the longest name among its words.
 const CLI::Option* option_in(const CLI::App& command, const std::string& message) {
   const CLI::Option* found = nullptr;
   for (const CLI::Option* one : command.get_options()) {
@@ -94,7 +94,8 @@ struct RefusedValue {
   std::string value, rule;
 };
 
-// Of a message of the parser's checks: "--to: onnx not in {hf,gguf}", "--rows: Value 0 not in range 1.000000 to 9.000000".
+// Rewrites a message of the parser's checks: "--to: onnx not in {hf,gguf}", "--rows: Value 0 not in range 1.000000 to
+// 9.000000".
 std::optional<RefusedValue> refused_value(const std::string& message) {
   static const std::regex set(": (.*) not in \\{(.*)\\}"), range(": Value (.*) not in range ([-.0-9]+) to ([-.0-9]+)");
   std::smatch found;

@@ -1,12 +1,12 @@
-// A command line that the parser refused, in the words of the config's errors: what is wrong, and what there is instead.
+// Reports a command line that the parser refused, in the form of the config's errors: the mistake and the alternatives.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
 namespace tokamak::cli {
 
-// After a parse that failed with `error`. Error(kConfig) that begins with the subcommand; its hint is the nearest name,
-// or the meaning of the option in question.
+// Throws Error(kConfig) for a failed parse. It begins with the subcommand; its hint is the nearest name, or the
+// option's meaning.
 [[noreturn]] void refuse_usage(const CLI::App& root, const CLI::ParseError& error);
 
 }  // namespace tokamak::cli

@@ -1,5 +1,5 @@
-// tokamak watch RUN: a run in a terminal while it goes on: how it stands, curves, ranks, the last events. It reads the run's
-// files and nothing else, so the run may be another machine's.
+// tokamak watch RUN: shows a run live in a terminal: state, curves, ranks, the last events. It only reads the run's
+// files, so the run may be on another machine.
 #include <unistd.h>
 
 #include <cstdio>
@@ -20,8 +20,8 @@ class WatchCommand : public Command {
   explicit WatchCommand(CLI::App* parser) : Command(parser) {
     parser->add_option("RUN", directory_, "the run.output_dir of a run, of this machine or on a shared file system")
         ->required();
-    auto* once = parser->add_flag("--once", once_, "print what is there now as text, and stop: for pipes");
-    parser->add_option("--interval", interval_, "seconds between readings of the run's files")
+    auto* once = parser->add_flag("--once", once_, "print the current state as text, and stop: for pipes");
+    parser->add_option("--interval", interval_, "seconds between reads of the run's files")
         ->check(CLI::Range(0.1, 3600.0))
         ->excludes(once)
         ->capture_default_str();
@@ -34,9 +34,9 @@ class WatchCommand : public Command {
         ->needs(once)
         ->capture_default_str();
     parser->footer(
-        "Keys: q or Ctrl-C ends it, l switches the charts' values to logarithmic axes and back, + and - show fewer and\n"
-        "more of the last steps. A run that has ended stays on the screen, and goes on there when it is started again.\n"
-        "A locale without UTF-8 (LANG=C) gets curves of ASCII characters.\n\n"
+        "Keys: q or Ctrl-C quits, l toggles logarithmic axes, + and - show fewer and more of the last steps. A run\n"
+        "that has ended stays on the screen, and continues there when it is started again. A locale without UTF-8\n"
+        "(LANG=C) gets curves of ASCII characters.\n\n"
         "  tokamak watch runs/mine\n"
         "  ssh -t cluster tokamak watch /scratch/runs/mine\n"
         "  tokamak watch runs/mine --once | head -3");
@@ -51,7 +51,7 @@ class WatchCommand : public Command {
       return 0;
     }
     if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0) {
-      fail(Kind::kConfig, "watch: standard input and output are no terminal",
+      fail(Kind::kConfig, "watch: standard input and output are not a terminal",
            "tokamak watch RUN --once prints text; ssh needs -t");
     }
     watch_in_terminal(run, interval_);
@@ -69,7 +69,7 @@ class WatchCommand : public Command {
 
 void add_watch(CLI::App& root, Commands& commands) {
   commands.push_back(std::make_unique<WatchCommand>(
-      root.add_subcommand("watch", "a run in the terminal, live: curves, progress, stragglers, events")));
+      root.add_subcommand("watch", "show a run live in the terminal: curves, progress, stragglers, events")));
 }
 
 }  // namespace tokamak::cli

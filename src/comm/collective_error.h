@@ -1,5 +1,5 @@
-// How an error on one rank becomes the error of all: phases that may fail (reading the config, opening the data,
-// planning memory, loading) run in collectively(), so that no rank waits for one that has given up.
+// Turns an error on one rank into the error of all. Phases that may fail (reading the config, opening data, planning
+// memory, loading) run in collectively(), so that no rank waits for one that has failed.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-// An Error that every rank has thrown alike: rank 0 reports it and all leave in good order.
+// An Error that every rank has thrown: rank 0 reports it, and all leave in good order.
 class SharedError : public Error {
  public:
   using Error::Error;
@@ -19,9 +19,9 @@ class SharedError : public Error {
 // Runs `phase` on every rank. If it throws anywhere, every rank throws the SharedError of the lowest rank that failed.
 void collectively(Comm& comm, const std::function<void()>& phase);
 
-// The two halves of it, for callers that report an error themselves: what `phase` failed with, as text, or "" where it
-// succeeded (a SharedError passes through: it is reported already); and the error of such a text, `where` put before
-// what it says.
+// The two halves of collectively(), for callers that report an error themselves. failure_of returns the phase's error
+// as text, or "" (a SharedError, already reported, passes through); shared_error makes an error of such a text, with
+// `where` before its message.
 std::string failure_of(const std::function<void()>& phase);
 SharedError shared_error(const std::string& failure, const std::string& where = "");
 

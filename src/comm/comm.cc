@@ -1,4 +1,4 @@
-// Each collective once: checks of its arguments, the observers, the implementation's method.
+// Each collective once: checks of its arguments, observers, the implementation's method.
 #include "comm/comm.h"
 
 #include "backend/observer.h"
@@ -14,18 +14,18 @@ Call collective(const char* name, const Comm& comm, const Operands& operands, in
           .name = name,
           .operands = operands,
           .ranks = comm.size(),
-          .apart = comm.apart(),
-          .exchanged = static_cast<double>((comm.size() - 1) * bytes)};
+          .stride = comm.stride(),
+          .exchanged = double((comm.size() - 1) * bytes)};
 }
 
 void expect_slice(const Comm& comm, const Tensor& slice, const Tensor& full, DType narrowest) {
   TOKAMAK_CHECK(slice.dtype() == full.dtype() && slice.count() * comm.size() == full.count(), "a slice ", slice.text(),
                 " of ", full.text(), " on ", comm.size(), " rank(s)");
   TOKAMAK_CHECK(slice.count() * size_of(narrowest) % Comm::kSliceAlignment == 0, "a slice ", slice.text(),
-                ", which is no multiple of ", Comm::kSliceAlignment, " bytes of ", name_of(narrowest));
+                ", which is not a multiple of ", Comm::kSliceAlignment, " bytes of ", name_of(narrowest));
 }
 
-// Shows a call of host values while it lives.
+// Reports a call of host values for its lifetime.
 class HostCall {
  public:
   HostCall(Comm::HostObserver* observer, const char* name) : observer_(observer), name_(name) {
@@ -81,7 +81,7 @@ std::unique_ptr<Comm> Comm::split(const std::function<int(int rank)>& color, Gro
     return from;
   };
   const int first = next_of_this_color(0), second = next_of_this_color(first + 1);
-  part->apart_ = second < size() ? apart_ * (second - first) : 1;
+  part->stride_ = second < size() ? stride_ * (second - first) : 1;
   return part;
 }
 

@@ -1,5 +1,5 @@
-// A reduction in which ranks send each other their contributions and each sums its own goes in rounds of bounded size,
-// so that its scratch stays small beside what is reduced.
+// A reduction in which ranks exchange contributions and each sums its own slice. It runs in rounds of bounded size, so
+// that its scratch stays small.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace tokamak {
 
 struct ExchangeRounds {
-  // Elements of one round over all ranks. Of bf16 that is 32 MiB: on 64 ranks still half a MiB for each, where the
-  // links between nodes near their full rate.
+  // Elements of one round over all ranks: 32 MiB of bf16. On 64 ranks that is half a MiB each, at which links between
+  // nodes still reach about their full rate.
   static constexpr int64_t kElements = int64_t{16} << 20;
   static constexpr int64_t kHostElements = int64_t{4} << 20;    // between CPUs: 16 MiB of f32
   static constexpr int64_t kGrain = Comm::kSliceAlignment / 2;  // elements of bf16, the narrowest
@@ -23,14 +23,12 @@ struct ExchangeRounds {
   int64_t longest_piece() const {  // of a slice, in one round
     return std::min(slice, std::max(most / ranks / kGrain, int64_t{1}) * kGrain);
   }
-  int64_t scratch_elements() const {
-    return 2 * ranks * longest_piece();
-  }  // of a round: what is sent, and what has come
-  // Rounds that a GPU has under way: the next one's exchange overlaps the sums of the last, so each has scratch of its own.
+  int64_t scratch_elements() const { return 2 * ranks * longest_piece(); }  // of a round: sent and received
+  // A GPU has two rounds in flight: one exchanges while the other sums, so each has its own scratch.
   int in_flight() const { return longest_piece() < slice ? 2 : 1; }
 };
 
-// Comm::scratch_elements of either kind of group.
+// Comm::scratch_elements of both kinds of group.
 inline int64_t host_scratch_elements(int ranks, int64_t slice) {
   return ExchangeRounds{ranks, slice, ExchangeRounds::kHostElements}.scratch_elements();
 }

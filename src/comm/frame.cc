@@ -39,10 +39,10 @@ FrameReader::State FrameReader::read(const Socket& socket) {
     const size_t wanted = got_ < kHeader ? kHeader : kHeader + length();
     if (got_ == wanted) break;
     bytes_.resize(wanted);
-    const int64_t received = socket.receive_some(bytes_.data() + got_, static_cast<int64_t>(wanted - got_));
+    const int64_t received = socket.receive_some(bytes_.data() + got_, wanted - got_);
     if (received < 0) return State::kEnded;
     if (received == 0) return State::kMore;
-    got_ += static_cast<size_t>(received);
+    got_ += received;
     if (!header_is_sound()) return State::kBroken;
   }
   const auto separators = std::count(bytes_.begin() + kHeader, bytes_.end(), '\0');

@@ -1,6 +1,6 @@
-// What ranks say to each other before they are connected: frames of words. A frame is "TOKAMAK1", a 32-bit length, and
-// words with a zero byte between them. Whoever reaches a port may send anything, so a reader has limits, takes no more
-// memory than its limit, and never waits.
+// Messages between ranks before they are connected: frames of words. A frame is "TOKAMAK1", a 32-bit length, and words
+// separated by zero bytes. Any process may connect and send anything, so a reader never waits and takes at most its
+// limit of memory.
 #pragma once
 
 #include <cstdint>
@@ -23,23 +23,23 @@ struct FrameLimits {
 class FrameReader {
  public:
   enum class State {
-    kMore,    // nothing more is there yet
-    kWhole,   // take() has it
-    kEnded,   // the peer has gone
-    kBroken,  // no frame of ours, or beyond the limits
+    kMore,    // the frame is incomplete so far
+    kWhole,   // take() returns it
+    kEnded,   // the peer has closed the connection
+    kBroken,  // not a frame of ours, or beyond the limits
   };
 
   FrameReader() = default;
   explicit FrameReader(FrameLimits limits) : limits_(limits) {}
 
-  // Reads what is there, to the end of the frame and not beyond.
+  // Reads the available bytes, up to the end of the frame.
   State read(const Socket& socket);
   bool has_begun() const { return got_ > 0; }
   Words take();  // the words of a whole frame; the next one may begin
 
  private:
-  bool header_is_sound() const;  // as far as it is there
-  size_t length() const;         // of the text, as the header says it
+  bool header_is_sound() const;  // as far as it has arrived
+  size_t length() const;         // of the text, from the header
 
   FrameLimits limits_;
   std::string bytes_;

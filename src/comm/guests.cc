@@ -12,17 +12,17 @@ namespace tokamak {
 
 namespace {
 
-constexpr double kSecondsOfGrace = 1;     // for the first of them
-constexpr size_t kMostGuests = 128;       // that have not said who they are
-constexpr double kSecondsToAccept = 0.1;  // until the next attempt, where the system has no more descriptors
+constexpr double kSecondsOfGrace = 1;     // for the oldest guests
+constexpr size_t kMostGuests = 128;       // unidentified at one time
+constexpr double kSecondsToAccept = 0.1;  // until the next attempt, if descriptors have run out
 constexpr int kMostLogged = 8;
 
 bool lacks_descriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
 
-// What fits into the buffers of a fresh connection: nobody is waited for.
+// Sends words that fit the buffers of a fresh connection, so it never waits.
 bool say_at_once(const Socket& socket, const Words& words) {
   const std::string frame = frame_of(words);
-  return socket.send(frame.data(), static_cast<int64_t>(frame.size()), in_seconds(0));
+  return socket.send(frame.data(), std::ssize(frame), in_seconds(0));
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ std::vector<const Socket*> Guests::sockets() const {
   return all;
 }
 
-// One that speaks at once, as ranks do, is heard before room for another is made.
+// Serves guests that speak at once, as ranks do, before it makes room for others.
 void Guests::accept_all(const Socket& listener) {
   while (std::chrono::steady_clock::now() >= accept_from_now_on_) {
     Socket socket = accept_from(listener);
@@ -66,7 +66,7 @@ void Guests::accept_all(const Socket& listener) {
   }
 }
 
-// The oldest that has said nothing goes first. Not one that has just come: what a rank says at once may be on its way.
+// Drops the oldest guest that has said nothing, but no recent one, whose first words may be on the way.
 void Guests::make_room() {
   if (guests_.empty()) return;
   const Deadline older = in_seconds(rules_.patience - kSecondsOfGrace);
@@ -141,7 +141,7 @@ void Guests::turn_away(const Guest& guest, const std::string& who, const std::st
     log::warning("turned away by ", rules_.self, ": ", guest.socket.peer_address(), " is ", who,
                  logged_ == kMostLogged ? "; the next ones are not logged" : "");
   }
-  say_at_once(guest.socket, {"refused", reason.empty() ? rules_.self + " does not know these words" : reason});
+  say_at_once(guest.socket, {"refused", reason.empty() ? rules_.self + " expected another protocol" : reason});
 }
 
 void Guests::turn_away_rank(const Guest& guest, const Hello& hello, const std::string& finding,

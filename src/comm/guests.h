@@ -1,6 +1,6 @@
-// Whoever connects to a port of ours, until it has said who it is. All are heard at once, each within its own deadline
-// and limit of size, so that strangers delay no rank. A stranger is answered, logged in one line, and forgotten: a health
-// check, a port scan, another program, a rank of another job or without our secret.
+// Peers that have connected to a port of ours and have not yet identified themselves. All are served concurrently, each
+// with its own deadline and size limit, so that strangers delay no rank. A stranger (health check, port scan, another
+// program, a rank of another job or without our secret) is answered, logged in one line and dropped.
 #pragma once
 
 #include <functional>
@@ -14,26 +14,26 @@
 namespace tokamak {
 
 struct GuestRules {
-  std::string self;    // what listens, in messages: "rank 0 at n1:29500"
-  std::string job;     // others are turned away
-  std::string secret;  // "": none is asked for
-  // What is wrong with a rank of this version and job, which knows the secret, after "rank 3 on n2 "; "": nothing.
+  std::string self;    // the listener, in messages: "rank 0 at n1:29500"
+  std::string job;     // ranks of other jobs are turned away
+  std::string secret;  // "": none is required
+  // The objection to a rank of this version and job that knows the secret, after "rank 3 on n2 "; "": none.
   std::function<std::string(const Hello&)> objection;
-  std::function<void(const Hello&, Socket)> welcome;  // it has been told that it is expected
-  double patience = 5;  // seconds from connecting to the last word; who says less is no rank
+  std::function<void(const Hello&, Socket)> welcome;  // takes over the connection of an expected rank
+  double patience = 5;                                // seconds from connecting to the last message
 };
 
 class Guests {
  public:
   Guests(std::vector<Socket> listeners, GuestRules rules);
 
-  // Accepts and hears all who are ready, calling objection and welcome; waits for nobody.
+  // Accepts and serves all that are ready, calling objection and welcome; never waits.
   void serve();
 
-  // Those of which one has something for serve() when it can be read.
+  // When one of these is readable, serve() has work.
   std::vector<const Socket*> sockets() const;
 
-  // Ranks of ours by their own words that were turned away, and why: for an error that says who is missing. Or "".
+  // The ranks of ours that were turned away, and why, for an error that names missing ranks; or "".
   const std::string& turned_away() const { return turned_away_; }
 
  private:
@@ -41,13 +41,13 @@ class Guests {
     Socket socket;
     Deadline deadline;
     FrameReader frame;
-    std::optional<Hello> hello;  // it has been challenged
+    std::optional<Hello> hello;  // once challenged
     std::string random;
   };
 
   void accept_all(const Socket& listener);
   void make_room();
-  bool hear(Guest& guest);  // whether it is done with
+  bool hear(Guest& guest);  // true: the guest is finished
   bool introduced(Guest& guest, const Words& words);
   bool welcomed(Guest& guest, const Hello& hello);
   void turn_away(const Guest& guest, const std::string& who, const std::string& reason);

@@ -1,10 +1,11 @@
-// The first words of a rank on a connection, and the proof that it knows the secret. In frames (frame.h):
-//   joins:    VERSION KIND SIZE RANK PORT HOST JOB RANDOM     RANDOM is "" where it has no secret
-//   listens:  "challenge" RANDOM                              only where both have a secret
+// The first words of a rank on a connection, and the proof that it knows the secret, in frames (frame.h):
+//   joins:    VERSION KIND SIZE RANK PORT HOST JOB RANDOM     RANDOM is "" without a secret
+//   listens:  "challenge" RANDOM                              only if both have a secret
 //   joins:    "proof" DIGEST
 //   listens:  "expected" DIGEST                               DIGEST is "" without a secret; or "refused" REASON
-// A digest is keyed by the secret and covers the role, both random words and the whole hello, so it is good for this
-// connection alone. The joining rank proves first: a stranger gets no digest of ours to try secrets against.
+//
+// A digest is keyed by the secret and covers the role, both random words and the whole hello, so it is valid for this
+// connection only. The joining rank proves first, so that a stranger gets no digest to try secrets against.
 #pragma once
 
 #include <optional>
@@ -14,7 +15,7 @@
 
 namespace tokamak {
 
-inline constexpr const char* kProtocolVersion = "4";  // of what the ranks say to each other, here and later
+inline constexpr const char* kProtocolVersion = "4";  // of the messages between ranks, here and later
 inline constexpr const char* kControlKind = "control";
 
 struct Hello {
@@ -22,20 +23,20 @@ struct Hello {
   int size = 0;
   int rank = -1;
   int port = 0;
-  std::string host;  // as it was said: the digest covers it
+  std::string host;  // verbatim: the digest covers it
   std::string job;
   std::string random;
 
   Words words() const;
-  // Nothing where it is none. One of an older version may lack the random word.
+  // nullopt if the words are not a hello. One of an older version may lack the random word.
   static std::optional<Hello> of(const Words& words);
   std::string shown_host() const;
-  std::string who() const;  // "rank 3 on n2", fit to be printed
+  std::string who() const;  // "rank 3 on n2", printable
 };
 
 enum class Role { kJoins, kListens };
 
-// `random`: of the listening side.
+// `random` is that of the listening side.
 std::string proof_of(Role role, const std::string& secret, const Hello& hello, const std::string& random);
 
 }  // namespace tokamak

@@ -75,18 +75,18 @@ void HostComm::reduce_scatter_as(const ReduceScatter& args) {
   }
 }
 
-// In rounds, so that what comes from the others stays small, however many they and the numbers are.
+// In rounds, so that received data stay small, for any number of ranks and elements.
 template <class T>
 void HostComm::all_reduce_as(T* x, int64_t count) {
   const int64_t longest = std::min(count, std::max(kReducedAtOnce / size(), int64_t{1}));
-  std::vector<T> all(static_cast<size_t>(longest * size()));
+  std::vector<T> all(longest * size());
   for (int64_t begin = 0; begin < count; begin += longest) {
     const int64_t piece = std::min(longest, count - begin);
     gather_bytes(Lane::kHost, reinterpret_cast<const std::byte*>(x + begin), reinterpret_cast<std::byte*>(all.data()),
                  piece * static_cast<int64_t>(sizeof(T)));
     for (int64_t i = 0; i < piece; ++i) {
       T total = 0;
-      for (int from = 0; from < size(); ++from) total += all[static_cast<size_t>(from * piece + i)];
+      for (int from = 0; from < size(); ++from) total += all[from * piece + i];
       x[begin + i] = total;
     }
   }

@@ -1,5 +1,5 @@
-// What every Comm over host memory shares: tensor collectives as exchanges of bytes, followed by our own sums, rank 0
-// first, in the order of the stream. Who moves the bytes (MPI, sockets) has no say in the bits.
+// Base of every Comm over host memory: tensor collectives are exchanges of bytes followed by our own sums, rank 0
+// first, in the order of the stream. The transport (MPI, sockets) does not affect the bits.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class HostComm : public Comm {
   // all = `bytes` bytes of every rank, one after another. `own` may be this rank's part of `all`.
   virtual void gather_bytes(Lane lane, const std::byte* own, std::byte* all, int64_t bytes) = 0;
 
-  // Rank r receives the r-th `bytes` bytes of everybody's `outgoing`, by rank, in `incoming`.
+  // Rank r receives the r-th `bytes` bytes of every rank's `outgoing`, by rank, in `incoming`.
   virtual void exchange_bytes(Lane lane, const std::byte* outgoing, std::byte* incoming, int64_t bytes) = 0;
 
  private:

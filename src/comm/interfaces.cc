@@ -24,7 +24,7 @@ std::string as_number(const sockaddr* address, socklen_t length) {
   return text;
 }
 
-// What the name stands for, as numbers; nothing where the system does not know it.
+// The numeric addresses of the name; empty if it does not resolve.
 std::vector<std::string> resolved(const std::string& name) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
@@ -49,7 +49,7 @@ std::vector<std::string> local_addresses() {
     if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
     const int family = one->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6) continue;
-    if (family == AF_INET6) {  // an address of a link alone says nothing to another host
+    if (family == AF_INET6) {  // a link-local address is useless to other hosts
       const auto* v6 = reinterpret_cast<const sockaddr_in6*>(one->ifa_addr);
       if (IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr)) continue;
     }
@@ -84,7 +84,7 @@ std::string network_of_process() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string boot;
   std::getline(file, boot);
-  return str(boot, " ", std::string_view(space.data(), static_cast<size_t>(std::max<ssize_t>(length, 0))));
+  return str(boot, " ", std::string_view(space.data(), std::max<ssize_t>(length, 0)));
 }
 
 }  // namespace tokamak

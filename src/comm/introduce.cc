@@ -10,14 +10,14 @@ namespace tokamak {
 
 namespace {
 
-constexpr double kSecondsToTake = 5;  // for a peer, what is said to it
+constexpr double kSecondsToTake = 5;  // for a peer to accept a message
 constexpr size_t kLongestReason = 200;
 
 }  // namespace
 
 bool say(const Socket& socket, const Words& words) {
   const std::string frame = frame_of(words);
-  return socket.send(frame.data(), static_cast<int64_t>(frame.size()), in_seconds(kSecondsToTake));
+  return socket.send(frame.data(), std::ssize(frame), in_seconds(kSecondsToTake));
 }
 
 std::optional<Words> hear(const Socket& socket, const Patience& patience, FrameLimits limits) {

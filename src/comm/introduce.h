@@ -1,4 +1,4 @@
-// The joining side of a connection: the words of hello.h, and the wait for what a peer says then.
+// The joining side of a connection: sends the words of hello.h and waits for the answers.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-// How long to wait; `heed` is called about ten times a second, and may throw.
+// How long to wait; calls `heed` about ten times a second, which may throw.
 struct Patience {
   Deadline deadline = kNever;
   std::function<void()> heed = {};
@@ -18,15 +18,15 @@ struct Patience {
 
 bool say(const Socket& socket, const Words& words);
 
-// The next frame, or nothing: the peer has gone, speaks of something else, or the deadline is over.
+// The next frame. nullopt if the peer has gone, sent something else, or the deadline has passed.
 std::optional<Words> hear(const Socket& socket, const Patience& patience, FrameLimits limits = {});
 
-// Introduces a rank, and proves on both sides that the secret is known, where there is one. Returns why the rank may not
-// join, fit to be printed; "" where it may. `whom`: what the peer is called in that.
+// Introduces a rank; both sides prove that they know the secret, if there is one. Returns why the rank may not join,
+// printable, or "". `whom` names the peer in that text.
 std::string introduce(const Socket& socket, const Hello& own, const std::string& secret, const std::string& whom,
                       const Patience& patience);
 
-// Why a peer refuses, by an answer that is not the one that was hoped for.
+// The reason of a peer's unexpected answer.
 std::string refusal(const Words& answer, const std::string& whom);
 
 }  // namespace tokamak

@@ -11,12 +11,12 @@ namespace tokamak {
 
 namespace {
 
-// Ports that we derive lie below 32768, where Linux starts to hand out ports to everybody.
+// Derived ports are below 32768, where Linux begins to assign ports.
 constexpr int kFirstPort = 12000;
 constexpr int kPorts = 20000;
 constexpr int kLastPort = 65535;
 constexpr int64_t kMostRanks = 1 << 24;
-constexpr size_t kShortestSecret = 16;  // characters: what a stranger hears of a proof can be compared with guesses
+constexpr size_t kShortestSecret = 16;  // characters: a stranger can test guesses against a proof
 
 class Environment {
  public:
@@ -28,7 +28,7 @@ class Environment {
     return value == nullptr ? "" : value;
   }
 
-  // The number in [low, high]; `reason` says why it has to be there.
+  // The number in [low, high]; `reason` says why it is required.
   int64_t number(const char* name, int64_t low, int64_t high, const std::string& reason) const {
     const std::string value = text(name);
     if (!has(name)) fail(Kind::kConfig, str(name, " is not set, but ", reason));
@@ -81,7 +81,7 @@ Launch by_variables(const Environment& environment) {
   return launch;
 }
 
-// A step of several tasks under srun. A batch script has SLURM_NTASKS and SLURM_PROCID, too, but no SLURM_STEP_*.
+// A step of several tasks under srun. A batch script has SLURM_NTASKS and SLURM_PROCID too, but no SLURM_STEP_*.
 Launch by_slurm(const Environment& environment) {
   const char* tasks = environment.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
   Launch launch;
@@ -107,7 +107,7 @@ Launch by_slurm(const Environment& environment) {
   return launch;
 }
 
-// Several tasks that each take themselves for the whole world would train N models into one directory.
+// Several tasks that each consider themselves the whole world would train N models into one directory.
 void refuse_other_launchers(const Environment& environment) {
   if (!environment.has("PMI_SIZE")) return;
   if (environment.text("PMI_SIZE") == environment.text("SLURM_STEP_NUM_TASKS")) return;  // srun --mpi=pmi2

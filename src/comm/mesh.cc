@@ -21,7 +21,7 @@ MeshGroups::MeshGroups(Comm& world, int replicas) : mesh_(world) {
     return;
   }
   shard_ = world.split([=](int rank) { return rank / shards; });
-  // What it moves all belongs to a reduction: the sums of the parts of a slice, then these parts.
+  // One stream, since all its transfers belong to one reduction: the sums of parts of a slice, then these parts.
   replicate_ = world.split([=](int rank) { return rank % shards; }, GroupStreams::kOne);
   mesh_ = Mesh(world, *shard_, replicate_.get());
 }

@@ -1,7 +1,7 @@
 // The groups in which the ranks of a run share the state. A shard group holds one copy of it, and the copies are
-// replicas (hybrid sharding, HSDP: Zhao et al. 2023, PyTorch FSDP, section 3.2.2). Consecutive ranks form a shard group,
-// so that it lies inside a node where its size divides the node's; a replicate group joins the ranks that hold the same
-// slice, one of each replica.
+// replicas (hybrid sharding, HSDP: Zhao et al. 2023, PyTorch FSDP, section 3.2.2). Consecutive ranks form a shard
+// group, which is therefore inside a node if its size divides the node's. A replicate group joins the ranks that hold
+// the same slice, one of each replica.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace tokamak {
 // A view of the groups, which outlive it.
 class Mesh {
  public:
-  // All ranks are one shard group. Implicit, for all that know no replicas.
+  // All ranks are one shard group. Implicit, for callers without replicas.
   Mesh(Comm& world) : Mesh(world, world, nullptr) {}  // NOLINT(google-explicit-constructor)
 
   Comm& world() const { return *world_; }
@@ -24,7 +24,7 @@ class Mesh {
   int replicas() const { return replicate_ == nullptr ? 1 : replicate_->size(); }
   int replica() const { return replicate_ == nullptr ? 0 : replicate_->rank(); }  // this rank's
 
-  // Bytes of the device that the groups take outside of any plan, as Comm's methods of these names.
+  // Device memory of all groups, as Comm's methods of these names.
   int64_t reserve_bytes() const { return sum(&Comm::reserve_bytes); }
   int64_t pending_bytes() const { return sum(&Comm::pending_bytes); }
 
@@ -38,7 +38,7 @@ class Mesh {
   Comm* replicate_;  // nullptr: one replica
 };
 
-// Owns the groups beside the world.
+// Owns the groups other than the world.
 class MeshGroups {
  public:
   // `replicas` divides the ranks of `world`, which outlives this. Collective.
@@ -47,7 +47,7 @@ class MeshGroups {
   const Mesh& mesh() const { return mesh_; }
 
  private:
-  std::unique_ptr<Comm> shard_, replicate_;  // absent where the group is the world
+  std::unique_ptr<Comm> shard_, replicate_;  // absent if the group is the world
   Mesh mesh_;
 };
 

@@ -1,9 +1,8 @@
-// Comm over MPI, for host memory. Data moves as bytes, because MPI knows no bf16 and its own reductions promise no
-// order of summation: host_comm.cc sums. Every wait sleeps: MPI's own blocking calls spin, and take the cores from
-// whoever shares them.
+// Comm over MPI, for host memory. Data moves as bytes, because MPI has no bf16 and specifies no order of summation:
+// host_comm.cc sums. Every wait sleeps, because MPI's own blocking calls spin and occupy shared cores.
 #include "comm/mpi.h"
 
-// The C++ bindings were removed from the standard in MPI 3; their header does not compile without warnings.
+// The C++ bindings were removed in MPI 3; their header does not compile without warnings.
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 
@@ -27,7 +26,7 @@ void check(int code, const char* what) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(code, text, &length);
-  fail(Kind::kComm, str(what, ": ", std::string(text, static_cast<size_t>(length))));
+  fail(Kind::kComm, str(what, ": ", std::string(text, length)));
 }
 
 int to_int(int64_t count) {
@@ -62,16 +61,16 @@ class MpiComm : public HostComm {
   }
 
   void do_broadcast(std::string& bytes, int root) override {
-    int64_t length = static_cast<int64_t>(bytes.size());
+    int64_t length = std::ssize(bytes);
     await("MPI_Ibcast", [&](MPI_Request* r) { return MPI_Ibcast(&length, 1, MPI_INT64_T, root, comm_, r); });
-    bytes.resize(static_cast<size_t>(length));
+    bytes.resize(length);
     await("MPI_Ibcast",
           [&](MPI_Request* r) { return MPI_Ibcast(bytes.data(), to_int(length), MPI_BYTE, root, comm_, r); });
   }
 
   std::vector<std::string> do_gather_all(const std::string& bytes) override {
-    const int length = to_int(static_cast<int64_t>(bytes.size()));
-    std::vector<int> lengths(static_cast<size_t>(size_)), offsets(static_cast<size_t>(size_));
+    const int length = to_int(std::ssize(bytes));
+    std::vector<int> lengths(size_), offsets(size_);
     await("MPI_Iallgather", [&](MPI_Request* request) {
       return MPI_Iallgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, comm_, request);
     });
@@ -80,7 +79,7 @@ class MpiComm : public HostComm {
       offsets[r] = to_int(total);
       total += lengths[r];
     }
-    std::string all(static_cast<size_t>(total), '\0');
+    std::string all(total, '\0');
     await("MPI_Iallgatherv", [&](MPI_Request* request) {
       return MPI_Iallgatherv(bytes.data(), length, MPI_BYTE, all.data(), lengths.data(), offsets.data(), MPI_BYTE,
                              comm_, request);
@@ -122,8 +121,8 @@ class MpiComm : public HostComm {
     });
   }
 
-  // Starts a collective and sleeps until it is done: each time for a fiftieth of the wait so far, so that it ends at most
-  // 2 % late. `name`: of the call, for its errors.
+  // Starts a collective and sleeps until it is done, each time for a fiftieth of the wait so far, so that it ends at
+  // most 2 % late. `name` is that of the call, for errors.
   template <class Start>
   static void await(const char* name, const Start& start) {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -139,7 +138,7 @@ class MpiComm : public HostComm {
 
   MPI_Comm& lane(Lane which) { return lanes_[static_cast<size_t>(which)]; }
 
-  // MPI counts in int: large transfers, which are aligned, go in blocks.
+  // MPI counts in int, so large transfers go in aligned blocks.
   std::pair<MPI_Datatype, int> counted(int64_t bytes) const {
     if (bytes % kSliceAlignment == 0) return {block_, to_int(bytes / kSliceAlignment)};
     return {MPI_BYTE, to_int(bytes)};
@@ -156,7 +155,7 @@ class MpiComm : public HostComm {
 
 MpiWorld start_mpi() {
   int provided = 0;
-  // Each lane's thread calls MPI while the others do.
+  // The thread of each lane calls MPI concurrently.
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
   if (provided < MPI_THREAD_MULTIPLE) {
     fail(Kind::kComm, "this MPI lets only one thread communicate (no MPI_THREAD_MULTIPLE)",

@@ -1,4 +1,4 @@
-// The seam to MPI (mpi.cc is the only file that includes it).
+// The interface to MPI; mpi.cc is the only file that includes its header.
 #pragma once
 
 #include <memory>
@@ -13,10 +13,10 @@ struct MpiWorld {
   int local_size = 1;
 };
 
-MpiWorld start_mpi();  // once in a process
+MpiWorld start_mpi();  // once per process
 void end_mpi();        // after all Comms are gone; collective
 
-// Asks MPI to end every process of the run, where no control connections can (watch.h).
+// Makes MPI end every process of the run, if there are no control connections (watch.h).
 [[noreturn]] void abort_mpi(int exit_code);
 
 }  // namespace tokamak

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kSecondsToMeet = 30;
 
-// What rank 0 tells all: host, port, token, addresses.
+// Rank 0's message to all: host, port, token, addresses.
 enum Invitation : size_t { kHost, kPort, kToken, kFirstAddress };
 
 std::string invitation(const Socket& listener, const std::vector<std::string>& addresses) {
@@ -30,14 +30,14 @@ bool are_on_one_host(Comm& comm) {
   return std::all_of(networks.begin(), networks.end(), [&](const std::string& one) { return one == networks[0]; });
 }
 
-// A launcher may pass an environment on to some hosts alone.
+// A launcher may pass environment variables to some hosts only.
 void expect_same_secret(Comm& comm, const std::string& token, const std::string& secret) {
   const std::vector<std::string> digests = comm.gather_all(keyed_digest(secret, token));
   const std::vector<std::string> hosts = comm.gather_all(printable(host_name()));
   const auto other = std::find_if(digests.begin(), digests.end(),
                                   [&](const std::string& one) { return !same_digest(one, digests[0]); });
   if (other == digests.end()) return;
-  const auto rank = static_cast<size_t>(other - digests.begin());
+  const size_t rank = other - digests.begin();
   throw SharedError(Kind::kConfig,
                     str("rank ", rank, " on ", hosts[rank], " has another TOKAMAK_SECRET than rank 0 on ", hosts[0],
                         ", or one of them has none"),
@@ -63,7 +63,7 @@ std::optional<ControlPeers> connect_control(Comm& comm, const std::string& secre
     expect_same_secret(comm, words.at(kToken), secret);
     failure = failure_of([&] {
       std::vector<std::string> addresses(words.begin() + kFirstAddress, words.end());
-      // On rank 0's own host the loopback's, which are last, need no network.
+      // On rank 0's own host the loopback addresses, which come last, need no network.
       if (words.at(kHost) == host_name()) std::reverse(addresses.begin(), addresses.end());
       peers = meet_rank_zero({.rank = comm.rank(),
                               .size = comm.size(),
@@ -79,8 +79,8 @@ std::optional<ControlPeers> connect_control(Comm& comm, const std::string& secre
   const auto first = std::find_if(failures.begin(), failures.end(), [](const std::string& f) { return !f.empty(); });
   if (first == failures.end()) return peers;
   if (comm.rank() == 0) {
-    log::warning("no control connections beside MPI: ", shared_error(*first).what(),
-                 "; a rank that dies or hangs is noticed by the launcher alone");
+    log::warning("no control connections besides MPI: ", shared_error(*first).what(),
+                 "; only the launcher notices a rank that dies or hangs");
   }
   return std::nullopt;
 }

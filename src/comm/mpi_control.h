@@ -1,5 +1,4 @@
-// The control connections of ranks whose tensors travel by MPI: TCP beside it, for MPI gives its threads no way to hear
-// of a rank's death.
+// TCP control connections for ranks whose tensors travel by MPI, since MPI does not report a rank's death to threads.
 #pragma once
 
 #include <optional>
@@ -9,9 +8,9 @@
 
 namespace tokamak {
 
-// Rank 0's addresses and a random token go round through `comm`; who cannot prove that it knows the token, and the
-// `secret` of all ranks, is turned away. On all ranks or none: a warning says why. SharedError(kConfig) where the ranks'
-// secrets differ. Collective, once.
+// Sends rank 0's addresses and a random token through `comm`, and turns away peers that cannot prove the token and the
+// `secret`. On all ranks or none: a warning says why. SharedError(kConfig) if the ranks' secrets differ. Collective,
+// once.
 std::optional<ControlPeers> connect_control(Comm& comm, const std::string& secret);
 
 }  // namespace tokamak

@@ -1,5 +1,5 @@
-// A group of which only rank 0 is there, and moves nothing: for plans and records of steps on any number of ranks. What
-// ranks would tell each other is a bug.
+// A group with only rank 0, which moves nothing: for plans and recorded steps of any number of ranks. Host values
+// cannot be exchanged, which is a bug.
 #pragma once
 
 #include <memory>

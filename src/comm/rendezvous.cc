@@ -21,16 +21,16 @@ namespace tokamak {
 
 namespace {
 
-constexpr double kSecondsToSpeak = 5;     // for what a peer has to take or to say next
-constexpr double kSecondsToAttempt = 10;  // one connection; then once more
-constexpr double kSecondsOfMany = 2;      // the same where there are other addresses to try
-constexpr double kSecondsToConnect = 60;  // among themselves, once all have come
+constexpr double kSecondsToSpeak = 5;     // for the next message of a peer, sent or received
+constexpr double kSecondsToAttempt = 10;  // for one connection; then retries
+constexpr double kSecondsOfMany = 2;      // the same if there are other addresses to try
+constexpr double kSecondsToConnect = 60;  // for connections among the ranks, once all have joined
 constexpr double kSecondsToAgain = 0.1;   // after an attempt that failed
-constexpr double kSecondsOfSignals = 1;   // from the first rank to the last, of a signal to all
+constexpr double kSecondsOfSignals = 1;   // between the first rank and the last that receives a signal
 constexpr size_t kBytesOfRank = 300;      // in the list, at most
-constexpr size_t kLongestPlace = 200;     // as messages show it
+constexpr size_t kLongestPlace = 200;     // in messages
 constexpr size_t kLongestAddress = 64;
-constexpr size_t kMostNamed = 8;  // of ranks that are missing
+constexpr size_t kMostNamed = 8;  // missing ranks
 constexpr int kFewRanks = 8;
 
 bool is_over(Deadline deadline) { return std::chrono::steady_clock::now() >= deadline; }
@@ -55,13 +55,13 @@ class Gathering {
       : options_(options),
         deadline_(in_seconds(options.timeout_seconds)),
         tell_at_(in_seconds(options.silent_seconds)) {
-    const auto ranks = static_cast<size_t>(options.size);
+    const size_t ranks = options.size;
     for (std::vector<Socket>& lane : peers_.data) lane.resize(ranks);
     control().resize(ranks);
     hosts().resize(ranks);
     addresses_.resize(ranks);
     ports_.resize(ranks);
-    hosts()[static_cast<size_t>(options.rank)] = printable(host_name(), kLongestAddress);
+    hosts()[options.rank] = printable(host_name(), kLongestAddress);
   }
 
   Peers run() {
@@ -101,14 +101,14 @@ class Gathering {
     fail(Kind::kStopped, self() + ": stopped by a signal while it waited for the other ranks; nothing has begun");
   }
 
-  // A wait that is long is said once: by rank 0, and of a few ranks, which may be started by hand, by each.
+  // Logs a long wait once: on rank 0 and, with few ranks, which may be started by hand, on each.
   void tell_of_wait(const std::string& what) {
     if (!is_over(tell_at_)) return;
     tell_at_ = kNever;
     if (options_.rank == 0 || options_.size <= kFewRanks) log::info(self(), " waits for ", what);
   }
 
-  // As wait_for_any, for a moment.
+  // As wait_for_any, but briefly.
   int wait_a_moment(const std::vector<const Socket*>& sockets, Deadline deadline) const {
     heed_interruption();
     return wait_for_any(sockets, std::min(deadline, in_seconds(kSecondsToHeed)));
@@ -118,7 +118,7 @@ class Gathering {
     for (const Deadline end = in_seconds(seconds); !is_over(end);) wait_a_moment({}, end);
   }
 
-  // Another rank has gone: it may have heeded a signal to all that has yet to come here.
+  // Another rank has gone, perhaps by a signal to all that has yet to arrive here.
   void await_signal() const {
     if (options_.interrupted) pause(kSecondsOfSignals);
   }
@@ -130,7 +130,7 @@ class Gathering {
   // ---- guests ----
 
   void listen(std::vector<Socket> listeners) {
-    const std::string own = options_.rank == 0 ? str("rank 0 at ", place()) : name(static_cast<size_t>(options_.rank));
+    const std::string own = options_.rank == 0 ? str("rank 0 at ", place()) : name(options_.rank);
     guests_.emplace(
         std::move(listeners),
         GuestRules{.self = own,
@@ -140,7 +140,7 @@ class Gathering {
                    .welcome = [this](const Hello& hello, Socket socket) { welcome(hello, std::move(socket)); }});
   }
 
-  // False past the deadline. Those that have come are to stay, and have nothing to say.
+  // False past the deadline. Ranks that have joined must stay, and send nothing.
   bool await_guests() {
     while (missing_ > 0) {
       if (is_over(deadline_)) return false;
@@ -152,7 +152,7 @@ class Gathering {
       const int ready = wait_a_moment(sockets, deadline_);
       if (0 <= ready && ready < options_.size) {
         await_signal();
-        const std::string reason = name(static_cast<size_t>(ready)) + " has left while the ranks were being connected";
+        const std::string reason = name(ready) + " has left while the ranks were being connected";
         if (options_.rank == 0) refuse_all(reason);
         fail(Kind::kComm, str(self(), ": ", reason));
       }
@@ -161,13 +161,13 @@ class Gathering {
     return true;
   }
 
-  // What is wrong with a rank that comes, after "rank 3 on n2 ".
+  // The objection to a rank that joins, after "rank 3 on n2 ".
   std::string objection_to(const Hello& hello) const {
     if (hello.size != options_.size) {
       return str("was started as one of ", hello.size, " ranks, rank ", options_.rank, " as one of ", options_.size);
     }
     if (hello.rank < 0 || hello.rank >= options_.size) return str("does not exist among ", options_.size, " ranks");
-    const auto rank = static_cast<size_t>(hello.rank);
+    const size_t rank = hello.rank;
     if (hello.kind == kControlKind && options_.rank == 0) {
       const bool is_there = hello.rank == 0 || control()[rank];
       return is_there ? str("is a second rank ", rank, ": the first is on ", hosts()[rank]) : "";
@@ -180,7 +180,7 @@ class Gathering {
 
   void welcome(const Hello& hello, Socket socket) {
     --missing_;
-    const auto rank = static_cast<size_t>(hello.rank);
+    const size_t rank = hello.rank;
     if (connects_data_) {
       size_t lane = 0;  // objection() has found it
       while (hello.kind != data_kind(lane)) ++lane;
@@ -219,14 +219,14 @@ class Gathering {
       list.insert(list.end(), {hosts()[r], addresses_[r], str(ports_[r])});
     }
     for (const Socket& socket : control()) {
-      if (socket) say(socket, list);  // one that has left meanwhile is found missing below
+      if (socket) say(socket, list);  // a rank that has left meanwhile is missed below
     }
   }
 
   std::string absent() const {
     Words ranks;
     for (int r = 1; r < options_.size; ++r) {
-      if (!control()[static_cast<size_t>(r)]) ranks.push_back(str(r));
+      if (!control()[r]) ranks.push_back(str(r));
     }
     const size_t count = ranks.size();
     if (count > kMostNamed) ranks.resize(kMostNamed);
@@ -243,7 +243,7 @@ class Gathering {
 
   // ---- the others ----
 
-  // Why this rank may not join; "" where it may.
+  // Why this rank may not join; "" if it may.
   std::string join_by(const Socket& socket, const std::string& kind, int port, const std::string& whom,
                       Deadline deadline) const {
     const Hello own = {.version = kProtocolVersion,
@@ -271,7 +271,7 @@ class Gathering {
     Socket& zero = control()[0];
     zero = options_.addresses.size() == 1 ? connect_to_only_address() : find_rank_zero();
     const auto ranks = hosts().size();
-    // Rank 0 gives up first, and says what is missing.
+    // Rank 0 times out first, and names the missing ranks.
     const std::optional<Words> answer =
         hear(zero, until(in_seconds(options_.timeout_seconds + kSecondsToSpeak)),
              {.bytes = std::max(FrameLimits().bytes, kBytesOfRank * ranks), .words = 1 + 3 * ranks});
@@ -288,7 +288,7 @@ class Gathering {
   void read_list(size_t rank, const std::string* words, const Socket& zero) {
     hosts()[rank] = printable(words[0], kLongestAddress);
     addresses_[rank] = printable(words[1], kLongestAddress);
-    // Seen from rank 0, who shares its host is on the loopback; from here it is where rank 0 is.
+    // A rank on rank 0's host has a loopback address there; from here it is at rank 0's address.
     if (is_loopback(addresses_[rank])) addresses_[rank] = zero.peer_address();
     if (rank == 0) {
       addresses_[0] = options_.addresses.front();
@@ -302,8 +302,8 @@ class Gathering {
     }
   }
 
-  // The port for the ranks above this one is open on the address by which this rank has gone to rank 0; where that is the
-  // loopback's, as rank 0's port is.
+  // Opens the port for the ranks above this one on the address from which this rank reached rank 0. If that is the
+  // loopback's, on the addresses of rank 0's port.
   int open_data_port(const Socket& zero) {
     if (!has_data_) return 0;
     const std::string own = zero.own_address();
@@ -321,7 +321,7 @@ class Gathering {
     return socket;
   }
 
-  // At some of the addresses there may be another host, or another program.
+  // Some of the addresses may lead to another host, or another program.
   Socket find_rank_zero() {
     std::string why;
     while (!is_over(deadline_)) {
@@ -349,8 +349,8 @@ class Gathering {
       pause(kSecondsToAgain);
     }
     fail(Kind::kComm, str(self(), ": cannot reach ", printable(host), ":", port, " (", why, ")"),
-         "is rank 0 running there, under the same MASTER_ADDR and MASTER_PORT, and does no firewall stand between? It "
-         "listens on the addresses that MASTER_ADDR stands for on its host");
+         "is rank 0 running there, with the same MASTER_ADDR and MASTER_PORT, and no firewall in between? It listens "
+         "on the addresses to which MASTER_ADDR resolves on its host");
   }
 
   // ---- each with each ----
@@ -378,8 +378,8 @@ class Gathering {
   Deadline tell_at_;
   std::optional<Guests> guests_;
   bool has_data_ = false;       // ports for data are open
-  bool connects_data_ = false;  // all have come, and the ranks above connect
-  int missing_ = 0;             // guests to come
+  bool connects_data_ = false;  // all have joined, and the ranks above connect
+  int missing_ = 0;             // ranks that have not joined
   Peers peers_;
   std::vector<std::string> addresses_;
   std::vector<int> ports_;

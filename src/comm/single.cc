@@ -1,4 +1,4 @@
-// The group of one rank: every collective is a copy, or nothing.
+// The group of one rank: every collective is a copy or empty.
 #include <cstdlib>
 #include <cstring>
 
@@ -31,13 +31,13 @@ class SingleComm : public Comm {
  private:
   static void round_and_copy(const ReduceScatter& args) {
     if (args.dtype == DType::kF32) return copy(args.full, args.slice);
-    // The rounding is part of the contract, also where nothing travels.
+    // Rounding is part of the contract, even if nothing is sent.
     const float* from = args.full.as<float>();
     float* to = args.slice.as<float>();
     for (int64_t i = 0; i < args.slice.count(); ++i) to[i] = to_float(bf16(from[i]));
   }
   static void copy(Tensor from, Tensor to) {
-    if (from.data() != to.data()) std::memcpy(to.data(), from.data(), static_cast<size_t>(from.bytes()));
+    if (from.data() != to.data()) std::memcpy(to.data(), from.data(), from.bytes());
   }
 };
 

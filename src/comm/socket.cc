@@ -22,12 +22,12 @@ namespace {
 
 constexpr int64_t kMostAtOnce = int64_t{1} << 30;
 
-// Of the time after which a silent peer is given up, a part passes before the first probe; the rest is for so many.
+// A part of the silent time passes before the first probe, the rest during this many probes.
 constexpr int kProbes = 5;
 
-constexpr int kAttemptsAtPort = 16;  // at one that is free on several addresses
+constexpr int kAttemptsAtPort = 16;  // to find a port that is free on several addresses
 
-// accept(2): errors of a connection that was there, of the network, or of what this process may open. All may pass.
+// accept(2): transient errors of the connection, the network or this process's limits.
 constexpr std::array kPassing = {EAGAIN,       ECONNABORTED, EPERM,       EMFILE,      ENFILE,    ENOBUFS,
                                  ENOMEM,       EPROTO,       ENETDOWN,    ENOPROTOOPT, EHOSTDOWN, ENONET,
                                  EHOSTUNREACH, EOPNOTSUPP,   ENETUNREACH, ETIMEDOUT};
@@ -38,7 +38,7 @@ int milliseconds_until(Deadline deadline) {
   return static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30));
 }
 
-// poll(2) again where a signal interrupts it. Returns the number that are ready, 0 past the deadline.
+// Polls again after a signal. Returns the number of ready sockets, 0 past the deadline.
 int poll_until(pollfd* polled, size_t count, Deadline deadline) {
   while (true) {
     const int ready = ::poll(polled, count, milliseconds_until(deadline));
@@ -72,10 +72,10 @@ std::string as_number(Address& address) {
   char text[NI_MAXHOST] = "";
   ::getnameinfo(address.get(), address.length, text, sizeof(text), nullptr, 0, NI_NUMERICHOST);
   const std::string number = text;
-  return starts_with(number, "::ffff:") ? number.substr(7) : number;  // IPv4 through a socket for both
+  return starts_with(number, "::ffff:") ? number.substr(7) : number;  // IPv4 through a dual-stack socket
 }
 
-// A process that tries a port of its own host, where nobody listens yet, may be connected to itself.
+// A process that connects to a port of its own host on which nothing listens may be connected to itself.
 bool is_connected_to_itself(int fd) {
   Address here, there;
   ::getsockname(fd, here.get(), &here.length);
@@ -108,7 +108,7 @@ bool listens(const Socket& socket, Address& address) {
   return ::bind(socket.fd(), address.get(), address.length) == 0 && ::listen(socket.fd(), SOMAXCONN) == 0;
 }
 
-// `number`: an address as a number. Of no family where it is none: no socket can be made for it.
+// The socket address of a numeric address; without a family if it is not one.
 Address address_of(const std::string& number, int port) {
   Address address;
   addrinfo hints = {};
@@ -140,7 +140,7 @@ void Socket::close() {
 int64_t Socket::send_some(const void* data, int64_t bytes, bool more_follows) const {
   const int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (more_follows ? MSG_MORE : 0);
   while (true) {
-    const ssize_t sent = ::send(fd_, data, static_cast<size_t>(std::min(bytes, kMostAtOnce)), flags);
+    const ssize_t sent = ::send(fd_, data, std::min(bytes, kMostAtOnce), flags);
     if (sent >= 0) return sent;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
     if (errno != EINTR) return -1;
@@ -149,7 +149,7 @@ int64_t Socket::send_some(const void* data, int64_t bytes, bool more_follows) co
 
 int64_t Socket::receive_some(void* data, int64_t bytes) const {
   while (true) {
-    const ssize_t received = ::recv(fd_, data, static_cast<size_t>(std::min(bytes, kMostAtOnce)), MSG_DONTWAIT);
+    const ssize_t received = ::recv(fd_, data, std::min(bytes, kMostAtOnce), MSG_DONTWAIT);
     if (received > 0) return received;
     if (received == 0) {
       errno = 0;
@@ -186,7 +186,7 @@ void Socket::give_up_after(double seconds) const {
   set(fd_, IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, static_cast<int>(seconds) - kProbes * probe));
   set(fd_, IPPROTO_TCP, TCP_KEEPINTVL, probe);
   set(fd_, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-  set(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(seconds * 1000));  // where something is on its way
+  set(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(seconds * 1000));  // if data are in flight
 }
 
 std::string Socket::peer_address() const {
@@ -212,7 +212,7 @@ void Socket::never_block() const { ::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) |
 Socket listen_on(int port) {
   Address address;
   Socket socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (socket) {  // serves IPv4, too
+  if (socket) {  // serves IPv4 too
     set(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
     auto* any = reinterpret_cast<sockaddr_in6*>(&address.storage);
     any->sin6_family = AF_INET6;
@@ -295,7 +295,7 @@ Socket connect_to(const std::string& host, int port, Deadline deadline, std::str
 
 std::vector<int> wait_for_ready(const std::vector<const Socket*>& sockets, Deadline deadline) {
   std::vector<pollfd> polled;
-  // A negative fd is left out.
+  // poll(2) skips a negative fd.
   for (const Socket* socket : sockets) polled.push_back({.fd = socket->fd(), .events = POLLIN, .revents = 0});
   std::vector<int> ready;
   if (poll_until(polled.data(), polled.size(), deadline) == 0) return ready;

@@ -1,5 +1,4 @@
-// TCP sockets of the operating system: owned, and with deadlines. Partial transfers and EINTR are dealt with here, and
-// nobody is killed by SIGPIPE.
+// TCP sockets with owners and deadlines. Handles partial transfers, EINTR and SIGPIPE.
 #pragma once
 
 #include <chrono>
@@ -14,7 +13,7 @@ namespace tokamak {
 using Deadline = std::chrono::steady_clock::time_point;
 inline constexpr Deadline kNever = Deadline::max();
 Deadline in_seconds(double seconds);
-inline constexpr double kSecondsToHeed = 0.1;  // until a wait notices an interruption
+inline constexpr double kSecondsToHeed = 0.1;  // the longest delay of an interruption
 
 class Socket {
  public:
@@ -28,49 +27,49 @@ class Socket {
   explicit operator bool() const { return fd_ >= 0; }
   void close();
 
-  // All of it, or false: the other side has gone, or the deadline has passed. errno says which; 0 is a closed
-  // connection.
+  // Sends all, or returns false: the other side has closed, or the deadline has passed. errno is the reason; 0: closed.
   bool send(const void* data, int64_t bytes, Deadline deadline) const;
   bool receive(void* data, int64_t bytes, Deadline deadline) const;
 
-  // What goes without waiting: bytes moved, 0 where none can now, -1 where the connection has ended (errno as above).
+  // Sends without waiting: returns the bytes moved, 0 if none can be now, -1 if the connection has ended (errno as
+  // above).
   int64_t send_some(const void* data, int64_t bytes, bool more_follows) const;
   int64_t receive_some(void* data, int64_t bytes) const;
 
-  // A peer whose host has fallen silent (power, cable) is given up after about so long, by errno ETIMEDOUT.
+  // Ends the connection to a peer that is silent for about so long (power, cable), with errno ETIMEDOUT.
   void give_up_after(double seconds) const;
 
-  std::string peer_address() const;  // as numbers
-  std::string own_address() const;   // the same, of this side
+  std::string peer_address() const;  // numeric
+  std::string own_address() const;   // likewise, of this side
   int port() const;                  // of this side
 
-  void never_block() const;  // a listener: accept_from returns at once
+  void never_block() const;  // for a listener: accept_from returns at once
 
  private:
   int fd_ = -1;
 };
 
-// On every interface. Error(kComm) if the port is taken. Port 0: the system chooses.
+// Listens on every interface. Error(kComm) if the port is taken. Port 0: the system chooses.
 Socket listen_on(int port);
 
-// On these addresses of this host, the same port on each; on every interface where there are none. One that cannot be
-// had (it has gone, IPv6 is off) is left out, if another can.
+// Listens on these addresses, with the same port, or on every interface if there are none. Skips an unavailable one
+// (gone, IPv6 off) if another works.
 std::vector<Socket> listen_on(const std::vector<std::string>& addresses, int port);
 
-// A connection that nobody waited for; an empty Socket, and errno, where there is none: it went away again, the network
-// or this process is short of something for now, or the listener never blocks.
+// Accepts a connection. An empty Socket, and errno, if there is none: the peer closed it, a resource is short for now,
+// or the listener never blocks.
 Socket accept_from(const Socket& listener);
 
-// One attempt; an empty Socket and the reason in `why` where it fails. `heed` is called about ten times a second, and
-// may throw.
+// One attempt; an empty Socket and the reason in `why` if it fails. Calls `heed` about ten times a second, which may
+// throw.
 Socket connect_to(const std::string& host, int port, Deadline deadline, std::string& why,
                   const std::function<void()>& heed = {});
 
-// Until one or more of them can be read, or have ended: their indices; none when the deadline has passed. Empty sockets
-// are left out.
+// Waits until at least one socket is readable or has ended, and returns their indices; none when the deadline has
+// passed. Skips empty sockets.
 std::vector<int> wait_for_ready(const std::vector<const Socket*>& sockets, Deadline deadline);
 
-// Until one of them can be read, or has ended: its index; -1 when the deadline has passed. Empty sockets are left out.
+// The same for the first such socket: its index, or -1.
 int wait_for_any(const std::vector<const Socket*>& sockets, Deadline deadline);
 
 }  // namespace tokamak

@@ -1,7 +1,6 @@
-// Every pair of ranks has a connection for each lane, and every collective is one message between each pair that takes
-// part, all of them under way at once. A message is a header (what it is for, how long it is) and bytes. The groups of a
-// run share the connections: as all ranks call a lane's collectives in the same order, what arrives next is what is
-// wanted next.
+// Every pair of ranks has a connection for each lane. Every collective is one message between each pair that takes
+// part, all in flight at once: a header (purpose and length), then bytes. The groups of a run share the connections:
+// all ranks call a lane's collectives in the same order, so messages arrive in that order.
 #include "comm/tcp.h"
 
 #include <poll.h>
@@ -21,9 +20,9 @@ namespace tokamak {
 namespace {
 
 constexpr int64_t kNothing = -1;                    // no message in this direction
-constexpr int64_t kLongestText = int64_t{1} << 28;  // of a host's message, as its sender says
+constexpr int64_t kLongestText = int64_t{1} << 28;  // of a host's message
 constexpr double kSecondsToBegin = 60;              // for all to take part in the first collective
-constexpr int kMillisecondsToHeed = 100;            // until an interruption of that is noticed
+constexpr int kMillisecondsToHeed = 100;            // the delay of an interruption of that
 
 enum class Purpose : int64_t { kGather = 1, kExchange, kBroadcast, kBarrier };
 
@@ -48,17 +47,17 @@ class Connections {
 
   int ranks() const { return static_cast<int>(hosts_.size()); }
 
-  // Until it is called again: how long a transfer may take, and what ends it early.
+  // Until the next call: the time limit of transfers, and an early end.
   void limit(Deadline deadline, std::function<bool()> interrupted) {
     deadline_ = deadline;
     interrupted_ = std::move(interrupted);
   }
 
-  // Returns when all messages have gone and come.
+  // Returns when all messages are sent and received.
   void transfer(Lane lane, Purpose purpose, const std::vector<Transfer>& transfers) {
     std::vector<Progress> all;
     for (const Transfer& t : transfers) {
-      all.emplace_back(t, purpose, data_[static_cast<size_t>(lane)][static_cast<size_t>(t.peer)]);
+      all.emplace_back(t, purpose, data_[static_cast<size_t>(lane)][t.peer]);
     }
     while (true) {
       std::vector<pollfd> polled;
@@ -77,7 +76,7 @@ class Connections {
     }
   }
 
-  // A length that a peer has said.
+  // Checks a length that a peer has sent.
   int64_t checked_length(int rank, int64_t length) const {
     if (0 <= length && length <= kLongestText) return length;
     fail(Kind::kComm,
@@ -96,11 +95,11 @@ class Connections {
     const Socket& socket;
     Header out_header;
     Header in_header = {};
-    int64_t sent = 0;  // of header and bytes together, as received
+    int64_t sent = 0;  // header and bytes together, as received
     int64_t received = 0;
   };
 
-  // As much as goes without waiting.
+  // Sends as much as possible without waiting.
   void send(Progress& one) const {
     while (one.unsent() > 0) {
       const bool in_header = one.sent < kHeaderBytes;
@@ -148,7 +147,7 @@ class Connections {
          str("after all ranks had met, nothing was heard for ", kSecondsToBegin, " s of ", join(silent, ", ")));
   }
 
-  // Why the other end is gone is the watch's to say; normally it ends this process while we wait here.
+  // The watch reports why the other end is gone; normally it ends this process while we wait here.
   [[noreturn]] void lost(const Progress& one) const {
     const std::string reason = errno == 0 ? "" : str(": ", std::strerror(errno));
     std::this_thread::sleep_for(std::chrono::seconds(10));
@@ -165,7 +164,7 @@ class Connections {
 
 class TcpComm : public HostComm {
  public:
-  // `members`: the ranks of the run that form the group, of which this is the rank-th.
+  // `members` are the ranks of the run that form the group; this is the rank-th.
   TcpComm(Connections& connections, std::vector<int> members, int rank)
       : connections_(connections), members_(std::move(members)), rank_(rank) {}
 
@@ -177,26 +176,26 @@ class TcpComm : public HostComm {
   }
 
   void do_broadcast(std::string& bytes, int root) override {
-    auto length = static_cast<int64_t>(bytes.size());
+    int64_t length = std::ssize(bytes);
     broadcast_bytes(reinterpret_cast<std::byte*>(&length), sizeof(length), root);
-    if (rank_ != root) bytes.resize(static_cast<size_t>(checked_length(root, length)));
+    if (rank_ != root) bytes.resize(checked_length(root, length));
     broadcast_bytes(reinterpret_cast<std::byte*>(bytes.data()), length, root);
   }
 
   std::vector<std::string> do_gather_all(const std::string& bytes) override {
-    const std::vector<int64_t> lengths = gather_numbers(static_cast<int64_t>(bytes.size()));
+    const std::vector<int64_t> lengths = gather_numbers(std::ssize(bytes));
     std::vector<std::string> by_rank;
     for (int r = 0; r < size(); ++r) {
-      const int64_t length = r == rank_ ? 0 : checked_length(r, lengths[static_cast<size_t>(r)]);
-      by_rank.emplace_back(static_cast<size_t>(length), '\0');
+      const int64_t length = r == rank_ ? 0 : checked_length(r, lengths[r]);
+      by_rank.emplace_back(length, '\0');
     }
-    by_rank[static_cast<size_t>(rank_)] = bytes;
+    by_rank[rank_] = bytes;
     transfer_with_all(Lane::kHost, Purpose::kGather, [&](int r, Transfer& t) {
-      std::string& theirs = by_rank[static_cast<size_t>(r)];
+      std::string& theirs = by_rank[r];
       t.out = reinterpret_cast<const std::byte*>(bytes.data());
-      t.out_bytes = static_cast<int64_t>(bytes.size());
+      t.out_bytes = std::ssize(bytes);
       t.in = reinterpret_cast<std::byte*>(theirs.data());
-      t.in_bytes = static_cast<int64_t>(theirs.size());
+      t.in_bytes = std::ssize(theirs);
     });
     return by_rank;
   }
@@ -211,17 +210,15 @@ class TcpComm : public HostComm {
     std::vector<int> members;
     int rank = 0;
     for (int r = 0; r < size(); ++r) {
-      if (colors[static_cast<size_t>(r)] != color) continue;
+      if (colors[r] != color) continue;
       if (r == rank_) rank = static_cast<int>(members.size());
-      members.push_back(members_[static_cast<size_t>(r)]);
+      members.push_back(members_[r]);
     }
     return std::make_unique<TcpComm>(connections_, std::move(members), rank);
   }
 
  private:
-  int64_t checked_length(int rank, int64_t length) const {
-    return connections_.checked_length(members_[static_cast<size_t>(rank)], length);
-  }
+  int64_t checked_length(int rank, int64_t length) const { return connections_.checked_length(members_[rank], length); }
 
   void gather_bytes(Lane lane, const std::byte* own, std::byte* all, int64_t bytes) override {
     if (own != all + rank_ * bytes) std::copy(own, own + bytes, all + rank_ * bytes);
@@ -260,13 +257,13 @@ class TcpComm : public HostComm {
     return all;
   }
 
-  // fill(r, transfer) says what goes to and comes from rank r of the group.
+  // fill(r, transfer) sets the transfer with rank r of the group.
   template <class Fill>
   void transfer_with_all(Lane lane, Purpose purpose, const Fill& fill) {
     std::vector<Transfer> transfers;
     for (int step = 1; step < size(); ++step) {  // each rank begins with its successor
       const int r = (rank_ + step) % size();
-      Transfer t = {.peer = members_[static_cast<size_t>(r)]};
+      Transfer t = {.peer = members_[r]};
       fill(r, t);
       transfers.push_back(t);
     }
@@ -278,7 +275,7 @@ class TcpComm : public HostComm {
   const int rank_;
 };
 
-// The whole run, which the connections belong to.
+// The whole run, which owns the connections.
 class TcpWorld : private Connections, public TcpComm {
  public:
   TcpWorld(int rank, LaneSockets data, std::vector<std::string> hosts)
@@ -286,14 +283,14 @@ class TcpWorld : private Connections, public TcpComm {
 
   void begin(const std::function<bool()>& interrupted) {
     limit(in_seconds(kSecondsToBegin), interrupted);
-    barrier();  // nobody leaves before all have come
+    barrier();  // all ranks have come
     limit(kNever, {});
   }
 
  private:
   static std::vector<int> all_of(int size) {
-    std::vector<int> ranks(static_cast<size_t>(size));
-    for (int r = 0; r < size; ++r) ranks[static_cast<size_t>(r)] = r;
+    std::vector<int> ranks(size);
+    for (int r = 0; r < size; ++r) ranks[r] = r;
     return ranks;
   }
 };

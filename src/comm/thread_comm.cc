@@ -1,5 +1,5 @@
-// One mechanism serves all collectives: every rank posts an address, waits until all have, reads what lies at the
-// others' addresses, and leaves when all have read.
+// One mechanism serves all collectives: every rank posts an address, waits until all have, reads the data at the
+// others' addresses, and returns when all have read.
 #include "comm/thread_comm.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace tokamak {
 
 namespace {
 
-// A collective as its caller sees it: all ranks of a group must call the same one. `bytes` is 0 where they may differ.
+// The caller's view of a collective, which must be the same on all ranks of a group. `bytes` is 0 if they may differ.
 struct Call {
   const char* name;
   int64_t bytes = 0;
@@ -26,7 +26,7 @@ struct Call {
   std::string text() const { return str(name, "(", bytes, " bytes)"); }
 };
 
-// Ranks that call collectives together. Guarded by the world's mutex, `posts` by the two waits of an exchange.
+// Ranks that call collectives together. Guarded by the world's mutex; `posts` by the two waits of an exchange.
 struct Group {
   std::vector<int> members;  // ranks of the world
   std::vector<const void*> posts;
@@ -38,7 +38,7 @@ using Lanes = std::array<Group*, kLanes>;
 
 class ThreadWorld {
  public:
-  explicit ThreadWorld(int ranks) : has_left_(static_cast<size_t>(ranks), false) {
+  explicit ThreadWorld(int ranks) : has_left_(ranks, false) {
     std::vector<int> all;
     for (int r = 0; r < ranks; ++r) all.push_back(r);
     all_ranks_ = add_lanes(all);
@@ -60,10 +60,10 @@ class ThreadWorld {
     return *groups_.back();
   }
 
-  // read(posts) runs on every rank when all have posted; returns when all have read.
+  // Calls read(posts) on every rank when all have posted; returns when all have read.
   template <class Read>
   void exchange(Group& group, int rank, const Call& call, const void* post, const Read& read) {
-    group.posts[static_cast<size_t>(rank)] = post;
+    group.posts[rank] = post;
     wait_for_all(group, rank, call);
     read(group.posts);
     wait_for_all(group, rank, call);
@@ -71,7 +71,7 @@ class ThreadWorld {
 
   void wait_for_all(Group& group, int rank, const Call& call) {
     std::unique_lock lock(mutex_);
-    group.calls[static_cast<size_t>(rank)] = call;
+    group.calls[rank] = call;
     const int64_t round = group.rounds;
     if (++group.arrived == static_cast<int>(group.members.size())) {
       end_if_different(group);
@@ -83,15 +83,15 @@ class ThreadWorld {
     changed_.wait(lock, [&] { return group.rounds != round || departed_member(group) >= 0; });
     if (group.rounds != round) return;
     const int missing = departed_member(group);
-    fail(Kind::kComm, str("rank ", group.members[static_cast<size_t>(rank)], " waits in ", call.text(),
+    fail(Kind::kComm, str("rank ", group.members[rank], " waits in ", call.text(),
                           over() ? ", and the run is over" : str(", and rank ", missing, " has returned")));
   }
 
-  // A thread's end: the first error is what run_on_threads throws.
+  // Ends a thread: run_on_threads throws the first error.
   void leave(int rank, std::exception_ptr error) {
     const std::lock_guard lock(mutex_);
     if (error != nullptr) end(std::move(error));
-    has_left_[static_cast<size_t>(rank)] = true;
+    has_left_[rank] = true;
     changed_.notify_all();
   }
 
@@ -100,7 +100,7 @@ class ThreadWorld {
   }
 
  private:
-  // By the last rank to arrive: the others wait still, and find that the run is over.
+  // Called by the last rank to arrive: the others still wait, and find that the run is over.
   void end_if_different(const Group& group) {
     for (size_t i = 1; i < group.calls.size(); ++i) {
       if (group.calls[i] == group.calls[0]) continue;
@@ -119,8 +119,8 @@ class ThreadWorld {
   bool over() const { return first_error_ != nullptr; }
 
   int departed_member(const Group& group) const {  // a member that will never arrive, or -1
-    const auto found = std::find_if(group.members.begin(), group.members.end(),
-                                    [&](int member) { return has_left_[static_cast<size_t>(member)]; });
+    const auto found =
+        std::find_if(group.members.begin(), group.members.end(), [&](int member) { return has_left_[member]; });
     return found == group.members.end() ? -1 : *found;
   }
 
@@ -160,23 +160,23 @@ class ThreadComm : public HostComm {
     const std::vector<int> colors = gather<int>("split", color);
     std::vector<int> part;  // ranks here
     for (int r = 0; r < size(); ++r) {
-      if (colors[static_cast<size_t>(r)] == color) part.push_back(r);
+      if (colors[r] == color) part.push_back(r);
     }
     Lanes made = {};
     if (part.front() == rank_) {
       std::vector<int> members;
-      for (const int r : part) members.push_back(group_.members[static_cast<size_t>(r)]);
+      for (const int r : part) members.push_back(group_.members[r]);
       made = world_.add_lanes(members);
     }
     const std::vector<Lanes> lanes = gather<Lanes>("split", made);
     const auto place = std::find(part.begin(), part.end(), rank_) - part.begin();
-    return std::make_unique<ThreadComm>(world_, lanes[static_cast<size_t>(part.front())], static_cast<int>(place));
+    return std::make_unique<ThreadComm>(world_, lanes[part.front()], static_cast<int>(place));
   }
 
  private:
   template <class T>
   static const T& at(const std::vector<const void*>& posts, int rank) {
-    return *static_cast<const T*>(posts[static_cast<size_t>(rank)]);
+    return *static_cast<const T*>(posts[rank]);
   }
 
   template <class T>
@@ -201,7 +201,7 @@ class ThreadComm : public HostComm {
   }
 
   static void copy(const std::byte* from, std::byte* to, int64_t bytes) {
-    if (from != to && bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+    if (from != to && bytes > 0) std::memcpy(to, from, bytes);
   }
 
   ThreadWorld& world_;

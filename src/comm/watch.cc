@@ -13,7 +13,7 @@ namespace tokamak {
 namespace {
 
 constexpr double kSecondsToSend = 1;
-constexpr double kSecondsToReceive = 5;  // the rest of a frame whose beginning is there
+constexpr double kSecondsToReceive = 5;  // for the rest of a frame
 constexpr double kSecondsOfSilence = 45;
 constexpr double kSecondsToEnd = 3;
 constexpr int32_t kLongestMessage = int32_t{1} << 20;  // the calls of a flight record take some kilobytes
@@ -32,7 +32,7 @@ Watch::Watch(int rank, ControlPeers peers) : rank_(rank), peers_(peers.sockets.s
   thread_ = start_service_thread("peer watch", [this] { listen(); });
 }
 
-// Rank 0's thread ends when all others have disconnected, theirs when rank 0 has.
+// Rank 0's thread ends when all others have disconnected, the others' when rank 0 has.
 void Watch::leave() {
   if (!thread_.joinable()) return;
   if (rank_ == 0) thread_.join();
@@ -41,7 +41,7 @@ void Watch::leave() {
 }
 
 std::string Watch::rank_name(const std::vector<std::string>& hosts, int rank) {
-  return str("rank ", rank, " (on ", hosts[static_cast<size_t>(rank)], ")");
+  return str("rank ", rank, " (on ", hosts[rank], ")");
 }
 
 std::string Watch::present() const {
@@ -73,7 +73,7 @@ void Watch::send(const std::string& bytes) {
   for (Peer& peer : peers_) send_frame(peer, Word::kMessage, static_cast<int32_t>(bytes.size()), bytes);
 }
 
-// In one piece, so that a process that is stopped meanwhile leaves no half of it.
+// Sends in one write, so that a process stopped meanwhile leaves no partial frame.
 void Watch::send_frame(Peer& peer, Word word, int32_t value, const std::string& bytes) {
   if (!peer.socket) return;
   const Header header = {word, value};
@@ -81,7 +81,7 @@ void Watch::send_frame(Peer& peer, Word word, int32_t value, const std::string& 
   frame += bytes;
   const std::lock_guard lock(peer.sending);
   if (!peer.takes_all) return;
-  peer.takes_all = peer.socket.send(frame.data(), static_cast<int64_t>(frame.size()), in_seconds(kSecondsToSend));
+  peer.takes_all = peer.socket.send(frame.data(), std::ssize(frame), in_seconds(kSecondsToSend));
 }
 
 void Watch::listen() {
@@ -95,14 +95,14 @@ void Watch::listen() {
   while (present > 0) {
     for (const int from : wait_for_ready(watched, kNever)) {
       if (receive(from)) continue;
-      watched[static_cast<size_t>(from)] = &nobody;
+      watched[from] = &nobody;
       --present;
     }
   }
 }
 
 bool Watch::receive(int from) {
-  Peer& peer = peers_[static_cast<size_t>(from)];
+  Peer& peer = peers_[from];
   Header header = {};
   std::string bytes;
   bool whole = peer.socket.receive(&header, sizeof(header), in_seconds(kSecondsToReceive));
@@ -121,7 +121,7 @@ bool Watch::receive(int from) {
     return true;
   }
   if (header.word == Word::kEnd) {
-    // A code that no process fails with is no peer's of ours: 0 would pass for done.
+    // A peer's process never fails with another code, and 0 would mean success.
     const int code = 1 <= header.value && header.value <= 255 ? header.value : kCommCode;
     end_because(code, str(name(from), " ended the run, exit code ", header.value), rank_ == 0);
   }

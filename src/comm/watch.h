@@ -1,7 +1,7 @@
-// Sees to it that the ranks of a run end together. A thread listens on the control connections, all of which meet at
-// rank 0: a rank that ends without a disconnect message, or asks for the end of all, ends every process at once,
-// whether it computes or waits. The thread exits the process; a checkpoint being written is then an unfinished one, as
-// after a crash. The same connections carry the messages of a watchdog (resilience/).
+// Ends the ranks of a run together. A thread listens on the control connections, which all lead to rank 0. If a rank
+// ends without a disconnect message, or requests the end of all, every process ends at once, computing or waiting. The
+// thread exits the process, and a checkpoint being written is left unfinished, as after a crash. The same connections
+// carry the messages of a watchdog (resilience/).
 #pragma once
 
 #include <functional>
@@ -16,12 +16,12 @@ namespace tokamak {
 
 class Watch {
  public:
-  // Takes the messages of other ranks, on the watch's thread: it must not wait for anything there.
+  // Receives messages of other ranks, on the watch's thread, where it must not block.
   class Client {
    public:
     virtual ~Client() = default;
     virtual void received(int from, const std::string& bytes) = 0;
-    // The host of `rank` has fallen silent. Whether the client ends the run itself.
+    // The host of `rank` is silent. Returns whether the client ends the run itself.
     virtual bool lost(int rank) = 0;
   };
 
@@ -32,26 +32,26 @@ class Watch {
 
   void leave();  // collective: sends a disconnect message, and returns when every rank has
 
-  // Every process of the run ends with it. From any thread.
+  // Ends this and every other process of the run. From any thread.
   [[noreturn]] void end_all(int exit_code);
 
-  // What the rank that speaks for the run does before another rank's end ends this process: rank 0, or any other when
-  // rank 0 is gone. On the watch's thread, within three seconds. `why` is fit to be printed. Empty: nothing; then none are
-  // under way any more.
+  // Called before another rank's end ends this process, on the rank that reports for the run: rank 0, or any other once
+  // rank 0 is gone. Runs on the watch's thread, within three seconds. `why` is printable. Setting an empty one waits
+  // for a call in progress.
   using LastWords = std::function<void(int exit_code, const std::string& why)>;
   void set_last_words(LastWords last_words);
 
-  void attach(Client* client);  // nullptr: none; then no call to the one before is under way any more
+  void attach(Client* client);  // nullptr: none; waits for a call in progress to the previous client
 
-  // Rank 0 sends to all others, another rank to rank 0. Never waits for long: what a peer does not take is lost.
+  // Rank 0 sends to all others, another rank to rank 0. Never blocks for long; drops bytes that a peer does not accept.
   void send(const std::string& bytes);
 
-  // Hosts that are silent for so long are given up; less than the default where a watchdog is stricter.
+  // Silence after which a host counts as lost; less than the default if a watchdog is stricter.
   void give_up_after(double seconds);
 
   std::string name(int rank) const { return rank_name(hosts_, rank); }  // "rank 3 (on n2)"
-  const std::string& host(int rank) const { return hosts_[static_cast<size_t>(rank)]; }
-  std::string present() const;  // names of those that have not disconnected
+  const std::string& host(int rank) const { return hosts_[rank]; }
+  std::string present() const;  // names of ranks that have not disconnected
 
   static std::string rank_name(const std::vector<std::string>& hosts, int rank);
 
@@ -63,14 +63,14 @@ class Watch {
   };
   struct Peer {
     Socket socket;
-    std::mutex sending;      // a frame is not torn by another thread's
+    std::mutex sending;      // keeps frames of two threads apart
     bool takes_all = true;   // guarded by `sending`: false after a frame was cut short
     bool connected = false;  // guarded by `state_`
   };
 
   void send_frame(Peer& peer, Word word, int32_t value, const std::string& bytes = {});
   void listen();
-  bool receive(int from);  // false: it has disconnected
+  bool receive(int from);  // false: the peer has disconnected
   void end_because_gone(int rank, int error);
   [[noreturn]] void end_because(int exit_code, const std::string& why, bool speaks);
 

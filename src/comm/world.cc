@@ -29,9 +29,9 @@ double mpi_seconds() {
   return seconds;
 }
 
-void tell_of_mpi(double seconds) {
+void report_mpi_timeout(double seconds) {
   log::error("the ranks have not met over MPI within ", seconds,
-             " s: one was never started, or a message of the launcher's was lost (TOKAMAK_MPI_SECONDS)");
+             " s: one was never started, or a message of the launcher was lost (TOKAMAK_MPI_SECONDS)");
   log::flush();
 }
 
@@ -40,9 +40,9 @@ void tell_of_mpi(double seconds) {
 World::World(std::function<bool()> interrupted)
     : launch_(find_launch([](const char* name) { return std::getenv(name); })) {
   if (launch_.launcher == Launcher::kMpi) {
-    // MPI_Init knows no time limit, and there is no watchdog yet.
+    // MPI_Init has no time limit, and no watchdog runs yet.
     const double seconds = mpi_seconds();
-    const ExitTimer timer(seconds, static_cast<int>(Kind::kComm), [&] { tell_of_mpi(seconds); });
+    const ExitTimer timer(seconds, static_cast<int>(Kind::kComm), [&] { report_mpi_timeout(seconds); });
     MpiWorld world = start_mpi();
     comm_ = std::move(world.comm);
     local_rank_ = world.local_rank;
@@ -71,14 +71,14 @@ World::World(std::function<bool()> interrupted)
 
 World::World(std::unique_ptr<Comm> ranks) : comm_(std::move(ranks)) { find_neighbours(comm_->gather_all(host_name())); }
 
-// The watch first: a rank that closes its other connections earlier would look like one that has died.
+// The watch disconnects first: a rank that closes its other connections earlier would look dead.
 World::~World() {
   std::atomic<bool> watches = watch_.has_value();
   std::optional<ExitTimer> timer;
   if (leave_within_ && size() > 1) {
     timer.emplace(*leave_within_, static_cast<int>(Kind::kComm), [&, this] {
-      log::error("the ranks have not taken leave of each other within ", *leave_within_,
-                 " s; still there: ", watches ? watch_->present() : "not known");
+      log::error("the ranks have not all disconnected within ", *leave_within_,
+                 " s; still connected: ", watches ? watch_->present() : "unknown");
       log::flush();
     });
   }
@@ -89,8 +89,8 @@ World::~World() {
   if (launch_.launcher == Launcher::kMpi) end_mpi();
 }
 
-// The ranks have control connections, and nothing else yet: an error would wait in the watch's destructor for the others,
-// who wait for this rank.
+// Ends the run: at this point the ranks have only control connections, and an error would wait in the watch's
+// destructor for the others, which wait for this rank.
 void World::or_end_all(const std::function<void()>& body) {
   try {
     body();
@@ -108,7 +108,7 @@ void World::end_all(int exit_code) {
   std::_Exit(exit_code);
 }
 
-// Ranks with this host's name; what the launcher has said about them is taken as it is.
+// Counts ranks with this host's name, unless the launcher has stated it.
 void World::find_neighbours(const std::vector<std::string>& hosts) {
   const auto own = hosts.begin() + comm_->rank();
   local_rank_ = launch_.local_rank >= 0 ? launch_.local_rank : static_cast<int>(std::count(hosts.begin(), own, *own));

@@ -1,5 +1,5 @@
-// All processes of the run, and how this one was started (launch.h). Under mpirun or srun with PMIx the ranks talk
-// through MPI, otherwise over TCP; a process started alone is a world of one and touches neither.
+// All processes of the run, and how this one was started (launch.h). Under mpirun or srun with PMIx the ranks
+// communicate through MPI, otherwise over TCP. A single process is a world of one and uses neither.
 #pragma once
 
 #include <functional>
@@ -14,11 +14,11 @@ namespace tokamak {
 
 class World {
  public:
-  // Joins the other ranks; Error(kComm) if that fails, Error(kConfig) as find_launch. `interrupted` is asked while they
-  // are waited for (over TCP; a launcher of MPI ends its ranks itself); true ends it by Error(kStopped).
+  // Joins the other ranks; Error(kComm) if that fails, Error(kConfig) as find_launch. Polls `interrupted` while waiting
+  // (over TCP; a launcher of MPI ends its ranks itself); true throws Error(kStopped).
   explicit World(std::function<bool()> interrupted = {});
-  explicit World(std::unique_ptr<Comm> ranks);  // which have found each other; collective
-  ~World();                                     // takes leave of them; collective, within leave_within
+  explicit World(std::unique_ptr<Comm> ranks);  // already connected; collective
+  ~World();                                     // disconnects; collective, within leave_within
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
@@ -32,10 +32,10 @@ class World {
   // the other ranks do not share.
   [[noreturn]] void end_all(int exit_code);
 
-  // The control connections; nullptr in a world of one, or where they could not be made.
+  // The control connections; nullptr in a world of one, or if they could not be made.
   Watch* watch() { return watch_ ? &*watch_ : nullptr; }
 
-  // How long the destructor waits for the other ranks before it ends the process with code 6; for ever by default.
+  // Limit of the destructor's wait for the other ranks, after which it exits with code 6; unlimited by default.
   void leave_within(double seconds) { leave_within_ = seconds; }
 
  private:

@@ -6,7 +6,25 @@ namespace tokamak {
 
 namespace {
 
-// Several problems are a line each, hint included: that of a section with many keys would be longer than a terminal.
+// Keys of earlier versions, with what to write instead.
+struct RemovedKey {
+  const char* key;
+  const char* hint;
+};
+constexpr RemovedKey kRemovedKeys[] = {
+    {"parallelism.data_parallel_shard_degree",
+     "leave it out: each copy has ranks / parallelism.data_parallel_replicate_degree ranks"},
+    {"metrics.jsonl", "leave it out: a run always writes metrics.jsonl"},
+    {"runtime.ranks_per_gpu", "set the environment variable TOKAMAK_RANKS_PER_GPU, for tests only"},
+};
+
+const RemovedKey* find_removed(const std::string& key) {
+  const auto found = std::find_if(std::begin(kRemovedKeys), std::end(kRemovedKeys),
+                                  [&](const RemovedKey& one) { return one.key == key; });
+  return found == std::end(kRemovedKeys) ? nullptr : &*found;
+}
+
+// A few names, because a problem and its hint share a line.
 std::string listed(const std::vector<std::string>& names) {
   constexpr size_t kMost = 6;
   if (names.size() <= kMost) return join(names, ", ");
@@ -45,10 +63,11 @@ void Binder::take_unknown(ConfigNode& node, const std::string& path, const Confi
   std::erase_if(node.children, [&](ConfigNode& child) {
     const auto found = std::find(known.begin(), known.end(), child.key);
     if (found == known.end()) {
-      report_unknown(child, path, known);
+      const bool is_removed = find_removed(join_path(path, child.key)) != nullptr;
+      if (!is_removed || removed_keys_ == RemovedKeys::kRefuse) report_unknown(child, path, known);
       return true;
     }
-    take_unknown(child, join_path(path, child.key), defaults.children[static_cast<size_t>(found - known.begin())]);
+    take_unknown(child, join_path(path, child.key), defaults.children[found - known.begin()]);
     return false;
   });
 }
@@ -63,20 +82,21 @@ void Binder::report_choice(const ConfigNode& node, const std::string& path, cons
 }
 
 void Binder::report_unknown(const ConfigNode& node, const std::string& section, const std::vector<std::string>& known) {
-  std::string hint;
-  if (const std::string near = nearest(node.key, known); !near.empty()) {
+  const std::string key = join_path(section, node.key);
+  std::string fault = "is unknown", hint;
+  if (const RemovedKey* removed = find_removed(key)) {
+    fault = "no longer exists";
+    hint = removed->hint;
+  } else if (const std::string near = nearest(node.key, known); !near.empty()) {
     hint = str("did you mean '", near, "'?");
   } else {
-    const auto elsewhere = std::find_if(all_keys_.begin(), all_keys_.end(), [&](const std::string& key) {
-      return key.size() > node.key.size() && key.substr(key.size() - node.key.size() - 1) == "." + node.key;
-    });
+    const auto elsewhere = std::find_if(all_keys_.begin(), all_keys_.end(),
+                                        [&](const std::string& other) { return other.ends_with("." + node.key); });
     hint = elsewhere != all_keys_.end() ? str("did you mean '", *elsewhere, "'?")
            : section.empty()            ? str("the sections are ", listed(known))
                                         : str("the keys of '", section, "' are ", listed(known));
   }
-  problems_.push_back({node.place,
-                       str("key '", printable(join_path(section, node.key)), "' (value ", node.shown(), ") is unknown"),
-                       hint});
+  report(node, key, fault, hint);
 }
 
 }  // namespace tokamak

@@ -1,5 +1,5 @@
-// ConfigNode -> typed fields. Every node must match a field and every value must fit its type. Anything else is
-// reported, and the field keeps its default.
+// ConfigNode -> typed fields. Every node must match a field and every value its type. Anything else is a problem, and
+// the field keeps its default.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,25 @@
 
 namespace tokamak {
 
+// Keys of earlier versions are an error in a user's config, and ignored in a checkpoint's.
+enum class RemovedKeys { kRefuse, kIgnore };
+
+inline Parsed<bool> parse_as(std::string_view text, bool) { return parse_bool(text); }
+inline Parsed<int64_t> parse_as(std::string_view text, int64_t) { return parse_count(text); }
+inline Parsed<double> parse_as(std::string_view text, double) { return parse_number(text); }
+inline Parsed<AutoInt> parse_as(std::string_view text, AutoInt) { return parse_auto_int(text); }
+inline Parsed<AutoLimit> parse_as(std::string_view text, AutoLimit) { return parse_auto_limit(text); }
+inline Parsed<Duration> parse_as(std::string_view text, Duration) { return parse_duration(text); }
+inline Parsed<TrainingLength> parse_as(std::string_view text, TrainingLength) { return parse_training_length(text); }
+
 class Binder {
  public:
   // `all_keys`: the dotted path of every option, for the error about a key in the wrong section.
-  Binder(std::vector<Problem>& problems, std::vector<std::string> all_keys)
-      : problems_(problems), all_keys_(std::move(all_keys)) {}
+  Binder(std::vector<Problem>& problems, std::vector<std::string> all_keys, RemovedKeys removed_keys)
+      : problems_(problems), all_keys_(std::move(all_keys)), removed_keys_(removed_keys) {}
 
-  // Reports the sections and keys that `defaults` does not have, and takes them out of the tree at `path`: no reference
-  // can name them, and what hangs from them is never copied.
+  // Reports the sections and keys that `defaults` does not have, and removes them from the tree at `path`, so that no
+  // reference copies them.
   void take_unknown(ConfigNode& node, const std::string& path, const ConfigNode& defaults);
 
   template <class T>
@@ -64,26 +75,11 @@ class Binder {
   }
 
   void bind_scalar(const ConfigNode& node, const std::string&, std::string& value) { value = node.text; }
-  void bind_scalar(const ConfigNode& node, const std::string& path, bool& value) {
-    keep(node, path, parse_bool(node.text), value);
-  }
-  void bind_scalar(const ConfigNode& node, const std::string& path, int64_t& value) {
-    keep(node, path, parse_count(node.text), value);
-  }
-  void bind_scalar(const ConfigNode& node, const std::string& path, double& value) {
-    keep(node, path, parse_number(node.text), value);
-  }
-  void bind_scalar(const ConfigNode& node, const std::string& path, AutoInt& value) {
-    keep(node, path, parse_auto_int(node.text), value);
-  }
-  void bind_scalar(const ConfigNode& node, const std::string& path, AutoLimit& value) {
-    keep(node, path, parse_auto_limit(node.text), value);
-  }
-  void bind_scalar(const ConfigNode& node, const std::string& path, Duration& value) {
-    keep(node, path, parse_duration(node.text), value);
-  }
-  void bind_scalar(const ConfigNode& node, const std::string& path, TrainingLength& value) {
-    keep(node, path, parse_training_length(node.text), value);
+  template <class T>
+  void bind_scalar(const ConfigNode& node, const std::string& path, T& value) {
+    const Parsed<T> parsed = parse_as(node.text, value);
+    if (!parsed.value) return report(node, path, parsed.rule, parsed.hint);
+    value = *parsed.value;
   }
   template <class Enum>
   requires std::is_enum_v<Enum>
@@ -92,12 +88,6 @@ class Binder {
     const auto found = std::find(names.begin(), names.end(), node.text);
     if (found == names.end()) return report_choice(node, path, names);
     value = static_cast<Enum>(found - names.begin());
-  }
-
-  template <class T>
-  void keep(const ConfigNode& node, const std::string& path, const Parsed<T>& parsed, T& value) {
-    if (!parsed.value) return report(node, path, parsed.rule, parsed.hint);
-    value = *parsed.value;
   }
 
   bool is_map(const ConfigNode& node, const std::string& path);
@@ -109,6 +99,7 @@ class Binder {
 
   std::vector<Problem>& problems_;
   std::vector<std::string> all_keys_;
+  RemovedKeys removed_keys_;
 };
 
 }  // namespace tokamak

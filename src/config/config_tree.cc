@@ -69,7 +69,7 @@ ConfigNode* find_node(ConfigNode& root, const std::vector<PathStep>& path) {
   for (const PathStep& step : path) {
     if (step.index >= 0) {
       const bool there = node->type == ConfigNode::Type::kList && step.index < std::ssize(node->children);
-      node = there ? &node->children[static_cast<size_t>(step.index)] : nullptr;
+      node = there ? &node->children[step.index] : nullptr;
     } else {
       node = node->child(step.key);
     }

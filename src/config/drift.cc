@@ -14,7 +14,7 @@ namespace tokamak {
 
 namespace {
 
-// Of a run, and of a start: they say nothing about what is trained.
+// Keys of a start, which do not affect training.
 constexpr const char* kOfEachStart[] = {"run.name", "run.output_dir", "checkpoint.load", "checkpoint.allow_changes"};
 
 bool alters_the_function(const std::string& key) {
@@ -63,8 +63,7 @@ std::vector<std::string> check_changes(const std::string& saved, const RunConfig
     for (const ConfigChange& change : refused) keys.push_back(change.key);
     fail(Kind::kConfig,
          str("the model of ", checkpoint, " differs from this config's: ", join(texts_of(refused), "; ")),
-         str("go on with the checkpoint's values; or, if the change is meant and leaves all weights their shapes, "
-             "checkpoint.allow_changes=[",
+         str("use the checkpoint's values; or, if the change is meant and keeps all shapes, checkpoint.allow_changes=[",
              join(keys, ", "), "]"));
   }
   return texts_of(changes.harmless);

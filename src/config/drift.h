@@ -1,5 +1,5 @@
-// What differs between the config that a checkpoint was written with and that of the run which goes on from it. Keys that
-// alter the function which the weights are of, or what they are trained on, may not change by accident.
+// Compares a checkpoint's config with that of the run that resumes from it. Keys that change the model's function, or
+// the data seen by attention, may not change by accident.
 #pragma once
 
 #include <string>
@@ -16,16 +16,15 @@ struct ConfigChange {
 };
 
 struct ConfigChanges {
-  std::vector<ConfigChange>
-      harmless;                       // what a run may change as it goes on: learning rate, intervals, batch cut, paths
-  std::vector<ConfigChange> refused;  // all of model but initializer_range, and data.document_masking
+  std::vector<ConfigChange> harmless;  // learning rate, intervals, micro-batches, paths, ...
+  std::vector<ConfigChange> refused;   // all of model except initializer_range, and data.document_masking
 };
 
-// `saved`: the resolved config in the checkpoint. Keys that only one of the two has are of another version of the
-// program, and no change; so is a text that is no config at all.
+// `saved`: the resolved config in the checkpoint. Ignores keys that only one of the two has, which come from another
+// version of the program, and a text that is not YAML.
 ConfigChanges compare_configs(const std::string& saved, const RunConfig& config);
 
-// For a start from `checkpoint`: what changed, each as "KEY: OLD -> NEW". Error(kConfig) naming each refused key with both
+// The changes at a start from `checkpoint`, each as "KEY: OLD -> NEW". Error(kConfig) naming each refused key with both
 // values, unless checkpoint.allow_changes names it.
 std::vector<std::string> check_changes(const std::string& saved, const RunConfig& config,
                                        const std::string& checkpoint);

@@ -6,10 +6,6 @@
 
 namespace tokamak {
 
-RunConfig load_config(const std::string& path, const std::vector<std::string>& overrides) {
-  return parse_config(read_text(path, Kind::kConfig), path, overrides);
-}
-
 namespace {
 
 void fail_at(const std::vector<FieldError>& found, ConfigNode& tree, const std::string& name) {
@@ -17,6 +13,11 @@ void fail_at(const std::vector<FieldError>& found, ConfigNode& tree, const std::
   for (const FieldError& error : found)
     problems.push_back({nearest_place(tree, error.key, name), error.what, error.hint});
   if (!problems.empty()) fail_with(problems);
+}
+
+RunConfig validated(ReadConfig read, const std::string& name) {
+  fail_at(find_problems(read.config), read.tree, name);
+  return std::move(read.config);
 }
 
 }  // namespace
@@ -28,15 +29,17 @@ void fail_with_places(const std::vector<FieldError>& found, const std::string& p
   fail_at(found, read.tree, path);
 }
 
+RunConfig load_config(const std::string& path, const std::vector<std::string>& overrides) {
+  return parse_config(read_text(path, Kind::kConfig), path, overrides);
+}
+
 RunConfig parse_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides) {
-  ReadConfig read = read_config(text, name, overrides);
-  fail_at(find_problems(read.config), read.tree, name);
-  return read.config;
+  return validated(read_config(text, name, overrides), name);
 }
 
 RunConfig parse_saved_config(const std::string& text, const std::string& manifest_path) {
   try {
-    return parse_config(text, manifest_path, {});
+    return validated(read_config(text, manifest_path, {}, RemovedKeys::kIgnore), manifest_path);
   } catch (const Error& error) {
     fail(Kind::kCheckpoint, error.what(), error.hint());
   }

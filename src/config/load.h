@@ -4,7 +4,8 @@
 //   key: ${section.key}      another key's value after overrides, or its default; also inside text
 //   250B 1.5M 64Ki           counts; must be integers             5%   numbers
 //   90s  3h50min             times (Duration)
-//   2000  1B tokens  5%  2h  lengths of training (TrainingLength)         auto numbers the program may choose (AutoInt, AutoLimit)
+//   2000  1B tokens  5%  2h  lengths of training (TrainingLength)
+//   auto                     numbers that the program may choose (AutoInt, AutoLimit)
 #pragma once
 
 #include <string>
@@ -18,14 +19,14 @@ namespace tokamak {
 // YAML), resolves references, and validates (validate.h).
 RunConfig load_config(const std::string& path, const std::vector<std::string>& overrides);
 
-// Throws what was found in the config of this file and these overrides after it was loaded, each with its place.
+// Throws problems that were found after loading the config of this file and these overrides, each with its place.
 void fail_with_places(const std::vector<FieldError>& found, const std::string& path,
                       const std::vector<std::string>& overrides);
 
 // As load_config, from text; `name` replaces the file name in messages.
 RunConfig parse_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides);
 
-// The config inside a checkpoint. A problem in it is an Error(kCheckpoint): nobody is to mend that text.
+// The config inside a checkpoint, which may have keys of earlier versions. A problem in it is an Error(kCheckpoint).
 RunConfig parse_saved_config(const std::string& text, const std::string& manifest_path);
 
 }  // namespace tokamak

@@ -19,9 +19,10 @@ inline std::string text_of(AutoLimit value) { return print_auto_limit(value); }
 inline std::string text_of(Duration value) { return print_duration(value); }
 inline std::string text_of(const TrainingLength& value) { return print_training_length(value); }
 template <class Enum>
-requires std::is_enum_v<Enum> std::string text_of(Enum value) {
-  return enum_names(value).at(static_cast<size_t>(value));
-}
+requires std::is_enum_v<Enum> std::string text_of(Enum value) { return enum_name(value); }
+
+// Whether a field has no default, by the end of its help.
+inline bool is_required(std::string_view help) { return help.ends_with("; required"); }
 
 // Each node's comment is its field's help.
 template <class T>

@@ -12,7 +12,7 @@ ConfigNode* step_into(ConfigNode& node, const PathStep& step, const std::string&
                       std::vector<Problem>& problems) {
   if (step.index >= 0) {
     const bool is_list = node.type == ConfigNode::Type::kList;
-    if (is_list && step.index < std::ssize(node.children)) return &node.children[static_cast<size_t>(step.index)];
+    if (is_list && step.index < std::ssize(node.children)) return &node.children[step.index];
     problems.push_back({place, str("key '", printable(path), "' is ", node.shown(), ", which has no item ", step.index),
                         is_list ? "items count from 0; to lengthen a list, give it whole: KEY=[...]" : ""});
     return nullptr;

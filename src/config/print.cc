@@ -41,7 +41,7 @@ std::string print_value(const RunConfig& config, const std::string& key) {
   ConfigNode tree = tree_of(config);
   const ConfigNode* node = find_node(tree, parse_path(key));
   if (node == nullptr || node->type != ConfigNode::Type::kScalar) {
-    fail(Kind::kConfig, str("'", key, "' is no key with a single value"), "for example run.output_dir");
+    fail(Kind::kConfig, str("'", key, "' is not a key with a single value"), "for example run.output_dir");
   }
   return node->text;
 }

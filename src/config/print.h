@@ -16,8 +16,8 @@ std::string print_config(const RunConfig& config, Help help = Help::kNone);
 // The same, key by key.
 std::vector<ConfigLine> config_values(const RunConfig& config);
 
-// One key's value as plain text, neither quoted nor commented, for scripts. Error(kConfig) if `key` ("run.output_dir") is
-// no key with a single value.
+// One key's value as plain text, neither quoted nor commented, for scripts. Error(kConfig) unless `key`
+// ("run.output_dir") has a single value.
 std::string print_value(const RunConfig& config, const std::string& key);
 
 // A Markdown table per section: key, type, default, meaning.

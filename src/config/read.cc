@@ -1,6 +1,5 @@
 #include "config/read.h"
 
-#include "config/bind.h"
 #include "config/options_tree.h"
 #include "config/overrides.h"
 #include "config/references.h"
@@ -37,12 +36,13 @@ std::vector<std::string> all_keys(const ConfigNode& defaults) {
 
 }  // namespace
 
-ReadConfig read_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides) {
+ReadConfig read_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides,
+                       RemovedKeys removed_keys) {
   std::vector<Problem> problems;
   ReadConfig read;
   read.tree = tree_of(RunConfig{});
   const ConfigNode defaults = read.tree;
-  Binder binder(problems, all_keys(defaults));
+  Binder binder(problems, all_keys(defaults), removed_keys);
   overlay(read.tree, parse_yaml(text, name, problems));
   for (const std::string& override_text : overrides) apply_override(read.tree, override_text, problems);
   if (!problems.empty()) fail_with(problems);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "config/config_tree.h"
+#include "config/bind.h"
 #include "train/run_config.h"
 
 namespace tokamak {
@@ -14,6 +14,7 @@ struct ReadConfig {
   ConfigNode tree;  // defaults, file and overrides merged, references resolved: has the place of each value
 };
 
-ReadConfig read_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides);
+ReadConfig read_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides,
+                       RemovedKeys removed_keys = RemovedKeys::kRefuse);
 
 }  // namespace tokamak

@@ -1,5 +1,4 @@
-// Generates docs/config.md from the options' field lists. A help text that ends in "; required" marks a field without a
-// default.
+// Generates docs/config.md from the options' field lists.
 #include "config/options_tree.h"
 #include "config/print.h"
 
@@ -18,7 +17,7 @@ A run is one YAML file. This page is generated from the program's own list of op
 - `${section.key}` stands for another key's value, default or not; it is resolved after the overrides.
 - *count*: `4096`, `1e6`, `64Ki`, `1.5M`, `250B`. K, M, B, T are powers of 1000; Ki, Mi, Gi, Ti of 1024.
 - *number*: `0.1`, `3e-4`, `5%`.
-- *length*: `2000` or `2000 steps`, `1B tokens`, `5%` of the run, `90min`, `2h`, `30s`; a key's meaning says which it takes.
+- *length*: `2000` or `2000 steps`, `1B tokens`, `5%` of the run, `90min`, `2h`, `30s`; each key names its units.
 - *time*: `90s`, `30min`, `3h50min`, `2d`, or `none`.
 )";
 
@@ -54,8 +53,7 @@ std::string cell(const std::string& text) {  // escapes bars, which would end th
 
 template <class T>
 std::string default_of(const T& value, const std::string& help) {
-  constexpr std::string_view kRequired = "; required";
-  if (help.size() > kRequired.size() && help.substr(help.size() - kRequired.size()) == kRequired) return "required";
+  if (is_required(help)) return "required";
   const ConfigNode node = tree_of(value);
   if (node.type == ConfigNode::Type::kScalar) return code(node.text);
   std::vector<std::string> items;

@@ -8,8 +8,7 @@ namespace tokamak {
 
 namespace {
 
-// What all references of a config together may copy, and how many may follow one another. Real configs copy a few dozen
-// values.
+// Limits of all copies by references, and of references in a row. Real configs copy a few dozen values.
 constexpr int64_t kMostValues = 10000;
 constexpr int64_t kMostText = 1 << 20;  // bytes
 constexpr size_t kLongestTrail = 100;   // keys
@@ -84,7 +83,7 @@ class Resolver {
     }
     const ConfigNode* found = path.empty() ? nullptr : find_node(root_, path);
     if (found == nullptr)
-      return report(node, trail, str("refers to '", printable(reference), "', which is no key"), near(path));
+      return report(node, trail, str("refers to '", printable(reference), "', which is not a key"), near(path));
     if (trail.size() >= kLongestTrail || !afford(*found)) {
       spent_ = true;
       return report(node, trail,
@@ -128,7 +127,7 @@ class Resolver {
   std::vector<Problem>& problems_;
   int64_t values_ = 0;  // copied so far
   int64_t text_ = 0;
-  bool spent_ = false;  // the budget, or the patience: nothing more is resolved
+  bool spent_ = false;  // the budget or the number of problems: stop resolving
 };
 
 }  // namespace

@@ -7,9 +7,9 @@
 
 namespace tokamak {
 
-// Replaces every reference in `root`, which includes the defaults. If a value consists of one reference, that may name
-// a list or a section. Unknown keys, cycles and unclosed braces are added to `problems`; so is, once, a reference that
-// takes the whole over its budget: ten lines can refer to one another a billion times.
+// Replaces every reference in `root`, which includes the defaults. A value that consists of one reference may name a
+// list or a section. Adds unknown keys, cycles and unclosed braces to `problems`. A reference that exceeds the budget
+// of all copies is added once: ten lines can refer to one another a billion times.
 void resolve_references(ConfigNode& root, std::vector<Problem>& problems);
 
 }  // namespace tokamak

@@ -153,7 +153,7 @@ bool take_word(std::string_view& text, std::string_view word) {
 Parsed<TrainingLength> counted(std::string_view text, TrainingLength::Unit unit) {
   const Parsed<int64_t> count = parse_count(text);
   if (!count.value) return {{}, scan_decimal(text).found ? count.rule : kExtentRule, kExtentHint};
-  return {TrainingLength{unit, static_cast<double>(*count.value)}, "", ""};
+  return {TrainingLength{unit, double(*count.value)}, "", ""};
 }
 
 }  // namespace
@@ -164,7 +164,7 @@ Parsed<int64_t> parse_count(std::string_view text) {
   for (const CountUnit& unit : kCountUnits) {
     if (number.suffix == unit.suffix) return exact_count(number, unit);
   }
-  return {{}, str("ends in '", number.suffix, "', which is no unit"), "units are K, M, B, T and Ki, Mi, Gi, Ti"};
+  return {{}, str("ends in '", number.suffix, "', which is not a unit"), "units are K, M, B, T and Ki, Mi, Gi, Ti"};
 }
 
 std::string print_count(int64_t value) { return std::to_string(value); }

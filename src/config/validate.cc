@@ -149,9 +149,8 @@ void check_optimizer(const OptimizerOptions& optimizer, FieldChecks& checks) {
 
 // The length's share of the run if both have, or can be converted to, the same unit; else NaN.
 double share_of_run(const TrainingLength& length, const TrainingOptions& training) {
-  const auto batch = static_cast<double>(training.global_batch_tokens);
-  const double tokens = training.max_tokens > 0 ? static_cast<double>(training.max_tokens)
-                                                : static_cast<double>(training.max_steps) * batch;
+  const double batch = double(training.global_batch_tokens);
+  const double tokens = training.max_tokens > 0 ? double(training.max_tokens) : double(training.max_steps) * batch;
   if (length.unit == Unit::kNone) return 0;
   if (length.unit == Unit::kFraction) return length.value;
   if (length.unit == Unit::kSteps && batch > 0 && tokens > 0) return length.value * batch / tokens;
@@ -180,12 +179,9 @@ void check_schedule(const ScheduleOptions& schedule, const TrainingOptions& trai
 void check_parallelism(const ParallelismOptions& parallelism, const ModelConfig& model, FieldChecks& checks) {
   const int64_t stage = parallelism.zero_stage;
   checks.within("parallelism.zero_stage", stage, 1, 3);
-  checks.require(parallelism.data_parallel_shard_degree == -1 || parallelism.data_parallel_shard_degree >= 1,
-                 "parallelism.data_parallel_shard_degree", parallelism.data_parallel_shard_degree,
-                 "must be -1 (as many ranks as the replicas leave) or at least 1");
   checks.at_least("parallelism.data_parallel_replicate_degree", parallelism.data_parallel_replicate_degree, 1);
   checks.require(stage != 1 || parallelism.reduce != ReduceWhen::kEveryMicrobatch, "parallelism.reduce",
-                 enum_names(parallelism.reduce).at(static_cast<size_t>(parallelism.reduce)),
+                 enum_name(parallelism.reduce),
                  "contradicts parallelism.zero_stage 1, which keeps whole gradients and reduces them once a step",
                  "reduce: last_microbatch, or zero_stage: 2");
   if (parallelism.keep_gathered.is_none()) return;
@@ -201,8 +197,7 @@ void check_activation_checkpoint(const ActivationCheckpointOptions& options, con
                                  FieldChecks& checks) {
   checks.require(options.mode == RecomputeMode::kSelective || options.kept_bytes.is_auto(),
                  "activation_checkpoint.kept_bytes", print_auto_limit(options.kept_bytes),
-                 str("is for activation_checkpoint.mode: selective, and the mode is ",
-                     enum_names(options.mode).at(static_cast<size_t>(options.mode))),
+                 str("is for activation_checkpoint.mode: selective, and the mode is ", enum_name(options.mode)),
                  "set activation_checkpoint.mode to selective, or leave kept_bytes out");
   const std::vector<int64_t>& kept = options.kept_layers;
   if (kept.empty()) return;
@@ -211,8 +206,7 @@ void check_activation_checkpoint(const ActivationCheckpointOptions& options, con
   const std::string list = str("[", join(counts, ", "), "]");
   const std::string key = "activation_checkpoint.kept_layers";
   checks.require(options.mode == RecomputeMode::kSelective, key, list,
-                 str("is for activation_checkpoint.mode: selective, and the mode is ",
-                     enum_names(options.mode).at(static_cast<size_t>(options.mode))),
+                 str("is for activation_checkpoint.mode: selective, and the mode is ", enum_name(options.mode)),
                  "set activation_checkpoint.mode to selective, or leave kept_layers out");
   checks.require(options.kept_bytes.is_auto(), key, list,
                  str("contradicts activation_checkpoint.kept_bytes ", print_auto_limit(options.kept_bytes)),
@@ -271,7 +265,6 @@ std::vector<FieldError> find_problems(const RunConfig& config) {
   checks.at_least("resilience.recompute_interval", config.resilience.recompute_interval, 0);
   check_watchdog(config.resilience, checks);
   checks.at_least("runtime.threads_per_rank", config.runtime.threads_per_rank.value, 0);
-  checks.at_least("runtime.ranks_per_gpu", config.runtime.ranks_per_gpu, 1);
   checks.at_least("runtime.nccl_max_ctas", config.runtime.nccl_max_ctas, 0);
   checks.at_least("runtime.nccl_warm_up", config.runtime.nccl_warm_up, 0);
 

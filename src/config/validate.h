@@ -1,5 +1,5 @@
-// The rules for a config that hold for any number of ranks: ranges, required fields, fields that contradict each other,
-// and values that this version does not support yet.
+// The rules of a config that hold for any number of ranks: ranges, required fields, contradictions, and values that
+// this version does not support yet.
 #pragma once
 
 #include <vector>

@@ -15,7 +15,7 @@ namespace tokamak {
 
 namespace {
 
-// What a config may hold. A key is looked up among those before it; a stranger's checkpoint has a config, too.
+// Limits of a config, which may come from a foreign checkpoint. Each key is searched among those before it.
 constexpr int64_t kMostNodes = 100000;
 constexpr int64_t kMostKeys = 1000;  // of one mapping
 
@@ -139,7 +139,7 @@ ConfigNode parse(const std::string& text, const std::string& name, bool line_pla
     if (parser.HandleNextDocument(builder)) parser.HandleNextDocument(builder);
   } catch (const YAML::Exception& e) {
     fail(Kind::kConfig, str(builder.place(e.mark), ": not valid YAML: ", printable(e.msg, 160)),
-         "keys of a section are indented alike, with spaces; a space follows each colon");
+         "keys of a section have the same indentation, in spaces; a space follows each colon");
   }
   ConfigNode root = builder.root();
   if (builder.documents() == 0) root.place = name;

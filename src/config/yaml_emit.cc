@@ -1,4 +1,4 @@
-// Hand-written, because little of YAML is needed: lists of scalars stay on one line, and comments follow their values.
+// Hand-written, because little of YAML is used: lists of scalars stay on one line, and comments follow their values.
 #include <algorithm>
 #include <array>
 #include <cctype>

@@ -21,7 +21,7 @@ class Evaluations {
   Evaluations(const std::vector<EvalOptions>& tasks, const Tokenizer& tokenizer, const EncodingOptions& encoding);
 
   // Results in task order. Collective; the same on every rank. The engine must support sequences of the encoding's
-  // context. `between` is called between micro-batches, on all ranks alike; it may throw to end the evaluation.
+  // context. Calls `between` between micro-batches, on all ranks; it may throw to end the evaluation.
   std::vector<EvalResult> run(Engine& engine, const std::function<void()>& between) const;
 
  private:

@@ -18,8 +18,8 @@ struct ScoredSequence {
 
 // log p(continuation | context) of each sequence, in nats: the sum over the continuation's tokens. Collective: the
 // ranks share the sequences, and each gets all results. Several sequences form one batch, each its own document; none
-// may have more than max_length() + 1 tokens. Logs a line of progress every 30 seconds. `between` is called between
-// micro-batches, on all ranks alike; it may throw.                                                       (sequences)
+// may have more than max_length() + 1 tokens. Logs a line of progress every 30 seconds. Calls `between` between
+// micro-batches, on all ranks; it may throw.                                                             (sequences)
 std::vector<double> log_likelihoods(Engine& engine, std::span<const ScoredSequence> sequences,
                                     const std::function<void()>& between);
 

@@ -40,12 +40,12 @@ struct GenerationOptions {
   uint64_t seed = 0;
   SamplingOptions sampling;
   std::function<void()> between;  // called before each forward pass; may throw, which ends all texts where they are
-  // Where several ranks run the same requests: calls `own` on one of them and returns its answer on all, so that they
-  // go on alike. None: each chooses by itself.
+  // If several ranks run the same requests: calls `own` on one of them and returns its answer on all. Empty: each rank
+  // chooses by itself.
   std::function<std::vector<int32_t>(const Choose& own)> choose;
 };
 
-// Where the time went. Prefill produces the first new token, so neither phase counts that token.
+// The time of each phase. Prefill produces the first new token, so neither phase counts that token.
 struct GenerationTimes {
   int64_t prompt_tokens = 0;   // prefilled
   double prompt_seconds = 0;   //

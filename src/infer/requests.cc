@@ -12,7 +12,7 @@ std::vector<GenerationRequest> make_requests(const Tokenizer& tokenizer, const s
   TOKAMAK_CHECK(!bos || tokenizer.bos_id() >= 0, tokenizer.path(), " has no BOS token");
   Encoder encoder(tokenizer);
   std::vector<GenerationRequest> requests;
-  std::map<std::string, int64_t> times;  // that a prompt was given before
+  std::map<std::string, int64_t> times;  // how often each prompt was given before
   for (const std::string& prompt : prompts) {
     GenerationRequest request;
     if (bos) request.prompt.push_back(tokenizer.bos_id());

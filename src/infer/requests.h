@@ -1,4 +1,4 @@
-// Prompts as a generator takes them: their tokens, and a stream of random numbers for each.
+// Prompts as requests of a generator: tokens, and a random stream for each.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace tokamak {
 
-// In the order of `prompts`; with the BOS token first where `bos` (the tokenizer then has one). A prompt's stream follows
-// from its text and how often it was given before, so that its choices do not depend on the others.
+// In the order of `prompts`; `bos` prepends the BOS token, which the tokenizer must have. The name of a prompt's stream
+// is its text and how often it was given before, so that its choices do not depend on other prompts.
 std::vector<GenerationRequest> make_requests(const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
                                              bool bos);
 

@@ -19,7 +19,7 @@ class Detokenizer {
       : tokenizer_(&tokenizer), ids_(std::move(context)), shown_(ids_.size()) {}
 
   std::string next(int32_t id);  // the text that this token adds
-  std::string rest() const;      // what was held back, at the end
+  std::string rest() const;      // the text held back, at the end
 
  private:
   std::string added() const;
@@ -37,7 +37,7 @@ class StopFilter {
 
   // The text that can be emitted once `text` has arrived. Empty after a stop.
   std::string feed(std::string_view text);
-  std::string rest();  // what was held back, at the end
+  std::string rest();  // the text held back, at the end
   bool stopped() const { return stopped_; }
 
  private:

@@ -24,7 +24,7 @@ SpecialIds ids_of_model(const ModelProto& model) {
   return ids;
 }
 
-// The shapes of the export come from the config, those of what is read from the manifest.
+// The export's shapes come from the config, the stored ones from the manifest.
 void check_is_own_model(const CheckpointReader& reader, const ModelConfig& model) {
   const ParamTable table = make_param_table(model);
   std::vector<const Unit*> units;

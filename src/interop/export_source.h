@@ -28,8 +28,8 @@ struct ExportSource {
   std::string metrics_path() const;  // of the checkpoint's run
 };
 
-// `tokenizer`: a SentencePiece model, a directory of Hugging Face tokenizer files, "none", or "": the run's copy beside
-// its checkpoints. Error(kData) if it is missing, or has more pieces than the model has rows.
+// `tokenizer`: a SentencePiece model, a directory of Hugging Face tokenizer files, "none", or "": the run's copy.
+// Error(kData) if it is missing, or has more pieces than the model has rows.
 ExportSource make_export_source(CheckpointReader reader, const std::string& tokenizer);
 
 }  // namespace tokamak

@@ -44,7 +44,7 @@ std::string name_of(const std::string& tensor, const SafetensorsFile& file) {
 }  // namespace
 
 HfModel HfModel::open(const std::string& directory) {
-  if (!is_directory(directory)) fail(Kind::kCheckpoint, directory + " is no directory");
+  if (!is_directory(directory)) fail(Kind::kCheckpoint, directory + " is not a directory");
   const std::string path = directory + "/config.json";
   if (!exists(path)) {
     fail(Kind::kCheckpoint, path + " is missing", "give a directory as `save_pretrained` of transformers writes it");

@@ -54,7 +54,7 @@ void check_characters(const ModelProto& model, const std::string& source) {
       if (normal.count(character) == 0 || character == " ") {
         fail(Kind::kData,
              str("tokenizer model ", source, ": the piece '", piece.text, "' has the character '", character,
-                 "', which is no piece of its own: tokenizer.json cannot express that"),
+                 "', which is not a piece: tokenizer.json cannot express that"),
              "export with --tokenizer DIR (files to copy) or --tokenizer none");
       }
       begin = end;

@@ -44,7 +44,7 @@ RunConfig make_config(const ModelConfig& model, const ImportOptions& options, co
   for (const std::string& word : options.overrides) {
     if (!starts_with(word, "model.")) continue;
     fail(Kind::kConfig, str(word, ": the model is the one that is imported"),
-         "what training may change of it, like model.max_position_embeddings, give to `tokamak train`");
+         "give `tokamak train` the keys that may change, like model.max_position_embeddings");
   }
   return parse_config(print_config(config), "the config of the imported model", options.overrides);
 }

@@ -22,20 +22,14 @@ struct ActivationCheckpointOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("mode", mode,
-      "none: keep all that backward needs, with the outputs of norms and SwiGLU, which takes most memory; full: keep "
-      "layer inputs only, which takes far less memory and about a third more FLOPs; selective: keep layer inputs and, "
-      "within kept_bytes, the tensors that spare most FLOPs, then outputs of norms and SwiGLU; auto: keep, of each layer, "
-      "the tensors that save most predicted time in the memory there is, chosen at each start together with "
-      "training.micro_batch_size, parallelism.keep_gathered and parallelism.reduce where those are auto; of one micro-batch "
-      "and one reduce, all give the same bits");
+      "none: keep all activations; full: keep only layer inputs, a third more FLOPs; selective: full plus "
+      "kept_bytes; auto: the fastest predicted step that fits");
     v("kept_bytes", kept_bytes,
-      "with selective, bytes of activations that a rank keeps beyond full's; more memory, less recomputed; auto: what "
-      "the device has left once everything else is planned (where the device is the CPU, an eighth of its memory stays "
-      "free), all of them in a plan without a limit; none: as full");
+      "with selective, bytes of activations kept beyond full's; more memory, less recomputed; auto: what the device "
+      "has left; none: as full");
     v("kept_layers", kept_layers,
-      "with selective, how many layers keep each tensor, [qkv, attention, mid, gate_up, norm1, norm2, swiglu] or the "
-      "first four of these, each at most model.num_hidden_layers - 1, instead of what kept_bytes would choose; tokamak "
-      "plan prints such lists");
+      "with selective, layers that keep each of [qkv, attention, mid, gate_up, norm1, norm2, swiglu], as tokamak "
+      "plan prints; replaces kept_bytes");
   }
 };
 

@@ -20,7 +20,6 @@ struct MetricsOptions {
   int64_t log_interval = 10;
   int64_t tensor_statistics = 1000;
   ReportMfu mfu = ReportMfu::kAuto;
-  bool jsonl = true;
   bool tensorboard = false;
   std::string prometheus;
   std::string trace;
@@ -36,7 +35,6 @@ struct MetricsOptions {
     v("mfu", mfu,
       "auto: model FLOPs utilization where the device's peak is known, on GPUs; always: on CPUs, too, against a GEMM "
       "measured at each start (0.2 s), which other processes make too slow and MFU too high");
-    v("jsonl", jsonl, "write output_dir/metrics.jsonl, and tensors.jsonl with the statistics of tensors");
     v("tensorboard", tensorboard,
       "write output_dir/tensorboard for `tensorboard --logdir`: values as scalars, events, samples and the config as "
       "text");

@@ -12,12 +12,10 @@ namespace tokamak {
 
 Sinks make_sinks(const MetricsOptions& options, const RunFacts& run) {
   FileSinks files;
-  if (options.jsonl) {
-    files.push_back(std::make_unique<JsonlFile>(run.output_dir + "/metrics.jsonl"));
-    // A start without statistics still says which of the earlier ones it leaves behind.
-    const std::string tensors = run.output_dir + "/tensors.jsonl";
-    if (options.tensor_statistics > 0 || exists(tensors)) files.push_back(std::make_unique<TensorFile>(tensors));
-  }
+  files.push_back(std::make_unique<JsonlFile>(run.output_dir + "/metrics.jsonl"));
+  // A start without statistics still says which of the earlier ones it leaves behind.
+  const std::string tensors = run.output_dir + "/tensors.jsonl";
+  if (options.tensor_statistics > 0 || exists(tensors)) files.push_back(std::make_unique<TensorFile>(tensors));
   if (options.tensorboard) {
     files.push_back(std::make_unique<TensorBoard>(run.output_dir + "/tensorboard", run));
   }
@@ -26,7 +24,7 @@ Sinks make_sinks(const MetricsOptions& options, const RunFacts& run) {
   }
   Sinks sinks;
   sinks.push_back(std::make_unique<Console>(run.total_steps));  // among the log's other lines, in their order
-  if (!files.empty()) sinks.push_back(std::make_unique<FileThread>(std::move(files)));
+  sinks.push_back(std::make_unique<FileThread>(std::move(files)));
   return sinks;
 }
 

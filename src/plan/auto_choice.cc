@@ -10,7 +10,7 @@ namespace tokamak {
 
 namespace {
 
-// A rank that shares nothing gathers nothing.
+// A rank that shards nothing gathers nothing.
 int64_t most_gathered(const RunConfig& config, int ranks) {
   const bool shares = ranks > config.parallelism.data_parallel_replicate_degree;
   return shares && config.parallelism.keep_gathered.is_auto() ? config.model.num_hidden_layers : 0;
@@ -22,10 +22,10 @@ bool may_reduce_once(const RunConfig& config, const GlobalBatch& batch, int rank
          batch.sequences_per_rank > micro_batch;
 }
 
-// The choice of one micro-batch, for one number of gathered layers after the other.
+// The choices of one micro-batch, for increasing numbers of gathered layers.
 class ChoicesOfSize {
  public:
-  // `available` to the run, of which the choice may fill `bytes`.
+  // `available` bytes for the run, of which the choice may fill `bytes`.
   ChoicesOfSize(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine, int64_t available,
                 int64_t bytes, const KeepValues& values)
       : config_(config),
@@ -36,7 +36,7 @@ class ChoicesOfSize {
         bytes_(bytes),
         values_(values) {}
 
-  // False where it does not fit.
+  // False if it does not fit.
   bool add(int64_t keep_gathered, std::vector<Candidate>& fitting) const {
     const bool fits = add(keep_gathered, false, fitting);
     if (!may_reduce_once(config_, batch_, ranks_, values_.micro_batch)) return fits;

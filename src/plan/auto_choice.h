@@ -1,5 +1,5 @@
-// Chooses the keys that are auto: micro-batch, when gradients are reduced, layers that stay gathered and activations that
-// are kept. Together they give the shortest predicted step that fits. `tokamak plan`, train and bench choose by this alone.
+// Chooses the auto keys: micro-batch, reduce, gathered layers and kept activations. Together they give the shortest
+// predicted step that fits. `tokamak plan`, train and bench all use this.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace tokamak {
 
-// Ways that change communication alone are tried where at least this share of a step is exposed without them.
+// Variants that only change communication are tried if at least this share of a step is exposed without them.
 constexpr double kWorthTrying = 0.005;
 
 struct Candidate {
@@ -17,41 +17,40 @@ struct Candidate {
   Prediction prediction;
 };
 
-// Of one micro-batch size: what keeping each tensor of one layer takes, and the seconds that it saves in a step.
+// For one micro-batch size: the bytes of keeping each tensor of a layer, and the seconds that it saves in a step.
 struct KeepValues {
   int64_t micro_batch = 1;
   PerKeptTensor<KeepCost> costs;
 };
 
 struct Candidates {
-  std::vector<Candidate> fitting;  // the fastest first; of equal ones that of the fewest bytes
-  std::vector<KeepValues> values;  // with mode: auto, of each micro-batch that was tried
+  std::vector<Candidate> fitting;  // the fastest first; of equal ones, that of the fewest bytes
+  std::vector<KeepValues> values;  // with mode: auto, for each micro-batch tried
   int64_t bytes = 0;               // that a plan may fill
 };
 
-// All that the config's auto keys allow and that fits into the bytes that are `available` (fillable_bytes() of them,
-// where mode or keep_gathered is auto), each predicted: every one of tried_micro_batches(), every number of gathered
-// layers, with reduce: auto both answers where several micro-batches expose communication, and with mode: auto the
-// activations that save most seconds in what is left. Keys that are not auto stay as
-// they are; micro_batch_size: auto and reduce: auto count here in any case.
+// Predicts every combination of the config's auto keys that fits into `available` bytes (fillable_bytes() of them if
+// mode or keep_gathered is auto): every one of tried_micro_batches(), every number of gathered layers, both values of
+// reduce if several micro-batches expose communication, and with mode: auto the activations that save most seconds in
+// the rest. Other keys stay; micro_batch_size: auto and reduce: auto are chosen in any case.
 Candidates candidates(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine,
                       int64_t available);
 
-// The sizes that are tried: the configured one, or those that a config may name, less those that make no fewer pieces
-// than a smaller one.
+// The micro-batches to try: the configured one, or all that a config may name. Of those with equally many micro-batches
+// per step, only the smallest.
 std::vector<int64_t> tried_micro_batches(const TrainingOptions& training, const GlobalBatch& batch);
 
-// Seconds that keeping each tensor of one layer saves in a step, and its bytes: of the operations of a step that is
-// recorded with and without it.
+// Seconds that keeping each tensor of one layer saves in a step, and its bytes, from steps recorded with and without
+// it.
 PerKeptTensor<KeepCost> keep_seconds(const RunConfig& config, const GlobalBatch& batch, int64_t micro_batch, int ranks,
                                      const Machine& stated);
 
-// For a start (runtime.machine has the rates): the fastest of candidates() in `total` bytes; where less is available, its
-// micro-batch and reduce with what fits there. least_choice() where nothing fits.
-// Error(kConfig) where the machine's rates are unknown.
+// For a start, with the rates of runtime.machine: the fastest of candidates() in `total` bytes. If less is available,
+// its micro-batch and reduce with the rest that fits. least_choice() if nothing fits. Error(kConfig) if the rates are
+// unknown.
 AutoChoice choose(const ChoiceInputs& inputs);
 
-// The machine that a start goes by: `runtime.machine`, with auto the hardware table's row of this device.
+// The machine of a start: `runtime.machine`; with auto, the hardware table's row of this device.
 Machine machine_of(const RuntimeOptions& runtime, const std::string& device);
 
 }  // namespace tokamak

@@ -10,10 +10,10 @@ namespace tokamak {
 
 namespace {
 
-// Traffic of the head's logits besides the operands of its call, per logit: written by their GEMM, read twice by the loss,
-// dlogits written and read by two GEMMs. Of logits that dlogits replace, half of the second read comes from the cache.
+// Bytes per logit beyond the operands of the head's call: the GEMM writes logits, the loss reads them twice and writes
+// dlogits, two GEMMs read those. If dlogits overwrite the logits, half of the second read hits the cache.
 double head_bytes_per_logit(DType logits, DType act) {
-  const auto size = static_cast<double>(size_of(logits)), gradient = static_cast<double>(size_of(act));
+  const auto size = double(size_of(logits)), gradient = double(size_of(act));
   return size + (logits == act ? 1.5 : 2) * size + 3 * gradient;
 }
 
@@ -22,14 +22,14 @@ double gemm_seconds(double flops, double bytes, DType dtype, const Machine& mach
          bytes / (machine.memory_rate * machine.efficiency.memory);
 }
 
-// Of the measured calls of this title the nearest in shape, scaled by FLOPs, or by bytes where there are none.
+// The measured call of this title with the nearest shape or, without a shape, bytes. Any GEMM serves for a GEMM.
 const MeasuredOp* nearest_measured(const Machine& machine, const std::string& title, double m, double n, double k,
                                    double bytes) {
   const MeasuredOp* best = nullptr;
   double least = std::numeric_limits<double>::infinity();
   const auto apart = [](double a, double b) { return a > 0 && b > 0 ? std::abs(std::log(a / b)) : 0; };
   for (const MeasuredOp& op : machine.measured) {
-    const bool gemms = m > 0 && op.m > 0;  // another GEMM of about this shape will do
+    const bool gemms = m > 0 && op.m > 0;
     if (!gemms && op.name != title) continue;
     const double distance = gemms ? apart(op.m, m) + apart(op.n, n) + apart(op.k, k) + (op.name == title ? 0 : 0.1)
                                   : apart(op.bytes, bytes);
@@ -46,11 +46,11 @@ double measured_seconds(const MeasuredOp& op, double flops, double bytes) {
   return op.bytes > 0 ? op.seconds * bytes / op.bytes : op.seconds;
 }
 
-// Beside its GEMMs, attention takes an exponential of each score, which no wider head makes cheaper: as long as the GEMMs
-// of kExponentials further columns. Efficiency::attention is that of heads of 128.
+// Attention also takes an exponential of each score, which costs as much as kExponentials more columns of its GEMMs,
+// whatever the head's width. Efficiency::attention is that of heads of 128.
 double attention_seconds(double flops, DType dtype, const HeadLayout& heads, const Machine& machine) {
   constexpr double kExponentials = 64, kUsual = 128;
-  const double slower = (1 + kExponentials / static_cast<double>(heads.head_dim)) / (1 + kExponentials / kUsual);
+  const double slower = (1 + kExponentials / double(heads.head_dim)) / (1 + kExponentials / kUsual);
   return slower * flops / (machine.peak_flops(dtype) * machine.efficiency.attention);
 }
 
@@ -60,13 +60,13 @@ CallCost collective_cost(const StepRecord::Distinct& call, const Machine& machin
     return {.resource = CallCost::Resource::kLink, .fixed = 0, .work = measured_seconds(*op, 0, call.exchanged)};
   }
   return {.resource = CallCost::Resource::kLink,
-          .fixed = machine.hop_seconds * static_cast<double>(call.ranks - 1),
-          .work = call.exchanged / bus_rate(machine, call.ranks, call.apart)};
+          .fixed = machine.hop_seconds * double(call.ranks - 1),
+          .work = call.exchanged / bus_rate(machine, call.ranks, call.stride)};
 }
 
 double gemm_cost(const Gemm& gemm, double bytes, const Machine& machine) {
   const RecordedGemm shape{.name = gemm.label, .call = gemm};
-  const auto m = static_cast<double>(shape.m()), n = static_cast<double>(shape.n()), k = static_cast<double>(shape.k());
+  const auto m = double(shape.m()), n = double(shape.n()), k = double(shape.k());
   if (const MeasuredOp* op = nearest_measured(machine, str("gemm ", gemm.label), m, n, k, bytes)) {
     return measured_seconds(*op, shape.flops(), bytes);
   }
@@ -78,22 +78,22 @@ double head_cost(const StepRecord::Distinct& call, const LinearCrossEntropy& hea
   if (const MeasuredOp* op = nearest_measured(machine, call.title, 0, 0, 0, call.bytes)) {
     return measured_seconds(*op, call.flops, call.bytes);
   }
-  const auto tokens = static_cast<double>(head.hidden.dim(0)), vocab = static_cast<double>(head.weight.dim(0));
+  const auto tokens = double(head.hidden.dim(0)), vocab = double(head.weight.dim(0));
   const DType act = head.hidden.dtype();
   const HeadChunk chunk = ops.head_chunk(head.hidden.dim(0), head.weight.dim(0), act);
-  const double chunks = std::ceil(tokens / static_cast<double>(chunk.rows));  // each reads the matrix again
+  const double chunks = std::ceil(tokens / double(chunk.rows));  // each reads the matrix again
   const double bytes = call.bytes * chunks + head_bytes_per_logit(chunk.logits, act) * tokens * vocab;
   return gemm_seconds(call.flops, bytes, act, machine);
 }
 
 }  // namespace
 
-double bus_rate(const Machine& machine, int ranks, int apart) {
+double bus_rate(const Machine& machine, int ranks, int stride) {
   const double link = machine.link_rate;
-  // A ring enters and leaves each node once on every port, so that a rank's bytes pass the node's ports together; where
-  // the members of a group are apart, as many groups share the ports.
-  const double network = machine.network_rate / std::min(apart, machine.gpus_per_node);
-  const double rate = ranks * apart <= machine.gpus_per_node || machine.network_rate == 0
+  // A ring enters and leaves each node once on every port, so one group has all ports of a node. A group with a stride
+  // shares them with as many other groups.
+  const double network = machine.network_rate / std::min(stride, machine.gpus_per_node);
+  const double rate = ranks * stride <= machine.gpus_per_node || machine.network_rate == 0
                           ? link
                           : (link > 0 && machine.gpus_per_node > 1 ? std::min(link, network) : network);
   return rate * machine.efficiency.bus;
@@ -124,7 +124,7 @@ CallCost cost_of(const StepRecord::Distinct& call, const Machine& machine, const
 CostTerms terms_of(const StepRecord& record, const Machine& machine, const Ops& ops) {
   CostTerms terms;
   for (const StepRecord::Distinct& call : record.calls) {
-    const double seconds = static_cast<double>(call.count) * cost_of(call, machine, ops).seconds();
+    const double seconds = double(call.count) * cost_of(call, machine, ops).seconds();
     if (call.kind == CallKind::kCollective) {
       terms.collectives += seconds;
     } else if (std::holds_alternative<Gemm>(call.arguments) ||

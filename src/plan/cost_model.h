@@ -1,5 +1,5 @@
-// How long a call of a step takes by itself on a machine: what the simulator adds up. An operation takes the time of its
-// FLOPs at the attained rate plus that of its bytes; a collective a time for each hop plus that of its bytes.
+// The time of each call of a step, if it ran alone on a machine. An operation takes the time of its FLOPs at the
+// attained rate plus that of its bytes; a collective takes a time per hop plus that of its bytes.
 #pragma once
 
 #include "plan/hardware.h"
@@ -10,18 +10,18 @@ namespace tokamak {
 struct CallCost {
   enum class Resource { kDevice, kLink };
   Resource resource = Resource::kDevice;
-  double fixed = 0;  // seconds that pass whatever else runs
-  double work = 0;   // seconds of the resource, which those that run at once share
+  double fixed = 0;  // seconds, whatever else runs
+  double work = 0;   // seconds of the resource, which concurrent calls share
   double seconds() const { return fixed + work; }
 };
 
-// `ops` cuts the head into chunks, as the step that was recorded did.
+// `ops` splits the head into chunks, as in the recorded step.
 CallCost cost_of(const StepRecord::Distinct& call, const Machine& machine, const Ops& ops);
 
-// Of a group of so many ranks, placed node by node: bytes per second that each rank sends with large messages.
-double bus_rate(const Machine& machine, int ranks, int apart = 1);
+// Bytes per second that each rank of a group sends in large messages. Ranks are placed node by node.
+double bus_rate(const Machine& machine, int ranks, int stride = 1);
 
-// Seconds of all calls of the step, as if one after another; `memory`: of other operations and copies.
+// Seconds of all calls of the step, summed; `memory` is that of other operations and copies.
 struct CostTerms {
   double gemm = 0, attention = 0, memory = 0, collectives = 0;
 };

@@ -1,5 +1,5 @@
-// A run on a device that only plans: the code of a real one, as rank 0 of any number of ranks, on any machine. What it
-// yields is what it would take: memory by name, a step's operations and messages.
+// Runs the real code on a device that only plans, as rank 0 of any number of ranks. Yields the memory by name and a
+// step's operations and messages.
 #pragma once
 
 #include "plan/step_record.h"
@@ -9,8 +9,8 @@ namespace tokamak {
 
 class DryRun {
  public:
-  // For the backend that the config asks for; with auto, the one that this machine has. Automatic choices fill `bytes` of
-  // each rank (train/run_plan.h). Error(kConfig) where the config does not go with so many ranks.
+  // Plans for runtime.backend, which with auto is this machine's. Automatic choices fill `bytes` of each rank
+  // (train/run_plan.h). Error(kConfig) if the config contradicts the number of ranks.
   DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks, int64_t bytes = INT64_MAX,
          PlanFor use = PlanFor::kTraining);
 

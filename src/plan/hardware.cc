@@ -14,24 +14,23 @@ namespace tokamak {
 namespace {
 
 constexpr double kGB = 1e9;  // bytes
-// Of every GPU: neither is fitted.
-constexpr double kKernelSeconds = 4e-6;  // from one kernel of a stream to the next, with its ramp up and down
-constexpr double kHopSeconds =
-    5e-6;  // of NCCL's ring by its simple protocol, between the latencies of NVLink and network
+// For every GPU; neither is fitted.
+constexpr double kKernelSeconds = 4e-6;  // from one kernel of a stream to the next, with ramp up and down
+constexpr double kHopSeconds = 5e-6;     // NCCL's ring, simple protocol: between the latencies of NVLink and network
 
-// Fitted on runs that others published of other programs; Hopper's attention is measured by others, Blackwell's row is
-// Hopper's (README.md).
+// Fitted on published runs of other programs; Hopper's attention is measured by others, Blackwell's row is Hopper's
+// (README.md).
 // gemm, attention, native_attention, memory, bus, contention
 constexpr Efficiency kAmpere = {0.673, 0.395, 0.365, 0.90, 0.63, 0.065};
 constexpr Efficiency kHopperOfOthers = {0.657, 0.500, 0.186, 0.617, 0.60, 0.25};
 constexpr Efficiency kBlackwell = {0.657, 0.500, 0.186, 0.617, 0.60, 0.25};
-// Tokamak's kernels on an H100 at its 700 W, by scripts/gpu_check/publish.py; GEMMs beside the time of their bytes. Bus and
-// contention as fitted.
+// Tokamak's kernels on an H100 at 700 W, from scripts/gpu_check/publish.py; GEMMs without the time of their bytes. Bus
+// and contention as fitted.
 constexpr Efficiency kHopper = {0.811, 0.499, 0.254, 0.870, 0.60, 0.25};
 constexpr std::string_view kOnH100 = "an H100";
 
-// Memory and its rate, NVLink and power: NVIDIA's data sheets, whose NVLink figure counts both directions. Networks: of
-// the systems named (200 Gb/s is 25 GB/s).
+// Memory, its rate, NVLink and power are from NVIDIA's data sheets, whose NVLink figure counts both directions.
+// Networks are those of the systems named (200 Gb/s is 25 GB/s).
 constexpr GpuRow kRows[] = {
     {"a100-40", "NVIDIA A100-SXM4-40GB", 40960, 1555 * kGB, 300 * kGB, 400, 200 * kGB, kAmpere,
      "NVIDIA A100 data sheet, SXM 40 GB; DGX A100: 8 x 200 Gb/s"},
@@ -92,7 +91,7 @@ Machine find_machine(const std::string& name_or_file) {
   const std::string near = nearest(name_or_file, names);
   fail(Kind::kConfig, str("the hardware table has no GPU '", name_or_file, "'"),
        str(near.empty() ? "" : str("did you mean ", near, "? "), "it has ", join(names, ", "),
-           "; or the .json file that tokamak bench calibrate wrote"));
+           "; a .json file from tokamak bench works too"));
 }
 
 Machine cpu_machine() {
@@ -113,11 +112,11 @@ Machine cpu_machine() {
       .cpu = true,
       .measured = {},
       .source =
-          "one core of an AMD EPYC with AVX512-BF16, roughly: GEMMs and copies as bench measures them; messages a guess"};
+          "about one core of an AMD EPYC with AVX512-BF16: GEMMs and copies as measured by bench; messages a guess"};
 }
 
 int64_t Machine::plannable_bytes() const {
-  return memory_bytes - static_cast<int64_t>(free_share * static_cast<double>(memory_bytes));
+  return memory_bytes - static_cast<int64_t>(free_share * double(memory_bytes));
 }
 
 Machine Machine::with_memory(int64_t bytes) const {
@@ -135,7 +134,7 @@ Machine Machine::for_attention(AttentionKind kind) const {
 
 namespace {
 
-// Numbers of a machine file, in ranges within which a simulated step ends.
+// Numbers of a machine file, in ranges in which a simulated step is finite.
 double within(const JsonValue& value, double least, double most) {
   const double number = value.number();
   if (!(number >= least && number <= most)) value.refuse(str("expected a number from ", least, " to ", most));
@@ -144,7 +143,7 @@ double within(const JsonValue& value, double least, double most) {
 double rate(const JsonValue& value) { return within(value, 1, 1e24); }  // per second
 double share(const JsonValue& value) { return within(value, 1e-3, 10); }
 double seconds(const JsonValue& value) { return within(value, 0, 3600); }
-// FLOPs, bytes or rows of a call; 0: it has none.
+// FLOPs, bytes or rows of a call; 0: none.
 double count_or_none(const JsonValue& value) {
   return value.present() && value.number() == 0 ? 0 : within(value, 1, 1e24);
 }
@@ -187,7 +186,7 @@ Machine read_machine(const std::string& path) {
 
 double network_rate(const std::string& text) {
   const auto refuse = [&]() {
-    fail(Kind::kConfig, str("'", text, "' is no network"), "bits per second of a node: 400Gb, 8x400Gb or 3.2Tb");
+    fail(Kind::kConfig, str("'", text, "' is not a network"), "bits per second of a node: 400Gb, 8x400Gb or 3.2Tb");
   };
   double ports = 1;
   std::string rate = text;

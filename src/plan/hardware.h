@@ -1,4 +1,4 @@
-// The hardware table: what a GPU's maker states, and what of it a run attains. Each row has its source; predictions read
+// The hardware table: each GPU's stated rates, with their source, and the shares that a run attains. Predictions read
 // nothing else about a machine.
 #pragma once
 
@@ -13,17 +13,16 @@
 
 namespace tokamak {
 
-// What of the stated rates a training step attains: constants of a GPU generation, fitted on published runs
-// (scripts/bench/predict_published.py names them) or measured (scripts/gpu_check.sh, tokamak bench calibrate).
+// The shares of the stated rates that a training step attains: constants of a GPU generation, fitted on published runs
+// (scripts/bench/predict_published.py names them) or measured (scripts/gpu_check.sh, tokamak bench).
 struct Efficiency {
-  double gemm = 0;       // share of the peak that large GEMMs attain
-  double attention = 0;  // the same of fused attention with heads of 128, of the FLOPs up to the diagonal
-  double native_attention =
-      0;                  // the same of kernels that use no more than Ampere's instructions: runtime.attention native
-  double memory = 0;      // share of the memory bandwidth of what moves bytes
-  double bus = 0;         // share of a link's rate that a collective of large messages attains, in and between nodes
-  double contention = 0;  // share of the device that a collective takes from the operations beside it
-  double beside = 1;      // share of its rate that a collective keeps beside operations; on CPUs both need cores
+  double gemm = 0;              // of the peak, by large GEMMs
+  double attention = 0;         // of the peak, by fused attention with heads of 128, FLOPs up to the diagonal
+  double native_attention = 0;  // the same with runtime.attention native, which uses Ampere's instructions
+  double memory = 0;            // of the memory bandwidth, by other operations
+  double bus = 0;               // of a link's rate, by collectives of large messages, in and between nodes
+  double contention = 0;        // of the device, taken by a collective from concurrent operations
+  double beside = 1;            // of its rate, kept by a collective during operations; on CPUs both need cores
 };
 
 // A GPU model, as --gpu names it.
@@ -34,26 +33,26 @@ struct GpuRow {
   double memory_rate;       // bytes per second
   double link_rate;         // NVLink, bytes per second in each direction
   double watts;             // power limit
-  double network_rate;      // of a node of eight with the network that it is usually sold with, see Machine
+  double network_rate;      // of a node of eight with its usual network, see Machine
   Efficiency efficiency;
   const char* source;
   std::string_view kernels_measured_on;  // Tokamak's, all of `efficiency` but bus and contention; empty: fitted
 };
 std::span<const GpuRow> gpu_rows();
-const GpuRow* gpu_row_of(std::string_view device);  // by Device::description(); nullptr: the table has none
+const GpuRow* gpu_row_of(std::string_view device);  // by Device::description(); nullptr if there is none
 
-// A call that was timed on a machine, by its title and shape.
+// A call that was timed on a machine.
 struct MeasuredOp {
-  std::string name;                          // "gemm qkv forward", "rmsnorm_backward": of a call of that title
+  std::string name;                          // the call's title: "gemm qkv forward", "rmsnorm_backward"
   double m = 0, n = 0, k = 0;                // of a GEMM; 0: another operation
   double flops = 0, bytes = 0, seconds = 0;  // of one call
 };
 
-// The share of a device's memory that plans leave free. The table states what nvidia-smi shows. The driver keeps some of it
-// (a process sees 79.2 of an H100's 79.6 GiB), and so do contexts of other processes; the rest is for what a plan misses.
+// The share of a device's memory that plans leave free, for contexts of other processes and allocations that a plan
+// misses. The driver also keeps some of what nvidia-smi shows: a process sees 79.2 of an H100's 79.6 GiB.
 inline constexpr double kFreeShare = 0.04;
 
-// What a step is predicted for.
+// A device, its node and its network.
 struct Machine {
   std::string name;
   double bf16_flops = 0, f32_flops = 0;  // dense peak of one device, per second; what MFU divides by
@@ -61,14 +60,14 @@ struct Machine {
   double free_share = 0;                 // of memory_bytes: no plan fills it
   double memory_rate = 0;                // bytes per second
   double link_rate = 0;                  // between devices of a node, bytes per second in each direction
-  double network_rate = 0;               // of a NODE to others, all its ports, bytes per second in each direction
+  double network_rate = 0;               // of all ports of a NODE, bytes per second in each direction
   int gpus_per_node = 8;
   double watts = 0;           // of one device; 0: unknown
-  double launch_seconds = 0;  // that an operation takes at least, however small
-  double hop_seconds = 0;     // that a collective takes for each further rank of its ring, however small
+  double launch_seconds = 0;  // least time of an operation
+  double hop_seconds = 0;     // least time of a collective, per further rank of its ring
   Efficiency efficiency;
-  bool cpu = false;                  // its plans are for runtime.backend: cpu
-  std::vector<MeasuredOp> measured;  // may be empty: by the rates above
+  bool cpu = false;                  // plan with runtime.backend: cpu
+  std::vector<MeasuredOp> measured;  // replace the rates above for such calls
   std::string source;
   std::string kernels_measured_on;  // as in GpuRow
 
@@ -78,13 +77,13 @@ struct Machine {
   Machine for_attention(AttentionKind kind) const;  // runtime.attention: native has its own rate
 };
 
-// A row of the table, by name; or a machine file of
-// `tokamak bench calibrate`. Error(kConfig) naming the nearest row, or what the file lacks.
+// A row of the table, by name, or a machine file from tokamak bench. Error(kConfig) naming the nearest row, or the key
+// that the file lacks.
 Machine find_machine(const std::string& name_or_file);
 Machine read_machine(const std::string& path);
 
-// A rank on a CPU that nobody has measured. The same for any number of threads, since micro-batches are chosen by it, and
-// a run's bits do not depend on its threads.
+// A rank on an unmeasured CPU. It is the same for any number of threads, since it decides micro-batches, and a run's
+// bits must not depend on its threads.
 Machine cpu_machine();
 
 // "400Gb", "8x400Gb", "3.2Tb": bits per second of a node, as bytes per second. Error(kConfig).

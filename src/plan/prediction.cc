@@ -10,9 +10,9 @@ namespace tokamak {
 
 namespace {
 
-// With so many micro-batches the whole step is simulated; of more, kFew and kFew + 1.
+// Up to kFew + 1 micro-batches the whole step is simulated; beyond, steps of kFew and kFew + 1.
 constexpr int64_t kFew = 3;
-constexpr int64_t kSteps = 2;  // that are simulated: the second is one of many
+constexpr int64_t kSteps = 2;  // to simulate; the second stands for all others
 
 struct Simulated {
   double seconds = 0, exposed = 0, flops = 0, exchanged = 0;
@@ -56,7 +56,7 @@ int64_t plannable_bytes(const DryRun& run, const Machine& machine) {
 
 std::string accuracy_of(const Machine& machine) {
   if (!machine.measured.empty()) return "from calls that were measured there";
-  if (machine.cpu) return "from rates that nobody has measured there";
+  if (machine.cpu) return "from rates that were not measured there";
   const auto percent = [](double share) { return significant(100 * share, 3) + " %"; };
   const PredictionError& e = kPublishedError;
   const std::string published = str("within ", percent(e.median), " of half of ", e.rows, " published runs, within ",
@@ -79,17 +79,17 @@ Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks,
   if (shape.micro_batches() <= kFew + 1) {
     step = simulated(run, shape, shape.sequences_per_rank, machine, trace);
   } else {
-    // A last micro-batch of fewer sequences counts as that part of one.
-    const double more = static_cast<double>(shape.sequences_per_rank) / static_cast<double>(shape.micro_batch) - kFew;
+    // A smaller last micro-batch counts in proportion.
+    const double more = double(shape.sequences_per_rank) / double(shape.micro_batch) - kFew;
     const Simulated few = simulated(run, shape, kFew * shape.micro_batch, machine, trace);
     const Simulated one_more = simulated(run, shape, (kFew + 1) * shape.micro_batch, machine, nullptr);
     step = few + more * (one_more + -1.0 * few);
   }
-  // What a run may not plan with, but for the free share, its libraries take.
+  // Libraries take the bytes that a run may not plan with, apart from the free share.
   const int64_t peak_bytes = planned_bytes(run.memory(), run.device()) + (machine.plannable_bytes() - bytes);
   int64_t free_bytes = 0;
   if (__builtin_sub_overflow(machine.memory_bytes, peak_bytes, &free_bytes)) free_bytes = INT64_MAX;  // no limit given
-  const auto tokens = static_cast<double>(shape.tokens_per_step());
+  const auto tokens = double(shape.tokens_per_step());
   const double per_gpu = tokens / step.seconds / ranks, peak = machine.peak_flops(compute_dtype(config.precision));
   return {.shape = shape,
           .recompute = config.activation_checkpoint.mode,

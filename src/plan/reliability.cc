@@ -12,9 +12,9 @@ double expected_ettr(double interval, double stall, double restart, double mttf)
 Reliability reliability_of(int64_t checkpoint_bytes, int ranks, int gpus_per_node, bool async,
                            const ReliabilityAssumptions& assumptions) {
   Reliability r;
-  r.checkpoint_bytes = static_cast<double>(checkpoint_bytes);
+  r.checkpoint_bytes = double(checkpoint_bytes);
   const double share = r.checkpoint_bytes / ranks;
-  const double nodes = std::ceil(static_cast<double>(ranks) / gpus_per_node);
+  const double nodes = std::ceil(double(ranks) / gpus_per_node);
   r.write_seconds = r.checkpoint_bytes / nodes / assumptions.storage_rate_per_node;
   r.stall_seconds = async ? share / assumptions.copy_rate : r.write_seconds;
   r.mttf_seconds = assumptions.gpu_seconds_per_failure / ranks;

@@ -12,8 +12,8 @@ namespace tokamak {
 
 namespace {
 
-// One, and as many as leave each the ranks of a node, or of 2, 4, ... nodes. More copies take more memory; a ring of
-// fewer ranks has less latency.
+// Replicate degrees: one, and those that give each copy the ranks of 1, 2, 4, ... nodes. More copies take more memory;
+// a ring of fewer ranks has less latency.
 std::vector<int64_t> copies(int ranks, const Machine& machine) {
   std::vector<int64_t> all = {1};
   for (int64_t group = machine.gpus_per_node; group < ranks; group *= 2) {
@@ -30,7 +30,6 @@ std::vector<ParallelismOptions> shardings(const ParallelismOptions& configured, 
       if (ranks == 1 && stage != configured.zero_stage) continue;  // nothing is shared
       ParallelismOptions one = configured;
       one.zero_stage = stage;
-      one.data_parallel_shard_degree = -1;
       one.data_parallel_replicate_degree = degree;
       if (stage < 3) one.keep_gathered = AutoLimit::none();
       if (stage == 1) one.reduce = ReduceWhen::kAuto;
@@ -42,12 +41,12 @@ std::vector<ParallelismOptions> shardings(const ParallelismOptions& configured, 
 
 bool faster(const Prediction& a, const Prediction& b) { return a.step_seconds < b.step_seconds; }
 
-// Whether units of a projection make a difference: whole weights come and go.
+// Whether weights are gathered, so that units of a projection make a difference.
 bool shares_weights(const ParallelismOptions& way, int ranks) {
   return way.zero_stage == 3 && ranks > way.data_parallel_replicate_degree;
 }
 
-// The fastest of each micro-batch, of one sharding and recompute mode.
+// Adds the fastest choice of each micro-batch, for one sharding and recompute mode.
 void add_fitting(const RunConfig& tried, const GlobalBatch& batch, int ranks, const Machine& machine,
                  std::vector<Prediction>& fitting) {
   const DryRun least(with_choice(tried, least_choice(tried)), batch, ranks);
@@ -70,14 +69,12 @@ Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, con
     tried.activation_checkpoint.mode = static_cast<RecomputeMode>(mode);
     tried.activation_checkpoint.kept_layers.clear();
     const size_t before = choices.fitting.size();
-    // By stage: its share of the fastest step with one copy. Copies between one and one for each node take more memory and
-    // expose less communication.
+    // By stage: the exposed share of the fastest step with one copy. More copies, up to one per node, take more memory
+    // and expose less communication.
     std::map<int64_t, double> exposed;
     for (size_t i = 0; i < ways.size(); ++i) {
       const ParallelismOptions& way = ways[i];
-      if (progress)
-        progress(std::ssize(ways) * static_cast<int64_t>(mode) + static_cast<int64_t>(i),
-                 std::ssize(ways) * static_cast<int64_t>(modes));
+      if (progress) progress(ways.size() * mode + i, ways.size() * modes);
       const int64_t degree = way.data_parallel_replicate_degree;
       if (degree > 1 && degree < ranks / machine.gpus_per_node && !(exposed[way.zero_stage] > kWorthTrying)) continue;
       tried.parallelism = way;
@@ -87,8 +84,7 @@ Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, con
       const size_t found = choices.fitting.size();
       add_fitting(tried, batch, ranks, machine, choices.fitting);
       if (degree == 1 && choices.fitting.size() > found) {
-        const Prediction& fastest = *std::min_element(choices.fitting.begin() + static_cast<std::ptrdiff_t>(found),
-                                                      choices.fitting.end(), faster);
+        const Prediction& fastest = *std::min_element(choices.fitting.begin() + found, choices.fitting.end(), faster);
         exposed[way.zero_stage] = fastest.exposed_communication_seconds / fastest.step_seconds;
       }
       if (choices.fitting.size() > found || !shares_weights(way, ranks)) continue;
@@ -120,8 +116,7 @@ std::string yaml_of(const Prediction& choice, int64_t global_batch_tokens) {
              way.keep_gathered.is_none() ? "" : str("\n  keep_gathered: ", way.keep_gathered.value),
              "\ntraining:", global_batch_tokens > 0 ? str("\n  global_batch_tokens: ", global_batch_tokens) : "",
              "\n  micro_batch_size: ", choice.shape.micro_batch,
-             "\nactivation_checkpoint:\n  mode: ", enum_names(RecomputeMode{})[static_cast<size_t>(choice.recompute)],
-             "\n");
+             "\nactivation_checkpoint:\n  mode: ", enum_name(choice.recompute), "\n");
 }
 
 }  // namespace tokamak

@@ -11,21 +11,20 @@ namespace tokamak {
 
 struct Choices {
   std::vector<Prediction> fitting;  // the fastest first
-  std::vector<Prediction> others;   // of each recompute mode that fits nowhere, its smallest micro-batch
+  std::vector<Prediction> others;   // the smallest micro-batch of each recompute mode that never fits
 };
 
-// Told now and then how many of the ways to set a run have been tried.
 using SearchProgress = std::function<void(int64_t tried, int64_t ways)>;
 
-// Every stage of ZeRO, within all ranks and within a node with replicas across, and where communication is exposed within
-// 2, 4, ... nodes; every recompute mode, and every micro-batch of auto_choice.h, as far as they fit. With mode auto in stage
-// 3 keep_gathered is auto too, and of several choices of one micro-batch the fastest counts. Where nothing of stage 3 fits,
-// units of a projection are tried, too. The rest as configured.
+// Tries every ZeRO stage and recompute mode with every micro-batch of auto_choice.h that fits:
+// - sharded over all ranks, over a node, and, if communication is exposed, over 2, 4, ... nodes;
+// - with mode auto in stage 3, also with keep_gathered auto; the fastest choice of each micro-batch counts;
+// - if nothing of stage 3 fits, with units of a projection.
+// All other keys stay as configured.
 Choices search(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine,
                const SearchProgress& progress = {});
 
-// The lines of YAML that choose it: "training:\n  micro_batch_size: 2\n...". With a global batch that differs from the
-// config's, in tokens; 0: the config's.
+// The choice as lines of YAML: "training:\n  micro_batch_size: 2\n...". `global_batch_tokens` 0: the config's.
 std::string yaml_of(const Prediction& choice, int64_t global_batch_tokens = 0);
 
 }  // namespace tokamak

@@ -11,7 +11,7 @@ namespace tokamak {
 
 namespace {
 
-// What a stream has to do next: a call, or a point of an event that it sets or waits for.
+// An entry of a stream: a call, or a point of an event that it sets or waits for.
 struct Item {
   StepRecord::What what;
   int64_t which;         // the call, or the point
@@ -37,7 +37,7 @@ class Simulation {
   Simulation(const std::vector<SimulatedRank>& ranks, const SimulationOptions& options)
       : ranks_(ranks), options_(options) {
     for (size_t r = 0; r < ranks.size(); ++r) enqueue(static_cast<int>(r));
-    reached_.assign(static_cast<size_t>(points_), false);
+    reached_.assign(points_, false);
     step_.busy.assign(ranks.at(0).record->streams.size(), 0);
   }
 
@@ -54,13 +54,13 @@ class Simulation {
     step_.seconds = now_;
     if (options_.steps > 1) keep_last_step();
     for (const SimulatedStep::Span& span : step_.spans) {
-      if (span.rank == 0) step_.busy[static_cast<size_t>(span.stream)] += span.end - span.begin;
+      if (span.rank == 0) step_.busy[span.stream] += span.end - span.begin;
     }
     return std::move(step_);
   }
 
  private:
-  // By the host of a rank.
+  // State of a rank's host.
   struct Enqueued {
     std::map<int64_t, int64_t> last_point;  // of each event, as of this call
     std::map<int, int64_t> collectives;     // so far, by stream
@@ -72,7 +72,7 @@ class Simulation {
   };
 
   void enqueue(int rank) {
-    const StepRecord& record = *ranks_[static_cast<size_t>(rank)].record;
+    const StepRecord& record = *ranks_[rank].record;
     const size_t first = queues_.size();
     for (size_t s = 0; s < record.streams.size(); ++s) {
       queues_.push_back({});
@@ -83,19 +83,18 @@ class Simulation {
       enqueue_step(record, first, enqueued);
       if (rank != 0 || record.entries.empty()) continue;
       ends_.push_back({points_, 0, 0});
-      queues_[first + static_cast<size_t>(record.entries.front().stream)].items.push_back(
-          {StepRecord::What::kRecord, points_++});
+      queues_[first + record.entries.front().stream].items.push_back({StepRecord::What::kRecord, points_++});
     }
   }
 
   void enqueue_step(const StepRecord& record, size_t first, Enqueued& enqueued) {
     auto& [last_point, collectives] = enqueued;
     for (const StepRecord::Entry& entry : record.entries) {
-      auto& items = queues_[first + static_cast<size_t>(entry.stream)].items;
+      auto& items = queues_[first + entry.stream].items;
       switch (entry.what) {
         case StepRecord::What::kCall: {
           int64_t meeting = -1;
-          const StepRecord::Distinct& call = record.calls[static_cast<size_t>(entry.which)];
+          const StepRecord::Distinct& call = record.calls[entry.which];
           if (call.kind == CallKind::kCollective && ranks_.size() > 1) {
             meeting = meeting_of(entry.stream, collectives[entry.stream]++);
           }
@@ -121,19 +120,19 @@ class Simulation {
     return known->second;
   }
 
-  // Events pass, and calls at the heads of their queues start. Whether anything changed.
+  // Passes events and starts calls at the heads of their queues. Returns whether anything changed.
   bool start_what_can() {
     bool changed = false;
     for (Queue& queue : queues_) {
       while (!queue.done() && !queue.running) {
         const Item& item = queue.items[queue.next];
         if (item.what == StepRecord::What::kRecord) {
-          reached_[static_cast<size_t>(item.which)] = true;
+          reached_[item.which] = true;
           for (End& end : ends_) {
             if (end.point == item.which) end = {end.point, now_, step_.exposed_communication};
           }
         } else if (item.what == StepRecord::What::kWait) {
-          if (!reached_[static_cast<size_t>(item.which)]) break;
+          if (!reached_[item.which]) break;
         } else {
           changed = arrive(queue, item) || changed;
           break;
@@ -148,33 +147,33 @@ class Simulation {
   bool arrive(Queue& queue, const Item& item) {
     bool changed = false;
     if (!queue.arrived) {
-      const CallCost& cost = ranks_[static_cast<size_t>(queue.rank)].costs[static_cast<size_t>(item.which)];
+      const CallCost& cost = ranks_[queue.rank].costs[item.which];
       queue.arrived = changed = true;
       queue.fixed = cost.fixed;
       queue.work = cost.work;
       queue.resource = cost.resource;
       queue.begin = now_;
-      if (item.meeting >= 0) ++came_[static_cast<size_t>(item.meeting)];
+      if (item.meeting >= 0) ++came_[item.meeting];
     }
-    if (item.meeting >= 0 && came_[static_cast<size_t>(item.meeting)] < std::ssize(ranks_)) return changed;
+    if (item.meeting >= 0 && came_[item.meeting] < std::ssize(ranks_)) return changed;
     queue.running = true;
     return true;
   }
 
-  // To the end of the next phase of a call. False when nothing runs.
+  // Advances to the end of the next phase of a call. False if nothing runs.
   bool advance() {
     std::vector<int> operations(ranks_.size()), transfers(ranks_.size()), collectives(ranks_.size());
     bool rank0_works = false, rank0_exchanges = false;
     for (const Queue& queue : queues_) {
       if (!queue.arrived) continue;
-      const auto r = static_cast<size_t>(queue.rank);
+      const size_t r = queue.rank;
       (queue.in_collective() ? rank0_exchanges : rank0_works) |= queue.rank == 0;
       if (!queue.running) continue;
       if (queue.in_collective()) ++collectives[r];
       if (queue.fixed <= 0) ++(queue.in_collective() ? transfers : operations)[r];
     }
     const auto rate = [&](const Queue& queue) {
-      const auto r = static_cast<size_t>(queue.rank);
+      const size_t r = queue.rank;
       if (queue.fixed > 0) return 1.0;
       if (queue.in_collective()) return (operations[r] > 0 ? options_.beside : 1.0) / transfers[r];
       return (collectives[r] > 0 ? 1 - options_.contention : 1.0) / operations[r];
@@ -193,7 +192,7 @@ class Simulation {
       if (!queue.running) continue;
       const bool fixed = queue.fixed > 0;
       double& left = fixed ? queue.fixed : queue.work;
-      // The one that bounds the time ends exactly, whatever rounding leaves.
+      // The call that ends first ends exactly, despite rounding.
       const double phase = left / rates[q];
       left = phase <= passes * (1 + 1e-12) ? 0 : left - passes * rates[q];
       if (queue.fixed <= 0 && queue.work <= 0) finish(queue);
@@ -254,7 +253,7 @@ std::string SimulatedStep::trace(const std::vector<SimulatedRank>& ranks) const 
     }
     for (const Span& span : spans) {
       if (span.rank != static_cast<int>(r)) continue;
-      const StepRecord::Distinct& call = record.calls[static_cast<size_t>(span.call)];
+      const StepRecord::Distinct& call = record.calls[span.call];
       trace.add(span.stream, {.name = call.title,
                               .category = call.kind == CallKind::kCollective ? "collective" : "operation",
                               .begin = span.begin,

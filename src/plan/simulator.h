@@ -1,5 +1,5 @@
-// Recorded steps, run on a clock instead of a device: streams take their calls in order, events order the streams, work
-// on one resource shares it, and a collective starts when every rank has come to it.
+// Runs recorded steps on a clock instead of a device. Streams take their calls in order, events order the streams,
+// concurrent work shares a resource, and a collective starts when every rank has reached it.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace tokamak {
 
-// The step of one rank with the cost of each of its distinct calls. One rank stands for all, where all are alike.
+// The step of one rank with the cost of each of its distinct calls. One rank stands for all identical ones.
 struct SimulatedRank {
   const StepRecord* record;
   std::vector<CallCost> costs;  // of record->calls
@@ -17,10 +17,10 @@ struct SimulatedRank {
 std::vector<CallCost> costs_of(const StepRecord& record, const Machine& machine, const Ops& ops);
 
 struct SimulationOptions {
-  double contention = 0;  // Efficiency::contention, of operations beside running collectives
+  double contention = 0;  // Efficiency::contention, of operations during collectives
   double beside = 1;      // Efficiency::beside
-  // Times that the record is run, one after another; the result is of the last. From 2 on it is that of a step among
-  // others: what its end begins for the next one is under way when the last one begins. 1: on a device at rest.
+  // Times that the record is run; the result is that of the last run, which from 2 on begins with the gathers that the
+  // step before has started. 1: the device is idle at first.
   int64_t steps = 1;
 };
 
@@ -39,9 +39,8 @@ struct SimulatedStep {
   std::string trace(const std::vector<SimulatedRank>& ranks) const;
 };
 
-// The nth collective of a stream is the same one on every rank. An event waited for before its first record is no wait. A
-// step ends with the work of the stream of its first call, on rank 0.
-// Error(kBug) where the calls wait for each other forever.
+// The nth collective of a stream is the same one on every rank. A wait before an event's first record does not wait. A
+// step ends with the work of the stream of its first call, on rank 0. Error(kBug) if calls wait for each other forever.
 SimulatedStep simulate(const std::vector<SimulatedRank>& ranks, const SimulationOptions& options);
 
 }  // namespace tokamak

@@ -24,7 +24,7 @@ OperationValue copy_of(const OpArguments& arguments) {
       arguments);
 }
 
-// y = hidden w^T, and where there is a gradient dx = dy w and dw = dy^T hidden, by chunks of at most chunk.rows.
+// y = hidden w^T and, with a gradient, dx = dy w and dw = dy^T hidden, in chunks of at most chunk.rows.
 void add_head(std::vector<RecordedGemm>& gemms, const LinearCrossEntropy& head, int64_t count, const HeadChunk& chunk) {
   const int64_t n = head.hidden.dim(0), vocab = head.weight.dim(0), most = chunk.rows;
   const auto add = [&](const char* label, Gemm call, int64_t times) {
@@ -35,7 +35,7 @@ void add_head(std::vector<RecordedGemm>& gemms, const LinearCrossEntropy& head, 
     if (rows == 0 || chunks == 0) continue;
     const int64_t times = count * chunks;
     const Tensor hidden = head.hidden.rows(0, rows);
-    // In the workspace, which no operand names; the targets lend them an address.
+    // Logits are in the workspace, which no operand names; the targets lend them an address.
     const Tensor logits(head.targets.data(), chunk.logits, {rows, vocab});
     const Tensor dlogits(head.targets.data(), head.hidden.dtype(), {rows, vocab});
     add("head forward", {.a = hidden, .b = head.weight, .c = logits, .trans_b = Transpose::kYes}, times);
@@ -54,25 +54,25 @@ bool alike(const RecordedGemm& x, const RecordedGemm& y) {
 
 double StepRecord::flops() const {
   double sum = 0;
-  for (const Distinct& call : calls) sum += static_cast<double>(call.count) * call.flops;
+  for (const Distinct& call : calls) sum += double(call.count) * call.flops;
   return sum;
 }
 
 double StepRecord::exchanged() const {
   double sum = 0;
-  for (const Distinct& call : calls) sum += static_cast<double>(call.count) * call.exchanged;
+  for (const Distinct& call : calls) sum += double(call.count) * call.exchanged;
   return sum;
 }
 
 void StepRecorder::begin(Stream& stream, const Call& call) {
   std::string text = call.text();
   const auto [known, is_new] =
-      calls_.try_emplace(str(text, ", ", call.ranks, " ranks, ", call.apart, " apart"), std::ssize(record_.calls));
+      calls_.try_emplace(str(text, ", ", call.ranks, " ranks, stride ", call.stride), std::ssize(record_.calls));
   if (is_new) {
     record_.calls.push_back({call.kind, call.name, call.title(), std::move(text), call.flops, call.bytes(),
-                             call.exchanged, call.ranks, call.apart, copy_of(call.arguments)});
+                             call.exchanged, call.ranks, call.stride, copy_of(call.arguments)});
   }
-  ++record_.calls[static_cast<size_t>(known->second)].count;
+  ++record_.calls[known->second].count;
   record_.entries.push_back({StepRecord::What::kCall, number_of(stream), known->second});
 }
 
@@ -115,7 +115,7 @@ std::vector<RecordedGemm> gemms_of(const StepRecord& record, const Ops& ops) {
       add_head(all, *head, call.count, ops.head_chunk(hidden.dim(0), head->weight.dim(0), hidden.dtype()));
     }
   }
-  // Of a weight's gradients the first overwrites and the others accumulate: one GEMM, the one that is more frequent.
+  // The first gradient of a weight overwrites and the others accumulate: they count as one GEMM, the more frequent.
   for (const RecordedGemm& gemm : all) {
     const auto known = std::find_if(gemms.begin(), gemms.end(), [&](const auto& g) { return alike(g, gemm); });
     if (known == gemms.end()) {

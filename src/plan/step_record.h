@@ -1,6 +1,6 @@
-// A step, written down: every operation, copy and collective that the device was given, in order, with its stream, and
-// every event recorded and waited for. A real step yields it on a device that only plans (backend/plan_device.h), for any
-// number of ranks on any machine, or while it runs. THE source of what a step costs: FLOPs, bytes, GEMMs, messages.
+// Records a step: every operation, copy and collective in order, with its stream, and every event recorded and waited
+// for. A real step yields it while it runs, or on a device that only plans (backend/plan_device.h), for any number of
+// ranks on any machine. It is THE source of a step's FLOPs, bytes, GEMMs and messages.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ using OperationValue = std::variant<std::monostate TOKAMAK_OPS(TOKAMAK_VALUE)>;
 #undef TOKAMAK_VALUE
 
 struct StepRecord {
-  // Calls that differ in addresses alone.
+  // Calls that differ only in addresses.
   struct Distinct {
     CallKind kind = CallKind::kOperation;
     std::string name, title, text;               // "gemm", "gemm qkv forward", with operands and shapes
     double flops = 0, bytes = 0, exchanged = 0;  // of one call, see Call
-    int ranks = 1, apart = 1;                    // of a collective's group, see Call
+    int ranks = 1, stride = 1;                   // of a collective's group, see Call
     OperationValue arguments;                    // of the first of them
     int64_t count = 0;
   };
@@ -64,15 +64,14 @@ class StepRecorder final : public Observer {
   std::map<std::string, int64_t> calls_;  // by kind, text and group
 };
 
-// One step of a committed engine on random tokens, written down as it runs, after `before` others: the first step of an
-// engine gathers what later ones find gathered by the step before.
+// Records one step of a committed engine on random tokens, after `before` others. The first step of an engine gathers
+// weights that later ones find gathered.
 struct RecordOptions {
   int64_t before = 1;
   int64_t mean_document = 0;  // RandomBatchOptions
 };
 StepRecord record_step(Engine& engine, const BatchShape& shape, const RecordOptions& options = {});
 
-// A GEMM of a step, and how often it has it.
 struct RecordedGemm {
   std::string name;  // "qkv forward"
   Gemm call;         // at addresses of the record
@@ -81,10 +80,10 @@ struct RecordedGemm {
   int64_t m() const { return call.c.dim(0); }
   int64_t n() const { return call.c.dim(1); }
   int64_t k() const { return call.a.dim(call.trans_a == Transpose::kYes ? 0 : 1); }
-  double flops() const { return 2.0 * static_cast<double>(m()) * static_cast<double>(n()) * static_cast<double>(k()); }
+  double flops() const { return 2.0 * double(m()) * double(n()) * double(k()); }
 };
 
-// Every GEMM of the record, those of the head among them, which it forms in chunks of rows (Ops::head_chunk).
+// Every GEMM of the record, including those of the head, which run in chunks of rows (Ops::head_chunk).
 std::vector<RecordedGemm> gemms_of(const StepRecord& record, const Ops& ops);
 
 }  // namespace tokamak

@@ -30,12 +30,4 @@ int64_t ParamTable::count() const {
   return sum;
 }
 
-int64_t ParamTable::unit_index(const std::string& name) const {
-  for (size_t i = 0; i < units.size(); ++i) {
-    if (units[i].name == name) return static_cast<int64_t>(i);
-  }
-  TOKAMAK_CHECK(false, "no unit ", name);
-  return -1;
-}
-
 }  // namespace tokamak

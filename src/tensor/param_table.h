@@ -46,7 +46,6 @@ struct ParamTable {
   int64_t units_per_layer = 1;  // consecutive
 
   int64_t count() const;
-  int64_t unit_index(const std::string& name) const;  // the unit must exist
 };
 
 }  // namespace tokamak

@@ -22,9 +22,8 @@ struct EvalOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("task", task,
-      "rules and fields as in lm-evaluation-harness, zero-shot: hellaswag, arc, mmlu, piqa, winogrande (one JSON "
-      "object a line); text: perplexity of whole texts (.jsonl with a member text, or .txt); shards: of a tokenized "
-      "data set");
+      "benchmark, zero-shot as in lm-evaluation-harness, from JSON lines; text: perplexity of texts (.jsonl, .txt); "
+      "shards: of a tokenized data set");
     v("path", path, "the file, or the data set's directory; required");
     v("name", name, "name in the results, for example arc_easy; default: the task's name");
     v("limit", limit, "only the first items: quicker and less precise; 0: all");

@@ -21,11 +21,11 @@ struct RunOptions {
   void fields(Visitor& v) {
     v("name", name, "name of the run in logs");
     v("output_dir", output_dir,
-      "where the run writes checkpoints/, metrics.jsonl and config.yaml; it resumes from what it finds there");
+      "directory of the run's checkpoints, metrics and config; a start resumes from what it finds there");
     v("seed", seed, "seed of the initial weights and of the data order; the same seed gives the same run");
     v("stop_after", stop_after,
-      "save and exit 75 after the step in which this time since the process started is over, as on a signal; for "
-      "schedulers that send none; leave time for the save");
+      "time since the process started, after which the current step ends, the run saves and exits 75; leave time for "
+      "the save");
   }
 };
 
@@ -45,28 +45,26 @@ struct TrainingOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("max_steps", max_steps,
-      "optimizer steps; exactly one of max_steps and max_tokens is required; the learning rate schedule ends there");
+      "optimizer steps, at whose end the learning rate schedule ends; give either max_steps or max_tokens");
     v("max_tokens", max_tokens, "tokens to train on, rounded up to whole steps");
     v("global_batch_tokens", global_batch_tokens,
-      "tokens of one step over all ranks, a multiple of sequence_length; larger batches use the hardware better and "
-      "need more tokens to the same loss; required");
+      "tokens per step over all ranks, a multiple of sequence_length; larger batches use hardware better and need "
+      "more tokens; required");
     v("micro_batch_size", micro_batch_size,
-      "sequences that one rank computes at once; larger ones use more memory and the GPU better; auto: the most "
-      "that fit, at most 8192 tokens or one sequence, on GPUs that share state without that limit, unless "
-      "activation_checkpoint.mode is selective; where activation_checkpoint.mode or parallelism.keep_gathered is "
-      "auto, too: what predicts the shortest step together with them, without that limit");
+      "sequences that one rank computes at once; more use more memory and the GPU better; auto: the most that fit, "
+      "or the fastest with other auto keys");
     v("max_grad_norm", max_grad_norm,
       "scale gradients down to this global norm; lower values damp loss spikes and slow learning; 0: no clipping");
     v("z_loss", z_loss, "weight of log(Z)^2 in the loss (PaLM, 1e-4); keeps logits from drifting; 0: off");
     v("validation_interval", validation_interval,
-      "steps between validations, each of which stalls training; there is always one at the end; 0: only that");
+      "steps between validations, each of which stalls training; one always runs at the end; 0: only then");
     v("validation_sequences", validation_sequences,
-      "held-out sequences per validation, the same ones each time; more give a less noisy loss and take longer; auto: the "
-      "whole set, or the first ones that cost 5 % of the training between validations, at least 64");
+      "held-out sequences per validation, always the same; more give a less noisy loss and take longer; auto: about "
+      "5 % of the time, at least 64");
     v("evals", evals,
       "evaluations to run during training; their time is logged separately and excluded from throughput");
     v("evals_interval", evals_interval, "steps between evaluations; they always run at the end; 0: only then");
-    v("samples", samples, "texts that the model makes of fixed prompts on the way");
+    v("samples", samples, "texts that the model generates from fixed prompts during training");
   }
 };
 

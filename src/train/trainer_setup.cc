@@ -135,7 +135,7 @@ void Trainer::open_records(World& world, int64_t total_steps) {
                       LastWords::Run{.rank = comm_.rank(),
                                      .output_dir = config_.run.output_dir,
                                      .incarnation = incarnation,
-                                     .records = config_.metrics.jsonl ? config_.run.output_dir + "/metrics.jsonl" : "",
+                                     .records = config_.run.output_dir + "/metrics.jsonl",
                                      .total_steps = total_steps,
                                      .flush = [this] { recorder_->flush(); }});
 }

@@ -32,18 +32,12 @@ ShardingPolicy sharding_policy(const ParallelismOptions& options) {
 }
 
 int replicas_of(const ParallelismOptions& options, int ranks) {
-  const int64_t replicas = options.data_parallel_replicate_degree, shards = options.data_parallel_shard_degree;
+  const int64_t replicas = options.data_parallel_replicate_degree;
   if (ranks % replicas != 0) {
     fail(Kind::kConfig,
          str("parallelism.data_parallel_replicate_degree is ", replicas, ", which does not divide the ", ranks,
              " rank(s)"),
          "use a divisor, or another number of ranks");
-  }
-  if (shards != -1 && shards * replicas != ranks) {
-    fail(Kind::kConfig,
-         str("parallelism.data_parallel_shard_degree ", shards, " x data_parallel_replicate_degree ", replicas, " = ",
-             shards * replicas, " ranks, but there are ", ranks),
-         str("data_parallel_shard_degree: -1 takes what the replicas leave: ", ranks / replicas));
   }
   return static_cast<int>(replicas);
 }

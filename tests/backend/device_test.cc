@@ -103,7 +103,10 @@ TEST_CASE("a wait means the event's last record before it, and one that was neve
   s.compute->wait(*s.event);
   s.compute->record(*s.event);  // passed at once: the caller has done all that it was given
   s.second->wait(*s.event);
+  bool passed = false;
+  s.second->run_on_host([&] { passed = true; });
   s.second->synchronize();
+  CHECK(passed);  // while the first stream is held up
   s.go_on();
   s.later->synchronize();
 }

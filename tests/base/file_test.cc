@@ -127,8 +127,7 @@ TEST_CASE("XXH3 checksums are those of the reference implementation") {
   hasher.update(bytes.first(3));
   hasher.update(bytes.subspan(3));
   CHECK(hasher.hex128() == xxh3_128_hex(bytes));
-  CHECK(parse_hex64(hex64(0x0123456789abcdefull)) == 0x0123456789abcdefull);
-  CHECK_THROWS_AS(parse_hex64("xyz"), Error);
+  CHECK(hex64(0x0123456789abcdefull) == "0123456789abcdef");
 }
 
 TEST_CASE("a file's name is one component of a path, and short enough for an ending") {

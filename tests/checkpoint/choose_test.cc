@@ -162,7 +162,7 @@ TEST_CASE("load: PATH takes that checkpoint, and no other in its place") {
   CHECK_THAT(damaged.what(), Contains("checkpoint.load names " + store + "/step-00000020") && Contains("checksum"));
   const Error missing = error_of_start(dir.file("new"), store + "/step-00000025");
   CHECK(missing.exit_code() == 4);
-  CHECK_THAT(missing.what(), Contains("is no directory"));
+  CHECK_THAT(missing.what(), Contains("is not a directory"));
   const Error parent = error_of_start(dir.file("new"), store);
   CHECK(parent.exit_code() == 4);
   CHECK_THAT(parent.hint(), Contains(store + "/step-00000030"));

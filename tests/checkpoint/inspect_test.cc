@@ -66,6 +66,6 @@ TEST_CASE("a place without checkpoints is an error, not an empty table") {
   const TempDir dir;
   CHECK_THROWS_WITH(inspect_checkpoints(dir.path()), Contains("there is no checkpoint in"));
   CHECK_THROWS_WITH(inspect_checkpoints(dir.file("none")), Contains("there is no checkpoint in"));
-  CHECK_THROWS_WITH(inspect_checkpoints(dir.file("step-00000010")), Contains("is no directory"));
+  CHECK_THROWS_WITH(inspect_checkpoints(dir.file("step-00000010")), Contains("is not a directory"));
   CHECK_THROWS_WITH(verify_checkpoints(dir.path(), [](const std::string&) {}), Contains("there is no checkpoint in"));
 }

@@ -42,8 +42,8 @@ RANKS_CASE("consecutive ranks form a shard group; those with the same place in t
     CHECK(mesh.shard().size() == shards);
     CHECK(mesh.shard().rank() == world.rank() % shards);
     CHECK(mesh.replicas() == replicas);
-    CHECK(mesh.shard().apart() == 1);
-    if (replicas > 1) CHECK(mesh.replicate().apart() == shards);
+    CHECK(mesh.shard().stride() == 1);
+    if (replicas > 1) CHECK(mesh.replicate().stride() == shards);
     CHECK(mesh.replica() == world.rank() / shards);
 
     // Each rank counts as a power of two of its own, so that a sum names those that are in it.

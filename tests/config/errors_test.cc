@@ -67,7 +67,7 @@ TEST_CASE("a value of the wrong type is refused") {
        "c.yaml:15: key 'run.seed' (value '1.5') must come out as a whole number (for example 4096"},
       {"run:\n  seed: 99999999999999999999",
        "c.yaml:15: key 'run.seed' (value '99999999999999999999') is out of range"},
-      {"metrics:\n  jsonl: yes", "c.yaml:15: key 'metrics.jsonl' (value 'yes') must be true or false"},
+      {"metrics:\n  tensorboard: yes", "c.yaml:15: key 'metrics.tensorboard' (value 'yes') must be true or false"},
       {"runtime:\n  backend: cudaa",
        "c.yaml:15: key 'runtime.backend' (value 'cudaa') must be one of auto, cpu, cuda (did you mean 'cuda'?)"},
       {"runtime:\n  threads_per_rank: 0",
@@ -114,12 +114,21 @@ TEST_CASE("an alias is refused, with what to write instead") {
              Equals("c.yaml:15: YAML aliases (*name) are not read (${section.key} takes another key's value)"));
 }
 
+TEST_CASE("a removed key is refused, with what to write instead, and ignored in a saved config") {
+  const std::string text = sample_and("metrics:\n  jsonl: true");
+  CHECK_THAT(error_of(text),
+             Equals("c.yaml:15: key 'metrics.jsonl' (value 'true') no longer exists (leave it out: a run "
+                    "always writes metrics.jsonl)"));
+  CHECK(print_config(parse_saved_config(text, "m")) == print_config(parse_config(kSample, "c.yaml", {})));
+  CHECK_THROWS_WITH(parse_saved_config(sample_and("metrics:\n  json: true"), "m"), Contains("'metrics.json'"));
+}
+
 TEST_CASE("several errors are reported together, each with its place") {
-  const std::string message = error_of(sample_and("optimizer:\n  lrr: 1\n  eps: x"), {"metrics.jsonl=5"});
+  const std::string message = error_of(sample_and("optimizer:\n  lrr: 1\n  eps: x"), {"metrics.tensorboard=5"});
   CHECK_THAT(message, Catch::StartsWith("3 errors in the config:\n") &&
                           Contains("\n  c.yaml:15: key 'optimizer.lrr'") &&
                           Contains("\n  c.yaml:16: key 'optimizer.eps'") &&
-                          Contains("\n  command line: metrics.jsonl=5: key 'metrics.jsonl' (value '5')"));
+                          Contains("\n  command line: metrics.tensorboard=5: key 'metrics.tensorboard' (value '5')"));
 }
 
 TEST_CASE("of very many errors the first 20 are named, and the rest counted") {

@@ -44,7 +44,7 @@ TEST_CASE("a reference to an unknown key names the nearest valid key") {
       Equals("c.yaml:15: key 'run.name' (value '${training.max_stepz}') refers to 'training.max_stepz', which is "
              "no key (did you mean 'max_steps'?)"));
   CHECK_THAT(error_of(sample_and("run:\n  name: ${}")), Contains("a reference is ${section.key}"));
-  CHECK_THAT(error_of(sample_and("run:\n  name: ${env:HOME}")), Contains("refers to 'env:HOME', which is no key"));
+  CHECK_THAT(error_of(sample_and("run:\n  name: ${env:HOME}")), Contains("refers to 'env:HOME', which is not a key"));
 }
 
 TEST_CASE("references that chase each other are refused with their round") {

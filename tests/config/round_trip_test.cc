@@ -164,8 +164,8 @@ TEST_CASE("one key's value is printed as it is, for scripts") {
   const RunConfig config = parse_config(kSample, "c.yaml", {"run.output_dir=\"a #b \\\"c\\\" \\x1b\""});
   CHECK(print_value(config, "run.output_dir") == "a #b \"c\" \x1b");
   CHECK(print_value(config, "data.sources[1].weight") == "3");
-  CHECK_THROWS_WITH(print_value(config, "run.output"), "'run.output' is no key with a single value");
-  CHECK_THROWS_WITH(print_value(config, "run"), "'run' is no key with a single value");
+  CHECK_THROWS_WITH(print_value(config, "run.output"), "'run.output' is not a key with a single value");
+  CHECK_THROWS_WITH(print_value(config, "run"), "'run' is not a key with a single value");
 }
 
 TEST_CASE("with help each key is followed by its meaning") {

@@ -62,8 +62,6 @@ TEST_CASE("each value has its range") {
       {"lr_scheduler.min_lr_factor=-5%", "key 'lr_scheduler.min_lr_factor' (value -0.05) must be from 0 to 1"},
       {"parallelism.zero_stage=0", "key 'parallelism.zero_stage' (value 0) must be from 1 to 3"},
       {"parallelism.zero_stage=4", "key 'parallelism.zero_stage' (value 4) must be from 1 to 3"},
-      {"parallelism.data_parallel_shard_degree=0",
-       "key 'parallelism.data_parallel_shard_degree' (value 0) must be -1 (as many ranks as the replicas leave) or at"},
       {"parallelism.data_parallel_replicate_degree=0",
        "key 'parallelism.data_parallel_replicate_degree' (value 0) must be at least 1"},
       {"parallelism.keep_gathered=3",

@@ -241,10 +241,10 @@ def train_on(ranks, place, name, *overrides, expect=0, devices=None, env=None):
     more = ["runtime.backend=cuda", f"training.max_steps={STEPS}", "runtime.deterministic=true"]
     if EMULATED:
         more += ["training.global_batch_tokens=128", "runtime.nccl_warm_up=64Ki"]
-    elif devices is None:
-        more.append(f"runtime.ranks_per_gpu={ranks}")
     more += overrides
     env = dict({"TOKAMAK_EMULATOR_DEVICES": str(devices or ranks)}, **(env or {}))
+    if not EMULATED and devices is None:
+        env["TOKAMAK_RANKS_PER_GPU"] = str(ranks)
     done = call(mpirun(ranks, "train", place.config(name, WIDE), *more), env, timeout=900)
     assert done.returncode == expect, f"{name}: exit {done.returncode}, expected {expect}\n{done.stdout}"
     return done.stdout
@@ -289,7 +289,7 @@ def lost_rank(place):
 def ranks_beyond_gpus(place):
     """more ranks than GPUs: exit 5 with both numbers, before anything is written"""
     said = train_on(3 if EMULATED else 17, place, "beyond", expect=5, devices=2)
-    assert "has no GPU: this node shows" in said and "runtime.ranks_per_gpu is 1" in said, said
+    assert "has no GPU: this node shows" in said and "TOKAMAK_RANKS_PER_GPU is 1" in said, said
     assert not os.path.exists(place.run("beyond")), said
 
 

@@ -66,7 +66,7 @@ def sharing(place):
     for number, keys in enumerate((("zero_stage=1",), ("zero_stage=2", "data_parallel_replicate_degree=2"),
                                    ("keep_gathered=1", "reduce=last_microbatch"),
                                    ("data_parallel_replicate_degree=4",),
-                                   ("zero_stage=3", "data_parallel_shard_degree=2", "data_parallel_replicate_degree=2"))):
+                                   ("zero_stage=3", "data_parallel_replicate_degree=2"))):
         overrides = [f"parallelism.{key}" for key in keys]
         place.train(f"sharing{number}", 4, *steps, *overrides)
         difference = worst(place, f"sharing{number}", "alone")

@@ -43,7 +43,7 @@ def redrawn(place):
             assert found == [len(lines) - 1] or found == [], lines  # between two draws there is none
         terminal.type("C-c")
         screen = terminal.wait_for("^exit code 75$", history=True)
-        expect_clean(screen, "stopped; start again to go on")
+        expect_clean(screen, "stopped; start again to resume")
         steps = [int(step) for step in re.findall(r"^\d\d:\d\d:\d\d info step (\d+)/1000000 ", screen, re.M)]
         assert steps[:10] == list(range(20, 220, 20)), steps
 

@@ -47,6 +47,4 @@ TEST_CASE("a fused matrix has the rows of its parts") {
   CHECK(unit.matrices[0].shape() == Shape{5, 7});
   CHECK(unit.matrices[2].shape() == Shape{5});
   CHECK(unit.count() == 61);
-  CHECK(ParamTable{{unit}}.unit_index("layer.0") == 0);
-  CHECK_THROWS_AS((ParamTable{{unit}}.unit_index("layer.1")), Error);
 }
