@@ -22,9 +22,8 @@ struct CheckpointOptions {
       "steps (1000), tokens (1B tokens) or time (30min) between checkpoints; a crash loses at most this much work, "
       "and each save stalls training, for the copy of the state with async; 0: only at the end");
     v("keep_latest", keep_latest,
-      "newest checkpoints to keep; before one is removed, those that stay are read back, beside training, and damaged "
-      "ones do not count. Each takes 12 bytes a parameter on disk (8 with optimizer.moments: bf16), and older ones survive damage to the newest; 0: "
-      "all");
+      "newest checkpoints to keep, without damaged ones; 0: all. More survive damage to the newest; each takes disk for "
+      "the weights in f32 and the optimizer's state");
     v("load", load,
       "auto: the newest checkpoint that verifies, if there is one; none: start from step 0, refused where "
       "checkpoints exist; PATH: start from that checkpoint, then resume from the run's own");

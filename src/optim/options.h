@@ -29,8 +29,8 @@ struct OptimizerOptions {
   void fields(Visitor& v) {
     v("name", name, "adamw: decoupled weight decay, bias-corrected (Loshchilov and Hutter 2019)");
     v("lr", lr,
-      "peak learning rate; too high and the loss spikes or diverges, too low and it falls slowly; larger models "
-      "need smaller ones");
+      "peak learning rate; too high and the loss spikes or diverges, too low and it falls slowly; larger models need "
+      "smaller ones");
     v("betas", betas,
       "decay rates of the first and second moment; a lower second one adapts sooner after a loss spike");
     v("eps", eps,
@@ -41,15 +41,10 @@ struct OptimizerOptions {
     v("decay_embeddings", decay_embeddings,
       "decay the embedding and the head too; rare tokens shrink between their updates");
     v("moments", moments,
-      "dtype of both stored moments; bf16, rounded at random, takes 4 bytes a parameter less of memory and checkpoints "
-      "and adds noise to updates");
+      "dtype of both stored moments; bf16, rounded at random, saves 4 bytes a parameter in memory and checkpoints and "
+      "adds noise to updates");
   }
 };
-
-// Of the state that a run saves and copies to the host: f32 masters and both moments.
-inline int64_t saved_bytes_per_parameter(const OptimizerOptions& options) {
-  return 4 + 2 * (options.moments == MomentType::kBF16 ? 2 : 4);
-}
 
 enum class DecayType { kCosine, kLinear, kWsd };
 inline const std::vector<std::string>& enum_names(DecayType) {
@@ -69,8 +64,8 @@ struct ScheduleOptions {
       "linear warm-up from 0: steps (2000), tokens (1B tokens) or a share of the run (1%); too short a warm-up "
       "makes early updates unstable");
     v("decay_type", decay_type,
-      "cosine or linear: decay from warm-up to the end; wsd: constant, then linear at the end, so that the run can "
-      "be extended before its decay");
+      "cosine, linear: decay from warm-up to the end; wsd: constant, then linear at the end, so that the run can be "
+      "extended before its decay");
     v("decay_ratio", decay_ratio, "wsd: share of the run that decays");
     v("min_lr_factor", min_lr_factor, "final learning rate divided by the peak one; 0 decays to nothing");
   }
