@@ -28,6 +28,11 @@ bool Operand::may_be(const Operand& other) const {
                      [&](const char* allowed) { return allowed != nullptr && std::strcmp(allowed, other.name) == 0; });
 }
 
+bool Operand::is_positive() const {
+  const auto positive = {"rstd", "lse", "control", "exp_avg_sq", "sums"};
+  return std::any_of(positive.begin(), positive.end(), [&](const char* p) { return std::strcmp(name, p) == 0; });
+}
+
 Operands::Operands(std::initializer_list<Operand> operands) : size_(operands.size()) {
   static_assert(std::is_trivially_copyable_v<Operand>);
   std::copy(operands.begin(), operands.end(), operands_.begin());

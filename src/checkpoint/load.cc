@@ -25,7 +25,7 @@ bool same_shape(const Shape& a, const std::vector<int64_t>& b) {
   return true;
 }
 
-// An imported model has weights only: before the first step the optimizer's moments are zero.
+// An imported model has weights only: before the first step the optimizer's state is zero.
 bool starts_at_zero(const CheckpointManifest& manifest, const std::string& kind) {
   const auto& kinds = manifest.kinds;
   return manifest.point.state.step == 0 && kind != "master" &&

@@ -53,7 +53,7 @@ struct CheckpointManifest {
   std::string created;             // "2026-01-31T12:34:56Z"
   std::string incarnation;         // start of the run that wrote it
   int64_t world_size = 0;          // ranks of that run
-  std::vector<std::string> kinds;  // "master", "exp_avg", "exp_avg_sq"; each file holds "<kind>/<unit>" for all of them
+  std::vector<std::string> kinds;  // "master", then the optimizer's; each file holds "<kind>/<unit>" for all of them
   std::vector<SavedUnit> units;
   std::vector<SavedFile> files;  // one for each slice, in order
 

@@ -22,7 +22,7 @@ struct ShardPlace {
 };
 
 struct KindSlice {
-  std::string kind;  // "master", "exp_avg", "exp_avg_sq"
+  std::string kind;  // "master", or of the optimizer's state
   // (slice) f32 or bf16, one dtype, in host memory, in one or several parts
   std::vector<Tensor> parts;
 

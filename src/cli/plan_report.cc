@@ -8,6 +8,7 @@
 #include "cli/machine_json.h"
 #include "config/units.h"
 #include "model/flops.h"
+#include "optim/optimizer.h"
 
 namespace tokamak::cli {
 

@@ -10,6 +10,7 @@
 #include "config/units.h"
 #include "model/recompute.h"
 #include "monitor/traced_steps.h"
+#include "optim/optimizer.h"
 
 namespace tokamak {
 
@@ -135,8 +136,10 @@ void check_training(const TrainingOptions& training, const DataOptions& data, Fi
 }
 
 void check_optimizer(const OptimizerOptions& optimizer, FieldChecks& checks) {
-  checks.require(optimizer.name == "adamw", "optimizer.name", str("'", optimizer.name, "'"),
-                 "must be adamw, the only optimizer of this version");
+  std::vector<std::string> names;
+  for (const auto& [name, make] : optimizer_makers()) names.push_back(name);
+  checks.require(std::find(names.begin(), names.end(), optimizer.name) != names.end(), "optimizer.name",
+                 str("'", optimizer.name, "'"), "must be " + join(names, " or "));
   checks.positive("optimizer.lr", optimizer.lr);
   for (size_t i = 0; i < optimizer.betas.size(); ++i) {
     const double beta = optimizer.betas[i];

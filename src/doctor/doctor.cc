@@ -20,6 +20,7 @@
 #include "doctor/program.h"
 #include "doctor/same_config.h"
 #include "model/flops.h"
+#include "optim/optimizer.h"
 #include "train/run_data.h"
 #include "train/sampler.h"
 

@@ -47,9 +47,8 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
                    .gradients = options.sizes.training,
                    .policy = options.sizes.training ? sharding_policy(options.parallelism) : ShardingPolicy{}},
                   plan_),
-      optimizer_(options.sizes.training
-                     ? std::optional<AdamWOptimizer>(std::in_place, options.optimizer, parameters_, plan_, options.seed)
-                     : std::nullopt),
+      optimizer_(options.sizes.training ? make_optimizer(options.optimizer, options.seed, parameters_, plan_)
+                                        : nullptr),
       model_(options.model, parameters_,
              {.max_tokens = options.sizes.max_tokens,
               .max_length = options.sizes.max_length,
@@ -75,10 +74,8 @@ Engine::Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend)
   control_slot_ = plan_.add("step/control", DType::kF32, Shape{kStepControls});
   if (options.sizes.training && options.sizes.statistics) statistics_.emplace(parameters_, plan_);
   if (!plans_snapshot_) return;
-  const DType moments = optimizer_ ? optimizer_->moment_dtype() : DType::kF32;
-  for (const auto& [name, dtype] :
-       {std::pair{"snapshot/master", DType::kF32}, {"snapshot/exp_avg", moments}, {"snapshot/exp_avg_sq", moments}}) {
-    plan_.add(name, dtype, Shape{parameters_.shard_elements()}, MemoryKind::kPinned, Taken::kLater);
+  for (const auto& [name, tensor] : state()) {
+    plan_.add("snapshot/" + name, tensor.dtype(), tensor.shape(), MemoryKind::kPinned, Taken::kLater);
   }
 }
 
@@ -94,13 +91,10 @@ void Engine::commit() {
   control_ = (*arena_)[control_slot_];
 }
 
-std::vector<StatePart> Engine::state() {
-  std::vector<StatePart> parts = {{"master", parameters_.master()}};
-  if (optimizer_) {
-    parts.push_back({"exp_avg", optimizer_->exp_avg()});
-    parts.push_back({"exp_avg_sq", optimizer_->exp_avg_sq()});
-  }
-  return parts;
+std::vector<StateTensor> Engine::state() const {
+  std::vector<StateTensor> all = {{"master", parameters_.master()}};
+  if (optimizer_) all.insert(all.end(), optimizer_->state().begin(), optimizer_->state().end());
+  return all;
 }
 
 }  // namespace tokamak

@@ -1,5 +1,5 @@
-// The parts of a run that take memory, put together: parameters, optimizer, model and cache, planned by the constructor,
-// then committed. Training, benchmarks, generation and plans all run on it.
+// The parts of a run that take memory: parameters, optimizer, model and cache. The constructor plans them, and commit()
+// takes the memory. Training, benchmarks, generation and plans all run on it.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 #include "infer/kv_cache.h"
 #include "model/options.h"
 #include "model/transformer.h"
-#include "optim/adamw.h"
+#include "optim/optimizer.h"
 #include "tensor/arena.h"
 #include "zero/shard_statistics.h"
 #include "zero/sharded_parameters.h"
@@ -22,24 +22,18 @@ struct EngineSizes {
   int64_t max_tokens = 0;        // of a micro-batch
   int64_t max_length = 0;        // of a sequence
   bool training = true;          // false: weights and forward only
-  int64_t cached_sequences = 0;  // whose keys and values are kept, to generate; 0: none
-  int64_t cached_length = 0;     // of those, at most max_length; 0: that
-  bool snapshot = false;         // plans host memory for a copy of the state; its owner takes it (train/state_slices.h)
-  bool statistics = false;       // of tensors, at steps that ask for them
-};
-
-// A part of this rank's state, as checkpoints name it: "master", "exp_avg", "exp_avg_sq".
-struct StatePart {
-  const char* kind = "";
-  Tensor state;  // (shard_elements) f32; the moments f32 or bf16
+  int64_t cached_sequences = 0;  // sequences in the cache of keys and values; 0: no cache
+  int64_t cached_length = 0;     // length of each, at most max_length; 0: max_length
+  bool snapshot = false;         // plan host memory for a copy of the state, which train/state_slices.h takes
+  bool statistics = false;       // plan memory for tensor statistics
 };
 
 struct EngineOptions {
   ModelConfig model;  // vocab_size is known
   OptimizerOptions optimizer;
-  uint64_t seed = 0;  // of what the optimizer draws
+  uint64_t seed = 0;  // of the optimizer's random rounding
   PrecisionOptions precision;
-  ParallelismOptions parallelism;  // of training; the mesh has its degrees
+  ParallelismOptions parallelism;  // the mesh has its degrees
   ActivationCheckpointOptions activation_checkpoint;
   double z_loss = 0;
   CudaGraphs cuda_graphs = CudaGraphs::kAuto;
@@ -48,17 +42,17 @@ struct EngineOptions {
 
 class Engine {
  public:
-  // The groups of `mesh` and `backend` outlive this. Error(kConfig) where the options do not go together.
+  // The groups of `mesh` and `backend` outlive this. Error(kConfig) if the options contradict each other.
   Engine(const EngineOptions& options, const Mesh& mesh, Backend& backend);
-  // Takes the memory. Error(kDevice) if it is not there.
+  // Takes the memory. Error(kDevice) if there is not enough.
   void commit();
 
   const MemoryPlan& plan() const { return plan_; }
   const ParamTable& table() const { return table_; }
   ShardedParameters& parameters() { return parameters_; }
-  bool trains() const { return optimizer_.has_value(); }
+  bool trains() const { return optimizer_ != nullptr; }
   bool plans_snapshot() const { return plans_snapshot_; }                          // EngineSizes::snapshot
-  AdamWOptimizer& optimizer() { return *optimizer_; }                              // if it trains
+  Optimizer& optimizer() { return *optimizer_; }                                   // if it trains
   ShardStatistics* statistics() { return statistics_ ? &*statistics_ : nullptr; }  // if it has memory for them
   Transformer& model() { return model_; }
   KvCache& cache() { return *cache_; }  // if it has cached sequences
@@ -66,7 +60,7 @@ class Engine {
   const Mesh& mesh() const { return mesh_; }
   Comm& comm() { return mesh_.world(); }  // all ranks
   Stream& compute() { return *compute_; }
-  std::vector<StatePart> state();              // after commit(): of training; the masters alone otherwise
+  std::vector<StateTensor> state() const;      // "master", then the optimizer's if it trains
   Tensor sums() const { return sums_; }        // (kStepSums) f64
   Tensor control() const { return control_; }  // (kStepControls) f32
 
@@ -76,7 +70,7 @@ class Engine {
   MemoryPlan plan_;
   ParamTable table_;
   ShardedParameters parameters_;
-  std::optional<AdamWOptimizer> optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
   std::optional<ShardStatistics> statistics_;
   Transformer model_;
   std::optional<KvCache> cache_;

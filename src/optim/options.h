@@ -45,11 +45,6 @@ struct OptimizerOptions {
   }
 };
 
-// Of the state that a run saves and copies to the host: f32 masters and both moments.
-inline int64_t saved_bytes_per_parameter(const OptimizerOptions& options) {
-  return 4 + 2 * (options.moments == MomentType::kBF16 ? 2 : 4);
-}
-
 enum class DecayType { kCosine, kLinear, kWsd };
 inline const std::vector<std::string>& enum_names(DecayType) {
   static const std::vector<std::string> names = {"cosine", "linear", "wsd"};

@@ -8,7 +8,7 @@ namespace tokamak {
 
 StateGuard::StateGuard(Engine& engine) : engine_(engine), parts_(engine.state()) {
   const Tensor weights = engine.parameters().weights();
-  if (weights.data() != parts_.front().state.data()) parts_.push_back({"compute copy", weights});
+  if (weights.data() != parts_.front().tensor.data()) parts_.push_back({"compute copy", weights});
   const Shape shape = {kRows, static_cast<int64_t>(parts_.size()), 2};
   MemoryPlan plan;
   const auto sums = plan.add("checksums", DType::kI32, shape);
@@ -25,7 +25,7 @@ StateGuard::StateGuard(Engine& engine) : engine_(engine), parts_(engine.state())
 void StateGuard::add_checksums(Row row) {
   for (size_t p = 0; p < parts_.size(); ++p) {
     const auto at = 2 * static_cast<int64_t>(p);
-    engine_.backend().ops->checksum(engine_.compute(), {.x = parts_[p].state, .sum = sums(row).flat(at, at + 2)});
+    engine_.backend().ops->checksum(engine_.compute(), {.x = parts_[p].tensor, .sum = sums(row).flat(at, at + 2)});
   }
 }
 
@@ -64,7 +64,7 @@ std::string StateGuard::changed(Tensor host) const {
   };
   std::vector<std::string> names;
   for (size_t p = 0; p < parts_.size(); ++p) {
-    if (sum(kKept, p) != sum(kSeen, p) + sum(kNow, p)) names.push_back(parts_[p].kind);
+    if (sum(kKept, p) != sum(kSeen, p) + sum(kNow, p)) names.push_back(parts_[p].name);
   }
   return join(names, ", ");
 }

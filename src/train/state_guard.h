@@ -1,4 +1,4 @@
-// Notices when weights or moments change while nothing may change them: between an update and the next. A flipped bit
+// Notices when weights or optimizer state change while nothing may change them: between two updates. A flipped bit
 // there stays finite, and every later step and checkpoint would carry it on. Each part is checksummed after an update and
 // again before the next; the results come to the host a step late, as a step's outcome does (step.h).
 #pragma once
@@ -19,7 +19,7 @@ class StateGuard {
   void before_update();
   void after_update();
 
-  // Of the oldest update that was not asked about: the parts that had changed before it, as "exp_avg, master"; "" if
+  // Of the oldest update that was not asked about: the parts that had changed before it, by name; "" if
   // none. After the outcome of its step has arrived: that is later on the same stream.
   std::string take();
 
@@ -36,7 +36,7 @@ class StateGuard {
   std::string changed(Tensor host) const;
 
   Engine& engine_;
-  std::vector<StatePart> parts_;
+  std::vector<StateTensor> parts_;
   std::unique_ptr<Arena> arena_;
   // 64-bit sums (ops.h, Checksum) over all updates, so that nothing has to be reset: kept after each update, the first at
   // the start; seen before each; now, of changed_now() alone. A sum before an update makes the two equal.

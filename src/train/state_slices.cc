@@ -15,12 +15,11 @@ std::vector<UnitSlices> slices_of(Engine& engine, size_t parts,
                                   const std::function<KindSlice(size_t part, int64_t begin, int64_t end)>& slice_of) {
   ShardedParameters& parameters = engine.parameters();
   std::vector<UnitSlices> units;
-  for (size_t u = 0; u < engine.table().units.size(); ++u) {
-    const int64_t begin = parameters.slice_begin(static_cast<int64_t>(u));
-    const int64_t end = begin + parameters.slice_elements(static_cast<int64_t>(u));
-    UnitSlices unit{&engine.table().units[u], {}};
-    for (size_t part = 0; part < parts; ++part) unit.slices.push_back(slice_of(part, begin, end));
-    units.push_back(std::move(unit));
+  for (int64_t u = 0; const Unit& unit : engine.table().units) {
+    const int64_t begin = parameters.slice_begin(u), end = begin + parameters.slice_elements(u);
+    UnitSlices& slices = units.emplace_back(UnitSlices{&unit, {}});
+    for (size_t part = 0; part < parts; ++part) slices.slices.push_back(slice_of(part, begin, end));
+    ++u;
   }
   return units;
 }
@@ -63,9 +62,9 @@ StateSnapshot::StateSnapshot(Engine& engine) : engine_(engine), state_(engine.st
   Device& device = *engine.backend().device;
   if (engine.plans_snapshot()) {
     int64_t bytes = 0;
-    for (const StatePart& part : state_) {
+    for (const StateTensor& part : state_) {
       begins_.push_back(bytes);
-      bytes += part.state.bytes();
+      bytes += part.tensor.bytes();
     }
     memory_.emplace(device, SnapshotMemory::Options{.bytes = bytes, .hint = snapshot_hint(device)});
   }
@@ -90,7 +89,7 @@ void StateSnapshot::fetch() {
 
 void StateSnapshot::copy_state() {
   for (size_t part = 0; part < state_.size(); ++part) {
-    const Tensor state = state_[part].state;
+    const Tensor state = state_[part].tensor;
     int64_t at = 0;
     for (const Tensor& host : copies_of(part, 0, state.count())) {
       engine_.backend().device->copy_to_host(engine_.compute(), state.flat(at, at + host.count()), host.data());
@@ -100,7 +99,7 @@ void StateSnapshot::copy_state() {
 }
 
 std::vector<Tensor> StateSnapshot::copies_of(size_t part, int64_t begin, int64_t end) {
-  const DType dtype = state_[part].state.dtype();
+  const DType dtype = state_[part].tensor.dtype();
   const int64_t first = begins_[part] + begin * size_of(dtype), last = begins_[part] + end * size_of(dtype);
   std::vector<Tensor> copies;
   for (int64_t at = first; at < last; at += copies.back().bytes()) {
@@ -112,8 +111,9 @@ std::vector<Tensor> StateSnapshot::copies_of(size_t part, int64_t begin, int64_t
 
 std::vector<UnitSlices> StateSnapshot::slices() {
   return slices_of(engine_, state_.size(), [&](size_t part, int64_t begin, int64_t end) {
-    const auto parts = memory_ ? copies_of(part, begin, end) : std::vector<Tensor>{state_[part].state.flat(begin, end)};
-    return KindSlice{state_[part].kind, parts};
+    const auto parts =
+        memory_ ? copies_of(part, begin, end) : std::vector<Tensor>{state_[part].tensor.flat(begin, end)};
+    return KindSlice{state_[part].name, parts};
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "checkpoint/shard_file.h"
@@ -28,7 +29,7 @@ class HostState {
 
  private:
   struct Part {
-    const char* kind;
+    std::string kind;
     Tensor state;                       // (shard_elements)
     Tensor host;                        // its copy, or the state itself
     std::unique_ptr<std::byte[]> copy;  // what `host` is, where the state lies elsewhere
@@ -57,7 +58,7 @@ class StateSnapshot {
   std::vector<Tensor> copies_of(size_t part, int64_t begin, int64_t end);
 
   Engine& engine_;
-  std::vector<StatePart> state_;
+  std::vector<StateTensor> state_;
   std::optional<SnapshotMemory> memory_;  // of one part of the state after the other
   std::vector<int64_t> begins_;           // of each, in bytes
 };

@@ -46,7 +46,8 @@ void update_weights(Engine& engine, const StepSettings& settings) {
   if (settings.guard != nullptr) settings.guard->before_update();
   // The gradients' memory is free once the optimizer has read them.
   const Tensor updates = statistics != nullptr ? engine.parameters().gradients() : Tensor();
-  engine.optimizer().step(compute, settings.t, settings.lr, engine.control(), updates);
+  engine.optimizer().step(compute,
+                          {.t = settings.t, .lr = settings.lr, .control = engine.control(), .updates = updates});
   if (settings.guard != nullptr) settings.guard->after_update();
   if (statistics != nullptr) statistics->see_update(compute);
 }

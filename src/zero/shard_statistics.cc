@@ -11,11 +11,10 @@ namespace tokamak {
 
 ShardStatistics::ShardStatistics(ShardedParameters& parameters, MemoryPlan& plan) : parameters_(parameters) {
   const Mesh& mesh = parameters.mesh();
-  const std::vector<Unit>& units = parameters.table().units;
-  for (size_t u = 0; u < units.size(); ++u) {
-    const auto unit = static_cast<int64_t>(u);
-    const int64_t slice = parameters.slice_elements(unit), slice_begin = parameters.slice_begin(unit);
-    for (const FlatParam& flat : flat_params(units[u])) {
+  for (int64_t u = 0; const Unit& unit : parameters.table().units) {
+    const int64_t slice = parameters.slice_elements(u), slice_begin = parameters.slice_begin(u);
+    ++u;
+    for (const FlatParam& flat : flat_params(unit)) {
       const auto weight = std::ssize(weights_);
       weights_.push_back({flat.param->name, flat.end - flat.begin, pieces_, pieces_});
       for (int64_t at = flat.begin; at < flat.end; ++pieces_) {
@@ -91,12 +90,11 @@ ShardStatistics::Result ShardStatistics::take() {
   Result result;
   result.seconds = pending.paused->seconds_since(*pending.begin).value_or(std::nan("")) +
                    pending.end->seconds_since(*pending.resumed).value_or(std::nan(""));
-  for (size_t w = 0; w < weights_.size(); ++w) {
-    const Weight& weight = weights_[w];
+  for (int64_t w = 0; const Weight& weight : weights_) {
     WeightStatistics& of = result.weights.emplace_back(WeightStatistics{weight.name, weight.elements, {}});
     for (int what = 0; what < kMeasured; ++what) {
       const double* pieces = values + what * values_each();
-      const double* magnitudes = pieces + pieces_ * kStatistics + static_cast<int64_t>(w) * kMagnitudeBins;
+      const double* magnitudes = pieces + pieces_ * kStatistics + w * kMagnitudeBins;
       TensorSums& sums = of.sums[static_cast<size_t>(what)];
       sums.min = std::numeric_limits<double>::infinity();
       sums.max = -sums.min;
@@ -110,6 +108,7 @@ ShardStatistics::Result ShardStatistics::take() {
       std::transform(magnitudes, magnitudes + kMagnitudeBins, sums.magnitudes.begin(),
                      [](double count) { return std::llround(count); });
     }
+    ++w;
   }
   return result;
 }

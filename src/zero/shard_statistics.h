@@ -1,10 +1,10 @@
-// Statistics of each named weight, of its gradient and of its update, at the steps that ask for them. Each rank measures
-// what lies in its slices, where no other replica does, and one collective brings the parts together: what a tensor has is
-// counted once, for any number of ranks. Nothing is fused here: q_proj, k_proj and v_proj are apart, as in checkpoints.
+// Statistics of each named weight, its gradient and its update, at the steps that ask for them. Each rank measures the
+// pieces in its slices, replicas share them, and one collective adds all up: each element counts once for any number of
+// ranks. Fused matrices are split by name, as in checkpoints.
 //
 //   see_gradients()    gradients are reduced and not yet clipped
 //   see_update()       masters are updated, and gradients() holds what each has changed by (ops.h, AdamW::updates)
-//   take()             of the oldest see_update(), in host memory
+//   take()             the results of the oldest see_update(), in host memory
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ class ShardStatistics {
 
   // Of gradients / tokens. `tokens` (1) f64: the sum over all ranks (ops.h, kSumTargets).
   void see_gradients(Stream& compute, Tensor tokens);
-  // Collective; the results are on their way to the host then.
+  // Collective. Enqueues the copy of the results to the host.
   void see_update(Stream& compute);
 
   struct Result {
@@ -54,7 +54,7 @@ class ShardStatistics {
   Result take();  // waits for that step, not for later ones
 
  private:
-  // What one rank of the shard group has of a weight: contiguous, since the weight and the rank's slice of its unit are.
+  // The part of a weight in one slice: contiguous, since both are.
   struct Piece {
     int64_t number = 0;  // among the pieces of all ranks
     int64_t weight = 0;
@@ -80,8 +80,8 @@ class ShardStatistics {
   std::vector<Weight> weights_;
   std::vector<Piece> own_;
   int64_t pieces_ = 0;  // of all ranks
-  // For each of Measured: the statistics of each piece, which only one rank fills in, so that a sum over the ranks has them
-  // as they are, extremes too; then the magnitudes of each weight, which add up.
+  // For each of Measured: the statistics of each piece, then the magnitudes of each weight. One rank fills in a piece,
+  // and the others have zeros, so that the sum over the ranks keeps extremes, too.
   Tensor values_;  // (kMeasured x (pieces kStatistics + weights kMagnitudeBins)) f64
   MemoryPlan::Slot values_slot_;
   MemoryPlan::Slot host_slots_[kDepth];

@@ -1,6 +1,7 @@
 #include "zero/sharded_parameters.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 
@@ -22,22 +23,16 @@ bool is_embedding(UnitKind kind) { return kind == UnitKind::kEmbedding || kind =
 
 ShardedParameters::ShardedParameters(const ParamTable& table, const Mesh& mesh, Backend& backend,
                                      const ShardingOptions& options, MemoryPlan& plan)
-    : table_(table),
-      mesh_(mesh),
-      backend_(backend),
-      options_(options),
-      written_(table.units.size(), false),
-      complete_(table.units.size(), false) {
+    : table_(table), mesh_(mesh), backend_(backend), options_(options) {
   const Comm& shard = mesh_.shard();
   std::vector<int64_t> padded;
   int64_t largest_slice = 0;
   for (const Unit& unit : table.units) {
-    layouts_.emplace_back(unit);
-    const int64_t slice = layouts_.back().slice(shard.size(), mesh_.replicas());
+    UnitLayout layout(unit);
+    const int64_t slice = layout.slice(shard.size(), mesh_.replicas());
     padded.push_back(slice * shard.size());
-    slices_.push_back(slice);
+    units_.push_back({.layout = std::move(layout), .begin = shard_elements_, .elements = slice});
     const Decay decay = decays(unit) ? Decay::kYes : Decay::kNo;
-    slice_begin_.push_back(shard_elements_);
     if (!ranges_.empty() && ranges_.back().decay == decay && ranges_.back().embedding == is_embedding(unit.kind)) {
       ranges_.back().end += slice;
     } else {
@@ -46,7 +41,8 @@ ShardedParameters::ShardedParameters(const ParamTable& table, const Mesh& mesh, 
     shard_elements_ += slice;
     largest_slice = std::max(largest_slice, slice);
   }
-  master_slot_ = plan.add("parameters/master", DType::kF32, Shape{shard_elements_});
+  master_ = {nullptr, DType::kF32, Shape{shard_elements_}};
+  master_slot_ = plan.add("parameters/master", master_.dtype(), master_.shape());
   if (options.compute != DType::kF32) {
     weights_slot_ =
         plan.add("parameters/compute copy", options.compute, Shape{shard_elements_}, MemoryKind::kExchanged);
@@ -86,11 +82,14 @@ void ShardedParameters::commit(const Arena& arena) {
     gather_stream_ = device.make_stream({.name = "gather", .priority = StreamPriority::kHigh});
     reduce_stream_ = device.make_stream({.name = "reduce", .priority = StreamPriority::kHigh});
   }
+  if (whole()) {
+    for (int64_t u = 0; u < std::ssize(units_); ++u) at(u).weights = matrices_of(slice_of(weights_, u), u);
+  }
   compute_done_ = device.make_event();
   gather_done_ = device.make_event();
   reduce_done_ = device.make_event();
   if (mesh_.world().size() == 1) return;
-  // Memory is registered with one group, the one that moves most of it.
+  // Memory is registered with one group only: the one that moves more bytes.
   (whole() ? mesh_.replicate() : mesh_.shard()).register_memory();
   if (weight_buffers_) weight_buffers_->commit(arena, device);
   if (gradient_buffers_) gradient_buffers_->commit(arena, device);
@@ -98,10 +97,10 @@ void ShardedParameters::commit(const Arena& arena) {
 
 void ShardedParameters::initialize(uint64_t seed, Stream& stream) {
   backend_.ops->fill(stream, {.x = master_, .value = 0});
-  for (size_t u = 0; u < table_.units.size(); ++u) {
-    const Tensor slice = slice_of(master_, static_cast<int64_t>(u));
+  for (int64_t u = 0; u < std::ssize(units_); ++u) {
+    const Tensor slice = slice_of(master_, u);
     const int64_t slice_first = mesh_.shard().rank() * slice.count();  // index into the unit's flat elements
-    for (const FlatParam& flat : flat_params(table_.units[u])) {
+    for (const FlatParam& flat : flat_params(unit_at(u))) {
       const int64_t begin = std::max(flat.begin, slice_first);
       const int64_t end = std::min(flat.end, slice_first + slice.count());
       if (begin >= end) continue;
@@ -130,16 +129,16 @@ std::vector<UpdatePart> ShardedParameters::update_parts() const {
   if (whole() || !options_.policy.overlap) return {{0, shard_elements_, UpdatePart::kAllUnits}};
   std::vector<UpdatePart> parts;
   for (const bool norms : {true, false}) {  // every unit takes norm weights, so those are taken first
-    for (size_t u = 0; u < table_.units.size(); ++u) {
-      if ((table_.units[u].kind == UnitKind::kNorms) != norms) continue;
-      parts.push_back({slice_begin_[u], slice_begin_[u] + slices_[u], static_cast<int64_t>(u)});
+    for (int64_t u = 0; u < std::ssize(units_); ++u) {
+      if ((unit_at(u).kind == UnitKind::kNorms) != norms) continue;
+      parts.push_back({slice_begin(u), slice_begin(u) + slice_elements(u), u});
     }
   }
   return parts;
 }
 
 void ShardedParameters::begin_update(Stream& compute) {
-  wait_gathered(compute);  // one that nobody asked for may be under way still
+  wait_gathered(compute);  // a prefetch may be under way
   weights_changed();
 }
 
@@ -163,6 +162,7 @@ void ShardedParameters::gather(int64_t unit, Stream& compute, int64_t keep) {
   Comm& shard = mesh_.shard();
   shard.all_gather(stream, slice_of(weights_, unit), buffer.tensor.flat(0, slice_elements(unit) * shard.size()));
   stream.record(*buffer.filled);
+  at(unit).weights = matrices_of(buffer.tensor, unit);
 }
 
 void ShardedParameters::prefetch(int64_t unit, Stream& compute, int64_t keep) {
@@ -170,14 +170,14 @@ void ShardedParameters::prefetch(int64_t unit, Stream& compute, int64_t keep) {
   if (weight_buffers_->available(unit, keep) != nullptr) gather(unit, compute, keep);
 }
 
-std::vector<Tensor> ShardedParameters::acquire(int64_t unit, Stream& compute) {
-  if (whole()) return matrices_of(slice_of(weights_, unit), unit);
+const std::vector<Tensor>& ShardedParameters::acquire(int64_t unit, Stream& compute) {
+  if (whole()) return at(unit).weights;
   if (weight_buffers_->find(unit) == nullptr) gather(unit, compute);
   UnitBuffers::Buffer& buffer = weight_buffers_->of(unit);
   ++buffer.users;
   weight_buffers_->used(buffer);
   compute.wait(*buffer.filled);
-  return matrices_of(buffer.tensor, unit);
+  return at(unit).weights;
 }
 
 void ShardedParameters::release(int64_t unit) {
@@ -189,20 +189,18 @@ void ShardedParameters::release(int64_t unit) {
 
 void ShardedParameters::begin_step() {
   set_gradient_mode(Write::kOverwrite);
-  std::fill(complete_.begin(), complete_.end(), false);
+  for (Slice& slice : units_) slice.complete = false;
   last_ = true;
 }
 
 void ShardedParameters::set_gradient_mode(Write write) {
-  std::fill(written_.begin(), written_.end(), write == Write::kAccumulate);
+  for (Slice& slice : units_) slice.written = write == Write::kAccumulate;
 }
 
 ShardedParameters::Gradient ShardedParameters::gradient(int64_t unit, Stream& compute) {
-  const auto u = static_cast<size_t>(unit);
   if (whole()) {
     // The slice is the whole gradient: GEMMs accumulate directly into it.
-    const Write write = written_[u] ? Write::kAccumulate : Write::kOverwrite;
-    written_[u] = true;
+    const Write write = std::exchange(at(unit).written, true) ? Write::kAccumulate : Write::kOverwrite;
     return {matrices_of(slice_of(grad_, unit), unit), write};
   }
   if (UnitBuffers::Buffer* const begun = gradient_buffers_->find(unit); begun != nullptr && begun->users > 0) {
@@ -215,14 +213,13 @@ ShardedParameters::Gradient ShardedParameters::gradient(int64_t unit, Stream& co
   return {matrices_of(buffer.tensor, unit), Write::kOverwrite};
 }
 
-// What the unit's matrices do not cover: units of other shapes have written there, and the norm counts it.
+// Units of other shapes have written between the unit's matrices, and the gradient norm counts that.
 void ShardedParameters::clear_padding(Tensor whole, int64_t unit, Stream& compute) {
-  const auto u = static_cast<size_t>(unit);
-  const UnitLayout& layout = layouts_[u];
-  const std::vector<Matrix>& matrices = table_.units[u].matrices;
+  const std::vector<int64_t>& offsets = at(unit).layout.offsets;
+  const std::vector<Matrix>& matrices = unit_at(unit).matrices;
   for (size_t m = 0; m < matrices.size(); ++m) {
-    const int64_t begin = layout.offsets[m] + matrices[m].count();
-    const int64_t end = m + 1 < matrices.size() ? layout.offsets[m + 1] : slice_elements(unit) * mesh_.shard().size();
+    const int64_t begin = offsets[m] + matrices[m].count();
+    const int64_t end = m + 1 < matrices.size() ? offsets[m + 1] : slice_elements(unit) * mesh_.shard().size();
     if (begin < end) backend_.ops->fill(compute, {.x = whole.flat(begin, end), .value = 0});
   }
 }
@@ -231,7 +228,7 @@ void ShardedParameters::reduce(int64_t unit, Stream& compute) {
   const bool in_shard_group = !whole() && (last_ || !options_.policy.reduce_once);
   const bool over_replicas = mesh_.replicas() > 1 && last_;
   if (!in_shard_group && !over_replicas) return;
-  TOKAMAK_CHECK(!complete_[static_cast<size_t>(unit)], "unit ", unit, " is reduced after the last micro-batch");
+  TOKAMAK_CHECK(!at(unit).complete, "unit ", unit, " is reduced after the last micro-batch");
   if (contributions_) {
     backend_.ops->checksum(compute, {.x = whole_gradient(unit), .sum = contributions_.rows(unit, unit + 1).flat()});
   }
@@ -250,35 +247,36 @@ Tensor ShardedParameters::whole_gradient(int64_t unit) {
 }
 
 void ShardedParameters::reduce_in_shard_group(int64_t unit, Stream& stream) {
-  const auto u = static_cast<size_t>(unit);
   const Tensor full = whole_gradient(unit);
   UnitBuffers::Buffer& buffer = gradient_buffers_->of(unit);
   Comm& shard = mesh_.shard();
   const Tensor slice = slice_of(grad_, unit);
-  const bool add = written_[u];
+  const bool add = std::exchange(at(unit).written, true);
   TOKAMAK_CHECK(!add || staging_slot_, "unit ", unit, " is reduced twice in a step");
   const Tensor sum = add ? staging_.flat(0, slice.count()) : slice;
   shard.reduce_scatter(stream, {.full = full, .slice = sum, .dtype = options_.reduce_dtype, .scratch = scratch_});
   if (add) backend_.ops->cast(stream, {.src = sum, .dst = slice, .write = Write::kAccumulate});
-  written_[u] = true;
   stream.record(*buffer.drained);
   buffer.users = 0;
 }
 
-// The sum of the slice over the replicas, in place: each sums one part, then gathers the others'.
+// Sums the slice over the replicas, in place: each sums one part and gathers the others.
 void ShardedParameters::reduce_over_replicas(int64_t unit, Stream& stream) {
   Comm& replicate = mesh_.replicate();
-  const Tensor slice = slice_of(grad_, unit);
-  const int64_t part = slice.count() / replicate.size(), begin = part * replicate.rank();
-  const Tensor own = slice.flat(begin, begin + part);
+  const Tensor slice = slice_of(grad_, unit), own = distinct(slice);
   replicate.reduce_scatter(stream, {.full = slice, .slice = own, .dtype = options_.reduce_dtype, .scratch = scratch_});
   replicate.all_gather(stream, own, slice);
-  complete_[static_cast<size_t>(unit)] = true;
+  at(unit).complete = true;
 }
 
 void ShardedParameters::wait_reduced(Stream& compute) {
   reductions(compute).record(*reduce_done_);
   compute.wait(*reduce_done_);
+}
+
+Tensor ShardedParameters::distinct(Tensor slice) const {
+  const int64_t part = slice.count() / mesh_.replicas(), begin = part * mesh_.replica();
+  return slice.flat(begin, begin + part);
 }
 
 Tensor ShardedParameters::slice_of(Tensor shard, int64_t unit) const {
@@ -287,12 +285,11 @@ Tensor ShardedParameters::slice_of(Tensor shard, int64_t unit) const {
 }
 
 std::vector<Tensor> ShardedParameters::matrices_of(Tensor whole, int64_t unit) const {
-  const auto u = static_cast<size_t>(unit);
   std::vector<Tensor> views;
-  for (size_t m = 0; m < table_.units[u].matrices.size(); ++m) {
-    const Matrix& matrix = table_.units[u].matrices[m];
-    const int64_t begin = layouts_[u].offsets[m];
-    views.push_back(whole.flat(begin, begin + matrix.count()).reshape(matrix.shape()));
+  auto begin = at(unit).layout.offsets.begin();
+  for (const Matrix& matrix : unit_at(unit).matrices) {
+    views.push_back(whole.flat(*begin, *begin + matrix.count()).reshape(matrix.shape()));
+    ++begin;
   }
   return views;
 }

@@ -2,8 +2,8 @@
 // separate unit of norms as in YaFSDP), and replicated over several groups (HSDP). Depends on units, not on the model.
 //
 // Each rank owns one contiguous slice of every unit: the fp32 master, its gradient, and the compute-dtype copy that
-// gathers send. Whole units exist only in buffers; how many there are, and so how long a unit stays whole, is the
-// policy's (sharding_policy.h). The protocol, checked at run time:
+// gathers send. Whole units exist only in buffers; the policy sets their number (sharding_policy.h). The protocol,
+// checked at run time:
 //
 //   begin_step()                       forgets the gradients of the last step
 //   begin_microbatch(last)             whether the gradients that follow are the step's last
@@ -12,11 +12,11 @@
 //   g = gradient(u) ... reduce(u)      whole gradient: write it, then reduce it
 //   begin_update(), then updated(u)    the optimizer writes masters and weights, in the order of update_parts()
 //
-// A buffer that still holds the right weights is not gathered again. A gradient is reduced inside the shard group, into
-// this rank's slice; in the last micro-batch the slice is then reduced over the replicas, once a step. Gathers and
-// reductions run on their own streams, one of each at a time per group; events order them against the compute stream. As
-// soon as a unit is updated it is gathered for the next step, where it has a buffer that no earlier unit needs first.
-// In a shard group of one rank the slices are the whole units: nothing is gathered.
+// A buffer that still holds the right weights is not gathered again. Gradients are reduced inside the shard group, into
+// this rank's slice. The last micro-batch then reduces the slice over the replicas. Gathers and reductions run on their
+// own streams, one of each at a time per group; events order them against the compute stream. An updated unit is
+// gathered for the next step at once, if it has a buffer that no earlier unit needs first. In a shard group of one rank
+// the slices are the whole units: nothing is gathered.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct ShardingOptions {
   ShardingPolicy policy;
 };
 
-// A flat range of this rank's shard: slices of consecutive units with the same optimizer settings.
+// A flat range of this rank's shard: slices of consecutive units with equal weight decay.
 struct ShardRange {
   int64_t begin = 0;  // elements of the shard
   int64_t end = 0;
@@ -50,7 +50,7 @@ struct ShardRange {
   bool embedding = false;  // the embedding or the head
 };
 
-// What the optimizer updates at once: the slice of a unit, or the shard.
+// The range of an update that one call of updated() ends: the slice of a unit, or the shard.
 struct UpdatePart {
   static constexpr int64_t kAllUnits = -1;
   int64_t begin = 0;  // elements of the shard
@@ -69,19 +69,20 @@ class ShardedParameters {
   void initialize(uint64_t seed, Stream& stream);
   // Copies the masters to the compute dtype (after loading). Invalidates gathered weights.
   void masters_changed(Stream& stream);
-  // Invalidates gathered weights: the next acquire gathers anew.
+  // Invalidates gathered weights: the next acquire() gathers them again.
   void weights_changed();
 
   // --- The update of masters and weights by the optimizer.
-  // Together the shard: units in the order in which the next forward pass takes them; one part where that hides nothing.
+  // Units in the order of the next forward pass, whose gathers overlap the update; the whole shard without overlap.
   std::vector<UpdatePart> update_parts() const;
   void begin_update(Stream& compute);                     // before `compute` writes: invalidates gathered weights
   void updated(const UpdatePart& part, Stream& compute);  // `compute` has written it
 
   // --- Whole weights. `compute` is the stream that will read them.
-  // Where it would take the buffer of a unit in use, or of `keep`, it does nothing.
+  // Does nothing if it would have to take the buffer of a unit in use, or of `keep`.
   void prefetch(int64_t unit, Stream& compute, int64_t keep = UnitBuffers::kNone);
-  std::vector<Tensor> acquire(int64_t unit, Stream& compute);  // one view per matrix of the unit
+  // One view per matrix of the unit, valid until release().
+  const std::vector<Tensor>& acquire(int64_t unit, Stream& compute);
   void release(int64_t unit);
   void wait_gathered(Stream& compute);  // `compute` waits for all gathers so far
 
@@ -93,17 +94,16 @@ class ShardedParameters {
   void begin_step();                                  // forgets the gradients of the last step
   void begin_microbatch(bool last) { last_ = last; }  // without it, each counts as the last
   bool last_microbatch() const { return last_; }      // after which the optimizer changes the weights
-  // The `write` that gradient() returns for every unit. The setter serves a single rank whose gradients are written by
-  // the replay of a graph.
-  Write gradient_mode() const { return written_.front() ? Write::kAccumulate : Write::kOverwrite; }
+  // The `write` that gradient() returns for every unit. The setter is for a single rank that replays a graph.
+  Write gradient_mode() const { return units_.front().written ? Write::kAccumulate : Write::kOverwrite; }
   void set_gradient_mode(Write write);
   Gradient gradient(int64_t unit, Stream& compute);
-  // The gradient is written for this micro-batch: adds it, summed over the ranks, to this rank's slice, now or, where the
-  // policy says so, in the last micro-batch.
+  // Call it once the micro-batch has written the gradient. Adds the sum over the ranks to this rank's slice, now or in
+  // the last micro-batch (ShardingPolicy::reduce_once).
   void reduce(int64_t unit, Stream& compute);
   void wait_reduced(Stream& compute);  // `compute` waits for all reductions so far
-  // From now on reduce(u), where it reduces, adds the checksum of what this rank contributes to row u; an empty tensor
-  // ends that. A single rank reduces nothing.
+  // From now on each reduction of unit u adds the checksum of this rank's contribution to row u; an empty tensor ends
+  // that. A single rank reduces nothing.
   void record_contributions(Tensor checksums) { contributions_ = checksums; }  // (units, 2) i32
 
   // --- This rank's shard, flat over all units.
@@ -112,14 +112,27 @@ class ShardedParameters {
   Tensor master() const { return master_; }    // (shard_elements) f32
   Tensor gradients() const { return grad_; }   // (shard_elements) f32
   Tensor weights() const { return weights_; }  // (shard_elements) compute dtype; the master itself if f32
-  int64_t slice_begin(int64_t unit) const { return slice_begin_[static_cast<size_t>(unit)]; }  // in the shard
-  int64_t slice_elements(int64_t unit) const { return slices_[static_cast<size_t>(unit)]; }
+  int64_t slice_begin(int64_t unit) const { return at(unit).begin; }  // in the shard
+  int64_t slice_elements(int64_t unit) const { return at(unit).elements; }
+  // The part of the shard, or of a slice, that this rank counts: replicas hold equal slices and each takes one part.
+  Tensor distinct(Tensor slice) const;
 
   const ParamTable& table() const { return table_; }
   const Mesh& mesh() const { return mesh_; }
   Backend& backend() { return backend_; }
 
  private:
+  // This rank's slice of a unit.
+  struct Slice {
+    UnitLayout layout;
+    int64_t begin = 0, elements = 0;   // of the shard
+    std::vector<Tensor> weights = {};  // the whole unit's matrices, where they were last gathered
+    bool written = false;              // it has gradients of this step
+    bool complete = false;             // those of all replicas
+  };
+  const Slice& at(int64_t unit) const { return units_.at(static_cast<size_t>(unit)); }
+  Slice& at(int64_t unit) { return units_.at(static_cast<size_t>(unit)); }
+  const Unit& unit_at(int64_t unit) const { return table_.units.at(static_cast<size_t>(unit)); }
   bool whole() const { return mesh_.shard().size() == 1; }  // slices are whole units
   Tensor slice_of(Tensor shard, int64_t unit) const;
   std::vector<Tensor> matrices_of(Tensor whole, int64_t unit) const;
@@ -135,9 +148,7 @@ class ShardedParameters {
   Mesh mesh_;
   Backend& backend_;
   ShardingOptions options_;
-  std::vector<UnitLayout> layouts_;
-  std::vector<int64_t> slices_;  // elements
-  std::vector<int64_t> slice_begin_;
+  std::vector<Slice> units_;
   std::vector<ShardRange> ranges_;
   int64_t shard_elements_ = 0;
 
@@ -149,8 +160,6 @@ class ShardedParameters {
   std::optional<UnitBuffers> weight_buffers_;    // absent where slices are whole
   std::optional<UnitBuffers> gradient_buffers_;  //
   bool last_ = true;                             // the micro-batch is the step's last
-  std::vector<bool> written_;                    // per unit: its slice has gradients of this step
-  std::vector<bool> complete_;                   // per unit: those of all replicas
 
   std::unique_ptr<Stream> gather_stream_, reduce_stream_;  // absent without overlap
   std::unique_ptr<Event> compute_done_, gather_done_, reduce_done_;

@@ -1,6 +1,5 @@
-// What the stages of ZeRO differ in (Rajbhandari et al. 2020), as data: how long a unit's whole weights and its whole
-// gradient live, hence how many buffers hold them, and when a gradient is reduced. The code that gathers and reduces
-// knows no stage.
+// The stages of ZeRO (Rajbhandari et al. 2020) as data: how many buffers hold whole weights and gradients, and when a
+// gradient is reduced. The code that gathers and reduces has no branch on the stage.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +11,21 @@ namespace tokamak {
 struct ShardingPolicy {
   static constexpr int64_t kAllLayers = INT64_MAX;
 
-  // The first layers, whose whole weights have a buffer each and are gathered once after every update. The others share
-  // two buffers, and are gathered whenever they are not in one.
+  // The first layers have a buffer each for whole weights, gathered once after every update. The other layers share two
+  // buffers and are gathered for each use that finds them in neither.
   int64_t kept_layers = 0;
-  // Gradients add up whole over the micro-batches, in a buffer for each layer, and the last one reduces them. Else layers
-  // share two, and each micro-batch reduces what it has written.
+  // true: whole gradients add up over the micro-batches, in a buffer for each layer, and the last micro-batch reduces
+  // them. false: layers share two buffers, and each micro-batch reduces its gradients.
   bool reduce_once = false;
-  // Gathers and reductions have streams of their own, and the optimizer goes unit by unit, so that the next step's first
-  // gathers begin while it works on the last units. Else everything is in the order of the stream that computes.
+  // true: gathers and reductions run on their own streams, and the optimizer updates unit by unit, so that the next
+  // step's gathers overlap the update. false: everything runs on the compute stream.
   bool overlap = true;
 };
 
-// Of options that find_problems() accepts, with keep_gathered settled.
+// Requires options that find_problems() accepts, and a settled keep_gathered.
 ShardingPolicy sharding_policy(const ParallelismOptions& options);
 
-// Copies of the state that `ranks` hold. Error(kConfig) where the degrees and the ranks do not go together.
+// Copies of the state that `ranks` hold. Error(kConfig) if the degrees do not divide the ranks.
 int replicas_of(const ParallelismOptions& options, int ranks);
 
 }  // namespace tokamak

@@ -37,12 +37,12 @@ UnitBuffers::UnitBuffers(const std::string& group, const ParamTable& table, cons
   std::vector<size_t> vocabulary = units_of(UnitKind::kEmbedding);
   for (const size_t u : units_of(UnitKind::kHead)) vocabulary.push_back(u);
   const std::vector<size_t> layers = units_of(UnitKind::kLayer);
-  const auto all = static_cast<int64_t>(layers.size()) / table.units_per_layer;
-  const auto alone = std::min(all, own) * table.units_per_layer;
-  for (int64_t i = 0; i < alone; ++i) {
-    add(str("layer.", i), {layers[static_cast<size_t>(i)]}, 1, layers);
+  const int64_t all = std::ssize(layers) / table.units_per_layer;
+  const auto first_sharing = layers.begin() + std::min(all, own) * table.units_per_layer;
+  for (auto layer = layers.begin(); layer != first_sharing; ++layer) {
+    add(str("layer.", layer - layers.begin()), {*layer}, 1, layers);
   }
-  std::vector<size_t> sharing(layers.begin() + alone, layers.end());
+  std::vector<size_t> sharing(first_sharing, layers.end());
   if (sharing.empty()) {
     for (const size_t u : vocabulary) add(table.units[u].name, {u}, 1, {u});
   } else if (table.units_per_layer > 1) {

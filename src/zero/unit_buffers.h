@@ -1,7 +1,7 @@
-// Persistent buffers for whole units: one for the norms and one for each unit of the first layers; two that the other
-// layers share. Where layers share, so do the embedding and the head, which are never in use at the same time: one buffer
-// of their own or, where a layer is several units, the layers' two. Else they have a buffer each. Tracks which unit each
-// buffer holds and whether it is in use; misuse is a bug and throws.
+// Persistent buffers for whole units: one for the norms, one for each unit of the first layers, two for other layers. If
+// layers share, embedding and head share, too, since they are never in use at the same time: a buffer of their own or, if
+// a layer is several units, the layers' two. Tracks which unit each buffer holds and whether it is in use; misuse is a
+// bug and throws.
 #pragma once
 
 #include <cstdint>
@@ -31,17 +31,17 @@ class UnitBuffers {
     Tensor tensor;                   // (padded elements)
     int64_t holds = kNone;           // unit whose contents are (being made) valid
     int users = 0;                   // acquired and not yet released
-    int64_t last_use = 0;            // by the count of uses: which of several buffers is given away first
+    int64_t last_use = 0;            // by the count of uses: take() gives away the oldest
     std::unique_ptr<Event> filled;   // the contents of `holds` have arrived
     std::unique_ptr<Event> drained;  // the last user has finished
   };
 
-  Buffer* find(int64_t unit);  // that holds the unit, or null
-  Buffer& of(int64_t unit);    // the same, which there must be
-  // The buffer that take(unit, keep) would assign; null if others of the unit's buffers are in use or hold `keep`.
+  Buffer* find(int64_t unit);  // the buffer that holds the unit, or null
+  Buffer& of(int64_t unit);    // the same, which must exist
+  // The buffer that take(unit, keep) would assign; null if all of the unit's buffers are in use or hold `keep`.
   Buffer* available(int64_t unit, int64_t keep = kNone);
   bool has_empty(int64_t unit);  // whether a buffer for it holds nothing
-  // Assigns a buffer to the unit: the one that holds it, else an empty one, else that of the longest unused unit.
+  // Assigns a buffer to the unit: the one that holds it, else an empty one, else the least recently used.
   Buffer& take(int64_t unit, int64_t keep = kNone);
   void used(Buffer& buffer) { buffer.last_use = ++uses_; }
   void forget_contents();  // invalidates all contents; no buffer may be in use

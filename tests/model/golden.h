@@ -10,7 +10,7 @@
 #include "comm/comm.h"
 #include "formats/safetensors.h"
 #include "model/transformer.h"
-#include "optim/adamw.h"
+#include "optim/optimizer.h"
 #include "support/test_data.h"
 
 namespace tokamak {
@@ -97,7 +97,7 @@ class SmallModel {
         backend(make_cpu_backend()),
         stream(backend.device->make_stream()),
         parameters(table, comm, backend, {.compute = options.compute, .reduce_dtype = options.reduce_dtype}, plan),
-        optimizer(options.optimizer, parameters, plan),
+        optimizer(make_optimizer(options.optimizer, 0, parameters, plan)),
         model(config, parameters,
               {.max_tokens = options.max_tokens,
                .max_length = options.max_length,
@@ -111,7 +111,7 @@ class SmallModel {
         control_slot(plan.add("control", DType::kF32, Shape{kStepControls})),
         arena(plan, *backend.device) {
     parameters.commit(arena);
-    optimizer.commit(arena);
+    optimizer->commit(arena);
     model.commit(arena, *stream);
     sums = arena[sums_slot];
     control = arena[control_slot];
@@ -148,7 +148,7 @@ class SmallModel {
   Backend backend;
   std::unique_ptr<Stream> stream;
   ShardedParameters parameters;
-  AdamWOptimizer optimizer;
+  std::unique_ptr<Optimizer> optimizer;
   Transformer model;
   MemoryPlan::Slot sums_slot, control_slot;
   Arena arena;

@@ -141,7 +141,7 @@ TEST_CASE("twenty steps of AdamW with clipping follow torch's losses and gradien
       small.model.forward_backward(*small.stream, batch.batch(), small.sums);
       small.model.finish_gradients(*small.stream);
       reduce_and_clip(small.parameters, *small.stream, small.sums, small.control, recipe.at("max_grad_norm"));
-      small.optimizer.step(*small.stream, step, recipe.at("lr"), small.control);
+      small.optimizer->step(*small.stream, {.t = step, .lr = recipe.at("lr"), .control = small.control});
       const auto i = static_cast<size_t>(step - 1);
       CHECK(small.decided(kMeanLoss) == Approx(losses[i]).epsilon(1e-5));
       CHECK(small.decided(kGradNorm) == Approx(norms[i]).epsilon(1e-4));

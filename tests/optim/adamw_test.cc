@@ -1,5 +1,5 @@
 // Which weights the optimizer decays. Without gradients decay is all that it does.
-#include "optim/adamw.h"
+#include "optim/optimizer.h"
 
 #include <catch2/catch.hpp>
 
@@ -26,14 +26,14 @@ std::vector<float> after_a_step(const OptimizerOptions& options, double lr) {
   const auto comm = make_single_comm();
   MemoryPlan plan;
   ShardedParameters parameters(table, *comm, backend, {}, plan);
-  AdamWOptimizer optimizer(options, parameters, plan);
+  const auto optimizer = make_optimizer(options, 0, parameters, plan);
   const auto control = plan.add("control", DType::kF32, Shape{kStepControls});
   const Arena arena(plan, *backend.device);
   parameters.commit(arena);
-  optimizer.commit(arena);
+  optimizer->commit(arena);
   parameters.initialize(1, *stream);
   backend.ops->fill(*stream, {.x = arena[control], .value = 1});  // kApply and kGradScale
-  optimizer.step(*stream, 1, lr, arena[control]);
+  optimizer->step(*stream, {.t = 1, .lr = lr, .control = arena[control]});
 
   std::vector<float> left;
   for (int64_t u = 0; u < 5; ++u) {

@@ -7,7 +7,7 @@
 
 #include "base/rng.h"
 #include "base/strings.h"
-#include "optim/adamw.h"
+#include "optim/optimizer.h"
 #include "support/ranks.h"
 #include "tensor/unit_layout.h"
 
@@ -67,11 +67,12 @@ WholeState run(const Split& split, const Steps& steps, const WholeState* start =
     const auto stream = backend.device->make_stream();
     MemoryPlan plan;
     ShardedParameters parameters(table, groups.mesh(), backend, {.policy = split.policy}, plan);
-    AdamWOptimizer optimizer({.moments = MomentType::kBF16}, parameters, plan, steps.seed);
+    const auto optimizer = make_optimizer({.moments = MomentType::kBF16}, steps.seed, parameters, plan);
     const auto control_slot = plan.add("control", DType::kF32, Shape{kStepControls});
     const Arena arena(plan, *backend.device);
     parameters.commit(arena);
-    optimizer.commit(arena);
+    optimizer->commit(arena);
+    const Tensor exp_avg = optimizer->state()[0].tensor, exp_avg_sq = optimizer->state()[1].tensor;
     parameters.initialize(1, *stream);
     backend.ops->fill(*stream, {.x = arena[control_slot], .value = 1});  // kApply and kGradScale
 
@@ -92,8 +93,8 @@ WholeState run(const Split& split, const Steps& steps, const WholeState* start =
     if (start != nullptr) {
       each([&](size_t from, int64_t to) {
         parameters.master().as<float>()[to] = start->master[from];
-        optimizer.exp_avg().as<bf16>()[to].bits = start->exp_avg[from];
-        optimizer.exp_avg_sq().as<bf16>()[to].bits = start->exp_avg_sq[from];
+        exp_avg.as<bf16>()[to].bits = start->exp_avg[from];
+        exp_avg_sq.as<bf16>()[to].bits = start->exp_avg_sq[from];
       });
       parameters.masters_changed(*stream);
     }
@@ -102,7 +103,7 @@ WholeState run(const Split& split, const Steps& steps, const WholeState* start =
       auto* gradients = parameters.gradients().as<float>();
       std::fill_n(gradients, parameters.shard_elements(), 1.0f);
       each([&](size_t from, int64_t to) { gradients[to] = random.normal(from); });
-      optimizer.step(*stream, t, 0.01, arena[control_slot]);
+      optimizer->step(*stream, {.t = t, .lr = 0.01, .control = arena[control_slot]});
     }
     parameters.wait_gathered(*stream);
     stream->synchronize();
@@ -114,15 +115,14 @@ WholeState run(const Split& split, const Steps& steps, const WholeState* start =
     for (auto* part : {&whole.exp_avg, &whole.exp_avg_sq, &whole.weights}) part->resize(elements);
     each([&](size_t to, int64_t from) {
       whole.master[to] = parameters.master().as<float>()[from];
-      whole.exp_avg[to] = optimizer.exp_avg().as<bf16>()[from].bits;
-      whole.exp_avg_sq[to] = optimizer.exp_avg_sq().as<bf16>()[from].bits;
+      whole.exp_avg[to] = exp_avg.as<bf16>()[from].bits;
+      whole.exp_avg_sq[to] = exp_avg_sq.as<bf16>()[from].bits;
       whole.weights[to] = parameters.weights().as<bf16>()[from].bits;
     });
     int64_t touched = 0;
     for (size_t i = 0; i < padding.size(); ++i) {
-      touched +=
-          padding[i] && (parameters.master().as<float>()[i] != 0 || optimizer.exp_avg().as<bf16>()[i].bits != 0 ||
-                         optimizer.exp_avg_sq().as<bf16>()[i].bits != 0);
+      touched += padding[i] && (parameters.master().as<float>()[i] != 0 || exp_avg.as<bf16>()[i].bits != 0 ||
+                                exp_avg_sq.as<bf16>()[i].bits != 0);
     }
     CHECK(touched == 0);
   });

@@ -170,7 +170,7 @@ TEST_CASE("a bit that flips in weights or moments between two updates is noticed
       config.resilience.verify_state = true;
       if (saved_at_once) config.checkpoint.interval = TrainingLength::steps(1);
       const SharedError error =
-          error_of(2, config, after_step_3(config, [&](Engine& engine) { flip(engine.state().at(part % 3).state); }));
+          error_of(2, config, after_step_3(config, [&](Engine& engine) { flip(engine.state().at(part % 3).tensor); }));
       CHECK(error.kind() == Kind::kNumerics);
       const char* const names[] = {"master", "exp_avg", "exp_avg_sq"};
       CHECK_THAT(error.what(), Catch::EndsWith(kRank1 + names[part % 3]) &&
@@ -204,7 +204,7 @@ TEST_CASE("the same flips go unnoticed without the checks: the run ends well, wi
   train(2, place.config("sound", 2));
   const auto sound = saved_state(place.checkpoint("sound", 6)).tensors;
   RunConfig config = place.config("state", 2);
-  CHECK(train(2, config, after_step_3(config, [](Engine& engine) { flip(engine.state().at(0).state); })) ==
+  CHECK(train(2, config, after_step_3(config, [](Engine& engine) { flip(engine.state().at(0).tensor); })) ==
         RunEnd::kDone);
   CHECK(saved_state(place.checkpoint("state", 6)).tensors != sound);
   config = place.config("gradient", 2);

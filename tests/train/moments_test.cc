@@ -1,9 +1,10 @@
 // Whole runs with moments in bf16: resumed, on other ranks, and from or to moments in f32.
 #include <catch2/catch.hpp>
 
-#include "train/toy_training.h"
+#include "optim/optimizer.h"
+include "train/toy_training.h"
 
-using namespace tokamak;
+    using namespace tokamak;
 
 namespace {
 
