@@ -46,7 +46,7 @@ std::string jsonl(int64_t documents) {
 // The documents of a data set, as text between the EOS tokens.
 std::vector<std::string> texts_of(const std::string& directory) {
   FilePool pool;
-  const Dataset dataset(directory, 259, pool);
+  const Dataset dataset = open_dataset(directory, 259, pool);
   std::vector<int32_t> ids(static_cast<size_t>(dataset.tokens()));
   dataset.read(0, ids);
   std::vector<int32_t> starts;
