@@ -6,8 +6,8 @@
 
 namespace tokamak {
 
-EncodePool::EncodePool(const TextEncoder& encoder, EncodePoolOptions options)
-    : encoder_(encoder), options_(std::move(options)) {
+EncodePool::EncodePool(const Tokenizer& tokenizer, EncodePoolOptions options)
+    : tokenizer_(tokenizer), options_(std::move(options)) {
   for (int64_t i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { run(); });
 }
 
@@ -41,7 +41,7 @@ EncodeBatch EncodePool::take() {
 }
 
 void EncodePool::run() {
-  TextEncoder::Encode encode_text;
+  std::unique_ptr<Encoder> encoder;
   std::unique_lock lock(mutex_);
   for (;;) {
     auto waiting = jobs_.end();
@@ -54,8 +54,8 @@ void EncodePool::run() {
     job.state = State::kRunning;
     lock.unlock();
     try {
-      if (!encode_text) encode_text = encoder_.make();
-      encode(encode_text, job.batch);
+      if (!encoder) encoder = tokenizer_.make_encoder();
+      encode(*encoder, job.batch);
     } catch (...) {
       job.error = std::current_exception();
     }
@@ -65,12 +65,12 @@ void EncodePool::run() {
   }
 }
 
-void EncodePool::encode(const TextEncoder::Encode& encode_text, EncodeBatch& batch) const {
+void EncodePool::encode(Encoder& encoder, EncodeBatch& batch) const {
   for (RawDocument& document : batch.documents) {
     const std::string text = text_of(std::move(document), options_.json_key, &batch.faults.emplace_back());
     if (!trim(text).empty()) {
       if (options_.bos_id >= 0) batch.ids.push_back(options_.bos_id);
-      encode_text(text, batch.ids);
+      encoder.encode(text, batch.ids);
       if (options_.eos_id >= 0) batch.ids.push_back(options_.eos_id);
     }
     batch.bytes.push_back(static_cast<int64_t>(text.size()));

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "data/prepare/text_encoder.h"
 #include "data/prepare/text_reader.h"
+#include "tokenizer/tokenizer.h"
 
 namespace tokamak {
 
@@ -34,7 +34,7 @@ struct EncodePoolOptions {
 
 class EncodePool {
  public:
-  EncodePool(const TextEncoder& encoder, EncodePoolOptions options);
+  EncodePool(const Tokenizer& tokenizer, EncodePoolOptions options);
   ~EncodePool();
   EncodePool(const EncodePool&) = delete;
   EncodePool& operator=(const EncodePool&) = delete;
@@ -51,9 +51,9 @@ class EncodePool {
     std::exception_ptr error;
   };
   void run();
-  void encode(const TextEncoder::Encode& encode, EncodeBatch& batch) const;
+  void encode(Encoder& encoder, EncodeBatch& batch) const;
 
-  const TextEncoder& encoder_;
+  const Tokenizer& tokenizer_;
   const EncodePoolOptions options_;
   int64_t pending_ = 0;  // submitted and not taken; the owner's thread only
   std::mutex mutex_;

@@ -10,8 +10,8 @@
 
 #include "base/staged.h"
 #include "data/manifest.h"
-#include "data/prepare/text_encoder.h"
 #include "data/prepare/text_reader.h"
+#include "tokenizer/tokenizer.h"
 
 namespace tokamak {
 
@@ -60,7 +60,7 @@ bool held_out(int64_t seed, int64_t number, double fraction);
 // Error(kData): unreadable text, a part without documents. Error(kConfig): options out of range, output directory in
 // use; of these only data sets are ever replaced. On any error nothing is left at `output`. `progress` is called after
 // each batch of about a megabyte.
-TokenizeReport tokenize(const TextEncoder& encoder, const TokenizeOptions& options,
+TokenizeReport tokenize(const Tokenizer& tokenizer, const TokenizeOptions& options,
                         const std::function<void(const TokenizeProgress&)>& progress = {});
 
 }  // namespace tokamak

@@ -1,6 +1,6 @@
 // tokamak data tokenize | verify | inspect: make data sets from text, check them, and see what is in them.
 #include <iostream>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,6 +17,7 @@
 #include "data/sample_source.h"
 #include "data/verify.h"
 #include "tokenizer/tokenizer.h"
+#include "train/run_data.h"
 
 namespace tokamak::cli {
 
@@ -83,12 +84,12 @@ class Tokenize : public Command {
   }
 
   int run() override {
-    const Tokenizer tokenizer = Tokenizer::load(tokenizer_);
+    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(tokenizer_);
     options_.begin = bos_ ? DocumentBegin::kBos : DocumentBegin::kNothing;
     options_.existing = overwrite_ ? Existing::kReplace : Existing::kRefuse;
     options_.tool = split(version_text(), '\n').front();
     ProgressLines lines;
-    const TokenizeReport report = tokenize(text_encoder(tokenizer), options_, [&](const TokenizeProgress& p) {
+    const TokenizeReport report = tokenize(*tokenizer, options_, [&](const TokenizeProgress& p) {
       lines.at(p.bytes, p.total_bytes, str(", ", human_count(double(p.tokens)), " tokens"));
     });
     print_faults(report.faults);
@@ -213,8 +214,11 @@ class InspectData : public Command {
       fail(Kind::kConfig, str("--sample ", sample_, ": ", directory, " has ", source.windows(0), " windows of ",
                               sequence_length_, " tokens, counted from 0"));
     }
-    std::optional<Tokenizer> tokenizer;
-    if (decode_) tokenizer.emplace(load_tokenizer(directory, manifest));
+    std::unique_ptr<Tokenizer> tokenizer;
+    if (decode_) tokenizer = load_tokenizer_of(directory, manifest);
+    if (decode_ && !tokenizer) {
+      fail(Kind::kData, str("data set ", directory, " holds no tokenizer to decode with"), "leave out --decode");
+    }
     Sample sample;
     source.read(sample_, sample);
     std::vector<int32_t>& starts = sample.document_starts;
@@ -231,13 +235,6 @@ class InspectData : public Command {
       for (size_t i = 0; i < ids.size(); ++i) std::cout << (i == 0 ? "" : " ") << ids[i];
       std::cout << "\n";
     }
-  }
-
-  static Tokenizer load_tokenizer(const std::string& directory, const Manifest& manifest) {
-    if (manifest.tokenizer.file.empty()) {
-      fail(Kind::kData, str("data set ", directory, " holds no tokenizer to decode with"), "leave out --decode");
-    }
-    return Tokenizer::load(directory + "/" + manifest.tokenizer.file);
   }
 
   std::string directory_;

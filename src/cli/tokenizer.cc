@@ -1,21 +1,19 @@
 // tokamak tokenizer train | encode | decode | inspect: make a tokenizer, try it, and see what is in it.
-#include "tokenizer/tokenizer.h"
-
 #include <algorithm>
 #include <charconv>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/printable.h"
 #include "cli/command.h"
 #include "config/units.h"
-#include "tokenizer/model_proto.h"
+#include "tokenizer/sentencepiece.h"
 #include "tokenizer/train.h"
 
 namespace tokamak::cli {
@@ -121,13 +119,13 @@ class Encode : public Command {
   }
 
   int run() override {
-    const Tokenizer tokenizer = Tokenizer::load(model_);
-    Encoder encoder(tokenizer);
+    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);
+    const std::unique_ptr<Encoder> encoder = tokenizer->make_encoder();
     for_each_line(text_, [&](const std::string& text) {
       std::vector<int32_t> ids;
-      encoder.encode(text, ids);
+      encoder->encode(text, ids);
       std::vector<std::string> words;
-      for (const int32_t id : ids) words.push_back(pieces_ ? std::string(tokenizer.piece(id)) : str(id));
+      for (const int32_t id : ids) words.push_back(pieces_ ? std::string(tokenizer->piece(id)) : str(id));
       std::cout << join(words, " ") << "\n";
     });
     return 0;
@@ -147,13 +145,13 @@ class Decode : public Command {
   }
 
   int run() override {
-    const Tokenizer tokenizer = Tokenizer::load(model_);
+    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);
     for_each_line(ids_, [&](const std::string& line) {
       std::vector<int32_t> ids;
       for (const std::string& word : split(line, ' ')) {
         if (!trim(word).empty()) ids.push_back(parse_id(trim(word)));
       }
-      std::cout << tokenizer.decode(ids) << "\n";
+      std::cout << tokenizer->decode(ids) << "\n";
     });
     return 0;
   }
@@ -181,12 +179,11 @@ class InspectTokenizer : public Command {
   }
 
   int run() override {
-    const Tokenizer tokenizer = Tokenizer::load(model_);  // refuses what cannot be used
-    const ModelProto model = parse_model_proto(read_text(model_, Kind::kData), model_);
+    const std::unique_ptr<SentencePieceTokenizer> tokenizer = load_sentencepiece(model_);
     if (pieces_) {
-      print_pieces(model);
+      print_pieces(tokenizer->proto());
     } else {
-      print_settings(tokenizer, model);
+      print_settings(*tokenizer, tokenizer->proto());
     }
     return 0;
   }
