@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "cli/command.h"
+#include "cli/field_options.h"
 #include "cli/progress.h"
 #include "cli/version.h"
 #include "config/units.h"
@@ -22,18 +23,6 @@
 namespace tokamak::cli {
 
 namespace {
-
-// An option whose value people write with units ("250B", "5%").
-template <class T>
-CLI::Option* add_quantity(CLI::App* parser, const std::string& flag, T& value, Parsed<T> (*parse)(std::string_view),
-                          const std::string& help) {
-  const auto set = [&value, parse, flag](const std::string& text) {
-    const Parsed<T> parsed = parse(text);
-    if (!parsed.value) throw CLI::ValidationError(str(flag, " ", text), parsed.rule);
-    value = *parsed.value;
-  };
-  return parser->add_option_function<std::string>(flag, set, help);
-}
 
 // The data sets at a directory: itself, or its training and held-out parts.
 std::vector<std::string> data_sets_at(const std::string& directory) {
@@ -57,27 +46,8 @@ class Tokenize : public Command {
     parser->add_option("--output", options_.output, "data set to make; with --validation DIR/train and DIR/validation")
         ->required()
         ->type_name("DIR");
-    add_quantity(parser, "--validation", options_.validation_fraction, parse_number,
-                 "share of the documents to hold out, like 5% or 0.05")
-        ->type_name("SHARE")
-        ->default_str("0");
-    add_quantity(parser, "--seed", options_.seed, parse_count, "decides which documents are held out")
-        ->type_name("N")
-        ->default_str(print_count(options_.seed));
-    parser->add_option("--text-key", options_.text_key, "member of each .jsonl line that holds the text")
-        ->type_name("KEY")
-        ->capture_default_str();
-    add_quantity(parser, "--max-document-bytes", options_.max_document_bytes, parse_count,
-                 "cut longer documents of .txt files at a blank line; bytes, 0: never")
-        ->type_name("N")
-        ->default_str("1Mi");
-    add_quantity(parser, "--shard-tokens", options_.shard_tokens, parse_count,
-                 "close a shard at the first document end past this many tokens")
-        ->type_name("N")
-        ->default_str(print_human_count(options_.shard_tokens));
-    add_quantity(parser, "--threads", options_.threads, parse_count, "threads that encode; 0: all cores")
-        ->type_name("N")
-        ->default_str("0");
+    FieldOptions fields(parser);
+    options_.fields(fields);
     parser->add_flag("--bos", bos_,
                      "begin each document with the tokenizer's BOS token (its EOS token always ends it)");
     parser->add_flag("--overwrite", overwrite_, "replace the data set that is there");

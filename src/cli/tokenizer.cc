@@ -1,5 +1,4 @@
 // tokamak tokenizer train | encode | decode | inspect: make a tokenizer, try it, and see what is in it.
-#include <algorithm>
 #include <charconv>
 #include <iostream>
 #include <memory>
@@ -12,6 +11,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "cli/command.h"
+#include "cli/field_options.h"
 #include "config/units.h"
 #include "tokenizer/sentencepiece.h"
 #include "tokenizer/train.h"
@@ -19,46 +19,6 @@
 namespace tokamak::cli {
 
 namespace {
-
-// Makes each field of an options struct an option of the command line: vocab_size is --vocab-size.
-class FieldOptions {
- public:
-  explicit FieldOptions(CLI::App& parser) : parser_(parser) {}
-
-  void operator()(const char* name, int64_t& value, const char* help) {
-    add(name, value, help, parse_count)->type_name("N")->default_str(print_count(value));
-  }
-  void operator()(const char* name, double& value, const char* help) {
-    add(name, value, help, parse_number)->type_name("X")->default_str(print_number(value));
-  }
-  void operator()(const char* name, bool& value, const char* help) {
-    add(name, value, help, parse_bool)->type_name("true|false")->default_str(print_bool(value));
-  }
-  void operator()(const char* name, std::string& value, const char* help) {
-    parser_.add_option(flag(name), value, help)->capture_default_str();
-  }
-  void operator()(const char* name, std::vector<std::string>& value, const char* help) {
-    parser_.add_option(flag(name), value, help);
-  }
-
- private:
-  template <class T>
-  CLI::Option* add(const char* name, T& value, const char* help, Parsed<T> (*parse)(std::string_view)) {
-    const auto set = [&value, parse, option = flag(name)](const std::string& text) {
-      const Parsed<T> parsed = parse(text);
-      if (!parsed.value) throw CLI::ValidationError(str(option, " ", text), parsed.rule);
-      value = *parsed.value;
-    };
-    return parser_.add_option_function<std::string>(flag(name), set, help);
-  }
-
-  static std::string flag(std::string name) {
-    std::replace(name.begin(), name.end(), '_', '-');
-    return "--" + name;
-  }
-
-  CLI::App& parser_;
-};
 
 void add_model(CLI::App* parser, std::string& path) {
   parser->add_option("--model", path, "tokenizer model, as SentencePiece and `tokamak tokenizer train` write it")
@@ -73,7 +33,7 @@ class Train : public Command {
         ->required()
         ->type_name("PATH");
     parser->add_option("--output", output_, "model file to write")->required()->type_name("FILE");
-    FieldOptions fields(*parser);
+    FieldOptions fields(parser);
     options_.fields(fields);
   }
 

@@ -37,9 +37,12 @@ class ByteTokenizer final : public Tokenizer {
     }
   };
   static TokenizerInfo info_of(int32_t bos_id, int32_t eos_id) {
-    static const TempDir dir;
-    put(dir.file("bytes"), "a model");
-    return {dir.file("bytes"), xxh3_128_hex(std::as_bytes(std::span("a model", 7))), 259, -1, bos_id, eos_id};
+    static const std::string path = [] {
+      static const TempDir dir;
+      put(dir.file("bytes"), "a model");
+      return dir.file("bytes");
+    }();
+    return {path, xxh3_128_hex(std::as_bytes(std::span("a model", 7))), 259, -1, bos_id, eos_id};
   }
   std::string_view piece_at(int32_t) const override { return ""; }
 };
