@@ -1,4 +1,4 @@
-// A data set open for reading: its shards as one sequence of tokens, with the positions where documents begin.
+// A data set open for reading: its token stores as one sequence of tokens, with the positions where documents begin.
 #pragma once
 
 #include <cstdint>
@@ -9,37 +9,41 @@
 
 #include "data/file_pool.h"
 #include "data/manifest.h"
-#include "data/shard_reader.h"
+#include "data/token_store.h"
 
 namespace tokamak {
 
+using TokenStores = std::vector<std::unique_ptr<TokenStore>>;
+
 class Dataset {
  public:
-  // Error(kData) if the manifest is missing or damaged, a shard's file is missing or has a wrong size, or ids do not
-  // fit the model's vocabulary. Opens no shard. `pool` must outlive the data set.
-  Dataset(std::string directory, int64_t vocab_size, FilePool& pool);
+  // Of stores in any format. `manifest` says what the tokens mean; its shards become the stores' infos, so its id()
+  // covers their identities. Error(kData) if ids do not fit the manifest's vocabulary, or that one the model's.
+  Dataset(std::string directory, Manifest manifest, TokenStores stores, int64_t vocab_size);
 
   const std::string& directory() const { return directory_; }
   const Manifest& manifest() const { return manifest_; }
   const std::string& id() const { return id_; }
   int64_t tokens() const { return starts_.back(); }
 
-  // Tokens [first, first + out.size()), across shards if necessary. Thread-safe.
+  // Tokens [first, first + out.size()), across stores if necessary. Thread-safe.
   void read(int64_t first, std::span<int32_t> out) const;
   // Appends p - first for each position p in [first, first + count) at which a document begins, in ascending order.
   void document_starts(int64_t first, int64_t count, std::vector<int32_t>& out) const;
 
-  const std::vector<std::unique_ptr<Shard>>& shards() const { return shards_; }
-
  private:
-  size_t shard_of(int64_t token) const;
+  size_t store_of(int64_t token) const;
 
   std::string directory_;
   Manifest manifest_;
   std::string id_;
-  int64_t vocab_size_;
-  std::vector<std::unique_ptr<Shard>> shards_;
-  std::vector<int64_t> starts_;  // (shards + 1): the position of each shard's first token, and the end
+  TokenStores stores_;
+  std::vector<int64_t> starts_;  // (stores + 1): the position of each store's first token, and the end
 };
+
+// The data set at `directory`, for a model of `vocab_size` rows; the place that chooses the stores' format. Opens no
+// file of tokens. `pool` must outlive the data set. Error(kData) if the manifest is missing or damaged, a file of a
+// shard is missing or has a wrong size, or ids do not fit a vocabulary.
+Dataset open_dataset(const std::string& directory, int64_t vocab_size, FilePool& pool);
 
 }  // namespace tokamak

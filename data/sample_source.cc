@@ -28,36 +28,54 @@ Json identity(const SampleSource& source, const Mixture& mixture, SampleOrder or
 
 }  // namespace
 
-SampleSource::SampleSource(const DataOptions& options, std::span<const SourceOptions> sources, int64_t seed,
-                           int64_t vocab_size)
+SampleSource::SampleSource(const DataOptions& options, int64_t seed)
     : files_(std::make_unique<FilePool>()),
       sequence_length_(options.sequence_length),
       order_(options.order),
       seed_(seed) {
-  const int64_t T = sequence_length_;
-  if (T <= 0) fail(Kind::kConfig, str("data.sequence_length is ", T, "; it must be above zero"));
-  if (sources.empty()) fail(Kind::kConfig, "there is no data set to read: the list of sources is empty");
+  if (sequence_length_ > 0) return;
+  fail(Kind::kConfig, str("data.sequence_length is ", sequence_length_, "; it must be above zero"));
+}
+
+SampleSource::SampleSource(const DataOptions& options, std::span<const SourceOptions> sources, int64_t seed,
+                           int64_t vocab_size)
+    : SampleSource(options, seed) {
   std::vector<double> weights;
-  std::vector<std::string> names;
   for (const SourceOptions& source : sources) {
-    datasets_.push_back(std::make_unique<Dataset>(source.path, vocab_size, *files_));
-    const Dataset& dataset = *datasets_.back();
-    const TokenizerIdentity& mine = dataset.manifest().tokenizer;
-    if (mine.hash != tokenizer().hash) {
-      fail(Kind::kData,
-           str("the data sets were made with different tokenizers: ", datasets_.front()->directory(), " with ",
-               tokenizer().name, " (", tokenizer().hash, "), ", dataset.directory(), " with ", mine.name, " (",
-               mine.hash, ")"),
-           "tokenize all sources with one tokenizer");
-    }
-    if (dataset.tokens() < T + 1) {
-      fail(Kind::kData, str("data set ", dataset.directory(), " has ", dataset.tokens(),
-                            " tokens; one sequence takes data.sequence_length + 1 = ", T + 1));
-    }
-    windows_.push_back((dataset.tokens() - 1) / T);
+    add(open_dataset(source.path, vocab_size, *files_));
     weights.push_back(source.weight);
-    names.push_back(source.path);
   }
+  mix(weights);
+}
+
+SampleSource::SampleSource(const DataOptions& options, std::vector<Dataset> datasets, std::span<const double> weights,
+                           int64_t seed)
+    : SampleSource(options, seed) {
+  for (Dataset& dataset : datasets) add(std::move(dataset));
+  mix(weights);
+}
+
+void SampleSource::add(Dataset dataset) {
+  const TokenizerIdentity& its = dataset.manifest().tokenizer;
+  if (!datasets_.empty() && its.hash != tokenizer().hash) {
+    fail(Kind::kData,
+         str("the data sets were made with different tokenizers: ", datasets_.front().directory(), " with ",
+             tokenizer().name, " (", tokenizer().hash, "), ", dataset.directory(), " with ", its.name, " (", its.hash,
+             ")"),
+         "tokenize all sources with one tokenizer");
+  }
+  if (dataset.tokens() < sequence_length_ + 1) {
+    fail(Kind::kData, str("data set ", dataset.directory(), " has ", dataset.tokens(),
+                          " tokens; one sequence takes data.sequence_length + 1 = ", sequence_length_ + 1));
+  }
+  windows_.push_back((dataset.tokens() - 1) / sequence_length_);
+  datasets_.push_back(std::move(dataset));
+}
+
+void SampleSource::mix(std::span<const double> weights) {
+  if (datasets_.empty()) fail(Kind::kConfig, "there is no data set to read: the list of sources is empty");
+  std::vector<std::string> names;
+  for (const Dataset& dataset : datasets_) names.push_back(dataset.directory());
   mixture_ = std::make_unique<Mixture>(weights, names);
 }
 
@@ -87,7 +105,7 @@ uint64_t SampleSource::permutation_key(int64_t source, int64_t epoch) const {
 
 int64_t SampleSource::tokens() const {
   int64_t sum = 0;
-  for (const auto& dataset : datasets_) sum += dataset->tokens();
+  for (const Dataset& dataset : datasets_) sum += dataset.tokens();
   return sum;
 }
 
@@ -142,7 +160,7 @@ int64_t SampleSource::restore(const std::string& state_json) const {
     if (!saved.contains("sources")) return 0;
     check("number of data sets", saved.at("sources").size(), mine.at("sources").size());
     for (size_t i = 0; i < datasets_.size(); ++i) {
-      const std::string& path = datasets_[i]->directory();
+      const std::string& path = datasets_[i].directory();
       const Json& was = saved.at("sources").at(i);
       const Json& is = mine.at("sources").at(i);
       check(str("data set in the place of ", path, " (source ", i, ", by its id)"), was.at("dataset"),

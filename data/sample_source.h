@@ -29,16 +29,19 @@ class SampleSource {
   // Opens `sources` (options.sources or options.validation). Error(kData): a damaged or short data set, ids beyond
   // vocab_size, two tokenizers. Error(kConfig): no sources, bad weights.
   SampleSource(const DataOptions& options, std::span<const SourceOptions> sources, int64_t seed, int64_t vocab_size);
+  // The same of open data sets, one for each weight.
+  SampleSource(const DataOptions& options, std::vector<Dataset> datasets, std::span<const double> weights,
+               int64_t seed);
 
   // Fills `out` with sample k >= 0. Thread-safe; allocates nothing if `out` is reused.
   void read(int64_t k, Sample& out) const;
 
   int64_t sequence_length() const { return sequence_length_; }  // T
   int64_t sources() const { return static_cast<int64_t>(datasets_.size()); }
-  const Dataset& dataset(int64_t source) const { return *datasets_[static_cast<size_t>(source)]; }
+  const Dataset& dataset(int64_t source) const { return datasets_[static_cast<size_t>(source)]; }
   int64_t windows(int64_t source) const { return windows_[static_cast<size_t>(source)]; }  // W: samples of one epoch
   int64_t tokens() const;                                                                  // total of all sources
-  const TokenizerIdentity& tokenizer() const { return datasets_.front()->manifest().tokenizer; }
+  const TokenizerIdentity& tokenizer() const { return datasets_.front().manifest().tokenizer; }
   // Identity of the whole order except for the seed: data sets, shares, order and T.
   std::string mixture_id() const;
 
@@ -53,10 +56,13 @@ class SampleSource {
   int64_t restore(const std::string& state_json) const;
 
  private:
+  SampleSource(const DataOptions& options, int64_t seed);
+  void add(Dataset dataset);
+  void mix(std::span<const double> weights);
   uint64_t permutation_key(int64_t source, int64_t epoch) const;
 
   std::unique_ptr<FilePool> files_;
-  std::vector<std::unique_ptr<Dataset>> datasets_;
+  std::vector<Dataset> datasets_;
   std::vector<int64_t> windows_;
   std::unique_ptr<Mixture> mixture_;
   int64_t sequence_length_;

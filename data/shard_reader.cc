@@ -37,7 +37,10 @@ void widen(std::span<int32_t> out) {
 }  // namespace
 
 Shard::Shard(const std::string& directory, const ShardInfo& info, TokenType type, FilePool& pool)
-    : prefix_(directory + "/" + info.name), info_(info), type_(type), pool_(pool) {
+    : TokenStore(directory + "/" + info.name + ".bin", info),
+      prefix_(directory + "/" + info.name),
+      type_(type),
+      pool_(pool) {
   check_size(prefix_ + ".bin", info.bytes);
   check_size(prefix_ + ".idx", info.index_bytes);
   check_size(prefix_ + ".sum", -1);
@@ -45,42 +48,34 @@ Shard::Shard(const std::string& directory, const ShardInfo& info, TokenType type
 
 const Shard::Files& Shard::files() const {
   std::call_once(once_, [&] {
-    ShardSums sums = read_sums(prefix_ + ".sum", info_.bytes, info_.index_bytes);
+    ShardSums sums = read_sums(prefix_ + ".sum", info().bytes, info().index_bytes);
     auto files = std::make_unique<Files>(
-        Files{CheckedFile(prefix_ + ".bin", info_.bytes, std::move(sums.bin), pool_),
-              CheckedFile(prefix_ + ".idx", info_.index_bytes, std::move(sums.idx), pool_), IndexHeader{}});
+        Files{CheckedFile(prefix_ + ".bin", info().bytes, std::move(sums.bin), pool_),
+              CheckedFile(prefix_ + ".idx", info().index_bytes, std::move(sums.idx), pool_), IndexHeader{}});
     std::array<std::byte, kIndexHeaderBytes> head{};
-    const auto bytes = std::span(head).first(static_cast<size_t>(std::min(kIndexHeaderBytes, info_.index_bytes)));
+    const auto bytes = std::span(head).first(static_cast<size_t>(std::min(kIndexHeaderBytes, info().index_bytes)));
     files->idx.read_at(0, bytes);
-    files->header = parse_index_header(bytes, info_.index_bytes, files->idx.path());
+    files->header = parse_index_header(bytes, info().index_bytes, files->idx.path());
     const IndexHeader& header = files->header;
-    if (header.type != type_ || header.sequences != info_.documents || header.document_entries != info_.documents + 1) {
+    if (header.type != type_ || header.sequences != info().documents ||
+        header.document_entries != info().documents + 1) {
       fail(Kind::kData, str(files->idx.path(), " has ", header.sequences, " sequences, ", header.document_entries,
                             " document entries and tokens of ", token_type_name(header.type), "; its manifest says ",
-                            info_.documents, ", ", info_.documents + 1, " and ", token_type_name(type_)));
+                            info().documents, ", ", info().documents + 1, " and ", token_type_name(type_)));
     }
     files_ = std::move(files);
   });
   return *files_;
 }
 
-void Shard::read(int64_t first, int64_t vocab_size, std::span<int32_t> out) const {
-  if (out.empty()) return;
-  const auto count = static_cast<int64_t>(out.size());
-  TOKAMAK_CHECK(first >= 0 && first + count <= info_.tokens, prefix_, ": tokens from ", first, ", ", count);
+void Shard::read_ids(int64_t first, std::span<int32_t> out) const {
   const auto bytes = std::as_writable_bytes(out);
-  if (type_ == TokenType::kUint16) {
-    files().bin.read_at(2 * first, bytes.subspan(2 * out.size()));
-    widen(out);
-  } else {
-    files().bin.read_at(4 * first, bytes);
-  }
-  uint32_t largest = 0;
-  for (const int32_t id : out) largest = std::max(largest, static_cast<uint32_t>(id));  // negative ids wrap
-  if (largest >= static_cast<uint64_t>(vocab_size)) {
-    const auto bad = std::find_if(out.begin(), out.end(), [&](int32_t id) { return id < 0 || id >= vocab_size; });
-    fail(Kind::kData, str("token ", first + (bad - out.begin()), " of ", prefix_, ".bin has id ", *bad,
-                          "; the vocabulary has ", vocab_size));
+  switch (type_) {
+    case TokenType::kUint16:
+      files().bin.read_at(2 * first, bytes.subspan(2 * out.size()));
+      return widen(out);
+    case TokenType::kInt32:
+      return files().bin.read_at(4 * first, bytes);
   }
 }
 
@@ -88,9 +83,9 @@ void Shard::read_pointers(int64_t first, std::span<int64_t> out) const {
   files().idx.read_at(files().header.pointers_at() + 8 * first, std::as_writable_bytes(out));
   int64_t last = 0;
   for (size_t i = 0; i < out.size(); ++i) {
-    if (out[i] < last || out[i] > info_.bytes || out[i] % token_bytes(type_) != 0) {
+    if (out[i] < last || out[i] > info().bytes || out[i] % token_bytes(type_) != 0) {
       fail(Kind::kData, str("pointer ", first + static_cast<int64_t>(i), " of ", prefix_, ".idx is ", out[i],
-                            ": it should lie between ", last, " and ", info_.bytes, ", on a whole token"));
+                            ": it should lie between ", last, " and ", info().bytes, ", on a whole token"));
     }
     last = out[i];
   }
@@ -101,15 +96,15 @@ void Shard::document_starts(int64_t first, int64_t count, int64_t base, std::vec
   const int64_t end = (first + count) * token_bytes(type_);
   std::array<int64_t, kPointers> pointers;
   int64_t low = 0;  // the first document at or after `begin` lies in [low, high]
-  int64_t high = info_.documents;
+  int64_t high = info().documents;
   while (high - low > kPointers / 4) {
     const int64_t middle = low + (high - low) / 2;
     read_pointers(middle, std::span(pointers).first(1));
     (pointers[0] < begin ? low : high) = pointers[0] < begin ? middle + 1 : middle;
   }
   int64_t last = -1;
-  while (low < info_.documents) {
-    const auto piece = std::span(pointers).first(static_cast<size_t>(std::min(kPointers, info_.documents - low)));
+  while (low < info().documents) {
+    const auto piece = std::span(pointers).first(static_cast<size_t>(std::min(kPointers, info().documents - low)));
     read_pointers(low, piece);
     for (const int64_t pointer : piece) {
       if (pointer >= end) return;

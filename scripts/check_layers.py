@@ -40,7 +40,7 @@ BELOW = {
     "plan": ["train"],
     "bench": ["plan"],
     "config": ["train"],
-    "eval": ["train", "data/prepare"],
+    "eval": ["train"],
     "interop": ["config", "tokenizer"],
     "cli": ["interop", "eval", "data/prepare", "bench", "doctor", "watch"],
     "main": ["cli"],

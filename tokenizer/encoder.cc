@@ -3,8 +3,8 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "tokenizer/bpe_word.h"
-#include "tokenizer/compiled_model.h"
 #include "tokenizer/normalize.h"
+#include "tokenizer/sentencepiece.h"
 #include "tokenizer/word_cache.h"
 
 namespace tokamak {
@@ -13,19 +13,18 @@ namespace {
 
 constexpr size_t kLongestText = size_t{1} << 29;  // bytes; positions then fit in 32 bits after normalisation
 
-}  // namespace
+class SentencePieceEncoder final : public Encoder {
+ public:
+  explicit SentencePieceEncoder(const CompiledModel& model) : model_(model), bpe_(model.rules) {}
 
-struct Encoder::Cache {
-  explicit Cache(const Tokenizer::Model& model) : model_(model), bpe_(model.rules) {}
-
-  void encode(std::string_view text, std::vector<int32_t>& ids);
+  void encode(std::string_view text, std::vector<int32_t>& ids) override;
 
  private:
   void add_word(std::string_view word, std::vector<int32_t>& ids);
   void merge_word(std::string_view word);
   void append(std::span<const int32_t> word, std::vector<int32_t>& ids) const;
 
-  const Tokenizer::Model& model_;
+  const CompiledModel& model_;
   BpeWord bpe_;
   WordCache words_;
   std::string normalized_;
@@ -33,7 +32,7 @@ struct Encoder::Cache {
   size_t first_ = 0;  // index of this text's first id
 };
 
-void Encoder::Cache::encode(std::string_view text, std::vector<int32_t>& ids) {
+void SentencePieceEncoder::encode(std::string_view text, std::vector<int32_t>& ids) {
   if (text.size() > kLongestText) {
     fail(Kind::kData, str("a text of ", text.size(), " bytes is too long for the tokenizer (", kLongestText, ")"),
          "split it into documents");
@@ -65,7 +64,7 @@ void Encoder::Cache::encode(std::string_view text, std::vector<int32_t>& ids) {
   end_word();
 }
 
-void Encoder::Cache::add_word(std::string_view word, std::vector<int32_t>& ids) {
+void SentencePieceEncoder::add_word(std::string_view word, std::vector<int32_t>& ids) {
   if (word.size() > WordCache::kLongestWord) {
     merge_word(word);
     append(word_ids_, ids);
@@ -81,7 +80,7 @@ void Encoder::Cache::add_word(std::string_view word, std::vector<int32_t>& ids) 
 }
 
 // Fills word_ids_. A character that is no piece becomes the pieces of its bytes or, in a model without them, <unk>.
-void Encoder::Cache::merge_word(std::string_view word) {
+void SentencePieceEncoder::merge_word(std::string_view word) {
   word_ids_.clear();
   for (const BpeWord::Part& part : bpe_.encode(word)) {
     if (model_.rules.is_piece(part.symbol)) {
@@ -97,15 +96,15 @@ void Encoder::Cache::merge_word(std::string_view word) {
 }
 
 // SentencePiece emits one <unk> for a run of unknown characters, even across words.
-void Encoder::Cache::append(std::span<const int32_t> word, std::vector<int32_t>& ids) const {
+void SentencePieceEncoder::append(std::span<const int32_t> word, std::vector<int32_t>& ids) const {
   const bool unknown_goes_on = ids.size() > first_ && ids.back() == model_.unk_id && word.front() == model_.unk_id;
   ids.insert(ids.end(), word.begin() + (unknown_goes_on ? 1 : 0), word.end());
 }
 
-Encoder::Encoder(const Tokenizer& tokenizer) : cache_(std::make_unique<Cache>(*tokenizer.model_)) {}
-Encoder::~Encoder() = default;
-Encoder::Encoder(Encoder&&) noexcept = default;
+}  // namespace
 
-void Encoder::encode(std::string_view text, std::vector<int32_t>& ids) { cache_->encode(text, ids); }
+std::unique_ptr<Encoder> SentencePieceTokenizer::make_encoder() const {
+  return std::make_unique<SentencePieceEncoder>(model_);
+}
 
 }  // namespace tokamak

@@ -1,5 +1,4 @@
-// A SentencePiece BPE model with our own encoder: the same ids as SentencePiece, several times faster. Models that we
-// cannot reproduce exactly (unigram, a normaliser that rewrites text) are refused by name.
+// A tokenizer of any kind: text to token ids, and ids to text. `load_tokenizer` is the one way to read one.
 #pragma once
 
 #include <cstdint>
@@ -7,52 +6,57 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tokamak {
 
-class Tokenizer {
- public:
-  // Reads a SentencePiece ModelProto (tokenizer.model). Error(kData) if it is damaged or of an unsupported kind.
-  static Tokenizer load(const std::string& path);
-  ~Tokenizer();
-  Tokenizer(Tokenizer&&) noexcept;
-  Tokenizer& operator=(Tokenizer&&) noexcept;
-
-  int64_t vocab_size() const;
-  int32_t unk_id() const;  // -1 if the model has none, likewise below
-  int32_t bos_id() const;
-  int32_t eos_id() const;
-  const std::string& hash() const;  // XXH3-128 of the model file, 32 hexadecimal digits: the tokenizer's identity
-  const std::string& path() const;
-  std::string_view piece(int32_t id) const;
-
-  std::string decode(std::span<const int32_t> ids) const;  // drops control pieces (<s>, </s>), joins byte pieces
-
- private:
-  friend class Encoder;
-  struct Model;
-  explicit Tokenizer(std::unique_ptr<Model> model);
-  std::unique_ptr<Model> model_;
-};
-
-// Error(kData) with both hashes, unless the data or model `made` was made with this tokenizer. A `hash` of "" is unknown,
-// and fits each.
-void expect_tokenizer_of(const std::string& made, const std::string& hash, const Tokenizer& tokenizer);
-
-// Encodes text with a tokenizer that must outlive it. Has a cache of words, so use one Encoder per thread.
+// Encodes text. It caches words, so each thread has its own.
 class Encoder {
  public:
-  explicit Encoder(const Tokenizer& tokenizer);
-  ~Encoder();
-  Encoder(Encoder&&) noexcept;
+  virtual ~Encoder() = default;
+  // Appends the ids of `text` (UTF-8; invalid bytes become U+FFFD). Adds no BOS or EOS.
+  virtual void encode(std::string_view text, std::vector<int32_t>& ids) = 0;
+};
 
-  // Appends the ids of `text` (UTF-8; invalid bytes become U+FFFD, as in SentencePiece); no BOS or EOS is added.
-  void encode(std::string_view text, std::vector<int32_t>& ids);
+struct TokenizerInfo {
+  std::string path;
+  std::string hash;  // XXH3-128 of the file, 32 hexadecimal digits: the tokenizer's identity
+  int64_t vocab_size = 0;
+  int32_t unk_id = -1;  // -1: it has none, likewise below
+  int32_t bos_id = -1;
+  int32_t eos_id = -1;
+};
+
+// Immutable and shared by threads.
+class Tokenizer {
+ public:
+  explicit Tokenizer(TokenizerInfo info) : info_(std::move(info)) {}
+  virtual ~Tokenizer() = default;
+
+  const std::string& path() const { return info_.path; }
+  const std::string& hash() const { return info_.hash; }
+  int64_t vocab_size() const { return info_.vocab_size; }
+  int32_t unk_id() const { return info_.unk_id; }
+  int32_t bos_id() const { return info_.bos_id; }
+  int32_t eos_id() const { return info_.eos_id; }
+
+  // Both: Error(kData) for an id outside the vocabulary. The text has no control tokens (<s>, </s>).
+  std::string_view piece(int32_t id) const;
+  virtual std::string decode(std::span<const int32_t> ids) const = 0;
+  virtual std::unique_ptr<Encoder> make_encoder() const = 0;  // the tokenizer must outlive it
 
  private:
-  struct Cache;
-  std::unique_ptr<Cache> cache_;
+  virtual std::string_view piece_at(int32_t id) const = 0;  // of an id in the vocabulary
+
+  TokenizerInfo info_;
 };
+
+// Error(kData) if the file is damaged, or of a kind that we do not reproduce exactly.
+std::unique_ptr<Tokenizer> load_tokenizer(const std::string& path);
+
+// Error(kData) with both hashes, unless this tokenizer made `made`, a data set or a model. A `hash` of "" is unknown
+// and fits every tokenizer.
+void expect_tokenizer_of(const std::string& made, const std::string& hash, const Tokenizer& tokenizer);
 
 }  // namespace tokamak

@@ -1,13 +1,15 @@
 #include "data/prepare/tokenize.h"
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel_for.h"
 #include "base/rng.h"
 #include "data/dataset_writer.h"
-#include "data/prepare/encode_pool.h"
-#include "data/prepare/text_files.h"
-#include "data/prepare/text_reader.h"
+#include "data/prepare/stage_pool.h"
+#include "data/prepare/stages.h"
+#include "data/text/text_reader.h"
 
 namespace tokamak {
 
@@ -17,7 +19,7 @@ constexpr int64_t kBatchBytes = int64_t{1} << 20;
 constexpr size_t kBatchDocuments = 4096;
 constexpr const char* kTokenizerFile = "tokenizer.model";
 
-void check_options(const TextEncoder& encoder, const TokenizeOptions& options) {
+void check_options(const Tokenizer& tokenizer, const TokenizeOptions& options) {
   const auto range = [](bool good, const std::string& what) {
     if (!good) fail(Kind::kConfig, what);
   };
@@ -27,11 +29,11 @@ void check_options(const TextEncoder& encoder, const TokenizeOptions& options) {
   range(options.shard_tokens > 0, str("a shard of ", options.shard_tokens, " tokens: there must be at least one"));
   range(options.max_document_bytes >= 0, str("documents of at most ", options.max_document_bytes, " bytes"));
   range(options.threads >= 0, str(options.threads, " threads"));
-  if (encoder.eos_id < 0) {
-    fail(Kind::kData, str("tokenizer ", encoder.name, " has no end-of-text token, which has to end each document"));
+  if (tokenizer.eos_id() < 0) {
+    fail(Kind::kData, str("tokenizer ", tokenizer.path(), " has no end-of-text token, which has to end each document"));
   }
-  if (options.begin == DocumentBegin::kBos && encoder.bos_id < 0) {
-    fail(Kind::kData, str("tokenizer ", encoder.name, " has no begin-of-text token to begin documents with"));
+  if (options.begin == DocumentBegin::kBos && tokenizer.bos_id() < 0) {
+    fail(Kind::kData, str("tokenizer ", tokenizer.path(), " has no begin-of-text token to begin documents with"));
   }
 }
 
@@ -57,20 +59,17 @@ void check_output(const std::string& path, Existing existing) {
 }
 
 // One of the data sets being written.
-DatasetWriter open_part(const std::string& directory, const TextEncoder& encoder, const TokenizeOptions& options) {
+DatasetWriter open_part(const std::string& directory, const Tokenizer& tokenizer, const TokenizeOptions& options) {
   make_directories(directory, Kind::kData);
   DatasetWriterOptions writer;
   writer.directory = directory;
-  writer.vocab_size = encoder.vocab_size;
-  writer.tokenizer = {encoder.name, encoder.hash, encoder.file.empty() ? "" : kTokenizerFile};
-  writer.eos_id = encoder.eos_id;
-  writer.bos_id = options.begin == DocumentBegin::kBos ? encoder.bos_id : -1;
+  writer.vocab_size = tokenizer.vocab_size();
+  writer.tokenizer = {std::filesystem::path(tokenizer.path()).filename(), tokenizer.hash(), kTokenizerFile};
+  writer.eos_id = tokenizer.eos_id();
+  writer.bos_id = options.begin == DocumentBegin::kBos ? tokenizer.bos_id() : -1;
   writer.shard_tokens = options.shard_tokens;
   writer.tool = options.tool;
-  if (!encoder.file.empty()) {
-    const std::string model = read_text(encoder.file, Kind::kData);
-    write_text_atomically(directory + "/" + kTokenizerFile, model, Kind::kData);
-  }
+  write_text_atomically(directory + "/" + kTokenizerFile, read_text(tokenizer.path(), Kind::kData), Kind::kData);
   return DatasetWriter(std::move(writer));
 }
 
@@ -82,15 +81,15 @@ void check_part(const DatasetWriter& part, const char* name, const TokenizeOptio
        "hold out another share, take another seed, or cut .txt files into more documents: --max-document-bytes");
 }
 
-// Reads the next batch; false if there is none.
-bool read_batch(TextReader& reader, EncodeBatch& batch) {
+// The next batch; empty at the end.
+Batch read_batch(TextReader& reader) {
   const int64_t begin = reader.bytes_read();
-  RawDocument document;
-  while (reader.bytes_read() - begin < kBatchBytes && batch.documents.size() < kBatchDocuments &&
-         reader.next(document)) {
-    batch.documents.push_back(std::move(document));
+  Batch batch;
+  Document document;
+  while (reader.bytes_read() - begin < kBatchBytes && batch.size() < kBatchDocuments && reader.next(document)) {
+    batch.push_back(std::move(document));
   }
-  return !batch.documents.empty();
+  return batch;
 }
 
 }  // namespace
@@ -101,9 +100,9 @@ bool held_out(int64_t seed, int64_t number, double fraction) {
   return static_cast<double>(hash >> 11) * 0x1p-53 < fraction;
 }
 
-TokenizeReport tokenize(const TextEncoder& encoder, const TokenizeOptions& options,
+TokenizeReport tokenize(const Tokenizer& tokenizer, const TokenizeOptions& options,
                         const std::function<void(const TokenizeProgress&)>& progress) {
-  check_options(encoder, options);
+  check_options(tokenizer, options);
   const std::vector<TextFile> files = find_text_files(options.inputs);
   TokenizeReport report;
   report.files = static_cast<int64_t>(files.size());
@@ -113,44 +112,47 @@ TokenizeReport tokenize(const TextEncoder& encoder, const TokenizeOptions& optio
   make_directories(parent_directory(options.output), Kind::kData);
   StagedOutput output(options.output, StagedOutput::What::kDirectory, Kind::kData, options.existing);
   const bool split = options.validation_fraction > 0;
-  DatasetWriter train = open_part(split ? output.staging() + "/train" : output.staging(), encoder, options);
+  DatasetWriter train = open_part(split ? output.staging() + "/train" : output.staging(), tokenizer, options);
   std::optional<DatasetWriter> validation;
-  if (split) validation.emplace(open_part(output.staging() + "/validation", encoder, options));
+  if (split) validation.emplace(open_part(output.staging() + "/validation", tokenizer, options));
 
-  const int64_t threads = options.threads > 0 ? options.threads : available_cores();
-  EncodePool pool(
-      encoder, {threads, options.text_key, options.begin == DocumentBegin::kBos ? encoder.bos_id : -1, encoder.eos_id});
-  TextReader reader(files, options.max_document_bytes);
-  int64_t number = 0;  // number of the next document to write
-  const auto note = [&](const TextFile& file, const TextFaults& faults) {
-    if (!faults.any()) return;
-    if (report.faults.empty() || report.faults.back().path != file.path) report.faults.push_back({file.path, {}});
-    report.faults.back().faults += faults;
+  const int32_t bos_id = options.begin == DocumentBegin::kBos ? tokenizer.bos_id() : -1;
+  const auto make_stages = [&] {
+    Stages stages;
+    stages.push_back(parse_stage(options.text_key));
+    stages.push_back(blank_stage());
+    stages.push_back(encode_stage(tokenizer, bos_id, tokenizer.eos_id()));
+    return stages;
   };
-  const auto write = [&](const EncodeBatch& batch) {
-    for (size_t i = 0; i < batch.documents.size(); ++i) note(*batch.documents[i].file, batch.faults[i]);
-    int64_t begin = 0;
-    for (size_t i = 0; i < batch.ends.size(); ++i) {
-      const int64_t end = batch.ends[i];
+  const int64_t threads = options.threads > 0 ? options.threads : available_cores();
+  StagePool pool(make_stages, threads);
+  TextReader reader(files, options.max_document_bytes);
+  int64_t number = 0;  // of the next document to write; dropped ones count
+  const auto note = [&](const Document& document) {
+    if (!document.faults.any()) return;
+    const std::string& path = document.file->path;
+    if (report.faults.empty() || report.faults.back().path != path) report.faults.push_back({path, {}});
+    report.faults.back().faults += document.faults;
+  };
+  const auto write = [&](const Batch& batch) {
+    for (const Document& document : batch) {
+      note(document);
       const bool hold = held_out(options.seed, number++, options.validation_fraction);
-      const auto ids = std::span(batch.ids).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
-      begin = end;
-      if (ids.empty()) {
+      if (!document.dropped_by.empty()) {
         ++report.empty;
         continue;
       }
       ++report.documents;
-      (hold ? *validation : train).append(ids, batch.bytes[i]);
+      (hold ? *validation : train).append(document.ids, std::ssize(document.text));
     }
     const int64_t tokens = train.tokens() + (validation ? validation->tokens() : 0);
     if (progress) progress({std::min(reader.bytes_read(), report.bytes), report.bytes, report.documents, tokens});
   };
-  for (;;) {
-    EncodeBatch batch;
-    const bool more = read_batch(reader, batch);
+  for (bool more = true; more;) {
+    Batch batch = read_batch(reader);
+    more = !batch.empty();
     if (more) pool.submit(std::move(batch));
     while (pool.pending() > (more ? 2 * threads + 2 : 0)) write(pool.take());
-    if (!more) break;
   }
 
   if (report.documents == 0) fail(Kind::kData, str("the ", report.files, " input files hold no text"));

@@ -10,25 +10,35 @@
 
 #include "base/staged.h"
 #include "data/manifest.h"
-#include "data/prepare/text_encoder.h"
-#include "data/prepare/text_reader.h"
+#include "data/text/document.h"
+#include "tokenizer/tokenizer.h"
 
 namespace tokamak {
 
 enum class DocumentBegin { kNothing, kBos };
 
 struct TokenizeOptions {
-  std::vector<std::string> inputs;       // .txt and .jsonl files, or directories of them
-  std::string output;                    // the data set; with a validation part: OUTPUT/train and OUTPUT/validation
-  std::string text_key = "text";         // member of a .jsonl line that holds the text
-  int64_t max_document_bytes = 1 << 20;  // longer documents of .txt files are cut; 0: never
+  std::vector<std::string> inputs;  // .txt and .jsonl files, or directories of them
+  std::string output;               // the data set; with a validation part: OUTPUT/train and OUTPUT/validation
   DocumentBegin begin = DocumentBegin::kNothing;
-  double validation_fraction = 0;         // share of the documents to hold out, in [0, 1)
-  int64_t seed = 1234;                    // decides which documents are held out
-  int64_t shard_tokens = 4'000'000'000;   // a shard is closed when it has this many
-  int64_t threads = 0;                    // 0: all cores of this process
   Existing existing = Existing::kRefuse;  // what to do with a non-empty output directory
   std::string tool = "tokamak";           // recorded in the manifest
+  double validation_fraction = 0;
+  int64_t seed = 1234;
+  std::string text_key = "text";
+  int64_t max_document_bytes = 1 << 20;
+  int64_t shard_tokens = 4'000'000'000;
+  int64_t threads = 0;
+
+  template <class Visitor>
+  void fields(Visitor& v) {
+    v("validation", validation_fraction, "share of the documents to hold out, like 5% or 0.05");
+    v("seed", seed, "decides which documents are held out");
+    v("text_key", text_key, "member of each .jsonl line that holds the text");
+    v("max_document_bytes", max_document_bytes, "cut longer documents of .txt files at a blank line; bytes, 0: never");
+    v("shard_tokens", shard_tokens, "close a shard at the first document end past this many tokens");
+    v("threads", threads, "threads that encode; 0: all cores");
+  }
 };
 
 struct TokenizeProgress {
@@ -60,7 +70,7 @@ bool held_out(int64_t seed, int64_t number, double fraction);
 // Error(kData): unreadable text, a part without documents. Error(kConfig): options out of range, output directory in
 // use; of these only data sets are ever replaced. On any error nothing is left at `output`. `progress` is called after
 // each batch of about a megabyte.
-TokenizeReport tokenize(const TextEncoder& encoder, const TokenizeOptions& options,
+TokenizeReport tokenize(const Tokenizer& tokenizer, const TokenizeOptions& options,
                         const std::function<void(const TokenizeProgress&)>& progress = {});
 
 }  // namespace tokamak

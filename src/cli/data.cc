@@ -1,6 +1,6 @@
 // tokamak data tokenize | verify | inspect: makes data sets from text, checks them, and prints their contents.
 #include <iostream>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +18,7 @@
 #include "data/sample_source.h"
 #include "data/verify.h"
 #include "tokenizer/tokenizer.h"
+#include "train/run_data.h"
 
 namespace tokamak::cli {
 
@@ -45,39 +46,20 @@ class Tokenize : public Command {
     parser->add_option("--output", options_.output, "data set to write; with --validation DIR/train and DIR/validation")
         ->required()
         ->type_name("DIR");
-    add_quantity(parser, "--validation", options_.validation_fraction, parse_number,
-                 "share of the documents to hold out, like 5% or 0.05")
-        ->type_name("SHARE")
-        ->default_str("0");
-    add_quantity(parser, "--seed", options_.seed, parse_count, "selects the documents to hold out")
-        ->type_name("N")
-        ->default_str(print_count(options_.seed));
-    parser->add_option("--text-key", options_.text_key, "member of each .jsonl line that holds the text")
-        ->type_name("KEY")
-        ->capture_default_str();
-    add_quantity(parser, "--max-document-bytes", options_.max_document_bytes, parse_count,
-                 "cut longer documents of .txt files at a blank line; bytes, 0: never")
-        ->type_name("N")
-        ->default_str("1Mi");
-    add_quantity(parser, "--shard-tokens", options_.shard_tokens, parse_count,
-                 "size of a shard, which ends with the document that reaches it")
-        ->type_name("N")
-        ->default_str(print_human_count(options_.shard_tokens));
-    add_quantity(parser, "--threads", options_.threads, parse_count, "threads that encode; 0: all cores")
-        ->type_name("N")
-        ->default_str("0");
+    FieldOptions fields(parser);
+    options_.fields(fields);
     parser->add_flag("--bos", bos_,
                      "begin each document with the tokenizer's BOS token (its EOS token always ends it)");
     parser->add_flag("--overwrite", overwrite_, "replace an existing data set");
   }
 
   int run() override {
-    const Tokenizer tokenizer = Tokenizer::load(tokenizer_);
+    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(tokenizer_);
     options_.begin = bos_ ? DocumentBegin::kBos : DocumentBegin::kNothing;
     options_.existing = overwrite_ ? Existing::kReplace : Existing::kRefuse;
     options_.tool = split(version_text(), '\n').front();
     ProgressLines lines;
-    const TokenizeReport report = tokenize(text_encoder(tokenizer), options_, [&](const TokenizeProgress& p) {
+    const TokenizeReport report = tokenize(*tokenizer, options_, [&](const TokenizeProgress& p) {
       lines.at(p.bytes, p.total_bytes, str(", ", human_count(double(p.tokens)), " tokens"));
     });
     print_faults(report.faults);
@@ -202,8 +184,11 @@ class InspectData : public Command {
       fail(Kind::kConfig, str("--sample ", sample_, ": ", directory, " has ", source.windows(0), " windows of ",
                               sequence_length_, " tokens, counted from 0"));
     }
-    std::optional<Tokenizer> tokenizer;
-    if (decode_) tokenizer.emplace(load_tokenizer(directory, manifest));
+    std::unique_ptr<Tokenizer> tokenizer;
+    if (decode_) tokenizer = load_tokenizer_of(directory, manifest);
+    if (decode_ && !tokenizer) {
+      fail(Kind::kData, str("data set ", directory, " holds no tokenizer to decode with"), "leave out --decode");
+    }
     Sample sample;
     source.read(sample_, sample);
     std::vector<int32_t>& starts = sample.document_starts;
@@ -219,13 +204,6 @@ class InspectData : public Command {
       for (size_t i = 0; i < ids.size(); ++i) std::cout << (i == 0 ? "" : " ") << ids[i];
       std::cout << "\n";
     }
-  }
-
-  static Tokenizer load_tokenizer(const std::string& directory, const Manifest& manifest) {
-    if (manifest.tokenizer.file.empty()) {
-      fail(Kind::kData, str("data set ", directory, " has no tokenizer to decode with"), "leave out --decode");
-    }
-    return Tokenizer::load(directory + "/" + manifest.tokenizer.file);
   }
 
   std::string directory_;

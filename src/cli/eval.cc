@@ -100,8 +100,8 @@ class EvalCommand : public Command {
   }
 
   Evaluations read_tasks(const ModelSource& source) {
-    const Tokenizer tokenizer = load_tokenizer(source, tokenizer_);
-    tokenizer_ = tokenizer.path();
+    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer_for(source, tokenizer_);
+    tokenizer_ = tokenizer->path();
     if (bos_given_->count() == 0) encoding_.add_bos = source.adds_bos();
     if (encoding_.context < 0 || limit_ < 0 || batch_tokens_ < 0) {
       fail(Kind::kConfig, "--context, --limit and --batch-tokens must not be negative");
@@ -109,7 +109,7 @@ class EvalCommand : public Command {
     if (encoding_.context == 0) encoding_.context = source.config().model.max_position_embeddings;
     std::vector<EvalOptions> tasks;
     for (const std::string& task : tasks_) tasks.push_back(parse_task(task));
-    return Evaluations(tasks, tokenizer, encoding_);
+    return Evaluations(tasks, *tokenizer, encoding_);
   }
 
   // KIND=FILE, KIND/NAME=FILE

@@ -127,7 +127,8 @@ class GenerateCommand : public Command {
     const std::vector<std::string> prompts = read_prompts(prompts_);
     const std::unique_ptr<ModelSource> source = open_model_source(world.comm(), checkpoint_, model_);
     RunConfig config = source->config();
-    const Tokenizer tokenizer = load_tokenizer(*source, tokenizer_);
+    const std::unique_ptr<Tokenizer> loaded = load_tokenizer_for(*source, tokenizer_);
+    const Tokenizer& tokenizer = *loaded;
     if (bos_given_->count() == 0) bos_ = source->adds_bos();
     const int64_t context = context_ > 0 ? context_ : config.model.max_position_embeddings;
     const std::vector<GenerationRequest> requests = encode(tokenizer, prompts, context);

@@ -71,13 +71,13 @@ std::unique_ptr<ModelSource> open_model_source(Comm& comm, const std::string& ch
   return std::make_unique<CheckpointSource>(comm, checkpoint);
 }
 
-Tokenizer load_tokenizer(const ModelSource& source, const std::string& path) {
-  Tokenizer tokenizer = Tokenizer::load(path.empty() ? source.tokenizer_path() : path);
-  expect_tokenizer_of(source.name(), source.tokenizer_hash(), tokenizer);
+std::unique_ptr<Tokenizer> load_tokenizer_for(const ModelSource& source, const std::string& path) {
+  std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(path.empty() ? source.tokenizer_path() : path);
+  expect_tokenizer_of(source.name(), source.tokenizer_hash(), *tokenizer);
   const int64_t rows = source.config().model.vocab_size;
-  if (tokenizer.vocab_size() > rows) {
+  if (tokenizer->vocab_size() > rows) {
     fail(Kind::kData,
-         str(tokenizer.path(), " has ", tokenizer.vocab_size(), " pieces, but the model's vocabulary has ", rows));
+         str(tokenizer->path(), " has ", tokenizer->vocab_size(), " pieces, but the model's vocabulary has ", rows));
   }
   return tokenizer;
 }

@@ -28,7 +28,7 @@ std::unique_ptr<ModelSource> open_model_source(Comm& comm, const std::string& ch
 
 // The source's own tokenizer, or the one at `path` if that is not empty. Error(kData) if the model was trained with
 // another one, or has fewer rows than the tokenizer has pieces.
-Tokenizer load_tokenizer(const ModelSource& source, const std::string& path);
+std::unique_ptr<Tokenizer> load_tokenizer_for(const ModelSource& source, const std::string& path);
 
 // Copies the weights to the device, in the compute dtype too. `engine` is committed.
 void fill(Engine& engine, ModelSource& source);

@@ -4,56 +4,24 @@
 #include <algorithm>
 #include <charconv>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/option_values.h"
 #include "config/units.h"
-#include "tokenizer/model_proto.h"
+#include "tokenizer/sentencepiece.h"
 #include "tokenizer/train.h"
 
 namespace tokamak::cli {
 
 namespace {
-
-// Makes each field of an options struct an option of the command line: vocab_size is --vocab-size.
-class FieldOptions {
- public:
-  explicit FieldOptions(CLI::App& parser) : parser_(parser) {}
-
-  void operator()(const char* name, int64_t& value, const char* help) {
-    add_quantity(&parser_, flag(name), value, parse_count, help)->type_name("N")->default_str(print_count(value));
-  }
-  void operator()(const char* name, double& value, const char* help) {
-    add_quantity(&parser_, flag(name), value, parse_number, help)->type_name("X")->default_str(print_number(value));
-  }
-  void operator()(const char* name, bool& value, const char* help) {
-    add_quantity(&parser_, flag(name), value, parse_bool, help)
-        ->type_name("true|false")
-        ->default_str(print_bool(value));
-  }
-  void operator()(const char* name, std::string& value, const char* help) {
-    parser_.add_option(flag(name), value, help)->capture_default_str();
-  }
-  void operator()(const char* name, std::vector<std::string>& value, const char* help) {
-    parser_.add_option(flag(name), value, help);
-  }
-
- private:
-  static std::string flag(std::string name) {
-    std::replace(name.begin(), name.end(), '_', '-');
-    return "--" + name;
-  }
-
-  CLI::App& parser_;
-};
 
 void add_model(CLI::App* parser, std::string& path) {
   parser->add_option("--model", path, "tokenizer model, as SentencePiece and `tokamak tokenizer train` write it")
@@ -68,7 +36,7 @@ class Train : public Command {
         ->required()
         ->type_name("PATH");
     parser->add_option("--output", output_, "model file to write")->required()->type_name("FILE");
-    FieldOptions fields(*parser);
+    FieldOptions fields(parser);
     options_.fields(fields);
   }
 
@@ -114,13 +82,13 @@ class Encode : public Command {
   }
 
   int run() override {
-    const Tokenizer tokenizer = Tokenizer::load(model_);
-    Encoder encoder(tokenizer);
+    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);
+    const std::unique_ptr<Encoder> encoder = tokenizer->make_encoder();
     for_each_line(text_, [&](const std::string& text) {
       std::vector<int32_t> ids;
-      encoder.encode(text, ids);
+      encoder->encode(text, ids);
       std::vector<std::string> words;
-      for (const int32_t id : ids) words.push_back(pieces_ ? std::string(tokenizer.piece(id)) : str(id));
+      for (const int32_t id : ids) words.push_back(pieces_ ? std::string(tokenizer->piece(id)) : str(id));
       std::cout << join(words, " ") << "\n";
     });
     return 0;
@@ -140,13 +108,13 @@ class Decode : public Command {
   }
 
   int run() override {
-    const Tokenizer tokenizer = Tokenizer::load(model_);
+    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_);
     for_each_line(ids_, [&](const std::string& line) {
       std::vector<int32_t> ids;
       for (const std::string& word : split(line, ' ')) {
         if (!trim(word).empty()) ids.push_back(parse_id(trim(word)));
       }
-      std::cout << tokenizer.decode(ids) << "\n";
+      std::cout << tokenizer->decode(ids) << "\n";
     });
     return 0;
   }
@@ -175,12 +143,11 @@ class InspectTokenizer : public Command {
   }
 
   int run() override {
-    const Tokenizer tokenizer = Tokenizer::load(model_);  // refuses what cannot be used
-    const ModelProto model = parse_model_proto(read_text(model_, Kind::kData), model_);
+    const std::unique_ptr<SentencePieceTokenizer> tokenizer = load_sentencepiece(model_);
     if (pieces_) {
-      print_pieces(model);
+      print_pieces(tokenizer->proto());
     } else {
-      print_settings(tokenizer, model);
+      print_settings(*tokenizer, tokenizer->proto());
     }
     return 0;
   }

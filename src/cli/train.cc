@@ -118,10 +118,11 @@ class TrainCommand : public Command {
     if (config.training.evals.empty()) return std::nullopt;
     const std::string& directory = config.data.sources.at(0).path;
     const Manifest data = read_first_manifest(config);
-    if (data.tokenizer.file.empty()) {
+    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer_of(directory, data);
+    if (!tokenizer) {
       fail(Kind::kConfig, str("training.evals: the data set ", directory, " has no tokenizer.model to read them with"));
     }
-    return Evaluations(config.training.evals, Tokenizer::load(directory + "/" + data.tokenizer.file),
+    return Evaluations(config.training.evals, *tokenizer,
                        {.context = config.data.sequence_length, .add_bos = data.bos_id >= 0});
   }
 

@@ -1,6 +1,7 @@
 // Tokenizes and truncates texts as lm-evaluation-harness's Hugging Face model does.
 #pragma once
 
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -27,7 +28,7 @@ class EvalEncoder {
 
   const Tokenizer& tokenizer_;
   EncodingOptions options_;
-  Encoder encoder_;
+  std::unique_ptr<Encoder> encoder_;
 };
 
 }  // namespace tokamak

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "data/prepare/text_reader.h"
+#include "data/text/text_reader.h"
 #include "eval/multiple_choice.h"
 #include "eval/rolling_text.h"
 #include "eval/shards.h"
@@ -15,9 +15,10 @@ std::vector<std::string> read_texts(const EvalOptions& options) {
   const std::vector<TextFile> files = find_text_files({options.path});
   TextReader reader(files, 0);
   std::vector<std::string> texts;
-  RawDocument document;
+  Document document;
   while (reader.next(document)) {
-    texts.push_back(text_of(std::move(document), "text"));
+    parse_text(document, "text");
+    texts.push_back(std::move(document.text));
     if (options.limit > 0 && static_cast<int64_t>(texts.size()) == options.limit) break;
   }
   return texts;

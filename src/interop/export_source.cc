@@ -1,9 +1,12 @@
 #include "interop/export_source.h"
 
+#include <memory>
+
 #include "base/file.h"
 #include "config/load.h"
 #include "formats/json.h"
 #include "model/parameters.h"
+#include "tokenizer/sentencepiece.h"
 
 namespace tokamak {
 
@@ -11,17 +14,6 @@ namespace {
 
 std::string run_directory(const CheckpointReader& reader) {
   return parent_directory(parent_directory(reader.directory()));
-}
-
-SpecialIds ids_of_model(const ModelProto& model) {
-  SpecialIds ids;
-  for (size_t i = 0; i < model.pieces.size(); ++i) {
-    const Piece& piece = model.pieces[i];
-    if (piece.type != PieceType::kControl) continue;
-    if (piece.text == model.trainer.bos_piece) ids.bos = static_cast<int64_t>(i);
-    if (piece.text == model.trainer.eos_piece) ids.eos = static_cast<int64_t>(i);
-  }
-  return ids;
 }
 
 // The export's shapes come from the config, the stored ones from the manifest.
@@ -63,15 +55,15 @@ ExportSource make_export_source(CheckpointReader reader, const std::string& toke
     return source;
   }
   const std::string path = tokenizer.empty() ? own_tokenizer(source.reader) : tokenizer;
-  ModelProto model = parse_model_proto(read_text(path, Kind::kData), path);
-  check_supported(model, path);
+  const std::unique_ptr<SentencePieceTokenizer> model = load_sentencepiece(path);
   const int64_t rows = source.config.model.vocab_size;
-  if (static_cast<int64_t>(model.pieces.size()) > rows) {
-    fail(Kind::kData, str(path, " has ", model.pieces.size(), " pieces, but the model's vocabulary has ", rows));
+  if (model->vocab_size() > rows) {
+    fail(Kind::kData, str(path, " has ", model->vocab_size(), " pieces, but the model's vocabulary has ", rows));
   }
-  source.ids = ids_of_model(model);
+  if (model->bos_id() >= 0) source.ids.bos = model->bos_id();
+  if (model->eos_id() >= 0) source.ids.eos = model->eos_id();
   source.tokenizer.model_path = path;
-  source.tokenizer.model = std::move(model);
+  source.tokenizer.model = model->proto();
   return source;
 }
 

@@ -121,7 +121,7 @@ ImportReport import_hf(const HfModel& model, const ImportOptions& options, const
   const std::string tokenizer_path = model.tokenizer_path();
   std::string tokenizer_hash;
   if (!tokenizer_path.empty()) {
-    tokenizer_hash = Tokenizer::load(tokenizer_path).hash();
+    tokenizer_hash = load_tokenizer(tokenizer_path)->hash();
     write_text_atomically(staged.staging() + "/tokenizer.model", read_text(tokenizer_path, Kind::kData),
                           Kind::kCheckpoint);
     report.tokenizer = true;

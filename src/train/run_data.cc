@@ -27,6 +27,10 @@ Manifest read_first_manifest(const RunConfig& config) {
   return named("data.sources", [&] { return read_manifest(config.data.sources.at(0).path); });
 }
 
+std::unique_ptr<Tokenizer> load_tokenizer_of(const std::string& directory, const Manifest& data) {
+  return data.tokenizer.file.empty() ? nullptr : load_tokenizer(directory + "/" + data.tokenizer.file);
+}
+
 RunData::RunData(const RunConfig& config, const GlobalBatch& batch)
     : train(opened("data.sources", config, config.data, config.data.sources)) {
   train.check_epochs(batch.total_steps * batch.sequences_per_step, config.data.max_epochs);

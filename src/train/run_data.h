@@ -1,12 +1,14 @@
 // The samples that a run reads: those that it trains on, and those held out.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "data/manifest.h"
 #include "data/sample_source.h"
+#include "tokenizer/tokenizer.h"
 #include "train/batch_shape.h"
 #include "train/run_config.h"
 
@@ -14,6 +16,8 @@ namespace tokamak {
 
 // Of the first of data.sources, whose tokenizer and vocabulary are the run's. Its errors name the key.
 Manifest read_first_manifest(const RunConfig& config);
+// The tokenizer that a data set carries; nullptr if it carries none.
+std::unique_ptr<Tokenizer> load_tokenizer_of(const std::string& directory, const Manifest& data);
 
 struct RunData {
   // Error(kData) and Error(kConfig) as SampleSource, and where the two were made with different tokenizers.

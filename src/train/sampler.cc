@@ -32,10 +32,6 @@ std::string shown(const std::string& prompt) {
 
 std::string key_of(size_t prompt) { return str("training.samples.prompts[", prompt, "]"); }
 
-Tokenizer load_tokenizer(const std::string& directory, const Manifest& data) {
-  return Tokenizer::load(directory + "/" + data.tokenizer.file);
-}
-
 std::vector<GenerationRequest> requests_of(const RunConfig& config, const Tokenizer& tokenizer, const Manifest& data) {
   return make_requests(tokenizer, config.training.samples.prompts, data.bos_id >= 0 && tokenizer.bos_id() >= 0);
 }
@@ -76,16 +72,16 @@ std::vector<FieldError> find_sample_problems(const RunConfig& config) {
   const std::string& directory = config.data.sources.at(0).path;
   const Manifest data = read_first_manifest(config);
   FieldChecks checks;
-  if (!checks.require(!data.tokenizer.file.empty(), "training.samples.prompts", shown(options.prompts[0]),
+  const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer_of(directory, data);
+  if (!checks.require(tokenizer != nullptr, "training.samples.prompts", shown(options.prompts[0]),
                       str("needs a tokenizer, and the data set ", directory, " has no tokenizer.model"),
                       "tokenize the data with `tokamak data tokenize`, or leave the prompts out")) {
     return checks.take();
   }
-  const Tokenizer tokenizer = load_tokenizer(directory, data);
-  checks.require(tokenizer.vocab_size() <= config.model.vocab_size, "model.vocab_size", config.model.vocab_size,
-                 str("is less than the ", tokenizer.vocab_size(), " pieces of ", tokenizer.path(),
+  checks.require(tokenizer->vocab_size() <= config.model.vocab_size, "model.vocab_size", config.model.vocab_size,
+                 str("is less than the ", tokenizer->vocab_size(), " pieces of ", tokenizer->path(),
                      ", which training.samples needs"));
-  const std::vector<GenerationRequest> requests = requests_of(config, tokenizer, data);
+  const std::vector<GenerationRequest> requests = requests_of(config, *tokenizer, data);
   for (size_t i = 0; i < requests.size(); ++i) check_length(config, i, std::ssize(requests[i].prompt), checks);
   return checks.take();
 }
@@ -94,20 +90,20 @@ Sampler::Sampler(const RunConfig& config) : Sampler(config, read_first_manifest(
 
 Sampler::Sampler(const RunConfig& config, const Manifest& data)
     : options_(config.training.samples),
-      tokenizer_(load_tokenizer(config.data.sources.at(0).path, data)),
-      requests_(requests_of(config, tokenizer_, data)) {}
+      tokenizer_(load_tokenizer_of(config.data.sources.at(0).path, data)),
+      requests_(requests_of(config, *tokenizer_, data)) {}
 
 Sampler::Result Sampler::run(Engine& engine, const std::function<void()>& between) const {
   Result result;
   std::vector<Detokenizer> detokenizers;
   for (size_t i = 0; i < requests_.size(); ++i) {
     result.samples.push_back({options_.prompts[i], ""});
-    detokenizers.emplace_back(tokenizer_, requests_[i].prompt);
+    detokenizers.emplace_back(*tokenizer_, requests_[i].prompt);
   }
   const GenerationOptions options = {
       .max_tokens = options_.tokens,
-      .vocab_size = tokenizer_.vocab_size(),
-      .eos = tokenizer_.eos_id(),
+      .vocab_size = tokenizer_->vocab_size(),
+      .eos = tokenizer_->eos_id(),
       .prefill_step = std::min(kPrefillStep, engine.model().max_tokens()),
       .seed = static_cast<uint64_t>(options_.seed),
       .sampling = {.temperature = options_.temperature, .top_p = options_.top_p},

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,7 @@ class Sampler {
   Sampler(const RunConfig& config, const Manifest& data);
 
   SampleOptions options_;
-  Tokenizer tokenizer_;
+  std::unique_ptr<Tokenizer> tokenizer_;
   std::vector<GenerationRequest> requests_;
 };
 

@@ -21,7 +21,7 @@ void edit_manifest(const std::string& directory, const std::string& from, const 
 
 void check_refused(const std::string& directory, const std::vector<std::string>& words, int64_t vocab_size = 65000) {
   FilePool pool;
-  check_fails(Kind::kData, words, [&] { Dataset(directory, vocab_size, pool); });
+  check_fails(Kind::kData, words, [&] { open_dataset(directory, vocab_size, pool); });
 }
 
 void check_problems(const std::string& directory, size_t count, const std::vector<std::string>& words) {
@@ -69,8 +69,8 @@ TEST_CASE("tokens and documents run across shards as if there were one") {
   write_dataset(dir.path(), documents, {65000, 500});
   const std::vector<int32_t> tokens = concatenated(documents);
   FilePool pool(2);  // fewer than the shards have files
-  const Dataset dataset(dir.path(), 65000, pool);
-  REQUIRE(dataset.shards().size() > 5);
+  const Dataset dataset = open_dataset(dir.path(), 65000, pool);
+  REQUIRE(dataset.manifest().shards.size() > 5);
   REQUIRE(dataset.tokens() == static_cast<int64_t>(tokens.size()));
   for (int64_t first = 0; first + 1200 <= dataset.tokens(); first += 113) {
     std::vector<int32_t> out(1200);
@@ -126,7 +126,7 @@ TEST_CASE("a vocabulary larger than the model's, or ids larger than the vocabula
   write_dataset(dir.path(), {{5, 499, kEos}}, {500, 1000});
   check_refused(dir.path(), {dir.path(), "500", "499"}, 499);
   FilePool pool;
-  CHECK_NOTHROW(Dataset(dir.path(), 512, pool));  // a padded embedding is no harm
+  CHECK_NOTHROW(open_dataset(dir.path(), 512, pool));  // a padded embedding is no harm
   edit_manifest(dir.path(), "\"vocab_size\": 500", "\"vocab_size\": 100");
   check_refused(dir.path(), {"part-00000", "100"}, 512);
   check_fails(Kind::kData, {"token id 500", "500"}, [&] { write_dataset(dir.path(), {{500}}, {500, 1000}); });

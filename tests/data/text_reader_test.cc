@@ -1,9 +1,9 @@
 // Which documents text files hold, and what is said of files that hold none.
-#include "data/prepare/text_reader.h"
+#include "data/text/text_reader.h"
 
 #include <filesystem>
 
-#include "data/prepare/text_files.h"
+#include "data/text/text_files.h"
 #include "support/temp_dir.h"
 #include "tests/data/fixture.h"
 
@@ -17,8 +17,11 @@ std::vector<std::string> documents_of(const std::vector<std::string>& inputs, in
   const std::vector<TextFile> files = find_text_files(inputs);
   TextReader reader(files, max_bytes);
   std::vector<std::string> out;
-  RawDocument document;
-  while (reader.next(document)) out.push_back(text_of(std::move(document), "text"));
+  Document document;
+  while (reader.next(document)) {
+    parse_text(document, "text");
+    out.push_back(document.text);
+  }
   return out;
 }
 
@@ -61,14 +64,14 @@ TEST_CASE("line ends of CR LF are read as LF, and bytes that are no text are cou
   put(dir.file("b.jsonl"), R"({"text": "a\r\nb\u0000"})");
   const std::vector<TextFile> files = find_text_files({dir.file("a.txt"), dir.file("b.jsonl")});
   TextReader reader(files, 0);
-  RawDocument document;
-  TextFaults plain, json;
-  REQUIRE(reader.next(document));
-  CHECK(text_of(std::move(document), "text", &plain) == std::string("a\nb\rc\n\xFF\xC3", 8) + std::string(3, '\0'));
-  CHECK((plain.crlf_line_ends == 2 && plain.invalid_bytes == 2 && plain.nul_bytes == 3));
-  REQUIRE(reader.next(document));
-  CHECK(text_of(std::move(document), "text", &json) == std::string("a\r\nb\0", 5));  // as the file states it
-  CHECK((json.crlf_line_ends == 0 && json.invalid_bytes == 0 && json.nul_bytes == 1));
+  Document plain, json;
+  REQUIRE((reader.next(plain) && reader.next(json)));
+  parse_text(plain, "text");
+  parse_text(json, "text");
+  CHECK(plain.text == std::string("a\nb\rc\n\xFF\xC3", 8) + std::string(3, '\0'));
+  CHECK((plain.faults.crlf_line_ends == 2 && plain.faults.invalid_bytes == 2 && plain.faults.nul_bytes == 3));
+  CHECK(json.text == std::string("a\r\nb\0", 5));  // as the file states it
+  CHECK((json.faults.crlf_line_ends == 0 && json.faults.invalid_bytes == 0 && json.faults.nul_bytes == 1));
 }
 
 TEST_CASE("text larger than one read is complete, for any bytes at the boundary") {

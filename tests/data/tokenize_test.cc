@@ -16,24 +16,36 @@ namespace {
 
 constexpr int32_t kBos = 1;
 
-// Bytes as tokens: id = byte + 3.
-TextEncoder byte_encoder(const std::string& file = "") {
-  TextEncoder encoder;
-  encoder.name = "bytes";
-  encoder.hash = "00112233445566778899aabbccddeeff";
-  encoder.file = file;
-  encoder.vocab_size = 259;
-  encoder.eos_id = kEos;
-  encoder.bos_id = kBos;
-  encoder.make = [] {
-    return [](std::string_view text, std::vector<int32_t>& ids) {
-      for (const char c : text) ids.push_back(static_cast<unsigned char>(c) + 3);
-    };
-  };
-  return encoder;
-}
-
 void put(const std::string& path, const std::string& text) { write_text_atomically(path, text, Kind::kData); }
+
+// Bytes as tokens: id = byte + 3.
+class ByteTokenizer final : public Tokenizer {
+ public:
+  explicit ByteTokenizer(int32_t bos_id = kBos, int32_t eos_id = kEos) : Tokenizer(info_of(bos_id, eos_id)) {}
+
+  std::string decode(std::span<const int32_t> ids) const override {
+    std::string text;
+    for (const int32_t id : ids) text += id == kEos ? '|' : id == kBos ? '^' : static_cast<char>(id - 3);
+    return text;
+  }
+  std::unique_ptr<Encoder> make_encoder() const override { return std::make_unique<ByteEncoder>(); }
+
+ private:
+  struct ByteEncoder final : Encoder {
+    void encode(std::string_view text, std::vector<int32_t>& ids) override {
+      for (const char c : text) ids.push_back(static_cast<unsigned char>(c) + 3);
+    }
+  };
+  static TokenizerInfo info_of(int32_t bos_id, int32_t eos_id) {
+    static const std::string path = [] {
+      static const TempDir dir;
+      put(dir.file("bytes"), "a model");
+      return dir.file("bytes");
+    }();
+    return {path, xxh3_128_hex(std::as_bytes(std::span("a model", 7))), 259, -1, bos_id, eos_id};
+  }
+  std::string_view piece_at(int32_t) const override { return ""; }
+};
 
 std::string jsonl(int64_t documents) {
   std::string out;
@@ -46,7 +58,7 @@ std::string jsonl(int64_t documents) {
 // The documents of a data set, as text between the EOS tokens.
 std::vector<std::string> texts_of(const std::string& directory) {
   FilePool pool;
-  const Dataset dataset(directory, 259, pool);
+  const Dataset dataset = open_dataset(directory, 259, pool);
   std::vector<int32_t> ids(static_cast<size_t>(dataset.tokens()));
   dataset.read(0, ids);
   std::vector<int32_t> starts;
@@ -54,12 +66,9 @@ std::vector<std::string> texts_of(const std::string& directory) {
   starts.push_back(static_cast<int32_t>(ids.size()));
   std::vector<std::string> out;
   for (size_t d = 0; d + 1 < starts.size(); ++d) {
-    std::string text;
-    for (int32_t p = starts[d]; p < starts[d + 1]; ++p) {
-      const int32_t id = ids[static_cast<size_t>(p)];
-      text += id == kEos ? '|' : id == kBos ? '^' : static_cast<char>(id - 3);
-    }
-    out.push_back(text);
+    const auto document =
+        std::span(ids).first(static_cast<size_t>(starts[d + 1])).subspan(static_cast<size_t>(starts[d]));
+    out.push_back(ByteTokenizer().decode(document));
   }
   return out;
 }
@@ -80,7 +89,7 @@ TEST_CASE("every document is there, in order, with its EOS token") {
   put(dir.file("in.txt"), "three\ffour");
   TokenizeOptions options = options_for(dir, "in.jsonl");
   options.inputs.push_back(dir.file("in.txt"));
-  const TokenizeReport report = tokenize(byte_encoder(), options);
+  const TokenizeReport report = tokenize(ByteTokenizer(), options);
   CHECK(texts_of(dir.file("out")) == std::vector<std::string>{"one|", "two|", "three|", "four|"});
   CHECK(report.documents == 4);
   CHECK(report.empty == 1);
@@ -92,7 +101,7 @@ TEST_CASE("every document is there, in order, with its EOS token") {
 
   options.output = dir.file("with_bos/out");
   options.begin = DocumentBegin::kBos;
-  CHECK(tokenize(byte_encoder(), options).train.bos_id == kBos);
+  CHECK(tokenize(ByteTokenizer(), options).train.bos_id == kBos);
   CHECK(texts_of(options.output) == std::vector<std::string>{"^one|", "^two|", "^three|", "^four|"});
 }
 
@@ -108,7 +117,7 @@ TEST_CASE("the number of threads does not change a byte") {
     options.shard_tokens = 300'000;
     TokenizeProgress last;
     int64_t calls = 0;
-    const TokenizeReport report = tokenize(byte_encoder(), options, [&](const TokenizeProgress& p) {
+    const TokenizeReport report = tokenize(ByteTokenizer(), options, [&](const TokenizeProgress& p) {
       CHECK(p.tokens > last.tokens);
       last = p;
       ++calls;
@@ -129,7 +138,7 @@ TEST_CASE("held-out documents are a fair share, disjoint from the rest, and stay
   put(dir.file("more.jsonl"), jsonl(12'000));
   TokenizeOptions options = options_for(dir, "in.jsonl");
   options.validation_fraction = 0.05;
-  const TokenizeReport report = tokenize(byte_encoder(), options);
+  const TokenizeReport report = tokenize(ByteTokenizer(), options);
   CHECK(report.train.documents() + report.validation->documents() == 10'000);
   for (const Manifest& part : {report.train, *report.validation}) {  // a token for each byte, and EOS
     CHECK(part.text_bytes == part.tokens() - part.documents());
@@ -151,14 +160,14 @@ TEST_CASE("held-out documents are a fair share, disjoint from the rest, and stay
 
   options.inputs = {dir.file("more.jsonl")};
   options.output = dir.file("out2");
-  tokenize(byte_encoder(), options);
+  tokenize(ByteTokenizer(), options);
   const auto later = texts_of(dir.file("out2/validation"));
   REQUIRE(later.size() > held.size());
   CHECK(std::equal(held.begin(), held.end(), later.begin()));
 
   options.output = dir.file("out3");
   options.seed = 5;
-  tokenize(byte_encoder(), options);
+  tokenize(ByteTokenizer(), options);
   CHECK(texts_of(dir.file("out3/validation")) != later);
 }
 
@@ -168,12 +177,12 @@ TEST_CASE("a part without documents is an error, and leaves nothing") {
   TokenizeOptions options = options_for(dir, "in.txt");
   options.validation_fraction = 0.05;
   check_fails(Kind::kData, {"validation part would be empty", "1 documents", "0.05"},
-              [&] { tokenize(byte_encoder(), options); });
+              [&] { tokenize(ByteTokenizer(), options); });
   options.validation_fraction = 0.999999;
-  check_fails(Kind::kData, {"training part would be empty"}, [&] { tokenize(byte_encoder(), options); });
+  check_fails(Kind::kData, {"training part would be empty"}, [&] { tokenize(ByteTokenizer(), options); });
   put(dir.file("in.txt"), " \n");
   options.validation_fraction = 0;
-  check_fails(Kind::kData, {"hold no text"}, [&] { tokenize(byte_encoder(), options); });
+  check_fails(Kind::kData, {"hold no text"}, [&] { tokenize(ByteTokenizer(), options); });
   CHECK(list_directory(dir.path(), Kind::kData) == std::vector<std::string>{"in.txt"});
 }
 
@@ -184,7 +193,7 @@ TEST_CASE("a bad line far into the text ends the work with its name, and leaves 
     TokenizeOptions options = options_for(dir, "in.jsonl");
     options.threads = threads;
     check_fails(Kind::kData, {dir.file("in.jsonl") + ":50001", "not valid JSON"},
-                [&] { tokenize(byte_encoder(), options); });
+                [&] { tokenize(ByteTokenizer(), options); });
     CHECK(list_directory(dir.path(), Kind::kData) == std::vector<std::string>{"in.jsonl"});
   }
 }
@@ -194,17 +203,17 @@ TEST_CASE("an output directory in use is kept, and --overwrite replaces data set
   put(dir.file("in.txt"), "one");
   TokenizeOptions options = options_for(dir, "in.txt");
   make_directories(dir.file("out"), Kind::kData);
-  tokenize(byte_encoder(), options);  // an empty directory is no obstacle
-  check_fails(Kind::kConfig, {dir.file("out"), "not empty"}, [&] { tokenize(byte_encoder(), options); });
+  tokenize(ByteTokenizer(), options);  // an empty directory is no obstacle
+  check_fails(Kind::kConfig, {dir.file("out"), "not empty"}, [&] { tokenize(ByteTokenizer(), options); });
 
   put(dir.file("in.txt"), "two");
   options.existing = Existing::kReplace;
   options.output = dir.file("out/");
-  tokenize(byte_encoder(), options);
+  tokenize(ByteTokenizer(), options);
   CHECK(texts_of(dir.file("out")) == std::vector<std::string>{"two|"});
 
   put(dir.file("in.txt"), " ");
-  CHECK_THROWS_AS(tokenize(byte_encoder(), options), Error);
+  CHECK_THROWS_AS(tokenize(ByteTokenizer(), options), Error);
   CHECK(texts_of(dir.file("out")) == std::vector<std::string>{"two|"});  // a failure keeps what was there
 
   put(dir.file("in.txt"), "three");
@@ -212,13 +221,13 @@ TEST_CASE("an output directory in use is kept, and --overwrite replaces data set
   put(dir.file("precious/thesis.tex"), "x");
   options.output = dir.file("precious");
   check_fails(Kind::kConfig, {dir.file("precious"), "other than a data set"},
-              [&] { tokenize(byte_encoder(), options); });
+              [&] { tokenize(ByteTokenizer(), options); });
   options.output = dir.file("in.txt");
-  check_fails(Kind::kConfig, {"not a directory"}, [&] { tokenize(byte_encoder(), options); });
+  check_fails(Kind::kConfig, {"not a directory"}, [&] { tokenize(ByteTokenizer(), options); });
 
   make_directories(dir.file("fresh.tokamak-tmp-node7.1/train"), Kind::kData);  // left by an interrupted run
   options.output = dir.file("fresh");
-  tokenize(byte_encoder(), options);
+  tokenize(ByteTokenizer(), options);
   CHECK(list_directory(dir.path(), Kind::kData) == std::vector<std::string>{"fresh", "in.txt", "out", "precious"});
   CHECK_FALSE(exists(dir.file("fresh/train")));
 }
@@ -226,16 +235,13 @@ TEST_CASE("an output directory in use is kept, and --overwrite replaces data set
 TEST_CASE("a data set carries its tokenizer") {
   const TempDir dir;
   put(dir.file("in.jsonl"), jsonl(200));
-  const std::string model = "a model";
-  put(dir.file("my.model"), model);
   TokenizeOptions options = options_for(dir, "in.jsonl");
   options.validation_fraction = 0.1;
-  TextEncoder encoder = byte_encoder(dir.file("my.model"));
-  encoder.hash = xxh3_128_hex(std::as_bytes(std::span(model)));
-  tokenize(encoder, options);
+  const ByteTokenizer tokenizer;
+  tokenize(tokenizer, options);
   for (const std::string part : {"out/train", "out/validation"}) {
-    CHECK(read_manifest(dir.file(part)).tokenizer == TokenizerIdentity{"bytes", encoder.hash, "tokenizer.model"});
-    CHECK(read_text(dir.file(part) + "/tokenizer.model", Kind::kData) == model);
+    CHECK(read_manifest(dir.file(part)).tokenizer == TokenizerIdentity{"bytes", tokenizer.hash(), "tokenizer.model"});
+    CHECK(read_text(dir.file(part) + "/tokenizer.model", Kind::kData) == "a model");
     CHECK(verify_dataset(dir.file(part)).problems.empty());
   }
 }
@@ -246,18 +252,15 @@ TEST_CASE("options out of range, and tokenizers that cannot end a document, are 
   const auto refused = [&](Kind kind, const std::string& word, const std::function<void(TokenizeOptions&)>& change) {
     TokenizeOptions options = options_for(dir, "in.txt");
     change(options);
-    check_fails(kind, {word}, [&] { tokenize(byte_encoder(), options); });
+    check_fails(kind, {word}, [&] { tokenize(ByteTokenizer(), options); });
   };
   refused(Kind::kConfig, "validation share is 1", [](TokenizeOptions& o) { o.validation_fraction = 1; });
   refused(Kind::kConfig, "validation share is -", [](TokenizeOptions& o) { o.validation_fraction = -0.1; });
   refused(Kind::kConfig, "shard", [](TokenizeOptions& o) { o.shard_tokens = 0; });
   refused(Kind::kConfig, "no input", [](TokenizeOptions& o) { o.inputs.clear(); });
   refused(Kind::kConfig, "-1 bytes", [](TokenizeOptions& o) { o.max_document_bytes = -1; });
-  TextEncoder endless = byte_encoder();
-  endless.eos_id = -1;
+  const ByteTokenizer endless(kBos, -1), no_begin(-1);
   check_fails(Kind::kData, {"bytes", "end-of-text"}, [&] { tokenize(endless, options_for(dir, "in.txt")); });
-  TextEncoder no_begin = byte_encoder();
-  no_begin.bos_id = -1;
   TokenizeOptions options = options_for(dir, "in.txt");
   options.begin = DocumentBegin::kBos;
   check_fails(Kind::kData, {"begin-of-text"}, [&] { tokenize(no_begin, options); });

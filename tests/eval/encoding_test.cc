@@ -16,7 +16,7 @@ namespace {
 const std::string kSpace = "\xE2\x96\x81";
 
 struct Words {
-  Words() : tokenizer(Tokenizer::load(built(dir))) {}
+  Words() : tokenizer(load_tokenizer(built(dir))) {}
 
   static std::string built(const TempDir& dir) {
     ModelBuilder model;
@@ -27,17 +27,17 @@ struct Words {
   // What the tokens stand for, "_" for a space, "<s>" and "</s>" by name.
   std::string text(const std::vector<int32_t>& ids) const {
     std::string out;
-    for (const int32_t id : ids) out += tokenizer.piece(id) == kSpace ? "_" : std::string(tokenizer.piece(id));
+    for (const int32_t id : ids) out += tokenizer->piece(id) == kSpace ? "_" : std::string(tokenizer->piece(id));
     return out;
   }
 
   TempDir dir;
-  Tokenizer tokenizer;
+  std::unique_ptr<Tokenizer> tokenizer;
 };
 
 TEST_CASE("a continuation's tokens are those of the whole text past as many as the context has") {
   const Words words;
-  EvalEncoder encoder(words.tokenizer, {.context = 20});
+  EvalEncoder encoder(*words.tokenizer, {.context = 20});
   const ScoredSequence plain = encoder.pair("cd", " e", "x:1");
   CHECK(words.text(plain.tokens) == "_cd_e");
   CHECK(plain.scored == 2);
@@ -50,7 +50,7 @@ TEST_CASE("a continuation's tokens are those of the whole text past as many as t
 
 TEST_CASE("white space at the end of a context is scored") {
   const Words words;
-  EvalEncoder encoder(words.tokenizer, {.context = 20});
+  EvalEncoder encoder(*words.tokenizer, {.context = 20});
   const ScoredSequence sequence = encoder.pair("cd ", "e", "x:1");
   CHECK(words.text(sequence.tokens) == "_cd_e");
   CHECK(sequence.scored == 2);
@@ -58,7 +58,7 @@ TEST_CASE("white space at the end of a context is scored") {
 
 TEST_CASE("a context that is too long loses its beginning; a continuation that is too long is an error") {
   const Words words;
-  EvalEncoder encoder(words.tokenizer, {.context = 4});
+  EvalEncoder encoder(*words.tokenizer, {.context = 4});
   const ScoredSequence cut = encoder.pair("cdefgh", "i", "x:1");
   CHECK(words.text(cut.tokens) == "efghi");  // the model sees four of them
   CHECK(cut.scored == 1);
@@ -69,18 +69,18 @@ TEST_CASE("a context that is too long loses its beginning; a continuation that i
 
 TEST_CASE("a requested BOS token precedes each text, once") {
   const Words words;
-  EvalEncoder encoder(words.tokenizer, {.context = 20, .add_bos = true});
+  EvalEncoder encoder(*words.tokenizer, {.context = 20, .add_bos = true});
   CHECK(words.text(encoder.pair("c", " d", "x:1").tokens) == "<s>_c_d");
   CHECK(encoder.pair("c", " d", "x:1").scored == 2);
   CHECK(encoder.windows("<s>c").at(0).tokens.size() == encoder.windows("<s>cd").at(0).tokens.size() - 1);
   const std::vector<int32_t> written = encoder.windows("<s>c").at(0).tokens;
-  CHECK(std::count(written.begin(), written.end(), words.tokenizer.bos_id()) == 1);  // before the first window
+  CHECK(std::count(written.begin(), written.end(), words.tokenizer->bos_id()) == 1);  // before the first window
 }
 
 // The example of lm-evaluation-harness's loglikelihood_rolling: ten tokens, a context of four.
 TEST_CASE("a long text is cut into windows that predict each token once, the last from as much as fits") {
   const Words words;
-  EvalEncoder encoder(words.tokenizer, {.context = 4});
+  EvalEncoder encoder(*words.tokenizer, {.context = 4});
   const std::vector<ScoredSequence> windows = encoder.windows("cdefghijc");  // ten tokens with the space before
   REQUIRE(windows.size() == 3);
   CHECK(words.text(windows[0].tokens) == "<s>_cde");
@@ -109,7 +109,7 @@ Question question(size_t answer, const std::vector<std::string>& choices) {
 
 TEST_CASE("acc selects the most likely choice, acc_norm the most likely per character; ties select the first") {
   const Words words;
-  EvalEncoder encoder(words.tokenizer, {.context = 20});
+  EvalEncoder encoder(*words.tokenizer, {.context = 20});
   const MultipleChoice task({question(1, {"d", "efgh"}), question(0, {"d", "e"}), question(1, {"d", "e"})},
                             LengthNorm::kYes, encoder);
   CHECK(task.items() == 3);
@@ -125,7 +125,7 @@ TEST_CASE("acc selects the most likely choice, acc_norm the most likely per char
 
 TEST_CASE("perplexities count words, bytes and tokens of the texts, not the BOS token") {
   const Words words;
-  EvalEncoder encoder(words.tokenizer, {.context = 20});
+  EvalEncoder encoder(*words.tokenizer, {.context = 20});
   const std::vector<std::string> texts = {"c d", "ab"};
   const RollingText task(texts, encoder);
   REQUIRE(task.sequences().size() == 2);

@@ -19,7 +19,7 @@ struct Fixture {
     ModelBuilder model;
     model.add_dummy_prefix = false;
     for (const char* piece : {"a", "b", "c", "d"}) model.add(piece);
-    tokenizer.emplace(Tokenizer::load(model.write(directory.path() + "/tokenizer.model")));
+    tokenizer = load_tokenizer(model.write(directory.path() + "/tokenizer.model"));
     for (size_t i = 0; i < prompts; ++i) {
       texts.push_back(i == 0 ? "ab" : "cd");
       requests.push_back({i == 0 ? std::vector<int32_t>{3, 4} : std::vector<int32_t>{5, 6}, ""});
@@ -29,7 +29,7 @@ struct Fixture {
 
   TempDir directory;
   TextOptions options;
-  std::optional<Tokenizer> tokenizer;
+  std::unique_ptr<Tokenizer> tokenizer;
   std::vector<std::string> texts;
   std::vector<GenerationRequest> requests;
   std::ostringstream out;

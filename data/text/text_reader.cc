@@ -1,7 +1,9 @@
-#include "data/prepare/text_reader.h"
+#include "data/text/text_reader.h"
 
 #include <algorithm>
 
+#include "base/file.h"
+#include "base/lines.h"
 #include "base/printable.h"
 #include "base/utf8.h"
 #include "formats/json.h"
@@ -13,7 +15,7 @@ namespace {
 constexpr int64_t kReadBytes = int64_t{1} << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-// Length of the first document of an over-long `text`; see PlainTextReader.
+// Length of the first document of an over-long `text`; see TextReader.
 size_t cut_point(std::string_view text) {
   const size_t blank = text.rfind("\n\n");
   const size_t blank_crlf = text.rfind("\n\r\n");
@@ -35,7 +37,7 @@ size_t cut_point(std::string_view text) {
   return cut > 0 ? cut : text.size();
 }
 
-// Of line ends; returns their number.
+// Makes LF of each CR LF and returns their number.
 int64_t remove_carriage_returns(std::string& text) {
   if (text.find("\r\n") == std::string::npos) return 0;
   size_t kept = 0;
@@ -59,12 +61,24 @@ TextFaults faults_of(std::string_view text) {
   return faults;
 }
 
-}  // namespace
+class PlainTextReader final : public FileReader {
+ public:
+  PlainTextReader(const std::string& path, int64_t max_bytes)
+      : file_(path, Kind::kData), max_bytes_(static_cast<size_t>(max_bytes)) {
+    if (fill() && buffer_.starts_with(kByteOrderMark)) at_ = scanned_ = kByteOrderMark.size();
+  }
+  bool next(Document& document) override;
 
-PlainTextReader::PlainTextReader(const std::string& path, int64_t max_bytes)
-    : file_(path, Kind::kData), max_bytes_(static_cast<size_t>(max_bytes)) {
-  if (fill() && buffer_.starts_with(kByteOrderMark)) at_ = scanned_ = kByteOrderMark.size();
-}
+ private:
+  bool fill();
+
+  InputFile file_;
+  size_t max_bytes_;
+  std::string buffer_;
+  size_t at_ = 0;       // start of the next document in buffer_
+  size_t scanned_ = 0;  // no form feed between at_ and here
+  int64_t offset_ = 0;  // file offset of the data after buffer_
+};
 
 bool PlainTextReader::fill() {
   buffer_.erase(0, at_);
@@ -79,19 +93,19 @@ bool PlainTextReader::fill() {
   return true;
 }
 
-bool PlainTextReader::next(std::string& document) {
+bool PlainTextReader::next(Document& document) {
   for (;;) {
     const size_t feed = buffer_.find('\f', scanned_);
     const size_t end = std::min(feed, buffer_.size());
     if (max_bytes_ > 0 && end - at_ > max_bytes_) {
       const size_t cut = cut_point(std::string_view(buffer_).substr(at_, max_bytes_));
-      document.assign(buffer_, at_, cut);
+      document.text.assign(buffer_, at_, cut);
       at_ += cut;
       scanned_ = at_;
       return true;
     }
     if (feed != std::string::npos) {
-      document.assign(buffer_, at_, feed - at_);
+      document.text.assign(buffer_, at_, feed - at_);
       at_ = scanned_ = feed + 1;
       return true;
     }
@@ -102,68 +116,84 @@ bool PlainTextReader::next(std::string& document) {
     }
     if (fill()) continue;
     if (buffer_.empty()) return false;
-    document = std::move(buffer_);
+    document.text = std::move(buffer_);
     buffer_.clear();
     at_ = scanned_ = 0;
     return true;
   }
 }
 
+class JsonLinesReader final : public FileReader {
+ public:
+  explicit JsonLinesReader(const std::string& path) : lines_(path) {}
+  bool next(Document& document) override {
+    if (!lines_.next(document.text)) return false;
+    document.line = lines_.line_number();
+    if (document.line == 1 && document.text.starts_with(kByteOrderMark)) {
+      document.text.erase(0, kByteOrderMark.size());
+    }
+    return true;
+  }
+
+ private:
+  LineReader lines_;
+};
+
+std::unique_ptr<FileReader> open_text_file(const TextFile& file, int64_t max_document_bytes) {
+  switch (file.format) {
+    case TextFormat::kPlain:
+      return std::make_unique<PlainTextReader>(file.path, max_document_bytes);
+    case TextFormat::kJsonLines:
+      return std::make_unique<JsonLinesReader>(file.path);
+  }
+  TOKAMAK_CHECK(false, file.path);
+}
+
+std::string json_text(const Document& document, const std::string& key) {
+  const JsonDocument json(document.text, {str(document.file->path, ":", document.line)}, JsonRules::kLenient);
+  const JsonValue text = json[key];
+  if (text.is_missing()) {
+    text.refuse("the members are " + printable(join(json.root().keys(), ", ")),
+                "--text-key names the member that holds the text");
+  }
+  return text.text();
+}
+
+}  // namespace
+
 TextReader::TextReader(const std::vector<TextFile>& files, int64_t max_document_bytes)
     : files_(files), max_document_bytes_(max_document_bytes) {}
 
-bool TextReader::next(RawDocument& document) {
+bool TextReader::next(Document& document) {
   for (;;) {
-    if (plain_ && plain_->next(document.bytes)) {
-      document.line = 0;
-    } else if (lines_ && lines_->next(document.bytes)) {
-      document.line = lines_->line_number();
-      if (document.line == 1 && document.bytes.starts_with(kByteOrderMark)) {
-        document.bytes.erase(0, kByteOrderMark.size());
-      }
-    } else {
-      plain_.reset();
-      lines_.reset();
+    if (!file_) {
       if (opened_ == files_.size()) return false;
-      const TextFile& file = files_[opened_++];
-      if (file.format == TextFormat::kPlain) {
-        plain_.emplace(file.path, max_document_bytes_);
-      } else {
-        lines_.emplace(file.path);
-      }
+      file_ = open_text_file(files_[opened_++], max_document_bytes_);
+    }
+    document = {};
+    if (!file_->next(document)) {
+      file_.reset();
       continue;
     }
-    bytes_read_ += static_cast<int64_t>(document.bytes.size()) + 1;
-    if (trim(document.bytes).empty()) continue;
+    bytes_read_ += std::ssize(document.text) + 1;
+    if (trim(document.text).empty()) continue;
     document.file = &files_[opened_ - 1];
     return true;
   }
 }
 
-void TextFaults::operator+=(const TextFaults& other) {
-  invalid_bytes += other.invalid_bytes;
-  nul_bytes += other.nul_bytes;
-  crlf_line_ends += other.crlf_line_ends;
-}
-
-std::string text_of(RawDocument&& document, const std::string& json_key, TextFaults* faults) {
-  if (document.file->format == TextFormat::kPlain) {
-    std::string text = std::move(document.bytes);
-    const int64_t removed = remove_carriage_returns(text);
-    if (faults != nullptr) *faults += faults_of(text);
-    if (faults != nullptr) faults->crlf_line_ends += removed;
-    return text;
+void parse_text(Document& document, const std::string& json_key) {
+  int64_t line_ends = 0;
+  switch (document.file->format) {
+    case TextFormat::kPlain:
+      line_ends = remove_carriage_returns(document.text);
+      break;
+    case TextFormat::kJsonLines:
+      document.text = json_text(document, json_key);
+      break;
   }
-  const std::string where = str(document.file->path, ":", document.line);
-  const JsonDocument json(document.bytes, {where}, JsonRules::kLenient);
-  const JsonValue text = json[json_key];
-  if (text.is_missing()) {
-    text.refuse("the members are " + printable(join(json.root().keys(), ", ")),
-                "--text-key names the member that holds the text");
-  }
-  std::string member = text.text();
-  if (faults != nullptr) *faults += faults_of(member);
-  return member;
+  document.faults = faults_of(document.text);
+  document.faults.crlf_line_ends = line_ends;
 }
 
 }  // namespace tokamak

@@ -1,17 +1,26 @@
-#include "data/prepare/encode_pool.h"
+#include "data/prepare/stage_pool.h"
 
 #include <algorithm>
 
-#include "base/strings.h"
-
 namespace tokamak {
 
-EncodePool::EncodePool(const TextEncoder& encoder, EncodePoolOptions options)
-    : encoder_(encoder), options_(std::move(options)) {
-  for (int64_t i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { run(); });
+namespace {
+
+void run_stages(const Stages& stages, Document& document) {
+  for (const auto& stage : stages) {
+    if (stage->run(document)) continue;
+    document.dropped_by = stage->name();
+    return;
+  }
 }
 
-EncodePool::~EncodePool() {
+}  // namespace
+
+StagePool::StagePool(MakeStages make, int64_t threads) : make_(std::move(make)) {
+  for (int64_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+}
+
+StagePool::~StagePool() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -20,7 +29,7 @@ EncodePool::~EncodePool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void EncodePool::submit(EncodeBatch batch) {
+void StagePool::submit(Batch batch) {
   ++pending_;
   {
     const std::lock_guard lock(mutex_);
@@ -30,7 +39,7 @@ void EncodePool::submit(EncodeBatch batch) {
   changed_.notify_all();
 }
 
-EncodeBatch EncodePool::take() {
+Batch StagePool::take() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return jobs_.front()->state == State::kDone; });
   const std::unique_ptr<Job> job = std::move(jobs_.front());
@@ -40,8 +49,8 @@ EncodeBatch EncodePool::take() {
   return std::move(job->batch);
 }
 
-void EncodePool::run() {
-  TextEncoder::Encode encode_text;
+void StagePool::run() {
+  Stages stages;
   std::unique_lock lock(mutex_);
   for (;;) {
     auto waiting = jobs_.end();
@@ -54,27 +63,14 @@ void EncodePool::run() {
     job.state = State::kRunning;
     lock.unlock();
     try {
-      if (!encode_text) encode_text = encoder_.make();
-      encode(encode_text, job.batch);
+      if (stages.empty()) stages = make_();
+      for (Document& document : job.batch) run_stages(stages, document);
     } catch (...) {
       job.error = std::current_exception();
     }
     lock.lock();
     job.state = State::kDone;
     changed_.notify_all();
-  }
-}
-
-void EncodePool::encode(const TextEncoder::Encode& encode_text, EncodeBatch& batch) const {
-  for (RawDocument& document : batch.documents) {
-    const std::string text = text_of(std::move(document), options_.json_key, &batch.faults.emplace_back());
-    if (!trim(text).empty()) {
-      if (options_.bos_id >= 0) batch.ids.push_back(options_.bos_id);
-      encode_text(text, batch.ids);
-      if (options_.eos_id >= 0) batch.ids.push_back(options_.eos_id);
-    }
-    batch.bytes.push_back(static_cast<int64_t>(text.size()));
-    batch.ends.push_back(static_cast<int64_t>(batch.ids.size()));
   }
 }
 

@@ -1,4 +1,4 @@
-#include "data/prepare/text_files.h"
+#include "data/text/text_files.h"
 
 #include <filesystem>
 #include <map>

@@ -1,0 +1,36 @@
+// A text on its way from a file into a data set, with what is known of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/text/text_files.h"
+
+namespace tokamak {
+
+// Signs that a file is no text, or text of another system.
+struct TextFaults {
+  int64_t invalid_bytes = 0;  // not UTF-8; encoding replaces them
+  int64_t nul_bytes = 0;
+  int64_t crlf_line_ends = 0;  // that became LF
+
+  bool any() const { return invalid_bytes > 0 || nul_bytes > 0 || crlf_line_ends > 0; }
+  void operator+=(const TextFaults& other) {
+    invalid_bytes += other.invalid_bytes;
+    nul_bytes += other.nul_bytes;
+    crlf_line_ends += other.crlf_line_ends;
+  }
+};
+
+struct Document {
+  std::string text;                // the bytes as read, until parse_text()
+  const TextFile* file = nullptr;  // its source, in the list of the reader
+  int64_t line = 0;                // of a .jsonl file, from 1
+  TextFaults faults;
+  std::vector<int32_t> ids;     // the tokens, once encoded
+  std::string_view dropped_by;  // the stage that dropped it; "": none
+};
+
+}  // namespace tokamak

@@ -1,0 +1,44 @@
+// Reads documents from text files, in file order. A line of a .jsonl file is a document. A .txt file is one document,
+// or several separated by form feeds (U+000C).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/text/document.h"
+#include "data/text/text_files.h"
+
+namespace tokamak {
+
+// The documents of one file. Each format has an implementation.
+class FileReader {
+ public:
+  virtual ~FileReader() = default;
+  virtual bool next(Document& document) = 0;  // sets text and line; false at the end of the file
+};
+
+class TextReader {
+ public:
+  // `files` must outlive the reader and its documents. A longer document of a .txt file is cut after the last blank line
+  // within max_document_bytes, else after the last line, else between two characters. 0: no limit.
+  TextReader(const std::vector<TextFile>& files, int64_t max_document_bytes);
+
+  bool next(Document& document);                      // false after the last; skips texts of white space
+  int64_t bytes_read() const { return bytes_read_; }  // approximate: of the returned documents
+
+ private:
+  const std::vector<TextFile>& files_;
+  int64_t max_document_bytes_;
+  size_t opened_ = 0;  // files
+  std::unique_ptr<FileReader> file_;
+  int64_t bytes_read_ = 0;
+};
+
+// Replaces the bytes of a document by its text and counts faults. A .txt file becomes text with LF for each CR LF, as in
+// Python; a line of a .jsonl file becomes its member `json_key`, unchanged. Error(kData), naming file and line, if the
+// line is not JSON or has no such text. Slower than reading, so a pool of threads does it.
+void parse_text(Document& document, const std::string& json_key);
+
+}  // namespace tokamak

@@ -1,0 +1,40 @@
+// Tokens on disk in some format, with the positions where documents begin. A data set concatenates several. Each format
+// is an implementation of this interface; `Shard` is ours. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/shard_writer.h"
+
+namespace tokamak {
+
+class TokenStore {
+ public:
+  // `path` names the file of the tokens in errors. `info` counts tokens and documents. Its two hashes are the store's
+  // identity: stores with equal hashes have equal tokens and documents.
+  TokenStore(std::string path, ShardInfo info) : path_(std::move(path)), info_(std::move(info)) {}
+  virtual ~TokenStore() = default;
+
+  const std::string& path() const { return path_; }
+  const ShardInfo& info() const { return info_; }
+  int64_t tokens() const { return info_.tokens; }
+
+  // Tokens [first, first + out.size()). Error(kData) for damage and for an id outside [0, vocab_size).
+  void read(int64_t first, int64_t vocab_size, std::span<int32_t> out) const;
+
+  // Appends base + (p - first) for each position p in [first, first + count) at which a document begins, in ascending
+  // order. A position where several (empty) documents begin counts once.
+  virtual void document_starts(int64_t first, int64_t count, int64_t base, std::vector<int32_t>& out) const = 0;
+
+ private:
+  virtual void read_ids(int64_t first, std::span<int32_t> out) const = 0;  // of a range within the store, not empty
+
+  std::string path_;
+  ShardInfo info_;
+};
+
+}  // namespace tokamak

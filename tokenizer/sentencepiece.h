@@ -1,0 +1,47 @@
+// A SentencePiece BPE model with our own encoder: the same ids as SentencePiece, several times faster. Models that we
+// cannot reproduce exactly (unigram, a normaliser that rewrites text) are refused by name.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "tokenizer/bpe_rules.h"
+#include "tokenizer/model_proto.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/user_symbols.h"
+
+namespace tokamak {
+
+// The model file and the tables compiled from it.
+struct CompiledModel {
+  explicit CompiledModel(ModelProto model);
+
+  ModelProto proto;
+  int32_t unk_id = -1;  // always present: see check_supported
+  int32_t bos_id = -1;
+  int32_t eos_id = -1;
+  std::array<int32_t, 256> byte_ids;  // -1 if the model has no byte pieces
+  UserSymbols user_symbols;
+  BpeRules rules;
+};
+
+class SentencePieceTokenizer final : public Tokenizer {
+ public:
+  SentencePieceTokenizer(TokenizerInfo info, CompiledModel model)
+      : Tokenizer(std::move(info)), model_(std::move(model)) {}
+
+  std::string decode(std::span<const int32_t> ids) const override;  // joins byte pieces to characters
+  std::unique_ptr<Encoder> make_encoder() const override;
+  const ModelProto& proto() const { return model_.proto; }
+
+ private:
+  std::string_view piece_at(int32_t id) const override { return model_.proto.pieces[static_cast<size_t>(id)].text; }
+
+  CompiledModel model_;
+};
+
+// Reads a ModelProto (tokenizer.model). Error(kData) if it is damaged or of an unsupported kind.
+std::unique_ptr<SentencePieceTokenizer> load_sentencepiece(const std::string& path);
+
+}  // namespace tokamak
