@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "monitor/history.h"
-#include "monitor/run_peak.h"
 
 namespace tokamak {
 
@@ -85,17 +84,6 @@ void give_samples(const std::vector<MetricRecord>& history, PageRun& run) {
   run.samples_left_out = static_cast<int64_t>(all.size() - run.samples.size());
 }
 
-RunPeak peak_of(const std::vector<MetricRecord>& records, const std::vector<TraceSummary>& traces) {
-  RunPeak peak;
-  for (const MetricRecord& record : records) peak.see(record);
-  for (const TraceSummary& trace : traces) {
-    for (const TracedOperation& one : trace.operations) {
-      if (one.seconds > 0) peak.reached(one.flops / one.seconds);
-    }
-  }
-  return peak;
-}
-
 }  // namespace
 
 PageRun read_page_run(const std::string& directory, const PageLimits& limits, std::optional<bool> holds_lock) {
@@ -104,23 +92,21 @@ PageRun read_page_run(const std::string& directory, const PageLimits& limits, st
       read_run_records(directory, [&](const MetricRecord& record) { tensors.see(record); });
   PageRun run{.name = directory, .report = report_of(directory, records, holds_lock)};
   run.traces = read_traces(directory);
-  RunPeak peak = peak_of(records, run.traces);
   History history;
   SaveHistory saves;
   EventList events(run.report);
   for (const MetricRecord& record : records) {
-    peak.see(record);
-    history.see(peak.scaled(record));
+    history.see(record);
     saves.see(record);
     events.see(record);
     if (record.is("ready")) {
       run.memory_planned = std::llround(record.value_or("memory/planned", 0));
       run.memory_committed = std::llround(record.value_or("memory/committed", 0));
       run.device = record.event->text("device");
+      run.peak_flops = record.value_or("peak/flops", 0);
+      run.memory_rate = record.value_or("peak/memory_rate", 0);
     }
   }
-  run.peak_flops = peak.best().flops;
-  run.memory_rate = peak.best().memory;
   events.give(run);
   give_samples(history.records(), run);
   if (tensors.rows() > 0) {

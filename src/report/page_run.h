@@ -34,7 +34,7 @@ struct PageRun {
   int64_t samples_left_out = 0;       // others, evenly between those
   int64_t memory_planned = 0;         // bytes, of the last start that said so; 0: none did
   int64_t memory_committed = 0;
-  // Of one rank, of the last start that said so; 0 and "": none did. The rates are those of run_peak.h.
+  // Of one rank, of the last start that said so; 0 and "": none did.
   std::string device;
   double peak_flops = 0;   // per second: what MFU is against
   double memory_rate = 0;  // bytes per second, read and written

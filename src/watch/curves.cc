@@ -41,14 +41,6 @@ void Curves::see(const MetricRecord& record) {
   }
 }
 
-void Curves::scale(const std::string& name, double factor) {
-  if (factor == 1) return;
-  for (SeriesPoint& point : points_[name]) {
-    point.mean *= factor;
-    point.low = point.high = point.mean;
-  }
-}
-
 const std::vector<SeriesPoint>& Curves::of(const std::string& name) const {
   const auto found = points_.find(name);
   return found == points_.end() ? none_ : found->second;

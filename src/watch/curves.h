@@ -16,8 +16,6 @@ class Curves {
  public:
   void see(const MetricRecord& record);  // in the order of the file
 
-  void scale(const std::string& name, double factor);  // of what has come so far
-
   // Its steps ascend; empty where there is none. Of a point only step and value are set.
   const std::vector<SeriesPoint>& of(const std::string& name) const;
   const std::vector<std::string>& evaluations() const { return evaluations_; }  // names, as they came

@@ -108,9 +108,6 @@ void draw_account(Frame& frame, int row, const RunView& view) {
   if (view.account().empty()) return;
   const RunReport report = view.account().report();
   FieldRow fields(frame, row);
-  if (view.mfu_done() > 1) {
-    fields.add("MFU above 100 %: the machine was busy when its peak was measured", Style::kWarning);
-  }
   if (report.wall_clock() > 0) fields.add(str("ETTR ", fixed(100 * report.ettr(), 1), " %"));
   if (view.starts() > 1) fields.add(str(report.lost_steps, " steps lost in ", report.starts.size(), " starts"));
   fields.add(view.saved_step() > 0 ? str("saved at step ", view.saved_step()) : "nothing saved");

@@ -32,11 +32,7 @@ void RunView::see(const MetricRecord& record) {
   }
   start_->see(record);
   account_.see(record);
-  const double factor = peak_.see(record);
-  curves_.scale("throughput/mfu_full", factor);
-  mfu_done_ *= factor;
-  const MetricRecord scaled = peak_.scaled(record);
-  curves_.see(scaled);
+  curves_.see(record);
   last_time_ = std::max(last_time_, record.time);
   if (record.is("resume") || record.is("ready")) go_back_to(record.step);
   if (sets_course(record)) step_ = record.step;
@@ -47,7 +43,6 @@ void RunView::see(const MetricRecord& record) {
   if (!record.samples.empty()) samples_ = record;
   if (!first_step_) first_step_ = start_->report().first_step;
   last_interval_ = record.value_or("time/interval", last_interval_);
-  mfu_done_ = scaled.value_or("throughput/mfu_done", mfu_done_);
   trained_seconds_ += record.value_or("time/interval", 0);
   if (record.has("tokens") && record.step > 0) {
     tokens_per_step_ = record.at("tokens") / static_cast<double>(record.step);

@@ -5,7 +5,6 @@
 #include <deque>
 #include <optional>
 
-#include "monitor/run_peak.h"
 #include "report/run_account.h"
 #include "watch/curves.h"
 #include "watch/event_text.h"
@@ -36,7 +35,6 @@ class RunView {
   double memory_planned() const { return memory_planned_; }                // bytes; 0: not known
   const std::string& device() const { return device_; }
   int64_t saved_step() const { return saved_step_; }  // the newest checkpoint of the course; 0: none
-  double mfu_done() const { return mfu_done_; }       // of the newest interval; 0: not known
   // Seconds of training a step in the last start, as for the ETA of the log; 0: not known yet.
   double pace() const;
 
@@ -63,8 +61,6 @@ class RunView {
   double tokens_per_step_ = 0;
   int64_t last_time_ = 0;
   double last_interval_ = 0;
-  double mfu_done_ = 0;
-  RunPeak peak_;
   double trained_seconds_ = 0;  // of the intervals of the last start
   std::deque<EventLine> events_, stragglers_;
 };

@@ -206,45 +206,6 @@ TEST_CASE("the time of a traced step by operation: of rank 0, each stream, witho
   CHECK((gemm.seconds == Approx(6) && gemm.flops == 24 && gemm.bytes == 6));
 }
 
-TEST_CASE("MFU is against the largest peak that a start, or a traced operation, has shown of the same device") {
-  const auto run_of = [](const char* second_device, double traced_flops) {
-    const TempDir dir;
-    Lines lines;
-    const auto start = [&](double time, int64_t step, const char* device, double flops) {
-      lines.event(time, 0, "start", {{"ranks", 2}});
-      if (step > 0) lines.event(time, step, "resume");
-      lines.event(time, step, "ready", {{"device", device}, {"peak/flops", flops}, {"peak/memory_rate", flops / 2}});
-    };
-    start(0, 0, "CPU, x", 100);
-    lines.value(1, 1, "throughput/mfu_full", 1.2);
-    start(10, 1, second_device, 160);
-    lines.value(11, 2, "throughput/mfu_full", 0.75);
-    start(20, 2, second_device, 80);
-    lines.value(21, 3, "throughput/mfu_full", 1.5);
-    ChromeTrace trace(0);
-    trace.name_row(2, "stream compute");
-    trace.add(0, {.name = "step", .category = "step", .begin = 0, .end = 9});
-    trace.add(2,
-              {.name = "gemm", .category = "operation", .begin = 0, .end = 2, .values = {{"flops", 2 * traced_flops}}});
-    write_text_atomically(dir.file("trace-1.json"), ChromeTrace::file({trace.events()}), Kind::kBug);
-    return lines.run(dir, 1000);
-  };
-  const auto mfu_of = [](const PageRun& run) {
-    std::vector<double> mfu;
-    for (const SeriesPoint& point : series_called(run, "throughput/mfu_full").points) mfu.push_back(point.mean);
-    return mfu;
-  };
-  const PageRun same = run_of("CPU, x", 1);
-  CHECK_THAT(mfu_of(same), Catch::Matchers::Approx(std::vector<double>{0.75, 0.75, 0.75}));
-  CHECK((same.peak_flops == 160 && same.memory_rate == 80));
-  const PageRun traced = run_of("CPU, x", 200);
-  CHECK_THAT(mfu_of(traced), Catch::Matchers::Approx(std::vector<double>{0.6, 0.6, 0.6}));
-  CHECK((traced.peak_flops == 200 && traced.memory_rate == 80));
-  const PageRun other = run_of("CPU, y", 200);  // of which of the two the trace is, it does not say
-  CHECK_THAT(mfu_of(other), Catch::Matchers::Approx(std::vector<double>{1.2, 0.75, 0.75}));
-  CHECK(other.peak_flops == 160);
-}
-
 TEST_CASE("no text of a run can end the script that it stands in, or become markup") {
   const std::string evil = "</script><script>alert(1)</script><!-- \xff & \"quoted\"";
   Lines lines;

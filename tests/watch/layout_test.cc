@@ -261,30 +261,3 @@ TEST_CASE("every size has a frame of that size, from nothing to a wall, with one
   const std::string wall = drawn(view, {.rows = 200, .columns = 400}).text();
   CHECK_THAT(wall, Contains("evals/task31/acc 0.31") && !Contains("task32"));
 }
-
-TEST_CASE("MFU is against the largest peak of the run's starts, and what is above 100 % of it is said to be so") {
-  RunView view;
-  const auto begin = [&](double time, int64_t step, double peak) {
-    view.see(start(time));
-    MetricRecord record = ready(time, step);
-    record.values.push_back({"peak/flops", peak});
-    view.see(record);
-  };
-  const auto reach = [&](double time, int64_t step, double mfu) {
-    MetricRecord record = interval(time, step, 3);
-    for (const char* name : {"throughput/mfu_full", "throughput/mfu_done"}) record.values.push_back({name, mfu});
-    view.see(record);
-  };
-  const auto text = [&] { return drawn(view, {.rows = 40, .columns = 120}).text(); };
-  begin(1, 0, 100);
-  reach(11, 10, 1.25);
-  CHECK_THAT(text(), Contains("MFU (full) 125.0 %") &&
-                         Contains("\nMFU above 100 %: the machine was busy when its peak was measured  ETTR"));
-  begin(20, 10, 250);
-  CHECK_THAT(text(), Contains("MFU (full) 50.0 %"));
-  reach(31, 20, 0.5);
-  CHECK_THAT(text(), Contains("MFU (full) 50.0 %") && !Contains("above 100 %"));
-  begin(40, 20, 100);  // beside other programs
-  reach(51, 30, 1.25);
-  CHECK_THAT(text(), Contains("MFU (full) 50.0 %") && !Contains("above 100 %"));
-}

@@ -118,7 +118,7 @@ function logPossible(lines) {
   return lines.every((line) => line.level || line.low.every((value) => value > 0));
 }
 
-// `spec`: {id, title, format, log (at first), note, warn (a function)}; `lines` of lines.js, at least one.
+// `spec`: {id, title, format, log (at first), note}; `lines` of lines.js, at least one.
 function makeChart(spec, lines) {
   dressed(lines);
   const chart = {spec, lines, columns: columnsOf(lines), rows: [], values: [], where: element("div", {class: "where", "aria-hidden": "true"})};
@@ -131,8 +131,7 @@ function makeChart(spec, lines) {
   const figure = element("figure", {class: "chart", id: "chart-" + spec.id},
     element("div", {class: "chart-head"}, element("h3", {}, spec.title),
             logPossible(lines) ? element("label", {}, logBox, "log y") : null),
-    legend, plot, chart.where, spec.warn && spec.warn() ? element("p", {class: "note warn"}, spec.warn()) : null,
-    spec.note ? element("p", {class: "note"}, spec.note) : null, tableOfLines(spec, lines));
+    legend, plot, chart.where, spec.note ? element("p", {class: "note"}, spec.note) : null, tableOfLines(spec, lines));
   chart.plot = plot;
   charts.push(chart);
   return figure;

@@ -70,8 +70,7 @@ function factsOf(run) {
     ["last", "loss", cell(number, last("loss/avg"))],
     ["last", "validation loss", cell(number, last("validation/loss"))],
     ["last", "tokens/s", cell(count, last("throughput/tokens_per_sec"))],
-    ["last", "mfu_full", isKnown(last("throughput/mfu_full")) ? [percent(last("throughput/mfu_full")) +
-      (last("throughput/mfu_full") > 1 ? ": " + aboveWhy(run) : ""), {sort: last("throughput/mfu_full")}] : DASH],
+    ["last", "mfu_full", cell(percent, last("throughput/mfu_full"))],
     ["what", "parameters", run.parameters > 0 ? cell(count, run.parameters) : DASH],
     ["what", "tokens per parameter", run.parameters > 0 ? cell((value) => number(value, 3), report.tokens / run.parameters) : DASH],
     ["what", "data set", dataSetsOf(run) || DASH],

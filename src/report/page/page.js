@@ -6,14 +6,6 @@ function configOf(run, key) {
   return entry ? entry[1] : "";
 }
 
-// Why a run's MFU is above 100 %, or "".
-const BUSY = "the machine was busy when its peak was measured";
-function aboveWhy(run) {
-  const isAbove = (name) => run.series[name] && (run.series[name].high || run.series[name].mean).some((value) => value > 1);
-  return isAbove("throughput/mfu_done") ? BUSY
-    : isAbove("throughput/mfu_full") ? "mfu_full counts attention that is not computed" : "";
-}
-
 // Series of a group are drawn together; a name of a series is in one group only.
 const GROUPS = [
   {section: "training", charts: [
@@ -34,9 +26,7 @@ const GROUPS = [
      note: "Tokens per second of training, without validations and saves.",
      series: {"throughput/tokens_per_sec": "tokens/s"}},
     {id: "mfu", title: "MFU", format: percent, tick: percentTick, zero: true,
-     warn: () => runs.filter(aboveWhy).map((run) => labelled(run, "above 100 %: " + aboveWhy(run))).join("; "),
-     note: "Share of the device's dense peak (CPU: of the fastest GEMM that this run measured). full counts all of attention, " +
-           "causal half of it, done only what document masking leaves.",
+     note: "Share of the device's dense peak. full counts all of attention, causal half of it, done only what document masking leaves.",
      series: {"throughput/mfu_full": "mfu_full", "throughput/mfu_causal": "mfu_causal",
               "throughput/mfu_done": "mfu_done"}},
     {id: "data-wait", title: "Waiting for data", format: duration, tick: durationTick, zero: true,
@@ -124,7 +114,7 @@ function operationsSection() {
   section("operations", "A step by operation", element("p", {class: "note"},
     "These are the steps of metrics.trace. Streams run at the same time, so shares may add up to more than 100 %. An " +
     "operation with few FLOP per byte is bound by memory, one with many by arithmetic. The roofline is the least time in " +
-    "which the device could compute, or move, as much. * Above 100 %, the operation's input was in a cache, or " + BUSY + "."),
+    "which the device could compute, or move, as much. * Above 100 %, the operation's input was in a cache."),
     ...traced.filter((run) => run.machine.flops > 0).map((run) => element("p", {class: "note"}, labelled(run, run.machine.device) + ": " +
       rate(run.machine.flops, 1, "FLOP/s") + (run.machine.memory_rate > 0 ? ", " + rate(run.machine.memory_rate, 1, "B/s") : "") + " a rank.")),
     ...tables);
