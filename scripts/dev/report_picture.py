@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Draws the pictures of a run's report in README and tutorial with headless Chromium. docs/report.png has the top of
-the page and its losses, docs/report_inside.png a traced step by operation and the map of tensors.
+the page and its losses, docs/report_inside.png the map of tensors.
 
 usage: scripts/dev/report_picture.py [--run DIR] [--program FILE] [--output DIR]
 
@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "tests" / "system"))
 from browser import Browser, find_browser  # noqa: E402
 
 # Sections of the page in each picture, and the width of the window: the wider one has three charts in a row.
-PICTURES = {"report.png": (["overview", "training"], 1800), "report_inside.png": (["operations", "tensors"], 1280)}
+PICTURES = {"report.png": (["overview", "training"], 1800), "report_inside.png": (["tensors"], 1280)}
 SHOW_ONLY = """[...document.querySelectorAll("main > section")].forEach((section) => {
   section.hidden = !%s.includes(section.id); });
 document.querySelector("footer").hidden = true"""

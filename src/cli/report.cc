@@ -12,7 +12,6 @@
 #include "cli/command.h"
 #include "cli/report_config.h"
 #include "cli/version.h"
-#include "plan/hardware.h"
 #include "report/json.h"
 #include "report/page.h"
 #include "report/run_report.h"
@@ -112,7 +111,6 @@ class ReportCommand : public Command {
       names.push_back(config.value_of("run.name"));
       runs.back().config = config.entries;
       runs.back().parameters = config.parameters;
-      if (const GpuRow* row = gpu_row_of(runs.back().device)) runs.back().memory_rate = row->memory_rate;
     }
     const bool have_names = std::find(names.begin(), names.end(), "") == names.end();
     if (!have_names || !all_differ(names)) names = names_of(directories_);

@@ -13,10 +13,9 @@ namespace tokamak {
 
 namespace {
 
-constexpr std::string_view kPrefix = "hang-", kSuffix = ".txt";
 constexpr std::string_view kWhen = "hang, found at ";  // the first line of the watchdog's
 
-// Of "hang-20260131T123456Z.txt", however its digits are separated.
+// "hang-20260131T123456Z.txt"; separators of the digits do not matter.
 std::optional<int64_t> time_of_name(const std::string& name) {
   std::string digits;
   std::copy_if(name.begin(), name.end(), std::back_inserter(digits),
@@ -32,9 +31,8 @@ int64_t time_of_writing(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 ? int64_t{info.st_mtim.tv_sec} * 1000 : 0;
 }
 
-// As much of a file as there may be of use; the watchdog's are shorter.
 std::vector<std::string> first_lines(const std::string& path) {
-  constexpr int64_t kMost = 1 << 18;  // bytes
+  constexpr int64_t kMost = 1 << 18;  // bytes; the watchdog's files are shorter
   constexpr size_t kLongest = 200;
   const InputFile file(path, Kind::kData);
   std::string text(static_cast<size_t>(std::min(kMost, file.size())), '\0');
@@ -58,10 +56,7 @@ std::string headline_of(const std::string& path) {
 std::vector<FoundHang> find_hang_files(const std::string& directory) {
   std::vector<FoundHang> files;
   for (const std::string& name : list_directory(directory, Kind::kConfig)) {
-    if (!starts_with(name, kPrefix) || name.size() < kSuffix.size() ||
-        name.compare(name.size() - kSuffix.size(), kSuffix.size(), kSuffix) != 0) {
-      continue;
-    }
+    if (!starts_with(name, "hang-") || !name.ends_with(".txt")) continue;
     const std::string path = directory + "/" + name;
     files.push_back({time_of_name(name).value_or(time_of_writing(path)), name, headline_of(path)});
   }

@@ -1,5 +1,4 @@
-// What the watchdog leaves in a run's directory: hang-<UTC time>.txt, which says who hung, and suspects.txt, a host a
-// line.
+// The watchdog's files in a run's directory: hang-<UTC time>.txt names the ranks that hung, suspects.txt has a host a line.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +8,12 @@
 namespace tokamak {
 
 struct FoundHang {
-  int64_t time = 0;  // milliseconds since 1970: of its name, else when it was written
+  int64_t time = 0;  // milliseconds since 1970: by its name, else by its mtime
   std::string name;
-  std::string headline;  // its first line, but for one that only says when: the reason
+  std::string headline;  // the first line after the time: the reason
 };
 
-// By time. Error(kData) where such a file is no regular one.
+// By time. Error(kData) where one is not a regular file.
 std::vector<FoundHang> find_hang_files(const std::string& directory);
 
 std::vector<std::string> read_suspects(const std::string& directory);  // each host once, sorted

@@ -31,7 +31,7 @@ Json start_json(const StartReport& start) {
   return {{"exec", utc_text(start.exec)},
           {"first_step_began", start.ready ? Json(utc_text(*start.ready)) : Json()},
           {"last_sign_of_life", utc_text(start.last_sign)},
-          {"end", kStartEndNames[static_cast<size_t>(start.end)]},
+          {"end", start.end_name()},
           {"cause", start.cause},
           {"changed", start.changed},
           {"ranks", start.ranks},
@@ -67,7 +67,7 @@ Json report_json(const RunReport& report) {
           {"starts", starts}};
 }
 
-// ASCII: a terminal obeys nothing of it.
+// ASCII, so no escape sequence reaches a terminal.
 std::string printed(const Json& json) { return json.dump(2, ' ', true, Json::error_handler_t::replace) + "\n"; }
 
 }  // namespace

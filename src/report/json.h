@@ -1,5 +1,5 @@
-// A report as one JSON object, for scripts; several as a list of them. Times are UTC, durations seconds with three decimals; "seconds" adds up to
-// "wall_clock" to the millisecond, of the run and of each start.
+// Reports as JSON for scripts. Times are UTC, durations seconds with three decimals. "seconds" adds up to "wall_clock" to
+// the millisecond, for the run and for each start.
 #pragma once
 
 #include <string>
@@ -10,6 +10,6 @@
 namespace tokamak {
 
 std::string json_of(const RunReport& report);
-std::string json_of(const std::vector<RunReport>& reports);  // of one: the object itself
+std::string json_of(const std::vector<RunReport>& reports);  // one: its object; several: a list
 
 }  // namespace tokamak

@@ -8,38 +8,36 @@ namespace tokamak {
 
 namespace {
 
-constexpr double kSilentSeconds = 120, kSilentIntervals = 10;  // the longer of both without a record is silence
+constexpr double kSilentSeconds = 120, kSilentIntervals = 10;  // silent: longer than both
+
+// A full disk may have refused the last record; status.json is then the only trace of the end.
+void take_status(StartReport& start, const RunStatus& status) {
+  start.cause = str("exit ", status.code, status.cause.empty() ? "" : ": ", status.cause);
+  if (status.state == RunStatus::State::kStopped) start.end = StartEnd::kStopped;
+  if (status.state == RunStatus::State::kFailed) start.end = StartEnd::kFailed;
+  if (status.state == RunStatus::State::kDone) start.end = StartEnd::kDone, start.cause = "";
+}
 
 }  // namespace
 
-Standing standing_of(const RunStatus& status) {
-  switch (status.state) {
-    case RunStatus::State::kDone:
-      return {StartEnd::kDone, ""};
-    case RunStatus::State::kStopped:
-      return {StartEnd::kStopped, str("exit ", status.code)};
-    case RunStatus::State::kFailed:
-      return {StartEnd::kFailed, str("exit ", status.code, status.cause.empty() ? "" : ": ", status.cause)};
-    case RunStatus::State::kRunning:
-      break;
-  }
-  return {StartEnd::kRunning, ""};
-}
-
-Standing standing_of(const StartReport& start, const LifeSigns& signs) {
-  // A disk that was full has no last record.
+void judge(StartReport& start, double interval, const LifeSigns& signs) {
+  if (start.end != StartEnd::kStarting && start.end != StartEnd::kRunning) return;
   const bool is_of_start = signs.status && signs.status->incarnation == start.incarnation;
-  if (is_of_start && signs.status->state != RunStatus::State::kRunning) return standing_of(*signs.status);
-  const std::string silence = str("no record for ", human_duration(signs.silent));
-  // A process that ends writes its last record before it gives up the lock.
-  if (signs.holds_lock == false) return {StartEnd::kKilled, "no process holds its lock, " + silence};
-  if (signs.silent > std::max(kSilentSeconds, kSilentIntervals * signs.interval)) {
-    const std::string alive = signs.holds_lock == true ? ", its process lives"
-                              : start.hosts.empty()    ? ""
-                                                       : str("; it was on ", start.hosts);
-    return {StartEnd::kSilent, silence + alive};
+  if (is_of_start && signs.status->state != RunStatus::State::kRunning) return take_status(start, *signs.status);
+  const std::string silence = signs.silent > 0 ? "no record for " + human_duration(signs.silent) : "";
+  // A process writes its last record before it releases the lock.
+  if (signs.holds_lock == false) {
+    start.end = StartEnd::kKilled;
+    start.cause = str("no process holds its lock", silence.empty() ? "" : ", ", silence);
+  } else if (signs.silent > std::max(kSilentSeconds, kSilentIntervals * interval)) {
+    start.end = StartEnd::kSilent;
+    start.cause = silence;
+    if (signs.holds_lock == true) {
+      start.cause += ", its process lives";
+    } else if (!start.hosts.empty()) {
+      start.cause += "; it was on " + start.hosts;
+    }
   }
-  return {start.ready ? StartEnd::kRunning : StartEnd::kStarting, ""};
 }
 
 }  // namespace tokamak

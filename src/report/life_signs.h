@@ -1,9 +1,8 @@
-// How a start stands that has said nothing of its end: by status.json, by its lock, and by how long it has been silent. One
-// whose lock is free was killed; one that says nothing is not judged.
+// Infers how a last start stands that recorded no end: from status.json, its lock and the age of its last record. Silence
+// alone proves nothing: only a start whose lock is free counts as killed.
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "monitor/run_status.h"
 #include "report/run_report.h"
@@ -12,22 +11,11 @@ namespace tokamak {
 
 struct LifeSigns {
   std::optional<RunStatus> status;
-  std::optional<bool> holds_lock;  // seen before the records were read; nothing where that cannot be told from here
-  double silent = 0;               // seconds since the newest record
-  double interval = 0;             // seconds of the newest interval; 0: not known
+  std::optional<bool> holds_lock;  // read before the records; empty: not known from here
+  double silent = 0;               // seconds since the newest record; 0: no record at all
 };
 
-struct Standing {
-  StartEnd end = StartEnd::kRunning;
-  std::string why;  // "" where the word says all
-
-  const char* word() const { return kStartEndNames.at(static_cast<size_t>(end)); }
-  bool is_over() const { return end >= StartEnd::kDone; }
-};
-
-Standing standing_of(const StartReport& start, const LifeSigns& signs);
-
-// What status.json says of its start's end; kRunning where it says none.
-Standing standing_of(const RunStatus& status);
+// Sets `end` and `cause` of a start that is starting or running by its records. `interval`: seconds of its newest interval.
+void judge(StartReport& start, double interval, const LifeSigns& signs);
 
 }  // namespace tokamak

@@ -43,7 +43,7 @@ std::string part_of(std::string_view name, const std::vector<PageRun>& runs, con
   if (name == "LICENCE") return escaped(page_parts::dygraphs_licence());
   if (name == "SCRIPT") return std::string(page_parts::page_js());
   if (name == "DATA") return page_data(runs, options);
-  TOKAMAK_CHECK(name == "TEXT", "page.html wants a part ", name);
+  TOKAMAK_CHECK(name == "TEXT", "page.html names an unknown part ", name);
   std::string text;
   for (const PageRun& run : runs) text += escaped(text_of(run.report)) + "\n";
   return text;
@@ -52,7 +52,7 @@ std::string part_of(std::string_view name, const std::vector<PageRun>& runs, con
 }  // namespace
 
 std::string page_of(const std::vector<PageRun>& runs, const PageOptions& options) {
-  TOKAMAK_CHECK(!runs.empty(), "a page of no run");
+  TOKAMAK_CHECK(!runs.empty(), "a page needs a run");
   std::string page;
   std::string_view rest = page_parts::page_html();
   for (size_t open = rest.find("{{"); open != std::string_view::npos; open = rest.find("{{")) {

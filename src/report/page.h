@@ -1,5 +1,4 @@
-// A run, or several side by side, as one HTML page that needs nothing else: no network, no other file. The page's parts
-// are in page/; the charts are dygraphs'.
+// Runs as one HTML page that needs no network and no other file. Its parts are in page/; dygraphs draws the charts.
 #pragma once
 
 #include <string>
@@ -10,13 +9,13 @@
 namespace tokamak {
 
 struct PageOptions {
-  std::string program;  // that makes the page: "tokamak 0.1.0"
+  std::string program;  // "tokamak 0.1.0"
 };
 
-// `runs`: at least one; their names, which are to differ, are its title.
+// `runs`: at least one, with different names.
 std::string page_of(const std::vector<PageRun>& runs, const PageOptions& options);
 
-// What the page draws, as JSON that may stand in a <script>.
+// The page's data, as JSON that is safe in a <script>.
 std::string page_data(const std::vector<PageRun>& runs, const PageOptions& options);
 
 }  // namespace tokamak

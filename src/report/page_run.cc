@@ -4,57 +4,14 @@
 #include <cmath>
 
 #include "monitor/history.h"
-#include "monitor/run_peak.h"
+#include "monitor/jsonl.h"
 
 namespace tokamak {
 
 namespace {
 
-constexpr size_t kMostEvents = 500;
-constexpr size_t kMostSamples = 60, kMostBytesOfSamples = 500'000;
+constexpr size_t kMostEvents = 500, kMostSamples = 60, kMostBytesOfSamples = 500'000;
 constexpr int64_t kFewestColumns = 10, kMostColumns = 120;  // of the map of tensors
-
-// Which events a page lists, and of which start each is.
-class EventList {
- public:
-  explicit EventList(const RunReport& report) : report_(report) {}
-
-  void see(const MetricRecord& record) {
-    if (!record.event) return;
-    const auto last = static_cast<int64_t>(report_.starts.size()) - 1;
-    while (start_ < last && record.time >= report_.starts[static_cast<size_t>(start_ + 1)].exec) ++start_;
-    if (!record.is("ready") && !record.is("checkpoint")) events_.push_back({start_, record});
-  }
-
-  void give(PageRun& run) {
-    if (events_.size() > kMostEvents) {
-      run.events_left_out = static_cast<int64_t>(events_.size() - kMostEvents);
-      events_.erase(events_.begin(), events_.begin() + run.events_left_out);
-    }
-    run.events = std::move(events_);
-  }
-
- private:
-  const RunReport& report_;
-  int64_t start_ = 0;
-  std::vector<PageEvent> events_;
-};
-
-// Saves report their seconds in events. One that was written beside training is recorded steps later.
-class SaveHistory {
- public:
-  void see(MetricRecord record) {
-    if (record.is("checkpoint")) {
-      std::erase_if(saves_, [&](const MetricRecord& save) { return save.step >= record.step; });
-      record.event.reset();
-      saves_.push_back(std::move(record));
-    }
-  }
-  const std::vector<MetricRecord>& records() const { return saves_; }
-
- private:
-  std::vector<MetricRecord> saves_;
-};
 
 size_t bytes_of(const MetricRecord& record) {
   size_t bytes = 0;
@@ -62,75 +19,66 @@ size_t bytes_of(const MetricRecord& record) {
   return bytes;
 }
 
-// So many of them, evenly chosen, the first and the last among them.
-std::vector<MetricRecord> evenly_chosen(const std::vector<MetricRecord>& all, size_t count) {
-  std::vector<MetricRecord> chosen;
-  for (size_t i = 0; i < count; ++i)
-    chosen.push_back(all[count > 1 ? i * (all.size() - 1) / (count - 1) : all.size() - 1]);
-  return chosen;
+// Later starts replace the samples of steps that they train again, as in Curves.
+void add_samples(std::vector<MetricRecord>& samples, const MetricRecord& record) {
+  if (!sets_course(record)) return;
+  std::erase_if(samples, [&](const MetricRecord& one) {
+    return one.step > record.step || (one.step == record.step && !record.samples.empty());
+  });
+  if (!record.samples.empty()) samples.push_back(record);
 }
 
-// As many samples as a page has room for.
-void give_samples(const std::vector<MetricRecord>& history, PageRun& run) {
-  std::vector<MetricRecord> all;
-  for (const MetricRecord& record : history) {
-    if (!record.samples.empty()) all.push_back(record);
-  }
-  for (size_t count = std::min(all.size(), kMostSamples); count > 0; count = count * 3 / 4) {
-    run.samples = evenly_chosen(all, count);
-    size_t bytes = 0;
-    for (const MetricRecord& record : run.samples) bytes += bytes_of(record);
-    if (bytes <= kMostBytesOfSamples) break;
-  }
-  run.samples_left_out = static_cast<int64_t>(all.size() - run.samples.size());
+// Returns how many were removed.
+template <class Value>
+int64_t keep_last(std::vector<Value>& values, size_t count) {
+  const auto removed = static_cast<std::ptrdiff_t>(values.size() - std::min(values.size(), count));
+  values.erase(values.begin(), values.begin() + removed);
+  return removed;
 }
 
-RunPeak peak_of(const std::vector<MetricRecord>& records, const std::vector<TraceSummary>& traces) {
-  RunPeak peak;
-  for (const MetricRecord& record : records) peak.see(record);
-  for (const TraceSummary& trace : traces) {
-    for (const TracedOperation& one : trace.operations) {
-      if (one.seconds > 0) peak.reached(one.flops / one.seconds);
-    }
+size_t samples_that_fit(const std::vector<MetricRecord>& samples) {
+  size_t count = 0, bytes = 0;
+  for (auto one = samples.rbegin(); one != samples.rend() && count < kMostSamples; ++one, ++count) {
+    bytes += bytes_of(*one);
+    if (bytes > kMostBytesOfSamples) break;
   }
-  return peak;
+  return count;
 }
 
 }  // namespace
 
 PageRun read_page_run(const std::string& directory, const PageLimits& limits, std::optional<bool> holds_lock) {
+  PageRun run{.name = directory};
+  Curves curves;
   TensorMapBuilder tensors;
-  const std::vector<MetricRecord> records =
-      read_run_records(directory, [&](const MetricRecord& record) { tensors.see(record); });
-  PageRun run{.name = directory, .report = report_of(directory, records, holds_lock)};
-  run.traces = read_traces(directory);
-  RunPeak peak = peak_of(records, run.traces);
-  History history;
-  SaveHistory saves;
-  EventList events(run.report);
-  for (const MetricRecord& record : records) {
-    peak.see(record);
-    history.see(peak.scaled(record));
-    saves.see(record);
-    events.see(record);
+  run.report = read_report(directory, holds_lock, [&](const MetricRecord& record) {
+    curves.see(record);
+    tensors.see(record);  // older versions wrote statistics into metrics.jsonl
+    add_samples(run.samples, record);
     if (record.is("ready")) {
       run.memory_planned = std::llround(record.value_or("memory/planned", 0));
-      run.memory_committed = std::llround(record.value_or("memory/committed", 0));
       run.device = record.event->text("device");
+    } else if (record.event && !record.is("checkpoint")) {
+      run.events.push_back({0, record});
     }
+  });
+  read_records(
+      directory + "/tensors.jsonl", [&](const MetricRecord& record) { tensors.see(record); }, ReadTensors::kYes);
+  const std::vector<StartReport>& starts = run.report.starts;
+  size_t start = 0;
+  for (PageEvent& event : run.events) {
+    while (start + 1 < starts.size() && event.record.time >= starts[start + 1].exec) ++start;
+    event.start = static_cast<int64_t>(start);
   }
-  run.peak_flops = peak.best().flops;
-  run.memory_rate = peak.best().memory;
-  events.give(run);
-  give_samples(history.records(), run);
+  run.events_left_out = keep_last(run.events, kMostEvents);
+  run.samples_left_out = keep_last(run.samples, samples_that_fit(run.samples));
+  for (const std::string& name : curves.names()) {
+    const std::vector<CurvePoint>& points = curves.of(name);
+    if (!points.empty()) run.series.push_back({name, std::ssize(points), downsample(points, limits.points)});
+  }
   if (tensors.rows() > 0) {
     run.tensors = tensors.map(std::clamp(limits.cells / tensors.rows(), kFewestColumns, kMostColumns));
   }
-  const int64_t begin = run.report.starts.front().exec;
-  const TokenScale scale(history.records());
-  run.series = series_of(history.records(), begin, limits.points, scale);
-  for (Series& series : series_of(saves.records(), begin, limits.points, scale))
-    run.series.push_back(std::move(series));
   return run;
 }
 

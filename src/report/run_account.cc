@@ -30,7 +30,7 @@ double median_pace(const std::vector<TrainedSteps>& trained) {
   return *middle;
 }
 
-// The steps of one start, those up to `kept` being of the run's course. Returns up to where earlier starts' are.
+// Splits the time of one start: its steps up to `kept` count. Returns the limit for the starts before.
 int64_t count_steps(StartReport& start, const std::vector<TrainedSteps>& trained, int64_t kept) {
   const double median = median_pace(trained);
   for (auto steps = trained.rbegin(); steps != trained.rend(); ++steps) {
@@ -49,7 +49,7 @@ int64_t count_steps(StartReport& start, const std::vector<TrainedSteps>& trained
   return kept;
 }
 
-// The hang that ended a start whose successor began at `next`.
+// The hang that ended a start before the next one began.
 const FoundHang* hang_of(const StartReport& start, std::optional<int64_t> next, const std::vector<FoundHang>& hangs) {
   const FoundHang* found = nullptr;
   for (const FoundHang& hang : hangs) {
@@ -74,10 +74,10 @@ void time_restarts(std::vector<StartReport>& starts) {
 
 }  // namespace
 
-void RunAccount::see(const MetricRecord& record, const std::vector<FoundHang>& hangs) {
-  if (starts_.empty()) {
-    starts_.emplace_back(record, nullptr);
-  } else if (starts_.back().ended_before(record)) {
+bool RunAccount::see(const MetricRecord& record, const std::vector<FoundHang>& hangs) {
+  const bool is_first = starts_.empty(), is_next = !is_first && starts_.back().ended_before(record);
+  if (is_first) starts_.emplace_back(record, nullptr);
+  if (is_next) {
     StartAccount& last = starts_.back();
     const int64_t next = StartAccount(record, &last.report()).report().exec;
     last.close(hang_of(last.report(), next, hangs), false);
@@ -85,9 +85,11 @@ void RunAccount::see(const MetricRecord& record, const std::vector<FoundHang>& h
     starts_.push_back(StartAccount(record, &starts_.back().report()));
   }
   starts_.back().see(record);
+  interval_ = record.value_or("time/interval", interval_);
   total_steps_ = std::llround(record.value_or("total_steps", static_cast<double>(total_steps_)));
   if (record.has("tokens") && record.step > 0)
     tokens_per_step_ = record.at("tokens") / static_cast<double>(record.step);
+  return is_first || is_next;
 }
 
 RunReport RunAccount::report(const std::vector<FoundHang>& hangs) const {
@@ -95,7 +97,7 @@ RunReport RunAccount::report(const std::vector<FoundHang>& hangs) const {
   std::vector<StartAccount> starts = starts_;
   starts.back().close(hang_of(starts.back().report(), std::nullopt, hangs), true);
   leave_out_idle(starts);
-  RunReport report{.total_steps = total_steps_};
+  RunReport report{.total_steps = total_steps_, .interval = interval_};
   for (const StartAccount& start : starts) report.starts.push_back(start.report());
   int64_t kept = INT64_MAX;
   for (size_t i = starts.size(); i-- > 0;) kept = count_steps(report.starts[i], starts[i].trained(), kept);

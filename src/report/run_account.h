@@ -1,5 +1,5 @@
-// The account of a run: takes its records in order, as they come, and knows at any time where its time went. Which steps
-// count is decided when it is asked, since a later start may go back behind them.
+// The account of a run: takes its records in order and says at any time where its time went. Which steps count is decided
+// when it is asked, since a later start may go back behind them.
 #pragma once
 
 #include <vector>
@@ -10,18 +10,21 @@ namespace tokamak {
 
 class RunAccount {
  public:
-  // `hangs`: as far as they are known; a start that one of them ended was hung.
-  void see(const MetricRecord& record, const std::vector<FoundHang>& hangs = {});
+  // True where the record begins a new start. `hangs`: the known ones; a start that one of them ended was hung.
+  bool see(const MetricRecord& record, const std::vector<FoundHang>& hangs = {});
 
-  // As it stands; the last start may be going on. Not of a run without records. Its directory and suspects are left out.
+  // The account so far; the last start may go on. Needs at least one record. Directory and suspects stay empty.
   RunReport report(const std::vector<FoundHang>& hangs = {}) const;
 
   bool empty() const { return starts_.empty(); }
+  int64_t starts() const { return static_cast<int64_t>(starts_.size()); }
+  const StartReport& last() const { return starts_.back().report(); }  // still open
 
  private:
-  std::vector<StartAccount> starts_;  // the last one is open
+  std::vector<StartAccount> starts_;
   int64_t total_steps_ = 0;
   double tokens_per_step_ = 0;
+  double interval_ = 0;
 };
 
 }  // namespace tokamak

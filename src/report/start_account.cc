@@ -16,7 +16,7 @@ constexpr std::string_view kPhase = "startup/", kPhaseSum = "startup/seconds";
 }  // namespace
 
 StartAccount::StartAccount(const MetricRecord& first, const StartReport* before) {
-  // Clocks of hosts differ, and are set: no start begins before the last one has ended.
+  // Clocks of hosts differ and are set; no start begins before the previous one has ended.
   const int64_t earliest = before != nullptr ? before->last_sign : 0;
   const std::string exec = first.event ? first.event->text("exec") : "";
   const int64_t end = std::max(first.time, earliest);
@@ -28,7 +28,7 @@ StartAccount::StartAccount(const MetricRecord& first, const StartReport* before)
 }
 
 bool StartAccount::ended_before(const MetricRecord& record) const {
-  // A start whose first record the disk has refused still shows by its second.
+  // A full disk may have refused the start's first record; its second one shows it.
   return record.is("start") || ((record.is("resume") || record.is("ready")) && report_.ready);
 }
 
@@ -45,7 +45,7 @@ void StartAccount::advance(int64_t time) {
 void StartAccount::begin_training(int64_t step) {
   report_.ready = report_.last_sign;
   report_.first_step = report_.last_step = reached_ = step;
-  trained_.push_back({step, step, 0});  // even if no step follows, the run has gone back here
+  trained_.push_back({step, step, 0});  // the run went back here even if no step follows
 }
 
 int64_t StartAccount::claim(double seconds) {
@@ -97,7 +97,7 @@ void StartAccount::see_event(const MetricRecord& record) {
     stop_ = record.event->detail;
   } else if (record.is("end")) {
     exit_code_ = std::llround(record.value_or("exit_code", 0));
-    last_words_ = record.event->detail;
+    end_detail_ = record.event->detail;
   }
   report_.time[Spent::kSaves] += claim(record.value_or("checkpoint/stall", 0));
 }
@@ -114,7 +114,7 @@ void StartAccount::close(const FoundHang* hang, bool is_last) {
     report_.end = StartEnd::kHung;
     report_.cause = hang->headline.empty() ? hang->name : hang->headline;
   } else {
-    close_with_words(is_last);
+    close_by_records(is_last);
   }
   if (reached_ > report_.last_step) {
     trained_.push_back({report_.last_step, reached_, std::exchange(unclaimed_, 0)});
@@ -123,18 +123,18 @@ void StartAccount::close(const FoundHang* hang, bool is_last) {
   report_.time[Spent::kOther] += std::exchange(unclaimed_, 0);
 }
 
-void StartAccount::close_with_words(bool is_last) {
+void StartAccount::close_by_records(bool is_last) {
   if (exit_code_ == 0) {
     report_.end = StartEnd::kDone;
-  } else if (exit_code_ && stop_ && last_words_ == "stopped") {
+  } else if (exit_code_ && stop_ && end_detail_ == "stopped") {
     report_.end = StartEnd::kStopped;
     report_.cause = *stop_;
   } else if (exit_code_) {
     report_.end = StartEnd::kFailed;
-    report_.cause = str("exit ", *exit_code_, ": ", last_words_);
+    report_.cause = str("exit ", *exit_code_, ": ", end_detail_);
   } else {
     report_.end = !is_last ? StartEnd::kKilled : report_.ready ? StartEnd::kRunning : StartEnd::kStarting;
-    report_.cause = is_last ? "" : "without a word";
+    report_.cause = is_last ? "" : "no end was recorded";
     if (stop_) report_.cause = str("while it stopped for ", *stop_);
     if (!is_last && !report_.ready) report_.cause += ", before its first step";
   }

@@ -1,5 +1,5 @@
-// The account of one start: takes its records in order and gives each millisecond to what it was spent on. Records carry
-// the seconds of what they report; time that none has claimed when the start ends is the tail of its training, or kOther.
+// The account of one start. Each record adds the time since the previous one as unclaimed and claims the seconds that it
+// reports. Time still unclaimed at the end is the tail of training or kOther, so the split adds up to the wall clock.
 #pragma once
 
 #include <optional>
@@ -9,42 +9,42 @@
 
 namespace tokamak {
 
-// Training from one step to another. Of which steps count the run decides, when all starts are known.
+// Training from one step to another. RunAccount decides which of the steps count.
 struct TrainedSteps {
-  int64_t from = 0;  // trained are from + 1 .. to
+  int64_t from = 0;  // the steps are from + 1 .. to
   int64_t to = 0;
   int64_t milliseconds = 0;
 };
 
 class StartAccount {
  public:
-  // `before`: the start before this one; nullptr: there is none. After one that was done nothing was down until this one.
+  // `before`: the previous start, or nullptr. The time after a start that was done is not down time.
   StartAccount(const MetricRecord& first, const StartReport* before);
 
-  // Whether `record` is the first of a start after this one.
+  // Whether `record` begins the next start.
   bool ended_before(const MetricRecord& record) const;
   void see(const MetricRecord& record);
   void close(const FoundHang* hang, bool is_last);
 
   const StartReport& report() const { return report_; }
   const std::vector<TrainedSteps>& trained() const { return trained_; }
-  // Of a closed one: it had nothing to train, or was refused. After a run that was done it does not change what that was.
+  // A closed start that had nothing to train, or was refused.
   bool is_idle() const;
 
  private:
   void advance(int64_t time);
   void begin_training(int64_t step);
-  int64_t claim(double seconds);  // of the time that nothing has claimed yet, in milliseconds
+  int64_t claim(double seconds);  // returns milliseconds, at most the unclaimed ones
   void see_event(const MetricRecord& record);
-  void close_with_words(bool is_last);
+  void close_by_records(bool is_last);
 
   StartReport report_;
   std::vector<TrainedSteps> trained_;
-  int64_t unclaimed_ = 0;            // milliseconds since training began
-  int64_t reached_ = 0;              // the last step that any record knows of
-  std::optional<std::string> stop_;  // its reason
+  int64_t unclaimed_ = 0;            // milliseconds, since training began
+  int64_t reached_ = 0;              // the last step in any record
+  std::optional<std::string> stop_;  // the reason
   std::optional<int64_t> exit_code_;
-  std::string last_words_;
+  std::string end_detail_;
 };
 
 }  // namespace tokamak

@@ -14,7 +14,7 @@ constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
 
 }  // namespace
 
-// As monitor/history.h: a start leaves the steps behind which it begins, and a later record of a step is the truth.
+// A later record of a step replaces the earlier ones, as in monitor/history.h.
 void TensorMapBuilder::see(const MetricRecord& record) {
   if (record.is("resume") || record.is("ready")) forget_from(record.step + 1);
   if (record.event || record.tensors.empty()) return;
@@ -50,7 +50,7 @@ TensorMap TensorMapBuilder::map(int64_t most) const {
     for (int64_t r = 0; r < count; ++r) {
       for (const Value& value : records_[static_cast<size_t>(r)].values) {
         const auto at = static_cast<size_t>(value.row * columns + r / each);
-        cells.values[at] = std::fmax(cells.values[at], value.values[kind]);  // which prefers a number to NaN
+        cells.values[at] = std::fmax(cells.values[at], value.values[kind]);  // prefers a number to NaN
         non_finite[at] = std::max(non_finite[at], value.non_finite[kind]);
       }
     }

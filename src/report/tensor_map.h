@@ -1,5 +1,5 @@
-// Statistics of tensors over a run as a map for its page: a row for each weight, a column for each bucket of neighbouring
-// records. A cell is the greatest value of its bucket, so what went wrong in one step stays visible.
+// Statistics of tensors as a map for the page: a row for each weight, a column for each bucket of neighbouring records. A
+// cell is the greatest value of its bucket, so a single bad step stays visible.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace tokamak {
 
-// What a map may show: root mean squares of weights and of gradients, and of an update over that of its weights.
+// Root mean squares of weights and of gradients, and that of an update over that of its weights.
 enum class MapKind : int { kWeights = 0, kGradients = 1, kRatio = 2 };
 inline constexpr std::array<const char*, 3> kMapKinds = {"weights", "gradients", "ratio"};
 
@@ -26,7 +26,7 @@ struct TensorMap {
   };
   struct Cells {
     std::vector<float> values;          // (rows, columns); NaN where nothing finite was recorded
-    std::vector<NonFinite> non_finite;  // of weights and gradients; of a ratio none
+    std::vector<NonFinite> non_finite;  // none for a ratio
   };
 
   std::vector<std::string> names;  // of the rows, in the order of the records
@@ -42,7 +42,7 @@ struct TensorMap {
 
 class TensorMapBuilder {
  public:
-  void see(const MetricRecord& record);  // of all starts, in the order of the files; with tensors, or an event
+  void see(const MetricRecord& record);  // of all starts, in the order of the files
   // At most `most` columns, of equally many records but for the last.
   TensorMap map(int64_t most) const;
   int64_t rows() const { return static_cast<int64_t>(names_.size()); }
@@ -61,7 +61,7 @@ class TensorMapBuilder {
 
   std::vector<std::string> names_;
   std::unordered_map<std::string, int64_t> rows_;
-  std::vector<Record> records_;  // of the run's course, steps ascending
+  std::vector<Record> records_;  // steps ascend
 };
 
 }  // namespace tokamak

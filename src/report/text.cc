@@ -29,31 +29,17 @@ std::string percent(int64_t part, int64_t whole) {
 
 std::string minute(int64_t time) { return utc_text(time).substr(0, 19) + "Z"; }
 
-std::string label_of(Spent kind) {
-  switch (kind) {
-    case Spent::kProductive:
-      return "productive training";
-    case Spent::kLost:
-      return "lost steps, trained again";
-    case Spent::kStartup:
-      return "startup, exec to first step";
-    case Spent::kDown:
-      return "down, last sign of life to exec";
-    case Spent::kSaves:
-      return "saves, while training waited";
-    case Spent::kValidation:
-      return "validation";
-    case Spent::kEvals:
-      return "evaluations";
-    case Spent::kSamples:
-      return "samples of text";
-    case Spent::kHang:
-      return "hangs, until the watchdog's end";
-    case Spent::kOther:
-      return "other";
-  }
-  return "";
-}
+// In the order of Spent.
+constexpr std::array<const char*, kAllSpent.size()> kLabels = {"productive training",
+                                                               "lost steps, trained again",
+                                                               "startup, exec to first step",
+                                                               "down, last sign of life to exec",
+                                                               "saves, while training waited",
+                                                               "validation",
+                                                               "evaluations",
+                                                               "samples of text",
+                                                               "hangs, until the watchdog's end",
+                                                               "other"};
 
 void line(std::ostream& out, const std::string& label, const std::string& time, const std::string& share,
           const std::string& note = "") {
@@ -67,7 +53,7 @@ void print_time(std::ostream& out, const RunReport& report) {
   for (const Spent kind : kAllSpent) {
     const int64_t part = report.time[kind];
     const bool has_slow = kind == Spent::kProductive && report.slow > 0;
-    line(out, label_of(kind), duration(part), percent(part, whole),
+    line(out, kLabels[static_cast<size_t>(kind)], duration(part), percent(part, whole),
          has_slow ? str("   of it ", duration(report.slow), " slower than 1.5 x the median step") : "");
   }
   line(out, "wall clock", duration(whole), percent(whole, whole));
@@ -109,16 +95,20 @@ void print_startup(std::ostream& out, const RunReport& report) {
 }
 
 std::string end_text(const StartReport& start) {
-  constexpr size_t kLongest = 120;  // characters: the whole of an error is in train.log
-  const std::string name = kStartEndNames[static_cast<size_t>(start.end)];
-  return start.cause.empty() ? name : str(name, ": ", printable(start.cause, kLongest));
+  constexpr size_t kLongest = 120;  // characters; train.log has the whole error
+  return str(start.end_name(), start.cause.empty() ? "" : ": ", printable(start.cause, kLongest));
+}
+
+// The last cell is left-aligned.
+void print_row(std::ostream& out, std::initializer_list<int> widths, const std::vector<std::string>& cells) {
+  auto cell = cells.begin();
+  for (const int width : widths) out << std::setw(width) << *cell++;
+  out << "  " << *cell << "\n";
 }
 
 void print_starts(std::ostream& out, const RunReport& report) {
   const auto row = [&](const std::vector<std::string>& cells) {
-    constexpr int kWidths[] = {5, 22, 7, 11, 11, 9, 9, 7, 12, 11};
-    for (size_t i = 0; i + 1 < cells.size(); ++i) out << std::setw(kWidths[i]) << cells[i];
-    out << "  " << cells.back() << "\n";
+    print_row(out, {5, 22, 7, 11, 11, 9, 9, 7, 12, 11}, cells);
   };
   row({"start", "exec", "ranks", "down", "startup", "from", "to", "lost", "productive", "saves", "end"});
   for (size_t i = 0; i < report.starts.size(); ++i) {
@@ -138,11 +128,7 @@ void print_changes(std::ostream& out, const RunReport& report) {
 }
 
 void print_runs(std::ostream& out, const std::vector<RunReport>& reports) {
-  const auto row = [&](const std::vector<std::string>& cells) {
-    constexpr int kWidths[] = {10, 10, 10, 12, 9, 12, 8, 7};
-    for (size_t i = 0; i + 1 < cells.size(); ++i) out << std::setw(kWidths[i]) << cells[i];
-    out << "  " << cells.back() << "\n";
-  };
+  const auto row = [&](const std::vector<std::string>& cells) { print_row(out, {10, 10, 10, 12, 9, 12, 8, 7}, cells); };
   row({"step", "of", "tokens", "wall clock", "ETTR", "tokens/s", "starts", "lost", "run"});
   for (const RunReport& report : reports) {
     row({str(report.step), report.total_steps > 0 ? str(report.total_steps) : "-",
@@ -162,7 +148,7 @@ std::string text_of(const std::vector<RunReport>& reports) {
   return out.str();
 }
 
-// A later start may have wanted fewer steps than were there already.
+// A later start may have asked for fewer steps than the run already has.
 std::string steps_text(int64_t step, int64_t total) {
   return str("step ", step, total <= 0 ? "" : str(step <= total ? " of " : ", beyond its ", total));
 }

@@ -1,4 +1,4 @@
-// What wall-clock time went into. Each millisecond of a run counts in exactly one of these.
+// What wall-clock time was spent on. Each millisecond of a run counts in exactly one entry.
 #pragma once
 
 #include <array>
@@ -8,16 +8,16 @@
 namespace tokamak {
 
 enum class Spent {
-  kProductive,  // training of steps that count in the run's course
+  kProductive,  // training of steps that count
   kLost,        // training of steps that were trained again later
   kStartup,     // from the start of a process to its first step
-  kDown,        // between the last sign of life of a start and the next process: detection, queue
+  kDown,        // from the last record of a start to the next process: detection, queue
   kSaves,       // training waited for a save
   kValidation,
   kEvals,
   kSamples,  // training.samples
   kHang,     // from the last record before a hang to the file that the watchdog wrote
-  kOther,    // what no record explains
+  kOther,    // not explained by any record
 };
 
 inline constexpr std::array<Spent, 10> kAllSpent = {

@@ -1,5 +1,5 @@
-// A canvas of dots, eight to a character: two across and four down, as Unicode's braille patterns have them (U+2800 and
-// the 255 after it). What lies outside is left out.
+// A canvas of dots as Unicode's braille patterns (U+2800 to U+28FF): two across and four down in a character. Dots outside
+// of it are ignored.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class BrailleCanvas {
   void set(int x, int y);                     // from the top left
   void line(int x0, int y0, int x1, int y1);  // with both ends
 
-  char32_t at(int column, int row) const;  // U+2800 where it has no dot
+  char32_t at(int column, int row) const;  // U+2800: no dot
 
  private:
   int columns_, rows_;

@@ -20,21 +20,20 @@ struct Range {
 
 struct VisiblePart {
   int64_t first_step = 0, last_step = 0;
-  std::vector<SeriesPoint> points;
+  std::vector<CurvePoint> points;
 };
 
-VisiblePart visible_part(const std::vector<SeriesPoint>& points, const ChartView& view, int dots) {
+VisiblePart visible_part(const std::vector<CurvePoint>& points, const ChartView& view, int dots) {
   const auto begin = std::lower_bound(points.begin(), points.end(), view.from_step,
-                                      [](const SeriesPoint& point, int64_t step) { return point.step < step; });
+                                      [](const CurvePoint& point, int64_t step) { return point.step < step; });
   if (begin == points.end()) return {};
   return {begin->step, points.back().step, downsample({begin, points.end()}, dots)};
 }
 
-// Of the values of all curves; nothing where there are none.
 std::optional<Range> value_range(const std::vector<VisiblePart>& curves) {
   std::optional<Range> range;
   for (const VisiblePart& curve : curves) {
-    for (const SeriesPoint& point : curve.points) {
+    for (const CurvePoint& point : curve.points) {
       if (!range) range = {point.low, point.high};
       range->low = std::min(range->low, point.low);
       range->high = std::max(range->high, point.high);
@@ -66,12 +65,15 @@ void draw_title(Frame& frame, const Area& area, const Chart& chart) {
   }
 }
 
-// Where a value lies between the least and the greatest, from 0 to 1.
+// Maps values to shares of the axis, 0 at the bottom, and back.
 class Scale {
  public:
   Scale(Range range, bool is_log) : is_log_(is_log && range.low > 0), range_{at(range.low), at(range.high)} {}
   double share_of(double value) const { return range_.share_of(at(value)); }
-  bool is_log() const { return is_log_; }
+  double value_at(double share) const {
+    const double value = range_.low + share * (range_.high - range_.low);
+    return is_log_ ? std::exp(value) : value;
+  }
 
  private:
   double at(double value) const { return is_log_ ? std::log(value) : value; }
@@ -79,7 +81,7 @@ class Scale {
   Range range_;
 };
 
-// Over what is there, in its own style.
+// Adds dots to those that are there already, in a style of their own.
 void lay(Frame& frame, const Area& plot, const BrailleCanvas& dots, Style style) {
   for (int row = 0; row < plot.rows; ++row) {
     for (int column = 0; column < plot.columns; ++column) {
@@ -92,11 +94,11 @@ void lay(Frame& frame, const Area& plot, const BrailleCanvas& dots, Style style)
   }
 }
 
-// The mean as a line of all dots; from the least to the greatest every second dot, so that noise does not hide the line.
-void draw_curve(Frame& frame, const Area& plot, const std::vector<SeriesPoint>& points, const Range& steps,
+// The mean is a solid line. The band from least to greatest has every second dot, so noise does not hide the line.
+void draw_curve(Frame& frame, const Area& plot, const std::vector<CurvePoint>& points, const Range& steps,
                 const Scale& scale, Style style) {
   BrailleCanvas line(plot.columns, plot.rows), band(plot.columns, plot.rows);
-  const auto x_of = [&](const SeriesPoint& point) {
+  const auto x_of = [&](const CurvePoint& point) {
     return static_cast<int>(std::lround(steps.share_of(static_cast<double>(point.step)) * (line.width() - 1)));
   };
   const auto y_of = [&](double value) {
@@ -114,7 +116,6 @@ void draw_curve(Frame& frame, const Area& plot, const std::vector<SeriesPoint>& 
   lay(frame, plot, line, style);
 }
 
-// Where a later start began; curves are drawn over it.
 void draw_restarts(Frame& frame, const Area& plot, const Range& steps, const std::vector<int64_t>& restarts) {
   for (const int64_t step : restarts) {
     const double share = steps.share_of(static_cast<double>(step));
@@ -124,65 +125,24 @@ void draw_restarts(Frame& frame, const Area& plot, const Range& steps, const std
   }
 }
 
-// Round values within a range, at most so many: 1, 2 and 5 times a power of ten, of bytes powers of two.
-std::vector<double> ticks(const Range& range, bool is_log, ValueUnit unit, int most) {
-  std::vector<double> values;
-  if (most < 1 || !(range.high > range.low)) return values;
-  if (is_log) {
-    for (double power = std::pow(10, std::floor(std::log10(range.low))); power < range.high; power *= 10) {
-      for (const double factor : {1, 2, 5}) {
-        if (factor * power > range.low && factor * power < range.high) values.push_back(factor * power);
-      }
-    }
-    const size_t each = (values.size() + static_cast<size_t>(most) - 1) / static_cast<size_t>(most);
-    std::vector<double> chosen;
-    for (size_t i = 0; i < values.size(); i += each) chosen.push_back(values[i]);
-    return chosen;
-  }
-  const double least = (range.high - range.low) / (most + 1);
-  double step =
-      unit == ValueUnit::kBytes ? std::exp2(std::ceil(std::log2(least))) : std::pow(10, std::floor(std::log10(least)));
-  if (unit != ValueUnit::kBytes) {
-    const double power = step;
-    for (const double factor : {1, 2, 5, 10}) {
-      step = factor * power;
-      if (step >= least) break;
-    }
-  }
-  for (double i = std::floor(range.low / step) + 1; i * step < range.high; ++i) values.push_back(i * step);
-  return values;
-}
-
-// The extremes, and round values between them where there is room.
-void draw_value_labels(Frame& frame, const Area& plot, const Range& values, const Scale& scale, ValueUnit unit) {
-  std::vector<std::string> labels(static_cast<size_t>(plot.rows));
-  labels.front() = text_of(values.high, unit);
-  labels.back() = text_of(values.low, unit);
-  for (const double value : ticks(values, scale.is_log(), unit, (plot.rows - 2) / 3)) {
-    const auto row = static_cast<size_t>(std::lround((1 - scale.share_of(value)) * (plot.rows - 1)));
-    if (row < 2 || row + 2 >= labels.size() || !labels[row].empty() || !labels[row - 1].empty()) continue;
-    labels[row] = text_of(value, unit);
-  }
-  for (int row = 0; row < plot.rows; ++row) {
-    const std::string& text = labels[static_cast<size_t>(row)];
+void draw_value_labels(Frame& frame, const Area& plot, const Scale& scale, ValueUnit unit) {
+  constexpr int kEach = 4;  // rows
+  const int last = plot.rows - 1;
+  std::string above;
+  for (int row = 0; row <= last; ++row) {
+    const bool has_label = row == last || (row % kEach == 0 && row + 2 <= last);
+    const std::string text = text_of(scale.value_at(1 - static_cast<double>(row) / last), unit);
+    if (!has_label || text == above) continue;
     frame.put(plot.row + row, plot.column - 1 - columns_of(text), text, Style::kDim);
+    above = text;
   }
 }
 
-void draw_step_labels(Frame& frame, const Area& area, const Area& plot, const Range& steps) {
-  const int row = area.row + area.rows - 1, end = plot.column + plot.columns;
+void draw_step_labels(Frame& frame, int row, const Area& plot, const Range& steps) {
   const std::string first = fixed(steps.low, 0), last = fixed(steps.high, 0);
-  int free = frame.put(row, plot.column, first, Style::kDim) + 2;
-  if (free + columns_of(last) > end) return;
-  const int last_column = end - columns_of(last);
-  frame.put(row, last_column, last, Style::kDim);
-  for (const double step : ticks(steps, false, ValueUnit::kCount, plot.columns / 16)) {
-    const std::string text = fixed(step, 0);
-    const int middle = plot.column + static_cast<int>(std::lround(steps.share_of(step) * (plot.columns - 1)));
-    const int column = middle - columns_of(text) / 2;
-    if (column < free || column + columns_of(text) + 2 > last_column) continue;
-    free = frame.put(row, column, text, Style::kDim) + 2;
-  }
+  const int end = frame.put(row, plot.column, first, Style::kDim),
+            column = plot.column + plot.columns - columns_of(last);
+  if (column >= end + 2) frame.put(row, column, last, Style::kDim);
 }
 
 }  // namespace
@@ -207,7 +167,7 @@ std::string text_of(double value, ValueUnit unit) {
 }
 
 bool is_flat(const Chart& chart, const ChartView& view) {
-  constexpr size_t kFewest = 3;  // points of a run that has hardly begun say nothing
+  constexpr size_t kFewest = 3;  // points
   std::vector<VisiblePart> curves;
   for (const ChartCurve& curve : chart.curves) curves.push_back(visible_part(curve.points, view, 1));
   if (chart.curves.size() != 1 || chart.curves[0].points.size() < kFewest) return false;
@@ -229,8 +189,8 @@ void draw(Frame& frame, const Area& area, const Chart& chart, const ChartView& v
   draw_restarts(frame, plot, steps, view.restarts);
   for (size_t i = 0; i < curves.size(); ++i)
     draw_curve(frame, plot, curves[i].points, steps, scale, chart.curves[i].style);
-  draw_value_labels(frame, plot, *values, scale, chart.unit);
-  draw_step_labels(frame, area, plot, steps);
+  draw_value_labels(frame, plot, scale, chart.unit);
+  draw_step_labels(frame, area.row + area.rows - 1, plot, steps);
 }
 
 }  // namespace tokamak

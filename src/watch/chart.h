@@ -1,20 +1,42 @@
-// Draws one chart into a part of a frame: its title with the newest values, ticks at the left, the steps below. Curves are
-// braille dots; a broken line shows where a later start began. Several points may share a column of dots: it shows their
-// mean, least and greatest, so that a spike of one step is seen.
+// Draws one chart into a part of a frame: the newest values, an axis of values, the first and last step. Curves are braille
+// dots; a broken line marks a restart. A column of several points shows their mean, least and greatest value.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "report/series.h"
-#include "watch/curves.h"
+#include "report/curves.h"
 #include "watch/frame.h"
 
 namespace tokamak {
 
+// How the values of a chart are written.
+enum class ValueUnit { kNumber, kCount, kShare, kBytes, kSeconds };
+
+struct ChartKind {
+  const char* title;
+  ValueUnit unit;
+  const char* name;         // of the curve
+  const char* second = "";  // a second curve in the same chart
+  const char* second_title = "";
+};
+
+// In the order in which they are drawn; evaluations follow.
+inline constexpr ChartKind kChartKinds[] = {
+    {"loss", ValueUnit::kNumber, "loss/avg", "validation/loss", "validation"},
+    {"learning rate", ValueUnit::kNumber, "optim/lr"},
+    {"gradient norm", ValueUnit::kNumber, "optim/grad_norm"},
+    {"tokens/s", ValueUnit::kCount, "throughput/tokens_per_sec"},
+    {"MFU (full)", ValueUnit::kShare, "throughput/mfu_full"},
+    {"memory used", ValueUnit::kBytes, "memory/used"},
+    {"waited for data", ValueUnit::kSeconds, "time/data"},
+};
+inline constexpr std::string_view kEvaluations = "evals/";
+inline constexpr const char* kSaveCurve = "checkpoint/bytes";  // not drawn; its last step is the last save's
+
 struct ChartCurve {
   std::string title;
-  const std::vector<SeriesPoint>& points;
+  const std::vector<CurvePoint>& points;
   Style style = Style::kCurve;
 };
 
@@ -24,8 +46,8 @@ struct Chart {
 };
 
 struct ChartView {
-  bool is_log = false;    // values on a logarithmic axis, where all are above 0
-  int64_t from_step = 0;  // older ones are left out
+  bool is_log = false;    // a logarithmic axis of values, if all are above 0
+  int64_t from_step = 0;  // older steps are left out
   std::vector<int64_t> restarts{};
 };
 
@@ -34,11 +56,11 @@ struct Area {
   int rows = 0, columns = 0;
 };
 
-inline constexpr int kLeastChartRows = 5;  // fewer: only the title
+inline constexpr int kLeastChartRows = 5;  // with fewer, only the title is drawn
 
 void draw(Frame& frame, const Area& area, const Chart& chart, const ChartView& view);
 
-// Whether its values are written alike from first to last, so that a line says all: "memory used 369 MiB".
+// Whether all values have the same text, so that one line is enough: "memory used 369 MiB".
 bool is_flat(const Chart& chart, const ChartView& view);
 
 std::string text_of(double value, ValueUnit unit);

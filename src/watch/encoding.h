@@ -1,10 +1,10 @@
-// Which characters the terminal has, by the environment.
+// The encoding of the terminal, by the environment.
 #pragma once
 
 namespace tokamak {
 
-// Whether the first of LC_ALL, LC_CTYPE and LANG that is set names no UTF-8: "C", "POSIX", "de_DE.ISO-8859-1". Where none is,
-// as often over ssh, the terminal is taken for one of UTF-8.
+// Whether the first set one of LC_ALL, LC_CTYPE and LANG names another encoding than UTF-8: "C", "de_DE.ISO-8859-1". With
+// none set, as often over ssh, UTF-8 is assumed.
 bool wants_ascii();
 
 }  // namespace tokamak

@@ -42,7 +42,7 @@ EventLine line_of(const MetricRecord& record, const StartReport& start, int64_t 
     if (lost > 0 || !changed.empty()) line.style = Style::kWarning;
   } else if (event.name == "ready") {
     line.text = str("training begins after step ", record.step, ", ", seconds(record.value_or("startup/seconds", 0)),
-                    " after exec", record.step == 0 && lost > 0 ? str("; ", lost, " steps lost") : "");
+                    " after exec", lost > 0 ? str("; ", lost, " steps lost") : "");
   } else if (event.name == "checkpoint") {
     line.text = checkpoint_text(record);
   } else if (event.name == "straggler") {

@@ -1,4 +1,4 @@
-// An event of a run as a line for those who watch it.
+// An event of a run as a line of text.
 #pragma once
 
 #include <string>
@@ -15,8 +15,7 @@ struct EventLine {
   Style style = Style::kPlain;
 };
 
-// The line of `record`, an event of the run's start number `number`, from 1. `start`: its account so far. `lost`: steps that
-// it trains again.
+// `start`, `number`: the event's start and its number from 1. `lost`: steps that it trains again.
 EventLine line_of(const MetricRecord& record, const StartReport& start, int64_t number, int64_t lost);
 
 }  // namespace tokamak

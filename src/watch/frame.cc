@@ -22,7 +22,7 @@ char32_t shown(char32_t code) {
   return takes_one_column(code) ? code : U'?';
 }
 
-// Of a cell's eight dots: a mark where most of them are.
+// A mark at the height of a cell's dots.
 char32_t ascii_of_dots(char32_t dots) {
   constexpr char32_t kRows[4] = {0x09, 0x12, 0x24, 0xC0};  // from the top
   int rows = 0;
@@ -55,7 +55,7 @@ void append_utf8(std::string& text, char32_t code) {
     add(code);
   } else if (code < 0x800) {
     add(0xC0 | code >> 6), add(0x80 | (code & 0x3F));
-  } else {  // takes_one_column() has none beyond U+FFFF
+  } else {  // takes_one_column() allows none beyond U+FFFF
     add(0xE0 | code >> 12), add(0x80 | (code >> 6 & 0x3F)), add(0x80 | (code & 0x3F));
   }
 }

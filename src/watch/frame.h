@@ -1,5 +1,5 @@
-// What a terminal shows: rows of cells, each a character and a style. Texts come from files that others write, so every
-// cell holds a character that takes one column and does nothing else: no escape sequence gets through.
+// The contents of a terminal: rows of cells, each a character and a style. Texts come from files that others may write, so
+// a cell holds only characters of one column, and no escape sequence gets through.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ class Frame {
   int rows() const { return rows_; }
   int columns() const { return columns_; }
 
-  // Cut off at the edges. Returns the column after the text. What takes no or two columns, and what is no UTF-8, is
-  // shown as '?', a control character as a blank.
+  // Cuts at the edges and returns the column after the text. Characters of no or two columns and invalid UTF-8 become '?',
+  // control characters blanks.
   int put(int row, int column, std::string_view text, Style style = Style::kPlain);
   void set(int row, int column, Cell cell);
 
-  void draw_in_ascii();  // replaces dots, bars and all that is no ASCII, for a terminal that has nothing else
+  void draw_in_ascii();  // replaces braille, bars and other characters, for a locale without UTF-8
 
   const Cell& at(int row, int column) const;
   std::string row_text(int row) const;  // without blanks at its end
@@ -40,7 +40,7 @@ class Frame {
   std::vector<Cell> cells_;  // (rows, columns)
 };
 
-// Fields of a row, two blanks between them: each as a whole, or not at all where it does not fit.
+// Fields of a row, two blanks apart. A field that does not fit is left out as a whole.
 class FieldRow {
  public:
   FieldRow(Frame& frame, int row, int column = 0) : frame_(frame), row_(row), column_(column) {}
@@ -51,10 +51,9 @@ class FieldRow {
   int row_, column_;
 };
 
-int columns_of(std::string_view text);  // that put takes for it
+int columns_of(std::string_view text);
 
-// As much of it as fits so many columns, in whole words, with "..." where some are left out: a number that is cut is a
-// wrong number.
+// The whole words that fit, with "..." where some are left out. Words are never cut: a cut number is a wrong number.
 std::string fitting(std::string_view text, int columns);
 
 }  // namespace tokamak

@@ -10,7 +10,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr size_t kMarkBytes = 256;  // a record has its time, to the millisecond: no two files have the same ones
+constexpr size_t kMarkBytes = 256;  // records have times in milliseconds, so two files differ in them
 
 std::string bytes_of(const InputFile& file, int64_t offset, int64_t count) {
   std::string bytes(static_cast<size_t>(count), '\0');
@@ -36,7 +36,7 @@ RecordTail::News RecordTail::poll() {
   try {
     const InputFile file(path_, Kind::kData);
     if (!is_continued(file)) {
-      news.is_anew = true;
+      news.is_new_file = true;
       offset_ = 0;
       mark_.clear();
       in_long_line_ = false;
@@ -50,7 +50,7 @@ RecordTail::News RecordTail::poll() {
     take(bytes_of(file, offset_, length), news);
     news.has_more = file.size() - offset_ > 0 && length == most_bytes_;
     news.read_share = file.size() > 0 ? static_cast<double>(offset_) / static_cast<double>(file.size()) : 1;
-  } catch (const Error& error) {  // cut while it was read, a server that is away: the next call sees
+  } catch (const Error& error) {  // truncated while it was read, or a server is away: the next call tries again
     news.trouble = error.what();
   }
   return news;

@@ -1,5 +1,5 @@
-// The files of a run as someone who watches it needs them: each refresh reads what is new. Nothing that it finds, or no
-// longer finds, ends it.
+// Polls a run's files; refresh() reads what was appended. Missing, truncated or replaced files are shown in the frame and
+// never throw.
 #pragma once
 
 #include <functional>
@@ -14,10 +14,10 @@ namespace tokamak {
 
 class RunWatch {
  public:
-  // Whether a process of the run holds its lock; nothing where that cannot be told from here.
+  // Whether a process of the run holds its lock; empty: not known from here.
   using HoldsLock = std::function<std::optional<bool>()>;
 
-  // Error(kConfig) where there is no such directory, or it is no run.output_dir.
+  // Error(kConfig) unless the directory is a run.output_dir.
   RunWatch(std::string directory, HoldsLock holds_lock);
 
   bool refresh();  // true: there is more to read at once
@@ -30,11 +30,10 @@ class RunWatch {
   HoldsLock holds_lock_;
   RecordTail tail_;
   RunView view_;
-  std::optional<Standing> condition_;
+  std::optional<RunReport> report_;
   std::string notice_;
   std::vector<FoundHang> hangs_;
-  std::vector<std::string> log_;  // its last lines
-  std::optional<double> heard_;   // by the monotonic clock, when a record has come since the first reading
+  std::optional<double> heard_;  // monotonic clock of the newest record that came after the first reading
   bool has_caught_up_ = false;
 };
 

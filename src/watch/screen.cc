@@ -20,7 +20,7 @@
 #define NCURSES_WIDECHAR 1
 #include <curses.h>
 
-// Of <term.h>, whose macros take names like `columns`.
+// From <term.h>, which defines macros like `columns`.
 extern "C" {
 int setupterm(const char* name, int descriptor, int* known);
 char* tigetstr(const char* capability);
@@ -31,20 +31,20 @@ namespace tokamak {
 namespace {
 
 constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
-volatile sig_atomic_t received_signal = 0;  // a handler reaches nothing else
+volatile sig_atomic_t received_signal = 0;  // a handler may write nothing else
 
 constexpr int kMostEmptyReads = 3;
 
 void receive(int signal) { received_signal = signal; }
 
-// The locale that is named may not be installed, or none may be named (encoding.h).
+// The named locale may not be installed, or none may be set (encoding.h).
 void take_locale() {
   const char* set = std::setlocale(LC_CTYPE, "");
   if (wants_ascii()) return;
   if (set == nullptr || std::string_view(nl_langinfo(CODESET)) != "UTF-8") std::setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-// Whether the terminal can put the cursor anywhere: TERM=dumb cannot. Nothing is written.
+// Whether the terminal can move its cursor: TERM=dumb cannot. Writes nothing.
 bool can_be_drawn_on() {
   int known = 0;
   if (setupterm(nullptr, STDOUT_FILENO, &known) == ERR) return false;
@@ -66,7 +66,7 @@ short pair_of(Style style) {
 void define_colors() {
   if (!has_colors()) return;
   start_color();
-  use_default_colors();  // light or dark, as the user has it
+  use_default_colors();
   constexpr std::array<short, 5> kColors = {COLOR_GREEN, COLOR_YELLOW, COLOR_RED, COLOR_CYAN, COLOR_MAGENTA};
   for (size_t i = 0; i < kColors.size(); ++i) init_pair(static_cast<short>(i + 1), kColors[i], -1);
 }
@@ -98,11 +98,11 @@ Screen::Screen() {
   if (!can_be_drawn_on()) {
     const char* name = std::getenv("TERM");
     fail(Kind::kConfig,
-         str("watch: the terminal '", name == nullptr ? "" : printable(name), "' ($TERM) cannot be drawn on"),
-         "tokamak watch RUN --once prints text; a terminal that can has TERM=xterm or the like");
+         str("watch: the terminal '", name == nullptr ? "" : printable(name), "' ($TERM) has no full-screen mode"),
+         "use --once, which prints text, or a terminal such as TERM=xterm");
   }
   received_signal = 0;
-  // Before ncurses, which would take them and end the process with code 1.
+  // Before ncurses installs its handlers, which end the process with code 1.
   struct sigaction action {};
   action.sa_handler = receive;
   sigset_t signals;
@@ -111,10 +111,10 @@ Screen::Screen() {
     ::sigaction(signal, &action, nullptr);
     ::sigaddset(&signals, signal);
   }
-  ::sigprocmask(SIG_BLOCK, &signals, &signals_before_);  // they come in wait() alone, so that none is missed
-  use_tioctl(TRUE);                                      // the size is the terminal's, not that of $LINES and $COLUMNS
+  ::sigprocmask(SIG_BLOCK, &signals, &signals_before_);  // delivered only in wait(), so none is missed
+  use_tioctl(TRUE);                                      // the terminal's size, not $LINES and $COLUMNS
   terminal_ = newterm(nullptr, stdout, stdin);
-  if (terminal_ == nullptr) fail(Kind::kConfig, "watch: the terminal cannot be drawn on", "use --once");
+  if (terminal_ == nullptr) fail(Kind::kConfig, "watch: the terminal has no full-screen mode", "use --once");
   cbreak();
   noecho();
   curs_set(0);
@@ -157,8 +157,8 @@ Screen::Key Screen::wait(double seconds) {
   if (received_signal != 0) return Key::kQuit;
   if (ready > 0 && (input.revents & POLLIN) == 0) return Key::kQuit;  // hung up
   wtimeout(stdscr, 0);
-  const int code = wgetch(stdscr);  // of a changed size, too, whenever the signal has come
-  // Input that is ready and has no key, again and again, is at its end.
+  const int code = wgetch(stdscr);  // KEY_RESIZE after a change of size
+  // Input that is ready but repeatedly has no key is at its end.
   empty_reads_ = code == ERR && ready > 0 ? empty_reads_ + 1 : 0;
   return empty_reads_ > kMostEmptyReads ? Key::kQuit : key_of(code);
 }

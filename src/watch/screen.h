@@ -1,5 +1,4 @@
-// The terminal, while a frame fills it. ncurses has it from construction to destruction, which puts back what was there.
-// One at a time.
+// The terminal, in full-screen mode from construction to destruction, by ncurses. At most one object at a time.
 #pragma once
 
 #include <signal.h>
@@ -10,7 +9,7 @@ namespace tokamak {
 
 class Screen {
  public:
-  Screen();  // Error(kConfig) where TERM names no terminal that ncurses knows, or one whose cursor cannot be moved
+  Screen();  // Error(kConfig) where ncurses does not know $TERM, or cannot move its cursor
   ~Screen();
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
@@ -20,8 +19,8 @@ class Screen {
   void show(const Frame& frame);
 
   enum class Key { kNone, kQuit, kLog, kCloser, kFarther, kResized };
-  // Waits so many seconds for a key, no longer. SIGINT, and a terminal that is gone, are kQuit, and so are SIGTERM and
-  // SIGHUP, which end the process once the screen is destroyed.
+  // Waits at most so many seconds. SIGINT and a closed terminal give kQuit. So do SIGTERM and SIGHUP, which then end the
+  // process when the screen is destroyed.
   Key wait(double seconds);
 
  private:

@@ -92,18 +92,18 @@ def killed_and_resumed(place):
     assert round(1000 * stopped["restart"]) == down and refused["restart"] is None, (stopped, down)
     assert abs(report["ettr"] - seconds["productive"] / report["wall_clock"]) < 1e-9
     text = tokamak("report", place.run(NAME), "--text")
-    for part in ("killed: without a word", "failed: exit 2", "stopped: signal 10", f"step {final} of 1000000"):
+    for part in ("killed: no end was recorded", "failed: exit 2", "stopped: signal 10", f"step {final} of 1000000"):
         assert part in text, text
     print(text)
 
 
 def refusals(place):
-    """no such directory, one that is no run: exit 2; a run that has no records yet: 3; with the path"""
+    """no such directory, one that is not a run: exit 2; a run that has no records yet: 3; with the path"""
     os.mkdir(place.file("empty"))
     os.makedirs(place.file("begun/checkpoints"))
-    for arguments, code, said in (([place.file("empty")], 2, place.file("empty") + " is no run: it has no"),
+    for arguments, code, said in (([place.file("empty")], 2, place.file("empty") + " is not a run: it has no"),
                                   ([place.file("nowhere"), "--text"], 2, place.file("nowhere")),
-                                  ([place.file("empty"), "--json"], 2, place.file("empty") + " is no run: it has no"),
+                                  ([place.file("empty"), "--json"], 2, place.file("empty") + " is not a run: it has no"),
                                   ([place.file("begun"), "--json"], 3, place.file("begun") + "/metrics.jsonl")):
         done = call([TOKAMAK, "report", *arguments])
         assert done.returncode == code and said in done.stdout, (arguments, done.returncode, done.stdout)

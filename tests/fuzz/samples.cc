@@ -129,16 +129,6 @@ std::string metrics_sample() {
          "\n";
 }
 
-std::string trace_sample() {
-  return R"({"traceEvents": [
-{"ph":"M","pid":0,"tid":0,"name":"process_name","args":{"name":"rank 0"}},
-{"ph":"M","pid":0,"tid":1,"name":"thread_name","args":{"name":"stream compute"}},
-{"ph":"X","pid":0,"tid":0,"name":"step 10","cat":"step","ts":0,"dur":20},
-{"ph":"X","pid":0,"tid":1,"name":"gemm","cat":"forward","ts":1.5,"dur":2,"args":{"flops":10,"bytes":20,"exchanged_bytes":3}}
-]}
-)";
-}
-
 std::string status_sample() {
   return R"({"state":"failed","code":6,"step":7,"total_steps":9,"time":"2026-01-31T12:34:56Z","incarnation":"node7.1"})";
 }

@@ -17,7 +17,6 @@ std::string checkpoint_sample();
 std::string config_sample();
 std::string units_sample();
 std::string metrics_sample();
-std::string trace_sample();
 std::string status_sample();
 std::string hang_sample();
 std::string machine_sample();

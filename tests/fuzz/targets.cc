@@ -32,7 +32,6 @@
 #include "monitor/run_status.h"
 #include "plan/hardware.h"
 #include "report/hang_files.h"
-#include "report/trace_summary.h"
 #include "resilience/heartbeat.h"
 #include "tokenizer/model_proto.h"
 
@@ -219,12 +218,6 @@ Verdict metrics(std::string_view bytes) {
   return lines >= 2 ? Verdict::kAccepted : Verdict::kRefused;
 }
 
-Verdict trace(std::string_view bytes) {
-  put("trace-10.json", bytes);
-  const std::vector<TraceSummary> read = read_traces(directory());
-  return !read.empty() && !read[0].operations.empty() ? Verdict::kAccepted : Verdict::kRefused;
-}
-
 Verdict status(std::string_view bytes) {
   put("status.json", bytes);
   return read_run_status(directory()) ? Verdict::kAccepted : Verdict::kRefused;
@@ -305,7 +298,6 @@ constexpr Target kTargets[] = {
     {"config", config, config_sample},
     {"units", units, units_sample},
     {"metrics", metrics, metrics_sample},
-    {"trace", trace, trace_sample},
     {"status", status, status_sample},
     {"hang", hang, hang_sample, 1000, 0.7},
     {"machine", machine, machine_sample},

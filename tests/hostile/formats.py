@@ -38,15 +38,6 @@ def as_last_line(data):
     return json.loads(lines[-1]), lambda text: b"\n".join([*lines[:-1], text.encode("utf-8", "surrogatepass"), b""])
 
 
-def as_event(data):  # a trace has one on each line
-    lines = data.split(b"\n")
-    at = next(i for i, line in enumerate(lines) if b'"args"' in line and b'"cat"' in line)
-
-    def again(text):
-        return b"\n".join([*lines[:at], text.encode("utf-8", "surrogatepass") + b",", *lines[at + 1:]])
-    return json.loads(lines[at].rstrip(b",")), again
-
-
 def as_sealed(data):
     return json.loads(data)["manifest"], lambda text: sealed(text.encode("utf-8", "surrogatepass"))
 
@@ -154,7 +145,6 @@ FORMATS = [
            codes=(BAD_CONFIG,)),
     Format("metrics", "run/metrics.jsonl", [*REPORTS, ["train", "IN/config.yaml"], CHECKPOINTS[1]], as_last_line, damage.JSON, text=True),
     Format("a status", "run/status.json", REPORTS, as_json, damage.JSON, text=True),
-    Format("a trace", "run/trace-1.json", REPORTS[:3], as_event, damage.JSON, text=True),
     Format("a report of a hang", "run/hang-20260131T123456Z.txt", REPORTS, text=True),
     Format("suspects", "run/suspects.txt", REPORTS, text=True),
     Format("a run's config", "run/config.yaml", REPORTS, as_yaml, damage.YAML, text=True),

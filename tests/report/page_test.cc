@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/strings.h"
-#include "monitor/chrome_trace.h"
 #include "support/temp_dir.h"
 
 using namespace tokamak;
@@ -71,7 +70,7 @@ size_t count_of(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("of steps that were trained again the page has the later values, at the later hours") {
+TEST_CASE("of steps that were trained again the page has the later values, at their times") {
   Lines lines;
   lines.start(0, 0);
   for (int64_t step = 1; step <= 20; ++step) lines.value(static_cast<double>(step), step, "loss/avg", 1.0);
@@ -81,16 +80,14 @@ TEST_CASE("of steps that were trained again the page has the later values, at th
   }
   const PageRun run = lines.run();
   const Series& loss = series_called(run, "loss/avg");
-  REQUIRE(loss.points.size() == 15);  // steps 16 to 20 were of a course that the run has left
-  for (const SeriesPoint& point : loss.points) {
+  REQUIRE(loss.points.size() == 15);  // steps 16 to 20 are lost
+  for (const CurvePoint& point : loss.points) {
     CHECK(point.mean == (point.step > 10 ? 2.0 : 1.0));
     CHECK(point.tokens == 100 * point.step);
-    const double seconds = static_cast<double>(point.step > 10 ? 100 + point.step : point.step);
-    CHECK(point.hours == Approx(seconds / 3600));
+    CHECK(point.time == kBegin + 1000 * (point.step > 10 ? 100 + point.step : point.step));
   }
-  CHECK(run.series.size() == 1);  // nor is there a validation
-  CHECK(run.report.lost_steps == 10);
-  CHECK(run.memory_planned == 1000);
+  CHECK(run.series.size() == 1);  // the validation is lost, too
+  CHECK((run.report.lost_steps == 10 && run.memory_planned == 1000));
 }
 
 TEST_CASE("saves are a curve, also where they were recorded late or made again") {
@@ -99,52 +96,37 @@ TEST_CASE("saves are a curve, also where they were recorded late or made again")
   lines.event(3.5, 1, "checkpoint", {{"checkpoint/stall", 0.25}}).value(4, 4, "loss/avg", 1);
   lines.event(5, 4, "checkpoint", {{"checkpoint/stall", 0.5}}).start(10, 1);
   lines.value(11, 2, "loss/avg", 1).value(12, 3, "loss/avg", 1).value(13, 4, "loss/avg", 1);
-  lines.event(14, 4, "checkpoint", {{"checkpoint/stall", 0.75}});
+  lines.event(14, 4, "checkpoint", {{"checkpoint/stall", 0.75}, {"tokens", 777}});
   const PageRun run = lines.run();
-  const Series& stall = series_called(run, "checkpoint/stall");
-  REQUIRE(stall.points.size() == 2);
-  CHECK((stall.points[0].step == 1 && stall.points[0].mean == 0.25));
-  CHECK((stall.points[1].step == 4 && stall.points[1].mean == 0.75));
-  CHECK(series_called(run, "loss/avg").points.size() == 4);                 // the late record took none of them away
-  CHECK((stall.points[0].tokens == 100 && stall.points[1].tokens == 400));  // of the steps' records
-  lines.event(15, 5, "checkpoint", {{"checkpoint/stall", 1}, {"tokens", 777}});
-  CHECK(series_called(lines.run(), "checkpoint/stall").points[2].tokens == 777);  // its own
+  const std::vector<CurvePoint>& stall = series_called(run, "checkpoint/stall").points;
+  REQUIRE(stall.size() == 2);
+  CHECK((stall[0].step == 1 && stall[0].mean == 0.25 && stall[0].tokens == 100));
+  CHECK((stall[1].step == 4 && stall[1].mean == 0.75 && stall[1].tokens == 777));
+  CHECK(series_called(run, "loss/avg").points.size() == 4);  // the late record removed none of them
 }
 
-TEST_CASE(
-    "samples are of the run's course, with each prompt's text; of very many some, evenly, the newest among them") {
+TEST_CASE("samples of lost steps are gone; of very many the newest are kept, up to 500 kB") {
   Lines lines;
-  lines.start(0, 0).sampled(1, 5, " a").sampled(2, 10, " b").sampled(3, 15, " left behind").start(10, 5);
+  lines.start(0, 0).sampled(1, 5, " a").sampled(2, 10, " b").sampled(3, 15, " lost").start(10, 5);
   lines.sampled(11, 10, " <i>c</i>").value(12, 12, "loss/avg", 1);
   const PageRun run = lines.run();
-  REQUIRE(run.samples.size() == 2);  // step 15 was of a course that the run has left
+  REQUIRE(run.samples.size() == 2);
   CHECK((run.samples[0].step == 5 && run.samples[1].step == 10 && run.samples_left_out == 0));
-  CHECK(run.samples[1].samples == std::vector<SampleText>{{"It was", " <i>c</i>"}, {"</script>", "<b>"}});
   const json data = json::parse(page_data({run}, {.program = "tokamak"}))["runs"][0];
-  CHECK(data["samples"][0] ==
-        json{{"step", 5}, {"texts", json::array({json::array({"It was", " a"}), json::array({"</script>", "<b>"})})}});
-  CHECK(data["samples"][1]["texts"][0][1] == " <i>c</i>");
+  CHECK(data["samples"][1] ==
+        json{{"step", 10},
+             {"texts", json::array({json::array({"It was", " <i>c</i>"}), json::array({"</script>", "<b>"})})}});
   CHECK(count_of(page_of({run}, {.program = "tokamak"}), "<i>c</i>") == 0);
-
-  Lines many;
-  many.start(0, 0);
-  for (int64_t step = 1; step <= 601; ++step) many.sampled(static_cast<double>(step), step, " x");
-  const PageRun thinned = many.run();
-  REQUIRE(thinned.samples.size() == 60);
-  CHECK(thinned.samples_left_out == 541);
-  CHECK((thinned.samples.front().step == 1 && thinned.samples.back().step == 601));
-  for (size_t i = 1; i < 60; ++i) {
-    const int64_t gap = thinned.samples[i].step - thinned.samples[i - 1].step;
-    CHECK((gap == 10 || gap == 11));
-  }
-  Lines long_ones;
-  long_ones.start(0, 0);
-  for (int64_t step = 1; step <= 40; ++step) {
-    long_ones.sampled(static_cast<double>(step), step, std::string(50'000, 'x'));
-  }
-  const PageRun few = long_ones.run();
-  CHECK((few.samples.size() >= 6 && few.samples.size() <= 9));  // of 500 kB
-  CHECK((few.samples.back().step == 40 && few.samples_left_out == 40 - std::ssize(few.samples)));
+  const auto kept = [](int64_t count, const std::string& text) {
+    Lines many;
+    many.start(0, 0);
+    for (int64_t step = 1; step <= count; ++step) many.sampled(static_cast<double>(step), step, text);
+    const PageRun page = many.run();
+    CHECK((page.samples.back().step == count && page.samples_left_out == count - std::ssize(page.samples)));
+    return page.samples.size();
+  };
+  CHECK(kept(601, " x") == 60);
+  CHECK(kept(40, std::string(50'000, 'x')) == 9);
 }
 
 TEST_CASE("events are listed with their start; of very many the latest") {
@@ -159,90 +141,6 @@ TEST_CASE("events are listed with their start; of very many the latest") {
   for (int i = 0; i < 600; ++i) lines.event(20 + i, 2, "straggler");
   CHECK(lines.run().events.size() == 500);
   CHECK(lines.run().events_left_out == 105);
-}
-
-TEST_CASE("the time of a traced step by operation: of rank 0, each stream, without the host's copy of the calls") {
-  const TempDir dir;
-  const auto trace_of = [](int rank) {
-    ChromeTrace trace(rank);
-    trace.name_row(0, "steps, on the host");
-    trace.name_row(1, "host");
-    trace.name_row(2, "stream compute");
-    trace.name_row(3, "stream gather");
-    for (const double at : {100.0, 110.0}) {
-      trace.add(0, {.name = "step", .category = "step", .begin = at, .end = at + 1});
-      trace.add(1, {.name = "gemm", .category = "operation", .begin = at, .end = at + 0.5});
-      trace.add(2, {.name = "gemm",
-                    .category = "operation",
-                    .begin = at,
-                    .end = at + 2,
-                    .values = {{"flops", 8}, {"bytes", 2}}});
-      trace.add(2, {.name = "gemm",
-                    .category = "operation",
-                    .begin = at + 2,
-                    .end = at + 3,
-                    .values = {{"flops", 4}, {"bytes", 1}}});
-      trace.add(3, {.name = "all_gather",
-                    .category = "collective",
-                    .begin = at + 1,
-                    .end = at + 8,
-                    .detail = "\"x\", {",
-                    .values = {{"exchanged_bytes", 5}}});
-    }
-    return trace.events();
-  };
-  write_text_atomically(dir.file("trace-10-11.json"), ChromeTrace::file({trace_of(0), trace_of(1)}), Kind::kBug);
-  write_text_atomically(dir.file("trace-3.json"), "{\"traceEvents\": [\n{\"ph\":", Kind::kBug);
-  write_text_atomically(dir.file("trace-notes.txt"), "", Kind::kBug);
-  const std::vector<TraceSummary> traces = read_traces(dir.path());
-  REQUIRE(traces.size() == 1);
-  CHECK((traces[0].file == "trace-10-11.json" && traces[0].steps == 2 && traces[0].seconds == Approx(18)));
-  REQUIRE(traces[0].operations.size() == 2);
-  const TracedOperation& gather = traces[0].operations[0];
-  CHECK((gather.name == "all_gather" && gather.stream == "gather" && gather.calls == 2));
-  CHECK((gather.seconds == Approx(14) && gather.exchanged == 10 && gather.flops == 0));
-  const TracedOperation& gemm = traces[0].operations[1];
-  CHECK((gemm.name == "gemm" && gemm.stream == "compute" && gemm.calls == 4));
-  CHECK((gemm.seconds == Approx(6) && gemm.flops == 24 && gemm.bytes == 6));
-}
-
-TEST_CASE("MFU is against the largest peak that a start, or a traced operation, has shown of the same device") {
-  const auto run_of = [](const char* second_device, double traced_flops) {
-    const TempDir dir;
-    Lines lines;
-    const auto start = [&](double time, int64_t step, const char* device, double flops) {
-      lines.event(time, 0, "start", {{"ranks", 2}});
-      if (step > 0) lines.event(time, step, "resume");
-      lines.event(time, step, "ready", {{"device", device}, {"peak/flops", flops}, {"peak/memory_rate", flops / 2}});
-    };
-    start(0, 0, "CPU, x", 100);
-    lines.value(1, 1, "throughput/mfu_full", 1.2);
-    start(10, 1, second_device, 160);
-    lines.value(11, 2, "throughput/mfu_full", 0.75);
-    start(20, 2, second_device, 80);
-    lines.value(21, 3, "throughput/mfu_full", 1.5);
-    ChromeTrace trace(0);
-    trace.name_row(2, "stream compute");
-    trace.add(0, {.name = "step", .category = "step", .begin = 0, .end = 9});
-    trace.add(2,
-              {.name = "gemm", .category = "operation", .begin = 0, .end = 2, .values = {{"flops", 2 * traced_flops}}});
-    write_text_atomically(dir.file("trace-1.json"), ChromeTrace::file({trace.events()}), Kind::kBug);
-    return lines.run(dir, 1000);
-  };
-  const auto mfu_of = [](const PageRun& run) {
-    std::vector<double> mfu;
-    for (const SeriesPoint& point : series_called(run, "throughput/mfu_full").points) mfu.push_back(point.mean);
-    return mfu;
-  };
-  const PageRun same = run_of("CPU, x", 1);
-  CHECK_THAT(mfu_of(same), Catch::Matchers::Approx(std::vector<double>{0.75, 0.75, 0.75}));
-  CHECK((same.peak_flops == 160 && same.memory_rate == 80));
-  const PageRun traced = run_of("CPU, x", 200);
-  CHECK_THAT(mfu_of(traced), Catch::Matchers::Approx(std::vector<double>{0.6, 0.6, 0.6}));
-  CHECK((traced.peak_flops == 200 && traced.memory_rate == 80));
-  const PageRun other = run_of("CPU, y", 200);  // of which of the two the trace is, it does not say
-  CHECK_THAT(mfu_of(other), Catch::Matchers::Approx(std::vector<double>{1.2, 0.75, 0.75}));
-  CHECK(other.peak_flops == 160);
 }
 
 TEST_CASE("no text of a run can end the script that it stands in, or become markup") {
@@ -265,8 +163,7 @@ TEST_CASE("no text of a run can end the script that it stands in, or become mark
   CHECK_THAT(page, Contains("<title>&lt;/script&gt;"));
 }
 
-TEST_CASE(
-    "the data of a page: series of the same records share their axis, and a range stands where there are buckets") {
+TEST_CASE("the data of a page: curves of the same records share their axis, and buckets have a range") {
   Lines lines;
   lines.start(0, 0);
   for (int64_t step = 1; step <= 20; ++step) {
@@ -284,7 +181,7 @@ TEST_CASE(
   CHECK(loss["mean"][0] == 1.5);
   CHECK((loss["low"][0] == 1 && loss["high"][0] == 2 && loss["records"] == 20));
   CHECK(!run["series"]["validation/loss"].contains("low"));
-  CHECK(run["memory"]["planned"] == 1000);
+  CHECK(run["memory_planned"] == 1000);
 }
 
 TEST_CASE("a page is whole: its parts are in it, and it asks for no other file") {

@@ -9,6 +9,7 @@
 #include "monitor/jsonl.h"
 #include "monitor/run_status.h"
 #include "report/json.h"
+#include "report/run_account.h"
 #include "report/text.h"
 #include "support/temp_dir.h"
 
@@ -56,8 +57,16 @@ class Story {
   }
 
   RunReport report(const std::vector<FoundHang>& hangs = {}) const {
-    RunReport report = make_report("runs/x", records, hangs);
+    RunReport report = report_of(records, hangs);
     expect_exact_sums(report);
+    return report;
+  }
+
+  static RunReport report_of(const std::vector<MetricRecord>& records, const std::vector<FoundHang>& hangs) {
+    RunAccount account;
+    for (const MetricRecord& record : records) account.see(record, hangs);
+    RunReport report = account.report(hangs);
+    report.directory = "runs/x";
     return report;
   }
 
@@ -269,7 +278,7 @@ TEST_CASE("clocks that are set and records that are missing bend the split, but 
   CHECK(no_start.report().starts.size() == 2);
   CHECK(no_start.report().lost_steps == 5);
   Story bare;
-  bare.trained(0, 10, 10).trained(5, 5, 10);  // steps that go back without a word
+  bare.trained(0, 10, 10).trained(5, 5, 10);  // steps that go back without an event
   bare.records[0].time = bare.records[1].time = 0;
   CHECK(bare.report().lost_steps == 6);
   // Whatever subset of a run's records the disk has taken.
@@ -294,7 +303,7 @@ TEST_CASE("the text and the JSON say what the report says") {
   report.suspects = {"n2"};
   const std::string text = text_of(report);
   for (const char* part : {"runs/x: step 20 of 100, 2.00K tokens, 2 start(s), 10 step(s) lost", "ETTR 47.6 %",
-                           "goodput 48 tokens/s of wall clock, 100 of productive time", "killed: without a word",
+                           "goodput 48 tokens/s of wall clock, 100 of productive time", "killed: no end was recorded",
                            "restarts 1: 9.00 s on average", "world 0.50  load 1.50", "suspected hosts: n2",
                            "start 2 changed the config: optimizer.lr: 0.1 -> 0.2\n"}) {
     CHECK_THAT(text, Contains(part));
@@ -325,7 +334,7 @@ TEST_CASE("hang files and suspects are found in the run's directory; a directory
   };
   CHECK(error_of(dir.file("nowhere")) == str("2 no run directory ", dir.file("nowhere")));
   CHECK(error_of(dir.path()) ==
-        str("2 ", dir.path(), " is no run: it has no metrics.jsonl, no status.json and no checkpoints/"));
+        str("2 ", dir.path(), " is not a run: it has no metrics.jsonl, no status.json and no checkpoints/"));
   make_directories(dir.file("checkpoints"), Kind::kBug);  // as a start does first
   CHECK(error_of(dir.path()) == str("3 ", dir.path(), "/metrics.jsonl has no records"));
   write_text_atomically(dir.file("metrics.jsonl"),
@@ -357,25 +366,21 @@ TEST_CASE("what a run's files say is one printable line of the text each, howeve
   for (const std::string& line : split(text, '\n')) CHECK(line.size() < 260);
 }
 
-TEST_CASE("a last start without a word runs, is silent or was killed, by its lock and status.json, as watch has it") {
+TEST_CASE("a last start that recorded no end is judged by its lock, status.json and the age of its last record") {
   const TempDir dir;
-  const auto standing = [&](double age, std::optional<bool> holds_lock) {
-    Story story;
-    story.start(0, 0).ready(1, 0).trained(11, 10, 10);
-    std::filesystem::remove(dir.file("metrics.jsonl"));
-    JsonlFile file(dir.file("metrics.jsonl"));
-    for (MetricRecord& record : story.records) {
-      record.time += unix_milliseconds() - Story::at(11 + age);
-      file.write(record);
-    }
+  Story story;
+  story.start(0, 0).ready(1, 0).trained(11, 10, 10);
+  JsonlFile file(dir.file("metrics.jsonl"));
+  for (MetricRecord& record : story.records) {
+    record.time += unix_milliseconds() - Story::at(51);
+    file.write(record);
+  }
+  const auto judged = [&](std::optional<bool> holds_lock) {
     const StartReport start = read_report(dir.path(), holds_lock).starts.back();
-    return str(kStartEndNames[static_cast<size_t>(start.end)], ": ", start.cause);
+    return str(start.end_name(), ": ", start.cause);
   };
-  CHECK(standing(1, true) == "running: ");
-  CHECK(standing(1, false) == "killed: no process holds its lock, no record for 0:01");
-  CHECK(standing(40, false) == "killed: no process holds its lock, no record for 0:40");
-  CHECK(standing(40, std::nullopt) == "running: ");
-  CHECK(standing(130, std::nullopt) == "silent: no record for 2:10; it was on n1,n2");
+  CHECK(judged(false) == "killed: no process holds its lock, no record for 0:40");
+  CHECK(judged(std::nullopt) == "running: ");
   write_run_status(dir.path(), {.state = RunStatus::State::kFailed, .code = 3, .incarnation = "i"});
-  CHECK(standing(1, false) == "failed: exit 3");
+  CHECK(judged(false) == "failed: exit 3");
 }

@@ -1,5 +1,5 @@
-"""A headless Chromium that is driven over a pipe by its DevTools protocol: a page at a width, what its console said, values
-of JavaScript, screenshots. Standard library only."""
+"""A headless Chromium, driven over a pipe by its DevTools protocol: pages, console messages, values of JavaScript,
+screenshots. Standard library only."""
 import base64
 import json
 import os
@@ -82,20 +82,20 @@ class Browser:
                   features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def open(self, path):
-        """Loads a file anew and waits until it is there."""
+        """Loads a file and waits for its load event."""
         self.events = []
         self.call("Page.navigate", url="file://" + os.path.abspath(path))
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self.message())
 
     def value(self, script):
-        """Of a JavaScript expression, a promise's too."""
+        """The value of a JavaScript expression, also of a promise."""
         result = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in result, (script, result["exceptionDetails"])
         return result["result"].get("value")
 
     def complaints(self):
-        """What the console said, uncaught exceptions, and requests for anything but the file."""
+        """Console messages, uncaught exceptions, and requests for anything but the file."""
         found = []
         for event in self.events:
             method, said = event.get("method"), event.get("params", {})
@@ -110,14 +110,9 @@ class Browser:
         return found
 
     def screenshot(self, path):
-        """Of the whole page, as far down as it goes."""
+        """The whole page."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
         image = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
         with open(path, "wb") as file:
             file.write(base64.b64decode(image))
-
-    def print(self, path):
-        """As a PDF, as the browser's own menu prints a page."""
-        with open(path, "wb") as file:
-            file.write(base64.b64decode(self.call("Page.printToPDF", preferCSSPageSize=True)["data"]))

@@ -46,7 +46,7 @@ TEST_CASE("each poll takes what has come since, a last line only once it is whol
   file.append(line(3).substr(20));
   const RecordTail::News news = tail.poll();
   CHECK(steps_of(news) == Steps{3});
-  CHECK_FALSE(news.is_anew);
+  CHECK_FALSE(news.is_new_file);
   CHECK_FALSE(news.has_more);
 }
 
@@ -68,21 +68,21 @@ TEST_CASE(
   SECTION("cut between two lines") {
     file.replace(line(1) + line(2));
     const RecordTail::News news = tail.poll();
-    CHECK(news.is_anew);
+    CHECK(news.is_new_file);
     CHECK(steps_of(news) == Steps{1, 2});
   }
   SECTION("emptied, and written again") {
     file.replace("");
-    CHECK(tail.poll().is_anew);
+    CHECK(tail.poll().is_new_file);
     file.append(line(7));
     const RecordTail::News news = tail.poll();
-    CHECK_FALSE(news.is_anew);
+    CHECK_FALSE(news.is_new_file);
     CHECK(steps_of(news) == Steps{7});
   }
   SECTION("as long as it was, or longer") {
     file.replace(line(4) + line(5) + line(6) + line(7));
     const RecordTail::News news = tail.poll();
-    CHECK(news.is_anew);
+    CHECK(news.is_new_file);
     CHECK(steps_of(news) == Steps{4, 5, 6, 7});
   }
 }
@@ -96,7 +96,7 @@ TEST_CASE("a file that is gone is said to be; when it is back as it was, with mo
   CHECK(tail.poll().trouble == "metrics.jsonl is gone");
   file.append(line(1) + line(2));  // another inode, as of a copy that rsync has made
   const RecordTail::News news = tail.poll();
-  CHECK_FALSE(news.is_anew);
+  CHECK_FALSE(news.is_new_file);
   CHECK(steps_of(news) == Steps{2});
 }
 

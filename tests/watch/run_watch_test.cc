@@ -1,14 +1,12 @@
 #include "watch/run_watch.h"
 
-#include <sys/stat.h>
-
 #include <catch2/catch.hpp>
 #include <filesystem>
 
 #include "base/file.h"
 #include "monitor/jsonl.h"
+#include "support/run_records.h"
 #include "support/temp_dir.h"
-#include "watch/records.h"
 
 using namespace tokamak;
 using Catch::Contains;
@@ -42,7 +40,7 @@ std::string shown(RunWatch& watch) {
 TEST_CASE("a directory that is not there, or is no run, is an error; one that goes away, and comes back, is a notice") {
   const Run run;
   CHECK_THROWS_WITH(RunWatch(run.checkpoints(), {}),
-                    Contains(run.checkpoints() + " is no run: it has no metrics.jsonl"));
+                    Contains(run.checkpoints() + " is not a run: it has no metrics.jsonl"));
   CHECK_THROWS_WITH(RunWatch(run.path() + "/none", {}), Contains("no run directory " + run.path() + "/none"));
   RunWatch watch = run.watch();
   CHECK_THAT(shown(watch), Contains("no records yet") && Contains("no metrics.jsonl yet"));
@@ -52,24 +50,6 @@ TEST_CASE("a directory that is not there, or is no run, is an error; one that go
   CHECK_THAT(shown(watch), Contains("step 10 of 1000") && Contains("the directory is gone"));
   std::filesystem::rename(run.path() + "-away", run.path());
   CHECK_THAT(shown(watch), Contains("step 10 of 1000") && !Contains("gone"));
-}
-
-TEST_CASE("the end of train.log is shown, printable, however long the file is; a pipe in its place is not waited for") {
-  const Run run;
-  RunWatch watch = run.watch();
-  run.write({start(1), ready(2, 0), interval(12, 10, 3)});
-  const auto wide = [&] {
-    watch.refresh();
-    return watch.frame({.rows = 60, .columns = 200}).text();
-  };
-  CHECK_THAT(wide(), !Contains("train.log"));
-  write_text_atomically(run.path() + "/train.log", std::string(1 << 20, 'x') + "\nstep 9\n\x1b[31mstep 10\n",
-                        Kind::kBug);
-  CHECK_THAT(wide(),
-             Contains("train.log\n") && Contains("step 9\n") && Contains("\\x1b[31mstep 10\n") && !Contains("xxx"));
-  std::filesystem::remove(run.path() + "/train.log");
-  REQUIRE(::mkfifo((run.path() + "/train.log").c_str(), 0600) == 0);
-  CHECK_THAT(wide(), Contains("step 10 of 1000") && !Contains("train.log"));
 }
 
 TEST_CASE("a run that stops before its first line of values is at the step that it has saved") {

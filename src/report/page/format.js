@@ -1,5 +1,4 @@
-// Numbers for people, rounded as `tokamak report --text` rounds them. Each takes a number, or nothing where a value is not
-// known.
+// Numbers as text, rounded as in `tokamak report --text`. An unknown value gives a dash.
 const DASH = "–";
 const isKnown = (value) => value !== null && value !== undefined && isFinite(value);
 
@@ -11,7 +10,7 @@ function number(value, digits = 4) {
   return Number.isInteger(value) ? String(value) : trimmed(value.toPrecision(digits));
 }
 
-// Without zeros at the end: 1.50 and 1.5e+3 as 1.5 and 1.5e3.
+// 1.50 and 1.5e+3 as 1.5 and 1.5e3.
 function trimmed(text) {
   const [mantissa, exponent] = text.split("e");
   const short = mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa;
@@ -33,7 +32,6 @@ const count = (value) => scaled(value, 1000, ["", "K", "M", "B", "T"]);
 const bytes = (value) => scaled(value, 1024, [" B", " KiB", " MiB", " GiB", " TiB"]);
 const whole = (value) => value === null || value === undefined ? DASH : value.toLocaleString("en-US");
 
-// A share, with one decimal.
 function percent(value) {
   if (!isKnown(value)) return DASH;
   return value > 0 && value < 0.0005 ? "< 0.1 %" : (100 * value).toFixed(1) + " %";
@@ -42,7 +40,6 @@ function percent(value) {
 function duration(seconds) {
   if (!isKnown(seconds)) return DASH;
   if (seconds === 0) return "0 s";
-  if (seconds < 1e-6) return trimmed((1e9 * seconds).toPrecision(3)) + " ns";
   if (seconds < 1e-3) return trimmed((1e6 * seconds).toPrecision(3)) + " µs";
   if (seconds < 1) return trimmed((1e3 * seconds).toPrecision(3)) + " ms";
   if (seconds < 100) return seconds.toFixed(2) + " s";
@@ -51,12 +48,15 @@ function duration(seconds) {
   return hours < 48 ? hours + " h " + minutes + " min" : Math.floor(hours / 24) + " d " + (hours % 24) + " h";
 }
 
-// The same at an axis, where the ticks are round.
+// For ticks, which are round.
 const percentTick = (value) => trimmed((100 * value).toFixed(2)) + " %";
 const durationTick = (seconds) => seconds >= 1 && seconds < 100 ? trimmed(seconds.toPrecision(3)) + " s" : duration(seconds);
 
-// "2026-01-31 12:34:56" of a time in milliseconds, or as the report prints it. UTC, as every time on the page.
+// "2026-01-31 12:34:56" in UTC, of milliseconds or of an ISO time.
 function clock(time) {
   const date = new Date(time);
   return isNaN(date) ? DASH : date.toISOString().slice(0, 19).replace("T", " ");
 }
+
+// A cell with a bar behind its text.
+const shareCell = (part) => [percent(part), {style: "--share: " + (100 * Math.min(1, part)).toFixed(2) + "%"}];

@@ -1,4 +1,4 @@
-// The page: which charts there are, and the sections in their order. A section is left out where no run has data for it.
+// The page: its charts, and its sections in their order. Sections without data are left out.
 
 // The value of a key of the resolved config, or "".
 function configOf(run, key) {
@@ -6,217 +6,105 @@ function configOf(run, key) {
   return entry ? entry[1] : "";
 }
 
-// Why a run's MFU is above 100 %, or "".
-const BUSY = "the machine was busy when its peak was measured";
-function aboveWhy(run) {
-  const isAbove = (name) => run.series[name] && (run.series[name].high || run.series[name].mean).some((value) => value > 1);
-  return isAbove("throughput/mfu_done") ? BUSY
-    : isAbove("throughput/mfu_full") ? "mfu_full counts attention that is not computed" : "";
-}
-
-// Series of a group are drawn together; a name of a series is in one group only.
-const GROUPS = [
-  {section: "training", charts: [
-    {id: "loss", title: "Loss", format: number, series: {"loss/avg": "training", "validation/loss": "validation"}},
-    {id: "bits-per-byte", title: "Bits per byte", format: number, note: "Of the validation sets; it compares models whose " +
-      "tokenizers differ.", series: {"validation/bits_per_byte": "validation"}},
-    {id: "lr", title: "Learning rate", format: number, series: {"optim/lr": "learning rate"}},
-    {id: "grad-norm", title: "Gradient norm", format: number, log: true,
-     note: "Before clipping.", shared: true, series: {"optim/grad_norm": "gradient norm"},
-     levels: (run) => [[Number(configOf(run, "training.max_grad_norm")), "clipped to"]]},
-    {id: "z-loss", title: "z-loss", format: number, unlessZero: true, series: {"loss/z": "z-loss"}},
-    {id: "skipped", title: "Skipped steps", format: number, zero: true, unlessZero: true,
-     note: "Steps of an interval whose gradients were not finite. They changed no weights.",
-     series: {"optim/skipped_steps": "skipped steps"}},
-  ]},
-  {section: "speed", charts: [
-    {id: "throughput", title: "Throughput", format: count, zero: true,
-     note: "Tokens per second of training, without validations and saves.",
-     series: {"throughput/tokens_per_sec": "tokens/s"}},
-    {id: "mfu", title: "MFU", format: percent, tick: percentTick, zero: true,
-     warn: () => runs.filter(aboveWhy).map((run) => labelled(run, "above 100 %: " + aboveWhy(run))).join("; "),
-     note: "Share of the device's dense peak (CPU: of the fastest GEMM that this run measured). full counts all of attention, " +
-           "causal half of it, done only what document masking leaves.",
-     series: {"throughput/mfu_full": "mfu_full", "throughput/mfu_causal": "mfu_causal",
-              "throughput/mfu_done": "mfu_done"}},
-    {id: "data-wait", title: "Waiting for data", format: duration, tick: durationTick, zero: true,
-     note: "The time between two records, and how much of it training waited for data.",
-     series: {"time/interval": "interval", "time/data": "waiting for data"}},
-    {id: "memory", title: "Memory", format: bytes, zero: true, series: {"memory/used": "used"}, levels: (run) => [
-      [run.memory.planned, "planned"], [run.memory.committed, "committed"]]},
-    {id: "save-stall", title: "Saves", format: duration, tick: durationTick, zero: true,
-     note: "Training waits for the stall only; the rest is written while it goes on.",
-     series: {"checkpoint/stall": "stall", "checkpoint/seconds": "writing"}},
-  ]},
+const TRAINING = [
+  {id: "loss", title: "Loss", format: number, series: {"loss/avg": "training", "validation/loss": "validation"}},
+  {id: "bits-per-byte", title: "Bits per byte", format: number, series: {"validation/bits_per_byte": "validation"},
+   note: "Of the validation sets. It compares models with different tokenizers."},
+  {id: "lr", title: "Learning rate", format: number, series: {"optim/lr": "learning rate"}},
+  {id: "grad-norm", title: "Gradient norm", format: number, log: true, note: "Before clipping.",
+   series: {"optim/grad_norm": "gradient norm"}, level: (run) => [Number(configOf(run, "training.max_grad_norm")), "clipped to"]},
+  {id: "z-loss", title: "z-loss", format: number, unlessZero: true, series: {"loss/z": "z-loss"}},
+  {id: "skipped", title: "Skipped steps", format: number, zero: true, unlessZero: true,
+   note: "Steps of an interval whose gradients were not finite. They changed no weights.",
+   series: {"optim/skipped_steps": "skipped steps"}},
+];
+const SPEED = [
+  {id: "throughput", title: "Throughput", format: count, zero: true,
+   note: "Tokens per second of training, without validations and saves.", series: {"throughput/tokens_per_sec": "tokens/s"}},
+  {id: "mfu", title: "MFU", format: percent, tick: percentTick, zero: true,
+   note: "Share of the device's dense peak. full counts all of attention, causal half of it, done only what document masking leaves.",
+   series: {"throughput/mfu_full": "mfu_full", "throughput/mfu_causal": "mfu_causal", "throughput/mfu_done": "mfu_done"}},
+  {id: "data-wait", title: "Waiting for data", format: duration, tick: durationTick, zero: true,
+   note: "The time between two records, and how much of it training waited for data.",
+   series: {"time/interval": "interval", "time/data": "waiting for data"}},
+  {id: "memory", title: "Memory", format: bytes, zero: true, series: {"memory/used": "used"}, level: (run) => [run.memory_planned, "planned"]},
+  {id: "save-stall", title: "Saves", format: duration, tick: durationTick, zero: true,
+   note: "Training waits for the stall only; the rest is written while it goes on.",
+   series: {"checkpoint/stall": "stall", "checkpoint/seconds": "writing"}},
 ];
 
-// Shown in another form above, or of no interest by itself.
+// Shown in another form above, or not useful alone.
 const NOT_DRAWN = ["loss/last", "validation/perplexity", "time/validation", "time/evals", "time/samples",
                    "checkpoint/bytes", "checkpoint/copy", "time/tensor_statistics"];
 
-const isZero = (line) => line.high.every((value) => value === 0) && line.low.every((value) => value === 0);
-
 function linesOf(spec) {
-  const lines = [];
-  for (const run of runs) {
-    const own = Object.entries(spec.series).map(([name, label]) => lineOf(run, name, labelled(run, label)))
-      .filter(Boolean);
-    lines.push(...own);
-    if (own.length > 0 && spec.levels) {
-      const isShared = spec.shared && runs.every((other) => String(spec.levels(other)) === String(spec.levels(run)));
-      const levels = isShared && run !== runs[0] ? [] : spec.levels(run).filter(([value]) => value > 0);
-      lines.push(...levels.map(([value, label]) => levelOf(own[0], value, isShared ? label : labelled(run, label))));
-    }
-  }
+  const lines = runs.flatMap((run) => {
+    const own = Object.entries(spec.series).map(([name, label]) => lineOf(run, name, labelled(run, label))).filter(Boolean);
+    const [value, label] = spec.level && own.length > 0 ? spec.level(run) : [0, ""];
+    return value > 0 ? [...own, levelOf(own[0], value, labelled(run, label))] : own;
+  });
+  const isZero = (line) => line.high.every((value) => value === 0) && line.low.every((value) => value === 0);
   return spec.unlessZero && lines.every(isZero) ? [] : lines;
 }
 
-function chartsOf(specs) {
+function chartSection(id, title, specs) {
   const drawn = specs.map((spec) => [spec, linesOf(spec)]).filter(([, lines]) => lines.length > 0);
-  return drawn.length === 0 ? null
-    : element("div", {class: "charts"}, ...drawn.map(([spec, lines]) => makeChart(spec, lines)));
+  if (drawn.length > 0) section(id, title, element("div", {class: "charts"}, ...drawn.map(([spec, lines]) => makeChart(spec, lines))));
 }
 
-// Specs for the series with this prefix, a chart for each name up to the last slash.
-function specsOfPrefix(prefix, idPrefix) {
-  const specs = new Map();
-  const known = new Set([...NOT_DRAWN, ...GROUPS.flatMap((group) => group.charts.flatMap((c) => Object.keys(c.series)))]);
+// A chart for each folder of the other series: {"evals/arc": [...]}.
+function otherSpecs(isWanted) {
+  const specs = new Map(), known = new Set([...NOT_DRAWN, ...[...TRAINING, ...SPEED].flatMap((spec) => Object.keys(spec.series))]);
   for (const name of new Set(runs.flatMap((run) => Object.keys(run.series)))) {
-    if (!name.startsWith(prefix) || known.has(name)) continue;
-    const cut = name.lastIndexOf("/");
-    const title = name.slice(prefix.length, Math.max(cut, prefix.length)) || "Others";
-    if (!specs.has(title)) {
-      specs.set(title, {id: idPrefix + specs.size, title, format: number, series: {}});
-    }
-    specs.get(title).series[name] = name.slice(cut + 1);
+    if (known.has(name) || !isWanted(name)) continue;
+    const title = name.slice(0, Math.max(0, name.lastIndexOf("/"))) || "Others";
+    if (!specs.has(title)) specs.set(title, {id: title.replace(/\W/g, "-"), title, format: number, series: {}});
+    specs.get(title).series[name] = name.slice(name.lastIndexOf("/") + 1);
   }
   return [...specs.values()];
 }
 
-// Of each run's last trace: which operation took how long, and how fast it was.
-function operationsSection() {
-  const traced = runs.filter((run) => run.traces.length > 0);
-  if (traced.length === 0) return;
-  const rate = (amount, seconds, unit) => amount > 0 && seconds > 0 ? scaled(amount / seconds, 1000,
-    ["", "K", "M", "G", "T", "P"].map((prefix) => " " + prefix + unit)) : DASH;
-  // The least time that the device can take for what an operation computes and moves.
-  const floor = (one, machine) => Math.max(machine.flops > 0 ? one.flops / machine.flops : 0,
-                                           machine.memory_rate > 0 ? one.bytes / machine.memory_rate : 0);
-  const tables = traced.map((run) => {
-    const trace = run.traces[run.traces.length - 1];
-    const rows = trace.operations.map((one) => {
-      const part = one.seconds / trace.seconds, least = one.exchanged > 0 ? 0 : floor(one, run.machine), reached = least / one.seconds;
-      return [one.name, one.stream, number(one.calls / trace.steps), duration(one.seconds / trace.steps),
-              [percent(part), {style: "--share: " + (100 * part).toFixed(2) + "%"}],
-              least > 0 ? duration(least / trace.steps) : DASH,
-              least > 0 ? [percent(reached) + (reached > 1 ? " *" : ""), {style: "--share: " + (100 * Math.min(1, reached)).toFixed(2) + "%"}] : DASH,
-              rate(one.flops, one.seconds, "FLOP/s"), rate(one.bytes, one.seconds, "B/s"),
-              one.flops > 0 && one.bytes > 0 ? number(one.flops / one.bytes, 3) : DASH,
-              rate(one.exchanged, one.seconds, "B/s")];
-    });
-    return table(labelled(run, trace.file + ": " + whole(trace.steps) + (trace.steps === 1 ? " step of " : " steps of ") +
-                          duration(trace.seconds / trace.steps) + " on rank 0"),
-      [{title: "operation", class: "name"}, {title: "stream"}, {title: "calls a step", class: NUMBER},
-       {title: "time a step", class: NUMBER}, {title: "share", class: "share"}, {title: "roofline", class: NUMBER},
-       {title: "of roofline", class: "share"}, {title: "computes", class: NUMBER},
-       {title: "moves", class: NUMBER}, {title: "FLOP per byte", class: NUMBER}, {title: "exchanges", class: NUMBER}], rows);
-  });
-  section("operations", "A step by operation", element("p", {class: "note"},
-    "These are the steps of metrics.trace. Streams run at the same time, so shares may add up to more than 100 %. An " +
-    "operation with few FLOP per byte is bound by memory, one with many by arithmetic. The roofline is the least time in " +
-    "which the device could compute, or move, as much. * Above 100 %, the operation's input was in a cache, or " + BUSY + "."),
-    ...traced.filter((run) => run.machine.flops > 0).map((run) => element("p", {class: "note"}, labelled(run, run.machine.device) + ": " +
-      rate(run.machine.flops, 1, "FLOP/s") + (run.machine.memory_rate > 0 ? ", " + rate(run.machine.memory_rate, 1, "B/s") : "") + " a rank.")),
-    ...tables);
-}
-
-// How the model continued each prompt, the newest text first: a table for each prompt.
 function samplesSection() {
-  const prompts = new Map();
-  for (const run of runs) {
-    for (const record of [...run.samples].reverse()) {
-      const times = new Map();  // that a prompt came before in this record
-      for (const [prompt, text] of record.texts) {
-        times.set(prompt, (times.get(prompt) || 0) + 1);
-        const key = times.get(prompt) + " " + prompt;
-        if (!prompts.has(key)) prompts.set(key, {prompt, rows: []});
-        prompts.get(key).rows.push({run, step: record.step, text});
-      }
-    }
-  }
-  if (prompts.size === 0) return;
-  const tables = [...prompts.values()].map(({prompt, rows}, i) => {
-    const ordered = rows.map((row, at) => [row, at]).sort(([a, i], [b, j]) => b.step - a.step || i - j).map(([row]) => row);
-    return table("Prompt " + (i + 1) + ": " + (prompt.length > 80 ? prompt.slice(0, 80) + "…" : prompt),
-      [...runColumn, {title: "step", class: NUMBER}, {title: "text", class: TEXT}],
-      ordered.map(({run, step, text}) => [...runCell(run), whole(step),
-        element("span", {class: "samples"}, element("span", {class: "faint"}, prompt), text)]));
-  });
+  const rows = runs.flatMap((run) => run.samples.flatMap(({step, texts}) => texts.map(([prompt, text], i) => ({run, step, i, prompt, text}))));
+  if (rows.length === 0) return;
+  rows.sort((a, b) => b.step - a.step || a.i - b.i);
   const leftOut = runs.reduce((sum, run) => sum + run.samples_left_out, 0);
-  section("samples", "Samples", element("p", {class: "note"}, "How the model continued the prompts of training.samples, " +
-    "the newest text first. Each time it had the same random numbers." +
-    (leftOut > 0 ? " metrics.jsonl has " + whole(leftOut) + " more, evenly between these." : "")), ...tables);
+  section("samples", "Samples", note("The model's continuations of the prompts of training.samples, the newest first." +
+    (leftOut > 0 ? " metrics.jsonl has " + whole(leftOut) + " older ones." : "")),
+    table("Samples", [...runColumn, {title: "step", class: NUMBER}, {title: "text", class: TEXT}], rows.map((one) => [
+      ...runCell(one.run), whole(one.step), element("span", {}, element("span", {class: "faint"}, one.prompt), one.text)])));
 }
 
 const SPENT = {
-  productive: "training, steps that were kept", lost: "training, steps that were trained again",
-  startup: "startup, from exec to the first step", down: "down, from the last sign of life to the next exec",
-  saves: "waiting for a save", validation: "validation", evals: "evaluations",
-  samples: "samples of text",
-  hang: "hangs, until the watchdog ended them", other: "other, not explained by any record",
+  productive: "productive training", lost: "lost steps, trained again", startup: "startup, exec to first step",
+  down: "down, last sign of life to exec", saves: "saves, while training waited", validation: "validation", evals: "evaluations",
+  samples: "samples of text", hang: "hangs, until the watchdog's end", other: "other",
 };
 
-function timeTable() {
-  const columns = [{title: "what", class: TEXT, name: " "}, ...runs.flatMap((run) => [
-    {title: labelled(run, "time"), class: NUMBER}, {title: labelled(run, "share"), class: "share"}])];
-  const rows = Object.keys(SPENT).filter((kind) => runs.some((run) => run.report.seconds[kind] > 0)).map((kind) => [
-    SPENT[kind], ...runs.flatMap((run) => {
-      const part = run.report.seconds[kind] / Math.max(run.report.wall_clock, 1e-3);
-      return [duration(run.report.seconds[kind]), [percent(part), {style: "--share: " + (100 * part).toFixed(2) + "%"}]];
-    })]);
-  return table("Where the wall clock went", columns, rows, {stacks: compares});
-}
-
-// Of several runs, each row begins with its run.
-const runColumn = compares ? [{title: "run", name: " "}] : [];
-const runCell = (run) => compares ? [runTitle(run)] : [];
-
-function startsTable() {
-  const rows = runs.flatMap((run) => run.report.starts.map((start, i) => [
-    ...runCell(run), String(i + 1), clock(start.exec),
-    [start.end + (start.cause ? ": " + start.cause : ""),
-     {class: ["failed", "hung", "killed"].includes(start.end) ? "warn" : ""}],
-    start.first_step_began ? whole(start.first_step) : DASH, start.first_step_began ? whole(start.last_step) : DASH,
-    whole(start.lost_steps), duration(start.wall_clock), duration(start.seconds.productive),
-    duration(start.seconds.startup), duration(start.restart)]));
-  return table("Starts, and why each ended", [...runColumn, {title: "start", class: NUMBER}, {title: "began (UTC)"},
-    {title: "end", class: TEXT}, {title: "from step", class: NUMBER}, {title: "to step", class: NUMBER},
-    {title: "lost steps", class: NUMBER}, {title: "wall clock", class: NUMBER}, {title: "productive", class: NUMBER},
-    {title: "startup", class: NUMBER}, {title: "restart took", class: NUMBER}], rows, {stacks: true});
-}
-
-function startupTable() {
-  const phases = [...new Set(runs.flatMap((run) => run.report.starts.flatMap((start) => Object.keys(start.startup))))];
-  if (phases.length === 0) return null;
-  const rows = runs.flatMap((run) => run.report.starts.map((start, i) => [start, i])
-    .filter(([start]) => Object.keys(start.startup).length > 0)
-    .map(([start, i]) => [...runCell(run), String(i + 1), ...phases.map((phase) => duration(start.startup[phase]))]));
-  return table("Startup by phase", [...runColumn, {title: "start", class: NUMBER},
-    ...phases.map((phase) => ({title: phase, class: NUMBER}))], rows);
-}
-
 function timeSection() {
+  const numbers = (...titles) => titles.map((title) => ({title, class: NUMBER}));
+  const spent = Object.keys(SPENT).filter((kind) => runs.some((run) => run.report.seconds[kind] > 0)).map((kind) => [SPENT[kind],
+    ...runs.flatMap(({report}) => [duration(report.seconds[kind]), shareCell(report.seconds[kind] / Math.max(report.wall_clock, 1e-3))])]);
+  const starts = runs.flatMap((run) => run.report.starts.map((start, i) => ({run, start, first: [...runCell(run), String(i + 1)]})));
+  const phases = [...new Set(starts.flatMap(({start}) => Object.keys(start.startup)))];
   const suspects = runs.flatMap((run) => run.report.suspects);
-  section("time", "Time and restarts",
-    element("p", {class: "note"}, "Each millisecond from the first process to the last sign of life is in one row. " +
-      "ETTR is the share of productive time. Goodput is tokens per second of wall clock. In the charts, a dashed upright " +
-      "line is a restart" + (compares ? "." : ", with the number of the start; a star means that it changed the config.")),
-    timeTable(), startsTable(), startupTable(),
-    suspects.length === 0 ? null : element("p", {class: "warn"}, "Suspected hosts: " + suspects.join(", ")));
+  section("time", "Time and restarts", note("Each millisecond from the first process to the last record is in one row. ETTR is the " +
+    "share of productive time; goodput is tokens per second of wall clock. A dashed upright line in a chart is a restart."),
+    table("Where the wall clock went", [{title: "what", class: TEXT}, ...runs.flatMap((run) => [
+      {title: labelled(run, "time"), class: NUMBER}, {title: labelled(run, "share"), class: SHARE}])], spent),
+    table("Starts, and why each ended", [...runColumn, ...numbers("start"), {title: "began (UTC)"}, {title: "end", class: TEXT},
+      ...numbers("from step", "to step", "lost steps", "wall clock", "productive", "startup", "restart took")],
+      starts.map(({start, first}) => [...first, clock(start.exec), [start.end + (start.cause ? ": " + start.cause : ""),
+        {class: ["failed", "hung", "killed"].includes(start.end) ? "warn" : ""}],
+        start.first_step_began ? whole(start.first_step) : DASH, start.first_step_began ? whole(start.last_step) : DASH,
+        whole(start.lost_steps), ...[start.wall_clock, start.seconds.productive, start.seconds.startup, start.restart].map(duration)])),
+    phases.length === 0 ? null : table("Startup by phase", [...runColumn, ...numbers("start", ...phases)],
+      starts.map(({start, first}) => [...first, ...phases.map((phase) => duration(start.startup[phase]))])),
+    suspects.length === 0 ? null : note("Suspected hosts: " + suspects.join(", "), "warn"));
 }
 
 function eventsSection() {
-  const isShown = (event) => !["start", "end"].includes(event.name) && (event.name !== "resume" || event.values.changed);
+  const isShown = ({name, values}) => !["start", "end"].includes(name) && (name !== "resume" || values.changed);
   const valuesOf = (event) => Object.entries(event.values).filter(([name]) => name !== "changed").map(([name, value]) =>
     name + " " + (typeof value === "number" ? number(value) : value)).join(", ");
   const rows = runs.flatMap((run) => run.events.filter(isShown).map((event) => [
@@ -225,9 +113,9 @@ function eventsSection() {
   const leftOut = runs.reduce((sum, run) => sum + run.events_left_out, 0);
   section("events", "Anomalies and decisions",
     rows.length === 0 ? element("p", {}, "None was recorded: no refused save, straggler, corruption, stop or changed key.")
-      : table("Events", [...runColumn, {title: "start", class: NUMBER}, {title: "step", class: NUMBER},
-          {title: "time (UTC)"}, {title: "event"}, {title: "detail", class: TEXT}, {title: "values", class: TEXT}], rows, {stacks: true}),
-    leftOut > 0 ? element("p", {class: "note"}, "metrics.jsonl has " + whole(leftOut) + " older events.") : null);
+      : table("Events", [...runColumn, {title: "start", class: NUMBER}, {title: "step", class: NUMBER}, {title: "time (UTC)"},
+          {title: "event"}, {title: "detail", class: TEXT}, {title: "values", class: TEXT}], rows),
+    leftOut > 0 ? note("metrics.jsonl has " + whole(leftOut) + " older events.") : null);
 }
 
 // [key, {standard, values of the runs}] of all keys.
@@ -239,76 +127,44 @@ function configEntries() {
   }));
   return [...entries];
 }
-const differs = (entry) => entry.values.some((value) => value !== entry.values[0]);
-const isCustom = (entry) => entry.values.some((value) => value !== null && value !== entry.standard);
-const differingKeys = () => configEntries().filter(([, entry]) => differs(entry));
+const differingKeys = () => configEntries().filter(([, entry]) => entry.values.some((value) => value !== entry.values[0]));
 
-// A row for each key. Bold are those that stand out among the chosen ones: keys that differ between the runs, or else from
-// the default; never all of them.
 function configSection() {
-  if (runs.every((run) => run.config.length === 0)) return;
-  const entries = configEntries(), holder = element("div");
-  const draw = (choose, isBold, bold) => {
-    const chosen = entries.filter(([, entry]) => choose(entry));
-    const rows = chosen.map(([key, entry]) => [keyText(key), ...entry.values.map((value) => value === null ? DASH
-      : isBold(entry) ? [value, {class: "differs"}] : value), entry.standard || DASH]);
-    const isAny = chosen.some(([, entry]) => isBold(entry));
-    holder.replaceChildren(table("Config, " + whole(rows.length) + " of " + whole(entries.length) + " keys" +
-      (isAny ? "; bold " + bold : ""), [{title: "key", class: "key", name: " "},
-      ...runs.map((run) => ({title: compares ? runTitle(run) : "value", name: compares ? run.name : "value", class: TEXT})),
-      {title: "default", class: TEXT}], rows, {stacks: true}));
-  };
-  const never = () => false;
-  const choices = {...(compares ? {"keys that differ between the runs": [differs, never, ""]} : {}),
-                   "keys that differ from the default": compares ? [isCustom, differs, "differs between the runs"] : [isCustom, never, ""],
-                   "all keys": compares ? [() => true, differs, "differs between the runs"] : [() => true, isCustom, "is not the default"]};
-  const choice = element("select", {change: (event) => draw(...choices[event.target.value])},
-    ...Object.keys(choices).map((name) => element("option", {value: name}, name)));
-  draw(...Object.values(choices)[0]);
-  const changes = runs.flatMap((run) => run.report.starts.map((start, i) => start.changed &&
-    labelled(run, "start " + (i + 1) + " changed " + start.changed)).filter(Boolean));
-  section("config", "Config", changes.length === 0 ? null : element("p", {class: "note"},
-    "This is the config of the last start; " + changes.join("; ") + "."),
-    element("p", {class: "choice"}, element("label", {}, "Show ", choice)), holder);
+  const entries = configEntries(), isCustom = ([, entry]) => entry.values.some((value) => value !== null && value !== entry.standard);
+  const tableOf = (title, chosen) => table(title, [{title: "key", class: "key"}, ...runs.map((run) => ({
+    title: compares ? runTitle(run) : "value", class: TEXT})), {title: "default", class: TEXT}],
+    chosen.map(([key, entry]) => [key, ...entry.values.map((value) => value === null ? DASH : value), entry.standard || DASH]));
+  if (entries.length === 0) return;
+  section("config", "Config", note("The config of the last start."),
+    compares ? tableOf("Keys that differ between the runs", differingKeys()) : tableOf("Keys that differ from the default", entries.filter(isCustom)),
+    element("details", {}, element("summary", {}, "All keys"), tableOf("All keys", entries)));
 }
 
-// What the records of a start say of where it ran.
 function environmentSection() {
   const rows = runs.flatMap((run) => run.events.filter((event) => event.name === "start").map((event) => {
-    const {exec, ranks, hosts, program, command, system, ...others} = event.values;
-    return [...runCell(run), String(event.start + 1), whole(ranks), hosts || DASH, program || DASH, command || DASH, system || DASH,
+    const {exec, ranks, hosts, program, command, system, changed, ...others} = event.values;
+    return [...runCell(run), String(event.start + 1), whole(ranks), ...[hosts, program, command, system].map((text) => text || DASH),
             Object.entries(others).map(([name, value]) => name + " " + value).join(", ")];
   }));
-  const directories = runs.map((run) => run.report.run).join(", ");
-  section("environment", "Environment", element("p", {class: "note"}, "The page was made from " + directories + "."),
-    rows.length === 0 ? null : table("Where each start ran", [...runColumn, {title: "start", class: NUMBER},
-      {title: "ranks", class: NUMBER}, {title: "hosts", class: TEXT}, {title: "program", class: TEXT}, {title: "command", class: TEXT}, {title: "system", class: TEXT}, {title: "job and incarnation", class: TEXT}], rows, {stacks: true}));
-}
-
-function chartSection(id, title, specs) {
-  const drawn = chartsOf(specs);
-  if (drawn) section(id, title, drawn);
+  const texts = ["hosts", "program", "command", "system", "job and incarnation"].map((title) => ({title, class: TEXT}));
+  section("environment", "Environment", note("The page was made from " + runs.map((run) => run.report.run).join(", ") + "."),
+    table("Where each start ran", [...runColumn, {title: "start", class: NUMBER}, {title: "ranks", class: NUMBER}, ...texts], rows));
 }
 
 function build() {
-  const first = runs[0].report;
-  const last = first.starts[first.starts.length - 1];
-  const directory = first.run.replace(/\/+$/, "").replace(/^.*\//, "");
-  document.getElementById("title").replaceChildren(...(compares ? runs.map(runTitle) : [runs[0].name,
-    ...(directory === runs[0].name ? [] : [element("span", {class: "directory"}, " in " + directory)])]));
+  const {starts} = runs[0].report, last = starts.at(-1);
+  document.getElementById("title").replaceChildren(...(compares ? runs.map(runTitle) : [runs[0].name]));
   document.getElementById("subtitle").textContent = compares ? whole(runs.length) + " runs compared"
-    : clock(first.starts[0].exec) + " to " + clock(last.last_sign_of_life) + " UTC; " +
-      last.end + (last.cause ? ": " + last.cause : "");
+    : clock(starts[0].exec) + " to " + clock(last.last_sign_of_life) + " UTC; " + last.end + (last.cause ? ": " + last.cause : "");
   document.getElementById("made-by").textContent = "Made by " + data.program + ".";
   overview();
   document.getElementById("main").append(controls());
-  chartSection("training", "Training", GROUPS[0].charts);
-  chartSection("speed", "Speed and memory", GROUPS[1].charts);
-  operationsSection();
+  chartSection("training", "Training", TRAINING);
+  chartSection("speed", "Speed and memory", SPEED);
   heatSection();
-  chartSection("evals", "Evaluations", specsOfPrefix("evals/", "evals-"));
+  chartSection("evals", "Evaluations", otherSpecs((name) => name.startsWith("evals/")));
   samplesSection();
-  chartSection("others", "Other values", specsOfPrefix("", "others-").filter((spec) => !spec.title.startsWith("evals")));
+  chartSection("others", "Other values", otherSpecs((name) => !name.startsWith("evals/")));
   timeSection();
   eventsSection();
   configSection();

@@ -1,4 +1,4 @@
-// Records of a run as its trainer writes them; times are seconds since kBegin.
+// Records as the trainer writes them. Times are seconds since kBegin.
 #pragma once
 
 #include "base/clock.h"
@@ -26,7 +26,7 @@ inline MetricRecord ready(double time, int64_t step, int64_t total = 1000) {
                {{"startup/seconds", 2.5}, count_value("total_steps", total), count_value("tokens_per_step", 2000)});
 }
 
-// Of an interval of ten steps, a second each.
+// An interval of ten steps, a second each.
 inline MetricRecord interval(double time, int64_t step, double loss) {
   return {.step = step,
           .time = at(time),
