@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <numeric>
 #include <optional>
-#include <random>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/process.h"
+#include "base/strings.h"
+#include "resilience/stragglers.h"
 
 namespace tokamak::doctor {
 
@@ -43,7 +45,7 @@ bool appears(const std::string& path, double seconds) {
   return true;
 }
 
-// Removed with everything in it, whatever happens; rank 0's.
+// Rank 0 makes it; the destructor removes it with its contents.
 class ProbeDirectory {
  public:
   void make(const std::string& parent) {
@@ -64,39 +66,62 @@ class ProbeDirectory {
 std::string rate_text(double bytes_per_second) { return human_bytes(bytes_per_second) + "/s"; }
 
 void judge_rates(CheckResult& result, const RankHosts& peers) {
-  std::vector<double> rates;
-  double sum = 0;
-  for (const Facts& facts : result.ranks) rates.push_back(facts.number("write_bytes_per_second"));
-  for (const double rate : rates) sum += rate;
-  const double common = median(rates);
-  for (const std::string& host : peers.hosts()) {
+  const std::vector<double> rates = result.numbers("write_bytes_per_second");
+  const double common = median_of(rates);
+  const std::vector<std::string> hosts = peers.hosts();
+  for (const std::string& host : hosts) {
     std::vector<double> own;
-    for (const int rank : peers.ranks_of(host)) own.push_back(rates[static_cast<size_t>(rank)]);
-    if (peers.hosts().size() > 1 && median(own) < kSlowDisk * common) {
-      result.warn(host, str(host, " writes ", rate_text(median(own)), " a rank, the median rank ", rate_text(common)));
+    for (const int rank : peers.ranks_of(host)) own.push_back(rates[rank]);
+    if (hosts.size() > 1 && median_of(own) < kSlowDisk * common) {
+      result.warn(host,
+                  str(host, " writes ", rate_text(median_of(own)), " a rank, the median rank ", rate_text(common)));
     }
   }
   const Facts& first = result.ranks.front();
-  result.value += str(", write ", rate_text(sum), " with fsync (", fixed(first.number("fsync_seconds") * 1000, 1),
-                      " ms for 4 KiB), read ", rate_text(first.number("read_bytes_per_second") * peers.size()));
+  result.value += str(", write ", rate_text(std::accumulate(rates.begin(), rates.end(), 0.0)), " with fsync (",
+                      fixed(first.number("fsync_seconds") * 1000, 1), " ms for 4 KiB), read ",
+                      rate_text(first.number("read_bytes_per_second") * peers.size()));
   for (const Facts& facts : result.ranks) {
     if (facts.number("finished") != 0) continue;
-    result.warn("",
-                str("the disk is slow: only ", human_bytes(facts.number("written_bytes")), " were written in time"));
-    break;
+    return result.warn(
+        "", str("the disk is slow: only ", human_bytes(facts.number("written_bytes")), " were written in time"));
   }
 }
 
 void judge_space(CheckResult& result, const DiskOptions& options) {
-  const Facts& first = result.ranks.front();
-  const double free = first.number("free_bytes");
+  const double free = result.ranks.front().number("free_bytes"), needed = result.ranks.front().number("needed_bytes");
   result.value = str(human_bytes(free), " free");
-  if (options.checkpoint_bytes == 0) return;
-  const double needed = first.number("needed_bytes");
   if (free >= needed) return;
   result.fail("", str(options.directory, " has ", human_bytes(free), " free, and the run needs ", human_bytes(needed),
                       ": ", options.keep, " checkpoint(s) of ", human_bytes(options.checkpoint_bytes),
                       " and a fifth more; free space, lower checkpoint.keep_latest, or another run.output_dir"));
+}
+
+// Every rank sees the lock that rank 0 holds at `path`, and one rank of each other host cannot take it.
+bool check_shared(CheckResult& result, Comm& comm, const RankHosts& peers, const std::string& path,
+                  const DiskOptions& options) {
+  std::optional<HeldLock> held;
+  if (comm.rank() == 0) held.emplace(path);
+  comm.barrier();
+  const bool tries_lock = comm.rank() != 0 && peers.ranks_of(peers.host(comm.rank())).front() == comm.rank();
+  const bool measured = measure(result, comm, peers, [&](Facts& facts) {
+    const bool same = appears(path, options.seconds_to_appear);
+    facts.set("same_directory", int{same});
+    if (tries_lock && same) facts.set("sees_lock", int{!HeldLock(path).held()});
+  });
+  for (int rank = 0; rank < peers.size(); ++rank) {
+    const Facts& facts = result.ranks[rank];
+    if (facts.has("same_directory") && facts.number("same_directory") == 0) {
+      result.fail(peers.host(rank), str(peers.name(rank), " does not see the files of rank 0 below ", options.directory,
+                                        ": it must be one directory, shared by all hosts"));
+    }
+    if (facts.has("sees_lock") && facts.number("sees_lock") == 0) {
+      result.warn(peers.host(rank),
+                  str(peers.host(rank), " can lock a file that rank 0 has locked: a start there would ",
+                      "not notice that another run uses the directory"));
+    }
+  }
+  return measured && result.status != Status::kFail;
 }
 
 }  // namespace
@@ -108,93 +133,48 @@ int64_t needed_bytes(int64_t checkpoint_bytes, int64_t keep, int64_t held_bytes)
 }
 
 CheckResult check_disk(Comm& comm, const RankHosts& peers, const DiskOptions& options) {
-  CheckResult result{.name = "disk", .kind = kKind};
-  const bool lead = comm.rank() == 0;
+  CheckResult result{.name = "disk", .kind = kKind, .value = options.directory};
   ProbeDirectory probe;
-  const std::string token = hex64(std::random_device{}());
-
-  // Rank 0: the directory, its space, rename and locks.
-  std::vector<Facts> all = gather_facts(comm, [&] {
-    Facts facts;
-    if (!lead) return facts;
+  const bool usable = measure(result, comm, peers, [&](Facts& facts) {
+    if (comm.rank() != 0) return;
     const std::string parent = nearest_parent(options.directory);
     probe.make(parent);
-    facts.set("exists", int64_t{exists(options.directory)});
-    const int64_t free = options.free_bytes ? options.free_bytes(parent) : free_bytes(parent, kKind);
     const int64_t held = options.checkpoint_bytes > 0 ? bytes_below(options.directory + "/checkpoints") : 0;
-    facts.set("free_bytes", free);
-    facts.set("needed_bytes", needed_bytes(options.checkpoint_bytes, options.keep, held));
+    facts.set("probe", probe.path());
+    facts.set("free_bytes", options.free_bytes ? options.free_bytes(parent) : free_bytes(parent, kKind));
+    facts.set("needed_bytes",
+              options.checkpoint_bytes > 0 ? needed_bytes(options.checkpoint_bytes, options.keep, held) : 0);
     facts.set("wrong_with_rename", wrong_with_rename(probe.path()));
     facts.set("wrong_with_lock", wrong_with_lock(probe.path()));
-    write_text_atomically(probe.path() + "/token", token, kKind);
-    facts.set("probe", probe.path());
-    facts.set("token", token);
-    return facts;
   });
-  result.ranks = all;
-  if (report_errors(result, peers)) {
-    result.value = options.directory;
+  if (!usable) {
     for (Note& note : result.notes) note.host.clear();  // the directory's fault
     return result;
   }
-  const Facts lead_facts = all.front();
-  const std::string path = lead_facts.text("probe");
+  const Facts lead = result.ranks.front();
   judge_space(result, options);
-  if (const std::string wrong = lead_facts.text("wrong_with_rename"); !wrong.empty()) result.fail("", wrong);
-  if (const std::string wrong = lead_facts.text("wrong_with_lock"); !wrong.empty()) {
-    result.warn("", wrong + "; a second run on this directory would not be noticed at its start");
+  if (const std::string wrong = lead.text("wrong_with_rename"); !wrong.empty()) result.fail("", wrong);
+  if (const std::string wrong = lead.text("wrong_with_lock"); !wrong.empty()) {
+    result.warn("", wrong + "; a start would not notice that another run uses the directory");
   }
+  if (!check_shared(result, comm, peers, lead.text("probe") + "/lock", options)) return result;
 
-  // All ranks see what rank 0 has written, and, one of each host, its lock.
-  std::optional<HeldLock> held;
-  if (lead) held.emplace(path + "/lock");
-  comm.barrier();
-  const std::vector<int> first_ranks = peers.first_ranks();
-  const bool tries_lock = !lead && std::count(first_ranks.begin(), first_ranks.end(), comm.rank()) > 0;
-  all = gather_facts(comm, [&] {
-    Facts facts;
-    const bool same = appears(path + "/token", options.seconds_to_appear) &&
-                      read_text(path + "/token", kKind) == lead_facts.text("token");
-    facts.set("same_directory", int64_t{same});
-    if (tries_lock && same) facts.set("sees_lock", int64_t{!HeldLock(path + "/lock").held()});
-    return facts;
-  });
-  for (int rank = 0; rank < peers.size(); ++rank) {
-    const Facts& facts = all[static_cast<size_t>(rank)];
-    for (const auto& [name, value] : facts.all()) result.ranks[static_cast<size_t>(rank)].set(name, value);
-    if (!facts.has(kError) && facts.number("same_directory") == 0) {
-      result.fail(peers.host(rank), str(peers.name(rank), " does not see what rank 0 writes below ", options.directory,
-                                        ": it must be one directory, shared by all hosts"));
-    }
-    if (facts.has("sees_lock") && facts.number("sees_lock") == 0) {
-      result.warn(peers.host(rank), str(peers.host(rank), " can lock what rank 0 has locked: a second run from there ",
-                                        "would not be noticed at its start"));
-    }
-  }
-  if (report_errors(result, peers) || result.status == Status::kFail) return result;
-
-  // All at once, as they save.
+  // All ranks write at once, as in a save.
   DiskRateOptions share = options.rate;
   share.bytes = std::max(options.rate.bytes / peers.size(), std::min(kLeastOfARank, options.rate.bytes));
-  if (static_cast<double>(share.bytes * peers.size() * 2) > lead_facts.number("free_bytes")) {
+  if (static_cast<double>(share.bytes * peers.size() * 2) > lead.number("free_bytes")) {
     result.warn("", str("rates were not measured: too little is free to write ", human_bytes(share.bytes), " a rank"));
     return result;
   }
-  comm.barrier();
-  all = gather_facts(comm, [&] {
-    const DiskRate rate = measure_disk(path, share);
-    Facts facts;
+  const bool measured = measure(result, comm, peers, [&](Facts& facts) {
+    const DiskRate rate = measure_disk(str(lead.text("probe"), "/rate-", comm.rank()), share);
     facts.set("write_bytes_per_second", rate.write_rate);
     facts.set("read_bytes_per_second", rate.read_rate);
     facts.set("fsync_seconds", rate.fsync_seconds);
     facts.set("written_bytes", rate.bytes);
-    facts.set("finished", int64_t{rate.finished});
-    return facts;
+    facts.set("finished", int{rate.finished});
   });
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    for (const auto& [name, value] : all[rank].all()) result.ranks[rank].set(name, value);
-  }
-  if (!report_errors(result, peers)) judge_rates(result, peers);
+  if (measured) judge_rates(result, peers);
   return result;
 }
 

@@ -1,5 +1,4 @@
-// What a file system must do for checkpoints, tried in a directory that is the caller's. Each returns what is wrong, or
-// "". The hosts' own view of one directory is checked in disk.cc.
+// The file system calls that checkpoints need, tried in a directory of the caller.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +6,14 @@
 
 namespace tokamak::doctor {
 
-// A file renamed over another one, a directory to a new name, and no directory over one that is not empty: the commit of
-// a checkpoint stands on these (checkpoint/commit.h).
+// Renames a file over another and a directory to a new name; a directory must not replace one that is not empty. The
+// commit of a checkpoint (checkpoint/commit.h) needs all three. Returns the defect, or "".
 std::string wrong_with_rename(const std::string& directory);
 
-// flock: a second descriptor must wait for the first (checkpoint/lock.h).
+// flock must keep a second descriptor out until the first is closed (checkpoint/lock.h). Returns the defect, or "".
 std::string wrong_with_lock(const std::string& directory);
 
-// A lock on `path` while it lives.
+// A lock on `path` for the lifetime of this object.
 class HeldLock {
  public:
   explicit HeldLock(const std::string& path);  // creates the file
@@ -28,13 +27,13 @@ class HeldLock {
   bool held_ = false;
 };
 
-// Writes with fsync in pieces that double in size, until `bytes` are written or `seconds` have passed, then reads it
-// back, past the page cache where the kernel obeys. The file has no name any more while it is written: a killed process
-// leaves nothing. Error(kCheckpoint) where a call fails.
+// Writes pieces that double in size, each with fsync, until `bytes` are written or `seconds` have passed, then reads them
+// back, past the page cache if the kernel allows it. Removes the name `path` before it writes, so a killed process leaves
+// nothing. Error(kCheckpoint) if a call fails.
 struct DiskRate {
   int64_t bytes = 0;         // written in all
-  bool finished = false;     // `bytes` as asked for
-  double fsync_seconds = 0;  // of 4 KiB
+  bool finished = false;     // all of the requested bytes
+  double fsync_seconds = 0;  // for 4 KiB
   double write_rate = 0;     // bytes per second with fsync, of the largest piece
   double read_rate = 0;      // bytes per second
 };
@@ -42,6 +41,6 @@ struct DiskRateOptions {
   int64_t bytes = int64_t{64} << 20;
   double seconds = 4;
 };
-DiskRate measure_disk(const std::string& directory, const DiskRateOptions& options);
+DiskRate measure_disk(const std::string& path, const DiskRateOptions& options);
 
 }  // namespace tokamak::doctor

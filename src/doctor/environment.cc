@@ -1,20 +1,19 @@
 #include "doctor/environment.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <map>
+#include <set>
 #include <sstream>
 
+#include "base/strings.h"
 #include "doctor/environment_rules.h"
 
 namespace tokamak::doctor {
 
 namespace {
 
-constexpr double kSwapInUse = 0.02;  // of the memory; less is what no program needs
+constexpr double kSwapInUse = 0.02;  // of the memory; idle pages may be less
 
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
@@ -34,17 +33,16 @@ double meminfo(const std::string& path, const std::string& key) {
   return 0;
 }
 
-constexpr std::array kGpuLibraries = {"libcublas", "libcud", "libnv", "libnccl"};
-
 }  // namespace
 
 std::vector<std::string> gpu_libraries(const std::vector<std::string>& paths) {
   std::vector<std::string> found;
-  std::copy_if(paths.begin(), paths.end(), std::back_inserter(found), [](const std::string& path) {
+  for (const std::string& path : paths) {
     const std::string name = path.substr(path.rfind('/') + 1);
-    return std::any_of(kGpuLibraries.begin(), kGpuLibraries.end(),
-                       [&](const char* prefix) { return starts_with(name, prefix); });
-  });
+    for (const char* const prefix : {"libcublas", "libcud", "libnv", "libnccl"}) {
+      if (starts_with(name, prefix)) found.push_back(path);
+    }
+  }
   return found;
 }
 
@@ -52,8 +50,8 @@ std::vector<std::string> hurtful_variables(const Variables& variables, const Sur
   std::vector<std::string> found;
   for (const VariableRule& rule : kVariableRules) {
     const char* const value = variables(rule.name);
-    if (value == nullptr || !rule.hurts(value, here)) continue;
-    found.push_back(str(rule.name, "='", value, "': ", rule.happens, "; instead: ", rule.instead));
+    if (value == nullptr || !rule.applies(here) || !rule.hurts(value, here)) continue;
+    found.push_back(str(rule.name, "='", value, "': ", rule.effect, "; instead: ", rule.remedy));
   }
   return found;
 }
@@ -77,8 +75,8 @@ std::vector<std::string> hurtful_settings(const Surroundings& here) {
         "transparent huge pages are off: buffers take 512 times the page table entries; instead: echo madvise > "
         "/sys/kernel/mm/transparent_hugepage/enabled");
   }
-  // Documentation/admin-guide/pm/cpufreq.rst: powersave is the lowest frequency; but intel_pstate.rst and amd-pstate.rst:
-  // by these drivers' own powersave the processor scales by load.
+  // powersave is the lowest frequency (Documentation/admin-guide/pm/cpufreq.rst), except with the drivers intel_pstate and
+  // amd-pstate, where the processor scales by load (intel_pstate.rst, amd-pstate.rst).
   const std::string cpufreq = here.system + "/sys/devices/system/cpu/cpu0/cpufreq/";
   const std::string driver = first_line(cpufreq + "scaling_driver");
   if (first_line(cpufreq + "scaling_governor") == "powersave" && driver != "intel_pstate" &&
@@ -89,9 +87,8 @@ std::vector<std::string> hurtful_settings(const Surroundings& here) {
   const std::string memory = here.system + "/proc/meminfo";
   const double swapped = meminfo(memory, "SwapTotal:") - meminfo(memory, "SwapFree:");
   if (swapped > kSwapInUse * meminfo(memory, "MemTotal:")) {
-    found.push_back(str(human_bytes(swapped),
-                        " are swapped out: what touches them waits for a disk; instead: end what takes "
-                        "the memory, then swapoff -a"));
+    found.push_back(str(human_bytes(swapped), " are swapped out: an access to them waits for a disk; instead: end the ",
+                        "programs that use the memory, then swapoff -a"));
   }
   return found;
 }
@@ -99,30 +96,24 @@ std::vector<std::string> hurtful_settings(const Surroundings& here) {
 CheckResult check_environment(Comm& comm, const RankHosts& peers, const Variables& variables,
                               const Surroundings& here) {
   CheckResult result{.name = "environment", .kind = Kind::kConfig};
-  result.ranks = gather_facts(comm, [&] {
+  const bool looked = measure(result, comm, peers, [&](Facts& facts) {
     std::vector<std::string> found = hurtful_variables(variables, here);
     for (const std::string& setting : hurtful_settings(here)) found.push_back(setting);
-    Facts facts;
     facts.set("hurts", join(found, "\n"));
-    facts.set("threads", int64_t{here.threads});
-    facts.set("cores", int64_t{here.cores});
-    return facts;
+    facts.set("threads", here.threads);
+    facts.set("cores", here.cores);
   });
-  if (report_errors(result, peers)) return result;
-  std::map<std::string, std::vector<std::string>> hosts_of;  // what hurts: where
-  for (const std::string& host : peers.hosts()) {
-    for (const int rank : peers.ranks_of(host)) {
-      for (const std::string& line : split(result.ranks[static_cast<size_t>(rank)].text("hurts"), '\n')) {
-        std::vector<std::string>& hosts = hosts_of[line];
-        if (!line.empty() && (hosts.empty() || hosts.back() != host)) hosts.push_back(host);
-      }
+  if (!looked) return result;
+  std::map<std::string, std::set<std::string>> hosts_of;  // by setting
+  for (int rank = 0; rank < peers.size(); ++rank) {
+    for (const std::string& line : split(result.ranks[rank].text("hurts"), '\n')) {
+      if (!line.empty()) hosts_of[line].insert(peers.host(rank));
     }
   }
   for (const auto& [line, hosts] : hosts_of) {
-    if (line.empty()) continue;
     const bool everywhere = hosts.size() == peers.hosts().size();
-    result.warn(hosts.size() == 1 && !everywhere ? hosts.front() : "",
-                everywhere ? line : str(join(hosts, " "), ": ", line));
+    result.warn(hosts.size() == 1 && !everywhere ? *hosts.begin() : "",
+                everywhere ? line : str(join({hosts.begin(), hosts.end()}, " "), ": ", line));
   }
   const Facts& first = result.ranks.front();
   result.value = str(first.text("threads"), " thread(s) a rank on ", first.text("cores"), " core(s)");

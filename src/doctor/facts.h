@@ -1,42 +1,31 @@
-// What one rank measured in a check, by name: numbers and texts in the order they were set. Ranks exchange them as one
-// string, and every rank judges the same facts of all, so that all come to the same result.
+// The named values that one rank measured in a check: whole numbers, reals and texts in the order they were set. All
+// ranks judge the same facts of all ranks, so all reach the same result; `tokamak doctor --json` prints them.
 #pragma once
 
-#include <cstdint>
-#include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
-#include <variant>
-#include <vector>
-
-#include "comm/comm.h"
 
 namespace tokamak::doctor {
 
 class Facts {
  public:
-  using Value = std::variant<int64_t, double, std::string>;
+  template <class Value>
+  void set(const std::string& name, const Value& value) {
+    values_[name] = value;
+  }
+  void add(const Facts& more) { values_.update(more.values_); }
 
-  void set(const std::string& name, Value value);
-  bool has(const std::string& name) const { return find(name) != nullptr; }
+  bool has(const std::string& name) const { return values_.contains(name); }
   double number(const std::string& name) const;     // 0 where it is missing or a text
   std::string text(const std::string& name) const;  // numbers too, as text; "" where it is missing
-  const std::vector<std::pair<std::string, Value>>& all() const { return values_; }
+  const nlohmann::ordered_json& all() const { return values_; }
 
+  // Numbers keep their bits, texts may hold any bytes.
   std::string encode() const;
   static Facts decode(const std::string& bytes);
 
  private:
-  const Value* find(const std::string& name) const;
-  std::vector<std::pair<std::string, Value>> values_;
+  nlohmann::ordered_json values_ = nlohmann::ordered_json::object();
 };
-
-// Name of the fact that says why a rank could not measure, and of the kind of that error.
-inline constexpr const char* kError = "error";
-inline constexpr const char* kErrorKind = "error_kind";
-
-// measure() of every rank, by rank. An exception of measure() is that rank's fact kError. Collective; `measure` itself
-// may not communicate: a rank that throws would leave the others waiting.
-std::vector<Facts> gather_facts(Comm& comm, const std::function<Facts()>& measure);
 
 }  // namespace tokamak::doctor

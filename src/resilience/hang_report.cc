@@ -123,18 +123,18 @@ HangFile::Claim HangFile::claim(const std::string& time) const {
   return {str(directory_, "/", name), first};
 }
 
-void HangFile::suspect(const std::vector<std::string>& hosts) const {
-  const std::string path = directory_ + "/suspects.txt";
-  std::vector<std::string> known;
+bool append_suspects(const std::string& path, const std::vector<std::string>& hosts) {
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  std::set<std::string> known;
+  bool ends = true;  // the last line has a newline
   std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) known.push_back(line);
-  std::string lines;
+  for (std::string line; std::getline(in, line); ends = !in.eof()) known.insert(line);
+  std::string lines = ends ? "" : "\n";
   for (const std::string& host : hosts) {
-    if (std::find(known.begin(), known.end(), host) != known.end()) continue;
-    known.push_back(host);
-    lines += host + "\n";
+    if (known.insert(host).second) lines += host + "\n";
   }
-  if (!lines.empty()) append(path, lines);
+  return lines.size() <= 1 || HangFile::append(path, lines);
 }
 
 }  // namespace tokamak

@@ -45,12 +45,14 @@ class HangFile {
 
   static bool append(const std::string& path, const std::string& text);  // in one piece
   static bool has_verdict_of_rank_zero(const std::string& path);
-  void suspect(const std::vector<std::string>& hosts) const;
 
  private:
   std::string link() const { return directory_ + "/last_hang"; }
 
   std::string directory_;
 };
+
+// Appends the hosts that the file does not name yet, a line each. Returns false if the file cannot be written.
+bool append_suspects(const std::string& path, const std::vector<std::string>& hosts);
 
 }  // namespace tokamak

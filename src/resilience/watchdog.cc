@@ -251,7 +251,7 @@ void Watchdog::end_run(std::unique_lock<std::mutex>& lock, const Verdict& verdic
     log::flush();
     if (rank_ != 0) std::this_thread::sleep_for(std::chrono::duration<double>(kSecondsToFollow));
     // Another rank hears of rank 0 alone: which of the two is cut off it cannot know. Rank 0, if it lives, can.
-    if (whole && (rank_ == 0 || !HangFile::has_verdict_of_rank_zero(claim.path))) file_->suspect(report.suspects());
+    if (whole && (rank_ == 0 || !HangFile::has_verdict_of_rank_zero(claim.path))) append_suspects(options_.directory + "/suspects.txt", report.suspects());
   } else if (rank_ != 0) {
     std::this_thread::sleep_for(std::chrono::duration<double>(kSecondsToFollow));
   }

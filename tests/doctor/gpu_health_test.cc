@@ -11,11 +11,13 @@ using namespace tokamak::doctor;
 namespace {
 
 GpuHealths sound() {
-  GpuHealth gpu{.name = "G", .bus = "0:1", .total_bytes = 80};
-  gpu.uncorrected_errors = 0;
-  gpu.temperature = 60;
-  gpu.slowdown_temperature = 90;
-  gpu.throttle = kPowerCap;  // what a loaded GPU says
+  Facts gpu;
+  gpu.set("name", "G");
+  gpu.set("bus", "0:1");
+  gpu.set("uncorrected_errors", 0);
+  gpu.set("temperature", 60);
+  gpu.set("slowdown_temperature", 90);
+  gpu.set("throttle_reasons", kPowerCap);  // as a loaded GPU reports
   return {.missing = "", .driver = "550", .gpus = {gpu, gpu}};
 }
 
@@ -30,18 +32,18 @@ RANKS_CASE("sound GPUs pass; each fault is found on its host") {
   struct Case {
     Status status;
     const char* text;
-    std::function<void(GpuHealth&)> plant;
+    const char* fact;
+    int64_t value;
   };
-  for (const Case& c :
-       {Case{Status::kFail, "uncorrected memory errors", [](GpuHealth& g) { g.uncorrected_errors = 2; }},
-        Case{Status::kFail, "could not be remapped", [](GpuHealth& g) { g.remap_failed = true; }},
-        Case{Status::kWarn, "waits to be remapped", [](GpuHealth& g) { g.remap_pending = true; }},
-        Case{Status::kWarn, "power brake", [](GpuHealth& g) { g.throttle = kPowerBrake; }},
-        Case{Status::kWarn, "too hot", [](GpuHealth& g) { g.throttle = kHardwareThermal; }},
-        Case{Status::kWarn, "88 C", [](GpuHealth& g) { g.temperature = 88; }}}) {
+  for (const Case& c : {Case{Status::kFail, "2 uncorrected memory errors", "uncorrected_errors", 2},
+                        Case{Status::kFail, "could not be remapped", "remap_failed", 1},
+                        Case{Status::kWarn, "waits to be remapped", "remap_pending", 1},
+                        Case{Status::kWarn, "power brake", "throttle_reasons", kPowerBrake},
+                        Case{Status::kWarn, "too hot", "throttle_reasons", kHardwareThermal},
+                        Case{Status::kWarn, "88 C, and at 90 C", "temperature", 88}}) {
     const CheckResult found = check_gpus(world.comm(), peers, [&] {
       GpuHealths all = sound();
-      if (world.rank() == last) c.plant(all.gpus[1]);
+      if (world.rank() == last) all.gpus[1].set(c.fact, c.value);
       return all;
     });
     CHECK(found.status == c.status);
