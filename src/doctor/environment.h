@@ -1,5 +1,5 @@
 // Settings of a process and its machine that make training slow or break it, each with its effect and the remedy: one
-// table of variables (environment_rules.h) and one list of facts about the machine.
+// table of environment variables and one list of facts about the machine.
 #pragma once
 
 #include "doctor/check.h"

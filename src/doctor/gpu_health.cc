@@ -48,7 +48,7 @@ class Nvml {
 
   // Sets `fact` to the number that a function returns in its last argument.
   template <class Value, class... Arguments>
-  void ask(Facts& facts, const char* fact, const char* function, Arguments... arguments) const {
+  void ask(Facts& facts, const std::string& fact, const char* function, Arguments... arguments) const {
     Value value{};
     if (call(function, arguments..., &value) == kSuccess) facts.set(fact, static_cast<int64_t>(value));
   }
@@ -57,38 +57,37 @@ class Nvml {
   void* handle_;
 };
 
-Facts facts_of_gpu(const Nvml& nvml, Handle gpu) {
-  Facts facts;
+// Sets the facts of one GPU, whose names begin with `prefix`.
+void add_gpu(Facts& facts, const std::string& prefix, const Nvml& nvml, Handle gpu) {
   Text name{};
   nvml.call("nvmlDeviceGetName", gpu, name.data(), static_cast<Whole>(name.size()));
-  facts.set("name", name.data());
+  facts.set(prefix + "name", name.data());
   PciInfo pci{};
   nvml.call("nvmlDeviceGetPciInfo_v3", gpu, &pci);
-  facts.set("bus", pci.id.data());  // "00000000:19:00.0"
+  facts.set(prefix + "bus", pci.id.data());  // "00000000:19:00.0"
   Memory memory{};
   nvml.call("nvmlDeviceGetMemoryInfo", gpu, &memory);
-  facts.set("total_bytes", memory.total);
-  facts.set("free_bytes", memory.free);
+  facts.set(prefix + "total_bytes", memory.total);
+  facts.set(prefix + "free_bytes", memory.free);
   const char* const errors = "nvmlDeviceGetTotalEccErrors";  // of memory and caches
-  nvml.ask<Long>(facts, "uncorrected_errors", errors, gpu, kUncorrected, kSinceLoad);
-  nvml.ask<Long>(facts, "uncorrected_errors_ever", errors, gpu, kUncorrected, kEver);
+  nvml.ask<Long>(facts, prefix + "uncorrected_errors", errors, gpu, kUncorrected, kSinceLoad);
+  nvml.ask<Long>(facts, prefix + "uncorrected_errors_ever", errors, gpu, kUncorrected, kEver);
   Whole corrected = 0, uncorrected = 0, pending = 0, failed = 0;  // memory rows
   if (nvml.call("nvmlDeviceGetRemappedRows", gpu, &corrected, &uncorrected, &pending, &failed) == kSuccess) {
-    facts.set("remap_pending", pending);
-    facts.set("remap_failed", failed);
+    facts.set(prefix + "remap_pending", pending);
+    facts.set(prefix + "remap_failed", failed);
   }
-  nvml.ask<Whole>(facts, "temperature", "nvmlDeviceGetTemperature", gpu, kTemperatureGpu);  // degrees Celsius
-  nvml.ask<Whole>(facts, "slowdown_temperature", "nvmlDeviceGetTemperatureThreshold", gpu, kSlowdown);
-  nvml.ask<Long>(facts, "throttle_reasons", "nvmlDeviceGetCurrentClocksThrottleReasons", gpu);
-  nvml.ask<Whole>(facts, "milliwatts", "nvmlDeviceGetPowerUsage", gpu);
-  nvml.ask<Whole>(facts, "most_milliwatts", "nvmlDeviceGetEnforcedPowerLimit", gpu);
-  nvml.ask<Whole>(facts, "sm_megahertz", "nvmlDeviceGetClockInfo", gpu, kClockSm);
-  nvml.ask<Whole>(facts, "most_sm_megahertz", "nvmlDeviceGetMaxClockInfo", gpu, kClockSm);
-  nvml.ask<Whole>(facts, "most_memory_megahertz", "nvmlDeviceGetMaxClockInfo", gpu, kClockMemory);
+  nvml.ask<Whole>(facts, prefix + "temperature", "nvmlDeviceGetTemperature", gpu, kTemperatureGpu);  // degrees Celsius
+  nvml.ask<Whole>(facts, prefix + "slowdown_temperature", "nvmlDeviceGetTemperatureThreshold", gpu, kSlowdown);
+  nvml.ask<Long>(facts, prefix + "throttle_reasons", "nvmlDeviceGetCurrentClocksThrottleReasons", gpu);
+  nvml.ask<Whole>(facts, prefix + "milliwatts", "nvmlDeviceGetPowerUsage", gpu);
+  nvml.ask<Whole>(facts, prefix + "most_milliwatts", "nvmlDeviceGetEnforcedPowerLimit", gpu);
+  nvml.ask<Whole>(facts, prefix + "sm_megahertz", "nvmlDeviceGetClockInfo", gpu, kClockSm);
+  nvml.ask<Whole>(facts, prefix + "most_sm_megahertz", "nvmlDeviceGetMaxClockInfo", gpu, kClockSm);
+  nvml.ask<Whole>(facts, prefix + "most_memory_megahertz", "nvmlDeviceGetMaxClockInfo", gpu, kClockMemory);
   int major = 0, minor = 0;
   nvml.call("nvmlDeviceGetCudaComputeCapability", gpu, &major, &minor);
-  facts.set("capability", str(major, ".", minor));
-  return facts;
+  facts.set(prefix + "capability", str(major, ".", minor));
 }
 
 // NVIDIA's "GPU Debug Guidelines" and "GPU Memory Error Management": an uncorrectable error or a pending remapping asks
@@ -122,38 +121,39 @@ void judge_gpu(CheckResult& result, const std::string& host, const Facts& facts,
 
 }  // namespace
 
-GpuHealths ask_nvml() {
+Facts ask_nvml() {
   const Nvml nvml;
-  if (!nvml.opened()) return {.missing = str("no ", kLibrary, " on this machine")};
-  if (const int code = nvml.call("nvmlInit_v2"); code != kSuccess)
-    return {.missing = str("nvmlInit gives error ", code)};
-  GpuHealths result;
+  Facts facts;
+  if (!nvml.opened()) {
+    facts.set("missing", str("no ", kLibrary, " on this machine"));
+    return facts;
+  }
+  if (const int code = nvml.call("nvmlInit_v2"); code != kSuccess) {
+    facts.set("missing", str("nvmlInit gives error ", code));
+    return facts;
+  }
   Text driver{};
   nvml.call("nvmlSystemGetDriverVersion", driver.data(), static_cast<Whole>(driver.size()));
-  result.driver = driver.data();
-  Whole count = 0;
+  facts.set("driver", driver.data());
+  Whole count = 0, found = 0;
   nvml.call("nvmlDeviceGetCount_v2", &count);
   for (Whole i = 0; i < count; ++i) {
     Handle gpu = nullptr;
-    if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &gpu) == kSuccess) result.gpus.push_back(facts_of_gpu(nvml, gpu));
+    if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &gpu) != kSuccess) continue;
+    add_gpu(facts, str("gpu", found++, "."), nvml, gpu);
   }
   nvml.call("nvmlShutdown");
-  if (result.gpus.empty()) result.missing = "the NVIDIA driver shows no GPU";
-  return result;
+  facts.set("gpus", found);
+  if (found == 0) facts.set("missing", "the NVIDIA driver shows no GPU");
+  return facts;
 }
 
-CheckResult check_gpus(Comm& comm, const RankHosts& peers, const std::function<GpuHealths()>& ask) {
+CheckResult check_gpus(Comm& comm, const RankHosts& peers, const std::function<Facts()>& ask) {
   CheckResult result{.name = "gpus", .kind = Kind::kDevice};
   const std::vector<int> askers = peers.first_ranks();
+  const bool asks = std::binary_search(askers.begin(), askers.end(), comm.rank());
   const bool asked = measure(result, comm, peers, [&](Facts& facts) {
-    if (!std::binary_search(askers.begin(), askers.end(), comm.rank())) return;
-    const GpuHealths all = ask();
-    facts.set("missing", all.missing);
-    facts.set("driver", all.driver);
-    facts.set("gpus", all.gpus.size());
-    for (size_t i = 0; i < all.gpus.size(); ++i) {
-      for (const auto& [name, value] : all.gpus[i].all().items()) facts.set(str("gpu", i, ".", name), value);
-    }
+    if (asks) facts = ask();
   });
   if (!asked) return result;
   const Facts& first = result.ranks.front();

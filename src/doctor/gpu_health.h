@@ -6,20 +6,16 @@
 
 namespace tokamak::doctor {
 
-struct GpuHealths {
-  std::string missing;      // why there are none; "" otherwise
-  std::string driver;       // "550.54.15"
-  std::vector<Facts> gpus;  // name, bus, ...; a fact is missing where GPU or driver do not report it
-};
-
-// Bits of the fact throttle_reasons: nvmlClocksEventReason*, formerly nvmlClocksThrottleReason*.
+// Bits of throttle_reasons: nvmlClocksEventReason*, formerly nvmlClocksThrottleReason*.
 inline constexpr int64_t kPowerCap = 0x4, kHardwareSlowdown = 0x8, kSoftwareThermal = 0x20, kHardwareThermal = 0x40,
                          kPowerBrake = 0x80;
 
-// NVIDIA's management library, opened where a driver has installed it: no header, no link, no CUDA.
-GpuHealths ask_nvml();
+// Asks NVIDIA's management library, opened where a driver has installed it: no header, no link, no CUDA. Returns `gpus`, their
+// number, and `driver`, or why there are none: `missing`. GPU i has gpu<i>.name, gpu<i>.bus, ...; facts that GPU or driver do
+// not report are missing.
+Facts ask_nvml();
 
 // Calls `ask` on the first rank of each host.
-CheckResult check_gpus(Comm& comm, const RankHosts& peers, const std::function<GpuHealths()>& ask);
+CheckResult check_gpus(Comm& comm, const RankHosts& peers, const std::function<Facts()>& ask);
 
 }  // namespace tokamak::doctor
