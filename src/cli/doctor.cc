@@ -11,6 +11,7 @@
 #include "config/load.h"
 #include "config/print.h"
 #include "doctor/doctor.h"
+#include "resilience/hang_report.h"
 #include "resilience/watchdog.h"
 #include "train/run_plan.h"
 
@@ -92,7 +93,9 @@ class DoctorCommand : public Command {
     const std::vector<std::string> suspects = report.suspects();
     const std::string file =
         suspects_.empty() && report.config ? report.config->run.output_dir + "/suspects.txt" : suspects_;
-    if (!suspects.empty() && !file.empty()) doctor::append_suspects(file, suspects);
+    if (!suspects.empty() && !file.empty() && !append_suspects(file, suspects)) {
+      fail(Kind::kConfig, str("cannot write the suspects to ", file));
+    }
     return report.exit_code();
   }
 

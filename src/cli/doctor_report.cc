@@ -6,20 +6,12 @@ namespace tokamak::cli {
 
 namespace {
 
-nlohmann::ordered_json facts_json(const doctor::Facts& facts) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  for (const auto& [name, value] : facts.all()) {
-    std::visit([&, &key = name](const auto& held) { json[key] = held; }, value);
-  }
-  return json;
-}
-
 nlohmann::ordered_json check_json(const doctor::CheckResult& check) {
   nlohmann::ordered_json notes = nlohmann::ordered_json::array(), ranks = nlohmann::ordered_json::array();
   for (const doctor::Note& note : check.notes) {
     notes.push_back({{"status", doctor::name_of(note.status)}, {"host", note.host}, {"text", note.text}});
   }
-  for (const doctor::Facts& facts : check.ranks) ranks.push_back(facts_json(facts));
+  for (const doctor::Facts& facts : check.ranks) ranks.push_back(facts.all());
   return {{"name", check.name},   {"status", doctor::name_of(check.status)},
           {"value", check.value}, {"seconds", check.seconds},
           {"notes", notes},       {"ranks", ranks}};

@@ -1,10 +1,6 @@
 #include "cli/run_context.h"
 
-#include <algorithm>
-
 #include "base/log.h"
-#include "base/parallel_for.h"
-#include "base/process.h"
 #include "comm/collective_error.h"
 
 namespace tokamak::cli {
@@ -55,9 +51,7 @@ int run_in_world(const std::function<int(World&)>& body, std::function<bool()> i
 
 Backend make_backend_collectively(World& world, const RuntimeOptions& options) {
   // A launcher may give each rank its own cores, or the same ones to several.
-  const std::string cores = host_name() + affinity();
-  const std::vector<std::string> all = world.comm().gather_all(cores);
-  const auto ranks_on_cores = static_cast<int>(std::count(all.begin(), all.end(), cores));
+  const int ranks_on_cores = world.ranks_on_cores();
   RuntimeOptions own = options;
   if (world.size() == 1) own.nccl_max_ctas = 0;  // no SMs are kept for NCCL
   Backend backend;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/parallel_for.h"
 #include "base/process.h"
 #include "base/service_thread.h"
 #include "comm/mpi.h"
@@ -100,6 +101,12 @@ void World::or_end_all(const std::function<void()>& body) {
     log::flush();
     end_all(error.exit_code());
   }
+}
+
+int World::ranks_on_cores() {
+  const std::string own = host_name() + affinity();
+  const std::vector<std::string> all = comm_->gather_all(own);
+  return static_cast<int>(std::count(all.begin(), all.end(), own));
 }
 
 void World::end_all(int exit_code) {

@@ -27,6 +27,7 @@ class World {
   int size() const { return comm_->size(); }
   int local_rank() const { return local_rank_; }  // among the ranks of this node
   int local_size() const { return local_size_; }
+  int ranks_on_cores();  // ranks that may run on the same cores as this one, itself included; collective
 
   // Ends every process of the run at once with this exit code. From any thread; THE way for an error, or a hang, that
   // the other ranks do not share.

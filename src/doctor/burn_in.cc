@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/parallel_for.h"
+#include "base/strings.h"
+#include "resilience/stragglers.h"
 #include "tensor/arena.h"
 
 namespace tokamak::doctor {
@@ -18,9 +20,9 @@ namespace {
 
 constexpr double kFailBelow = 0.7, kWarnBelow = 0.9;  // of the median of the others
 constexpr double kRoundSeconds = 0.1;
-constexpr size_t kFewestRounds = 3;    // however long they take: bits are compared between rounds
+constexpr size_t kFewestRounds = 3;    // whose bits are compared, however long they take
 constexpr double kLongEnough = 0.005;  // of one GEMM
-constexpr double kCoresAreOurs = 0.9;  // of a rank's threads' time that they ran
+constexpr double kCoresAreOurs = 0.9;  // share of the time that a rank's threads ran
 constexpr int64_t kSmallest = 256;
 constexpr uint64_t kSeed = 15;
 
@@ -78,69 +80,64 @@ class SquareGemm {
   Gemm gemm_;
 };
 
-Facts burn(SquareGemm& gemm, double seconds, double once) {
+void burn(SquareGemm& gemm, double seconds, double once, Facts& facts) {
   const auto times = static_cast<int64_t>(std::max(1.0, std::ceil(kRoundSeconds / once)));
   std::vector<double> rates;
   uint64_t bits = 0;
   int64_t others = 0;
   const double processor = processor_seconds();
-  double computing = 0;
   const Stopwatch watch;
   do {
-    const double took = gemm.seconds(times);
-    computing += took;
-    rates.push_back(static_cast<double>(times) * gemm.flops() / took);
+    rates.push_back(static_cast<double>(times) * gemm.flops() / gemm.seconds(times));
     const uint64_t now = gemm.bits();
     if (rates.size() == 1) bits = now;
     others += now == bits ? 0 : 1;
   } while (watch.seconds() < seconds || rates.size() < kFewestRounds);
-  Facts facts;
   facts.set("bits", hex64(bits));
-  facts.set("rounds", static_cast<int64_t>(rates.size()));
+  facts.set("rounds", rates.size());
   facts.set("rounds_of_other_bits", others);
-  facts.set("median_flops_per_second", median(rates));
+  facts.set("median_flops_per_second", median_of(rates));
   facts.set("best_flops_per_second", *std::max_element(rates.begin(), rates.end()));
   facts.set("share_of_cores",
             std::min(1.0, (processor_seconds() - processor) / (watch.seconds() * static_cast<double>(thread_count()))));
-  return facts;
 }
 
 std::string flops_text(double flops_per_second) { return human_si(flops_per_second, "FLOP/s"); }
 
+// The largest group of equal bits is right; two groups of that size leave it open.
 void judge_bits(CheckResult& result, const RankHosts& peers, const std::vector<int>& equals) {
   std::map<std::string, std::vector<int>> by_bits;
-  for (const int rank : equals) by_bits[result.ranks[static_cast<size_t>(rank)].text("bits")].push_back(rank);
-  size_t most = 0;
+  for (const int rank : equals) by_bits[result.ranks[rank].text("bits")].push_back(rank);
+  size_t most = 0, largest_groups = 0;
   for (const auto& [bits, ranks] : by_bits) most = std::max(most, ranks.size());
-  const auto common =
-      std::count_if(by_bits.begin(), by_bits.end(), [&](const auto& e) { return e.second.size() == most; });
+  for (const auto& [bits, ranks] : by_bits) largest_groups += ranks.size() == most ? 1 : 0;
   for (const auto& [bits, ranks] : by_bits) {
-    if (by_bits.size() == 1 || (ranks.size() == most && common == 1)) continue;
+    if (ranks.size() == most && largest_groups == 1) continue;
     for (const int rank : ranks) {
-      result.fail(peers.host(rank), str(peers.name(rank), " computes other bits (", bits, ") than ",
-                                        common == 1 ? "its equals" : "as many others, so that one of them is wrong",
-                                        ": its device or memory is faulty, or its libraries differ"));
+      result.fail(peers.host(rank),
+                  str(peers.name(rank), " computes other bits (", bits, ") than ",
+                      largest_groups == 1 ? "its equals" : "as many others, so that one of them is wrong",
+                      ": its device or memory is faulty, or its libraries differ"));
     }
   }
 }
 
-void judge_rates(CheckResult& result, const RankHosts& peers, const std::vector<int>& equals) {
+void judge_flops(CheckResult& result, const RankHosts& peers, const std::vector<int>& equals) {
+  const std::vector<double> rates = result.numbers("flops_per_second");
   for (const int rank : equals) {
     std::vector<double> others;
     for (const int other : equals) {
-      if (other != rank) others.push_back(result.ranks[static_cast<size_t>(other)].number("flops_per_second"));
+      if (other != rank) others.push_back(rates[other]);
     }
-    const Facts& facts = result.ranks[static_cast<size_t>(rank)];
-    const double share = others.empty() ? 1 : facts.number("flops_per_second") / median(others);
+    const double share = others.empty() ? 1 : rates[rank] / median_of(others);
     if (share >= kWarnBelow) continue;
-    const std::string text = str(peers.name(rank), " computes at ", fixed(100 * share, 0),
-                                 " % of the others' rate: ", flops_text(facts.number("flops_per_second")), ", they ",
-                                 flops_text(median(others)));
-    // On cores that other processes use, a rate says nothing of the machine.
-    const bool shared = facts.has("share_of_cores") && facts.number("share_of_cores") < kCoresAreOurs;
-    if (shared) {
+    const std::string text =
+        str(peers.name(rank), " computes at ", fixed(100 * share, 0),
+            " % of the others' rate: ", flops_text(rates[rank]), ", they ", flops_text(median_of(others)));
+    const double share_of_cores = result.ranks[rank].number("share_of_cores");
+    if (share_of_cores < kCoresAreOurs) {  // the rate then depends on the other processes
       result.warn(
-          "", str(text, "; its threads ran ", fixed(100 * facts.number("share_of_cores"), 0),
+          "", str(text, "; its threads ran ", fixed(100 * share_of_cores, 0),
                   " % of the time: other processes use its cores. End them and repeat, or every step waits for it"));
     } else if (share < kFailBelow) {
       result.fail(peers.host(rank), text + ": throttled, a faulty device, or other limits; every step waits for it");
@@ -155,24 +152,21 @@ void judge_rates(CheckResult& result, const RankHosts& peers, const std::vector<
 void judge_burn_in(CheckResult& result, const RankHosts& peers) {
   std::map<std::string, std::vector<int>> by_device;
   for (int rank = 0; rank < peers.size(); ++rank) {
-    const Facts& facts = result.ranks[static_cast<size_t>(rank)];
+    const Facts& facts = result.ranks[rank];
     by_device[facts.text("device")].push_back(rank);
     if (facts.number("rounds_of_other_bits") == 0) continue;
     result.fail(peers.host(rank),
                 str(peers.name(rank), ": the same GEMM gave other bits in ", facts.text("rounds_of_other_bits"), " of ",
                     facts.text("rounds"), " rounds: its device or memory is faulty"));
   }
-  std::vector<double> rates;
   for (const auto& [device, ranks] : by_device) {
     judge_bits(result, peers, ranks);
-    judge_rates(result, peers, ranks);
+    judge_flops(result, peers, ranks);
   }
-  for (const Facts& facts : result.ranks) rates.push_back(facts.number("flops_per_second"));
-  const Facts& first = result.ranks.front();
-  result.value = str("GEMM of ", first.text("n"), ": ", flops_text(median(rates)), " a rank",
-                     peers.size() > 1 ? str(" (", flops_text(*std::min_element(rates.begin(), rates.end())), " to ",
-                                            flops_text(*std::max_element(rates.begin(), rates.end())), ")")
-                                      : "");
+  const std::vector<double> rates = result.numbers("flops_per_second");
+  const auto [least, most] = std::minmax_element(rates.begin(), rates.end());
+  result.value = str("GEMM of ", result.ranks.front().text("n"), ": ", flops_text(median_of(rates)), " a rank",
+                     peers.size() > 1 ? str(" (", flops_text(*least), " to ", flops_text(*most), ")") : "");
 }
 
 CheckResult check_burn_in(Comm& comm, const RankHosts& peers, Backend& backend, const BurnInOptions& options) {
@@ -181,34 +175,30 @@ CheckResult check_burn_in(Comm& comm, const RankHosts& peers, Backend& backend, 
   const int64_t most = options.most > 0 ? options.most : host ? 1024 : 8192;
   std::optional<SquareGemm> gemm;
   double once = 0;
-  // The largest size whose GEMM is not too long for the slowest rank: the same on all, as its bits are compared.
+  // The largest size whose GEMM is short on the slowest rank. All ranks take the same size, since bits are compared.
   int64_t n = std::min(kSmallest, most);
   for (;; n *= 2) {
-    result.ranks = gather_facts(comm, [&] {
+    const bool ran = measure(result, comm, peers, [&](Facts& facts) {
       gemm.reset();
       gemm.emplace(backend, options.dtype, n);
       gemm->seconds(1);  // kernels are loaded, algorithms chosen
       once = gemm->seconds(1);
-      Facts facts;
       facts.set("once", once);
-      return facts;
     });
-    if (report_errors(result, peers)) return result;
-    double slowest = 0;
-    for (const Facts& facts : result.ranks) slowest = std::max(slowest, facts.number("once"));
-    if (2 * n > most || slowest > kLongEnough) break;
+    if (!ran) return result;
+    const std::vector<double> all = result.numbers("once");
+    if (2 * n > most || *std::max_element(all.begin(), all.end()) > kLongEnough) break;
   }
   comm.barrier();
-  result.ranks = gather_facts(comm, [&] {
-    Facts facts = burn(*gemm, options.seconds, once);
+  const bool ran = measure(result, comm, peers, [&](Facts& facts) {
+    burn(*gemm, options.seconds, once, facts);
     facts.set("device", device_model(backend.device->description()));
     facts.set("n", n);
-    // Cores are shared with other processes for moments at a time; a GPU that throttles does so for long.
+    // Other processes take cores for moments at a time; a GPU that throttles stays slow.
     facts.set("flops_per_second", facts.number(host ? "best_flops_per_second" : "median_flops_per_second"));
     if (!host) facts.set("share_of_cores", 1.0);
-    return facts;
   });
-  if (!report_errors(result, peers)) judge_burn_in(result, peers);
+  if (ran) judge_burn_in(result, peers);
   return result;
 }
 

@@ -1,6 +1,6 @@
-// The same GEMMs on every rank's device for a few seconds: a device that computes other bits than its equals, or other
-// bits from time to time, or slower than they do, is found before it costs a run. (Llama 3, arXiv 2407.21783,
-// table 5; silent data corruption: Dixit et al. 2021, arXiv 2102.11245.)
+// The same GEMMs on every rank's device for a few seconds. They find a device that computes other bits than its equals,
+// that computes other bits from time to time, or that is slower. (Llama 3, arXiv 2407.21783, table 5; silent data
+// corruption: Dixit et al. 2021, arXiv 2102.11245.)
 #pragma once
 
 #include "backend/backend.h"
@@ -16,7 +16,7 @@ struct BurnInOptions {
 
 CheckResult check_burn_in(Comm& comm, const RankHosts& peers, Backend& backend, const BurnInOptions& options);
 
-// From the facts device, bits, rounds_of_other_bits, flops_per_second and share_of_cores.
+// Judges the facts device, bits, rounds_of_other_bits, flops_per_second and share_of_cores.
 void judge_burn_in(CheckResult& result, const RankHosts& peers);
 
 }  // namespace tokamak::doctor

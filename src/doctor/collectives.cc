@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/clock.h"
+#include "base/strings.h"
 #include "tensor/arena.h"
 
 namespace tokamak::doctor {
@@ -14,10 +15,11 @@ constexpr int64_t kElements = 4096;  // of a slice whose values are tested
 constexpr int64_t kSmallBytes = int64_t{1} << 20;
 constexpr int64_t kHostBytes = int64_t{32} << 20, kGpuBytes = int64_t{256} << 20;
 constexpr int64_t kMostRepeats = 20;
+constexpr const char* kRight = "right";
 constexpr int64_t kMultiple = 64;  // elements; then any dtype's slice is aligned (Comm::kSliceAlignment)
 
 // Whole numbers below 61: exact in bf16, and so are their sums in f32 for any number of ranks.
-float value_at(int64_t i, int rank) { return static_cast<float>((i * 7 + rank * 13) % 61); }
+double value_at(int64_t i, int64_t rank) { return static_cast<double>((i * 7 + rank * 13) % 61); }
 
 double sum_at(int64_t i, int ranks) {
   double sum = 0;
@@ -43,41 +45,21 @@ class Collectives {
     data_.register_memory();
   }
 
-  // "" or what is wrong, with the element and the rank that sent it.
+  // "" or the first wrong element.
   std::string wrong_gather() {
-    put<float>(slice_, [&](int64_t i) { return value_at(i, data_.rank()); });
-    put<float>(full_, [](int64_t) { return -1.0F; });
+    put<float>(slice_, data_.rank());
     gather();
-    const std::vector<float> found = get<float>(full_);
-    for (int64_t i = 0; i < full_.count(); ++i) {
-      const auto from = static_cast<int>(i / slice_count_);
-      const float expected = value_at(i % slice_count_, from);
-      const float got = found[static_cast<size_t>(i)];
-      if (got != expected) return str("element ", i, ", of rank ", from, ", is ", got, ", not ", expected);
-    }
-    return "";
+    return first_wrong<float>(full_, [&](int64_t i) { return value_at(i % slice_count_, i / slice_count_); });
   }
-
   std::string wrong_reduction() {
-    put<float>(full_, [&](int64_t i) { return value_at(i, data_.rank()); });
+    put<float>(full_, data_.rank());
     reduce();
-    const std::vector<float> found = get<float>(slice_);
-    for (int64_t i = 0; i < slice_count_; ++i) {
-      const double expected = sum_at(data_.rank() * slice_count_ + i, data_.size());
-      if (found[static_cast<size_t>(i)] != expected) return wrong_sum(i, found[static_cast<size_t>(i)], expected);
-    }
-    return "";
+    return first_wrong<float>(slice_, [&](int64_t i) { return sum_at(data_.rank() * slice_count_ + i, data_.size()); });
   }
-
   std::string wrong_sums() {
-    put<double>(few_, [&](int64_t i) { return static_cast<double>(value_at(i, data_.rank())); });
+    put<double>(few_, data_.rank());
     data_.all_reduce(*stream_, few_);
-    const std::vector<double> found = get<double>(few_);
-    for (int64_t i = 0; i < kFew; ++i) {
-      const double expected = sum_at(i, data_.size());
-      if (found[static_cast<size_t>(i)] != expected) return wrong_sum(i, found[static_cast<size_t>(i)], expected);
-    }
-    return "";
+    return first_wrong<double>(few_, [&](int64_t i) { return sum_at(i, data_.size()); });
   }
 
   void gather() { data_.all_gather(*stream_, slice_, full_); }
@@ -85,31 +67,31 @@ class Collectives {
     data_.reduce_scatter(*stream_, {.full = full_, .slice = slice_, .dtype = reduce_, .scratch = scratch_});
   }
   void wait() { stream_->synchronize(); }
-  // That each rank sends in a gather, or in a reduction of f32.
+  // Bytes that each rank sends in a gather and in a reduction.
   double exchanged() const { return static_cast<double>(slice_.bytes() * (data_.size() - 1)); }
   double reduced() const { return static_cast<double>(slice_count_ * size_of(reduce_) * (data_.size() - 1)); }
 
  private:
   static constexpr int64_t kFew = 8;
 
-  static std::string wrong_sum(int64_t i, double found, double expected) {
-    return str("sum ", i, " is ", found, ", not ", expected);
-  }
-
-  template <class T, class Value>
-  void put(Tensor tensor, const Value& value) {
+  template <class T>
+  void put(Tensor tensor, int rank) {
     std::vector<T> host;
-    host.reserve(static_cast<size_t>(tensor.count()));
-    for (int64_t i = 0; i < tensor.count(); ++i) host.push_back(value(i));
+    for (int64_t i = 0; i < tensor.count(); ++i) host.push_back(static_cast<T>(value_at(i, rank)));
     device_.copy_to_device(*stream_, host.data(), tensor);
   }
 
   template <class T>
-  std::vector<T> get(Tensor tensor) {
-    std::vector<T> host(static_cast<size_t>(tensor.count()));
-    device_.copy_to_host(*stream_, tensor, host.data());
+  std::string first_wrong(Tensor tensor, const std::function<double(int64_t)>& expected) {
+    std::vector<T> found(static_cast<size_t>(tensor.count()));
+    device_.copy_to_host(*stream_, tensor, found.data());
     stream_->synchronize();
-    return host;
+    for (int64_t i = 0; i < tensor.count(); ++i) {
+      if (found[i] == expected(i)) continue;
+      const std::string sender = tensor.count() == full_.count() ? str(", of rank ", i / slice_count_, ",") : "";
+      return str("element ", i, sender, " is ", found[i], ", not ", expected(i));
+    }
+    return "";
   }
 
   Comm& data_;
@@ -121,7 +103,8 @@ class Collectives {
   Tensor full_, slice_, scratch_, few_;
 };
 
-// Seconds of one of several, as many as fit into `budget`: the slowest rank's time, so that all repeat alike.
+// Seconds of one repetition out of as many as fit into `budget`. All ranks use the slowest rank's time, so all repeat
+// equally often.
 double seconds_of(Comm& control, Collectives& collectives, double budget, const std::function<void()>& work) {
   const auto timed = [&](int64_t times) {
     control.barrier();
@@ -147,39 +130,34 @@ int64_t slice_for(int64_t bytes, int ranks) {
 CheckResult check_collectives(Comm& control, Comm& data, const RankHosts& peers, Device& device,
                               const CollectivesOptions& options) {
   CheckResult result{.name = "collectives", .kind = Kind::kComm};
-  std::string gather, reduction, sums;
+  std::vector<std::pair<std::string, std::string>> wrong;
   {
     Collectives exact(data, device, options.reduce, kElements);
-    gather = exact.wrong_gather();
-    reduction = exact.wrong_reduction();
-    sums = exact.wrong_sums();
+    wrong = {{"all_gather", exact.wrong_gather()},
+             {"reduce_scatter", exact.wrong_reduction()},
+             {"all_reduce", exact.wrong_sums()}};
   }
-  result.ranks = gather_facts(control, [&] {
-    Facts facts;
-    facts.set("all_gather", gather.empty() ? "right" : gather);
-    facts.set("reduce_scatter", reduction.empty() ? "right" : reduction);
-    facts.set("all_reduce", sums.empty() ? "right" : sums);
-    return facts;
+  measure(result, control, peers, [&](Facts& facts) {
+    for (const auto& [name, found] : wrong) facts.set(name, found.empty() ? std::string(kRight) : found);
   });
-  for (const char* const name : {"all_gather", "reduce_scatter", "all_reduce"}) {
-    const auto wrong = [&](int rank) { return result.ranks[static_cast<size_t>(rank)].text(name) != "right"; };
-    bool everywhere = true;
-    for (int rank = 0; rank < peers.size(); ++rank) everywhere = everywhere && wrong(rank);
+  for (const auto& [name, own] : wrong) {
+    std::vector<int> ranks;
     for (int rank = 0; rank < peers.size(); ++rank) {
-      if (!wrong(rank)) continue;
-      result.fail(everywhere && peers.hosts().size() > 1 ? "" : peers.host(rank),
-                  str(name, " gives a wrong result on ", peers.name(rank), ": ",
-                      result.ranks[static_cast<size_t>(rank)].text(name)));
+      if (result.ranks[rank].text(name) != kRight) ranks.push_back(rank);
+    }
+    const bool everywhere = static_cast<int>(ranks.size()) == peers.size() && peers.hosts().size() > 1;
+    for (const int rank : ranks) {
+      result.fail(everywhere ? "" : peers.host(rank),
+                  str(name, " gives a wrong result on ", peers.name(rank), ": ", result.ranks[rank].text(name)));
     }
   }
   const int64_t most = options.most_bytes > 0 ? options.most_bytes : device.uses_host_memory() ? kHostBytes : kGpuBytes;
   std::vector<std::string> rates;
   for (const int64_t bytes : {std::min(kSmallBytes, most), most}) {
     Collectives timed(data, device, options.reduce, slice_for(bytes, data.size()));
-    const double gather_rate =
-        timed.exchanged() / seconds_of(control, timed, options.seconds / 4, [&] { timed.gather(); });
-    const double reduce_rate =
-        timed.reduced() / seconds_of(control, timed, options.seconds / 4, [&] { timed.reduce(); });
+    const double budget = options.seconds / 4;
+    const double gather_rate = timed.exchanged() / seconds_of(control, timed, budget, [&] { timed.gather(); });
+    const double reduce_rate = timed.reduced() / seconds_of(control, timed, budget, [&] { timed.reduce(); });
     for (Facts& facts : result.ranks) {
       facts.set(str("all_gather_bytes_per_second_of_", bytes), gather_rate);
       facts.set(str("reduce_scatter_bytes_per_second_of_", bytes), reduce_rate);

@@ -1,4 +1,4 @@
-// The collectives of a training step on the data group: their results, by numbers whose sums are exact, and their
+// The collectives of a training step on the data group: their results for numbers whose sums are exact, and their
 // bandwidth at a small and a large size.
 #pragma once
 
@@ -8,12 +8,12 @@
 namespace tokamak::doctor {
 
 struct CollectivesOptions {
-  DType reduce = DType::kF32;  // of gradients on their way
+  DType reduce = DType::kF32;  // the communication dtype of gradients
   int64_t most_bytes = 0;      // of the larger size; 0: by the device
   double seconds = 4;          // for all measurements
 };
 
-// `control` gathers what the ranks found; `data` is what is tested.
+// `control` gathers the findings; `data` is tested.
 CheckResult check_collectives(Comm& control, Comm& data, const RankHosts& peers, Device& device,
                               const CollectivesOptions& options);
 

@@ -7,18 +7,15 @@
 #include <cstdlib>
 #include <utility>
 
-#include "base/file.h"
 #include "base/parallel_for.h"
 #include "base/process.h"
 #include "checkpoint/lock.h"
 #include "comm/data_comm.h"
 #include "comm/rank_zero.h"
-#include "doctor/clocks.h"
 #include "doctor/environment.h"
+#include "doctor/equal.h"
 #include "doctor/gpu_health.h"
 #include "doctor/memory.h"
-#include "doctor/program.h"
-#include "doctor/same_config.h"
 #include "model/flops.h"
 #include "optim/optimizer.h"
 #include "train/run_data.h"
@@ -28,17 +25,20 @@ namespace tokamak::doctor {
 
 namespace {
 
-// Of several failed checks, whose exit code counts: what a script can act on by other hosts comes first.
+// The exit code of several failed checks: first the faults that other hosts can avoid.
 constexpr std::array kWorstFirst = {Kind::kDeviceFault, Kind::kDevice, Kind::kCheckpoint,
                                     Kind::kComm,        Kind::kData,   Kind::kConfig};
 
 class Doctor {
  public:
   Doctor(World& world, TimeLimit& deadline, const DoctorOptions& options)
-      : world_(world), comm_(world.comm()), deadline_(deadline), options_(options), peers_(all_hosts()) {}
+      : world_(world),
+        comm_(world.comm()),
+        deadline_(deadline),
+        options_(options),
+        peers_(comm_.gather_all(host_name())) {}
 
   DoctorReport run() {
-    DoctorReport report{.hosts = peers_.hosts(), .ranks = world_.size()};
     const Stopwatch watch;
     check("config", [&] { return config(); });
     check("data", [&] { return data(); });
@@ -46,37 +46,44 @@ class Doctor {
     check("device", [&] { return device(); });
     check("program", [&] { return check_program(comm_, peers_, program_facts(options_.version)); });
     check("environment", [&] { return environment(); });
-    check("memory", [&] { return with_device("memory", [&] { return memory(); }); });
+    check(
+        "memory", [&] { return memory(); }, needs_device());
     check("disk", [&] { return disk(); });
-    check("burn-in", [&] { return with_device("burn-in", [&] { return burn_in(); }); });
+    check(
+        "burn-in", [&] { return burn_in(); }, needs_device());
     check("gpus", [&] { return check_gpus(comm_, peers_, ask_nvml); });
-    check("collectives", [&] { return among_ranks("collectives", [&] { return collectives(); }); });
-    check("pairs", [&] {
-      return among_ranks("pairs", [&] { return check_pairs(comm_, *data_, peers_, *backend_.device, options_.pairs); });
-    });
-    report.checks = std::move(results_);
-    report.gpu_libraries = gpu_libraries(loaded_libraries());
-    report.config = std::move(config_);
-    report.seconds = watch.seconds();
-    return report;
+    check(
+        "collectives", [&] { return collectives(); }, needs_group());
+    check(
+        "pairs", [&] { return check_pairs(comm_, *data_, peers_, *backend_.device, options_.pairs); }, needs_group());
+    return {.hosts = peers_.hosts(),
+            .ranks = world_.size(),
+            .seconds = watch.seconds(),
+            .checks = std::move(results_),
+            .config = std::move(config_),
+            .gpu_libraries = gpu_libraries(loaded_libraries())};
   }
 
  private:
-  std::vector<std::string> all_hosts() { return comm_.gather_all(host_name()); }
-
-  void check(const std::string& name, const std::function<CheckResult()>& run) {
+  // `missing`: why the check cannot run; "" if it can.
+  void check(const std::string& name, const std::function<CheckResult()>& run, const std::string& missing = "") {
     deadline_.enter(name);
     const Stopwatch watch;
     CheckResult result;
     try {
-      result = run();
-    } catch (const Error& error) {  // of this rank alone, in a phase where others may wait for it
+      result = missing.empty() ? run() : skipped(name, missing);
+    } catch (const Error& error) {  // on this rank alone, where others may wait for it
       fail(error.kind(), str("doctor, in the check '", name, "', ", peers_.name(comm_.rank()), ": ", error.what()),
            error.hint());
     }
     result.seconds = watch.seconds();
     if (comm_.rank() == 0 && options_.show) options_.show(result);
     results_.push_back(std::move(result));
+  }
+
+  std::string needs_device() const { return has_device_ ? "" : "there is no device"; }
+  std::string needs_group() const {
+    return world_.size() == 1 ? "there is one rank" : data_ == nullptr ? "the ranks' devices have no group" : "";
   }
 
   CheckResult config() {
@@ -91,51 +98,43 @@ class Doctor {
     return result;
   }
 
-  // Opened as the run will, by every rank.
+  // Every rank opens the data as the run will.
   CheckResult data() {
     if (!config_ || config_->data.sources.empty()) return skipped("data", "no config names any");
     CheckResult result{.name = "data", .kind = Kind::kData};
-    result.ranks = gather_facts(comm_, [&] {
+    const bool opened = measure(result, comm_, peers_, [&](Facts& facts) {
       const RunData found(*config_, make_global_batch(config_->training, config_->data, world_.size()));
       for (const FieldError& problem : find_sample_problems(*config_)) fail(Kind::kConfig, problem.what, problem.hint);
-      Facts facts;
       facts.set("tokens", found.train.tokens());
-      return facts;
     });
-    if (report_errors(result, peers_)) return result;
+    if (!opened) return result;
     result.value = str(human_count(result.ranks.front().number("tokens")), " tokens in ", config_->data.sources.size(),
                        " source(s)");
     expect_equal(result, peers_, "tokens", Status::kFail, "it must be the same on all nodes");
     return result;
   }
 
-  // The backend that the run will have, but with the same bits on equal devices, which the burn-in compares; and the
-  // group by which tensors travel.
+  // The backend and the data group of the run. It is deterministic here, because the burn-in compares bits.
   CheckResult device() {
     if (options_.read_config && !config_) return skipped("device", "the config decides it");
     CheckResult result{.name = "device", .kind = Kind::kDevice};
-    runtime_ = config_ ? config_->runtime : RuntimeOptions();
-    runtime_.deterministic = true;
-    runtime_.autotune = Autotune::kFalse;
-    const std::string cores = host_name() + affinity();
-    const std::vector<std::string> all = comm_.gather_all(cores);
-    ranks_on_cores_ = static_cast<int>(std::count(all.begin(), all.end(), cores));
-    if (world_.size() == 1) runtime_.nccl_max_ctas = 0;
-    result.ranks = gather_facts(comm_, [&] {
-      backend_ = make_backend(runtime_, world_.local_rank(), ranks_on_cores_);
-      Facts facts;
+    RuntimeOptions runtime = config_ ? config_->runtime : RuntimeOptions();
+    runtime.deterministic = true;
+    runtime.autotune = Autotune::kFalse;
+    if (world_.size() == 1) runtime.nccl_max_ctas = 0;
+    ranks_on_cores_ = world_.ranks_on_cores();
+    has_device_ = measure(result, comm_, peers_, [&](Facts& facts) {
+      backend_ = make_backend(runtime, world_.local_rank(), ranks_on_cores_);
       facts.set("device", device_model(backend_.device->description()));
       facts.set("total_bytes", backend_.device->total_bytes());
       facts.set("available_bytes", backend_.device->available_bytes());
-      return facts;
     });
-    if (report_errors(result, peers_)) return result;
+    if (!has_device_) return result;
     result.value = result.ranks.front().text("device");
     expect_equal(result, peers_, "device", Status::kWarn, "the slowest sets the pace");
-    has_device_ = true;
     try {
-      data_ = make_data_comm(comm_, *backend_.device, runtime_, config_ ? config_->precision.reduce : Precision::kF32);
-    } catch (const Error& error) {  // a SharedError: of all ranks
+      data_ = make_data_comm(comm_, *backend_.device, runtime, config_ ? config_->precision.reduce : Precision::kF32);
+    } catch (const Error& error) {  // of all ranks
       result.kind = error.kind();
       result.fail("", str(error.what(), error.hint().empty() ? "" : str(" (", error.hint(), ")")));
     }
@@ -186,26 +185,16 @@ class Doctor {
     return check_collectives(comm_, *data_, peers_, *backend_.device, all);
   }
 
-  CheckResult with_device(const std::string& name, const std::function<CheckResult()>& run) const {
-    return has_device_ ? run() : skipped(name, "there is no device");
-  }
-
-  CheckResult among_ranks(const std::string& name, const std::function<CheckResult()>& run) const {
-    if (world_.size() == 1) return skipped(name, "there is one rank");
-    return data_ != nullptr ? run() : skipped(name, "the ranks' devices have no group");
-  }
-
   World& world_;
   Comm& comm_;
   TimeLimit& deadline_;
   const DoctorOptions& options_;
   const RankHosts peers_;
-  RuntimeOptions runtime_;
   std::optional<RunConfig> config_;
   int ranks_on_cores_ = 1;
   bool has_device_ = false;
   Backend backend_;
-  std::unique_ptr<Comm> data_;  // before the backend goes
+  std::unique_ptr<Comm> data_;  // destroyed before the backend
   std::vector<CheckResult> results_;
 };
 
@@ -214,8 +203,7 @@ class Doctor {
 Status DoctorReport::status() const {
   Status worst = Status::kOk;
   for (const CheckResult& check : checks) {
-    if (check.status == Status::kFail) return Status::kFail;
-    if (check.status == Status::kWarn) worst = Status::kWarn;
+    if (check.status != Status::kSkipped) worst = std::max(worst, check.status);
   }
   return worst;
 }
@@ -234,8 +222,8 @@ std::vector<std::string> DoctorReport::suspects() const {
   std::vector<std::string> once;
   for (const CheckResult& check : checks) {
     for (const Note& note : check.notes) {
-      if (note.status != Status::kFail || note.host.empty()) continue;
-      if (std::find(once.begin(), once.end(), note.host) == once.end()) once.push_back(note.host);
+      const bool known = std::find(once.begin(), once.end(), note.host) != once.end();
+      if (note.status == Status::kFail && !note.host.empty() && !known) once.push_back(note.host);
     }
   }
   return once;
@@ -243,17 +231,6 @@ std::vector<std::string> DoctorReport::suspects() const {
 
 DoctorReport run_doctor(World& world, TimeLimit& deadline, const DoctorOptions& options) {
   return Doctor(world, deadline, options).run();
-}
-
-void append_suspects(const std::string& path, const std::vector<std::string>& hosts) {
-  std::string text = exists(path) ? read_text(path, Kind::kConfig) : "";
-  if (!text.empty() && text.back() != '\n') text += '\n';
-  const std::vector<std::string> known = split(text, '\n');
-  for (const std::string& host : hosts) {
-    if (std::find(known.begin(), known.end(), host) == known.end()) text += host + "\n";
-  }
-  make_directories(parent_directory(path), Kind::kConfig);
-  write_text_atomically(path, text, Kind::kConfig);
 }
 
 }  // namespace tokamak::doctor

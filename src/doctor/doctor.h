@@ -1,5 +1,5 @@
-// `tokamak doctor`: whether this job should start. All checks in order, on all ranks; what cannot be tried because
-// something before it failed is skipped by name. Warnings never keep a run from starting.
+// `tokamak doctor`: runs all checks in order, on all ranks, before a job starts. A check whose prerequisite failed is
+// skipped by name. Warnings never keep a run from starting.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace tokamak::doctor {
 
-// The config as this rank reads it, and the same as text.
+// The config of this rank, and its resolved text.
 struct ReadConfig {
   RunConfig config;
   std::string text;
@@ -25,7 +25,7 @@ struct DoctorOptions {
   std::string version;
   std::function<ReadConfig()> read_config;       // none: the machine alone is checked
   std::string directory;                         // of checkpoints; "": the config's, or no check of a disk
-  std::function<void(const CheckResult&)> show;  // each result as soon as it is there, on rank 0
+  std::function<void(const CheckResult&)> show;  // called on rank 0 after each check
   BurnInOptions burn_in;
   CollectivesOptions collectives;
   PairsOptions pairs;
@@ -38,16 +38,13 @@ struct DoctorReport {
   double seconds = 0;
   std::vector<CheckResult> checks;
   std::optional<RunConfig> config;
-  std::vector<std::string> gpu_libraries;  // of NVIDIA, that rank 0 has loaded: real paths
+  std::vector<std::string> gpu_libraries;  // NVIDIA's, loaded by rank 0: real paths
 
   Status status() const;                      // the worst
   int exit_code() const;                      // 0, or that of the worst failed check
-  std::vector<std::string> suspects() const;  // hosts that failed checks blame, each once
+  std::vector<std::string> suspects() const;  // the hosts that failed checks blame, each once
 };
 
 DoctorReport run_doctor(World& world, TimeLimit& deadline, const DoctorOptions& options);
-
-// Appends those hosts that the file does not name yet, a line each.
-void append_suspects(const std::string& path, const std::vector<std::string>& hosts);
 
 }  // namespace tokamak::doctor

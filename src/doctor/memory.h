@@ -1,5 +1,5 @@
-// Memory and limits of each host, and whether the run that a config describes fits. The plan is the one that train and
-// bench make (train/run_plan.h), for the ranks and devices that are here.
+// Memory and limits of each host, and whether the run of a config fits into them. train and bench make the same plan
+// (train/run_plan.h).
 #pragma once
 
 #include "backend/backend.h"
@@ -9,18 +9,11 @@
 
 namespace tokamak::doctor {
 
-// What the host and the limits of this process allow.
-Facts memory_facts(const Device& device);
-
-// `config` and `data` may be missing: then there is no plan to compare with. Collective; `data` is the data group.
 struct MemoryCheck {
   Backend* backend = nullptr;
-  Comm* data = nullptr;
+  Comm* data = nullptr;  // the data group; without it or the config nothing is planned
   const RunConfig* config = nullptr;
 };
-CheckResult check_memory(World& world, const RankHosts& peers, const MemoryCheck& check);
-
-// The warnings and errors that follow from the facts of all ranks.
-void judge_memory(CheckResult& result, const RankHosts& peers);
+CheckResult check_memory(World& world, const RankHosts& peers, const MemoryCheck& check);  // collective
 
 }  // namespace tokamak::doctor

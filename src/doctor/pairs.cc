@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "base/clock.h"
+#include "base/strings.h"
+#include "resilience/stragglers.h"
 #include "tensor/arena.h"
 
 namespace tokamak::doctor {
@@ -13,11 +16,11 @@ namespace {
 constexpr double kSlow = 0.5;  // of the median bandwidth
 constexpr int64_t kPairHostBytes = int64_t{2} << 20, kPairGpuBytes = int64_t{32} << 20;
 constexpr int kLatencyRounds = 20, kBandwidthRounds = 4;
-constexpr double kLongTransfer = 0.25;  // seconds; then one is enough
+constexpr double kLongTransfer = 0.25;  // seconds; one such transfer is enough
 constexpr size_t kNamed = 3;
 constexpr const char* kTo = "to ";
 
-// An all-gather between two ranks: each sends the other its slice.
+// An all-gather between two ranks: each sends its slice to the other.
 class Transfer {
  public:
   Transfer(Comm& pair, Device& device, int64_t bytes) : pair_(pair), stream_(device.make_stream()) {
@@ -44,23 +47,17 @@ class Transfer {
   Tensor slice_, full_;
 };
 
-// The longer of the two ranks' times.
-double agreed(Comm& pair, double seconds) {
-  return 1e-9 * static_cast<double>(std::max<int64_t>(pair.max(static_cast<int64_t>(1e9 * seconds)), 1));
-}
-
-PairTime measure(Comm& pair, Device& device, int64_t bytes) {
-  PairTime time;
+PairTime measure_pair(Comm& pair, Device& device, int64_t bytes) {
+  const auto slower = [&](double seconds) {  // of the two ranks
+    return 1e-9 * static_cast<double>(std::max<int64_t>(pair.max(static_cast<int64_t>(1e9 * seconds)), 1));
+  };
   Transfer small(pair, device, Comm::kSliceAlignment), large(pair, device, bytes);
   small.seconds();  // connections are made
   std::vector<double> latencies;
   for (int i = 0; i < kLatencyRounds; ++i) latencies.push_back(small.seconds());
-  time.latency = agreed(pair, median(latencies));
-  double best = agreed(pair, large.seconds());
-  for (int i = 1; i < kBandwidthRounds && best < kLongTransfer; ++i)
-    best = std::min(best, agreed(pair, large.seconds()));
-  time.bytes_per_second = static_cast<double>(bytes) / best;
-  return time;
+  double best = slower(large.seconds());
+  for (int i = 1; i < kBandwidthRounds && best < kLongTransfer; ++i) best = std::min(best, slower(large.seconds()));
+  return {.latency = slower(median_of(latencies)), .bytes_per_second = static_cast<double>(bytes) / best};
 }
 
 std::string text_of(const PairTime& pair, const std::function<std::string(int)>& name) {
@@ -70,19 +67,12 @@ std::string text_of(const PairTime& pair, const std::function<std::string(int)>&
 
 }  // namespace
 
-// The circle method: player n - 1 stays, the others turn; with an odd number, who meets the absent one pauses.
+// The circle method: the last player stays and the others turn. With an odd number, the last one is absent.
 int opponent(int player, int round, int players) {
-  const int n = players + players % 2;
-  const int turning = n - 1;
-  const int last = n - 1;
-  int other = 0;
-  if (player == last) {
-    other = round % turning;
-  } else if (player == round % turning) {
-    other = last;
-  } else {
-    other = ((2 * round - player) % turning + turning) % turning;
-  }
+  const int last = players + players % 2 - 1;
+  const int turning = std::max(last, 1);
+  const int turned = ((2 * round - player) % turning + turning) % turning;
+  const int other = player == last ? round % turning : turned == player ? last : turned;
   return other < players ? other : player;
 }
 
@@ -95,78 +85,68 @@ void judge_pairs(CheckResult& result, const RankHosts& peers, std::vector<PairTi
     rates.push_back(pair.bytes_per_second);
     latencies.push_back(pair.latency);
   }
+  const double median = median_of(rates);
   const bool hosts = peers.hosts().size() > 1;
   const auto name = [&](int rank) { return hosts ? peers.host(rank) : str("rank ", rank); };
-  result.value = str(pairs.size(), " pair(s) of ", hosts ? "hosts" : "ranks", ", ", human_bytes(median(rates)),
-                     "/s and ", fixed(median(latencies) * 1e6, 0), " us; slowest ", text_of(pairs.front(), name));
+  result.value = str(pairs.size(), " pair(s) of ", hosts ? "hosts" : "ranks", ", ", human_bytes(median), "/s and ",
+                     fixed(median_of(latencies) * 1e6, 0), " us; slowest ", text_of(pairs.front(), name));
   std::map<int, size_t> slow_of;
   size_t slow = 0;
   for (const PairTime& pair : pairs) {
-    if (pair.bytes_per_second >= kSlow * median(rates)) continue;
-    ++slow;
+    if (pair.bytes_per_second >= kSlow * median) break;
     ++slow_of[pair.a];
     ++slow_of[pair.b];
-    if (slow <= kNamed)
-      result.warn("", str("slow pair: ", text_of(pair, name), "; the median pair ", human_bytes(median(rates)), "/s"));
+    if (++slow > kNamed) continue;
+    result.warn("", str("slow pair: ", text_of(pair, name), "; the median pair ", human_bytes(median), "/s"));
   }
   if (slow > kNamed) result.warn("", str(slow - kNamed, " more slow pair(s)"));
   for (const auto& [rank, count] : slow_of) {
-    if (count >= 2 && 2 * count > slow) {
-      result.warn(peers.host(rank), str(count, " of the ", slow, " slow pair(s) have ", name(rank), " in common"));
-    }
+    if (count < 2 || 2 * count <= slow) continue;
+    result.warn(peers.host(rank), str(count, " of the ", slow, " slow pair(s) have ", name(rank), " in common"));
   }
 }
 
 CheckResult check_pairs(Comm& control, Comm& data, const RankHosts& peers, Device& device,
                         const PairsOptions& options) {
   CheckResult result{.name = "pairs", .kind = Kind::kComm};
-  const std::vector<std::string> hosts = peers.hosts();
   std::vector<int> players = peers.first_ranks();
-  if (hosts.size() == 1) {
-    players.clear();
-    for (int rank = 0; rank < peers.size(); ++rank) players.push_back(rank);
+  if (players.size() == 1) {
+    players.resize(peers.size());
+    std::iota(players.begin(), players.end(), 0);
   }
-  const auto own = std::find(players.begin(), players.end(), control.rank());
   const auto count = static_cast<int>(players.size());
+  const auto player = static_cast<int>(std::find(players.begin(), players.end(), control.rank()) - players.begin());
+  const bool plays = player < count;
   const int rounds = count + count % 2 - 1;
   const int64_t bytes = options.bytes > 0 ? options.bytes : device.uses_host_memory() ? kPairHostBytes : kPairGpuBytes;
 
   Facts measured;
   int played = 0;
-  {
-    const std::unique_ptr<Comm> playing = data.split(own != players.end() ? 1 : 0);
-    const Stopwatch watch;
-    while (own != players.end() && played < rounds) {
-      const auto player = static_cast<int>(own - players.begin());
-      const int other = opponent(player, played, count);
-      const std::unique_ptr<Comm> pair = playing->split(std::min(player, other));
-      if (other != player) {
-        const PairTime time = measure(*pair, device, bytes);
-        const int rank = players[static_cast<size_t>(other)];
-        measured.set(str(kTo, rank, ", seconds"), time.latency);
-        measured.set(str(kTo, rank, ", bytes_per_second"), time.bytes_per_second);
-      }
-      ++played;
-      if (playing->max(static_cast<int64_t>(1e3 * watch.seconds())) > static_cast<int64_t>(1e3 * options.seconds))
-        break;
+  const std::unique_ptr<Comm> playing = data.split(plays ? 1 : 0);
+  const Stopwatch watch;
+  for (bool in_time = true; plays && in_time && played < rounds; ++played) {
+    const int other = opponent(player, played, count);
+    const std::unique_ptr<Comm> pair = playing->split(std::min(player, other));
+    if (other != player) {
+      const PairTime time = measure_pair(*pair, device, bytes);
+      measured.set(str(kTo, players[other], ", seconds"), time.latency);
+      measured.set(str(kTo, players[other], ", bytes_per_second"), time.bytes_per_second);
     }
+    in_time = playing->max(static_cast<int64_t>(1e3 * watch.seconds())) <= static_cast<int64_t>(1e3 * options.seconds);
   }
-  result.ranks = gather_facts(control, [&] {
-    measured.set("rounds", int64_t{played});
-    return measured;
-  });
-  if (report_errors(result, peers)) return result;
+  measured.set("rounds", played);
+  measure(result, control, peers, [&](Facts& facts) { facts = measured; });
   std::vector<PairTime> pairs;
   for (const int a : players) {
     for (const int b : players) {
-      const Facts& facts = result.ranks[static_cast<size_t>(a)];
+      const Facts& facts = result.ranks[a];
       const std::string rate = str(kTo, b, ", bytes_per_second");
       if (a < b && facts.has(rate)) pairs.push_back({a, b, facts.number(str(kTo, b, ", seconds")), facts.number(rate)});
     }
   }
   judge_pairs(result, peers, std::move(pairs));
-  const auto done = static_cast<int>(result.ranks[static_cast<size_t>(players.front())].number("rounds"));
-  if (done < rounds) {
+  const std::string done = result.ranks.front().text("rounds");
+  if (done != str(rounds)) {
     result.warn(
         "", str("not finished: ", done, " of ", rounds, " rounds were measured in ", fixed(options.seconds, 0), " s"));
   }

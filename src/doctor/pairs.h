@@ -1,6 +1,5 @@
-// Latency and bandwidth between each two hosts (between each two ranks of a single host), so that a slow link or host
-// is named before all ranks wait for it. All pairs of a round measure at once, as in a round-robin tournament: n hosts
-// take n - 1 rounds.
+// Latency and bandwidth between each two hosts (between each two ranks of a single host), to name a slow link or host
+// before all ranks wait for it. A round-robin tournament: all pairs of a round measure at once, n hosts take n - 1 rounds.
 #pragma once
 
 #include "backend/device.h"
@@ -9,8 +8,8 @@
 namespace tokamak::doctor {
 
 struct PairsOptions {
-  int64_t bytes = 0;    // that each sends the other; 0: by the device
-  double seconds = 10;  // after which no further round begins
+  int64_t bytes = 0;    // in each direction; 0: by the device
+  double seconds = 10;  // no round begins after that
 };
 
 CheckResult check_pairs(Comm& control, Comm& data, const RankHosts& peers, Device& device, const PairsOptions& options);
@@ -21,10 +20,10 @@ struct PairTime {
   double bytes_per_second = 0;  // in each direction
 };
 
-// Names the slowest pairs, and the host that the slow ones have in common.
+// Names the slowest pairs, and a host that is part of most of them.
 void judge_pairs(CheckResult& result, const RankHosts& peers, std::vector<PairTime> pairs);
 
-// Who plays with `player` in `round` of a tournament of `players`; itself: nobody.
+// The opponent of `player` in `round` of a tournament of `players`; the player itself if it pauses.
 int opponent(int player, int round, int players);
 
 }  // namespace tokamak::doctor

@@ -5,12 +5,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/service_thread.h"
 
 namespace tokamak::doctor {
 
-TimeLimit::TimeLimit(double seconds, Expired expired) : seconds_(seconds), expired_(std::move(expired)) {
-  thread_ = std::thread([this] { wait(); });
-}
+TimeLimit::TimeLimit(double seconds, Expired expired)
+    : expired_(std::move(expired)), thread_(start_service_thread("time limit", [this, seconds] { wait(seconds); })) {}
 
 TimeLimit::~TimeLimit() {
   {
@@ -29,20 +29,17 @@ void TimeLimit::enter(const std::string& check) {
 
 void TimeLimit::set_expired(Expired expired) {
   const std::lock_guard lock(mutex_);
-  expired_ = expired ? std::move(expired) : end_process;
+  expired_ = std::move(expired);
 }
 
-void TimeLimit::wait() {
+void TimeLimit::wait(double seconds) {
   std::unique_lock lock(mutex_);
-  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds_);
-  if (changed_.wait_until(lock, until, [this] { return over_; })) return;
-  expired_(str("doctor: the check '", check_, "' has not ended on ", host_name(), ": in it for ",
-               fixed(watch_.seconds() - entered_, 1), " s, and ", fixed(seconds_, 0),
-               " s are the limit of all checks"));
-}
-
-void TimeLimit::end_process(const std::string& what) {
-  log::error(what, "\n  hint: each rank that waits says this; the one that says nothing, or its file system, hangs");
+  if (changed_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; })) return;
+  const std::string message =
+      str("doctor: the check '", check_, "' has not ended on ", host_name(), ": it has taken ",
+          fixed(watch_.seconds() - entered_, 1), " s, and all checks together may take ", fixed(seconds, 0), " s");
+  if (expired_) return expired_(message);
+  log::error(message, "\n  hint: each rank that waits logs this; the one that logs nothing, or its file system, hangs");
   log::flush();
   std::_Exit(static_cast<int>(Kind::kComm));
 }

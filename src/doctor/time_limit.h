@@ -1,5 +1,5 @@
-// The end of a doctor that hangs: a thread that ends the process, if it is still there after its time, with exit code 6
-// and the name of the check it is in. A rank that waits for another one cannot end by itself.
+// Ends a doctor that hangs: when its time is over, a thread ends the process with exit code 6 and names the check under
+// way. A rank that waits for another one cannot end by itself.
 #pragma once
 
 #include <condition_variable>
@@ -14,23 +14,20 @@ namespace tokamak::doctor {
 
 class TimeLimit {
  public:
-  using Expired = std::function<void(const std::string& what)>;
+  // Called with a message when the time is over. Empty: the message is logged and the process ends.
+  using Expired = std::function<void(const std::string& message)>;
 
-  // `expired`: what happens then; by default the log says it and the process ends.
-  explicit TimeLimit(double seconds, Expired expired = end_process);
-  ~TimeLimit();  // in time
+  explicit TimeLimit(double seconds, Expired expired = {});
+  ~TimeLimit();
   TimeLimit(const TimeLimit&) = delete;
   TimeLimit& operator=(const TimeLimit&) = delete;
 
-  void enter(const std::string& check);  // what runs from now on
-  void set_expired(Expired expired);     // in place of what happens then so far; none: the default
-  double left() const { return seconds_ - watch_.seconds(); }
+  void enter(const std::string& check);  // begins a check
+  void set_expired(Expired expired);
 
  private:
-  [[noreturn]] static void end_process(const std::string& what);
-  void wait();
+  void wait(double seconds);
 
-  const double seconds_;
   const Stopwatch watch_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -38,7 +35,7 @@ class TimeLimit {
   std::string check_ = "start";
   double entered_ = 0;
   bool over_ = false;
-  std::thread thread_;
+  std::thread thread_;  // last: it uses the others
 };
 
 }  // namespace tokamak::doctor

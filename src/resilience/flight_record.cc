@@ -1,39 +1,29 @@
 #include "resilience/flight_record.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "base/strings.h"
 
 namespace tokamak {
 
 namespace {
 
-constexpr const char* kHost = "host";  // the stream of calls that have none
-constexpr const char* kWait = "wait";  // for what another stream does
+constexpr const char* kHost = "host";  // in place of a stream
+constexpr const char* kWait = "wait";  // of the host for a stream
 
 }  // namespace
 
-// Under the lock.
-FlightRecord::Entry& FlightRecord::add(CallKind kind, const char* stream, const char* name, const char* label,
-                                       int64_t now) {
+void FlightRecord::open(const char* stream, const Call& call, bool counts) {
+  const int64_t now = progress_.tick();
+  const std::lock_guard lock(mutex_);
   Entry& entry = ring_[static_cast<size_t>(begun_) % kCalls];
   entry.number = ++begun_;
-  entry.kind = kind;
+  entry.kind = call.kind;
   entry.stream = stream;
-  entry.name = name;
-  entry.label = label;
+  entry.name = call.name;
+  entry.label = call.label;
   entry.begin = now;
   entry.end = 0;
   entry.arguments = 0;
-  if (kind == CallKind::kCollective) ++collectives_;
-  return entry;
-}
-
-void FlightRecord::begin(Stream& stream, const Call& call) {
-  const int64_t now = progress_.tick();
-  const std::lock_guard lock(mutex_);
-  Entry& entry = add(call.kind, stream.name(), call.name, call.label, now);
+  if (counts) ++collectives_;
   for (const Operand& operand : call.operands) {
     if (!*operand.tensor) continue;
     entry.argument[entry.arguments++] = {operand.name, operand.tensor->dtype(), operand.access,
@@ -41,42 +31,13 @@ void FlightRecord::begin(Stream& stream, const Call& call) {
   }
 }
 
-void FlightRecord::end(Stream& stream, const Call& call) {
+// Ends the newest open call of this name. Other threads may have begun calls since.
+void FlightRecord::close(const char* stream, const char* name) {
   const int64_t now = progress_.tick();
   const std::lock_guard lock(mutex_);
-  close(stream.name(), call.name, now);
-}
-
-void FlightRecord::host_waits(Stream& stream) {
-  const int64_t now = progress_.tick();
-  const std::lock_guard lock(mutex_);
-  add(CallKind::kCollective, stream.name(), kWait, "for a collective", now);
-  --collectives_;  // a rank whose collective is over already does not wait: no call that all ranks make
-}
-
-void FlightRecord::host_waited(Stream& stream) {
-  const int64_t now = progress_.tick();
-  const std::lock_guard lock(mutex_);
-  close(stream.name(), kWait, now);
-}
-
-void FlightRecord::begin(const char* name) {
-  const int64_t now = progress_.tick();
-  const std::lock_guard lock(mutex_);
-  add(CallKind::kCollective, kHost, name, "", now);
-}
-
-void FlightRecord::end(const char* name) {
-  const int64_t now = progress_.tick();
-  const std::lock_guard lock(mutex_);
-  close(kHost, name, now);
-}
-
-// Of the call of this name that began last; it is the newest entry but where threads call at the same time.
-void FlightRecord::close(const char* stream, const char* name, int64_t now) {
   ++ended_;
-  for (int64_t back = 1; back <= std::min<int64_t>(begun_, kCalls); ++back) {
-    Entry& entry = ring_[static_cast<size_t>(begun_ - back) % kCalls];
+  for (int64_t back = 1; back <= kept(); ++back) {
+    Entry& entry = newest(back);
     if (entry.end != 0 || entry.stream != stream || entry.name != name) continue;
     entry.end = now;
     if (entry.kind == CallKind::kCollective && std::this_thread::get_id() == training_) {
@@ -86,11 +47,24 @@ void FlightRecord::close(const char* stream, const char* name, int64_t now) {
   }
 }
 
+void FlightRecord::begin(Stream& stream, const Call& call) {
+  open(stream.name(), call, call.kind == CallKind::kCollective);
+}
+void FlightRecord::end(Stream& stream, const Call& call) { close(stream.name(), call.name); }
+
+void FlightRecord::host_waits(Stream& stream) {
+  open(stream.name(), {.kind = CallKind::kCollective, .name = kWait, .label = "for a collective"}, false);
+}
+void FlightRecord::host_waited(Stream& stream) { close(stream.name(), kWait); }
+
+void FlightRecord::begin(const char* name) { open(kHost, {.kind = CallKind::kCollective, .name = name}, true); }
+void FlightRecord::end(const char* name) { close(kHost, name); }
+
 FlightRecord::Position FlightRecord::position() const {
   const std::lock_guard lock(mutex_);
   Position position = {.begun = begun_, .ended = ended_, .collectives = collectives_};
-  for (int64_t back = 1; back <= std::min<int64_t>(begun_, kCalls); ++back) {
-    const Entry& entry = ring_[static_cast<size_t>(begun_ - back) % kCalls];
+  for (int64_t back = 1; back <= kept(); ++back) {
+    const Entry& entry = newest(back);
     if (entry.end != 0) continue;
     if (position.inside.empty()) position.inside = entry.title();
     position.in_collective = position.in_collective || entry.kind == CallKind::kCollective;
@@ -102,9 +76,7 @@ std::string FlightRecord::text() const {
   const std::lock_guard lock(mutex_);
   const int64_t now = RunProgress::now();
   std::string lines;
-  for (int64_t back = std::min<int64_t>(begun_, kCalls); back >= 1; --back) {
-    lines += str("  ", ring_[static_cast<size_t>(begun_ - back) % kCalls].text(now), "\n");
-  }
+  for (int64_t back = kept(); back >= 1; --back) lines += str("  ", newest(back).text(now), "\n");
   return lines;
 }
 

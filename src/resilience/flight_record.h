@@ -1,12 +1,12 @@
-// The last calls that this rank has made of its devices and groups, always on: what a report of a hang shows. Each call
-// is progress, too. Recording one costs some hundred nanoseconds.
+// The last calls of this rank to its devices and groups, always recorded, for the report of a hang. Each call is
+// progress too. Recording one takes some hundred nanoseconds.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "backend/observer.h"
 #include "comm/comm.h"
@@ -22,19 +22,19 @@ class FlightRecord final : public Observer, public Comm::HostObserver {
 
   void begin(Stream& stream, const Call& call) override;
   void end(Stream& stream, const Call& call) override;
-  void host_waits(Stream& stream) override;  // for a collective beside, as inside a call of it
+  void host_waits(Stream& stream) override;  // recorded as if inside the collective that it waits for
   void host_waited(Stream& stream) override;
-  bool wants_operations() const override { return false; }  // a graph of them is one call, which is enough
+  bool wants_operations() const override { return false; }  // a graph of them is one call
 
   void begin(const char* name) override;
   void end(const char* name) override;
 
-  // So that two ranks can be compared: they call the same collectives in the same order.
+  // Comparable between ranks, because all call the same collectives in the same order.
   struct Position {
     int64_t begun = 0;  // calls
     int64_t ended = 0;
     int64_t collectives = 0;     // begun
-    bool in_collective = false;  // and not come back from it
+    bool in_collective = false;  // one has begun and not ended
     std::string inside;          // the newest call that has not ended: "all_gather", "gemm qkv forward"; or ""
   };
   Position position() const;
@@ -64,12 +64,16 @@ class FlightRecord final : public Observer, public Comm::HostObserver {
     std::string text(int64_t now) const;
   };
 
-  Entry& add(CallKind kind, const char* stream, const char* name, const char* label, int64_t now);
-  void close(const char* stream, const char* name, int64_t now);
+  // `counts`: the call is a collective that all ranks make.
+  void open(const char* stream, const Call& call, bool counts);
+  void close(const char* stream, const char* name);
+  Entry& newest(int64_t back) { return ring_[static_cast<size_t>(begun_ - back) % kCalls]; }  // 1: the newest
+  const Entry& newest(int64_t back) const { return ring_[static_cast<size_t>(begun_ - back) % kCalls]; }
+  int64_t kept() const { return std::min<int64_t>(begun_, kCalls); }
 
   RunProgress& progress_;
-  const std::thread::id training_;  // whose time in collectives counts
-  mutable std::mutex mutex_;        // all but never contended: others read it after a hang
+  const std::thread::id training_;  // the thread whose time in collectives counts
+  mutable std::mutex mutex_;        // hardly ever contended: other threads read only after a hang
   std::array<Entry, kCalls> ring_;
   int64_t begun_ = 0, ended_ = 0, collectives_ = 0;
 };

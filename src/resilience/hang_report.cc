@@ -16,19 +16,10 @@ namespace tokamak {
 
 namespace {
 
-constexpr std::string_view kFound = "hang, found at ";  // report/ reads it
+constexpr std::string_view kFound = "hang, found at ";  // report/hang_files.cc reads it
 constexpr std::string_view kByRankZero = ", by rank 0 (";
 
-std::string names(const HangReport& report, const std::vector<int>& ranks) {
-  std::vector<std::string> lines;
-  for (const int r : ranks) {
-    const RankView& rank = report.ranks[static_cast<size_t>(r)];
-    lines.push_back(str(rank.name, ", pid ", rank.last.pid));
-  }
-  return lines.empty() ? "none is behind the others" : join(lines, "; ");
-}
-
-std::string word_of(const std::string& path) {
+std::string first_word(const std::string& path) {
   std::ifstream in(path);
   std::string word;
   in >> word;
@@ -39,17 +30,19 @@ std::string word_of(const std::string& path) {
 
 std::string HangReport::text(const std::string& time) const {
   const RankView& limiting = ranks[verdict.limit_of];
-  std::string text =
-      str(kFound, time, ", by ", ranks[by].name, "\n", verdict.reason,
-          "\n\ndid not arrive: ", names(*this, verdict.culprits), "\nlimit: ", fixed(verdict.limit, 1), " s, of ",
-          limiting.name, " in phase ", name_of(limiting.last.phase), ": ", limits.text(limiting.last.gaps), "\n");
-  if (hears_no_other_host()) text += str("suspected: ", ranks[by].host, " itself, as it hears of no other host\n");
-  text += "\n";
+  std::vector<std::string> names;
+  for (const int r : verdict.culprits) names.push_back(ranks[r].who());
+  std::string text = str(
+      kFound, time, ", by ", ranks[by].name, "\n", verdict.reason,
+      "\n\ndid not arrive: ", names.empty() ? "none is behind the others" : join(names, "; "),
+      "\nlimit: ", fixed(verdict.limit, 1), " s, of ", limiting.name, " in phase ", name_of(limiting.last.phase), ": ",
+      limits.text(limiting.last.gaps), "\n",
+      hears_no_other_host() ? str("suspected: ", ranks[by].host, " itself, as it hears no other host\n") : "", "\n");
   for (const RankView& rank : ranks) {
     if (rank.hidden) continue;
-    const std::string silence = rank.heard_ago > 0 ? str(", heard ", fixed(rank.heard_ago, 1), " s ago") : "";
-    text += str(rank.name, ", pid ", rank.last.pid, ": ", rank.last.text(), rank.left ? ", has left" : "",
-                rank.lost ? ", its connection has timed out" : "", silence, "\n");
+    text += str(rank.who(), ": ", rank.last.text(), rank.left ? ", has left" : "",
+                rank.lost ? ", its connection has timed out" : "",
+                rank.heard_ago > 0 ? str(", heard ", fixed(rank.heard_ago, 1), " s ago") : "", "\n");
   }
   for (size_t r = 0; r < ranks.size(); ++r) {
     if (ranks[r].counts()) text += calls_section(ranks[r], calls[r]);
@@ -59,7 +52,7 @@ std::string HangReport::text(const std::string& time) const {
 
 bool HangReport::hears_no_other_host() const {
   std::set<std::string> silent, others;
-  for (const int r : verdict.silent) silent.insert(ranks[static_cast<size_t>(r)].host);
+  for (const int r : verdict.silent) silent.insert(ranks[r].host);
   for (const RankView& rank : ranks) {
     if (rank.counts() && rank.host != ranks[by].host) others.insert(rank.host);
   }
@@ -69,13 +62,12 @@ bool HangReport::hears_no_other_host() const {
 std::vector<std::string> HangReport::suspects() const {
   if (hears_no_other_host()) return {ranks[by].host};
   std::vector<std::string> hosts;
-  for (const int r : verdict.culprits) hosts.push_back(ranks[static_cast<size_t>(r)].host);
+  for (const int r : verdict.culprits) hosts.push_back(ranks[r].host);
   return hosts;
 }
 
 std::string calls_section(const RankView& rank, const std::string& calls) {
-  return str("\nlast calls of ", rank.name, ", pid ", rank.last.pid, ":\n",
-             calls.empty() ? "  missing: it did not answer\n" : calls);
+  return str("\nlast calls of ", rank.who(), ":\n", calls.empty() ? "  missing: it did not answer\n" : calls);
 }
 
 std::string main_thread_state() {
@@ -85,7 +77,7 @@ std::string main_thread_state() {
   std::getline(in, stat);
   const size_t name_end = stat.rfind(')');
   const std::string state = name_end == std::string::npos ? "?" : stat.substr(name_end + 2, 1);
-  const std::string where = word_of(task + "/wchan");
+  const std::string where = first_word(task + "/wchan");
   return where.empty() || where == "0" ? state : str(state, " in ", where);
 }
 
@@ -108,12 +100,12 @@ bool HangFile::has_verdict_of_rank_zero(const std::string& path) {
 }
 
 HangFile::Claim HangFile::claim(const std::string& time) const {
-  std::error_code ignored;  // at a start it may not be there yet
+  std::error_code ignored;
   std::filesystem::create_directories(directory_, ignored);
   std::string compact = time;
   std::erase_if(compact, [](char c) { return c == '-' || c == ':'; });
   std::string name = str("hang-", compact, ".txt");
-  // A symbolic link comes to be with its content, at one moment, on every file system that has them.
+  // A file system creates a symbolic link and its content at once, so one rank is the first.
   const bool first = ::symlink(name.c_str(), link().c_str()) == 0;
   if (!first && errno == EEXIST) {
     std::array<char, 256> known{};
@@ -123,18 +115,18 @@ HangFile::Claim HangFile::claim(const std::string& time) const {
   return {str(directory_, "/", name), first};
 }
 
-void HangFile::suspect(const std::vector<std::string>& hosts) const {
-  const std::string path = directory_ + "/suspects.txt";
-  std::vector<std::string> known;
+bool append_suspects(const std::string& path, const std::vector<std::string>& hosts) {
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  std::set<std::string> known;
+  bool ends = true;  // the last line has a newline
   std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) known.push_back(line);
-  std::string lines;
+  for (std::string line; std::getline(in, line); ends = !in.eof()) known.insert(line);
+  std::string lines = ends ? "" : "\n";
   for (const std::string& host : hosts) {
-    if (std::find(known.begin(), known.end(), host) != known.end()) continue;
-    known.push_back(host);
-    lines += host + "\n";
+    if (known.insert(host).second) lines += host + "\n";
   }
-  if (!lines.empty()) append(path, lines);
+  return lines.size() <= 1 || HangFile::append(path, lines);
 }
 
 }  // namespace tokamak

@@ -30,6 +30,11 @@ Heartbeat Heartbeat::of(const RunProgress& progress, const FlightRecord& record,
   return beat;
 }
 
+std::string Heartbeat::place() const {
+  const char* const call = inside.data();
+  return str(*call == 0 ? "outside of any call" : str("in ", call), ", phase ", name_of(phase), ", step ", step);
+}
+
 std::string Heartbeat::text() const {
   const char* const call = inside.data();
   return str("phase ", name_of(phase), ", step ", step, ", ", *call == 0 ? "between calls" : str("in ", call),

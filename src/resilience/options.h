@@ -1,4 +1,4 @@
-// Options of what ends a run that has gone wrong.
+// Options of the checks and limits that end a run that has gone wrong.
 #pragma once
 
 #include <cstdint>
@@ -20,24 +20,20 @@ struct ResilienceOptions {
   template <class Visitor>
   void fields(Visitor& v) {
     v("max_bad_steps", max_bad_steps,
-      "consecutive steps with a non-finite loss or gradient, each skipped, before the run aborts (exit 7)");
+      "consecutive steps with a non-finite loss or gradient before the run ends (exit 7); each is skipped");
     v("recompute_interval", recompute_interval,
-      "steps between those whose gradients are computed twice, from data read twice, and compared bit for bit; if "
-      "they differ, the ranks are named and a third computation decides; where it agrees with neither, or a host differs "
-      "again, the run ends (exit 7) before the update; such a step takes twice as long; a GPU needs "
+      "steps between those that compute gradients twice, in twice the time, and compare the bits; a GPU needs "
       "runtime.deterministic; 0: never");
     v("verify_state", verify_state,
-      "checksum weights and moments after each update, and again before the next and before each save; what has "
-      "changed in between ends the run (exit 7) before it is saved; it reads the state twice a step, which is time "
-      "where a step has few tokens");
+      "checksum weights and moments between updates and before saves; a change ends the run (exit 7); reads the state "
+      "twice a step");
     v("stop_deadline", stop_deadline,
-      "end at once (exit 6), saved or not, this long after the first signal to stop; what is committed is safe; none: "
-      "the save takes the time it takes");
+      "time from the first stop signal to the end (exit 6), even without the save; none: the save may take any time");
     v("watchdog_min", watchdog_min,
-      "a run in which no rank makes progress for so long, or for 8 times the longest pause so far in the same phase "
-      "(start, load, step, validation, save ...) where that is more, ends with exit 6 and a report; five times as long "
-      "in a phase that was never passed before; shorter finds a hang earlier and may take a slow disk for one");
-    v("watchdog_max", watchdog_max, "the longest that the watchdog waits, whatever the pauses were; none: no watchdog");
+      "least time without progress that ends the run (exit 6); longer in new phases and after pauses (8 times the longest); "
+      "short: slow disks look like hangs");
+    v("watchdog_max", watchdog_max,
+      "longest time without progress before the watchdog ends the run; none: no watchdog");
   }
 };
 

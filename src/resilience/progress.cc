@@ -1,6 +1,9 @@
 #include "resilience/progress.h"
 
+#include <algorithm>
 #include <chrono>
+
+#include "base/strings.h"
 
 namespace tokamak {
 
@@ -18,12 +21,22 @@ const char* name_of(Phase phase) {
   return index < kPhases ? kNames[index] : "?";
 }
 
+double Limits::of_phase(const PhaseGaps& gaps) const {
+  const double least = gaps.passed == 0 ? kUnmeasured * floor : floor;
+  return std::min(std::max(kGaps * gaps.longest, least), ceiling);
+}
+
+std::string Limits::text(const PhaseGaps& gaps) const {
+  return str(kGaps, " x the longest pause so far (", fixed(gaps.longest, 3), " s), at least ",
+             gaps.passed == 0 ? str(kUnmeasured, " x ") : "", "resilience.watchdog_min (", floor, " s)",
+             gaps.passed == 0 ? ", as the phase was never passed before" : "", ", at most resilience.watchdog_max (",
+             ceiling, " s)");
+}
+
 int64_t RunProgress::now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
-
-RunProgress::RunProgress() : last_(now()) {}
 
 int64_t RunProgress::tick() {
   const int64_t at = now();
@@ -35,7 +48,7 @@ int64_t RunProgress::tick() {
   return at;
 }
 
-// What is waited for until a phase begins belongs to the phase before.
+// A pause before a phase belongs to the phase before it.
 void RunProgress::enter(Phase phase) {
   tick();
   phase_.store(phase, kRelaxed);
@@ -71,15 +84,6 @@ RunProgress::Reading RunProgress::read() const {
                    .passed = passed_[index].load(kRelaxed)},
           .steps = passed_[static_cast<size_t>(Phase::kStep)].load(kRelaxed),
           .computing = static_cast<double>(computing_.load(kRelaxed)) / kSecond};
-}
-
-PhaseScope::PhaseScope(RunProgress* progress, Phase phase)
-    : progress_(progress), before_(progress == nullptr ? phase : progress->phase()) {
-  if (progress_ != nullptr) progress_->enter(phase);
-}
-
-PhaseScope::~PhaseScope() {
-  if (progress_ != nullptr) progress_->leave(before_);
 }
 
 }  // namespace tokamak

@@ -1,11 +1,14 @@
-// Where this rank is, and when it last got on: what its watchdog looks at. Any thread may tick; one thread, the one that
-// trains, enters phases and steps. Nothing waits, nothing is locked.
+// What this rank does and when it last made progress, for its watchdog. Any thread may tick; only the training thread
+// enters phases and steps. No call waits or takes a lock.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+
+#include "resilience/options.h"
 
 namespace tokamak {
 
@@ -13,22 +16,37 @@ enum class Phase : int32_t { kStart, kLoad, kStep, kValidation, kEvals, kSamples
 inline constexpr size_t kPhases = 9;
 const char* name_of(Phase phase);
 
-// What of a phase was measured so far.
+// The measurements of a phase so far.
 struct PhaseGaps {
   double longest = 0;  // seconds without progress
-  int64_t passed = 0;  // times that it was passed; of kStep, steps
+  int64_t passed = 0;  // how often the phase has ended; for kStep, steps
+};
+
+// How long a phase may go without progress: 8 times its longest pause so far, within bounds. A phase that never ended
+// yet (a first step that loads libraries, a first save on an unknown disk) gets at least five times the lower bound.
+struct Limits {
+  static constexpr double kGaps = 8;
+  static constexpr double kUnmeasured = 5;
+
+  double floor = 0;    // seconds
+  double ceiling = 0;  // seconds
+
+  static Limits of(const ResilienceOptions& options) {
+    return {options.watchdog_min.seconds, options.watchdog_max.seconds};
+  }
+  double of_phase(const PhaseGaps& gaps) const;
+  std::string text(const PhaseGaps& gaps) const;  // how of_phase computes it
 };
 
 class RunProgress {
  public:
-  RunProgress();
+  RunProgress() : last_(now()) {}
   static int64_t now();  // nanoseconds, monotonic
 
-  // Got on: a call began or ended, a micro-batch or a chunk of a file came or went. Returns the nanoseconds of a
-  // monotonic clock, which whoever ticks often need not read again.
+  // Records progress: a call began or ended, a micro-batch or a chunk of a file was processed. Returns now().
   int64_t tick();
   void enter(Phase phase);
-  void leave(Phase back_to);  // the phase is passed; goes on in that one
+  void leave(Phase back_to);  // ends the phase and returns to an outer one
 
   void begin_step(int64_t step);
   void end_step();
@@ -37,10 +55,10 @@ class RunProgress {
   struct Reading {
     Phase phase = Phase::kStart;
     int64_t step = 0;
-    double idle = 0;  // seconds since this rank last got on
+    double idle = 0;  // seconds since the last progress
     PhaseGaps gaps;   // of the phase
     int64_t steps = 0;
-    double computing = 0;  // seconds of those steps that were not spent in collectives
+    double computing = 0;  // seconds of those steps outside collectives
   };
   Reading read() const;
   Phase phase() const { return phase_.load(std::memory_order_relaxed); }
@@ -52,16 +70,21 @@ class RunProgress {
   std::array<std::atomic<int64_t>, kPhases> longest_{};
   std::array<std::atomic<int64_t>, kPhases> passed_{};
   std::atomic<int64_t> collective_{0};  // nanoseconds
-  std::atomic<int64_t> computing_{0};   //
-  int64_t step_begin_ = 0;              // of the training thread, and the next
+  std::atomic<int64_t> computing_{0};   // nanoseconds
+  int64_t step_begin_ = 0;              // the training thread's, as the next
   int64_t collective_at_begin_ = 0;
 };
 
-// The phase of a scope. `progress` may be nullptr: nobody watches.
+// The phase of a scope. Without `progress` (nullptr) it does nothing.
 class PhaseScope {
  public:
-  PhaseScope(RunProgress* progress, Phase phase);
-  ~PhaseScope();
+  PhaseScope(RunProgress* progress, Phase phase)
+      : progress_(progress), before_(progress == nullptr ? phase : progress->phase()) {
+    if (progress_ != nullptr) progress_->enter(phase);
+  }
+  ~PhaseScope() {
+    if (progress_ != nullptr) progress_->leave(before_);
+  }
   PhaseScope(const PhaseScope&) = delete;
   PhaseScope& operator=(const PhaseScope&) = delete;
 

@@ -1,5 +1,5 @@
 // Ranks that compute longer than the others, by robust statistics: the median and the median absolute deviation (MAD)
-// of seconds per step, which a straggler itself does not move.
+// of seconds per step, which a straggler hardly moves.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ struct Straggler {
   int rank = 0;
   double seconds = 0;  // that it computed per step
   double median = 0;   // of all ranks
-  std::string name;    // "rank 3 (on n2)", once the watchdog has told of it
+  std::string name;    // "rank 3 (on n2)"; the watchdog sets it
 };
 
 class StragglerDetector {
@@ -22,8 +22,8 @@ class StragglerDetector {
   static constexpr double kShare = 0.2;  // of the median, at least
   static constexpr size_t kLeastRanks = 3;
 
-  // Seconds per step of an interval, by rank. Returns those that have now been over median + max(5 MAD, 20 %) for three
-  // intervals in a row; each once, until it was below.
+  // Takes the seconds per step of an interval, by rank. Returns the ranks that have now been over median + max(5 MAD,
+  // 20 %) for three intervals in a row, each once until it falls below.
   std::vector<Straggler> see(const std::vector<double>& seconds);
 
  private:

@@ -1,5 +1,5 @@
-// Whether a run hangs, and which of its ranks the others wait for. A function of what the ranks last said and how long
-// ago that was; no clock, no connection.
+// Whether a run hangs, and which ranks the others wait for: a function of the last heartbeats and their age, without
+// clock or connection.
 #pragma once
 
 #include <string>
@@ -15,27 +15,28 @@ struct RankView {
   Heartbeat last;
   double heard_ago = 0;  // seconds since its last heartbeat; 0 for this rank itself
   bool lost = false;     // its connection has timed out
-  bool left = false;     // in good order
-  bool hidden = false;   // this process hears nothing of it: only rank 0 hears of all
+  bool left = false;     // it has ended in good order
+  bool hidden = false;   // this process hears nothing of it: only rank 0 hears from all
 
   bool counts() const { return !left && !hidden; }
   double idle() const { return last.idle + heard_ago; }
+  std::string who() const;  // "rank 3 (on n2), pid 7"
 };
 
 struct Verdict {
   bool hangs = false;
-  double limit = 0;           // seconds: the longest of the phases of ranks that are heard, and whose it is
-  size_t limit_of = 0;        //
-  std::vector<int> silent;    // ranks that say nothing: stopped, or their host is cut off
-  std::vector<int> culprits;  // ranks that the others wait for; none where nobody is behind
-  std::string reason;         // of all that, one line
+  double limit = 0;           // seconds: the longest limit of the phases of ranks that are heard
+  size_t limit_of = 0;        // the rank that has it
+  std::vector<int> silent;    // ranks without heartbeats: stopped, or their host is cut off
+  std::vector<int> culprits;  // ranks that the others wait for; empty if none is behind
+  std::string reason;         // all of it in one line
 };
 
-// By rank. `interval`: seconds between heartbeats.
+// `ranks` is by rank; `interval` is the time between heartbeats in seconds.
 Verdict judge(const std::vector<RankView>& ranks, double interval);
 
-// Whom the others wait for now, whether that is too long yet or not: "did not arrive: rank 3 (on n2), pid 7 (nothing heard
-// of it for 12.0 s)"; "" where nobody is silent or behind.
+// The ranks that the others wait for now, before any limit is over: "did not arrive: rank 3 (on n2), pid 7 (nothing
+// heard for 12.0 s)". "" if none is silent or behind.
 std::string missing_ranks(const std::vector<RankView>& ranks, double interval);
 
 }  // namespace tokamak

@@ -19,11 +19,11 @@ namespace tokamak {
 namespace {
 
 constexpr double kInterval = 1;  // seconds between heartbeats, at most
-constexpr double kLate = 1;      // a thread that wakes so much later than that was stopped
+constexpr double kLate = 1;      // seconds; a thread that wakes later than that was stopped
 constexpr double kSecondsToAnswer = 2;
-constexpr size_t kMostCalls = 100000;     // bytes of what a rank did last
+constexpr size_t kMostCalls = 100000;     // bytes of a rank's report of its calls
 constexpr double kSecondsToBegin = 60;    // from the meeting of the ranks to their first heartbeats
-constexpr double kSecondsToFollow = 2.5;  // for the others to write what they have to say, where all do so
+constexpr double kSecondsToFollow = 2.5;  // for other ranks to write their parts of the file
 constexpr double kSecondsToEnd = 3.8;     // from the verdict to the end, whatever blocks
 constexpr auto kCode = static_cast<int>(Kind::kComm);
 
@@ -32,30 +32,30 @@ constexpr auto kCode = static_cast<int>(Kind::kComm);
 Watchdog::Watchdog(World& world)
     : world_(world),
       watch_(world.watch()),
-      rank_(static_cast<size_t>(world.rank())),
+      self_(watch_ == nullptr ? 0 : static_cast<size_t>(world.rank())),
       record_(progress_),
       limits_(Limits::of(options_.limits)),
-      peers_(static_cast<size_t>(watch_ == nullptr ? 1 : world.size())) {
-  resumed_at_ = now_seconds();
-  for (size_t r = 0; r < peers_.size(); ++r) {
-    const int rank = watch_ == nullptr ? world.rank() : static_cast<int>(r);
-    RankView& view = peers_[r].view;
+      peers_(watch_ == nullptr ? 1 : static_cast<size_t>(world.size())),
+      resumed_at_(now_seconds()) {
+  const int first = watch_ == nullptr ? world.rank() : 0;  // the rank of peers_[0]
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    const int rank = first + static_cast<int>(i);
+    RankView& view = peers_[i].view;
     view.host = watch_ == nullptr ? host_name() : watch_->host(rank);
     view.name = str("rank ", rank, " (on ", view.host, ")");
+    view.hidden = self_ != 0 && i != 0 && i != self_;
   }
   world_.comm().observe(&record_);
   if (watch_ != nullptr) watch_->attach(this);
-  // When all have come here, no heartbeat is lost any more, and a rank that never sends one is known by its process.
-  // Nobody watches yet, so a clock does: a rank may have met the others and say nothing more.
+  // After this collective no heartbeat is lost, and the pid of a rank that never sends one is known. No watchdog
+  // guards it, so a timer does: a rank may have met the others and then hang.
   const ExitTimer begins(kSecondsToBegin, kCode, [] {
     log::error("the ranks have met, but not all have begun within ", kSecondsToBegin, " s");
     log::flush();
   });
   const std::vector<pid_t> pids = gather_values(world_.comm(), ::getpid());
-  const std::lock_guard lock(mutex_);  // the watch's thread may be there already
-  for (size_t r = 0; r < peers_.size(); ++r) {
-    peers_[r].view.last.pid = pids[watch_ == nullptr ? rank_ : r];
-  }
+  const std::lock_guard lock(mutex_);  // the watch's thread may already run
+  for (size_t i = 0; i < peers_.size(); ++i) peers_[i].view.last.pid = pids[first + i];
   thread_ = start_service_thread("watchdog", [this] { run(); });
 }
 
@@ -129,34 +129,33 @@ void Watchdog::run() {
     if (stop_ || !options_.limits.watchdog_on()) continue;
     const std::vector<RankView> all = views();
     const Verdict verdict = judge(all, interval());
-    // That a rank is stuck is rank 0's to find: it knows of all.
-    const bool ours = rank_ == 0 || watch_ == nullptr || !verdict.silent.empty();
-    if (verdict.hangs && ours) end_run(lock, verdict);
-    Heartbeat beat = all[watch_ == nullptr ? 0 : rank_].last;
-    if (rank_ == 0) tell_common_limit(beat, all);
+    // Only rank 0 can find a rank that is stuck; the others find that rank 0 is silent.
+    if (verdict.hangs && (self_ == 0 || !verdict.silent.empty())) end_run(lock, verdict);
+    Heartbeat beat = all[self_].last;
+    // Rank 0 sends the largest limit of its phase, so that all agree when to give up rank 0. The others send their
+    // own: otherwise a limit would never fall again.
+    for (const RankView& rank : all) {
+      if (self_ != 0 || !rank.counts() || rank.last.phase != beat.phase || rank.last.limit <= beat.limit) continue;
+      beat.limit = rank.last.limit;
+      beat.gaps = rank.last.gaps;
+    }
     std::vector<Straggler> found = compare_ranks(all);
     lock.unlock();
-    tell_stragglers(found);
+    for (Straggler& one : found) {
+      one.name = watch_->name(one.rank);
+      log::warning(one.name, " is slow: it computes ", fixed(one.seconds, 3), " s a step, the median rank ",
+                   fixed(one.median, 3), " s, in ", StragglerDetector::kIntervals, " intervals in a row");
+    }
     if (watch_ != nullptr) watch_->send(message(beat));
     lock.lock();
     stragglers_.insert(stragglers_.end(), found.begin(), found.end());
   }
 }
 
-// Rank 0 says the limit of all that are in its phase, so that they agree on when to give it up. The others say their
-// own: else a limit would never fall again.
-void Watchdog::tell_common_limit(Heartbeat& beat, const std::vector<RankView>& all) {
-  for (const RankView& rank : all) {
-    if (!rank.counts() || rank.last.phase != beat.phase || rank.last.limit <= beat.limit) continue;
-    beat.limit = rank.last.limit;
-    beat.gaps = rank.last.gaps;
-  }
-}
-
 Heartbeat Watchdog::own_heartbeat() const {
   Heartbeat beat = Heartbeat::of(progress_, record_, limits_);
   beat.idle = std::min(beat.idle, now_seconds() - resumed_at_);
-  // Without connections nobody knows whether another rank gets on.
+  // Without connections this rank cannot see the progress of others.
   if (watch_ == nullptr && world_.size() > 1) beat.limit = limits_.ceiling;
   return beat;
 }
@@ -168,20 +167,18 @@ std::vector<RankView> Watchdog::views() const {
   std::vector<RankView> all;
   for (const Peer& peer : peers_) {
     RankView view = peer.view;
-    const bool self = watch_ == nullptr || all.size() == rank_;
-    const bool heard_of = rank_ == 0 || self || all.empty();
+    const bool self = all.size() == self_;
     if (self) view.last = own_heartbeat();
-    view.heard_ago = self || !heard_of ? 0 : now - std::max(peer.heard_at, resumed_at_);
-    view.hidden = !heard_of;
+    view.heard_ago = self || view.hidden ? 0 : now - std::max(peer.heard_at, resumed_at_);
     all.push_back(std::move(view));
   }
-  // What rank 0 said last of the limit holds for its phase; the ranks that are in it, too, agree by that.
-  if (rank_ != 0 && watch_ != nullptr && all[0].last.phase != all[rank_].last.phase) all[0].last.limit = 0;
+  // Rank 0's limit holds for its own phase only: the ranks in that phase agree on it.
+  if (self_ != 0 && all[0].last.phase != all[self_].last.phase) all[0].last.limit = 0;
   return all;
 }
 
 std::vector<Straggler> Watchdog::compare_ranks(const std::vector<RankView>& views) {
-  if (rank_ != 0 || views.size() < StragglerDetector::kLeastRanks) return {};
+  if (self_ != 0 || views.size() < StragglerDetector::kLeastRanks) return {};
   const double now = now_seconds();
   if (marks_.empty()) {
     marks_ = views;
@@ -209,25 +206,16 @@ std::vector<Straggler> Watchdog::take_stragglers() {
   return std::exchange(stragglers_, {});
 }
 
-void Watchdog::tell_stragglers(std::vector<Straggler>& found) const {
-  for (Straggler& one : found) {
-    one.name = watch_->name(one.rank);
-    log::warning(one.name, " is slow: it computes ", fixed(one.seconds, 3), " s a step, the median rank ",
-                 fixed(one.median, 3), " s, in ", StragglerDetector::kIntervals, " intervals in a row");
-  }
-}
-
 // The last calls of all ranks that still answer.
 void Watchdog::gather_calls(std::unique_lock<std::mutex>& lock, const Verdict& verdict) {
-  peers_[watch_ == nullptr ? 0 : rank_].calls = own_calls();
-  if (rank_ != 0 || watch_ == nullptr) return;
+  peers_[self_].calls = own_calls();
+  if (self_ != 0 || watch_ == nullptr) return;
   lock.unlock();
   watch_->send(message(MessageKind::kAsk));
   lock.lock();
   wake_.wait_for(lock, std::chrono::duration<double>(kSecondsToAnswer), [&] {
     for (size_t r = 0; r < peers_.size(); ++r) {
-      const bool silent =
-          std::find(verdict.silent.begin(), verdict.silent.end(), static_cast<int>(r)) != verdict.silent.end();
+      const bool silent = std::binary_search(verdict.silent.begin(), verdict.silent.end(), static_cast<int>(r));
       if (!silent && !peers_[r].view.left && !peers_[r].calls) return false;
     }
     return true;
@@ -236,25 +224,26 @@ void Watchdog::gather_calls(std::unique_lock<std::mutex>& lock, const Verdict& v
 
 void Watchdog::end_run(std::unique_lock<std::mutex>& lock, const Verdict& verdict) {
   const ExitTimer at_the_latest(kSecondsToEnd, kCode);
-  const size_t self = watch_ == nullptr ? 0 : rank_;
-  HangReport report = {.verdict = verdict, .ranks = views(), .limits = limits_, .by = self};
+  const bool lead = world_.rank() == 0;
+  HangReport report = {.verdict = verdict, .ranks = views(), .limits = limits_, .by = self_};
   gather_calls(lock, verdict);
   for (const Peer& peer : peers_) report.calls.push_back(peer.calls.value_or(""));
   lock.unlock();
   log::error("the run hangs: ", verdict.reason, " (limit ", fixed(verdict.limit, 1), " s)");
   log::flush();
-  if (file_) {
-    const std::string time = utc_timestamp();
-    const HangFile::Claim claim = file_->claim(time);
-    const bool whole = claim.first || rank_ == 0;
-    HangFile::append(claim.path, whole ? report.text(time) : calls_section(report.ranks[self], report.calls[self]));
-    log::error("what each rank did last: ", claim.path);
+  std::optional<HangFile::Claim> claim;
+  const std::string time = utc_timestamp();
+  if (file_) claim = file_->claim(time);
+  const bool whole = claim && (claim->first || lead);
+  if (claim) {
+    HangFile::append(claim->path, whole ? report.text(time) : calls_section(report.ranks[self_], report.calls[self_]));
+    log::error("the last calls of each rank: ", claim->path);
     log::flush();
-    if (rank_ != 0) std::this_thread::sleep_for(std::chrono::duration<double>(kSecondsToFollow));
-    // Another rank hears of rank 0 alone: which of the two is cut off it cannot know. Rank 0, if it lives, can.
-    if (whole && (rank_ == 0 || !HangFile::has_verdict_of_rank_zero(claim.path))) file_->suspect(report.suspects());
-  } else if (rank_ != 0) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(kSecondsToFollow));
+  }
+  if (!lead) std::this_thread::sleep_for(std::chrono::duration<double>(kSecondsToFollow));
+  // A rank that hears only rank 0 cannot tell which of the two is cut off. The verdict of a living rank 0 comes first.
+  if (whole && (lead || !HangFile::has_verdict_of_rank_zero(claim->path))) {
+    append_suspects(options_.directory + "/suspects.txt", report.suspects());
   }
   world_.end_all(kCode);
 }

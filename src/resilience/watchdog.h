@@ -1,8 +1,8 @@
-// Ends a run that hangs. A thread of each rank tells rank 0 every second, over the control connections (comm/watch.h),
-// where its rank is and when it last got on; rank 0 tells all others the same. When no rank has made progress for longer
-// than the limit of their phases, or a rank has fallen silent, rank 0 gathers what each rank did last, writes the report
-// (hang_report.h) and ends all processes with exit code 6. Where rank 0 is the silent one, each of the others does that
-// for itself. On the way out nothing is waited for without a deadline.
+// Ends a run that hangs. A thread of each rank sends a heartbeat to rank 0 every second over the control connections
+// (comm/watch.h); rank 0 sends its own to all. When no rank has made progress for longer than the limit of their
+// phases, or a rank is silent, rank 0 gathers the last calls of all, writes the report (hang_report.h) and ends all
+// processes with exit code 6. If rank 0 is the silent one, each of the others does that for itself. Every wait on this
+// path has a deadline.
 #pragma once
 
 #include <condition_variable>
@@ -30,7 +30,7 @@ struct WatchdogOptions {
 
 class Watchdog final : private Watch::Client {
  public:
-  // `world` outlives it. With the default limits, until it is told others. Collective.
+  // `world` must outlive it. Starts with the default limits. Collective.
   explicit Watchdog(World& world);
   ~Watchdog() override;
   Watchdog(const Watchdog&) = delete;
@@ -40,8 +40,8 @@ class Watchdog final : private Watch::Client {
 
   RunProgress& progress() { return progress_; }
   FlightRecord& flight_record() { return record_; }
-  std::string missing() const;               // as missing_ranks; rank 0 hears of all, another rank of rank 0
-  std::vector<Straggler> take_stragglers();  // those found since the last call; of rank 0 alone
+  std::string missing() const;               // as missing_ranks; only rank 0 hears from all ranks
+  std::vector<Straggler> take_stragglers();  // found since the last call; rank 0 alone finds any
 
  private:
   struct Peer {
@@ -56,17 +56,15 @@ class Watchdog final : private Watch::Client {
   void run();
   double interval() const;
   Heartbeat own_heartbeat() const;
-  static void tell_common_limit(Heartbeat& beat, const std::vector<RankView>& all);
   std::string own_calls() const;
   std::vector<RankView> views() const;  // as of now
   std::vector<Straggler> compare_ranks(const std::vector<RankView>& views);
-  void tell_stragglers(std::vector<Straggler>& found) const;
   void gather_calls(std::unique_lock<std::mutex>& lock, const Verdict& verdict);
   [[noreturn]] void end_run(std::unique_lock<std::mutex>& lock, const Verdict& verdict);
 
   World& world_;
   Watch* const watch_;
-  const size_t rank_;
+  const size_t self_;  // this rank's place in peers_; 0 also without connections
   RunProgress progress_;
   FlightRecord record_;
 
@@ -75,13 +73,13 @@ class Watchdog final : private Watch::Client {
   WatchdogOptions options_;
   Limits limits_;
   std::optional<HangFile> file_;
-  std::vector<Peer> peers_;  // by rank; rank 0 hears of all, another rank of rank 0
-  double resumed_at_ = 0;    // this process was stopped until then: what it did not hear meanwhile says nothing
+  std::vector<Peer> peers_;  // by rank; without connections this rank alone
+  double resumed_at_ = 0;    // this process was stopped until then, so silence before that proves nothing
   bool stop_ = false;
   StragglerDetector detector_;
   std::vector<RankView> marks_;  // at the begin of an interval
   double marked_at_ = 0;
-  std::vector<Straggler> stragglers_;  // until somebody takes them
+  std::vector<Straggler> stragglers_;  // for take_stragglers()
   std::thread thread_;
 };
 

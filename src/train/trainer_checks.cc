@@ -89,7 +89,7 @@ void Trainer::end_if_corrupt(const Corruption& corruption, const std::string& wh
 void Trainer::record_corruption(const Corruption& corruption, const std::string& text) {
   recorder_->event(state_.step, {"corruption", text, {{"hosts", join(corruption.hosts, ",")}}},
                    {count_value("rank", corruption.ranks.front())});
-  if (comm_.rank() == 0) HangFile(config_.run.output_dir).suspect(corruption.hosts);
+  if (comm_.rank() == 0) append_suspects(config_.run.output_dir + "/suspects.txt", corruption.hosts);
 }
 
 }  // namespace tokamak

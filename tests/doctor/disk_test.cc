@@ -85,7 +85,7 @@ RANKS_CASE("a rank that sees another directory is found, and its host named") {
   CHECK(result.status == Status::kFail);
   CHECK(result.kind == Kind::kCheckpoint);
   CHECK(result.notes.size() == 1);
-  CHECK(says(result, str("fail n", last, ": rank ", last, " (n", last, ") does not see what rank 0 writes")));
+  CHECK(says(result, str("fail n", last, ": rank ", last, " (n", last, ") does not see the files of rank 0")));
 }
 
 RANKS_CASE("a path that cannot be a directory fails with the reason, and is no host's fault") {
@@ -118,7 +118,7 @@ TEST_CASE("a held lock is seen by a second descriptor until it is released") {
 
 TEST_CASE("a disk that is out of time is measured by what it wrote until then") {
   const TempDir directory;
-  const DiskRate rate = measure_disk(directory.path(), {.bytes = 8 << 20, .seconds = 0});
+  const DiskRate rate = measure_disk(directory.file("rate"), {.bytes = 8 << 20, .seconds = 0});
   CHECK(!rate.finished);
   CHECK(rate.bytes == 4096);
 }

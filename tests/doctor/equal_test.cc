@@ -3,10 +3,8 @@
 #include <limits>
 
 #include "base/clock.h"
-#include "doctor/clocks.h"
+#include "doctor/equal.h"
 #include "doctor/planted.h"
-#include "doctor/program.h"
-#include "doctor/same_config.h"
 #include "support/ranks.h"
 
 using namespace tokamak;
@@ -34,11 +32,10 @@ TEST_CASE("GPUs of one model are equal devices, whatever their number; other dev
 RANKS_CASE("what a rank cannot measure is its finding, with the error's kind, and no rank waits") {
   CheckResult result{.name = "c", .kind = Kind::kBug};
   const int last = world.size() - 1;
-  result.ranks = gather_facts(world.comm(), [&]() -> Facts {
+  const auto take = [&](Facts&) {
     if (world.rank() == last) fail(Kind::kDevice, "no such device");
-    return {};
-  });
-  CHECK(report_errors(result, a_host_each(world.size())));
+  };
+  CHECK_FALSE(measure(result, world.comm(), a_host_each(world.size()), take));
   CHECK(result.status == Status::kFail);
   CHECK(result.kind == Kind::kDevice);
   CHECK(result.notes.size() == 1);

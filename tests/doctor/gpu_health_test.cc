@@ -10,13 +10,20 @@ using namespace tokamak::doctor;
 
 namespace {
 
-GpuHealths sound() {
-  GpuHealth gpu{.name = "G", .bus = "0:1", .total_bytes = 80};
-  gpu.uncorrected_errors = 0;
-  gpu.temperature = 60;
-  gpu.slowdown_temperature = 90;
-  gpu.throttle = kPowerCap;  // what a loaded GPU says
-  return {.missing = "", .driver = "550", .gpus = {gpu, gpu}};
+Facts gpus(int count) {
+  Facts facts;
+  facts.set("driver", "550");
+  facts.set("gpus", count);
+  for (int i = 0; i < count; ++i) {
+    const auto set = [&](const char* name, const auto& value) { facts.set(str("gpu", i, ".", name), value); };
+    set("name", "G");
+    set("bus", "0:1");
+    set("uncorrected_errors", 0);
+    set("temperature", 60);
+    set("slowdown_temperature", 90);
+    set("throttle_reasons", kPowerCap);  // as a loaded GPU reports
+  }
+  return facts;
 }
 
 }  // namespace
@@ -24,24 +31,24 @@ GpuHealths sound() {
 RANKS_CASE("sound GPUs pass; each fault is found on its host") {
   const RankHosts peers = a_host_each(world.size());
   const int last = world.size() - 1;
-  const CheckResult good = check_gpus(world.comm(), peers, sound);
+  const CheckResult good = check_gpus(world.comm(), peers, [] { return gpus(2); });
   CHECK(good.status == Status::kOk);
   CHECK(good.value == str(2 * world.size(), " GPU(s) on ", world.size(), " host(s), G, driver 550"));
   struct Case {
     Status status;
     const char* text;
-    std::function<void(GpuHealth&)> plant;
+    const char* fact;
+    int64_t value;
   };
-  for (const Case& c :
-       {Case{Status::kFail, "uncorrected memory errors", [](GpuHealth& g) { g.uncorrected_errors = 2; }},
-        Case{Status::kFail, "could not be remapped", [](GpuHealth& g) { g.remap_failed = true; }},
-        Case{Status::kWarn, "waits to be remapped", [](GpuHealth& g) { g.remap_pending = true; }},
-        Case{Status::kWarn, "power brake", [](GpuHealth& g) { g.throttle = kPowerBrake; }},
-        Case{Status::kWarn, "too hot", [](GpuHealth& g) { g.throttle = kHardwareThermal; }},
-        Case{Status::kWarn, "88 C", [](GpuHealth& g) { g.temperature = 88; }}}) {
+  for (const Case& c : {Case{Status::kFail, "2 uncorrected memory errors", "uncorrected_errors", 2},
+                        Case{Status::kFail, "could not be remapped", "remap_failed", 1},
+                        Case{Status::kWarn, "waits to be remapped", "remap_pending", 1},
+                        Case{Status::kWarn, "power brake", "throttle_reasons", kPowerBrake},
+                        Case{Status::kWarn, "too hot", "throttle_reasons", kHardwareThermal},
+                        Case{Status::kWarn, "88 C, and at 90 C", "temperature", 88}}) {
     const CheckResult found = check_gpus(world.comm(), peers, [&] {
-      GpuHealths all = sound();
-      if (world.rank() == last) c.plant(all.gpus[1]);
+      Facts all = gpus(2);
+      if (world.rank() == last) all.set(str("gpu1.", c.fact), c.value);
       return all;
     });
     CHECK(found.status == c.status);
@@ -52,19 +59,17 @@ RANKS_CASE("sound GPUs pass; each fault is found on its host") {
 }
 
 RANKS_CASE("without the driver's library the check is skipped, with the reason") {
-  const CheckResult result = check_gpus(world.comm(), a_host_each(world.size()),
-                                        [] { return GpuHealths{.missing = "no libnvidia-ml.so.1 on this machine"}; });
+  Facts none;
+  none.set("missing", "no libnvidia-ml.so.1 on this machine");
+  const CheckResult result = check_gpus(world.comm(), a_host_each(world.size()), [&] { return none; });
   CHECK(result.status == Status::kSkipped);
   CHECK(result.value == "no libnvidia-ml.so.1 on this machine");
 }
 
 RANKS_CASE("a host that shows fewer GPUs than another is named") {
   if (world.size() < 2) return;
-  const CheckResult result = check_gpus(world.comm(), a_host_each(world.size()), [&] {
-    GpuHealths all = sound();
-    if (world.rank() == 1) all.gpus.pop_back();
-    return all;
-  });
+  const CheckResult result =
+      check_gpus(world.comm(), a_host_each(world.size()), [&] { return gpus(world.rank() == 1 ? 1 : 2); });
   CHECK(result.status == Status::kWarn);
   CHECK(says(result, "warn n1: n1 shows 1 GPU(s), another host 2"));
 }

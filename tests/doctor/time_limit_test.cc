@@ -18,7 +18,6 @@ TEST_CASE("a deadline that is kept says nothing") {
   {
     TimeLimit deadline(3600, [&](const std::string&) { expired = true; });
     deadline.enter("disk");
-    CHECK(deadline.left() > 3000);
   }
   CHECK(!expired);
 }

@@ -62,12 +62,16 @@ TEST_CASE("ranks that write at the same time write one file, and exactly one of 
   }
 }
 
-TEST_CASE("a suspect host is listed once") {
+TEST_CASE("a suspect host is listed once, in a file that may be new or end without a newline") {
   const TempDir dir;
-  const HangFile file(dir.path());
-  file.suspect({"n1", "n2", "n1"});
-  file.suspect({"n2", "n3"});
-  CHECK(read_text(dir.file("suspects.txt"), Kind::kBug) == "n1\nn2\nn3\n");
+  const std::string path = dir.file("run/suspects.txt");
+  CHECK(append_suspects(path, {"n1", "n2", "n1"}));
+  CHECK(append_suspects(path, {"n2", "n3"}));
+  CHECK(read_text(path, Kind::kBug) == "n1\nn2\nn3\n");
+  write_text_atomically(path, "n1\nn2", Kind::kBug);
+  CHECK(append_suspects(path, {"n2", "n4"}));
+  CHECK(read_text(path, Kind::kBug) == "n1\nn2\nn4\n");
+  CHECK_FALSE(append_suspects(path + "/below", {"n5"}));
 }
 
 TEST_CASE("the state of the main thread is read") { CHECK_THAT(main_thread_state(), Catch::StartsWith("R")); }

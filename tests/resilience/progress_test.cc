@@ -5,7 +5,6 @@
 #include <chrono>
 #include <thread>
 
-#include "resilience/limits.h"
 
 using namespace tokamak;
 
