@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares two builds bit for bit, for refactorings. Each trains the same small models, generates, evaluates and
-exports; losses, weights, texts, results and files are compared.
+"""Compares two builds bit for bit, for refactorings. Each trains the same small models, generates, evaluates and exports.
+Losses, weights, texts, results and files must be equal.
 
 usage: scripts/bench/same_bits.py OLD_TOKAMAK NEW_TOKAMAK
 """
@@ -11,7 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-SYSTEM = Path(__file__).resolve().parents[2] / "tests" / "system"
+import measure
+
 STEPS = ("training.max_steps=12", "checkpoint.interval=6", "checkpoint.keep_latest=9", "model.initializer_range=0.1")
 BF16 = "precision.compute=bf16"
 RUNS = {  # name: ranks, overrides of the tests' config, which is GQA in f32
@@ -36,10 +37,9 @@ def digest_of(value):
 
 def digests():
     """{what: digest} of everything that this process's TOKAMAK computes."""
-    sys.path.insert(0, str(SYSTEM))
-    from harness import Workplace, gathered, generated, tokamak
+    (harness,) = measure.tests_harness("harness")
     found = {}
-    with Workplace() as place:
+    with harness.Workplace() as place:
         held_out = place.data + "/validation"
         for number, (name, (ranks, *overrides)) in enumerate(RUNS.items()):
             run = f"run{number}"
@@ -47,19 +47,19 @@ def digests():
             logged = [place.records(run, key) for key in ("loss/last", "optim/grad_norm", "validation/loss")]
             assert [len(values) for values in logged] == [12, 12, 2], logged
             found[f"{name}: losses"] = digest_of(logged)
-            found[f"{name}: weights and moments"] = digest_of(sorted(gathered(place.checkpoint(run, 12)).items()))
+            found[f"{name}: weights and moments"] = digest_of(sorted(harness.gathered(place.checkpoint(run, 12)).items()))
             newest = place.checkpoint(run, 12)
             for what, arguments in (("greedy", ("--temperature", "0")), ("sampled", ("--seed", "7"))):
-                found[f"{name}: text, {what}"] = digest_of(generated(
+                found[f"{name}: text, {what}"] = digest_of(harness.generated(
                     "--checkpoint", newest, "--tokenizer", place.file("tokenizer.model"), "--max-tokens", "24", *arguments,
                     "--prompt", "a", "--prompt", "the words"))
             results = place.file("results.json")
-            tokamak("eval", "--checkpoint", newest, "--task", "shards=" + held_out, "--output", results)
+            harness.tokamak("eval", "--checkpoint", newest, "--task", "shards=" + held_out, "--output", results)
             with open(results, encoding="utf-8") as file:
                 found[f"{name}: evaluation"] = digest_of(json.load(file)["results"]["shards"]["loss"])
             for to in ("hf", "gguf"):
                 out = place.file(f"{run}-{to}")
-                tokamak("checkpoint", "export", "--to", to, "--tokenizer", place.file("tokenizer.model"), newest, out)
+                harness.tokamak("checkpoint", "export", "--to", to, "--tokenizer", place.file("tokenizer.model"), newest, out)
                 paths = sorted(Path(out).rglob("*")) if to == "hf" else [Path(out)]
                 for path in paths:
                     if path.is_file() and path.name != "README.md":  # the model card has the program's version and date
