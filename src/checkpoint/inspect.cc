@@ -27,7 +27,7 @@ CheckpointStore store_with_steps(const std::string& path) {
   return store;
 }
 
-// "exp_avg (BF16)", or the name alone for F32, which is the rule. A file that cannot be read is for verify to report.
+// "<kind> (BF16)", or the name alone for F32, which is the rule. A file that cannot be read is for verify to report.
 std::vector<std::string> kinds_with_dtypes(const CheckpointReader& reader) {
   std::vector<std::string> kinds = reader.manifest().kinds;
   try {
