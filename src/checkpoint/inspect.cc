@@ -27,7 +27,7 @@ CheckpointStore store_with_steps(const std::string& path) {
   return store;
 }
 
-// "exp_avg (BF16)", or the name alone for F32. Ignores unreadable files, which verify reports.
+// "KIND (BF16)", or the name alone for F32. Ignores unreadable files, which verify reports.
 std::vector<std::string> kinds_with_dtypes(const CheckpointReader& reader) {
   std::vector<std::string> kinds = reader.manifest().kinds;
   try {

@@ -1,5 +1,5 @@
-// A second optimizer, which only this file names: SGD with momentum (Sutskever et al. 2013). It trains, saves, resumes and
-// appears in plans.
+// A second optimizer, which only this file names: SGD with momentum (Sutskever et al. 2013). It trains, saves, resumes
+// and appears in plans.
 #include <catch2/catch.hpp>
 
 #include "optim/optimizer.h"

@@ -2,9 +2,9 @@
 #include <catch2/catch.hpp>
 
 #include "optim/optimizer.h"
-include "train/toy_training.h"
+#include "train/toy_training.h"
 
-    using namespace tokamak;
+using namespace tokamak;
 
 namespace {
 
