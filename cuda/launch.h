@@ -11,7 +11,7 @@
 
 namespace tokamak {
 
-struct Launch {
+struct KernelLaunch {
   const char* name;   // of the kernel, for errors
   dim3 grid;          // blocks; no launch if a dimension is 0
   unsigned threads;   // of a block
@@ -19,7 +19,7 @@ struct Launch {
 };
 
 template <class... Parameters>
-void launch(const Launch& how, cudaStream_t stream, void (*kernel)(Parameters...),
+void launch(const KernelLaunch& how, cudaStream_t stream, void (*kernel)(Parameters...),
             const std::type_identity_t<Parameters>&... arguments) {
   if (how.grid.x == 0 || how.grid.y == 0 || how.grid.z == 0) return;
   constexpr size_t kAlwaysAllowed = 48 * 1024;

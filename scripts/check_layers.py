@@ -78,6 +78,8 @@ LIBRARIES = [
 PRINTING = re.compile(r"\b(?:v?f?printf|f?puts|f?putchar|perror)\s*\(|std::(?:cout|cerr|clog|print\w*)\b|<iostream>")
 MAY_PRINT = ["src/base/log.cc", "src/cli/*", "tests/*"]
 
+TYPE_OR_BRACE = re.compile(r"\bnamespace\s*(?P<namespace>[\w:]*)\s*\{|[{}]"
+                           r"|\b(?:struct|class)\s+(?P<type>\w+)(?:\s+final)?\s*(?::[^;{}()]*)?\{")
 OWNERSHIP = re.compile(r"\b(?:shared_ptr|make_shared)\b|\bnew\s+[A-Za-z_:]")
 MAY_SHARE = ["src/base/log.cc", "tests/*"]  # spdlog's API returns shared_ptr
 
@@ -287,6 +289,24 @@ def check_form(tree):
                 yield file.path, number, "form", "finish it, or open an issue: no TODO, FIXME, XXX or HACK in the tree"
 
 
+def check_type_names(tree):
+    """One definition of a name in a namespace: of two, the linker keeps one's functions for both."""
+    headers = [file for file in tree.files if file.suffix in HEADERS and not file.is_test]
+    seen = {}
+    for file in headers:
+        scopes = []  # of each open brace: the namespace's name, or None
+        for match in TYPE_OR_BRACE.finditer(file.code):
+            namespace, name = match.group("namespace"), match.group("type")
+            if name and None not in scopes:
+                known = seen.setdefault("::".join([*scopes, name]), file.path)
+                if known != file.path:
+                    yield file.path, file.line_at(match.start()), "types", f"{name} is also defined in {known}"
+            if match.group() == "}":
+                scopes = scopes[:-1]
+            else:
+                scopes.append(namespace)
+
+
 def check_readmes(tree):
     for folder in tree.cmake:
         path = folder.relative_to(tree.root).as_posix()
@@ -316,7 +336,7 @@ def edges_of(line):
 
 
 CHECKS = [check_include_graph, check_libraries, check_printing, check_ownership, check_build_lists, check_operations,
-          check_kernel_launches, check_form, check_readmes, check_docs]
+          check_kernel_launches, check_form, check_type_names, check_readmes, check_docs]
 
 
 def main():

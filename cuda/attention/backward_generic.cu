@@ -22,7 +22,7 @@ template <class T>
 __global__ void __launch_bounds__(kSquare) dkv(Problem<T> problem, Gradients<T> from, T* dqkv) {
   TOKAMAK_SHARED_MEMORY(memory);
   SharedTiles shared(memory, problem.head_dim);
-  const Tile keys = shared.tile(), values = shared.tile(), queries = shared.tile(), dout = shared.tile(),
+  const GenericTile keys = shared.tile(), values = shared.tile(), queries = shared.tile(), dout = shared.tile(),
              dkeys = shared.tile(), dvalues = shared.tile();
   // Of this thread's row.
   float* const weights = shared.square() + square_row() * kTile;
@@ -72,7 +72,7 @@ template <class T>
 __global__ void __launch_bounds__(kSquare) dq(Problem<T> problem, Gradients<T> from, T* dqkv) {
   TOKAMAK_SHARED_MEMORY(memory);
   SharedTiles shared(memory, problem.head_dim);
-  const Tile queries = shared.tile(), dout = shared.tile(), keys = shared.tile(), values = shared.tile(),
+  const GenericTile queries = shared.tile(), dout = shared.tile(), keys = shared.tile(), values = shared.tile(),
              dqueries = shared.tile();
   float* const dscores = shared.square() + square_row() * kTile;  // of this thread's row
 

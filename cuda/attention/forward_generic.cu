@@ -24,7 +24,7 @@ template <class T>
 __global__ void __launch_bounds__(kSquare, 4) forward(Problem<T> problem, T* out, float* lse) {
   TOKAMAK_SHARED_MEMORY(memory);
   SharedTiles shared(memory, problem.head_dim);
-  const Tile queries = shared.tile(), keys = shared.tile(), values = shared.tile(), sums = shared.tile();
+  const GenericTile queries = shared.tile(), keys = shared.tile(), values = shared.tile(), sums = shared.tile();
   float* const weights = shared.square() + square_row() * kTile;  // of this thread's row
 
   const auto [head, slot] = block_place<true>(problem.q_heads);

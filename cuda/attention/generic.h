@@ -16,7 +16,7 @@ inline constexpr int kTile = 16, kSquare = kTile * kTile;
 inline constexpr size_t kMaxShared = 227 << 10;  // of a block on the largest GPU
 
 // kTile rows of floats. D is even; the odd row stride spreads a column over the banks.
-struct Tile {
+struct GenericTile {
   float* values;
   int dim;
   __device__ float* row(int r) const { return values + r * (dim + 1); }
@@ -34,7 +34,7 @@ inline void check_head_dim(size_t bytes, int64_t dim) {
 class SharedTiles {
  public:
   __device__ SharedTiles(unsigned char* memory, int dim) : at_(reinterpret_cast<float*>(memory)), dim_(dim) {}
-  __device__ Tile tile() {
+  __device__ GenericTile tile() {
     float* const begin = at_;
     at_ += kTile * (dim_ + 1);
     return {begin, dim_};
@@ -55,18 +55,18 @@ __device__ inline int square_column() { return static_cast<int>(threadIdx.x) % k
 
 // Rows from `rows` on are zeros.
 template <class T>
-__device__ void fill_tile(const Tile& tile, const T* from, int64_t stride, int rows) {
+__device__ void fill_tile(const GenericTile& tile, const T* from, int64_t stride, int rows) {
   const int r = square_row();
   for (int i = square_column(); i < tile.dim; i += kTile) {
     tile.row(r)[i] = r < rows ? to_float(from[r * stride + i]) : 0.0f;
   }
 }
-__device__ inline void clear_tile(const Tile& tile) {
+__device__ inline void clear_tile(const GenericTile& tile) {
   for (int i = square_column(); i < tile.dim; i += kTile) tile.row(square_row())[i] = 0.0f;
 }
 
 // Dot product of this thread's row of one tile with row `column` of the other.
-__device__ inline float score(const Tile& rows, const Tile& columns) {
+__device__ inline float score(const GenericTile& rows, const GenericTile& columns) {
   const float *x = rows.row(square_row()), *y = columns.row(square_column());
   float sum = 0;
   for (int i = 0; i < rows.dim; ++i) sum += x[i] * y[i];
@@ -74,7 +74,7 @@ __device__ inline float score(const Tile& rows, const Tile& columns) {
 }
 
 // This thread's row of sums: sums = factor sums + weights tile, `weights` being the row of a square.
-__device__ inline void add_weighted(const Tile& sums, float factor, const float* weights, const Tile& tile) {
+__device__ inline void add_weighted(const GenericTile& sums, float factor, const float* weights, const GenericTile& tile) {
   float* const to = sums.row(square_row());
   for (int i = square_column(); i < tile.dim; i += kTile) {
     float sum = to[i] * factor;
@@ -85,7 +85,7 @@ __device__ inline void add_weighted(const Tile& sums, float factor, const float*
 }
 
 template <class T>
-__device__ void write_row(const Tile& sums, float factor, T* to) {
+__device__ void write_row(const GenericTile& sums, float factor, T* to) {
   for (int i = square_column(); i < sums.dim; i += kTile) to[i] = from_float<T>(sums.row(square_row())[i] * factor);
 }
 

@@ -49,7 +49,7 @@ class Environment {
   const Variables& variables_;
 };
 
-void read_local(const Environment& environment, const std::string& reason, Launch& launch) {
+void read_local(const Environment& environment, const std::string& reason, ProcessLaunch& launch) {
   if (environment.has("LOCAL_WORLD_SIZE")) {
     launch.local_size = static_cast<int>(environment.number("LOCAL_WORLD_SIZE", 1, launch.size, reason));
   }
@@ -64,8 +64,8 @@ int port_from(const Environment& environment, const std::string& reason) {
 }
 
 // The names that torchrun and most cluster tools use.
-Launch by_variables(const Environment& environment) {
-  Launch launch;
+ProcessLaunch by_variables(const Environment& environment) {
+  ProcessLaunch launch;
   launch.size = static_cast<int>(environment.number("WORLD_SIZE", 1, kMostRanks, environment.said("RANK")));
   const std::string reason = environment.said("WORLD_SIZE");
   launch.rank = static_cast<int>(environment.number("RANK", 0, launch.size - 1, reason));
@@ -82,9 +82,9 @@ Launch by_variables(const Environment& environment) {
 }
 
 // A step of several tasks under srun. A batch script has SLURM_NTASKS and SLURM_PROCID too, but no SLURM_STEP_*.
-Launch by_slurm(const Environment& environment) {
+ProcessLaunch by_slurm(const Environment& environment) {
   const char* tasks = environment.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
-  Launch launch;
+  ProcessLaunch launch;
   launch.size = static_cast<int>(environment.number(tasks, 1, kMostRanks, environment.said("SLURM_STEP_ID")));
   if (launch.size == 1) return launch;
   const std::string reason = environment.said(tasks);
@@ -126,7 +126,7 @@ std::string read_secret(const Environment& environment) {
   return secret;
 }
 
-Launch launch_of(const Environment& environment) {
+ProcessLaunch launch_of(const Environment& environment) {
   if (environment.has("OMPI_COMM_WORLD_SIZE") || environment.has("PMIX_RANK")) return {.launcher = Launcher::kMpi};
   if (environment.has("RANK") || environment.has("WORLD_SIZE")) return by_variables(environment);
   refuse_other_launchers(environment);
@@ -136,9 +136,9 @@ Launch launch_of(const Environment& environment) {
 
 }  // namespace
 
-Launch find_launch(const Variables& variables) {
+ProcessLaunch find_launch(const Variables& variables) {
   const Environment environment(variables);
-  Launch launch = launch_of(environment);
+  ProcessLaunch launch = launch_of(environment);
   if (launch.launcher != Launcher::kNone) launch.secret = read_secret(environment);
   return launch;
 }

@@ -13,7 +13,7 @@ enum class Launcher {
   kTcp,   // RANK and WORLD_SIZE, or srun without PMIx: the ranks meet at `address`:`port`
 };
 
-struct Launch {
+struct ProcessLaunch {
   Launcher launcher = Launcher::kNone;
   int rank = 0;
   int size = 1;
@@ -29,7 +29,7 @@ using Variables = std::function<const char*(const char* name)>;  // as std::gete
 
 // Error(kConfig) naming variable and value (never the secret's) if variables are incomplete or contradictory, or if a
 // launcher started several of us that cannot find each other.
-Launch find_launch(const Variables& variables);
+ProcessLaunch find_launch(const Variables& variables);
 
 // The first host of Slurm's list: "n[01-03,7],m4" -> "n01".
 std::string first_host(const std::string& nodes);

@@ -43,7 +43,7 @@ class World {
   void or_end_all(const std::function<void()>& body);
   void find_neighbours(const std::vector<std::string>& hosts);  // by rank
 
-  const Launch launch_;
+  const ProcessLaunch launch_;
   std::unique_ptr<Comm> comm_;
   std::optional<Watch> watch_;
   std::optional<double> leave_within_;

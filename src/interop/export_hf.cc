@@ -56,7 +56,7 @@ void write_tokenizer(const ExportSource& source, bool add_bos, const std::string
   if (tokenizer.model) {
     write_file(directory + "/tokenizer.model", read_text(tokenizer.model_path, Kind::kData));
     const HfTokenizerOptions options{add_bos, source.config.model.max_position_embeddings};
-    for (const TextFile& file : render_hf_tokenizer(*tokenizer.model, tokenizer.model_path, options)) {
+    for (const TokenizerFile& file : render_hf_tokenizer(*tokenizer.model, tokenizer.model_path, options)) {
       write_file(directory + "/" + file.name, file.text);
     }
   }

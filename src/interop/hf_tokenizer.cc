@@ -206,7 +206,7 @@ std::vector<std::string> bpe_merges(const ModelProto& model) {
   return lines;
 }
 
-std::vector<TextFile> render_hf_tokenizer(const ModelProto& model, const std::string& source,
+std::vector<TokenizerFile> render_hf_tokenizer(const ModelProto& model, const std::string& source,
                                           const HfTokenizerOptions& options) {
   check_characters(model, source);
   const Special special = find_special(model);

@@ -17,14 +17,14 @@ struct HfTokenizerOptions {
   int64_t max_length = 0;
 };
 
-struct TextFile {
+struct TokenizerFile {
   std::string name;
   std::string text;
 };
 
 // tokenizer.json, tokenizer_config.json and special_tokens_map.json. `model` must pass check_supported; Error(kData)
 // naming `source` if tokenizer.json cannot express it exactly.
-std::vector<TextFile> render_hf_tokenizer(const ModelProto& model, const std::string& source,
+std::vector<TokenizerFile> render_hf_tokenizer(const ModelProto& model, const std::string& source,
                                           const HfTokenizerOptions& options);
 
 // The merges of each normal piece, in the order in which they are tried: "left right".

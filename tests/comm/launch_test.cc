@@ -12,7 +12,7 @@ namespace {
 
 using Set = std::map<std::string, std::string>;
 
-Launch launch(const Set& set) {
+ProcessLaunch launch(const Set& set) {
   return find_launch([&](const char* name) {
     const auto found = set.find(name);
     return found == set.end() ? nullptr : found->second.c_str();
@@ -76,7 +76,7 @@ TEST_CASE("what offers PMIx is MPI's, whatever else is set") {
 }
 
 TEST_CASE("RANK and WORLD_SIZE make a rank that meets the others at MASTER_ADDR:MASTER_PORT") {
-  const Launch plain = launch(kVariables);
+  const ProcessLaunch plain = launch(kVariables);
   CHECK(plain.launcher == Launcher::kTcp);
   CHECK(plain.rank == 2);
   CHECK(plain.size == 4);
@@ -84,14 +84,14 @@ TEST_CASE("RANK and WORLD_SIZE make a rank that meets the others at MASTER_ADDR:
   CHECK(plain.local_size == -1);
   CHECK(plain.address == "n1");
   CHECK(plain.port == 29500);
-  const Launch local = launch(with(kVariables, {{"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "2"}}));
+  const ProcessLaunch local = launch(with(kVariables, {{"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "2"}}));
   CHECK(local.local_rank == 0);
   CHECK(local.local_size == 2);
   CHECK(launch(with(kStep, kVariables)).rank == 2);  // said by hand, so stronger than Slurm's
 }
 
 TEST_CASE("a step of srun without PMIx meets at its first node, on a port of its own") {
-  const Launch step = launch(kStep);
+  const ProcessLaunch step = launch(kStep);
   CHECK(step.launcher == Launcher::kTcp);
   CHECK(step.rank == 3);
   CHECK(step.size == 4);
@@ -104,7 +104,7 @@ TEST_CASE("a step of srun without PMIx meets at its first node, on a port of its
   CHECK(launch(with(kStep, {{"SLURM_RESTART_COUNT", "1"}})).job != step.job);
   CHECK(launch(without(kStep, "SLURM_STEP_NODELIST")).address == "n1");
   CHECK(launch(without(kStep, "SLURM_STEP_NUM_TASKS")).size == 4);
-  const Launch chosen = launch(with(kStep, {{"MASTER_ADDR", "10.0.0.7"}, {"MASTER_PORT", "29500"}}));
+  const ProcessLaunch chosen = launch(with(kStep, {{"MASTER_ADDR", "10.0.0.7"}, {"MASTER_PORT", "29500"}}));
   CHECK(chosen.address == "10.0.0.7");
   CHECK(chosen.port == 29500);
 }

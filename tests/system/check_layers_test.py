@@ -110,6 +110,12 @@ class CheckLayers(unittest.TestCase):
     def test_headers_of_options_stand_on_base(self):
         self.append("src/backend/options.h", '#include "backend/ops.h"\n', "layers", "options")
 
+    def test_a_type_defined_twice_in_a_namespace(self):
+        first = "// One.\n#pragma once\nnamespace tokamak {\nstruct Launch final : Base {\n  struct Part {};\n};\n}\n"
+        self.expect({"src/base/one.h": first, "src/zero/two.h": first}, "src/zero/two.h:4", "types", "Launch", "src/base/one.h")
+        other = first.replace("namespace tokamak", "namespace tokamak::cli")
+        self.assertEqual(self.run_on({**CLEAN, "src/base/one.h": first, "src/zero/two.h": other}), (0, []))
+
     def test_a_file_outside_the_modules(self):
         self.expect({"src/common/util.h": "// Things.\n#pragma once\n"}, "src/common/util.h:1", "layers")
 
@@ -122,7 +128,7 @@ class CheckLayers(unittest.TestCase):
         graph = graph[:graph.index("```", 3) + 4]
         self.assertEqual(self.run_on({**CLEAN, "docs/page.md": graph}), (0, []))
         self.expect({"docs/page.md": graph.replace("  comm --> cuda\n", "")}, "docs/page.md:1", "comm --> cuda", "missing")
-        self.expect({"docs/page.md": graph.replace("train --> eval", "train --> eval\n  cli --> base")}, "docs/page.md:1",
+        self.expect({"docs/page.md": graph.replace("  comm --> cuda", "  cli --> base\n  comm --> cuda")}, "docs/page.md:1",
                     "cli --> base", "not in the graph")
 
     def test_nobody_includes_cuda(self):

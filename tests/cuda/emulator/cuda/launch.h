@@ -13,7 +13,7 @@
 
 namespace tokamak {
 
-struct Launch {
+struct KernelLaunch {
   const char* name;
   dim3 grid;
   unsigned threads;
@@ -21,7 +21,7 @@ struct Launch {
 };
 
 template <class... Parameters>
-void launch(const Launch& how, cudaStream_t stream, void (*kernel)(Parameters...),
+void launch(const KernelLaunch& how, cudaStream_t stream, void (*kernel)(Parameters...),
             const std::type_identity_t<Parameters>&... arguments) {
   if (how.grid.x == 0 || how.grid.y == 0 || how.grid.z == 0) return;
   emulator::enqueue(stream, [how, kernel, values = std::tuple<Parameters...>(arguments...)] {
