@@ -1,11 +1,5 @@
 // The page: its charts, and its sections in their order. Sections without data are left out.
 
-// The value of a key of the resolved config, or "".
-function configOf(run, key) {
-  const entry = run.config.find(([name]) => name === key);
-  return entry ? entry[1] : "";
-}
-
 const TRAINING = [
   {id: "loss", title: "Loss", format: number, series: {"loss/avg": "training", "validation/loss": "validation"}},
   {id: "bits-per-byte", title: "Bits per byte", format: number, series: {"validation/bits_per_byte": "validation"},
@@ -13,7 +7,7 @@ const TRAINING = [
   {id: "lr", title: "Learning rate", format: number, series: {"optim/lr": "learning rate"}},
   {id: "grad-norm", title: "Gradient norm", format: number, log: true, note: "Before clipping.",
    series: {"optim/grad_norm": "gradient norm"},
-   level: (run) => [Number(configOf(run, "training.max_grad_norm")), "clipped to"]},
+   level: ({config}) => [Number(config.find(([key]) => key === "training.max_grad_norm")?.[1]), "clipped to"]},
   {id: "z-loss", title: "z-loss", format: number, unlessZero: true, series: {"loss/z": "z-loss"}},
   {id: "skipped", title: "Skipped steps", format: number, zero: true, unlessZero: true,
    note: "Steps of an interval whose gradients were not finite. They changed no weights.",
