@@ -1,5 +1,6 @@
-// The curves of a run, by the names of their values. A later start may train steps again: its records replace the earlier
-// ones. A long curve is cut into buckets that keep their least and greatest value, so a spike of one step stays visible.
+// The curves of a run, by the names of their values. A later start may train steps again: its records replace the
+// earlier ones. A long curve is cut into buckets that keep their least and greatest value, so a spike of one step
+// stays visible.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The watchdog's files in a run's directory: hang-<UTC time>.txt names the ranks that hung, suspects.txt has a host a line.
+// The watchdog's files in a run's directory: hang-<UTC time>.txt names the ranks that hung, suspects.txt has a host a
+// line.
 #pragma once
 
 #include <cstdint>

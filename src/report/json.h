@@ -1,5 +1,5 @@
-// Reports as JSON for scripts. Times are UTC, durations seconds with three decimals. "seconds" adds up to "wall_clock" to
-// the millisecond, for the run and for each start.
+// Reports as JSON for scripts. Times are UTC, durations seconds with three decimals. "seconds" adds up to
+// "wall_clock" to the millisecond, for the run and for each start.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Infers how a last start stands that recorded no end: from status.json, its lock and the age of its last record. Silence
-// alone proves nothing: only a start whose lock is free counts as killed.
+// Infers how a last start stands that recorded no end: from status.json, its lock and the age of its last record.
+// Silence alone proves nothing: only a start whose lock is free counts as killed.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,8 @@ struct LifeSigns {
   double silent = 0;               // seconds since the newest record; 0: no record at all
 };
 
-// Sets `end` and `cause` of a start that is starting or running by its records. `interval`: seconds of its newest interval.
+// Sets `end` and `cause` of a start that is starting or running by its records. `interval`: seconds of its newest
+// interval.
 void judge(StartReport& start, double interval, const LifeSigns& signs);
 
 }  // namespace tokamak

@@ -1,4 +1,5 @@
-// The page's data. Curves are most of its bytes: values have six digits, and curves of the same records share their axis.
+// The page's data. Curves are most of its bytes: values have six digits, and curves of the same records share their
+// axis.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -156,8 +157,8 @@ std::string page_data(const std::vector<PageRun>& runs, const PageOptions& optio
                 ",\n\"memory_planned\":", run.memory_planned, ",\n\"device\":", dump(run.device),
                 ",\n\"report\":", json_of(run.report), ",\n\"events\":", dump(events_json(run)),
                 ",\n\"events_left_out\":", run.events_left_out, ",\n\"samples\":", dump(samples_json(run)),
-                ",\n\"samples_left_out\":", run.samples_left_out, ",\n\"tensors\":", tensors_text(run.tensors), ",\n\"config\":", dump(config_json(run)), ",\n",
-                series_text(run), "}");
+                ",\n\"samples_left_out\":", run.samples_left_out, ",\n\"tensors\":", tensors_text(run.tensors),
+                ",\n\"config\":", dump(config_json(run)), ",\n", series_text(run), "}");
   }
   return without_tags(text + "]}");
 }

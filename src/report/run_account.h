@@ -1,5 +1,5 @@
-// The account of a run: takes its records in order and says at any time where its time went. Which steps count is decided
-// when it is asked, since a later start may go back behind them.
+// The account of a run: takes its records in order and says at any time where its time went. Which steps count is
+// decided when it is asked, since a later start may go back behind them.
 #pragma once
 
 #include <vector>

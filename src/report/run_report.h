@@ -1,5 +1,5 @@
-// Where the wall-clock time of a run went, over all of its starts, from the files in its directory. The clock runs from the
-// first process to the last record; each millisecond is in exactly one entry of TimeSplit.
+// Where the wall-clock time of a run went, over all of its starts, from the files in its directory. The clock runs
+// from the first process to the last record; each millisecond is in exactly one entry of TimeSplit.
 #pragma once
 
 #include <cstdint>
@@ -86,8 +86,8 @@ struct RunReport {
 // Error(kConfig) unless the directory is a run.output_dir. A start makes checkpoints/ before all else.
 void expect_run(const std::string& directory);
 
-// Reads a run.output_dir. `holds_lock` as in life_signs.h; `see` gets each record of metrics.jsonl, in order. Error(kConfig)
-// where the directory is no run's, Error(kData) where it has no records.
+// Reads a run.output_dir. `holds_lock` as in life_signs.h; `see` gets each record of metrics.jsonl, in order.
+// Error(kConfig) where the directory is no run's, Error(kData) where it has no records.
 RunReport read_report(const std::string& directory, std::optional<bool> holds_lock = {},
                       const std::function<void(const MetricRecord&)>& see = {});
 

@@ -1,5 +1,6 @@
-// The account of one start. Each record adds the time since the previous one as unclaimed and claims the seconds that it
-// reports. Time still unclaimed at the end is the tail of training or kOther, so the split adds up to the wall clock.
+// The account of one start. Each record adds the time since the previous one as unclaimed and claims the seconds that
+// it reports. Time still unclaimed at the end is the tail of training or kOther, so the split adds up to the wall
+// clock.
 #pragma once
 
 #include <optional>

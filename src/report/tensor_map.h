@@ -1,5 +1,5 @@
-// Statistics of tensors as a map for the page: a row for each weight, a column for each bucket of neighbouring records. A
-// cell is the greatest value of its bucket, so a single bad step stays visible.
+// Statistics of tensors as a map for the page: a row for each weight, a column for each bucket of neighbouring
+// records. A cell is the greatest value of its bucket, so a single bad step stays visible.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// A report for a terminal: where the time went, then a line per start. Texts of the run's files are cut and made printable.
+// A report for a terminal: where the time went, then a line per start. Texts of the run's files are cut and made
+// printable.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// A canvas of dots as Unicode's braille patterns (U+2800 to U+28FF): two across and four down in a character. Dots outside
-// of it are ignored.
+// A canvas of dots as Unicode's braille patterns (U+2800 to U+28FF): two across and four down in a character. Dots
+// outside of it are ignored.
 #pragma once
 
 #include <cstdint>

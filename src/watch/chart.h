@@ -1,8 +1,9 @@
-// Draws one chart into a part of a frame: the newest values, an axis of values, the first and last step. Curves are braille
-// dots; a broken line marks a restart. A column of several points shows their mean, least and greatest value.
+// Draws one chart into a part of a frame: the newest values, an axis of values, the first and last step. Curves are
+// braille dots; a broken line marks a restart. A column of several points shows their mean, least and greatest value.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/curves.h"

@@ -1,5 +1,5 @@
-// The contents of a terminal: rows of cells, each a character and a style. Texts come from files that others may write, so
-// a cell holds only characters of one column, and no escape sequence gets through.
+// The contents of a terminal: rows of cells, each a character and a style. Texts come from files that others may
+// write, so a cell holds only characters of one column, and no escape sequence gets through.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ class Frame {
   int rows() const { return rows_; }
   int columns() const { return columns_; }
 
-  // Cuts at the edges and returns the column after the text. Characters of no or two columns and invalid UTF-8 become '?',
-  // control characters blanks.
+  // Cuts at the edges and returns the column after the text. Characters of no or two columns and invalid UTF-8 become
+  // '?', control characters blanks.
   int put(int row, int column, std::string_view text, Style style = Style::kPlain);
   void set(int row, int column, Cell cell);
 

@@ -1,5 +1,5 @@
-// The frame of a run: its state, progress, ranks, time, charts in as many columns as fit, the last events. A field that does
-// not fit is left out as a whole, so no number is cut.
+// The frame of a run: its state, progress, ranks, time, charts in as many columns as fit, the last events. A field
+// that does not fit is left out as a whole, so no number is cut.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// Reads what another process has appended to a metrics.jsonl since the last call. It polls, since a network file system does
-// not announce changes. It compares the bytes before the last offset, so it detects a truncated or replaced file; a new copy
-// of the same file (rsync) continues.
+// Reads what another process has appended to a metrics.jsonl since the last call. It polls, since a network file
+// system does not announce changes. It compares the bytes before the last offset, so it detects a truncated or
+// replaced file; a new copy of the same file (rsync) continues.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ class RecordTail {
     double read_share = 1;     // of the file, so far
     std::string trouble = {};  // why nothing can be read, or ""
   };
-  // Never throws. A last line without its newline waits until it is complete. Reading stops at a line longer than any record.
+  // Never throws. A last line without its newline waits until it is complete. Reading stops at a line longer than any
+  // record.
   News poll();
 
  private:

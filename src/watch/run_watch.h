@@ -1,5 +1,5 @@
-// Polls a run's files; refresh() reads what was appended. Missing, truncated or replaced files are shown in the frame and
-// never throw.
+// Polls a run's files; refresh() reads what was appended. Missing, truncated or replaced files are shown in the frame
+// and never throw.
 #pragma once
 
 #include <functional>

@@ -19,8 +19,8 @@ class Screen {
   void show(const Frame& frame);
 
   enum class Key { kNone, kQuit, kLog, kCloser, kFarther, kResized };
-  // Waits at most so many seconds. SIGINT and a closed terminal give kQuit. So do SIGTERM and SIGHUP, which then end the
-  // process when the screen is destroyed.
+  // Waits at most so many seconds. SIGINT and a closed terminal give kQuit. So do SIGTERM and SIGHUP, which then end
+  // the process when the screen is destroyed.
   Key wait(double seconds);
 
  private:

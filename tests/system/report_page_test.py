@@ -192,13 +192,17 @@ def heat_map(place):
     with open(place.run("first") + "/tensors.jsonl") as lines:
         records = [record for record in map(json.loads, lines) if "tensors" in record]
     assert [record["step"] for record in records] == list(range(5, STEPS + 1, 5)), records
-    hovered = """heats[0].tensors.names.map((_, row) => [0, heats[0].tensors.to.length - 1].map((column) => {
-      const heat = heats[0], {area, canvas} = heat, i = heat.rows.findIndex((one) => one.row === row);
-      const x = area.left + (column + 0.5) * area.columnWidth, y = (i + 0.5) * area.rowHeight, scale = canvas.width / canvas.clientWidth;
-      const pixel = canvas.getContext("2d").getImageData(x * scale, y * scale, 1, 1).data, [low, high] = heat.range;
-      const color = heatColor((heat.tensors[heat.kind].rows[row][column] - low) / (high - low));
-      return [sayHeat(heat, x, y), color === "rgb(" + [...pixel].slice(0, 3).join(",") + ")"];
-    }))"""
+    hovered = """(() => {
+      const heat = heats[0], {area, canvas, tensors} = heat, [low, high] = heat.range, scale = canvas.width / canvas.clientWidth;
+      const copy = document.createElement("canvas"), pixels = copy.getContext("2d", {willReadFrequently: true});
+      [copy.width, copy.height] = [canvas.width, canvas.height];
+      pixels.drawImage(canvas, 0, 0);
+      return tensors.names.map((_, row) => [0, tensors.to.length - 1].map((column) => {
+        const x = area.left + (column + 0.5) * area.columnWidth, y = (heat.rows.findIndex((one) => one.row === row) + 0.5) * area.rowHeight;
+        const color = heatColor((tensors[heat.kind].rows[row][column] - low) / (high - low));
+        return [sayHeat(heat, x, y), color === "rgb(" + [...pixels.getImageData(x * scale, y * scale, 1, 1).data].slice(0, 3).join(",") + ")"];
+      }));
+    })()"""
     with Browser(find_browser()) as browser:
         opened(browser, page)
         for kind in ("ratio", "weights", "gradients"):

@@ -43,7 +43,8 @@ function say(chart, row) {
   chart.lines.forEach((line, i) => {
     const at = row === null || line.level ? chart.rows.findLastIndex((one) => one[i + 1]) : row;
     const cell = at < 0 ? null : chart.rows[at][i + 1];
-    const range = cell && row !== null && cell[0] !== cell[2] ? " (" + format(cell[0]) + " to " + format(cell[2]) + ")" : "";
+    const hasRange = cell && row !== null && cell[0] !== cell[2];
+    const range = hasRange ? " (" + format(cell[0]) + " to " + format(cell[2]) + ")" : "";
     chart.values[i].textContent = cell ? format(cell[1]) + range : "";
   });
   chart.where.textContent = row === null ? ""
@@ -70,7 +71,7 @@ const logPossible = (lines) => lines.every((line) => line.level || line.low.ever
 
 // `spec`: {id, title, format, tick, log, zero, note}; `lines`: at least one.
 function makeChart(spec, lines) {
-  const chart = {spec, lines: dressed(lines), rows: [], values: [], where: element("div", {class: "where", "aria-hidden": "true"})};
+  const chart = {spec, lines: dressed(lines), rows: [], values: [], where: element("div", {class: "where"})};
   chart.plot = element("div", {class: "plot", role: "img",
     "aria-label": spec.title + ", line chart of " + lines.map((line) => line.label).join(", ")});
   const logBox = element("input", {type: "checkbox", checked: Boolean(spec.log), "aria-label": "log y of " + spec.title,

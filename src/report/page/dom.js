@@ -50,5 +50,6 @@ function table(caption, columns, rows) {
   const head = columns.map((column) => element("th", {scope: "col", class: column.class}, column.title));
   return element("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": caption},
     element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...head)),
-      element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((value, i) => cell(columns[i], value)))))));
+      element("tbody", {}, ...rows.map((row) =>
+        element("tr", {}, ...row.map((value, i) => cell(columns[i], value)))))));
 }

@@ -50,7 +50,8 @@ function duration(seconds) {
 
 // For ticks, which are round.
 const percentTick = (value) => trimmed((100 * value).toFixed(2)) + " %";
-const durationTick = (seconds) => seconds >= 1 && seconds < 100 ? trimmed(seconds.toPrecision(3)) + " s" : duration(seconds);
+const durationTick = (seconds) => seconds >= 1 && seconds < 100 ? trimmed(seconds.toPrecision(3)) + " s"
+  : duration(seconds);
 
 // "2026-01-31 12:34:56" in UTC, of milliseconds or of an ISO time.
 function clock(time) {

@@ -1,11 +1,11 @@
-// Statistics of tensors as a heat map: a row for each weight, a column for each bucket of steps. Cells are thousandths of
-// a decimal logarithm (page_data.cc).
+// Statistics of tensors as a heat map: a row for each weight, a column for each bucket of steps. Cells are
+// thousandths of a decimal logarithm (page_data.cc).
 const heats = [];  // {run, kind, rows, range, canvas, area, ...}
 const ZERO = -1000000;
 const HEAT_KINDS = {
-  ratio: {title: "update over weights", note: "Root mean square of the update over that of the weight. Around 1e-3 is usual. " +
-    "Far above it training becomes unstable; far below it the weight hardly learns."},
-  gradients: {title: "gradients", note: "Root mean square of a weight's gradient: the mean over the step's tokens, before clipping."},
+  ratio: {title: "update over weights", note: "Root mean square of the update over that of the weight. Around 1e-3 " +
+    "is usual. Far above it training becomes unstable; far below it the weight hardly learns."},
+  gradients: {title: "gradients", note: "Root mean square of a weight's gradient, before clipping."},
   weights: {title: "weights", note: "Root mean square of a weight, after the step."},
 };
 
@@ -15,7 +15,8 @@ const HEAT_COLORS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], 
 function heatColor(share) {
   const at = Math.min(Math.max(share, 0), 1) * (HEAT_COLORS.length - 1);
   const low = Math.min(Math.floor(at), HEAT_COLORS.length - 2);
-  return "rgb(" + HEAT_COLORS[low].map((c, i) => Math.round(c + (HEAT_COLORS[low + 1][i] - c) * (at - low))).join(",") + ")";
+  const mixed = HEAT_COLORS[low].map((c, i) => Math.round(c + (HEAT_COLORS[low + 1][i] - c) * (at - low)));
+  return "rgb(" + mixed.join(",") + ")";
 }
 
 const heatNumber = (cell) => cell === null ? null : cell === ZERO ? 0 : 10 ** (cell / 1000);
@@ -35,7 +36,7 @@ function heatRows(names) {
 
 function drawHeat(heat) {
   const {canvas, tensors, rows} = heat, cells = tensors[heat.kind], [low, high] = heat.range;
-  const width = canvas.parentElement.clientWidth, scale = window.devicePixelRatio || 1, left = Math.min(130, 0.4 * width);
+  const width = canvas.parentElement.clientWidth, left = Math.min(130, 0.4 * width), scale = devicePixelRatio || 1;
   const rowHeight = Math.max(4, Math.min(16, Math.floor(560 / rows.length))), height = rowHeight * rows.length;
   heat.area = {left, rowHeight, columnWidth: (width - left) / tensors.to.length};
   canvas.width = Math.round(width * scale);
@@ -44,7 +45,7 @@ function drawHeat(heat) {
   const to = canvas.getContext("2d");
   to.scale(scale, scale);
   const fill = (i, column, color) => {
-    const x = Math.round(left + column * heat.area.columnWidth), next = Math.round(left + (column + 1) * heat.area.columnWidth);
+    const [x, next] = [column, column + 1].map((at) => Math.round(left + at * heat.area.columnWidth));
     to.fillStyle = color;
     to.fillRect(x, i * rowHeight, Math.max(1, next - x), rowHeight);
   };
@@ -78,21 +79,23 @@ function makeHeat(run) {
                 canvas: element("canvas", {class: "heat", role: "img"}), where: element("div", {class: "where"})};
   const legend = element("p", {class: "note"});
   heat.show = () => {
-    const known = heat.tensors[heat.kind].rows.flat().filter((cell) => cell !== null && cell !== ZERO);
-    heat.range = known.reduce(([low, high], cell) => [Math.min(low, cell), Math.max(high, cell)], [Infinity, -Infinity]);
+    const cells = heat.tensors[heat.kind], kind = HEAT_KINDS[heat.kind];
+    heat.range = cells.rows.flat().filter((cell) => cell !== null && cell !== ZERO)
+      .reduce(([low, high], cell) => [Math.min(low, cell), Math.max(high, cell)], [Infinity, -Infinity]);
     const [low, high] = heat.range.map((cell) => number(heatNumber(cell), 3));
-    legend.textContent = HEAT_KINDS[heat.kind].note + " From " + low + " (dark) to " + high + " (bright), on a logarithmic scale" +
-      (heat.tensors[heat.kind].non_finite.length > 0 ? "; orange: some elements are not finite." : ".");
-    heat.canvas.setAttribute("aria-label", labelled(run, HEAT_KINDS[heat.kind].title) + ", heat map of weights over steps");
+    legend.textContent = kind.note + " From " + low + " (dark) to " + high + " (bright), on a logarithmic scale" +
+      (cells.non_finite.length > 0 ? "; orange: some elements are not finite." : ".");
+    heat.canvas.setAttribute("aria-label", labelled(run, kind.title) + ", heat map of weights over steps");
     drawHeat(heat);
   };
   const point = (event) => { heat.where.textContent = sayHeat(heat, event.offsetX, event.offsetY); };
   heat.canvas.addEventListener("pointermove", point);
   heat.canvas.addEventListener("pointerdown", point);
   heats.push(heat);
+  const kinds = Object.entries(HEAT_KINDS).map(([value, kind]) => [value, kind.title]);
+  const choose = (kind) => { heat.kind = kind; heat.show(); };
   return element("figure", {class: "chart"}, element("div", {class: "chart-head"},
-    element("h3", {}, labelled(run, "Tensors by layer and step")),
-    choice("of", Object.entries(HEAT_KINDS).map(([value, kind]) => [value, kind.title]), (kind) => { heat.kind = kind; heat.show(); })),
+    element("h3", {}, labelled(run, "Tensors by layer and step")), choice("of", kinds, choose)),
     element("div", {}, heat.canvas), heat.where, legend);
 }
 

@@ -76,6 +76,7 @@ function restartsOf(run, x) {
   return starts.map((start, i) => start.first_step_began && i > 0 && {
     x: x === "time" ? (Date.parse(start.first_step_began) - begin) / (1e3 * TIME.seconds)
       : x === "tokens" ? tokensAt(start.first_step) : start.first_step,
-    said: "start " + (i + 1) + " from step " + whole(start.first_step) + (start.changed ? ", changed " + start.changed : ""),
+    said: "start " + (i + 1) + " from step " + whole(start.first_step) +
+      (start.changed ? ", changed " + start.changed : ""),
   }).filter(Boolean);
 }

@@ -30,12 +30,13 @@ const GROUP_TITLES = {run: "Whole run", last: "Last interval", what: "Model and 
 function factsOf(run) {
   const report = run.report, starts = report.starts, best = leastOf(run, "validation/loss");
   const known = (format, value) => isKnown(value) ? format(value) : DASH;
-  const common = (compares ? ["loss/avg", "validation/loss"] : []).map((name) => [name, lastCommonStep(name)]);
+  const common = (compares ? ["loss/avg", "validation/loss"] : []).map((name) => [name, lastCommonStep(name)])
+    .filter(([, step]) => step !== null);
   const bits = leastOf(run, "validation/bits_per_byte");
   const sets = run.config.filter(([key]) => /^data\.sources\[\d+\]\.path$/.test(key));
   return [
-    ...common.filter(([, step]) => step !== null).map(([name, step]) => ["run",
-      (name === "loss/avg" ? "loss at step " : "validation loss at step ") + whole(step), known(number, valueAt(run, name, step))]),
+    ...common.map(([name, step]) => ["run", (name === "loss/avg" ? "" : "validation ") + "loss at step " + whole(step),
+                                     known(number, valueAt(run, name, step))]),
     ["run", "step", whole(report.step) + (report.total_steps <= 0 ? ""
       : (report.step <= report.total_steps ? " of " : ", beyond its ") + whole(report.total_steps))],
     ["run", "tokens", count(report.tokens)],
@@ -48,7 +49,7 @@ function factsOf(run) {
     ["run", "ETTR", percent(report.ettr)],
     ["run", "starts", whole(starts.length)],
     ["run", "steps lost", whole(report.lost_steps)],
-    ["run", "saves", whole(report.saves.committed) + (report.saves.refused > 0 ? ", refused " + report.saves.refused : "")],
+    ["run", "saves", report.saves.committed + (report.saves.refused > 0 ? ", refused " + report.saves.refused : "")],
     ["last", "loss", known(number, lastOf(run, "loss/avg"))],
     ["last", "validation loss", known(number, lastOf(run, "validation/loss"))],
     ["last", "tokens/s", known(count, lastOf(run, "throughput/tokens_per_sec"))],
@@ -65,16 +66,19 @@ function runsTable(facts) {
   const keys = differingKeys().filter(([key]) => !["run.name", "run.output_dir"].includes(key)).slice(0, 8);
   const shown = facts[0].map(([group, name], i) => [group, name, facts.map((one) => one[i][2])])
     .filter(([group, , cells]) => group !== "last" && cells.some((cell) => cell !== cells[0]));
-  return table("The runs, by the values that differ", [...runColumn, ...keys.map(([key]) => ({title: key, class: NUMBER})),
-    ...shown.map(([, name]) => ({title: name, class: NUMBER}))],
-    runs.map((run, i) => [...runCell(run), ...keys.map(([, entry]) => entry.values[i] || DASH), ...shown.map(([, , cells]) => cells[i])]));
+  const titles = [...keys.map(([key]) => key), ...shown.map(([, name]) => name)];
+  return table("Values that differ between the runs",
+    [...runColumn, ...titles.map((title) => ({title, class: NUMBER}))],
+    runs.map((run, i) => [...runCell(run), ...keys.map(([, entry]) => entry.values[i] || DASH),
+                          ...shown.map(([, , cells]) => cells[i])]));
 }
 
 function overview() {
   const facts = runs.map(factsOf);
   if (compares) return section("overview", "Overview", runsTable(facts));
-  const tiles = Object.entries(GROUP_TITLES).flatMap(([group, title]) => [element("h3", {}, title), element("dl", {class: "tiles"},
-    ...facts[0].filter(([of, , text]) => of === group && text !== DASH).map(([, name, text]) =>
-      element("div", {}, element("dt", {}, name), element("dd", {class: text.length > 16 ? "words" : ""}, text))))]);
+  const tile = ([, name, text]) => element("div", {}, element("dt", {}, name),
+    element("dd", {class: text.length > 16 ? "words" : ""}, text));
+  const tiles = Object.entries(GROUP_TITLES).flatMap(([group, title]) => [element("h3", {}, title),
+    element("dl", {class: "tiles"}, ...facts[0].filter(([of, , text]) => of === group && text !== DASH).map(tile))]);
   section("overview", "Overview", ...tiles);
 }
