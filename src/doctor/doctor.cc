@@ -40,22 +40,18 @@ class Doctor {
 
   DoctorReport run() {
     const Stopwatch watch;
-    check("config", [&] { return config(); });
-    check("data", [&] { return data(); });
-    check("clocks", [&] { return check_clocks(comm_, peers_, unix_seconds); });
-    check("device", [&] { return device(); });
-    check("program", [&] { return check_program(comm_, peers_, program_facts(options_.version)); });
-    check("environment", [&] { return environment(); });
-    check(
-        "memory", [&] { return memory(); }, needs_device());
-    check("disk", [&] { return disk(); });
-    check(
-        "burn-in", [&] { return burn_in(); }, needs_device());
-    check("gpus", [&] { return check_gpus(comm_, peers_, ask_nvml); });
-    check(
-        "collectives", [&] { return collectives(); }, needs_group());
-    check(
-        "pairs", [&] { return check_pairs(comm_, *data_, peers_, *backend_.device, options_.pairs); }, needs_group());
+    check("config", "", [&] { return config(); });
+    check("data", "", [&] { return data(); });
+    check("clocks", "", [&] { return check_clocks(comm_, peers_, unix_seconds); });
+    check("device", "", [&] { return device(); });
+    check("program", "", [&] { return check_program(comm_, peers_, program_facts(options_.version)); });
+    check("environment", "", [&] { return environment(); });
+    check("memory", needs_device(), [&] { return memory(); });
+    check("disk", "", [&] { return disk(); });
+    check("burn-in", needs_device(), [&] { return burn_in(); });
+    check("gpus", "", [&] { return check_gpus(comm_, peers_, ask_nvml); });
+    check("collectives", needs_group(), [&] { return collectives(); });
+    check("pairs", needs_group(), [&] { return check_pairs(comm_, *data_, peers_, *backend_.device, options_.pairs); });
     return {.hosts = peers_.hosts(),
             .ranks = world_.size(),
             .seconds = watch.seconds(),
@@ -66,7 +62,7 @@ class Doctor {
 
  private:
   // `missing`: why the check cannot run; "" if it can.
-  void check(const std::string& name, const std::function<CheckResult()>& run, const std::string& missing = "") {
+  void check(const std::string& name, const std::string& missing, const std::function<CheckResult()>& run) {
     deadline_.enter(name);
     const Stopwatch watch;
     CheckResult result;

@@ -10,21 +10,17 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json metadata(int rank, int row, const char* what, const std::string& name) {
-  return {{"ph", "M"}, {"pid", rank}, {"tid", row}, {"name", what}, {"args", {{"name", name}}}};
-}
-
 constexpr double kMicroseconds = 1e6;  // the format's unit
+
+std::string metadata(int rank, int row, const char* what, const std::string& name) {
+  return ordered_json{{"ph", "M"}, {"pid", rank}, {"tid", row}, {"name", what}, {"args", {{"name", name}}}}.dump();
+}
 
 }  // namespace
 
-ChromeTrace::ChromeTrace(int rank) : rank_(rank) {
-  append(metadata(rank, 0, "process_name", str("rank ", rank)).dump());
-}
+ChromeTrace::ChromeTrace(int rank) : rank_(rank) { append(metadata(rank, 0, "process_name", str("rank ", rank))); }
 
-void ChromeTrace::name_row(int row, const std::string& name) {
-  append(metadata(rank_, row, "thread_name", name).dump());
-}
+void ChromeTrace::name_row(int row, const std::string& name) { append(metadata(rank_, row, "thread_name", name)); }
 
 void ChromeTrace::add(int row, const Span& span) {
   ordered_json event = {{"ph", "X"},
@@ -40,11 +36,11 @@ void ChromeTrace::add(int row, const Span& span) {
 }
 
 std::string ChromeTrace::file(const std::vector<std::string>& events) {
-  std::string text;
-  for (const std::string& part : events) text += part.empty() ? "" : str(text.empty() ? "" : ",\n", part);
-  return "{\"traceEvents\": [\n" + text + "\n]}\n";
+  std::vector<std::string> present;
+  for (const std::string& part : events) {
+    if (!part.empty()) present.push_back(part);
+  }
+  return "{\"traceEvents\": [\n" + join(present, ",\n") + "\n]}\n";
 }
-
-void ChromeTrace::append(const std::string& event) { events_ += str(events_.empty() ? "" : ",\n", event); }
 
 }  // namespace tokamak

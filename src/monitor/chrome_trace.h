@@ -1,5 +1,5 @@
-// Events in the Trace Event Format (Chrome's), which Perfetto and chrome://tracing open: a process for each rank, a row
-// for each of its streams, spans of time.
+// Events in Chrome's Trace Event Format, which Perfetto and chrome://tracing open: a process for each rank, a row for each
+// of its streams, spans of time.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace tokamak {
 
-// The events of one rank. Those of several, joined, are a trace.
+// The events of one rank; file() joins those of several to a trace.
 class ChromeTrace {
  public:
   explicit ChromeTrace(int rank);
@@ -19,16 +19,16 @@ class ChromeTrace {
     const char* category = "";
     double begin = 0, end = 0;       // seconds, of one clock for all ranks
     std::string detail;              // may be empty
-    std::vector<NamedValue> values;  // shown with it; may be empty
+    std::vector<NamedValue> values;  // may be empty
   };
   void name_row(int row, const std::string& name);
   void add(int row, const Span& span);
 
   const std::string& events() const { return events_; }
-  static std::string file(const std::vector<std::string>& events);  // of the ranks; empty ones are left out
+  static std::string file(const std::vector<std::string>& events);  // by rank; empty ones are left out
 
  private:
-  void append(const std::string& event);
+  void append(const std::string& event) { events_ += events_.empty() ? event : ",\n" + event; }
 
   int rank_;
   std::string events_;

@@ -8,22 +8,14 @@ namespace tokamak {
 
 namespace {
 
-std::string percent(double fraction) { return fixed(100.0 * fraction, 1) + "%"; }
-
-// mfu_full, which others print too; the other conventions and the memory, which the plan has settled, are in the files.
-std::string mfu_text(const MetricRecord& record) {
-  if (!record.has("throughput/mfu_full")) return "";
-  const double mfu = record.at("throughput/mfu_full");
-  return str("  mfu_full ", percent(mfu), mfu > 1 ? "!" : "");
-}
-
-// At most some 100 columns with its time.
+// At most some 100 columns with its time. The files have the other conventions of MFU, and the memory.
 std::string interval_text(const MetricRecord& record) {
+  const char* const mfu = "throughput/mfu_full";
   const double skipped = record.at("optim/skipped_steps");
   return str("  loss ", fixed(record.at("loss/avg"), 4), "  lr ", significant(record.at("optim/lr"), 3), "  grad norm ",
              fixed(record.at("optim/grad_norm"), 2), "  ", human_count(record.at("throughput/tokens_per_sec")),
-             " tokens/s", mfu_text(record), "  eta ", human_duration(record.eta.value()),
-             skipped > 0 ? str("  skipped ", fixed(skipped, 0)) : "");
+             " tokens/s", record.has(mfu) ? str("  mfu_full ", fixed(100.0 * record.at(mfu), 1), "%") : "", "  eta ",
+             human_duration(record.eta.value()), skipped > 0 ? str("  skipped ", fixed(skipped, 0)) : "");
 }
 
 std::string seconds_text(double seconds) { return str("  (", fixed(seconds, 1), " s)"); }
@@ -46,7 +38,7 @@ std::string evals_text(const MetricRecord& record) {
   return text + seconds_text(record.at("time/evals"));
 }
 
-// As one line that a terminal shows as it is: without line breaks, escape sequences and what else is no text; cut.
+// One line without line breaks, escape sequences and invalid UTF-8, cut to 100 characters.
 std::string one_line(const std::string& text) {
   constexpr int64_t kMostCharacters = 100;
   std::string line;
@@ -73,15 +65,10 @@ void Console::step(int64_t step) {
   if (live_) live_->step(step);
 }
 
-// It is there from the first step to the run's last word, on an error too.
-void Console::update_live_line(const MetricRecord& record) {
+void Console::write(const MetricRecord& record) {
   if (record.is("ready") && log::has_terminal()) live_.emplace(record.step, total_steps_);
   if (record.is("end")) live_.reset();
   if (live_ && record.has("time/interval")) live_->interval(record);
-}
-
-void Console::write(const MetricRecord& record) {
-  update_live_line(record);
   const std::string step = str("step ", record.step, "/", total_steps_);
   if (record.has("time/interval")) log::info(step, interval_text(record));
   if (record.has("time/validation")) log::info(step, validation_text(record));

@@ -1,5 +1,5 @@
-// Records as lines of the log, for those who watch a run. An event has none: whoever causes one logs it. On a terminal a
-// line beneath them shows progress while the run trains (live_line.h).
+// Records as lines of the log. An event has no line here: its cause logs it. On a terminal a line beneath them shows
+// progress while the run trains (live_line.h).
 #pragma once
 
 #include <optional>
@@ -16,10 +16,8 @@ class Console : public Sink {
   void step(int64_t step) override;
 
  private:
-  void update_live_line(const MetricRecord& record);
-
   int64_t total_steps_;
-  std::optional<LiveLine> live_;
+  std::optional<LiveLine> live_;  // from the event "ready" to "end"
 };
 
 }  // namespace tokamak

@@ -7,13 +7,6 @@
 
 namespace tokamak {
 
-namespace {
-
-// A full disk still takes a short record here and there.
-constexpr int64_t kWrittenInARow = 5;
-
-}  // namespace
-
 FileThread::FileThread(FileSinks files, size_t capacity) : capacity_(capacity) {
   for (auto& sink : files) files_.push_back({std::move(sink)});
   thread_ = start_service_thread("metric files", [this] { run(); });
@@ -53,7 +46,7 @@ void FileThread::run() {
   while (true) {
     wake_.wait(lock, [this] { return over_ || !waiting_.empty(); });
     if (waiting_.empty()) return;
-    const MetricRecord& record = waiting_.front();  // stays where it is while others are appended
+    const MetricRecord& record = waiting_.front();  // a deque does not move it when others are appended
     lock.unlock();
     for (File& file : files_) write_to(file, record);
     lock.lock();
@@ -65,9 +58,10 @@ void FileThread::run() {
   }
 }
 
-// A log is not worth a run: say so once, and train on.
+// Warns once, since a log is not worth a run.
 void FileThread::write_to(File& file, const MetricRecord& record) noexcept {
-  if (!file.sink->takes(record)) return;  // nor does it show that the disk works again
+  constexpr int64_t kWrittenInARow = 5;  // a full disk still takes a short record here and there
+  if (!file.sink->takes(record)) return;
   try {
     file.sink->write(record);
   } catch (const std::exception& error) {

@@ -1,5 +1,5 @@
-// The sinks that write files, on a thread of their own: training waits for no disk. A record that a disk refuses is
-// dropped there, and the next one is tried: a warning when that begins, and when it has ended.
+// A thread of its own for the sinks that write files, so that training waits for no disk. A record that a disk refuses is
+// dropped for that file, and the next one is tried. A warning says when that begins and when it ends.
 #pragma once
 
 #include <condition_variable>
@@ -13,9 +13,9 @@ namespace tokamak {
 
 class FileThread : public Sink {
  public:
-  // `capacity`: records that may wait for a disk. Beyond that, values are dropped; events are few and always taken.
+  // `capacity`: records that may wait for a disk. Beyond that values are dropped; events, which are few, never are.
   explicit FileThread(FileSinks files, size_t capacity = 1024);
-  ~FileThread() override;  // writes what waits
+  ~FileThread() override;  // writes the waiting records
   FileThread(const FileThread&) = delete;
   FileThread& operator=(const FileThread&) = delete;
 
@@ -25,13 +25,13 @@ class FileThread : public Sink {
  private:
   struct File {
     std::unique_ptr<FileSink> sink;
-    int64_t dropped = 0;  // since the disk was last known to work
-    int64_t written = 0;  // since then and since the last one dropped
+    int64_t dropped = 0;  // since the disk last worked
+    int64_t written = 0;  // since the last one dropped
   };
   void run();
   static void write_to(File& file, const MetricRecord& record) noexcept;
 
-  std::vector<File> files_;  // the thread's
+  std::vector<File> files_;  // used by the thread only
   const size_t capacity_;
 
   std::mutex mutex_;

@@ -1,7 +1,7 @@
 #include "monitor/history.h"
 
 #include <algorithm>
-#include <string_view>
+#include <iterator>
 
 #include "monitor/jsonl.h"
 
@@ -20,14 +20,13 @@ bool sets_course(const MetricRecord& record) { return !record.event || record.is
 
 void History::see(MetricRecord record) {
   if (!sets_course(record)) return;
-  while (!records_.empty() && records_.back().step > record.step) records_.pop_back();
-  // Steps ascend, so those of this one are the last.
-  const auto same_step = std::find_if(records_.rbegin(), records_.rend(), [&](const MetricRecord& earlier) {
-                           return earlier.step < record.step;
-                         }).base();
-  records_.erase(std::remove_if(same_step, records_.end(),
-                                [&](const MetricRecord& earlier) { return report_the_same(earlier, record); }),
-                 records_.end());
+  // Steps ascend, so the records of this step are the last ones.
+  const auto replaced = [&](const MetricRecord& earlier) {
+    return earlier.step > record.step || (earlier.step == record.step && report_the_same(earlier, record));
+  };
+  auto first = records_.end();
+  while (first != records_.begin() && std::prev(first)->step >= record.step) --first;
+  records_.erase(std::remove_if(first, records_.end(), replaced), records_.end());
   if (!record.event) records_.push_back(std::move(record));
 }
 

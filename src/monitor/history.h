@@ -1,5 +1,5 @@
-// The course of a run as it stands, out of the records of all its starts. A run that goes back to an older checkpoint
-// trains steps again: of those the later records are the truth.
+// The records of a run that count, out of those of all its starts. A run that goes back to an older checkpoint trains steps
+// again: the later records of these steps count.
 #pragma once
 
 #include <string>
@@ -9,22 +9,22 @@
 
 namespace tokamak {
 
-// Whether the run's course stands at the step of `record`: values are reported there, or a start begins there. What was
-// reported of later steps is of a course that the run has left, whether it has come so far again or not.
+// Whether the run is at the step of `record`: it has values, or a start begins there. Earlier records of later steps no longer
+// count.
 bool sets_course(const MetricRecord& record);
 
 class History {
  public:
   void see(MetricRecord record);  // in the order of the file
 
-  // Records of values, their steps ascending. No two of one step have a value in common.
+  // Records of values by ascending step. No two of one step have a value in common.
   const std::vector<MetricRecord>& records() const { return records_; }
 
  private:
   std::vector<MetricRecord> records_;
 };
 
-// Of a metrics.jsonl; nothing where there is none.
+// Of a metrics.jsonl; empty if there is none.
 std::vector<MetricRecord> read_history(const std::string& path);
 
 }  // namespace tokamak

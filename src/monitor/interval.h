@@ -1,15 +1,25 @@
-// The steps since the last report, and the values that are reported of them. It is told every time and number: asking
-// the clock or the device is its caller's matter.
+// The steps since the last report and their values. It reads no clock and no device: its caller passes every number.
 #pragma once
 
 #include <functional>
 
 #include "monitor/record.h"
-#include "monitor/step_outcome.h"
 
 namespace tokamak {
 
-// What turns steps and seconds into tokens, MFU and an ETA.
+// The outcome of one optimizer step.
+struct StepOutcome {
+  int64_t step = 0;
+  double lr = 0;
+  double loss = 0;       // mean over the global batch
+  double z_loss = 0;     // mean over the global batch
+  double grad_norm = 0;  // global, before clipping
+  bool applied = true;   // false: not finite, weights untouched
+  double attended = 0;   // tokens that a token of this rank attended to, on average
+  double time = 0;       // now_seconds() when the step had been enqueued
+};
+
+// Turns steps and seconds into tokens, MFU and an ETA.
 struct RunScale {
   int64_t first_step = 0;  // done before this start
   int64_t total_steps = 0;
@@ -21,33 +31,33 @@ struct RunScale {
 
 class Interval {
  public:
-  // `start`: training time (training_clock.h) at which the first step begins.
+  // `start`: training time (run_clocks.h) at which the first step begins.
   Interval(RunScale scale, double start) : scale_(std::move(scale)), run_start_(start), start_(start) {}
 
-  void add(const StepOutcome& outcome);  // of the steps in order
+  void add(const StepOutcome& outcome);  // of each step, in order
 
   struct End {
     double time = 0;          // training time of the last step
     double data_wait = 0;     // of this rank since it started, in seconds
     int64_t memory_used = 0;  // bytes of the device
   };
-  // The values of the steps added since the last call, `last` being the latest of them.
+  // The values of the steps since the last call; `last` is the latest of them.
   MetricRecord take(const StepOutcome& last, const End& end);
 
   const RunScale& scale() const { return scale_; }
 
  private:
-  void append_mfu(double tokens_per_second, std::vector<NamedValue>& values) const;
-
   RunScale scale_;
   double run_start_;
   double start_;          // of this interval
   double data_wait_ = 0;  // at the last report
-  double loss_sum_ = 0;   // of this interval's steps that were applied
-  int64_t loss_count_ = 0;
-  double attended_ = 0;  // sum over this interval's steps
-  int64_t steps_ = 0;    // of this interval
-  int64_t skipped_ = 0;  // steps not applied, in this start
+  int64_t skipped_ = 0;   // steps not applied, in this start
+  struct Sums {           // over this interval's steps
+    double loss = 0;      // of those that were applied
+    int64_t applied = 0;
+    double attended = 0;
+    int64_t steps = 0;
+  } sums_;
 };
 
 }  // namespace tokamak

@@ -1,6 +1,5 @@
 #include "monitor/jsonl.h"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <fstream>
@@ -18,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The double of the fewest digits that is the same f32: half the length in the file.
+// The shortest decimal that reads back as the same f32. It halves the length in the file.
 double shortest(double f32) {
   std::array<char, 32> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), static_cast<float>(f32)).ptr;
@@ -63,7 +62,7 @@ double number_or_nan(const Json& json) {
   return json.is_number() ? json.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
-// Throws where the line is not as add_tensors writes it.
+// Throws if the line is not as add_tensors writes it.
 std::vector<TensorRecord> tensors_of(const Json& json) {
   std::vector<TensorRecord> tensors;
   const Json& names = json.at("tensors");
@@ -103,45 +102,35 @@ Json json_of(const MetricRecord& record) {
   return json;
 }
 
-// A host or a path may hold bytes that are no UTF-8: no reason to end a run.
-std::string line_of(const MetricRecord& record) {
-  return json_of(record).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-std::vector<SampleText> samples_of(const Json& list) {
-  std::vector<SampleText> samples;
-  const auto text = [](const Json& one, const char* key) {
-    return one.contains(key) && one[key].is_string() ? one[key].get<std::string>() : "";
-  };
-  for (const Json& one : list) {
-    if (one.is_object()) samples.push_back({text(one, "prompt"), text(one, "text")});
-  }
-  return samples;
+std::string text_or_empty(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 std::optional<MetricRecord> record_of(const Json& json) {
   if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) return std::nullopt;
-  const auto text = [&](const char* key) {
-    return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
-  };
-  MetricRecord record{.step = json["step"].get<int64_t>(), .time = parse_utc(text("time")).value_or(0)};
-  if (json.contains("event")) record.event = {text("event"), text("detail"), {}};
+  MetricRecord record{.step = json["step"].get<int64_t>(), .time = parse_utc(text_or_empty(json, "time")).value_or(0)};
+  if (json.contains("event")) record.event = {text_or_empty(json, "event"), text_or_empty(json, "detail"), {}};
   for (const auto& [name, value] : json.items()) {
     if (name == "step" || name == "event" || name == "time" || name == "detail") continue;
     if (value.is_number()) record.values.push_back({name, value.get<double>(), value.is_number_integer()});
-    if (name == "samples" && value.is_array()) record.samples = samples_of(value);
     if (value.is_string() && record.event) record.event->texts.push_back({name, value.get<std::string>()});
+    if (name != "samples" || !value.is_array()) continue;
+    for (const Json& one : value) {
+      if (one.is_object()) record.samples.push_back({text_or_empty(one, "prompt"), text_or_empty(one, "text")});
+    }
   }
   return record;
 }
 
 }  // namespace
 
-RecordFile::RecordFile(const std::string& path) : file_(path, Kind::kConfig) {}
+JsonlFile::JsonlFile(const std::string& path) : file_(path, Kind::kConfig) {}
 
-void RecordFile::append(const MetricRecord& record) {
-  const std::string reason = file_.append(line_of(record));
-  if (!reason.empty()) fail(Kind::kConfig, str("cannot write ", file_.path(), ": ", reason));
+void JsonlFile::append(const MetricRecord& record) {
+  // A host or a path may hold bytes that are not UTF-8.
+  const std::string reason = file_.append(json_of(record).dump(-1, ' ', false, Json::error_handler_t::replace));
+  if (!reason.empty()) fail(Kind::kConfig, str("cannot write ", path(), ": ", reason));
 }
 
 void JsonlFile::write(const MetricRecord& record) {
@@ -171,7 +160,7 @@ void read_records(const std::string& path, const std::function<void(const Metric
     if (tensors == ReadTensors::kYes && json.contains("tensors")) {
       try {
         record->tensors = tensors_of(json);
-      } catch (const Json::exception&) {  // another program's word
+      } catch (const Json::exception&) {  // another program has written the line
       }
     }
     see(*record);
@@ -183,11 +172,10 @@ void read_events(const std::string& path, std::initializer_list<const char*> nam
   if (!exists(path)) return;
   LineReader lines(path);
   for (std::string line; lines.next(line);) {
-    const bool wanted = std::any_of(names.begin(), names.end(), [&](const char* name) {
-      return starts_with(line, str("{\"event\":\"", name, "\","));
-    });
-    if (!wanted) continue;
-    if (const auto record = parse_record(line)) see(*record);
+    for (const char* const name : names) {
+      if (!starts_with(line, str("{\"event\":\"", name, "\","))) continue;
+      if (const auto record = parse_record(line)) see(*record);
+    }
   }
 }
 

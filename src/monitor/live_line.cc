@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -16,9 +15,7 @@ constexpr auto kBetweenFrames = std::chrono::milliseconds(250);
 constexpr int kBarColumns = 24;
 
 std::string bar_text(double share) {
-  const auto full = static_cast<size_t>(std::lround(std::floor(share * kBarColumns)));
-  const std::string head = full < kBarColumns ? ">" : "";
-  std::string bar = std::string(full, '=') + head;
+  std::string bar = std::string(static_cast<size_t>(share * kBarColumns), '=') + ">";
   bar.resize(kBarColumns, ' ');
   return "[" + bar + "]";
 }
@@ -31,10 +28,8 @@ std::string pace_text(double seconds_per_step) {
 }  // namespace
 
 std::string live_text(const LiveProgress& progress) {
-  const double share =
-      progress.total_steps > 0
-          ? std::clamp(static_cast<double>(progress.step) / static_cast<double>(progress.total_steps), 0.0, 1.0)
-          : 0;
+  const double share = std::clamp(
+      static_cast<double>(progress.step) / static_cast<double>(std::max<int64_t>(progress.total_steps, 1)), 0.0, 1.0);
   std::string text =
       str(bar_text(share), " ", fixed(100 * share, 1), "%  step ", progress.step, "/", progress.total_steps);
   if (progress.seconds_per_step > 0) {
@@ -44,10 +39,9 @@ std::string live_text(const LiveProgress& progress) {
 }
 
 LiveLine::LiveLine(int64_t first_step, int64_t total_steps)
-    : first_step_(first_step),
-      total_steps_(total_steps),
-      begin_(now_seconds()),
+    : total_steps_(total_steps),
       step_(first_step),
+      report_{.step = first_step, .time = now_seconds()},
       thread_(start_service_thread("live line", [this] { redraw_until_end(); })) {}
 
 LiveLine::~LiveLine() {
@@ -62,33 +56,28 @@ LiveLine::~LiveLine() {
 
 void LiveLine::interval(const MetricRecord& record) {
   const std::lock_guard lock(mutex_);
-  const int64_t before = report_ ? report_->step : first_step_;
-  const int64_t steps = std::max(int64_t{1}, record.step - before);
+  const int64_t steps = std::max(int64_t{1}, record.step - report_.step);
   report_ = {.step = record.step,
              .seconds_per_step = record.at("time/interval") / static_cast<double>(steps),
              .eta = record.eta.value_or(0),
              .time = now_seconds()};
 }
 
-// Until the first interval has been reported, by the steps so far.
-LiveProgress LiveLine::progress(const std::optional<Report>& report) const {
-  LiveProgress now{.step = step_.load(std::memory_order_relaxed), .total_steps = total_steps_};
-  if (report) {
-    now.seconds_per_step = report->seconds_per_step;
-    now.eta = std::max(0.0, report->eta - (now_seconds() - report->time));
-  } else if (now.step > first_step_) {
-    now.seconds_per_step = (now_seconds() - begin_) / static_cast<double>(now.step - first_step_);
-    now.eta = now.seconds_per_step * static_cast<double>(total_steps_ - now.step);
-  }
-  return now;
-}
-
 void LiveLine::redraw_until_end() {
   std::unique_lock lock(mutex_);
   while (!is_over_) {
-    const std::optional<Report> report = report_;
+    const Report report = report_;
     lock.unlock();  // a terminal may be slow
-    log::show_live_line(live_text(progress(report)));
+    LiveProgress now{.step = step_.load(std::memory_order_relaxed), .total_steps = total_steps_};
+    const double since = now_seconds() - report.time;
+    if (report.seconds_per_step > 0) {
+      now.seconds_per_step = report.seconds_per_step;
+      now.eta = std::max(0.0, report.eta - since);
+    } else if (now.step > report.step) {
+      now.seconds_per_step = since / static_cast<double>(now.step - report.step);
+      now.eta = now.seconds_per_step * static_cast<double>(total_steps_ - now.step);
+    }
+    log::show_live_line(live_text(now));
     lock.lock();
     wake_.wait_for(lock, kBetweenFrames, [this] { return is_over_; });
   }

@@ -1,12 +1,10 @@
-// Progress as the last line of a terminal: a bar, the rate of steps, the ETA; redrawn in place beneath the log
-// (log::show_live_line) some times a second, by a thread of its own. The training thread stores a number a step, and
-// waits for no terminal.
+// Progress as the last line of a terminal: a bar, the rate of steps, the ETA. A thread of its own redraws it beneath the
+// log (log::show_live_line) four times a second. The training thread stores one number a step and waits for no terminal.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 
@@ -24,30 +22,27 @@ std::string live_text(const LiveProgress& progress);  // ASCII
 
 class LiveLine {
  public:
-  LiveLine(int64_t first_step, int64_t total_steps);  // training begins, `first_step` being done
+  LiveLine(int64_t first_step, int64_t total_steps);  // when training begins after `first_step`
   ~LiveLine();                                        // removes the line
   LiveLine(const LiveLine&) = delete;
   LiveLine& operator=(const LiveLine&) = delete;
 
   void step(int64_t step) { step_.store(step, std::memory_order_relaxed); }
-  void interval(const MetricRecord& record);  // an interval's values, with their ETA
+  void interval(const MetricRecord& record);  // the values of an interval, with their ETA
 
  private:
-  struct Report {
-    int64_t step = 0;
-    double seconds_per_step = 0, eta = 0;
-    double time = 0;  // when it came
-  };
-
   void redraw_until_end();
-  LiveProgress progress(const std::optional<Report>& report) const;
 
-  const int64_t first_step_, total_steps_;
-  const double begin_;
+  const int64_t total_steps_;
   std::atomic<int64_t> step_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::optional<Report> report_;
+  struct Report {  // the last interval's; at first the start's
+    int64_t step = 0;
+    double seconds_per_step = 0;  // 0: no interval yet
+    double eta = 0;
+    double time = 0;
+  } report_;
   bool is_over_ = false;
   std::thread thread_;  // last: it uses the others
 };

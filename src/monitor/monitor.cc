@@ -3,8 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include "base/log.h"
-
 namespace tokamak {
 
 Monitor::Monitor(Setup setup)
@@ -18,40 +16,32 @@ void Monitor::step(const StepOutcome& outcome, double data_wait) {
   recorder_.step(outcome.step);
   interval_.add(outcome);
   if (outcome.step % log_interval_ != 0 && outcome.step != interval_.scale().total_steps) return;
-  MetricRecord record =
-      interval_.take(outcome, {.time = clock_.at(outcome.time), .data_wait = data_wait, .memory_used = memory_used_()});
-  if (record.value_or("throughput/mfu_done", 0) > 1 && !std::exchange(was_above_peak_, true)) {
-    log::info("MFU is above 100%: the machine was busy when its peak was measured");
-  }
-  recorder_.write(std::move(record));
+  recorder_.write(interval_.take(
+      outcome, {.time = clock_.at(outcome.time), .data_wait = data_wait, .memory_used = memory_used_()}));
 }
 
 void Monitor::validation(int64_t step, double loss, std::optional<double> bits_per_byte, double seconds) {
-  MetricRecord record = record_at(step);
-  record.values.push_back({"validation/loss", loss});
-  record.values.push_back({"validation/perplexity", std::exp(loss)});
+  MetricRecord record = record_at(step, {{"validation/loss", loss}, {"validation/perplexity", std::exp(loss)}});
   if (bits_per_byte) record.values.push_back({"validation/bits_per_byte", *bits_per_byte});
   record.values.push_back({"time/validation", seconds});
   recorder_.write(std::move(record));
 }
 
 void Monitor::evals(int64_t step, const std::vector<NamedValue>& results, double seconds) {
-  MetricRecord record = record_at(step);
-  for (const NamedValue& one : results) record.values.push_back({"evals/" + one.name, one.value, one.whole});
+  MetricRecord record = record_at(step, results);
+  for (size_t i = 1; i < record.values.size(); ++i) record.values[i].name.insert(0, "evals/");  // not "tokens"
   record.values.push_back({"time/evals", seconds});
   recorder_.write(std::move(record));
 }
 
 void Monitor::samples(int64_t step, std::vector<SampleText> samples, double seconds) {
-  MetricRecord record = record_at(step);
-  record.values.push_back({"time/samples", seconds});
+  MetricRecord record = record_at(step, {{"time/samples", seconds}});
   record.samples = std::move(samples);
   recorder_.write(std::move(record));
 }
 
 void Monitor::tensors(int64_t step, std::vector<TensorRecord> tensors, double seconds) {
-  MetricRecord record = record_at(step);
-  record.values.push_back({"time/tensor_statistics", seconds});
+  MetricRecord record = record_at(step, {{"time/tensor_statistics", seconds}});
   record.tensors = std::move(tensors);
   recorder_.write(std::move(record));
 }
@@ -60,8 +50,9 @@ void Monitor::event(const std::string& name, int64_t step, const std::string& de
   recorder_.event(step, {name, detail, {}}, std::move(values));
 }
 
-MetricRecord Monitor::record_at(int64_t step) const {
-  return {.step = step, .values = {count_value("tokens", step * interval_.scale().tokens_per_step)}};
+MetricRecord Monitor::record_at(int64_t step, std::vector<NamedValue> values) const {
+  values.insert(values.begin(), count_value("tokens", step * interval_.scale().tokens_per_step));
+  return {.step = step, .values = std::move(values)};
 }
 
 }  // namespace tokamak

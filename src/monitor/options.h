@@ -1,25 +1,16 @@
-// What is logged, how often, and where it goes.
+// Which values are logged, how often, and where they go.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "base/fields.h"
 
 namespace tokamak {
 
-// Whether MFU is recorded where the device's maker states no peak, as for CPUs.
-enum class ReportMfu { kAuto, kAlways };
-inline const std::vector<std::string>& enum_names(ReportMfu) {
-  static const std::vector<std::string> names = {"auto", "always"};
-  return names;
-}
-
 struct MetricsOptions {
   int64_t log_interval = 10;
   int64_t tensor_statistics = 1000;
-  ReportMfu mfu = ReportMfu::kAuto;
   bool tensorboard = false;
   std::string prometheus;
   std::string trace;
@@ -28,22 +19,15 @@ struct MetricsOptions {
   void fields(Visitor& v) {
     v("log_interval", log_interval, "steps between lines on the console and in metrics.jsonl");
     v("tensor_statistics", tensor_statistics,
-      "steps between statistics of each weight matrix, its gradient (mean over the step's tokens, before clipping) and its "
-      "update, and at the last step: root mean square, extremes, what is not finite, magnitudes by powers of two; more "
-      "often shows sooner which layer goes wrong and makes files longer: a record of 32 layers has some 150 kB in "
-      "tensors.jsonl, so 1000 leaves 15 MB after 100,000 steps; 0: none, at no cost");
-    v("mfu", mfu,
-      "auto: model FLOPs utilization where the device's peak is known, on GPUs; always: on CPUs, too, against a GEMM "
-      "measured at each start (0.2 s), which other processes make too slow and MFU too high");
+      "steps between statistics of weights, gradients and updates; each takes some 150 kB for 32 layers in tensors.jsonl; "
+      "0: none, at no cost");
     v("tensorboard", tensorboard,
-      "write output_dir/tensorboard for `tensorboard --logdir`: values as scalars, events, samples and the config as "
-      "text");
+      "write output_dir/tensorboard for `tensorboard --logdir`: values, events, samples and the config");
     v("prometheus", prometheus,
-      "file for the textfile collector of Prometheus's node exporter, which reads DIRECTORY/*.prom: the newest values, "
-      "replaced at once with each record; empty: none");
+      "file DIRECTORY/NAME.prom with the newest values, for the textfile collector of the node exporter; empty: none");
     v("trace", trace,
-      "steps to trace, as 10-12 or 10, into output_dir/trace-10-12.json for ui.perfetto.dev: what each stream of the "
-      "first 8 ranks did when; these steps run without CUDA graphs; empty: none");
+      "steps to trace, as 10-12 or 10, into output_dir/trace-10-12.json for ui.perfetto.dev; they run without CUDA graphs; "
+      "empty: none");
   }
 };
 

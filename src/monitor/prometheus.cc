@@ -19,7 +19,7 @@ std::string metric_name(std::string name) {
   return name;
 }
 
-// As a line of help; as a label's value quotation marks are escaped, too.
+// Puts a backslash before each of `marks`, and \\n for a line break.
 std::string escaped(const std::string& text, std::string_view marks) {
   std::string out;
   for (const char c : text) {
@@ -29,14 +29,13 @@ std::string escaped(const std::string& text, std::string_view marks) {
   return out;
 }
 
-std::string help_text(const std::string& text) { return escaped(text, "\\"); }
 std::string label_text(const std::string& text) { return escaped(text, "\\\""); }
 
 std::string number(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
   char digits[32];
-  return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};  // the shortest that is read back alike
+  return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};  // the shortest that reads back the same
 }
 
 }  // namespace
@@ -53,7 +52,7 @@ PrometheusFile::PrometheusFile(std::string path, const RunFacts& run, const std:
 }
 
 void PrometheusFile::write(const MetricRecord& record) {
-  set("running", "1 until the run has said how it ended", record.is("end") ? 0 : 1);
+  set("running", "1 until the run has recorded its end", record.is("end") ? 0 : 1);
   set("record_timestamp_seconds", "when the newest record was made", 1e-3 * static_cast<double>(record.time));
   if (record.event) ++events_[record.event->name];
   if (!record.is("start")) set("step", "of the newest record", static_cast<double>(record.step));
@@ -63,7 +62,7 @@ void PrometheusFile::write(const MetricRecord& record) {
     const std::string name = grouped ? one.name : str(record.event->name, "/", one.name);
     set(metric_name(name), name, one.value);
   }
-  // Not synced: after a crash of the machine the run is not there either.
+  // Not synced, because a crash of the machine ends the run too.
   OutputFile file(temporary_, Kind::kConfig);
   file.write(text());
   file.close();
@@ -77,8 +76,8 @@ void PrometheusFile::set(const std::string& name, const std::string& help, doubl
 std::string PrometheusFile::text() const {
   std::string out;
   for (const auto& [name, gauge] : gauges_) {
-    out += str("# HELP tokamak_", name, " ", help_text(gauge.help), "\n# TYPE tokamak_", name, " gauge\ntokamak_", name,
-               "{", labels_, "} ", number(gauge.value), "\n");
+    out += str("# HELP tokamak_", name, " ", escaped(gauge.help, "\\"), "\n# TYPE tokamak_", name, " gauge\ntokamak_",
+               name, "{", labels_, "} ", number(gauge.value), "\n");
   }
   if (events_.empty()) return out;
   out += "# HELP tokamak_events_total events since the run's newest start\n# TYPE tokamak_events_total counter\n";

@@ -1,14 +1,13 @@
-// What a run reports at a step: named values, or an event with its own. Sinks write records (sink.h); what a sink must
-// know to do so is in the record.
+// A report of the run at a step: named values, or an event with its own. It holds all that a sink (sink.h) writes.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "monitor/tensor_record.h"
 
 namespace tokamak {
 
@@ -25,35 +24,62 @@ struct NamedText {
   std::string text;
 };
 
-// Something that happened to the run: "start", "checkpoint", "stop". README.md lists them with their values.
+// "start", "checkpoint", "stop", ...: README.md lists the events with their values.
 struct RunEvent {
   std::string name;
   std::string detail;
   std::vector<NamedText> texts;
 
-  std::string text(std::string_view of) const;  // "" where it has none of this name
+  std::string text(std::string_view of) const;  // "" if there is none of this name
 };
 
-// What the model makes of a prompt (training.samples).
+// The model's continuation of a prompt (training.samples).
 struct SampleText {
   std::string prompt;
   std::string text;  // after it
   bool operator==(const SampleText&) const = default;
 };
 
+// Statistics of the finite elements. Without any, rms, min and max are not finite.
+struct TensorSummary {
+  double rms = 0;           // root mean square
+  double min = 0, max = 0;  // f32
+  int64_t non_finite = 0;
+  int64_t zeros = 0;
+  // counts[i] elements have 2^(first + i) <= |x| < 2^(first + i + 1). The bins are the same in every record; empty ones
+  // at the ends are left out.
+  int first = 0;
+  std::vector<int64_t> counts;
+};
+
+struct TensorRecord {
+  std::string name;  // as in checkpoints: "model.layers.3.self_attn.q_proj.weight"
+  int64_t elements = 0;
+  TensorSummary weights;    // after the step's update
+  TensorSummary gradients;  // mean over the tokens of the step, before clipping
+  TensorSummary updates;    // weights after the step minus weights before it
+
+  // The size of an update relative to the weights, around 1e-3 in healthy training.
+  double update_ratio() const {
+    return weights.rms > 0 ? updates.rms / weights.rms : std::numeric_limits<double>::quiet_NaN();
+  }
+};
+
 struct MetricRecord {
   int64_t step = 0;
-  int64_t time = 0;  // when it was written, in milliseconds since 1970; 0: not known
+  int64_t time = 0;  // of writing, in milliseconds since 1970; 0: not known
   std::optional<RunEvent> event;
   std::vector<NamedValue> values;          // in the order of the file
   std::vector<TensorRecord> tensors = {};  // every metrics.tensor_statistics steps, in a record of their own
-  std::optional<double> eta;               // seconds to the end of the run, for those who watch; no file keeps it
+  std::optional<double> eta;               // seconds to the end of the run; files leave it out
   std::vector<SampleText> samples = {};    // in the order of their prompts
 
   bool is(std::string_view event_name) const { return event && event->name == event_name; }
-  bool has(std::string_view name) const;
-  double at(std::string_view name) const;  // a bug where it has none of this name
+  bool has(std::string_view name) const { return find(name) != nullptr; }
+  double at(std::string_view name) const;  // a bug if there is none of this name
   double value_or(std::string_view name, double otherwise) const;
+
+  const NamedValue* find(std::string_view name) const;  // nullptr if there is none
 };
 
 }  // namespace tokamak

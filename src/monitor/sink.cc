@@ -1,5 +1,6 @@
 #include "monitor/sink.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/process.h"
 #include "monitor/console.h"
@@ -13,7 +14,7 @@ namespace tokamak {
 Sinks make_sinks(const MetricsOptions& options, const RunFacts& run) {
   FileSinks files;
   files.push_back(std::make_unique<JsonlFile>(run.output_dir + "/metrics.jsonl"));
-  // A start without statistics still says which of the earlier ones it leaves behind.
+  // A start without statistics still records which earlier ones it discards.
   const std::string tensors = run.output_dir + "/tensors.jsonl";
   if (options.tensor_statistics > 0 || exists(tensors)) files.push_back(std::make_unique<TensorFile>(tensors));
   if (options.tensorboard) {
@@ -23,9 +24,27 @@ Sinks make_sinks(const MetricsOptions& options, const RunFacts& run) {
     files.push_back(std::make_unique<PrometheusFile>(options.prometheus, run, host_name()));
   }
   Sinks sinks;
-  sinks.push_back(std::make_unique<Console>(run.total_steps));  // among the log's other lines, in their order
-  sinks.push_back(std::make_unique<FileThread>(std::move(files)));
+  sinks.push_back(std::make_unique<Console>(run.total_steps));  // on this thread, in order with the log's other lines
+  if (!files.empty()) sinks.push_back(std::make_unique<FileThread>(std::move(files)));
   return sinks;
+}
+
+void Recorder::write(MetricRecord record) {
+  record.time = unix_milliseconds();
+  for (const auto& sink : sinks_) sink->write(record);
+}
+
+void Recorder::step(int64_t step) {
+  for (const auto& sink : sinks_) sink->step(step);
+}
+
+void Recorder::event(int64_t step, RunEvent event, std::vector<NamedValue> values) {
+  write({.step = step, .event = std::move(event), .values = std::move(values)});
+}
+
+void Recorder::flush() {
+  constexpr double kSecondsToFlush = 5;  // a disk that hangs must not stop training
+  for (const auto& sink : sinks_) sink->flush(kSecondsToFlush);
 }
 
 }  // namespace tokamak

@@ -14,36 +14,53 @@ class Sink {
  public:
   virtual ~Sink() = default;
   virtual void write(const MetricRecord& record) = 0;
-  // A step is done, which has no record of its own. At each step: as cheap as storing a number.
+  // A step without a record is done. Called at each step, so it must be as cheap as storing a number.
   virtual void step(int64_t /*step*/) {}
-  // Waits until all that was written is where it belongs, but no longer than this. False: it is not.
+  // Waits until every record is written, at most `seconds`. Returns whether it is.
   virtual bool flush(double /*seconds*/) { return true; }
 };
 
 using Sinks = std::vector<std::unique_ptr<Sink>>;
 
-// A sink on a disk, which may be slow, full or gone. FileThread has them, so that none of them says what it lost.
+// A sink on a disk, which may be slow, full or gone. FileThread counts its losses and logs them.
 class FileSink {
  public:
   virtual ~FileSink() = default;
   virtual bool takes(const MetricRecord& /*record*/) const { return true; }
-  // What it takes. Error where the disk refuses it; the next one is tried again.
+  // Gets the records that it takes. Error if the disk refuses one; the next one is tried again.
   virtual void write(const MetricRecord& record) = 0;
   virtual const std::string& path() const = 0;
 };
 
 using FileSinks = std::vector<std::unique_ptr<FileSink>>;
 
-// The run that records are of, as sinks show it.
+// The run as sinks show it.
 struct RunFacts {
   std::string name;                 // run.name
-  std::string output_dir;           // is there
+  std::string output_dir;           // exists
   std::string config_text;          // resolved
   std::vector<NamedText> settings;  // the same, key by key
   int64_t total_steps = 0;
 };
 
-// For the rank that reports. Error(kConfig) where a file cannot be opened.
+// For the rank that reports. Error(kConfig) if a file cannot be opened.
 Sinks make_sinks(const MetricsOptions& options, const RunFacts& run);
+
+// Stamps the records of a run with the time and hands each to every sink. Only the rank that reports has sinks.
+class Recorder {
+ public:
+  explicit Recorder(Sinks sinks) : sinks_(std::move(sinks)) {}
+
+  bool reports() const { return !sinks_.empty(); }
+  void write(MetricRecord record);
+  void step(int64_t step);  // of a step without a record
+  void event(int64_t step, RunEvent event, std::vector<NamedValue> values = {});
+  // Brings all records into their files, unless a disk takes longer than some seconds. Call it before anything that must
+  // not be newer than the records: a checkpoint, the end of the process.
+  void flush();
+
+ private:
+  Sinks sinks_;
+};
 
 }  // namespace tokamak

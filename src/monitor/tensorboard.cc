@@ -18,7 +18,7 @@ constexpr std::string_view kPrefix = "events.out.tfevents.";
 
 double wall_time(const MetricRecord& record) { return 1e-3 * static_cast<double>(record.time); }
 
-// A line for what happened, a table of what is known about it.
+// The event's detail, and a table of its texts and values.
 void add_event(tfevents::Summary& summary, const MetricRecord& record) {
   const RunEvent& event = *record.event;
   std::string text = event.detail.empty() ? event.name : event.detail;
@@ -30,7 +30,7 @@ void add_event(tfevents::Summary& summary, const MetricRecord& record) {
   summary.add_text("events/" + event.name, text);
 }
 
-// As it stands, whatever marks of markdown are in it: between fences of more backticks than it has in a row.
+// Between fences of more backticks than the text has in a row, so that no markdown in it counts.
 std::string fenced(const std::string& text) {
   size_t longest = 2, run = 0;
   for (const char c : text) {
@@ -67,7 +67,7 @@ void TensorBoard::write(const MetricRecord& record) {
     add_event(summary, record);
   } else {
     for (const NamedValue& one : record.values) {
-      // "tokens" is in each record of a step. A reader in Python would have it as often, the others once.
+      // "tokens" is in each record of a step, and a reader in Python would show it as often.
       const auto [last, first] = newest_.try_emplace(one.name, record.step);
       if (first || last->second != record.step) summary.add_scalar(one.name, one.value);
       last->second = record.step;
@@ -88,11 +88,11 @@ void TensorBoard::begin(const MetricRecord& ready) {
   before_.clear();
   summary.add_text("config", str("```yaml\n", run_.config_text, "```\n"));
   summary.add_hparams(run_.settings, wall_time(ready));
-  // The checkpoint's own step was trained before.
+  // The checkpoint has its own step.
   first_ = tfevents::session_start(wall_time(ready), ready.step + 1) + summary.record(wall_time(ready), ready.step);
 }
 
-// Readers give up a file at a damaged record, unless it is the last: after a failure begins another file.
+// A failed write ends the file, since readers stop at a damaged record that is not the last; the next one begins a new file.
 void TensorBoard::append(const std::string& bytes) {
   const bool begins = !file_;
   try {
@@ -107,7 +107,7 @@ void TensorBoard::append(const std::string& bytes) {
   first_.clear();
 }
 
-// Readers take files in the order of their names. Clocks go back and hosts differ: seconds later than all that are there.
+// Readers take files in the order of their names. Clocks go back and hosts differ, so the seconds exceed those of all files.
 std::string TensorBoard::next_name() const {
   auto seconds = static_cast<int64_t>(unix_seconds());
   for (const std::string& name : list_directory(directory_, Kind::kConfig)) {

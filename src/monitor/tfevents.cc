@@ -23,7 +23,7 @@ void append_little_endian(std::string& out, Unsigned bits) {
 
 uint32_t masked_crc(std::string_view data) { return std::rotr(crc32c(data), 15) + 0xA282EAD8; }
 
-// protobuf refuses a string that is no UTF-8.
+// protobuf refuses a string that is not UTF-8.
 std::string valid_utf8(std::string_view text) {
   std::string valid;
   while (!text.empty()) {
@@ -34,7 +34,7 @@ std::string valid_utf8(std::string_view text) {
   return valid;
 }
 
-// A message of protobuf: its fields, each after a key of number and wire type.
+// A protobuf message: fields, each after a key of number and wire type.
 class Message {
  public:
   Message& whole(int field, int64_t value) {
@@ -75,9 +75,15 @@ class Message {
 Message event(double wall_time, int64_t step) {
   Message message;
   message.number(1, wall_time);
-  if (step != 0) message.whole(2, step);  // as protobuf leaves out what is zero
+  if (step != 0) message.whole(2, step);  // protobuf leaves out zeros
   return message;
 }
+
+// A Summary.Value of this tag, to which the caller adds the value.
+Message tagged(std::string_view tag) { return Message().bytes(1, valid_utf8(tag)); }
+
+// The shape of one element.
+Message one_element() { return Message().message(2, Message().whole(1, 1)); }
 
 // google.protobuf.Value
 Message value_of(const std::string& text) {
@@ -107,11 +113,10 @@ std::string session_start(double wall_time, int64_t step) {
 }
 
 void Summary::add_scalar(std::string_view tag, double value) {
-  const Message one = Message().bytes(1, valid_utf8(tag)).number(2, static_cast<float>(value));
-  values_ += Message().message(1, one).encoded();
+  values_ += Message().message(1, tagged(tag).number(2, static_cast<float>(value))).encoded();
 }
 
-// Without the sums of the values, which readers leave out, too.
+// Leaves out the sums of the values, as readers do.
 void Summary::add_histogram(std::string_view tag, int64_t first, const std::vector<int64_t>& counts) {
   std::string limits, packed;
   int64_t number = 0;
@@ -127,18 +132,16 @@ void Summary::add_histogram(std::string_view tag, int64_t first, const std::vect
                                 .number(3, static_cast<double>(number))
                                 .bytes(6, limits)
                                 .bytes(7, packed);
-  values_ += Message().message(1, Message().bytes(1, valid_utf8(tag)).message(5, histogram)).encoded();
+  values_ += Message().message(1, tagged(tag).message(5, histogram)).encoded();
 }
 
 void Summary::add_text(std::string_view tag, std::string_view markdown) {
-  const Message shape = Message().message(2, Message().whole(1, 1));  // one string
-  const Message tensor = Message().whole(1, kString).message(2, shape).bytes(8, valid_utf8(markdown));
+  const Message tensor = Message().whole(1, kString).message(2, one_element()).bytes(8, valid_utf8(markdown));
   const Message metadata = Message().message(1, Message().bytes(1, "text")).whole(4, kTensorClass);
-  const Message one = Message().bytes(1, valid_utf8(tag)).message(8, tensor).message(9, metadata);
-  values_ += Message().message(1, one).encoded();
+  values_ += Message().message(1, tagged(tag).message(8, tensor).message(9, metadata)).encoded();
 }
 
-// HParamsPluginData with a SessionStartInfo. It is the plugin's metadata: the tensor beside it is one that says nothing.
+// HParamsPluginData with a SessionStartInfo. It is the plugin's metadata of a tensor that is 0.
 void Summary::add_hparams(const std::vector<NamedText>& values, double begin) {
   Message session;
   for (const NamedText& one : values) {
@@ -146,13 +149,11 @@ void Summary::add_hparams(const std::vector<NamedText>& values, double begin) {
   }
   session.number(5, begin);
   const Message plugin = Message().bytes(1, "hparams").bytes(2, Message().message(3, session).encoded());
-  const Message tensor = Message()
-                             .whole(1, kFloat)
-                             .message(2, Message().message(2, Message().whole(1, 1)))
-                             .bytes(5, std::string(sizeof(float), '\0'));
+  const Message tensor =
+      Message().whole(1, kFloat).message(2, one_element()).bytes(5, std::string(sizeof(float), '\0'));
   const Message metadata = Message().message(1, plugin).whole(4, kTensorClass);
-  const Message one = Message().bytes(1, "_hparams_/session_start_info").message(8, tensor).message(9, metadata);
-  values_ += Message().message(1, one).encoded();
+  values_ +=
+      Message().message(1, tagged("_hparams_/session_start_info").message(8, tensor).message(9, metadata)).encoded();
 }
 
 std::string Summary::record(double wall_time, int64_t step) const {

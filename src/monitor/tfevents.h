@@ -3,7 +3,7 @@
 //   Event    1 wall_time: double | 2 step: int64 | one of 3 file_version: string, 5 summary: Summary, 7 session_log
 //   Summary  1 value, repeated: 1 tag | 2 simple_value: float, or 5 histo: HistogramProto, or 8 tensor with 9 metadata
 // in protobuf's wire format (protobuf.dev/programming-guides/encoding; the messages are TensorFlow's event.proto,
-// summary.proto and tensor.proto, and plugin_data.proto of TensorBoard's hparams). protobuf itself is not linked:
+// summary.proto and tensor.proto, and plugin_data.proto of TensorBoard's hparams). protobuf itself is not linked, because
 // SentencePiece brings symbols of another version.
 #pragma once
 
@@ -20,20 +20,19 @@ std::string record(std::string_view data);
 
 // Records. `wall_time` is in seconds since 1970.
 std::string file_version(double wall_time);
-// Of all starts but the first, readers in Python drop what they have of this step and later ones.
+// Readers in Python drop earlier records of this step and later ones, except at the first start.
 std::string session_start(double wall_time, int64_t step);
 
-// What was measured, and said, at a step.
+// The values and texts of a step.
 class Summary {
  public:
   void add_scalar(std::string_view tag, double value);  // kept as float
-  // counts[i] values lie between first + i and first + i + 1; there is one at least.
+  // counts[i] values lie between first + i and first + i + 1; it is not empty.
   void add_histogram(std::string_view tag, int64_t first, const std::vector<int64_t>& counts);
   void add_text(std::string_view tag, std::string_view markdown);
-  // A row of the table HPARAMS: a value that is a number, true or false is one there, too. `begin`: seconds since 1970.
+  // A row of the table HPARAMS; numbers, true and false keep their types. `begin`: seconds since 1970.
   void add_hparams(const std::vector<NamedText>& values, double begin);
 
-  bool empty() const { return values_.empty(); }
   std::string record(double wall_time, int64_t step) const;
 
  private:

@@ -1,4 +1,4 @@
-// Which steps of a run are traced (MetricsOptions::trace).
+// The steps of a run that are traced (MetricsOptions::trace).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct TracedSteps {
   bool contains(int64_t step) const { return first <= step && step <= last; }
 };
 
-// "10-12" or "10"; empty: none. Nothing where the text is something else.
+// Of "10-12", "10" or "" (none); nullopt for any other text.
 std::optional<TracedSteps> parse_traced_steps(const std::string& text);
 
 }  // namespace tokamak

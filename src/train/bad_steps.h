@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "monitor/step_outcome.h"
+#include "monitor/interval.h"
 
 namespace tokamak {
 

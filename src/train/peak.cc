@@ -73,12 +73,12 @@ double measure_copy_rate(Backend& backend) {
 PeakOptions peak_options(const RunConfig& config) {
   const bool traced = !config.metrics.trace.empty();  // whose operations have rooflines
   return {.compute = compute_dtype(config.precision),
-          .measured = traced || config.metrics.mfu == ReportMfu::kAlways,
+          .measured = traced,
           .memory = traced};
 }
 
 bool reports_mfu(const RunConfig& config, const Device& device) {
-  return config.metrics.mfu == ReportMfu::kAlways || device.peak_flops(compute_dtype(config.precision)) > 0;
+  return device.peak_flops(compute_dtype(config.precision)) > 0;
 }
 
 Peak peak_of(Backend& backend, const PeakOptions& options) {

@@ -8,7 +8,7 @@
 
 #include "data/loader.h"
 #include "engine/engine.h"
-#include "monitor/step_outcome.h"
+#include "monitor/interval.h"
 #include "train/state_guard.h"
 
 namespace tokamak {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "monitor/tensor_record.h"
+#include "monitor/record.h"
 #include "zero/shard_statistics.h"
 
 namespace tokamak {

@@ -14,7 +14,7 @@
 #include "data/loader.h"
 #include "monitor/monitor.h"
 #include "monitor/run_status.h"
-#include "monitor/startup_clock.h"
+#include "monitor/run_clocks.h"
 #include "optim/schedule.h"
 #include "resilience/progress.h"
 #include "resilience/stragglers.h"

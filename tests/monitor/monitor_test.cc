@@ -3,9 +3,6 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "monitor/startup_clock.h"
-#include "support/captured_log.h"
-
 using namespace tokamak;
 
 namespace {
@@ -185,21 +182,4 @@ TEST_CASE("the phases of a start are in their order and add up to the whole, fro
   CHECK((values[0].name == "startup/world" && values[1].name == "startup/load" && values[2].name == "startup/seconds"));
   CHECK(values[0].value >= 5);
   CHECK(values[2].value == Approx(values[0].value + values[1].value).epsilon(1e-12));
-}
-
-TEST_CASE("an MFU above 100 % is said once to be of a machine that was busy when its peak was measured") {
-  log::configure(0, 1, log::Level::kInfo);
-  CapturedLog captured;
-  std::vector<MetricRecord> records;
-  Recorder recorder(collect(records));
-  RunScale scale = scale_of(100);
-  scale.peak_flops = 1e-6;
-  Monitor monitor({.scale = scale, .log_interval = 1, .memory_used = [] { return int64_t{1}; }, .recorder = recorder});
-  for (int64_t step = 1; step <= 3; ++step) {
-    monitor.step({.step = step, .applied = true, .attended = 50, .time = now_seconds()}, 0);
-  }
-  log::configure(0, 1, log::Level::kError);
-  const std::string text = captured.text(), word = "MFU is above 100%: the machine was busy";
-  CHECK(text.find(word) != std::string::npos);
-  CHECK(text.find(word) == text.rfind(word));
 }

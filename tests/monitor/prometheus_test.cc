@@ -35,7 +35,7 @@ TEST_CASE("the newest values, each with help and type, as shortly as they are re
   gauge("evals_arc_easy_acc", "evals/arc-easy/acc", "NaN");
   gauge("loss_avg", "loss/avg", "0.1");
   gauge("record_timestamp_seconds", "when the newest record was made", "1769862899");
-  gauge("running", "1 until the run has said how it ended", "0");
+  gauge("running", "1 until the run has recorded its end", "0");
   gauge("step", "of the newest record", "20");
   gauge("tokens", "tokens", "4503599627370496");
   gauge("total_steps", "steps of the run", "50");

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <thread>
 
-
 using namespace tokamak;
 
 namespace {
