@@ -90,9 +90,8 @@ def python_blocks(text):
 def blocks_of(path, text):
     if path.suffix in CPP | {".py"}:
         return cpp_blocks(text) if path.suffix in CPP else python_blocks(text)
-    if path.suffix == ".md":
-        return paragraphs("page", enumerate(text.splitlines(), 1))
-    return comments(text, [match.end() - 1 for match in re.finditer(r"^[ \t]*#(?=[ \n])", text, re.M)])
+    return paragraphs("page", enumerate(text.splitlines(), 1)) if path.suffix == ".md" else comments(
+        text, [match.end() - 1 for match in re.finditer(r"^[ \t]*#(?=[ \n])", text, re.M)])
 
 
 def sentences_of(kind, block):

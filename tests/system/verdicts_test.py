@@ -1,6 +1,5 @@
 """What the GPU check and the race against PyTorch conclude from numbers: by hand, without a GPU and without torch."""
 import json
-import re
 import shutil
 import sys
 import tempfile
