@@ -19,21 +19,16 @@ struct Simulated {
   CostTerms terms;
 };
 
-Simulated operator+(const Simulated& a, const Simulated& b) {
-  return {a.seconds + b.seconds,
-          a.exposed + b.exposed,
-          a.flops + b.flops,
-          a.exchanged + b.exchanged,
-          {a.terms.gemm + b.terms.gemm, a.terms.attention + b.terms.attention, a.terms.memory + b.terms.memory,
-           a.terms.collectives + b.terms.collectives}};
-}
-
-Simulated operator*(double factor, const Simulated& a) {
-  return {factor * a.seconds,
-          factor * a.exposed,
-          factor * a.flops,
-          factor * a.exchanged,
-          {factor * a.terms.gemm, factor * a.terms.attention, factor * a.terms.memory, factor * a.terms.collectives}};
+// a + more (b - a), value by value.
+Simulated extrapolated(const Simulated& a, const Simulated& b, double more) {
+  const auto line = [more](double from, double to) { return from + more * (to - from); };
+  const CostTerms &s = a.terms, &t = b.terms;
+  return {line(a.seconds, b.seconds),
+          line(a.exposed, b.exposed),
+          line(a.flops, b.flops),
+          line(a.exchanged, b.exchanged),
+          {line(s.gemm, t.gemm), line(s.attention, t.attention), line(s.memory, t.memory),
+           line(s.collectives, t.collectives)}};
 }
 
 Simulated simulated(DryRun& run, BatchShape shape, int64_t sequences, const Machine& machine, std::string* trace) {
@@ -83,7 +78,7 @@ Prediction predict(const RunConfig& config, const GlobalBatch& batch, int ranks,
     const double more = double(shape.sequences_per_rank) / double(shape.micro_batch) - kFew;
     const Simulated few = simulated(run, shape, kFew * shape.micro_batch, machine, trace);
     const Simulated one_more = simulated(run, shape, (kFew + 1) * shape.micro_batch, machine, nullptr);
-    step = few + more * (one_more + -1.0 * few);
+    step = extrapolated(few, one_more, more);
   }
   // Libraries take the bytes that a run may not plan with, apart from the free share.
   const int64_t peak_bytes = planned_bytes(run.memory(), run.device()) + (machine.plannable_bytes() - bytes);

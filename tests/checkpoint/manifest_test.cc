@@ -99,7 +99,8 @@ TEST_CASE("a manifest that contradicts itself is refused") {
   CHECK_THAT(error_with("\"slice\":64", "\"slice\":56"), Contains("2 slices of unit 'embedding' do not hold its 113"));
   CHECK_THAT(error_with("\"begin\":112", "\"begin\":9223372036854775807"), Contains("'other' is too large"));
   CHECK_THAT(error_with("\"other\"", "\"embed.weight\""), Contains("'embed.weight' comes twice"));
-  CHECK_THAT(error_with("\"rank-00000-of-00002.safetensors\"", "\"../other\""), Contains("'../other' is not a file name"));
+  CHECK_THAT(error_with("\"rank-00000-of-00002.safetensors\"", "\"../other\""),
+             Contains("'../other' is not a file name"));
   for (const std::string& sum : {std::string(31, 'a'), std::string(32, 'g'), "\\u001b" + std::string(26, 'a')}) {
     CHECK_THAT(error_with(std::string(32, 'a'), sum), Contains("'files[0].xxh3_128'") && Contains("32 hexadecimal"));
   }
