@@ -2,6 +2,8 @@
 // first sorts the tokens by id, stably, by counting for each how many come before it (N^2 comparisons spread over the
 // GPU: about 0.2 ms of an H100's integer units at N = 32768). Then one warp per distinct id adds its rows in registers,
 // with some loads prefetched, and updates its row of the table once.
+#include <type_traits>
+
 #include "cuda/cuda_ops.h"
 #include "cuda/device.h"
 #include "cuda/launch.h"
@@ -126,7 +128,8 @@ void CudaOps::do_embedding(Stream& stream, const Embedding& args) {
   };
   const auto at = [](const Tensor& tensor) { return static_cast<const std::byte*>(tensor.data()); };
   if (row % 16 == 0 && skew_of(at(args.table)) == 0 && skew_of(at(args.out)) == 0) return copy(uint4{});
-  args.table.dtype() == DType::kF32 ? copy(uint32_t{}) : copy(uint16_t{});
+  with_act_type(args.table.dtype(),
+                [&]<class T>(T) { copy(std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>{}); });
 }
 
 void CudaOps::do_embedding_backward(Stream& stream, const EmbeddingBackward& args) {

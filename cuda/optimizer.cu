@@ -151,8 +151,7 @@ void CudaOps::do_control_step(Stream& stream, const ControlStep& args) {
 }
 
 void CudaOps::do_adamw(Stream& stream, const AdamW& args) {
-  if (args.exp_avg.dtype() == DType::kBF16) return enqueue<bf16>(handle(stream), args);
-  enqueue<float>(handle(stream), args);
+  with_act_type(args.exp_avg.dtype(), [&]<class Moment>(Moment) { enqueue<Moment>(handle(stream), args); });
 }
 
 }  // namespace tokamak

@@ -2,6 +2,7 @@
 // element of 2 or 4 bytes: the f64 units of A100, H100 and B200 keep up with memory.) A block's share of the elements
 // depends on their number alone, and its result goes to scratch. A last block combines these in a fixed order.
 #include <limits>
+#include <type_traits>
 
 #include "backend/formulas.h"
 #include "cuda/cuda_ops.h"
@@ -206,11 +207,9 @@ void CudaOps::do_checksum(Stream& stream, const Checksum& args) {
   const auto add = [&]<class Bits>(const Bits* x) {
     launch({"checksum", blocks, kThreads}, handle(stream), checksum_of_share<Bits>, x, count, shares);
   };
-  if (args.x.dtype() == DType::kBF16) {
-    add(static_cast<const uint16_t*>(args.x.data()));
-  } else {
-    add(static_cast<const uint32_t*>(args.x.data()));
-  }
+  with_act_type(args.x.dtype(), [&]<class T>(T) {
+    add(static_cast<const std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>*>(args.x.data()));
+  });
   launch({"checksum, total", 1, kThreads}, handle(stream), add_checksums, shares, int64_t{blocks},
          args.sum.as<int32_t>());
 }

@@ -51,8 +51,7 @@ Manifest DatasetWriter::finish() {
   manifest_.shards.push_back(shard_->finish());
   shard_.reset();
   manifest_.created = utc_timestamp();
-  sync_directory(options_.directory,
-                 Kind::kData);  // the manifest refers to these names
+  sync_directory(options_.directory, Kind::kData);  // the manifest refers to the names in it
   write_manifest(options_.directory, manifest_);
   return manifest_;
 }

@@ -4,12 +4,30 @@
 
 #include <cstdint>
 
+#include "base/error.h"
+
 namespace tokamak {
 
 enum class TokenType : uint8_t { kInt32 = 4, kUint16 = 8 };  // the values are the dtype codes of an .idx file
 
-inline int64_t token_bytes(TokenType type) { return type == TokenType::kUint16 ? 2 : 4; }
-inline const char* token_type_name(TokenType type) { return type == TokenType::kUint16 ? "uint16" : "int32"; }
+inline int64_t token_bytes(TokenType type) {
+  switch (type) {
+    case TokenType::kInt32:
+      return 4;
+    case TokenType::kUint16:
+      return 2;
+  }
+  TOKAMAK_CHECK(false, "token type ", static_cast<int>(type));
+}
+inline const char* token_type_name(TokenType type) {
+  switch (type) {
+    case TokenType::kInt32:
+      return "int32";
+    case TokenType::kUint16:
+      return "uint16";
+  }
+  TOKAMAK_CHECK(false, "token type ", static_cast<int>(type));
+}
 inline TokenType token_type_for(int64_t vocab_size) {
   return vocab_size < 65500 ? TokenType::kUint16 : TokenType::kInt32;
 }

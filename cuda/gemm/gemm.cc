@@ -29,7 +29,7 @@ namespace {
 
 constexpr size_t kMaxPlans = 1024;  // a model has a few dozen problems; beyond this the map is cleared
 
-cudaDataType_t type_of(DType dtype) { return dtype == DType::kBF16 ? CUDA_R_16BF : CUDA_R_32F; }
+cudaDataType_t type_of(DType dtype) { return by_act_type(dtype, CUDA_R_32F, CUDA_R_16BF); }
 
 void describe(cublasLtMatrixLayoutOpaque_t& layout, DType dtype, const GemmProblem::Stored& stored) {
   TOKAMAK_CUBLAS(cublasLtMatrixLayoutInit(&layout, type_of(dtype), static_cast<uint64_t>(stored.rows),

@@ -128,12 +128,13 @@ class NcclComm final : public Comm {
       TOKAMAK_CHECK(bf16_ != nullptr, "a group that was not made for bf16");
       return bf16_->run(handle(stream), args);
     }
+    TOKAMAK_CHECK(args.dtype == DType::kF32, name_of(args.dtype));
     TOKAMAK_NCCL(ncclReduceScatter(args.full.as<float>(), args.slice.as<float>(), to_size(args.slice.count()),
                                    ncclFloat32, ncclSum, reduce_->get(), handle(stream)));
   }
 
   void do_all_reduce(Stream& stream, Tensor x) override {
-    const ncclDataType_t type = x.dtype() == DType::kF64 ? ncclFloat64 : ncclFloat32;
+    const ncclDataType_t type = x.dtype() == DType::kF64 ? ncclFloat64 : ncclFloat32;  // Comm checks: no other
     TOKAMAK_NCCL(ncclAllReduce(x.data(), x.data(), to_size(x.count()), type, ncclSum, reduce_->get(), handle(stream)));
   }
 

@@ -42,18 +42,17 @@ class Finder {
 
   std::vector<TextFile> finish() {
     if (left_out_ > 0) {
-      log::warning(left_out_, " files are left out, being neither .txt nor .jsonl; the first is ", first_left_out_);
+      log::warning(left_out_, " files are neither .txt nor .jsonl and are skipped; the first is ", first_left_out_);
     }
     if (!second_way_.empty()) {
-      log::warning(second_way_, " leads to a directory that is read already; each is read once");
+      log::warning(second_way_, " links to a directory that was read already; each is read once");
     }
-    if (files_.empty()) fail(Kind::kData, "the inputs hold no .txt or .jsonl file");
+    if (files_.empty()) fail(Kind::kData, "the inputs contain no .txt or .jsonl file");
     return std::move(files_);
   }
 
  private:
-  // Each directory once, however many links lead to it: two links in a directory to itself make 2^40 paths. False if it
-  // has been read before.
+  // False if the directory has been read before. Without this, two links in a directory to itself make 2^40 paths.
   bool add_directory(const std::string& directory) {
     if (!directories_.insert(fs::canonical(directory).string()).second) return false;
     for (const std::string& name : list_directory(directory, Kind::kData)) {

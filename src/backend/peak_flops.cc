@@ -35,7 +35,7 @@ constexpr PeakRow kPeaks[] = {
 
 double peak_flops_of(std::string_view name, DType dtype) {
   for (const PeakRow& row : kPeaks) {
-    if (starts_with(name, row.name)) return 1e12 * (dtype == DType::kBF16 ? row.bf16 : row.f32);
+    if (starts_with(name, row.name)) return 1e12 * by_act_type(dtype, row.f32, row.bf16);
   }
   return 0;
 }

@@ -10,6 +10,7 @@
 #include "comm/collective_error.h"
 #include "comm/data_comm.h"
 #include "config/load.h"
+#include "engine/engine.h"
 #include "plan/auto_choice.h"
 #include "train/memory_check.h"
 #include "train/run_plan.h"
@@ -142,10 +143,9 @@ class BenchCommand : public Command {
     DryRun dry(config, batch, world.size(), INT64_MAX, PlanFor::kBenchmark);
     Machine machine;
     or_end_all(world, [&] {
-      machine = calibrate(backend, *data_comm, dry,
-                          {.rounds = rounds_,
-                           .ranks_per_node = world.local_size(),
-                           .reduce_dtype = config.precision.reduce == Precision::kBF16 ? DType::kBF16 : DType::kF32});
+      machine = calibrate(
+          backend, *data_comm, dry,
+          {.rounds = rounds_, .ranks_per_node = world.local_size(), .reduce_dtype = reduce_dtype(config.precision)});
       for (size_t i = 1; i < sizes.size(); ++i) {
         config.training.micro_batch_size = {sizes[i]};
         DryRun more(config, batch, world.size(), INT64_MAX, PlanFor::kBenchmark);

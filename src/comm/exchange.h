@@ -34,7 +34,7 @@ inline int64_t host_scratch_elements(int ranks, int64_t slice) {
 }
 inline int64_t nccl_scratch_elements(int ranks, int64_t slice, DType dtype) {
   const ExchangeRounds rounds{ranks, slice};
-  return dtype == DType::kBF16 ? rounds.in_flight() * rounds.scratch_elements() : 0;
+  return by_act_type(dtype, int64_t{0}, rounds.in_flight() * rounds.scratch_elements());
 }
 
 }  // namespace tokamak

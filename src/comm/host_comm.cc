@@ -23,24 +23,15 @@ void HostComm::do_all_gather(Stream& stream, Tensor slice, Tensor full) {
 }
 
 void HostComm::do_reduce_scatter(Stream& stream, const ReduceScatter& args) {
-  stream.run_on_host([this, args] {
-    if (args.dtype == DType::kBF16) {
-      reduce_scatter_as<bf16>(args);
-    } else {
-      reduce_scatter_as<float>(args);
-    }
-  });
+  stream.run_on_host([this, args] { with_act_type(args.dtype, [&]<class T>(T) { reduce_scatter_as<T>(args); }); });
 }
 
 int64_t HostComm::scratch_elements(int64_t slice, DType) const { return host_scratch_elements(size(), slice); }
 
 void HostComm::do_all_reduce(Stream& stream, Tensor x) {
   stream.run_on_host([this, x] {
-    if (x.dtype() == DType::kF64) {
-      all_reduce_as(x.as<double>(), x.count());
-    } else {
-      all_reduce_as(x.as<float>(), x.count());
-    }
+    if (x.dtype() == DType::kF64) return all_reduce_as(x.as<double>(), x.count());
+    all_reduce_as(x.as<float>(), x.count());  // checks the dtype
   });
 }
 

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/error.h"
 #include "comm/comm.h"
 
 namespace tokamak {
@@ -31,6 +32,7 @@ class SingleComm : public Comm {
  private:
   static void round_and_copy(const ReduceScatter& args) {
     if (args.dtype == DType::kF32) return copy(args.full, args.slice);
+    TOKAMAK_CHECK(args.dtype == DType::kBF16, name_of(args.dtype));
     // Rounding is part of the contract, even if nothing is sent.
     const float* from = args.full.as<float>();
     float* to = args.slice.as<float>();

@@ -171,13 +171,13 @@ class Doctor {
 
   CheckResult burn_in() {
     BurnInOptions burn = options_.burn_in;
-    if (config_ && config_->precision.compute == Precision::kF32) burn.dtype = DType::kF32;
+    if (config_) burn.dtype = compute_dtype(config_->precision);
     return check_burn_in(comm_, peers_, backend_, burn);
   }
 
   CheckResult collectives() {
     CollectivesOptions all = options_.collectives;
-    if (config_ && config_->precision.reduce == Precision::kBF16) all.reduce = DType::kBF16;
+    if (config_) all.reduce = reduce_dtype(config_->precision);
     return check_collectives(comm_, *data_, peers_, *backend_.device, all);
   }
 

@@ -9,7 +9,15 @@ namespace tokamak {
 
 namespace {
 
-DType dtype_of(Precision precision) { return precision == Precision::kBF16 ? DType::kBF16 : DType::kF32; }
+DType dtype_of(Precision precision) {
+  switch (precision) {
+    case Precision::kF32:
+      return DType::kF32;
+    case Precision::kBF16:
+      return DType::kBF16;
+  }
+  TOKAMAK_CHECK(false, "precision ", static_cast<int>(precision));
+}
 
 Keep keep_of(const EngineOptions& options) {
   if (!options.sizes.training) return Keep::kNothing;

@@ -71,7 +71,7 @@ struct Machine {
   std::string source;
   std::string kernels_measured_on;  // as in GpuRow
 
-  double peak_flops(DType dtype) const { return dtype == DType::kBF16 ? bf16_flops : f32_flops; }
+  double peak_flops(DType dtype) const { return by_act_type(dtype, f32_flops, bf16_flops); }
   int64_t plannable_bytes() const;                  // memory_bytes without the free share
   Machine with_memory(int64_t bytes) const;         // of which a plan may fill all
   Machine for_attention(AttentionKind kind) const;  // runtime.attention: native has its own rate

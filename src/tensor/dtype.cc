@@ -15,8 +15,7 @@ int64_t size_of(DType dtype) {
     case DType::kI32:
       return 4;
   }
-  TOKAMAK_CHECK(false, "dtype ", static_cast<int>(dtype));
-  return 0;
+  fail_unsupported(dtype);
 }
 
 std::string_view name_of(DType dtype) {
@@ -31,6 +30,10 @@ std::string_view name_of(DType dtype) {
       return "I32";
   }
   return "?";
+}
+
+void fail_unsupported(DType dtype) {
+  check_failed("a supported dtype", __FILE__, __LINE__, str(name_of(dtype), " (", static_cast<int>(dtype), ")"));
 }
 
 }  // namespace tokamak

@@ -10,8 +10,9 @@ namespace tokamak {
 
 enum class DType : uint8_t { kF32, kBF16, kF64, kI32 };
 
-int64_t size_of(DType dtype);           // bytes of one element
-std::string_view name_of(DType dtype);  // safetensors' spelling: F32, BF16, F64, I32
+int64_t size_of(DType dtype);                     // bytes of one element
+std::string_view name_of(DType dtype);            // safetensors' spelling: F32, BF16, F64, I32
+[[noreturn]] void fail_unsupported(DType dtype);  // a failed CHECK
 
 template <class T>
 struct DTypeOf;
@@ -32,14 +33,35 @@ struct DTypeOf<int32_t> {
   static constexpr DType kValue = DType::kI32;
 };
 
-// Calls body(T{}) with the compute type, float or bf16, of an "act" tensor.
+// The compute types, those of an "act" tensor, are f32 and bf16. Both functions CHECK for them, and fail to compile
+// when DType grows.
+template <class Value>
+Value by_act_type(DType dtype, Value f32, Value bf16) {
+  switch (dtype) {
+    case DType::kF32:
+      return f32;
+    case DType::kBF16:
+      return bf16;
+    case DType::kF64:
+    case DType::kI32:
+      break;
+  }
+  fail_unsupported(dtype);
+}
+
+// Calls body(T{}) with float or bf16.
 template <class Body>
 void with_act_type(DType dtype, const Body& body) {
-  if (dtype == DType::kBF16) {
-    body(bf16{});
-  } else {
-    body(float{});
+  switch (dtype) {
+    case DType::kF32:
+      return body(float{});
+    case DType::kBF16:
+      return body(bf16{});
+    case DType::kF64:
+    case DType::kI32:
+      break;
   }
+  fail_unsupported(dtype);
 }
 
 }  // namespace tokamak

@@ -55,3 +55,12 @@ TEST_CASE("bytes follow the dtype") {
   CHECK(Tensor(n.values.data(), DType::kBF16, Shape{3}).bytes() == 6);
   CHECK(Tensor(n.values.data(), DType::kF64, Shape{3}).bytes() == 24);
 }
+
+TEST_CASE("a dtype that is no compute type never takes the arm of one") {
+  CHECK(by_act_type(DType::kF32, 1, 2) == 1);
+  CHECK(by_act_type(DType::kBF16, 1, 2) == 2);
+  for (const DType other : {DType::kF64, DType::kI32, static_cast<DType>(77)}) {
+    CHECK_THROWS_AS(by_act_type(other, 1, 2), Error);
+    CHECK_THROWS_AS(with_act_type(other, [](auto) {}), Error);
+  }
+}

@@ -35,7 +35,7 @@ enum class AddedOperand { kNothing, kOutput, kResidual, kBias };
 bool by_rows(const MatrixView& m) { return m.column_stride == 1 && m.row_stride >= m.columns; }
 
 memory::desc desc_of(const MatrixView& m) {
-  const auto type = m.dtype == DType::kBF16 ? memory::data_type::bf16 : memory::data_type::f32;
+  const auto type = by_act_type(m.dtype, memory::data_type::f32, memory::data_type::bf16);
   return {{m.rows, m.columns}, type, memory::dims{m.row_stride, m.column_stride}};
 }
 
@@ -57,6 +57,7 @@ MatrixView repeated(MatrixView row) {
 // The matrix in f32: itself, or a copy in `memory` with the same row or column order.
 MatrixView widened(const MatrixView& from, float* memory) {
   if (from.dtype == DType::kF32) return from;
+  TOKAMAK_CHECK(from.dtype == DType::kBF16, name_of(from.dtype));
   MatrixView to = from;
   to.data = memory;
   to.dtype = DType::kF32;
@@ -215,9 +216,9 @@ struct GemmEngine::State {
     const MatrixView from = added == AddedOperand::kResidual ? part(call.residual, row, rows, column, columns)
                             : added == AddedOperand::kBias   ? part(repeated(call.bias), row, rows, column, columns)
                                                              : c;
-    const bool narrow = c.dtype == DType::kBF16;
-    if (added != AddedOperand::kNothing)
-      narrow ? convert_rows<bf16, float>(from, tile) : convert_rows<float, float>(from, tile);
+    if (added != AddedOperand::kNothing) {
+      with_act_type(c.dtype, [&]<class C>(C) { convert_rows<C, float>(from, tile); });
+    }
     const int64_t step = call.a.dtype == DType::kF32 ? terms : kTileTerms;
     for (int64_t k = 0; k < terms; k += step) {
       const int64_t taken = std::min(step, terms - k);
@@ -225,7 +226,7 @@ struct GemmEngine::State {
                    widened(part(call.b, k, taken, column, columns), memory.b.data()),
                    k > 0 || added != AddedOperand::kNothing ? 1.0f : 0.0f, tile);
     }
-    narrow ? convert_rows<float, bf16>(tile, c) : convert_rows<float, float>(tile, c);
+    with_act_type(c.dtype, [&]<class C>(C) { convert_rows<float, C>(tile, c); });
   }
 };
 

@@ -6,6 +6,7 @@
 #include "backend/cpu/partition.h"
 #include "backend/cpu/simd.h"
 #include "backend/cpu/tile.h"
+#include "base/error.h"
 
 namespace tokamak {
 namespace {
@@ -164,7 +165,8 @@ bool is_few_rows(const GemmEngine::Call& call) {
 
 void multiply_few_rows(const GemmEngine::Call& call, std::vector<std::byte>& scratch) {
   if (call.a.dtype == DType::kF32) return run<float, float>(call, scratch);
-  call.c.dtype == DType::kF32 ? run<bf16, float>(call, scratch) : run<bf16, bf16>(call, scratch);
+  TOKAMAK_CHECK(call.a.dtype == DType::kBF16, name_of(call.a.dtype));
+  with_act_type(call.c.dtype, [&]<class C>(C) { run<bf16, C>(call, scratch); });
 }
 
 }  // namespace tokamak

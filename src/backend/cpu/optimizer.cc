@@ -130,8 +130,7 @@ void CpuOps::do_control_step(Stream&, const ControlStep& args) {
 }
 
 void CpuOps::do_adamw(Stream&, const AdamW& args) {
-  if (args.exp_avg.dtype() == DType::kBF16) return take_step<bf16>(args);
-  take_step<float>(args);
+  with_act_type(args.exp_avg.dtype(), [&]<class Moment>(Moment) { take_step<Moment>(args); });
 }
 
 }  // namespace tokamak

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/partition.h"
@@ -178,11 +179,9 @@ void CpuOps::do_checksum(Stream&, const Checksum& args) {
     };
     reduce_in_order<uint64_t>(args.x.count(), part, [&](uint64_t sum) { total += sum; });
   };
-  if (args.x.dtype() == DType::kBF16) {
-    add(static_cast<const uint16_t*>(args.x.data()));
-  } else {
-    add(static_cast<const uint32_t*>(args.x.data()));
-  }
+  with_act_type(args.x.dtype(), [&]<class T>(T) {
+    add(static_cast<const std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>*>(args.x.data()));
+  });
   std::memcpy(args.sum.data(), &total, sizeof total);
 }
 
