@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kBatchBytes = int64_t{1} << 20;
 constexpr size_t kBatchDocuments = 4096;
-constexpr const char* kTokenizerFile = "tokenizer.model";
+constexpr const char* kTokenizerFile = run_files::kTokenizer;
 
 void check_options(const Tokenizer& tokenizer, const TokenizeOptions& options) {
   const auto range = [](bool good, const std::string& what) {

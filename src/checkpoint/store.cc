@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/file.h"
+#include "base/run_files.h"
 
 namespace tokamak {
 
@@ -87,7 +88,7 @@ CheckpointReader CheckpointStore::open_manifest(int64_t step) const {
 
 CheckpointStore store_at(const std::string& path) {
   CheckpointStore store(path);
-  const std::string inside = path + "/checkpoints";
+  const std::string inside = run_files::at(path, run_files::kCheckpoints);
   return store.steps().empty() && is_directory(inside) ? CheckpointStore(inside) : store;
 }
 

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/run_files.h"
 #include "cli/command.h"
 #include "cli/doctor_report.h"
 #include "cli/run_context.h"
@@ -91,8 +92,9 @@ class DoctorCommand : public Command {
     }
     std::cout.flush();
     const std::vector<std::string> suspects = report.suspects();
-    const std::string file =
-        suspects_.empty() && report.config ? report.config->run.output_dir + "/suspects.txt" : suspects_;
+    const std::string file = suspects_.empty() && report.config
+                                 ? run_files::at(report.config->run.output_dir, run_files::kSuspects)
+                                 : suspects_;
     if (!suspects.empty() && !file.empty() && !append_suspects(file, suspects)) {
       fail(Kind::kConfig, str("cannot write the suspects to ", file));
     }

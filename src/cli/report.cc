@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "base/run_files.h"
 #include "base/strings.h"
 #include "checkpoint/lock.h"
 #include "cli/command.h"
@@ -91,7 +92,7 @@ class ReportCommand : public Command {
     if (!output_.empty()) return write_page();
     std::vector<RunReport> reports;
     for (const std::string& directory : directories_) {
-      reports.push_back(read_report(directory, is_locked(directory + "/checkpoints")));
+      reports.push_back(read_report(directory, is_locked(run_files::at(directory, run_files::kCheckpoints))));
     }
     std::fputs((json_ ? json_of(reports) : text_of(reports)).c_str(), stdout);
     return 0;
@@ -106,7 +107,7 @@ class ReportCommand : public Command {
     std::vector<PageRun> runs;
     std::vector<std::string> names;  // as the configs have them
     for (const std::string& directory : directories_) {
-      runs.push_back(read_page_run(directory, limits, is_locked(directory + "/checkpoints")));
+      runs.push_back(read_page_run(directory, limits, is_locked(run_files::at(directory, run_files::kCheckpoints))));
       const ReportedConfig config = read_run_config(directory);
       names.push_back(config.value_of("run.name"));
       runs.back().config = config.entries;

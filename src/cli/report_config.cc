@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/run_files.h"
 #include "config/load.h"
 #include "config/options_tree.h"
 #include "config/yaml.h"
@@ -49,7 +50,7 @@ std::string ReportedConfig::value_of(std::string_view key) const {
 }
 
 ReportedConfig read_run_config(const std::string& directory) {
-  const std::string path = directory + "/config.yaml";
+  const std::string path = run_files::at(directory, run_files::kConfig);
   if (!exists(path)) return {};
   ReportedConfig config;
   try {

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <string>
 
+#include "base/error.h"
+#include "base/run_files.h"
 #include "checkpoint/lock.h"
 #include "cli/command.h"
 #include "watch/encoding.h"
@@ -43,7 +45,7 @@ class WatchCommand : public Command {
   }
 
   int run() override {
-    RunWatch run(directory_, [this] { return is_locked(directory_ + "/checkpoints"); });
+    RunWatch run(directory_, [this] { return is_locked(run_files::at(directory_, run_files::kCheckpoints)); });
     if (once_) {
       while (run.refresh()) continue;
       look_.is_ascii = wants_ascii();

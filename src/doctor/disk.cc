@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/process.h"
+#include "base/run_files.h"
 #include "base/strings.h"
 #include "resilience/stragglers.h"
 
@@ -226,7 +227,8 @@ CheckResult check_disk(Comm& comm, const RankHosts& peers, const DiskOptions& op
     if (comm.rank() != 0) return;
     const std::string parent = nearest_parent(options.directory);
     probe.make(parent);
-    const int64_t held = options.checkpoint_bytes > 0 ? bytes_below(options.directory + "/checkpoints") : 0;
+    const int64_t held =
+        options.checkpoint_bytes > 0 ? bytes_below(run_files::at(options.directory, run_files::kCheckpoints)) : 0;
     facts.set("probe", probe.path());
     facts.set("free_bytes", options.free_bytes ? options.free_bytes(parent) : free_bytes(parent, kKind));
     facts.set("needed_bytes",

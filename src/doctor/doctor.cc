@@ -9,6 +9,7 @@
 
 #include "base/parallel_for.h"
 #include "base/process.h"
+#include "base/run_files.h"
 #include "checkpoint/lock.h"
 #include "comm/data_comm.h"
 #include "comm/rank_zero.h"
@@ -163,8 +164,9 @@ class Doctor {
     }
     if (disk.directory.empty()) return skipped("disk", "neither a config nor --directory was given");
     CheckResult result = check_disk(comm_, peers_, disk);
-    const std::string held = text_of_rank_zero(
-        comm_, [&] { return run_in_the_way(disk.directory + "/checkpoints", current_incarnation()); });
+    const std::string held = text_of_rank_zero(comm_, [&] {
+      return run_in_the_way(run_files::at(disk.directory, run_files::kCheckpoints), current_incarnation());
+    });
     if (!held.empty()) result.warn("", str("a run writes to ", disk.directory, " now: ", held));
     return result;
   }

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/run_files.h"
 #include "base/staged.h"
 #include "formats/safetensors_index.h"
 #include "interop/hf_tokenizer.h"
@@ -17,8 +18,8 @@ namespace {
 
 // The tokenizer files of a Hugging Face directory.
 constexpr std::array<const char*, 9> kTokenizerFiles = {
-    "tokenizer.model", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-    "vocab.json",      "merges.txt",     "chat_template.jinja",   "generation_config.json"};
+    run_files::kTokenizer, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+    "vocab.json",          "merges.txt",     "chat_template.jinja",   "generation_config.json"};
 
 void write_file(const std::string& path, std::string_view text) {
   OutputFile file(path, Kind::kCheckpoint);
@@ -54,7 +55,7 @@ void write_weights(ExportSource& source, const std::vector<ModelShard>& shards, 
 void write_tokenizer(const ExportSource& source, bool add_bos, const std::string& directory) {
   const ExportTokenizer& tokenizer = source.tokenizer;
   if (tokenizer.model) {
-    write_file(directory + "/tokenizer.model", read_text(tokenizer.model_path, Kind::kData));
+    write_file(run_files::at(directory, run_files::kTokenizer), read_text(tokenizer.model_path, Kind::kData));
     const HfTokenizerOptions options{add_bos, source.config.model.max_position_embeddings};
     for (const TokenizerFile& file : render_hf_tokenizer(*tokenizer.model, tokenizer.model_path, options)) {
       write_file(directory + "/" + file.name, file.text);

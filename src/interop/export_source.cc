@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/run_files.h"
 #include "config/load.h"
 #include "formats/json.h"
 #include "model/parameters.h"
@@ -25,7 +26,7 @@ void check_is_own_model(const CheckpointReader& reader, const ModelConfig& model
 }
 
 std::string own_tokenizer(const CheckpointReader& reader) {
-  const std::string path = run_directory(reader) + "/tokenizer.model";
+  const std::string path = run_files::at(run_directory(reader), run_files::kTokenizer);
   if (!exists(path)) {
     fail(Kind::kData, str("there is no ", path, " to export"),
          "name one with --tokenizer: a SentencePiece model, a directory of Hugging Face tokenizer files, or none");
@@ -40,7 +41,7 @@ ReadParam ExportSource::weights() {
       [this](const std::string& name, int64_t first, std::span<float> out) { reader.read("master", name, first, out); };
 }
 
-std::string ExportSource::metrics_path() const { return run_directory(reader) + "/metrics.jsonl"; }
+std::string ExportSource::metrics_path() const { return run_files::at(run_directory(reader), run_files::kMetrics); }
 
 ExportSource make_export_source(CheckpointReader reader, const std::string& tokenizer) {
   const std::string manifest_path = reader.directory() + "/" + kManifestName;

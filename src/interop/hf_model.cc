@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/listed.h"
 #include "base/printable.h"
+#include "base/run_files.h"
 #include "formats/flat_slice.h"
 #include "formats/json.h"
 #include "interop/weight_stream.h"
@@ -126,7 +127,7 @@ void HfModel::check_tied_head() const {
 }
 
 std::string HfModel::tokenizer_path() const {
-  const std::string path = directory_ + "/tokenizer.model";
+  const std::string path = run_files::at(directory_, run_files::kTokenizer);
   return exists(path) ? path : "";
 }
 

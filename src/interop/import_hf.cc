@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/run_files.h"
 #include "base/staged.h"
 #include "checkpoint/lock.h"
 #include "checkpoint/manifest.h"
@@ -122,11 +123,11 @@ ImportReport import_hf(const HfModel& model, const ImportOptions& options, const
   std::string tokenizer_hash;
   if (!tokenizer_path.empty()) {
     tokenizer_hash = load_tokenizer(tokenizer_path)->hash();
-    write_text_atomically(staged.staging() + "/tokenizer.model", read_text(tokenizer_path, Kind::kData),
-                          Kind::kCheckpoint);
+    write_text_atomically(run_files::at(staged.staging(), run_files::kTokenizer),
+                          read_text(tokenizer_path, Kind::kData), Kind::kCheckpoint);
     report.tokenizer = true;
   }
-  const std::string store = staged.staging() + "/checkpoints";
+  const std::string store = run_files::at(staged.staging(), run_files::kCheckpoints);
   const std::string directory = str(store, "/", step_name(0));
   make_directories(directory, Kind::kCheckpoint);
 
@@ -139,7 +140,7 @@ ImportReport import_hf(const HfModel& model, const ImportOptions& options, const
   manifest.incarnation = current_incarnation().id;
   write_text_atomically(str(directory, "/", kManifestName), encode_manifest(manifest).text, Kind::kCheckpoint);
   sync_directory(store, Kind::kCheckpoint);
-  write_text_atomically(staged.staging() + "/config.yaml", config_text, Kind::kCheckpoint);
+  write_text_atomically(run_files::at(staged.staging(), run_files::kConfig), config_text, Kind::kCheckpoint);
   staged.commit();
   report.parameters = manifest.param_elements();
   report.bytes = manifest.total_bytes();

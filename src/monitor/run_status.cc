@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "base/run_files.h"
 #include "formats/parse_json.h"
 
 namespace tokamak {
@@ -18,7 +19,7 @@ constexpr std::array<const char*, 4> kStateNames = {"running", "stopped", "done"
 
 constexpr size_t kLongestCause = 300;
 
-std::string path_of(const std::string& output_dir) { return output_dir + "/status.json"; }
+std::string path_of(const std::string& output_dir) { return run_files::at(output_dir, run_files::kStatus); }
 
 }  // namespace
 

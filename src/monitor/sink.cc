@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/process.h"
+#include "base/run_files.h"
 #include "monitor/console.h"
 #include "monitor/file_thread.h"
 #include "monitor/jsonl.h"
@@ -13,7 +14,7 @@ namespace tokamak {
 
 Sinks make_sinks(const MetricsOptions& options, const RunFacts& run) {
   FileSinks files;
-  files.push_back(std::make_unique<JsonlFile>(run.output_dir + "/metrics.jsonl"));
+  files.push_back(std::make_unique<JsonlFile>(run_files::at(run.output_dir, run_files::kMetrics)));
   // A start without statistics still records which earlier ones it discards.
   const std::string tensors = run.output_dir + "/tensors.jsonl";
   if (options.tensor_statistics > 0 || exists(tensors)) files.push_back(std::make_unique<TensorFile>(tensors));

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/run_files.h"
 #include "base/strings.h"
 
 namespace tokamak {
@@ -56,7 +57,7 @@ std::string headline_of(const std::string& path) {
 std::vector<FoundHang> find_hang_files(const std::string& directory) {
   std::vector<FoundHang> files;
   for (const std::string& name : list_directory(directory, Kind::kConfig)) {
-    if (!starts_with(name, "hang-") || !name.ends_with(".txt")) continue;
+    if (!starts_with(name, run_files::kHangPrefix) || !name.ends_with(".txt")) continue;
     const std::string path = directory + "/" + name;
     files.push_back({time_of_name(name).value_or(time_of_writing(path)), name, headline_of(path)});
   }
@@ -65,7 +66,7 @@ std::vector<FoundHang> find_hang_files(const std::string& directory) {
 }
 
 std::vector<std::string> read_suspects(const std::string& directory) {
-  const std::string path = directory + "/suspects.txt";
+  const std::string path = run_files::at(directory, run_files::kSuspects);
   if (!exists(path)) return {};
   std::vector<std::string> hosts = first_lines(path);
   std::sort(hosts.begin(), hosts.end());

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/run_files.h"
 #include "monitor/jsonl.h"
 #include "report/life_signs.h"
 #include "report/run_account.h"
@@ -27,7 +28,7 @@ double RunReport::productive_rate() const { return per_second(static_cast<double
 void expect_run(const std::string& directory) {
   constexpr const char* kHint = "give the run.output_dir of a run";
   if (!is_directory(directory)) fail(Kind::kConfig, str("no run directory ", directory), kHint);
-  for (const char* part : {"metrics.jsonl", "status.json", "checkpoints"}) {
+  for (const char* part : {run_files::kMetrics, run_files::kStatus, run_files::kCheckpoints}) {
     if (exists(str(directory, "/", part))) return;
   }
   fail(Kind::kConfig, str(directory, " is not a run: it has no metrics.jsonl, no status.json and no checkpoints/"),
@@ -37,7 +38,7 @@ void expect_run(const std::string& directory) {
 RunReport read_report(const std::string& directory, std::optional<bool> holds_lock,
                       const std::function<void(const MetricRecord&)>& see) {
   expect_run(directory);
-  const std::string path = directory + "/metrics.jsonl";
+  const std::string path = run_files::at(directory, run_files::kMetrics);
   const std::vector<FoundHang> hangs = find_hang_files(directory);
   RunAccount account;
   const auto take = [&](const MetricRecord& record) {

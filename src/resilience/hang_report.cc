@@ -10,6 +10,7 @@
 #include <fstream>
 #include <set>
 
+#include "base/run_files.h"
 #include "base/strings.h"
 
 namespace tokamak {
@@ -104,7 +105,7 @@ HangFile::Claim HangFile::claim(const std::string& time) const {
   std::filesystem::create_directories(directory_, ignored);
   std::string compact = time;
   std::erase_if(compact, [](char c) { return c == '-' || c == ':'; });
-  std::string name = str("hang-", compact, ".txt");
+  std::string name = str(run_files::kHangPrefix, compact, ".txt");
   // A file system creates a symbolic link and its content at once, so one rank is the first.
   const bool first = ::symlink(name.c_str(), link().c_str()) == 0;
   if (!first && errno == EEXIST) {

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "base/process.h"
+#include "base/run_files.h"
 #include "base/service_thread.h"
 #include "comm/rank_zero.h"
 
@@ -243,7 +244,7 @@ void Watchdog::end_run(std::unique_lock<std::mutex>& lock, const Verdict& verdic
   if (!lead) std::this_thread::sleep_for(std::chrono::duration<double>(kSecondsToFollow));
   // A rank that hears only rank 0 cannot tell which of the two is cut off. The verdict of a living rank 0 comes first.
   if (whole && (lead || !HangFile::has_verdict_of_rank_zero(claim->path))) {
-    append_suspects(options_.directory + "/suspects.txt", report.suspects());
+    append_suspects(run_files::at(options_.directory, run_files::kSuspects), report.suspects());
   }
   world_.end_all(kCode);
 }

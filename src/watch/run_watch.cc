@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/run_files.h"
 #include "base/strings.h"
 #include "report/life_signs.h"
 
@@ -30,7 +31,9 @@ std::optional<RunReport> report_without_records(const std::optional<RunStatus>& 
 }  // namespace
 
 RunWatch::RunWatch(std::string directory, HoldsLock holds_lock)
-    : directory_(std::move(directory)), holds_lock_(std::move(holds_lock)), tail_(directory_ + "/metrics.jsonl") {
+    : directory_(std::move(directory)),
+      holds_lock_(std::move(holds_lock)),
+      tail_(run_files::at(directory_, run_files::kMetrics)) {
   expect_run(directory_);
 }
 
