@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/parallel_for.h"
 #include "base/rng.h"
+#include "base/run_files.h"
 #include "data/dataset_writer.h"
 #include "data/prepare/stage_pool.h"
 #include "data/prepare/stages.h"

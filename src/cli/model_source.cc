@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/run_files.h"
 #include "checkpoint/choose.h"
 #include "config/load.h"
 #include "data/sample_source.h"
@@ -21,7 +22,8 @@ class CheckpointSource final : public ModelSource {
   const std::string& name() const override { return reader_.directory(); }
   const RunConfig& config() const override { return config_; }
   std::string tokenizer_path() const override {
-    const std::string path = parent_directory(parent_directory(reader_.directory())) + "/tokenizer.model";
+    const std::string run = parent_directory(parent_directory(reader_.directory()));
+    const std::string path = run_files::at(run, run_files::kTokenizer);
     if (!exists(path)) fail(Kind::kData, str("no ", path), "name the model with --tokenizer");
     return path;
   }
