@@ -113,13 +113,12 @@ class BenchCommand : public Command {
       result = benchmark_step(
           engine, {.shape = shape, .rounds = rounds_, .mean_document = mean_document_, .gemms = planned.gemms});
     });
-    const Peak peak = peak_of(backend, {.compute = compute_dtype(config.precision)});
     if (world.rank() != 0) return 0;
     const StepReport report{.config = config,
                             .shape = shape,
                             .result = result,
                             .device = backend.device->description(),
-                            .peak = peak,
+                            .peak_flops = backend.device->peak_flops(compute_dtype(config.precision)) * world.size(),
                             .ranks = world.size(),
                             .mean_document = mean_document_,
                             .planned_bytes = planned_bytes(engine.plan(), *backend.device) + baseline,

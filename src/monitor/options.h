@@ -9,17 +9,9 @@
 
 namespace tokamak {
 
-// Whether MFU is recorded where the device's maker states no peak, as for CPUs.
-enum class ReportMfu { kAuto, kAlways };
-inline const std::vector<std::string>& enum_names(ReportMfu) {
-  static const std::vector<std::string> names = {"auto", "always"};
-  return names;
-}
-
 struct MetricsOptions {
   int64_t log_interval = 10;
   int64_t tensor_statistics = 1000;
-  ReportMfu mfu = ReportMfu::kAuto;
   bool jsonl = true;
   bool tensorboard = false;
   std::string prometheus;
@@ -33,9 +25,6 @@ struct MetricsOptions {
       "update, and at the last step: root mean square, extremes, what is not finite, magnitudes by powers of two; more "
       "often shows sooner which layer goes wrong and makes files longer: a record of 32 layers has some 150 kB in "
       "tensors.jsonl, so 1000 leaves 15 MB after 100,000 steps; 0: none, at no cost");
-    v("mfu", mfu,
-      "auto: model FLOPs utilization where the device's peak is known, on GPUs; always: on CPUs, too, against a GEMM "
-      "measured at each start (0.2 s), which other processes make too slow and MFU too high");
     v("jsonl", jsonl, "write output_dir/metrics.jsonl, and tensors.jsonl with the statistics of tensors");
     v("tensorboard", tensorboard,
       "write output_dir/tensorboard for `tensorboard --logdir`: values as scalars, events, samples and the config as "

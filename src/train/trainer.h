@@ -24,7 +24,6 @@
 #include "train/gradient_check.h"
 #include "train/last_words.h"
 #include "train/memory_check.h"
-#include "train/peak.h"
 #include "train/run_checkpoints.h"
 #include "train/run_config.h"
 #include "train/run_data.h"
@@ -125,7 +124,6 @@ class Trainer {
   const TrainerOptions options_;
 
   std::optional<RunData> data_;
-  std::optional<Peak> peak_;
   PlannedRun run_;  // its memory is taken
   std::optional<AutoChoice> choice_;
   int64_t planned_bytes_ = 0;  // of the device, with what the program had before

@@ -17,6 +17,8 @@ namespace tokamak {
 
 namespace {
 
+constexpr const char* kPeakSource = "its vendor's dense peak";
+
 void write_run_directory(const RunConfig& config, const std::string& config_text, const SampleSource& data) {
   const auto write = [&](const char* name, const std::string& text) {
     const std::string path = config.run.output_dir + "/" + name;
@@ -52,7 +54,7 @@ void log_run(const RunConfig& config, const RunData& data, const BatchShape& sha
 }
 
 // The table is for those who ask for it: `tokamak plan`, and the log at level debug.
-void log_memory(const MemoryPlan& plan, int64_t program_bytes, int64_t measuring, const MemoryShare& memory) {
+void log_memory(const MemoryPlan& plan, int64_t program_bytes, const MemoryShare& memory) {
   constexpr size_t kShown = 3;
   std::vector<MemoryPlan::Group> groups = plan.groups();
   std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
@@ -62,9 +64,23 @@ void log_memory(const MemoryPlan& plan, int64_t program_bytes, int64_t measuring
   }
   log::info("memory planned on each rank: ", human_bytes(plan.total_bytes()), " (most of it ", join(largest, ", "),
             "), besides ", human_bytes(program_bytes), " of program and libraries",
-            memory.reserve > 0 ? str(" and ", human_bytes(memory.reserve), " reserved for ", kReserveIsFor) : "",
-            measuring > plan.total_bytes() ? str(" and ", human_bytes(measuring), " that a GEMM was measured in") : "");
+            memory.reserve > 0 ? str(" and ", human_bytes(memory.reserve), " reserved for ", kReserveIsFor) : "");
   log::debug("memory plan:\n", plan.report());
+}
+
+// The library of GEMMs keeps what its first call takes. Called before memory is counted, this is the program's.
+void load_gemm_library(Backend& backend, DType compute) {
+  constexpr int64_t kSize = 64;
+  MemoryPlan plan;
+  const auto a = plan.add("a", compute, Shape{kSize, kSize});
+  const auto b = plan.add("b", compute, Shape{kSize, kSize});
+  const auto c = plan.add("c", compute, Shape{kSize, kSize});
+  const Arena arena(plan, *backend.device);
+  const auto stream = backend.device->make_stream();
+  backend.ops->fill(*stream, {.x = arena[a], .value = 0});
+  backend.ops->fill(*stream, {.x = arena[b], .value = 0});
+  backend.ops->gemm(*stream, {.a = arena[a], .b = arena[b], .c = arena[c], .trans_b = Transpose::kYes});
+  stream->synchronize();
 }
 
 bool waits_for_disk(Phase phase) { return phase == Phase::kLoad || phase == Phase::kSave || phase == Phase::kStop; }
@@ -217,25 +233,18 @@ int64_t Trainer::take_memory(World& world, Backend& backend, const GlobalBatch& 
   // Before memory is measured: it takes some.
   data_comm_ = make_data_comm(comm_, *backend.device, config_.runtime, config_.precision.reduce);
   mesh_.emplace(*data_comm_, replicas_of(config_.parallelism, comm_.size()));
-  const PeakOptions measured = peak_options(config_);
-  if (backend.device->uses_host_memory()) {
-    // While the plan's memory is not taken yet: this memory is given back, and what the libraries keep counts as theirs.
-    // All ranks measure at the same time, as they will train at the same time.
-    peak_ = peak_of(backend, measured);
-    startup_.done("peak");
-  }
+  if (backend.device->uses_host_memory()) load_gemm_library(backend, compute_dtype(config_.precision));
   const MemoryShare memory = memory_share(*backend.device, world, mesh_->mesh(), config_.runtime);
   if (leaves_choice(config_)) settle(world, *backend.device, batch, memory);
   collectively(comm_, [&] {
     const int64_t program_bytes = backend.device->used_bytes();
     run_ = plan_run(config_, batch, mesh_->mesh(), backend, PlanFor::kTraining, memory.total, memory.available);
     const MemoryPlan& plan = run_.engine->plan();
-    const int64_t measuring = peak_ ? peak_measurement_bytes(*backend.device, measured) : 0;
-    planned_bytes_ = std::max(planned_bytes(plan, *backend.device), measuring) + program_bytes;
+    planned_bytes_ = planned_bytes(plan, *backend.device) + program_bytes;
     expect_fit(plan, *backend.device, memory, config_, run_.shape.micro_batch);
     if (comm_.rank() != 0) return;
     log_run(config_, *data_, run_.shape, comm_.size());
-    log_memory(plan, program_bytes, measuring, memory);
+    log_memory(plan, program_bytes, memory);
   });
   run_.engine->commit();  // talks to the other ranks, so on its own
   return backend.device->used_bytes();
@@ -266,17 +275,9 @@ void Trainer::record_end(RunStatus::State state, const std::string& detail, int 
 
 void Trainer::start_monitor(int64_t committed_bytes) {
   Backend& backend = run_.engine->backend();
-  const bool measured = peak_.has_value();
-  if (!measured) {
-    startup_.done("loader");
-    peak_ = peak_of(backend, peak_options(config_));  // a GPU's GEMM works in the run's scratch memory
-  }
-  const bool has_mfu = reports_mfu(config_, *backend.device);
+  const double rank_peak = backend.device->peak_flops(compute_dtype(config_.precision));  // 0 on a CPU
+  const double peak_flops = rank_peak * comm_.size();
   collectively(comm_, [&] {
-    if (comm_.rank() == 0 && peak_->flops > 0) {  // which is the one that reports
-      peak_ = best_peak(config_.run.output_dir + "/metrics.jsonl", *peak_, *backend.device, comm_.size());
-    }
-    const double peak_flops = has_mfu ? peak_->flops * comm_.size() : 0;
     monitor_.emplace(Monitor::Setup{
         .scale = {.first_step = state_.step,
                   .total_steps = run_.shape.total_steps,
@@ -287,20 +288,19 @@ void Trainer::start_monitor(int64_t committed_bytes) {
         .log_interval = config_.metrics.log_interval,
         .memory_used = [&device = *backend.device] { return device.used_bytes(); },
         .recorder = *recorder_});
-    if (comm_.rank() == 0 && has_mfu)
-      log::info("MFU is against ", human_si(peak_flops, "FLOP/s"), ": ", peak_->source, ", times the ranks");
+    if (comm_.rank() == 0 && rank_peak > 0)
+      log::info("MFU is against ", human_si(peak_flops, "FLOP/s"), ": ", kPeakSource, ", times the ranks");
   });
-  startup_.done(measured ? "loader" : "peak");
+  startup_.done("loader");
   std::vector<NamedValue> values = startup_.values();
-  if (peak_->flops > 0) values.push_back({"peak/flops", peak_->flops});
-  if (peak_->memory_rate > 0) values.push_back({"peak/memory_rate", peak_->memory_rate});
+  if (rank_peak > 0) values.push_back({"peak/flops", rank_peak});
   values.push_back(count_value("total_steps", run_.shape.total_steps));
   values.push_back(count_value("tokens_per_step", run_.shape.tokens_per_step()));
   values.push_back(count_value("memory/planned", planned_bytes_));
   values.push_back(count_value("memory/committed", committed_bytes));
   if (choice_) append_choice(*choice_, values);
   std::vector<NamedText> texts = {{"device", backend.device->description()}};
-  if (peak_->flops > 0) texts.push_back({"peak", peak_->source});
+  if (rank_peak > 0) texts.push_back({"peak", kPeakSource});
   recorder_->event(state_.step, {"ready", "", std::move(texts)}, std::move(values));
 }
 

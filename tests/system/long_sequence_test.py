@@ -46,17 +46,14 @@ def trains(place):
     results, peaks = [], []
     for mode in ("none", "selective", "full"):
         overrides = [SELECTIVE if mode == "selective" else f"activation_checkpoint.mode={mode}"]
-        output = place.train(mode, 1, "metrics.mfu=always", *overrides, text=CONFIG)
+        output = place.train(mode, 1, *overrides, text=CONFIG)
         losses, norms = place.records(mode), place.records(mode, "optim/grad_norm")
         assert sorted(losses) == [1, 2] and all(0 < value < 20 for value in losses.values()), losses
         results.append((losses, norms, gathered(place.checkpoint(mode, 2))))
         assert results[-1] == results[0], (mode, losses, results[0][0])
         planned, peak = map(mebibytes, re.search(r"memory: planned (.*), peak (.*) \(", output).groups())
-        # A token attends to its document, which is far shorter than half the sequence.
-        done, causal = (place.records(mode, f"throughput/{key}")[2] for key in ("mfu_done", "mfu_causal"))
-        print(f"  {mode}: planned {planned:.0f} MiB, peak {peak:.0f}; {100 * done / causal:.0f} % of the FLOPs of one document")
+        print(f"  {mode}: planned {planned:.0f} MiB, peak {peak:.0f}")
         assert abs(peak - planned) < 0.05 * planned, (peak, planned)
-        assert done < 0.5 * causal
         peaks.append(peak)
     assert peaks[0] > peaks[1] > peaks[2], peaks
 

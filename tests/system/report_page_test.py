@@ -29,7 +29,7 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 def trained(place, name, *overrides):
     """The directory of a run that was stopped, and started again."""
     if not os.path.exists(place.run(name)):
-        wanted = ["metrics.mfu=always", "metrics.trace=12-13", "metrics.tensor_statistics=5", f"training.max_steps={STEPS}", f"training.validation_interval={INTERVAL}",
+        wanted = ["metrics.trace=12-13", "metrics.tensor_statistics=5", f"training.max_steps={STEPS}", f"training.validation_interval={INTERVAL}",
                   f"checkpoint.interval={INTERVAL}",
                   f"training.samples={{prompts: {json.dumps(PROMPTS)}, interval: {INTERVAL}, tokens: 24}}", *overrides]
         place.train(name, 1, *wanted, "--stop-at-step", str(STOPPED), expect=75)

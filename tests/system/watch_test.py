@@ -14,7 +14,7 @@ from harness import ENV, TOKAMAK, call, main, tokamak
 from terminal import Terminal, has_tmux
 
 DOTS = re.compile("[\u2801-\u28ff]")
-ENDLESS = ("metrics.mfu=always", "training.max_steps=1000000", "training.validation_interval=20", "checkpoint.interval=100")
+ENDLESS = ("training.max_steps=1000000", "training.validation_interval=20", "checkpoint.interval=100")
 
 
 def begin_training(place, name, *overrides):
