@@ -11,6 +11,7 @@
 #include "comm/data_comm.h"
 #include "config/load.h"
 #include "plan/auto_choice.h"
+#include "plan/prepare_run.h"
 #include "train/memory_check.h"
 #include "train/run_plan.h"
 
@@ -76,30 +77,21 @@ class BenchCommand : public Command {
     });
     if (generate_) return bench_generate(world, config);
     GlobalBatch batch;
-    int replicas = 1;
     collectively(world.comm(), [&] {
-      replicas = replicas_of(config.parallelism, world.size());
+      replicas_of(config.parallelism, world.size());
       batch = make_global_batch(config.training, config.data, world.size());
     });
     if (!calibrate_.empty()) return bench_machine(world, config, batch);
     if (ops_) return bench_ops(world, without_choice(config), batch);
     Backend backend = make_backend_collectively(world, config.runtime);
-    const auto data_comm = make_data_comm(world.comm(), *backend.device, config.runtime, config.precision.reduce);
-    const MeshGroups mesh(*data_comm, replicas);
-    const MemoryShare memory = memory_share(*backend.device, world, mesh.mesh(), config.runtime);
-    if (leaves_choice(config)) {
-      const ChoiceInputs inputs{.config = config,
-                                .batch = batch,
-                                .ranks = world.size(),
-                                .ranks_per_node = world.local_size(),
-                                .device = backend.device->description(),
-                                .total = memory.total,
-                                .available = memory.available};
-      const AutoChoice choice = choose_on_rank_zero(world.comm(), inputs, choose);
-      if (world.rank() == 0) std::cout << "chosen                    " << text_of(config, choice) << "\n";
-      config = with_choice(config, choice);
+    SettledRun settled = settle_run(world, backend, config, batch);
+    if (settled.choice && world.rank() == 0) {
+      std::cout << "chosen                    " << text_of(config, *settled.choice) << "\n";
     }
-    const PlannedBenchmark planned = plan_benchmark(config, batch, mesh.mesh(), backend, memory, micro_batches_);
+    config = settled.config;
+    const MemoryShare& memory = settled.memory;
+    const PlannedBenchmark planned =
+        plan_benchmark(config, batch, settled.mesh->mesh(), backend, memory, micro_batches_);
     const BatchShape& shape = planned.run.shape;
     Engine& engine = *planned.run.engine;
     config.training.micro_batch_size = {shape.micro_batch};

@@ -1,9 +1,12 @@
 #include "plan/auto_choice.h"
 
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "checkpoint/rank_zero.h"
 #include "train/memory_check.h"
 
 namespace tokamak {
@@ -162,7 +165,7 @@ Candidates candidates(const RunConfig& config, const GlobalBatch& batch, int ran
   return found;
 }
 
-AutoChoice choose(const ChoiceInputs& inputs) {
+ExplainedChoice choose(const ChoiceInputs& inputs) {
   Machine machine = machine_of(inputs.config.runtime, inputs.device).with_memory(inputs.total);
   machine.gpus_per_node = inputs.ranks_per_node;
   RunConfig config = inputs.config;
@@ -178,12 +181,12 @@ AutoChoice choose(const ChoiceInputs& inputs) {
     for (Candidate& one : all.fitting) one.choice.reduce_once = reduce_once;
   }
   if (all.fitting.empty()) {
-    AutoChoice least = least_choice(config);
+    ExplainedChoice least{least_choice(config), ""};
     least.reduce_once = reduce_once;
     least.why = str("the least there is: nothing fits into ", human_bytes(all.bytes));
     return least;
   }
-  AutoChoice best = all.fitting[0].choice;
+  ExplainedChoice best{all.fitting[0].choice, ""};
   best.why = str("of ", all.fitting.size(), " choices that fit into ", human_bytes(all.bytes), " the fastest, ",
                  significant(best.predicted_seconds, 3), " s a step predicted by the rates of ", machine.name);
   const auto next = std::find_if(all.fitting.begin(), all.fitting.end(),
@@ -193,6 +196,17 @@ AutoChoice choose(const ChoiceInputs& inputs) {
                     significant(next->choice.predicted_seconds, 3), " s");
   }
   return best;
+}
+
+ExplainedChoice choose_collectively(Comm& comm, const ChoiceInputs& inputs) {
+  static_assert(std::is_trivially_copyable_v<AutoChoice>);
+  ExplainedChoice choice;
+  const std::string bytes = run_on_rank_zero(comm, [&] {
+    choice = choose(inputs);
+    return std::string(reinterpret_cast<const char*>(static_cast<const AutoChoice*>(&choice)), sizeof(AutoChoice));
+  });
+  std::memcpy(static_cast<AutoChoice*>(&choice), bytes.data(), sizeof(AutoChoice));
+  return choice;
 }
 
 Machine machine_of(const RuntimeOptions& runtime, const std::string& device) {

@@ -12,6 +12,10 @@ namespace tokamak {
 // Ways that change communication alone are tried where at least this share of a step is exposed without them.
 constexpr double kWorthTrying = 0.005;
 
+struct ExplainedChoice : AutoChoice {
+  std::string why;  // for the log, a line or two
+};
+
 struct Candidate {
   AutoChoice choice;
   Prediction prediction;
@@ -49,7 +53,10 @@ PerKeptTensor<KeepCost> keep_seconds(const RunConfig& config, const GlobalBatch&
 // For a start (runtime.machine has the rates): the fastest of candidates() in `total` bytes; where less is available, its
 // micro-batch and reduce with what fits there. least_choice() where nothing fits.
 // Error(kConfig) where the machine's rates are unknown.
-AutoChoice choose(const ChoiceInputs& inputs);
+ExplainedChoice choose(const ChoiceInputs& inputs);
+
+// What rank 0 chooses, on every rank; `why` on rank 0 alone. SharedError where rank 0 fails. Collective.
+ExplainedChoice choose_collectively(Comm& comm, const ChoiceInputs& inputs);
 
 // The machine that a start goes by: `runtime.machine`, with auto the hardware table's row of this device.
 Machine machine_of(const RuntimeOptions& runtime, const std::string& device);
