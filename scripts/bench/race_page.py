@@ -41,7 +41,7 @@ def where_it_goes(rounds, isolated):
 
 def gemm_share(step, convention):
     """FLOP/s of training, by this convention's count, over the GEMMs' FLOP/s at the model's shapes."""
-    return step[f"mfu_{convention}"] * step["peak_flops_per_second"] / step["gemm_flops_per_second"]
+    return step["tokens_per_second"] * step[f"flops_per_token_{convention}"] / step["gemm_flops_per_second"]
 
 
 def verdict(value, bar):

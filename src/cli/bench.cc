@@ -12,6 +12,7 @@
 #include "config/load.h"
 #include "engine/engine.h"
 #include "plan/auto_choice.h"
+#include "plan/prepare_run.h"
 #include "train/memory_check.h"
 #include "train/run_plan.h"
 
@@ -69,32 +70,25 @@ class BenchCommand : public Command {
     });
     if (measured_ == Measured::kGeneration) return bench_generation(world, config);
     GlobalBatch batch;
-    collectively(world.comm(), [&] { batch = make_global_batch(config.training, config.data, world.size()); });
+    collectively(world.comm(), [&] {
+      replicas_of(config.parallelism, world.size());
+      batch = make_global_batch(config.training, config.data, world.size());
+    });
     if (measured_ == Measured::kMachine) return bench_machine(world, config, batch);
     if (measured_ == Measured::kOps) return bench_ops(world, without_choice(config), batch);
     return bench_step(world, config, batch);
   }
 
   int bench_step(World& world, RunConfig config, const GlobalBatch& batch) {
-    int replicas = 1;
-    collectively(world.comm(), [&] { replicas = replicas_of(config.parallelism, world.size()); });
     Backend backend = make_backend_collectively(world, config.runtime);
-    const auto data_comm = make_data_comm(world.comm(), *backend.device, config.runtime, config.precision.reduce);
-    const MeshGroups mesh(*data_comm, replicas);
-    const MemoryShare memory = memory_share(*backend.device, world, mesh.mesh(), config.runtime);
-    if (leaves_choice(config)) {
-      const ChoiceInputs inputs{.config = config,
-                                .batch = batch,
-                                .ranks = world.size(),
-                                .ranks_per_node = world.local_size(),
-                                .device = backend.device->description(),
-                                .total = memory.total,
-                                .available = memory.available};
-      const AutoChoice choice = choose_on_rank_zero(world.comm(), inputs, choose);
-      if (world.rank() == 0) std::cout << "chosen                    " << text_of(config, choice) << "\n";
-      config = with_choice(config, choice);
+    SettledRun settled = settle_run(world, backend, config, batch);
+    if (settled.choice && world.rank() == 0) {
+      std::cout << "chosen                    " << text_of(config, *settled.choice) << "\n";
     }
-    const PlannedBenchmark planned = plan_benchmark(config, batch, mesh.mesh(), backend, memory, micro_batches_);
+    config = settled.config;
+    const MemoryShare& memory = settled.memory;
+    const PlannedBenchmark planned =
+        plan_benchmark(config, batch, settled.mesh->mesh(), backend, memory, micro_batches_);
     const BatchShape& shape = planned.run.shape;
     Engine& engine = *planned.run.engine;
     config.training.micro_batch_size = {shape.micro_batch};
@@ -108,13 +102,12 @@ class BenchCommand : public Command {
       result = benchmark_step(
           engine, {.shape = shape, .rounds = rounds_, .mean_document = mean_document_, .gemms = planned.gemms});
     });
-    const Peak peak = peak_of(backend, {.compute = compute_dtype(config.precision)});
     if (world.rank() != 0) return 0;
     const StepReport report{.config = config,
                             .shape = shape,
                             .result = result,
                             .device = backend.device->description(),
-                            .peak = peak,
+                            .peak_flops = backend.device->peak_flops(compute_dtype(config.precision)) * world.size(),
                             .ranks = world.size(),
                             .mean_document = mean_document_,
                             .planned_bytes = planned_bytes(engine.plan(), *backend.device) + baseline,

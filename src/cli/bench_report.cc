@@ -47,15 +47,15 @@ void print_profile(std::ostream& out, const Profile& profile) {
 }  // namespace
 
 double StepReport::mfu_full() const {
-  return result.tokens_per_second * flops_per_token_full(config.model, shape.length) / (peak.flops * ranks);
+  return result.tokens_per_second * flops_per_token_full(config.model, shape.length) / peak_flops;
 }
 
 double StepReport::mfu_causal() const {
-  return result.tokens_per_second * flops_per_token_causal(config.model, shape.length) / (peak.flops * ranks);
+  return result.tokens_per_second * flops_per_token_causal(config.model, shape.length) / peak_flops;
 }
 
 double StepReport::mfu_done() const {
-  return result.tokens_per_second * token_flops(config.model).done(result.attended) / (peak.flops * ranks);
+  return result.tokens_per_second * token_flops(config.model).done(result.attended) / peak_flops;
 }
 
 void print(std::ostream& out, const StepReport& r) {
@@ -83,10 +83,12 @@ void print(std::ostream& out, const StepReport& r) {
                         << " (FLOP-weighted over the GEMMs above, all ranks)\n";
   training("causal", flops_per_token_causal(r.config.model, r.shape.length));
   training("full", flops_per_token_full(r.config.model, r.shape.length));
-  row(out, "mfu_full") << fixed(100 * r.mfu_full(), 1) << " % of " << human_si(r.peak.flops * r.ranks, "FLOP/s") << ": "
-                       << r.peak.source << "\n";
-  row(out, "mfu_causal") << fixed(100 * r.mfu_causal(), 1) << " %\n";
-  row(out, "mfu_done") << fixed(100 * r.mfu_done(), 1) << " %, with the attention inside documents only\n";
+  if (r.peak_flops > 0) {
+    row(out, "mfu_full") << fixed(100 * r.mfu_full(), 1) << " % of " << human_si(r.peak_flops, "FLOP/s")
+                         << ", the vendor's dense peak\n";
+    row(out, "mfu_causal") << fixed(100 * r.mfu_causal(), 1) << " %\n";
+    row(out, "mfu_done") << fixed(100 * r.mfu_done(), 1) << " %, with the attention inside documents only\n";
+  }
   row(out, "memory planned") << bytes(r.planned_bytes) << " (with " << bytes(r.baseline_bytes) << " used before)\n";
   row(out, "memory peak") << bytes(r.peak_bytes) << " (rank 0; includes the operands of the GEMMs run alone)\n";
 }
@@ -97,27 +99,31 @@ nlohmann::ordered_json as_json(const StepReport& r) {
     operations[name] = {
         {"calls", entry.calls}, {"seconds", entry.seconds}, {"flops", entry.flops}, {"bytes", entry.bytes}};
   }
-  return {{"device", r.device},
-          {"ranks", r.ranks},
-          {"parameters", model_size(r.config.model).parameters},
-          {"layers", r.config.model.num_hidden_layers},
-          {"sequence_length", r.shape.length},
-          {"compute", compute_name(r.config)},
-          {"tokens_per_step", r.result.tokens_per_step},
-          {"step_seconds", r.result.step_seconds},
-          {"tokens_per_second", r.result.tokens_per_second},
-          {"gemm_flops_per_second", r.result.gemm_rate},
-          {"peak_flops_per_second", r.peak.flops * r.ranks},
-          {"peak_source", r.peak.source},
-          {"mfu_full", r.mfu_full()},
-          {"mfu_causal", r.mfu_causal()},
-          {"mfu_done", r.mfu_done()},
-          {"mean_document", r.mean_document},
-          {"attended", r.result.attended},
-          {"memory_baseline_bytes", r.baseline_bytes},
-          {"memory_planned_bytes", r.planned_bytes},
-          {"memory_peak_bytes", r.peak_bytes},
-          {"operations", operations}};
+  nlohmann::ordered_json json = {{"device", r.device},
+                                 {"ranks", r.ranks},
+                                 {"parameters", model_size(r.config.model).parameters},
+                                 {"layers", r.config.model.num_hidden_layers},
+                                 {"sequence_length", r.shape.length},
+                                 {"compute", compute_name(r.config)},
+                                 {"tokens_per_step", r.result.tokens_per_step},
+                                 {"step_seconds", r.result.step_seconds},
+                                 {"tokens_per_second", r.result.tokens_per_second},
+                                 {"flops_per_token_full", flops_per_token_full(r.config.model, r.shape.length)},
+                                 {"flops_per_token_causal", flops_per_token_causal(r.config.model, r.shape.length)},
+                                 {"gemm_flops_per_second", r.result.gemm_rate},
+                                 {"mean_document", r.mean_document},
+                                 {"attended", r.result.attended},
+                                 {"memory_baseline_bytes", r.baseline_bytes},
+                                 {"memory_planned_bytes", r.planned_bytes},
+                                 {"memory_peak_bytes", r.peak_bytes},
+                                 {"operations", operations}};
+  if (r.peak_flops > 0) {
+    json.update({{"peak_flops_per_second", r.peak_flops},
+                 {"mfu_full", r.mfu_full()},
+                 {"mfu_causal", r.mfu_causal()},
+                 {"mfu_done", r.mfu_done()}});
+  }
+  return json;
 }
 
 void print(std::ostream& out, const GenerateTimes& t) {

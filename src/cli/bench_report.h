@@ -7,7 +7,6 @@
 #include "bench/generate_benchmark.h"
 #include "bench/op_benchmark.h"
 #include "bench/step_benchmark.h"
-#include "train/peak.h"
 #include "train/run_config.h"
 
 namespace tokamak::cli {
@@ -17,7 +16,7 @@ struct StepReport {
   const BatchShape& shape;
   const StepBenchmark& result;
   std::string device;
-  Peak peak;  // of one rank
+  double peak_flops = 0;  // per second, of all ranks; 0: no vendor states one, so there is no MFU
   int ranks = 1;
   int64_t mean_document = 0;   // 0: each sequence is one
   int64_t planned_bytes = 0;   // with what was used before

@@ -17,19 +17,12 @@
 #include "model/recompute.h"
 #include "plan/auto_choice.h"
 #include "train/memory_check.h"
-#include "train/peak.h"
 
 namespace tokamak::cli {
 
 namespace {
 
 std::string human(int64_t count) { return human_count(double(count)); }
-
-// The GEMM measurement at a start takes this before the planned memory is allocated.
-int64_t measuring_bytes(const RunConfig& config, const DryRun& run) {
-  const Device& device = run.device();
-  return device.uses_host_memory() ? peak_measurement_bytes(device, peak_options(config)) : 0;
-}
 
 // FLOPs that a rank recomputes in a step.
 double recomputed_of_step(const RunConfig& config, const DryRun& run) {
@@ -58,10 +51,6 @@ void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
   if (run.device().uses_host_memory()) {
     out << "with " << thread_count() << " CPU thread(s), besides about " << human_bytes(resident_bytes())
         << " of program and libraries";
-    const int64_t measuring = measuring_bytes(config, run);
-    if (measuring > planned_bytes(run.memory(), run.device())) {
-      out << ", and " << human_bytes(measuring) << " while the start measures a GEMM";
-    }
   } else {
     out << "on its GPU, and for its snapshot " << human_bytes(pinned_bytes(run.memory(), run.device()))
         << " of pinned host memory, besides up to " << human_bytes(run.device().startup_bytes())
@@ -107,7 +96,6 @@ nlohmann::ordered_json plan_json(const RunConfig& config, DryRun& run) {
           {"startup_bytes", run.device().startup_bytes()},
           {"reserve_bytes", run.device().reserve_bytes() + run.mesh().reserve_bytes()},
           {"memory_bytes", planned_bytes(run.memory(), run.device())},
-          {"measuring_bytes", measuring_bytes(config, run)},
           {"pinned_bytes", pinned_bytes(run.memory(), run.device())},
           {"memory", groups},
           {"kept_layers", kept},

@@ -13,7 +13,7 @@
 #include "config/print.h"
 #include "data/manifest.h"
 #include "eval/evaluations.h"
-#include "plan/auto_choice.h"
+#include "plan/prepare_run.h"
 #include "resilience/watchdog.h"
 #include "train/run_data.h"
 #include "train/run_plan.h"
@@ -68,6 +68,7 @@ class TrainCommand : public Command {
     startup.done("world");
     Watchdog watchdog(world);
     RunConfig config;
+    GlobalBatch batch;
     collectively(world.comm(), [&] {
       config = load_config(path_, overrides_);
       complete_from_data(config);
@@ -92,21 +93,27 @@ class TrainCommand : public Command {
       if (!config.training.samples.prompts.empty()) sampler.emplace(config);
     });
     startup.done("device");
+    collectively(world.comm(), [&] {
+      replicas_of(config.parallelism, world.size());  // refused before anything is made
+      batch = make_global_batch(config.training, config.data, world.size());
+    });
+    auto open = std::make_unique<OpenRun>(world, config, batch,
+                                          OpenOptions{.program = program_name(),
+                                                      .command = command_line(),
+                                                      .config_text = config_text,
+                                                      .settings = std::move(settings),
+                                                      .startup = startup,
+                                                      .progress = &watchdog.progress()});
+    PreparedRun prepared;
+    open->records.or_record_end([&] { prepared = prepare_run(world, backend, config, batch); });
     Trainer trainer(
-        world, backend, stop, std::move(config),
-        {.program = program_name(),
-         .command = command_line(),
-         .config_text = config_text,
-         .settings = std::move(settings),
-         .evals = [&](Engine& engine,
+        world, stop, std::move(prepared), std::move(open),
+        {.evals = [&](Engine& engine,
                       const std::function<void()>& between) { return flatten(evals->run(engine, between)); },
          .sampler = sampler ? &*sampler : nullptr,
          .check_changes = check_changes,
-         .chooser = choose,
          .stop_at_step = stop_at_step_,
-         .startup = startup,
-         .stragglers = [&watchdog] { return watchdog.take_stragglers(); },
-         .progress = &watchdog.progress()});
+         .stragglers = [&watchdog] { return watchdog.take_stragglers(); }});
     RunEnd end = RunEnd::kDone;
     or_end_all(world, [&] { end = trainer.run(); });
     if (world.rank() == 0) log::info(end == RunEnd::kDone ? "done" : "stopped; start again to resume");

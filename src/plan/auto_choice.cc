@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "comm/rank_zero.h"
 #include "train/memory_check.h"
 
 namespace tokamak {
@@ -164,7 +165,7 @@ Candidates candidates(const RunConfig& config, const GlobalBatch& batch, int ran
   return found;
 }
 
-AutoChoice choose(const ChoiceInputs& inputs) {
+ExplainedChoice choose(const ChoiceInputs& inputs) {
   Machine machine = machine_of(inputs.config.runtime, inputs.device).with_memory(inputs.total);
   machine.gpus_per_node = inputs.ranks_per_node;
   RunConfig config = inputs.config;
@@ -180,12 +181,12 @@ AutoChoice choose(const ChoiceInputs& inputs) {
     for (Candidate& one : all.fitting) one.choice.reduce_once = reduce_once;
   }
   if (all.fitting.empty()) {
-    AutoChoice least = least_choice(config);
+    ExplainedChoice least{least_choice(config), ""};
     least.reduce_once = reduce_once;
     least.why = str("the least there is: nothing fits into ", human_bytes(all.bytes));
     return least;
   }
-  AutoChoice best = all.fitting[0].choice;
+  ExplainedChoice best{all.fitting[0].choice, ""};
   best.why = str("of ", all.fitting.size(), " choices that fit into ", human_bytes(all.bytes), " the fastest, ",
                  significant(best.predicted_seconds, 3), " s a step predicted by the rates of ", machine.name);
   const auto next = std::find_if(all.fitting.begin(), all.fitting.end(),
@@ -195,6 +196,16 @@ AutoChoice choose(const ChoiceInputs& inputs) {
                     significant(next->choice.predicted_seconds, 3), " s");
   }
   return best;
+}
+
+ExplainedChoice choose_collectively(Comm& comm, const ChoiceInputs& inputs) {
+  std::string why;
+  const AutoChoice choice = value_of_rank_zero(comm, [&]() -> AutoChoice {
+    ExplainedChoice chosen = choose(inputs);
+    why = std::move(chosen.why);
+    return chosen;
+  });
+  return {choice, std::move(why)};
 }
 
 Machine machine_of(const RuntimeOptions& runtime, const std::string& device) {

@@ -12,6 +12,10 @@ namespace tokamak {
 // Variants that only change communication are tried if at least this share of a step is exposed without them.
 constexpr double kWorthTrying = 0.005;
 
+struct ExplainedChoice : AutoChoice {
+  std::string why;  // for the log, a line or two
+};
+
 struct Candidate {
   AutoChoice choice;
   Prediction prediction;
@@ -48,7 +52,10 @@ PerKeptTensor<KeepCost> keep_seconds(const RunConfig& config, const GlobalBatch&
 // For a start, with the rates of runtime.machine: the fastest of candidates() in `total` bytes. If less is available,
 // its micro-batch and reduce with the rest that fits. least_choice() if nothing fits. Error(kConfig) if the rates are
 // unknown.
-AutoChoice choose(const ChoiceInputs& inputs);
+ExplainedChoice choose(const ChoiceInputs& inputs);
+
+// Rank 0's choice, on every rank; `why` on rank 0 alone. SharedError if rank 0 fails. Collective.
+ExplainedChoice choose_collectively(Comm& comm, const ChoiceInputs& inputs);
 
 // The machine of a start: `runtime.machine`; with auto, the hardware table's row of this device.
 Machine machine_of(const RuntimeOptions& runtime, const std::string& device);

@@ -1,35 +1,8 @@
 #include "train/auto_choice.h"
 
-#include <sstream>
-
-#include "base/error.h"
-#include "comm/rank_zero.h"
+#include "base/strings.h"
 
 namespace tokamak {
-
-namespace {
-
-std::string packed(const AutoChoice& choice) {
-  std::ostringstream out;
-  out.precision(17);
-  out << choice.micro_batch << ' ' << choice.keep_gathered << ' ' << choice.reduce_once;
-  for (const int64_t layers : choice.kept.values) out << ' ' << layers;
-  out << ' ' << choice.predicted_seconds << '\n' << choice.why;
-  return out.str();
-}
-
-AutoChoice unpacked(const std::string& text) {
-  AutoChoice choice;
-  std::istringstream in(text);
-  in >> choice.micro_batch >> choice.keep_gathered >> choice.reduce_once;
-  for (int64_t& layers : choice.kept.values) in >> layers;
-  in >> choice.predicted_seconds;
-  TOKAMAK_CHECK(in.good(), "rank 0's choice is cut off: ", text);
-  choice.why = text.substr(text.find('\n') + 1);
-  return choice;
-}
-
-}  // namespace
 
 bool leaves_choice(const RunConfig& config) {
   return config.activation_checkpoint.mode == RecomputeMode::kAuto || config.parallelism.keep_gathered.is_auto();
@@ -59,10 +32,6 @@ RunConfig without_choice(RunConfig config) {
 AutoChoice least_choice(const RunConfig& config) {
   const AutoInt size = config.training.micro_batch_size;
   return {.micro_batch = size.is_auto() ? 1 : size.value};
-}
-
-AutoChoice choose_on_rank_zero(Comm& comm, const ChoiceInputs& inputs, const Chooser& chooser) {
-  return unpacked(text_of_rank_zero(comm, [&] { return packed(chooser(inputs)); }));
 }
 
 std::string text_of(const RunConfig& config, const AutoChoice& choice) {

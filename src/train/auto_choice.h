@@ -4,10 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
-#include "comm/comm.h"
 #include "model/recompute.h"
 #include "train/batch_shape.h"
 #include "train/run_config.h"
@@ -24,7 +22,6 @@ struct AutoChoice {
   bool reduce_once = false;      // of reduce: auto, last_microbatch in the stages that would reduce in every one
   KeptLayers kept;               // of mode: auto
   double predicted_seconds = 0;  // of a step
-  std::string why;               // for the log, a line or two
 };
 
 // What a choice depends on. Bytes are those that a plan may fill, the same on every rank.
@@ -37,7 +34,6 @@ struct ChoiceInputs {
   int64_t total = 0;      // the same from start to start: what micro-batch and reduce go by, on which the bits depend
   int64_t available = 0;  // now: what the others go by, too
 };
-using Chooser = std::function<AutoChoice(const ChoiceInputs&)>;
 
 // The config with the keys that are auto set to the choice: mode selective with kept_layers, two counts, and reduce.
 RunConfig with_choice(RunConfig config, const AutoChoice& choice);
@@ -47,9 +43,6 @@ RunConfig without_choice(RunConfig config);
 
 // The one that takes least memory: micro-batches of one sequence, nothing kept.
 AutoChoice least_choice(const RunConfig& config);
-
-// What rank 0 chooses, on every rank; an Error of rank 0 is everyone's. Collective.
-AutoChoice choose_on_rank_zero(Comm& comm, const ChoiceInputs& inputs, const Chooser& chooser);
 
 // "training.micro_batch_size 4, parallelism.keep_gathered 2, ...": the keys that were left to the program.
 std::string text_of(const RunConfig& config, const AutoChoice& choice);

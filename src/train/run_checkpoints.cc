@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/run_files.h"
 #include "comm/collective_error.h"
 #include "comm/rank_zero.h"
 
@@ -9,7 +10,9 @@ namespace tokamak {
 
 namespace {
 
-std::string directory_of(const RunConfig& config) { return config.run.output_dir + "/checkpoints"; }
+std::string directory_of(const RunConfig& config) {
+  return run_files::at(config.run.output_dir, run_files::kCheckpoints);
+}
 
 // A run that began from another run's checkpoint has its own soon, and goes on from those when it is started again.
 CheckpointOptions options_of_start(Comm& comm, const RunConfig& config) {
@@ -24,6 +27,14 @@ CheckpointOptions options_of_start(Comm& comm, const RunConfig& config) {
 
 }  // namespace
 
+void load_weights(Comm& comm, CheckpointReader& reader, Engine& engine) {
+  std::optional<HostState> read;
+  collectively(comm, [&] { read.emplace(engine); });
+  load(comm, reader, read->place(), read->slices());
+  read->push();
+  engine.parameters().masters_changed(engine.compute());
+}
+
 RunCheckpoints::RunCheckpoints(Comm& comm, const RunConfig& config, Tick tick)
     : comm_(comm),
       incarnation_(current_incarnation()),
@@ -31,7 +42,7 @@ RunCheckpoints::RunCheckpoints(Comm& comm, const RunConfig& config, Tick tick)
                     {.options = options_of_start(comm, config), .incarnation = incarnation_, .tick = std::move(tick)}),
       clock_(config.checkpoint.interval) {}
 
-RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& data, const GlobalBatch& batch,
+RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& data, const RunTable& table,
                                             int64_t seed, const Check& check) {
   snapshot_.emplace(engine);
   std::optional<CheckpointReader> reader = checkpointer_.resume();
@@ -48,17 +59,12 @@ RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& 
   collectively(comm_, [&] {
     if (state.step > 0) check(point.config, reader->directory());
   });
-  {
-    std::optional<HostState> read;
-    collectively(comm_, [&] { read.emplace(engine); });
-    load(comm_, *reader, read->place(), read->slices());
-    read->push();
-  }
-  engine.parameters().masters_changed(engine.compute());
-  if (state.tokens != state.step * batch.tokens_per_step()) {
+  load_weights(comm_, *reader, engine);
+  const RunTable::Row next = table.at(state.step + 1);
+  if (state.tokens != next.tokens) {
     throw SharedError(Kind::kConfig,
-                      str("training.global_batch_tokens is ", batch.tokens_per_step(), ", but ", reader->directory(),
-                          " has ", state.tokens, " tokens after ", state.step, " steps"),
+                      str("training.global_batch_tokens is ", next.stage->tokens_per_step(), ", but ",
+                          reader->directory(), " has ", state.tokens, " tokens after ", state.step, " steps"),
                       "go on with the batch that the run began with");
   }
   const bool own = reader->directory() == path_of(state.step);

@@ -9,12 +9,15 @@
 #include "checkpoint/checkpointer.h"
 #include "data/sample_source.h"
 #include "engine/engine.h"
-#include "train/batch_shape.h"
 #include "train/run_config.h"
+#include "train/run_table.h"
 #include "train/save_clock.h"
 #include "train/state_slices.h"
 
 namespace tokamak {
+
+// The weights and the optimizer's state of a checkpoint, into an engine that has committed. Collective.
+void load_weights(Comm& comm, CheckpointReader& reader, Engine& engine);
 
 class RunCheckpoints {
  public:
@@ -29,7 +32,7 @@ class RunCheckpoints {
   // checkpoint.load names, and the run's state there; or weights drawn from `seed`, at step 0.
   // `check` sees the config and the path of a checkpoint whose weights have the shapes of the model.
   using Check = std::function<void(const std::string& saved_config, const std::string& checkpoint)>;
-  RunState load_or_initialize(Engine& engine, const SampleSource& data, const GlobalBatch& batch, int64_t seed,
+  RunState load_or_initialize(Engine& engine, const SampleSource& data, const RunTable& table, int64_t seed,
                               const Check& check);
 
   bool due(const RunState& state) { return clock_.due(state, comm_); }

@@ -11,6 +11,14 @@ TokenBatch view_of(const MicroBatch& batch) {
           std::span(batch.cu_seqlens).first(static_cast<size_t>(batch.segments + 1))};
 }
 
+NextBatch batches_of(Loader& loader, RunProgress* progress) {
+  return [&loader, progress] {
+    const MicroBatch& batch = loader.next();
+    if (progress != nullptr) progress->tick();
+    return view_of(batch);
+  };
+}
+
 double attended_pairs(std::span<const int32_t> cu_seqlens) {
   double pairs = 0;
   for (size_t i = 0; i + 1 < cu_seqlens.size(); ++i) {

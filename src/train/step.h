@@ -9,6 +9,7 @@
 #include "data/loader.h"
 #include "engine/engine.h"
 #include "monitor/interval.h"
+#include "resilience/progress.h"
 #include "train/state_guard.h"
 
 namespace tokamak {
@@ -38,6 +39,9 @@ double attended_pairs(std::span<const int32_t> cu_seqlens);
 
 // The micro-batch as the model takes it.
 TokenBatch view_of(const MicroBatch& batch);
+
+// Of `loader`, which outlives it; ticks `progress` (nullptr: no watchdog) with each.
+NextBatch batches_of(Loader& loader, RunProgress* progress);
 
 // Brings what a step has decided (StepControl) to the host a step late: the copy is enqueued behind the step, and read
 // when the next one is under way. The host waits for it then, while the device has a whole step before it. It must not

@@ -1,32 +1,31 @@
-// How a run starts: data, directory, memory, weights. The loop is in trainer.cc.
+// How a trainer starts: memory, weights, and what its state determines. The loop is in trainer.cc.
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/run_files.h"
 #include "comm/collective_error.h"
-#include "comm/data_comm.h"
-#include "comm/rank_zero.h"
 #include "model/flops.h"
 #include "train/evaluator.h"
 #include "train/memory_check.h"
-#include "train/start_event.h"
 #include "train/trainer.h"
 
 namespace tokamak {
 
 namespace {
 
+constexpr const char* kPeakSource = "its vendor's dense peak";
+
 void write_run_directory(const RunConfig& config, const std::string& config_text, const SampleSource& data) {
   const auto write = [&](const char* name, const std::string& text) {
     const std::string path = config.run.output_dir + "/" + name;
     if (!exists(path) || read_text(path, Kind::kConfig) != text) write_text_atomically(path, text, Kind::kConfig);
   };
-  write("config.yaml", config_text);
+  write(run_files::kConfig, config_text);
   // The run takes its tokenizer along, so that its checkpoints can be used when the data set is gone.
   const std::string tokenizer = data.dataset(0).directory() + "/" + data.tokenizer().file;
   if (data.tokenizer().file.empty() || !exists(tokenizer)) return;
-  write("tokenizer.model", read_text(tokenizer, Kind::kData));
+  write(run_files::kTokenizer, read_text(tokenizer, Kind::kData));
 }
 
 void log_run(const RunConfig& config, const RunData& data, const BatchShape& shape, int ranks) {
@@ -52,7 +51,7 @@ void log_run(const RunConfig& config, const RunData& data, const BatchShape& sha
 }
 
 // The table is for those who ask for it: `tokamak plan`, and the log at level debug.
-void log_memory(const MemoryPlan& plan, int64_t program_bytes, int64_t measuring, const MemoryShare& memory) {
+void log_memory(const MemoryPlan& plan, int64_t program_bytes, const MemoryShare& memory) {
   constexpr size_t kShown = 3;
   std::vector<MemoryPlan::Group> groups = plan.groups();
   std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
@@ -62,12 +61,9 @@ void log_memory(const MemoryPlan& plan, int64_t program_bytes, int64_t measuring
   }
   log::info("memory planned on each rank: ", human_bytes(plan.total_bytes()), " (most of it ", join(largest, ", "),
             "), besides ", human_bytes(program_bytes), " of program and libraries",
-            memory.reserve > 0 ? str(" and ", human_bytes(memory.reserve), " reserved for ", kReserveIsFor) : "",
-            measuring > plan.total_bytes() ? str(" and ", human_bytes(measuring), " that a GEMM was measured in") : "");
+            memory.reserve > 0 ? str(" and ", human_bytes(memory.reserve), " reserved for ", kReserveIsFor) : "");
   log::debug("memory plan:\n", plan.report());
 }
-
-bool waits_for_disk(Phase phase) { return phase == Phase::kLoad || phase == Phase::kSave || phase == Phase::kStop; }
 
 void append_choice(const ModelConfig& model, const AutoChoice& choice, std::vector<NamedValue>& values) {
   values.push_back(count_value("chosen/micro_batch_size", choice.micro_batch));
@@ -80,229 +76,137 @@ void append_choice(const ModelConfig& model, const AutoChoice& choice, std::vect
   values.push_back({"chosen/predicted_seconds", choice.predicted_seconds});
 }
 
+// The update right before the first bad step may have damaged the weights, so its checkpoint is no good either.
+std::string advice_for_bad_steps(const RunCheckpoints& checkpoints, int64_t first) {
+  const std::string path = checkpoints.newest_before(first - 1);
+  return str("resume ", path.empty() ? "from an older checkpoint" : "with checkpoint.load=" + path,
+             " and a lower optimizer.lr or training.max_grad_norm, or look at the data there");
+}
+
 }  // namespace
 
-Trainer::Trainer(World& world, Backend& backend, const StopSignal& stop, RunConfig config, TrainerOptions options)
+Trainer::Trainer(World& world, const StopSignal& stop, PreparedRun run, std::unique_ptr<OpenRun> open,
+                 TrainerOptions options)
     : comm_(world.comm()),
       stop_(stop),
-      config_(std::move(config)),
       options_(std::move(options)),
-      bad_steps_(config_.resilience.max_bad_steps, [this](int64_t first) { return advice_for_bad_steps(first); }),
-      startup_(options_.startup) {
-  GlobalBatch batch;
-  collectively(comm_, [&] {
-    replicas_of(config_.parallelism, comm_.size());  // refused before anything is made
-    batch = make_global_batch(config_.training, config_.data, comm_.size());
-  });
-  collectively(comm_, [&] {
-    data_.emplace(config_, batch);
-    schedule_.emplace(config_.lr_scheduler, config_.optimizer.lr, batch.total_steps, batch.tokens_per_step());
-  });
-  startup_.done("data");
-  collectively(comm_, [&] { make_directories(config_.run.output_dir, Kind::kConfig); });
-  checkpoints_.emplace(comm_, config_, [progress = options_.progress] {
-    // Beside training the disk's progress is none of the run's: it would hide that a step hangs.
-    if (progress != nullptr && waits_for_disk(progress->phase())) progress->tick();
-  });
-  log::also_to(config_.run.output_dir + "/train.log");  // locked: no other run's
-  startup_.done("lock");
-  open_records(world, batch.total_steps);
-  or_record_end([&] { start(world, backend, batch); });
+      run_(std::move(run)),
+      open_(std::move(open)),
+      saves_({.checkpoints = open_->checkpoints,
+              .records = open_->records,
+              .table = open_->table,
+              .data = open_->data.train,
+              .progress = open_->options.progress,
+              .config_text = open_->options.config_text,
+              .seed = config().run.seed,
+              .options = config().checkpoint,
+              .verify_state = [this] { checks_->verify_state(state_.step); }}),
+      trace_(parse_traced_steps(config().metrics.trace).value(), comm_, *engine().backend().device,
+             str(config().run.output_dir, "/trace-", config().metrics.trace, ".json")),
+      bad_steps_(config().resilience.max_bad_steps,
+                 [&from = open_->checkpoints](int64_t first) { return advice_for_bad_steps(from, first); }) {
+  records().or_record_end([&] { start(); });
 }
 
-Trainer::~Trainer() = default;
-
-// The directory is locked: its records are this run's. What comes now may take long or fail, and then they say so.
-void Trainer::open_records(World& world, int64_t total_steps) {
-  const std::string hosts = all_hosts(comm_);
-  collectively(comm_, [&] {
-    const RunFacts run = {.name = config_.run.name,
-                          .output_dir = config_.run.output_dir,
-                          .config_text = options_.config_text,
-                          .settings = options_.settings,
-                          .total_steps = total_steps};
-    recorder_.emplace(comm_.rank() == 0 ? make_sinks(config_.metrics, run) : Sinks());
-  });
-  recorder_->write(start_record({.exec_time = startup_.begin_time(),
-                                 .incarnation = checkpoints_->incarnation(),
-                                 .ranks = comm_.size(),
-                                 .hosts = hosts,
-                                 .program = options_.program,
-                                 .command = options_.command},
-                                [](const char* name) { return std::getenv(name); }));
-  const std::string incarnation = text_of_rank_zero(comm_, [&] { return checkpoints_->incarnation(); });
-  last_words_.emplace(world.watch(),
-                      LastWords::Run{.rank = comm_.rank(),
-                                     .output_dir = config_.run.output_dir,
-                                     .incarnation = incarnation,
-                                     .records = config_.run.output_dir + "/metrics.jsonl",
-                                     .total_steps = total_steps,
-                                     .flush = [this] { recorder_->flush(); }});
-}
-
-std::vector<std::string> Trainer::load_state(const GlobalBatch& batch) {
-  std::vector<std::string> changes;
-  state_ = checkpoints_->load_or_initialize(*run_.engine, data_->train, batch, config_.run.seed,
-                                            [&](const std::string& saved, const std::string& checkpoint) {
-                                              if (options_.check_changes)
-                                                changes = options_.check_changes(saved, checkpoint);
-                                              if (!changes.empty() && comm_.rank() == 0) {
-                                                log::info("changed since ", checkpoint, ":\n  ", join(changes, "\n  "));
-                                              }
-                                            });
-  const bool was_done = value_of_rank_zero(comm_, [&] {
-    const std::optional<RunStatus> before = read_run_status(config_.run.output_dir);
-    return before && before->state == RunStatus::State::kDone && before->step == state_.step;
-  });
-  was_done_ = finished() && was_done;
-  last_words_->at_step(state_.step);
-  return changes;
-}
-
-void Trainer::start(World& world, Backend& backend, const GlobalBatch& batch) {
-  const int64_t committed_bytes = take_memory(world, backend, batch);
-  startup_.done("memory");
-  std::vector<std::string> changes;
-  {
-    const PhaseScope phase(options_.progress, Phase::kLoad);
-    changes = load_state(batch);
+void Trainer::start() {
+  if (comm_.rank() == 0) {
+    log_run(config(), open_->data, run_.planned.shape, comm_.size());
+    log_memory(engine().plan(), run_.program_bytes, run_.memory);
   }
-  startup_.done("load");
-  if (state_.step > 0) {
+  engine().commit();
+  const int64_t committed_bytes = engine().backend().device->used_bytes();
+  records().startup().done("memory");
+  std::vector<std::string> changes;
+  RunState state;
+  {
+    const PhaseScope phase(progress(), Phase::kLoad);
+    state = load_state(changes);
+  }
+  records().startup().done("load");
+  records().at_step(state.step);
+  if (state.step > 0) {
     RunEvent resume{"resume", str(comm_.size(), " rank(s)"), {}};
     if (!changes.empty()) resume.texts.push_back({"changed", join(changes, "; ")});
-    recorder_->event(state_.step, std::move(resume));
+    records().event(std::move(resume));
   }
-  // Only now that nothing can refuse this start: another run may be living in the directory until then.
+  // Only now that nothing can refuse this start: another run may own the directory until then.
   collectively(comm_, [&] {
     if (comm_.rank() != 0) return;
     try {
-      write_run_directory(config_, options_.config_text, data_->train);
+      write_run_directory(config(), open_->options.config_text, open_->data.train);
     } catch (const Error& error) {
-      if (state_.step == 0) throw;
+      if (state.step == 0) throw;
       log::warning(error.what(), "; the run goes on, as it would on a disk that fills later");
     }
   });
-  loader_.emplace(data_->train, loader_options());
-  reader_.emplace(*run_.engine);
-  start_checks();
-  trace_.emplace(parse_traced_steps(config_.metrics.trace).value(), comm_, *backend.device,
-                 str(config_.run.output_dir, "/trace-", config_.metrics.trace, ".json"));
-  start_monitor(committed_bytes);
+  checks_.emplace(CorruptionChecks::Setup{.comm = comm_,
+                                          .engine = engine(),
+                                          .config = config(),
+                                          .records = records(),
+                                          .saves = saves_,
+                                          .checkpoints = open_->checkpoints,
+                                          .data = open_->data.train,
+                                          .progress = progress()});
+  go_to(state);
+  report_ready(committed_bytes);
+}
+
+RunState Trainer::load_state(std::vector<std::string>& changes) {
+  return open_->checkpoints.load_or_initialize(engine(), open_->data.train, open_->table, config().run.seed,
+                                               [&](const std::string& saved, const std::string& checkpoint) {
+                                                 if (options_.check_changes)
+                                                   changes = options_.check_changes(saved, checkpoint);
+                                                 if (!changes.empty() && comm_.rank() == 0) {
+                                                   log::info("changed since ", checkpoint, ":\n  ",
+                                                             join(changes, "\n  "));
+                                                 }
+                                               });
+}
+
+void Trainer::go_to(const RunState& state) {
+  state_ = state;
+  loader_.emplace(open_->data.train, loader_options());
+  reader_.emplace(engine());
+  bad_steps_.forget();
+  checks_->go_to(state.step);
+  const RunStage& stage = *open_->table.at(state.step + 1).stage;
+  const Device& device = *engine().backend().device;
+  records().go_to(
+      state.step,
+      {.total_steps = open_->table.total_steps(),
+       .tokens_per_step = stage.tokens_per_step(),
+       .token_flops = [flops = token_flops(config().model)](double attended) { return flops.done(attended); },
+       .sequence_length = static_cast<double>(stage.length),
+       .peak_flops = device.peak_flops(compute_dtype(config().precision)) * comm_.size()},
+      [&device] { return device.used_bytes(); });
 }
 
 LoaderOptions Trainer::loader_options() const {
   return {.rank = comm_.rank(),
           .ranks = comm_.size(),
-          .micro_batch = run_.shape.micro_batch,
-          .samples_per_step = run_.shape.sequences_per_step,
-          .document_masking = config_.data.document_masking,
+          .micro_batch = run_.planned.shape.micro_batch,
+          .samples_per_step = run_.planned.shape.sequences_per_step,
+          .document_masking = config().data.document_masking,
           .first_sample = state_.next_sample};
 }
 
-void Trainer::settle(World& world, const Device& device, const GlobalBatch& batch, const MemoryShare& memory) {
-  TOKAMAK_CHECK(options_.chooser, "a config with auto keys and nothing that chooses");
-  const ChoiceInputs inputs{.config = config_,
-                            .batch = batch,
-                            .ranks = comm_.size(),
-                            .ranks_per_node = world.local_size(),
-                            .device = device.description(),
-                            .total = memory.total,
-                            .available = memory.available};
-  choice_ = choose_on_rank_zero(comm_, inputs, options_.chooser);
-  if (comm_.rank() == 0) log::info("chosen: ", text_of(config_, *choice_), "; ", choice_->why);
-  config_ = with_choice(config_, *choice_);
-}
-
-int64_t Trainer::take_memory(World& world, Backend& backend, const GlobalBatch& batch) {
-  // Before memory is measured: it takes some.
-  data_comm_ = make_data_comm(comm_, *backend.device, config_.runtime, config_.precision.reduce);
-  mesh_.emplace(*data_comm_, replicas_of(config_.parallelism, comm_.size()));
-  const PeakOptions measured = peak_options(config_);
-  if (backend.device->uses_host_memory()) {
-    // While the plan's memory is not taken yet: this memory is given back, and what the libraries keep counts as theirs.
-    // All ranks measure at the same time, as they will train at the same time.
-    peak_ = peak_of(backend, measured);
-    startup_.done("peak");
+void Trainer::report_ready(int64_t committed_bytes) {
+  const Device& device = *engine().backend().device;
+  const double peak_flops = device.peak_flops(compute_dtype(config().precision));  // 0 on a CPU, which has no MFU
+  if (comm_.rank() == 0 && peak_flops > 0) {
+    log::info("MFU is against ", human_si(peak_flops * comm_.size(), "FLOP/s"), ": ", kPeakSource, ", times the ranks");
   }
-  const MemoryShare memory = memory_share(*backend.device, world, mesh_->mesh(), config_.runtime);
-  if (leaves_choice(config_)) settle(world, *backend.device, batch, memory);
-  collectively(comm_, [&] {
-    const int64_t program_bytes = backend.device->used_bytes();
-    run_ = plan_run(config_, batch, mesh_->mesh(), backend, PlanFor::kTraining, memory.total, memory.available);
-    const MemoryPlan& plan = run_.engine->plan();
-    const int64_t measuring = peak_ ? peak_measurement_bytes(*backend.device, measured) : 0;
-    planned_bytes_ = std::max(planned_bytes(plan, *backend.device), measuring) + program_bytes;
-    expect_fit(plan, *backend.device, memory, config_, run_.shape.micro_batch);
-    if (comm_.rank() != 0) return;
-    log_run(config_, *data_, run_.shape, comm_.size());
-    log_memory(plan, program_bytes, measuring, memory);
-  });
-  run_.engine->commit();  // talks to the other ranks, so on its own
-  return backend.device->used_bytes();
-}
-
-void Trainer::or_record_end(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const SharedError& error) {
-    if (monitor_) finish_save();  // what it holds is as good as before; all ranks are here
-    record_end(RunStatus::State::kFailed, error.what(), error.exit_code());
-    throw;
-  } catch (const Error& error) {
-    record_end(RunStatus::State::kFailed, error.what(), error.exit_code());
-    throw;
-  } catch (const std::exception& error) {
-    record_end(RunStatus::State::kFailed, error.what(), static_cast<int>(Kind::kBug));
-    throw;
-  }
-}
-
-void Trainer::record_end(RunStatus::State state, const std::string& detail, int code) {
-  last_words_->forget();
-  recorder_->event(state_.step, {"end", detail, {}}, {count_value("exit_code", code)});
-  recorder_->flush();  // an error on one rank ends this process where it stands
-  write_status(state, code, state == RunStatus::State::kFailed ? detail : "");
-}
-
-void Trainer::start_monitor(int64_t committed_bytes) {
-  Backend& backend = run_.engine->backend();
-  const bool measured = peak_.has_value();
-  if (!measured) {
-    startup_.done("loader");
-    peak_ = peak_of(backend, peak_options(config_));  // a GPU's GEMM works in the run's scratch memory
-  }
-  const bool has_mfu = reports_mfu(config_, *backend.device);
-  collectively(comm_, [&] {
-    if (comm_.rank() == 0 && peak_->flops > 0) {  // which is the one that reports
-      peak_ = best_peak(config_.run.output_dir + "/metrics.jsonl", *peak_, *backend.device, comm_.size());
-    }
-    const double peak_flops = has_mfu ? peak_->flops * comm_.size() : 0;
-    monitor_.emplace(Monitor::Setup{
-        .scale = {.first_step = state_.step,
-                  .total_steps = run_.shape.total_steps,
-                  .tokens_per_step = run_.shape.tokens_per_step(),
-                  .token_flops = [flops = token_flops(config_.model)](double attended) { return flops.done(attended); },
-                  .sequence_length = static_cast<double>(run_.shape.length),
-                  .peak_flops = peak_flops},
-        .log_interval = config_.metrics.log_interval,
-        .memory_used = [&device = *backend.device] { return device.used_bytes(); },
-        .recorder = *recorder_});
-    if (comm_.rank() == 0 && has_mfu)
-      log::info("MFU is against ", human_si(peak_flops, "FLOP/s"), ": ", peak_->source, ", times the ranks");
-  });
-  startup_.done(measured ? "loader" : "peak");
-  std::vector<NamedValue> values = startup_.values();
-  if (peak_->flops > 0) values.push_back({"peak/flops", peak_->flops});
-  if (peak_->memory_rate > 0) values.push_back({"peak/memory_rate", peak_->memory_rate});
-  values.push_back(count_value("total_steps", run_.shape.total_steps));
-  values.push_back(count_value("tokens_per_step", run_.shape.tokens_per_step()));
-  values.push_back(count_value("memory/planned", planned_bytes_));
+  records().startup().done("loader");
+  std::vector<NamedValue> values = records().startup().values();
+  if (peak_flops > 0) values.push_back({"peak/flops", peak_flops});
+  values.push_back(count_value("total_steps", open_->table.total_steps()));
+  values.push_back(count_value("tokens_per_step", run_.planned.shape.tokens_per_step()));
+  values.push_back(count_value("memory/planned", run_.planned_device_bytes()));
   values.push_back(count_value("memory/committed", committed_bytes));
-  if (choice_) append_choice(config_.model, *choice_, values);
-  std::vector<NamedText> texts = {{"device", backend.device->description()}};
-  if (peak_->flops > 0) texts.push_back({"peak", peak_->source});
-  recorder_->event(state_.step, {"ready", "", std::move(texts)}, std::move(values));
+  if (run_.choice) append_choice(config().model, *run_.choice, values);
+  std::vector<NamedText> texts = {{"device", device.description()}};
+  if (peak_flops > 0) texts.push_back({"peak", kPeakSource});
+  records().event({"ready", "", std::move(texts)}, std::move(values));
 }
 
 }  // namespace tokamak

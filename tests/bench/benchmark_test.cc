@@ -13,7 +13,6 @@
 #include "comm/plan_comm.h"
 #include "plan/dry_run.h"
 #include "plan/small_run.h"
-#include "train/peak.h"
 #include "train/random_batch.h"
 #include "train/run_plan.h"
 
@@ -232,15 +231,4 @@ TEST_CASE("generation is timed beside a copy and the GEMMs of its prompts") {
   CHECK(times.decode_rate() == Approx(2 / times.decode_seconds));
   CHECK(times.share_of_copy() == Approx(times.weight_bytes / times.decode_seconds / times.copy_rate));
   CHECK(times.share_of_traffic() == Approx(times.share_of_copy() / 2));
-}
-
-TEST_CASE("what MFU is against: the vendor's where there is one, else a GEMM measured now") {
-  Backend cpu = make_cpu_backend();
-  const Peak measured = peak_of(cpu, {.compute = DType::kF32});
-  CHECK(measured.flops > 0);
-  CHECK(measured.memory_rate == 0);
-  const Peak both = peak_of(cpu, {.compute = DType::kF32, .memory = true});
-  CHECK(both.flops > 0);
-  CHECK(both.memory_rate > 0);
-  CHECK(measured.source == "a 1024^3 GEMM in F32, measured now");
 }

@@ -21,7 +21,7 @@ TEST_CASE("a step is reported by three counts of its FLOPs, of which mfu_done ha
   shape.sequences_per_rank = shape.sequences_per_step = 2;
   const StepBenchmark result{
       .gemm_rate = 1e12, .tokens_per_second = 1000, .step_seconds = 1, .tokens_per_step = 128, .attended = 20};
-  cli::StepReport report{.config = config, .shape = shape, .result = result, .device = "d", .peak = {.flops = 1e9}};
+  cli::StepReport report{.config = config, .shape = shape, .result = result, .device = "d", .peak_flops = 1e9};
   report.mean_document = 40;
   report.baseline_bytes = 5;
   const TokenFlops flops = token_flops(config.model);
@@ -35,6 +35,8 @@ TEST_CASE("a step is reported by three counts of its FLOPs, of which mfu_done ha
   std::ostringstream out;
   cli::print(out, report);
   CHECK_THAT(out.str(), Contains("random, of 40 tokens on average; a token attends to 20") && Contains("mfu_done"));
+  report.peak_flops = 0;  // a CPU's
+  CHECK(!cli::as_json(report).contains("mfu_full"));
 }
 
 TEST_CASE("decoding that reads weights faster than memory is told to be of a cache") {

@@ -262,7 +262,7 @@ TEST_CASE("a start chooses its micro-batch by all memory, and the rest by what i
                       .device = "CPU",
                       .total = int64_t{1} << 30,
                       .available = int64_t{1} << 30};
-  const AutoChoice all = choose(inputs);
+  const ExplainedChoice all = choose(inputs);
   CHECK(all.micro_batch > 1);
   CHECK(all.kept == kept_in(2));
   CHECK_THAT(all.why, Catch::Contains("a step predicted by the rates of cpu"));
@@ -321,29 +321,21 @@ TEST_CASE(
 }
 
 RANKS_CASE("every rank takes what rank 0 chooses, and its error") {
-  ChoiceInputs inputs{.config = {}, .batch = {}, .ranks = world.size(), .device = {}};
-  const Chooser chooser = [&](const ChoiceInputs&) {
-    AutoChoice choice{.micro_batch = 3,
-                      .keep_gathered = 2,
-                      .reduce_once = true,
-                      .predicted_seconds = 0.1 + world.rank(),
-                      .why = "two\nlines"};
-    choice.kept.values = {1, 2, 3, 4, 5, 6, 7};  // and zeros
-    return choice;
-  };
-  const AutoChoice choice = choose_on_rank_zero(world.comm(), inputs, chooser);
-  CHECK(choice.micro_batch == 3);
-  CHECK(choice.keep_gathered == 2);
-  CHECK(choice.reduce_once);
-  CHECK((choice.kept.values == std::array<int64_t, kMostKeptTensors>{1, 2, 3, 4, 5, 6, 7}));
-  CHECK(choice.predicted_seconds == 0.1);
-  CHECK(choice.why == "two\nlines");
-  std::string error;
-  try {
-    choose_on_rank_zero(world.comm(), inputs,
-                        [](const ChoiceInputs&) -> AutoChoice { fail(Kind::kConfig, "no such machine"); });
-  } catch (const Error& shared) {
-    error = shared.what();
-  }
-  CHECK(error.find("no such machine") != std::string::npos);
+  ChoiceInputs inputs{.config = auto_run(BackendKind::kCpu),
+                      .batch = small_batch(2, 4),
+                      .ranks = 2,
+                      .ranks_per_node = 2,
+                      .device = "CPU",
+                      .total = int64_t{1} << 30,
+                      .available = int64_t{1} << 30};
+  const AutoChoice expected = choose(inputs);
+  if (world.rank() > 0) inputs.device = "no such machine";  // which it would not choose for
+  const AutoChoice choice = choose_collectively(world.comm(), inputs);
+  CHECK(choice.micro_batch == expected.micro_batch);
+  CHECK(choice.keep_gathered == expected.keep_gathered);
+  CHECK(choice.reduce_once == expected.reduce_once);
+  CHECK((choice.kept == expected.kept));
+  CHECK(choice.predicted_seconds == expected.predicted_seconds);
+  inputs.device = world.rank() > 0 ? "CPU" : "no such machine";
+  CHECK_THROWS_WITH(choose_collectively(world.comm(), inputs), Catch::Contains("no such machine"));
 }

@@ -86,7 +86,7 @@ class HalfFilledDevice : public ToyDevice {
 
 // With that memory where there is something to choose.
 ToyRunOptions options_of(const RunConfig& config, int ranks, int64_t stop_at_step = 0) {
-  ToyRunOptions options{.stop_at_step = stop_at_step, .chooser = choose};
+  ToyRunOptions options{.stop_at_step = stop_at_step};
   if (!leaves_choice(config)) return options;
   options.backend = [config, ranks]() -> Backend {
     return {std::make_unique<HalfFilledDevice>(config, ranks), std::make_unique<CpuOps>()};

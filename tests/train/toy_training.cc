@@ -9,9 +9,9 @@
 #include "checkpoint/store.h"
 #include "monitor/history.h"
 #include "monitor/jsonl.h"
+#include "plan/prepare_run.h"
 #include "support/ranks.h"
 #include "tests/data/fixture.h"
-#include "train/run_plan.h"
 
 namespace tokamak {
 
@@ -81,15 +81,20 @@ RunEnd train(int ranks, const RunConfig& incomplete, const ToyRunOptions& option
     std::optional<Sampler> sampler;
     if (!config.training.samples.prompts.empty()) sampler.emplace(config);
     Backend backend = options.backend();
-    Trainer trainer(world, backend, stop, config,
-                    {.config_text = "seed: " + str(config.run.seed),
-                     .evals = options.evals,
+    GlobalBatch batch;
+    collectively(world.comm(), [&] { batch = make_global_batch(config.training, config.data, world.size()); });
+    auto open = std::make_unique<OpenRun>(
+        world, config, batch,
+        OpenOptions{.config_text = "seed: " + str(config.run.seed), .progress = options.progress});
+    PreparedRun prepared;
+    open->records.or_record_end([&] { prepared = prepare_run(world, backend, config, batch); });
+    Trainer trainer(world, stop, std::move(prepared), std::move(open),
+                    {.evals = options.evals,
                      .sampler = sampler ? &*sampler : nullptr,
                      .check_changes = options.check_changes,
-                     .chooser = options.chooser,
-                     .stop_at_step = options.stop_at_step,
-                     .progress = options.progress});
+                     .stop_at_step = options.stop_at_step});
     ends[static_cast<size_t>(world.rank())] = trainer.run();
+    if (options.then) ends[static_cast<size_t>(world.rank())] = options.then(world, trainer);
   });
   TOKAMAK_CHECK(std::count(ends.begin(), ends.end(), ends[0]) == ranks, "ranks end differently");
   return ends[0];

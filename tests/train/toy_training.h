@@ -48,8 +48,8 @@ struct ToyRunOptions {
       [](Engine&, const std::function<void()>&) { return std::vector<NamedValue>(); };
   std::function<Backend()> backend = toy_backend;
   std::function<std::vector<std::string>(const std::string&, const std::string&)> check_changes;
-  Chooser chooser;
-  RunProgress* progress = nullptr;  // of a run on one rank
+  RunProgress* progress = nullptr;               // of a run on one rank
+  std::function<RunEnd(World&, Trainer&)> then;  // on each rank, after the run
 };
 
 // On so many threads, with a Sampler where the config has prompts. Throws what the first rank that failed has thrown.

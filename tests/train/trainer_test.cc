@@ -170,7 +170,7 @@ TEST_CASE(
   CHECK(start.event->text("incarnation") == saved.manifest().incarnation);
   const MetricRecord ready = last_event(run, "ready");
   double sum = 0;
-  for (const char* phase : {"data", "lock", "memory", "load", "loader", "peak"}) {
+  for (const char* phase : {"data", "lock", "memory", "load", "loader"}) {
     CHECK(ready.at(str("startup/", phase)) >= 0);
     sum += ready.at(str("startup/", phase));
   }

@@ -1,0 +1,36 @@
+// What a start opens before it takes memory: its data, its directory, which it locks, and its records. From here on an
+// error that ends the start is in the records (RunRecords::or_record_end).
+#pragma once
+
+#include <string>
+
+#include "comm/world.h"
+#include "resilience/progress.h"
+#include "train/run_checkpoints.h"
+#include "train/run_data.h"
+#include "train/run_records.h"
+#include "train/run_table.h"
+
+namespace tokamak {
+
+struct OpenOptions {
+  std::string program;              // its version, for the records
+  std::string command;              // the command line, for the same
+  std::string config_text;          // the config as config/ prints it, for the run directory and the checkpoints
+  std::vector<NamedText> settings;  // the same, key by key, for the records
+  StartupClock startup;             // of this start, with its phases so far
+  RunProgress* progress = nullptr;  // ticks with the files of checkpoints; outlives the run; nullptr: no watchdog
+};
+
+struct OpenRun {
+  // Collective; `config` is complete (run_plan.h). SharedError where the data cannot be read or the directory not be had.
+  OpenRun(World& world, const RunConfig& config, const GlobalBatch& batch, OpenOptions options);
+
+  OpenOptions options;
+  RunData data;
+  RunTable table;
+  RunCheckpoints checkpoints;
+  RunRecords records;
+};
+
+}  // namespace tokamak

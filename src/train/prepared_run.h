@@ -1,0 +1,35 @@
+// A run that is ready to train: its groups made, its auto keys settled, its memory planned. plan/prepare_run.h makes it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "comm/mesh.h"
+#include "train/auto_choice.h"
+#include "train/memory_check.h"
+#include "train/run_plan.h"
+
+namespace tokamak {
+
+struct SettledRun {
+  RunConfig config;                  // without auto keys that need a prediction (auto_choice.h)
+  std::optional<AutoChoice> choice;  // what these came to
+  std::string why;                   // the choice, on rank 0: for the log
+  std::unique_ptr<Comm> data_comm;   // carries tensors
+  std::unique_ptr<MeshGroups> mesh;  // its groups
+  MemoryShare memory;
+};
+
+struct PreparedRun : SettledRun {
+  int64_t program_bytes = 0;  // of the device, in use before the plan's memory is taken
+  PlannedRun planned;         // fits
+
+  // What the device will hold, with what the program had before.
+  int64_t planned_device_bytes() const {
+    return program_bytes + planned_bytes(planned.engine->plan(), *planned.engine->backend().device);
+  }
+};
+
+}  // namespace tokamak

@@ -1,0 +1,46 @@
+// What holds at each step of a run: tokens and samples before it, its length, batch, learning rate and mixture. A pure
+// function of the config, asked wherever a step becomes tokens or samples. A run has one stage today.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "optim/schedule.h"
+#include "train/batch_shape.h"
+#include "train/run_config.h"
+
+namespace tokamak {
+
+// Consecutive steps with the same batch.
+struct RunStage {
+  int64_t until_step = 0;       // its last step
+  int64_t length = 0;           // T
+  int64_t sequences = 0;        // G, of each step
+  std::vector<double> mixture;  // the weight of each of data.sources
+
+  int64_t tokens_per_step() const { return sequences * length; }
+};
+
+class RunTable {
+ public:
+  // At least one stage, in the order of their steps. `schedule` covers all of them.
+  RunTable(std::vector<RunStage> stages, const Schedule& schedule);
+  // Error(kConfig) as Schedule.
+  RunTable(const RunConfig& config, const GlobalBatch& batch);
+
+  struct Row {
+    int64_t tokens = 0;   // trained on before the step
+    int64_t samples = 0;  // read before it
+    double lr = 0;
+    const RunStage* stage = nullptr;  // of this table
+  };
+  Row at(int64_t step) const;  // 1, 2, ...; steps after the last one are of the last stage
+  int64_t tokens_after(int64_t step) const { return at(step + 1).tokens; }
+  int64_t total_steps() const { return stages_.back().until_step; }
+
+ private:
+  std::vector<RunStage> stages_;
+  Schedule schedule_;
+};
+
+}  // namespace tokamak

@@ -1,0 +1,58 @@
+// Trainer::go_to: a trainer that goes to the state of a checkpoint trains on as a run that was started from it.
+#include <array>
+#include <catch2/catch.hpp>
+
+#include "checkpoint/reader.h"
+#include "train/toy_training.h"
+
+using namespace tokamak;
+
+namespace {
+
+std::vector<float> master_of(Engine& engine) {
+  engine.compute().synchronize();
+  const Tensor master = engine.state().front().state;
+  const auto* values = master.as<float>();
+  return {values, values + master.count()};
+}
+
+}  // namespace
+
+TEST_CASE("a trainer that goes back to a step trains to the bits of a run that resumed there") {
+  const ToyPlace place;
+  const auto changed = [&](const std::string& name) {
+    RunConfig config = place.config(name, 2);
+    config.resilience.verify_state = true;     // a guard of the state before would find corruption
+    config.resilience.recompute_interval = 2;  // reads samples again
+    config.training.evals = {{}};              // at the end
+    return config;
+  };
+  train(2, changed("source"), {.stop_at_step = 3});
+  RunConfig resumed = changed("resumed");
+  resumed.checkpoint.load = place.checkpoint("source", 3);
+  train(2, resumed);
+
+  std::array<std::vector<std::vector<float>>, 2> ends;  // by rank: after the first end, and after the second
+  std::array<Engine*, 2> engines{};
+  ToyRunOptions options;
+  options.evals = [&](Engine& engine, const std::function<void()>&) {
+    const auto rank = static_cast<size_t>(engine.comm().rank());
+    engines[rank] = &engine;
+    ends[rank].push_back(master_of(engine));
+    return std::vector<NamedValue>();
+  };
+  options.then = [&](World& world, Trainer& trainer) {
+    CheckpointReader reader = CheckpointReader::open(place.checkpoint("source", 3));
+    load_weights(world.comm(), reader, *engines[static_cast<size_t>(world.rank())]);
+    trainer.go_to(reader.manifest().point.state);
+    return trainer.run();
+  };
+  CHECK(train(2, changed("twice"), options) == RunEnd::kDone);
+  for (const auto& of_rank : ends) {
+    REQUIRE(of_rank.size() == 2);
+    CHECK(of_rank[0] == of_rank[1]);
+  }
+  const auto twice = records(place.run("twice"));
+  CHECK(twice.size() == 6);
+  for (const auto& [step, loss] : records(place.run("resumed"))) CHECK(twice.at(step) == loss);
+}
