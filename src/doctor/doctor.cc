@@ -95,7 +95,8 @@ class Doctor {
     if (!config_ || config_->data.sources.empty()) return skipped("data", "no config names any");
     CheckResult result{.name = "data", .kind = Kind::kData};
     result.ranks = gather_facts(comm_, [&] {
-      const RunData found(*config_, make_global_batch(config_->training, config_->data, world_.size()));
+      const GlobalBatch batch = make_global_batch(config_->training, config_->data, world_.size());
+      const RunData found(*config_, RunTable(*config_, batch));
       for (const FieldError& problem : find_sample_problems(*config_)) fail(Kind::kConfig, problem.what, problem.hint);
       Facts facts;
       facts.set("tokens", found.train.tokens());
