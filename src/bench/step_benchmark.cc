@@ -23,7 +23,7 @@ class Benchmark {
       : engine_(engine),
         shape_(shape),
         batch_(shape, {.vocab = engine.model().config().vocab_size,
-                       .rank = engine.comm().rank(),
+                       .rank = engine.mesh().data().rank(),
                        .mean_document = mean_document}) {}
 
   double seconds_of_step() {
@@ -102,7 +102,7 @@ StepBenchmark benchmark_step(Engine& engine, const StepBenchmarkOptions& options
   };
 
   StepBenchmark result;
-  result.tokens_per_step = options.shape.sequences_per_rank * options.shape.length * engine.comm().size();
+  result.tokens_per_step = options.shape.sequences_per_rank * options.shape.length * engine.mesh().data().size();
   for (const RecordedGemm& gemm : gemms) seconds_of(gemm, 0);  // kernels are made at their first use
   benchmark.warm_up();
   const auto medians = medians_in_turn(options.rounds, gemms.size() + 1, [&](size_t i) {

@@ -1,4 +1,5 @@
-// The groups in which the ranks of a run share the state. A shard group holds one copy of it, and the copies are
+// The groups in which the ranks of a run share samples and state. The data group has a rank for each different share of
+// the samples; ranks outside of it read the same ones. A shard group holds one copy of the state, and the copies are
 // replicas (hybrid sharding, HSDP: Zhao et al. 2023, PyTorch FSDP, section 3.2.2). Consecutive ranks form a shard
 // group, which is therefore inside a node if its size divides the node's. A replicate group joins the ranks that hold
 // the same slice, one of each replica.
@@ -14,10 +15,14 @@ namespace tokamak {
 // A view of the groups, which outlive it.
 class Mesh {
  public:
-  // All ranks are one shard group. Implicit, for callers without replicas.
-  Mesh(Comm& world) : Mesh(world, world, nullptr) {}  // NOLINT(google-explicit-constructor)
+  // All ranks are one shard group, and read different samples. Implicit, for callers without replicas.
+  Mesh(Comm& world) : Mesh(world, world, world, nullptr) {}  // NOLINT(google-explicit-constructor)
 
   Comm& world() const { return *world_; }
+  // Its rank and size say which samples are this rank's. Its sums count each sample once.
+  Comm& data() const { return *data_; }
+  int reader() const { return world_->rank() % readers(); }  // this rank, of those that read the same samples
+  int readers() const { return world_->size() / data_->size(); }
   Comm& shard() const { return *shard_; }          // this rank's copy of the state
   Comm& replicate() const { return *replicate_; }  // the ranks with this rank's slice; only with several replicas
 
@@ -31,9 +36,11 @@ class Mesh {
  private:
   friend class MeshGroups;
   int64_t sum(int64_t (Comm::*bytes)() const) const;
-  Mesh(Comm& world, Comm& shard, Comm* replicate) : world_(&world), shard_(&shard), replicate_(replicate) {}
+  Mesh(Comm& world, Comm& data, Comm& shard, Comm* replicate)
+      : world_(&world), data_(&data), shard_(&shard), replicate_(replicate) {}
 
   Comm* world_;
+  Comm* data_;
   Comm* shard_;
   Comm* replicate_;  // nullptr: one replica
 };
@@ -41,13 +48,14 @@ class Mesh {
 // Owns the groups other than the world.
 class MeshGroups {
  public:
-  // `replicas` divides the ranks of `world`, which outlives this. Collective.
-  MeshGroups(Comm& world, int replicas);
+  // So many consecutive ranks of `world`, which outlives this, read the same samples: `readers` divides its ranks, and
+  // `replicas` those that are left. Collective.
+  MeshGroups(Comm& world, int replicas, int readers = 1);
 
   const Mesh& mesh() const { return mesh_; }
 
  private:
-  std::unique_ptr<Comm> shard_, replicate_;  // absent if the group is the world
+  std::unique_ptr<Comm> data_, shard_, replicate_;  // absent if the group is a larger one
   Mesh mesh_;
 };
 

@@ -102,17 +102,17 @@ void share(Comm& comm, std::vector<double>& answers) {
 
 std::vector<double> log_likelihoods(Engine& engine, std::span<const ScoredSequence> sequences,
                                     const std::function<void()>& between) {
-  Comm& comm = engine.comm();
+  Comm& data = engine.mesh().data();
   Stream& compute = engine.compute();
   const std::vector<Pack> packs = make_packs(sequences, engine.model());
-  const auto ranks = static_cast<size_t>(comm.size());
+  const auto ranks = static_cast<size_t>(data.size());
   std::vector<double> answers(sequences.size(), 0.0);
   std::vector<float> losses;
   Progress progress(sequences.size());
 
   for (size_t first = 0; first < packs.size(); first += ranks) {
     between();
-    const size_t mine = first + static_cast<size_t>(comm.rank());
+    const size_t mine = first + static_cast<size_t>(data.rank());
     const Pack pack = mine < packs.size() ? packs[mine] : Pack{};
     PackedBatch batch;
     for (size_t i = pack.begin; i < pack.end; ++i) batch.add(sequences[i]);
@@ -127,9 +127,9 @@ std::vector<double> log_likelihoods(Engine& engine, std::span<const ScoredSequen
       const auto end = losses.begin() + batch.cu_seqlens[document + 1];
       for (auto loss = begin; loss != end; ++loss) answers[i] -= static_cast<double>(*loss);  // 0 in the context
     }
-    if (comm.rank() == 0) progress.reached(pack.end);
+    if (engine.comm().rank() == 0) progress.reached(pack.end);
   }
-  share(comm, answers);
+  share(data, answers);
   return answers;
 }
 

@@ -96,7 +96,7 @@ int64_t StepRecorder::number_of(const Event& event) {
 
 StepRecord record_step(Engine& engine, const BatchShape& shape, const RecordOptions& options) {
   RandomBatch batch(shape, {.vocab = engine.model().config().vocab_size,
-                            .rank = engine.comm().rank(),
+                            .rank = engine.mesh().data().rank(),
                             .mean_document = options.mean_document});
   const StepSettings settings = {.lr = kLr, .micro_batches = shape.micro_batches()};
   for (int64_t i = 0; i < options.before; ++i) run_step(engine, batch.step(), settings);

@@ -1,5 +1,4 @@
-// Counts steps whose loss or gradient was not finite. Such a step leaves the weights alone; too many in a row end the
-// run.
+// Counts steps whose loss or gradient was not finite. The optimizer skips such a step; too many in a row end the run.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@ namespace tokamak {
 
 class BadSteps {
  public:
-  // `advice`: what to do about it, asked when the run ends, with the first step of the row. Collective.
+  // `advice` is called when the run ends, with the first step of the row: a hint for the error. Collective.
   BadSteps(int64_t most_in_a_row, std::function<std::string(int64_t first)> advice)
       : most_in_a_row_(most_in_a_row), advice_(std::move(advice)) {}
 

@@ -1,4 +1,4 @@
-// How a global batch is cut: G sequences a step over R ranks, each in micro-batches of B.
+// How a global batch is cut: G sequences a step over the R ranks of the mesh's data axis, each in micro-batches of B.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ struct BatchShape : GlobalBatch {
   int64_t micro_batches() const { return (sequences_per_rank + micro_batch - 1) / micro_batch; }
 };
 
-// Error(kConfig) where the batch does not divide, or training.micro_batch_size is more than a rank's share.
+// Over so many data ranks. Error(kConfig) if the batch does not divide, or training.micro_batch_size is more than a
+// rank's share.
 GlobalBatch make_global_batch(const TrainingOptions& training, const DataOptions& data, int ranks);
 
 }  // namespace tokamak

@@ -1,4 +1,4 @@
-// What the ranks make of silent data corruption that some of them have found: one verdict, which names ranks and hosts.
+// One verdict of all ranks on silent data corruption that some of them have found. It names ranks and hosts.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ struct Corruption {
   std::vector<std::string> hosts;  // theirs, each once
 };
 
-// Collective. `own`: what went wrong on this rank; `received`: what went wrong between the ranks, as seen by this one,
-// which counts where no rank has found anything of its own: an error of one rank reaches what all receive.
+// Collective. `own` names parts that this rank computed wrong, `received` parts of sums over the ranks. `received`
+// counts only if no rank names parts of its own: an error of one rank is in the sums of all.
 Corruption find_corruption(Comm& comm, const std::string& own, const std::string& received = "");
 
 }  // namespace tokamak

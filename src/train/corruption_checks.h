@@ -1,6 +1,6 @@
 // Looks for silent data corruption where the config asks for it: gradients computed twice (gradient_check.h), state
-// between updates (state_guard.h). Where a step does not get over what is found, all ranks throw, with the newest
-// checkpoint that is sound. All methods are collective.
+// between updates (state_guard.h). If a third computation does not settle it, all ranks throw an error that names
+// the newest sound checkpoint. All methods are collective.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,8 @@ class CorruptionChecks {
     const SampleSource& data;
     RunProgress* progress = nullptr;
   };
-  // SharedError(kConfig) where the device does not compute the same bits twice. What it refers to outlives this.
+  // SharedError(kConfig) where the device does not compute the same bits twice. All that `setup` refers to outlives
+  // this.
   explicit CorruptionChecks(Setup setup);
 
   void go_to(int64_t step);  // the state as it stands, after this step, is sound

@@ -39,14 +39,14 @@ Evaluator::Evaluator(const SampleSource& source, int64_t sequences, int64_t micr
       document_masking_(document_masking) {}
 
 double Evaluator::mean_loss(Engine& engine, const std::function<void()>& between) const {
-  Comm& comm = engine.comm();
+  Comm& data = engine.mesh().data();
   Stream& compute = engine.compute();
   // Collectives need as many micro-batches on every rank, so the last sequences may be fillers that do not count.
-  const int64_t per_rank = (sequences_ + comm.size() - 1) / comm.size();
-  Loader loader(source_, {.rank = comm.rank(),
-                          .ranks = comm.size(),
+  const int64_t per_rank = (sequences_ + data.size() - 1) / data.size();
+  Loader loader(source_, {.rank = data.rank(),
+                          .ranks = data.size(),
                           .micro_batch = std::min(micro_batch_, per_rank),
-                          .samples_per_step = per_rank * comm.size(),
+                          .samples_per_step = per_rank * data.size(),
                           .document_masking = document_masking_});
   engine.backend().ops->fill(compute, {.x = engine.sums(), .value = 0});
   for (int64_t m = 0; m < loader.micro_batches_per_step(); ++m) {
@@ -59,7 +59,7 @@ double Evaluator::mean_loss(Engine& engine, const std::function<void()>& between
     view.targets = targets;
     engine.model().evaluate(compute, view, engine.sums());
   }
-  comm.all_reduce(compute, engine.sums());
+  data.all_reduce(compute, engine.sums());
   double sums[kStepSums] = {};
   engine.backend().device->copy_to_host(compute, engine.sums(), sums);
   compute.synchronize();

@@ -17,7 +17,7 @@ GradientCheck::GradientCheck(Engine& engine) : engine_(engine) {
   sums_ = (*arena_)[sums];
 }
 
-// Their bits: a loss that is not finite twice is no difference.
+// Compares bits: a loss that is NaN in both is equal.
 bool GradientCheck::Print::same_losses(const Print& other) const {
   return std::memcmp(losses.data(), other.losses.data(), sizeof losses) == 0;
 }
@@ -69,7 +69,7 @@ GradientCheck::Print GradientCheck::compute(const NextBatch& next, int64_t micro
   fetch(sums_, print.sums);
   backend.device->copy_to_host(compute, engine_.sums(), print.losses.data());
   compute.synchronize();
-  if (engine_.comm().size() == 1) print.contributions = print.sums;  // nothing is summed
+  if (engine_.mesh().data().size() == 1) print.contributions = print.sums;  // nothing is summed
   return print;
 }
 

@@ -1,6 +1,6 @@
-// Computes a step's gradients twice and compares them bit for bit. What went wrong once, in a unit that computes, in
-// memory or on the way to another rank, shows as a difference, and says on which rank: each compares its own losses and
-// what it contributes to each sum over the ranks, before it is summed. A third computation settles which was right.
+// Computes a step's gradients twice and compares them bit for bit. An error of a processor, of memory or of a transfer
+// shows as a difference. Each rank compares its own losses and its contribution to each sum over the ranks, before it
+// is summed, so the difference names the rank. A third computation settles which of the two was right.
 #pragma once
 
 #include <array>
@@ -25,15 +25,15 @@ class GradientCheck {
     double attended = 0;  // as of run_step
     Difference difference;
   };
-  // compute_gradients() with `first`, then with `second`, which yields the same micro-batches: its gradients remain. Both
-  // gather all weights anew. Waits for the device.
+  // compute_gradients() with `first`, then with `second`, which yields the same micro-batches: its gradients remain.
+  // Both gather all weights again. Waits for the device.
   Result run(const NextBatch& first, const NextBatch& second, int64_t micro_batches);
 
-  // Once more, after run(): these gradients remain. Whether they are, on this rank, those of one of the two before.
+  // A third computation, after run(): its gradients remain. True if, on this rank, they equal one of the first two.
   bool settle(const NextBatch& third, int64_t micro_batches);
 
  private:
-  // Of one computation, in host memory.
+  // The checksums of one computation, in host memory.
   struct Print {
     std::array<double, kStepSums> losses{};
     std::vector<int32_t> contributions;  // (units, 2), of whole gradients before they are summed; see Checksum in ops.h

@@ -1,6 +1,6 @@
-// What a run says of its end when the end of another rank ends it (comm/watch.h): the event "end" in metrics.jsonl, and
-// status.json. Rank 0 writes them, or the first of the others where rank 0 is gone. On the watch's thread, whatever the
-// rank itself is doing.
+// The record of a run's end when another rank ends the process (comm/watch.h): the event "end" in metrics.jsonl, and
+// status.json. Rank 0 writes them, or the first of the others if rank 0 is gone. Runs on the watch's thread, whatever
+// the rank itself is doing.
 #pragma once
 
 #include <atomic>
@@ -23,13 +23,13 @@ class LastWords {
     std::function<void()> flush;  // the records so far, into their files; from any thread
   };
 
-  LastWords(Watch* watch, Run run);  // `watch` outlives it; nullptr: nothing ends this rank but itself
+  LastWords(Watch* watch, Run run);  // `watch` outlives it; nullptr: no other rank ends this one
   ~LastWords() { forget(); }
   LastWords(const LastWords&) = delete;
   LastWords& operator=(const LastWords&) = delete;
 
   void at_step(int64_t step) { step_ = step; }
-  void forget();  // the run says its end itself
+  void forget();  // the run records its end itself
 
  private:
   void say(int code, const std::string& why) const;

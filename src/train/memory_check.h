@@ -12,37 +12,38 @@
 
 namespace tokamak {
 
-// Bytes that each rank may plan with, of what the devices could give in all (`total`) or can still give: the smallest
-// share of any rank, so that all ranks plan alike. Collective, after the group `data` is made, which takes some.
+// Bytes that each rank may plan with: of all that its device has (`total`), and of what is left (`available`). The
+// smallest share of any rank, so that all ranks make the same plan. Collective, after the groups are made: they take
+// some.
 struct MemoryShare {
-  int64_t total = 0;      // the same from start to start: what automatic choices go by
+  int64_t total = 0;      // the same from start to start: decides automatic choices
   int64_t available = 0;  // now: what a plan must fit into
   int64_t reserve = 0;    // of each rank, kept back from both: for code that is loaded late, graphs and NCCL
   int ranks_sharing = 1;  // ranks of this node that share the memory
 
-  // The host's memory, of a device that has its own: what the node can still give to each of its ranks, the least of any
-  // node. Pinned buffers must fit into it.
+  // Host memory, for a device with memory of its own: what a node can still give to each of its ranks, the least of all
+  // nodes. Pinned buffers must fit into it.
   int64_t host_available = INT64_MAX;
   int host_ranks = 1;  // ranks of this node
 };
 inline constexpr const char* kReserveIsFor = "code loaded at its first use, graphs and NCCL";
 MemoryShare memory_share(const Device& device, World& world, const Mesh& data, const RuntimeOptions& options);
 
-// What a plan takes of the device's memory; pinned buffers are the host's, which is the device's own on a CPU.
+// Bytes of a plan in the device's memory. Pinned buffers count on a CPU alone: its memory is the host's.
 int64_t planned_bytes(const MemoryPlan& plan, const Device& device);
 
-// What a plan pins of the host's memory, beside that of a device with its own; 0 on a CPU.
+// Bytes of host memory that a plan pins; 0 on a CPU.
 int64_t pinned_bytes(const MemoryPlan& plan, const Device& device);
 
-// What would help where a node has too little memory for the snapshot that saves are written from.
+// Advice for a node with too little memory for the snapshot that saves are written from.
 std::string snapshot_hint(const Device& device);
 
-// What choices of the program may fill. The memory of a CPU also holds what no plan has: libraries' scratch, batches to
-// come. So an eighth of it stays free.
+// Bytes that automatic choices may fill. A CPU's memory also holds scratch of libraries and prefetched batches, which
+// no plan counts, so an eighth of it stays free.
 int64_t fillable_bytes(int64_t bytes, bool uses_host_memory);
 
-// Error(kDevice) naming the numbers and the keys that would help, where the plan does not fit into the device's memory, or
-// its pinned buffers not into the host's.
+// Error(kDevice), naming the numbers and the keys that would help, if the plan does not fit into the device's memory or
+// its pinned buffers into the host's.
 void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare& memory, const RunConfig& config,
                 int64_t micro_batch);
 

@@ -48,8 +48,8 @@ RunRecords open_records(World& world, const RunConfig& config, OpenOptions& opti
 
 OpenRun::OpenRun(World& world, const RunConfig& config, const GlobalBatch& batch, OpenOptions opened)
     : options(std::move(opened)),
-      data(made_collectively(world.comm(), [&] { return RunData(config, batch); })),
       table(made_collectively(world.comm(), [&] { return RunTable(config, batch); })),
+      data(made_collectively(world.comm(), [&] { return RunData(config, table); })),
       checkpoints((options.startup.done("data"), lock_directory(world.comm(), config, options.progress))),
       records(open_records(world, config, options, table, checkpoints.incarnation())) {}
 

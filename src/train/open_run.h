@@ -1,5 +1,5 @@
-// What a start opens before it takes memory: its data, its directory, which it locks, and its records. From here on an
-// error that ends the start is in the records (RunRecords::or_record_end).
+// The data, the directory, which is locked, and the records of a start, opened before it takes memory. An error that
+// ends the start from here on is recorded (RunRecords::or_record_end).
 #pragma once
 
 #include <string>
@@ -23,12 +23,13 @@ struct OpenOptions {
 };
 
 struct OpenRun {
-  // Collective; `config` is complete (run_plan.h). SharedError where the data cannot be read or the directory not be had.
+  // Collective; `config` is complete (run_plan.h). SharedError if the data cannot be read or the directory not be
+  // locked.
   OpenRun(World& world, const RunConfig& config, const GlobalBatch& batch, OpenOptions options);
 
   OpenOptions options;
-  RunData data;
   RunTable table;
+  RunData data;
   RunCheckpoints checkpoints;
   RunRecords records;
 };

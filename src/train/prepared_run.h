@@ -1,4 +1,4 @@
-// A run that is ready to train: its groups made, its auto keys settled, its memory planned. plan/prepare_run.h makes it.
+// A run that is ready to train: groups made, auto keys settled, memory planned. plan/prepare_run.h makes it.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct PreparedRun : SettledRun {
   int64_t program_bytes = 0;  // of the device, in use before the plan's memory is taken
   PlannedRun planned;         // fits
 
-  // What the device will hold, with what the program had before.
+  // The device's memory in use once the plan is committed.
   int64_t planned_device_bytes() const {
     return program_bytes + planned_bytes(planned.engine->plan(), *planned.engine->backend().device);
   }

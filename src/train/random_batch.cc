@@ -14,8 +14,8 @@ namespace {
 // mean of all, and each micro-batch takes host memory.
 constexpr int64_t kMostLayouts = 16;
 
-// Boundaries of a micro-batch: of equal documents, or of those drawn for micro-batch `number` of any rank. What is left of
-// an exponential length is exponential too, so that a new draw may begin each sequence.
+// Boundaries of a micro-batch: of equal documents, or of those drawn for micro-batch `number` of any rank. The rest of
+// an exponential length is exponential too, so each sequence may begin with a new draw.
 std::vector<int32_t> boundaries(const BatchShape& shape, int64_t mean, int64_t number) {
   const RandomStream random(static_cast<uint64_t>(number), "benchmark documents");
   uint64_t drawn = 0;

@@ -14,7 +14,7 @@ std::string directory_of(const RunConfig& config) {
   return run_files::at(config.run.output_dir, run_files::kCheckpoints);
 }
 
-// A run that began from another run's checkpoint has its own soon, and goes on from those when it is started again.
+// A run that began from another run's checkpoint resumes from its own as soon as it has some.
 CheckpointOptions options_of_start(Comm& comm, const RunConfig& config) {
   CheckpointOptions options = config.checkpoint;
   if (options.load == "auto" || options.load == "none") return options;
@@ -54,8 +54,8 @@ RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& 
   const TrainingPoint& point = reader->manifest().point;
   RunState state = point.state;
   collectively(comm_, [&] { state.next_sample = data.restore(point.data); });
-  // Before the weights, whose shapes would say the same at length. An imported model, of step 0, was not trained with the
-  // config that stands beside it.
+  // Before the weights: an error of their shapes would say the same at length. An imported model, of step 0, was not
+  // trained with its config.
   collectively(comm_, [&] {
     if (state.step > 0) check(point.config, reader->directory());
   });
@@ -74,7 +74,7 @@ RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& 
               human_count(static_cast<double>(state.tokens)), " tokens, saved by ", reader->manifest().world_size,
               " rank(s))");
   }
-  // Writes nothing. A start that had to stop has left what it had no time to read.
+  // Writes nothing, but reads and prunes what a stopped start had no time for.
   if (own) {
     being_saved_ = state;
     checkpointer_.begin_save(point, snapshot_->place(), {});

@@ -1,5 +1,5 @@
-// A run's state and its checkpoints: what a start goes on from, and when and how the state is saved. The constructor and
-// all methods that are not const are collective, unless they say otherwise.
+// A run's state and its checkpoints: from which one a start resumes, when and how the state is saved. The constructor
+// and all methods that are not const are collective, unless they say otherwise.
 #pragma once
 
 #include <functional>
@@ -28,9 +28,9 @@ class RunCheckpoints {
   // This start's, as checkpoints and records name it; rank 0's counts.
   const std::string& incarnation() const { return incarnation_.id; }
 
-  // Once, after engine.commit(); `engine` outlives this. The weights and the optimizer's state of the checkpoint that
-  // checkpoint.load names, and the run's state there; or weights drawn from `seed`, at step 0.
-  // `check` sees the config and the path of a checkpoint whose weights have the shapes of the model.
+  // Once, after engine.commit(); `engine` outlives this. Loads the weights and the optimizer's state of the checkpoint
+  // that checkpoint.load names, and returns the run's state there; or draws weights from `seed`, at step 0. `check`
+  // gets the config and the path of the checkpoint before its weights are read.
   using Check = std::function<void(const std::string& saved_config, const std::string& checkpoint)>;
   RunState load_or_initialize(Engine& engine, const SampleSource& data, const RunTable& table, int64_t seed,
                               const Check& check);
@@ -39,13 +39,13 @@ class RunCheckpoints {
   bool saved(const RunState& state) const { return clock_.saved(state); }
   void put_off(const RunState& state) { clock_.tried(state); }  // a save that was due: an interval later
 
-  // After each step, this rank alone: begins to take the snapshot's memory beside training, or throws what that has failed
-  // with (state_slices.h).
+  // After each step, on this rank alone: starts the thread that takes the snapshot's memory, or throws its error
+  // (state_slices.h).
   void take_snapshot_memory() { snapshot_->take_memory(); }
 
-  // As Checkpointer's. A save begins with a copy of the state, the snapshot; where the run plans none (checkpoint.async:
-  // false, on a CPU), the state must stay as it is until the save has ended. Returns the seconds that the copy took, with
-  // those in which it waited for its memory.
+  // As Checkpointer's. A save begins with a copy of the state, the snapshot. Without one (checkpoint.async: false, on a
+  // CPU), the state must not change until the save has ended. Returns the seconds of the copy and of the wait for its
+  // memory.
   double begin_save(const TrainingPoint& point, Retention retention);
   bool saving() const { return checkpointer_.saving(); }
   std::optional<SaveOutcome> poll_save();

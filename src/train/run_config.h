@@ -1,5 +1,5 @@
-// The complete configuration of a run: one section per module that has options. config/ reads and prints it; the
-// trainer obeys it.
+// The complete configuration of a run: one section per module that has options. config/ reads and
+// prints it.
 #pragma once
 
 #include "backend/options.h"

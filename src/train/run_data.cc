@@ -6,7 +6,7 @@ namespace tokamak {
 
 namespace {
 
-// What is wrong with a data set is told with the key that names it.
+// Errors of a data set name the key that it came from.
 template <typename Read>
 auto named(const char* key, const Read& read) {
   try {
@@ -31,9 +31,9 @@ std::unique_ptr<Tokenizer> load_tokenizer_of(const std::string& directory, const
   return data.tokenizer.file.empty() ? nullptr : load_tokenizer(directory + "/" + data.tokenizer.file);
 }
 
-RunData::RunData(const RunConfig& config, const GlobalBatch& batch)
+RunData::RunData(const RunConfig& config, const RunTable& table)
     : train(opened("data.sources", config, config.data, config.data.sources)) {
-  train.check_epochs(batch.total_steps * batch.sequences_per_step, config.data.max_epochs);
+  train.check_epochs(table.at(table.total_steps() + 1).samples, config.data.max_epochs);
   if (config.data.validation.empty()) return;
 
   DataOptions in_order = config.data;

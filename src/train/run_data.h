@@ -9,23 +9,23 @@
 #include "data/manifest.h"
 #include "data/sample_source.h"
 #include "tokenizer/tokenizer.h"
-#include "train/batch_shape.h"
 #include "train/run_config.h"
+#include "train/run_table.h"
 
 namespace tokamak {
 
-// Of the first of data.sources, whose tokenizer and vocabulary are the run's. Its errors name the key.
+// The manifest of the first of data.sources, whose tokenizer and vocabulary are the run's. Errors name the key.
 Manifest read_first_manifest(const RunConfig& config);
 // The tokenizer that a data set carries; nullptr if it carries none.
 std::unique_ptr<Tokenizer> load_tokenizer_of(const std::string& directory, const Manifest& data);
 
 struct RunData {
   // Error(kData) and Error(kConfig) as SampleSource, and where the two were made with different tokenizers.
-  RunData(const RunConfig& config, const GlobalBatch& batch);
+  RunData(const RunConfig& config, const RunTable& table);
 
-  // Of the held-out text; nothing where its bytes are unknown, or it is a mixture.
+  // Bits per byte of the held-out text; nothing if its bytes are unknown, or it is a mixture.
   std::optional<double> bits_per_byte(double validation_loss) const;
-  // Of each validation set that is trained on too, whatever its path: "A is B". Equal identities are equal tokens.
+  // "A is B" for each validation set that is trained on too, under any path. Equal identities are equal tokens.
   std::vector<std::string> trained_on() const;
 
   SampleSource train;

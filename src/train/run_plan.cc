@@ -11,9 +11,8 @@ namespace tokamak {
 
 namespace {
 
-// More tokens gain no speed on any device we know, and cost memory. But fewer micro-batches gather and reduce less, over a
-// slower network than a GPU needs: where ranks of a copy have GPUs, and activations do not compete for the memory, memory
-// alone is the limit.
+// More tokens gain no speed on any device we know, and cost memory. But fewer micro-batches gather and reduce less. So
+// memory alone is the limit where ranks with GPUs share a copy and activations do not compete for the memory.
 int64_t most_tokens_at_once(const Mesh& mesh, const Device& device, int64_t bytes, bool keeps_what_fits) {
   constexpr int64_t kAutoMicroBatchTokens = 8192;
   const bool exchanges = mesh.shard().size() > 1 && !device.uses_host_memory();

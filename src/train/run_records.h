@@ -1,5 +1,5 @@
-// What a start reports of itself: its records in every sink, status.json, and its last words where another rank ends it.
-// Rank 0 writes; on the other ranks the calls do nothing, unless they say otherwise.
+// The records of a start: in every sink, in status.json, and the last ones if another rank ends it. Rank 0 writes; on
+// other ranks the methods do nothing, unless they say otherwise.
 #pragma once
 
 #include <functional>

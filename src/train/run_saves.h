@@ -27,14 +27,14 @@ class RunSaves {
     // Called before the state is copied; throws where it is corrupt.
     std::function<void()> verify_state;
   };
-  explicit RunSaves(Setup setup) : setup_(std::move(setup)) {}  // what it refers to outlives this
+  explicit RunSaves(Setup setup) : setup_(std::move(setup)) {}  // all that it refers to outlives this
 
   // Moves the save under way on; whether the next one is due.
   bool due(const RunState& state);
   // The last `bad_steps` were not finite. Then the save is put off: it would push out an older one, perhaps the last
   // that is good.
   void save(const RunState& state, int64_t bad_steps);
-  // Of a run that ends. SharedError(kCheckpoint) where the state is not in a checkpoint on return.
+  // Ends the run's saves. SharedError(kCheckpoint) if the last one is refused.
   void save_last(const RunState& state, int64_t bad_steps);
   std::optional<SaveOutcome> finish();  // of the save under way, if there is one
 

@@ -1,4 +1,4 @@
-// What holds at each step of a run: tokens and samples before it, its length, batch, learning rate and mixture. A pure
+// The table of a run's steps: tokens and samples before each, its length, batch, learning rate and mixture. A pure
 // function of the config, asked wherever a step becomes tokens or samples. A run has one stage today.
 #pragma once
 

@@ -18,30 +18,29 @@
 
 namespace tokamak {
 
-// What the engine's cache must have for them, from the config alone, so that plans without data know it, too.
+// The size of the engine's cache for samples, from the config alone: a plan reads no data.
 struct SampleSizes {
   int64_t sequences = 0;  // at once; 0: there are no samples
   int64_t length = 0;     // of a prompt and its text, in tokens, at most
 };
 SampleSizes sample_sizes(const RunConfig& config);
 
-// What is wrong with training.samples that only the data's tokenizer tells: there is none, or a prompt has too many
-// tokens, or none. Error(kData) where the data set or its tokenizer cannot be read.
+// Errors of training.samples that need the data's tokenizer: there is none, or a prompt has too many tokens, or none.
+// Error(kData) if the data set or its tokenizer cannot be read.
 std::vector<FieldError> find_sample_problems(const RunConfig& config);
 
 class Sampler {
  public:
-  // Of a config with prompts and without such problems. Texts begin as the documents of the training data do.
+  // `config` has prompts and no such problems. Texts begin as the documents of the training data do.
   explicit Sampler(const RunConfig& config);
 
   struct Result {
     std::vector<SampleText> samples;  // in the order of the prompts
     std::string problem;              // why texts are cut short; "": they are not
   };
-  // Collective, and the same on every rank: all take part in each forward pass, as all hold parts of the weights, and rank
-  // 0 chooses the tokens for all. So the texts do not depend on the number of ranks, as far as the weights do not.
-  // `between` is called before each forward pass, on all ranks alike; it may throw. Logits that are not numbers end the
-  // texts: it is not for samples to end a run.
+  // Collective, and the same on every rank. All take part in each forward pass, since all hold parts of the weights;
+  // rank 0 chooses the tokens. `between` is called before each forward pass, on all ranks; it may throw. Logits that
+  // are not finite end the texts, and not the run.
   Result run(Engine& engine, const std::function<void()>& between) const;
 
  private:

@@ -1,5 +1,5 @@
-// When a run saves: every checkpoint.interval, counted from the last save that was tried, so that a refused one is tried
-// again an interval later. It also knows which state the newest checkpoint holds.
+// When a run saves: every checkpoint.interval after the last save that was tried, so a refused one is tried again an
+// interval later. Also knows which state the newest checkpoint holds.
 #pragma once
 
 #include <optional>

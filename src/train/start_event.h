@@ -1,4 +1,4 @@
-// The first record of a start: who it is and where it runs, for whoever reads the records of all starts (report/).
+// The first record of a start: its identity and its hosts, for readers of the records of all starts (report/).
 #pragma once
 
 #include <functional>
@@ -18,8 +18,8 @@ struct StartFacts {
   std::string command;  // as a shell would take it
 };
 
-// With the system that rank 0 runs on, and the job and the number of its restart where the environment knows them: TOKAMAK_JOB and TOKAMAK_ATTEMPT of
-// scripts that start a run again, SLURM_JOB_ID and SLURM_RESTART_COUNT. `variable` is as std::getenv.
+// With the system of rank 0, and the job and its restart as the environment names them: TOKAMAK_JOB and TOKAMAK_ATTEMPT
+// of scripts that start a run again, SLURM_JOB_ID and SLURM_RESTART_COUNT. `variable` is as std::getenv.
 MetricRecord start_record(const StartFacts& facts, const std::function<const char*(const char* name)>& variable);
 
 // Collective: "n01,n02", each host once, in the order of the ranks.

@@ -1,6 +1,6 @@
-// Notices when weights or optimizer state change while nothing may change them: between two updates. A flipped bit
-// there stays finite, and every later step and checkpoint would carry it on. Each part is checksummed after an update and
-// again before the next; the results come to the host a step late, as a step's outcome does (step.h).
+// Detects changes of weights or moments between an update and the next, where nothing may change them. A flipped bit
+// there stays finite, and every later step and checkpoint would carry it on. Each part is checksummed after an update
+// and again before the next; the results reach the host a step late, as a step's outcome does (step.h).
 #pragma once
 
 #include <memory>
@@ -13,17 +13,17 @@ namespace tokamak {
 
 class StateGuard {
  public:
-  // From now on, of the state as it stands; `engine` outlives this.
+  // Guards the state as it is now; `engine` outlives this.
   explicit StateGuard(Engine& engine);
 
   void before_update();
   void after_update();
 
-  // Of the oldest update that was not asked about: the parts that had changed before it, by name; "" if
-  // none. After the outcome of its step has arrived: that is later on the same stream.
+  // The parts that had changed before the oldest update not yet taken, as "exp_avg, master"; "" if none. Called once
+  // the outcome of its step has arrived, which is later on the same stream.
   std::string take();
 
-  // The same of this moment, between two updates. Waits for the device.
+  // The parts that have changed by now, between two updates. Waits for the device.
   std::string changed_now();
 
  private:
@@ -38,8 +38,8 @@ class StateGuard {
   Engine& engine_;
   std::vector<StateTensor> parts_;
   std::unique_ptr<Arena> arena_;
-  // 64-bit sums (ops.h, Checksum) over all updates, so that nothing has to be reset: kept after each update, the first at
-  // the start; seen before each; now, of changed_now() alone. A sum before an update makes the two equal.
+  // 64-bit sums (ops.h, Checksum) over all updates, so nothing is reset. kKept: after each update and at the start.
+  // kSeen: before each. kNow: of changed_now(). A sum before an update makes the first two equal.
   Tensor sums_;              // (kRows, parts, 2) i32
   Tensor host_[kDepth + 1];  // the same, pinned; the last for changed_now()
   int64_t updates_ = 0;

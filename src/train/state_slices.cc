@@ -28,7 +28,8 @@ std::vector<UnitSlices> slices_of(Engine& engine, size_t parts,
 
 ShardPlace place_of(const Engine& engine) {
   const Mesh& mesh = engine.mesh();
-  return {.index = mesh.shard().rank(), .count = mesh.shard().size(), .writes = mesh.replica() == 0};
+  return {
+      .index = mesh.shard().rank(), .count = mesh.shard().size(), .writes = mesh.replica() == 0 && mesh.reader() == 0};
 }
 
 HostState::HostState(Engine& engine) : engine_(engine) {

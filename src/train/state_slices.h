@@ -1,5 +1,5 @@
-// The seam between the run's state and a checkpoint's named slices, which lie in host memory: one way for what is read,
-// one for what is saved. On a device whose memory is the host's, both may be the state itself.
+// The run's state as a checkpoint's named slices in host memory: HostState for what is read, StateSnapshot for what is
+// saved. On a device whose memory is the host's, both may be the state itself.
 #pragma once
 
 #include <memory>
@@ -15,12 +15,10 @@ namespace tokamak {
 
 ShardPlace place_of(const Engine& engine);  // which slice of every unit this rank holds; one replica writes them
 
-// For what is read, until push has brought it to the device: the state itself, else a copy in ordinary memory, which goes
-// with this.
+// Host memory that a checkpoint is read into: the state itself, else a copy that push() brings to the device.
 class HostState {
  public:
-  // Of engine.state(), after engine.commit(); `engine` outlives this. Error(kDevice) where the host has no memory for
-  // the copy.
+  // Built after engine.commit(); `engine` outlives this. Error(kDevice) if the host has no memory for the copy.
   explicit HostState(Engine& engine);
 
   void push();  // to the device; the copy may go once this returns
@@ -39,12 +37,12 @@ class HostState {
   std::vector<Part> parts_;
 };
 
-// For what is saved: the snapshot that the engine plans, or the state itself where it plans none.
+// Host memory that a checkpoint is written from: the snapshot that the engine plans, or the state itself.
 class StateSnapshot {
  public:
   explicit StateSnapshot(Engine& engine);  // after engine.commit(); `engine` outlives this
 
-  // Begins to take the snapshot's memory, in a thread; later calls throw what that has failed with: Error(kDevice).
+  // Starts a thread that takes the snapshot's memory; later calls throw its Error(kDevice).
   void take_memory();
 
   // Copies the state, as of all work enqueued so far; waits for memory that is not taken yet, or throws its Error.
@@ -54,7 +52,7 @@ class StateSnapshot {
 
  private:
   void copy_state();  // to the memory
-  // Where elements [begin, end) of a part of the state lie in the memory: one after the other, f32 or bf16.
+  // The memory of elements [begin, end) of a part of the state, in pieces: f32 or bf16.
   std::vector<Tensor> copies_of(size_t part, int64_t begin, int64_t end);
 
   Engine& engine_;

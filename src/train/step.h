@@ -29,8 +29,8 @@ struct StepSettings {
 // Returns to how many tokens a token of this rank attended, on average (TokenFlops::done).
 double run_step(Engine& engine, const NextBatch& next, const StepSettings& settings);
 
-// Its two halves. First the sum of the gradients of all ranks in this rank's shard, its own losses in engine.sums(); then
-// clip and update.
+// Its two halves. The first leaves the gradients of all ranks summed in this rank's shard, and this rank's losses in
+// engine.sums(). The second clips and updates.
 double compute_gradients(Engine& engine, const NextBatch& next, int64_t micro_batches);  // returns as run_step
 void update_weights(Engine& engine, const StepSettings& settings);
 
@@ -40,13 +40,13 @@ double attended_pairs(std::span<const int32_t> cu_seqlens);
 // The micro-batch as the model takes it.
 TokenBatch view_of(const MicroBatch& batch);
 
-// Of `loader`, which outlives it; ticks `progress` (nullptr: no watchdog) with each.
+// The micro-batches of `loader`, which outlives it. Each ticks `progress` (nullptr: no watchdog).
 NextBatch batches_of(Loader& loader, RunProgress* progress);
 
-// Brings what a step has decided (StepControl) to the host a step late: the copy is enqueued behind the step, and read
-// when the next one is under way. The host waits for it then, while the device has a whole step before it. It must not
-// read whatever has arrived instead: ranks would see a step's outcome at different times, and the error that too many
-// bad steps are for all of them (bad_steps.h) would meet ranks that are in a collective already.
+// Brings a step's outcome (StepControl) to the host a step late: the copy is enqueued behind the step, and read when
+// the next one is enqueued. The host waits then, while the device has a whole step to do. Reading whatever has arrived
+// would be wrong: ranks would see an outcome at different times, and the error of too many bad steps (bad_steps.h)
+// would leave some of them in a collective.
 class StepReader {
  public:
   explicit StepReader(Engine& engine);

@@ -63,7 +63,7 @@ void StepTrace::write() {
         kStepsRow,
         {.name = str("step ", span.step), .category = "step", .begin = clock + span.begin, .end = clock + span.end});
   }
-  // Where a call only enqueues, that takes time of its own.
+  // A call that only enqueues takes time of its own.
   const bool enqueues = !device_.uses_host_memory();
   if (enqueues) trace.name_row(kHostRow, "host");
   std::map<std::string, int> rows;

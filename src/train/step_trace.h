@@ -1,6 +1,6 @@
-// The steps of metrics.trace as a trace in the Chrome format, which Perfetto (ui.perfetto.dev) and chrome://tracing open:
-// for each rank a row of its steps, one of the host's calls, and one for each stream with what the device did and when.
-// Nothing waits for the device inside a traced step; these steps run without CUDA graphs.
+// The steps of metrics.trace in the Chrome format, for Perfetto (ui.perfetto.dev) and chrome://tracing. Each rank has a
+// row of its steps, one of the host's calls, and one for each stream's work. Nothing waits for the device inside a
+// traced step; these steps run without CUDA graphs.
 #pragma once
 
 #include <cstdint>

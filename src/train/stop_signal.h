@@ -1,7 +1,8 @@
-// "Please stop": SIGTERM, SIGINT, SIGUSR1 or SIGHUP on any rank. Slurm sends one before a time limit or a preemption, a
-// terminal that is closed sends SIGHUP; the run saves and exits with 75. All ranks learn of it at the end of the same step, or of the same micro-batch of a validation
-// or an evaluation. The same signal again changes nothing, as schedulers repeat themselves; but a second SIGINT, a
-// second or more after the first, is a user who does not want to wait: the process ends at once.
+// Requests to stop: SIGTERM, SIGINT, SIGUSR1 or SIGHUP on any rank. Slurm sends one before a time limit or a
+// preemption, a closing terminal sends SIGHUP. The run saves and exits with 75. All ranks see the request at the end of
+// the same step, or of the same micro-batch of an evaluation. The same signal again changes nothing, as schedulers
+// repeat themselves. But a second SIGINT, at least a second after the first, ends the process at once: the user does
+// not want to wait.
 #pragma once
 
 #include <signal.h>
@@ -13,13 +14,12 @@
 
 namespace tokamak {
 
-// Thrown on all ranks alike where a validation or an evaluation ends because the run is to stop.
+// Thrown on all ranks where a validation or an evaluation ends because the run is to stop.
 struct StopRequested {};
 
 class StopSignal {
  public:
-  // Also ignores SIGPIPE from here on: a log that nobody reads any more (`| head`, a `tee` that Ctrl-C has ended) is no
-  // reason to lose a run.
+  // Also ignores SIGPIPE: a run must survive a reader of its log that ends first (`| head`, a `tee` ended by Ctrl-C).
   StopSignal();   // catches the signals from here on, but for those that the process was told to ignore
   ~StopSignal();  // does with them what was done before; where one has come the process is ending, and all stays
   StopSignal(const StopSignal&) = delete;

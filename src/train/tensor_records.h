@@ -1,4 +1,4 @@
-// Statistics of tensors as the ranks have measured them (zero/), in the form in which sinks write them (monitor/).
+// Converts statistics of tensors from what ranks measure (zero/) to what sinks write (monitor/).
 #pragma once
 
 #include <vector>

@@ -35,7 +35,7 @@ struct TrainerOptions {
 
 class Trainer {
  public:
-  // Collective. Takes the memory and loads or initialises the weights. SharedError where the run cannot start. `world` and
+  // Collective. Takes the memory and loads or initialises the weights. SharedError if the run cannot start. `world` and
   // `stop` outlive this.
   Trainer(World& world, const StopSignal& stop, PreparedRun run, std::unique_ptr<OpenRun> open, TrainerOptions options);
 

@@ -28,7 +28,8 @@ void write_run_directory(const RunConfig& config, const std::string& config_text
   write(run_files::kTokenizer, read_text(tokenizer, Kind::kData));
 }
 
-void log_run(const RunConfig& config, const RunData& data, const BatchShape& shape, int ranks) {
+void log_run(const RunConfig& config, const OpenRun& open, const BatchShape& shape, int ranks) {
+  const RunData& data = open.data;
   const ModelSize size = model_size(config.model);
   log::info("model: ", human_count(static_cast<double>(size.parameters)), " parameters, ",
             config.model.num_hidden_layers, " layers, vocabulary ", config.model.vocab_size);
@@ -47,10 +48,10 @@ void log_run(const RunConfig& config, const RunData& data, const BatchShape& sha
   log::info("batch: ", shape.sequences_per_step, " sequences of ", shape.length, " = ",
             human_count(static_cast<double>(shape.tokens_per_step())), " tokens a step, ", ranks, " rank(s) x ",
             shape.micro_batches(), " micro-batch(es) of ", shape.micro_batch, "; ", shape.total_steps,
-            " steps = ", human_count(static_cast<double>(shape.total_steps * shape.tokens_per_step())), " tokens");
+            " steps = ", human_count(static_cast<double>(open.table.tokens_after(shape.total_steps))), " tokens");
 }
 
-// The table is for those who ask for it: `tokamak plan`, and the log at level debug.
+// The whole table is in the log at level debug, and printed by `tokamak plan`.
 void log_memory(const MemoryPlan& plan, int64_t program_bytes, const MemoryShare& memory) {
   constexpr size_t kShown = 3;
   std::vector<MemoryPlan::Group> groups = plan.groups();
@@ -110,7 +111,7 @@ Trainer::Trainer(World& world, const StopSignal& stop, PreparedRun run, std::uni
 
 void Trainer::start() {
   if (comm_.rank() == 0) {
-    log_run(config(), open_->data, run_.planned.shape, comm_.size());
+    log_run(config(), *open_, run_.planned.shape, run_.mesh->mesh().data().size());
     log_memory(engine().plan(), run_.program_bytes, run_.memory);
   }
   engine().commit();
@@ -129,7 +130,7 @@ void Trainer::start() {
     if (!changes.empty()) resume.texts.push_back({"changed", join(changes, "; ")});
     records().event(std::move(resume));
   }
-  // Only now that nothing can refuse this start: another run may own the directory until then.
+  // Written last, when nothing can refuse this start any more.
   collectively(comm_, [&] {
     if (comm_.rank() != 0) return;
     try {
@@ -182,8 +183,9 @@ void Trainer::go_to(const RunState& state) {
 }
 
 LoaderOptions Trainer::loader_options() const {
-  return {.rank = comm_.rank(),
-          .ranks = comm_.size(),
+  const Comm& data = run_.mesh->mesh().data();
+  return {.rank = data.rank(),
+          .ranks = data.size(),
           .micro_batch = run_.planned.shape.micro_batch,
           .samples_per_step = run_.planned.shape.sequences_per_step,
           .document_masking = config().data.document_masking,

@@ -75,7 +75,7 @@ void ShardStatistics::see_update(Stream& compute) {
   pending.resumed->record(compute);
   measure(Measured::kWeights, parameters_.master(), compute, {});
   measure(Measured::kUpdates, parameters_.gradients(), compute, {});
-  parameters_.mesh().world().all_reduce(compute, values_);
+  parameters_.mesh().data().all_reduce(compute, values_);
   parameters_.backend().device->copy_to_host(compute, values_, pending.values.data());
   pending.end->record(compute);
   compute.record(*pending.arrived);

@@ -88,8 +88,8 @@ void ShardedParameters::commit(const Arena& arena) {
   compute_done_ = device.make_event();
   gather_done_ = device.make_event();
   reduce_done_ = device.make_event();
-  if (mesh_.world().size() == 1) return;
-  // Memory is registered with one group only: the one that moves more bytes.
+  if (mesh_.data().size() == 1) return;
+  // Memory is registered with one group, the one that moves most of it.
   (whole() ? mesh_.replicate() : mesh_.shard()).register_memory();
   if (weight_buffers_) weight_buffers_->commit(arena, device);
   if (gradient_buffers_) gradient_buffers_->commit(arena, device);

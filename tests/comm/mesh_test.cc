@@ -64,6 +64,25 @@ RANKS_CASE("consecutive ranks form a shard group; those with the same place in t
   }
 }
 
+RANKS_CASE(
+    "consecutive ranks read the same samples; one of each such group makes a data group, in which shards and replicas lie") {
+  if (world.size() != 4) return;
+  for (const int replicas : {1, 2}) {
+    const MeshGroups groups(world.comm(), replicas, 2);
+    const Mesh& mesh = groups.mesh();
+    CHECK(mesh.world().size() == 4);
+    CHECK(mesh.data().size() == 2);
+    CHECK(mesh.data().rank() == world.rank() / 2);
+    CHECK(mesh.reader() == world.rank() % 2);
+    CHECK(mesh.shard().size() == 2 / replicas);
+    CHECK(mesh.replicas() == replicas);
+    std::vector<float> sum(64 * 2, std::ldexp(1.0f, world.rank()));
+    sum_in_place(mesh.data(), sum);
+    CHECK(sum == std::vector<float>(sum.size(), world.rank() % 2 == 0 ? 1 + 4 : 2 + 8));
+  }
+  CHECK_THROWS_AS(MeshGroups(world.comm(), 2, 4), Error);
+}
+
 RANKS_CASE("replicas that do not divide the ranks are a bug") {
   const int ranks = world.size();
   CHECK_THROWS_AS(MeshGroups(world.comm(), ranks + 1), Error);

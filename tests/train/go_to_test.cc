@@ -11,7 +11,7 @@ namespace {
 
 std::vector<float> master_of(Engine& engine) {
   engine.compute().synchronize();
-  const Tensor master = engine.state().front().state;
+  const Tensor master = engine.state().front().tensor;
   const auto* values = master.as<float>();
   return {values, values + master.count()};
 }

@@ -82,12 +82,20 @@ RunEnd train(int ranks, const RunConfig& incomplete, const ToyRunOptions& option
     if (!config.training.samples.prompts.empty()) sampler.emplace(config);
     Backend backend = options.backend();
     GlobalBatch batch;
-    collectively(world.comm(), [&] { batch = make_global_batch(config.training, config.data, world.size()); });
+    collectively(world.comm(), [&] {
+      replicas_of(config.parallelism, world.size());
+      batch = make_global_batch(config.training, config.data, world.size() / options.readers);
+    });
     auto open = std::make_unique<OpenRun>(
         world, config, batch,
         OpenOptions{.config_text = "seed: " + str(config.run.seed), .progress = options.progress});
     PreparedRun prepared;
     open->records.or_record_end([&] { prepared = prepare_run(world, backend, config, batch); });
+    if (options.readers > 1) {
+      prepared.planned = {};
+      prepared.mesh = std::make_unique<MeshGroups>(*prepared.data_comm, 1, options.readers);
+      prepared.planned = plan_run(config, batch, prepared.mesh->mesh(), backend, PlanFor::kTraining, INT64_MAX);
+    }
     Trainer trainer(world, stop, std::move(prepared), std::move(open),
                     {.evals = options.evals,
                      .sampler = sampler ? &*sampler : nullptr,

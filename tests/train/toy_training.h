@@ -49,6 +49,7 @@ struct ToyRunOptions {
   std::function<Backend()> backend = toy_backend;
   std::function<std::vector<std::string>(const std::string&, const std::string&)> check_changes;
   RunProgress* progress = nullptr;               // of a run on one rank
+  int readers = 1;                               // consecutive ranks that read the same samples
   std::function<RunEnd(World&, Trainer&)> then;  // on each rank, after the run
 };
 
