@@ -50,6 +50,7 @@ TEST_CASE("steps that are trained again replace their first version, as in the h
         see(start(i));
         if (random() % 2 == 0) see(event(i, step, "resume"));
         see(ready(i, step));
+        see(interval(i, step, static_cast<double>(random() % 1000)));  // once more, at the same step
       }
       step += 10;
       see(interval(i, step, static_cast<double>(random() % 1000)));
