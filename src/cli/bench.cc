@@ -63,6 +63,9 @@ class BenchCommand : public Command {
 
   int bench(World& world) {
     if (path_.empty()) fail(Kind::kConfig, "bench: config is required", "tokamak bench --help");
+    if (world.size() > 1 && (measured_ == Measured::kOps || measured_ == Measured::kGeneration)) {
+      fail(Kind::kConfig, str("bench ops and bench generate run on one rank, not ", world.size()));
+    }
     RunConfig config;
     collectively(world.comm(), [&] {
       config = load_config(path_, overrides_);
@@ -119,7 +122,6 @@ class BenchCommand : public Command {
   }
 
   int bench_ops(World& world, const RunConfig& config, const GlobalBatch& batch) {
-    expect_one_rank(world, "ops");
     Backend backend = make_backend_collectively(world, config.runtime);
     DryRun dry(config, batch, 1, INT64_MAX, PlanFor::kBenchmark);
     return report(backend, benchmark_ops(backend, dry, {.rounds = rounds_, .mean_document = mean_document_}));
@@ -128,8 +130,7 @@ class BenchCommand : public Command {
   // With auto keys it measures the operations of every micro-batch that they choose among.
   int bench_machine(World& world, const RunConfig& stated, const GlobalBatch& batch) {
     RunConfig config = without_choice(stated);
-    std::vector<int64_t> sizes;
-    if (leaves_choice(stated)) sizes = tried_micro_batches(stated.training, batch);
+    const auto sizes = leaves_choice(stated) ? tried_micro_batches(stated.training, batch) : std::vector<int64_t>();
     if (!sizes.empty()) config.training.micro_batch_size = {sizes.front()};
     Backend backend = make_backend_collectively(world, config.runtime);
     const auto data_comm = make_data_comm(world.comm(), *backend.device, config.runtime, config.precision.reduce);
@@ -156,7 +157,6 @@ class BenchCommand : public Command {
   }
 
   int bench_generation(World& world, const RunConfig& config) {
-    expect_one_rank(world, "generate");
     generation_.rounds = rounds_;
     Backend backend = make_backend_collectively(world, config.runtime);
     Engine engine(engine_options(config, {.max_tokens = std::max(generation_.prompt, generation_.sequences),
@@ -167,10 +167,6 @@ class BenchCommand : public Command {
     engine.commit();
     engine.parameters().initialize(static_cast<uint64_t>(config.run.seed), engine.compute());
     return report(backend, benchmark_generate(engine, generation_));
-  }
-
-  static void expect_one_rank(const World& world, const char* name) {
-    if (world.size() > 1) fail(Kind::kConfig, str("bench ", name, " runs on one rank, not ", world.size()));
   }
 
   template <class Times>
