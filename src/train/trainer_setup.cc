@@ -130,13 +130,12 @@ void Trainer::open_records(World& world, int64_t total_steps) {
                                  .command = options_.command},
                                 [](const char* name) { return std::getenv(name); }));
   const std::string incarnation = run_on_rank_zero(comm_, [&] { return checkpoints_->incarnation(); });
-  last_words_.emplace(world.watch(),
-                      LastWords::Run{.rank = comm_.rank(),
-                                     .output_dir = config_.run.output_dir,
-                                     .incarnation = incarnation,
-                                     .records = config_.run.output_dir + "/metrics.jsonl",
-                                     .total_steps = total_steps,
-                                     .flush = [this] { recorder_->flush(); }});
+  last_words_.emplace(world.watch(), LastWords::Run{.rank = comm_.rank(),
+                                                    .output_dir = config_.run.output_dir,
+                                                    .incarnation = incarnation,
+                                                    .records = config_.run.output_dir + "/metrics.jsonl",
+                                                    .total_steps = total_steps,
+                                                    .flush = [this] { recorder_->flush(); }});
 }
 
 std::vector<std::string> Trainer::load_state(const GlobalBatch& batch) {
