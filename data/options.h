@@ -15,7 +15,7 @@ struct SourceOptions {
   void fields(Visitor& v) {
     v("path", path, "directory of a tokenized data set (with manifest.json)");
     v("weight", weight,
-      "sampling weight: the source gives weight / sum of weights of the tokens; a larger share repeats its data "
+      "sampling weight: the source supplies weight / (sum of weights) of the tokens; a larger share repeats its data "
       "sooner");
   }
 };

@@ -15,6 +15,7 @@ constexpr RemovedKey kRemovedKeys[] = {
     {"parallelism.data_parallel_shard_degree",
      "leave it out: each copy has ranks / parallelism.data_parallel_replicate_degree ranks"},
     {"metrics.jsonl", "leave it out: a run always writes metrics.jsonl"},
+    {"metrics.mfu", "leave it out: the log has MFU on GPUs, and tokens/s everywhere"},
     {"runtime.ranks_per_gpu", "set the environment variable TOKAMAK_RANKS_PER_GPU, for tests only"},
 };
 

@@ -1,4 +1,4 @@
-// Benchmarks that a run takes on the way (src/eval has them).
+// Evaluations during training (src/eval).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Texts that the model makes of fixed prompts while it is trained (sampler.h).
+// Texts generated from fixed prompts during training (sampler.h).
 #pragma once
 
 #include <cstdint>

@@ -38,8 +38,8 @@ struct ParallelismOptions {
       "copies of the sharded state (HSDP), each on consecutive ranks; more take more memory and keep gathers among "
       "fewer ranks; must divide the ranks");
     v("reduce", reduce,
-      "when gradients are reduced: every_microbatch saves memory, last_microbatch traffic; auto: the last with "
-      "zero_stage 1 or if predicted faster, else every");
+      "when gradients are reduced: every_microbatch saves memory, last_microbatch traffic; auto: last_microbatch "
+      "with zero_stage 1 or where predicted faster");
     v("unit", unit,
       "what is gathered at once: a layer, or a projection (attention, gate and up, down), which saves memory in huge "
       "models and sends more messages");

@@ -42,7 +42,7 @@ TEST_CASE("a reference to an unknown key names the nearest valid key") {
   CHECK_THAT(
       error_of(sample_and("run:\n  name: ${training.max_stepz}")),
       Equals("c.yaml:15: key 'run.name' (value '${training.max_stepz}') refers to 'training.max_stepz', which is "
-             "no key (did you mean 'max_steps'?)"));
+             "not a key (did you mean 'max_steps'?)"));
   CHECK_THAT(error_of(sample_and("run:\n  name: ${}")), Contains("a reference is ${section.key}"));
   CHECK_THAT(error_of(sample_and("run:\n  name: ${env:HOME}")), Contains("refers to 'env:HOME', which is not a key"));
 }
