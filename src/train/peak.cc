@@ -72,9 +72,7 @@ double measure_copy_rate(Backend& backend) {
 
 PeakOptions peak_options(const RunConfig& config) {
   const bool traced = !config.metrics.trace.empty();  // whose operations have rooflines
-  return {.compute = compute_dtype(config.precision),
-          .measured = traced,
-          .memory = traced};
+  return {.compute = compute_dtype(config.precision), .measured = traced, .memory = traced};
 }
 
 bool reports_mfu(const RunConfig& config, const Device& device) {
