@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "optim/optimizer.h"
-include "train/toy_training.h"
+#include "train/toy_training.h"
 
     using namespace tokamak;
 
