@@ -4,7 +4,7 @@
 #include "optim/optimizer.h"
 #include "train/toy_training.h"
 
-    using namespace tokamak;
+using namespace tokamak;
 
 namespace {
 
