@@ -184,8 +184,7 @@ def ways(place):
 
 
 def in_training(place):
-    """training.evals equals `tokamak eval` of that step's checkpoint, shards the validation loss, and changes no
-    loss"""
+    """training.evals equals `tokamak eval` of that step's checkpoint, with shards the validation loss; losses stay"""
     write_tasks(place)
     held_out = place.data + "/validation"
     evals = ("training.evals=[{task: hellaswag, path: %s, limit: 40}, {task: text, name: held_out, path: %s}, "

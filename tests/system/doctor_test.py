@@ -41,8 +41,7 @@ def alone(place):
 
 
 def on_two_ranks(place):
-    """under mpirun with a run's config: everything is checked on both ranks, as JSON; the run's directory is
-    unchanged"""
+    """under mpirun with a run's config: both ranks check everything, as JSON; the run's directory is unchanged"""
     report = json.loads(doctor(mpirun(2, "doctor", place.config("two"), "--json"), 0, SLOW))
     status = status_of(report)
     assert list(status) == CHECKS, report
@@ -128,8 +127,7 @@ def a_host_of_three_differs(place):
 
 
 def hanging_rank(place):
-    """a rank that stops answering ends the doctor at its deadline with exit code 6; the log names the check and the
-    rank"""
+    """a rank that stops answering ends the doctor at its deadline with exit code 6; the log names check and rank"""
     log = place.file("hang.log")
     with open(log, "w") as out:
         process = subprocess.Popen(mpirun(2, "doctor", "--deadline", "15"), env=ENV, stdout=out, stderr=out)

@@ -96,8 +96,7 @@ def planning(place):
 
 
 def elsewhere(place):
-    """in the background, under mpirun, with standard error in a file, and on a terminal that cannot redraw: no live
-    line"""
+    """in the background, under mpirun, with standard error in a file, and on a dumb terminal: no live line"""
     limits = ("training.max_steps=60", "metrics.log_interval=20")
     with Terminal(200, 60) as terminal:
         for name, before, after in (("background", "", "& wait $!"), ("dumb", "TERM=dumb", ""), ("file", "", f"2>{place.file('log')}")):

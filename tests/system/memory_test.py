@@ -44,8 +44,7 @@ FLOOR = 5.0
 
 
 def small_models(place):
-    """tiny and small models on 1 and 2 ranks, f32 and bf16: the peak is the plan within 5 % or 5 MiB, also by `tokamak
-    plan`"""
+    """tiny and small models on 1 and 2 ranks, f32 and bf16: the peak is `tokamak plan`'s, to 5 % or 5 MiB"""
     for name, size in SIZES.items():
         for precision in ("f32", "bf16"):
             for ranks in (1, 2):

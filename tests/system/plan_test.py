@@ -30,8 +30,7 @@ def refused(*arguments):
 
 
 def choices(place):
-    """each choice has the promised keys; all but the last fit; the fastest is recommended; memory grows with the
-    micro-batch"""
+    """each choice has the promised keys; all but the last fit; the fastest is recommended; memory grows"""
     found = plan()
     assert list(found) == ["machine", "published_error", "choices", "recommended", "run", "checkpoint"], list(found)
     assert all(list(choice) == CHOICE for choice in found["choices"])
@@ -164,8 +163,7 @@ def page(place):
 
 
 def traced(place):
-    """--trace is the simulated timeline: rows for the streams, collectives that overlap operations; --explain has the
-    terms"""
+    """--trace is the simulated timeline: rows for the streams, collectives overlap operations; --explain has terms"""
     path = os.path.join(place.path, "trace.json")
     text = tokamak("plan", LLAMA, "--ranks", "64", "--gpu", "h100", "--trace", path, "--explain", *FEW_LAYERS)
     assert "predicting steps of 64 rank(s) on h100" in text and "GEMMs" in text and "Llama 3" in text and "recommended" in text

@@ -255,8 +255,7 @@ def compared(place):
 
 
 def restarts(place):
-    """a start with changed keys: drawn and named at its step in each chart, among the events, in the text and the
-    JSON"""
+    """a start with changed keys: drawn and named at its step in each chart, among the events, in text and JSON"""
     def change(record):
         if record.get("event") == "resume":
             record["changed"] = "optimizer.lr: 0.004 -> 0.003"

@@ -106,8 +106,7 @@ def closed_terminal_of_mpirun(place):
 
 
 def closed_descriptors(place):
-    """without standard input, output and error, each and all: no file takes their numbers, and the log is in train.log
-    only"""
+    """without standard input, output and error, each and all: no file takes their numbers; train.log has the log"""
     for number, closed in enumerate(("<&-", ">&-", "2>&-", "<&- >&- 2>&-")):
         name = f"closed{number}"
         done = subprocess.run(["bash", "-c", f"exec {' '.join(command(place, name))} {closed}"], env=ENV, capture_output=True)

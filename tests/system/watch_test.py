@@ -126,8 +126,7 @@ def damaged(place):
 
 
 def signals(place):
-    """SIGTERM and SIGHUP end it as they end any program, with the terminal restored; Ctrl-Z stops it, `fg` brings it
-    back"""
+    """SIGTERM and SIGHUP end it as they end any program, with the terminal restored; Ctrl-Z stops it, `fg` resumes"""
     place.train("signals", 1, "training.max_steps=10")
     with Terminal() as terminal:
         for number in (15, 1):
