@@ -1,5 +1,5 @@
-// Work and decisions of rank 0 alone, with the same outcome on every rank. All functions are collective. If `ask` throws
-// an Error on rank 0, every rank throws it, as a SharedError. Numbers travel as bytes; strings are for texts.
+// Work and decisions of rank 0 alone, with the same outcome on every rank. All functions are collective. If `ask`
+// throws an Error on rank 0, every rank throws it, as a SharedError. Numbers travel as bytes; strings are for texts.
 #pragma once
 
 #include <cstring>
