@@ -1,4 +1,5 @@
-# tokamak_module(NAME SOURCES... [USES modules...] [LIBS libraries...] [UNITY] [HOT | COLD]): a static library tokamak_NAME.
+# tokamak_module(NAME SOURCES... [USES modules...] [LIBS libraries...] [UNITY] [HOT | COLD]): a static library,
+# tokamak_NAME.
 #   USES   the modules whose headers it may include
 #   LIBS   private to the module
 #   UNITY  one translation unit, where a library's templates are most of the compile time; the sanitizers' builds compile
@@ -29,9 +30,9 @@ function(tokamak_optimise_hot target)
   endif()
 endfunction()
 
-# tokamak_unit(OUT NAME SOURCES...): the sources as one translation unit; sets OUT to what is to be compiled, the unit and
-# the sources with SKIP_UNITY_BUILD_INCLUSION. CMake's UNITY_BUILD includes by absolute path, and then no clone finds in
-# ccache what another one has compiled.
+# tokamak_unit(OUT NAME SOURCES...): the sources as one translation unit. Sets OUT to the list to compile: the unit, and
+# each source with SKIP_UNITY_BUILD_INCLUSION. CMake's UNITY_BUILD includes by absolute path, so clones could not share
+# objects in ccache.
 function(tokamak_unit out name)
   set(text "")
   set(unit ${CMAKE_CURRENT_BINARY_DIR}/${name}_unit.cc)

@@ -1,5 +1,6 @@
 // Checks every CUDA runtime call and every launch. A failure is an Error with the call, its source location and CUDA's
-// message. The kind is kDevice without memory or a device, kUnsupported if a graph cannot be captured, else kDeviceFault.
+// message. Its kind is kDevice if memory or a device is missing, kUnsupported if a graph cannot be captured, else
+// kDeviceFault.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,8 +1,8 @@
-// Chunked linear + cross-entropy, as on the CPU, but logits are rounded to bf16 if activations are: a GEMM writes them,
-// one block per row computes loss and dlogits, two GEMMs the chunk's contributions to dhidden and dweight. dlogits
-// overwrite the logits. A row is read twice: for its maximum and sum together, then backwards for dlogits, since what
-// was read last is in the L2 cache. In bf16 that is 2 V bytes in, about half of that again, and 2 V out, compared with the
-// GEMMs' 6 V C FLOPs and their 6 V bytes of the same values.
+// Chunked linear + cross-entropy, as on the CPU, but logits are rounded to bf16 if activations are. A GEMM writes the
+// logits, one block per row computes loss and dlogits, and two GEMMs add the chunk to dhidden and dweight. dlogits
+// overwrite the logits. A row is read twice: once for its maximum and sum, then backwards for dlogits, because its end
+// is still in the L2 cache. In bf16 that is 2 V bytes in, about half of that again, and 2 V out. The GEMMs do 6 V C
+// FLOPs and move 6 V bytes of the same values.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -30,7 +30,7 @@ struct Words {
   uint32_t of[kWidth];
 };
 
-// Of elements i ... i + kWidth - 1. More than one are a whole block of Philox (starts_at_a_block).
+// Draws of elements i ... i + kWidth - 1. Several elements are one whole Philox block (starts_at_a_block).
 template <int kWidth>
 __device__ Words<kWidth> draw(const RoundingStream& stream, int64_t i) {
   static_assert(kWidth == 1 || kWidth == RoundingStream::kWords);

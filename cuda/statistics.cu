@@ -87,8 +87,8 @@ __device__ void write_health(const Health& mine, double* out) {
   out[kNonFinite] = non_finite;
 }
 
-// `magnitudes` (blocks, kMagnitudeBins), or null: the counts of this block. Each warp has counters of its own, in shared
-// memory: fewer threads meet at one. What is added are integers, so their order does not matter.
+// `magnitudes` (blocks, kMagnitudeBins), or null: the counts of this block. Each warp has its own counters in shared
+// memory, so fewer threads contend for one. Integer sums have the same bits in any order.
 template <class T>
 __global__ void health_of_share(const T* x, int64_t count, int64_t skew, const double* divisor, double* shares,
                                 double* magnitudes) {

@@ -1,7 +1,6 @@
-// Vector loads and stores of kWidth elements, converted to f32: 16-byte accesses if kWidth is kVecWidth<T>, single ones
-// if it is 1 (rows whose length or start is not a multiple of 16 bytes). An array beside one of another type may use 8-
-// or 32-byte accesses.
-// Rounded to T once, by pack and store.
+// Vector loads and stores of kWidth elements, converted to f32. kVecWidth<T> elements are one 16-byte access. Width 1
+// is for rows whose length or start is not a multiple of 16 bytes. An operation on arrays of two types may use 8- or
+// 32-byte accesses for one of them. pack and store round to T, once.
 #pragma once
 
 #include <bit>

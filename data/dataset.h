@@ -17,8 +17,9 @@ using TokenStores = std::vector<std::unique_ptr<TokenStore>>;
 
 class Dataset {
  public:
-  // Of stores in any format. `manifest` says what the tokens mean; its shards become the stores' infos, so its id()
-  // covers their identities. Error(kData) if ids do not fit the manifest's vocabulary, or that one the model's.
+  // `stores` may have any format. `manifest` says what the tokens mean; its shards become the stores' infos, so its
+  // id() covers their identities. Error(kData) if ids do not fit the manifest's vocabulary, or that vocabulary does not
+  // fit the model's.
   Dataset(std::string directory, Manifest manifest, TokenStores stores, int64_t vocab_size);
 
   const std::string& directory() const { return directory_; }

@@ -3,8 +3,8 @@
 // to within one sample. The schedule is a Pfair one (Baruah et al., Algorithmica 15 (1996)): earliest deadline first
 // over one period, then repeated.
 //
-// Shares are multiples of 1 / period, for a period of at most 2^16 samples: exact if the weights allow it (1:1:1, or
-// 0.5, 0.3, 0.2), otherwise off by less than 2^-16 of all samples.
+// Shares are multiples of 1 / period, for a period of at most 2^16 samples. They are exact if the weights allow it
+// (1:1:1, or 0.5, 0.3, 0.2), otherwise off by less than 2^-16 of all samples.
 #pragma once
 
 #include <cstdint>

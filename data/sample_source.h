@@ -49,7 +49,7 @@ class SampleSource {
   // Error(kConfig) if a run of `samples` samples repeats a source more than max_epochs times. 0: no limit.
   void check_epochs(int64_t samples, double max_epochs) const;
 
-  // What a checkpoint records: JSON of the identities and of the next sample.
+  // The state for a checkpoint: JSON of the identities and of the next sample.
   std::string state_json(int64_t next_sample) const;
   // The next sample of a recorded state; 0 for state_before_any_data. Error(kData), with both values, if the state
   // belongs to other data, tokenizer, seed, weights, order or sequence length.

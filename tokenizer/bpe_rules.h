@@ -15,8 +15,8 @@ class BpeRules {
  public:
   explicit BpeRules(const std::vector<Piece>& pieces);
 
-  // A symbol's number: its id for a piece; a number above the vocabulary for a character that occurs in pieces but is
-  // not one; -1 for a character that occurs in no piece.
+  // A symbol's number: its id for a piece; -1 for a character that occurs in no piece. A character that occurs in
+  // pieces but is not one has a number above the vocabulary.
   int32_t symbol(char32_t c) const { return c < symbols_.size() ? symbols_[c] : -1; }
   bool is_piece(int32_t symbol) const { return symbol >= 0 && symbol < vocab_size_; }
 

@@ -1,5 +1,5 @@
-// Byte-pair encoding of one piece of text by the rules of bpe_rules.h, with a heap: O(n log n) for any length, so a
-// document without spaces costs no more per byte than another.
+// Byte-pair encoding of one piece of text by the rules of bpe_rules.h, with a heap. It takes O(n log n) for any length.
+// So a document without spaces costs no more per byte than another.
 #pragma once
 
 #include <cstdint>

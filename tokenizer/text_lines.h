@@ -1,5 +1,5 @@
-// Reads the lines of a tokenizer's training corpus from .txt files (a line is a line) and
-// .jsonl files (a line is a JSON object; its text is split into lines, so both formats give the same tokenizer).
+// Reads the lines of a tokenizer's training corpus from .txt and .jsonl files. A line of .jsonl is a JSON object, whose
+// text is split into lines, so both formats give the same tokenizer.
 #pragma once
 
 #include <cstdint>

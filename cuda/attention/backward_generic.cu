@@ -23,8 +23,8 @@ __global__ void __launch_bounds__(kSquare) dkv(Problem<T> problem, Gradients<T> 
   TOKAMAK_SHARED_MEMORY(memory);
   SharedTiles shared(memory, problem.head_dim);
   const GenericTile keys = shared.tile(), values = shared.tile(), queries = shared.tile(), dout = shared.tile(),
-             dkeys = shared.tile(), dvalues = shared.tile();
-  // Of this thread's row.
+                    dkeys = shared.tile(), dvalues = shared.tile();
+  // The row of this thread.
   float* const weights = shared.square() + square_row() * kTile;
   float* const dscores = shared.square() + square_row() * kTile;
 
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kSquare) dq(Problem<T> problem, Gradients<T> f
   TOKAMAK_SHARED_MEMORY(memory);
   SharedTiles shared(memory, problem.head_dim);
   const GenericTile queries = shared.tile(), dout = shared.tile(), keys = shared.tile(), values = shared.tile(),
-             dqueries = shared.tile();
+                    dqueries = shared.tile();
   float* const dscores = shared.square() + square_row() * kTile;  // of this thread's row
 
   const auto [head, slot] = block_place<true>(problem.q_heads);

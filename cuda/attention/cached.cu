@@ -1,9 +1,9 @@
 // Attention over cached keys and values, in f32 (split-K, as flash decoding). A block has up to kRows rows of a
-// sequence and a key-value head (a row is a new token and a head of the group) and a part of kSplitKeys keys. It reads
+// sequence and a key-value head, and a part of kSplitKeys keys. A row is a new token and a head of the group. It reads
 // its keys once, 16 bytes per thread: this bounds decoding. A second kernel combines the parts of longer sequences.
-// Expected time of decoding: one read of the cache at the GPU's bandwidth; Hkv 8, D 128, 8 sequences of 4096 tokens in
-// bf16 are 134 MB, 28 us at 4.8 TB/s. The split depends on the sequence alone, so a sequence has the same bits in any
-// batch.
+// Decoding should take one read of the cache at the GPU's bandwidth. Example: Hkv 8, D 128, 8 sequences of 4096 tokens
+// in bf16 are 134 MB, 28 us at 4.8 TB/s. The split depends on the sequence alone, so a sequence has the same bits in
+// any batch.
 #include "base/error.h"
 #include "base/math.h"
 #include "cuda/cuda_ops.h"

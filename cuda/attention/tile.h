@@ -1,6 +1,6 @@
-// Building blocks of flash attention on tensor cores: bf16 tiles in shared memory, and GEMMs of a warp's 16-row tiles
-// with them, accumulated in f32 registers (mma.sync m16n8k16; layouts in ptx.h). Registers are scarce, so an address is
-// a lane-dependent part plus a part that is constant once loops are unrolled.
+// Building blocks of flash attention on tensor cores. Tiles in shared memory are bf16. GEMMs multiply a warp's 16-row
+// tiles and accumulate in f32 registers (mma.sync m16n8k16; layouts in ptx.h). Registers are scarce, so an address is a
+// lane-dependent part plus a part that is constant once loops are unrolled.
 #pragma once
 
 #include <cstdint>

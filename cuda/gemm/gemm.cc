@@ -5,10 +5,10 @@
 // NVIDIA documents that cuBLAS gives the same bits in every run on GPUs of one architecture and SM count. Its exception
 // for concurrent streams does not apply if the caller owns the workspace, as here.
 //
-// Three things would round a bf16 output twice. On an H100, cuBLASLt 13.1.0 rounds the product before it adds a residual
-// that is the output itself; ops.h forbids that. It rounds the sum of a split K before it adds a bias. And two reduction
-// schemes, in the output's type and in place, round partial sums. So only f32 partial sums with a separate reduction step
-// are allowed, beside no split, and with a bias in bf16 no split at all.
+// A bf16 output must be rounded once. On an H100, cuBLASLt 13.1.0 rounds the product before it adds a residual that is
+// the output itself; ops.h forbids that. It also rounds the sum of a split K before it adds a bias. Two reduction
+// schemes, in the output's type and in place, round partial sums. So a split K needs f32 partial sums with a separate
+// reduction step, and is not allowed with a bias in bf16.
 #include "cuda/gemm/gemm.h"
 
 #include <algorithm>

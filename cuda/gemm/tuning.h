@@ -23,10 +23,10 @@ class GemmTuning {
   // Runs a GEMM with these operands; another status than success: the algorithm does not support it.
   using Run = std::function<cublasStatus_t(const cublasLtMatmulAlgo_t&, const GemmOperands&)>;
 
-  // The cached algorithm, or the fastest of `algorithms` (best guess first). Timing synchronises host and GPU, and waits
-  // for the work of all streams first. A GEMM that only writes its output is timed in place, since it writes the output
-  // again. One that adds to its output is timed in temporary memory, so that the output keeps its contents. If there is
-  // no memory, or no algorithm runs, the result is the first algorithm.
+  // The cached algorithm, or the fastest of `algorithms` (best guess first). Timing first waits for the work of all
+  // streams. A GEMM that only writes its output is timed in place, because it writes the output again. One that adds to
+  // its output is timed in temporary memory, so that the output keeps its contents. If memory is missing, or no
+  // algorithm runs, the result is the first algorithm.
   cublasLtMatmulAlgo_t fastest(const GemmProblem& problem, const std::vector<cublasLtMatmulAlgo_t>& algorithms,
                                int64_t output_bytes, const GemmOperands& operands, const Run& run, cudaStream_t stream);
 

@@ -64,7 +64,7 @@ void NcclBf16Reduction::sum(cudaStream_t stream, const Comm::ReduceScatter& args
     const ContributionPiece at{ranks_, args.slice.count(), round.begin, piece};
     return sum_contributions(stream, received, args.slice.as<float>(), at);
   }
-  // What was sent may be overwritten. The node's f32 sums (nodes, piece) fit there, as a node has two ranks or more.
+  // Sent data may be overwritten. The node's f32 sums (nodes, piece) fit there, as a node has two ranks or more.
   auto* const sums = reinterpret_cast<float*>(round.send);
   const auto of_node = static_cast<int>(nodes_.front().size());
   for (size_t n = 0; n < nodes_.size(); ++n, received += of_node * piece) {
@@ -74,8 +74,8 @@ void NcclBf16Reduction::sum(cudaStream_t stream, const Comm::ReduceScatter& args
                                  ncclSum, across_->get(), stream));
 }
 
-// The stream's order keeps a set's two rounds apart: round k + 2 is rounded behind the sums of round k, which have waited
-// for its exchange.
+// The stream's order keeps two rounds in one set of buffers apart: round k + 2 is rounded after the sums of round k,
+// which have waited for its exchange.
 void NcclBf16Reduction::run(cudaStream_t stream, const Comm::ReduceScatter& args) const {
   const int64_t length = args.slice.count();
   const ExchangeRounds rounds{ranks_, length};

@@ -2,9 +2,9 @@
 // in f32. Between nodes, NCCL reduces the f32 sums of each node: with G ranks per node, sending contributions would
 // cost G / 2 times the bytes. If nodes differ in size, or have one rank, all ranks exchange as if they were one node.
 //
-// Two rounds are in flight: on a stream of its own, the exchange of round k + 1 overlaps the sums of round k. The sums are
+// Two rounds are in flight: the exchange of round k + 1, on its own stream, overlaps the sums of round k. The sums have
 // the same bits as those of one round after another. Between nodes, NCCL's reduction of round k still waits for that
-// exchange, since their communicators share resources (communicator.h).
+// exchange, because their communicators share resources (communicator.h).
 #pragma once
 
 #include <cuda_runtime.h>

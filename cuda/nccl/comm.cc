@@ -37,9 +37,10 @@ std::string members(Comm& control, const NcclShared& shared) {
 
 size_t to_size(int64_t count) { return static_cast<size_t>(count); }
 
-// Two communicators, so that a slow reduction never delays the next gather. Created and connected with the group, because
-// they allocate GPU memory, which is measured later. The group of all ranks makes its two from unique ids; groups split
-// off it split theirs from those, so gathers share resources with gathers only, and reductions with reductions.
+// Two communicators, so that a slow reduction never delays the next gather. They are created and connected with the
+// group, because they allocate GPU memory, which is measured later. The group of all ranks makes its two from unique
+// ids. Subgroups split theirs from those: gathers share resources only with gathers, and reductions only with
+// reductions.
 class NcclComm final : public Comm {
  public:
   NcclComm(std::unique_ptr<Comm> control, std::unique_ptr<NcclShared> shared, Precision reduce)

@@ -12,7 +12,7 @@
 
 namespace tokamak {
 
-// What a communicator carries. Gathers need no arithmetic, so copy engines can do them.
+// The collectives of a communicator. Gathers need no arithmetic, so copy engines can do them.
 enum class NcclUse { kGathers, kReductions };
 
 struct NcclShared {
@@ -31,9 +31,9 @@ class NcclCommunicator {
  public:
   // Contains all ranks of `control`, which need not outlive this. `group` names them in messages. Collective.
   NcclCommunicator(Comm& control, NcclShared& shared, NcclUse use, const std::string& group);
-  // The ranks of `parent` that give one color, at least 0; `part` has them, and need not outlive this, but `parent` must.
-  // The two share connections and their memory, so NCCL runs what they are given one after another, and an abort of one
-  // aborts the other. Collective over `parent`.
+  // The ranks of `parent` that pass the same color, at least 0. `part` holds these ranks and may be destroyed
+  // afterwards; `parent` must live on. The two share connections and their memory: NCCL runs their collectives one
+  // after another, and an abort of one aborts the other. Collective over `parent`.
   NcclCommunicator(const NcclCommunicator& parent, int color, Comm& part, const std::string& group);
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;

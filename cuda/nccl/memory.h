@@ -1,6 +1,6 @@
-// Memory for NCCL: from ncclMemAlloc, which switches and peers can access (NVLS, SHARP), and registered with each
-// communicator, as a symmetric window if supported and wanted, for zero-copy transfers. NCCL leaves the behaviour undefined if
-// only some ranks register a buffer. So if one rank cannot, no rank does, and the log says so.
+// Memory for NCCL comes from ncclMemAlloc, so switches and peers can access it (NVLS, SHARP). It is registered with
+// each communicator for zero-copy transfers, as a symmetric window if supported and wanted. NCCL leaves the behaviour
+// undefined if only some ranks register a buffer. So if one rank cannot, no rank does, and the log says so.
 #pragma once
 
 #include <nccl.h>
@@ -13,8 +13,8 @@
 
 namespace tokamak {
 
-// How a communicator knows a buffer. A window lets NCCL choose kernels that use all ranks' buffers at once; those that sum
-// may do so in a switch, in an order that NCCL does not state.
+// How a buffer is registered with a communicator. A window lets NCCL choose kernels that use all ranks' buffers at
+// once. Kernels that sum may do so in a switch, in an order that NCCL does not document.
 enum class NcclForm { kWindow, kPlain };
 
 class NcclMemory final : public ExchangedMemory {

@@ -1,5 +1,5 @@
-// NCCL's environment variables. We never override the user's. We set the launch order, the algorithm if sums must have
-// the same bits from run to run, and more only if ranks share a GPU, which NCCL refuses by default.
+// NCCL's environment variables. We never override the user's. We set the launch order, and the algorithm if sums must
+// have the same bits from run to run. If ranks share a GPU, which NCCL refuses by default, we set more.
 #pragma once
 
 #include <string>

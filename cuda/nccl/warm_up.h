@@ -1,5 +1,5 @@
-// The first collectives of a group, run while it is made. NCCL connects the ranks of a communicator at its first
-// collectives, and takes most of its memory then: so they come before memory is measured, and a hang gets a name.
+// The first collectives of a group run while it is made. NCCL then connects the ranks and takes most of its memory. So
+// memory is measured after them, and a hang gets a name.
 #pragma once
 
 #include <cstdint>

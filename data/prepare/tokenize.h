@@ -48,7 +48,7 @@ struct TokenizeProgress {
   int64_t tokens = 0;
 };
 
-// Of one input file: what the user should know of its text.
+// Warnings about the text of one input file.
 struct FileFaults {
   std::string path;
   TextFaults faults;

@@ -21,8 +21,8 @@ class FileReader {
 
 class TextReader {
  public:
-  // `files` must outlive the reader and its documents. A longer document of a .txt file is cut after the last blank line
-  // within max_document_bytes, else after the last line, else between two characters. 0: no limit.
+  // `files` must outlive the reader and its documents. A document of a .txt file longer than max_document_bytes is cut
+  // after the last blank line that fits, else after the last line, else between two characters. 0: no limit.
   TextReader(const std::vector<TextFile>& files, int64_t max_document_bytes);
 
   bool next(Document& document);                      // false after the last; skips texts of white space
@@ -36,9 +36,9 @@ class TextReader {
   int64_t bytes_read_ = 0;
 };
 
-// Replaces the bytes of a document by its text and counts faults. A .txt file becomes text with LF for each CR LF, as in
-// Python; a line of a .jsonl file becomes its member `json_key`, unchanged. Error(kData), naming file and line, if the
-// line is not JSON or has no such text. Slower than reading, so a pool of threads does it.
+// Replaces the bytes of a document by its text and counts faults. A .txt file becomes text with LF for each CR LF, as
+// in Python. A line of a .jsonl file becomes its member `json_key`, unchanged. Error(kData), with file and line, if the
+// line is not JSON or has no such text. Runs in a pool of threads, because it is slower than reading.
 void parse_text(Document& document, const std::string& json_key);
 
 }  // namespace tokamak

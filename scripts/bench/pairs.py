@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares the speed of two builds: `tokamak bench` of the old and the new one in turn. Prints tokens/s of each pair, the
-median of their ratios, and its standard error.
+"""Compares the speed of two builds: runs `tokamak bench` of the old and the new one in turn. Prints tokens/s of each
+pair, the median of their ratios, and its standard error.
 
   scripts/bench/pairs.py OLD_TOKAMAK NEW_TOKAMAK configs/llama-125m.yaml training.micro_batch_size=4 --rounds 10
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares two builds bit for bit, for refactorings. Each trains the same small models, generates, evaluates and exports.
-Losses, weights, texts, results and files must be equal.
+"""Compares two builds bit for bit, for refactorings. Each build trains the same small models, generates, evaluates and
+exports. Losses, weights, texts, results and files must be equal.
 
 usage: scripts/bench/same_bits.py OLD_TOKAMAK NEW_TOKAMAK
 """

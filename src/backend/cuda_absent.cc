@@ -8,7 +8,7 @@ namespace tokamak {
 
 namespace {
 
-// What the operations of cuda/ need of memory, but for partial sums that are smaller than the head's logits.
+// The memory needs of cuda/'s operations, without partial sums that are smaller than the head's logits.
 class GpuSizes final : public Ops {
  public:
   explicit GpuSizes(const RuntimeOptions& options)

@@ -1,6 +1,6 @@
-// A device: memory, streams of ordered work, events between them. On the CPU a stream of normal priority runs its work at
-// once, in the calling thread's OpenMP team, and one of high priority has a thread of its own: what the ranks exchange
-// goes on beside the operations. Callers must be written for the asynchronous case.
+// A device: memory, streams of ordered work, events between them. On the CPU a stream of normal priority runs its work
+// at once, in the calling thread's OpenMP team. A stream of high priority has its own thread, so communication between
+// ranks overlaps the operations. Callers must be written for the asynchronous case.
 //
 // Public methods of a stream notify the device's observers (observer.h), then call the backend's do_ method.
 #pragma once
@@ -40,8 +40,8 @@ class Stream {
   void wait(const Event& event);  // later work on this stream starts after the event
   void synchronize();             // the host waits; never inside a training step
 
-  // Host work in the order of the stream, of devices in host memory: collectives between CPUs. What it throws, those
-  // throw who wait for the stream.
+  // Host work in stream order, for devices in host memory: collectives between CPUs. An exception of the work reaches
+  // those who wait for the stream.
   virtual void run_on_host(std::function<void()> work) { work(); }
   virtual bool has_own_thread() const { return false; }  // in which run_on_host's work runs
 

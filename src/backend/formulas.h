@@ -1,5 +1,6 @@
-// Element-wise formulas shared by the CPU operations and the CUDA kernels, so that each is written once: the rotation
-// of RoPE, AdamW's update, the skip decision of a step, bins of magnitudes. (Elementary functions are in base/math.h.)
+// Element-wise formulas shared by the CPU operations and the CUDA kernels, so that each is written once. They are the
+// rotation of RoPE, AdamW's update, the skip decision of a step, and bins of magnitudes. (Elementary functions are in
+// base/math.h.)
 #pragma once
 
 #include <algorithm>
@@ -118,7 +119,7 @@ TOKAMAK_HOST_DEVICE inline int magnitude_bin(float x) {
   return magnitude == 0 ? 0 : exponent > kBias ? kBins : bin;
 }
 
-// What Statistics::divisor makes of x is x times this.
+// Statistics with a `divisor` multiply x by this.
 TOKAMAK_HOST_DEVICE inline float reciprocal(const double* divisor) {
   return divisor == nullptr ? 1.0f : static_cast<float>(1.0 / *divisor);
 }

@@ -1,5 +1,5 @@
-// What a run takes of a GPU besides its buffers, and how the head is cut into chunks there: pure arithmetic, so that a
-// program without CUDA plans for a GPU as one with it does.
+// GPU memory that a run takes besides its buffers, and the size of the head's chunks. It is pure arithmetic, so a
+// program without CUDA makes the same plan for a GPU.
 #pragma once
 
 #include <algorithm>
@@ -23,14 +23,15 @@ inline constexpr int64_t kPlannedGpuMemory = int64_t{80} << 30;  // of a plan wi
 // The most rows of a tile in cuDNN's attention. It may load a document's last tile whole, and a weight of zero does not
 // hide a NaN there (cudnn-frontend, issue 624). Our own kernels load nothing behind a document.
 inline constexpr int64_t kCudnnTileRows = 128;
-// Ops::rows_behind_attention. Where cuDNN may be used, a machine without it plans the same.
+// Ops::rows_behind_attention. The value does not depend on whether cuDNN is installed, so that every machine makes the
+// same plan.
 inline int64_t gpu_rows_behind_attention(AttentionKind kind) {
   return kind == AttentionKind::kNative ? 0 : kCudnnTileRows;
 }
 
 // The maximum number of documents, up to `length` tokens each, that cuDNN's attention takes in one call. cuDNN launches
-// blocks for that many tokens of every document, most of which exit at once. The limit allows this many times the blocks
-// that the tokens need; an empty block takes about a thousandth of the time of a full one.
+// blocks for that many tokens of every document, most of which exit at once. The limit allows this many times the
+// blocks that the tokens need. An empty block takes about a thousandth of the time of a full one.
 inline int64_t cudnn_most_documents(int64_t tokens, int64_t length) {
   constexpr int64_t kDocumentsOfLength = 64;
   const int64_t full = (tokens + length - 1) / length;
@@ -50,7 +51,8 @@ inline int64_t gpu_document_table_entries(AttentionKind kind, const Workload& wo
   return document_entries(cudnn_most_documents(workload.tokens, cudnn_length(workload.max_length)));
 }
 
-// The scratch memory of one call of linear_cross_entropy: logits first, which become dlogits, then z_losses at that byte.
+// The scratch memory of one call of linear_cross_entropy: logits first, which become dlogits; z_losses start at that
+// byte.
 struct GpuHeadScratch {
   int64_t rows;      // of a full chunk; logits are (rows, V) act
   int64_t z_losses;  // (N) f32
@@ -61,9 +63,9 @@ struct GpuHeadScratch {
         z_losses(round_up(rows * vocab * size_of(act))),
         bytes(z_losses + tokens * size_of(DType::kF32)) {}
 
-  // The GEMM for dweight moves 8 V C bytes per chunk for 2 V C rows FLOPs, and a GPU computes about 300 FLOPs per byte of
-  // traffic. So the memory limit for logits decides the number of chunks: of 80 GiB it leaves a vocabulary of 128k some
-  // 13 000 rows in bf16. All have one size, at least two GEMM tiles.
+  // The GEMM for dweight moves 8 V C bytes per chunk for 2 V C rows FLOPs, and a GPU computes about 300 FLOPs per byte
+  // of traffic. So the memory limit for logits decides the number of chunks. On 80 GiB it leaves some 13 000 rows in
+  // bf16 to a vocabulary of 128k. All chunks have one size, at least two GEMM tiles.
   static constexpr int64_t kMinRows = 256, kRowStep = 128;
   static int64_t chunk_rows(int64_t tokens, int64_t vocab, DType act, int64_t logits_bytes) {
     const int64_t row = std::max<int64_t>(1, vocab) * size_of(act);

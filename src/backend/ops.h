@@ -89,8 +89,8 @@ struct HeadLayout {
   float scale() const { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim))); }
 };
 
-// Rotates each query and key head in place, half against half (Su et al. 2021, in Hugging Face's layout): for i < D/2
-// (x_i, x_{i+D/2}) <- (x_i cos - x_{i+D/2} sin, x_{i+D/2} cos + x_i sin); kInverse takes -sin: the gradient, and the
+// Rotates each query and key head in place, half against half (Su et al. 2021, in Hugging Face's layout). For i < D/2:
+// (x_i, x_{i+D/2}) <- (x_i cos - x_{i+D/2} sin, x_{i+D/2} cos + x_i sin). kInverse takes -sin: the gradient, and the
 // inverse rotation if cos^2 + sin^2 = 1 (a table may hold both times a factor).
 struct Rope {
   Tensor qkv;        // (N, (Hq + 2 Hkv) D) act, in and out: query heads, key heads, value heads (untouched)
@@ -124,10 +124,10 @@ struct QkNormBackward {
   HeadLayout heads;
 };
 
-// Where documents lie in the tensors of attention. All layers and both passes need the same, so a micro-batch has them
-// computed once. Each row of `tables` has R entries: entry i < S is document i's, the others are empty documents at the
-// end of all tokens. An offset is the number of elements before the document, where a token has `width` of them:
-// offset_i = cu[min(i, S)] width;  length_i = cu[i+1] - cu[i] for i < S, else 0
+// The positions of documents in the tensors of attention. All layers and both passes need the same, so a micro-batch
+// has them computed once. Each row of `tables` has R entries: entry i < S is document i's, the others are empty
+// documents at the end of all tokens. An offset is the number of elements before the document, where a token has
+// `width` of them: offset_i = cu[min(i, S)] width; length_i = cu[i+1] - cu[i] for i < S, else 0
 struct DocumentTables {
   // R i64 offsets each (little-endian): of rows as in qkv, out, the keys alone, lse transposed. Widths: (Hq + 2 Hkv) D,
   // Hq D, Hkv D, Hq.
@@ -216,8 +216,8 @@ enum StepSum : int64_t { kSumLoss = 0, kSumZLoss = 1, kSumTargets = 2, kSumSquar
 // The head: logits = hidden weight^T, in chunks of rows, never materialised whole. With Z = sum exp(logits) and target
 // t (rows with target -1 are ignored): loss_n = log Z - logits_t, z_n = z_weight (log Z)^2 (Chowdhery et al. 2022).
 // dlogits = softmax (1 + 2 z_weight log Z) - onehot(t): the gradient of the SUM of loss_n + z_n, without any division.
-// In bf16 the logits may be rounded to bf16 before statistics, loss and gradient (HeadChunk::logits), which stay f32 and
-// are those of the rounded logits: loss_n moves by at most 2^-8 (max |logit| + |logit_t|), a probability by that part.
+// In bf16 the logits may be rounded to bf16 (HeadChunk::logits). Statistics, loss and gradient stay f32, of the rounded
+// logits. The rounding moves loss_n by at most 2^-8 (max |logit| + |logit_t|), and a probability by that fraction.
 struct LinearCrossEntropy {
   Tensor hidden;      // (N, C) act
   Tensor weight;      // (V, C) act
@@ -240,9 +240,9 @@ enum StepControl : int64_t {
   kStepControls = 5
 };
 
-// From globally reduced sums: norm = sqrt(squared gradients) / targets; kGradScale = min(1, max_norm / (norm + 1e-6))
-// / targets (max_norm 0: 1 / targets); kMeanLoss, kMeanZLoss per target; kApply = 1, or 0 (and kGradScale 0) if norm
-// or one of these losses is not finite in f32.
+// From globally reduced sums: norm = sqrt(squared gradients) / targets.
+// kGradScale = min(1, max_norm / (norm + 1e-6)) / targets (max_norm 0: 1 / targets). kMeanLoss and kMeanZLoss are
+// per target. kApply = 1, or 0 (and kGradScale 0) if norm or one of these losses is not finite in f32.
 struct ControlStep {
   Tensor sums;     // (kStepSums) f64
   Tensor control;  // (kStepControls) f32
@@ -252,10 +252,10 @@ struct ControlStep {
 // Decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2, in torch.optim.AdamW's arrangement). With
 // g = kGradScale grad: m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
 // master = master (1 - lr weight_decay) - lr (m / bias1) / (sqrt(v / bias2) + eps), bias_i = 1 - b_i^t.
-// Nothing changes if kApply is 0. Groups differ in weight_decay alone. `updates`, where given, is master after the step
-// less master before it, rounded to f32.
-// Moments may be bf16. Then m and v are computed in f32 from the stored ones, the master takes those f32 values, and only
-// then each is rounded at random (base/bf16.h): rounding to nearest would lose every change below 2^-9 of a moment.
+// Nothing changes if kApply is 0. Groups differ in weight_decay alone. `updates`, if given, is the change of master,
+// rounded to f32.
+// Moments may be bf16. Then m and v are computed in f32 from the stored ones, and the master takes those f32 values.
+// Then each is rounded at random (base/bf16.h): rounding to nearest would lose every change below 2^-9 of a moment.
 struct AdamW {
   // The elements from the end of the group before it (the first: from 0) to its own; may be empty.
   struct Group {
@@ -264,9 +264,10 @@ struct AdamW {
   };
   static constexpr size_t kMostGroups = 8;
 
-  // The draws of bf16 moments. Element i has index e = first + i, of all elements that the run has on any rank. It takes
-  // word e % 4 of the Philox4x32-10 block with counter (e / 4, step), 64 bits each, and key mix64(seed ^
-  // name_hash("adamw")): m the low half, v the high half. So its bits do not depend on how elements are cut into calls.
+  // The random numbers of bf16 moments. Element i has index e = first + i among all elements of the run on any rank. It
+  // takes word e % 4 of the Philox4x32-10 block with counter (e / 4, step), 64 bits each, and key mix64(seed ^
+  // name_hash("adamw")). m takes the low half, v the high half. So its bits do not depend on how calls divide the
+  // elements.
   struct Rounding {
     uint64_t seed = 0;
     int64_t first = 0;
@@ -295,7 +296,7 @@ struct SumSquares {
 // Statistics of a tensor; all f64, in this order. Non-finite values are counted and excluded from all else: the first
 // three are inf, -inf and 0 if no finite value exists.
 enum Statistic : int64_t { kMin = 0, kMax = 1, kSquares = 2, kNonFinite = 3, kStatistics = 4 };
-// How many values have which magnitude: [0] counts zeros, [b] those with floor(log2 |x|) = kLowestMagnitude + b - 1; the
+// The count of values by magnitude: [0] counts zeros, [b] those with floor(log2 |x|) = kLowestMagnitude + b - 1. The
 // first of these bins has smaller ones, too, and the last one greater ones.
 inline constexpr int64_t kMagnitudeBins = 64;
 inline constexpr int kLowestMagnitude = -48;
@@ -306,8 +307,8 @@ struct Statistics {
   Tensor divisor = {};     // (1) f64, may be empty: statistics of x times its reciprocal, both in f32, as AdamW's g
 };
 
-// sum += sum over i of (2 i + 1) bits(x_i), mod 2^64: bits() is an element's pattern, as an unsigned integer of its size.
-// One element that has changed always shows: an odd factor has an inverse.
+// sum += sum over i of (2 i + 1) bits(x_i), mod 2^64. bits() is an element's pattern, as an unsigned integer of its
+// size. A change of one element always changes the sum, because an odd factor has an inverse.
 struct Checksum {
   Tensor x;    // (n) f32 or bf16
   Tensor sum;  // (2) i32: the low and the high half, accumulated as one number
@@ -391,7 +392,7 @@ class Ops {
   virtual int64_t workspace_bytes(const Workload& workload) const = 0;
   void bind_workspace(Tensor workspace) { workspace_ = workspace; }
 
-  // Of the head's GEMMs in linear_cross_entropy.
+  // The chunk of the head's GEMMs in linear_cross_entropy.
   virtual HeadChunk head_chunk(int64_t tokens, int64_t vocab, DType act) const = 0;
 
   // Rows that attention may read behind its N tokens, and multiply by zero: they must be finite. Whoever plans qkv,

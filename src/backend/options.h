@@ -53,7 +53,7 @@ struct RuntimeOptions {
 
   template <class Visitor>
   void fields(Visitor& v) {
-    v("backend", backend, "where to compute; auto uses the GPU if there is one, else the CPU");
+    v("backend", backend, "device of the computation; auto uses the GPU if there is one, else the CPU");
     v("attention", attention,
       "attention kernels of a GPU; auto uses cuDNN if it is installed and supports the case, else Tokamak's own, "
       "which are slower");

@@ -1,5 +1,5 @@
 // Counter-based random numbers: value = f(seed, stream, index), with no state but the counter. Any rank can draw any
-// part of a tensor and gets the same bits, on any backend: only operations that IEEE 754 defines exactly are used (+,
+// part of a tensor and gets the same bits, on any backend. Only operations that IEEE 754 defines exactly are used (+,
 // -, x, /, sqrt; no libm, no contraction), and rng.cc is compiled with -ffp-contract=off.
 #pragma once
 

@@ -23,7 +23,7 @@ class StagedOutput {
   StagedOutput(const StagedOutput&) = delete;
   StagedOutput& operator=(const StagedOutput&) = delete;
 
-  // Where to write: an empty directory or file.
+  // The place to write to: an empty directory or file.
   const std::string& staging() const { return staging_; }
 
   // Gives the synced files their name. Durable on return.

@@ -227,7 +227,7 @@ void Checkpointer::begin_reading() {
   });
 }
 
-// What rank 0 knows of the save, on all ranks.
+// Rank 0 tells all ranks the outcome of the save.
 void Checkpointer::learn_verdict() {
   Job& job = *job_;
   job.verdict = value_of_rank_zero(comm_, [&] { return job.verdict; });

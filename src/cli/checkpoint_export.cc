@@ -41,7 +41,7 @@ class Export : public Command {
     parser->add_option("--to", format_, "hf: a Hugging Face directory; gguf: a file for llama.cpp")
         ->required()
         ->check(CLI::IsMember({"hf", "gguf"}));
-    parser->add_option("--dtype", dtype_, "of the weights; f16 only for gguf")
+    parser->add_option("--dtype", dtype_, "dtype of the weights; f16 only for gguf")
         ->check(CLI::IsMember({"bf16", "f32", "f16"}))
         ->capture_default_str();
     parser

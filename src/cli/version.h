@@ -1,4 +1,4 @@
-// What `tokamak --version` prints: version, git commit, compiler, backends.
+// The output of `tokamak --version`: version, git commit, compiler, backends.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What rank 0 alone does or decides, with the same outcome on every rank. All of these are collective. If `ask` throws
-// an Error on rank 0, every rank throws it, as a SharedError. Numbers travel as bytes; strings are for texts.
+// Work and decisions of rank 0 alone, with the same outcome on every rank. All functions are collective. If `ask`
+// throws an Error on rank 0, every rank throws it, as a SharedError. Numbers travel as bytes; strings are for texts.
 #pragma once
 
 #include <cstring>
@@ -43,7 +43,7 @@ T value_of_rank_zero(Comm& comm, const Ask& ask) {
   return value;
 }
 
-// Of a vector.
+// The same for a vector.
 template <class Ask, class Values = std::invoke_result_t<Ask>>
 Values values_of_rank_zero(Comm& comm, const Ask& ask) {
   using T = typename Values::value_type;

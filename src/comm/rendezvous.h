@@ -38,9 +38,9 @@ struct Peers {
   ControlPeers control;
 };
 
-// Collective. Error(kComm) on every rank that has joined, if not all join in time; also on a rank that is turned away:
-// of another version, size or secret, or with a rank that is taken. Error(kStopped) on a rank that is interrupted,
-// within a fraction of a second. Other peers cost at most their own connection.
+// Collective. Error(kComm) on every rank that has joined, if not all join in time. Also on a rank that is refused: it
+// has another version, size or secret, or a rank that is taken. Error(kStopped) on a rank that is interrupted, within a
+// fraction of a second. Other peers cost at most their own connection.
 Peers meet(const RendezvousOptions& options);
 
 // Only the connections with rank 0, which listens already: `listeners` are rank 0's, empty elsewhere. Collective, as

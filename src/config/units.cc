@@ -1,5 +1,5 @@
 // Counts are parsed in integer arithmetic. Doubles are parsed by from_chars with decimal units folded into the
-// exponent, so that "0.1%" is the double nearest to 0.001 and not a product that is off by one bit.
+// exponent. So "0.1%" is the double nearest to 0.001, not a product that is off by one bit.
 #include "config/units.h"
 
 #include <algorithm>

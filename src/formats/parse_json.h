@@ -12,7 +12,7 @@ namespace tokamak {
 constexpr int kDeepestJson = 256;
 constexpr int64_t kMostMembers = 4096;
 
-// The size of a JSON text, found without parsing it. It may be wrong for a text that is no JSON; the parser refuses that.
+// The size of a JSON text, found without parsing it. It may be wrong for invalid JSON, which the parser refuses.
 struct JsonExtent {
   int depth = 0;        // of objects and lists within one another
   int64_t members = 0;  // of all its objects

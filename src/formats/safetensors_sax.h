@@ -32,7 +32,7 @@ class SafetensorsSax : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(size_t position, const std::string& token, const nlohmann::json::exception& exception) override;
 
  private:
-  // What the next event must be.
+  // The only events that may come next.
   enum class Expect {
     kHeader,        // {
     kName,          // a tensor, "__metadata__" or }

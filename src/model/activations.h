@@ -1,5 +1,5 @@
-// Every buffer that forward and backward write, planned by name from the tables of the parts. The recompute mode decides
-// what each layer saves. Everything else is shared by layers and recomputed in backward.
+// Every buffer that forward and backward write, planned by name from the tables of the parts. The recompute mode
+// decides which tensors each layer saves. Layers share all others and recompute them in backward.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct Activations {
 
 class ActivationPlan {
  public:
-  // `kept` counts with Keep::kLayerInputs alone. What attention reads has `rows_behind` more rows than tokens
+  // `kept` counts with Keep::kLayerInputs alone. Inputs of attention have `rows_behind` more rows than tokens
   // (Ops::rows_behind_attention), which no view shows.
   ActivationPlan(const LayerTable& layers, int64_t hidden, int64_t tokens, int64_t rows_behind, DType compute,
                  Keep keep, const KeptLayers& kept, MemoryPlan& plan);
@@ -43,10 +43,10 @@ class ActivationPlan {
   Activations first(int64_t tokens) const;  // views of the first `tokens` tokens of every buffer
 
   const KeptLayers& kept() const { return kept_; }
-  // What backward of layer l must compute again, since it has been overwritten: by a later layer of its kind, or by the
-  // final norm in the buffer that they share.
+  // The tensors that backward of layer l must recompute, because a later layer of its kind has overwritten them, or the
+  // final norm, in the buffer that they share.
   const PerKeptTensor<bool>& recomputed(int64_t l) const { return recomputed_[static_cast<size_t>(l)]; }
-  // What keeping each tensor takes in one layer, with alignment.
+  // The bytes of keeping each tensor in one layer, with alignment.
   static PerKeptTensor<int64_t> bytes_of_layer(const LayerTable& layers, int64_t tokens, int64_t rows_behind,
                                                DType compute);
 

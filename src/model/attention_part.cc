@@ -130,9 +130,9 @@ void AttentionPart::forward(const PartPass& pass) const {
   if (pass.wants(kKeepMid)) ops.gemm(compute, o_.forward_onto(pass.x, pass.a(kAttn), pass.w(kOWeight), pass.out));
 }
 
-// A GEMM's input and the gradient of that input share a buffer. If the input was kept, the weight's gradient is computed
-// first. Otherwise the operation that reads the input's gradient overwrites it with the recomputed input, in the same
-// pass over memory.
+// A GEMM's input and the gradient of that input share a buffer. If the input was kept, the weight's gradient is
+// computed first. Otherwise the operation that reads the input's gradient overwrites it with the recomputed input, in
+// the same pass over memory.
 void AttentionPart::backward(const PartPass& pass) const {
   const PassInputs& in = pass.in;
   Ops& ops = in.ops;

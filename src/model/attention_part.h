@@ -23,16 +23,16 @@ class AttentionPart final : public Part {
  private:
   enum Weight { kQkvWeight, kOWeight, kInputNorm, kQkvBias, kQNorm, kKNorm };
   enum Activation {
-    kRstd,   // (N)
-    kQkv,    // (N, (Hq + 2 Hkv) D)  rotated; the raw projection if kRotated exists
-    kLse,    // (Hq, N)
-    kAttn,   // (N, Hq D)
-    kMid,    // (N, C)               the part's output
-    kNorm,   // (N, C)               input of the QKV GEMM
-    kDQkv,   // (N, (Hq + 2 Hkv) D)
-    kDAttn,  // (N, Hq D)
-    kRotated,  // (N, (Hq + 2 Hkv) D)  with qk_norm: qkv normalised and rotated; absent in inference, which overwrites kQkv
-    kQkRstd,  // (N (Hq + Hkv))       with qk_norm: query heads, then key heads
+    kRstd,     // (N)
+    kQkv,      // (N, (Hq + 2 Hkv) D)  rotated; the raw projection if kRotated exists
+    kLse,      // (Hq, N)
+    kAttn,     // (N, Hq D)
+    kMid,      // (N, C)               the part's output
+    kNorm,     // (N, C)               input of the QKV GEMM
+    kDQkv,     // (N, (Hq + 2 Hkv) D)
+    kDAttn,    // (N, Hq D)
+    kRotated,  // (N, (Hq + 2 Hkv) D)  with qk_norm: qkv normalised and rotated; inference overwrites kQkv instead
+    kQkRstd,   // (N (Hq + Hkv))       with qk_norm: query heads, then key heads
   };
   enum Kept { kKeepQkv, kKeepAttention, kKeepMid, kKeepNorm };
 

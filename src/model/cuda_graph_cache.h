@@ -30,8 +30,8 @@ class CudaGraphCache {
  public:
   using Pass = std::function<void()>;  // enqueues on the stream that it is called for
 
-  // kOn: every pass is replayed as soon as it can be. kAuto: times three eager passes and three replays of one key in turn, on
-  // the device, and keeps the faster variant for all keys.
+  // kOn: every pass is replayed as soon as it can be. kAuto: times three eager passes and three replays of one key in
+  // turn, on the device, and keeps the faster variant for all keys.
   CudaGraphCache(Device& device, CudaGraphs kind);
 
   // If a pass cannot be captured: kOn raises Error(kUnsupported); kAuto warns, and passes run eagerly.

@@ -54,8 +54,8 @@ struct ModelConfig {
       "rows of the embedding, V; a multiple of 128 makes the fastest GEMMs; 0: the tokenizer's, from the data "
       "manifest");
     v("max_position_embeddings", max_position_embeddings,
-      "longest sequence the model is meant for: generation stops there, and data.sequence_length may exceed it only "
-      "with dynamic rope_scaling; memory does not depend on it");
+      "longest sequence of the model; generation stops there, and data.sequence_length may exceed it only with dynamic "
+      "rope_scaling; costs no memory");
     v("rope_theta", rope_theta,
       "base of the rotary embedding's frequencies (Su et al. 2021); larger values suit longer contexts");
     v("rope_scaling", rope_scaling, "scaling of those frequencies for longer contexts");

@@ -1,7 +1,7 @@
-// A part of a decoder layer: attention, a feed-forward. It maps the residual stream x to x + f(x), and owns its rows of
-// every table: weights, activations, what backward may keep and the FLOPs that it spares, forward and backward. So a
-// tensor that is added to a layer changes one part. Initialisation, sharding, memory, recompute, FLOPs and plan read the
-// tables through layer_table.h.
+// A part of a decoder layer: attention or a feed-forward. It maps the residual stream x to x + f(x). It owns its rows
+// of every table (weights, activations, kept tensors with the FLOPs that they spare), forward and backward. So a new
+// tensor of a layer changes one part. Initialisation, sharding, memory, recompute, FLOPs and plan read the tables
+// through layer_table.h.
 #pragma once
 
 #include <cstdint>
@@ -78,7 +78,7 @@ class Part {
   virtual std::vector<KeptRow> kept() const = 0;
   virtual double flops_per_attended() const { return 0; }  // of forward, per token; weights count by themselves
 
-  // out = x + f(x). Where backward recomputes: only the kept tensors that pass.wants().
+  // out = x + f(x). In a recomputation: only the kept tensors that pass.wants().
   virtual void forward(const PartPass& pass) const = 0;
   // On entry pass.dx is the gradient of `out`, on return that of x. Pieces in reverse, each between begin() and end().
   virtual void backward(const PartPass& pass) const = 0;

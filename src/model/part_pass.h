@@ -1,5 +1,5 @@
-// One part of one layer in a forward or backward pass: its tensors by the indices of its tables, and the units that hold
-// its weights, gathered and reduced as it goes.
+// One part of one layer in a forward or backward pass. It finds tensors by the indices of the part's tables. It gathers
+// and reduces the units that hold the weights as the pass needs them.
 #pragma once
 
 #include <cstdint>

@@ -13,9 +13,10 @@ namespace tokamak {
 
 namespace {
 
-// Dynamic programming over the tensors, the most worth per byte first. A state is a choice for the tensors so far. It is
-// dropped if another spares as much in as few bytes, or if the relaxed problem (fractions of a layer) shows that it
-// cannot reach the best choice found. So of tensors whose worth per byte differs only few counts remain.
+// Dynamic programming over the tensors, the most worth per byte first. A state is a choice for the tensors so far. It
+// is dropped if another spares as much in as few bytes. It is also dropped if the relaxed problem (fractions of a
+// layer) shows that it cannot reach the best choice found. So only few counts remain of tensors that differ in worth
+// per byte.
 class Knapsack {
  public:
   Knapsack(const PerKeptTensor<KeepCost>& costs, int64_t bytes) : costs_(costs.values), bytes_(bytes) {
@@ -81,9 +82,10 @@ class Knapsack {
     return std::max(reachable, state.spared);
   }
 
-  // Those that spare more than each of as few bytes, ascending. Only tensors of nearly equal worth leave too many: then
-  // of those within a fraction 1 / kMostStates of the bytes the smallest remains. What is found still spares at least as
-  // much as the greedy choice, so it misses the relaxed problem's by less than one layer of one tensor.
+  // The states that spare more than any other with as few bytes, ascending. Only tensors of nearly equal worth leave
+  // too many states: then the smallest of those within a fraction 1 / kMostStates of the bytes remains. The result
+  // still spares at least as much as the greedy choice. So it misses the relaxed problem's by less than one layer of
+  // one tensor.
   static std::vector<State> undominated(std::vector<State> states) {
     std::sort(states.begin(), states.end(), [](const State& a, const State& b) {
       return a.bytes != b.bytes ? a.bytes < b.bytes : a.spared > b.spared;

@@ -13,7 +13,8 @@
 
 namespace tokamak {
 
-// What a model's layers may keep besides their inputs: LayerTable(config).kept(). Any choice counts in its order.
+// The tensors that a model's layers may keep besides their inputs: LayerTable(config).kept(). Any choice counts in its
+// order.
 std::vector<KeptTensor> kept_tensors(const ModelConfig& config);
 inline constexpr size_t kMostKeptTensors = 32;
 
@@ -43,17 +44,17 @@ struct KeepCost {
 PerKeptTensor<KeepCost> keep_costs(const ModelConfig& config, int64_t tokens, int64_t length, DType compute,
                                    int64_t rows_behind = 0);
 
-// The counts whose bytes together are at most `bytes` and that spare most; of equal ones those of the
-// fewest bytes. A knapsack, solved exactly but for rounding (1e-12 of what is spared), in milliseconds. Only where more
-// than 500 partial choices are worth the same within one layer of one tensor, the choice may miss the best by that much.
+// The counts whose bytes together are at most `bytes` and that spare most; among equal ones those with the fewest
+// bytes. A knapsack, solved exactly except for rounding (1e-12 of the result), in milliseconds. The choice may miss the
+// best by one layer of one tensor if more than 500 partial choices are worth the same within that much.
 KeptLayers choose_kept(const PerKeptTensor<KeepCost>& costs, int64_t bytes);
 
 // Likewise with costs in FLOPs. The bytes that are left then go to tensors that spare none, for the stores that they
 // spare: as many bytes of them as fit.
 KeptLayers choose_kept_by_flops(const PerKeptTensor<KeepCost>& costs, int64_t bytes);
 
-// What a mode keeps, with micro-batches of `tokens` tokens; kept_bytes: auto is without a limit here. mode: auto is
-// settled before (train/auto_choice.h).
+// The layers that a mode keeps, with micro-batches of `tokens` tokens. kept_bytes: auto has no limit here. mode: auto
+// must be resolved before (train/auto_choice.h).
 KeptLayers kept_layers(const ActivationCheckpointOptions& options, const ModelConfig& config, int64_t tokens,
                        int64_t length, DType compute, int64_t rows_behind = 0);
 

@@ -35,8 +35,8 @@ struct RopeScaling {
     v("rope_type", rope_type,
       "how frequencies are scaled; default: not at all. The keys below are for some types only");
     v("factor", factor,
-      "how much longer the context becomes, at least 1; 0: for yarn model.max_position_embeddings / "
-      "original_max_position_embeddings, for the other types it must be given");
+      "growth of the context, at least 1; 0: yarn takes model.max_position_embeddings / "
+      "original_max_position_embeddings, other types refuse it");
     v("original_max_position_embeddings", original_max_position_embeddings,
       "yarn and llama3, which need it: the context before scaling (that of dynamic is model.max_position_embeddings)");
     v("low_freq_factor", low_freq_factor,

@@ -33,7 +33,7 @@ std::vector<int64_t> forward_order(const WeightIndex& index, const LayerTable& l
   return without_repeats(std::move(units));
 }
 
-// Of the layer's units first those whose matrices a recomputed operation reads, then all in reverse.
+// First the units of the layer whose matrices a recomputed operation reads, then all in reverse.
 std::vector<int64_t> backward_order(const WeightIndex& index, const LayerTable& layers,
                                     const ActivationPlan& activations) {
   std::vector<int64_t> units;
@@ -128,7 +128,8 @@ void Transformer::run_units(Stream& compute, const DeviceBatch& in, Tensor sums)
   const Weights norms = parameters_.acquire(index_.norms(), compute);
   const Weights dnorms = norm_gradients(compute);
   backward_head(compute, in, a, sums, dnorms);
-  // The head has taken the embedding's buffer: it comes back for the next micro-batch, unless the weights change before.
+  // The head has overwritten the embedding's buffer. The embedding comes back for the next micro-batch, unless the
+  // weights change first.
   const std::span order(backward_order_);
   UnitPass units(parameters_, compute, parameters_.last_microbatch() ? order.first(order.size() - 1) : order);
   const PassInputs pass = pass_inputs(compute, in, a);

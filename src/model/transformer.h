@@ -83,11 +83,11 @@ class Transformer {
 
   PassInputs pass_inputs(Stream& compute, const DeviceBatch& in, const Activations& a) const;
   void forward_layer(const PassInputs& in, const Activations& a, int64_t l, LayerWeights weights);
-  // Of layer l, with what has to be recomputed.
+  // Backward of layer l, with its recomputations.
   void backward_layer(const PassInputs& in, const Activations& a, int64_t l, LayerWeights weights);
   PartPass part_pass(const PassInputs& in, PartPass::Mode mode, const Activations& a, int64_t l, size_t part,
                      LayerWeights& weights) const;
-  // Where forward() makes the DocumentTables of this batch; empty: its attention reads none.
+  // The buffer for forward()'s DocumentTables of this batch; empty if its attention reads none.
   Tensor tables_of(const DeviceBatch& in) const;
 
   ModelConfig config_;

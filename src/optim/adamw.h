@@ -1,7 +1,7 @@
 // AdamW (Loshchilov and Hutter 2019): f32 masters, f32 or bf16 moments. Norm weights and biases never decay; the
 // embedding and the head decay unless configured otherwise.
 // bf16 moments are rounded at random (ops.h). An element draws by its index in the flat units of the whole model, so
-// that ranks, stages and resumes change no bit; padding has no index and is not updated.
+// ranks, stages and resumes change no bit. Padding has no index and is not updated.
 #pragma once
 
 #include <cstdint>

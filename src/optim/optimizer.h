@@ -36,7 +36,7 @@ class Optimizer {
   // Enqueues the update of masters, compute copies and state, in the order of parameters.update_parts().
   virtual void step(Stream& stream, const UpdateStep& step) = 0;
 
-  // What it stores beside the masters. Zeros before the first step.
+  // The state besides the masters. Zeros before the first step.
   const std::vector<StateTensor>& state() const { return state_; }
 
  protected:

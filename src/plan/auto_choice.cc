@@ -172,7 +172,7 @@ ExplainedChoice choose(const ChoiceInputs& inputs) {
   Candidates all = candidates(config, inputs.batch, inputs.ranks, machine, inputs.total);
   bool reduce_once = false;
   if (!all.fitting.empty() && inputs.available < inputs.total) {
-    // What the bits depend on stays.
+    // Keys that change the bits keep their values.
     const AutoChoice fastest = all.fitting[0].choice;
     reduce_once = fastest.reduce_once;
     config = with_bits_of(config, fastest);

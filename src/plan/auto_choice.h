@@ -34,14 +34,14 @@ struct Candidates {
 };
 
 // Predicts every combination of the config's auto keys that fits into `available` bytes (fillable_bytes() of them if
-// mode or keep_gathered is auto): every one of tried_micro_batches(), every number of gathered layers, both values of
-// reduce if several micro-batches expose communication, and with mode: auto the activations that save most seconds in
-// the rest. Other keys stay; micro_batch_size: auto and reduce: auto are chosen in any case.
+// mode or keep_gathered is auto). It tries every one of tried_micro_batches() and every number of gathered layers. It
+// tries both values of reduce if several micro-batches expose communication. With mode: auto, the activations that save
+// most seconds fill the rest. Other keys stay; micro_batch_size: auto and reduce: auto are chosen in any case.
 Candidates candidates(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine,
                       int64_t available);
 
-// The micro-batches to try: the configured one, or all that a config may name. Of those with equally many micro-batches
-// per step, only the smallest.
+// The micro-batches to try: the configured one, or all that a config may name. If several need equally many
+// micro-batches per step, only the smallest.
 std::vector<int64_t> tried_micro_batches(const TrainingOptions& training, const GlobalBatch& batch);
 
 // Seconds that keeping each tensor of one layer saves in a step, and its bytes, from steps recorded with and without

@@ -23,7 +23,7 @@ struct Queue {
   int rank = 0;
   std::vector<Item> items;
   size_t next = 0;
-  // Of the call at the head:
+  // The call at the head:
   bool arrived = false, running = false;
   double fixed = 0, work = 0, begin = 0;
   CallCost::Resource resource = CallCost::Resource::kDevice;

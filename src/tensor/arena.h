@@ -72,8 +72,8 @@ class Allocator {
   virtual void release(std::byte* memory, int64_t bytes, MemoryKind kind) noexcept = 0;
 };
 
-// Owns the memory of one committed plan, without what is taken later: one block per memory kind, but a separate block for
-// each exchanged entry, because communication libraries register whole blocks.
+// Owns the memory of one committed plan, without later allocations. Each memory kind is one block, but each exchanged
+// entry is a separate block, because communication libraries register whole blocks.
 class Arena {
  public:
   Arena(const MemoryPlan& plan, Allocator& allocator);

@@ -41,8 +41,8 @@ struct ParallelismOptions {
       "when gradients are reduced: every_microbatch saves memory, last_microbatch traffic; auto: last_microbatch "
       "with zero_stage 1 or where predicted faster");
     v("unit", unit,
-      "what is gathered at once: a layer, or a projection (attention, gate and up, down), which saves memory in huge "
-      "models and sends more messages");
+      "weights gathered at once: a layer, or a projection (attention, gate and up, down); projection saves memory and "
+      "sends more messages");
     v("keep_gathered", keep_gathered,
       "layers whose whole weights stay gathered over the step, with zero_stage 3; more save gathers and take memory; "
       "auto: the fastest predicted that fits");

@@ -42,7 +42,7 @@ class ShardStatistics {
   ShardStatistics(ShardedParameters& parameters, MemoryPlan& plan);
   void commit(const Arena& arena);
 
-  // Of gradients / tokens. `tokens` (1) f64: the sum over all ranks (ops.h, kSumTargets).
+  // Measures gradients / tokens. `tokens` (1) f64: the sum over all ranks (ops.h, kSumTargets).
   void see_gradients(Stream& compute, Tensor tokens);
   // Collective. Enqueues the copy of the results to the host.
   void see_update(Stream& compute);

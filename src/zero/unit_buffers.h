@@ -1,7 +1,7 @@
 // Persistent buffers for whole units: one for the norms, one for each unit of the first layers, two for other layers.
-// If layers share, so do embedding and head, which are never in use at the same time: a buffer of their own or, if a
-// layer is several units, the layers' two. Tracks which unit each buffer holds and whether it is in use; misuse is a
-// bug and throws.
+// If layers share, so do embedding and head, which are never in use at the same time. Theirs is a buffer of their own
+// or, if a layer is several units, the layers' two. Tracks which unit each buffer holds and whether it is in use;
+// misuse is a bug and throws.
 #pragma once
 
 #include <cstdint>

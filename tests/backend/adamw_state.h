@@ -1,4 +1,4 @@
-// What AdamW works on, for tests: random tensors of n elements, with moments in either dtype.
+// AdamW's tensors for tests: n random elements each, with moments in either dtype.
 #pragma once
 
 #include "support.h"

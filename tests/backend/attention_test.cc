@@ -167,8 +167,8 @@ Outputs run(TestBackend& cpu, const Problem& p, const HostTensor& qkv, int64_t m
 }
 Outputs run(TestBackend& cpu, const Problem& p) { return run(cpu, p, p.qkv(), p.max_length()); }
 
-// In bf16 the weights P, and in backward dS, are rounded to bf16 (2^-9 of each) before they are summed against values
-// of about the size of the result; in f32 there are only the roundings of f32.
+// bf16 rounds the weights P, and in backward dS, before they are summed against values of about the size of the result.
+// Each such rounding is 2^-9 of its value; f32 has only its own roundings.
 double tolerance(DType act) { return act == DType::kBF16 ? std::ldexp(1.0, -8) : 3e-6; }
 
 }  // namespace

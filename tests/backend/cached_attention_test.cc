@@ -1,5 +1,5 @@
-// Attention over a cache against attention in float64 over the whole sequences, of which all but the last tokens are in
-// the cache; what lies in the cache elsewhere must not matter, and must stay.
+// Attention over a cache against attention in float64 over the whole sequences. The cache has all but the last tokens.
+// Other contents of the cache must not matter, and must stay.
 #include "support.h"
 
 using namespace tokamak;
@@ -138,8 +138,8 @@ Values attention64(const Problem& p) {
   return out;
 }
 
-// Decoding (one new token), a few, and prompts; nothing cached, one token, lengths around 16 lanes and 64 keys; slots
-// in any order; groups of 1 to 8 heads; heads of odd and usual sizes, one that no vector divides.
+// Decoding (one new token), a few, and prompts. Nothing cached, one token, lengths around 16 lanes and 64 keys. Slots
+// in any order; groups of 1 to 8 heads. Heads of odd and usual sizes, one that no vector divides.
 const std::vector<Problem> kProblems = {
     {{1, 1, 2}, 1, 4, {{0, 0, 1}}},
     {{2, 1, 6}, 3, 40, {{2, 37, 1}, {0, 0, 1}, {1, 16, 1}}},

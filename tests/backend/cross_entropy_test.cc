@@ -56,9 +56,9 @@ struct Result64 {
   double count = 0;
 };
 
-// `rounding`: relative error of a logit. It moves logit x_j by at most e_j = rounding |x_j|, and log Z, a mean of logits
-// that is weighted by softmax, by at most E = max e_j. So the loss moves by at most E + e_t, and p_j = exp(x_j - log Z) by
-// at most the factor exp(e_j + E). dhidden and dweight are sums of dlogits: of such errors times |weight| or |hidden|.
+// `rounding`: relative error of a logit. It moves logit x_j by at most e_j = rounding |x_j|. log Z, a softmax-weighted
+// mean of logits, moves by at most E = max e_j. So the loss moves by at most E + e_t, and p_j = exp(x_j - log Z) by at
+// most the factor exp(e_j + E). dhidden and dweight sum such errors times |weight| or |hidden|.
 Result64 reference64(const Problem& p, const Values& h, const Values& w, const Values& targets, double rounding) {
   const auto n = static_cast<size_t>(p.tokens), c = static_cast<size_t>(p.hidden), v = static_cast<size_t>(p.vocab);
   const auto z_weight = static_cast<double>(p.z_weight);
@@ -101,7 +101,7 @@ Result64 reference64(const Problem& p, const Values& h, const Values& w, const V
   return r;
 }
 
-// What of `expected` +- `change` is nearest to `actual`.
+// The values of `expected` +- `change` that are nearest to `actual`.
 Values nearest(const HostTensor& actual, const Values& expected, const Values& change) {
   Values out = actual.values();
   for (size_t i = 0; i < out.size(); ++i) out[i] = std::clamp(out[i], expected[i] - change[i], expected[i] + change[i]);
@@ -121,8 +121,8 @@ Workload workload_of(const Problem& p) {
 }
 
 // dhidden sums V terms in f32, on a GPU perhaps in one chain. Each addition rounds by up to 2^-24 of the partial sum,
-// with either sign. So the errors add up as the root of V, to about a quarter of this bound in the root of the mean
-// square: a rounding is 0.4 of its limit in that mean, and a partial sum half of the greatest result.
+// with either sign. So the errors add up as the root of V. Their root mean square is about a quarter of this bound: a
+// rounding is 0.4 of its limit in that mean, and a partial sum half of the greatest result.
 double one_chain_bound(int64_t terms) { return std::sqrt(static_cast<double>(terms)) * std::ldexp(1.0, -24); }
 
 // Relative error of the logits that the backend rounds: half a unit of the 8 bits that bf16 has.

@@ -9,7 +9,7 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 const std::vector<int64_t> kCounts = {0, 1, 83, 16385, 70'001};
 
-// What random_normal must write, of mean 0.5 and deviation 0.02.
+// The expected bytes of random_normal, of mean 0.5 and deviation 0.02.
 std::string normal_bytes(const std::string& name, int64_t count, int64_t first) {
   std::string out(static_cast<size_t>(count) * sizeof(float), '\0');
   RandomStream(9, name).fill_normal(reinterpret_cast<float*>(out.data()), count, static_cast<uint64_t>(first), 0.5,

@@ -61,14 +61,14 @@ Values product64(const Problem& p, const Values& a, const Values& b) {
   return product_by(p, a, b, [](const Values& x) { return std::accumulate(x.begin(), x.end(), 0.0); });
 }
 
-// Of the greatest result. f32 rounds each partial sum to nearest. The signs of these errors vary, so that they add up
-// to a few units in the last place of the greatest partial sum. bf16 products are exact in f32.
+// Relative to the greatest result. f32 rounds each partial sum to nearest. The signs of these errors vary, so that they
+// add up to a few units in the last place of the greatest partial sum. bf16 products are exact in f32.
 constexpr double kRounding = 2e-6;
 
 // A tensor core cuts off where f32 would round (tensor_core.h), once for 16 products, always towards zero. One cut
 // takes from 0 to 2^-23 of the partial sum, 2^-24 in the mean, and K / 16 of them add up. Hardly a partial sum is
 // greater than the greatest result, and on average it is half of that. So the bound holds for an A100, too, which cuts
-// once for 8 products. What is cut off each product, with the sign of the product, adds up as roundings do.
+// once for 8 products. Losses within the products have the products' signs and add up as roundings do.
 double tensor_core_bound(int64_t k) { return kRounding + static_cast<double>(k) / 16 * std::ldexp(1.0, -24); }
 
 struct Operands {

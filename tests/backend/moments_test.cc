@@ -77,8 +77,8 @@ TEST_CASE("AdamW's bf16 moments are within a bf16 spacing of float64's, and with
       const double exact_m = 0.9 * m[i] + 0.1 * g[i], exact_v = 0.95 * v[i] + 0.05 * g[i] * g[i];
       const double exact_master =
           (1 - 0.003 * 0.1) * master[i] - 0.003 * exact_m / args.bias1 / (std::sqrt(exact_v / args.bias2) + 1e-8);
-      // Four roundings to f32, of terms that may cancel; then less than one spacing of bf16, of the exact value or, where
-      // the rounding crosses a power of two, of the stored one.
+      // Four roundings to f32, of terms that may cancel. Then less than one spacing of bf16: of the exact value, or of
+      // the stored one if the rounding crosses a power of two.
       const double f32_m = 4 * 0x1p-24 * (std::abs(m[i]) + std::abs(g[i])), f32_v = 4 * 0x1p-24 * exact_v;
       const double of_m = std::max(spacing_at(exact_m), spacing_at(new_m[i]));
       const double of_v = std::max(spacing_at(exact_v), spacing_at(new_v[i]));
@@ -90,7 +90,7 @@ TEST_CASE("AdamW's bf16 moments are within a bf16 spacing of float64's, and with
     }
     INFO("step " << step);
     CHECK(worst < 1);
-    // Of the f32 arithmetic alone, relative to the master and ten steps of this learning rate.
+    // The error of the f32 arithmetic alone, relative to the master and ten steps of this learning rate.
     CHECK(worst_master < 1e-6);
     // Each error has mean 0 and, as one of two values a spacing apart, a deviation of at most half a spacing.
     const double five_sigma = 5 * 0.5 * std::sqrt(static_cast<double>(n));

@@ -14,7 +14,7 @@ struct Problem {
   DType act;
 };
 
-// Heads of no whole vector of 16 bytes, of one, of as many as a warp holds, of more, and too wide to hold; numbers of
+// Heads of less than one 16-byte vector, of one, of as many as a warp holds, of more, and too wide to hold. Numbers of
 // tokens that no number of blocks divides.
 const std::vector<Problem> kProblems = {{45, {6, 2, 10}, DType::kF32},   {45, {6, 2, 10}, DType::kBF16},
                                         {600, {3, 3, 8}, DType::kF32},   {301, {4, 1, 64}, DType::kBF16},

@@ -188,8 +188,8 @@ inline Deviation max_relative_error(const HostTensor& actual, const Values& expe
   return max_relative_error(actual.values(), expected);
 }
 
-// What is left of the errors once each value is allowed one rounding to the tensor's dtype, over the greatest magnitude
-// expected: the error of the f32 arithmetic before that rounding, about 1e-7 where terms do not cancel.
+// The error of the f32 arithmetic, relative to the greatest expected magnitude: about 1e-7 where terms do not cancel.
+// Each value is allowed one rounding to the tensor's dtype, which is not counted.
 inline Deviation max_error_before_rounding(const HostTensor& actual, const Values& expected) {
   const Values values = actual.values();
   TOKAMAK_CHECK(values.size() == expected.size(), values.size(), " against ", expected.size());

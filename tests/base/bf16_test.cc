@@ -12,8 +12,8 @@ namespace {
 
 float float_of(uint32_t bits) { return std::bit_cast<float>(bits); }
 
-// Between neighbours of bf16, both signs: close to one of them, half-way, subnormal, across a power of two, the smallest
-// positive float, just below the greatest bf16.
+// Between neighbours of bf16, both signs: close to one of them, half-way, subnormal, across a power of two, the
+// smallest positive float, just below the greatest bf16.
 constexpr float kBetween[] = {1.0f + 0x1p-23f,
                               -1.0f - 0x1.8p-8f,
                               3.1415927f,

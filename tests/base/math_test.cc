@@ -18,8 +18,8 @@ double ulps(float actual, double expected) {
   return std::abs(static_cast<double>(actual) - expected) / std::ldexp(1.0, exponent - 23);
 }
 
-// Every 509th float, of either sign, with infinities and NaN among them: as an array, so that the loop under test is
-// compiled to SIMD code as the kernels' loops are.
+// Every 509th float, of either sign, with infinities and NaN among them. They are an array, so that the loop under test
+// is compiled to SIMD code as the kernels' loops are.
 std::vector<float> sweep() {
   std::vector<float> x = {0.0f, -0.0f, kInf, -kInf, std::nanf("")};
   for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 509) {

@@ -1,4 +1,4 @@
-// What a run starts from when checkpoints are whole, damaged, unfinished or not there.
+// The checkpoint that a run starts from when checkpoints are whole, damaged, unfinished or missing.
 #include "checkpoint/choose.h"
 
 #include <catch2/catch.hpp>

@@ -21,7 +21,7 @@ namespace tokamak {
 
 namespace {
 
-// What a power loss would undo, until the directory that holds the name is synced.
+// A change that a power loss undoes until the directory with the name is synced.
 struct PendingName {
   enum class Kind { kFile, kDirectory, kRename } kind;
   std::string path;

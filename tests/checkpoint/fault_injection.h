@@ -1,6 +1,6 @@
-// The disk in the hands of a test. This program's own open, write, fsync, rename and so on stand before the C
-// library's, for our code and for std::filesystem alike: the k-th operation below a directory can fail, or be the last
-// thing that the process, or the machine, ever does.
+// The disk in the hands of a test. This program's own open, write, fsync, rename and so on replace the C library's, for
+// our code and for std::filesystem. The k-th operation below a directory can fail. It can also be the last one of the
+// process or the machine.
 #pragma once
 
 #include <cstdint>

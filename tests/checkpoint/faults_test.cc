@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kKeep = 2;
 
-// What the parent knows of its child's saves, in memory that both share.
+// The child reports its saves to the parent in shared memory.
 class Reported {
  public:
   Reported()

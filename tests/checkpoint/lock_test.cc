@@ -90,7 +90,7 @@ TEST_CASE("whether a process holds the lock is seen from outside, on its own hos
   CHECK(is_locked(dir.path()) == false);
   write_text_atomically(dir.file(".lock"), "host elsewhere\npid 1\nsince 2026-01-31T12:34:56Z\n", Kind::kBug);
   CHECK(is_locked(dir.path()) == std::nullopt);
-  // Of another container of this host, whose processes are not to be seen from here.
+  // A process of another container on this host, invisible from here.
   const std::string hidden = str("host ", host_name(), "\npid 1 of pid:[7]\nsince 2026-01-31T12:34:56Z\n");
   write_text_atomically(dir.file(".lock"), hidden, Kind::kBug);
   CHECK(is_locked(dir.path()) == std::nullopt);

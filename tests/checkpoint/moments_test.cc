@@ -92,7 +92,7 @@ void save(const std::string& directory, State& state, int64_t step) {
 
 std::string path_of(const TempDir& dir, DType dtype) { return dir.file(std::string(name_of(dtype))); }
 
-// What the log says of a load by one rank.
+// The log of a load by one rank.
 std::string said_by_load(const std::string& step, State& state) {
   const auto comm = make_single_comm();
   CheckpointReader reader = CheckpointReader::open(step);

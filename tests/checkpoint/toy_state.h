@@ -1,5 +1,5 @@
-// A model's state small enough to look at: every element of every parameter and moment has bits of its own, which
-// depend on the step, so any element in a wrong place shows.
+// A model's state small enough to look at. Every element of every parameter and moment has its own bits, which depend
+// on the step, so any element in a wrong place shows.
 #pragma once
 
 #include <bit>

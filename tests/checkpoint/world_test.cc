@@ -32,7 +32,7 @@ class SharedDir {
   std::string path_;
 };
 
-// What all ranks write to standard error until text(), of which rank 0 keeps the text.
+// Captures standard error of all ranks until text(); rank 0 keeps the text.
 class WarningsOfRanks {
  public:
   explicit WarningsOfRanks(Comm& comm) : comm_(comm) {

@@ -1,4 +1,4 @@
-// What bench prints of its results: units, and what a share beyond a copy's rate means.
+// The results that bench prints: units, and the meaning of a share beyond a copy's rate.
 #include "cli/bench_report.h"
 
 #include <catch2/catch.hpp>

@@ -202,7 +202,7 @@ RANKS_CASE("sums are formed in f32 in the order of the ranks, to the bit") {
   Comm& comm = world.comm();
   NoStream stream;
   constexpr int64_t kSlice = 96;
-  // Of very different sizes, so that another order or a wider sum shows.
+  // Contributions of very different sizes, so that another order or a wider sum shows.
   const auto contribution = [](int64_t i, int rank) {
     return std::ldexp(1.0f + 0.37f * static_cast<float>(i % 11), rank * 5 % 13);
   };
@@ -267,7 +267,7 @@ RANKS_CASE("gathers and reductions on streams of their own neither wait for each
     const auto reduce = [&] {
       comm.reduce_scatter(*reductions, {.full = view(addends), .slice = view(sum), .scratch = view(scratch)});
     };
-    // Half of the ranks reduce first; the others do not before the gather is done, which it can only be if all take part.
+    // Half of the ranks reduce first. The others wait for the gather, which can only complete if all take part.
     if (comm.rank() % 2 == 0) {
       reduce();
       gather();

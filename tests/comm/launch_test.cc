@@ -19,7 +19,7 @@ ProcessLaunch launch(const Set& set) {
   });
 }
 
-// What a launch with these variables is refused with; it must be the config's kind.
+// The refusal of a launch with these variables; its kind must be the config's.
 std::string refusal(const Set& set) {
   try {
     launch(set);

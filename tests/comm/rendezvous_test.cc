@@ -26,7 +26,7 @@ RendezvousOptions options_of(int rank, int size, int port) {
   return {.rank = rank, .size = size, .addresses = {"127.0.0.1"}, .port = port, .job = "run", .timeout_seconds = 20};
 }
 
-// What each of them ends with: "" where all have met.
+// The outcome of each rank: "" if all have met.
 std::vector<std::string> outcomes(const std::vector<RendezvousOptions>& ranks, std::vector<Peers>* met = nullptr) {
   std::vector<std::string> results(ranks.size());
   std::vector<Peers> peers(ranks.size());

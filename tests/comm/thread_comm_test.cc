@@ -11,7 +11,7 @@ using namespace tokamak;
 
 namespace {
 
-// What run_on_threads(3, body) throws.
+// The error that run_on_threads(3, body) throws.
 template <class Body>
 std::string error_of(const Body& body) {
   try {

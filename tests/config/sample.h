@@ -26,7 +26,7 @@ inline const std::string kSample =  // the first line is line 1
     "  global_batch_tokens: 1024\n";
 inline constexpr int kSampleLines = 13;
 
-// Of a config that must be refused with Error(kConfig): the sentence, and the hint in parentheses.
+// The error of a config that must be refused with Error(kConfig): the sentence, and the hint in parentheses.
 inline std::string error_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
   try {
     parse_config(text, "c.yaml", overrides);

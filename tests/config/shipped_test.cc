@@ -1,4 +1,4 @@
-// What the repository ships: configs/*.yaml and docs/config.md.
+// The files of the repository: configs/*.yaml and docs/config.md.
 #include <map>
 #include <set>
 

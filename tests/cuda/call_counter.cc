@@ -1,7 +1,7 @@
-// A library that CUDA loads into a program by CUDA_INJECTION64_PATH, and that counts there, by CUPTI, the calls that
-// may make the host wait or take memory: on a GPU what emulator/calls.h does on the emulator. The counts are written as
-// JSON where the process ends, to the file that TOKAMAK_CALLS names; without CUPTI's consent there is no file, since no
-// counts would look like no calls. A call of the runtime counts there and as the driver's that it makes.
+// A library that CUDA loads into a program by CUDA_INJECTION64_PATH. It counts by CUPTI the calls that may make the
+// host wait or allocate memory: a GPU's counterpart of emulator/calls.h. The process writes the counts at its end as
+// JSON to the file TOKAMAK_CALLS. Without CUPTI's consent there is no file, because missing counts would look like no
+// calls. A call of the runtime counts there and as the driver's that it makes.
 #include <cupti.h>
 #include <dlfcn.h>
 

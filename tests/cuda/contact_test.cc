@@ -1,6 +1,6 @@
-// The first test on a GPU (scripts/gpu_check.sh --only first), in seconds, at the 8B shape: every operation once,
-// with finite results; cuDNN's attention against our kernels; and what NaN behind operands and documents does to
-// either. TOKAMAK_CONTACT=tiny: at a shape for the emulator, where all attention is by our kernels.
+// The first test on a GPU (scripts/gpu_check.sh --only first), in seconds, at the 8B shape. It runs every operation
+// once and requires finite results. It compares cuDNN's attention with our kernels, and puts NaN behind operands and
+// documents for both. TOKAMAK_CONTACT=tiny: at a shape for the emulator, where all attention is by our kernels.
 #include <numeric>
 #include <optional>
 

@@ -1,4 +1,4 @@
-// The cases on a real GPU or on the emulator, and the program's main: without a GPU it names what it leaves out and
+// The cases on a real GPU or on the emulator, and the program's main. Without a GPU it lists the skipped cases and
 // returns 77, which ctest counts as skipped.
 #include <cstdlib>
 #include <string>

@@ -1,5 +1,5 @@
-// Calls of cuDNN's graphs: their tables and copies, around a fake of the graphs. With our own kernels' results as the reference, it shows that
-// declarations, tables and copies fit each other.
+// Calls of cuDNN's graphs with their tables and copies, around a fake of the graphs. Our own kernels' results are the
+// reference. So declarations, tables and copies must fit each other.
 #include "cuda/attention/cudnn_call.h"
 #include "backend/support.h"
 #include "cuda/device.h"
@@ -11,7 +11,7 @@ using namespace tokamak::testing;
 
 namespace {
 
-// Of two roundings to bf16, against the greatest element.
+// The tolerance of two roundings to bf16, against the greatest element.
 void require_close(const HostTensor& a, const HostTensor& b) {
   double greatest = 0;
   for (const double x : b.values()) greatest = std::max(greatest, std::abs(x));

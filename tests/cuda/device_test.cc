@@ -135,7 +135,7 @@ struct GraphTest {
   void add(Stream& on, Tensor to, Tensor from) {
     backend.ops->cast(on, {.src = from, .dst = to, .write = Write::kAccumulate});
   }
-  // Of every element, which must be the same.
+  // The value of all elements, which must be equal.
   float value_of(Tensor tensor) {
     std::vector<float> back(static_cast<size_t>(tensor.count()));
     device.copy_to_host(*stream, tensor, back.data());

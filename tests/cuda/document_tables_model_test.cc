@@ -1,5 +1,5 @@
-// The tables of a micro-batch's documents in a whole model on the emulator, with a fake of cuDNN's graphs: made once a
-// micro-batch for all layers and both passes, and again by each replay of a graph.
+// The tables of a micro-batch's documents in a whole model on the emulator, with a fake of cuDNN's graphs. They are
+// made once a micro-batch for all layers and both passes, and again by each replay of a graph.
 #include <numeric>
 
 #include "backend/support.h"

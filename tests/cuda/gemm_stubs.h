@@ -1,5 +1,5 @@
-// cuBLASLt's GPU part and CUDA's runtime, as stubs for the tests of CudaGemm's calls: what the library was asked, and how
-// it answers.
+// Stubs of cuBLASLt's GPU part and CUDA's runtime for the tests of CudaGemm's calls. They record the calls and return
+// set answers.
 #pragma once
 
 #include <array>

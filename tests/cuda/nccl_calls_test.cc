@@ -1,4 +1,4 @@
-// What cuda/nccl asks of NCCL, as the emulator's NCCL records it: on 2, 3 and 4 ranks, by nccl_comm_test's program.
+// Calls of cuda/nccl, as the emulator's NCCL records them: on 2, 3 and 4 ranks, by nccl_comm_test's program.
 #include <nccl.h>
 
 #include <algorithm>

@@ -173,7 +173,7 @@ TEST_CASE("inside a node, contributions in bf16 are summed in f32 in the order o
   const auto full = memory.add(DType::kF32, kSlice * data->size()), slice = memory.add(DType::kF32, kSlice);
   const auto scratch = memory.add(DType::kBF16, data->scratch_elements(kSlice, DType::kBF16));
   memory.commit();
-  // Of sizes that differ, so that another order, or a sum that is rounded, gives other bits.
+  // Sizes differ, so that another order, or a rounded sum, gives other bits.
   const auto value = [](int64_t i, int rank) {
     return static_cast<float>((i * 7 + rank * 13) % 251 + 1) * (rank % 2 == 0 ? 3e2f : 1.7e-3f);
   };

@@ -1,4 +1,4 @@
-// What the cases of NCCL's group share: the ranks that mpirun started, their device and their group.
+// Shared by the cases of NCCL's group: the ranks that mpirun started, their device and their group.
 #pragma once
 
 #include "backend/backend.h"

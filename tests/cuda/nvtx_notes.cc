@@ -1,5 +1,5 @@
-// What NVTX loads in the place of a profiler (NVTX_INJECTION64_PATH): writes each range that begins and ends to the file
-// that TOKAMAK_NVTX_NOTES names.
+// A library that NVTX loads in place of a profiler (NVTX_INJECTION64_PATH). It writes the begin and end of each range
+// to the file TOKAMAK_NVTX_NOTES.
 #include <nvtx3/nvToolsExt.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// A fake of cuDNN's graphs for the emulator: plain loops over the tensors as a graph declares them, in the stream's order
-// and recorded by a capture. So declarations, tables and copies around a graph are tested without cuDNN.
+// A fake of cuDNN's graphs for the emulator: plain loops over the tensors as a graph declares them, in stream order and
+// recorded by a capture. So declarations, tables and copies around a graph are tested without cuDNN.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class PlainAttention {
  private:
   using Numbers = std::vector<float>;
 
-  // What cuDNN may load whole tiles of: in the workspace zeros follow it.
+  // cuDNN may load whole tiles of these tensors, so zeros must follow them in the workspace.
   void check_rows_behind() const {
     int64_t tokens = spec_.documents.tokens();
     if (spec_.documents.ragged()) {

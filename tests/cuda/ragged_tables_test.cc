@@ -1,4 +1,4 @@
-// What cuDNN reads about ragged documents: their lengths, where each begins in every tensor, and empty slots.
+// Tables of ragged documents for cuDNN: their lengths, their offsets in every tensor, and empty slots.
 #include "cuda/attention/ragged_tables.h"
 
 #include "backend/support.h"

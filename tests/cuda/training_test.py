@@ -1,4 +1,4 @@
-"""Training on the CUDA backend against training on the CPU, by the program in TOKAMAK: the real one with a GPU, or the
+"""Training on the CUDA backend against training on the CPU. The program in TOKAMAK is the real one with a GPU, or the
 emulated one, with few steps of a small model. Without either, the cases are skipped by name."""
 import functools
 import json
@@ -10,13 +10,13 @@ from harness import CONFIG, TOKAMAK, call, gathered, generated, main, mpirun, re
 
 EMULATED = "emulated" in os.path.basename(TOKAMAK)
 STEPS = 4 if EMULATED else 50
-# A step may wait for past events: its outcome is read when the next step is queued, and an upload buffer is reused after
-# its last copy is complete. Neither stalls the GPU.
+# A step may wait for past events: its outcome is read when the next step is queued, and an upload buffer is reused
+# after its last copy is complete. Neither stalls the GPU.
 PAST_EVENTS = ("cudaEventSynchronize", "cuEventSynchronize")
 # Heads of 64, so that bf16 goes through the tensor cores.
 WIDE = CONFIG.replace("head_dim: 12", "head_dim: 64").replace("num_hidden_layers: 3", "num_hidden_layers: 2")
 
-# Of the 129 KiB that the first of its two layers may keep with micro-batches of two sequences.
+# Less than the 129 KiB that the first of its two layers may keep with micro-batches of two sequences.
 KEPT = "60Ki"
 
 # For many steps on the emulator.
@@ -104,8 +104,7 @@ def resume(place):
 
 @on_cuda
 def recomputation(place):
-    """activation_checkpoint none, selective and full on CUDA: the same bits; also where batches come long before they are
-    needed"""
+    """activation_checkpoint none, selective and full on CUDA: the same bits, also if batches come early"""
     for mode, order in (("none", "forward"), ("selective", "random"), ("full", "reverse")):
         name = f"recompute-{mode}-{order}"
         train(place, name, "cuda", "precision.compute=bf16", *recompute(mode),
@@ -116,7 +115,7 @@ def recomputation(place):
 
 @on_cuda
 def options(place):
-    """with biases, normalised heads and scaled angles: CPU and CUDA in f32 within 1e-4; recomputed in bf16, the same bits"""
+    """with biases, normalised heads and scaled angles: CPU and CUDA in f32 within 1e-4; the same bits recomputed"""
     model = ("model.qkv_bias=true", "model.qk_norm=true",
              "model.rope_scaling={rope_type: yarn, factor: 4, original_max_position_embeddings: 16}",
              "training.max_steps=2")
@@ -188,8 +187,8 @@ def no_stall(place):
 
 @on_cuda
 def graphs(place):
-    """cuda_graphs on, off and auto: the same bits, with accumulation, document masking, and resumed; and they are used, in
-    any order that their dependencies allow"""
+    """cuda_graphs on, off and auto: the same bits, with accumulation, document masking, and resumed; graphs are used,
+    and replay in any order that their dependencies allow"""
     def run(name, *overrides, expect=0, **environment):
         """(output, graphs captured, graphs launched); three micro-batches a step."""
         path = place.file(name + ".json")
@@ -252,7 +251,7 @@ def train_on(ranks, place, name, *overrides, expect=0, devices=None, env=None):
 
 @on_cuda
 def ranks(place):
-    """1 and 2 CUDA ranks: f32 losses within 1e-5, bf16 ones within 2e-2; either resumes from the other; the same bits again"""
+    """1 and 2 CUDA ranks: f32 losses within 1e-5, bf16 within 2e-2; either resumes from the other; repeatable"""
     half = str(STEPS // 2)
     # More layers than buffers, so that the gradient of one waits until another's is reduced.
     deep = ["model.num_hidden_layers=4", "training.micro_batch_size=1"]

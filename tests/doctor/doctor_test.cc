@@ -155,7 +155,7 @@ RANKS_CASE(
       CHECK(says(result, "which does not divide"));
       continue;
     }
-    // Of the world and the shard group two each, of the replicate group one.
+    // Two for the world, two for the shard group, and one for the replicate group.
     const int communicators = size == 1 ? 0 : replicas == 1 || replicas == size ? 2 : 5;
     const int64_t reserve = communicators * kNcclReserveBytes;
     CHECK(result.status != Status::kFail);

@@ -1,4 +1,4 @@
-// What must be equal on all ranks: program, config, clocks. And the facts by which ranks tell each other.
+// Program, config and clocks must be equal on all ranks. Ranks compare them as facts.
 #include <catch2/catch.hpp>
 #include <limits>
 

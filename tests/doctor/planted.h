@@ -1,5 +1,5 @@
-// Faults planted for the doctor's tests: a group whose collectives come out wrong or late on one rank, a device that
-// computes wrong bits or slowly, and how a test asks what was found.
+// Faults planted for the doctor's tests: a group whose collectives are wrong or late on one rank, a device that
+// computes wrong bits or slowly. Helpers read the doctor's findings.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace tokamak::doctor {
 
-// What a rank does to a collective's result; empty: nothing. The parts of a split group do the same.
+// A rank's change to a collective's result; empty: none. The parts of a split group do the same.
 struct Planted {
   std::function<void(Tensor)> in_gather, in_reduce, in_sum;
 };

@@ -24,7 +24,7 @@ struct Words {
     for (const char* letter : {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}) model.add(letter, -10);
     return model.write(dir.file("tokenizer.model"));
   }
-  // What the tokens stand for, "_" for a space, "<s>" and "</s>" by name.
+  // The text of the tokens: "_" for a space, "<s>" and "</s>" by name.
   std::string text(const std::vector<int32_t>& ids) const {
     std::string out;
     for (const int32_t id : ids) out += tokenizer->piece(id) == kSpace ? "_" : std::string(tokenizer->piece(id));

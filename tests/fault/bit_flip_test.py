@@ -1,7 +1,7 @@
-"""A bit flips on one of two ranks of the real program, in weights, in gradients on their way, or in the state, and the number
-stays finite (preload/bit_flip.c): the checks of `resilience` name the rank. A step is computed again; where that does not
-help, the run ends with exit 7 before anything of it is saved. It goes on, or from the checkpoint that the error names, to the
-bits of an undisturbed run. Without the checks nobody notices.
+"""A bit flips on one of two ranks of the real program, and the number stays finite (preload/bit_flip.c). It flips in
+weights, in gradients in transit, or in the state. The checks of `resilience` name the rank. The step is computed again.
+If that does not help, the run ends with exit 7 before it saves anything of the step. The run, or a resume from the
+checkpoint that the error names, ends with the bits of an undisturbed run. Without the checks no error is reported.
 
 usage: bit_flip_test.py [TEST ...]"""
 import json
@@ -15,9 +15,9 @@ from harness import call, gathered, main, mpirun  # noqa: E402
 STEPS = 20
 OVERRIDES = [f"training.max_steps={STEPS}", "checkpoint.interval=2", "checkpoint.keep_latest=0"]
 RECOMPUTE, VERIFY = "resilience.recompute_interval=1", "resilience.verify_state=true"
-# A gather in the middle of a step. The first ones of a step go beside the rest of the update before, in which a flip is no
-# flip between updates: it is found, or not, as the threads come. Calls 201 and 204 gather the embedding, of which a step
-# reads some rows only.
+# A gather in the middle of a step. The first gathers of a step overlap the update before it, so a flip there is not
+# between updates, and threads decide whether it is found. Calls 201 and 204 gather the embedding, of which a step reads
+# only some rows.
 MID_STEP = 209
 
 

@@ -1,6 +1,6 @@
-"""A host's cable is pulled. For less than the watchdog's limit: the run goes on, to the same bits. For ever: the ranks on
-both sides are gone within the limit plus 5 s, one file and suspects.txt name the host, the next start goes on without it,
-and what is left of the old start commits nothing.
+"""A host's cable is pulled. For less than the watchdog's limit: the run continues, to the same bits. For ever: the
+ranks on both sides end within the limit plus 5 s. One file and suspects.txt name the host, and the next start continues
+without it. The rest of the old start commits nothing.
 
 usage: cable_test.py [TEST ...]"""
 import glob
@@ -39,7 +39,7 @@ def start(place, name, launcher, slots, *overrides, env=None, options=(), log=No
 
 
 def slow_disk(place, name):
-    """The environment in which an fsync of a checkpoint's file takes 3 s: a save lasts for 10 s, a cut meets it surely."""
+    """The environment in which an fsync of a checkpoint's file takes 3 s. A save then lasts 10 s, so a cut hits it."""
     return Disk(place, name, fsync=3).env
 
 
@@ -135,7 +135,7 @@ def back_in_time(place):
 
 
 def in_training(place):
-    """a cable that stays out, in training: the same number of ranks, on the host that is left, ends with the same bits"""
+    """A cable that stays out, in training: as many ranks on the remaining host end with the same bits."""
     for launcher in ("tcp", "mpirun"):
         name = "training-" + launcher
         reports, ranks = pulled(place, name, launcher, {1: 2, 2: 1}, *SAVES, cut=2, options=two_hosts.KEEPALIVE)
@@ -154,7 +154,7 @@ def in_a_save(place):
 
 
 def fewer_ranks(place):
-    """the host that is left has room for fewer ranks: they go on, as they would from the same checkpoint without a cut"""
+    """The remaining host has room for fewer ranks: they continue, as from the same checkpoint without a cut."""
     reports, ranks = pulled(place, "fewer", "tcp", {1: 2, 2: 2}, *SAVES, cut=2)
     expect_named(place, "fewer", reports, "h2", ranks)
     shutil.copytree(place.run("fewer") + "/checkpoints", place.run("fewer-straight") + "/checkpoints")
@@ -185,8 +185,8 @@ def power_loss(place):
 
 
 def zombie(place, name, env, ready):
-    """A start on h1 is stopped when `ready`; its cable is out; a second start of the same job, on h2, takes over and
-    saves; the cable comes back, and the first goes on. Returns (the first, what it says after that)."""
+    """A start on h1 is stopped at `ready`, and its cable is pulled. A second start of the same job, on h2, takes over
+    and saves. The cable is plugged in, and the first start continues. Returns (the first, what it says after that)."""
     job = {"TOKAMAK_JOB": name}
     fresh_hosts(place)
     first = start(place, name, "tcp", {1: 2}, *STRICT, *SAVES,

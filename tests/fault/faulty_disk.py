@@ -1,4 +1,5 @@
-"""Runs of the real program on a disk that fails, hangs or is slow: preload/faulty_disk.c, and what must hold afterwards."""
+"""Runs of the real program on a disk that fails, hangs or is slow (preload/faulty_disk.c), and the checks that must
+hold afterwards."""
 import os
 import re
 import shutil

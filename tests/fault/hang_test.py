@@ -1,5 +1,5 @@
-"""A rank that is stopped, or stuck, in any phase: the run ends within the watchdog's limit plus 5 s, with exit code 6, and
-one file names the rank and what the others wait in. A stop shorter than the limit changes nothing.
+"""A rank is stopped or stuck, in any phase. The run ends within the watchdog's limit plus 5 s, with exit code 6. One
+file names the rank, and where the others wait. A stop shorter than the limit changes nothing.
 
 usage: hang_test.py [TEST ...]      HANGS=20: the number of hangs of `sweep`; HANG_SEED"""
 import glob

@@ -1,5 +1,5 @@
-"""Every k-th file operation of a save of the real program fails, is cut short, or is the last thing that a rank does. After
-each: nothing committed is lost, training went on where it could, and the next start ends with an undisturbed run's bits.
+"""Every k-th file operation of a save of the real program fails, is cut short, or is a rank's last act. After each:
+nothing committed is lost, training continued if it could, and the next start ends with an undisturbed run's bits.
 
 usage: io_sweep_test.py [TEST ...]     SWEEP=all: each fault at each operation; a number: one in so many"""
 import errno
@@ -12,7 +12,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "system"))
-from faulty_disk import Disk, check_what_is_left, committed, end, forget, resume, run, start, work_in_memory  # noqa: E402
+from faulty_disk import (  # noqa: E402
+    Disk, check_what_is_left, committed, end, forget, resume, run, start, work_in_memory)
 from harness import gathered, main  # noqa: E402
 
 SWEEP = os.environ.get("SWEEP", "10")
@@ -25,7 +26,8 @@ FAULTS = {"kill": (".*", "kill"), "ENOSPC": (".*", errno.ENOSPC), "EDQUOT": (".*
 
 
 def operations_of_save(place, ranks, rank, number):
-    """(numbers, calls) of the operations of the `number`-th save of a rank, its retention with it; counted in this save."""
+    """(numbers, calls) of the operations of the `number`-th save of a rank, including its retention; counted in this
+    save."""
     name = f"count-{ranks}-{rank}-{number}"
     disk = Disk(place, name, rank=rank)
     code, log = run(place, name, ranks, *OPTIONS, "--stop-at-step", str(STOP), env=disk.env)
@@ -34,7 +36,8 @@ def operations_of_save(place, ranks, rank, number):
     begins = [i for i, (call, path) in enumerate(calls) if call == "open" and first_file(rank) in path]
     assert len(begins) == STOP, calls
     ends = (begins + [len(calls)])[number]
-    while calls[ends - 1][0] == "mkdir":  # for the next save, before its first file; now one rank makes it, now the other
+    # These are for the next save, before its first file; either rank may make it.
+    while calls[ends - 1][0] == "mkdir":
         ends -= 1
     forget(place, name)
     begin = begins[number - 1]
@@ -42,7 +45,7 @@ def operations_of_save(place, ranks, rank, number):
 
 
 def first_file(rank):
-    """What a rank opens first in a save."""
+    """The first file that a rank opens in a save."""
     return "/.probe-" if rank == 0 else "/rank-"
 
 
@@ -149,7 +152,7 @@ def hung_fsync(place):
 
 
 def file_size_limit(place):
-    """`ulimit -f` below a checkpoint's size: training goes on, exit 4 at the last save; without it the next start is done"""
+    """`ulimit -f` below a checkpoint's size: training continues, exit 4 at the last save; a start without it ends"""
     assert run(place, "straight-1", 1, *OPTIONS)[0] == 0
     limit = max(os.path.getsize(path) for path in glob.glob(place.checkpoint("straight-1", LAST) + "/rank-*")) // 2
     code, log = run(place, "limited", 1, *OPTIONS,

@@ -1,7 +1,7 @@
-"""kill -9 of one rank at a random moment of training or of a save: all ranks are gone within seconds, mpirun fails, and
-the next start goes on from a committed checkpoint.
+"""kill -9 of one rank at a random moment of training or of a save. All ranks end within seconds, mpirun fails, and the
+next start resumes from a committed checkpoint.
 
-usage: kill_test.py [TEST ...]     KILLS=20: of each test; KILL_SEED; RANKS=1,2,3: numbers of ranks, a run for each (3)"""
+usage: kill_test.py [TEST ...] KILLS=20: of each test; KILL_SEED; RANKS=1,2,3: numbers of ranks, a run for each (3)"""
 import os
 import random
 import re
@@ -19,7 +19,8 @@ WORLDS = [int(ranks) for ranks in os.environ.get("RANKS", "3").split(",")]
 RNG = random.Random(int(os.environ.get("KILL_SEED", "11")))
 INTERVAL = 10  # steps between checkpoints
 STEPS = 100000  # never reached: only death ends a run
-# mpirun's pause between SIGTERM and SIGKILL to the survivors: its own in one death of five, else none, which is quicker.
+# mpirun's pause between SIGTERM and SIGKILL to the survivors: the default in one death of five, else none, which is
+# quicker.
 PAUSES = ["0", "0", "0", "0", "1"]
 
 
@@ -82,7 +83,7 @@ def run_of_kills(place, name, count, times, *overrides, only_in_saves=False):
     assert last_committed > 0, "nothing was ever committed"
     print(f"  {count} ranks: {kills} kills, {hits} of them counted; all ranks gone after {slowest:.1f} s at most, last committed step "
           f"{last_committed}", flush=True)
-    # What is left is the state of an undisturbed run.
+    # The remaining state is that of an undisturbed run.
     place.train(name + "-straight", count, f"training.max_steps={STEPS}", "--stop-at-step", str(last_committed),
                 expect=75)
     assert gathered(place.checkpoint(name, last_committed)) == gathered(

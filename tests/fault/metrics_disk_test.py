@@ -1,6 +1,6 @@
-"""A disk that is full for a while costs each file of metrics the records of that time and no others, and training nothing;
-of what ENOSPC or a crash has cut short nothing stays. A slow disk costs a killed run no record of before its last checkpoint.
-Needs the right to mount a tmpfs."""
+"""A disk that is full for a while costs each file of metrics the records of that time only, and training nothing.
+Records cut short by ENOSPC or a crash are removed. A slow disk loses no record before the last checkpoint of a killed
+run. Needs the right to mount a tmpfs."""
 import glob
 import json
 import os
@@ -91,7 +91,7 @@ def full_for_a_while(place):
 
 
 def full_at_a_start(place):
-    """a run that resumes on a full disk trains on, with the config that it had and with another; its last save finds room"""
+    """a run that resumes on a full disk trains, with its config and with another; its last save finds room"""
     disk = place.file("runs")
     os.makedirs(disk, exist_ok=True)
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk], capture_output=True).returncode != 0:
@@ -116,7 +116,7 @@ def full_at_a_start(place):
 
 
 def slow_then_killed(place):
-    """metrics on a disk that is slower than the steps, the run killed after a save: the records of all steps before that are there"""
+    """metrics on a disk slower than the steps, the run killed after a save: all earlier steps have records"""
     metrics = place.run(NAME) + "/metrics.jsonl"
     disk = Disk(place, NAME, under=metrics, rate=20_000)  # bytes a second: some 30 records
     process, log = launch(place, NAME, 1, "training.max_steps=1000000", "checkpoint.interval=20", env=disk.env)

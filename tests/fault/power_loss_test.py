@@ -1,8 +1,9 @@
-"""The power fails under a run that saves at every step: what its log had called committed verifies when the file system is
-back, and the next start ends with an undisturbed run's bits. A loop-mounted ext4 or xfs loses, by the ioctl GOINGDOWN, all
-that had not reached the disk; with "log" its journal was flushed before, so that names are there and their data is not.
+"""The power fails under a run that saves at every step. Checkpoints that its log called committed verify after a
+remount. The next start ends with an undisturbed run's bits. The ioctl GOINGDOWN discards everything on a loop-mounted
+ext4 or xfs that had not reached the disk. With "log" the journal was flushed before, so names exist and their data does
+not.
 
-usage: power_loss_test.py [TEST ...]     CUTS=6: the number of power cuts of a test; CUTS_SEED. Needs root and loop devices;
+usage: power_loss_test.py [TEST ...] CUTS=6: the number of power cuts of a test; CUTS_SEED. Needs root and loop devices;
 else it exits with 77."""
 import fcntl
 import os
@@ -87,8 +88,8 @@ def skip_unless_possible(place):
 
 
 def cut(place, kind, mode, ranks, at, begin=""):
-    """Power is lost when rank 0 is at the at-th operation, which never returns; counted as FAULTY_DISK_FROM says in `begin`.
-    (steps promised, steps left, operation)"""
+    """Power is lost when rank 0 is at the at-th operation, which never returns. FAULTY_DISK_FROM in `begin` says how to
+    count. Returns (steps promised, steps left, operation)."""
     name = f"disk/run-{ranks}"
     with FileSystem(place, kind, mode) as disk_image:
         disk = Disk(place, name, at=at, fault="hang", rank=0, begin=begin)
@@ -143,7 +144,7 @@ def both(place):
 
 
 def right_after_a_promise(place):
-    """a power cut between the first checkpoint's promise and the next save's first file, which would sync what was missed"""
+    """a power cut between the first checkpoint's promise and the next save's first file, which would sync it"""
     skip_unless_possible(place)
     os.makedirs(place.file("disk"), exist_ok=True)
     if not os.path.isdir(place.run("straight-1")):

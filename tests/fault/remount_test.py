@@ -1,5 +1,6 @@
-"""ext4 turns a file system read-only when it finds an error in it. Saves are refused then, training goes on, what was
-committed stays, and the next start on the mended file system goes on from it. Needs the right to mount a loop device."""
+"""ext4 makes a file system read-only when it finds an error in it. Saves are refused then, training continues, and
+committed checkpoints stay. The next start on the repaired file system resumes from them. Needs the right to mount a
+loop device."""
 import os
 import re
 import signal
@@ -42,7 +43,7 @@ def start(place, log):
 
 
 def read_only(place):
-    """a file system that ext4 has made read-only: saves are refused, the run says so at its end, nothing committed is lost"""
+    """ext4 has made the file system read-only: saves are refused, the run says so at its end, no commit is lost"""
     image, directory = place.file("image"), place.run(NAME) + "/checkpoints"
     os.makedirs(directory)
     call("truncate", "--size=64M", image)

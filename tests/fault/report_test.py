@@ -1,5 +1,5 @@
-"""`tokamak report` of a real run that was killed, refused by its config, resumed and stopped: every millisecond from the
-first process to the last record is accounted for, with the causes and the steps that were lost."""
+"""`tokamak report` of a real run that was killed, refused by its config, resumed and stopped. It accounts for every
+millisecond from the first process to the last record, with the causes and the lost steps."""
 import datetime
 import json
 import os
@@ -43,7 +43,7 @@ def expect_exact_sums(report):
 
 
 def killed_and_resumed(place):
-    """kill -9 between two checkpoints, a start with another batch, a resume, a stop: all in the report, exact to the ms"""
+    """kill -9 between two checkpoints, a start with another batch, a resume, a stop: all in the report, to the ms"""
     began = time.time()
     log = open(place.file("log"), "w+")
     first = start(place, log)

@@ -1,5 +1,5 @@
-"""scripts/restarts.sh: what follows the end of all ranks, by what status.json and the launcher say. The ranks are a line of
-shell, so that every combination can come. And what a hostile file in the run's directory can do: nothing."""
+"""scripts/restarts.sh: its decision after all ranks end, from status.json and the launcher's status. The ranks are a
+line of shell, so that every combination can occur. A hostile file in the run's directory must have no effect."""
 import json
 import os
 import subprocess
@@ -54,7 +54,7 @@ CASES = {
     "half a status": ("", "echo '{\"state\":\"do' >$run/status.json; exit 0", "again 0"),
 }
 
-# What bash would run if it evaluated the word.
+# Words that bash would run if it evaluated them.
 BOMBS = ["attempt[$(touch {marker})]", "$(touch {marker})", "a[`touch {marker}`]", "x=1,y[$(touch {marker})0]"]
 CODES = [*BOMBS, "-7", "0x1F", "1e9", "08", "256", "99999999999999999999", "", "[1]", "75 75", "\x1b[31m6"]
 
@@ -102,7 +102,7 @@ def hostile_restarts(place):
 
 
 def hostile_directory(place):
-    """the real run_until_done.sh, in a directory whose name and files are hostile: it keeps count there and runs nothing"""
+    """the real run_until_done.sh, in a directory with hostile names and files: it keeps count there, runs nothing"""
     marker = os.path.join(place, "marker")
     config = os.path.join(place, "config.yaml")
     for name in ("a#b #c;touch marker", '-n "$(touch marker)"', "*"):

@@ -1,5 +1,5 @@
-"""Starts of one run again and again: on other numbers of ranks, and cut off at random steps. No resume changes a bit of the
-state, and each sample is trained on once.
+"""Repeated starts of one run: on other numbers of ranks, and interrupted at random steps. No resume changes a bit of
+the state, and each sample is trained on once.
 
 usage: resume_test.py [TEST ...]     REQUEUES=20: the starts of `requeued`; REQUEUE_SEED"""
 import json
@@ -57,7 +57,7 @@ def worlds(place):
 
 
 def requeued(place):
-    """20 starts, each cut off at a random step by a signal or kill -9, on the same ranks: losses and bits of one start"""
+    """20 starts, each ended at a random step by a signal or kill -9, on the same ranks: losses and bits of one start"""
     last, ranks = 10 * REQUEUES, 2
     options = [f"training.max_steps={last}", "checkpoint.interval=3"]
     assert run(place, "one-start", ranks, *options)[0] == 0

@@ -1,5 +1,5 @@
-"""scripts/run_until_done.sh: a run under mpirun that goes on until it is done, whatever ends its ranks, and to the bits of a
-run that nothing disturbed."""
+"""scripts/run_until_done.sh: restarts a run under mpirun until it is done, whatever ends its ranks, to the bits of an
+undisturbed run."""
 import os
 import re
 import signal
@@ -63,7 +63,7 @@ def complete(place, series, name, steps=STEPS):
 
 
 def killed(place):
-    """kill -9 of a rank, then of mpirun: both times it starts again by itself, says why, and ends with the right bits"""
+    """kill -9 of a rank, then of mpirun: each time it restarts by itself, says why, and ends with the right bits"""
     series = Series(place, "killed", f"training.max_steps={STEPS}")
     series.says(r"step 60/")
     os.kill(series.ranks()[1], signal.SIGKILL)
@@ -108,7 +108,7 @@ def second_signal(place):
 
 
 def config_error(place):
-    """an error that would come again is not tried again: its code is the script's; a launcher that is missing is named"""
+    """an error that would recur is not tried again: its code is the script's; a missing launcher is named"""
     text = Series(place, "config", "optimizer.lrr=1").ends(2)
     assert "starting again" not in text, text
     text = Series(place, "config", "data.seed_is_not_a_key=1").ends(2)

@@ -1,5 +1,5 @@
-"""SIGTERM, SIGINT or SIGUSR1 to any one rank: all ranks agree, save one checkpoint and exit with 75. To ranks that still
-wait for one that does not come: they exit with 75 at once, and nothing has begun."""
+"""SIGTERM, SIGINT or SIGUSR1 to any one rank: all ranks agree, save one checkpoint and exit with 75. Ranks that still
+wait for a missing rank exit with 75 at once, and nothing has begun."""
 import os
 import signal
 import subprocess

@@ -1,6 +1,6 @@
-"""Hosts on one machine: each has its own network, host name, processes and mounts, and they share the files. Cables join
-them in a switch and can be pulled, plugged in, shaped, or made to lose all that goes one way. Everything lives in
-namespaces of this process and ends with it, however it ends; the machine itself sees nothing of them."""
+"""Simulates hosts on one machine: each has its own network, host name, processes and mounts, and they share the files.
+Cables join them in a switch and can be pulled, plugged in, shaped, or made to lose all packets of one direction.
+Everything is in namespaces of this process and ends with it, however it ends. The machine itself is not affected."""
 import os
 import re
 import shutil
@@ -224,8 +224,8 @@ class Hosts:
             starter = self.start_mpirun if launcher == "mpirun" else self.start_tcp
             return Start(starter(slots, command, out, env, options), log, hosts)
 
-    # mpirun is on the first host by its network and host name; to reach the others' processes it must not be in a list of
-    # processes of its own.
+    # mpirun is on the first host by its network and host name. It needs the shared PID namespace to reach the others'
+    # processes.
     def start_mpirun(self, slots, command, out, env, options):
         first = self[next(iter(slots))]
         names = ",".join(f"{self[number].address}:{count}" for number, count in slots.items())

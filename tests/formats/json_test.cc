@@ -20,7 +20,7 @@ constexpr const char* kText = R"({
 
 using Read = std::function<void(const JsonDocument&)>;
 
-// What is said when `read` takes something out of kText.
+// The error when `read` takes something out of kText.
 std::string error_of(const Read& read) {
   try {
     read(JsonDocument(kText, {"dir/file.json:7", Kind::kCheckpoint, "look there"}));

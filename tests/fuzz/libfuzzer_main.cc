@@ -1,4 +1,5 @@
-// libFuzzer's program: TOKAMAK_FUZZ names the target (targets.cc); without, it lists them. scripts/dev/fuzz.sh builds and runs it.
+// libFuzzer's program. TOKAMAK_FUZZ names the target (targets.cc); without it, the program lists them.
+// scripts/dev/fuzz.sh builds and runs it.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -10,7 +10,7 @@ using namespace tokamak;
 
 namespace {
 
-// What readers trip over: extremes as text and as bytes, and characters with a meaning.
+// Inputs that break readers: extremes as text and as bytes, and characters with a meaning.
 const std::vector<std::string> kWords = {"18446744073709551615",
                                          "9223372036854775807",
                                          "-1",

@@ -79,7 +79,8 @@ std::string index_header_sample() {
   return text + std::string(12 * 3 + 8 * 4, '\1');
 }
 
-// Of a .bin of 10 bytes in blocks of 4 and an .idx of 5 in blocks of 8; the checksum at its end is targets.cc's.
+// Checksums of a .bin of 10 bytes in blocks of 4 and an .idx of 5 in blocks of 8. targets.cc adds the checksum at the
+// end.
 std::string sums_sample() {
   const uint64_t words[] = {4, 3, 1, 2, 3, 8, 1, 4};
   std::string text("LLMSUM1\0", 8);

@@ -112,7 +112,7 @@ Verdict index(std::string_view bytes) {
   });
 }
 
-// What is accepted computes, and is written and read back as the same model.
+// An accepted config computes, and is written and read back as the same model.
 Verdict hf_config(std::string_view bytes) {
   return judge(Kind::kCheckpoint, [&] {
     const HfConfig config = parse_hf_config(bytes, "the file");
@@ -185,7 +185,7 @@ Verdict checkpoint(std::string_view body) {
   });
 }
 
-// What is accepted is printed and read back as the same.
+// An accepted config is printed and read back as the same.
 Verdict config(std::string_view text) {
   return judge(Kind::kConfig, [&] {
     const RunConfig read = read_config(std::string(text), "the file", {}).config;
@@ -210,7 +210,7 @@ Verdict units(std::string_view text) {
   return read ? Verdict::kAccepted : Verdict::kRefused;
 }
 
-// Of a run that may be going on: what cannot be read is left out.
+// The run may still be writing, so unreadable lines are left out.
 Verdict metrics(std::string_view bytes) {
   int64_t lines = 0;
   read_records(
@@ -249,8 +249,8 @@ Verdict questions(std::string_view bytes) {
   });
 }
 
-// The words of a stranger at a port. A frame is whole or broken; its words are a hello or none. Taken as an answer, they have
-// a text that is fit to be printed.
+// Messages of a stranger at a port. A frame is whole or broken, and its words are a hello or not. Read as an answer,
+// they give printable text.
 Verdict hello(std::string_view bytes) {
   int ends[2];
   require(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);

@@ -1,6 +1,6 @@
-// Readers of files that others made, as functions of bytes: each accepts its input or refuses it with an Error of its kind
-// that names the file. Anything else (another exception, a promise broken after acceptance, stray memory) is a fault, and
-// ends the process. targets() is the one table: mutation_test.cc, libFuzzer's program and the corpus go by it.
+// Readers of foreign files, as functions of bytes. Each accepts its input, or refuses it with an Error of its kind that
+// names the file. Anything else is a fault and ends the process: another exception, a promise broken after acceptance,
+// stray memory. targets() is the one table for mutation_test.cc, libFuzzer's program and the corpus.
 #pragma once
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-"""What is wrong with a hostile file, as tables of functions: of a path (what lies there), of bytes, of a JSON value, of a
-config's text. All are deterministic from the random generator that they are given."""
+"""Damages of hostile files, as tables of functions: of a path (the object there), of bytes, of a JSON value, of a
+config's text. All are deterministic, given their random generator."""
 import copy
 import json
 import os
@@ -11,7 +11,7 @@ ESCAPES = "\x1b[31mred\x1b]0;title\x07\r\n99:99:99 error forged\x9b2J\u202e\x00\
 COUNTS = (1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, -1, -(1 << 63), 1e308, 0)
 
 
-# What lies at the path in place of a file.
+# Other objects at the path in place of a file.
 def fifo(path):
     os.mkfifo(path)
 
@@ -189,7 +189,7 @@ def bomb(text):
 
 
 def known_bomb(_):
-    """Of keys that exist: each list of data.validation refers twice to the one before."""
+    """Uses existing keys: each list of data.validation refers twice to the one before."""
     items = ["{path: x}"] + [f'["${{data.validation[{i - 1}]}}", "${{data.validation[{i - 1}]}}"]' for i in range(1, 40)]
     return "model: {hidden_size: 64}\ntraining: {max_steps: 1}\ndata: {validation: [" + ", ".join(items) + "]}\n"
 

@@ -1,7 +1,7 @@
-"""Hostile files: each reader of a file of others meets each kind of damage, and answers with one clear error or reads on.
-Never a crash, a bug's exit code, a hang, gigabytes, a terminal's escapes, or a file elsewhere. In CI each format meets
-every second damage, and what was FOUND; HOSTILE=all has three of each and each command. Always the same files; the
-arguments pick formats."""
+"""Hostile files: each reader of foreign files meets each kind of damage. It gives one clear error or reads on. It never
+crashes, exits with a bug's code, hangs, takes gigabytes, prints a terminal's escapes, or writes a file elsewhere. CI
+gives each format every second damage, and those of FOUND. HOSTILE=all runs three of each, with each command. The files
+are always the same; the arguments pick formats."""
 import itertools
 import json
 import os
@@ -117,7 +117,7 @@ class Case:
         self.name = f"{format_.name}, {kind}, {' '.join(command[:2])}"
 
     def run(self, place, good):
-        """What is wrong with the answer; empty if nothing is."""
+        """The faults of the answer; empty if there are none."""
         where = tempfile.mkdtemp(prefix="case-", dir=place.path)
         writes = self.command[0] == "train"  # into files of the run; the others share the good ones
         shutil.copytree(good, where + "/in", symlinks=True, copy_function=shutil.copy if writes else os.link)
@@ -171,8 +171,8 @@ def damages_of(format_):
 
 
 def cases():
-    """Formats by damages: every second of them, with the next of the format's commands, each kind once at least, and what
-    was found; with HOSTILE=all every one, with all commands."""
+    """Formats by damages: every second damage with the next of the format's commands, each kind at least once, and
+    those found before. HOSTILE=all: every damage with all commands."""
     number, seen = itertools.count(), set()
     for row, format_ in enumerate(FORMATS):
         damages = damages_of(format_)

@@ -47,7 +47,7 @@ def start(arguments, where):
 
 
 def faults_of(code, output, log, may_pass, prints_text=False):
-    """What is wrong, in words. `may_pass`: the file may be legal. `prints_text`: its output is the file's text."""
+    """The faults, in words. `may_pass`: the file may be legal. `prints_text`: its output is the file's text."""
     if code is None:
         return ["no end"]
     faults = []

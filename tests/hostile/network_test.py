@@ -1,9 +1,9 @@
-"""Strangers on the network against the real program: whoever reaches a port of a rank while a run starts, false ranks, and
-a false rank 0. Each case has limits of time and memory. A stranger leaves the run unharmed, with the same bits; a false
-rank ends it with one clear error and a documented exit code; nothing of what they say can forge a line of the log.
+"""Strangers on the network against the real program: connections to a rank's port while a run starts, false ranks, and
+a false rank 0. Each case has limits of time and memory. A stranger leaves the run unharmed, with the same bits. A false
+rank ends it with one clear error and a documented exit code. Neither can forge a line of the log.
 
-usage: network_test.py [PART OF A NAME ...]     HOSTILE=all: every case, in place of one or two of each kind
-One file, since its table of cases is read as one: who says what, and what the run makes of it."""
+usage: network_test.py [PART OF A NAME ...]     HOSTILE=all: every case, in place of one or two of each kind.
+One file, because its table of cases is read as one: the sender, the message, and the run's reaction."""
 import os
 import re
 import resource
@@ -19,9 +19,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "system"), os.path.join(HERE, "..", "support"), HERE]
 import run_ranks  # noqa: E402
 from harness import ENV, MPIRUN, TOKAMAK, Workplace, own_address_space  # noqa: E402
-from strangers import (BARRIER, DISCONNECT, END, FORGED, GATHER, MAGIC, MESSAGE, FalseRank, FalseRankZero, answers,  # noqa: E402
-                       answers_challenge, churns, closes_its_side, connect, drips, frame, hear, hello, hello_words,
-                       leaves, listening_ports, meanwhile, noise, proof, says, send, silent)
+from strangers import (  # noqa: E402
+    BARRIER, DISCONNECT, END, FORGED, GATHER, MAGIC, MESSAGE, FalseRank, FalseRankZero, answers,
+    answers_challenge, churns, closes_its_side, connect, drips, frame, hear, hello, hello_words,
+    leaves, listening_ports, meanwhile, noise, proof, says, send, silent)
 
 SECONDS = 50  # far beyond what any case takes: a hang, not a slow machine
 MEMORY = own_address_space() + (640 << 20)
@@ -254,7 +255,7 @@ def with_a_secret(run, bits):
 
 
 def replayed(run, bits):
-    """What a rank has said to one rank 0 is said again to another one, word by word."""
+    """A message of a rank to one rank 0 is replayed to another one, word by word."""
     overheard = []
     zero = FalseRankZero(lambda connection: (overheard.append(hear(connection)), send(connection, frame("challenge", "0" * 32)),
                                              overheard.append(hear(connection)), connection.close()))

@@ -1,5 +1,6 @@
-"""Each text of a manifest in turn says what would move a terminal's cursor or forge a line. Whatever shows the manifest, or
-refuses it, shows that as text: the judge finds no control character. One text at a time, so that none hides another."""
+"""Each text of a manifest in turn holds escapes that would move a terminal's cursor or forge a line. Every command that
+shows or refuses the manifest prints it as text: the judge finds no control character. Texts are tested one at a time,
+so that none hides another."""
 import os
 import shutil
 import sys
@@ -13,7 +14,7 @@ from harness import Workplace  # noqa: E402
 
 
 def faults_in(manifest, parts, commands):
-    """What is wrong with the answers of these commands."""
+    """The faults of these commands' answers."""
     with open(manifest, "rb") as file:
         value, again = parts(file.read())
     places = [place for place in damage.paths_of(value) if isinstance(damage.get(value, place), str)]

@@ -1,5 +1,5 @@
-"""Those who reach a rank's port and are none of its ranks, or a false one: frames, hellos and proofs as src/comm/hello.h
-has them, written again here, and connections that say them."""
+"""Connections from outside the run, or from a false rank. Frames, hellos and proofs follow src/comm/hello.h, in a
+second implementation."""
 import hashlib
 import hmac
 import os

@@ -11,8 +11,8 @@ namespace {
 
 const std::vector<std::string> kCases = {"llama_mha_untied", "llama_gqa_tied"};
 
-// The sums are the same but for their order: attention forms its own over single rows where the whole context goes by
-// tiles, and a product of one row forms its sums otherwise than one of many. A few roundings of f32, of 2^-24 each,
+// The sums differ only in their order. Attention adds over single rows with a cache, and over tiles for a whole
+// context. A GEMM of one row also adds in another order than one of many. A few roundings of f32, of 2^-24 each,
 // through the layers; in bf16 each rounding may fall the other way, by 2^-8 of a value.
 double tolerance(DType compute) { return compute == DType::kF32 ? 1e-5 : 2e-2; }
 

@@ -54,7 +54,8 @@ TEST_CASE("top_k beyond the vocabulary is all of it; a tiny top_p or temperature
 }
 
 TEST_CASE("top_p counts the probabilities of what top_k has left, after the temperature") {
-  // Of the two likeliest, 4/7 and 3/7: 0.56 needs one, 0.58 both. Of all four 0.58 would need 0.4 + 0.3 too, 0.35 one.
+  // The two likeliest have 4/7 and 3/7: 0.56 needs one, 0.58 both. Without top_k, 0.58 would need 0.4 + 0.3 too, and
+  // 0.35 one.
   CHECK(sample_token(kLogits, {.temperature = 1, .top_k = 2, .top_p = 0.56}, 0.999) == 1);
   CHECK(sample_token(kLogits, {.temperature = 1, .top_k = 2, .top_p = 0.58}, 0.999) == 3);
   CHECK(sample_token(kLogits, {.temperature = 1, .top_k = 0, .top_p = 0.56}, 0.999) == 3);

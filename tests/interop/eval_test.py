@@ -72,7 +72,7 @@ class Texts:
                 "answer": self.random.randrange(4)}
 
     def text(self):
-        """Of up to several contexts."""
+        """A text of up to several contexts."""
         return {"text": " ".join(self.sentence(1, 12) for _ in range(self.random.randint(1, 12)))}
 
 
@@ -184,7 +184,7 @@ def ways(place):
 
 
 def in_training(place):
-    """training.evals gives what `tokamak eval` gives of that step's checkpoint, shards the validation loss; losses stay"""
+    """training.evals equals `tokamak eval` of that step's checkpoint, with shards the validation loss; losses stay"""
     write_tasks(place)
     held_out = place.data + "/validation"
     evals = ("training.evals=[{task: hellaswag, path: %s, limit: 40}, {task: text, name: held_out, path: %s}, "

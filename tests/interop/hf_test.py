@@ -31,7 +31,7 @@ MODELS = {  # name: ranks, what differs from harness.CONFIG
 
 
 def exported_logits(place):
-    """exports of MHA, GQA, tied, untied, each rope_scaling, Qwen2 and Qwen3 have our logits in transformers, f32, within 1e-4"""
+    """exports of MHA, GQA, tied, untied, each rope_scaling, Qwen2, Qwen3: transformers has our f32 logits to 1e-4"""
     rng = np.random.default_rng(1)
     for name, (ranks, *overrides) in MODELS.items():
         place.train(name, ranks, *SHORT, *overrides)

@@ -1,4 +1,4 @@
-"""What the real tensorboard and prometheus_client read of a run that was resumed and taken back: metrics_test.py [case]."""
+"""The real tensorboard and prometheus_client read a run that was resumed and rolled back: metrics_test.py [case]."""
 import glob
 import json
 import os
@@ -15,7 +15,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import numpy as np  # noqa: E402
 from harness import main  # noqa: E402
 from prometheus_client.parser import text_string_to_metric_families  # noqa: E402
-from tensorboard.backend.event_processing import data_provider, event_accumulator, plugin_event_multiplexer  # noqa: E402
+from tensorboard.backend.event_processing import (  # noqa: E402
+    data_provider, event_accumulator, plugin_event_multiplexer)
 from tensorboard.context import RequestContext  # noqa: E402
 from tensorboard.data import server_ingester  # noqa: E402
 from tensorboard.plugins.hparams import api_pb2, backend_context, list_session_groups  # noqa: E402
@@ -69,8 +70,8 @@ def tensors_of(record):
 
 
 def of_course(path, names_of):
-    """Of a file of records: ({event: [its records]}, and of the steps that count {name: {step: value}} for each of the
-    dictionaries that names_of makes of a record of values)."""
+    """Reads a file of records. Returns ({event: [its records]}, and of the steps that count {name: {step: value}} for
+    each of the dictionaries that names_of makes of a record of values)."""
     events, everything = {}, ({}, {})
     with open(path) as lines:
         for record in map(json.loads, lines):
@@ -89,8 +90,8 @@ def of_course(path, names_of):
 
 
 def read_records(place):
-    """Of metrics.jsonl: {event: [its records]}; of the steps that count {name: {step: value}}; and of tensors.jsonl the same
-    of scalars and of histograms."""
+    """Reads metrics.jsonl: {event: [its records]}, and {name: {step: value}} of the steps that count. Also the latter
+    of tensors.jsonl, for scalars and for histograms."""
     events, scalars, _ = of_course(place.run(NAME) + "/metrics.jsonl",
                                    lambda record: ({name: record[name] for name in record if name != "samples"}, {}))
     _, of_tensors, histograms = of_course(place.run(NAME) + "/tensors.jsonl", tensors_of)
@@ -98,7 +99,7 @@ def read_records(place):
 
 
 def samples_of_course(place):
-    """Of metrics.jsonl: [{step: (prompt, text)} of each prompt] of the steps that count."""
+    """Reads [{step: (prompt, text)} of each prompt] of the steps that count from metrics.jsonl."""
     samples = {}
     with open(place.run(NAME) + "/metrics.jsonl") as lines:
         for record in map(json.loads, lines):

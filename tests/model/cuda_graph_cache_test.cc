@@ -13,7 +13,8 @@ using namespace tokamak;
 
 namespace {
 
-// Notes what is done: "p" a pass that runs, "r" one that is recorded, "g" a graph's launch, "[" and "]" the timestamps around.
+// Records the calls: "p" a pass that runs, "r" one that is recorded, "g" a graph's launch, "[" and "]" the timestamps
+// around.
 class NotingDevice : public CpuDevice {
  public:
   bool can_record() const override { return true; }

@@ -160,8 +160,8 @@ TEST_CASE("twenty steps of AdamW with clipping follow torch's losses and gradien
 }
 
 // transformers rounds to bf16 after every operation, we keep statistics, RoPE and the residual sum in f32 and round
-// once: the two differ by their roundings. 3e-2 of the norm is what two such runs may differ by, and 4e-2 where biases
-// of keys and norms of heads have gradients that nearly cancel; a wrong formula is far out.
+// once: the two differ by their roundings. Two such runs may differ by 3e-2 of the norm. Biases of keys and norms of
+// heads may differ by 4e-2, because their gradients nearly cancel. A wrong formula is far out.
 TEST_CASE("in bf16, logits, loss and gradients are near transformers' own bf16 run") {
   for (const std::string& name : kCases) {
     const Golden golden(name);

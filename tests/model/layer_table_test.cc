@@ -113,8 +113,8 @@ TEST_CASE("gradients of a new kind's weights are the differences of the loss") {
   };
   int checked = 0;
   small.for_each_part(small.parameters.master(), [&](const Param& param, Tensor part, int64_t) {
-    const bool toy = param.name.find("layers.1.mlp") != std::string::npos ||
-                     param.name.find("layers.3.mlp") != std::string::npos;
+    const bool toy =
+        param.name.find("layers.1.mlp") != std::string::npos || param.name.find("layers.3.mlp") != std::string::npos;
     if (!toy) return;
     // Along the gradient the loss changes by the square of its length.
     const int64_t first = part.as<float>() - small.parameters.master().as<float>();

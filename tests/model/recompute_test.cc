@@ -1,4 +1,4 @@
-// What a layer keeps for backward changes memory and work, and no bit.
+// The tensors that a layer keeps for backward change memory and work, and no bit.
 #include "model/recompute.h"
 
 #include <algorithm>
@@ -71,7 +71,8 @@ TEST_CASE("any number of layers may keep any tensor: gradients and losses are th
       const std::vector<char> expected = bits_of(everything);
       CHECK(std::count(expected.begin(), expected.end(), 0) < static_cast<int64_t>(expected.size()) / 2);
       const int64_t choices[] = {0, 1, kLayers - 1};
-      // Every combination of the first four, and of any two tensors: sums of digits that differ in two of them at least.
+      // Every combination of the first four, and of any two tensors: sums of digits that differ in at least two of
+      // them.
       for (int64_t code = 0; code < 3 * 3 * 3 * 3; ++code) {
         const int64_t a = code % 3, b = code / 3 % 3, c = code / 9 % 3, d = code / 27;
         const int64_t digits[] = {a, b, c, d, (a + b + c) % 3, (a + 2 * b + d) % 3, (b + c + d) % 3};

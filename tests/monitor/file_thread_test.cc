@@ -19,7 +19,7 @@ int64_t times(const std::string& text, const std::string& part) {
   return count;
 }
 
-// What a sink was given, and a disk that holds it up or refuses it.
+// Records the input of a sink, and simulates a disk that blocks or refuses it.
 struct Disk {
   std::mutex slow;  // who holds it, holds up every write
   std::vector<int64_t> steps;

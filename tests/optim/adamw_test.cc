@@ -18,7 +18,7 @@ ParamTable table_of_every_kind() {
            unit(UnitKind::kNorms, "norms", Decay::kNo)}};
 }
 
-// What one step at this learning rate leaves of each unit's weights, which all were 1.
+// Each unit's weights after one step at this learning rate; all were 1 before.
 std::vector<float> after_a_step(const OptimizerOptions& options, double lr) {
   const ParamTable table = table_of_every_kind();
   Backend backend = make_cpu_backend();

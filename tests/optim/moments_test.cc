@@ -55,8 +55,8 @@ struct Steps {
   int64_t gradients = 0;  // those of this step in all; 0: of each its own
 };
 
-// The state after these steps, from the weights' initial values or from `start`. Gradients are a function of the step and
-// the element; padding has some too.
+// The state after these steps, from the weights' initial values or from `start`. Gradients are a function of the step
+// and the element. Padding has gradients, too.
 WholeState run(const Split& split, const Steps& steps, const WholeState* start = nullptr) {
   const ParamTable table = uneven_table();
   WholeState whole;

@@ -1,5 +1,5 @@
-// What the auto keys come to, against every combination that a config may name, judged by the same simulator; within the
-// memory that is there; and the same on every rank.
+// The auto keys' values, against every combination that a config may name, judged by the same simulator. They fit the
+// available memory, and are the same on every rank.
 #include "plan/auto_choice.h"
 
 #include <catch2/catch.hpp>
@@ -71,7 +71,7 @@ std::vector<Tried> try_all(const RunConfig& config, const GlobalBatch& batch, in
   return all;
 }
 
-// Of which so many may be filled.
+// The smallest memory of which `bytes` may be filled.
 int64_t enough_for(int64_t bytes, const Machine& machine) {
   int64_t enough = bytes;
   while (fillable_bytes(enough, machine.cpu) < bytes) ++enough;

@@ -1,5 +1,5 @@
-// The communicated bytes of the step record against those passed to MPI. This program's MPI_Allgather, MPI_Iallgather and
-// MPI_Ialltoall wrap the library's and count (MPI's profiling interface).
+// The communicated bytes of the step record against those passed to MPI. This program's MPI_Allgather, MPI_Iallgather
+// and MPI_Ialltoall wrap the library's and count (MPI's profiling interface).
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 

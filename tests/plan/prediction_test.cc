@@ -70,7 +70,7 @@ TEST_CASE("a search finds only what fits, the fastest first, and of a mode that 
     CHECK(p.available_bytes == machine.plannable_bytes());
     CHECK(p.free_bytes == whole - p.peak_bytes_per_rank);
   }
-  // What fits is decided without the share that stays free: by a byte beyond the largest plan.
+  // Plans must fit into the memory without the free share. Here that is less than a byte above the largest plan.
   machine.free_share = 1 - (double(most) + 0.5) / double(whole);
   CHECK(search(config, batch, 2, machine).fitting.size() == all.fitting.size());
   machine.free_share = 1 - (double(most) - 1.5) / double(whole);

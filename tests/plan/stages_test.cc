@@ -1,5 +1,5 @@
-// What stages, kept layers and replicas cost, planned for any number of ranks: memory by name and bytes exchanged in a
-// step, each against a formula.
+// The cost of stages, kept layers and replicas, planned for any number of ranks. Memory by name and bytes exchanged in
+// a step are each checked against a formula.
 #include <catch2/catch.hpp>
 
 #include "base/strings.h"
@@ -83,7 +83,7 @@ struct Slices {
     }
   }
   int64_t all = 0, largest = 0, layer = 0, norms = 0, embedding = 0, head = 0;
-  // Of the buffers for whole units but the layers': where layers share theirs, embedding and head share one, too.
+  // The buffers for whole units, except the layers'. If layers share theirs, embedding and head share one, too.
   int64_t others(bool layers_share) const {
     return norms + (layers_share ? std::max(embedding, head) : embedding + head);
   }
@@ -100,8 +100,8 @@ std::map<std::string, int64_t> planned_bytes_of(const MemoryPlan& plan) {
   return bytes;
 }
 
-// Times that a layer that shares a buffer is gathered in a step, over all of them. Forward and backward each find the two
-// that the other pass has left.
+// The gathers in a step of all layers that share a buffer. Forward and backward each find the two layers that the other
+// pass has left.
 int64_t gathers_of_shared(int64_t layers) { return layers <= 2 ? layers : 2 + kMicroBatches * 2 * (layers - 2); }
 
 double exchanged_expected(const Sharing& s) {

@@ -20,8 +20,8 @@ using namespace tokamak;
 
 namespace {
 
-// What the record's FLOPs must be for `tokens` tokens of this rank: the terms of mfu_full where they are computed, and
-// those that it leaves out.
+// The expected FLOPs of the record for `tokens` tokens of this rank: the terms of mfu_full that are computed, and those
+// that it leaves out.
 double flops_expected(const RunConfig& config, const BatchShape& shape, int64_t rows_behind) {
   const ModelConfig& model = config.model;
   const auto tokens = static_cast<double>(shape.sequences_per_rank * shape.length);
@@ -185,8 +185,8 @@ RANKS_CASE("a dry run yields the very step that a real one takes, call by call")
 
 namespace {
 
-// The collectives and updates of a step in the order of the host: G gather, R reduction, A update, each of the embedding
-// or the head (e), a layer (l) or the norms (n), and S the sum of the norm.
+// The collectives and updates of a step in the order of the host: G gather, R reduction, A update, S the sum of the
+// norm. Each names the embedding or the head (e), a layer (l) or the norms (n).
 std::string order_of(const StepRecord& record, const ParamTable& table, int ranks) {
   const auto kind = [&](double elements) {
     for (const Unit& unit : table.units) {
@@ -220,9 +220,9 @@ TEST_CASE("gathers go a unit ahead and before the reduction behind, and those of
     DryRun run(config, small_batch(2, 2 * micro_batches), 2);
     return order_of(run.record(), make_param_table(config.model), 2);
   };
-  // Forward gathers layers 2, 3 and 4 (the last step's end has gathered the rest) and the head, in the embedding's buffer;
-  // backward layers 2, 1 and 0, each before the reduction of the layer two above it, then the embedding for the next
-  // micro-batch. The update gathers what comes first.
+  // Forward gathers layers 2, 3 and 4, because the last step's end has gathered the rest. It gathers the head into the
+  // embedding's buffer. Backward gathers layers 2, 1 and 0, each before the reduction of the layer two above it. Then
+  // it gathers the embedding for the next micro-batch. The update gathers what comes first.
   const auto backward = [](const std::string& embedding) { return "Re Gl Rl Gl Rl Gl Rl " + embedding + "Rl Rl Re "; };
   const std::string forward = "Gl Gl Gl Ge ", norms = "Rn S ", update = "An Gn Ae Ge Al Gl Al Gl Al Al Al Ae";
   CHECK(order({}, 1) == forward + backward("") + norms + update);

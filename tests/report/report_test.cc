@@ -75,8 +75,8 @@ class Story {
   std::vector<MetricRecord> records;
 
  private:
-  // Of whatever records: each start's time is from the last sign of the one before (of its own exec, where that one was
-  // done) to its own, and none is left over.
+  // Holds for any records. Each start's time begins at the last sign of the one before (its own exec, if that one was
+  // done) and ends at its own. No time is left over.
   static void expect_exact_sums(const RunReport& report) {
     int64_t before = report.starts.front().exec, whole = 0;
     bool done = false;

@@ -1,4 +1,4 @@
-// What a rank knows of its own progress, and the limits that follow from it.
+// A rank's record of its own progress, and the limits that follow from it.
 #include "resilience/progress.h"
 
 #include <catch2/catch.hpp>

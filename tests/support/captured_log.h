@@ -1,4 +1,4 @@
-// What is written to standard error in a scope: the log's warnings are part of the contract.
+// Captures standard error in a scope: the log's warnings are part of the contract.
 #pragma once
 
 #include <fcntl.h>

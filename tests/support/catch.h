@@ -5,8 +5,8 @@
 
 namespace tokamak {
 
-// As Catch's own main. Where `skip_because` says why nothing can run, it names what it leaves out and returns 77, which
-// ctest counts as skipped; listing still works.
+// As Catch's own main. If `skip_because` gives a reason, it lists the skipped cases and returns 77, which ctest counts
+// as skipped; listing still works.
 int run_catch(int argc, char** argv, const std::string& skip_because = "");
 
 }  // namespace tokamak

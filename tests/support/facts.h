@@ -1,5 +1,5 @@
-// What a test program tells scripts/gpu_check: lines of JSON, one a fact, appended to the file that TOKAMAK_FACTS
-// names; nothing without it. The runner tells of each case when it begins and when it ends (catch.cc).
+// Facts from a test program to scripts/gpu_check: one JSON line each, appended to the file TOKAMAK_FACTS. Without that
+// variable nothing is written. The runner adds a fact when a case begins and when it ends (catch.cc).
 #pragma once
 
 #include <algorithm>

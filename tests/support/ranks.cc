@@ -1,4 +1,4 @@
-// What both kinds of ranks share: threads on demand, and reports one at a time.
+// Shared by both kinds of ranks: threads on demand, and reports one at a time.
 #include "support/ranks.h"
 
 #include "base/parallel_for.h"

@@ -1,4 +1,5 @@
-"""Runs N copies of a command as the ranks of one run, by environment variables: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT.
+"""Runs N copies of a command as the ranks of one run, by environment variables: RANK, WORLD_SIZE, MASTER_ADDR,
+MASTER_PORT.
 
 usage: run_ranks.py [--expect CODE,CODE,...] N COMMAND...
 

@@ -1,4 +1,4 @@
-// Where tests find files of the source tree.
+// Finds files of the source tree for tests.
 #pragma once
 
 #include <string>

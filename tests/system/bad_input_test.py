@@ -100,7 +100,8 @@ def data_errors(place):
 
 
 def odd_text(place):
-    """text with bytes that are none is a data set, with a warning that names file and counts; CR LF is read as LF, and said"""
+    """text with invalid bytes becomes a data set, with a warning that names file and counts; CR LF is read as LF, and
+    the log says so"""
     def tokenized(name, content):
         with open(place.file(name + ".txt"), "wb") as file:
             file.write(content)
@@ -125,7 +126,7 @@ def other_data_on_resume(place):
 
 
 def other_model_on_resume(place):
-    """a checkpoint of another shape is refused by the key, as one of another function is: exit 2; allowed, by a weight: 4"""
+    """a checkpoint of another shape or function is refused by the key: exit 2; if the key allows it, by a weight: 4"""
     before = digest(place.checkpoint("resumed", 5))
     refused(place, "resumed", 2, ["differs from this config's: model.intermediate_size: 100 -> 96\n"], "model.intermediate_size=96")
     refused(place, "resumed", 4, ["model.layers", "48"], "model.intermediate_size=96",

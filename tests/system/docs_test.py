@@ -1,6 +1,6 @@
-"""The commands of docs/tutorial.md and docs/clusters.md as a reader pastes them: in order, in one shell per page, from a
-directory that looks like the root of a fresh clone. A command that fails, an option that does not exist, and output on
-the page that the program does not print are errors.
+"""Runs the commands of docs/tutorial.md and docs/clusters.md as a reader pastes them. They run in order, in one shell
+per page, from a directory that looks like the root of a fresh clone. It is an error if a command fails, an option does
+not exist, or the program does not print the output on the page.
 
 A fence says what is done with it:
   sh           run; a command that exits other than 0 ends the test
@@ -25,7 +25,7 @@ SKIPPED = 77
 FULL = os.environ.get("TOKAMAK_DOCS_FULL") == "1"
 INSTALL = "" if os.environ.get("TOKAMAK_TEST_INSTALLS") == "yes" else " --no-install"
 
-# What makes the pages short enough to be a test: text on a page -> what runs instead.
+# Makes the pages short enough to be a test: text on a page -> its replacement.
 SHORTER = {
     "quickstart.sh --text-only": f"quickstart.sh --text-only --program build/tokamak{INSTALL}",
     "tokamak train configs/quickstart.yaml": "tokamak train configs/quickstart.yaml training.max_steps=6 "
@@ -74,7 +74,7 @@ def shortened(commands, used):
 def run(blocks, directory, used):
     """All in one shell, so that what one block exports the next one has."""
     script = "set -eo pipefail\n" + "".join(f"{shortened(block.commands, used)}\necho '{END}'\n" for block in blocks)
-    command = ["timeout", str(3600 if FULL else 300), "bash", "-c", script]  # for a block that waits for what never comes
+    command = ["timeout", str(3600 if FULL else 300), "bash", "-c", script]  # a block may wait forever
     done = subprocess.run(command, cwd=directory, text=True, check=False, env=os.environ,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     outputs = done.stdout.split(END + "\n")

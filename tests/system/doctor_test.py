@@ -19,7 +19,7 @@ SLOW = 5  # exit code of a burn-in whose rates are too far apart: they are the m
 
 
 def doctor(command, *expect):
-    """What it printed to standard output, after it ended with one of these codes within a minute."""
+    """Its standard output, after it ended with one of these codes within a minute."""
     begin = time.monotonic()
     done = subprocess.run(command, env=ENV, text=True, capture_output=True, timeout=240, check=False)
     assert done.returncode in expect, (command, done.returncode, done.stdout, done.stderr)
@@ -41,7 +41,7 @@ def alone(place):
 
 
 def on_two_ranks(place):
-    """under mpirun with a run's config: everything is checked on both ranks, as JSON; the run's directory is as it was"""
+    """under mpirun with a run's config: both ranks check everything, as JSON; the run's directory is unchanged"""
     report = json.loads(doctor(mpirun(2, "doctor", place.config("two"), "--json"), 0, SLOW))
     status = status_of(report)
     assert list(status) == CHECKS, report
@@ -99,8 +99,9 @@ def different_environments(place):
 
 
 def a_host_of_three_differs(place):
-    """three hosts over TCP, one with another binary and another file system at the path: both are found, and it is a
-    suspect (hosts are namespaces; said to be skipped where the kernel or the user may not make them)"""
+    """Three hosts over TCP, one with another binary and another file system at the path. The doctor finds both, and
+    suspects that host. Hosts are namespaces; the case is skipped by name where the kernel or the user may not make
+    them."""
     if subprocess.run(["unshare", "-um", "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
         print("skipped: no namespaces")
         return
@@ -126,7 +127,7 @@ def a_host_of_three_differs(place):
 
 
 def hanging_rank(place):
-    """a rank that stops answering ends the doctor at its deadline with exit code 6; the log names the check and the rank"""
+    """a rank that stops answering ends the doctor at its deadline with exit code 6; the log names check and rank"""
     log = place.file("hang.log")
     with open(log, "w") as out:
         process = subprocess.Popen(mpirun(2, "doctor", "--deadline", "15"), env=ENV, stdout=out, stderr=out)

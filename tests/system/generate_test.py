@@ -29,7 +29,7 @@ def raw(*arguments, stdin=None):
 
 
 def batches(place):
-    """a prompt's text does not depend on batch or order, sampled or greedy; the same prompt twice has two sampled texts"""
+    """a prompt's text does not depend on batch or order, sampled or greedy; a prompt twice: two samples"""
     prompts = prompts_of(place)
     for choice in (["--temperature", "0"], ["--temperature", "1", "--top-p", "1", "--seed", "5"]):
         together = generated(*source(place, *choice), "--batch", "3", *given(prompts))

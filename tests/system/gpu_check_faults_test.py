@@ -133,7 +133,7 @@ def a_signal_keeps_what_there_is(folder):
 
 
 def running(folder):
-    """The test programs of the check that writes there, once a hang is under way: its facts say that a case has begun."""
+    """The hanging test programs of the check that writes to `folder`. They have a facts file once a case has begun."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:

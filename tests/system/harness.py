@@ -189,7 +189,7 @@ def relative(a, b):
 
 
 def mebibytes(text):
-    """Of a size as the program writes it: "1.50 GiB"."""
+    """Parses a size as the program writes it: "1.50 GiB"."""
     number, unit = text.split()
     return float(number) * {"KiB": 1 / 1024, "MiB": 1, "GiB": 1024}[unit]
 

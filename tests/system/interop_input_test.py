@@ -1,5 +1,5 @@
-"""Import and export given bad input: one clear error that names file and tensor or key, the exit code, and nothing of the
-output left behind. Standard library only."""
+"""Import and export with bad input: one clear error that names file and tensor or key, the exit code, and no output
+left behind. Standard library only."""
 import json
 import os
 import shutil
@@ -138,7 +138,7 @@ def another_models_config(place):
 
 
 def bad_calls(place):
-    """outputs that exist, checkpoints that do not, tokenizers that do not fit, overrides of the model: nothing is written"""
+    """existing outputs, missing checkpoints, wrong tokenizers, overrides of the model: nothing is written"""
     hf, run = model(place), place.run("made")
     refused(place, 2, ["model", "exists"], "import", "--from", "hf", hf, hf)
     refused(place, 2, ["no directory", "nowhere"], "import", "--from", "hf", hf, place.file("nowhere/out"))

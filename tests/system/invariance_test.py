@@ -1,5 +1,5 @@
-"""The real program under the real mpirun computes the same numbers as ranks that are threads
-(tests/train/invariance_test.cc, which has every combination): 1, 2 and 4 ranks, and a run resumed on fewer."""
+"""The real program under the real mpirun computes the same numbers as ranks that are threads. It runs 1, 2 and 4 ranks,
+and a run resumed on fewer. tests/train/invariance_test.cc has every combination."""
 import shutil
 
 from harness import digest, gathered, generated, main, relative, tokamak
@@ -46,7 +46,7 @@ def resume(place):
 
 
 def recompute(place):
-    """a run that keeps all activations is resumed with some, and then with none: the bits of one that was never stopped"""
+    """a run that keeps all activations is resumed with some, and then with none: the bits of an uninterrupted run"""
     steps = ("training.max_steps=9",)
     place.train("kept", 2, *steps)
     place.train("less", 2, *steps, "--stop-at-step", "3", expect=75)
@@ -81,8 +81,9 @@ def sharing(place):
 
 
 def moments(place):
-    """moments in bf16, 1, 2, 3 and 4 processes and all stages: losses within 1e-6 of 1 rank's; a run that is stopped has the
-    bits of one that was not, also on from another stage; checkpoints of either dtype go on with the other, and say so"""
+    """Moments in bf16, 1, 2, 3 and 4 processes and all stages: losses within 1e-6 of 1 rank's. A stopped run has the
+    bits of an uninterrupted one, also when another stage resumes it. Checkpoints of either dtype resume with the other,
+    and say so."""
     steps, bf16 = ("training.max_steps=20",), "optimizer.moments=bf16"
     place.train("wide", 1, *steps)
     place.train("narrow", 1, *steps, bf16)
@@ -94,7 +95,8 @@ def moments(place):
         place.train(f"split{number}", count, *steps, bf16, *(f"parallelism.{key}" for key in keys))
         difference = worst(place, f"split{number}", "narrow")
         print(f"  {count} processes {' '.join(keys)}: largest relative difference from 1 {difference:.1e}")
-        assert difference < 1e-6, difference  # of sums in another order (1e-7); other draws would move it as bf16 itself does
+        # Sums in another order differ by 1e-7; other draws would differ as much as bf16 itself.
+        assert difference < 1e-6, difference
     place.train("stopped", 4, *steps, bf16, "parallelism.zero_stage=1", "--stop-at-step", "10", expect=75)
     shutil.copytree(place.run("stopped"), place.run("moved"))
     place.train("stopped", 4, *steps, bf16, "parallelism.zero_stage=1")
@@ -119,8 +121,9 @@ AUTO = ("activation_checkpoint.mode=auto", "parallelism.keep_gathered=auto", "tr
 
 
 def choosing(place):
-    """the auto keys on 2 processes: the log and metrics.jsonl have the choice, a plan makes the same one, and a run with it written
-    out has the same bits; a checkpoint of such a run generates; rates that are unknown end the start with 2"""
+    """The auto keys on 2 processes. The log and metrics.jsonl have the choice, and a plan makes the same one. A run
+    with the choice written out has the same bits. A checkpoint of such a run generates. Unknown rates end the start
+    with 2."""
     steps = ("training.max_steps=8", "checkpoint.interval=4 steps", "checkpoint.keep_latest=0")
     output = place.train("auto", 2, *steps, *AUTO)
     (line,) = [line for line in output.splitlines() if "chosen: " in line]

@@ -26,7 +26,7 @@ def read(path):
 
 
 def same_bits(place):
-    """4 ranks over TCP train the same losses and weights, to the bit, as 4 under mpirun; f32 and bf16, with accumulation"""
+    """4 ranks over TCP train the same losses and weights, to the bit, as 4 under mpirun; both dtypes, accumulation"""
     for precision in ("f32", "bf16"):
         overrides = ("training.max_steps=12", f"precision.compute={precision}", "training.micro_batch_size=1",
                      "checkpoint.interval=12")

@@ -1,6 +1,6 @@
-"""The live last line of `tokamak train` in a real terminal (tmux): it is redrawn beneath the log's lines, which stay whole,
-and is gone at the end, whatever the end is. Where standard error is no terminal, and in the background, there is none.
-Without tmux exits 77, which ctest shows as skipped."""
+"""The live last line of `tokamak train` in a real terminal (tmux). It is redrawn beneath the log's lines, which stay
+whole. It is gone at the end, however the run ends. In the background, or if standard error is not a terminal, there is
+no such line. Without tmux exits 77, which ctest shows as skipped."""
 import re
 import subprocess
 import sys
@@ -31,7 +31,7 @@ def expect_clean(screen, last):
 
 
 def redrawn(place):
-    """the line is the last one, once, with pace and ETA, while log lines scroll above it, each whole; after SIGINT it is gone"""
+    """the line is the last one, once, with pace and ETA, under whole log lines that scroll; SIGINT removes it"""
     config = place.config("redrawn")
     with Terminal(200, 30) as terminal:
         begin(terminal, TOKAMAK, "train", config, *SLOW)
@@ -60,7 +60,7 @@ def narrow(place):
 
 
 def whole_log(place):
-    """the log lines of a run on a terminal are those of the same run in a pipe, which has no live line and no escape sequence"""
+    """a terminal shows the log lines of the same run in a pipe, which has no live line and no escape sequence"""
     wanted = ("training.max_steps=40", "training.validation_interval=10", "metrics.log_interval=5")
     def times_removed(text):  # and what is measured
         return [re.sub(r"[\d.]+( [KMG]iB|[KM]? tokens/s|%| s\b)|\b\d+:\d\d(:\d\d)?\b|runs/\w+|[\d.]+ [KMGT]?FLOP/s", "#", line).strip()
@@ -96,7 +96,7 @@ def planning(place):
 
 
 def elsewhere(place):
-    """in the background, under mpirun, with standard error in a file, and on a terminal that cannot redraw: no live line"""
+    """in the background, under mpirun, with standard error in a file, and on a dumb terminal: no live line"""
     limits = ("training.max_steps=60", "metrics.log_interval=20")
     with Terminal(200, 60) as terminal:
         for name, before, after in (("background", "", "& wait $!"), ("dumb", "TERM=dumb", ""), ("file", "", f"2>{place.file('log')}")):

@@ -41,7 +41,7 @@ def write_documents(place):
 
 
 def trains(place):
-    """two steps by none, selective and full: the same losses, norms and weights to the bit; the peak is the plan, and falls"""
+    """two steps by none, selective and full: the same losses, norms and weights to the bit; the peak is the plan"""
     write_documents(place)
     results, peaks = [], []
     for mode in ("none", "selective", "full"):

@@ -39,12 +39,12 @@ def plan_and_peak(place):
 
 # Sizes from far below what libraries take to some times as much.
 SIZES = {"tiny": [], "small": ["model.hidden_size=256", "model.intermediate_size=688", "model.head_dim=64"]}
-FLOOR = 5.0  # MiB: code, heap and buffers of data that the first steps touch (3 to 4 measured), whatever the model's size
+# MiB: code, heap and buffers of data that the first steps touch (3 to 4 measured), for any model size.
+FLOOR = 5.0
 
 
 def small_models(place):
-    """tiny and small models on 1 and 2 ranks, f32 and bf16: the peak is the plan, within 5 % or 5 MiB, and `tokamak plan`
-    says the same plan"""
+    """tiny and small models on 1 and 2 ranks, f32 and bf16: the peak is `tokamak plan`'s, to 5 % or 5 MiB"""
     for name, size in SIZES.items():
         for precision in ("f32", "bf16"):
             for ranks in (1, 2):
@@ -92,8 +92,8 @@ def peaks_of_ranks(place, name, ranks, overrides):
 
 
 def stages(place):
-    """stages 1, 2 and 3 on 1, 2 and 4 ranks and in 2 copies of 2: the peak of every rank is the plan, within 5 %. By class:
-    tests/train/memory_by_class_test.cc"""
+    """Stages 1, 2 and 3 on 1, 2 and 4 ranks and in 2 copies of 2: the peak of every rank is the plan, within 5 %. By
+    class: tests/train/memory_by_class_test.cc."""
     for ranks, copies in ((1, 1), (2, 1), (4, 1), (4, 2)):
         for stage in (1, 2, 3):
             name = f"stage{stage}-{ranks}-{copies}"

@@ -30,7 +30,7 @@ def refused(*arguments):
 
 
 def choices(place):
-    """each choice has the promised keys; all but the last fit; the fastest is recommended; memory grows with the micro-batch"""
+    """each choice has the promised keys; all but the last fit; the fastest is recommended; memory grows"""
     found = plan()
     assert list(found) == ["machine", "published_error", "choices", "recommended", "run", "checkpoint"], list(found)
     assert all(list(choice) == CHOICE for choice in found["choices"])
@@ -94,7 +94,7 @@ def configured(place):
 
 
 def kept(place):
-    """without --gpu, text and JSON say what layers keep and what is recomputed; --memory is what automatic choices fill"""
+    """without --gpu, text and JSON say what layers keep and recompute; --memory is what automatic choices fill"""
     def planned(*arguments):
         return json.loads(tokamak("plan", LLAMA, "--ranks", "64", "--json", "runtime.backend=cuda", *arguments))
     tensors, layers = ["qkv", "attention", "mid", "gate_up", "norm1", "norm2", "swiglu"], 32
@@ -126,7 +126,7 @@ def kept(place):
 
 
 def any_config(place):
-    """the micro-batch of a file, and a batch that the ranks cannot share, are no obstacle to a choice, but to a start"""
+    """a file's micro-batch, or a batch that ranks cannot share, does not stop a choice; it does stop a start"""
     large = str(ROOT / "configs/llama-70b.yaml")
     for path, ranks in ((str(ROOT / "configs/llama-125m.yaml"), 64), (str(ROOT / "configs/quickstart.yaml"), 64), (large, 1024)):
         page = tokamak("plan", path, "--ranks", str(ranks), "--gpu", "h100")
@@ -138,14 +138,16 @@ def any_config(place):
 
 
 def page(place):
-    """the table has the config's keys and no row twice; what is free and how good predictions are is said; --memory takes the place of the GPU's"""
+    """The table has the config's keys and no row twice. It shows free memory and the accuracy of predictions. --memory
+    replaces the GPU's memory."""
     small = [str(ROOT / "configs/llama-350m.yaml"), "--ranks", "64", "--gpu", "h100"]
     text = tokamak("plan", *small)
     lines = text.splitlines()
     (head,) = [i for i, line in enumerate(lines) if line.startswith("   zero_  data_parallel_")]
     rows = [line for line in lines[head + 2:] if line[:8].strip().isdigit() and "does not fit" not in line]
     assert len(rows) > 4 and rows[0].endswith("  <- recommended"), text
-    results = [row.split("  <-")[0].split()[-8:] for row in rows]  # step, exposed, tokens/s, MFU, two memories with units
+    # Step, exposed, tokens/s, MFU, and two memories with units.
+    results = [row.split("  <-")[0].split()[-8:] for row in rows]
     assert len({tuple(result + row.split()[1:3]) for result, row in zip(results, rows)}) == len(rows), text
     assert any("none, selective, auto" in row for row in rows), text
     assert "predictions  within 4.9 % of half of 150 published runs" in text and "plans leave 4 %" in text, text
@@ -161,7 +163,7 @@ def page(place):
 
 
 def traced(place):
-    """--trace is the simulated timeline: rows for the streams, collectives beside operations; --explain has the terms"""
+    """--trace is the simulated timeline: rows for the streams, collectives overlap operations; --explain has terms"""
     path = os.path.join(place.path, "trace.json")
     text = tokamak("plan", LLAMA, "--ranks", "64", "--gpu", "h100", "--trace", path, "--explain", *FEW_LAYERS)
     assert "predicting steps of 64 rank(s) on h100" in text and "GEMMs" in text and "Llama 3" in text and "recommended" in text
@@ -177,7 +179,8 @@ def errors(place):
     assert "did you mean h100?" in refused("plan", LLAMA, "--ranks", "64", "--gpu", "h10")
     assert "8x400Gb" in refused("plan", LLAMA, "--ranks", "64", "--gpu", "h100", "--network", "400")
     assert "--network needs --gpu" in refused("plan", LLAMA, "--ranks", "64", "--network", "400Gb")
-    assert "--explain needs --gpu" in refused("plan", LLAMA, "--ranks", "64", "--explain")  # it leaves nothing to choose
+    # Nothing is left to choose here.
+    assert "--explain needs --gpu" in refused("plan", LLAMA, "--ranks", "64", "--explain")
     auto = ("activation_checkpoint.mode=auto", "runtime.backend=cuda", "runtime.machine=h100")
     assert "saves 21.4 ms a step for 896 MiB" in tokamak("plan", LLAMA, "--ranks", "64", *auto, "--explain")
     path = os.path.join(place.path, "broken.json")
@@ -228,7 +231,7 @@ def published(place):
 
 
 def calibrated(place):
-    """bench calibrate writes the machine at hand, on one rank and on two; a plan for it is the sum of what was measured"""
+    """bench calibrate measures this machine, on one rank and on two; a plan for it is the sum of what was measured"""
     shape = [str(ROOT / "configs/quickstart.yaml"), "runtime.backend=cpu", "runtime.threads_per_rank=1", "model.vocab_size=512",
              "model.num_hidden_layers=2", "model.hidden_size=64", "model.intermediate_size=96", "model.num_attention_heads=2",
              "data.sequence_length=64", "training.global_batch_tokens=1024", "training.micro_batch_size=4"]

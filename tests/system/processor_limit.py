@@ -1,12 +1,12 @@
-"""A limit of processor time for this process and all that it starts, by a control group: a cluster of many processes on a
-machine of two cores leaves some for everybody else. Holds whatever the processes do; needs root."""
+"""Limits the processor time of this process and its children by a control group. So a cluster of many processes on two
+cores leaves some for others. Holds whatever the processes do; needs root."""
 import os
 import uuid
 
 SHARE = 0.75  # of all cores
 PERIOD = 100_000  # microseconds
 
-# Where a group is made, and the files that limit it, of cgroup versions 2 and 1.
+# The folders for groups, and the files that limit a group, of cgroup versions 2 and 1.
 PLACES = [("/sys/fs/cgroup", {"cpu.max": "{quota} {period}"}),
           ("/sys/fs/cgroup/cpu", {"cpu.cfs_period_us": "{period}", "cpu.cfs_quota_us": "{quota}"})]
 

@@ -19,7 +19,7 @@ def git(*arguments, **options):
 
 
 def clone(folder):
-    """Of what lies in the working tree, committed or not, as far as git knows the files."""
+    """Clones the working tree, committed or not, as far as git tracks the files."""
     git("clone", "-q", str(ROOT), folder)
     if changes := git("-C", str(ROOT), "diff", "--binary", "HEAD"):
         git("-C", folder, "apply", input=changes)
@@ -52,7 +52,7 @@ def main():
         losses = {record["step"]: record["loss/last"] for record in records if "loss/last" in record}
         assert events == ["start", "ready", "stop", "checkpoint", "end",
                           "start", "resume", "ready", "checkpoint", "end"], events
-        # What mpirun says of exit code 75 looks like an error, so the script has said before that it is none.
+        # mpirun's message for exit code 75 looks like an error, so the script says before that it is not one.
         assert said.index("mpirun reports that as if it were an error") < said.index("Exit code:    75"), said
         # Logged every 10 steps; it is interrupted somewhere after the 20th.
         assert sorted(losses) == [10, 20, 30, 40], losses

@@ -1,6 +1,7 @@
-"""`tokamak report --output` of real runs, opened in a headless Chromium: no complaint in the console, no request beyond the
-file, nothing wider than the screen, and the values of the records in charts and tables. Screenshots go to $SCREENSHOTS.
-Without Chromium exits 77, which ctest shows as skipped. One file, since its cases open the same few runs, each trained once."""
+"""`tokamak report --output` of real runs, opened in a headless Chromium. The console has no complaint, the page
+requests only its file, and fits the screen. Charts and tables have the values of the records. Screenshots go to
+$SCREENSHOTS. Without Chromium exits 77, which ctest shows as skipped. One file, because its cases open the same few
+runs, each trained once."""
 import datetime
 import json
 import math
@@ -63,7 +64,7 @@ def choose(browser, among, index, value):
       one.value = '{value}'; one.dispatchEvent(new Event('change')); }})()""")
 
 
-# Of each chart: its name, its rows, its lines without a value, and the painted pixels in its lines' colours.
+# State of each chart: its name, its rows, its lines without a value, and the painted pixels in its lines' colours.
 STATE = """charts.map((chart) => {
   const graph = chart.graph, area = graph.getArea(), canvas = chart.plot.querySelector("canvas"), scale = canvas.width / canvas.clientWidth;
   const pixels = canvas.getContext("2d").getImageData(area.x * scale, area.y * scale, area.w * scale, area.h * scale).data;
@@ -78,8 +79,8 @@ STATE = """charts.map((chart) => {
 
 
 def on_every_screen(place):
-    """a resumed run on a phone and a laptop, light and dark: no complaint, no overflow, every chart drawn; prompts and texts of
-    samples are text, whatever they contain"""
+    """A resumed run on a phone and a laptop, light and dark: no complaint, no overflow, every chart drawn. Prompts and
+    texts of samples are shown as text, whatever they contain."""
     run = trained(place, "first")
     texts = [one["prompt"] + one["text"] for line in Path(run, "metrics.jsonl").read_text().splitlines()
              for one in json.loads(line).get("samples", [])]
@@ -139,8 +140,8 @@ def values(place):
 
 
 def interaction(place):
-    """x as steps, tokens and time; smoothing that does not lag and leaves schedules alone; log axes, zoom and pointer of all
-    charts; the legend shows what is drawn"""
+    """The x axis as steps, tokens and time. Smoothing does not lag and leaves schedules alone. Log axes, zoom and
+    pointer work in all charts. The legend matches the lines."""
     page = page_of(place, trained(place, "first"))
     losses = [loss for _, loss in sorted(place.records("first", "loss/avg").items())]
     with Browser(find_browser()) as browser:
@@ -222,8 +223,8 @@ def heat_map(place):
 
 
 def compared(place):
-    """several runs on one page: a line of each in every chart, in the colours of the headings; the loss at the last step that all
-    have, and the keys of the config that differ"""
+    """Several runs on one page: each has a line in every chart, in the colour of its heading. The page has the loss at
+    the last common step, and the config keys that differ."""
     runs = [trained(place, "first"), trained(place, "second", "optimizer.lr=1e-3")]
 
     def shorten(record):  # another run, which ended sooner
@@ -254,7 +255,7 @@ def compared(place):
 
 
 def restarts(place):
-    """a start that changed keys: drawn and named at its step in each chart, among the events, in the text and the JSON"""
+    """a start with changed keys: drawn and named at its step in each chart, among the events, in text and JSON"""
     def change(record):
         if record.get("event") == "resume":
             record["changed"] = "optimizer.lr: 0.004 -> 0.003"
@@ -276,7 +277,8 @@ def restarts(place):
 
 
 def write_long_run(directory):
-    """A metrics.jsonl of 100,000 steps with a trainer's values, a second start in its middle, and statistics of 291 tensors."""
+    """A metrics.jsonl of 100,000 steps with a trainer's values, a second start in its middle, and statistics of 291
+    tensors."""
     os.makedirs(directory)
     rng = random.Random(1)
     clock = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc).timestamp()
@@ -328,8 +330,9 @@ def long_run(place):
 
 
 def in_words(place):
-    """`report RUN` alone is the text; several runs have a line each, then their texts; their JSON is a list. A long cause stays in
-    its row. Exit 2: two formats, a run twice, a missing run, an unwritable page; an older page then stays"""
+    """`report RUN` alone is the text. Several runs have a line each, then their texts; their JSON is a list. A long
+    cause stays in its row. Exit 2: two formats, a run twice, a missing run, an unwritable page. An older page then
+    stays."""
     run, page = trained(place, "first"), place.file("older.html")
     assert tokamak("report", run) == tokamak("report", run, "--text")
     other = shutil.copytree(run, place.file("other"))

@@ -1,5 +1,5 @@
-"""training.samples by the real program: the texts that `tokamak generate` makes of that step's checkpoint, the same on
-other ranks, heeding signals; and what is wrong with them as errors that name the place."""
+"""training.samples by the real program. The texts equal those of `tokamak generate` with that step's checkpoint, on any
+number of ranks. Signals are obeyed. Mistakes are errors that name the place."""
 import json
 import os
 import shutil
@@ -30,8 +30,8 @@ def samples_of(place, name):
 
 
 def as_generated(place):
-    """on 2 ranks, a sample is what `generate` makes of that step's checkpoint, and training is what it is without; the log
-    has each text; the account of time adds up"""
+    """On 2 ranks, a sample equals the text that `generate` makes of that step's checkpoint. Training has the same bits
+    as without samples. The log has each text; the account of time adds up."""
     prompts = prompts_of(place)
     for dtype in ("f32", "bf16"):
         shared = (f"training.max_steps={STEPS}", f"checkpoint.interval={INTERVAL}", "checkpoint.keep_latest=9",
@@ -95,8 +95,8 @@ def children(pid):
 
 
 def refusals(place):
-    """no interval, a prompt that is too long or empty, data without a tokenizer: exit 2, with file, line, key and value,
-    before there is a run"""
+    """no interval, a prompt that is too long or empty, data without a tokenizer: exit 2, with file, line, key and
+    value, before there is a run"""
     text = CONFIG.replace("optimizer:", "  samples:\n    interval: {interval}\n    prompts: {prompts}\noptimizer:").replace(
         "training: {{max_steps: 50, global_batch_tokens: 768, micro_batch_size: 2, validation_sequences: 5}}",
         "training:\n  max_steps: 50\n  global_batch_tokens: 768\n  micro_batch_size: 2")

@@ -76,7 +76,8 @@ def enter_if_possible():
 
 
 class Cluster:
-    """Started by being made; `env` is what its commands (srun, sbatch, ...) need. `settings`: more lines of slurm.conf."""
+    """The constructor starts the cluster; `env` is the environment for its commands (srun, sbatch, ...). `settings`:
+    more lines of slurm.conf."""
 
     def __init__(self, path, nodes, settings=""):
         if reason := limit_processors():

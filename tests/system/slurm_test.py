@@ -78,8 +78,8 @@ def same_as_with_pmix(place, name):
 
 
 def pipes(place):
-    """srun's pipe: behind `| head -1` the run goes on to its end, and behind `| tee` after a Ctrl-C, which srun keeps for
-    itself; `scancel --signal=TERM` saves, 75; the same bits"""
+    """Pipes behind srun. With `| head -1` a run continues to its end. With `| tee` it survives a Ctrl-C, which srun
+    does not forward. `scancel --signal=TERM` saves, and the exit code is 75. The bits are the same."""
     def start(name, reader):
         command = ["srun", *SHAPE, "--mpi=none", TOKAMAK, "train", place.config(name), f"training.max_steps={LONG}",
                    "checkpoint.interval=1000", "metrics.log_interval=10"]

@@ -1,6 +1,6 @@
-"""A run outlives what it prints to: a pipe whose reader is gone, a closed terminal, closed descriptors, cron's environment,
-mpirun's pipes. It is saved and ends with 75, or trains on; in the end its weights are those of a run that nobody disturbed,
-and train.log has every line. Cases with a terminal need tmux and are left out by name where there is none."""
+"""A run outlives its outputs: a pipe without a reader, a closed terminal, closed descriptors, cron's environment,
+mpirun's pipes. It saves and ends with 75, or continues training. The final weights are those of an undisturbed run, and
+train.log has every line. Cases with a terminal need tmux; without it they are skipped by name."""
 import json
 import os
 import signal
@@ -106,7 +106,7 @@ def closed_terminal_of_mpirun(place):
 
 
 def closed_descriptors(place):
-    """without standard input, output and error, each and all: no file takes their numbers, and the log is in train.log only"""
+    """without standard input, output and error, each and all: no file takes their numbers; train.log has the log"""
     for number, closed in enumerate(("<&-", ">&-", "2>&-", "<&- >&- 2>&-")):
         name = f"closed{number}"
         done = subprocess.run(["bash", "-c", f"exec {' '.join(command(place, name))} {closed}"], env=ENV, capture_output=True)

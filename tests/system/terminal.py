@@ -1,4 +1,4 @@
-"""A real terminal to test in: a shell in tmux, on a server of its own, whose screen can be read and whose size changes."""
+"""A real terminal for tests: a shell in tmux, on its own server. Tests can read its screen and change its size."""
 import os
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""What the GPU check and the race against PyTorch conclude from numbers: by hand, without a GPU and without torch."""
+"""Verdicts of the GPU check and of the race against PyTorch from given numbers, without a GPU and without torch."""
 import json
 import shutil
 import sys

@@ -1,6 +1,6 @@
-"""`tokamak watch` in a real terminal (tmux), on real runs: what it shows while one trains, ends, is killed and starts again;
-a terminal of any size; a metrics.jsonl that is cut, replaced or gone. It never crashes, and leaves the terminal as it was.
-Without tmux exits 77, which ctest shows as skipped."""
+"""`tokamak watch` in a real terminal (tmux), on real runs that train, end, are killed and start again. Terminals have
+any size; metrics.jsonl is cut, replaced or missing. It never crashes, and restores the terminal. Without tmux exits 77,
+which ctest shows as skipped."""
 import json
 import os
 import re
@@ -36,9 +36,9 @@ def expect_restored(terminal, code=0):
 
 
 def live(place):
-    """a run that trains: state, progress, ETA and curves; log axes and zoom; terminals from tiny to wide; SIGTERM ends the run,
-    which is said and stays; a second start goes on; it is killed; its metrics.jsonl is emptied and a third start goes on; q
-    gives the terminal back"""
+    """A run that trains: state, progress, ETA and curves; log axes and zoom; terminals from tiny to wide. SIGTERM ends
+    the run, and the end stays on the screen. A second start continues it and is killed. Its metrics.jsonl is emptied
+    and a third start continues. q restores the terminal."""
     run = place.run("live")
     os.makedirs(run + "/checkpoints")  # as of a run that is about to begin
     with Terminal() as terminal:
@@ -78,7 +78,8 @@ def live(place):
             training.kill()
             training.wait()
         terminal.wait_for(r"live  killed: no process holds its lock, no record for")
-        assert "  killed: no process holds its lock, no record for" in tokamak("report", run, "--text")  # in the same words
+        # The report has the same words.
+        assert "  killed: no process holds its lock, no record for" in tokamak("report", run, "--text")
         Path(run, "metrics.jsonl").write_text("")
         terminal.wait_for(r"live  killed: no process holds its lock$")  # by status.json, all that is left
         training = begin_training(place, "live", *ENDLESS)
@@ -93,8 +94,8 @@ def live(place):
 
 
 def damaged(place):
-    """metrics.jsonl is cut, replaced by another run's, torn in its last line, gone; then its directory is: each is said in a
-    word, and what comes back is shown"""
+    """metrics.jsonl is cut, replaced by another run's, torn in its last line, and removed; then its directory is
+    removed. Each is named on the screen, and restored files are shown again."""
     place.train("whole", 1, "training.max_steps=30")
     run, file = Path(place.run("torn")), Path(place.run("torn")) / "metrics.jsonl"
     run.mkdir()
@@ -125,7 +126,7 @@ def damaged(place):
 
 
 def signals(place):
-    """SIGTERM and SIGHUP end it as they end any program, with the terminal restored; Ctrl-Z stops it, `fg` brings it back"""
+    """SIGTERM and SIGHUP end it as they end any program, with the terminal restored; Ctrl-Z stops it, `fg` resumes"""
     place.train("signals", 1, "training.max_steps=10")
     with Terminal() as terminal:
         for number in (15, 1):
@@ -146,8 +147,8 @@ def signals(place):
 
 
 def without_terminal(place):
-    """--once prints one frame of plain text, of ASCII where the locale has nothing else; without it a pipe is refused; so are a
-    directory that is not there, and a terminal that cannot be drawn on, which gets no other character"""
+    """--once prints one frame of plain text, in ASCII if the locale has nothing else. Without it a pipe is refused. So
+    are a missing directory, and a terminal that cannot be drawn on, which gets no other character."""
     place.train("once", 1, "training.max_steps=30", "training.validation_interval=10")
     text = call([TOKAMAK, "watch", place.run("once"), "--once", "--columns", "100", "--rows", "45"], {"LC_ALL": "C.UTF-8"}).stdout
     assert "once  done\n" in text and "step 30 of 30" in text and len(DOTS.findall(text)) > 50, text

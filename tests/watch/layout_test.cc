@@ -100,7 +100,7 @@ TEST_CASE("noise is drawn thinner than its mean, and the one value that is far f
   };
   CHECK(dots(1) >= 1);  // the value of one step
   CHECK(dots(5) == 2);  // between it and the others: every second dot of its column
-  // Of the values from 10 to 30, between the rows of the least and the greatest: the line runs through the middle.
+  // Values go from 10 to 30. The line runs through the middle, between the rows of the least and the greatest.
   CHECK(dots(17) == 78);  // 39 of 40 columns: a bucket stands where its last record does
   CHECK(dots(18) > 90);
   CHECK(dots(19) == 78);

@@ -26,7 +26,7 @@ ParamTable odd_table() {
   return table;
 }
 
-// What a weight's element i is to be of one of Measured: all sizes, signs and zeros, and some that are not finite.
+// The value of a weight's element i for one of Measured: all sizes, signs and zeros, and some that are not finite.
 float value_of(Measured what, const std::string& weight, int64_t i) {
   const RandomStream random(3, str(weight, static_cast<int>(what)));
   const uint64_t word = random.word(static_cast<uint64_t>(i));

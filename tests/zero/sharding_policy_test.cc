@@ -1,4 +1,4 @@
-// What the options of parallelism come to.
+// The options of parallelism, and the sharding policies that they select.
 #include "zero/sharding_policy.h"
 
 #include <catch2/catch.hpp>

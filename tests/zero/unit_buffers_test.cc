@@ -85,7 +85,8 @@ RANKS_CASE("where a layer is several units, they share two buffers with the embe
   s.backend.ops->fill(*s.stream, {.x = s.parameters.gradient(5, *s.stream).matrices[0], .value = 0});
   s.parameters.reduce(5, *s.stream);
   s.parameters.wait_reduced(*s.stream);
-  // What a larger unit has left in a buffer is not part of a smaller one: the shard's squares are those of the matrices.
+  // A buffer may still hold data of a larger unit behind a smaller one. The shard's squares are those of the matrices
+  // only.
   std::array<double, kStepSums> values{};
   const Tensor sums(values.data(), DType::kF64, Shape{kStepSums});
   s.backend.ops->sum_squares(*s.stream, {.x = s.parameters.gradients(), .sums = sums});

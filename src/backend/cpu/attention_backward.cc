@@ -2,7 +2,7 @@
 // attention.cc. For each tile, with delta_t = dO_t . O_t and c = scale log2(e):
 //   P^T = 2^(c K Q^T - lse log2(e));  dS^T = P^T (V dO^T - delta);
 //   dV += P^T dO;  dK += scale dS^T Q;  dQ^T += scale K^T dS^T.
-// A task is a document and a key-value head: it visits the query heads of its group in order, so dK and dV have one
+// A task is a document and a key-value head. It visits the query heads of its group in order, so dK and dV have one
 // writer and one order of summation. In bf16, P and dS are rounded to bf16 before their GEMMs.
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // Attention over cached keys and values. A task is a sequence and a key-value head, with all query heads that share it.
-// Many new tokens use the tiles of attention_forward.h. Few new tokens, as in decoding, are bound by reading the cache.
-// Then each block of keys and values is read once for all rows (a row is a new token and a head of the group), in f32
-// throughout, with the running maximum and total of Dao et al. 2022.
+// Many new tokens use the tiles of attention_forward.h. Few new tokens, as in decoding, are limited by reading the
+// cache. Then each block of keys and values is read once for all rows; a row is a new token and a head of the group.
+// This is in f32 throughout, with the running maximum and total of Dao et al. (2022).
 #include "backend/cpu/attention_forward.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/partition.h"

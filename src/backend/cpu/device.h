@@ -1,5 +1,5 @@
-// The CPU as a device: memory from the heap; streams of normal priority that run their work at once, in the calling
-// thread; streams of high priority with a thread each. Streams outlive the events and timestamps recorded on them.
+// The CPU as a device. Memory comes from the heap. Streams of normal priority run their work at once, in the calling
+// thread; streams of high priority have a thread each. Streams outlive the events and timestamps recorded on them.
 #pragma once
 
 #include <atomic>

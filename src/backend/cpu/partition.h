@@ -1,5 +1,5 @@
-// Partitions element-wise work among threads. The partition depends on the sizes alone, so each element is computed by
-// the same instructions (vector body or scalar remainder) for any number of threads: the results have the same bits.
+// Partitions element-wise work among threads. The partition depends on the sizes alone, so any number of threads
+// computes an element by the same instructions (vector body or scalar remainder). So the results have the same bits.
 #pragma once
 
 #include <algorithm>

@@ -58,7 +58,7 @@ struct Health {
   }
 };
 
-// Of x scale.
+// The health of x scale.
 template <class T>
 Health health_of(const T* x, int64_t count, float scale) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -106,7 +106,8 @@ struct Summary {
   Magnitudes magnitudes{};  // where asked for
 };
 
-// Of elements first, first + 1, ...; `count` is at most kMinPart, so that the products of 32-bit factors are exact.
+// The checksum of elements first, first + 1, ... `count` is at most kMinPart, so that the products of 32-bit factors
+// are exact.
 template <class Bits>
 uint64_t checksum_of(const Bits* x, int64_t first, int64_t count) {
   uint64_t sum = 0, weighted = 0;

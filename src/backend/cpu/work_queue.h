@@ -1,5 +1,5 @@
-// Work in the order in which it was given, on a thread of its own: a stream that runs beside the caller. What the work
-// throws ends the queue: the rest of it is dropped, and whoever waits for it gets the exception.
+// A stream with a thread of its own: runs work in the order of submission, concurrently with the caller. An exception
+// ends the queue: the rest of the work is dropped, and waiters get the exception.
 #pragma once
 
 #include <condition_variable>

@@ -26,7 +26,7 @@ struct Capture {
   std::map<cudaStream_t, emulator::After> heads = {};  // of each stream that has joined
 };
 
-// Of this thread.
+// The capture of this thread.
 std::unique_ptr<Capture>& current() {
   static thread_local std::unique_ptr<Capture> capture;
   return capture;

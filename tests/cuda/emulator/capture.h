@@ -13,7 +13,7 @@
 
 namespace emulator {
 
-// What an event or the next work on a stream comes after: pieces of recorded work.
+// Pieces of recorded work that an event, or the next work on a stream, comes after.
 using After = std::vector<size_t>;
 
 bool captures(cudaStream_t stream);
@@ -25,7 +25,7 @@ After recorded(cudaStream_t stream);          // so far
 // `stream` continues after work that the capture has recorded, and joins the capture if necessary.
 void join(cudaStream_t stream, const After& after);
 
-// What is not allowed while a stream captures: spoils the capture, and returns its argument.
+// For calls that are not allowed while a stream captures: spoils the capture, and returns its argument.
 cudaError_t spoil(cudaError_t error);
 // cudaErrorStreamCaptureUnsupported, spoiling the capture if there is one; else cudaSuccess.
 cudaError_t refuse_while_capturing();

@@ -58,7 +58,7 @@ struct Fiber {
   std::vector<Copy> uncommitted;
 };
 
-// Of a launch's blocks, of a block's warps and of a warp's lanes, as far as barriers leave them free.
+// The order of a launch's blocks, a block's warps and a warp's lanes, as far as barriers leave it free.
 enum class Order { kForward, kReverse, kRandom };
 
 struct Machine {

@@ -3,11 +3,10 @@
 // fragment layouts, asynchronous copies without a wait. It does not model speed, memory order between blocks, or the
 // limits of a real GPU.
 //
-// It detects faults that a GPU may hide: a barrier that not all threads reach; a collective that lanes have left;
-// shared or device memory read before it was written (it starts as NaN); device memory touched by the host (it is
-// protected outside kernels); a missing barrier, or blocks that need an order, by running both in other orders
-// (TOKAMAK_EMULATOR_ORDER=forward, reverse or random); a wait that is missing between streams, or of the host
-// (streams.h).
+// It detects faults that a GPU may hide. A barrier that not all threads reach, or a collective that lanes have left.
+// Shared or device memory read before it was written (it starts as NaN). Device memory touched by the host (it is
+// protected outside kernels). A missing barrier, or blocks that need an order: TOKAMAK_EMULATOR_ORDER=forward, reverse
+// or random runs both in other orders. A missing wait between streams, or of the host (streams.h).
 #pragma once
 
 #include <cstddef>
@@ -45,8 +44,8 @@ void sync_warp();
 constexpr int kLanes = 32;
 constexpr size_t kSlotBytes = 64;
 int lane();
-// What the lanes of this warp put into their slots. Between put_slot and the end of the reads, and again before the
-// next put_slot, stands a sync_warp.
+// The slot of a lane of this warp. Callers need a sync_warp between put_slot and the reads, and another before the next
+// put_slot.
 unsigned char* slot(int lane);
 
 template <class T>

@@ -1,4 +1,4 @@
-// What was asked of the emulator's NCCL in this process, in order: tests look at it.
+// The calls to the emulator's NCCL in this process, in order, for tests to check.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // Streams and events of the emulator. Work on a stream is deferred until something waits for it: the host that
-// synchronises, or a stream that waits for an event. So a read without a wait reads too early. With
-// TOKAMAK_EMULATOR_ORDER=reverse only the oldest stream defers its work; the others run it at once. So they overwrite
-// data that was not read yet, if a wait is missing. With TOKAMAK_EMULATOR_ORDER=random a stream that is chosen at random
-// runs some of its work whenever any is enqueued. With TOKAMAK_EMULATOR_ORDER=urgent the streams of high priority run at
-// once, and those of normal priority late. With CUDA_LAUNCH_BLOCKING=1 nothing is deferred, as on a GPU.
+// synchronises, or a stream that waits for an event. So a read without a wait reads too early.
+// TOKAMAK_EMULATOR_ORDER=reverse: only the oldest stream defers its work, the others run it at once. So they overwrite
+// unread data if a wait is missing. TOKAMAK_EMULATOR_ORDER=random: a random stream runs some of its work whenever any
+// is enqueued. TOKAMAK_EMULATOR_ORDER=urgent: streams of high priority run at once, and those of normal priority late.
+// CUDA_LAUNCH_BLOCKING=1: nothing is deferred, as on a GPU.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-"""Jobs of scripts/slurm/train.sbatch on the simulated cluster, as the tests see them: submitted, watched, compared. A test
-waits for what it expects, never for a time; what does not come within five minutes fails it, with the job's log."""
+"""Jobs of scripts/slurm/train.sbatch on the simulated cluster: tests submit, watch and compare them. A test waits for
+an expected event, never for a time. If it does not come within five minutes, the test fails with the job's log."""
 import os
 import re
 import subprocess

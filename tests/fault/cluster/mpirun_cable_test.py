@@ -1,5 +1,5 @@
-"""scripts/run_until_done.sh over two hosts: a cable cut ends mpirun within seconds, and the run goes on over the hosts that
-are left, to the bits of a run that nothing disturbed."""
+"""scripts/run_until_done.sh over two hosts. A cable cut ends mpirun within seconds. The run continues over the
+remaining hosts, to the bits of an undisturbed run."""
 import os
 import re
 import subprocess

@@ -1,5 +1,5 @@
-"""What happens to a run of scripts/slurm/train.sbatch when the user, Slurm or the hardware ends it: on a real Slurm with
-simulated nodes. Whatever is resumed ends with the bits of a run that nothing disturbed."""
+"""A run of scripts/slurm/train.sbatch that the user, Slurm or the hardware ends: on a real Slurm with simulated nodes.
+Each resumed run ends with the bits of an undisturbed run."""
 import os
 import signal
 import subprocess
@@ -80,8 +80,8 @@ def rank_killed(place, cluster):
 
 
 def planted(place, cluster):
-    """words in the run's directory that bash would run if it evaluated them: after a kill -9 the job starts again and runs
-    none of them"""
+    """words in the run's directory that bash would run if it evaluated them: after a kill -9 the job starts again and
+    runs none of them"""
     marker = place.file("marker")
     os.makedirs(place.run("planted"))
     for name, text in ((".restarts", "series 0 attempt[$(touch {})]\n"), ("suspects.txt", "$(touch {})\n*\n"),
@@ -126,7 +126,7 @@ def power_loss_of_the_first(place, cluster):
 
 
 def power_loss_of_the_guards(place, cluster):
-    """without power one after the other: both nodes that watch the script's node, then that one; the job is queued again"""
+    """without power one after the other: both nodes that watch the script's node, then that one; the job is requeued"""
     job = Job(place, "guards", f"training.max_steps={ENDLESS}", options=["--nodes=4", "--no-kill"], SPARES="2")
     job.reaches(40)
     first = job.field("BatchHost")
@@ -191,7 +191,7 @@ def preempted(place, cluster):
 
 
 def chain(place, _cluster):
-    """where requeueing is forbidden: the next job of the chain goes on, and when the run is done the rest is cancelled"""
+    """requeueing is forbidden: the next job of the chain continues the run, and its end cancels the rest"""
     options = [ONE_RANK_A_NODE, "--no-requeue", "--job-name=chain", "--dependency=singleton"]
     first, second, third = (Job(place, "chain", LENGTH, options=options, CHAIN="1") for _ in range(3))
     first.reaches(60)

@@ -1,5 +1,6 @@
-"""What neither a rank nor Slurm says: a rank that stands still, a cable that is cut long before Slurm notices, a node that
-the checks before training find bad. The program finds it, the script goes on in its allocation, to the same bits."""
+"""Faults that neither a rank nor Slurm reports: a stopped rank, a cable cut long before Slurm notices, a node that
+fails the checks before training. The program finds them, and the script continues in its allocation, to the same
+bits."""
 import glob
 import os
 import re
@@ -46,8 +47,8 @@ def expect_end(place, job, ranks, host):
 
 
 def cable_cut_unnoticed(place, cluster):
-    """a cable is cut, in a step or in a save, and Slurm notices nothing: the ranks of both sides end by themselves, the
-    script goes on with the spare, and the old node's return harms nothing"""
+    """A cable is cut, in a step or in a save, and Slurm notices nothing. The ranks of both sides end by themselves, and
+    the script continues with the spare. The old node's return harms nothing."""
     cluster.set_slurmd_timeout(LONG)
     cluster.slow_down(RATE)
     for moment, more in (("step", []), ("save", ["checkpoint.interval=1", "model.hidden_size=192"])):

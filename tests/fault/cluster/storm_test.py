@@ -1,5 +1,6 @@
-"""Twenty random faults in ten minutes on a cluster of eight nodes: the run goes on, and ends by itself at its last step, with
-the bits of a run that nothing disturbed. No hand helps: for the case that one is cancelled, all jobs are there from the begin.
+"""Twenty random faults in ten minutes on a cluster of eight nodes. The run continues, and ends by itself at its last
+step, with the bits of an undisturbed run. No manual help: all jobs are submitted at the beginning, in case one is
+cancelled.
   STORM_SECONDS  how long (600); STORM_SEED  of the faults (printed); one fault comes every 30 seconds.
   STORM_SHARE    the run is so long, undisturbed (0.65 of STORM_SECONDS)"""
 import os
@@ -115,7 +116,7 @@ def resume(pid):
 
 
 def seconds_per_step(place):
-    """Of an undisturbed job of the same shape."""
+    """Measured by an undisturbed job of the same shape."""
     job = Job(place, "calm", f"training.max_steps={ENDLESS}", interval=10, **SHAPE)
     job.reaches(10)
     begin, first = time.monotonic(), job.steps_done()
