@@ -11,8 +11,8 @@
 
 namespace tokamak::doctor {
 
-// The named values that one rank measured: whole numbers, reals and texts in the order they were set. All ranks judge the
-// same facts of all ranks, so all reach the same result; `tokamak doctor --json` prints them.
+// The named values that one rank measured: whole numbers, reals and texts in the order they were set. All ranks judge
+// the same facts of all ranks, so all reach the same result; `tokamak doctor --json` prints them.
 class Facts {
  public:
   template <class Value>

@@ -1,5 +1,5 @@
-// The directory of the checkpoints: it exists or can be created, all hosts see the same one, its free space, renames and
-// locks suffice, and its write rate is known. The check works in a directory of its own, which it removes.
+// The directory of the checkpoints: it exists or can be created, all hosts see the same one, its free space, renames
+// and locks suffice, and its write rate is known. The check works in a directory of its own, which it removes.
 #pragma once
 
 #include "doctor/check.h"
@@ -22,8 +22,8 @@ struct DiskOptions {
 
 CheckResult check_disk(Comm& comm, const RankHosts& peers, const DiskOptions& options);
 
-// Free space that a run needs: its checkpoints and a fifth more, less the earlier ones that these will replace. It is at
-// least one checkpoint, since a new one is committed before an old one is deleted.
+// Free space that a run needs: its checkpoints and a fifth more, less the earlier ones that these will replace. It is
+// at least one checkpoint, since a new one is committed before an old one is deleted.
 int64_t needed_bytes(int64_t checkpoint_bytes, int64_t keep, int64_t held_bytes);
 
 // Renames a file over another and a directory to a new name; a directory must not replace one that is not empty. The
@@ -47,9 +47,9 @@ class HeldLock {
   bool held_ = false;
 };
 
-// Writes pieces that double in size, each with fsync, until `bytes` are written or `seconds` have passed, then reads them
-// back, past the page cache if the kernel allows it. Removes the name `path` before it writes, so a killed process leaves
-// nothing. Error(kCheckpoint) if a call fails.
+// Writes pieces that double in size, each with fsync, until `bytes` are written or `seconds` have passed, then reads
+// them back, past the page cache if the kernel allows it. Removes the name `path` before it writes, so a killed process
+// leaves nothing. Error(kCheckpoint) if a call fails.
 struct DiskRate {
   int64_t bytes = 0;         // written in all
   bool finished = false;     // all of the requested bytes

@@ -146,8 +146,8 @@ std::vector<std::string> hurtful_settings(const Surroundings& here) {
         "transparent huge pages are off: buffers take 512 times the page table entries; instead: echo madvise > "
         "/sys/kernel/mm/transparent_hugepage/enabled");
   }
-  // powersave is the lowest frequency (Documentation/admin-guide/pm/cpufreq.rst), except with the drivers intel_pstate and
-  // amd-pstate, where the processor scales by load (intel_pstate.rst, amd-pstate.rst).
+  // powersave is the lowest frequency (Documentation/admin-guide/pm/cpufreq.rst), except with the drivers intel_pstate
+  // and amd-pstate, where the processor scales by load (intel_pstate.rst, amd-pstate.rst).
   const std::string cpufreq = here.system + "/sys/devices/system/cpu/cpu0/cpufreq/";
   const std::string driver = first_line(cpufreq + "scaling_driver");
   if (first_line(cpufreq + "scaling_governor") == "powersave" && driver != "intel_pstate" &&

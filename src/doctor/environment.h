@@ -1,5 +1,5 @@
-// Settings of a process and its machine that make training slow or break it, each with its effect and the remedy: one
-// table of environment variables and one list of facts about the machine.
+// Settings of a process and its machine that slow training down or break it, each with its effect and remedy. One table
+// has environment variables, one list has facts about the machine.
 #pragma once
 
 #include "doctor/check.h"

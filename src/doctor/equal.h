@@ -1,5 +1,5 @@
-// What must be equal on all ranks: the config (other models, or ranks that wait for each other), the program and its
-// libraries (other bits, other protocols), and the hosts' clocks, by which logs of several hosts are compared.
+// Checks of equality on all ranks: config, program and libraries, and the hosts' clocks. Another config trains another
+// model or hangs; another library has other bits or protocols; logs of several hosts are compared by their clocks.
 #pragma once
 
 #include "doctor/check.h"

@@ -207,7 +207,7 @@ std::vector<std::string> bpe_merges(const ModelProto& model) {
 }
 
 std::vector<TokenizerFile> render_hf_tokenizer(const ModelProto& model, const std::string& source,
-                                          const HfTokenizerOptions& options) {
+                                               const HfTokenizerOptions& options) {
   check_characters(model, source);
   const Special special = find_special(model);
   OrderedJson added = OrderedJson::array();

@@ -25,7 +25,7 @@ struct TokenizerFile {
 // tokenizer.json, tokenizer_config.json and special_tokens_map.json. `model` must pass check_supported; Error(kData)
 // naming `source` if tokenizer.json cannot express it exactly.
 std::vector<TokenizerFile> render_hf_tokenizer(const ModelProto& model, const std::string& source,
-                                          const HfTokenizerOptions& options);
+                                               const HfTokenizerOptions& options);
 
 // The merges of each normal piece, in the order in which they are tried: "left right".
 std::vector<std::string> bpe_merges(const ModelProto& model);

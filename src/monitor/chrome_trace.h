@@ -1,5 +1,5 @@
-// Events in Chrome's Trace Event Format, which Perfetto and chrome://tracing open: a process for each rank, a row for each
-// of its streams, spans of time.
+// Events in Chrome's Trace Event Format, which Perfetto and chrome://tracing open: a process for each rank, a row for
+// each of its streams, spans of time.
 #pragma once
 
 #include <string>

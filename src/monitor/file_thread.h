@@ -1,5 +1,5 @@
-// A thread of its own for the sinks that write files, so that training waits for no disk. A record that a disk refuses is
-// dropped for that file, and the next one is tried. A warning says when that begins and when it ends.
+// A thread of its own for the sinks that write files, so that training waits for no disk. A record that a disk refuses
+// is dropped for that file, and the next one is tried. A warning says when that begins and when it ends.
 #pragma once
 
 #include <condition_variable>

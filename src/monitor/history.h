@@ -1,5 +1,5 @@
-// The records of a run that count, out of those of all its starts. A run that goes back to an older checkpoint trains steps
-// again: the later records of these steps count.
+// The records of a run that count, out of those of all its starts. A run that goes back to an older checkpoint trains
+// steps again: the later records of these steps count.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace tokamak {
 
-// Whether the run is at the step of `record`: it has values, or a start begins there. Earlier records of later steps no longer
-// count.
+// Whether the run is at the step of `record`: it has values, or a start begins there. Earlier records of later steps no
+// longer count.
 bool sets_course(const MetricRecord& record);
 
 class History {
@@ -24,7 +24,7 @@ class History {
   std::vector<MetricRecord> records_;
 };
 
-// Of a metrics.jsonl; empty if there is none.
+// Reads a metrics.jsonl; empty if there is none.
 std::vector<MetricRecord> read_history(const std::string& path);
 
 }  // namespace tokamak

@@ -43,7 +43,7 @@ class TensorFile : public JsonlFile {
 
 inline constexpr int64_t kLongestRecord = int64_t{64} << 20;  // bytes; statistics of the largest models have some 10
 
-// Of one line without its newline; nullopt if it is no record.
+// Reads one line without its newline; nullopt if it is not a record.
 std::optional<MetricRecord> parse_record(std::string_view line);
 
 enum class ReadTensors { kNo, kYes };  // they take a thousand times a record's memory

@@ -1,5 +1,6 @@
-// Progress as the last line of a terminal: a bar, the rate of steps, the ETA. A thread of its own redraws it beneath the
-// log (log::show_live_line) four times a second. The training thread stores one number a step and waits for no terminal.
+// Progress as the last line of a terminal: a bar, the rate of steps, the ETA. A thread of its own redraws it beneath
+// the log (log::show_live_line) four times a second. The training thread stores one number a step and waits for no
+// terminal.
 #pragma once
 
 #include <atomic>

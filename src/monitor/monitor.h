@@ -1,5 +1,5 @@
-// The reports of training: values every log_interval steps, validations, evaluations, samples and events, each a record.
-// Ranks without sinks compute nothing.
+// The reports of training: values every log_interval steps, validations, evaluations, samples and events, each a
+// record. Ranks without sinks compute nothing.
 #pragma once
 
 #include "monitor/interval.h"

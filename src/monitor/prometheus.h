@@ -3,8 +3,8 @@
 //   # HELP tokamak_loss_avg loss/avg
 //   # TYPE tokamak_loss_avg gauge
 //   tokamak_loss_avg{run="small",host="node7"} 2.31
-// A value has its name in metrics.jsonl, after the event's if it has no group of its own: tokamak_end_exit_code. The file
-// stays after the run, with tokamak_running 0 unless the run was killed.
+// A value has its name in metrics.jsonl, after the event's if it has no group of its own: tokamak_end_exit_code. The
+// file stays after the run, with tokamak_running 0 unless the run was killed.
 #pragma once
 
 #include <map>

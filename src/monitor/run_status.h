@@ -1,7 +1,7 @@
 // RUN/status.json: the state of the latest start, for scripts that start a run again. One line, replaced as a whole:
 //   {"state":"stopped","code":75,"step":120,"total_steps":400,"time":"2026-01-31T12:34:56Z","incarnation":"..."}
-// A failed start has "cause" too: the logged error, printable and cut. A run is done if its state is "done", whatever its
-// launcher's exit code was (mpirun's own is 1 after SIGTERM).
+// A failed start has "cause" too: the logged error, printable and cut. A run is done if its state is "done", whatever
+// its launcher's exit code was (mpirun's own is 1 after SIGTERM).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Where records go. A sink is a file of this folder and a line in make_sinks; it never ends a run that trains.
+// Destinations of records. A sink is a file of this folder and a line in make_sinks; it never ends a run that trains.
 #pragma once
 
 #include <memory>
@@ -55,8 +55,8 @@ class Recorder {
   void write(MetricRecord record);
   void step(int64_t step);  // of a step without a record
   void event(int64_t step, RunEvent event, std::vector<NamedValue> values = {});
-  // Brings all records into their files, unless a disk takes longer than some seconds. Call it before anything that must
-  // not be newer than the records: a checkpoint, the end of the process.
+  // Brings all records into their files, unless a disk takes longer than some seconds. Call it before anything that
+  // must not be newer than the records: a checkpoint, the end of the process.
   void flush();
 
  private:

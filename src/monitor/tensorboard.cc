@@ -92,7 +92,8 @@ void TensorBoard::begin(const MetricRecord& ready) {
   first_ = tfevents::session_start(wall_time(ready), ready.step + 1) + summary.record(wall_time(ready), ready.step);
 }
 
-// A failed write ends the file, since readers stop at a damaged record that is not the last; the next one begins a new file.
+// A failed write ends the file, since readers stop at a damaged record that is not the last; the next one begins a new
+// file.
 void TensorBoard::append(const std::string& bytes) {
   const bool begins = !file_;
   try {
@@ -107,7 +108,8 @@ void TensorBoard::append(const std::string& bytes) {
   first_.clear();
 }
 
-// Readers take files in the order of their names. Clocks go back and hosts differ, so the seconds exceed those of all files.
+// Readers take files in the order of their names. Clocks go back and hosts differ, so the seconds exceed those of all
+// files.
 std::string TensorBoard::next_name() const {
   auto seconds = static_cast<int64_t>(unix_seconds());
   for (const std::string& name : list_directory(directory_, Kind::kConfig)) {

@@ -1,10 +1,10 @@
 // RUN/tensorboard: the records of a run for TensorBoard (tfevents.h). Values are scalars under their names. Events
-// (events/stop), the config of each start and the samples (samples/1: of the first prompt) are texts. The config's keys are
-// also a row of the table HPARAMS. Statistics of tensors are weights/NAME/rms, gradients/NAME/rms, updates/NAME/rms and
-// updates/NAME/ratio as scalars, weights/NAME/log2 and so on as histograms of log2 |x| without zeros.
+// (events/stop), the config of each start and the samples (samples/1: of the first prompt) are texts. The config's keys
+// are also a row of the table HPARAMS. Statistics of tensors are weights/NAME/rms, gradients/NAME/rms, updates/NAME/rms
+// and updates/NAME/ratio as scalars, weights/NAME/log2 and so on as histograms of log2 |x| without zeros.
 //
-// Each start writes a file of its own that names the step it continues from; readers then drop the later steps of earlier
-// files. A start that ends before its first step leaves nothing here.
+// Each start writes a file of its own that names the step it continues from; readers then drop the later steps of
+// earlier files. A start that ends before its first step leaves nothing here.
 #pragma once
 
 #include <map>

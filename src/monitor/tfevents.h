@@ -3,8 +3,8 @@
 //   Event    1 wall_time: double | 2 step: int64 | one of 3 file_version: string, 5 summary: Summary, 7 session_log
 //   Summary  1 value, repeated: 1 tag | 2 simple_value: float, or 5 histo: HistogramProto, or 8 tensor with 9 metadata
 // in protobuf's wire format (protobuf.dev/programming-guides/encoding; the messages are TensorFlow's event.proto,
-// summary.proto and tensor.proto, and plugin_data.proto of TensorBoard's hparams). protobuf itself is not linked, because
-// SentencePiece brings symbols of another version.
+// summary.proto and tensor.proto, and plugin_data.proto of TensorBoard's hparams). protobuf itself is not linked,
+// because SentencePiece brings symbols of another version.
 #pragma once
 
 #include <cstdint>

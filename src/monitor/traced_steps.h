@@ -12,7 +12,7 @@ struct TracedSteps {
   bool contains(int64_t step) const { return first <= step && step <= last; }
 };
 
-// Of "10-12", "10" or "" (none); nullopt for any other text.
+// Reads "10-12", "10" or "" (none); nullopt for any other text.
 std::optional<TracedSteps> parse_traced_steps(const std::string& text);
 
 }  // namespace tokamak

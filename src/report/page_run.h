@@ -1,4 +1,4 @@
-// What the page shows of one run: the account of its time, its curves, events, samples, tensors and config.
+// One run on the page: the account of its time, its curves, events, samples, tensors and config.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Where the wall-clock time of a run went, over all of its starts, from the files in its directory. The clock runs
+// The account of a run's wall-clock time over all of its starts, from the files in its directory. The clock runs
 // from the first process to the last record; each millisecond is in exactly one entry of TimeSplit.
 #pragma once
 

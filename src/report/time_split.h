@@ -1,4 +1,4 @@
-// What wall-clock time was spent on. Each millisecond of a run counts in exactly one entry.
+// The uses of wall-clock time. Each millisecond of a run counts in exactly one entry.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What this rank does and when it last made progress, for its watchdog. Any thread may tick; only the training thread
+// This rank's phase, step and latest progress, for its watchdog. Any thread may tick; only the training thread
 // enters phases and steps. No call waits or takes a lock.
 #pragma once
 

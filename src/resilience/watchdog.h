@@ -1,8 +1,8 @@
 // Ends a run that hangs. A thread of each rank sends a heartbeat to rank 0 every second over the control connections
-// (comm/watch.h); rank 0 sends its own to all. When no rank has made progress for longer than the limit of their
-// phases, or a rank is silent, rank 0 gathers the last calls of all, writes the report (hang_report.h) and ends all
-// processes with exit code 6. If rank 0 is the silent one, each of the others does that for itself. Every wait on this
-// path has a deadline.
+// (comm/watch.h); rank 0 sends its own to all. A hang is a rank that is silent, or no progress of any rank for longer
+// than the limit of their phases. Then rank 0 gathers the last calls of all, writes the report (hang_report.h) and ends
+// all processes with exit code 6. If rank 0 is the silent one, each of the others does that for itself. Every wait on
+// this path has a deadline.
 #pragma once
 
 #include <condition_variable>

@@ -34,15 +34,15 @@ struct RunConfig {
   void fields(Visitor& v) {
     v("run", run, "name, directory and seed of the run");
     v("model", model, "the decoder, in the terms of Hugging Face's config.json; required");
-    v("data", data, "what to train on; required");
+    v("data", data, "data sets to train on; required");
     v("training", training, "length, batch and validation; required");
-    v("optimizer", optimizer, "AdamW");
+    v("optimizer", optimizer, "optimizer and weight decay");
     v("lr_scheduler", lr_scheduler, "the learning rate over the run");
     v("parallelism", parallelism, "how the state is spread over the ranks");
     v("precision", precision, "number formats");
     v("activation_checkpoint", activation_checkpoint, "memory against recomputation");
     v("checkpoint", checkpoint, "saving and resuming");
-    v("metrics", metrics, "what is logged");
+    v("metrics", metrics, "values that are logged, and where");
     v("resilience", resilience, "limits before the run aborts, and the watchdog that ends it when it hangs");
     v("runtime", runtime, "backend and threads");
   }

@@ -44,9 +44,9 @@ TokenBatch view_of(const MicroBatch& batch);
 NextBatch batches_of(Loader& loader, RunProgress* progress);
 
 // Brings a step's outcome (StepControl) to the host a step late: the copy is enqueued behind the step, and read when
-// the next one is enqueued. The host waits then, while the device has a whole step to do. Reading whatever has arrived
-// would be wrong: ranks would see an outcome at different times, and the error of too many bad steps (bad_steps.h)
-// would leave some of them in a collective.
+// the next one is enqueued. The host waits then, while the device has a whole step to do. It does not read
+// whatever has arrived: ranks would see an outcome at different times. The error of too many bad steps (bad_steps.h)
+// would then leave some of them in a collective.
 class StepReader {
  public:
   explicit StepReader(Engine& engine);

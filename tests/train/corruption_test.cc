@@ -1,5 +1,5 @@
-// A bit that flips in one rank's memory, finite and so to be seen by nothing else: what the checks of `resilience` find,
-// whom they name, and that they alter nothing where all is well.
+// A bit flips in one rank's memory and stays finite, so that only the checks of `resilience` can find it. They name the
+// rank, and change nothing in a healthy run.
 #include "train/corruption.h"
 
 #include <atomic>
@@ -17,7 +17,8 @@ using Catch::Contains;
 
 namespace {
 
-// The highest bit of the mantissa: the value changes by a quarter to a half, and stays finite. `skip`: of another value.
+// The highest bit of the mantissa: the value changes by a quarter to a half, and stays finite. `skip`: of another
+// value.
 template <class Bits>
 void flip_bits(Tensor tensor, Bits highest, int skip) {
   auto* const values = static_cast<Bits*>(tensor.data());

@@ -28,7 +28,7 @@ RANKS_CASE("the mean loss of held-out sequences is theirs alone, however they ar
   const double expected = loss(*alone, 5, 1);
   CHECK(expected == Approx(4.1).margin(0.1));  // about ln(61)
   CHECK(loss(*alone, 4, 1) != Approx(expected).epsilon(1e-4));
-  // Where the ranks cannot share five equally, the last ones are fillers that do not count.
+  // If the ranks cannot share five equally, the last ones are fillers that do not count.
   for (const int64_t micro_batch : {1, 2, 3, 4}) {
     CHECK(loss(world.comm(), 5, micro_batch) == Approx(expected).epsilon(1e-6));
   }

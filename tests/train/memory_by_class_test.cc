@@ -1,5 +1,5 @@
-// What each class of a plan's buffers takes in real steps: the pages that the kernel has given to it. The device here
-// takes its memory untouched, so that a page is there once something was written to it, and not because it was planned.
+// Memory of each class of a plan's buffers in real steps, as pages that the kernel has given to it. The device here
+// takes its memory untouched, so a page exists only once something was written to it.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -65,7 +65,7 @@ int64_t resident_bytes_of(const Tensor& buffer) {
   return bytes;
 }
 
-// Of gradients this rank's slices are sharded, whole units are not; what exchanging them takes is a class of its own.
+// This rank's gradient slices are sharded, whole units are not; the exchange's buffers are a class of their own.
 std::string class_of(const std::string& name) {
   if (name == "gradients/slices") return name;
   if (name == "gradients/reduced" || name == "gradients/communication") return "exchange";

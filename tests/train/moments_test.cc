@@ -49,7 +49,8 @@ TEST_CASE(
       const ToyState state = saved_state(place.checkpoint(name, kSteps));
       CHECK(wider_than_bf16(state) == 0);
       CHECK((saved_state(place.checkpoint(name + "-halves", kSteps)) == state));
-      // As with f32 moments (invariance_test.cc): gradients that differ by 2^-23 send one rounding in 2^16 the other way.
+      // As with f32 moments (invariance_test.cc): gradients that differ by 2^-23 send one rounding in 2^16 the other
+      // way.
       CHECK(worst_difference(records(place.run(name)), reference) < 1e-6);
     }
   }
@@ -73,7 +74,7 @@ TEST_CASE("bf16 moments: a run goes on from f32 ones, which it rounds to the nea
       CHECK(train(ranks, config) == RunEnd::kDone);
       const auto losses = records(place.run(name + "-loaded"));
       train(2, config_of(place, name, 2, before));
-      // Of weights that no moment has moved yet; then after two updates by moments that differ by 2^-9 (measured: 1.4e-6).
+      // No moment has moved the weights of step 4 yet; two updates later moments differ by 2^-9 (measured: 1.4e-6).
       CHECK(losses.at(4) == Approx(records(place.run(name)).at(4)).epsilon(1e-6));
       CHECK(losses.at(kSteps) == Approx(records(place.run(name)).at(kSteps)).epsilon(1e-5));
     }

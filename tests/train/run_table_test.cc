@@ -1,4 +1,4 @@
-// What holds at each step, against a table written by hand.
+// The run table against a table written by hand.
 #include "train/run_table.h"
 
 #include <catch2/catch.hpp>

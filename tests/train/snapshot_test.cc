@@ -122,7 +122,7 @@ TEST_CASE(
       }
       CHECK(steps_of(place, config.run.name).empty());
       CHECK(read_run_status(config.run.output_dir)->state == RunStatus::State::kFailed);
-      // Of several threads another one may end first, and rank 0 then says that it has gone.
+      // Another rank's thread may end first; rank 0 then reports that it has gone.
       if (ranks == 1) CHECK(read_run_status(config.run.output_dir)->code == 5);
       CHECK(read_run_status(config.run.output_dir)->step < 5000);  // not in the last save
     }

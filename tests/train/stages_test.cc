@@ -1,5 +1,5 @@
-// What the ranks share, and what backward keeps, changes memory and traffic, and no result: whole runs by every stage, way to
-// reduce, number of gathered layers, recompute mode and shape of the mesh, chosen by hand or by the program, each of its ranks a thread, against one rank.
+// Sharding and recompute change memory and traffic, never a result. Whole runs with ranks as threads are compared with
+// one rank, for every stage, way to reduce, number of gathered layers, recompute mode and mesh, set or chosen.
 #include <catch2/catch.hpp>
 #include <random>
 #include <set>
@@ -106,7 +106,7 @@ struct Reference {
   std::map<int64_t, double> losses, norms;
 };
 
-// What a run that was left a choice says of it.
+// The choice of auto keys that a run recorded.
 std::vector<double> chosen_of(const std::string& run) {
   const MetricRecord ready = last_event(run, "ready");
   std::vector<double> values;

@@ -1,5 +1,5 @@
-// metrics.tensor_statistics of whole runs, against the checkpoints of the same steps: weights are the masters there, updates
-// the difference of two; with beta1 = 0 the first moment is the gradient that the optimizer was given.
+// metrics.tensor_statistics of whole runs, against the checkpoints of the same steps. Weights are the masters there,
+// and updates the difference of two. With beta1 = 0 the first moment is the gradient that the optimizer was given.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -71,7 +71,7 @@ RunConfig watched(const ToyPlace& place, const std::string& name, int ranks, int
   return config;
 }
 
-// Of a step after the first, which has a checkpoint before it.
+// The record is of a step after the first, so there is a checkpoint before it.
 void check_against_checkpoints(const ToyPlace& place, const std::string& name, const MetricRecord& record) {
   const ToyState before = saved_state(place.checkpoint(name, record.step - 1));
   const ToyState after = saved_state(place.checkpoint(name, record.step));

@@ -1,4 +1,4 @@
-// What a run keeps: saves beside training, stops in any phase, weights that go bad, a config that has changed.
+// Saves of a run: during training, after a stop in any phase, with bad weights, with a changed config.
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <csignal>
