@@ -53,13 +53,13 @@ class Optimizer {
   ShardedParameters* parameters_ = nullptr;
 };
 
-// `seed`: of what the optimizer draws.
+// `seed`: for the optimizer's random numbers.
 using OptimizerMaker = std::unique_ptr<Optimizer> (*)(const OptimizerOptions& options, uint64_t seed);
 
-// By optimizer.name. Tests add their own before they start ranks.
+// Keyed by optimizer.name. Tests add entries before they start ranks.
 std::map<std::string, OptimizerMaker>& optimizer_makers();
 
-// The optimizer that the options name, planned.
+// Makes the optimizer that the options name, and plans its state.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, uint64_t seed, ShardedParameters& parameters,
                                           MemoryPlan& plan);
 
