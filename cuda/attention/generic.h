@@ -74,7 +74,8 @@ __device__ inline float score(const GenericTile& rows, const GenericTile& column
 }
 
 // This thread's row of sums: sums = factor sums + weights tile, `weights` being the row of a square.
-__device__ inline void add_weighted(const GenericTile& sums, float factor, const float* weights, const GenericTile& tile) {
+__device__ inline void add_weighted(const GenericTile& sums, float factor, const float* weights,
+                                    const GenericTile& tile) {
   float* const to = sums.row(square_row());
   for (int i = square_column(); i < tile.dim; i += kTile) {
     float sum = to[i] * factor;

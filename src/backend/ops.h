@@ -7,7 +7,7 @@
 // output is overwritten unless its comment says "accumulated". Inputs and outputs do not overlap unless stated. Results
 // do not depend on the number of threads.
 //
-// The file is longer than 400 lines because the contract has one place.
+// Longer than 400 lines because the contract has one place.
 #pragma once
 
 #include <cmath>
