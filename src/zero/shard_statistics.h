@@ -3,7 +3,7 @@
 // ranks. Fused matrices are split by name, as in checkpoints.
 //
 //   see_gradients()    gradients are reduced and not yet clipped
-//   see_update()       masters are updated, and gradients() holds what each has changed by (ops.h, AdamW::updates)
+//   see_update()       masters are updated, and gradients() holds their changes (ops.h, AdamW::updates)
 //   take()             the results of the oldest see_update(), in host memory
 #pragma once
 
