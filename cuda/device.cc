@@ -91,7 +91,7 @@ std::byte* CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
   return static_cast<std::byte*>(memory);
 }
 
-// May run in another thread than the rest, beside it: it touches no member.
+// Other threads may call this concurrently: it changes no member.
 std::byte* CudaDevice::allocate_pinned(int64_t bytes) const {
   TOKAMAK_CUDA(cudaSetDevice(index_));  // of this thread: a new one would make a context on GPU 0
   void* memory = nullptr;

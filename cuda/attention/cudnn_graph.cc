@@ -20,8 +20,8 @@ namespace fe = cudnn_frontend;
 using fe::graph::Graph;
 using fe::graph::Tensor_attributes;
 
-// Earlier versions accept ragged graphs, too. Their release notes name Hopper and Blackwell's 10.x alone, and there the
-// gradient reads workspace that nobody has written (Transformer Engine, issue 2186).
+// Earlier versions accept ragged graphs, too. Their release notes name only Hopper and Blackwell 10.x, and there the
+// gradient reads uninitialised workspace (Transformer Engine, issue 2186).
 constexpr size_t kOldestRagged = 91801;
 
 std::string text_of(fe::error_t& status) { return one_line(status.get_message()); }

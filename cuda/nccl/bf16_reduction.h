@@ -33,8 +33,8 @@ class NcclBf16Reduction {
  private:
   // A set of scratch: (ranks, piece) to send, then (ranks, piece) that have come.
   struct Set {
-    CudaEvent rounded;    // what is sent is there
-    CudaEvent exchanged;  // what has come is there, and what was sent may be overwritten
+    CudaEvent rounded;    // sent data is written
+    CudaEvent exchanged;  // received data is there; sent data may be overwritten
   };
   struct Round {
     bf16* send;

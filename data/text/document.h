@@ -1,4 +1,4 @@
-// A text on its way from a file into a data set, with what is known of it.
+// A text on its way from a file into a data set, with its source and faults.
 #pragma once
 
 #include <cstdint>

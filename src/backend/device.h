@@ -24,8 +24,8 @@ class Event {
   virtual void synchronize() = 0;  // the host waits until the event is reached
 };
 
-// Which stream's work the device schedules first. On the CPU, kHigh is for few operations, without scratch memory: they
-// run on one thread.
+// The device schedules work of kHigh streams first. On the CPU, such a stream has one thread, and is for few operations
+// without scratch memory.
 enum class StreamPriority { kNormal, kHigh };
 
 struct StreamOptions {
@@ -60,7 +60,7 @@ class Stream {
   const std::vector<Observer*>* observers_ = nullptr;  // of its device
 };
 
-// Captured work of a stream, replayed by one call: the same work on the same memory.
+// Captured work of a stream. One call replays the same work on the same memory.
 class Graph {
  public:
   virtual ~Graph() = default;

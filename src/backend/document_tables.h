@@ -8,7 +8,7 @@
 
 namespace tokamak {
 
-// In bytes from the first offset on.
+// Positions in bytes from the first offset.
 struct DocumentTableLayout {
   int64_t entries = 0;  // R
   int64_t widths[DocumentTables::kOffsets] = {};

@@ -66,7 +66,7 @@ TOKAMAK_HOST_DEVICE inline float adamw_update(const AdamWConstants& k, float dec
   return decay * master - k.step * m / (std::sqrt(v) * k.inv_sqrt_bias2 + k.eps);
 }
 
-// AdamW::Rounding, with the key of its draws.
+// AdamW::Rounding with the key of its random numbers.
 struct RoundingStream {
   static constexpr int kWords = 4;  // words of a Philox block
 

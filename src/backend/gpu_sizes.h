@@ -14,14 +14,14 @@ namespace tokamak {
 
 // The CUDA context and the libraries' handles: 539 MiB on an H100 with driver 580 (scripts/gpu_check.sh).
 inline constexpr int64_t kGpuStartupBytes = int64_t{640} << 20;
-// Lazily loaded code (ours, cuBLASLt's, what cuDNN compiles), captured graphs, and what autotune takes for a while.
+// Lazily loaded code (ours, cuBLASLt's, cuDNN's compiled kernels), captured graphs, and autotune's temporary memory.
 inline constexpr int64_t kGpuReserveBytes = int64_t{1} << 30;
 inline constexpr int64_t kGpuGemmWorkspaceBytes = int64_t{32} << 20;
 inline constexpr int64_t kGpuLogitsShare = 24;  // the head's logits may use 1/24 of the memory: 3.3 of 80 GiB
 inline constexpr int64_t kPlannedGpuMemory = int64_t{80} << 30;  // of a plan without a GPU: an H100's
 
-// The most rows of a tile in cuDNN's attention. It may load a document's last tile whole, and a weight of zero does not
-// hide a NaN there (cudnn-frontend, issue 624). Our own kernels load nothing behind a document.
+// The most rows of a tile in cuDNN's attention. It may load a document's last tile whole. A NaN there survives a weight
+// of zero (cudnn-frontend, issue 624). Our own kernels load nothing behind a document.
 inline constexpr int64_t kCudnnTileRows = 128;
 // Ops::rows_behind_attention. The value does not depend on whether cuDNN is installed, so that every machine makes the
 // same plan.
@@ -41,10 +41,10 @@ inline int64_t cudnn_most_documents(int64_t tokens, int64_t length) {
 inline int64_t cudnn_length(int64_t max_length) {
   return (max_length + kCudnnTileRows - 1) / kCudnnTileRows * kCudnnTileRows;
 }
-// DocumentTables for so many documents, with one entry for their end. cudnn-frontend promises cuDNN tensors that are
-// aligned to 16 bytes, so rows are multiples of 4 elements.
+// The entries of DocumentTables for so many documents, with one for their end. cudnn-frontend declares
+// tensors as aligned to 16 bytes, so rows are multiples of 4 elements.
 inline int64_t document_entries(int64_t documents) { return (documents + 1 + 3) / 4 * 4; }
-// Ops::document_table_entries; where cuDNN may be used, a machine without it plans the same.
+// Ops::document_table_entries; the value does not depend on whether cuDNN is installed.
 inline int64_t gpu_document_table_entries(AttentionKind kind, const Workload& workload) {
   if (kind == AttentionKind::kNative || workload.compute != DType::kBF16) return 0;
   if (workload.tokens <= 0 || workload.max_length <= 0) return 0;

@@ -41,7 +41,7 @@ class Observer {
   virtual void end(Stream& stream, const Call& call) = 0;
   virtual void recorded(Stream&, const Event&) {}
   virtual void waited(Stream&, const Event&) {}
-  // Around a wait that the host itself waits for: a CPU's operations run in the calling thread.
+  // Around a wait that blocks the host, as on a CPU, whose operations run in the calling thread.
   virtual void host_waits(Stream&) {}
   virtual void host_waited(Stream&) {}
   virtual void synchronized(Stream&) {}  // the host synchronised with the stream

@@ -58,7 +58,7 @@ inline void expect_tables(const Tensor& tables, const Tensor& cu_seqlens) {
                 ", cu_seqlens is ", cu_seqlens.text());
 }
 
-// The arguments that both operations on a cache share.
+// Checks the arguments common to both cache operations.
 template <class Args>
 void expect_cached(const Args& args) {
   const HeadLayout& heads = args.heads;

@@ -1,5 +1,5 @@
-// The tensors of an operation's arguments, by name: what it reads, what it writes, how many bytes. THE source for the
-// overlap checks, for an operation's bytes, and for traces and records.
+// The tensors of an operation's arguments, by name: read or written, and their bytes. THE source for the overlap
+// checks, for an operation's bytes, and for traces and records.
 #pragma once
 
 #include <array>

@@ -1,11 +1,11 @@
 // THE contract of every operation, and the one list of them (TOKAMAK_OPS). Each public method checks its arguments,
 // shows the call to the device's observers and calls the backend's do_ method. The CPU backend is the specification.
 //
-// Conventions. N tokens (B x T flattened), C hidden, I intermediate, Hq / Hkv query / key-value heads, D head size,
-// V vocabulary. "act" is the compute dtype, bf16 or f32, the same for all act tensors of a call. Tensors are
-// contiguous. Sums, statistics, exponentials and losses are computed in f32 or wider for any dtype; results are rounded
-// once. An output is overwritten unless "accumulated" is written beside it. Inputs and outputs do not overlap unless
-// stated. Results do not depend on the number of threads.
+// Conventions. N tokens (B x T flattened), C hidden, I intermediate, Hq / Hkv query / key-value heads, D head size, V
+// vocabulary. "act" is the compute dtype, bf16 or f32, the same for all act tensors of a call. Tensors are contiguous.
+// Sums, statistics, exponentials and losses are computed in f32 or wider for any dtype; results are rounded once. An
+// output is overwritten unless its comment says "accumulated". Inputs and outputs do not overlap unless stated. Results
+// do not depend on the number of threads.
 //
 // Longer than 400 lines because the contract has one place.
 #pragma once
@@ -293,8 +293,8 @@ struct SumSquares {
   Tensor sums;  // (kStepSums) f64, accumulated
 };
 
-// Statistics of a tensor; all f64, in this order. Non-finite values are counted and excluded from all else: the first
-// three are inf, -inf and 0 if no finite value exists.
+// Statistics of a tensor; all f64, in this order. Non-finite values are counted and excluded from all else. If no
+// finite value exists, the first three are inf, -inf and 0.
 enum Statistic : int64_t { kMin = 0, kMax = 1, kSquares = 2, kNonFinite = 3, kStatistics = 4 };
 // The count of values by magnitude: [0] counts zeros, [b] those with floor(log2 |x|) = kLowestMagnitude + b - 1. The
 // first of these bins has smaller ones, too, and the last one greater ones.
@@ -395,12 +395,12 @@ class Ops {
   // The chunk of the head's GEMMs in linear_cross_entropy.
   virtual HeadChunk head_chunk(int64_t tokens, int64_t vocab, DType act) const = 0;
 
-  // Rows that attention may read behind its N tokens, and multiply by zero: they must be finite. Whoever plans qkv,
-  // out, lse and dout adds as many, which nobody writes. 0: attention reads nothing behind.
+  // Attention may read this many rows behind its N tokens and multiply them by zero, so they must be finite. The plan
+  // of qkv, out, lse and dout adds them, and no operation writes them. 0: attention reads no such rows.
   virtual int64_t rows_behind_attention() const = 0;
 
-  // R of the DocumentTables that attention may read for micro-batches up to this size, unless all documents have the
-  // maximum length. More than R - 1 documents need none. 0: attention reads no tables.
+  // The R of the DocumentTables that attention may read, for micro-batches up to this size. Attention reads none if all
+  // documents have the maximum length, or if there are more than R - 1 documents. 0: attention reads no tables.
   virtual int64_t document_table_entries(const Workload& workload) const = 0;
 
 #define TOKAMAK_PUBLIC_OP(name, Args) void name(Stream& stream, const Args& args);

@@ -33,7 +33,7 @@ inline const std::vector<std::string>& enum_names(Autotune) {
   return names;
 }
 
-// Ranks that share a GPU, at a fraction of its speed: TOKAMAK_RANKS_PER_GPU, which tests set; 1 without it.
+// The number of ranks that share a GPU: TOKAMAK_RANKS_PER_GPU, which only tests set; default 1.
 int64_t ranks_per_gpu_variable();
 
 struct RuntimeOptions {

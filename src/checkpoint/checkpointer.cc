@@ -253,7 +253,7 @@ void Checkpointer::learn_verdict() {
   }
 }
 
-// '=': this rank's share of the files is sound; '?': it was not read; '!': and what is wrong.
+// '=': this rank's share of the files is sound; '?': it was not read; '!', then the fault: it is damaged.
 std::string Checkpointer::read_share(int64_t step) const noexcept {
   struct GivenUp {};
   try {

@@ -18,7 +18,7 @@ namespace tokamak {
 inline constexpr const char* kManifestName = "manifest.json";
 inline constexpr int64_t kManifestVersion = 1;
 
-// The run's state, with its seed, config and data: what the trainer saves and loads.
+// The run's state that the trainer saves and loads, with its seed, config and data.
 struct TrainingPoint {
   RunState state;
   int64_t seed = 0;

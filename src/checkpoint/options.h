@@ -1,4 +1,4 @@
-// When checkpoints are written, how many stay, and what a start loads.
+// Options: the interval of checkpoints, how many stay, and the one that a start loads.
 #pragma once
 
 #include <cstdint>

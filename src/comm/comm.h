@@ -68,8 +68,8 @@ class Comm {
   };
   void observe(HostObserver* observer) { host_observer_ = observer; }
 
-  // Bytes of device memory that the group takes outside any plan, estimated; pending_bytes: those of them that its
-  // first collectives may still take.
+  // Estimated bytes of device memory that the group takes outside any plan. pending_bytes: the part that its first
+  // collectives may still take.
   virtual int64_t reserve_bytes() const { return 0; }
   virtual int64_t pending_bytes() const { return reserve_bytes(); }
 

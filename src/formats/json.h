@@ -1,5 +1,5 @@
 // Strict reading of external JSON: a wrong type is an error and never converted. Errors name the file, the key's full
-// name, the value found (80 characters of it, printable) and what was expected.
+// name, the value found (80 characters of it, printable) and the expected one.
 #pragma once
 
 #include <cstdint>

@@ -40,8 +40,8 @@ class BatchInputs {
   BatchInputs(int64_t max_tokens, MemoryPlan& plan);
   void commit(const Arena& arena, Device& device);
 
-  // Enqueues the copies and makes `compute` wait for them. A batch stays valid until the second upload after it; that
-  // upload waits for the work that `compute` had enqueued before the first.
+  // Enqueues the copies and makes `compute` wait for them. A batch stays valid until the second upload after it. That
+  // upload first waits for work that `compute` enqueued before the first upload.
   DeviceBatch upload(Stream& compute, const TokenBatch& batch);
 
  private:

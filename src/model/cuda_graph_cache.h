@@ -1,7 +1,7 @@
-// Captures passes over a micro-batch (forward and backward) as CUDA graphs: one launch instead of hundreds, which is
-// what bounds small models. Passes with equal keys do the same work on the same memory, because all buffers are
-// persistent. The first pass of a key runs eagerly, so that everything that is created lazily exists; the second is
-// captured. Host code of a pass runs at capture only, not at replay.
+// Captures passes over a micro-batch (forward and backward) as CUDA graphs: one launch instead of hundreds. Launches
+// limit the speed of small models. Passes with equal keys do the same work on the same memory, because all buffers are
+// persistent. The first pass of a key runs eagerly, so that lazily created objects exist; the second is captured. A
+// replay runs no host code of the pass.
 #pragma once
 
 #include <compare>
@@ -67,9 +67,9 @@ class CudaGraphCache {
   Series direct_, replayed_;
 };
 
-// Document count to round up to, with empty documents at the end, for a micro-batch of `tokens` tokens with `documents`
-// documents. Few distinct counts, so that few graphs are needed. If all documents have the maximum length, the count is
-// kept: attention may have a faster path for those.
+// The document count of a micro-batch, rounded up by empty documents at the end. Counts have few distinct values, so
+// few graphs are needed. If all documents have the maximum length, the count is kept: attention may have a faster path
+// for those.
 int64_t room_for_documents(int64_t documents, int64_t tokens, int64_t max_length);
 
 }  // namespace tokamak

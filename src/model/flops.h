@@ -19,8 +19,8 @@ ModelSize model_size(const ModelConfig& config);
 double flops_per_token_full(const ModelConfig& config, int64_t sequence_length);
 double flops_per_token_causal(const ModelConfig& config, int64_t sequence_length);
 
-// The FLOPs computed with document masking: a token attends to `attended` tokens on average, including itself. In a
-// document of L tokens that is (L + 1) / 2.
+// FLOPs with document masking: a token attends to `attended` tokens on average, including itself. In a document of L
+// tokens that is (L + 1) / 2.
 struct TokenFlops {
   double weights = 0;       // 6 (N - N_embedding)
   double per_attended = 0;  // 12 L Hq D

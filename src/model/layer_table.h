@@ -1,4 +1,5 @@
-// The layers of a model as one table: the kinds that it has, the parts of each, and what a layer may keep for backward.
+// The layers of a model as one table: the kinds of layers, the parts of each kind, and the tensors that a layer may
+// keep for backward.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace tokamak {
 
-// A KeptRow of a kind. All layers of the kind but its last may keep it: there backward finds what forward left.
+// A KeptRow of a kind. The last layer of the kind never keeps it: backward finds it in the shared buffer.
 struct KeptTensor {
   std::string name;  // "qkv"; "KIND.qkv" in a model of several kinds
   KeptRow row;

@@ -10,7 +10,7 @@
 
 namespace tokamak {
 
-// How profiles and traces call the GEMMs. Literals: records outlive a model.
+// The GEMMs' names in profiles and traces. They are literals, because records outlive a model.
 struct GemmLabels {
   const char* forward;
   const char* dx;

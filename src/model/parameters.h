@@ -1,4 +1,4 @@
-// The list of weights that a config implies, and where a layer finds its own.
+// The weights of a config as a table, and the index of each layer's weights in it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace tokamak {
 
 // Units in the order of the forward pass: embedding, layers, head (absent if tied), norms (one unit for all). A layer's
-// matrices are of one unit or, with UnitSize::kProjection, of one for each piece of its parts. The norms unit lists the
+// matrices form one unit or, with UnitSize::kProjection, one unit for each piece of its parts. The norms unit lists the
 // vectors of each layer (WeightPlace), then the final norm: small, and without weight decay.
 ParamTable make_param_table(const ModelConfig& config, UnitSize unit = UnitSize::kLayer);
 

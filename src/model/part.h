@@ -55,8 +55,8 @@ struct ActivationRow {
   Reader reader = Reader::kOthers;
 };
 
-// A tensor that a layer may keep for backward instead of computing it again. Backward needs all of them, so what one
-// spares does not depend on the others.
+// A tensor that a layer may keep for backward instead of computing it again. Backward needs all of them, so each spares
+// the same FLOPs whether or not others are kept.
 struct KeptRow {
   enum class Spares { kForward, kStore };  // an operation of the forward pass; a store by an operation of backward
   int at;

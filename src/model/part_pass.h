@@ -15,7 +15,7 @@
 
 namespace tokamak {
 
-// The same for every layer of a micro-batch.
+// Inputs that are the same for every layer of a micro-batch.
 struct PassInputs {
   Stream& compute;
   Ops& ops;

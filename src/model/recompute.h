@@ -1,5 +1,5 @@
-// Selective recompute: which activations the layers keep for backward, as the number of layers that keep each, so that
-// the FLOPs or seconds spared are the most for the bytes. Any choice gives the same bits. The choice is optimal.
+// Selective recompute: chooses the activations that layers keep for backward. The choice is a number of layers for each
+// tensor. It spares the most FLOPs or seconds for the bytes. Any choice gives the same bits.
 #pragma once
 
 #include <array>
@@ -13,12 +13,12 @@
 
 namespace tokamak {
 
-// The tensors that a model's layers may keep besides their inputs: LayerTable(config).kept(). Any choice counts in its
-// order.
+// The tensors that a model's layers may keep besides their inputs: LayerTable(config).kept(). Every choice lists its
+// counts in this order.
 std::vector<KeptTensor> kept_tensors(const ModelConfig& config);
 inline constexpr size_t kMostKeptTensors = 32;
 
-// A value for each of them; those beyond the model's are 0. Trivially copyable.
+// A value for each kept tensor; values beyond the model's tensors are 0. Trivially copyable.
 template <class T>
 struct PerKeptTensor {
   std::array<T, kMostKeptTensors> values{};
@@ -27,8 +27,9 @@ struct PerKeptTensor {
   bool operator==(const PerKeptTensor&) const = default;
 };
 
-// Layers that keep each tensor in a buffer of their own; the others of its kind share one, in which backward finds what
-// the last of them wrote. Only norm1 and norm2 of the last layer are recomputed: the final norm uses their buffer.
+// The number of layers that keep each tensor in a buffer of their own. The others of its kind share one buffer, in
+// which backward finds the tensor of the last of them. Only norm1 and norm2 of the last layer are recomputed: the final
+// norm uses their buffer.
 using KeptLayers = PerKeptTensor<int64_t>;
 KeptLayers all_kept(const std::vector<KeptTensor>& tensors);
 std::vector<int64_t> counts_of(const ModelConfig& config, const KeptLayers& kept);  // as in the config
@@ -40,7 +41,7 @@ struct KeepCost {
   int64_t most = 0;   // layers that may keep it
 };
 // For `tokens` tokens in sequences of `length`; a token attends to (length + 1) / 2 on average. `rows_behind`:
-// Ops::rows_behind_attention, which only the bytes depend on.
+// Ops::rows_behind_attention; it affects only the bytes.
 PerKeptTensor<KeepCost> keep_costs(const ModelConfig& config, int64_t tokens, int64_t length, DType compute,
                                    int64_t rows_behind = 0);
 
@@ -49,8 +50,7 @@ PerKeptTensor<KeepCost> keep_costs(const ModelConfig& config, int64_t tokens, in
 // best by one layer of one tensor if more than 500 partial choices are worth the same within that much.
 KeptLayers choose_kept(const PerKeptTensor<KeepCost>& costs, int64_t bytes);
 
-// Likewise with costs in FLOPs. The bytes that are left then go to tensors that spare none, for the stores that they
-// spare: as many bytes of them as fit.
+// Likewise with costs in FLOPs. The remaining bytes go to tensors that spare only stores, as many bytes as fit.
 KeptLayers choose_kept_by_flops(const PerKeptTensor<KeepCost>& costs, int64_t bytes);
 
 // The layers that a mode keeps, with micro-batches of `tokens` tokens. kept_bytes: auto has no limit here. mode: auto

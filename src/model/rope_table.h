@@ -22,7 +22,7 @@ struct RopeFrequencies {
   double attention_factor = 1;  // multiplies cosines and sines; differs from 1 for yarn only
 };
 
-// `length`, of the current sequence, matters for dynamic only.
+// `length` is that of the current sequence, and matters for dynamic only.
 RopeFrequencies rope_frequencies(const ModelConfig& config, int64_t length);
 
 // The angles of one position: cos(p w_i) for i < D/2, then sin(p w_i), times attention_factor.              row (D)

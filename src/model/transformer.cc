@@ -1,4 +1,4 @@
-// The forward and backward pass over the units: what is acquired, prefetched, released and reduced, and when. A layer's
+// The forward and backward pass over the units, with the order of acquire, prefetch, release and reduce. A layer's
 // operations are in its parts (attention_part.cc, mlp_part.cc).
 #include "model/transformer.h"
 

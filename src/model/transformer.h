@@ -26,7 +26,7 @@ struct TransformerOptions {
   int64_t cached_sequences = 0;  // per call of forward_cached(); 0: none
   DType compute = DType::kBF16;
   Keep keep = Keep::kBackward;
-  KeptLayers kept;  // with Keep::kLayerInputs: what layers keep beside their inputs
+  KeptLayers kept;  // with Keep::kLayerInputs: kept besides the inputs
   double z_loss = 0;
   CudaGraphs graphs = CudaGraphs::kOff;  // needs device support and a single rank
 };

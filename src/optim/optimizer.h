@@ -23,7 +23,7 @@ struct UpdateStep {
   int64_t t = 1;   // 1, 2, ...
   double lr = 0;   // of this step
   Tensor control;  // (kStepControls) f32: gradient scale and skip flag (ops.h, StepControl)
-  Tensor updates;  // (shard_elements) f32, may be empty or the gradients: what each master has changed by
+  Tensor updates;  // (shard_elements) f32, may be empty or the gradients: the change of each master
 };
 
 class Optimizer {
@@ -53,13 +53,13 @@ class Optimizer {
   ShardedParameters* parameters_ = nullptr;
 };
 
-// `seed`: of what the optimizer draws.
+// `seed`: for the optimizer's random numbers.
 using OptimizerMaker = std::unique_ptr<Optimizer> (*)(const OptimizerOptions& options, uint64_t seed);
 
-// By optimizer.name. Tests add their own before they start ranks.
+// Keyed by optimizer.name. Tests add entries before they start ranks.
 std::map<std::string, OptimizerMaker>& optimizer_makers();
 
-// The optimizer that the options name, planned.
+// Makes the optimizer that the options name, and plans its state.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, uint64_t seed, ShardedParameters& parameters,
                                           MemoryPlan& plan);
 

@@ -21,7 +21,7 @@ inline constexpr MemoryKind kMemoryKinds[] = {MemoryKind::kDevice, MemoryKind::k
 // When a buffer's memory is taken. kLater: by an owner of its own, after the arena.
 enum class Taken { kAtCommit, kLater };
 
-int64_t committed_bytes(DType dtype, const Shape& shape);  // what a buffer takes in an arena, with alignment
+int64_t committed_bytes(DType dtype, const Shape& shape);  // of a buffer in an arena, with alignment
 
 class MemoryPlan {
  public:
@@ -81,7 +81,7 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  Tensor operator[](MemoryPlan::Slot slot) const;  // of what is taken at commit
+  Tensor operator[](MemoryPlan::Slot slot) const;  // a slot that is allocated at commit
 
  private:
   struct Block {

@@ -3,7 +3,7 @@
 // ranks. Fused matrices are split by name, as in checkpoints.
 //
 //   see_gradients()    gradients are reduced and not yet clipped
-//   see_update()       masters are updated, and gradients() holds what each has changed by (ops.h, AdamW::updates)
+//   see_update()       masters are updated, and gradients() holds their changes (ops.h, AdamW::updates)
 //   take()             the results of the oldest see_update(), in host memory
 #pragma once
 
@@ -20,7 +20,7 @@ namespace tokamak {
 enum class Measured : int { kWeights = 0, kGradients = 1, kUpdates = 2 };
 inline constexpr int kMeasured = 3;
 
-// As Statistics of ops.h, of all elements of a tensor.
+// Statistics of ops.h, over all elements of a tensor.
 struct TensorSums {
   double min = 0, max = 0;
   double squares = 0;
@@ -54,7 +54,7 @@ class ShardStatistics {
   Result take();  // waits for that step, not for later ones
 
  private:
-  // The part of a weight in one slice: contiguous, since both are.
+  // The part of a weight in one slice. It is contiguous, because weight and slice are.
   struct Piece {
     int64_t number = 0;  // among the pieces of all ranks
     int64_t weight = 0;
@@ -81,7 +81,7 @@ class ShardStatistics {
   std::vector<Piece> own_;
   int64_t pieces_ = 0;  // of all ranks
   // For each of Measured: the statistics of each piece, then the magnitudes of each weight. One rank fills in a piece,
-  // and the others have zeros, so that the sum over the ranks keeps extremes, too.
+  // and the others have zeros. So the sum over the ranks also keeps minima and maxima.
   Tensor values_;  // (kMeasured x (pieces kStatistics + weights kMagnitudeBins)) f64
   MemoryPlan::Slot values_slot_;
   MemoryPlan::Slot host_slots_[kDepth];

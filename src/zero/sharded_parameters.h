@@ -15,8 +15,8 @@
 // A buffer that still holds the right weights is not gathered again. Gradients are reduced inside the shard group, into
 // this rank's slice. The last micro-batch then reduces the slice over the replicas. Gathers and reductions run on their
 // own streams, one of each at a time per group; events order them against the compute stream. An updated unit is
-// gathered for the next step at once, if it has a buffer that no earlier unit needs first. In a shard group of one rank
-// the slices are the whole units: nothing is gathered.
+// gathered at once for the next step, unless an earlier unit needs its buffer first. In a shard group of one rank the
+// slices are the whole units: nothing is gathered.
 #pragma once
 
 #include <cstdint>
@@ -73,13 +73,14 @@ class ShardedParameters {
   void weights_changed();
 
   // --- The update of masters and weights by the optimizer.
-  // Units in the order of the next forward pass, whose gathers overlap the update; the whole shard without overlap.
+  // With overlap: units in the order of the next forward pass, whose gathers overlap the update. Without: the whole
+  // shard.
   std::vector<UpdatePart> update_parts() const;
   void begin_update(Stream& compute);                     // before `compute` writes: invalidates gathered weights
   void updated(const UpdatePart& part, Stream& compute);  // `compute` has written it
 
   // --- Whole weights. `compute` is the stream that will read them.
-  // Does nothing if it would have to take the buffer of a unit in use, or of `keep`.
+  // Does nothing if the only buffers hold a unit in use, or `keep`.
   void prefetch(int64_t unit, Stream& compute, int64_t keep = UnitBuffers::kNone);
   // One view per matrix of the unit, valid until release().
   const std::vector<Tensor>& acquire(int64_t unit, Stream& compute);
@@ -98,12 +99,12 @@ class ShardedParameters {
   Write gradient_mode() const { return units_.front().written ? Write::kAccumulate : Write::kOverwrite; }
   void set_gradient_mode(Write write);
   Gradient gradient(int64_t unit, Stream& compute);
-  // Call it once the micro-batch has written the gradient. Adds the sum over the ranks to this rank's slice, now or in
+  // Call it after the micro-batch has written the gradient. Adds the sum over the ranks to this rank's slice, now or in
   // the last micro-batch (ShardingPolicy::reduce_once).
   void reduce(int64_t unit, Stream& compute);
   void wait_reduced(Stream& compute);  // `compute` waits for all reductions so far
-  // From now on each reduction of unit u adds the checksum of this rank's contribution to row u; an empty tensor ends
-  // that. A single rank reduces nothing.
+  // Each later reduction of unit u adds the checksum of this rank's contribution to row u. An empty tensor ends this. A
+  // single rank reduces nothing.
   void record_contributions(Tensor checksums) { contributions_ = checksums; }  // (units, 2) i32
 
   // --- This rank's shard, flat over all units.
@@ -114,7 +115,7 @@ class ShardedParameters {
   Tensor weights() const { return weights_; }  // (shard_elements) compute dtype; the master itself if f32
   int64_t slice_begin(int64_t unit) const { return at(unit).begin; }  // in the shard
   int64_t slice_elements(int64_t unit) const { return at(unit).elements; }
-  // The part of the shard, or of a slice, that this rank counts: replicas hold equal slices and each takes one part.
+  // The part of the shard, or of a slice, that this rank counts. Replicas hold equal slices, and each counts one part.
   Tensor distinct(Tensor slice) const;
 
   const ParamTable& table() const { return table_; }

@@ -12,7 +12,7 @@ struct ShardingPolicy {
   static constexpr int64_t kAllLayers = INT64_MAX;
 
   // The first layers have a buffer each for whole weights, gathered once after every update. The other layers share two
-  // buffers and are gathered for each use that finds them in neither.
+  // buffers. A use gathers the layer unless one of the two still holds it.
   int64_t kept_layers = 0;
   // true: whole gradients add up over the micro-batches, in a buffer for each layer, and the last micro-batch reduces
   // them. false: layers share two buffers, and each micro-batch reduces its gradients.

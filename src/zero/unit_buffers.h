@@ -47,7 +47,7 @@ class UnitBuffers {
   void forget_contents();  // invalidates all contents; no buffer may be in use
 
  private:
-  // Consecutive buffers, each of which may hold any of some units.
+  // Consecutive buffers for a set of units: each buffer may hold any of them.
   struct Group {
     size_t first = 0, count = 0;
   };

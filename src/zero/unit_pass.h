@@ -13,8 +13,8 @@ namespace tokamak {
 
 class UnitPass {
  public:
-  // `order`: as the units will be used, no unit twice in succession; the last may be gathered only. All arguments
-  // outlive this.
+  // `order`: the units in the order of use, no unit twice in succession. The last may be gathered without a use. All
+  // arguments outlive this.
   UnitPass(ShardedParameters& parameters, Stream& compute, std::span<const int64_t> order)
       : parameters_(parameters), compute_(compute), next_(order) {}
 

@@ -261,7 +261,7 @@ int unlink(const char* path) noexcept {
   return static_cast<int>(::syscall(SYS_unlink, path));
 }
 
-// std::filesystem::remove_all goes by descriptors of directories; their names are in /proc.
+// std::filesystem::remove_all uses descriptors of directories; their names are in /proc.
 int unlinkat(int directory, const char* name, int flags) noexcept {
   const std::lock_guard lock(turn());
   std::string path = name;

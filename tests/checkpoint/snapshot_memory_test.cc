@@ -53,7 +53,7 @@ class Gated : public Allocator {
   int64_t allowed_ = INT64_MAX, refused_ = -1, live_ = 0;
 };
 
-// Lets the thread of a case that fails end.
+// Lets the thread end if its case fails.
 class OpenedAtEnd {
  public:
   explicit OpenedAtEnd(Gated& allocator) : allocator_(allocator) {}

@@ -66,7 +66,7 @@ inline void truncate_by_one(const std::string& path) {
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
 }
 
-// Every file below a directory with its contents, to see that nothing has changed. The lock belongs to nobody's data.
+// Every file below a directory with its contents, to see that nothing has changed. The lock is left out.
 inline std::map<std::string, std::string> contents_of(const std::string& directory) {
   std::map<std::string, std::string> contents;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {

@@ -1,4 +1,4 @@
-// Frames of words from whoever reaches a port: whole ones are read in any pieces, others are given up at once.
+// Frames from any process that reaches a port. Whole frames are read in any pieces; broken ones are refused at once.
 #include "comm/frame.h"
 
 #include <sys/socket.h>

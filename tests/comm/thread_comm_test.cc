@@ -1,4 +1,4 @@
-// How ranks that are threads end: one that fails, or leaves, or calls something else, leaves nobody waiting.
+// The end of ranks that are threads. If one fails, leaves or calls another collective, no other rank waits forever.
 #include "comm/thread_comm.h"
 
 #include <atomic>

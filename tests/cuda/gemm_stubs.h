@@ -11,9 +11,9 @@ inline constexpr uint64_t kFails = 66;  // an algorithm that does not run
 inline constexpr size_t kCacheBytes = 4096;
 
 struct Library {
-  std::vector<uint64_t> algorithms = {77};  // by which number the heuristic answers, the best guess first
-  int asked = 0;                            // the heuristic
-  int most = 0;                             // how many it was asked for
+  std::vector<uint64_t> algorithms = {77};  // the heuristic's answers, the best guess first
+  int asked = 0;                            // calls of the heuristic
+  int most = 0;                             // the number of algorithms that a call asked for
   std::array<uint32_t, 4> alignments = {};  // left, right, added, output
   uint32_t reductions = 0;
   int sms = 0;                // that the algorithm was asked for; 0: all

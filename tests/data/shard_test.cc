@@ -185,7 +185,7 @@ TEST_CASE("an index header is refused for each thing that can be wrong with it")
 }
 
 TEST_CASE("an index that does not tile its tokens is refused, even with a valid checksum") {
-  // Writes the index anew with one field changed, and its checksums to match: what a faulty writer would leave.
+  // Rewrites the index with one field changed and matching checksums, as a faulty writer would.
   const auto check_with = [](size_t offset, int64_t value, size_t width, const std::vector<std::string>& words) {
     const TempDir dir;
     FilePool pool;

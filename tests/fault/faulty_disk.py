@@ -15,7 +15,7 @@ LIBRARY = os.environ["FAULTY_DISK"]
 
 def work_in_memory():
     """Processes die here, machines do not: memory keeps what was written just as well, and no test waits for a real
-    fsync. Before the first place is made."""
+    fsync. Call it before the first Workplace exists."""
     tempfile.tempdir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 

@@ -155,7 +155,7 @@ def right_after_a_promise(place):
         assert promised == [1], promised
 
 
-# In a mount namespace of its own: whoever copied that of all processes now would keep the file system from coming back.
+# In its own mount namespace. A process that copied the common one now would keep the file system mounted.
 if "POWER_LOSS_UNSHARED" not in os.environ and shutil.which("unshare"):
     os.environ["POWER_LOSS_UNSHARED"] = "1"
     if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0:

@@ -87,7 +87,7 @@ class Host:
         self.heal()
         run(f"ip link set {self.name} up")
         until(lambda: os.path.exists(ready), f"{self.name} does not start")
-        # The shell is process 1 of its namespace; what was forked for it bears the number that others know it by.
+        # The shell is process 1 of its namespace. The child of `init` has its PID as other namespaces see it.
         with open(f"/proc/{self.init.pid}/task/{self.init.pid}/children") as file:
             self.shell = int(file.read().split()[0])
         with open(f"{path}/{self.address}.init", "w") as file:

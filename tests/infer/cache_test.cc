@@ -141,7 +141,7 @@ TEST_CASE("more tokens than a slot has positions are a bug that is named") {
   CHECK_THROWS_WITH(f.run_model({{0, 37, 28}}), Catch::Contains("28 new tokens; 3 slots of 64"));
 }
 
-// transformers forms the frequencies anew whenever the sequence is longer than max_position_embeddings; keys that are
+// transformers recomputes the frequencies whenever the sequence is longer than max_position_embeddings; keys that are
 // cached stay as they were turned. Keys of the first layer depend on nothing but the token and the turning.
 TEST_CASE("with dynamic rope_scaling each token is turned for the length of then, a prompt for its own") {
   constexpr int64_t kTrained = 16, kPrompt = 20;

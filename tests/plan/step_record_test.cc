@@ -32,9 +32,9 @@ double flops_expected(const RunConfig& config, const BatchShape& shape, int64_t 
   const double o = static_cast<double>(model.q_width()) * hidden;
   const double gate_up = 2 * static_cast<double>(model.intermediate_size) * hidden;
   const double scores = 2 * static_cast<double>(model.q_width()) * 0.5 * static_cast<double>(shape.length + 1);
-  double expected = token_flops(model).weights;  // mfu_full's 6 (N - N_embedding), in which are
-  expected -= 6 * vectors;                       // vectors, that no GEMM multiplies with,
-  expected += layers * 2 * scores;               // Q K^T and P V, of the pairs up to the diagonal only,
+  double expected = token_flops(model).weights;  // mfu_full's 6 (N - N_embedding)
+  expected -= 6 * vectors;                       // no GEMM multiplies with vectors
+  expected += layers * 2 * scores;               // Q K^T and P V, only pairs up to the diagonal
   expected += layers * 5 * scores;               // their four gradients and Q K^T once more;
   if (config.activation_checkpoint.mode == RecomputeMode::kFull) {
     expected += (layers - 1) * (2 * (qkv + o + gate_up) + 2 * scores);  // and the forward pass again, but for down

@@ -50,7 +50,7 @@ void WorkQueue::finish() noexcept {
 
 void WorkQueue::run() {
   ask_for_short_slices();  // it mostly waits for other ranks, and should go on as soon as they answer
-  set_thread_count(1);     // of this thread: a team of its own would take the cores from what it runs beside
+  set_thread_count(1);     // a team of this thread would take cores from concurrent work
   std::unique_lock lock(mutex_);
   while (true) {
     given_.wait(lock, [this] { return over_ || !work_.empty(); });

@@ -16,15 +16,15 @@ namespace tokamak {
 class WorkQueue {
  public:
   WorkQueue();
-  ~WorkQueue();  // finishes what it was given: other ranks take part in it
+  ~WorkQueue();  // finishes its work, because other ranks take part in it
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
   void push(std::function<void()> work);
   int64_t pushed() const;                // pieces of work given so far; a position
   bool reached(int64_t position) const;  // all work up to it is done, and none has thrown: wait() would return at once
-  void wait(int64_t position);           // until reached; throws what the queue's work threw
-  void finish() noexcept;                // waits for all that was given; what was thrown stays for wait()
+  void wait(int64_t position);           // until reached; rethrows the work's exception
+  void finish() noexcept;                // waits for all work; an exception stays for wait()
 
  private:
   void run();
@@ -44,7 +44,7 @@ class WorkQueues {
  public:
   void add(WorkQueue& queue);
   void remove(WorkQueue& queue);
-  void finish() noexcept;  // waits for what they were given
+  void finish() noexcept;  // waits for all their work
 
  private:
   std::mutex mutex_;

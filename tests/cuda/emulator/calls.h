@@ -1,5 +1,5 @@
-// Counts of what may make the host wait or take memory, so that a test can see that a training step does none of it.
-// They are written as JSON where the process ends, to the file that TOKAMAK_EMULATOR_CALLS names.
+// Counts the calls that may make the host wait or allocate memory. A test checks that a training step makes none. The
+// process writes the counts at its end as JSON to the file TOKAMAK_EMULATOR_CALLS.
 #pragma once
 
 #include <cstdint>

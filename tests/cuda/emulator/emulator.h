@@ -35,7 +35,7 @@ unsigned char* shared_memory();
 // Runs `body` for every thread of every block of the grid; `name` for errors. A broken rule ends the process.
 void run(const char* name, dim3 grid, unsigned threads, size_t shared_bytes, const std::function<void()>& body);
 
-// For choices among what may come next, with TOKAMAK_EMULATOR_ORDER=random; else null.
+// Chooses the next work at random with TOKAMAK_EMULATOR_ORDER=random; else null.
 std::mt19937* random_order();
 
 void sync_block();

@@ -1,6 +1,6 @@
 // NCCL's calls on the emulator. The ranks of a communicator map a file whose name is its id, and take turns to show
 // each other pieces of their memory there. Breaking NCCL's rules (a buffer freed while it is registered, a message that
-// nobody takes) ends the process.
+// no rank receives) ends the process.
 #include <fcntl.h>
 #include <nccl.h>
 #include <pthread.h>
