@@ -1,7 +1,6 @@
 #include "backend/backend.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/device.h"
@@ -11,14 +10,6 @@
 #include "base/parallel_for.h"
 
 namespace tokamak {
-
-int64_t ranks_per_gpu_variable() {
-  const char* text = std::getenv("TOKAMAK_RANKS_PER_GPU");
-  if (text == nullptr) return 1;
-  const int64_t ranks = std::strtoll(text, nullptr, 10);
-  if (ranks >= 1) return ranks;
-  fail(Kind::kConfig, str("the environment variable TOKAMAK_RANKS_PER_GPU is '", text, "', it should be at least 1"));
-}
 
 int threads_of_rank(const RuntimeOptions& options, int cores, int ranks_on_cores) {
   if (!options.threads_per_rank.is_auto()) return static_cast<int>(options.threads_per_rank.value);

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/fields.h"
 
 namespace tokamak {
@@ -34,7 +36,13 @@ inline const std::vector<std::string>& enum_names(Autotune) {
 }
 
 // The number of ranks that share a GPU: TOKAMAK_RANKS_PER_GPU, which only tests set; default 1.
-int64_t ranks_per_gpu_variable();
+inline int64_t ranks_per_gpu_variable() {
+  const char* text = std::getenv("TOKAMAK_RANKS_PER_GPU");
+  if (text == nullptr) return 1;
+  const int64_t ranks = std::strtoll(text, nullptr, 10);
+  if (ranks >= 1) return ranks;
+  fail(Kind::kConfig, str("the environment variable TOKAMAK_RANKS_PER_GPU is '", text, "', it should be at least 1"));
+}
 
 struct RuntimeOptions {
   BackendKind backend = BackendKind::kAuto;
