@@ -33,8 +33,8 @@ __device__ inline uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// Four 8 x 8 matrices of bf16 from shared memory: lane l gives the address of row l % 8 of matrix l / 8 (16 bytes,
-// aligned); out[i] holds elements (lane / 4, 2 (lane % 4)..) of matrix i (ldmatrix.x4).
+// Loads four 8 x 8 matrices of bf16 from shared memory (ldmatrix.x4). Lane l gives the address of row l % 8 of matrix
+// l / 8: 16 bytes, aligned. out[i] holds elements (lane / 4, 2 (lane % 4)) and the next one of matrix i.
 __device__ inline void load_matrices(uint32_t (&out)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])

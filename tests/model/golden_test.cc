@@ -1,4 +1,4 @@
-// The decoder against Hugging Face transformers' own (tests/golden/README.md says how the numbers were made).
+// Compares our decoder with that of Hugging Face transformers. tests/golden/README.md says how the numbers were made.
 #include "model/golden.h"
 
 #include <catch2/catch.hpp>
