@@ -34,13 +34,11 @@ std::vector<T> values_of_bytes(const std::string& bytes) {
 
 template <class Ask, class T = std::invoke_result_t<Ask>>
 T value_of_rank_zero(Comm& comm, const Ask& ask) {
-  T value;
   const std::string bytes = text_of_rank_zero(comm, [&] {
-    value = ask();
+    const T value = ask();
     return bytes_of_values(std::span<const T>(&value, 1));
   });
-  std::memcpy(&value, bytes.data(), sizeof(T));
-  return value;
+  return values_of_bytes<T>(bytes).at(0);
 }
 
 // The same for a vector.

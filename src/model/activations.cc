@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
 #include "base/error.h"
@@ -51,12 +52,17 @@ ActivationPlan::ActivationPlan(const LayerTable& layers, int64_t hidden, int64_t
     TOKAMAK_CHECK(0 <= kept_[i] && kept_[i] <= layers.kept()[i].most, kept_[i], " layers keep ", layers.kept()[i].name);
   }
   std::map<std::string, size_t> buffers;
+  std::vector<ActivationRow> planned;
   // The buffer of that name, planned where it is first asked for.
   const auto view_of = [&](const std::string& name, const ActivationRow& row) {
     const auto [found, is_new] = buffers.emplace(name, buffers_.size());
     if (is_new) {
       buffers_.push_back({plan.add("activations/" + name, row.dtype, planned_shape(row, tokens, rows_behind)), {}});
+      planned.push_back(row);
     }
+    const ActivationRow& same = planned[found->second];
+    TOKAMAK_CHECK(same.dtype == row.dtype && same.layout == row.layout && same.width == row.width, name,
+                  " has two shapes");
     return View{row, found->second};
   };
   const bool backward = keep != Keep::kNothing;
@@ -78,6 +84,7 @@ ActivationPlan::ActivationPlan(const LayerTable& layers, int64_t hidden, int64_t
     // If all layers share the input, a layer's output overwrites it, when it is no longer needed.
     const ActivationRow input{0, "input", compute, Layout::kRows, hidden, Life::kShared};
     LayerViews& views = layers_.emplace_back(LayerViews{view_of(str("layer.", backward ? l : 0, " input"), input), {}});
+    std::set<std::string> names;
     for (size_t part = 0; part < kind.parts.size(); ++part) {
       std::vector<View>& part_views = views.parts.emplace_back();
       for (const ActivationRow& row : kind.parts[part]->activations(compute)) {
@@ -87,6 +94,7 @@ ActivationPlan::ActivationPlan(const LayerTable& layers, int64_t hidden, int64_t
           continue;
         }
         TOKAMAK_CHECK(row.life != Life::kOutput || part + 1 < kind.parts.size(), row.name, " of a layer's last part");
+        TOKAMAK_CHECK(names.insert(row.name).second, "two parts of a layer keep ", row.name);
         // The first `own` layers of a kind have a buffer of their own, the others share the next one.
         const size_t index = kind.kept_index(part, row.kept_as);
         const int64_t own = kept_[index];

@@ -51,7 +51,7 @@ void LayerTable::list_kept() {
           if (row.spares != spares) continue;
           kind.kept[p].at(static_cast<size_t>(row.at)) = kept_.size();
           const std::string name = kinds_.size() == 1 ? row.name : str(kind.name, ".", row.name);
-          kept_.push_back({name, row, std::ssize(kind.layers) - 1});
+          kept_.push_back({name, row, std::max<int64_t>(std::ssize(kind.layers) - 1, 0)});
         }
       }
     }

@@ -17,13 +17,28 @@ bool decays(const Unit& unit) {
   return first == Decay::kYes;
 }
 
+// Whether the units of layers have different shapes, and so share buffers with different padding.
+bool layers_differ(const ParamTable& table) {
+  const Unit* first = nullptr;
+  const auto same_size = [](const Matrix& a, const Matrix& b) { return a.count() == b.count(); };
+  for (const Unit& unit : table.units) {
+    if (unit.kind != UnitKind::kLayer) continue;
+    if (first == nullptr) first = &unit;
+    if (!std::equal(first->matrices.begin(), first->matrices.end(), unit.matrices.begin(), unit.matrices.end(),
+                    same_size)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool is_embedding(UnitKind kind) { return kind == UnitKind::kEmbedding || kind == UnitKind::kHead; }
 
 }  // namespace
 
 ShardedParameters::ShardedParameters(const ParamTable& table, const Mesh& mesh, Backend& backend,
                                      const ShardingOptions& options, MemoryPlan& plan)
-    : table_(table), mesh_(mesh), backend_(backend), options_(options) {
+    : table_(table), layers_differ_(layers_differ(table)), mesh_(mesh), backend_(backend), options_(options) {
   const Comm& shard = mesh_.shard();
   std::vector<int64_t> padded;
   int64_t largest_slice = 0;
@@ -209,7 +224,7 @@ ShardedParameters::Gradient ShardedParameters::gradient(int64_t unit, Stream& co
   UnitBuffers::Buffer& buffer = gradient_buffers_->take(unit);
   buffer.users = 1;
   compute.wait(*buffer.drained);  // until its previous contents are reduced
-  if (table_.units_per_layer > 1) clear_padding(buffer.tensor, unit, compute);
+  if (layers_differ_) clear_padding(buffer.tensor, unit, compute);
   return {matrices_of(buffer.tensor, unit), Write::kOverwrite};
 }
 

@@ -12,6 +12,7 @@
 #include "model/golden.h"
 #include "model/toy_layer.h"
 #include "support/kept.h"
+#include "support/ranks.h"
 
 using namespace tokamak;
 
@@ -69,7 +70,7 @@ TEST_CASE("a weight and an activation of a new kind of layer are in the list of 
       for (const Param& part : matrix.parts) shapes.emplace(part.name, part.shape);
     }
   }
-  CHECK(shapes.at("model.layers.1.mlp.extra_proj.weight") == Shape{hidden, hidden});
+  CHECK((shapes.at("model.layers.1.mlp.extra_proj.weight") == Shape{hidden, hidden}));
   CHECK(shapes.count("model.layers.2.mlp.extra_proj.weight") == 0);
   CHECK(model_size(config).parameters == model_size(plain).parameters + 2 * hidden * hidden);
   CHECK(flops_per_token_full(config, 16) ==
@@ -81,10 +82,10 @@ TEST_CASE("a weight and an activation of a new kind of layer are in the list of 
     names.push_back(tensor.name);
     CHECK(tensor.most == kLayers / 2 - 1);
   }
-  CHECK(names == std::vector<std::string>{"decoder.qkv", "decoder.attention", "decoder.mid", "decoder.gate_up",
-                                          "toy.qkv", "toy.attention", "toy.mid", "toy.extra", "toy.gate_up",
-                                          "decoder.norm1", "decoder.norm2", "decoder.swiglu", "toy.norm1", "toy.norm2",
-                                          "toy.swiglu"});
+  CHECK((names == std::vector<std::string>{"decoder.qkv", "decoder.attention", "decoder.mid", "decoder.gate_up",
+                                           "toy.qkv", "toy.attention", "toy.mid", "toy.extra", "toy.gate_up",
+                                           "decoder.norm1", "decoder.norm2", "decoder.swiglu", "toy.norm1", "toy.norm2",
+                                           "toy.swiglu"}));
   MemoryPlan plan;
   const ActivationPlan activations(layers, hidden, 100, 0, DType::kBF16, Keep::kLayerInputs, {}, plan);
   std::map<std::string, int64_t> buffers;
@@ -156,4 +157,38 @@ TEST_CASE("layers of two kinds may keep any of their tensors: gradients are the 
     INFO("subset " << subset);
     CHECK(gradients_of(small, sequences) == expected);
   }
+}
+
+TEST_CASE("two parts of a layer may not keep rows of one name") {
+  ModelConfig config = plain_config();
+  config.pattern = {{"twice", [](const ModelConfig& made) {
+                       std::vector<std::unique_ptr<const Part>> parts;
+                       for (int i = 0; i < 2; ++i) parts.push_back(std::make_unique<ToyPart>(made));
+                       return parts;
+                     }}};
+  MemoryPlan plan;
+  const LayerTable layers(config);
+  CHECK_THROWS_WITH(ActivationPlan(layers, config.hidden_size, 100, 0, DType::kBF16, Keep::kBackward, {}, plan),
+                    Catch::Contains("two parts of a layer keep rstd2"));
+}
+
+RANKS_CASE("layers of two kinds leave no gradient of each other in the padding, which the gradient norm counts") {
+  ModelConfig config = mixed_config();
+  config.intermediate_size = 37;                               // units with padding, at other places in each kind
+  config.pattern = {kDecoderLayer, kDecoderLayer, kToyLayer};  // kinds take turns in the two gradient buffers
+  const Sequences sequences = batch_of(config);
+  SmallModel small(config, world.comm(), {});
+  small.parameters.initialize(1, *small.stream);
+  small.parameters.begin_step();
+  small.zero_sums();
+  small.model.forward_backward(*small.stream, sequences.batch(), small.sums);
+  small.model.finish_gradients(*small.stream);
+  small.stream->synchronize();
+  const Tensor gradients = small.parameters.gradients();
+  std::vector<float> padding(gradients.as<float>(), gradients.as<float>() + gradients.count());
+  small.for_each_part(gradients, [&](const Param&, Tensor part, int64_t) {
+    const int64_t first = part.as<float>() - gradients.as<float>();
+    std::fill_n(padding.begin() + first, part.count(), 0.0f);
+  });
+  CHECK(std::all_of(padding.begin(), padding.end(), [](float value) { return value == 0; }));
 }
