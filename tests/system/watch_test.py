@@ -173,6 +173,7 @@ def without_terminal(place):
         terminal.enter(f"clear; LANG=C {TOKAMAK} watch {place.run('once')}; clear")
         assert terminal.wait_for("once  done(?s:.*)q quit").isascii()
         terminal.type("q")
+        terminal.wait_for(r"\A\s*ready:\s*\Z")  # until watch no longer reads the keys
         terminal.enter(f"clear; TERM=dumb {TOKAMAK} watch {place.run('once')}; echo 'exit code' $?")
         screen = terminal.wait_for("'dumb'(?s:.*)^exit code 2$")
         assert "watch: the terminal 'dumb' ($TERM) has no full-screen mode" in screen and "use --once" in screen, screen
