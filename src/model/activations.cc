@@ -12,7 +12,7 @@ namespace tokamak {
 
 namespace {
 
-constexpr const char* kFinalNorm = "norm";  // the buffer
+constexpr const char* kNormBuffer = "norm";  // the buffer
 
 KeptLayers kept_of(const LayerTable& layers, Keep keep, const KeptLayers& chosen) {
   if (keep == Keep::kLayerInputs) return chosen;
@@ -72,7 +72,7 @@ ActivationPlan::ActivationPlan(const LayerTable& layers, int64_t hidden, int64_t
   };
   add_to_model(&A::last, "output", compute, Layout::kRows, hidden);
   add_to_model(&A::rstd_final, "rstd_final", DType::kF32, Layout::kPerToken, 1);
-  add_to_model(&A::norm, kFinalNorm, compute, Layout::kRows, hidden);
+  add_to_model(&A::norm, kNormBuffer, compute, Layout::kRows, hidden);
   add_to_model(&A::token_loss, "token_loss", DType::kF32, Layout::kPerToken, 1);
   if (backward) add_to_model(&A::dx, "d residual", compute, Layout::kRows, hidden);
 
@@ -101,7 +101,7 @@ ActivationPlan::ActivationPlan(const LayerTable& layers, int64_t hidden, int64_t
         const bool in_norm = nth >= own && row.life == Life::kKeptOrNorm;
         again[index] = nth >= own && (in_norm || nth < layers.kept()[index].most);
         const int64_t owner = kind.layers[static_cast<size_t>(std::min(nth, own))];
-        part_views.push_back(view_of(in_norm ? kFinalNorm : str("layer.", owner, " ", row.name), row));
+        part_views.push_back(view_of(in_norm ? kNormBuffer : str("layer.", owner, " ", row.name), row));
       }
     }
   }
