@@ -38,7 +38,10 @@ T value_of_rank_zero(Comm& comm, const Ask& ask) {
     const T value = ask();
     return bytes_of_values(std::span<const T>(&value, 1));
   });
-  return values_of_bytes<T>(bytes).at(0);
+  TOKAMAK_CHECK(bytes.size() == sizeof(T), bytes.size(), " bytes of a value of ", sizeof(T));
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  return value;
 }
 
 // The same for a vector.
