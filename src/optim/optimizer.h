@@ -44,7 +44,7 @@ class Optimizer {
     const char* name;
     DType dtype;
   };
-  explicit Optimizer(std::initializer_list<StateKind> kinds);
+  Optimizer(std::initializer_list<StateKind> kinds);
   ShardedParameters& parameters() const { return *parameters_; }  // after plan()
 
  private:

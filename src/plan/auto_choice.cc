@@ -203,7 +203,7 @@ ExplainedChoice choose_collectively(Comm& comm, const ChoiceInputs& inputs) {
   const AutoChoice choice = value_of_rank_zero(comm, [&]() -> AutoChoice {
     ExplainedChoice chosen = choose(inputs);
     why = std::move(chosen.why);
-    return chosen;
+    return static_cast<const AutoChoice&>(chosen);
   });
   return {choice, std::move(why)};
 }

@@ -25,7 +25,7 @@ struct OpenOptions {
 struct OpenRun {
   // Collective; `config` is complete (run_plan.h). SharedError if the data cannot be read or the directory not be
   // locked.
-  OpenRun(World& world, const RunConfig& config, const GlobalBatch& batch, OpenOptions options);
+  OpenRun(World& world, const RunConfig& config, const GlobalBatch& batch, OpenOptions opened);
 
   OpenOptions options;
   RunTable table;
