@@ -17,8 +17,10 @@ bool decays(const Unit& unit) {
   return first == Decay::kYes;
 }
 
-// Whether the units of layers have different shapes, and so share buffers with different padding.
-bool layers_differ(const ParamTable& table) {
+// Whether units of different shapes share buffers: their padding lies in different places. The units of a layer that is
+// several share with embedding and head, too (unit_buffers.h).
+bool shapes_share_buffers(const ParamTable& table) {
+  if (table.units_per_layer > 1) return true;
   const Unit* first = nullptr;
   const auto same_size = [](const Matrix& a, const Matrix& b) { return a.count() == b.count(); };
   for (const Unit& unit : table.units) {
@@ -38,7 +40,11 @@ bool is_embedding(UnitKind kind) { return kind == UnitKind::kEmbedding || kind =
 
 ShardedParameters::ShardedParameters(const ParamTable& table, const Mesh& mesh, Backend& backend,
                                      const ShardingOptions& options, MemoryPlan& plan)
-    : table_(table), layers_differ_(layers_differ(table)), mesh_(mesh), backend_(backend), options_(options) {
+    : table_(table),
+      shapes_share_buffers_(shapes_share_buffers(table)),
+      mesh_(mesh),
+      backend_(backend),
+      options_(options) {
   const Comm& shard = mesh_.shard();
   std::vector<int64_t> padded;
   int64_t largest_slice = 0;
@@ -224,7 +230,7 @@ ShardedParameters::Gradient ShardedParameters::gradient(int64_t unit, Stream& co
   UnitBuffers::Buffer& buffer = gradient_buffers_->take(unit);
   buffer.users = 1;
   compute.wait(*buffer.drained);  // until its previous contents are reduced
-  if (layers_differ_) clear_padding(buffer.tensor, unit, compute);
+  if (shapes_share_buffers_) clear_padding(buffer.tensor, unit, compute);
   return {matrices_of(buffer.tensor, unit), Write::kOverwrite};
 }
 

@@ -146,7 +146,7 @@ class ShardedParameters {
   void reduce_over_replicas(int64_t unit, Stream& stream);
 
   const ParamTable& table_;
-  bool layers_differ_;  // in the shapes of their units
+  bool shapes_share_buffers_;
   Mesh mesh_;
   Backend& backend_;
   ShardingOptions options_;
