@@ -73,7 +73,7 @@ void CudaOps::do_fill(Stream& stream, const Fill& args) {
     case DType::kI32:
       return run_fill(args, static_cast<int32_t>(args.value), handle(stream));
   }
-  TOKAMAK_CHECK(false, "dtype of ", args.x.text());
+  TOKAMAK_UNREACHABLE("dtype of ", args.x.text());
 }
 
 }  // namespace tokamak

@@ -17,7 +17,7 @@ inline int64_t token_bytes(TokenType type) {
     case TokenType::kUint16:
       return 2;
   }
-  TOKAMAK_CHECK(false, "token type ", static_cast<int>(type));
+  TOKAMAK_UNREACHABLE("token type ", static_cast<int>(type));
 }
 inline const char* token_type_name(TokenType type) {
   switch (type) {
@@ -26,7 +26,7 @@ inline const char* token_type_name(TokenType type) {
     case TokenType::kUint16:
       return "uint16";
   }
-  TOKAMAK_CHECK(false, "token type ", static_cast<int>(type));
+  TOKAMAK_UNREACHABLE("token type ", static_cast<int>(type));
 }
 inline TokenType token_type_for(int64_t vocab_size) {
   return vocab_size < 65500 ? TokenType::kUint16 : TokenType::kInt32;

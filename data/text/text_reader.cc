@@ -146,7 +146,7 @@ std::unique_ptr<FileReader> open_text_file(const TextFile& file, int64_t max_doc
     case TextFormat::kJsonLines:
       return std::make_unique<JsonLinesReader>(file.path);
   }
-  TOKAMAK_CHECK(false, file.path);
+  TOKAMAK_UNREACHABLE(file.path);
 }
 
 std::string json_text(const Document& document, const std::string& key) {

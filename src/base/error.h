@@ -57,3 +57,7 @@ class Error : public std::exception {
     if (!(condition)) [[unlikely]]                                                          \
       ::tokamak::check_failed(#condition, __FILE__, __LINE__, ::tokamak::str(__VA_ARGS__)); \
   } while (false)
+
+// A place that no correct program reaches, such as the end of a switch over all values. Fails as a CHECK does, and the
+// compiler knows that the function ends there.
+#define TOKAMAK_UNREACHABLE(...) ::tokamak::check_failed("unreachable", __FILE__, __LINE__, ::tokamak::str(__VA_ARGS__))

@@ -16,7 +16,7 @@ DType dtype_of(Precision precision) {
     case Precision::kBF16:
       return DType::kBF16;
   }
-  TOKAMAK_CHECK(false, "precision ", static_cast<int>(precision));
+  TOKAMAK_UNREACHABLE("precision ", static_cast<int>(precision));
 }
 
 Keep keep_of(const EngineOptions& options) {

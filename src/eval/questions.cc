@@ -114,7 +114,7 @@ Question read_question(EvalKind kind, const JsonDocument& record) {
     case EvalKind::kShards:
       break;
   }
-  TOKAMAK_CHECK(false, "not a task of questions");
+  TOKAMAK_UNREACHABLE("not a task of questions");
 }
 
 }  // namespace

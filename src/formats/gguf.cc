@@ -29,7 +29,7 @@ struct PutValue {
 
   void operator()(const std::string& text) const { put_text(out, text); }
   void operator()(bool value) const { put<uint8_t>(out, value ? 1 : 0); }
-  void operator()(std::monostate) const { TOKAMAK_CHECK(false, "an array of arrays"); }
+  void operator()(std::monostate) const { TOKAMAK_UNREACHABLE("an array of arrays"); }
   void operator()(const GgufArray& array) const {
     put<uint32_t>(out, static_cast<uint32_t>(array.index()));
     std::visit(*this, array);

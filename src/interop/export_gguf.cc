@@ -45,7 +45,7 @@ std::string gguf_name(const std::string& name) {
       }
     }
   }
-  TOKAMAK_CHECK(false, "no name in GGUF for ", name);
+  TOKAMAK_UNREACHABLE("no name in GGUF for ", name);
 }
 
 GgufType gguf_type(WeightType type) {

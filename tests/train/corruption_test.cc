@@ -27,7 +27,7 @@ void flip_bits(Tensor tensor, Bits highest, int skip) {
     values[i] = static_cast<Bits>(values[i] ^ highest);
     return;
   }
-  TOKAMAK_CHECK(false, "nothing to flip in ", tensor.text());
+  TOKAMAK_UNREACHABLE("nothing to flip in ", tensor.text());
 }
 void flip(Tensor tensor, int skip = 0) {
   if (tensor.dtype() == DType::kBF16) return flip_bits<uint16_t>(tensor, 0x40, skip);

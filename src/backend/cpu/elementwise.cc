@@ -74,7 +74,7 @@ void CpuOps::do_fill(Stream&, const Fill& args) {
     case DType::kI32:
       return fill_with(args.x.as<int32_t>(), count, static_cast<int32_t>(args.value));
   }
-  TOKAMAK_CHECK(false, "dtype of ", args.x.text());
+  TOKAMAK_UNREACHABLE("dtype of ", args.x.text());
 }
 
 void CpuOps::do_random_normal(Stream&, const RandomNormal& args) {
