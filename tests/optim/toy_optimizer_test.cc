@@ -15,7 +15,7 @@ class Sgd final : public Optimizer {
 
   void step(Stream& stream, const UpdateStep& step) override {
     ShardedParameters& p = parameters();
-    REQUIRE(p.weights().dtype() == DType::kF32);
+    TOKAMAK_CHECK(p.weights().dtype() == DType::kF32, "updates f32 weights only");
     p.begin_update(stream);
     for (const UpdatePart& part : p.update_parts()) {
       stream.synchronize();

@@ -69,6 +69,7 @@ std::string message_of(const Work& work) {
   ::tokamak::rank_checks::check(macro, CATCH_INTERNAL_LINEINFO, text, Catch::ResultDisposition::disposition, expression)
 
 #undef CHECK
+#undef CHECK_FALSE
 #undef REQUIRE
 #undef CHECK_THAT
 #undef CHECK_THROWS
@@ -76,6 +77,7 @@ std::string message_of(const Work& work) {
 #undef CHECK_THROWS_WITH
 #undef FAIL
 #define CHECK(...) TOKAMAK_RANK_CHECK("CHECK", ContinueOnFailure, #__VA_ARGS__, Catch::Decomposer() <= __VA_ARGS__)
+#define CHECK_FALSE(...) CHECK(!(__VA_ARGS__))
 #define REQUIRE(...) TOKAMAK_RANK_CHECK("REQUIRE", Normal, #__VA_ARGS__, Catch::Decomposer() <= __VA_ARGS__)
 #define CHECK_THAT(text, matcher)                                          \
   TOKAMAK_RANK_CHECK("CHECK_THAT", ContinueOnFailure, #text ", " #matcher, \
