@@ -1,6 +1,7 @@
 #include "checkpoint/snapshot_memory.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -18,6 +19,7 @@ SnapshotMemory::~SnapshotMemory() {
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
+    changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
   for (size_t i = 0; i < pieces_.size(); ++i) {
@@ -34,9 +36,11 @@ void SnapshotMemory::start() {
 }
 
 void SnapshotMemory::take_pieces() noexcept {
+  using Clock = std::chrono::steady_clock;
   let_others_run_first();  // zeroing pages takes seconds of a core that steps need; a waiting save leaves it idle
   int64_t taken = 0;       // bytes
   for (int64_t piece = 0; piece * options_.piece_bytes < options_.bytes; ++piece) {
+    const auto begin = Clock::now();
     const int64_t bytes = bytes_of(piece);
     std::byte* memory = nullptr;
     std::optional<Error> error;
@@ -53,12 +57,14 @@ void SnapshotMemory::take_pieces() noexcept {
     } catch (const std::exception& reason) {
       failed(Kind::kDevice, reason.what());
     }
-    const std::lock_guard lock(mutex_);
+    const auto rest = options_.rest * (Clock::now() - begin);
+    std::unique_lock lock(mutex_);
     if (memory != nullptr) pieces_.push_back(memory);
     error_ = std::move(error);
     changed_.notify_all();
-    if (ends_ || error_) return;
     taken += bytes;
+    if (!error_) changed_.wait_for(lock, rest, [&] { return ends_ || wanted_ > taken; });
+    if (ends_ || error_) return;
   }
 }
 
@@ -72,6 +78,8 @@ std::span<std::byte> SnapshotMemory::part(int64_t begin, int64_t end) {
   start();
   const int64_t piece = begin / options_.piece_bytes, first = piece * options_.piece_bytes;
   std::unique_lock lock(mutex_);
+  wanted_ = std::max(wanted_, end);
+  changed_.notify_all();
   changed_.wait(lock, [&] { return error_ || std::ssize(pieces_) > piece; });
   if (std::ssize(pieces_) <= piece) throw Error(*error_);
   const int64_t stop = std::min(end - first, bytes_of(piece));

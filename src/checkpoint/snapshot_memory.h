@@ -1,6 +1,7 @@
 // Host memory for the copy of the state that a save is written from while training continues. A thread allocates it in
-// pieces, because pinning takes about a second per gigabyte. Starts and steps never wait for it; a save waits only for
-// the pieces that it needs. The allocator must allow MemoryKind::kPinned from another thread.
+// pieces, because pinning takes about a second per gigabyte. It rests after each piece, so that no step loses more than
+// the time of one. Starts and steps never wait for it; a save waits for the pieces that it needs, and ends the rests.
+// The allocator must allow MemoryKind::kPinned from another thread.
 #pragma once
 
 #include <condition_variable>
@@ -22,8 +23,9 @@ class SnapshotMemory {
  public:
   struct Options {
     int64_t bytes = 0;
-    int64_t piece_bytes = int64_t{1} << 30;  // of each piece but the last
-    std::string hint;                        // for the error if there is not enough
+    int64_t piece_bytes = int64_t{64} << 20;  // of each piece but the last
+    int64_t rest = 15;                        // after each piece, in times of its allocation
+    std::string hint;                         // for the error if there is not enough
   };
 
   // Allocates nothing yet. `allocator` outlives this.
@@ -50,6 +52,7 @@ class SnapshotMemory {
   std::condition_variable changed_;
   std::vector<std::byte*> pieces_;  // those allocated so far, in order
   std::optional<Error> error_;
+  int64_t wanted_ = 0;  // bytes that part() was asked for: the thread rests only beyond them
   bool ends_ = false;
   std::thread thread_;  // used by the caller's thread only
 };

@@ -2,10 +2,12 @@
 #include "checkpoint/snapshot_memory.h"
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdlib>
 #include <future>
 #include <numeric>
 #include <span>
+#include <thread>
 
 #include "base/error.h"
 
@@ -138,6 +140,20 @@ TEST_CASE("a part waits for its own piece, and for no later one") {
   asks.get_future().wait();
   allocator.allow(2);
   CHECK(second.get() == 2);
+}
+
+TEST_CASE("the thread rests after a piece, until a part beyond it is asked for or the memory ends") {
+  Gated allocator;
+  {
+    SnapshotMemory::Options options = in_pieces(250);
+    options.rest = int64_t{1} << 30;
+    SnapshotMemory memory(allocator, options);
+    part_of(memory, 0, 100);
+    part_of(memory, 100, 200);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a thread that does not rest would go on
+    CHECK(allocator.sizes() == std::vector<int64_t>{400, 400});
+  }
+  CHECK(allocator.live() == 0);
 }
 
 TEST_CASE("memory that is refused is an error with the bytes and what would help, for whoever asks from then on") {
