@@ -54,7 +54,7 @@ KeptLayers choose_kept(const PerKeptTensor<KeepCost>& costs, int64_t bytes);
 KeptLayers choose_kept_by_flops(const PerKeptTensor<KeepCost>& costs, int64_t bytes);
 
 // The layers that a mode keeps, with micro-batches of `tokens` tokens. kept_bytes: auto has no limit here. mode: auto
-// must be resolved before (train/auto_choice.h).
+// must be resolved before (plan/auto_choice.h).
 KeptLayers kept_layers(const ActivationCheckpointOptions& options, const ModelConfig& config, int64_t tokens,
                        int64_t length, DType compute, int64_t rows_behind = 0);
 
