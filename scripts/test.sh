@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every check; CI runs this and nothing else. It installs missing packages, builds (with CUDA if nvcc is on the
-# PATH) and runs all tests, clang-tidy, and the tests of one process again under the sanitizers. Tests wait more than
+# Runs every check; CI runs this and nothing else. It installs missing packages and builds, with CUDA if nvcc is there.
+# Then it runs all tests, clang-tidy, and the tests of one process again under the sanitizers. Tests wait more than
 # they compute, so the sanitizers run concurrently at low priority; their output comes at the end.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

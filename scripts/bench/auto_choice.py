@@ -91,7 +91,7 @@ def page(options, chosen, medians, others):
     rates = "rates measured here" if options.calibrate else "the hardware table's row of a CPU"
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="minutes")
     return f"""\
-# What auto chooses, against every choice by hand
+# The choice of auto, against every choice by hand
 
     {shlex.join(['scripts/bench/auto_choice.py', *sys.argv[1:]])}
 

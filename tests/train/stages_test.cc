@@ -1,5 +1,5 @@
-// Sharding and recompute change memory and traffic, never a result. Whole runs with ranks as threads are compared with
-// one rank, for every stage, way to reduce, number of gathered layers, recompute mode and mesh, set or chosen.
+// Sharding and recompute change memory and traffic, never a result. Whole runs with ranks as threads equal one
+// rank's, for every stage, way to reduce, number of gathered layers, recompute mode and mesh, set or chosen.
 #include <catch2/catch.hpp>
 #include <random>
 #include <set>
