@@ -8,6 +8,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -64,6 +65,14 @@ def run(what, command, environment=None, limit=None):
         raise Failed(what, done.returncode, done.stdout + done.stderr)
     others = busy_seconds() - busy - (own() - before)
     return done.stdout, max(0.0, others / ((time.monotonic() - begin) * os.cpu_count()))
+
+
+def bench(program, *words):
+    """The results of `tokamak bench`, and "others": the share of the machine's cores that other processes used."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "bench.json")
+        _, others = run("tokamak bench", [*program, "bench", *words, "--json", path])
+        return dict(json.loads(path.read_text()), others=others)
 
 
 def in_turn(rounds, variants, measure, order=list):

@@ -16,7 +16,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -80,11 +79,8 @@ class Race:
             else "cpu"
 
     def ours(self, command, *arguments, steps=None):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "bench.json"
-            _, others = run("tokamak bench", [self.tokamak, "bench", command, self.options.config, *self.overrides, "--rounds",
-                                              steps or self.steps, "--json", path, *arguments])
-            return dict(json.loads(path.read_text()), others=others)
+        return measure.bench([self.tokamak], command, self.options.config, *self.overrides, "--rounds", steps or self.steps,
+                             *arguments)
 
     def step_of_ours(self, steps=None):
         found = self.ours("step", "--micro-batches", self.options.micro_batches, steps=steps)
