@@ -14,7 +14,7 @@ ON_GPU = "~[cpu]~[threads]~[contact]"  # without the CPU-only cases
 NATIVE = {"TOKAMAK_TEST_ATTENTION": "native"}  # otherwise cuDNN compiles plans in each process, which takes seconds
 BY_CUDNN = "~[native]"  # without the cases that hold for our own attention only
 BLOCKING = {"CUDA_LAUNCH_BLOCKING": "1"}
-SKIPS = 77  # exit code of a test program that has no GPU
+SKIPS = 77  # exit code of a test program that has no GPU, or no NCCL
 
 
 def report_measured(report, facts):

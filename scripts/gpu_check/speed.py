@@ -105,23 +105,22 @@ def kernel(report, name, operation, copy, ceiling, prediction):
     flops, moved, best = rate(operation, "flops"), rate(operation, "bytes"), number(operation, "best_flops_per_second")
     time, values = timed(operation, name, prediction)
     kind = next((kind for kind in [*OF_COPY, "gemm"] if name.startswith(kind)), None)
-    if kind == "gemm" and flops:
-        of_ceiling = f"{time}{tflops(flops)}" + (f", {flops / ceiling:.0%} of ceiling" if ceiling else "")
-        if best:
+    if moved and copy and (kind in OF_COPY or not flops):
+        of_copy, values = f"{time}{moved / 1e9:.0f} GB/s, {moved / copy:.0%} of copy", dict(values, rate=moved, share=moved / copy)
+        if kind in OF_COPY:
+            report.against(name, moved >= OF_COPY[kind] * copy, of_copy, f"goal {OF_COPY[kind]:.0%}", goal=True, **values)
+        else:
+            report.add(name, MEASURED, of_copy, **values)
+    elif flops:
+        of_ceiling = time + tflops(flops) + (f", {flops / ceiling:.0%} of ceiling" if ceiling else "")
+        if kind == "gemm" and best:
             report.against(name, flops >= GEMM_GOAL * best, f"{of_ceiling}, {flops / best:.0%} of best",
                            f"goal {GEMM_GOAL:.0%}", goal=True, rate=flops, share=flops / best, **values)
-        else:
+        elif kind == "gemm":
             report.add(name, NOT_RUN, of_ceiling, f"goal {GEMM_GOAL:.0%}", "bench does not say the best",
                        rate=flops, **values)
-    elif kind and moved and copy:
-        report.against(name, moved >= OF_COPY[kind] * copy, f"{time}{moved / 1e9:.0f} GB/s, {moved / copy:.0%} of copy",
-                       f"goal {OF_COPY[kind]:.0%}", goal=True, rate=moved, share=moved / copy, **values)
-    elif flops:
-        report.add(name, MEASURED, time + tflops(flops) + (f", {flops / ceiling:.0%} of ceiling" if ceiling else ""),
-                   rate=flops, **values)
-    elif moved and copy:
-        report.add(name, MEASURED, f"{time}{moved / 1e9:.0f} GB/s, {moved / copy:.0%} of copy", rate=moved,
-                   share=moved / copy, **values)
+        else:
+            report.add(name, MEASURED, of_ceiling, rate=flops, **values)
     else:
         report.add(name, NOT_RUN, detail="no bytes, no FLOPs or no time")
         return None

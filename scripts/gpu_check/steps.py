@@ -64,12 +64,11 @@ def add_step(report, name, code, text, values, prediction, note=""):
 def step(place, report, name, label, config, overrides, more=(), note=""):
     """Adds a line of one measured step; returns its numbers. `more` are arguments that `tokamak plan` lacks: with
     them nothing is predicted."""
-    prediction = {} if more else predict(place, report, label, config, overrides)
-    code, text, values = bench_step(place, label, config, [*overrides, *more])
-    if does_not_fit(code, text) and "training.micro_batch_size=auto" not in overrides:
-        overrides = [*overrides, "training.micro_batch_size=auto"]
-        prediction = {} if more else predict(place, report, label, config, overrides)
-        code, text, values = bench_step(place, label, config, [*overrides, *more])
+    for its in (overrides, [*overrides, "training.micro_batch_size=auto"]):
+        prediction = {} if more else predict(place, report, label, config, its)
+        code, text, values = bench_step(place, label, config, [*its, *more])
+        if not does_not_fit(code, text):
+            break
     with report.line(name):
         add_step(report, name, code, text, values, prediction, note)
     return values if code == 0 else {}
