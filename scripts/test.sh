@@ -88,8 +88,7 @@ sanitizers() {
   return $code
 }
 
-groups=(build quickstart test cluster package)
-[[ $install == no ]] || required packages scripts/install_deps.sh "${groups[@]}"
+[[ $install == no ]] || required packages scripts/install_deps.sh
 if [[ -n $fuzz ]]; then
   checked fuzz scripts/dev/fuzz.sh "$fuzz"
   finish $failed

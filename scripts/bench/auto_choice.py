@@ -53,7 +53,8 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         config = os.path.join(directory, "config.yaml")
         Path(config).write_text(CONFIG, encoding="utf-8")
-        program, auto = measure.mpirun(options.ranks, options.tokamak), AUTO
+        program = [measure.MPIRUN, "-n", options.ranks, "--oversubscribe", "--bind-to", "none", options.tokamak]
+        auto = AUTO
 
         def step(words, number):
             found = measure.bench(program, config, *words, "--rounds", options.steps, "--micro-batches", 0)

@@ -1,4 +1,4 @@
-"""Shared by the measuring scripts: the program and its ranks, the load of other programs, variants in turn, tables.
+"""Shared by the measuring scripts: the program and its results, the load of other programs, variants in turn, tables.
 Variants that take turns within a round see the same load, so medians over the rounds can be compared."""
 import argparse
 import importlib
@@ -36,10 +36,6 @@ def arguments(script, *options):
         parser.add_argument(name, type=type(default) if default is not None else None, default=default,
                             help=text if default is None else f"{text} (%(default)s)")
     return parser
-
-
-def mpirun(ranks, *command):
-    return [MPIRUN, "-n", ranks, "--oversubscribe", "--bind-to", "none", *command]
 
 
 def busy_seconds():
@@ -104,11 +100,6 @@ def table(header, rows):
     """In Markdown; the first column is aligned to the left."""
     lines = [header, ["---" if i == 0 else "---:" for i in range(len(header))], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def write_json(path, value):
-    if path:
-        Path(path).write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
 
 
 def say(text):

@@ -4,8 +4,6 @@
 A row is predicted as it was run: its shape, GPUs, network, stage of ZeRO, micro-batch, accumulation and recompute. A
 two-matrix MLP counts as a SwiGLU of the same FLOPs. Rows without a prediction are listed with the reason.
 published_fit.txt names the rows that the hardware table's constants were fitted on; the others are untouched.
-
-usage: scripts/bench/predict_published.py FILE.csv [--program build/tokamak] [--output ROWS.csv] [--all]
 """
 import collections
 import concurrent.futures
@@ -39,7 +37,6 @@ GPUS = {
 OF_OTHERS = {"Hopper": "H100-SXM-HBM2e-500W"}
 # Sources that reduce gradients in bf16 (published_runs.md); the others in f32.
 REDUCES_BF16 = ("MosaicML", "fms-fsdp", "Maximizing training throughput", "NVIDIA", "Supercharging training")
-
 # Sources whose attention kernels use no instruction newer than Ampere's: Triton's of 2023 (published_runs.md).
 NATIVE_ATTENTION = ("MosaicML",)
 # Networks that a source does not name, inferred from its rows in published_fit.txt bound by communication.
@@ -277,7 +274,7 @@ def report(rows, predictor, fitted, output, show_all):
 def main():
     parser = measure.arguments(__doc__, ("--program", measure.TOKAMAK, "the program"),
                                ("--output", None, "also write every row to this CSV file"))
-    parser.add_argument("file")
+    parser.add_argument("file", help="the published runs, in CSV")
     parser.add_argument("--all", action="store_true", help="print every row in order, not the 20 worst")
     args = parser.parse_args()
     with open(args.file, newline="") as file:

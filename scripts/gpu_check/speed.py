@@ -96,7 +96,7 @@ def kernels(place, report):
             seen.add(kernel(report, name, operation, copy, ceiling, predicted))
     for kind in sorted({*OF_COPY, "gemm"} - seen) if operations else ():
         report.add(f"{kind}, all of them", NOT_RUN, detail="no such line in bench ops")
-    attention(report, native, cudnn, why or "no such line in bench ops", verdict or NOT_RUN, predicted, slow)
+    attention(report, native, cudnn, why, verdict, predicted, slow)
     masked(report, *bench_ops(place, "masked", 30, "runtime.attention=cudnn", "--documents", MASKED, "--rounds", 1))
 
 
@@ -131,26 +131,26 @@ def attention(report, native, cudnn, why, verdict, predicted, slow):
     """Forward and backward: cuDNN's, and our own kernels against it."""
     for name in ATTENTION:
         theirs, ours = (found.get("operations", {}).get(name) for found in (cudnn, native))
-        best, reached = rate(theirs, "flops"), rate(ours, "flops")
-        if best:
-            time, values = timed(theirs, name, predicted)
-            report.add(f"{name}, cuDNN", MEASURED, time + tflops(best), rate=best, **values)
-        else:
-            report.add(f"{name}, cuDNN", verdict, detail=why)
-        share_of(report, f"{name}, native", reached, best, *timed(ours, name, slow))
+        best = by_cudnn(report, name, theirs, predicted, why, verdict)
+        share_of(report, f"{name}, native", rate(ours, "flops"), best, *timed(ours, name, slow))
 
 
 def masked(report, found, why, verdict):
     """Attention of random documents, which are ragged for cuDNN."""
+    documents = found.get("attention_shape", {}).get("documents")
     for name in ATTENTION:
-        operation = found.get("operations", {}).get(name)
-        reached, (time, values) = rate(operation, "flops"), timed(operation, name, {})
-        shape = found.get("attention_shape", {})
-        if reached:
-            report.add(f"{name}, cuDNN, masked", MEASURED, f"{time}{tflops(reached)} inside {shape.get('documents')} "
-                       f"documents of {MASKED} on average", rate=reached, **values)
-        else:
-            report.add(f"{name}, cuDNN, masked", verdict or NOT_RUN, detail=why or "no such line in bench ops")
+        by_cudnn(report, name, found.get("operations", {}).get(name), {}, why, verdict, ", masked",
+                 f" inside {documents} documents of {MASKED} on average")
+
+
+def by_cudnn(report, name, operation, prediction, why, verdict, kind="", note=""):
+    """Adds one line; returns the FLOP/s, or None."""
+    reached, (time, values) = rate(operation, "flops"), timed(operation, name, prediction)
+    if reached:
+        report.add(f"{name}, cuDNN{kind}", MEASURED, time + tflops(reached) + note, rate=reached, **values)
+    else:
+        report.add(f"{name}, cuDNN{kind}", verdict or NOT_RUN, detail=why or "no such line in bench ops")
+    return reached
 
 
 def share_of(report, name, reached, best, time="", values=()):
