@@ -103,8 +103,7 @@ if command -v nvcc >/dev/null; then
     stage "cudnn-frontend" scripts/dev/install_cudnn_frontend.sh || echo "without it: attention by our own kernels"
   fi
 fi
-# The Python packages that tests of export, import and evaluation compare with are large: they download during the
-# build.
+# Tests of export, import and evaluation compare with large Python packages, which download during the build.
 [[ $install == no || -n ${TOKAMAK_PYTHON-} ]] || scripts/dev/install_python.sh &>/dev/null &
 required configure cmake --preset $preset -DTOKAMAK_TESTS=ON
 required build cmake --build --preset $preset

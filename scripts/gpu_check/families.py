@@ -68,7 +68,7 @@ def families(place, report):
 
 
 def cudnn(place, report):
-    """Attention by cuDNN, alone on the machine, since it compiles its plans."""
+    """Attention by cuDNN. Nothing else runs, because compiling cuDNN's plans takes all processors."""
     if "attention" in (place.options.family or ["attention"]):
         run_families(place, report, [("op attention, cuDNN", "attention", {})], CUDNN_LIMIT)
 

@@ -1,6 +1,6 @@
-"""Speed of each operation at the 8B shape, from `tokamak bench ops --json` (src/cli/bench_report.cc), compared with its
-prediction, with copy bandwidth and with the GEMM rate of the same run. runtime.autotune finds the rate of cuBLASLt's
-best algorithm for a GEMM, and fills its cache for later runs. Missing results are reported as not run."""
+"""Speed of each operation at the 8B shape, from `tokamak bench ops --json` (src/cli/bench_report.cc). It is compared
+with its prediction, and with copy bandwidth and the GEMM rate of the same run. runtime.autotune finds the rate of
+cuBLASLt's best algorithm for a GEMM, and fills its cache for later runs. Missing results are reported as not run."""
 import math
 
 from place import ended, read_json

@@ -10,7 +10,7 @@ from speed import EMULATED, MASKED, bench, number
 
 MICRO_BATCH = 8192  # tokens, of a sequence
 SHAPE = ["training.micro_batch_size=1", f"training.global_batch_tokens={2 * MICRO_BATCH}"]
-MORE = 8  # micro-batches of a step as users train: the update counts less
+MORE = 8  # micro-batches, as many as users have: the update is a smaller share
 FEWER = 4  # layers of the second model, so that the difference is of layers alone
 NOT_PLANNED = 5 * 2**30  # context, libraries, and bench's buffers for single GEMMs
 
