@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that the compiler cannot do: the modules' include graph, one library in one module, and the coding rules that
-a text search can verify. Prints "file:line: rule: message" for each violation; exits 1 if there is any. Sentences that
-are too long are counted: scripts/dev/check_sentences.py lists them.
+a text search can verify. Prints "file:line: rule: message" for each violation; exits 1 if there is any. The findings of
+scripts/dev/check_sentences.py are violations, too.
 
 usage: scripts/check_layers.py [ROOT]      (tests/system/check_layers_test.py plants a violation of each rule)
 """

@@ -1,5 +1,5 @@
-"""Several ranks against one. Runs the test of NCCL's collectives, and trainings on several ranks, also stopped on some
-ranks and resumed on others. Ranks share GPUs if there are too few, which is slow."""
+"""Several ranks against one: the test of NCCL's collectives, trainings, and a resume on another number of ranks. Ranks
+share GPUs if there are too few, which is slow."""
 import math
 import os
 import re
