@@ -271,7 +271,7 @@ def check_form(tree):
 
 
 def check_type_names(tree):
-    """One definition of a name in a namespace: of two, the linker keeps one's functions for both."""
+    """A namespace defines a type once. If there are two definitions, the linker keeps one's functions for both."""
     headers = [file for file in tree.files if file.suffix in HEADERS and not file.is_test]
     seen = {}
     for file in headers:

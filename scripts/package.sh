@@ -138,7 +138,7 @@ missing=$(awk '$2 == "=>" && $3 == "not" { print $1 }' "$work/libraries" | grep 
 # CUDA libraries of the program: those it links (needed to start), and those it opens by name.
 {
   objdump -p "$tree/libexec/tokamak" | awk '$1 == "NEEDED" { print $2 }' | grep -E "$kCuda" | sed 's/$/ needed/' || true
-  # At the end of a line, since the linker may put other text right before a name.
+  # The linker may put other text right before a name, so only its end is that of the line.
   strings "$tree/libexec/tokamak" | grep -oE "${kCuda#^}.[0-9]+$" | sed 's/$/ optional/' || true
   find "$tree/tests" -name libtokamak_call_counter.so -exec objdump -p {} + |
     awk '/NEEDED +libcupti/ { print $2, "optional" }'

@@ -152,7 +152,7 @@ make_tokenizer() {
 make_data() {
   refuse_if_trained
   rm -rf $kRun/data
-  # Documents of a .txt file are cut so short that 2 % of a few MB are several of them.
+  # Short documents of a .txt file, so that 2 % of a few MB are several of them.
   $kTokamak data tokenize --input "$input" --tokenizer $kRun/tokenizer.model --output $kRun/data --validation 2% \
     --max-document-bytes 16384
 }

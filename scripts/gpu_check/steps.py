@@ -79,8 +79,8 @@ def shape(layers, *more, micro_batches=2):
 
 
 def steps_8b(place, report):
-    """As many layers as fit, with whole sequences and with masked documents, and four layers less: the difference is of
-    layers alone."""
+    """Steps of as many layers as fit, with whole sequences and with masked documents. Another has four layers less, so
+    that the difference is of layers alone."""
     with report.line("step 8B"):
         layers = report.facts["layers_8b"] = layers_that_fit(place)
         masked, of = ["--documents", MASKED], f"; documents of {MASKED}"
