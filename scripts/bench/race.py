@@ -77,7 +77,7 @@ class Race:
         return found
 
     def torch(self, chosen, warmup, steps, limit=None):
-        """Runs the baseline once. If our micro-batch does not fit its memory, it takes twice as many of half the size."""
+        """Runs the baseline once. If our micro-batch does not fit its memory: twice as many of half the size."""
         micro_batch = self.torch_micro_batch or self.micro_batch
         while True:
             split = self.micro_batch // micro_batch
