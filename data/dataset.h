@@ -43,8 +43,8 @@ class Dataset {
 };
 
 // The data set at `directory`, for a model of `vocab_size` rows; the place that chooses the stores' format. Opens no
-// file of tokens. `pool` must outlive the data set. Error(kData) if the manifest is missing or damaged, a file of a
-// shard is missing or has a wrong size, or ids do not fit a vocabulary.
+// file of tokens. `pool` must outlive the data set. Error(kData) if the manifest is missing or damaged, a shard's
+// file is missing or of a wrong size, or ids exceed the vocabulary.
 Dataset open_dataset(const std::string& directory, int64_t vocab_size, FilePool& pool);
 
 }  // namespace tokamak

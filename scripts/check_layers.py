@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Checks that the compiler cannot do: the modules' include graph, one library in one module, and the coding rules that
-a text search can verify. Prints "file:line: rule: message" for each violation; exits 1 if there is any. Sentences that
-are too long are counted: scripts/dev/check_sentences.py lists them.
+a text search can verify. Prints "file:line: rule: message" for each violation; exits 1 if there is any. The findings of
+scripts/dev/check_sentences.py are violations, too.
 
 usage: scripts/check_layers.py [ROOT]      (tests/system/check_layers_test.py plants a violation of each rule)
 """
+import functools
 import re
 import sys
 from fnmatch import fnmatch
@@ -75,14 +76,16 @@ LIBRARIES = [
     (r"catch2/", "Catch2", []),
 ]
 
-PRINTING = re.compile(r"\b(?:v?f?printf|f?puts|f?putchar|perror)\s*\(|std::(?:cout|cerr|clog|print\w*)\b|<iostream>")
-MAY_PRINT = ["src/base/log.cc", "src/cli/*", "tests/*"]
+# (rule, what it finds, the places that may have it, message)
+WORDS = [
+    ("printing", r"\b(?:v?f?printf|f?puts|f?putchar|perror)\s*\(|std::(?:cout|cerr|clog|print\w*)\b|<iostream>",
+     ["src/base/log.cc", "src/cli/*", "tests/*"], "only src/base/log.cc and src/cli print"),
+    ("ownership", r"\b(?:shared_ptr|make_shared)\b|\bnew\s+[A-Za-z_:]",
+     ["src/base/log.cc", "tests/*"], "values and unique_ptr own, nothing else does"),  # spdlog's API returns shared_ptr
+]
 
 TYPE_OR_BRACE = re.compile(r"\bnamespace\s*(?P<namespace>[\w:]*)\s*\{|[{}]"
                            r"|\b(?:struct|class)\s+(?P<type>\w+)(?:\s+final)?\s*(?::[^;{}()]*)?\{")
-OWNERSHIP = re.compile(r"\b(?:shared_ptr|make_shared)\b|\bnew\s+[A-Za-z_:]")
-MAY_SHARE = ["src/base/log.cc", "tests/*"]  # spdlog's API returns shared_ptr
-
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
 
 DOCUMENTED = ["docs", "src", "cuda", "data", "tokenizer", "tests"]
@@ -97,12 +100,7 @@ LONGER_BECAUSE = "Longer than 400 lines because"  # in the first ten lines, with
 SOURCES = {".cc", ".cu"}
 HEADERS = {".h", ".cuh"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
-NOT_CODE = re.compile(
-    r"//[^\n]*|/\*.*?\*/"                        # comments
-    r'|R"([^()\\\s]{0,16})\(.*?\)\1"'            # raw strings
-    r'|"(?:\\.|[^"\\\n])*"'                      # strings
-    r"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'",    # characters, but not the ' in 400'000
-    re.S)
+NOT_CODE = re.compile(check_sentences.NOT_CODE, re.S)
 
 
 def matches(path, patterns):
@@ -130,14 +128,9 @@ def module_of(path):
     return parts[0] if parts[0] in BELOW else None
 
 
+@functools.cache
 def reachable(module):
-    seen, queue = {module}, [module]
-    while queue:
-        for below in BELOW[queue.pop()]:
-            if below not in seen:
-                seen.add(below)
-                queue.append(below)
-    return seen
+    return {module}.union(*map(reachable, BELOW[module]))
 
 
 class File:
@@ -169,9 +162,6 @@ class Tree:
         self.cmake = {path.parent: cmake_words(path) for path in lists}
         paths = [p for folder in folders for p in sorted(root.glob(f"{folder}/**/*")) if p.suffix in SOURCES | HEADERS]
         self.files = [File(root, path) for path in paths]
-
-    def under(self, folder, suffixes=SOURCES):
-        return [file for file in self.files if file.path.startswith(folder) and file.suffix in suffixes]
 
     def resolve(self, name, of):
         """The file that an include in file `of` refers to: relative to src/ or the root; in tests also to tests/ or the
@@ -227,20 +217,11 @@ def check_libraries(tree):
                     yield file.path, line, "libraries", f"{library} ({name}) may be included in {where} only"
 
 
-def check_printing(tree):
-    for file in tree.files:
-        if matches(file.path, MAY_PRINT):
-            continue
-        for line, match in file.find(PRINTING):
-            yield file.path, line, "printing", f"{match.group().strip(' (')}: only src/base/log.cc and src/cli print"
-
-
-def check_ownership(tree):
-    for file in tree.files:
-        if matches(file.path, MAY_SHARE):
-            continue
-        for line, match in file.find(OWNERSHIP):
-            yield file.path, line, "ownership", f"{match.group()}: values and unique_ptr own, nothing else does"
+def check_words(tree):
+    for rule, pattern, places, message in WORDS:
+        for file in (file for file in tree.files if not matches(file.path, places)):
+            for line, match in file.find(re.compile(pattern)):
+                yield file.path, line, rule, f"{match.group().strip(' (')}: {message}"
 
 
 def check_build_lists(tree):
@@ -258,7 +239,7 @@ def check_operations(tree):
     if contract is None:
         return
     # The compiler ensures checks and implementations for each: TOKAMAK_OPS declares them.
-    tests = "".join(file.code for file in tree.under("tests/backend/"))
+    tests = "".join(file.code for file in tree.files if file.path.startswith("tests/backend/") and file.suffix in SOURCES)
     for line, match in contract.find(re.compile(r"\bV\((\w+), \w+\)")):
         if not re.search(rf"(\.|->){match.group(1)}\s*\(", tests):
             yield contract.path, line, "operations", f"{match.group(1)} has no test: nothing in tests/backend/ calls it"
@@ -290,7 +271,7 @@ def check_form(tree):
 
 
 def check_type_names(tree):
-    """One definition of a name in a namespace: of two, the linker keeps one's functions for both."""
+    """A namespace defines a type once. If there are two definitions, the linker keeps one's functions for both."""
     headers = [file for file in tree.files if file.suffix in HEADERS and not file.is_test]
     seen = {}
     for file in headers:
@@ -335,8 +316,8 @@ def edges_of(line):
     return zip(nodes, nodes[1:])
 
 
-CHECKS = [check_include_graph, check_libraries, check_printing, check_ownership, check_build_lists, check_operations,
-          check_kernel_launches, check_form, check_type_names, check_readmes, check_docs]
+CHECKS = [check_include_graph, check_libraries, check_words, check_build_lists, check_operations, check_kernel_launches,
+          check_form, check_type_names, check_readmes, check_docs]
 
 
 def main():

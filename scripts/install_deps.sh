@@ -33,7 +33,7 @@ packages() {
       echo libcli11-dev                # src/cli
       echo nlohmann-json3-dev          # manifests, metrics, checkpoint headers
       echo libncurses-dev              # src/watch
-      echo procps                      # pgrep: scripts/run_until_done.sh
+      echo procps                      # pgrep: scripts/run_until_done.sh, scripts/quickstart.sh
       echo libjs-dygraphs              # src/report embeds it: the charts of a report's page
       ;;
     quickstart) echo perl bible-kjv bible-kjv-text ;;

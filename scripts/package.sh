@@ -138,7 +138,7 @@ missing=$(awk '$2 == "=>" && $3 == "not" { print $1 }' "$work/libraries" | grep 
 # CUDA libraries of the program: those it links (needed to start), and those it opens by name.
 {
   objdump -p "$tree/libexec/tokamak" | awk '$1 == "NEEDED" { print $2 }' | grep -E "$kCuda" | sed 's/$/ needed/' || true
-  # At the end of a line, since the linker may put other text right before a name.
+  # The linker may put other text right before a name, so only its end is that of the line.
   strings "$tree/libexec/tokamak" | grep -oE "${kCuda#^}.[0-9]+$" | sed 's/$/ optional/' || true
   find "$tree/tests" -name libtokamak_call_counter.so -exec objdump -p {} + |
     awk '/NEEDED +libcupti/ { print $2, "optional" }'
@@ -168,16 +168,9 @@ cp /usr/share/doc/libjs-dygraphs/copyright "$tree/licenses/libjs-dygraphs" # in 
 
 glibc=$(for file in "${files[@]}"; do objdump -T "$file"; done | grep -o 'GLIBC_2\.[0-9]*' | sort -u -V | tail -n 1)
 glibc=${glibc#GLIBC_}
-since='its time'
-case $glibc in
-  2.3[0-1]) since='Debian 11, Ubuntu 20.04' ;;
-  2.3[2-4]) since='RHEL 9, Ubuntu 22.04, Debian 12' ;;
-  2.35) since='Ubuntu 22.04, Debian 12' ;;
-  2.36) since='Debian 12, Ubuntu 24.04' ;;
-esac
 cuda=$(cut -d' ' -f1 "$tree/libexec/cuda-libraries" | paste -sd, | sed 's/,/, /g')
 sed -e "s/@VERSION@/$version/" -e "s/@MARCH@/$march/" -e "s/@COMMIT@/$commit/" -e "s/@GLIBC@/$glibc/" \
-  -e "s/@GLIBC_SINCE@/$since/" -e "s/@CUDA@/${cuda:-none: this one is built without CUDA}/" \
+  -e "s/@CUDA@/${cuda:-none: this one is built without CUDA}/" \
   scripts/package/README >"$tree/README"
 
 # ---- the archive ---------------------------------------------------------------------------------------------------

@@ -152,7 +152,7 @@ make_tokenizer() {
 make_data() {
   refuse_if_trained
   rm -rf $kRun/data
-  # Documents of a .txt file are cut so short that 2 % of a few MB are several of them.
+  # Short documents of a .txt file, so that 2 % of a few MB are several of them.
   $kTokamak data tokenize --input "$input" --tokenizer $kRun/tokenizer.model --output $kRun/data --validation 2% \
     --max-document-bytes 16384
 }
@@ -181,26 +181,12 @@ wait_for_training() { # returns mpirun's exit code; a signal to this script only
   return $code
 }
 
-rank_pids() { # children of mpirun; without pgrep, which a small Debian lacks
-  local directory name value
-  for directory in /proc/[0-9]*; do
-    name=''
-    read -r name 2>/dev/null <"$directory/comm" || true
-    [[ $name == tokamak ]] || continue
-    while read -r name value; do
-      [[ $name == PPid: && $value == "$trainer" ]] && echo "${directory#/proc/}"
-    done 2>/dev/null <"$directory/status"
-  done
-  return 0
-}
-
 ask_one_rank_to_save() { # fails if there is none
-  local pids
-  pids=$(rank_pids)
-  [[ -n $pids ]] || return 1
-  echo "quickstart: SIGTERM to one rank, process ${pids##*$'\n'}: all ranks save and stop with exit code $kSavedExit."
+  local rank
+  rank=$(pgrep -n -P "$trainer" -x tokamak) || return 1
+  echo "quickstart: SIGTERM to one rank, process $rank: all ranks save and stop with exit code $kSavedExit."
   echo "  mpirun reports that as if it were an error; here it is none."
-  kill -TERM "${pids##*$'\n'}"
+  kill -TERM "$rank"
 }
 
 on_interrupt() {

@@ -63,7 +63,7 @@ sub print_document {
     print qq({"id": "$id", "text": "$text"}\n);
 }
 
-# A chapter is a document; the lines of a paragraph are joined; headings and the underscores of italics go.
+# A chapter is a document. The lines of a paragraph are joined. Headings and the underscores of italics are left out.
 sub print_novel {
     my (@lines) = @_;
     my ($title) = grep { /\S/ } @lines;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every check; CI runs this and nothing else. It installs missing packages, builds (with CUDA if nvcc is on the
-# PATH) and runs all tests, clang-tidy, and the tests of one process again under the sanitizers. Tests wait more than
+# Runs every check; CI runs this and nothing else. It installs missing packages and builds, with CUDA if nvcc is there.
+# Then it runs all tests, clang-tidy, and the tests of one process again under the sanitizers. Tests wait more than
 # they compute, so the sanitizers run concurrently at low priority; their output comes at the end.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -88,8 +88,7 @@ sanitizers() {
   return $code
 }
 
-groups=(build quickstart test cluster package)
-[[ $install == no ]] || required packages scripts/install_deps.sh "${groups[@]}"
+[[ $install == no ]] || required packages scripts/install_deps.sh
 if [[ -n $fuzz ]]; then
   checked fuzz scripts/dev/fuzz.sh "$fuzz"
   finish $failed
@@ -104,8 +103,7 @@ if command -v nvcc >/dev/null; then
     stage "cudnn-frontend" scripts/dev/install_cudnn_frontend.sh || echo "without it: attention by our own kernels"
   fi
 fi
-# The Python packages that tests of export, import and evaluation compare with are large: they download during the
-# build.
+# Tests of export, import and evaluation compare with large Python packages, which download during the build.
 [[ $install == no || -n ${TOKAMAK_PYTHON-} ]] || scripts/dev/install_python.sh &>/dev/null &
 required configure cmake --preset $preset -DTOKAMAK_TESTS=ON
 required build cmake --build --preset $preset

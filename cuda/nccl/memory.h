@@ -29,7 +29,7 @@ class NcclMemory final : public ExchangedMemory {
 
   struct Member {
     ncclComm_t comm;
-    NcclForm form;  // kWindow: where the library has windows, else kPlain
+    NcclForm form;  // kWindow if the library has windows
   };
   // Registers everything allocated since the last call with `members`. Collective over `control`, which contains all
   // their ranks; each rank must have allocated the same.

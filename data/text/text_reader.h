@@ -21,8 +21,8 @@ class FileReader {
 
 class TextReader {
  public:
-  // `files` must outlive the reader and its documents. A document of a .txt file longer than max_document_bytes is cut
-  // after the last blank line that fits, else after the last line, else between two characters. 0: no limit.
+  // `files` must outlive the reader and its documents. Documents of .txt files are cut to max_document_bytes (0: no
+  // limit): after the last blank line that fits, else after the last line, else between two characters.
   TextReader(const std::vector<TextFile>& files, int64_t max_document_bytes);
 
   bool next(Document& document);                      // false after the last; skips texts of white space

@@ -4,13 +4,12 @@ recompute modes x gathered layers of a small model. Each round measures all choi
 compared.
 
   scripts/bench/auto_choice.py --rounds 5
-  scripts/bench/auto_choice.py --rounds 5 --calibrate --output docs/benchmarks/DATE-auto-choice-cpu.md
+  scripts/bench/auto_choice.py --rounds 5 --calibrate >docs/benchmarks/DATE-auto-choice-cpu.md
 
 The choice uses the hardware table's row of a CPU, or with --calibrate this machine's measured rates. On busy cores the
 ranks wait for each other and the order of the choices is chance: look at the share of other programs.
 """
 import datetime
-import json
 import os
 import platform
 import random
@@ -48,37 +47,32 @@ def main():
         ("--steps", 3, "steps of a run, which reports their median"),
         ("--gathered", "none,1,2,3,4", "numbers of gathered layers by hand"),
         ("--bar", 1.03, "auto's step over the best one's, at most"), ("--tokamak", measure.TOKAMAK, "the program"),
-        ("--seed", 1, "of the order within a round"), ("--output", None, "write the page here, too"))
+        ("--seed", 1, "of the order within a round"))
     parser.add_argument("--calibrate", action="store_true", help="let auto use rates measured here first")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         config = os.path.join(directory, "config.yaml")
         Path(config).write_text(CONFIG, encoding="utf-8")
-
-        def bench(*words):
-            return measure.run("tokamak bench", measure.mpirun(options.ranks, options.tokamak, "bench", *words))
+        program = [measure.MPIRUN, "-n", options.ranks, "--oversubscribe", "--bind-to", "none", options.tokamak]
+        auto = AUTO
 
         def step(words, number):
-            path = os.path.join(directory, "result.json")
-            _, others = bench(config, *words, "--rounds", options.steps, "--micro-batches", 0, "--json", path)
-            seconds = json.loads(Path(path).read_text(encoding="utf-8"))["step_seconds"]
-            measure.say(f"round {number + 1}: {1e3 * seconds:7.1f} ms  {'auto' if words == auto else ' '.join(words)}")
-            return seconds, others
+            found = measure.bench(program, config, *words, "--rounds", options.steps, "--micro-batches", 0)
+            measure.say(f"round {number + 1}: {1e3 * found['step_seconds']:7.1f} ms  {'auto' if words == auto else ' '.join(words)}")
+            return found["step_seconds"], found["others"]
 
-        auto = AUTO
         if options.calibrate:
             machine = os.path.join(directory, "machine.json")
-            bench("calibrate", config, *auto, "--output", machine, "--rounds", 5)
+            measure.run("bench calibrate", [*program, "bench", "calibrate", config, *auto, "--output", machine, "--rounds", 5])
             auto = (*auto, f"runtime.machine={machine}")
-        chosen = re.search(r"^chosen +(.*)", bench(config, *auto, "--rounds", 1)[0], re.M).group(1)
+        text, _ = measure.run("tokamak bench", [*program, "bench", config, *auto, "--rounds", 1])
+        chosen = re.search(r"^chosen +(.*)", text, re.M).group(1)
         choices, shuffle = [auto, *by_hand(options)], random.Random(options.seed)
         found = measure.in_turn(options.rounds, choices, step, lambda all: shuffle.sample(all, len(all)))
     medians = {"auto" if words == auto else " ".join(words): statistics.median(seconds for seconds, _ in rounds)
                for words, rounds in found.items()}
     text, reached = page(options, chosen, medians, [others for rounds in found.values() for _, others in rounds])
     print(text)
-    if options.output:
-        Path(options.output).write_text(text, encoding="utf-8")
     return 0 if reached else 1
 
 
@@ -91,7 +85,7 @@ def page(options, chosen, medians, others):
     rates = "rates measured here" if options.calibrate else "the hardware table's row of a CPU"
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="minutes")
     return f"""\
-# What auto chooses, against every choice by hand
+# The choice of auto, against every choice by hand
 
     {shlex.join(['scripts/bench/auto_choice.py', *sys.argv[1:]])}
 

@@ -1,4 +1,4 @@
-"""Shared by the measuring scripts: the program and its ranks, the load of other programs, variants in turn, tables.
+"""Shared by the measuring scripts: the program and its results, the load of other programs, variants in turn, tables.
 Variants that take turns within a round see the same load, so medians over the rounds can be compared."""
 import argparse
 import importlib
@@ -8,6 +8,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -37,10 +38,6 @@ def arguments(script, *options):
     return parser
 
 
-def mpirun(ranks, *command):
-    return [MPIRUN, "-n", ranks, "--oversubscribe", "--bind-to", "none", *command]
-
-
 def busy_seconds():
     """Busy and stolen CPU seconds of this machine since boot."""
     words = Path("/proc/stat").read_text().split("\n", 1)[0].split()
@@ -64,6 +61,14 @@ def run(what, command, environment=None, limit=None):
         raise Failed(what, done.returncode, done.stdout + done.stderr)
     others = busy_seconds() - busy - (own() - before)
     return done.stdout, max(0.0, others / ((time.monotonic() - begin) * os.cpu_count()))
+
+
+def bench(program, *words):
+    """The results of `tokamak bench`, and "others": the share of the machine's cores that other processes used."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "bench.json")
+        _, others = run("tokamak bench", [*program, "bench", *words, "--json", path])
+        return dict(json.loads(path.read_text()), others=others)
 
 
 def in_turn(rounds, variants, measure, order=list):
@@ -95,11 +100,6 @@ def table(header, rows):
     """In Markdown; the first column is aligned to the left."""
     lines = [header, ["---" if i == 0 else "---:" for i in range(len(header))], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def write_json(path, value):
-    if path:
-        Path(path).write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
 
 
 def say(text):

@@ -4,7 +4,7 @@ without it. Their link is so slow that communication takes a given share of a st
 rounds and the predictions of `tokamak plan` for the same link (bench calibrate). Communication is exposed while a
 collective runs or waits for the other rank, and no operation runs.
 
-  scripts/bench/overlap.py [--share 0.6] [--steps 8] [--rounds 2] [--json FILE] [KEY=VALUE ...]
+  scripts/bench/overlap.py [--share 0.6] [--steps 8] [--rounds 2] [KEY=VALUE ...]
 
 Needs root, for namespaces and tc; without it the exit code is 77.
 """
@@ -69,7 +69,7 @@ def of_trace(path):
 class Bench:
     def __init__(self, options, harness, hosts, place):
         self.options, self.harness, self.hosts, self.place = options, harness, hosts, place
-        self.overrides, self.machines = [*MODEL, *options.overrides], []
+        self.overrides = [*MODEL, *options.overrides]
 
     def on_hosts(self, command, name, *words):
         command = [self.harness.TOKAMAK, *command, self.place.config(name), *self.overrides, *words]
@@ -103,21 +103,19 @@ class Bench:
         machine = self.place.file(f"machine{number}.json")
         if not Path(machine).exists():  # in turn with the runs, so that both see the same other programs
             self.on_hosts(["bench", "calibrate"], "calibration", "--output", machine, "--rounds", "3")
-            self.machines.append(json.loads(Path(machine).read_text()))
         found = self.trained(f"run{number}-{overlap}", overlap)
         plan = measure.predicted(self.harness, self.place, machine, 2, *self.overrides, f"parallelism.overlap={overlap}")
-        return {"overlap": overlap == "true", "load": os.getloadavg()[0], **found, "predicted": {
-            "step": plan["step_seconds"], "exposed": plan["exposed_communication_seconds"]}}
+        return {**found, "predicted": {"step": plan["step_seconds"], "exposed": plan["exposed_communication_seconds"]}}
 
 
 def main():
     parser = measure.arguments(__doc__, ("--share", 0.6, "communication over computation"), ("--steps", 8, "traced, of a run"),
-                               ("--rounds", 2, "runs of either kind, in turn"), ("--json", None, "also write everything there"))
+                               ("--rounds", 2, "runs of either kind, in turn"))
     parser.add_argument("overrides", nargs="*")
     options = parser.parse_args()
     harness, two_hosts = measure.tests_harness("harness", "two_hosts")
     two_hosts.enter_or_skip()
-    load = os.getloadavg()
+    load = os.getloadavg()[0]
     with harness.Workplace() as place:
         hosts = two_hosts.Hosts(place.file("hosts"), 2)
         try:
@@ -127,22 +125,16 @@ def main():
         finally:
             hosts.down()
     print(f"{8 * rate / 1e6:.0f} Mbit/s a host; a rank sends {free['bytes'] / 1e6:.1f} MB a step; load "
-          f"{load[0]:.1f} before, {os.getloadavg()[0]:.1f} after (the ranks themselves are 2)")
+          f"{load:.1f} before, {os.getloadavg()[0]:.1f} after (the ranks themselves are 2)")
     print(f"{'overlap':8s} {'':9s} {'step s':>8s} {'operations':>11s} {'collectives':>12s} {'of them':>8s} {'exposed':>9s} {'of step':>8s}")
-    measured = {}
     for overlap, found in runs.items():
-        real = measured[overlap] = {key: statistics.median(run[key] for run in found)
-                                    for key in ("step", "operations", "collectives", "exposed")}
+        real = {key: statistics.median(run[key] for run in found) for key in ("step", "operations", "collectives", "exposed")}
         plan = {key: statistics.median(run["predicted"][key] for run in found) for key in ("step", "exposed")}
         print(f"{'on' if overlap == 'true' else 'off':8s} {'measured':9s} {real['step']:8.3f} {real['operations']:11.3f} "
               f"{real['collectives']:12.3f} {real['collectives'] / real['operations']:8.1%} "
               f"{real['exposed']:9.3f} {real['exposed'] / real['step']:8.1%}")
         print(f"{'':8s} {'predicted':9s} {plan['step']:8.3f} {'':33s} {plan['exposed']:9.3f} {plan['exposed'] / plan['step']:8.1%}"
               f"   step {plan['step'] / real['step'] - 1:+.1%}")
-    measure.write_json(options.json, {
-        "share": options.share, "load_before": load, "load_after": os.getloadavg(), "bytes_per_second": rate,
-        "bytes_per_step": free["bytes"], "free": free, "runs": [run for found in runs.values() for run in found],
-        "machines": bench.machines, "measured": measured})
 
 
 if __name__ == "__main__":

@@ -4,10 +4,7 @@ pair, the median of their ratios, and its standard error.
 
   scripts/bench/pairs.py OLD_TOKAMAK NEW_TOKAMAK configs/llama-125m.yaml training.micro_batch_size=4 --rounds 10
 """
-import json
 import statistics
-import tempfile
-from pathlib import Path
 
 import measure
 
@@ -18,17 +15,14 @@ def main():
     parser.add_argument("config")
     parser.add_argument("overrides", nargs="*", help="KEY=VALUE over the file")
     options = parser.parse_intermixed_args()
-    with tempfile.TemporaryDirectory() as folder:
-        def rate(variant, number):
-            path = Path(folder, "bench.json")
-            measure.run(variant, [options.programs[variant == "new"], "bench", options.config, *options.overrides, "--rounds",
-                                  options.steps, "--json", path])
-            return json.loads(path.read_text())["tokens_per_second"]
 
-        found = measure.in_turn(options.rounds, ["old", "new"], rate)
-    ratios = [new / old for old, new in zip(found["old"], found["new"])]
-    rows = [[str(i), f"{old:.0f}", f"{new:.0f}", f"{ratio:.3f}"]
-            for i, (old, new, ratio) in enumerate(zip(found["old"], found["new"], ratios), 1)]
+    def rate(number, _):
+        found = measure.bench([options.programs[number]], options.config, *options.overrides, "--rounds", options.steps)
+        return found["tokens_per_second"]
+
+    olds, news = measure.in_turn(options.rounds, [0, 1], rate).values()
+    ratios = [new / old for old, new in zip(olds, news)]
+    rows = [[str(i), f"{old:.0f}", f"{new:.0f}", f"{new / old:.3f}"] for i, (old, new) in enumerate(zip(olds, news), 1)]
     print(measure.table(["pair", "old, tokens/s", "new, tokens/s", "new / old"], rows))
     error = statistics.stdev(ratios) / len(ratios) ** 0.5 if len(ratios) > 1 else 0
     print(f"\nmedian of the ratios {statistics.median(ratios):.4f}, standard error of their mean {error:.4f}")

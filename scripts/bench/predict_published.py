@@ -4,22 +4,21 @@
 A row is predicted as it was run: its shape, GPUs, network, stage of ZeRO, micro-batch, accumulation and recompute. A
 two-matrix MLP counts as a SwiGLU of the same FLOPs. Rows without a prediction are listed with the reason.
 published_fit.txt names the rows that the hardware table's constants were fitted on; the others are untouched.
-
-usage: scripts/bench/predict_published.py FILE.csv [--program build/tokamak] [--output ROWS.csv] [--all]
 """
-import argparse
 import collections
 import concurrent.futures
 import csv
 import json
-import math
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
 import threading
+
+import measure
 
 FITTED = pathlib.Path(__file__).with_name("published_fit.txt")
 # The file's name of a GPU: the hardware table's, and its generation.
@@ -38,7 +37,6 @@ GPUS = {
 OF_OTHERS = {"Hopper": "H100-SXM-HBM2e-500W"}
 # Sources that reduce gradients in bf16 (published_runs.md); the others in f32.
 REDUCES_BF16 = ("MosaicML", "fms-fsdp", "Maximizing training throughput", "NVIDIA", "Supercharging training")
-
 # Sources whose attention kernels use no instruction newer than Ampere's: Triton's of 2023 (published_runs.md).
 NATIVE_ATTENTION = ("MosaicML",)
 # Networks that a source does not name, inferred from its rows in published_fit.txt bound by communication.
@@ -214,41 +212,26 @@ class Predictor:
         return str(path)
 
 
-def quantile(values, part):
-    """By linear interpolation."""
-    ordered = sorted(values)
-    at = part * (len(ordered) - 1)
-    low = math.floor(at)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (at - low) * (ordered[high] - ordered[low])
-
-
 def errors_text(rows):
     if not rows:
         return "no rows"
     errors = [abs(row["error"]) for row in rows]
     within = sum(error <= 0.25 for error in errors) / len(errors)
-    bias = quantile([row["error"] for row in rows], 0.5)
-    return (f"{len(rows):4d} rows: median {100 * quantile(errors, 0.5):5.1f} %, 90th percentile "
-            f"{100 * quantile(errors, 0.9):5.1f} %, within 25 % {100 * within:5.1f} %, median bias {100 * bias:+5.1f} %")
+    bias = statistics.median(row["error"] for row in rows)
+    ninth_decile = statistics.quantiles(errors * 2 if len(errors) == 1 else errors, n=10, method="inclusive")[8]
+    return (f"{len(rows):4d} rows: median {100 * statistics.median(errors):5.1f} %, 90th percentile {100 * ninth_decile:5.1f} %, "
+            f"within 25 % {100 * within:5.1f} %, median bias {100 * bias:+5.1f} %")
 
 
 def predict_all(rows, predictor):
     """(predictions in the file's order, {reason: ids})."""
     done, left_out = [], collections.defaultdict(list)
-
-    def one(row):
-        try:
-            return predictor.predict(row)
-        except LeftOut as reason:
-            return str(reason)
-
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for row, result in zip(rows, pool.map(one, rows)):
-            if isinstance(result, str):
-                left_out[result].append(row["id"])
-            else:
-                done.append(result)
+        for row, future in [(row, pool.submit(predictor.predict, row)) for row in rows]:
+            try:
+                done.append(future.result())
+            except LeftOut as reason:
+                left_out[str(reason)].append(row["id"])
     return done, left_out
 
 
@@ -289,10 +272,9 @@ def report(rows, predictor, fitted, output, show_all):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file")
-    parser.add_argument("--program", default="build/tokamak")
-    parser.add_argument("--output", help="also write every row to this CSV file")
+    parser = measure.arguments(__doc__, ("--program", measure.TOKAMAK, "the program"),
+                               ("--output", None, "also write every row to this CSV file"))
+    parser.add_argument("file", help="the published runs, in CSV")
     parser.add_argument("--all", action="store_true", help="print every row in order, not the 20 worst")
     args = parser.parse_args()
     with open(args.file, newline="") as file:

@@ -3,7 +3,7 @@
 settings each. Each round measures the machine (bench calibrate), predicts from that, and trains. The step time is the
 median of a run's steps without the first.
 
-  scripts/bench/predictions.py [--rounds 3] [--steps 8] [--json FILE]
+  scripts/bench/predictions.py [--rounds 3] [--steps 8]
 """
 import os
 import shutil
@@ -45,10 +45,9 @@ def round_of(place, harness, ranks, overrides, steps):
 
 def main():
     options = measure.arguments(__doc__, ("--rounds", 3, "of each setting"), ("--steps", 8, "of a run"),
-                                ("--models", ",".join(MODELS), "of the table"), ("--json", None, "also write every step there")
-                                ).parse_args()
+                                ("--models", ",".join(MODELS), "of the table")).parse_args()
     (harness,) = measure.tests_harness("harness")
-    found = []
+    errors = []
     print(f"{'model':6s} {'ranks':>5s} {'setting':36s} {'measured s':>10s} {'spread':>7s} {'predicted':>10s} {'error':>7s}")
     with harness.Workplace() as place:
         for name, ranks, setting in ((name, ranks, setting) for name in options.models.split(",") for ranks in (1, 2)
@@ -57,11 +56,10 @@ def main():
             rounds = [round_of(place, harness, ranks, overrides, options.steps) for _ in range(options.rounds)]
             reals, plans = zip(*rounds)
             real, plan = statistics.median(reals), statistics.median(plans)
-            found.append({"model": name, "ranks": ranks, "setting": setting, "rounds": rounds, "error": plan / real - 1})
+            errors.append(abs(plan / real - 1))
             print(f"{name:6s} {ranks:5d} {setting:36s} {real:10.3f} {(max(reals) - min(reals)) / real:7.1%} {plan:10.3f} "
                   f"{plan / real - 1:+7.1%}", flush=True)
-    print(f"worst {max((abs(row['error']) for row in found)):.1%}; load {os.getloadavg()[0]:.1f} (the ranks themselves are 1 or 2)")
-    measure.write_json(options.json, found)
+    print(f"worst {max(errors):.1%}; load {os.getloadavg()[0]:.1f} (the ranks themselves are 1 or 2)")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ where our step's time goes, each operation against its floor. Prints a page, and
   scripts/bench/race.py configs/llama-125m.yaml training.micro_batch_size=4 --device cpu --bar 1.3 --gemm-bar 0.65
   scripts/bench/race.py configs/llama-0.5b.yaml --device cuda --bar 1.15 --python ~/torch/bin/python3
 """
-import ctypes
 import datetime
 import json
 import os
@@ -16,7 +15,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -24,12 +22,12 @@ import measure
 import race_page
 from measure import ROOT, Failed, run
 from printed_config import read_config
+from torch_baseline import CHOICES, OUT_OF_MEMORY
 
 BASELINE = Path(__file__).resolve().parent / "torch_baseline.py"
-OUT_OF_MEMORY = 3  # of the baseline
 OURS_FAILED, TORCH_FAILED, SKIPPED = 1, 3, 77
 
-START = {"weights": "bf16", "compile": "whole", "head": "whole", "attention": "auto", "allocator": "keep"}
+START = {**{name: values[0] for name, values in CHOICES.items()}, "allocator": "keep"}
 # Options that may be faster, tried in this order, one change at a time, on top of the fastest set so far.
 TRIALS = {"cpu": [("compile", "none"), ("head", "chunked"), ("weights", "autocast"), ("allocator", "default")],
           "cuda": [("attention", "cudnn"), ("attention", "flash"), ("head", "chunked"), ("weights", "autocast"),
@@ -61,7 +59,7 @@ class Race:
     def __init__(self, options):
         self.options = options
         self.tokamak = options.tokamak
-        self.device = self._device()
+        self.device = options.device if options.device != "auto" else "cuda" if gpus() else "cpu"
         self.steps = options.steps or (10 if self.device == "cuda" else 2)
         self.overrides = [*options.overrides, f"runtime.backend={self.device}",
                           f"runtime.threads_per_rank={options.threads}"]
@@ -69,22 +67,9 @@ class Race:
         self.torch_micro_batch = 0
         self.tried = []
 
-    def _device(self):
-        if self.options.device != "auto":
-            return self.options.device
-        try:
-            driver, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
-        except OSError:
-            return "cpu"
-        return "cuda" if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value \
-            else "cpu"
-
     def ours(self, command, *arguments, steps=None):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "bench.json"
-            _, others = run("tokamak bench", [self.tokamak, "bench", command, self.options.config, *self.overrides, "--rounds",
-                                              steps or self.steps, "--json", path, *arguments])
-            return dict(json.loads(path.read_text()), others=others)
+        return measure.bench([self.tokamak], command, self.options.config, *self.overrides, "--rounds", steps or self.steps,
+                             *arguments)
 
     def step_of_ours(self, steps=None):
         found = self.ours("step", "--micro-batches", self.options.micro_batches, steps=steps)
@@ -92,7 +77,7 @@ class Race:
         return found
 
     def torch(self, chosen, warmup, steps, limit=None):
-        """One run of the baseline; if our micro-batch does not fit its memory, with twice as many of half the size."""
+        """Runs the baseline once. If our micro-batch does not fit its memory: twice as many of half the size."""
         micro_batch = self.torch_micro_batch or self.micro_batch
         while True:
             split = self.micro_batch // micro_batch
@@ -156,17 +141,18 @@ class Race:
         return rounds
 
 
+def gpus():
+    """Name and driver of each."""
+    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    done = subprocess.run(command, text=True, check=False, capture_output=True) if shutil.which(command[0]) else None
+    return done.stdout.splitlines() if done and done.returncode == 0 else []
+
+
 def machine():
-    def output(command):
-        try:
-            return subprocess.run(command, text=True, check=True, stdout=subprocess.PIPE,
-                                  stderr=subprocess.DEVNULL).stdout.strip()
-        except (OSError, subprocess.CalledProcessError):
-            return ""
     cpu = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                 if line.startswith("model name")), "unknown")
     return {"cpu": cpu, "cores": len(os.sched_getaffinity(0)), "kernel": os.uname().release.split("-")[0],
-            "gpus": output(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]).splitlines()}
+            "gpus": gpus()}
 
 
 def main():

@@ -6,7 +6,7 @@ from statistics import median
 from measure import table
 
 LONGEST = 10
-DISTURBED = 0.1  # share of the cores used by other processes from which the page warns
+DISTURBED = 0.1  # the page warns if other processes used this share of the cores
 
 
 def command_of(arguments):

@@ -27,7 +27,7 @@ import time
 from printed_config import read_config
 
 OUT_OF_MEMORY = 3
-DEFAULTS = {"weights": "bf16", "compile": "whole", "head": "whole", "attention": "auto"}
+# The first of each is the default.
 CHOICES = {"weights": ["bf16", "autocast"], "compile": ["whole", "layers", "max-autotune", "none"],
            "head": ["whole", "chunked"], "attention": ["auto", "cudnn", "flash"]}
 
@@ -44,7 +44,7 @@ def arguments():
     parser.add_argument("--warmup", type=int, default=2, help="steps before the first that counts (2)")
     parser.add_argument("--steps", type=int, default=3, help="steps measured; the median counts (3)")
     for name, values in CHOICES.items():
-        parser.add_argument(f"--{name}", choices=values, default=DEFAULTS[name])
+        parser.add_argument(f"--{name}", choices=values, default=values[0])
     return parser.parse_intermixed_args()
 
 

@@ -90,10 +90,8 @@ def on_tensor_cores(tools, path, arch):
 
 
 def readable(names):
-    """{mangled name: name as in the source}; unchanged without c++filt."""
+    """{mangled name: name as in the source}."""
     names = sorted(names)
-    if not shutil.which("c++filt"):
-        return {name: name for name in names}
     text = subprocess.run(["c++filt"], input="\n".join(names), check=True, capture_output=True, text=True).stdout
     return dict(zip(names, text.splitlines()))
 

@@ -24,8 +24,10 @@ OTHERS = {".py", ".md", ".sh", ".sbatch", ".pl", ".cmake", "CMakeLists.txt", "Do
 SENTENCE_END = re.compile(r"(?<!\.)(?<!e\.g)(?<!i\.e)(?<!etc)(?<!\bvs)[.!?][\"')\]*`]*\s+")
 BULLET = re.compile(r"(?:[-*]|\d+\.)\s")
 STRING = r'"(?:\\.|[^"\\\n])*"'
-CPP_TOKEN = re.compile(r'//(?P<comment>[^\n]*)|/\*.*?\*/|R"([^()\\\s]{0,16})\(.*?\)\2"|' + STRING +
-                       r"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'|[()]", re.S)
+# Comments, raw strings, strings, and characters, but not the ' in 400'000.
+NOT_CODE = (r'//(?P<comment>[^\n]*)|/\*.*?\*/|R"([^()\\\s]{0,16})\(.*?\)\2"|' + STRING +
+            r"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'")
+CPP_TOKEN = re.compile(NOT_CODE + "|[()]", re.S)
 # The last literal is the help: v("key", value, "help") in fields(), add_option("--key", value, "help") in CLI11.
 HELP_CALL = re.compile(r"\b(?:v|add_(?:option|flag|subcommand)\w*(?:<[\w:<>]+>)?)\(")
 LITERALS = re.compile(rf"{STRING}(?:\s*{STRING})*")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Creates the Python environment of requirements-interop.txt in ~/.cache/tokamak (5.6 GB, kept) and prints the path of
 # its interpreter. Tests of export, import and evaluation compare with it, and are skipped by name if this exits with 1.
-# The file's hash is in the environment's name: any change of it, even of a comment, is a new 5.6 GB.
+# The file's hash is in the environment's name: any change of it, even of a comment, costs another 5.6 GB.
 set -euo pipefail
 
 requirements=$(dirname "${BASH_SOURCE[0]}")/requirements-interop.txt

@@ -51,7 +51,7 @@ CASES |= {
     "llama_rope_llama3": {**ROPE, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 0.5,
                                                    "high_freq_factor": 2.0, "original_max_position_embeddings": 16}},
 }
-# The other families: their differences from Llama are names of our config that theirs do not have.
+# Other families differ from Llama by keys of our config that theirs lack.
 SMALL = {"intermediate_size": 40, "num_key_value_heads": 2, "vocab_size": 61}
 CASES |= {
     "qwen2_gqa_tied": {**SMALL, "head_dim": 8, "tie_word_embeddings": True, "qkv_bias": True},

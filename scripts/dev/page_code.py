@@ -12,7 +12,6 @@ definition belong to it.
   scripts/dev/page_code.py          prints each block that differs from its source; exit 1 if there is one
   scripts/dev/page_code.py --write  writes the blocks into the pages"""
 import argparse
-import difflib
 import re
 import sys
 from pathlib import Path
@@ -21,7 +20,6 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
 MARKER = re.compile(r"^<!-- code: (\S+) (.+?) -->\n(?:```cpp\n(.*?)^```\n)?", re.M | re.S)
 STATEMENT = re.compile(r"\s*(?:if|while|for|return|switch|else|//|#)")
-DEFINED = re.compile(r"(?:^|[\s&*])((?:\w+::)*\w+)(?=\(|\s[^()]*\{$)")
 
 
 def definition_at(lines, first):
@@ -58,10 +56,7 @@ def code(root, where, names):
     for name in names:
         found = [text for path in files for text in definitions(path, name)]
         if len(found) != 1:
-            known = {match[1] for path in files for line in path.read_text(encoding="utf-8").splitlines()
-                     for match in [DEFINED.search(line)] if match}
-            near = difflib.get_close_matches(name, known, 3, 0.4)
-            raise ValueError(f"{where} defines {name} {len(found)} times" + (f"; there is {', '.join(near)}" if near else ""))
+            raise ValueError(f"{where} defines {name} {len(found)} times")
         texts.append(found[0])
     return "\n".join(texts)
 

@@ -1,12 +1,6 @@
 #!/usr/bin/env python3
 """Draws the pictures of a run's report in README and tutorial with headless Chromium. docs/report.png has the top of
-the page and its losses, docs/report_inside.png the map of tensors.
-
-usage: scripts/dev/report_picture.py [--run DIR] [--program FILE] [--output DIR]
-
-  --run DIR       a finished run of scripts/quickstart.sh (runs/quickstart)
-  --program FILE  (build/tokamak)
-  --output DIR    (docs)"""
+the page and its losses, docs/report_inside.png the map of tensors."""
 import argparse
 import subprocess
 import sys
@@ -28,9 +22,9 @@ PAINTED = "new Promise((done) => requestAnimationFrame(() => requestAnimationFra
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", default=ROOT / "runs/quickstart")
-    parser.add_argument("--program", default=ROOT / "build/tokamak")
-    parser.add_argument("--output", type=Path, default=ROOT / "docs")
+    parser.add_argument("--run", default=ROOT / "runs/quickstart", help="a finished run of scripts/quickstart.sh (%(default)s)")
+    parser.add_argument("--program", default=ROOT / "build/tokamak", help="the program (%(default)s)")
+    parser.add_argument("--output", type=Path, default=ROOT / "docs", help="the folder of the pictures (%(default)s)")
     options = parser.parse_args()
     program = find_browser()
     if program is None:

@@ -1,5 +1,6 @@
 """The third sitting: sanitizers, several ranks, resume, stalls, and minutes of training.
 scripts/gpu_check.sh --only depth"""
+import functools
 import math
 import time
 
@@ -58,6 +59,7 @@ def judge(report, folder, sampler):
                    f"{clocks(sampler.found)}", f"finite, at most {GROWTH >> 20} MiB", losses=losses, rates=rates)
 
 
-PARTS = {"memcheck": (80, sanitizers.memcheck), "racecheck": (170, sanitizers.racecheck), "ranks": (60, ranks.ranks),
+PARTS = {"memcheck": (80, functools.partial(sanitizers.sanitizer, tool="memcheck")),
+         "racecheck": (170, functools.partial(sanitizers.sanitizer, tool="racecheck")), "ranks": (60, ranks.ranks),
          "resume": (45, training.resume), "stalls": (45, stalls.stalls), "graphs": (40, training.graphs),
          "endurance": (None, endurance)}

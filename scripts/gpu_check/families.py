@@ -14,7 +14,7 @@ ON_GPU = "~[cpu]~[threads]~[contact]"  # without the CPU-only cases
 NATIVE = {"TOKAMAK_TEST_ATTENTION": "native"}  # otherwise cuDNN compiles plans in each process, which takes seconds
 BY_CUDNN = "~[native]"  # without the cases that hold for our own attention only
 BLOCKING = {"CUDA_LAUNCH_BLOCKING": "1"}
-SKIPS = 77  # exit code of a test program that has no GPU
+SKIPS = 77  # exit code of a test program that has no GPU, or no NCCL
 
 
 def report_measured(report, facts):
@@ -68,7 +68,7 @@ def families(place, report):
 
 
 def cudnn(place, report):
-    """Attention by cuDNN, alone on the machine, since it compiles its plans."""
+    """Attention by cuDNN. Nothing else runs, because compiling cuDNN's plans takes all processors."""
     if "attention" in (place.options.family or ["attention"]):
         run_families(place, report, [("op attention, cuDNN", "attention", {})], CUDNN_LIMIT)
 

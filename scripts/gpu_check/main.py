@@ -37,7 +37,7 @@ def arguments():
         prog="scripts/gpu_check.sh",
         description="Checks the CUDA backend on this machine's first GPU; exits 1 if a line has FAILED, 77 without a GPU. "
         "first: does it work, learn and how fast is it, the most valuable facts first; matrix: changes one at a time, and "
-        "the race; depth: profiles, sanitizers, ranks, resume, minutes of training. 570 s each.")
+        "the race; depth: sanitizers, ranks, resume, stalls, minutes of training. 570 s each.")
     parser.add_argument("--only", action="append", metavar="NAME",
                         choices=[*SITTINGS, *RUN],
                         help="first, matrix, depth, or a part: " + "; ".join(

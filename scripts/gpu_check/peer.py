@@ -28,8 +28,6 @@ def race(place, report):
             continue
         share = left / (len(MODELS) - number)
         stem = place.output / f"race-{model}"
-        for old in (f"{stem}.json", f"{stem}.md"):
-            Path(old).unlink(missing_ok=True)
         log = f"race-{model}"
         code, text = place.finish(log, place.start(log, [
             sys.executable, ROOT / "scripts" / "bench" / "race.py", place.configs / config, *overrides, "--device",

@@ -266,14 +266,9 @@ def doctor(place, seconds):
         return {}, ended(code, text)
 
 
-def checks(report):
-    """{name: check} of the doctor's report."""
-    return {check["name"]: check for check in report.get("checks", [])}
-
-
 def gpus_of(report):
     """[{fact: value}] of the doctor's report, one of each GPU: name, driver, total_bytes, bus ..."""
-    facts = next(iter(checks(report).get("gpus", {}).get("ranks", [])), {})
+    facts = next((rank for check in report.get("checks", []) if check["name"] == "gpus" for rank in check["ranks"]), {})
     return [{"driver": facts["driver"], **{name.split(".", 1)[1]: value for name, value in facts.items()
                                            if name.startswith(f"gpu{i}.")}} for i in range(facts.get("gpus", 0))]
 

@@ -156,7 +156,7 @@ def sizes(results):
 
 
 def rate(results, *names):
-    """(FLOPs or bytes, seconds) of these lines' operations, summed."""
+    """FLOP/s or bytes/s of these lines' operations together; None if one is missing."""
     found = [results.values(name) for name in names]
     if not all(values.get("rate") and values.get("unit") == "ms" for values in found):
         return None

@@ -1,12 +1,12 @@
-"""Several ranks against one. Runs the test of NCCL's collectives, and trainings on several ranks, also stopped on some
-ranks and resumed on others. Ranks share GPUs if there are too few, which is slow."""
+"""Several ranks against one: the test of NCCL's collectives, trainings, and a resume on another number of ranks. Ranks
+share GPUs if there are too few, which is slow."""
 import math
 import os
 import re
 import shutil
 import time
 
-from families import report_measured
+from families import SKIPS, report_measured
 from place import ROOT, ended, expect, gpus, json_lines, output_of
 from report import CUT, FAILED, LOST, NOT_RUN, PASSED, Ended
 from training import SAVED, records, training
@@ -16,7 +16,6 @@ STEPS, HALF, BAR = 20, 10, 1e-5
 # line: (ranks, last step) of consecutive runs
 TRAININGS = {**{f"training, {n} ranks against 1": [(n, STEPS)] for n in COUNTS},
              "resume, from 2 ranks to 4, against 1": [(2, HALF), (4, STEPS)]}
-SKIPS = 77  # exit code of a test program that has no GPU, or no NCCL
 LIMIT, SLOW = 60, 20  # seconds: limit of one run; limit of two ranks for trying four
 SHARED_LIMIT = 19
 TALK = {"NCCL_DEBUG": "INFO"}  # transports, versions, warnings: for the log

@@ -11,8 +11,8 @@ REASONS = {0x4: "its power limit", 0x8: "the hardware", 0x20: "its temperature",
 
 
 class Sampler:
-    """nvidia-smi's samples of the first GPU meanwhile: maximum memory in use, median clock and power, and every reason
-    for throttling, as bits (REASONS)."""
+    """Samples the first GPU by nvidia-smi: maximum memory in use, median clock and power, and every reason for
+    throttling, as bits (REASONS)."""
 
     FIELDS = "memory.used,clocks.sm,power.draw,clocks_event_reasons.active"
 

@@ -25,14 +25,6 @@ def find_sanitizer():
     return shutil.which("compute-sanitizer") or (places[-1] if places else None)
 
 
-def memcheck(place, report):
-    sanitizer(place, report, "memcheck")
-
-
-def racecheck(place, report):
-    sanitizer(place, report, "racecheck")
-
-
 def sanitizer(place, report, tool):
     name, program = f"{tool}, all operations", find_sanitizer()
     cases = ",".join(f"[#{family}_test]{ON_GPU}" for family in SHARING.get(tool, ())) or ON_GPU

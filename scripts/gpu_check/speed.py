@@ -1,6 +1,6 @@
-"""Speed of each operation at the 8B shape, from `tokamak bench ops --json` (src/cli/bench_report.cc), compared with its
-prediction, with copy bandwidth and with the GEMM rate of the same run. runtime.autotune finds the rate of cuBLASLt's
-best algorithm for a GEMM, and fills its cache for later runs. Missing results are reported as not run."""
+"""Speed of each operation at the 8B shape, from `tokamak bench ops --json` (src/cli/bench_report.cc). It is compared
+with its prediction, and with copy bandwidth and the GEMM rate of the same run. runtime.autotune finds the rate of
+cuBLASLt's best algorithm for a GEMM, and fills its cache for later runs. Missing results are reported as not run."""
 import math
 
 from place import ended, read_json
@@ -96,7 +96,7 @@ def kernels(place, report):
             seen.add(kernel(report, name, operation, copy, ceiling, predicted))
     for kind in sorted({*OF_COPY, "gemm"} - seen) if operations else ():
         report.add(f"{kind}, all of them", NOT_RUN, detail="no such line in bench ops")
-    attention(report, native, cudnn, why or "no such line in bench ops", verdict or NOT_RUN, predicted, slow)
+    attention(report, native, cudnn, why, verdict, predicted, slow)
     masked(report, *bench_ops(place, "masked", 30, "runtime.attention=cudnn", "--documents", MASKED, "--rounds", 1))
 
 
@@ -105,23 +105,22 @@ def kernel(report, name, operation, copy, ceiling, prediction):
     flops, moved, best = rate(operation, "flops"), rate(operation, "bytes"), number(operation, "best_flops_per_second")
     time, values = timed(operation, name, prediction)
     kind = next((kind for kind in [*OF_COPY, "gemm"] if name.startswith(kind)), None)
-    if kind == "gemm" and flops:
-        of_ceiling = f"{time}{tflops(flops)}" + (f", {flops / ceiling:.0%} of ceiling" if ceiling else "")
-        if best:
+    if moved and copy and (kind in OF_COPY or not flops):
+        of_copy, values = f"{time}{moved / 1e9:.0f} GB/s, {moved / copy:.0%} of copy", dict(values, rate=moved, share=moved / copy)
+        if kind in OF_COPY:
+            report.against(name, moved >= OF_COPY[kind] * copy, of_copy, f"goal {OF_COPY[kind]:.0%}", goal=True, **values)
+        else:
+            report.add(name, MEASURED, of_copy, **values)
+    elif flops:
+        of_ceiling = time + tflops(flops) + (f", {flops / ceiling:.0%} of ceiling" if ceiling else "")
+        if kind == "gemm" and best:
             report.against(name, flops >= GEMM_GOAL * best, f"{of_ceiling}, {flops / best:.0%} of best",
                            f"goal {GEMM_GOAL:.0%}", goal=True, rate=flops, share=flops / best, **values)
-        else:
+        elif kind == "gemm":
             report.add(name, NOT_RUN, of_ceiling, f"goal {GEMM_GOAL:.0%}", "bench does not say the best",
                        rate=flops, **values)
-    elif kind and moved and copy:
-        report.against(name, moved >= OF_COPY[kind] * copy, f"{time}{moved / 1e9:.0f} GB/s, {moved / copy:.0%} of copy",
-                       f"goal {OF_COPY[kind]:.0%}", goal=True, rate=moved, share=moved / copy, **values)
-    elif flops:
-        report.add(name, MEASURED, time + tflops(flops) + (f", {flops / ceiling:.0%} of ceiling" if ceiling else ""),
-                   rate=flops, **values)
-    elif moved and copy:
-        report.add(name, MEASURED, f"{time}{moved / 1e9:.0f} GB/s, {moved / copy:.0%} of copy", rate=moved,
-                   share=moved / copy, **values)
+        else:
+            report.add(name, MEASURED, of_ceiling, rate=flops, **values)
     else:
         report.add(name, NOT_RUN, detail="no bytes, no FLOPs or no time")
         return None
@@ -132,26 +131,26 @@ def attention(report, native, cudnn, why, verdict, predicted, slow):
     """Forward and backward: cuDNN's, and our own kernels against it."""
     for name in ATTENTION:
         theirs, ours = (found.get("operations", {}).get(name) for found in (cudnn, native))
-        best, reached = rate(theirs, "flops"), rate(ours, "flops")
-        if best:
-            time, values = timed(theirs, name, predicted)
-            report.add(f"{name}, cuDNN", MEASURED, time + tflops(best), rate=best, **values)
-        else:
-            report.add(f"{name}, cuDNN", verdict, detail=why)
-        share_of(report, f"{name}, native", reached, best, *timed(ours, name, slow))
+        best = by_cudnn(report, name, theirs, predicted, why, verdict)
+        share_of(report, f"{name}, native", rate(ours, "flops"), best, *timed(ours, name, slow))
 
 
 def masked(report, found, why, verdict):
     """Attention of random documents, which are ragged for cuDNN."""
+    documents = found.get("attention_shape", {}).get("documents")
     for name in ATTENTION:
-        operation = found.get("operations", {}).get(name)
-        reached, (time, values) = rate(operation, "flops"), timed(operation, name, {})
-        shape = found.get("attention_shape", {})
-        if reached:
-            report.add(f"{name}, cuDNN, masked", MEASURED, f"{time}{tflops(reached)} inside {shape.get('documents')} "
-                       f"documents of {MASKED} on average", rate=reached, **values)
-        else:
-            report.add(f"{name}, cuDNN, masked", verdict or NOT_RUN, detail=why or "no such line in bench ops")
+        by_cudnn(report, name, found.get("operations", {}).get(name), {}, why, verdict, ", masked",
+                 f" inside {documents} documents of {MASKED} on average")
+
+
+def by_cudnn(report, name, operation, prediction, why, verdict, kind="", note=""):
+    """Adds one line; returns the FLOP/s, or None."""
+    reached, (time, values) = rate(operation, "flops"), timed(operation, name, prediction)
+    if reached:
+        report.add(f"{name}, cuDNN{kind}", MEASURED, time + tflops(reached) + note, rate=reached, **values)
+    else:
+        report.add(f"{name}, cuDNN{kind}", verdict or NOT_RUN, detail=why or "no such line in bench ops")
+    return reached
 
 
 def share_of(report, name, reached, best, time="", values=()):

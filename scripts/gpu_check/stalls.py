@@ -40,7 +40,6 @@ def check_able(place):
 def count(place, steps):
     """{call: count} of a run."""
     path, folder = place.output / f"calls-{steps}.json", place.scratch(f"calls-{steps}")
-    path.unlink(missing_ok=True)
     code, text = place.run(f"calls-{steps}", training(place, folder, "cuda", "bf16", steps), 60,
                            {"CUDA_INJECTION64_PATH": str(place.call_counter), "TOKAMAK_CALLS": str(path)})
     expect(code, text, SAVED)

@@ -10,7 +10,7 @@ from speed import EMULATED, MASKED, bench, number
 
 MICRO_BATCH = 8192  # tokens, of a sequence
 SHAPE = ["training.micro_batch_size=1", f"training.global_batch_tokens={2 * MICRO_BATCH}"]
-MORE = 8  # micro-batches of a step as users train: the update counts less
+MORE = 8  # micro-batches, as many as users have: the update is a smaller share
 FEWER = 4  # layers of the second model, so that the difference is of layers alone
 NOT_PLANNED = 5 * 2**30  # context, libraries, and bench's buffers for single GEMMs
 
@@ -64,12 +64,11 @@ def add_step(report, name, code, text, values, prediction, note=""):
 def step(place, report, name, label, config, overrides, more=(), note=""):
     """Adds a line of one measured step; returns its numbers. `more` are arguments that `tokamak plan` lacks: with
     them nothing is predicted."""
-    prediction = {} if more else predict(place, report, label, config, overrides)
-    code, text, values = bench_step(place, label, config, [*overrides, *more])
-    if does_not_fit(code, text) and "training.micro_batch_size=auto" not in overrides:
-        overrides = [*overrides, "training.micro_batch_size=auto"]
-        prediction = {} if more else predict(place, report, label, config, overrides)
-        code, text, values = bench_step(place, label, config, [*overrides, *more])
+    for its in (overrides, [*overrides, "training.micro_batch_size=auto"]):
+        prediction = {} if more else predict(place, report, label, config, its)
+        code, text, values = bench_step(place, label, config, [*its, *more])
+        if not does_not_fit(code, text):
+            break
     with report.line(name):
         add_step(report, name, code, text, values, prediction, note)
     return values if code == 0 else {}
@@ -80,8 +79,8 @@ def shape(layers, *more, micro_batches=2):
 
 
 def steps_8b(place, report):
-    """As many layers as fit, with whole sequences and with masked documents, and four layers less: the difference is of
-    layers alone."""
+    """Steps of as many layers as fit, with whole sequences and with masked documents. Another has four layers less, so
+    that the difference is of layers alone."""
     with report.line("step 8B"):
         layers = report.facts["layers_8b"] = layers_that_fit(place)
         masked, of = ["--documents", MASKED], f"; documents of {MASKED}"

@@ -63,8 +63,8 @@ struct GpuHeadScratch {
         z_losses(round_up(rows * vocab * size_of(act))),
         bytes(z_losses + tokens * size_of(DType::kF32)) {}
 
-  // The GEMM for dweight moves 8 V C bytes per chunk for 2 V C rows FLOPs, and a GPU computes about 300 FLOPs per byte
-  // of traffic. So the memory limit for logits decides the number of chunks. On 80 GiB it leaves some 13 000 rows in
+  // The GEMM for dweight moves 8 V C bytes per chunk for 2 V C rows FLOPs. A GPU computes about 300 FLOPs per byte of
+  // traffic, so the memory limit for logits decides the number of chunks. On 80 GiB it leaves some 13 000 rows in
   // bf16 to a vocabulary of 128k. All chunks have one size, at least two GEMM tiles.
   static constexpr int64_t kMinRows = 256, kRowStep = 128;
   static int64_t chunk_rows(int64_t tokens, int64_t vocab, DType act, int64_t logits_bytes) {

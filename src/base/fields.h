@@ -6,9 +6,9 @@
 //     v("betas", betas, "decay of the first and second moment");
 //   }
 //
-// Kinds of field: bool, int64_t (takes human counts: "250B", "64Ki"), double (takes "5%") and std::string. Also an enum
-// with enum_names(), std::array / std::vector of those, another options struct, a vector of structs, and the quantities
-// below.
+// Kinds of field: bool, int64_t (takes human counts: "250B", "64Ki"), double (takes "5%"), std::string, an enum with
+// enum_names(), and std::array / std::vector of those. Also another options struct, a vector of structs, and the
+// quantities below.
 #pragma once
 
 #include <cstdint>

@@ -56,7 +56,7 @@ std::string human_bytes(Count bytes) {
   return human_bytes(double(bytes));
 }
 
-// As a word of a POSIX shell: in single quotes if it has more than letters, digits and _@%+=:,./-
+// As a word of a POSIX shell: in single quotes, except words of letters, digits and _@%+=:,./- only.
 std::string shell_word(std::string_view word);
 
 // Levenshtein distance, for "did you mean".

@@ -4,7 +4,7 @@ namespace tokamak {
 
 namespace {
 
-// Bytes announced by a lead byte, and the smallest code point that needs so many; 0 bytes: not a lead byte.
+// The bytes that a lead byte announces (0: not a lead byte), and the smallest code point that needs as many.
 struct Lead {
   int64_t length;
   char32_t smallest;

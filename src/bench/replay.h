@@ -61,8 +61,8 @@ double median(std::vector<double> values);
 // spoils one round of each thing, which its median leaves out, instead of all rounds of one.
 std::vector<double> medians_in_turn(int64_t rounds, size_t count, const std::function<double(size_t)>& measure);
 
-// The share of the FLOPs counted by Ops that a call of this title computes on documents. Ops counts the longest
-// documents that a call allows, since the boundaries lie on the device. Tokens attend to `attended` others on average.
+// The FLOPs that a call of this title computes on documents, over those that Ops counts. The boundaries lie on the
+// device, so Ops counts the longest documents that the call allows. Tokens attend to `attended` others on average.
 double share_of_counted(std::string_view title, double attended, int64_t length);
 
 }  // namespace tokamak

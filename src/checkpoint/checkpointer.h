@@ -90,7 +90,7 @@ class Checkpointer {
     std::string problem;  // of this rank's file; then of the save
     Verdict verdict = Verdict::kRefused;
     double seconds = 0;
-    std::vector<int64_t> to_read;    // steps to read back before older ones go
+    std::vector<int64_t> to_read;    // steps to read back before older ones are deleted
     std::vector<std::string> found;  // their soundness, by this rank
     std::future<void> work;          // last, so that its end is waited for before the rest is destroyed
   };

@@ -147,10 +147,10 @@ bool Committer::commit(const CheckpointManifest& manifest, const DirectoryLock& 
   return true;
 }
 
-// Steps before `step` are included: a damaged one would count among those kept, and the sound one that the run began
-// from would be removed. This comes before the rename, since a process that died in between would leave a later step as
-// the newest. Each goes through the unfinished save: if this process stalled after it checked the fence, a later start
-// may own these steps. That start has removed the unfinished save, so the rename fails.
+// Steps before `step` are included. Otherwise a damaged one would count among those kept, and retention would remove
+// the sound one that the run began from. This comes before the rename, since a process that died in between would leave
+// a later step as the newest. Each goes through the unfinished save: if this process stalled after it checked the
+// fence, a later start may own these steps. That start has removed the unfinished save, so the rename fails.
 void Committer::set_aside_abandoned(int64_t step) {
   for (; !abandoned_.empty(); abandoned_.pop_back()) {
     const int64_t later = abandoned_.back();

@@ -1,11 +1,11 @@
 // The first words of a rank on a connection, and the proof that it knows the secret, in frames (frame.h):
 //   joins:    VERSION KIND SIZE RANK PORT HOST JOB RANDOM     RANDOM is "" without a secret
-//   listens:  "challenge" RANDOM                              only if both have a secret
+//   listens:  "challenge" RANDOM                              only if both have a secret.
 //   joins:    "proof" DIGEST
-//   listens:  "expected" DIGEST                               DIGEST is "" without a secret; or "refused" REASON
+//   listens:  "expected" DIGEST                               DIGEST is "" without a secret; or "refused" REASON.
 //
-// A digest is keyed by the secret and covers the role, both random words and the whole hello, so it is valid for this
-// connection only. The joining rank proves first, so that a stranger gets no digest to try secrets against.
+// The secret is the key of a digest, which covers the role, both random words and the whole hello. So it is valid for
+// this connection only. The joining rank proves first, so that a stranger gets no digest to try secrets against.
 #pragma once
 
 #include <optional>

@@ -27,8 +27,8 @@ struct ProcessLaunch {
 
 using Variables = std::function<const char*(const char* name)>;  // as std::getenv
 
-// Error(kConfig) naming variable and value (never the secret's) if variables are incomplete or contradictory, or if a
-// launcher started several of us that cannot find each other.
+// Error(kConfig) if variables are incomplete or contradictory, or if a launcher started several of us that cannot find
+// each other. It names variable and value, but never the secret's value.
 ProcessLaunch find_launch(const Variables& variables);
 
 // The first host of Slurm's list: "n[01-03,7],m4" -> "n01".

@@ -121,7 +121,7 @@ class MpiComm : public HostComm {
     });
   }
 
-  // Starts a collective and sleeps until it is done, each time for a fiftieth of the wait so far, so that it ends at
+  // Starts a collective and sleeps until it is done. Each sleep lasts a fiftieth of the wait so far, so that it ends at
   // most 2 % late. `name` is that of the call, for errors.
   template <class Start>
   static void await(const char* name, const Start& start) {

@@ -75,7 +75,7 @@ std::string as_number(Address& address) {
   return starts_with(number, "::ffff:") ? number.substr(7) : number;  // IPv4 through a dual-stack socket
 }
 
-// A process that connects to a port of its own host on which nothing listens may be connected to itself.
+// If nothing listens on a port of its own host, a process that connects to it may be connected to itself.
 bool is_connected_to_itself(int fd) {
   Address here, there;
   ::getsockname(fd, here.get(), &here.length);

@@ -90,8 +90,8 @@ World::~World() {
   if (launch_.launcher == Launcher::kMpi) end_mpi();
 }
 
-// Ends the run: at this point the ranks have only control connections, and an error would wait in the watch's
-// destructor for the others, which wait for this rank.
+// Ends the run. The ranks have only control connections yet: an error would wait in the watch's destructor for the
+// others, which wait for this rank.
 void World::or_end_all(const std::function<void()>& body) {
   try {
     body();

@@ -4,8 +4,8 @@
 //   key: ${section.key}      another key's value after overrides, or its default; also inside text
 //   250B 1.5M 64Ki           counts; must be integers             5%   numbers
 //   90s  3h50min             times (Duration)
-//   2000  1B tokens  5%  2h  lengths of training (TrainingLength)
-//   auto                     numbers that the program may choose (AutoInt, AutoLimit)
+//   2000  1B tokens  5%  2h  lengths of training (TrainingLength).
+//   auto                     numbers that the program may choose (AutoInt, AutoLimit).
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Latency and bandwidth between each two hosts (between each two ranks of a single host), to name a slow link or host
-// before all ranks wait for it. A round-robin tournament: all pairs of a round measure at once, n hosts take n - 1
+// Latency and bandwidth between each two hosts, or between each two ranks of a single host. They name a slow link or
+// host before all ranks wait for it. A round-robin tournament: all pairs of a round measure at once, n hosts take n - 1
 // rounds.
 #pragma once
 

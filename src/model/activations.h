@@ -43,8 +43,8 @@ class ActivationPlan {
   Activations first(int64_t tokens) const;  // views of the first `tokens` tokens of every buffer
 
   const KeptLayers& kept() const { return kept_; }
-  // The tensors that backward of layer l must recompute, because a later layer of its kind has overwritten them, or the
-  // final norm, in the buffer that they share.
+  // The tensors that backward of layer l must recompute: a later layer of its kind, or the final norm, has overwritten
+  // the buffer that they share.
   const PerKeptTensor<bool>& recomputed(int64_t l) const { return recomputed_[static_cast<size_t>(l)]; }
   // The bytes of keeping each tensor in one layer, with alignment.
   static PerKeptTensor<int64_t> bytes_of_layer(const LayerTable& layers, int64_t tokens, int64_t rows_behind,

@@ -46,8 +46,8 @@ PerKeptTensor<KeepCost> keep_costs(const ModelConfig& config, int64_t tokens, in
                                    int64_t rows_behind = 0);
 
 // The counts whose bytes together are at most `bytes` and that spare most; among equal ones those with the fewest
-// bytes. A knapsack, solved exactly except for rounding (1e-12 of the result), in milliseconds. The choice may miss the
-// best by one layer of one tensor if more than 500 partial choices are worth the same within that much.
+// bytes. A knapsack, solved exactly except for rounding (1e-12 of the result), in milliseconds. With more than 500
+// partial choices of equal worth, the result may be one layer of one tensor below the best.
 KeptLayers choose_kept(const PerKeptTensor<KeepCost>& costs, int64_t bytes);
 
 // Likewise with costs in FLOPs. The remaining bytes go to tensors that spare only stores, as many bytes as fit.

@@ -23,7 +23,7 @@ struct PhaseGaps {
 };
 
 // How long a phase may go without progress: 8 times its longest pause so far, within bounds. A phase that never ended
-// yet (a first step that loads libraries, a first save on an unknown disk) gets at least five times the lower bound.
+// yet gets at least five times the lower bound: a first step loads libraries, a first save meets an unknown disk.
 struct Limits {
   static constexpr double kGaps = 8;
   static constexpr double kUnmeasured = 5;

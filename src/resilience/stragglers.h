@@ -22,8 +22,8 @@ class StragglerDetector {
   static constexpr double kShare = 0.2;  // of the median, at least
   static constexpr size_t kLeastRanks = 3;
 
-  // Takes the seconds per step of an interval, by rank. Returns the ranks that have now been over median + max(5 MAD,
-  // 20 %) for three intervals in a row, each once until it falls below.
+  // Takes the seconds per step of an interval, by rank. Returns the ranks that exceeded median + max(5 MAD, 20 %) in
+  // three intervals in a row, each once until it falls below.
   std::vector<Straggler> see(const std::vector<double>& seconds);
 
  private:

@@ -42,8 +42,8 @@ std::string snapshot_hint(const Device& device);
 // no plan counts, so an eighth of it stays free.
 int64_t fillable_bytes(int64_t bytes, bool uses_host_memory);
 
-// Error(kDevice), naming the numbers and the keys that would help, if the plan does not fit into the device's memory or
-// its pinned buffers into the host's.
+// Error(kDevice) if the plan does not fit into the device's memory, or its pinned buffers into the host's. It names the
+// numbers and the keys that would help.
 void expect_fit(const MemoryPlan& plan, const Device& device, const MemoryShare& memory, const RunConfig& config,
                 int64_t micro_batch);
 

@@ -15,9 +15,9 @@ namespace tokamak {
 
 struct OpenOptions {
   std::string program;              // its version, for the records
-  std::string command;              // the command line, for the same
+  std::string command;              // the command line, for the records
   std::string config_text;          // the config as config/ prints it, for the run directory and the checkpoints
-  std::vector<NamedText> settings;  // the same, key by key, for the records
+  std::vector<NamedText> settings;  // the config, key by key, for the records
   StartupClock startup;             // of this start, with its phases so far
   RunProgress* progress = nullptr;  // ticks with the files of checkpoints; outlives the run; nullptr: no watchdog
 };

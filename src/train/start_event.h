@@ -18,8 +18,8 @@ struct StartFacts {
   std::string command;  // as a shell would take it
 };
 
-// With the system of rank 0, and the job and its restart as the environment names them: TOKAMAK_JOB and TOKAMAK_ATTEMPT
-// of scripts that start a run again, SLURM_JOB_ID and SLURM_RESTART_COUNT. `variable` is as std::getenv.
+// Adds the system of rank 0, and the job and its restart by the environment: TOKAMAK_JOB and TOKAMAK_ATTEMPT of scripts
+// that start a run again, and Slurm's SLURM_JOB_ID and SLURM_RESTART_COUNT. `variable` is as std::getenv.
 MetricRecord start_record(const StartFacts& facts, const std::function<const char*(const char* name)>& variable);
 
 // Collective: "n01,n02", each host once, in the order of the ranks.

@@ -23,7 +23,7 @@ class StateGuard {
   // the outcome of its step has arrived, which is later on the same stream.
   std::string take();
 
-  // The parts that have changed by now, between two updates. Waits for the device.
+  // The parts that have changed since the last update. Waits for the device.
   std::string changed_now();
 
  private:

@@ -82,7 +82,7 @@ void StateSnapshot::fetch() {
   try {
     if (memory_) copy_state();
   } catch (...) {
-    engine_.compute().synchronize();  // the copies so far: the memory may go
+    engine_.compute().synchronize();  // the copies so far: the memory may be released
     throw;
   }
   engine_.compute().synchronize();

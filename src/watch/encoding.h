@@ -4,7 +4,7 @@
 namespace tokamak {
 
 // Whether the first set one of LC_ALL, LC_CTYPE and LANG names another encoding than UTF-8: "C", "de_DE.ISO-8859-1".
-// With none set, as often over ssh, UTF-8 is assumed.
+// If none is set, as often over ssh, UTF-8 is assumed.
 bool wants_ascii();
 
 }  // namespace tokamak

@@ -2,9 +2,9 @@
 // pieces in its slices, replicas share them, and one collective adds all up: each element counts once for any number of
 // ranks. Fused matrices are split by name, as in checkpoints.
 //
-//   see_gradients()    gradients are reduced and not yet clipped
-//   see_update()       masters are updated, and gradients() holds their changes (ops.h, AdamW::updates)
-//   take()             the results of the oldest see_update(), in host memory
+//   see_gradients()    gradients are reduced and not yet clipped.
+//   see_update()       masters are updated, and gradients() holds their changes (ops.h, AdamW::updates).
+//   take()             the results of the oldest see_update(), in host memory.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// AdamW with moments in bf16: rounded at random, without bias, by draws that depend on the element and not on the call.
+// AdamW with moments in bf16, rounded at random and without bias. A draw depends on the element, not on the call.
 #include <array>
 #include <numeric>
 

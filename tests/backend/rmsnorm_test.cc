@@ -61,8 +61,8 @@ Gradients gradients(const Inputs& in, bool with_dresidual) {
   return out;
 }
 
-// Rows of odd widths. Rows of whole 16-byte vectors that a GPU keeps in 1, 2 or 4 registers of a warp or of a block,
-// some just beyond the smaller capacity. Rows too wide for that. Numbers of rows that no number of parts divides.
+// Rows of odd widths. Rows of whole 16-byte vectors, which a GPU keeps in 1, 2 or 4 registers of a warp or a block;
+// some just exceed the smaller capacity. Rows too wide for that. Numbers of rows that no number of parts divides.
 const std::vector<Problem> kProblems = {{2, 3, DType::kF32},      {45, 83, DType::kF32},   {45, 83, DType::kBF16},
                                         {2100, 131, DType::kF32}, {17, 509, DType::kBF16}, {3, 2051, DType::kBF16},
                                         {3, 64, DType::kBF16},    {4101, 8, DType::kF32},  {2100, 136, DType::kF32},

@@ -112,7 +112,7 @@ TEST_CASE("the zombie removes no old checkpoints either") {
   CapturedLog captured;
   ToyRun later(store, setup);
   REQUIRE(later.resumed() == 10);
-  zombie.save(20);  // which is there, and step 10 would go
+  zombie.save(20);  // step 20 is there already, and keep_latest would delete step 10
   CHECK(CheckpointStore(store).steps() == std::vector<int64_t>{10, 20});
 }
 

@@ -1,4 +1,4 @@
-// Saving: what stays, what goes, and what happens where the disk says no.
+// Saving: which checkpoints are kept or deleted, and the behaviour when the disk refuses a write.
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

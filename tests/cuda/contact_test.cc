@@ -166,7 +166,7 @@ class AttentionBy {
     fill_workspace();
     backend_.ops->attention_backward(
         stream(), {in.view, cu, r.out.view, r.lse.view, d.view, r.dqkv.view, heads, scale, longest, tables_});
-    stream().synchronize();  // before the operands go
+    stream().synchronize();  // before the operands are released
     return r;
   }
 

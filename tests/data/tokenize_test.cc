@@ -1,4 +1,4 @@
-// Text becomes a data set that holds it, the same for any number of threads, and whole or not at all.
+// Text becomes a data set that holds it: complete or absent, and the same for any number of threads.
 #include "data/prepare/tokenize.h"
 
 #include <algorithm>

@@ -119,7 +119,7 @@ TEST_CASE("acc selects the most likely choice, acc_norm the most likely per char
   const std::vector<NamedValue> results = task.results(std::vector<double>{-2, -3, -1, -1, -1, -2});
   CHECK(value_of(results, "acc") == Approx(1.0 / 3));
   CHECK(value_of(results, "acc_norm") == Approx(2.0 / 3));
-  // The deviation of the sample 1, 0, 0 (1 / 3 of it squared) over sqrt(3).
+  // The sample 1, 0, 0 has the variance 1 / 3, so the error of its mean is sqrt(1 / 3) / sqrt(3).
   CHECK(value_of(results, "acc_stderr") == Approx(1.0 / 3));
 }
 

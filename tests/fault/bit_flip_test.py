@@ -15,7 +15,7 @@ from harness import call, gathered, main, mpirun  # noqa: E402
 STEPS = 20
 OVERRIDES = [f"training.max_steps={STEPS}", "checkpoint.interval=2", "checkpoint.keep_latest=0"]
 RECOMPUTE, VERIFY = "resilience.recompute_interval=1", "resilience.verify_state=true"
-# A gather in the middle of a step. The first gathers of a step overlap the update before it, so a flip there is not
+# A gather in the middle of a step. The first gathers of a step overlap the update before it. A flip there is not
 # between updates, and threads decide whether it is found. Calls 201 and 204 gather the embedding, of which a step reads
 # only some rows.
 MID_STEP = 209

@@ -51,7 +51,7 @@ def killed_and_resumed(place):
     first.send_signal(signal.SIGKILL)
     first.wait()
     assert start(place, log, f"training.global_batch_tokens={2 * TOKENS}").wait() == 2, log.read()
-    time.sleep(0.1)  # down, by far more than the 10 ms to which a process knows its age
+    time.sleep(0.1)  # down far longer than 10 ms, the precision of a process's age
     second = start(place, log)
     wait_for(second, log.name, r"validation loss", times=open(log.name).read().count("validation loss") + 1)
     second.send_signal(signal.SIGUSR1)

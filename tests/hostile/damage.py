@@ -1,5 +1,5 @@
-"""Damages of hostile files, as tables of functions: of a path (the object there), of bytes, of a JSON value, of a
-config's text. All are deterministic, given their random generator."""
+"""Damages of hostile files, as tables of functions. They damage the object at a path, bytes, a JSON value or a config's
+text. All are deterministic, given their random generator."""
 import copy
 import json
 import os

@@ -1,5 +1,5 @@
-"""The files of others that the program reads: for each where it lies among good ones, how its text is taken apart, and
-which commands read it. FORMATS is the table; a new reader is a row."""
+"""Foreign files that the program reads. Each has its place among good files, a way to split its text, and the commands
+that read it. FORMATS is the table; a new reader is a row."""
 import ctypes
 import json
 import struct

@@ -2,11 +2,8 @@
 a false rank 0. Each case has limits of time and memory. A stranger leaves the run unharmed, with the same bits. A false
 rank ends it with one clear error and a documented exit code. Neither can forge a line of the log.
 
-usage: network_test.py [PART OF A NAME ...]     HOSTILE=all: every case, in place of one or two of each kind.
-One file, because its table of cases is read as one: the sender, the message, and the run's reaction."""
+usage: network_test.py [PART OF A NAME ...]     HOSTILE=all: every case, in place of one or two of each kind."""
 import os
-import re
-import resource
 import signal
 import struct
 import subprocess
@@ -15,207 +12,19 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", "system"), os.path.join(HERE, "..", "support"), HERE]
-import run_ranks  # noqa: E402
-from harness import ENV, MPIRUN, TOKAMAK, Workplace, own_address_space  # noqa: E402
-from strangers import (  # noqa: E402
-    BARRIER, DISCONNECT, END, FORGED, GATHER, MAGIC, MESSAGE, FalseRank, FalseRankZero, answers,
-    answers_challenge, churns, closes_its_side, connect, drips, frame, hear, hello, hello_words,
-    leaves, listening_ports, meanwhile, noise, proof, says, send, silent)
+from attacked_run import Run  # first: it makes the others importable
+from encounters import (at_data_port, at_rank_zero, environment, false_rank, false_rank_zero, one_at, options, stopped,
+                        zero_with)
+from harness import ENV, MPIRUN, TOKAMAK, Workplace
+from strangers import (BARRIER, DISCONNECT, END, FORGED, GATHER, MAGIC, MESSAGE, FalseRank, FalseRankZero, answers,
+                       answers_challenge, churns, closes_its_side, connect, drips, frame, hear, hello, hello_words,
+                       leaves, listening_ports, meanwhile, noise, proof, says, send, silent)
 
-SECONDS = 50  # far beyond what any case takes: a hang, not a slow machine
-MEMORY = own_address_space() + (640 << 20)
 AT_ONCE = 3  # cases: they wait more than they compute
-LONGEST_ERROR = 300
-LONGEST_LOG = 20000
 SECRET = "a secret of 32 characters, or so"
-DOCUMENTED = {0, 2, 3, 4, 5, 6, 7, 8, 75}
-CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-LINE = re.compile(r"^\d\d:\d\d:\d\d (\w+) (?:\[\d+\] )?(.*)$")
 
 
-class Run:
-    """The ranks of one case, started one by one."""
-
-    def __init__(self, place, name, size=2, port=None, secret=None, **more):
-        self.place, self.name, self.size = place, name, size
-        self.env = dict(ENV, WORLD_SIZE=str(size), MASTER_ADDR="127.0.0.1", OMP_WAIT_POLICY="passive",
-                        MASTER_PORT=str(port or run_ranks.free_port()), **more)
-        if secret:
-            self.env["TOKAMAK_SECRET"] = secret
-        self.port = int(self.env["MASTER_PORT"]) if self.env["MASTER_PORT"].isdigit() else 0
-        self.config = place.config(name)
-        self.processes, self.logs = [], []
-
-    def start(self, rank, steps=2, **more):
-        log = open(self.place.file(f"{self.name}-{len(self.logs)}.log"), "w+b")
-        self.logs.append(log)
-        command = [TOKAMAK, "train", self.config, f"training.max_steps={steps}"]
-        process = subprocess.Popen(command, env=dict(self.env, RANK=str(rank), **more), stdin=subprocess.DEVNULL, stdout=log,
-                                   stderr=log)
-        resource.prlimit(process.pid, resource.RLIMIT_AS, (MEMORY, MEMORY))
-        self.processes.append(process)
-        return process
-
-    def listen(self, process, port=None):
-        """Waits until a rank listens; returns the port."""
-        def ports():
-            found = listening_ports(process.pid)
-            return found if port is None else {port} & set(found)
-        self.until(ports, "it does not listen", process)
-        return next(iter(ports()))
-
-    def until(self, condition, what, process=None):
-        end = time.monotonic() + SECONDS
-        while not condition():
-            ended = process is not None and process.poll() is not None
-            assert time.monotonic() < end and not ended, f"{what}: {process and process.poll()}\n{self.text()}"
-            time.sleep(0.01)
-
-    def code(self, process):
-        try:
-            return process.wait(timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            raise AssertionError("no end\n" + self.text())
-
-    def text(self, index=None):
-        texts = []
-        for log in self.logs if index is None else [self.logs[index]]:
-            with open(log.name, "rb") as file:
-                texts.append(file.read().decode("utf-8", "backslashreplace"))
-        return "".join(texts)
-
-    def end(self):
-        for process in self.processes:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-        for log in self.logs:
-            log.close()
-
-    # ---- judging ----
-
-    def expect_clean_log(self):
-        text = self.text()
-        assert not CONTROLS.search(text), f"control characters: {text!r}"
-        for line in text.splitlines():
-            assert not line.startswith("12:00:00"), "a forged line: " + line
-        for unwanted in ("bug of tokamak", "terminate called", "check failed", "bad_alloc", "exception"):
-            assert unwanted not in text, text
-        assert len(text) < LONGEST_LOG, f"{len(text)} characters in the log"
-
-    def expect_error(self, process, code, word=""):
-        """One error, short, from this process; returns it."""
-        got = self.code(process)
-        index = self.processes.index(process)
-        assert got in DOCUMENTED and got == code, f"exit {got}, expected {code}\n{self.text()}"
-        errors = [match.group(2) for match in map(LINE.match, self.text(index).splitlines()) if match and match.group(1) == "error"]
-        assert len(errors) == 1, f"{len(errors)} errors\n{self.text()}"
-        assert len(errors[0]) <= LONGEST_ERROR, f"an error of {len(errors[0])} characters\n{self.text()}"
-        assert word in errors[0], f"'{word}' is not in the error\n{self.text()}"
-        return errors[0]
-
-    def expect_unharmed(self, processes, bits):
-        for process in processes:
-            code = self.code(process)
-            assert code == 0, f"exit {code}\n{self.text()}"
-        assert self.place.records(self.name) == bits[self.size], "other losses than without strangers"
-
-
-# ---- the kinds of cases ---------------------------------------------------------------------------------------------
-# A case is a function of (run, bits); it is given a run that has not started.
-
-def at_rank_zero(stranger, secret=None, size=2):
-    """Strangers at the port of rank 0, which waits for the others."""
-    def case(run, bits):
-        zero = run.start(0)
-        run.listen(zero, run.port)
-        held = stranger(run.port)
-        run.expect_unharmed([zero] + [run.start(rank) for rank in range(1, size)], bits)
-        del held
-    case.options = {"secret": secret, "size": size}
-    return case
-
-
-def at_data_port(stranger):
-    """Strangers at the port of rank 1 of 3, which waits for rank 2."""
-    def case(run, bits):
-        zero, one = run.start(0), run.start(1)
-        port = run.listen(one)
-        held = stranger(port)
-        run.expect_unharmed([zero, one, run.start(2)], bits)
-        del held
-    case.options = {"size": 3}
-    return case
-
-
-def false_rank(play, code=6, word="", size=2):
-    """Rank 1 is a stranger who knows the job's name, where there is no secret."""
-    def case(run, _):
-        zero = run.start(0)
-        run.listen(zero, run.port)
-        held = play(run)
-        run.expect_error(zero, code, word)
-        del held
-    case.options = {"size": size}
-    return case
-
-
-def false_rank_zero(act, word="", secret=None, code=6):
-    """Rank 1 comes to a stranger's port."""
-    def case(run, _):
-        zero = FalseRankZero(act)
-        run.env["MASTER_PORT"] = str(zero.port)
-        run.expect_error(run.start(1), code, word)
-        zero.close()
-    case.options = {"secret": secret}
-    return case
-
-
-def stopped(play):
-    """SIGTERM to a rank that waits: it ends with 75, whoever keeps it busy."""
-    def case(run, _):
-        process, held = play(run)
-        process.terminate()
-        begin = time.monotonic()
-        run.expect_error(process, 75, "stopped by a signal")
-        assert time.monotonic() - begin < 10, "it was not heeded"
-        del held
-    case.options = {}
-    return case
-
-
-def zero_with(stranger):
-    def play(run):
-        zero = run.start(0)
-        run.listen(zero, run.port)
-        return zero, stranger(run.port)
-    return play
-
-
-def one_at(act):
-    def play(run):
-        zero = FalseRankZero(act)
-        run.env["MASTER_PORT"] = str(zero.port)
-        one = run.start(1)
-        run.until(lambda: zero.held, "it does not come", one)
-        time.sleep(0.1)
-        return one, zero
-    return play
-
-
-def environment(word, **variables):
-    """Variables of a launcher that nobody should have set so."""
-    def case(run, _):
-        run.env.update(variables)
-        run.expect_error(run.start(0), 2, word)
-    case.options = {}
-    return case
-
-
-# ---- cases that are more than a line --------------------------------------------------------------------------------
-
+@options(size=3)
 def two_of_rank_one(run, bits):
     zero, one = run.start(0), run.start(1)
     run.listen(zero, run.port)
@@ -230,9 +39,7 @@ def two_of_rank_one(run, bits):
     run.expect_unharmed([zero, kept, run.start(2)], bits)
 
 
-two_of_rank_one.options = {"size": 3}
-
-
+@options()
 def another_size(run, bits):
     zero = run.start(0)
     run.listen(zero, run.port)
@@ -240,6 +47,7 @@ def another_size(run, bits):
     run.expect_unharmed([zero, run.start(1)], bits)
 
 
+@options(secret=SECRET)
 def other_secret(run, bits):
     zero = run.start(0)
     run.listen(zero, run.port)
@@ -250,10 +58,12 @@ def other_secret(run, bits):
     assert run.text(0).count("warning") == 2 and "rank 1 on " in run.text(0) and SECRET not in run.text(), run.text()
 
 
+@options(secret=SECRET, size=3)
 def with_a_secret(run, bits):
     run.expect_unharmed([run.start(0), run.start(1), run.start(2)], bits)
 
 
+@options(secret=SECRET)
 def replayed(run, bits):
     """A message of a rank to one rank 0 is replayed to another one, word by word."""
     overheard = []
@@ -270,10 +80,7 @@ def replayed(run, bits):
     run.expect_unharmed([real, run.start(1)], bits)
 
 
-for _case in (another_size, other_secret, replayed, with_a_secret):
-    _case.options = {"secret": None if _case is another_size else SECRET, "size": 3 if _case is with_a_secret else 2}
-
-
+@options(size=3)
 def only_where_it_is_named(run, bits):
     """MASTER_ADDR is the loopback's: no port of a rank is open to another host."""
     zero, one = run.start(0), run.start(1)
@@ -285,9 +92,7 @@ def only_where_it_is_named(run, bits):
     run.expect_unharmed([zero, one, run.start(2)], bits)
 
 
-only_where_it_is_named.options = {"size": 3}
-
-
+@options()
 def beside_mpi(run, bits):
     """Noise, and hellos that guess, at the control port that ranks under mpirun open for a moment."""
     log = open(run.place.file(run.name + "-mpi.log"), "w+b")
@@ -320,9 +125,6 @@ def beside_mpi(run, bits):
     run.expect_unharmed([process], bits)
     thread.join()
     assert hits, "the port was never seen"
-
-
-beside_mpi.options = {}
 
 
 def with_lanes(then):

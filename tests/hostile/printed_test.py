@@ -14,7 +14,7 @@ from harness import Workplace  # noqa: E402
 
 
 def faults_in(manifest, parts, commands):
-    """The faults of these commands' answers."""
+    """The faults in the commands' answers to hostile names in the manifest."""
     with open(manifest, "rb") as file:
         value, again = parts(file.read())
     places = [place for place in damage.paths_of(value) if isinstance(damage.get(value, place), str)]

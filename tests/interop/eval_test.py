@@ -1,5 +1,5 @@
 """`tokamak eval` against the real lm-evaluation-harness on the same exported model: eval_test.py [case]. The harness's
-tasks run unchanged; only the download of their data sets is replaced, by the files that ours reads."""
+tasks run unchanged, but read the files that ours reads instead of downloading their data sets."""
 import json
 import math
 import os

@@ -1,5 +1,5 @@
-// A kind of layer for tests: attention, and a feed-forward with one more weight and one more activation. All that the
-// program knows of it stands here.
+// A kind of layer for tests: attention, and a feed-forward with one more weight and one more activation. This
+// file is its whole description.
 //   out = x + swiglu((norm(x) We^T) Wgu^T) Wd^T
 #pragma once
 

@@ -159,7 +159,7 @@ TEST_CASE("keys that are not auto stay as they are, and those that are take the 
   config.activation_checkpoint.mode = RecomputeMode::kFull;
   CHECK(with_choice(config, best().choice).activation_checkpoint.mode == RecomputeMode::kFull);
   CHECK(best().prediction.kept == KeptLayers{});
-  machine.network_rate /= 100;  // gathers of layers take longer than what they go beside
+  machine.network_rate /= 100;  // a layer's gathers take longer than the computation that they overlap
   CHECK(best().choice.keep_gathered > 0);
 }
 

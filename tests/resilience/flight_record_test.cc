@@ -1,4 +1,4 @@
-// The ring of the last calls, and what of it tells two ranks apart.
+// The ring of the last calls, and the comparison of two ranks' rings.
 #include "resilience/flight_record.h"
 
 #include <catch2/catch.hpp>

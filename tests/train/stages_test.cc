@@ -1,5 +1,5 @@
-// Sharding and recompute change memory and traffic, never a result. Whole runs with ranks as threads are compared with
-// one rank, for every stage, way to reduce, number of gathered layers, recompute mode and mesh, set or chosen.
+// Sharding and recompute change memory and traffic, never a result. Whole runs with ranks as threads equal one
+// rank's, for every stage, way to reduce, number of gathered layers, recompute mode and mesh, set or chosen.
 #include <catch2/catch.hpp>
 #include <random>
 #include <set>
@@ -122,7 +122,7 @@ constexpr RecomputeMode kModes[] = {RecomputeMode::kNone, RecomputeMode::kFull, 
 void check_losses(const std::set<int>& ranks) {
   const ToyPlace place;
   const Reference reference(place);
-  // Runs that sum in the same order: they differ in what is kept, not in a bit.
+  // Runs that sum in the same order: they keep other tensors, but all bits are equal.
   std::map<std::tuple<int, int64_t, bool>, ToyState> same;
   std::set<std::vector<double>> chosen;
   int number = 0;

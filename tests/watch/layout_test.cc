@@ -181,7 +181,7 @@ TEST_CASE("a restart is marked in the charts, and says the steps that it lost an
   view.see(start(900));
   view.see(event(901, 100, "resume"));
   CHECK(view.restarts() == std::vector<int64_t>{100});  // those of lost steps are gone
-  // A failed start knows of steps that no line of values has.
+  // A failed start reports steps that no line of values has.
   RunView failed;
   for (const MetricRecord& record : {start(1), ready(2, 0), interval(12, 10, 3), event(13, 17, "end", "rank 1 is gone"),
                                      start(20), event(21, 10, "resume")}) {

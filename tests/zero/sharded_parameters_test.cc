@@ -234,7 +234,7 @@ RANKS_CASE("gathers that nobody asked for are harmless: the next update waits fo
     s.parameters.masters_changed(*s.stream);  // as loading does
     CHECK(to_float(s.parameters.acquire(1, *s.stream)[0].as<bf16>()[0]) == 4.0f);
     s.parameters.release(1);
-    s.parameters.prefetch(3, *s.stream);  // and the memory goes
+    s.parameters.prefetch(3, *s.stream);  // and the memory is released
   }
 }
 

@@ -78,7 +78,7 @@ class CpuDevice : public Device {
   std::unique_ptr<Stream> do_make_stream(StreamPriority priority) override;
   void do_copy_to_device(Stream& stream, const void* host, Tensor tensor) override;
   void do_copy_to_host(Stream& stream, Tensor tensor, void* host) override;
-  void finish_streams() noexcept { queues_.finish(); }  // before memory goes
+  void finish_streams() noexcept { queues_.finish(); }  // before memory is released
 
  private:
   WorkQueues queues_;

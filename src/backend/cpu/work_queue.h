@@ -39,7 +39,7 @@ class WorkQueue {
   std::thread thread_;  // last: it uses the others
 };
 
-// The queues of a device, so that no memory goes while work on it is under way.
+// The queues of a device, so that no memory is released while work on it is under way.
 class WorkQueues {
  public:
   void add(WorkQueue& queue);

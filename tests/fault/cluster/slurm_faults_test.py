@@ -240,7 +240,7 @@ def no_progress(place, _cluster):
         job.says("code 137; starting again", times=start)
     call_slurm("scontrol", "requeue", job.id)
     wait_until(lambda: job.restarts() == 1, "requeued", job)
-    while job.field("JobState") not in FINAL:  # the first start after a requeue may fail by itself, in Slurm
+    while job.field("JobState") not in FINAL:  # Slurm may fail the first start after a requeue
         if ranks := trainers():
             os.kill(ranks[0], signal.SIGKILL)
         time.sleep(0.1)
