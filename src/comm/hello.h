@@ -20,7 +20,7 @@ namespace tokamak {
 inline constexpr const char* kProtocolVersion = "4";  // of the messages between ranks, here and later
 inline constexpr const char* kControlKind = "control";
 
-std::optional<int> number_of(const std::string& word);
+std::optional<int> number_of(const std::string& word);  // nullopt unless the whole word is one
 
 struct Hello {
   std::string version, kind;
