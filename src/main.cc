@@ -19,15 +19,18 @@ int run(int argc, char** argv) {
   root.require_subcommand(1);
   root.get_formatter()->column_width(36);
   Commands commands;
-  add_all(root, commands);
+  for (const auto add : {add_train, add_plan, add_doctor, add_tokenizer, add_data, add_checkpoint, add_generate,
+                         add_eval, add_bench, add_report, add_watch}) {
+    add(root, commands);  // in the order of --help
+  }
   try {
     root.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != EXIT_SUCCESS) refuse_usage(root, error);
     return root.exit(error);  // --help, --version
   }
-  for (const auto& command : commands) {
-    if (command->chosen()) return command->run();
+  for (const auto& [parser, command] : commands) {
+    if (parser->parsed()) return command->run();
   }
   return EXIT_SUCCESS;
 }
@@ -38,8 +41,8 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace tokamak;
   open_standard_files();
-  std::signal(SIGXFSZ,
-              SIG_IGN);  // beyond `ulimit -f` a write fails with EFBIG, as on a full disk; the signal would kill
+  // Beyond `ulimit -f` a write fails with EFBIG, as on a full disk; the signal would kill.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return cli::run(argc, argv);
   } catch (const Error& error) {

@@ -29,10 +29,7 @@ std::string calendar_text(std::time_t time, const char* format) {
 
 std::string utc_timestamp() { return calendar_text(std::time(nullptr), "%Y-%m-%dT%H:%M:%SZ"); }
 
-int64_t unix_milliseconds() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
+int64_t unix_milliseconds() { return static_cast<int64_t>(1e3 * unix_seconds()); }
 
 std::string utc_text(int64_t milliseconds) {
   std::string text = calendar_text(milliseconds / 1000, "%Y-%m-%dT%H:%M:%S.");

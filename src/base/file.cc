@@ -28,18 +28,20 @@ constexpr int64_t kUnderWay = int64_t{64} << 20;
 
 }  // namespace
 
-int open_regular(const std::string& path, int flags) noexcept {
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Descriptor open_regular(const std::string& path, int flags) noexcept {
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
   // O_NONBLOCK: opening a pipe without a reader would hang the process. A regular file ignores it.
-  const int fd = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (writes ? O_NOFOLLOW : 0), 0644);
-  if (fd < 0) return fd;
+  Descriptor fd(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (writes ? O_NOFOLLOW : 0), 0644));
   struct stat info {};
-  int problem = ::fstat(fd, &info) != 0 ? errno : 0;
-  if (problem == 0 && !S_ISREG(info.st_mode)) problem = S_ISDIR(info.st_mode) ? EISDIR : ENXIO;
-  if (problem == 0) return fd;
-  ::close(fd);
-  errno = problem;
-  return -1;
+  if (!fd || ::fstat(fd.get(), &info) != 0) return Descriptor();
+  if (S_ISREG(info.st_mode)) return fd;
+  fd = Descriptor();
+  errno = S_ISDIR(info.st_mode) ? EISDIR : ENXIO;
+  return fd;
 }
 
 std::string open_problem(int error) {
@@ -55,25 +57,18 @@ std::string open_problem(int error) {
   }
 }
 
-InputFile::InputFile(std::string path, Kind kind) : path_(std::move(path)), kind_(kind) {
-  fd_ = open_regular(path_, O_RDONLY);
-  if (fd_ < 0) fail(kind_, str("cannot open ", path_, ": ", open_problem(errno)));
+InputFile::InputFile(std::string path, Kind kind)
+    : path_(std::move(path)), kind_(kind), fd_(open_regular(path_, O_RDONLY)) {
+  if (!fd_) fail(kind_, str("cannot open ", path_, ": ", open_problem(errno)));
   struct stat info {};
-  if (::fstat(fd_, &info) != 0) fail_errno(kind_, str("cannot stat ", path_));
+  if (::fstat(fd_.get(), &info) != 0) fail_errno(kind_, str("cannot stat ", path_));
   size_ = info.st_size;
-}
-
-InputFile::InputFile(InputFile&& other) noexcept
-    : path_(std::move(other.path_)), kind_(other.kind_), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
-
-InputFile::~InputFile() {
-  if (fd_ >= 0) ::close(fd_);
 }
 
 void InputFile::read_at(int64_t offset, std::span<std::byte> out) const {
   size_t done = 0;
   while (done < out.size()) {
-    const ssize_t got = ::pread(fd_, out.data() + done, out.size() - done, offset + static_cast<int64_t>(done));
+    const ssize_t got = ::pread(fd_.get(), out.data() + done, out.size() - done, offset + static_cast<int64_t>(done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_errno(kind_, str("cannot read ", path_, " at byte ", offset + static_cast<int64_t>(done)));
     if (got == 0) {
@@ -84,24 +79,17 @@ void InputFile::read_at(int64_t offset, std::span<std::byte> out) const {
   }
 }
 
-void InputFile::drop_cache() const { ::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED); }
+void InputFile::drop_cache() const { ::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED); }
 
-OutputFile::OutputFile(std::string path, Kind kind) : path_(std::move(path)), kind_(kind) {
-  fd_ = open_regular(path_, O_WRONLY | O_CREAT | O_TRUNC);
-  if (fd_ < 0) fail(kind_, str("cannot create ", path_, ": ", open_problem(errno)));
-}
-
-OutputFile::OutputFile(OutputFile&& other) noexcept
-    : path_(std::move(other.path_)), kind_(other.kind_), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
-
-OutputFile::~OutputFile() {
-  if (fd_ >= 0) ::close(fd_);
+OutputFile::OutputFile(std::string path, Kind kind)
+    : path_(std::move(path)), kind_(kind), fd_(open_regular(path_, O_WRONLY | O_CREAT | O_TRUNC)) {
+  if (!fd_) fail(kind_, str("cannot create ", path_, ": ", open_problem(errno)));
 }
 
 void OutputFile::write(std::span<const std::byte> bytes) {
   size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t put = ::write(fd_, bytes.data() + done, bytes.size() - done);
+    const ssize_t put = ::write(fd_.get(), bytes.data() + done, bytes.size() - done);
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) fail_errno(kind_, str("cannot write ", path_, " at byte ", size_));
     done += put;
@@ -112,7 +100,7 @@ void OutputFile::write(std::span<const std::byte> bytes) {
 // An error here would not be repeated by fsync. A file system without the call is not an error.
 void OutputFile::write_behind() {
   const auto range = [&](int64_t begin, int64_t end, unsigned flags) {
-    if (begin == end || ::sync_file_range(fd_, begin, end - begin, flags) == 0) return;
+    if (begin == end || ::sync_file_range(fd_.get(), begin, end - begin, flags) == 0) return;
     if (errno == EIO || errno == ENOSPC || errno == EDQUOT) fail_errno(kind_, str("cannot write ", path_));
   };
   if (size_ - started_ < kStartedAtOnce) return;
@@ -124,11 +112,11 @@ void OutputFile::write_behind() {
 }
 
 void OutputFile::sync() {
-  if (::fsync(fd_) != 0) fail_errno(kind_, str("cannot sync ", path_));
+  if (::fsync(fd_.get()) != 0) fail_errno(kind_, str("cannot sync ", path_));
 }
 
 void OutputFile::close() {
-  if (::close(std::exchange(fd_, -1)) != 0) fail_errno(kind_, str("cannot close ", path_));
+  if (::close(fd_.release()) != 0) fail_errno(kind_, str("cannot close ", path_));
 }
 
 bool exists(const std::string& path) {
@@ -141,21 +129,9 @@ bool is_directory(const std::string& path) {
   return fs::is_directory(path, ignored);
 }
 
-Entry entry_at(const std::string& path) {
+fs::file_status entry_at(const std::string& path) {
   std::error_code ignored;
-  switch (fs::symlink_status(path, ignored).type()) {
-    case fs::file_type::none:
-    case fs::file_type::not_found:
-      return Entry::kNone;
-    case fs::file_type::regular:
-      return Entry::kFile;
-    case fs::file_type::directory:
-      return Entry::kDirectory;
-    case fs::file_type::symlink:
-      return Entry::kLink;
-    default:
-      return Entry::kOther;
-  }
+  return fs::symlink_status(path, ignored);
 }
 
 bool is_writable_by_all(const std::string& directory) {
@@ -205,13 +181,9 @@ void remove_tree(const std::string& path, Kind kind) {
 }
 
 void sync_directory(const std::string& path, Kind kind) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) fail_errno(kind, str("cannot open directory ", path));
-  const int result = ::fsync(fd);
-  const int reason = errno;
-  ::close(fd);
-  errno = reason;
-  if (result != 0) fail_errno(kind, str("cannot sync directory ", path));
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) fail_errno(kind, str("cannot open directory ", path));
+  if (::fsync(fd.get()) != 0) fail_errno(kind, str("cannot sync directory ", path));
 }
 
 bool is_file_name(std::string_view name) {

@@ -5,22 +5,40 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 
 namespace tokamak {
 
+// Owns an open file or socket; closes it without reporting errors.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  ~Descriptor();
+  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+
+  explicit operator bool() const { return fd_ >= 0; }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
 // A file open for reading at any offset, by several threads concurrently.
 class InputFile {
  public:
   // Error if it is missing, a directory, pipe, socket or device. Follows links to files.
   InputFile(std::string path, Kind kind);
-  ~InputFile();
-  InputFile(InputFile&& other) noexcept;
-  InputFile& operator=(InputFile&&) = delete;
 
   int64_t size() const { return size_; }
   const std::string& path() const { return path_; }
@@ -32,7 +50,7 @@ class InputFile {
  private:
   std::string path_;
   Kind kind_;
-  int fd_ = -1;
+  Descriptor fd_;
   int64_t size_ = 0;
 };
 
@@ -42,9 +60,6 @@ class OutputFile {
   // Creates or truncates. Error if `path` is a link or not a regular file: it may be planted so that another file is
   // overwritten.
   OutputFile(std::string path, Kind kind);
-  ~OutputFile();  // closes and ignores errors; close() reports them
-  OutputFile(OutputFile&& other) noexcept;
-  OutputFile& operator=(OutputFile&&) = delete;
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
@@ -52,30 +67,28 @@ class OutputFile {
   // slow disk advances in small steps. Not durable.
   void write_behind();
   void sync();   // fsync; a failed fsync is final for this file: write a new one, never retry
-  void close();  // checked
+  void close();  // checked, unlike the destructor's
   int64_t size() const { return size_; }
   const std::string& path() const { return path_; }
 
  private:
   std::string path_;
   Kind kind_;
-  int fd_ = -1;
+  Descriptor fd_;
   int64_t size_ = 0;
   int64_t started_ = 0;  // bytes whose write-back has started, and those known to be finished
   int64_t arrived_ = 0;
 };
 
-// open(2), but refuses links (unless `flags` are O_RDONLY) and everything but regular files: -1 with errno ELOOP,
+// open(2), but refuses links (unless `flags` are O_RDONLY) and everything but regular files: empty with errno ELOOP,
 // EISDIR or ENXIO. Never waits. `flags` has one of O_RDONLY, O_WRONLY and O_RDWR.
-int open_regular(const std::string& path, int flags) noexcept;
+Descriptor open_regular(const std::string& path, int flags) noexcept;
 // The reason of a failed open_regular, from errno: "Permission denied", "it is a symbolic link", ...
 std::string open_problem(int error);
 
 bool exists(const std::string& path);
 bool is_directory(const std::string& path);
-// The type of the entry itself, without following a link.
-enum class Entry { kNone, kFile, kDirectory, kLink, kOther };
-Entry entry_at(const std::string& path);
+std::filesystem::file_status entry_at(const std::string& path);  // of the entry itself, without following a link
 // Whether any user may replace entries of a directory: writable by others, without the sticky bit.
 bool is_writable_by_all(const std::string& directory);
 

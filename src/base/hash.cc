@@ -13,20 +13,13 @@ std::string hex128_of(XXH128_hash_t hash) { return hex64(hash.high64) + hex64(ha
 
 }  // namespace
 
-struct Hasher::State {
-  XXH3_state_t* xxh = XXH3_createState();
-  State() { XXH3_128bits_reset(xxh); }
-  ~State() { XXH3_freeState(xxh); }
-};
+void Hasher::Free::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
 
-Hasher::Hasher() : state_(std::make_unique<State>()) {}
-Hasher::~Hasher() = default;
-Hasher::Hasher(Hasher&&) noexcept = default;
-Hasher& Hasher::operator=(Hasher&&) noexcept = default;
+Hasher::Hasher() : state_(XXH3_createState()) { XXH3_128bits_reset(state_.get()); }
 
-void Hasher::update(std::span<const std::byte> bytes) { XXH3_128bits_update(state_->xxh, bytes.data(), bytes.size()); }
+void Hasher::update(std::span<const std::byte> bytes) { XXH3_128bits_update(state_.get(), bytes.data(), bytes.size()); }
 
-std::string Hasher::hex128() const { return hex128_of(XXH3_128bits_digest(state_->xxh)); }
+std::string Hasher::hex128() const { return hex128_of(XXH3_128bits_digest(state_.get())); }
 
 uint64_t xxh3_64(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 

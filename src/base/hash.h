@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+struct XXH3_state_s;  // of xxhash.h
+
 namespace tokamak {
 
 uint64_t xxh3_64(std::span<const std::byte> bytes);
@@ -16,16 +18,14 @@ uint64_t xxh3_64(std::span<const std::byte> bytes);
 class Hasher {
  public:
   Hasher();
-  ~Hasher();
-  Hasher(Hasher&&) noexcept;
-  Hasher& operator=(Hasher&&) noexcept;
-
   void update(std::span<const std::byte> bytes);
   std::string hex128() const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Free {
+    void operator()(XXH3_state_s* state) const;
+  };
+  std::unique_ptr<XXH3_state_s, Free> state_;
 };
 
 std::string hex64(uint64_t value);  // 16 hexadecimal digits

@@ -8,7 +8,6 @@
 #include <array>
 #include <cerrno>
 
-#include "base/file.h"
 #include "base/lines.h"
 #include "base/log.h"
 
@@ -46,28 +45,24 @@ LineAppender::LineAppender(std::string path, Kind kind) : path_(std::move(path))
   if (!open()) fail(kind, str("cannot append to ", path_, ": ", open_problem(errno)), "check run.output_dir");
 }
 
-LineAppender::~LineAppender() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 bool LineAppender::open() {
   fd_ = open_regular(path_, O_RDWR | O_CREAT | O_APPEND);
-  if (fd_ < 0) return false;
-  const int64_t cut = cut_torn_line(fd_);
+  if (!fd_) return false;
+  const int64_t cut = cut_torn_line(fd_.get());
   torn_ = cut < 0;
   if (cut > 0) log::warning(path_, ": removed ", cut, " bytes of a last line that was cut short");
   return true;
 }
 
 std::string LineAppender::append(std::string_view line) {
-  if (fd_ < 0 && !open()) return refused();
+  if (!fd_ && !open()) return refused();
   const std::string text = str(torn_ ? "\n" : "", line, "\n");
   for (size_t done = 0; done < text.size();) {
-    const ssize_t put = ::write(fd_, text.data() + done, text.size() - done);
+    const ssize_t put = ::write(fd_.get(), text.data() + done, text.size() - done);
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) {
       const int error = errno;
-      if (done > 0) cut_torn_line(fd_);
+      if (done > 0) cut_torn_line(fd_.get());
       errno = error;
       return refused();
     }
@@ -79,7 +74,7 @@ std::string LineAppender::append(std::string_view line) {
 
 std::string LineAppender::refused() {
   const std::string reason = open_problem(errno);
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  fd_ = Descriptor();
   return reason;
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/error.h"
+#include "base/file.h"
 
 namespace tokamak {
 
@@ -14,9 +14,6 @@ class LineAppender {
   // Creates the file if it is missing; Error if it cannot be opened. Removes text after the last newline, with a
   // warning.
   LineAppender(std::string path, Kind kind);
-  ~LineAppender();
-  LineAppender(const LineAppender&) = delete;
-  LineAppender& operator=(const LineAppender&) = delete;
 
   // Appends `line`, which has no newline, in one write. Returns the reason of a failure, or "". After a failure the
   // next call opens the file again, which may have moved (a remount, an NFS server's restart).
@@ -29,7 +26,7 @@ class LineAppender {
   std::string refused();  // the text of errno; closes the file
 
   std::string path_;
-  int fd_ = -1;
+  Descriptor fd_;
   bool torn_ = false;  // the file does not end with a newline, and cannot be cut
 };
 

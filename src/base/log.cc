@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <mutex>
-#include <utility>
 
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
@@ -26,19 +26,9 @@ namespace tokamak::log {
 namespace {
 
 spdlog::level::level_enum to_spdlog(Level level) {
-  switch (level) {
-    case Level::kDebug:
-      return spdlog::level::debug;
-    case Level::kInfo:
-      return spdlog::level::info;
-    case Level::kWarning:
-      return spdlog::level::warn;
-    case Level::kError:
-      return spdlog::level::err;
-    case Level::kOff:
-      return spdlog::level::off;
-  }
-  return spdlog::level::info;
+  constexpr std::array kLevels = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn, spdlog::level::err,
+                                  spdlog::level::off};
+  return kLevels[static_cast<size_t>(level)];
 }
 
 // Log lines on a terminal, with the live line below them.
@@ -107,7 +97,6 @@ class RunFileSink : public spdlog::sinks::base_sink<std::mutex> {
     for (const std::string& line : early_) write(line);
     early_.clear();
   }
-  ~RunFileSink() override { close(); }
   void allow_rotation(bool allowed) { rotates_ = allowed; }
 
  protected:
@@ -127,22 +116,18 @@ class RunFileSink : public spdlog::sinks::base_sink<std::mutex> {
 
   // A failing disk costs the line, not the run; the next line tries again.
   void write(const std::string& line) {
-    if (fd_ < 0) fd_ = open_regular(path_, O_WRONLY | O_CREAT | O_APPEND);
+    if (!fd_) fd_ = open_regular(path_, O_WRONLY | O_CREAT | O_APPEND);
     struct stat info {};
-    if (rotates_ && fd_ >= 0 && ::fstat(fd_, &info) == 0 && info.st_size + std::ssize(line) > kMostBytes) {
+    if (rotates_ && fd_ && ::fstat(fd_.get(), &info) == 0 && info.st_size + std::ssize(line) > kMostBytes) {
       std::rename((path_ + ".1").c_str(), (path_ + ".2").c_str());
       std::rename(path_.c_str(), (path_ + ".1").c_str());
-      close();
       fd_ = open_regular(path_, O_WRONLY | O_CREAT | O_APPEND);
     }
-    if (fd_ < 0 || ::write(fd_, line.data(), line.size()) != std::ssize(line)) close();
-  }
-  void close() {
-    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+    if (fd_ && ::write(fd_.get(), line.data(), line.size()) != std::ssize(line)) fd_ = Descriptor();
   }
 
   std::string path_;  // "" until set
-  int fd_ = -1;
+  Descriptor fd_;
   std::deque<std::string> early_;
   std::atomic<bool> rotates_ = false;  // in one process; the others go on writing to the renamed file
 };

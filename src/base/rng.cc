@@ -4,10 +4,6 @@
 
 namespace tokamak {
 
-std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
-  return rng_formulas::philox4x32(counter, key);
-}
-
 double log_ieee(double x) { return rng_formulas::log_ieee(x); }
 
 double normal_quantile(double p) { return rng_formulas::normal_quantile(p); }

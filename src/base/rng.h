@@ -9,9 +9,6 @@
 
 namespace tokamak {
 
-// Philox4x32-10 (Salmon et al., SC'11, "Parallel random numbers: as easy as 1, 2, 3"): 128-bit counter, 64-bit key.
-std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
-
 // A named stream of 32-bit words under a seed. Word i is lane i % 4 of Philox block i / 4.
 class RandomStream {
  public:

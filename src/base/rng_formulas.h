@@ -29,6 +29,7 @@ TOKAMAK_HOST_DEVICE inline void bump_key(std::array<uint32_t, 2>& key) {
   key[1] += 0xBB67AE85;
 }
 
+// Philox4x32-10 (Salmon et al., SC'11, "Parallel random numbers: as easy as 1, 2, 3"): 128-bit counter, 64-bit key.
 TOKAMAK_HOST_DEVICE inline std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
                                                               std::array<uint32_t, 2> key) {
   for (int round = 0; round < kPhiloxRounds; ++round) {

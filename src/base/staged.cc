@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/process.h"
 
@@ -31,12 +30,10 @@ bool is_empty_directory(const std::string& path) {
 enum class Writer { kGone, kAlive, kUnknown };
 
 Writer writer_of(const std::string& staging) {
-  const int fd = ::open(staging.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return Writer::kUnknown;
-  const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
-  const bool held = !locked && errno == EWOULDBLOCK;
-  ::close(fd);
-  return locked ? Writer::kGone : held ? Writer::kAlive : Writer::kUnknown;
+  const Descriptor fd(::open(staging.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return Writer::kUnknown;
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return Writer::kGone;
+  return errno == EWOULDBLOCK ? Writer::kAlive : Writer::kUnknown;
 }
 
 }  // namespace
@@ -55,19 +52,17 @@ StagedOutput::StagedOutput(const std::string& path, What what, Kind kind, Existi
   staging_ = path_ + kMark + process_name();
   if (what == What::kDirectory) make_directories(staging_, kind);
   if (what == What::kFile) OutputFile(staging_, kind).close();
-  lock_ = ::open(staging_.c_str(), O_RDONLY | O_CLOEXEC);
-  static_cast<void>(::flock(lock_, LOCK_EX | LOCK_NB));  // without locks, other processes leave it alone
+  lock_ = Descriptor(::open(staging_.c_str(), O_RDONLY | O_CLOEXEC));
+  static_cast<void>(::flock(lock_.get(), LOCK_EX | LOCK_NB));  // without locks, other processes leave it alone
 }
 
 StagedOutput::~StagedOutput() {
-  if (!staging_.empty()) {
-    try {
-      remove_tree(staging_, kind_);
-    } catch (const std::exception& error) {
-      log::warning(error.what());
-    }
+  if (staging_.empty()) return;
+  try {
+    remove_tree(staging_, kind_);
+  } catch (const std::exception& error) {
+    log::warning(error.what());
   }
-  if (lock_ >= 0) ::close(lock_);
 }
 
 void StagedOutput::remove_leftovers() const {

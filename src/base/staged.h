@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/error.h"
+#include "base/file.h"
 
 namespace tokamak {
 
@@ -37,7 +37,7 @@ class StagedOutput {
   What what_;
   Kind kind_;
   Existing existing_;
-  int lock_ = -1;  // on staging_; shows other processes that this one is alive
+  Descriptor lock_;  // on staging_; shows other processes that this one is alive
 };
 
 }  // namespace tokamak

@@ -54,15 +54,15 @@ class Exchanges {
     };
     for (const int64_t count : kSlices) {
       const Tensor slice = slice_.flat(0, count), full = full_.flat(0, count * comm_.size());
-      const auto bytes = static_cast<double>((comm_.size() - 1) * count * size_of(DType::kF32));
+      const auto bytes = double((comm_.size() - 1) * count * size_of(DType::kF32));
       add("all_gather", bytes, [=, this] { comm_.all_gather(*stream_, slice, full); });
-      const double reduced = bytes * static_cast<double>(size_of(options_.reduce_dtype)) / size_of(DType::kF32);
+      const double reduced = bytes * double(size_of(options_.reduce_dtype)) / size_of(DType::kF32);
       add("reduce_scatter", reduced, [=, this] {
         comm_.reduce_scatter(*stream_,
                              {.full = full, .slice = slice, .dtype = options_.reduce_dtype, .scratch = scratch_});
       });
     }
-    const double bytes = static_cast<double>((comm_.size() - 1) * numbers_.bytes());
+    const double bytes = double((comm_.size() - 1) * numbers_.bytes());
     add("all_reduce", bytes, [this] { comm_.all_reduce(*stream_, numbers_); });
     const auto seconds_of = [&](size_t i) {
       comm_.barrier();
@@ -108,7 +108,7 @@ class Exchanges {
     const Stopwatch watch;
     int64_t calls = 0;
     for (; !is_over(); ++calls) operation.seconds(0);
-    return static_cast<double>(calls) / watch.seconds();
+    return double(calls) / watch.seconds();
   }
 
   // Returns seconds of kBeside gathers and as many reductions; meanwhile this thread runs `meanwhile` until they have
@@ -147,9 +147,9 @@ OpTimes measure_operations(Machine& machine, Backend& backend, DryRun& dry, int6
     MeasuredOp measured{.name = op.name, .flops = op.flops, .bytes = op.bytes, .seconds = op.seconds};
     for (const RecordedGemm& gemm : gemms) {
       if ("gemm " + gemm.name != op.name) continue;
-      measured.m = static_cast<double>(gemm.m());
-      measured.n = static_cast<double>(gemm.n());
-      measured.k = static_cast<double>(gemm.k());
+      measured.m = double(gemm.m());
+      measured.n = double(gemm.n());
+      measured.k = double(gemm.k());
     }
     machine.measured.push_back(measured);
   }

@@ -39,13 +39,13 @@ class GenerateBenchmark {
     for (int64_t round = 0; round < options_.rounds; ++round) {
       GenerateTimes times{.options = options_};
       times.weight_bytes = weight_bytes();
-      times.copy_rate = static_cast<double>(from_.bytes()) / seconds_of([&] { copy(); });
-      times.prompt_rate = static_cast<double>(options_.sequences * options_.prompt) / seconds_of([&] { prefill(); });
-      times.prompt_gemm_rate = static_cast<double>(options_.prompt) / gemm_seconds();
-      times.decode_seconds = seconds_of([&] { decode(); }) / static_cast<double>(options_.tokens);
+      times.copy_rate = double(from_.bytes()) / seconds_of([&] { copy(); });
+      times.prompt_rate = double(options_.sequences * options_.prompt) / seconds_of([&] { prefill(); });
+      times.prompt_gemm_rate = double(options_.prompt) / gemm_seconds();
+      times.decode_seconds = seconds_of([&] { decode(); }) / double(options_.tokens);
       rounds.push_back(times);
     }
-    const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>(rounds.size() / 2);
+    const auto middle = rounds.begin() + std::ssize(rounds) / 2;
     std::nth_element(rounds.begin(), middle, rounds.end(), [](const GenerateTimes& a, const GenerateTimes& b) {
       return a.share_of_copy() < b.share_of_copy();
     });
@@ -74,14 +74,14 @@ class GenerateBenchmark {
   double weight_bytes() const {
     const ModelSize size = model_size(config_);
     const DType compute = engine_.parameters().weights().dtype();
-    return static_cast<double>((size.parameters - size.lookup_parameters) * size_of(compute));
+    return double((size.parameters - size.lookup_parameters) * size_of(compute));
   }
 
   void run_model(const std::vector<int32_t>& slots, int64_t tokens) {
     std::vector<int32_t> ids, bounds = {0};
     for (size_t s = 0; s < slots.size(); ++s) {
       for (int64_t t = 0; t < tokens; ++t) {
-        ids.push_back(static_cast<int32_t>(random_.word(drawn_++) % static_cast<uint64_t>(config_.vocab_size)));
+        ids.push_back(static_cast<int32_t>(random_.word(drawn_++) % config_.vocab_size));
       }
       bounds.push_back(static_cast<int32_t>(ids.size()));
     }
@@ -97,9 +97,9 @@ class GenerateBenchmark {
 
   // Like generation: the host reads the logits of each token before the next one.
   void decode() {
-    std::vector<int32_t> slots(static_cast<size_t>(options_.sequences));
+    std::vector<int32_t> slots(options_.sequences);
     std::iota(slots.begin(), slots.end(), 0);
-    std::vector<float> logits(static_cast<size_t>(options_.sequences * config_.vocab_size));
+    std::vector<float> logits(options_.sequences * config_.vocab_size);
     for (int64_t t = 0; t < options_.tokens; ++t) {
       run_model(slots, 1);
       device_.copy_to_host(stream_, engine_.cache().logits(options_.sequences), logits.data());
@@ -124,7 +124,7 @@ class GenerateBenchmark {
     double seconds = 0;
     for (const RecordedGemm& gemm : gemms_) {
       replay_.prepare(gemm.call);
-      seconds += replay_.seconds(kSecondsOfGemm) * static_cast<double>(gemm.count);
+      seconds += replay_.seconds(kSecondsOfGemm) * double(gemm.count);
     }
     return seconds;
   }

@@ -23,7 +23,7 @@ struct GenerateTimes {
   double prompt_rate = 0;       // tokens per second, one sequence at a time
   double prompt_gemm_rate = 0;  // tokens per second of the GEMMs of such a prompt, each run alone
 
-  double decode_rate() const { return static_cast<double>(options.sequences) / decode_seconds; }
+  double decode_rate() const { return double(options.sequences) / decode_seconds; }
   // Weights read per second over bytes copied per second.
   double share_of_copy() const { return weight_bytes / decode_seconds / copy_rate; }
   // The same, with each copied byte counted as read and as written.

@@ -15,23 +15,20 @@ struct Timed {
   std::string name;
   OperationValue call;
   double flops = 0;
+  double bytes = 0;
 };
 
 // The operations of the step, each name once, and its GEMMs.
 std::vector<Timed> operations_of(const StepRecord& record, const Ops& ops) {
   std::vector<Timed> all;
-  std::vector<double> bytes;
   for (const StepRecord::Distinct& call : record.calls) {
     if (call.kind != CallKind::kOperation || std::holds_alternative<Gemm>(call.arguments)) continue;
-    const auto known =
-        std::find_if(all.begin(), all.end(), [&](const Timed& timed) { return timed.name == call.title; });
-    const auto at = static_cast<size_t>(known - all.begin());
+    const Timed own{call.title, call.arguments, call.flops, call.bytes};
+    const auto known = std::find_if(all.begin(), all.end(), [&](const Timed& timed) { return timed.name == own.name; });
     if (known == all.end()) {
-      all.push_back({call.title, call.arguments, call.flops});
-      bytes.push_back(call.bytes);
-    } else if (call.bytes > bytes[at]) {
-      *known = {call.title, call.arguments, call.flops};
-      bytes[at] = call.bytes;
+      all.push_back(own);
+    } else if (own.bytes > known->bytes) {
+      *known = own;
     }
   }
   for (const RecordedGemm& gemm : gemms_of(record, ops)) all.push_back({"gemm " + gemm.name, gemm.call, gemm.flops()});
@@ -88,7 +85,7 @@ OpTimes benchmark_ops(Backend& backend, DryRun& run, const OpBenchmarkOptions& o
   });
   for (size_t i = 0; i < operations.size(); ++i) times.ops[i].seconds = medians[i];
   times.copy_rate = times.ops[0].bytes / times.ops[0].seconds;
-  const double n = static_cast<double>(gemm.c.dim(0));
+  const double n = double(gemm.c.dim(0));
   times.gemm_rate = 2 * n * n * n / times.ops[1].seconds;
   times.ops.erase(times.ops.begin(), times.ops.begin() + 2);
   return times;

@@ -121,7 +121,7 @@ void Replay::fill(const Operand& operand) {
   if (x.dtype() == DType::kI32) {
     const RandomStream random(1, "bench ids");
     const std::vector<int32_t>& bounds = options_.cu_seqlens;
-    std::vector<int32_t> values(static_cast<size_t>(x.count()));
+    std::vector<int32_t> values(x.count());
     if (is(operand, "cu_seqlens")) {
       TOKAMAK_CHECK(!bounds.empty() && bounds.size() <= values.size(), bounds.size(), " boundaries of documents in ",
                     values.size());
@@ -133,7 +133,7 @@ void Replay::fill(const Operand& operand) {
       }
     } else {
       for (size_t i = 0; i < values.size(); ++i) {
-        values[i] = static_cast<int32_t>(random.word(i) % static_cast<uint64_t>(options_.vocab));
+        values[i] = static_cast<int32_t>(random.word(i) % options_.vocab);
       }
     }
     return backend_.device->copy_to_device(*stream_, values.data(), x);
@@ -165,7 +165,7 @@ double Replay::seconds(double least) {
     const Stopwatch watch;
     for (int64_t i = 0; i < calls; ++i) run();
     stream_->synchronize();
-    return watch.seconds() / static_cast<double>(calls);
+    return watch.seconds() / double(calls);
   };
   const double once = timed(1);
   const auto calls = std::clamp(static_cast<int64_t>(std::ceil(least / once)), int64_t{1}, kMostCalls);
@@ -195,7 +195,7 @@ std::vector<double> medians_in_turn(int64_t rounds, size_t count, const std::fun
 }
 
 double share_of_counted(std::string_view title, double attended, int64_t length) {
-  return title.starts_with("attention") ? attended / (0.5 * static_cast<double>(length + 1)) : 1;
+  return title.starts_with("attention") ? attended / (0.5 * double(length + 1)) : 1;
 }
 
 }  // namespace tokamak

@@ -113,13 +113,13 @@ StepBenchmark benchmark_step(Engine& engine, const StepBenchmarkOptions& options
 
   double flops = 0, seconds = 0;
   for (size_t i = 0; i < gemms.size(); ++i) {
-    flops += static_cast<double>(gemms[i].count) * gemms[i].flops();
-    seconds += static_cast<double>(gemms[i].count) * medians[i];
+    flops += double(gemms[i].count) * gemms[i].flops();
+    seconds += double(gemms[i].count) * medians[i];
     result.gemms.emplace_back(gemms[i], gemms[i].flops() / medians[i]);
   }
   result.gemm_rate = flops / seconds * engine.comm().size();
   result.step_seconds = medians.back();
-  result.tokens_per_second = static_cast<double>(result.tokens_per_step) / result.step_seconds;
+  result.tokens_per_second = double(result.tokens_per_step) / result.step_seconds;
   return result;
 }
 

@@ -14,23 +14,19 @@ namespace {
 constexpr const char* kNothingChanged =
     "Nothing was changed. Repair or restore a checkpoint, or start from scratch with another run.output_dir.";
 
-[[noreturn]] void fail_everywhere(const std::string& what, const std::string& hint) {
-  throw SharedError(Kind::kCheckpoint, what, hint);
+std::string counted(const std::vector<int64_t>& steps) {
+  return str(steps.size(), steps.size() == 1 ? " checkpoint" : " checkpoints");
 }
 
 // Rank 0 opens the checkpoint; all ranks verify it. Sets `reader`, or returns the problem.
 std::string try_checkpoint(Comm& comm, const std::string& directory, const std::function<CheckpointReader()>& open,
                            const Tick& tick, std::optional<CheckpointReader>& reader) {
-  // "=manifest", or "!problem": damage is not an error here, since an older checkpoint may serve.
-  const std::string answer = text_of_rank_zero(comm, [&]() -> std::string {
-    try {
-      return str("=", open().manifest_text());
-    } catch (const Error& error) {
-      return str("!", error.what());
-    }
-  });
-  if (answer[0] == '!') return answer.substr(1);
-  reader.emplace(directory, std::string_view(answer).substr(1));
+  try {
+    reader.emplace(directory, text_of_rank_zero(comm, [&] { return open().manifest_text(); }));
+  } catch (const SharedError& error) {
+    if (error.kind() == Kind::kBug) throw;
+    return error.what();  // an older checkpoint may serve
+  }
   reader->on_progress(tick);
   const std::string problem = find_problem(comm, *reader);
   if (!problem.empty()) reader.reset();
@@ -62,8 +58,8 @@ std::optional<CheckpointReader> choose_newest(Comm& comm, const CheckpointStore&
   std::vector<std::string> problems;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     std::optional<CheckpointReader> reader;
-    const std::string problem = try_checkpoint(
-        comm, store.path_of(*step), [&] { return store.open(*step); }, tick, reader);
+    const auto open = [&] { return store.open(*step); };
+    const std::string problem = try_checkpoint(comm, store.path_of(*step), open, tick, reader);
     if (reader) {
       if (!problems.empty() && comm.rank() == 0) {
         log::warning("falling back from step ", steps.back(), " to step ", *step, ": ", reader->directory());
@@ -73,23 +69,23 @@ std::optional<CheckpointReader> choose_newest(Comm& comm, const CheckpointStore&
     problems.push_back(problem);
     if (comm.rank() == 0) log::warning("checkpoint ", store.path_of(*step), " cannot be used: ", problem);
   }
-  fail_everywhere(str(store.directory(), " holds ", steps.size(), steps.size() == 1 ? " checkpoint" : " checkpoints",
-                      " and none can be used: ", join(problems, "; ")),
-                  kNothingChanged);
+  throw SharedError(Kind::kCheckpoint,
+                    str(store.directory(), " holds ", counted(steps), " and none can be used: ", join(problems, "; ")),
+                    kNothingChanged);
 }
 
 CheckpointReader choose_path(Comm& comm, const std::string& path, const Tick& tick) {
   std::optional<CheckpointReader> reader;
-  const std::string problem = try_checkpoint(
-      comm, path, [&] { return CheckpointReader::open(path); }, tick, reader);
+  const auto open = [&] { return CheckpointReader::open(path); };
+  const std::string problem = try_checkpoint(comm, path, open, tick, reader);
   if (reader) return *std::move(reader);
-  fail_everywhere(str("checkpoint.load names ", path, ", which cannot be used: ", problem),
-                  text_of_rank_zero(comm, [&]() -> std::string {
-                    const std::vector<int64_t> steps =
-                        is_directory(path) ? CheckpointStore(path).steps() : std::vector<int64_t>();
-                    if (steps.empty()) return "Give the directory of one step, or 'auto' for the newest that verifies.";
-                    return str("It holds checkpoints; name one of them, such as ", path, "/", step_name(steps.back()));
-                  }));
+  do_on_rank_zero(comm, [&] {
+    const std::vector<int64_t> steps = is_directory(path) ? CheckpointStore(path).steps() : std::vector<int64_t>();
+    fail(Kind::kCheckpoint, str("checkpoint.load names ", path, ", which cannot be used: ", problem),
+         steps.empty() ? "Give the directory of one step, or 'auto' for the newest that verifies."
+                       : str("It holds checkpoints; name one of them, such as ", path, "/", step_name(steps.back())));
+  });
+  TOKAMAK_UNREACHABLE();
 }
 
 }  // namespace
@@ -100,9 +96,10 @@ std::optional<CheckpointReader> choose_checkpoint(Comm& comm, const CheckpointSt
   if (load != "none") return choose_path(comm, load, tick);
   const std::vector<int64_t> steps = values_of_rank_zero(comm, [&] { return store.steps(); });
   if (!steps.empty()) {
-    fail_everywhere(str("checkpoint.load is 'none', but ", store.directory(), " holds ", steps.size(),
-                        steps.size() == 1 ? " checkpoint" : " checkpoints", ", the newest of step ", steps.back()),
-                    "Give this run another run.output_dir, or continue with checkpoint.load=auto.");
+    throw SharedError(Kind::kCheckpoint,
+                      str("checkpoint.load is 'none', but ", store.directory(), " holds ", counted(steps),
+                          ", the newest of step ", steps.back()),
+                      "Give this run another run.output_dir, or continue with checkpoint.load=auto.");
   }
   expect_fresh(comm, store);
   return std::nullopt;
@@ -113,8 +110,8 @@ CheckpointReader open_checkpoint_at(Comm& comm, const std::string& path) {
   const CheckpointStore store = one ? CheckpointStore(parent_directory(path)) : store_at(path);
   std::optional<CheckpointReader> reader = choose_checkpoint(comm, store, one ? path : "auto");
   if (!reader) {
-    fail_everywhere("there is no checkpoint in " + path,
-                    "Give a directory step-NNNNNNNN, the directory 'checkpoints' that holds them, or a run's.");
+    throw SharedError(Kind::kCheckpoint, "there is no checkpoint in " + path,
+                      "Give a directory step-NNNNNNNN, the directory 'checkpoints' that holds them, or a run's.");
   }
   return *std::move(reader);
 }

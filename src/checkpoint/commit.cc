@@ -14,7 +14,7 @@ constexpr double kHeadroom = 1.2;
 
 void write_manifest(const std::string& directory, const CheckpointManifest& manifest) {
   OutputFile file(directory + "/" + kManifestName, Kind::kCheckpoint);
-  file.write(encode_manifest(manifest).text);
+  file.write(encode_manifest(manifest));
   file.sync();
   file.close();
   sync_directory(directory, Kind::kCheckpoint);
@@ -58,12 +58,12 @@ std::vector<int64_t> Committer::take_over(int64_t resumed) {
 // hold checkpoints that set_aside_abandoned() was moving.
 void Committer::remove(const std::string& name) const {
   std::string path = in_store(name);
-  if (entry_at(path) == Entry::kNone) return;
+  if (!std::filesystem::exists(entry_at(path))) return;
   if (!starts_with(name, kTrash)) path = in_store(str(kTrash, name));
   if (path != in_store(name)) rename_path(in_store(name), path, Kind::kCheckpoint);
   const size_t mark = name.find(kUnfinished);
   // Links are not followed: another user could otherwise have the checkpoints of another run set aside.
-  if (mark != std::string::npos && entry_at(path) == Entry::kDirectory) {
+  if (mark != std::string::npos && std::filesystem::is_directory(entry_at(path))) {
     for (const std::string& inside : list_directory(path, Kind::kCheckpoint)) {
       if (!parse_step_name(inside)) continue;
       const std::string to = in_store(str(inside, kSetAside, name.substr(mark + kUnfinished.size())));
@@ -97,7 +97,7 @@ std::string Committer::unfinished_path(int64_t step) const { return in_store(unf
 
 void Committer::begin(int64_t step) {
   const std::string path = unfinished_path(step);
-  if (entry_at(path) == Entry::kLink) remove_file(path, Kind::kCheckpoint);
+  if (std::filesystem::is_symlink(entry_at(path))) remove_file(path, Kind::kCheckpoint);
   make_directories(path, Kind::kCheckpoint);
 }
 

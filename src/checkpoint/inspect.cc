@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/printable.h"
+#include "checkpoint/reader.h"
 #include "checkpoint/store.h"
 
 namespace tokamak {
@@ -64,8 +65,6 @@ void verify_one(const std::function<CheckpointReader()>& open, const std::functi
   }
 }
 
-}  // namespace
-
 std::string describe_checkpoint(const CheckpointReader& reader) {
   const CheckpointManifest& m = reader.manifest();
   std::ostringstream out;
@@ -94,6 +93,8 @@ std::string describe_checkpoint(const CheckpointReader& reader) {
   }
   return out.str();
 }
+
+}  // namespace
 
 std::string inspect_checkpoints(const std::string& path) {
   if (is_step(path)) return describe_checkpoint(CheckpointReader::open(path));

@@ -4,14 +4,10 @@
 #include <functional>
 #include <string>
 
-#include "checkpoint/reader.h"
-
 namespace tokamak {
 
-// A table of one checkpoint: run state, files, parameters.
-std::string describe_checkpoint(const CheckpointReader& reader);
-
-// describe_checkpoint of a step's directory; otherwise a line for each checkpoint and each other entry in PATH.
+// A step's directory: a table of its run state, files and parameters. Otherwise a line for each checkpoint and each
+// other entry in PATH.
 // Error(kCheckpoint) if PATH holds no checkpoint.
 std::string inspect_checkpoints(const std::string& path);
 

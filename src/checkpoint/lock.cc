@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/printable.h"
 #include "base/process.h"
@@ -35,13 +34,12 @@ std::string from_environment(const char* name) {
 // 0 if the variable is not set.
 int64_t count_from_environment(const char* name) {
   const std::string text = from_environment(name);
-  int64_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (text.empty()) return 0;
-  if (error != std::errc() || end != text.data() + text.size() || count < 0) {
-    fail(Kind::kConfig, str("the environment variable ", name, " is '", text, "', it should be a count"));
-  }
-  return count;
+  int64_t count = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, count);
+  if (error == std::errc() && rest == end && count >= 0) return count;
+  fail(Kind::kConfig, str("the environment variable ", name, " is '", text, "', it should be a count"));
 }
 
 // The lines that name a start in .lock.
@@ -69,20 +67,18 @@ struct Holder {
 
 Holder holder_in(const std::string& text) {
   Holder found;
-  const auto number = [](const std::string& digits, int64_t& value) {
-    std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  };
+  const auto number = [](const std::string& digits) { return std::strtoll(digits.c_str(), nullptr, 10); };
   for (const std::string& line : split(text, '\n')) {
     const size_t space = line.find(' ');
     if (space == std::string::npos) continue;
     const std::string key = line.substr(0, space), value = line.substr(space + 1);
     if (key == "incarnation") found.incarnation.id = value;
     if (key == "job") found.incarnation.job = value;
-    if (key == "requeues") number(value, found.incarnation.requeues);
-    if (key == "attempt") number(value, found.incarnation.attempt);
+    if (key == "requeues") found.incarnation.requeues = number(value);
+    if (key == "attempt") found.incarnation.attempt = number(value);
     if (key == "host") found.host = value;
     if (key == "pid") {
-      number(value, found.pid);
+      found.pid = number(value);
       const size_t of = value.find(kOf);
       if (of != std::string::npos) found.processes = value.substr(of + kOf.size());
     }
@@ -99,29 +95,30 @@ bool same_file(int fd, const std::string& path) {
          opened.st_dev == there.st_dev;
 }
 
-// The text that the lock's holder wrote, in one line. Outside a batch job it has no counts.
+// The text that the lock's holder wrote; "" if it cannot be read.
+std::string text_at(const std::string& path) {
+  try {
+    return read_text(path, Kind::kCheckpoint, kLongest);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+// That text in one line. Outside a batch job it has no counts.
 std::string describe_holder(const std::string& path) {
   std::vector<std::string> words;
-  try {
-    const std::string text = read_text(path, Kind::kCheckpoint, kLongest);
-    const bool has_job = !holder_in(text).incarnation.job.empty();
-    for (const std::string& line : split(text, '\n')) {
-      const std::string key = line.substr(0, line.find(' '));
-      if (line.empty() || (!has_job && (key == "job" || key == "requeues" || key == "attempt"))) continue;
-      words.push_back(line);
-    }
-  } catch (const Error&) {
-    words.clear();
+  const std::string text = text_at(path);
+  const bool has_job = !holder_in(text).incarnation.job.empty();
+  for (const std::string& line : split(text, '\n')) {
+    const std::string key = line.substr(0, line.find(' '));
+    if (line.empty() || (!has_job && (key == "job" || key == "requeues" || key == "attempt"))) continue;
+    words.push_back(line);
   }
   return words.empty() ? "holder unknown" : printable(join(words, ", "), 200);
 }
 
 bool follows_holder(const Incarnation& incarnation, const std::string& path) {
-  try {
-    return incarnation.follows(holder_in(read_text(path, Kind::kCheckpoint, kLongest)).incarnation);
-  } catch (const Error&) {
-    return false;
-  }
+  return incarnation.follows(holder_in(text_at(path)).incarnation);
 }
 
 }  // namespace
@@ -144,10 +141,9 @@ Incarnation current_incarnation() {
 
 std::string run_in_the_way(const std::string& directory, const Incarnation& incarnation) {
   const std::string path = directory + "/.lock";
-  const int fd = open_regular(path, O_RDONLY);
-  if (fd < 0) return "";
-  const bool held = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(fd);
+  const Descriptor fd = open_regular(path, O_RDONLY);
+  if (!fd) return "";
+  const bool held = ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   return held && !follows_holder(incarnation, path) ? describe_holder(path) : "";
 }
 
@@ -177,25 +173,17 @@ DirectoryLock::DirectoryLock(const std::string& directory, Incarnation incarnati
   }
 }
 
-DirectoryLock::~DirectoryLock() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 bool DirectoryLock::acquire() {
   for (;;) {
     fd_ = open_regular(path_, O_RDWR | O_CREAT);
-    if (fd_ < 0) fail(Kind::kCheckpoint, str("cannot open ", path_, ": ", open_problem(errno)));
-    if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) {
-      if (same_file(fd_, path_)) return true;
-    } else if (errno != EWOULDBLOCK && errno != EINTR) {
-      // The fence still keeps a leftover of an earlier start from committing.
-      log::warning("the file system of ", path_, " has no locks; a second run would not be noticed at its start");
-      return true;
-    } else if (errno == EWOULDBLOCK) {
-      ::close(std::exchange(fd_, -1));
-      return false;
-    }
-    ::close(std::exchange(fd_, -1));
+    if (!fd_) fail(Kind::kCheckpoint, str("cannot open ", path_, ": ", open_problem(errno)));
+    const bool locked = ::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0;
+    if (locked && same_file(fd_.get(), path_)) return true;
+    if (locked || errno == EINTR) continue;
+    if (errno == EWOULDBLOCK) return false;
+    // The fence still keeps a leftover of an earlier start from committing.
+    log::warning("the file system of ", path_, " has no locks; a second run would not be noticed at its start");
+    return true;
   }
 }
 
@@ -210,23 +198,19 @@ std::optional<bool> is_locked(const std::string& directory) {
   for (std::string line; std::getline(locks, line);) {
     if (line.find("FLOCK") != std::string::npos && line.find(inode) != std::string::npos) return true;
   }
-  try {
-    const Holder holder = holder_in(read_text(path, Kind::kCheckpoint, kLongest));
-    const bool is_visible = holder.processes.empty() || holder.processes == pid_namespace();
-    if (holder.host != host_name() || !is_visible || holder.since == 0) return std::nullopt;
-    // A process that reuses the pid is younger than the lock.
-    const std::optional<double> age = process_age(holder.pid);
-    return age && 1e-3 * double(unix_milliseconds() - holder.since) < *age + 2;
-  } catch (const Error&) {
-    return std::nullopt;
-  }
+  const Holder holder = holder_in(text_at(path));
+  const bool is_visible = holder.processes.empty() || holder.processes == pid_namespace();
+  if (holder.host != host_name() || !is_visible || holder.since == 0) return std::nullopt;
+  // A process that reuses the pid is younger than the lock.
+  const std::optional<double> age = process_age(holder.pid);
+  return age && 1e-3 * double(unix_milliseconds() - holder.since) < *age + 2;
 }
 
 void DirectoryLock::claim() {
-  if (::ftruncate(fd_, 0) != 0) fail_errno(Kind::kCheckpoint, "cannot write " + path_);
-  const ssize_t written = ::pwrite(fd_, text_.data(), text_.size(), 0);
+  if (::ftruncate(fd_.get(), 0) != 0) fail_errno(Kind::kCheckpoint, "cannot write " + path_);
+  const ssize_t written = ::pwrite(fd_.get(), text_.data(), text_.size(), 0);
   if (written != static_cast<ssize_t>(text_.size())) fail_errno(Kind::kCheckpoint, "cannot write " + path_);
-  if (::fsync(fd_) != 0) fail_errno(Kind::kCheckpoint, "cannot sync " + path_);
+  if (::fsync(fd_.get()) != 0) fail_errno(Kind::kCheckpoint, "cannot sync " + path_);
 }
 
 Fence DirectoryLock::fence() const {

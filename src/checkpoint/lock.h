@@ -11,6 +11,8 @@
 #include <optional>
 #include <string>
 
+#include "base/file.h"
+
 namespace tokamak {
 
 // One start of a run. `id` is unique and fit for file names. Starts of one batch job share `job` ("": no job); the
@@ -44,9 +46,6 @@ class DirectoryLock {
   // Waits up to `timeout` seconds for the holder to end, since a killed run takes a moment; then Error(kCheckpoint)
   // naming it. Shuts out at once a holder that this incarnation follows. The directory must exist.
   DirectoryLock(const std::string& directory, Incarnation incarnation, double timeout);
-  ~DirectoryLock();
-  DirectoryLock(const DirectoryLock&) = delete;
-  DirectoryLock& operator=(const DirectoryLock&) = delete;
 
   void claim();  // writes the fence: no earlier holder can commit from here on
   Fence fence() const;
@@ -57,7 +56,7 @@ class DirectoryLock {
   std::string path_;
   Incarnation incarnation_;
   std::string text_;
-  int fd_ = -1;
+  Descriptor fd_;
 };
 
 }  // namespace tokamak

@@ -163,10 +163,9 @@ int64_t CheckpointManifest::param_elements() const {
   return sum;
 }
 
-EncodedManifest encode_manifest(const CheckpointManifest& manifest) {
+std::string encode_manifest(const CheckpointManifest& manifest) {
   const std::string body = body_of(manifest).dump();
-  const std::string checksum = checksum_of(body);
-  return {str(kHead, checksum, kMiddle, body, kTail), checksum};
+  return str(kHead, checksum_of(body), kMiddle, body, kTail);
 }
 
 CheckpointManifest parse_manifest(std::string_view text, const std::string& path) {

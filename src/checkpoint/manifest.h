@@ -61,12 +61,7 @@ struct CheckpointManifest {
   int64_t param_elements() const;
 };
 
-struct EncodedManifest {
-  std::string text;      // of the file
-  std::string checksum;  // identifies the checkpoint, since it covers the checksums of all files
-};
-
-EncodedManifest encode_manifest(const CheckpointManifest& manifest);
+std::string encode_manifest(const CheckpointManifest& manifest);  // the file's text
 
 // Error(kCheckpoint) naming `path` if the text is damaged, inconsistent, or of a newer version.
 CheckpointManifest parse_manifest(std::string_view text, const std::string& path);

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/printable.h"
+#include "comm/rank_zero.h"
 
 namespace tokamak {
 
@@ -15,12 +16,8 @@ namespace {
 constexpr size_t kOpenFiles = 128;  // otherwise a full read would hold one per saved rank
 constexpr int64_t kReadBytes = int64_t{4} << 20;
 
-std::string size_problem(const std::string& path, const SavedFile& file) {
-  std::error_code code;
-  const auto bytes = std::filesystem::file_size(path, code);
-  if (code) return str(path, ": ", code.message());
-  if (static_cast<int64_t>(bytes) == file.bytes) return "";
-  return str(path, " has ", bytes, " bytes, it should have ", file.bytes);
+std::string wrong_size(const std::string& path, int64_t bytes, const SavedFile& file) {
+  return bytes == file.bytes ? "" : str(path, " has ", bytes, " bytes, it should have ", file.bytes);
 }
 
 }  // namespace
@@ -34,8 +31,11 @@ CheckpointReader CheckpointReader::open_manifest(const std::string& directory) {
 
 CheckpointReader CheckpointReader::open(const std::string& directory) {
   CheckpointReader reader = open_manifest(directory);
-  for (size_t i = 0; i < reader.manifest_.files.size(); ++i) {
-    const std::string problem = size_problem(reader.path_of(i), reader.manifest_.files[i]);
+  for (const SavedFile& file : reader.manifest_.files) {
+    const std::string path = directory + "/" + file.name;
+    std::error_code code;
+    const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path, code));
+    const std::string problem = code ? str(path, ": ", code.message()) : wrong_size(path, bytes, file);
     if (!problem.empty()) fail(Kind::kCheckpoint, problem);
   }
   return reader;
@@ -59,7 +59,7 @@ std::string CheckpointReader::file_problem(int64_t index, ReadFrom from) const {
   const SavedFile& saved = manifest_.files[index];
   try {
     const InputFile file(path, Kind::kCheckpoint);
-    if (file.size() != saved.bytes) return str(path, " has ", file.size(), " bytes, it should have ", saved.bytes);
+    if (std::string problem = wrong_size(path, file.size(), saved); !problem.empty()) return problem;
     if (from == ReadFrom::kDisk) file.drop_cache();
     Hasher hasher;
     std::vector<std::byte> buffer(kReadBytes);
@@ -140,20 +140,9 @@ std::optional<FileProblem> find_problem_of_share(const CheckpointReader& reader,
 }
 
 std::string find_problem(Comm& comm, const CheckpointReader& reader) {
-  const int64_t files = std::ssize(reader.manifest().files);
-  // "index \0 problem", so that the first in the order of the files is reported whatever the number of ranks.
-  const std::optional<FileProblem> found = find_problem_of_share(reader, comm);
-  const std::string own = found ? str(found->file, '\0', found->text) : "";
-  int64_t first = files;
-  std::string first_problem;
-  for (const std::string& other : comm.gather_all(own)) {
-    if (other.empty()) continue;
-    const int64_t index = std::stoll(other.substr(0, other.find('\0')));
-    if (index >= first) continue;
-    first = index;
-    first_problem = other.substr(other.find('\0') + 1);
-  }
-  return first_problem;
+  const FileProblem own = find_problem_of_share(reader, comm).value_or(FileProblem{INT64_MAX, ""});
+  const std::vector<int64_t> files = gather_values(comm, own.file);
+  return comm.gather_all(own.text)[std::min_element(files.begin(), files.end()) - files.begin()];
 }
 
 }  // namespace tokamak

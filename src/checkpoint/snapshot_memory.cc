@@ -44,18 +44,14 @@ void SnapshotMemory::take_pieces() noexcept {
     const int64_t bytes = bytes_of(piece);
     std::byte* memory = nullptr;
     std::optional<Error> error;
-    const auto failed = [&](Kind kind, const char* why) {
-      error.emplace(kind,
-                    str("no host memory for the snapshot that checkpoints are written from: ",
-                        human_bytes(options_.bytes), " in all, ", human_bytes(taken), " taken; ", why),
-                    options_.hint);
-    };
     try {
       memory = allocator_.allocate(bytes, MemoryKind::kPinned);
-    } catch (const Error& reason) {
-      failed(reason.kind(), reason.what());
     } catch (const std::exception& reason) {
-      failed(Kind::kDevice, reason.what());
+      const auto* const ours = dynamic_cast<const Error*>(&reason);
+      error.emplace(ours != nullptr ? ours->kind() : Kind::kDevice,
+                    str("no host memory for the snapshot that checkpoints are written from: ",
+                        human_bytes(options_.bytes), " in all, ", human_bytes(taken), " taken; ", reason.what()),
+                    options_.hint);
     }
     const auto rest = options_.rest * (Clock::now() - begin);
     std::unique_lock lock(mutex_);

@@ -1,12 +1,4 @@
-// The directory of a run's checkpoints, by name. Reading it changes nothing.
-//
-//   step-00000020/                          a committed checkpoint: manifest.json and one file per saved rank
-//   step-00000020.tmp-<incarnation>/        an unfinished save
-//   step-00000020.set-aside-<incarnation>/  damaged, or abandoned when the run started from an older checkpoint
-//   .trash-...                              being deleted
-//   .lock                                   the run that writes here (lock.h)
-//
-// The newest step whose manifest and files verify counts; there is no LATEST file that could disagree.
+// The directory of a run's checkpoints, by name; README.md draws it. Reading it changes nothing.
 #pragma once
 
 #include <cstdint>

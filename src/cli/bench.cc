@@ -5,7 +5,7 @@
 #include "bench/calibration.h"
 #include "cli/bench_report.h"
 #include "cli/command.h"
-#include "cli/machine_json.h"
+#include "cli/plan_report.h"
 #include "cli/run_context.h"
 #include "comm/collective_error.h"
 #include "comm/data_comm.h"
@@ -24,7 +24,7 @@ enum class Measured { kStep, kOps, kMachine, kGeneration };
 
 class BenchCommand : public Command {
  public:
-  BenchCommand(CLI::App* parser, Measured measured) : Command(parser), measured_(measured) {
+  BenchCommand(CLI::App* parser, Measured measured) : measured_(measured) {
     parser->add_option("config", path_, "YAML file of the run to measure; its data is not read");
     parser->add_option("overrides", overrides_, "KEY=VALUE over the file");
     add_count(parser, "--rounds", rounds_, "repetitions; medians are reported");
@@ -198,8 +198,7 @@ class BenchCommand : public Command {
 void add_bench(CLI::App& root, Commands& commands) {
   CLI::App* bench = root.add_subcommand("bench", "measure a config's training step against this machine's GEMMs");
   const auto add = [&](const char* name, Measured measured, const char* help) {
-    CLI::App* parser = bench->add_subcommand(name, help);
-    commands.push_back(std::make_unique<BenchCommand>(parser, measured));
+    CLI::App* parser = add_command<BenchCommand>(*bench, commands, name, help, measured);
     parser->get_option("config")->required();
     parser->preparse_callback([=](size_t) {
       if (!bench->parse_order().empty()) throw CLI::ParseError(str("options come after ", name), 1);
@@ -210,7 +209,8 @@ void add_bench(CLI::App& root, Commands& commands) {
   add("calibrate", Measured::kMachine,
       "operations of a step and collectives: a machine that tokamak plan predicts for");
   add("generate", Measured::kGeneration, "prompts and decoding with a cache, against a copy and its GEMMs");
-  commands.push_back(std::make_unique<BenchCommand>(bench, Measured::kStep));  // last: it is parsed with each of them
+  commands.emplace_back(
+      bench, std::make_unique<BenchCommand>(bench, Measured::kStep));  // last: it is parsed with each of them
   bench->footer(
       "  tokamak bench configs/llama-125m.yaml training.micro_batch_size=4\n"
       "  mpirun -n 2 tokamak bench configs/llama-125m.yaml\n"

@@ -16,10 +16,6 @@ std::ostream& row(std::ostream& out, const std::string& name) {
   return out << std::left << std::setw(kNameWidth) << name << std::right;
 }
 
-std::string compute_name(const RunConfig& config) {
-  return enum_names(config.precision.compute)[static_cast<size_t>(config.precision.compute)];
-}
-
 void print_gemms(std::ostream& out, const StepBenchmark& result) {
   out << "GEMMs of a step, each run alone\n";
   for (const auto& [gemm, rate] : result.gemms) {
@@ -44,19 +40,20 @@ void print_profile(std::ostream& out, const Profile& profile) {
   }
 }
 
+struct Mfu {
+  double full = 0;
+  double causal = 0;
+  double done = 0;  // counts the attention of the documents only
+};
+
+Mfu mfu_of(const StepReport& r) {
+  const double rate = r.result.tokens_per_second / r.peak_flops;
+  return {.full = rate * flops_per_token_full(r.config.model, r.shape.length),
+          .causal = rate * flops_per_token_causal(r.config.model, r.shape.length),
+          .done = rate * token_flops(r.config.model).done(r.result.attended)};
+}
+
 }  // namespace
-
-double StepReport::mfu_full() const {
-  return result.tokens_per_second * flops_per_token_full(config.model, shape.length) / peak_flops;
-}
-
-double StepReport::mfu_causal() const {
-  return result.tokens_per_second * flops_per_token_causal(config.model, shape.length) / peak_flops;
-}
-
-double StepReport::mfu_done() const {
-  return result.tokens_per_second * token_flops(config.model).done(result.attended) / peak_flops;
-}
 
 void print(std::ostream& out, const StepReport& r) {
   const auto bytes = [](int64_t count) { return human_bytes(count); };
@@ -66,7 +63,7 @@ void print(std::ostream& out, const StepReport& r) {
         << human_si(rate, "FLOP/s") << " = " << fixed(100 * rate / r.result.gemm_rate, 1) << " % of the GEMM rate\n";
   };
   row(out, "model") << human_count(static_cast<double>(model_size(r.config.model).parameters)) << " parameters, T "
-                    << r.shape.length << ", " << compute_name(r.config) << "\n";
+                    << r.shape.length << ", " << enum_name(r.config.precision.compute) << "\n";
   row(out, "machine") << r.device << ", " << r.ranks << " rank(s)\n";
   row(out, "step") << r.result.tokens_per_step << " tokens: " << r.shape.micro_batches() << " micro-batch(es) of "
                    << r.shape.micro_batch << " sequences on each rank\n";
@@ -84,10 +81,10 @@ void print(std::ostream& out, const StepReport& r) {
   training("causal", flops_per_token_causal(r.config.model, r.shape.length));
   training("full", flops_per_token_full(r.config.model, r.shape.length));
   if (r.peak_flops > 0) {
-    row(out, "mfu_full") << fixed(100 * r.mfu_full(), 1) << " % of " << human_si(r.peak_flops, "FLOP/s")
+    row(out, "mfu_full") << fixed(100 * mfu_of(r).full, 1) << " % of " << human_si(r.peak_flops, "FLOP/s")
                          << ", the vendor's dense peak\n";
-    row(out, "mfu_causal") << fixed(100 * r.mfu_causal(), 1) << " %\n";
-    row(out, "mfu_done") << fixed(100 * r.mfu_done(), 1) << " %, with the attention inside documents only\n";
+    row(out, "mfu_causal") << fixed(100 * mfu_of(r).causal, 1) << " %\n";
+    row(out, "mfu_done") << fixed(100 * mfu_of(r).done, 1) << " %, with the attention inside documents only\n";
   }
   row(out, "memory planned") << bytes(r.planned_bytes) << " (with " << bytes(r.baseline_bytes) << " used before)\n";
   row(out, "memory peak") << bytes(r.peak_bytes) << " (rank 0; includes the operands of the GEMMs run alone)\n";
@@ -104,7 +101,7 @@ nlohmann::ordered_json as_json(const StepReport& r) {
                                  {"parameters", model_size(r.config.model).parameters},
                                  {"layers", r.config.model.num_hidden_layers},
                                  {"sequence_length", r.shape.length},
-                                 {"compute", compute_name(r.config)},
+                                 {"compute", enum_name(r.config.precision.compute)},
                                  {"tokens_per_step", r.result.tokens_per_step},
                                  {"step_seconds", r.result.step_seconds},
                                  {"tokens_per_second", r.result.tokens_per_second},
@@ -119,9 +116,9 @@ nlohmann::ordered_json as_json(const StepReport& r) {
                                  {"operations", operations}};
   if (r.peak_flops > 0) {
     json.update({{"peak_flops_per_second", r.peak_flops},
-                 {"mfu_full", r.mfu_full()},
-                 {"mfu_causal", r.mfu_causal()},
-                 {"mfu_done", r.mfu_done()}});
+                 {"mfu_full", mfu_of(r).full},
+                 {"mfu_causal", mfu_of(r).causal},
+                 {"mfu_done", mfu_of(r).done}});
   }
   return json;
 }

@@ -22,10 +22,6 @@ struct StepReport {
   int64_t planned_bytes = 0;   // with what was used before
   int64_t baseline_bytes = 0;  // that was used before
   int64_t peak_bytes = 0;
-
-  double mfu_full() const;
-  double mfu_causal() const;
-  double mfu_done() const;  // counts the attention of the documents only
 };
 
 void print(std::ostream& out, const StepReport& report);

@@ -3,7 +3,6 @@
 
 #include "checkpoint/choose.h"
 #include "cli/command.h"
-#include "cli/interruption.h"
 #include "cli/progress.h"
 #include "cli/run_context.h"
 #include "interop/export_gguf.h"
@@ -37,7 +36,7 @@ int64_t parse_bytes(const std::string& text) {
 
 class Export : public Command {
  public:
-  explicit Export(CLI::App* parser) : Command(parser) {
+  explicit Export(CLI::App* parser) {
     parser->add_option("--to", format_, "hf: a Hugging Face directory; gguf: a file for llama.cpp")
         ->required()
         ->check(CLI::IsMember({"hf", "gguf"}));
@@ -66,14 +65,14 @@ class Export : public Command {
   }
 
   int run() override {
-    const Interruption interruption;
+    const StopSignal stop;
     return run_in_world([&](World& world) {
       if (world.size() > 1) fail(Kind::kConfig, str("export runs on one rank, not ", world.size()));
       ExportSource source = make_export_source(open_checkpoint_at(world.comm(), directory_), tokenizer_);
       log::info("exporting ", source.reader.directory(), " to ", out_);
       ProgressLines lines;
       const Progress progress = [&](int64_t done, int64_t total) {
-        interruption.check();
+        expect_no_stop(stop);
         lines.at(done, total, "");
       };
       const ExportReport report = format_ == "hf"
@@ -106,8 +105,7 @@ class Export : public Command {
 }  // namespace
 
 void add_checkpoint_export(CLI::App& checkpoint, Commands& commands) {
-  commands.push_back(std::make_unique<Export>(
-      checkpoint.add_subcommand("export", "write a checkpoint's weights and tokenizer for other programs")));
+  add_command<Export>(checkpoint, commands, "export", "write a checkpoint's weights and tokenizer for other programs");
 }
 
 }  // namespace tokamak::cli

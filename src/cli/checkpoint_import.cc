@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "cli/command.h"
-#include "cli/interruption.h"
 #include "cli/progress.h"
 #include "cli/run_context.h"
 #include "interop/import_hf.h"
@@ -17,7 +16,7 @@ namespace {
 
 class Import : public Command {
  public:
-  explicit Import(CLI::App* parser) : Command(parser) {
+  explicit Import(CLI::App* parser) {
     parser->add_option("--from", format_, "hf: a Hugging Face directory")->required()->check(CLI::IsMember({"hf"}));
     parser
         ->add_option("--config", options_.config,
@@ -33,7 +32,7 @@ class Import : public Command {
   }
 
   int run() override {
-    const Interruption interruption;
+    const StopSignal stop;
     return run_in_world([&](World& world) {
       if (world.size() > 1) fail(Kind::kConfig, str("import runs on one rank, not ", world.size()));
       const HfModel model = HfModel::open(directory_);
@@ -47,7 +46,7 @@ class Import : public Command {
       if (unused.size() > kMostKeys) log::warning("nor ", unused.size() - kMostKeys, " more keys");
       ProgressLines lines;
       const ImportReport report = import_hf(model, options_, out_, [&](int64_t done, int64_t total) {
-        interruption.check();
+        expect_no_stop(stop);
         lines.at(done, total, "");
       });
       if (!report.tokenizer) warn_without_tokenizer();
@@ -75,8 +74,7 @@ class Import : public Command {
 }  // namespace
 
 void add_checkpoint_import(CLI::App& checkpoint, Commands& commands) {
-  commands.push_back(std::make_unique<Import>(
-      checkpoint.add_subcommand("import", "make a run from a Hugging Face model, to continue its training")));
+  add_command<Import>(checkpoint, commands, "import", "make a run from a Hugging Face model, to continue its training");
 }
 
 }  // namespace tokamak::cli

@@ -36,7 +36,7 @@ std::vector<std::string> data_sets_at(const std::string& directory) {
 
 class Tokenize : public Command {
  public:
-  explicit Tokenize(CLI::App* parser) : Command(parser) {
+  explicit Tokenize(CLI::App* parser) {
     parser->add_option("--input", options_.inputs, "text: .txt and .jsonl files, or directories of them")
         ->required()
         ->type_name("PATH");
@@ -106,7 +106,7 @@ class Tokenize : public Command {
 
 class VerifyData : public Command {
  public:
-  explicit VerifyData(CLI::App* parser) : Command(parser) {
+  explicit VerifyData(CLI::App* parser) {
     parser->add_option("DIR", directory_, "data set, or directory of train and validation")->required();
   }
 
@@ -134,7 +134,7 @@ class VerifyData : public Command {
 
 class InspectData : public Command {
  public:
-  explicit InspectData(CLI::App* parser) : Command(parser) {
+  explicit InspectData(CLI::App* parser) {
     parser->add_option("DIR", directory_, "data set, or directory of train and validation")->required();
     add_quantity(parser, "--sample", sample_, parse_count, "print window K of the text in stored order, from 0")
         ->type_name("K");
@@ -217,11 +217,10 @@ class InspectData : public Command {
 void add_data(CLI::App& root, Commands& commands) {
   CLI::App* data = root.add_subcommand("data", "make data sets from text, verify or inspect them");
   data->require_subcommand(1);
-  commands.push_back(std::make_unique<Tokenize>(data->add_subcommand("tokenize", "turn text into a data set")));
-  commands.push_back(std::make_unique<VerifyData>(data->add_subcommand(
-      "verify", "read a data set and check checksums, index, ids and document ends (exit code 3: damaged)")));
-  commands.push_back(
-      std::make_unique<InspectData>(data->add_subcommand("inspect", "print a data set's manifest, or one window")));
+  add_command<Tokenize>(*data, commands, "tokenize", "turn text into a data set");
+  add_command<VerifyData>(*data, commands, "verify",
+                          "read a data set and check checksums, index, ids and document ends (exit code 3: damaged)");
+  add_command<InspectData>(*data, commands, "inspect", "print a data set's manifest, or one window");
 }
 
 }  // namespace tokamak::cli

@@ -22,7 +22,7 @@ namespace {
 
 class DoctorCommand : public Command {
  public:
-  explicit DoctorCommand(CLI::App* parser) : Command(parser) {
+  explicit DoctorCommand(CLI::App* parser) {
     parser->add_option("config", path_, "YAML file of the run; without it, only the machine is checked");
     parser->add_option("overrides", overrides_, "KEY=VALUE over the file");
     parser->add_option("--directory", directory_,
@@ -119,8 +119,7 @@ class DoctorCommand : public Command {
 }  // namespace
 
 void add_doctor(CLI::App& root, Commands& commands) {
-  CLI::App* parser = root.add_subcommand("doctor", "check hosts, disk, devices and network before a run starts");
-  commands.push_back(std::make_unique<DoctorCommand>(parser));
+  add_command<DoctorCommand>(root, commands, "doctor", "check hosts, disk, devices and network before a run starts");
 }
 
 }  // namespace tokamak::cli

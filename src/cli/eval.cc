@@ -1,31 +1,57 @@
 // tokamak eval: evaluates a checkpoint or a Hugging Face model on benchmarks and texts.
 #include <algorithm>
+#include <iomanip>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/command.h"
-#include "cli/eval_report.h"
 #include "cli/model_source.h"
 #include "cli/option_values.h"
 #include "cli/run_context.h"
 #include "comm/collective_error.h"
 #include "comm/data_comm.h"
+#include "eval/evaluations.h"
 #include "train/run_plan.h"
 
 namespace tokamak::cli {
 
 namespace {
 
+using Json = nlohmann::ordered_json;
+
+void print_table(std::ostream& out, const std::vector<EvalResult>& results) {
+  const auto row = [&](const std::string& task, const std::string& items, const std::string& metric,
+                       const std::string& value) {
+    out << std::left << std::setw(24) << task << std::right << std::setw(8) << items << "  " << std::left
+        << std::setw(18) << metric << std::right << std::setw(14) << value << "\n";
+  };
+  row("task", "items", "metric", "value");
+  for (const EvalResult& result : results) {
+    for (const NamedValue& one : result.values) {
+      row(result.options.display_name(), str(result.samples.size()), one.name, significant(one.value, 6));
+    }
+  }
+}
+
+// A line of JSON for each item.
+std::string samples_of(const std::vector<EvalResult>& results) {
+  std::string out;
+  for (const EvalResult& result : results) {
+    for (size_t item = 0; item < result.samples.size(); ++item) {
+      out += Json{{"task", result.options.display_name()}, {"item", item}, {"log_likelihoods", result.samples[item]}}
+                 .dump() +
+             "\n";
+    }
+  }
+  return out;
+}
+
 class EvalCommand : public Command {
  public:
-  explicit EvalCommand(CLI::App* parser) : Command(parser) {
-    parser->add_option("--checkpoint", checkpoint_,
-                       "a checkpoint, or a directory of them, whose newest that verifies is used");
-    parser->add_option("--model", model_, "a Hugging Face directory: config.json, safetensors, tokenizer.model");
-    parser->add_option("--tokenizer", tokenizer_,
-                       "SentencePiece model; default: tokenizer.model of the run or of the model's directory");
+  explicit EvalCommand(CLI::App* parser) : model_(parser) {
     parser
         ->add_option("--task", tasks_,
                      str("KIND=FILE or KIND/NAME=FILE, may be given several times; KIND is one of ",
@@ -34,20 +60,11 @@ class EvalCommand : public Command {
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     parser->add_option("--limit", limit_, "only the first items of each task; 0: all")->capture_default_str();
-    bos_given_ = parser->add_flag("--bos,!--no-bos", encoding_.add_bos,
-                                  "prepend the BOS token to each text, as `data tokenize --bos`; default: as in "
-                                  "tokenizer_config.json; off for a checkpoint");
     parser
         ->add_option("--context", encoding_.context,
                      "maximum tokens that the model sees; 0: model.max_position_embeddings")
         ->capture_default_str();
     parser->add_option("--batch-tokens", batch_tokens_, "tokens of a micro-batch; 0: 4096, or the context if longer")
-        ->capture_default_str();
-    parser->add_option("--dtype", dtype_, "f32 or bf16; default: that of the run, or of the weights")
-        ->check(CLI::IsMember(enum_names(Precision{})));
-    parser->add_option("--backend", backend_, "auto, cpu or cuda; default: as in the run's config")
-        ->check(CLI::IsMember(enum_names(BackendKind{})));
-    parser->add_option("--threads", threads_, "CPU threads of each rank; 0: its share of the cores")
         ->capture_default_str();
     parser->add_option("--output", output_, "write one JSON object with all results to this file");
     parser->add_option("--samples", samples_, "write the log-likelihoods of each item to this file, as JSON lines");
@@ -60,27 +77,44 @@ class EvalCommand : public Command {
 
   int run() override {
     return run_in_world([this](World& world) {
-      EvalReport report;
-      or_end_all(world, [&] { report = evaluate(world); });
+      std::vector<EvalResult> results;
+      or_end_all(world, [&] { results = evaluate(world); });
       if (world.rank() != 0) return 0;
-      std::cout << eval_table(report);
-      if (!output_.empty()) write_text_atomically(output_, eval_json(report), Kind::kConfig);
-      if (!samples_.empty()) write_text_atomically(samples_, eval_samples(report.results), Kind::kConfig);
+      print_table(std::cout, results);
+      if (!output_.empty()) write_text_atomically(output_, json_of(results, world.size()), Kind::kConfig);
+      if (!samples_.empty()) write_text_atomically(samples_, samples_of(results), Kind::kConfig);
       return 0;
     });
   }
 
  private:
-  EvalReport evaluate(World& world) {
+  std::string json_of(const std::vector<EvalResult>& results, int ranks) const {
+    Json tasks = Json::object();
+    for (const EvalResult& result : results) {
+      Json& task = tasks[result.options.display_name()];
+      for (const NamedValue& one : result.values) task[one.name] = one.value;
+      task["items"] = result.samples.size();
+      task["file"] = result.options.path;
+      task["limit"] = result.options.limit;
+      task["seconds"] = result.seconds;
+    }
+    const Json report = {{"weights", model_.checkpoint.empty() ? model_.model : model_.checkpoint},
+                         {"tokenizer", model_.tokenizer},
+                         {"dtype", model_.dtype},
+                         {"context", encoding_.context},
+                         {"add_bos", encoding_.add_bos},
+                         {"ranks", ranks},
+                         {"results", tasks}};
+    return report.dump(2) + "\n";
+  }
+
+  std::vector<EvalResult> evaluate(World& world) {
     std::unique_ptr<ModelSource> source;
     std::optional<Evaluations> evaluations;
-    collectively(world.comm(), [&] { source = open_model_source(world.comm(), checkpoint_, model_); });
+    collectively(world.comm(), [&] { source = open_model_source(world.comm(), model_); });
     collectively(world.comm(), [&] { evaluations = read_tasks(*source); });
-    RunConfig config = source->config();
-
-    if (!dtype_.empty()) config.precision.compute = enum_from_name<Precision>(dtype_);
-    if (!backend_.empty()) config.runtime.backend = enum_from_name<BackendKind>(backend_);
-    config.runtime.threads_per_rank.value = threads_;
+    const RunConfig config = model_.config_for(*source);
+    model_.dtype = enum_name(config.precision.compute);
     Backend backend = make_backend_collectively(world, config.runtime);
     const std::unique_ptr<Comm> data_comm = make_data_comm(world.comm(), *backend.device, config.runtime);
     const EngineSizes sizes{
@@ -90,19 +124,13 @@ class EvalCommand : public Command {
     Engine engine(engine_options(config, sizes), *data_comm, backend);
     engine.commit();
     fill(engine, *source);
-    return {.weights = checkpoint_.empty() ? model_ : checkpoint_,
-            .tokenizer = tokenizer_,
-            .dtype = enum_name(config.precision.compute),
-            .context = encoding_.context,
-            .add_bos = encoding_.add_bos,
-            .ranks = world.size(),
-            .results = evaluations->run(engine, [] {})};
+    return evaluations->run(engine, [] {});
   }
 
   Evaluations read_tasks(const ModelSource& source) {
-    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer_for(source, tokenizer_);
-    tokenizer_ = tokenizer->path();
-    if (bos_given_->count() == 0) encoding_.add_bos = source.adds_bos();
+    const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer_for(source, model_);
+    model_.tokenizer = tokenizer->path();
+    encoding_.add_bos = model_.adds_bos(source);
     if (encoding_.context < 0 || limit_ < 0 || batch_tokens_ < 0) {
       fail(Kind::kConfig, "--context, --limit and --batch-tokens must not be negative");
     }
@@ -127,20 +155,18 @@ class EvalCommand : public Command {
     return {.task = enum_from_name<EvalKind>(kind), .path = text.substr(equals + 1), .name = name, .limit = limit_};
   }
 
-  std::string checkpoint_, model_, tokenizer_, dtype_, backend_, output_, samples_;
+  ModelOptions model_;
+  std::string output_, samples_;
   std::vector<std::string> tasks_;
   EncodingOptions encoding_;
-  CLI::Option* bos_given_ = nullptr;  // owned by the parser
   int64_t limit_ = 0;
   int64_t batch_tokens_ = 0;
-  int64_t threads_ = 0;
 };
 
 }  // namespace
 
 void add_eval(CLI::App& root, Commands& commands) {
-  CLI::App* parser = root.add_subcommand("eval", "benchmarks and perplexity of a checkpoint or a Hugging Face model");
-  commands.push_back(std::make_unique<EvalCommand>(parser));
+  add_command<EvalCommand>(root, commands, "eval", "benchmarks and perplexity of a checkpoint or a Hugging Face model");
 }
 
 }  // namespace tokamak::cli

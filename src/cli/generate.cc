@@ -22,8 +22,8 @@ namespace {
 
 class GenerateCommand : public Command {
  public:
-  explicit GenerateCommand(CLI::App* parser) : Command(parser) {
-    add_source(parser);
+  explicit GenerateCommand(CLI::App* parser) : model_(parser) {
+    add_prompts(parser);
     add_choice(parser);
     add_output(parser);
     parser->footer(
@@ -44,12 +44,7 @@ class GenerateCommand : public Command {
   }
 
  private:
-  void add_source(CLI::App* parser) {
-    parser->add_option("--checkpoint", checkpoint_,
-                       "a checkpoint, or a directory of them, whose newest that verifies is used");
-    parser->add_option("--model", model_, "a Hugging Face directory: config.json, safetensors, tokenizer.model");
-    parser->add_option("--tokenizer", tokenizer_,
-                       "SentencePiece model; default: tokenizer.model of the run or of the model's directory");
+  void add_prompts(CLI::App* parser) {
     parser->add_option("--prompt", prompts_.texts, "text to continue; may be given several times")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -63,14 +58,6 @@ class GenerateCommand : public Command {
                      "a file of prompts: lines of JSON with the key \"prompt\"; '-': standard input")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    bos_given_ = parser->add_flag("--bos,!--no-bos", bos_,
-                                  "prepend the BOS token to each prompt, as `data tokenize --bos`; default: as in "
-                                  "tokenizer_config.json; off for a checkpoint");
-    parser->add_option("--dtype", dtype_, "f32 or bf16; default: that of the run, or of the weights")
-        ->check(CLI::IsMember(enum_names(Precision{})));
-    parser->add_option("--backend", backend_, "auto, cpu or cuda; default: as in the run's config")
-        ->check(CLI::IsMember(enum_names(BackendKind{})));
-    parser->add_option("--threads", threads_, "CPU threads; 0: all cores")->capture_default_str();
   }
 
   void add_choice(CLI::App* parser) {
@@ -125,19 +112,14 @@ class GenerateCommand : public Command {
 
   int generate(World& world) {
     const std::vector<std::string> prompts = read_prompts(prompts_);
-    const std::unique_ptr<ModelSource> source = open_model_source(world.comm(), checkpoint_, model_);
-    RunConfig config = source->config();
-    const std::unique_ptr<Tokenizer> loaded = load_tokenizer_for(*source, tokenizer_);
+    const std::unique_ptr<ModelSource> source = open_model_source(world.comm(), model_);
+    const RunConfig config = model_.config_for(*source);
+    const std::unique_ptr<Tokenizer> loaded = load_tokenizer_for(*source, model_);
     const Tokenizer& tokenizer = *loaded;
-    if (bos_given_->count() == 0) bos_ = source->adds_bos();
+    model_.add_bos = model_.adds_bos(*source);
     const int64_t context = context_ > 0 ? context_ : config.model.max_position_embeddings;
     const std::vector<GenerationRequest> requests = encode(tokenizer, prompts, context);
-    if (!dtype_.empty()) config.precision.compute = enum_from_name<Precision>(dtype_);
-    RuntimeOptions runtime = config.runtime;
-    runtime.threads_per_rank.value = threads_;
-    if (!backend_.empty()) runtime.backend = enum_from_name<BackendKind>(backend_);
-
-    Backend backend = make_backend(runtime, world.local_rank(), 1);
+    Backend backend = make_backend(config.runtime, world.local_rank(), 1);
     const EngineSizes sizes = sizes_for(requests, context);
     Engine engine(engine_options(config, sizes), world.comm(), backend);
     expect_room(engine.plan(), *backend.device, sizes);
@@ -156,8 +138,9 @@ class GenerateCommand : public Command {
 
   std::vector<GenerationRequest> encode(const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
                                         int64_t context) const {
-    if (bos_ && tokenizer.bos_id() < 0) fail(Kind::kConfig, str("--bos: ", tokenizer.path(), " has no BOS token"));
-    std::vector<GenerationRequest> requests = make_requests(tokenizer, prompts, bos_);
+    if (model_.add_bos && tokenizer.bos_id() < 0)
+      fail(Kind::kConfig, str("--bos: ", tokenizer.path(), " has no BOS token"));
+    std::vector<GenerationRequest> requests = make_requests(tokenizer, prompts, model_.add_bos);
     for (size_t i = 0; i < prompts.size(); ++i) {
       const int64_t length = std::ssize(requests[i].prompt);
       const std::string which = str("prompt ", i + 1, " of ", prompts.size());
@@ -199,20 +182,19 @@ class GenerateCommand : public Command {
               << "; text: " << rate(t.decoded_tokens, t.decode_seconds) << "\n";
   }
 
-  std::string checkpoint_, model_, tokenizer_, dtype_, backend_;
+  ModelOptions model_;
   PromptOptions prompts_;
   GenerationOptions options_{.max_tokens = 64, .seed = 1, .sampling = {}};
   TextOptions texts_;
-  int64_t context_ = 0, batch_ = 8, threads_ = 0;
-  bool bos_ = false, ignore_eos_ = false;
-  CLI::Option *echo_ = nullptr, *bos_given_ = nullptr;  // owned by the parser
+  int64_t context_ = 0, batch_ = 8;
+  bool ignore_eos_ = false;
+  CLI::Option* echo_ = nullptr;  // owned by the parser
 };
 
 }  // namespace
 
 void add_generate(CLI::App& root, Commands& commands) {
-  CLI::App* parser = root.add_subcommand("generate", "continue prompts with a model's weights");
-  commands.push_back(std::make_unique<GenerateCommand>(parser));
+  add_command<GenerateCommand>(root, commands, "generate", "continue prompts with a model's weights");
 }
 
 }  // namespace tokamak::cli

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/run_files.h"
 #include "checkpoint/choose.h"
+#include "cli/option_values.h"
 #include "config/load.h"
 #include "data/sample_source.h"
 #include "interop/hf_model.h"
@@ -39,7 +40,7 @@ class CheckpointSource final : public ModelSource {
 
 class HfSource final : public ModelSource {
  public:
-  HfSource(Comm& comm, const std::string& path) : comm_(comm), model_(HfModel::open(path)) {
+  explicit HfSource(const std::string& path) : model_(HfModel::open(path)) {
     config_.model = model_.config();
     config_.precision.compute = model_.type() == WeightType::kF32 ? Precision::kF32 : Precision::kBF16;
   }
@@ -56,25 +57,51 @@ class HfSource final : public ModelSource {
   void fill(HostState& state) override { load(model_, state.place(), state.slices()); }
 
  private:
-  Comm& comm_;
   HfModel model_;
   RunConfig config_;
 };
 
 }  // namespace
 
-std::unique_ptr<ModelSource> open_model_source(Comm& comm, const std::string& checkpoint, const std::string& model) {
+ModelOptions::ModelOptions(CLI::App* parser) {
+  parser->add_option("--checkpoint", checkpoint,
+                     "a checkpoint, or a directory of them, whose newest that verifies is used");
+  parser->add_option("--model", model, "a Hugging Face directory: config.json, safetensors, tokenizer.model");
+  parser->add_option("--tokenizer", tokenizer,
+                     "SentencePiece model; default: tokenizer.model of the run or of the model's directory");
+  bos_given = parser->add_flag("--bos,!--no-bos", add_bos,
+                               "prepend the BOS token to each text or prompt, as `data tokenize --bos`; default: as in "
+                               "tokenizer_config.json; off for a checkpoint");
+  parser->add_option("--dtype", dtype, "f32 or bf16; default: that of the run, or of the weights")
+      ->check(CLI::IsMember(enum_names(Precision{})));
+  parser->add_option("--backend", backend, "auto, cpu or cuda; default: as in the run's config")
+      ->check(CLI::IsMember(enum_names(BackendKind{})));
+  parser->add_option("--threads", threads, "CPU threads of each rank; 0: its share of the cores")
+      ->capture_default_str();
+}
+
+RunConfig ModelOptions::config_for(const ModelSource& source) const {
+  RunConfig config = source.config();
+  if (!dtype.empty()) config.precision.compute = enum_from_name<Precision>(dtype);
+  if (!backend.empty()) config.runtime.backend = enum_from_name<BackendKind>(backend);
+  config.runtime.threads_per_rank.value = threads;
+  return config;
+}
+
+std::unique_ptr<ModelSource> open_model_source(Comm& comm, const ModelOptions& options) {
+  const std::string &checkpoint = options.checkpoint, &model = options.model;
   if (checkpoint.empty() == model.empty()) {
     fail(Kind::kConfig,
          checkpoint.empty() ? "neither --checkpoint nor --model is given" : "--checkpoint and --model are both given",
          "give one of them: a checkpoint, or a Hugging Face directory");
   }
-  if (!model.empty()) return std::make_unique<HfSource>(comm, model);
+  if (!model.empty()) return std::make_unique<HfSource>(model);
   return std::make_unique<CheckpointSource>(comm, checkpoint);
 }
 
-std::unique_ptr<Tokenizer> load_tokenizer_for(const ModelSource& source, const std::string& path) {
-  std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(path.empty() ? source.tokenizer_path() : path);
+std::unique_ptr<Tokenizer> load_tokenizer_for(const ModelSource& source, const ModelOptions& options) {
+  std::unique_ptr<Tokenizer> tokenizer =
+      load_tokenizer(options.tokenizer.empty() ? source.tokenizer_path() : options.tokenizer);
   expect_tokenizer_of(source.name(), source.tokenizer_hash(), *tokenizer);
   const int64_t rows = source.config().model.vocab_size;
   if (tokenizer->vocab_size() > rows) {

@@ -1,6 +1,7 @@
 // The source of weights for inference: a checkpoint of any world size, or a Hugging Face directory.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
@@ -23,12 +24,24 @@ class ModelSource {
   virtual void fill(HostState& state) = 0;         // this rank's slices of the weights
 };
 
-// Exactly one of the two paths must be given. Error(kConfig, kCheckpoint, kData).
-std::unique_ptr<ModelSource> open_model_source(Comm& comm, const std::string& checkpoint, const std::string& model);
+// The options of a command that name its weights, and how they are used.
+struct ModelOptions {
+  std::string checkpoint, model, tokenizer, dtype, backend;
+  int64_t threads = 0;
+  bool add_bos = false;
+  CLI::Option* bos_given = nullptr;  // owned by the parser
 
-// The source's own tokenizer, or the one at `path` if that is not empty. Error(kData) if the model was trained with
-// another one, or has fewer rows than the tokenizer has pieces.
-std::unique_ptr<Tokenizer> load_tokenizer_for(const ModelSource& source, const std::string& path);
+  explicit ModelOptions(CLI::App* parser);
+  bool adds_bos(const ModelSource& source) const { return bos_given->count() > 0 ? add_bos : source.adds_bos(); }
+  RunConfig config_for(const ModelSource& source) const;
+};
+
+// Exactly one of `checkpoint` and `model` must be given. Error(kConfig, kCheckpoint, kData).
+std::unique_ptr<ModelSource> open_model_source(Comm& comm, const ModelOptions& options);
+
+// The source's own tokenizer, or the given one. Error(kData) if the model was trained with another one, or has fewer
+// rows than the tokenizer has pieces.
+std::unique_ptr<Tokenizer> load_tokenizer_for(const ModelSource& source, const ModelOptions& options);
 
 // Copies the weights to the device, in the compute dtype too. `engine` is committed.
 void fill(Engine& engine, ModelSource& source);

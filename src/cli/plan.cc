@@ -128,7 +128,7 @@ class SearchLines {
 
 class PlanCommand : public Command {
  public:
-  explicit PlanCommand(CLI::App* parser) : Command(parser) {
+  explicit PlanCommand(CLI::App* parser) {
     parser->add_option("config", path_, "YAML file of the run")->required();
     parser->add_option("overrides", overrides_, "KEY=VALUE over the file");
     parser->add_option("--ranks", ranks_, "ranks of the run to plan for")
@@ -294,10 +294,9 @@ class PlanCommand : public Command {
 }  // namespace
 
 void add_plan(CLI::App& root, Commands& commands) {
-  CLI::App* parser = root.add_subcommand(
-      "plan",
+  add_command<PlanCommand>(
+      root, commands, "plan",
       "print a run's memory and work on any number of ranks; with --gpu, predict its speed and search settings");
-  commands.push_back(std::make_unique<PlanCommand>(parser));
 }
 
 }  // namespace tokamak::cli

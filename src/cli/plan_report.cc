@@ -5,7 +5,6 @@
 #include <set>
 
 #include "base/strings.h"
-#include "cli/machine_json.h"
 #include "config/units.h"
 #include "model/flops.h"
 #include "optim/optimizer.h"
@@ -170,8 +169,10 @@ void print_memory(std::ostream& out, const PlanReport& report) {
       << "; shorter sequences or more ranks take less\n";
 }
 
-int64_t checkpoint_bytes(const RunConfig& config) {
-  return saved_bytes_per_parameter(config.optimizer) * model_size(config.model).parameters;
+Reliability reliability_on(const PlanReport& report, int gpus) {
+  const RunConfig& config = report.config;
+  const int64_t saved = saved_bytes_per_parameter(config.optimizer) * model_size(config.model).parameters;
+  return reliability_of(saved, gpus, report.machine.gpus_per_node, config.checkpoint.async);
 }
 
 void print_run(std::ostream& out, const PlanReport& report) {
@@ -183,19 +184,17 @@ void print_run(std::ostream& out, const PlanReport& report) {
     out << "; " << rounded(seconds / kHour * report.ranks * report.machine.watts / 1e6, kDigits)
         << " MWh of GPUs at their limit of " << fixed(report.machine.watts, 0) << " W";
   }
-  const int64_t saved = checkpoint_bytes(report.config);
-  const bool async = report.config.checkpoint.async;
-  const Reliability own = reliability_of(saved, report.ranks, report.machine.gpus_per_node, async);
+  const Reliability own = reliability_on(report, report.ranks);
   const ReliabilityAssumptions assumed;
   out << "\ncheckpoints  " << human_bytes(own.checkpoint_bytes) << ", on disk after " << fixed(own.write_seconds, 1)
       << " s, a step waits " << fixed(own.stall_seconds, 2) << " s"
-      << (async ? " for the copy to host memory" : " for the disk") << "\n"
+      << (report.config.checkpoint.async ? " for the copy to host memory" : " for the disk") << "\n"
       << "failures     one in " << fixed(own.mttf_seconds / kHour, 1) << " hours on " << report.ranks
       << " GPUs; best interval " << fixed(own.best_interval_seconds / 60, 1)
       << " min (Young, Daly); expected ETTR by number of GPUs:";
   for (const int gpus : kClusterSizes) {
-    out << (gpus == kClusterSizes[0] ? " " : ", ") << gpus << ": "
-        << fixed(100 * reliability_of(saved, gpus, report.machine.gpus_per_node, async).ettr, 2) << " %";
+    out << (gpus == kClusterSizes[0] ? " " : ", ") << gpus << ": " << fixed(100 * reliability_on(report, gpus).ettr, 2)
+        << " %";
   }
   out << "\n             assumed: a failure in " << fixed(assumed.gpu_seconds_per_failure / kHour, 0)
       << " GPU hours (Llama 3, arXiv 2407.21783), " << fixed(assumed.restart_seconds / 60, 0) << " min to restart, "
@@ -305,20 +304,51 @@ void print(std::ostream& out, const PlanReport& report) {
     out << "\n" << yaml_of(report.best(), report.raised_batch());
 }
 
+nlohmann::ordered_json machine_json(const Machine& m) {
+  const Efficiency& e = m.efficiency;
+  nlohmann::ordered_json measured = nlohmann::ordered_json::array();
+  for (const MeasuredOp& op : m.measured) {
+    measured.push_back({{"name", op.name},
+                        {"m", op.m},
+                        {"n", op.n},
+                        {"k", op.k},
+                        {"flops", op.flops},
+                        {"bytes", op.bytes},
+                        {"seconds", op.seconds}});
+  }
+  return {{"name", m.name},
+          {"bf16_flops", m.bf16_flops},
+          {"f32_flops", m.f32_flops},
+          {"memory_bytes", m.memory_bytes},
+          {"memory_rate", m.memory_rate},
+          {"link_rate", m.link_rate},
+          {"network_rate", m.network_rate},
+          {"gpus_per_node", m.gpus_per_node},
+          {"watts", m.watts},
+          {"launch_seconds", m.launch_seconds},
+          {"hop_seconds", m.hop_seconds},
+          {"efficiency",
+           {{"gemm", e.gemm},
+            {"attention", e.attention},
+            {"native_attention", e.native_attention},
+            {"memory", e.memory},
+            {"bus", e.bus},
+            {"contention", e.contention},
+            {"beside", e.beside}}},
+          {"cpu", m.cpu},
+          {"measured", measured},
+          {"source", m.source}};
+}
+
 nlohmann::ordered_json as_json(const PlanReport& report) {
   const Prediction& best = report.best();
   nlohmann::ordered_json choices = nlohmann::ordered_json::array();
   for (const Prediction& p : report.choices.fitting) choices.push_back(choice_json(report.config.model, p));
   for (const Prediction& p : report.choices.others) choices.push_back(choice_json(report.config.model, p));
-  const int64_t saved = checkpoint_bytes(report.config);
-  const Reliability r =
-      reliability_of(saved, report.ranks, report.machine.gpus_per_node, report.config.checkpoint.async);
+  const Reliability r = reliability_on(report, report.ranks);
   const double seconds = best.step_seconds * double(best.shape.total_steps);
   nlohmann::ordered_json ettr = nlohmann::ordered_json::object();
-  for (const int gpus : kClusterSizes) {
-    ettr[std::to_string(gpus)] =
-        reliability_of(saved, gpus, report.machine.gpus_per_node, report.config.checkpoint.async).ettr;
-  }
+  for (const int gpus : kClusterSizes) ettr[std::to_string(gpus)] = reliability_on(report, gpus).ettr;
   const PredictionError& error = kPublishedError;
   return {{"machine", machine_json(report.machine)},
           {"published_error", {{"median", error.median}, {"ninth_decile", error.ninth_decile}, {"rows", error.rows}}},

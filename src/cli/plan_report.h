@@ -31,4 +31,6 @@ void explain(std::ostream& out, const RunConfig& config, const Machine& machine,
 void print(std::ostream& out, const PlanReport& report);
 nlohmann::ordered_json as_json(const PlanReport& report);
 
+nlohmann::ordered_json machine_json(const Machine& machine);  // as read_machine (plan/hardware.h) reads it
+
 }  // namespace tokamak::cli

@@ -1,12 +1,13 @@
-// Log lines with the progress of a long task.
+// Log lines with the progress of a long task, and its end by a signal.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/log.h"
-#include "base/strings.h"
+#include "train/stop_signal.h"
 
 namespace tokamak::cli {
 
@@ -28,5 +29,11 @@ class ProgressLines {
   Stopwatch total_;
   Stopwatch since_;
 };
+
+// For commands whose output appears whole or not at all. Error(kStopped) if the signal has come.
+inline void expect_no_stop(const StopSignal& stop) {
+  if (stop.received() == 0) return;
+  fail(Kind::kStopped, str("stopped by signal ", stop.received(), "; the unfinished output was removed"));
+}
 
 }  // namespace tokamak::cli

@@ -3,20 +3,26 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/run_files.h"
 #include "base/strings.h"
 #include "checkpoint/lock.h"
 #include "cli/command.h"
-#include "cli/report_config.h"
 #include "cli/version.h"
+#include "config/load.h"
+#include "config/options_tree.h"
+#include "config/yaml.h"
+#include "model/flops.h"
 #include "report/json.h"
 #include "report/page.h"
 #include "report/run_report.h"
 #include "report/text.h"
+#include "train/run_config.h"
 
 namespace tokamak::cli {
 
@@ -59,9 +65,56 @@ std::string real_path(const std::string& directory) {
   return path.empty() ? directory : path.string();
 }
 
+void mark_required(ConfigNode& node) {
+  if (is_required(node.comment) && node.type == ConfigNode::Type::kScalar) {
+    node.text = "required";
+    node.is_text = false;
+  }
+  for (ConfigNode& child : node.children) mark_required(child);
+}
+
+std::map<std::string, std::string> defaults() {
+  ConfigNode tree = tree_of(RunConfig{});
+  mark_required(tree);
+  std::map<std::string, std::string> values;
+  for (const ConfigLine& line : config_lines(tree)) values[line.key] = line.value;
+  return values;
+}
+
+// 0 for a config that this version cannot read.
+int64_t parameters_of(const std::string& text, const std::string& path) {
+  try {
+    return model_size(parse_saved_config(text, path).model).parameters;
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+// Fills in the run's config, key by key with this program's defaults, and its name. Leaves them empty if the file is
+// missing or, with a warning, not YAML.
+void read_config(const std::string& directory, PageRun& run) {
+  run.name.clear();
+  const std::string path = run_files::at(directory, run_files::kConfig);
+  if (!exists(path)) return;
+  try {
+    const std::string text = read_text(path, Kind::kConfig);
+    std::vector<Problem> problems;
+    const std::map<std::string, std::string> standard = defaults();
+    for (const ConfigLine& line : config_lines(parse_yaml(text, path, problems))) {
+      const auto known = standard.find(line.key);
+      run.config.push_back({line.key, line.value, known == standard.end() ? "" : known->second});
+      if (line.key == "run.name") run.name = line.value;
+    }
+    run.parameters = parameters_of(text, path);
+  } catch (const Error& error) {
+    log::warning("the report has no config: ", error.what());
+    run.config.clear();
+  }
+}
+
 class ReportCommand : public Command {
  public:
-  explicit ReportCommand(CLI::App* parser) : Command(parser) {
+  explicit ReportCommand(CLI::App* parser) {
     parser->add_option("RUN", directories_, "the run.output_dir of a run, finished or running; several are compared")
         ->required();
     parser->add_flag("--text", text_, "print a table (default)");
@@ -108,10 +161,8 @@ class ReportCommand : public Command {
     std::vector<std::string> names;  // as the configs have them
     for (const std::string& directory : directories_) {
       runs.push_back(read_page_run(directory, limits, is_locked(run_files::at(directory, run_files::kCheckpoints))));
-      const ReportedConfig config = read_run_config(directory);
-      names.push_back(config.value_of("run.name"));
-      runs.back().config = config.entries;
-      runs.back().parameters = config.parameters;
+      read_config(directory, runs.back());
+      names.push_back(runs.back().name);
     }
     const bool have_names = std::find(names.begin(), names.end(), "") == names.end();
     if (!have_names || !all_differ(names)) names = names_of(directories_);
@@ -131,8 +182,8 @@ class ReportCommand : public Command {
 }  // namespace
 
 void add_report(CLI::App& root, Commands& commands) {
-  commands.push_back(std::make_unique<ReportCommand>(
-      root.add_subcommand("report", "print a run's use of time: starts, causes, lost steps, goodput; also as a page")));
+  add_command<ReportCommand>(root, commands, "report",
+                             "print a run's use of time: starts, causes, lost steps, goodput; also as a page");
 }
 
 }  // namespace tokamak::cli

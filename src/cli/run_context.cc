@@ -33,20 +33,14 @@ void or_end_all(World& world, const std::function<void()>& body) {
 int run_in_world(const std::function<int(World&)>& body, std::function<bool()> interrupted) {
   World world(std::move(interrupted));
   log::configure(world.rank(), world.size(), log::Level::kInfo);
+  int exit_code = 0;
   try {
-    return body(world);
+    or_end_all(world, [&] { exit_code = body(world); });
   } catch (const SharedError& error) {
     if (world.rank() == 0) report(error);
     return error.exit_code();
-  } catch (const Error& error) {
-    report(error);
-    if (world.size() > 1) world.end_all(error.exit_code());
-    return error.exit_code();
-  } catch (const std::exception& error) {
-    report(Error(Kind::kBug, error.what()));
-    if (world.size() > 1) world.end_all(static_cast<int>(Kind::kBug));
-    return static_cast<int>(Kind::kBug);
   }
+  return exit_code;
 }
 
 Backend make_backend_collectively(World& world, const RuntimeOptions& options) {

@@ -9,7 +9,8 @@
 namespace tokamak::cli {
 
 // Starts the world, configures the log and runs `body`; returns its exit code. Rank 0 reports an error that all ranks
-// share, and every rank leaves in order; an error of one rank ends all ranks at once. `interrupted` is World's.
+// share, and every rank leaves in order. An error of one of several ranks ends all at once; a world of one throws it.
+// `interrupted` is World's.
 int run_in_world(const std::function<int(World&)>& body, std::function<bool()> interrupted = {});
 
 // For a body that uses objects outside of it, whose device work may wait for other ranks. An error of only this rank

@@ -31,7 +31,7 @@ void add_model(CLI::App* parser, std::string& path) {
 
 class Train : public Command {
  public:
-  explicit Train(CLI::App* parser) : Command(parser) {
+  explicit Train(CLI::App* parser) {
     parser->add_option("--input", inputs_, "text to train on: .txt, or .jsonl with a text in each line")
         ->required()
         ->type_name("PATH");
@@ -75,7 +75,7 @@ void for_each_line(const std::vector<std::string>& words, const Line& line) {
 
 class Encode : public Command {
  public:
-  explicit Encode(CLI::App* parser) : Command(parser) {
+  explicit Encode(CLI::App* parser) {
     add_model(parser, model_);
     parser->add_option("text", text_, "text to encode; without it, each line of standard input is one");
     parser->add_flag("--pieces", pieces_, "print the pieces instead of their ids");
@@ -102,7 +102,7 @@ class Encode : public Command {
 
 class Decode : public Command {
  public:
-  explicit Decode(CLI::App* parser) : Command(parser) {
+  explicit Decode(CLI::App* parser) {
     add_model(parser, model_);
     parser->add_option("ids", ids_, "token ids; without them, each line of standard input is one text");
   }
@@ -134,7 +134,7 @@ class Decode : public Command {
 
 class InspectTokenizer : public Command {
  public:
-  explicit InspectTokenizer(CLI::App* parser) : Command(parser) {
+  explicit InspectTokenizer(CLI::App* parser) {
     parser
         ->add_option("MODEL,--model", model_,
                      "tokenizer model, as SentencePiece and `tokamak tokenizer train` write it")
@@ -189,12 +189,10 @@ class InspectTokenizer : public Command {
 void add_tokenizer(CLI::App& root, Commands& commands) {
   CLI::App* group = root.add_subcommand("tokenizer", "train, try and inspect a tokenizer");
   group->require_subcommand(1);
-  commands.push_back(
-      std::make_unique<Train>(group->add_subcommand("train", "train a SentencePiece BPE model on text")));
-  commands.push_back(std::make_unique<Encode>(group->add_subcommand("encode", "text to token ids")));
-  commands.push_back(std::make_unique<Decode>(group->add_subcommand("decode", "token ids to text")));
-  commands.push_back(
-      std::make_unique<InspectTokenizer>(group->add_subcommand("inspect", "print a tokenizer model's contents")));
+  add_command<Train>(*group, commands, "train", "train a SentencePiece BPE model on text");
+  add_command<Encode>(*group, commands, "encode", "text to token ids");
+  add_command<Decode>(*group, commands, "decode", "token ids to text");
+  add_command<InspectTokenizer>(*group, commands, "inspect", "print a tokenizer model's contents");
 }
 
 }  // namespace tokamak::cli

@@ -26,7 +26,7 @@ namespace {
 
 class TrainCommand : public Command {
  public:
-  explicit TrainCommand(CLI::App* parser) : Command(parser) {
+  explicit TrainCommand(CLI::App* parser) {
     parser->add_option("config", path_, "YAML file of the run (configs/ has examples, docs/config.md the reference)");
     parser->add_option("overrides", overrides_, "KEY=VALUE over the file, for example optimizer.lr=3e-4");
     parser->add_flag("--print-config", print_config_, "print the resolved config with each key's meaning, and stop");
@@ -144,8 +144,7 @@ class TrainCommand : public Command {
 }  // namespace
 
 void add_train(CLI::App& root, Commands& commands) {
-  CLI::App* parser = root.add_subcommand("train", "train a model from a YAML file; resumes automatically");
-  commands.push_back(std::make_unique<TrainCommand>(parser));
+  add_command<TrainCommand>(root, commands, "train", "train a model from a YAML file; resumes automatically");
 }
 
 }  // namespace tokamak::cli

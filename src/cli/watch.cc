@@ -19,7 +19,7 @@ namespace {
 
 class WatchCommand : public Command {
  public:
-  explicit WatchCommand(CLI::App* parser) : Command(parser) {
+  explicit WatchCommand(CLI::App* parser) {
     parser->add_option("RUN", directory_, "the run.output_dir of a run, of this machine or on a shared file system")
         ->required();
     auto* once = parser->add_flag("--once", once_, "print the current state as text, and stop: for pipes");
@@ -70,8 +70,8 @@ class WatchCommand : public Command {
 }  // namespace
 
 void add_watch(CLI::App& root, Commands& commands) {
-  commands.push_back(std::make_unique<WatchCommand>(
-      root.add_subcommand("watch", "show a run live in the terminal: curves, progress, stragglers, events")));
+  add_command<WatchCommand>(root, commands, "watch",
+                            "show a run live in the terminal: curves, progress, stragglers, events");
 }
 
 }  // namespace tokamak::cli

@@ -78,19 +78,14 @@ void Guests::make_room() {
 
 bool Guests::hear(Guest& guest) {
   while (true) {
-    switch (guest.frame.read(guest.socket)) {
-      case FrameReader::State::kMore:
-        if (std::chrono::steady_clock::now() < guest.deadline) return false;
-        turn_away(guest, "no rank of ours", "");
-        return true;
-      case FrameReader::State::kEnded:
-        return true;
-      case FrameReader::State::kBroken:
-        turn_away(guest, "no rank of ours", "");
-        return true;
-      case FrameReader::State::kWhole:
-        if (introduced(guest, guest.frame.take())) return true;
+    const FrameReader::State state = guest.frame.read(guest.socket);
+    if (state == FrameReader::State::kWhole) {
+      if (introduced(guest, guest.frame.take())) return true;
+      continue;
     }
+    if (state == FrameReader::State::kMore && std::chrono::steady_clock::now() < guest.deadline) return false;
+    if (state != FrameReader::State::kEnded) turn_away(guest, "no rank of ours", "");
+    return true;
   }
 }
 

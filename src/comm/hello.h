@@ -8,15 +8,19 @@
 // this connection only. The joining rank proves first, so that a stranger gets no digest to try secrets against.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "comm/frame.h"
+#include "comm/socket.h"
 
 namespace tokamak {
 
 inline constexpr const char* kProtocolVersion = "4";  // of the messages between ranks, here and later
 inline constexpr const char* kControlKind = "control";
+
+std::optional<int> number_of(const std::string& word);  // nullopt unless the whole word is one
 
 struct Hello {
   std::string version, kind;
@@ -38,5 +42,24 @@ enum class Role { kJoins, kListens };
 
 // `random` is that of the listening side.
 std::string proof_of(Role role, const std::string& secret, const Hello& hello, const std::string& random);
+
+// How long to wait; calls `heed` about ten times a second, which may throw.
+struct Patience {
+  Deadline deadline = kNever;
+  std::function<void()> heed = {};
+};
+
+bool say(const Socket& socket, const Words& words);
+
+// The next frame. nullopt if the peer has gone, sent something else, or the deadline has passed.
+std::optional<Words> hear(const Socket& socket, const Patience& patience, FrameLimits limits = {});
+
+// Introduces a rank; both sides prove that they know the secret, if there is one. Returns why the rank may not join,
+// printable, or "". `whom` names the peer in that text.
+std::string introduce(const Socket& socket, const Hello& own, const std::string& secret, const std::string& whom,
+                      const Patience& patience);
+
+// The reason of a peer's unexpected answer.
+std::string refusal(const Words& answer, const std::string& whom);
 
 }  // namespace tokamak

@@ -29,7 +29,10 @@ class Environment {
   }
 
   // The number in [low, high]; `reason` says why it is required.
-  int64_t number(const char* name, int64_t low, int64_t high, const std::string& reason) const {
+  int number(const char* name, int64_t low, int64_t high, const std::string& reason) const {
+    return static_cast<int>(whole(name, low, high, reason));
+  }
+  int64_t whole(const char* name, int64_t low, int64_t high, const std::string& reason) const {
     const std::string value = text(name);
     if (!has(name)) fail(Kind::kConfig, str(name, " is not set, but ", reason));
     int64_t result = 0;
@@ -50,25 +53,24 @@ class Environment {
 };
 
 void read_local(const Environment& environment, const std::string& reason, ProcessLaunch& launch) {
-  if (environment.has("LOCAL_WORLD_SIZE")) {
-    launch.local_size = static_cast<int>(environment.number("LOCAL_WORLD_SIZE", 1, launch.size, reason));
-  }
+  if (environment.has("LOCAL_WORLD_SIZE"))
+    launch.local_size = environment.number("LOCAL_WORLD_SIZE", 1, launch.size, reason);
   if (environment.has("LOCAL_RANK")) {
     const int size = launch.local_size > 0 ? launch.local_size : launch.size;
-    launch.local_rank = static_cast<int>(environment.number("LOCAL_RANK", 0, size - 1, reason));
+    launch.local_rank = environment.number("LOCAL_RANK", 0, size - 1, reason);
   }
 }
 
 int port_from(const Environment& environment, const std::string& reason) {
-  return static_cast<int>(environment.number("MASTER_PORT", 1, kLastPort, reason));
+  return environment.number("MASTER_PORT", 1, kLastPort, reason);
 }
 
 // The names that torchrun and most cluster tools use.
 ProcessLaunch by_variables(const Environment& environment) {
   ProcessLaunch launch;
-  launch.size = static_cast<int>(environment.number("WORLD_SIZE", 1, kMostRanks, environment.said("RANK")));
+  launch.size = environment.number("WORLD_SIZE", 1, kMostRanks, environment.said("RANK"));
   const std::string reason = environment.said("WORLD_SIZE");
-  launch.rank = static_cast<int>(environment.number("RANK", 0, launch.size - 1, reason));
+  launch.rank = environment.number("RANK", 0, launch.size - 1, reason);
   if (launch.size == 1) return launch;
   launch.launcher = Launcher::kTcp;
   read_local(environment, reason, launch);
@@ -85,16 +87,15 @@ ProcessLaunch by_variables(const Environment& environment) {
 ProcessLaunch by_slurm(const Environment& environment) {
   const char* tasks = environment.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
   ProcessLaunch launch;
-  launch.size = static_cast<int>(environment.number(tasks, 1, kMostRanks, environment.said("SLURM_STEP_ID")));
+  launch.size = environment.number(tasks, 1, kMostRanks, environment.said("SLURM_STEP_ID"));
   if (launch.size == 1) return launch;
   const std::string reason = environment.said(tasks);
   launch.launcher = Launcher::kTcp;
-  launch.rank = static_cast<int>(environment.number("SLURM_PROCID", 0, launch.size - 1, reason));
-  if (environment.has("SLURM_LOCALID")) {
-    launch.local_rank = static_cast<int>(environment.number("SLURM_LOCALID", 0, launch.size - 1, reason));
-  }
-  const int64_t job = environment.number("SLURM_JOB_ID", 0, UINT32_MAX, reason);
-  const int64_t step = environment.number("SLURM_STEP_ID", 0, UINT32_MAX, reason);
+  launch.rank = environment.number("SLURM_PROCID", 0, launch.size - 1, reason);
+  if (environment.has("SLURM_LOCALID"))
+    launch.local_rank = environment.number("SLURM_LOCALID", 0, launch.size - 1, reason);
+  const int64_t job = environment.whole("SLURM_JOB_ID", 0, UINT32_MAX, reason);
+  const int64_t step = environment.whole("SLURM_STEP_ID", 0, UINT32_MAX, reason);
   launch.job = str("Slurm job ", job, ".", step);
   if (environment.has("SLURM_RESTART_COUNT")) launch.job += str(", restart ", environment.text("SLURM_RESTART_COUNT"));
   launch.address = environment.text("MASTER_ADDR");

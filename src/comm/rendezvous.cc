@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "base/error.h"
@@ -14,7 +13,6 @@
 #include "comm/guests.h"
 #include "comm/hello.h"
 #include "comm/interfaces.h"
-#include "comm/introduce.h"
 #include "comm/secret.h"
 
 namespace tokamak {
@@ -55,13 +53,14 @@ class Gathering {
       : options_(options),
         deadline_(in_seconds(options.timeout_seconds)),
         tell_at_(in_seconds(options.silent_seconds)) {
+    allow_open_files(options.size);
     const size_t ranks = options.size;
     for (std::vector<Socket>& lane : peers_.data) lane.resize(ranks);
-    control().resize(ranks);
-    hosts().resize(ranks);
+    control_.resize(ranks);
+    hosts_.resize(ranks);
     addresses_.resize(ranks);
     ports_.resize(ranks);
-    hosts()[options.rank] = printable(host_name(), kLongestAddress);
+    hosts_[options.rank] = printable(host_name(), kLongestAddress);
   }
 
   Peers run() {
@@ -81,17 +80,13 @@ class Gathering {
   }
 
  private:
-  std::vector<Socket>& control() { return peers_.control.sockets; }
-  const std::vector<Socket>& control() const { return peers_.control.sockets; }
-  std::vector<std::string>& hosts() { return peers_.control.hosts; }
-  const std::vector<std::string>& hosts() const { return peers_.control.hosts; }
-
   std::string self() const { return str("rank ", options_.rank, " of ", options_.size); }
   std::string place() const {
     return str(printable(join(options_.addresses, " or "), kLongestPlace), ":", options_.port);
   }
+  std::string rank_zero() const { return str("rank 0 at ", place()); }
   std::string name(size_t rank) const {
-    return hosts()[rank].empty() ? str("rank ", rank) : str("rank ", rank, " on ", hosts()[rank]);
+    return hosts_[rank].empty() ? str("rank ", rank) : str("rank ", rank, " on ", hosts_[rank]);
   }
 
   // ---- waiting ----
@@ -130,10 +125,9 @@ class Gathering {
   // ---- guests ----
 
   void listen(std::vector<Socket> listeners) {
-    const std::string own = options_.rank == 0 ? str("rank 0 at ", place()) : name(options_.rank);
     guests_.emplace(
         std::move(listeners),
-        GuestRules{.self = own,
+        GuestRules{.self = options_.rank == 0 ? rank_zero() : name(options_.rank),
                    .job = options_.job,
                    .secret = options_.secret,
                    .objection = [this](const Hello& hello) { return objection_to(hello); },
@@ -146,7 +140,7 @@ class Gathering {
       if (is_over(deadline_)) return false;
       if (!connects_data_) tell_of_wait(str(absent(), ", ", options_.timeout_seconds, " s at most"));
       std::vector<const Socket*> sockets;
-      for (const Socket& socket : control()) sockets.push_back(&socket);
+      for (const Socket& socket : control_) sockets.push_back(&socket);
       const std::vector<const Socket*> guests = guests_->sockets();
       sockets.insert(sockets.end(), guests.begin(), guests.end());
       const int ready = wait_a_moment(sockets, deadline_);
@@ -169,8 +163,8 @@ class Gathering {
     if (hello.rank < 0 || hello.rank >= options_.size) return str("does not exist among ", options_.size, " ranks");
     const size_t rank = hello.rank;
     if (hello.kind == kControlKind && options_.rank == 0) {
-      const bool is_there = hello.rank == 0 || control()[rank];
-      return is_there ? str("is a second rank ", rank, ": the first is on ", hosts()[rank]) : "";
+      const bool is_there = hello.rank == 0 || control_[rank];
+      return is_there ? str("is a second rank ", rank, ": the first is on ", hosts_[rank]) : "";
     }
     for (size_t lane = 0; connects_data_ && hello.rank > options_.rank && lane < kLanes; ++lane) {
       if (hello.kind == data_kind(lane) && !peers_.data[lane][rank]) return "";
@@ -189,8 +183,8 @@ class Gathering {
     }
     addresses_[rank] = socket.peer_address();
     ports_[rank] = hello.port;
-    hosts()[rank] = hello.shown_host();
-    control()[rank] = std::move(socket);
+    hosts_[rank] = hello.shown_host();
+    control_[rank] = std::move(socket);
   }
 
   // ---- rank 0 ----
@@ -199,13 +193,7 @@ class Gathering {
     return addresses_to_listen_on(options_.addresses.front(), options_.one_host);
   }
 
-  void meet_rank_zero() {
-    if (options_.rank == 0) {
-      receive_all();
-    } else {
-      go_to_rank_zero();
-    }
-  }
+  void meet_rank_zero() { options_.rank == 0 ? receive_all() : go_to_rank_zero(); }
 
   void receive_all() {
     missing_ = options_.size - 1;
@@ -215,10 +203,10 @@ class Gathering {
                      others.empty() ? "" : "; turned away: " + others));
     }
     Words list = {"welcome"};
-    for (size_t r = 0; r < hosts().size(); ++r) {
-      list.insert(list.end(), {hosts()[r], addresses_[r], str(ports_[r])});
+    for (size_t r = 0; r < hosts_.size(); ++r) {
+      list.insert(list.end(), {hosts_[r], addresses_[r], str(ports_[r])});
     }
-    for (const Socket& socket : control()) {
+    for (const Socket& socket : control_) {
       if (socket) say(socket, list);  // a rank that has left meanwhile is missed below
     }
   }
@@ -226,7 +214,7 @@ class Gathering {
   std::string absent() const {
     Words ranks;
     for (int r = 1; r < options_.size; ++r) {
-      if (!control()[r]) ranks.push_back(str(r));
+      if (!control_[r]) ranks.push_back(str(r));
     }
     const size_t count = ranks.size();
     if (count > kMostNamed) ranks.resize(kMostNamed);
@@ -235,7 +223,7 @@ class Gathering {
   }
 
   [[noreturn]] void refuse_all(const std::string& reason) const {
-    for (const Socket& socket : control()) {
+    for (const Socket& socket : control_) {
       if (socket) say(socket, {"refused", reason});
     }
     fail(Kind::kComm, str(self(), ": ", reason));
@@ -265,12 +253,10 @@ class Gathering {
     fail(Kind::kComm, str(self(), ": ", reason));
   }
 
-  std::string rank_zero() const { return str("rank 0 at ", place()); }
-
   void go_to_rank_zero() {
-    Socket& zero = control()[0];
+    Socket& zero = control_[0];
     zero = options_.addresses.size() == 1 ? connect_to_only_address() : find_rank_zero();
-    const auto ranks = hosts().size();
+    const auto ranks = hosts_.size();
     // Rank 0 times out first, and names the missing ranks.
     const std::optional<Words> answer =
         hear(zero, until(in_seconds(options_.timeout_seconds + kSecondsToSpeak)),
@@ -286,7 +272,7 @@ class Gathering {
   }
 
   void read_list(size_t rank, const std::string* words, const Socket& zero) {
-    hosts()[rank] = printable(words[0], kLongestAddress);
+    hosts_[rank] = printable(words[0], kLongestAddress);
     addresses_[rank] = printable(words[1], kLongestAddress);
     // A rank on rank 0's host has a loopback address there; from here it is at rank 0's address.
     if (is_loopback(addresses_[rank])) addresses_[rank] = zero.peer_address();
@@ -295,9 +281,8 @@ class Gathering {
       ports_[0] = options_.port;
       return;
     }
-    const auto [end, error] = std::from_chars(words[2].data(), words[2].data() + words[2].size(), ports_[rank]);
-    const bool is_whole = error == std::errc() && end == words[2].data() + words[2].size();
-    if (has_data_ && (!is_whole || ports_[rank] < 1 || ports_[rank] > 65535)) {
+    ports_[rank] = number_of(words[2]).value_or(0);
+    if (has_data_ && (ports_[rank] < 1 || ports_[rank] > 65535)) {
       fail(Kind::kComm, str(self(), ": ", rank_zero(), " names no port of ", name(rank)));
     }
   }
@@ -381,19 +366,17 @@ class Gathering {
   bool connects_data_ = false;  // all have joined, and the ranks above connect
   int missing_ = 0;             // ranks that have not joined
   Peers peers_;
+  std::vector<Socket>& control_ = peers_.control.sockets;
+  std::vector<std::string>& hosts_ = peers_.control.hosts;
   std::vector<std::string> addresses_;
   std::vector<int> ports_;
 };
 
 }  // namespace
 
-Peers meet(const RendezvousOptions& options) {
-  allow_open_files(options.size);
-  return Gathering(options).run();
-}
+Peers meet(const RendezvousOptions& options) { return Gathering(options).run(); }
 
 ControlPeers meet_rank_zero(const RendezvousOptions& options, std::vector<Socket> listeners) {
-  allow_open_files(options.size);
   return Gathering(options).run_control(std::move(listeners));
 }
 

@@ -3,10 +3,9 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <sys/random.h>
+#include <openssl/rand.h>
 
 #include <array>
-#include <cerrno>
 
 #include "base/error.h"
 
@@ -42,11 +41,7 @@ bool same_digest(const std::string& a, const std::string& b) {
 
 std::string random_word() {
   std::array<unsigned char, 16> bytes{};
-  ssize_t got = -1;
-  do {
-    got = ::getrandom(bytes.data(), bytes.size(), 0);
-  } while (got < 0 && errno == EINTR);
-  TOKAMAK_CHECK(got == static_cast<ssize_t>(bytes.size()), "the system gives no random bytes");
+  TOKAMAK_CHECK(RAND_bytes(bytes.data(), bytes.size()) == 1, "the system gives no random bytes");
   return hexadecimal(bytes.data(), bytes.size());
 }
 

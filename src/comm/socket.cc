@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/error.h"
 #include "base/strings.h"
 
 namespace tokamak {
@@ -57,8 +56,7 @@ bool wait_until_ready(int fd, int16_t events, Deadline deadline) {
 void set(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof(value)); }
 
 Socket configured(Socket socket) {
-  const int fd = socket.fd();
-  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(socket.fd(), IPPROTO_TCP, TCP_NODELAY, 1);
   return socket;
 }
 
@@ -105,6 +103,7 @@ bool connected_in_time(int fd, const addrinfo& address, Deadline deadline, const
 
 bool listens(const Socket& socket, Address& address) {
   set(socket.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
+  set(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 0);  // serves IPv4 too
   return ::bind(socket.fd(), address.get(), address.length) == 0 && ::listen(socket.fd(), SOMAXCONN) == 0;
 }
 
@@ -128,19 +127,10 @@ Deadline in_seconds(double seconds) {
   return std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
 }
 
-Socket& Socket::operator=(Socket&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-void Socket::close() {
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-}
-
 int64_t Socket::send_some(const void* data, int64_t bytes, bool more_follows) const {
   const int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (more_follows ? MSG_MORE : 0);
   while (true) {
-    const ssize_t sent = ::send(fd_, data, std::min(bytes, kMostAtOnce), flags);
+    const ssize_t sent = ::send(fd_.get(), data, std::min(bytes, kMostAtOnce), flags);
     if (sent >= 0) return sent;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
     if (errno != EINTR) return -1;
@@ -149,7 +139,7 @@ int64_t Socket::send_some(const void* data, int64_t bytes, bool more_follows) co
 
 int64_t Socket::receive_some(void* data, int64_t bytes) const {
   while (true) {
-    const ssize_t received = ::recv(fd_, data, std::min(bytes, kMostAtOnce), MSG_DONTWAIT);
+    const ssize_t received = ::recv(fd_.get(), data, std::min(bytes, kMostAtOnce), MSG_DONTWAIT);
     if (received > 0) return received;
     if (received == 0) {
       errno = 0;
@@ -163,7 +153,7 @@ int64_t Socket::receive_some(void* data, int64_t bytes) const {
 bool Socket::send(const void* data, int64_t bytes, Deadline deadline) const {
   for (const auto* from = static_cast<const char*>(data); bytes > 0;) {
     const int64_t sent = send_some(from, bytes, false);
-    if (sent < 0 || (sent == 0 && !wait_until_ready(fd_, POLLOUT, deadline))) return false;
+    if (sent < 0 || (sent == 0 && !wait_until_ready(fd_.get(), POLLOUT, deadline))) return false;
     from += sent;
     bytes -= sent;
   }
@@ -173,7 +163,7 @@ bool Socket::send(const void* data, int64_t bytes, Deadline deadline) const {
 bool Socket::receive(void* data, int64_t bytes, Deadline deadline) const {
   for (auto* to = static_cast<char*>(data); bytes > 0;) {
     const int64_t received = receive_some(to, bytes);
-    if (received < 0 || (received == 0 && !wait_until_ready(fd_, POLLIN, deadline))) return false;
+    if (received < 0 || (received == 0 && !wait_until_ready(fd_.get(), POLLIN, deadline))) return false;
     to += received;
     bytes -= received;
   }
@@ -182,63 +172,36 @@ bool Socket::receive(void* data, int64_t bytes, Deadline deadline) const {
 
 void Socket::give_up_after(double seconds) const {
   const auto probe = std::max(1, static_cast<int>(seconds / 9));
-  set(fd_, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(fd_, IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, static_cast<int>(seconds) - kProbes * probe));
-  set(fd_, IPPROTO_TCP, TCP_KEEPINTVL, probe);
-  set(fd_, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-  set(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(seconds * 1000));  // if data are in flight
+  set(fd_.get(), SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(fd_.get(), IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, static_cast<int>(seconds) - kProbes * probe));
+  set(fd_.get(), IPPROTO_TCP, TCP_KEEPINTVL, probe);
+  set(fd_.get(), IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  set(fd_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(seconds * 1000));  // if data are in flight
 }
 
 std::string Socket::peer_address() const {
   Address there;
-  return ::getpeername(fd_, there.get(), &there.length) == 0 ? as_number(there) : "?";
+  return ::getpeername(fd_.get(), there.get(), &there.length) == 0 ? as_number(there) : "?";
 }
 
 std::string Socket::own_address() const {
   Address here;
-  return ::getsockname(fd_, here.get(), &here.length) == 0 ? as_number(here) : "?";
+  return ::getsockname(fd_.get(), here.get(), &here.length) == 0 ? as_number(here) : "?";
 }
 
 int Socket::port() const {
   Address here;
-  ::getsockname(fd_, here.get(), &here.length);
+  ::getsockname(fd_.get(), here.get(), &here.length);
   const bool v6 = here.storage.ss_family == AF_INET6;
   return ntohs(v6 ? reinterpret_cast<sockaddr_in6*>(&here.storage)->sin6_port
                   : reinterpret_cast<sockaddr_in*>(&here.storage)->sin_port);
 }
 
-void Socket::never_block() const { ::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) | O_NONBLOCK); }
+void Socket::never_block() const { ::fcntl(fd_.get(), F_SETFL, ::fcntl(fd_.get(), F_GETFL) | O_NONBLOCK); }
 
-Socket listen_on(int port) {
-  Address address;
-  Socket socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (socket) {  // serves IPv4 too
-    set(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
-    auto* any = reinterpret_cast<sockaddr_in6*>(&address.storage);
-    any->sin6_family = AF_INET6;
-    any->sin6_port = htons(static_cast<uint16_t>(port));
-    address.length = sizeof(*any);
-  } else {  // a host without IPv6
-    socket = Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    auto* any = reinterpret_cast<sockaddr_in*>(&address.storage);
-    any->sin_family = AF_INET;
-    any->sin_port = htons(static_cast<uint16_t>(port));
-    address.length = sizeof(*any);
-  }
-  if (!socket) fail_errno(Kind::kComm, "cannot make a socket");
-  if (!listens(socket, address)) {
-    fail_errno(Kind::kComm, str("cannot listen on port ", port),
-               "another run on this host? Choose another MASTER_PORT");
-  }
-  return socket;
-}
-
-std::vector<Socket> listen_on(const std::vector<std::string>& addresses, int port) {
+std::vector<Socket> listen_on(std::vector<std::string> addresses, int port) {
+  if (addresses.empty()) addresses = {Socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)) ? "::" : "0.0.0.0"};
   std::vector<Socket> sockets;
-  if (addresses.empty()) {
-    sockets.push_back(listen_on(port));
-    return sockets;
-  }
   int error = 0;
   for (int attempt = 0; attempt < kAttemptsAtPort; ++attempt) {
     sockets.clear();

@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "base/file.h"
 
 namespace tokamak {
 
@@ -19,13 +20,9 @@ class Socket {
  public:
   Socket() = default;
   explicit Socket(int fd) : fd_(fd) {}
-  ~Socket() { close(); }
-  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept;
 
-  int fd() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-  void close();
+  int fd() const { return fd_.get(); }
+  explicit operator bool() const { return static_cast<bool>(fd_); }
 
   // Sends all, or returns false: the other side has closed, or the deadline has passed. errno is the reason; 0: closed.
   bool send(const void* data, int64_t bytes, Deadline deadline) const;
@@ -46,15 +43,12 @@ class Socket {
   void never_block() const;  // for a listener: accept_from returns at once
 
  private:
-  int fd_ = -1;
+  Descriptor fd_;
 };
 
-// Listens on every interface. Error(kComm) if the port is taken. Port 0: the system chooses.
-Socket listen_on(int port);
-
 // Listens on these addresses, with the same port, or on every interface if there are none. Skips an unavailable one
-// (gone, IPv6 off) if another works.
-std::vector<Socket> listen_on(const std::vector<std::string>& addresses, int port);
+// (gone, IPv6 off) if another works. Error(kComm) if the port is taken. Port 0: the system chooses.
+std::vector<Socket> listen_on(std::vector<std::string> addresses, int port);
 
 // Accepts a connection. An empty Socket, and errno, if there is none: the peer closed it, a resource is short for now,
 // or the listener never blocks.

@@ -30,12 +30,6 @@ double mpi_seconds() {
   return seconds;
 }
 
-void report_mpi_timeout(double seconds) {
-  log::error("the ranks have not met over MPI within ", seconds,
-             " s: one was never started, or a message of the launcher was lost (TOKAMAK_MPI_SECONDS)");
-  log::flush();
-}
-
 }  // namespace
 
 World::World(std::function<bool()> interrupted)
@@ -43,7 +37,11 @@ World::World(std::function<bool()> interrupted)
   if (launch_.launcher == Launcher::kMpi) {
     // MPI_Init has no time limit, and no watchdog runs yet.
     const double seconds = mpi_seconds();
-    const ExitTimer timer(seconds, static_cast<int>(Kind::kComm), [&] { report_mpi_timeout(seconds); });
+    const ExitTimer timer(seconds, static_cast<int>(Kind::kComm), [&] {
+      log::error("the ranks have not met over MPI within ", seconds,
+                 " s: one was never started, or a message of the launcher was lost (TOKAMAK_MPI_SECONDS)");
+      log::flush();
+    });
     MpiWorld world = start_mpi();
     comm_ = std::move(world.comm);
     local_rank_ = world.local_rank;
@@ -63,7 +61,16 @@ World::World(std::function<bool()> interrupted)
                         .interrupted = interrupted});
     const std::vector<std::string> hosts = peers.control.hosts;
     watch_.emplace(launch_.rank, std::move(peers.control));
-    or_end_all([&] { comm_ = make_tcp_comm(launch_.rank, std::move(peers.data), hosts, interrupted); });
+    try {
+      comm_ = make_tcp_comm(launch_.rank, std::move(peers.data), hosts, interrupted);
+    } catch (const Error& error) {
+      // The ranks have only control connections yet. The error would wait in the watch's destructor for the others,
+      // which wait for this rank.
+      log::configure(launch_.rank, launch_.size, log::Level::kInfo);
+      log::error(error.what(), error.hint().empty() ? "" : "\n  hint: ", error.hint());
+      log::flush();
+      end_all(error.exit_code());
+    }
     find_neighbours(hosts);
   } else {
     comm_ = make_single_comm();
@@ -88,19 +95,6 @@ World::~World() {
   watch_.reset();
   comm_.reset();
   if (launch_.launcher == Launcher::kMpi) end_mpi();
-}
-
-// Ends the run. The ranks have only control connections yet: an error would wait in the watch's destructor for the
-// others, which wait for this rank.
-void World::or_end_all(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    log::configure(launch_.rank, launch_.size, log::Level::kInfo);
-    log::error(error.what(), error.hint().empty() ? "" : "\n  hint: ", error.hint());
-    log::flush();
-    end_all(error.exit_code());
-  }
 }
 
 int World::ranks_on_cores() {

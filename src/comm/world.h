@@ -40,7 +40,6 @@ class World {
   void leave_within(double seconds) { leave_within_ = seconds; }
 
  private:
-  void or_end_all(const std::function<void()>& body);
   void find_neighbours(const std::vector<std::string>& hosts);  // by rank
 
   const ProcessLaunch launch_;

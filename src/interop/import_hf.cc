@@ -138,7 +138,7 @@ ImportReport import_hf(const HfModel& model, const ImportOptions& options, const
   manifest.tool = TOKAMAK_VERSION;
   manifest.created = utc_timestamp();
   manifest.incarnation = current_incarnation().id;
-  write_text_atomically(str(directory, "/", kManifestName), encode_manifest(manifest).text, Kind::kCheckpoint);
+  write_text_atomically(str(directory, "/", kManifestName), encode_manifest(manifest), Kind::kCheckpoint);
   sync_directory(store, Kind::kCheckpoint);
   write_text_atomically(run_files::at(staged.staging(), run_files::kConfig), config_text, Kind::kCheckpoint);
   staged.commit();

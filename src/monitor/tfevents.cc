@@ -1,10 +1,10 @@
 #include "monitor/tfevents.h"
 
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
 
-#include "base/crc32c.h"
 #include "base/utf8.h"
 
 namespace tokamak::tfevents {
@@ -20,6 +20,16 @@ template <class Unsigned>
 void append_little_endian(std::string& out, Unsigned bits) {
   for (size_t i = 0; i < sizeof(Unsigned); ++i) out += static_cast<char>(bits >> (8 * i));
 }
+
+constexpr std::array<uint32_t, 256> kCrcTable = [] {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t byte = 0; byte < table.size(); ++byte) {
+    uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82F63B78 : 0);  // bits reflected
+    table[byte] = crc;
+  }
+  return table;
+}();
 
 uint32_t masked_crc(std::string_view data) { return std::rotr(crc32c(data), 15) + 0xA282EAD8; }
 
@@ -96,6 +106,12 @@ Message value_of(const std::string& text) {
 }
 
 }  // namespace
+
+uint32_t crc32c(std::string_view bytes) {
+  uint32_t crc = ~0U;
+  for (const char byte : bytes) crc = (crc >> 8) ^ kCrcTable[(crc ^ static_cast<unsigned char>(byte)) & 0xFF];
+  return ~crc;
+}
 
 std::string record(std::string_view data) {
   std::string out;

@@ -16,6 +16,7 @@
 
 namespace tokamak::tfevents {
 
+uint32_t crc32c(std::string_view bytes);  // Castagnoli's polynomial: RFC 3720, B.4
 std::string record(std::string_view data);
 
 // Records. `wall_time` is in seconds since 1970.

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "adamw_state.h"
+#include "base/rng_formulas.h"
 
 using namespace tokamak;
 using namespace tokamak::testing;
@@ -15,7 +16,7 @@ uint32_t word_of(const AdamW::Rounding& rounding, int64_t i) {
   const uint64_t key = mix64(rounding.seed ^ name_hash("adamw"));
   const auto halves = [](uint64_t x) { return std::array{static_cast<uint32_t>(x), static_cast<uint32_t>(x >> 32)}; };
   const auto block = halves(index / 4), of_step = halves(step);
-  return philox4x32({block[0], block[1], of_step[0], of_step[1]}, halves(key))[index % 4];
+  return rng_formulas::philox4x32({block[0], block[1], of_step[0], of_step[1]}, halves(key))[index % 4];
 }
 
 double spacing_at(double x) {  // of bf16, which has 8 significant bits

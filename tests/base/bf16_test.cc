@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/rng.h"
+#include "base/rng_formulas.h"
 
 using namespace tokamak;
 
@@ -82,7 +82,7 @@ TEST_CASE("ten million draws of Philox round without bias: within five standard 
     int64_t ups = 0;
     ++stream;
     for (uint32_t block = 0; block < kDraws / 8; ++block) {
-      for (const uint32_t word : philox4x32({block, 0, static_cast<uint32_t>(stream), 0}, {2026, 0})) {
+      for (const uint32_t word : rng_formulas::philox4x32({block, 0, static_cast<uint32_t>(stream), 0}, {2026, 0})) {
         ups += round_at_random(x, static_cast<uint16_t>(word)).bits != lower;
         ups += round_at_random(x, static_cast<uint16_t>(word >> 16)).bits != lower;
       }

@@ -53,8 +53,7 @@ class Port {
 
  private:
   std::vector<Socket> listeners() {
-    std::vector<Socket> all;
-    all.push_back(listen_on(0));
+    std::vector<Socket> all = listen_on({}, 0);
     port_ = all.front().port();
     return all;
   }

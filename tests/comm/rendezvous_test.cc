@@ -20,7 +20,7 @@ using Catch::Contains;
 
 namespace {
 
-int free_port() { return listen_on(0).port(); }
+int free_port() { return listen_on({}, 0).front().port(); }
 
 RendezvousOptions options_of(int rank, int size, int port) {
   return {.rank = rank, .size = size, .addresses = {"127.0.0.1"}, .port = port, .job = "run", .timeout_seconds = 20};
@@ -115,7 +115,7 @@ TEST_CASE("a second process of a rank is told so, and the others meet") {
   CHECK((met[0].empty() && met[3].empty()));
   CHECK(met[1].empty() != met[2].empty());
   CHECK_THAT(met[1] + met[2], Contains("is a second rank 1: the first is on "));
-  const Socket first = listen_on(port);  // of a rank 0; a second one cannot have it
+  const std::vector<Socket> first = listen_on({}, port);  // of a rank 0; a second one cannot have it
   CHECK_THAT(outcomes({options_of(0, 3, port)})[0], Contains(str("cannot listen on port ", port)));
 }
 
@@ -272,7 +272,7 @@ TEST_CASE("a wait that is long is said once, with whom it is for and what is in 
 }
 
 TEST_CASE("a false rank 0 that does not know the secret gets no rank") {
-  const Socket listener = listen_on(0);
+  const Socket listener = std::move(listen_on({}, 0).front());
   RendezvousOptions rank = options_of(1, 2, listener.port());
   rank.secret = "the secret of all";
   std::string outcome;
@@ -351,7 +351,7 @@ TEST_CASE("a name or a reason of a peer cannot write to a terminal") {
 }
 
 TEST_CASE("a message larger than the system's buffers arrives whole, and a closed connection is said to be closed") {
-  const Socket listener = listen_on(0);
+  const Socket listener = std::move(listen_on({}, 0).front());
   std::string why;
   Socket sender = connect_to("localhost", listener.port(), in_seconds(5), why);
   REQUIRE(sender);
@@ -360,7 +360,7 @@ TEST_CASE("a message larger than the system's buffers arrives whole, and a close
   for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<char>('a' + i % 23);
   std::thread thread([&] {
     sender.send(sent.data(), static_cast<int64_t>(sent.size()), kNever);
-    sender.close();
+    sender = Socket();
   });
   CHECK(receiver.receive(received.data(), static_cast<int64_t>(received.size()), in_seconds(30)));
   CHECK(received == sent);
@@ -374,7 +374,7 @@ TEST_CASE("a message larger than the system's buffers arrives whole, and a close
 }
 
 TEST_CASE("a deadline ends a wait") {
-  const Socket listener = listen_on(0);
+  const Socket listener = std::move(listen_on({}, 0).front());
   std::string why;
   const Socket sender = connect_to("127.0.0.1", listener.port(), in_seconds(5), why);
   const Socket receiver = accept_from(listener);

@@ -108,7 +108,7 @@ std::string checkpoint_sample() {
   manifest.units = {{"embedding", 64, {{"embed.weight", {7, 16}, 0}, {"other", {}, 112}}}, {"norms", 64, {}}};
   manifest.files = {{"rank-00000-of-00002.safetensors", 100, std::string(32, 'a')},
                     {"rank-00001-of-00002.safetensors", 101, std::string(32, 'b')}};
-  const std::string text = encode_manifest(manifest).text;
+  const std::string text = encode_manifest(manifest);
   const size_t begin = text.find(",\"manifest\":") + 12;
   return text.substr(begin, text.size() - begin - 2);
 }

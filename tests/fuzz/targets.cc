@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/printable.h"
 #include "checkpoint/manifest.h"
-#include "comm/introduce.h"
+#include "comm/hello.h"
 #include "config/print.h"
 #include "config/read.h"
 #include "config/units.h"

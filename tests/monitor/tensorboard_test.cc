@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 
-#include "base/crc32c.h"
 #include "monitor/file_size_limit.h"
+#include "monitor/tfevents.h"
 #include "support/temp_dir.h"
 
 using namespace tokamak;
@@ -55,7 +55,7 @@ const std::string kScalar =  // at step 300
 
 }  // namespace
 
-TEST_CASE("CRC-32C of the usual nine digits") { CHECK(crc32c("123456789") == 0xE3069283); }
+TEST_CASE("CRC-32C of the usual nine digits") { CHECK(tfevents::crc32c("123456789") == 0xE3069283); }
 
 TEST_CASE("records are those that TensorFlow writes, byte for byte") {
   CHECK(tfevents::file_version(1700000000.0) == bytes_of(kVersion));
