@@ -22,7 +22,7 @@ struct SumTable {
   int64_t block_bytes = 0;
   std::vector<uint64_t> sums;
 
-  int64_t blocks() const { return static_cast<int64_t>(sums.size()); }
+  int64_t blocks() const { return std::ssize(sums); }
 };
 
 struct ShardSums {

@@ -16,7 +16,7 @@ CheckedFile::CheckedFile(std::string path, int64_t size, SumTable sums, FilePool
 
 void CheckedFile::read_at(int64_t offset, std::span<std::byte> out) const {
   if (out.empty()) return;
-  const int64_t end = offset + static_cast<int64_t>(out.size());
+  const int64_t end = offset + std::ssize(out);
   TOKAMAK_CHECK(offset >= 0 && end <= size_, path_, ": bytes ", offset, " to ", end, " of ", size_);
   for (int64_t block = offset / sums_.block_bytes; block * sums_.block_bytes < end; ++block) {
     const auto i = static_cast<size_t>(block);
@@ -35,7 +35,7 @@ void CheckedFile::check_block(int64_t block) const {
   const int64_t begin = block * sums_.block_bytes;
   fail(Kind::kData,
        str("block ", block, " of ", path_, " (bytes ", begin, " to ", std::min(begin + sums_.block_bytes, size_),
-           ") is damaged: checksum ", hex64(found), ", recorded ", hex64(sums_.sums[static_cast<size_t>(block)])),
+           ") is damaged: checksum ", hex64(found), ", recorded ", hex64(sums_.sums[block])),
        "restore the file from its source; `tokamak data verify` lists every damaged block of a data set");
 }
 
@@ -46,7 +46,7 @@ bool CheckedFile::matches(const InputFile& file, int64_t block, uint64_t& found)
   const std::span<std::byte> view(buffer.get(), bytes);
   file.read_at(begin, view);
   found = xxh3_64(view);
-  return found == sums_.sums[static_cast<size_t>(block)];
+  return found == sums_.sums[block];
 }
 
 }  // namespace tokamak

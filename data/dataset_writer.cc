@@ -18,41 +18,37 @@ std::string shard_name(size_t number) {
 
 }  // namespace
 
-DatasetWriter::DatasetWriter(DatasetWriterOptions options) : options_(std::move(options)) {
-  TOKAMAK_CHECK(options_.vocab_size > 0 && options_.shard_tokens > 0, options_.directory);
-  manifest_.token_type = token_type_for(options_.vocab_size);
-  manifest_.vocab_size = options_.vocab_size;
-  manifest_.tokenizer = options_.tokenizer;
-  manifest_.eos_id = options_.eos_id;
-  manifest_.bos_id = options_.bos_id;
-  manifest_.tool = options_.tool;
+DatasetWriter::DatasetWriter(std::string directory, Manifest head, int64_t shard_tokens)
+    : directory_(std::move(directory)), manifest_(std::move(head)), shard_tokens_(shard_tokens) {
+  TOKAMAK_CHECK(manifest_.vocab_size > 0 && shard_tokens_ > 0, directory_);
+  manifest_.token_type = token_type_for(manifest_.vocab_size);
 }
 
 void DatasetWriter::append(std::span<const int32_t> document, int64_t text_bytes) {
   for (const int32_t id : document) {
-    if (id < 0 || id >= options_.vocab_size) {
-      fail(Kind::kData, str("document ", documents_, " for ", options_.directory, " has token id ", id,
-                            "; the vocabulary has ", options_.vocab_size));
+    if (id < 0 || id >= manifest_.vocab_size) {
+      fail(Kind::kData, str("document ", documents_, " for ", directory_, " has token id ", id, "; the vocabulary has ",
+                            manifest_.vocab_size));
     }
   }
-  if (shard_ && shard_->tokens() >= options_.shard_tokens) {
+  if (shard_ && shard_->tokens() >= shard_tokens_) {
     manifest_.shards.push_back(shard_->finish());
     shard_.reset();
   }
-  if (!shard_) shard_.emplace(options_.directory, shard_name(manifest_.shards.size()), manifest_.token_type);
+  if (!shard_) shard_.emplace(directory_, shard_name(manifest_.shards.size()), manifest_.token_type);
   shard_->append(document);
   manifest_.text_bytes += text_bytes;
-  tokens_ += static_cast<int64_t>(document.size());
+  tokens_ += std::ssize(document);
   ++documents_;
 }
 
 Manifest DatasetWriter::finish() {
-  if (tokens_ == 0) fail(Kind::kData, str("there are no tokens for ", options_.directory));
+  if (tokens_ == 0) fail(Kind::kData, str("there are no tokens for ", directory_));
   manifest_.shards.push_back(shard_->finish());
   shard_.reset();
   manifest_.created = utc_timestamp();
-  sync_directory(options_.directory, Kind::kData);  // the manifest refers to the names in it
-  write_manifest(options_.directory, manifest_);
+  sync_directory(directory_, Kind::kData);  // the manifest refers to the names in it
+  write_manifest(directory_, manifest_);
   return manifest_;
 }
 

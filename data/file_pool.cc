@@ -13,7 +13,7 @@ FilePool::Lease FilePool::open(const std::string& path) {
     entries_.splice(entries_.begin(), entries_, found->second);
   } else {
     auto oldest = entries_.end();
-    while (static_cast<int64_t>(entries_.size()) >= limit_ && oldest != entries_.begin()) {
+    while (std::ssize(entries_) >= limit_ && oldest != entries_.begin()) {
       --oldest;
       if (oldest->users > 0) continue;
       by_path_.erase(oldest->file.path());
@@ -25,11 +25,6 @@ FilePool::Lease FilePool::open(const std::string& path) {
   Entry& entry = entries_.front();
   ++entry.users;
   return Lease(*this, entry);
-}
-
-int64_t FilePool::open_files() const {
-  const std::lock_guard lock(mutex_);
-  return static_cast<int64_t>(entries_.size());
 }
 
 }  // namespace tokamak

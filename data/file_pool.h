@@ -40,11 +40,10 @@ class FilePool {
   };
 
   Lease open(const std::string& path);  // Error(kData) if it cannot be opened
-  int64_t open_files() const;
 
  private:
   const int64_t limit_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::list<Entry> entries_;  // the most recently used first
   std::unordered_map<std::string, std::list<Entry>::iterator> by_path_;
 };

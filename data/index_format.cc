@@ -43,7 +43,7 @@ IndexHeader parse_index_header(std::span<const std::byte> head, int64_t file_byt
   if (head.size() < 9 || std::memcmp(head.data(), kIndexMagic, 9) != 0) {
     fail(Kind::kData, str(path, " is not an index of a data set: it does not begin with MMIDIDX"));
   }
-  if (static_cast<int64_t>(head.size()) < kIndexHeaderBytes) {
+  if (std::ssize(head) < kIndexHeaderBytes) {
     fail(Kind::kData, str(path, " ends inside its header: ", head.size(), " of ", kIndexHeaderBytes, " bytes"));
   }
   if (const auto version = load<uint64_t>(head, 9); version != 1) {

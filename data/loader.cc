@@ -21,7 +21,7 @@ Loader::Loader(const SampleSource& source, LoaderOptions options) : source_(sour
   slice_begin_ = options_.rank * G / R;
   slice_end_ = (options_.rank + 1) * G / R;
   micro_batches_ = (slice_end_ - slice_begin_ + options_.micro_batch - 1) / options_.micro_batch;
-  ring_.resize(static_cast<size_t>(options_.prefetch + 1));
+  ring_.resize(options_.prefetch + 1);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -47,7 +47,7 @@ const MicroBatch& Loader::next() {
     --taken_;
     std::rethrow_exception(error_);
   }
-  return ring_[static_cast<size_t>((taken_ - 1) % static_cast<int64_t>(ring_.size()))];
+  return ring_[(taken_ - 1) % std::ssize(ring_)];
 }
 
 // Fills the ring until stopped. The slot of micro-batch n is free once n - prefetch was taken: the caller then no
@@ -60,7 +60,7 @@ void Loader::run() {
       if (stop_) return;
     }
     try {
-      fill(n, ring_[static_cast<size_t>(n % static_cast<int64_t>(ring_.size()))]);
+      fill(n, ring_[n % std::ssize(ring_)]);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       error_ = std::current_exception();
@@ -92,7 +92,7 @@ void Loader::fill(int64_t number, MicroBatch& out) {
     if (!options_.document_masking) sample_.document_starts.assign(1, 0);
     for (const int32_t start : sample_.document_starts) out.cu_seqlens.push_back(static_cast<int32_t>(b * T) + start);
   }
-  out.segments = static_cast<int64_t>(out.cu_seqlens.size());
+  out.segments = std::ssize(out.cu_seqlens);
   out.cu_seqlens.push_back(static_cast<int32_t>(out.sequences * T));
   for (size_t i = 0; i + 1 < out.cu_seqlens.size(); ++i) {
     const int32_t from = out.cu_seqlens[i];

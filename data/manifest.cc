@@ -124,7 +124,7 @@ int32_t Manifest::max_token_id() const {
 
 std::optional<double> Manifest::bits_per_byte(double nats_per_token) const {
   if (text_bytes == 0) return std::nullopt;
-  return nats_per_token * static_cast<double>(tokens()) / static_cast<double>(text_bytes) / std::log(2.0);
+  return nats_per_token * double(tokens()) / double(text_bytes) / std::log(2.0);
 }
 
 std::string Manifest::id() const {

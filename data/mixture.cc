@@ -35,7 +35,7 @@ Mixture::Mixture(std::span<const double> weights, std::span<const std::string> n
 void Mixture::choose_parts(std::span<const double> shares) {
   const auto exact = [&](int64_t period) {
     return std::all_of(shares.begin(), shares.end(), [&](double share) {
-      const double part = share * static_cast<double>(period);
+      const double part = share * double(period);
       return std::abs(part - std::round(part)) < 1e-9 && std::round(part) > 0;
     });
   };
@@ -43,7 +43,7 @@ void Mixture::choose_parts(std::span<const double> shares) {
   while (period_ < kMaxPeriod && !exact(period_)) ++period_;
   std::vector<double> remainders;
   for (const double share : shares) {
-    const double part = share * static_cast<double>(period_) + 1e-9;
+    const double part = share * double(period_) + 1e-9;
     parts_.push_back(static_cast<int64_t>(part));
     remainders.push_back(part - std::floor(part));
   }
@@ -51,8 +51,8 @@ void Mixture::choose_parts(std::span<const double> shares) {
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return remainders[a] > remainders[b]; });
   const int64_t missing = period_ - std::accumulate(parts_.begin(), parts_.end(), int64_t{0});
-  TOKAMAK_CHECK(missing >= 0 && missing <= static_cast<int64_t>(order.size()), "period ", period_);
-  for (int64_t i = 0; i < missing; ++i) ++parts_[order[static_cast<size_t>(i)]];
+  TOKAMAK_CHECK(missing >= 0 && missing <= std::ssize(order), "period ", period_);
+  for (int64_t i = 0; i < missing; ++i) ++parts_[order[i]];
 }
 
 // Sample x of a source with p of the period's R slots must lie between slots floor(x R / p) and
@@ -72,7 +72,7 @@ void Mixture::schedule() {
     }
     TOKAMAK_CHECK(best >= 0 && best_deadline > slot, "slot ", slot, " of ", period_);
     source_.push_back(static_cast<int32_t>(best));
-    rank_.push_back(static_cast<int32_t>(taken[static_cast<size_t>(best)]++));
+    rank_.push_back(static_cast<int32_t>(taken[best]++));
   }
 }
 
@@ -80,13 +80,13 @@ Mixture::Draw Mixture::at(int64_t k) const {
   TOKAMAK_CHECK(k >= 0, k);
   const auto slot = static_cast<size_t>(k % period_);
   const int64_t source = source_[slot];
-  return {source, k / period_ * parts_[static_cast<size_t>(source)] + rank_[slot]};
+  return {source, k / period_ * parts_[source] + rank_[slot]};
 }
 
 int64_t Mixture::count(int64_t source, int64_t samples) const {
   const auto end = source_.begin() + static_cast<std::ptrdiff_t>(samples % period_);
   const auto rest = std::count(source_.begin(), end, static_cast<int32_t>(source));
-  return samples / period_ * parts_[static_cast<size_t>(source)] + rest;
+  return samples / period_ * parts_[source] + rest;
 }
 
 }  // namespace tokamak

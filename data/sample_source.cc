@@ -1,7 +1,7 @@
 #include "data/sample_source.h"
 
 #include "base/error.h"
-#include "base/hash.h"
+#include "base/fields.h"
 #include "base/printable.h"
 #include "base/rng.h"
 #include "data/permutation.h"
@@ -15,15 +15,13 @@ using Json = nlohmann::json;
 
 constexpr int kStateVersion = 1;
 
-const std::string& order_name(SampleOrder order) { return enum_names(order)[static_cast<size_t>(order)]; }
-
 // Everything except the seed that determines the tokens of sample k.
 Json identity(const SampleSource& source, const Mixture& mixture, SampleOrder order) {
   Json sources = Json::array();
   for (int64_t i = 0; i < source.sources(); ++i) {
-    sources.push_back({{"dataset", source.dataset(i).id()}, {"parts", mixture.parts()[static_cast<size_t>(i)]}});
+    sources.push_back({{"dataset", source.dataset(i).id()}, {"parts", mixture.parts()[i]}});
   }
-  return {{"sources", sources}, {"order", order_name(order)}, {"sequence_length", source.sequence_length()}};
+  return {{"sources", sources}, {"order", enum_name(order)}, {"sequence_length", source.sequence_length()}};
 }
 
 }  // namespace
@@ -88,7 +86,7 @@ void SampleSource::read(int64_t k, Sample& out) const {
     window = Permutation(W, permutation_key(draw.source, draw.index / W))(window);
   }
   const Dataset& data = dataset(draw.source);
-  out.tokens.resize(static_cast<size_t>(T + 1));
+  out.tokens.resize(T + 1);
   data.read(window * T, out.tokens);
   out.document_starts.assign(1, 0);  // tokens before the window are not visible, even of the same document
   data.document_starts(window * T, T, out.document_starts);
@@ -107,11 +105,6 @@ int64_t SampleSource::tokens() const {
   int64_t sum = 0;
   for (const Dataset& dataset : datasets_) sum += dataset.tokens();
   return sum;
-}
-
-std::string SampleSource::mixture_id() const {
-  const std::string text = identity(*this, *mixture_, order_).dump();
-  return xxh3_128_hex(std::as_bytes(std::span(text.data(), text.size())));
 }
 
 double SampleSource::epochs(int64_t source, int64_t samples) const {

@@ -37,13 +37,11 @@ class SampleSource {
   void read(int64_t k, Sample& out) const;
 
   int64_t sequence_length() const { return sequence_length_; }  // T
-  int64_t sources() const { return static_cast<int64_t>(datasets_.size()); }
-  const Dataset& dataset(int64_t source) const { return datasets_[static_cast<size_t>(source)]; }
-  int64_t windows(int64_t source) const { return windows_[static_cast<size_t>(source)]; }  // W: samples of one epoch
-  int64_t tokens() const;                                                                  // total of all sources
+  int64_t sources() const { return std::ssize(datasets_); }
+  const Dataset& dataset(int64_t source) const { return datasets_[source]; }
+  int64_t windows(int64_t source) const { return windows_[source]; }  // W: samples of one epoch
+  int64_t tokens() const;                                             // total of all sources
   const TokenizerIdentity& tokenizer() const { return datasets_.front().manifest().tokenizer; }
-  // Identity of the whole order except for the seed: data sets, shares, order and T.
-  std::string mixture_id() const;
 
   double epochs(int64_t source, int64_t samples) const;  // of a source, after samples [0, samples) of the mixture
   // Error(kConfig) if a run of `samples` samples repeats a source more than max_epochs times. 0: no limit.

@@ -53,7 +53,7 @@ const Shard::Files& Shard::files() const {
         Files{CheckedFile(prefix_ + ".bin", info().bytes, std::move(sums.bin), pool_),
               CheckedFile(prefix_ + ".idx", info().index_bytes, std::move(sums.idx), pool_), IndexHeader{}});
     std::array<std::byte, kIndexHeaderBytes> head{};
-    const auto bytes = std::span(head).first(static_cast<size_t>(std::min(kIndexHeaderBytes, info().index_bytes)));
+    const auto bytes = std::span(head).first(std::min(kIndexHeaderBytes, info().index_bytes));
     files->idx.read_at(0, bytes);
     files->header = parse_index_header(bytes, info().index_bytes, files->idx.path());
     const IndexHeader& header = files->header;
@@ -104,7 +104,7 @@ void Shard::document_starts(int64_t first, int64_t count, int64_t base, std::vec
   }
   int64_t last = -1;
   while (low < info().documents) {
-    const auto piece = std::span(pointers).first(static_cast<size_t>(std::min(kPointers, info().documents - low)));
+    const auto piece = std::span(pointers).first(std::min(kPointers, info().documents - low));
     read_pointers(low, piece);
     for (const int64_t pointer : piece) {
       if (pointer >= end) return;
@@ -113,7 +113,7 @@ void Shard::document_starts(int64_t first, int64_t count, int64_t base, std::vec
       }
       last = pointer;
     }
-    low += static_cast<int64_t>(piece.size());
+    low += std::ssize(piece);
   }
 }
 

@@ -65,7 +65,7 @@ void ShardWriter::append(std::span<const int32_t> document) {
   }
   put(length_buffer_, static_cast<int32_t>(document.size()));
   if (length_buffer_.size() >= kBufferBytes) flush();
-  info_.tokens += static_cast<int64_t>(document.size());
+  info_.tokens += std::ssize(document);
   ++info_.documents;
 }
 

@@ -24,7 +24,7 @@ std::string file_hash(const std::string& path) {
   std::vector<std::byte> buffer(static_cast<size_t>(kChunk));
   Hasher hasher;
   for (int64_t at = 0; at < file.size(); at += kChunk) {
-    const auto chunk = std::span(buffer).first(static_cast<size_t>(std::min(kChunk, file.size() - at)));
+    const auto chunk = std::span(buffer).first(std::min(kChunk, file.size() - at));
     file.read_at(at, chunk);
     hasher.update(chunk);
   }
@@ -64,12 +64,12 @@ void check_tokens(const Shard& shard, const Manifest& manifest) {
   int32_t largest = -1;
   int32_t last = manifest.eos_id;  // last token of the previous chunk
   for (int64_t at = 0; at < shard.tokens(); at += kChunk) {
-    ids.resize(static_cast<size_t>(std::min(kChunk, shard.tokens() - at)));
+    ids.resize(std::min(kChunk, shard.tokens() - at));
     shard.read(at, manifest.vocab_size, ids);
     largest = std::max(largest, *std::max_element(ids.begin(), ids.end()));
     if (manifest.eos_id < 0) continue;
     starts.clear();
-    shard.document_starts(at, static_cast<int64_t>(ids.size()), 0, starts);
+    shard.document_starts(at, std::ssize(ids), 0, starts);
     for (const int32_t start : starts) {
       const int32_t end = start == 0 ? last : ids[static_cast<size_t>(start) - 1];
       if (end == manifest.eos_id) continue;
@@ -103,7 +103,7 @@ VerifyReport verify_dataset(const std::string& directory, const std::function<vo
   VerifyReport report;
   report.tokens = manifest.tokens();
   report.documents = manifest.documents();
-  report.shards = static_cast<int64_t>(manifest.shards.size());
+  report.shards = std::ssize(manifest.shards);
   int64_t total = 0;
   for (const ShardInfo& info : manifest.shards) total += info.bytes + info.index_bytes;
   passes(report, [&] { check_tokenizer(directory, manifest.tokenizer); });

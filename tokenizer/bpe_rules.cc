@@ -91,7 +91,7 @@ void BpeRules::build_merges(const std::vector<Piece>& pieces) {
   }
   const auto number = [&](std::string_view text) {
     const Utf8Char first = decode_valid_utf8(text.data());
-    if (first.length == static_cast<int64_t>(text.size())) return symbol(first.code);
+    if (first.length == std::ssize(text)) return symbol(first.code);
     const auto found = numbers.find(text);
     return found == numbers.end() ? -1 : found->second;
   };
@@ -105,7 +105,7 @@ void BpeRules::build_merges(const std::vector<Piece>& pieces) {
       if (cut >= text.size()) break;
       const int32_t left = number(text.substr(0, cut));
       const int32_t right = number(text.substr(cut));
-      if (left >= 0 && right >= 0) rules.push_back({pair_key(left, right), {ranks[static_cast<size_t>(id)], id}});
+      if (left >= 0 && right >= 0) rules.push_back({pair_key(left, right), {ranks[id], id}});
     }
   }
   const uint64_t size = std::bit_ceil(std::max<uint64_t>(2 * rules.size(), 2));

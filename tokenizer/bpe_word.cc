@@ -25,8 +25,8 @@ const std::vector<BpeWord::Part>& BpeWord::encode(std::string_view text) {
     }
   }
   parts_.clear();
-  for (int32_t i = nodes_.empty() ? -1 : 0; i >= 0; i = nodes_[static_cast<size_t>(i)].next) {
-    const Node& node = nodes_[static_cast<size_t>(i)];
+  for (int32_t i = nodes_.empty() ? -1 : 0; i >= 0; i = nodes_[i].next) {
+    const Node& node = nodes_[i];
     parts_.push_back({node.symbol, node.begin, node.length});
   }
   return parts_;
@@ -47,8 +47,8 @@ void BpeWord::split(std::string_view text) {
 // Appends a candidate to heap_ without restoring the heap order.
 void BpeWord::consider(int32_t left, int32_t right) {
   if (left < 0 || right < 0) return;
-  const Node& a = nodes_[static_cast<size_t>(left)];
-  const Node& b = nodes_[static_cast<size_t>(right)];
+  const Node& a = nodes_[left];
+  const Node& b = nodes_[right];
   const BpeRules::Merge rule = rules_->merge(a.symbol, b.symbol);
   if (rule.symbol < 0) return;
   const uint64_t order = uint64_t{rule.rank} << 32 | static_cast<uint32_t>(left);
@@ -57,15 +57,15 @@ void BpeWord::consider(int32_t left, int32_t right) {
 
 void BpeWord::merge(const Candidate& candidate) {
   const auto at = static_cast<int32_t>(candidate.order & 0xFFFFFFFFu);
-  Node& left = nodes_[static_cast<size_t>(at)];
-  Node& right = nodes_[static_cast<size_t>(candidate.right)];
+  Node& left = nodes_[at];
+  Node& right = nodes_[candidate.right];
   if (left.stamp != candidate.left_stamp || right.stamp != candidate.right_stamp) return;
   left.symbol = candidate.symbol;
   left.length += right.length;
   left.next = right.next;
   ++left.stamp;
   ++right.stamp;
-  if (left.next >= 0) nodes_[static_cast<size_t>(left.next)].previous = at;
+  if (left.next >= 0) nodes_[left.next].previous = at;
   consider(left.previous, at);
   consider(at, left.next);
 }

@@ -53,7 +53,7 @@ void SentencePieceEncoder::encode(std::string_view text, std::vector<int32_t>& i
     if (symbol.id >= 0) {
       end_word();
       ids.push_back(symbol.id);
-      rest.remove_prefix(static_cast<size_t>(symbol.length));
+      rest.remove_prefix(symbol.length);
       continue;
     }
     const Utf8Char c = decode_valid_utf8(rest.data() + word);
@@ -89,15 +89,16 @@ void SentencePieceEncoder::merge_word(std::string_view word) {
       for (const char byte : word.substr(static_cast<size_t>(part.begin), static_cast<size_t>(part.length))) {
         word_ids_.push_back(model_.byte_ids[static_cast<unsigned char>(byte)]);
       }
-    } else if (word_ids_.empty() || word_ids_.back() != model_.unk_id) {
-      word_ids_.push_back(model_.unk_id);
+    } else if (word_ids_.empty() || word_ids_.back() != model_.proto.unk_id) {
+      word_ids_.push_back(model_.proto.unk_id);
     }
   }
 }
 
 // SentencePiece emits one <unk> for a run of unknown characters, even across words.
 void SentencePieceEncoder::append(std::span<const int32_t> word, std::vector<int32_t>& ids) const {
-  const bool unknown_goes_on = ids.size() > first_ && ids.back() == model_.unk_id && word.front() == model_.unk_id;
+  const bool unknown_goes_on =
+      ids.size() > first_ && ids.back() == model_.proto.unk_id && word.front() == model_.proto.unk_id;
   ids.insert(ids.end(), word.begin() + (unknown_goes_on ? 1 : 0), word.end());
 }
 

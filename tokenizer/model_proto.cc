@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "tokenizer/wire_reader.h"
 
@@ -26,62 +27,26 @@ Piece parse_piece(WireReader reader) {
 void parse_trainer(WireReader reader, TrainerSpec& spec) {
   spec.present = true;
   while (reader.next()) {
-    switch (reader.field()) {
-      case 3:
-        spec.model_type = static_cast<ModelType>(reader.int32());
-        break;
-      case 4:
-        spec.vocab_size = reader.int32();
-        break;
-      case 10:
-        spec.character_coverage = reader.float32();
-        break;
-      case 24:
-        spec.treat_whitespace_as_suffix = reader.boolean();
-        break;
-      case 25:
-        spec.split_digits = reader.boolean();
-        break;
-      case 35:
-        spec.byte_fallback = reader.boolean();
-        break;
-      case 44:
-        spec.unk_surface = reader.bytes();
-        break;
-      case 46:
-        spec.bos_piece = reader.bytes();
-        break;
-      case 47:
-        spec.eos_piece = reader.bytes();
-        break;
-      default:
-        break;  // training settings: encoding does not depend on them
-    }
+    if (reader.field() == 3) spec.model_type = static_cast<ModelType>(reader.int32());
+    if (reader.field() == 4) spec.vocab_size = reader.int32();
+    if (reader.field() == 10) spec.character_coverage = reader.float32();
+    if (reader.field() == 24) spec.treat_whitespace_as_suffix = reader.boolean();
+    if (reader.field() == 25) spec.split_digits = reader.boolean();
+    if (reader.field() == 35) spec.byte_fallback = reader.boolean();
+    if (reader.field() == 44) spec.unk_surface = reader.bytes();
+    if (reader.field() == 46) spec.bos_piece = reader.bytes();
+    if (reader.field() == 47) spec.eos_piece = reader.bytes();
   }
 }
 
 void parse_normalizer(WireReader reader, NormalizerSpec& spec) {
   spec.present = true;
   while (reader.next()) {
-    switch (reader.field()) {
-      case 1:
-        spec.name = reader.bytes();
-        break;
-      case 2:
-        spec.precompiled_charsmap = reader.bytes();
-        break;
-      case 3:
-        spec.add_dummy_prefix = reader.boolean();
-        break;
-      case 4:
-        spec.remove_extra_whitespaces = reader.boolean();
-        break;
-      case 5:
-        spec.escape_whitespaces = reader.boolean();
-        break;
-      default:
-        break;
-    }
+    if (reader.field() == 1) spec.name = reader.bytes();
+    if (reader.field() == 2) spec.precompiled_charsmap = reader.bytes();
+    if (reader.field() == 3) spec.add_dummy_prefix = reader.boolean();
+    if (reader.field() == 4) spec.remove_extra_whitespaces = reader.boolean();
+    if (reader.field() == 5) spec.escape_whitespaces = reader.boolean();
   }
 }
 
@@ -89,18 +54,7 @@ void parse_normalizer(WireReader reader, NormalizerSpec& spec) {
   fail(Kind::kData, str("tokenizer model ", source, " ", what), hint);
 }
 
-// A printable form of a piece: non-text bytes become \x0A.
-std::string quoted(const std::string& piece) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  const bool valid = is_valid_utf8(piece);
-  std::string text = "'";
-  for (const char c : piece) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool printable = byte >= 0x80 ? valid : byte >= 0x20 && byte != 0x7F;
-    text += printable ? std::string(1, c) : std::string("\\x") + kDigits[byte / 16] + kDigits[byte % 16];
-  }
-  return text + "'";
-}
+std::string quoted(const std::string& piece) { return str("'", printable(piece), "'"); }
 
 const char* const kRetrain = "train a model with: tokamak tokenizer train";
 
@@ -138,10 +92,9 @@ void check_piece(const ModelProto& model, size_t id, const std::string& source) 
   if (piece.text.empty()) bad("which is empty");
   if (!is_valid_utf8(piece.text)) bad("which is not UTF-8");
   if (!std::isfinite(piece.score)) bad(str("with score ", piece.score));
-  const bool one_char = decode_utf8(piece.text).length == static_cast<int64_t>(piece.text.size());
+  const bool one_char = decode_utf8(piece.text).length == std::ssize(piece.text);
   switch (piece.type) {
     case PieceType::kNormal:
-      return;
     case PieceType::kUnknown:
       return;
     case PieceType::kControl:
@@ -164,35 +117,13 @@ void check_piece(const ModelProto& model, size_t id, const std::string& source) 
 }  // namespace
 
 const char* name_of(ModelType type) {
-  switch (type) {
-    case ModelType::kUnigram:
-      return "unigram";
-    case ModelType::kBpe:
-      return "bpe";
-    case ModelType::kWord:
-      return "word";
-    case ModelType::kChar:
-      return "char";
-  }
-  return "unknown";
+  constexpr const char* kNames[] = {"unigram", "bpe", "word", "char"};
+  return type >= ModelType::kUnigram && type <= ModelType::kChar ? kNames[static_cast<int>(type) - 1] : "unknown";
 }
 
 const char* name_of(PieceType type) {
-  switch (type) {
-    case PieceType::kNormal:
-      return "normal";
-    case PieceType::kUnknown:
-      return "unknown";
-    case PieceType::kControl:
-      return "control";
-    case PieceType::kUserDefined:
-      return "user_defined";
-    case PieceType::kUnused:
-      return "unused";
-    case PieceType::kByte:
-      return "byte";
-  }
-  return "unknown";
+  constexpr const char* kNames[] = {"normal", "unknown", "control", "user_defined", "unused", "byte"};
+  return type >= PieceType::kNormal && type <= PieceType::kByte ? kNames[static_cast<int>(type) - 1] : "unknown";
 }
 
 int byte_of_piece(std::string_view piece) {
@@ -215,6 +146,12 @@ ModelProto parse_model_proto(std::string_view bytes, const std::string& source) 
   }
   if (model.trainer.bos_piece.empty()) model.trainer.bos_piece = TrainerSpec{}.bos_piece;
   if (model.trainer.eos_piece.empty()) model.trainer.eos_piece = TrainerSpec{}.eos_piece;
+  for (int32_t id = 0; id < std::ssize(model.pieces); ++id) {
+    const Piece& piece = model.pieces[id];
+    if (piece.type == PieceType::kUnknown) model.unk_id = id;
+    if (piece.type == PieceType::kControl && piece.text == model.trainer.bos_piece) model.bos_id = id;
+    if (piece.type == PieceType::kControl && piece.text == model.trainer.eos_piece) model.eos_id = id;
+  }
   return model;
 }
 

@@ -52,6 +52,8 @@ struct ModelProto {
   TrainerSpec trainer;
   NormalizerSpec normalizer;
   NormalizerSpec denormalizer;
+  // The piece of type unknown, and the control pieces that `trainer` names; -1: there is none.
+  int32_t unk_id = -1, bos_id = -1, eos_id = -1;
 };
 
 // Error(kData) if `bytes` are not a ModelProto; `source` names the file in the error.

@@ -13,11 +13,7 @@ CompiledModel::CompiledModel(ModelProto model)
   byte_ids.fill(-1);
   for (size_t i = 0; i < proto.pieces.size(); ++i) {
     const Piece& piece = proto.pieces[i];
-    const auto id = static_cast<int32_t>(i);
-    if (piece.type == PieceType::kUnknown) unk_id = id;
-    if (piece.type == PieceType::kControl && piece.text == proto.trainer.bos_piece) bos_id = id;
-    if (piece.type == PieceType::kControl && piece.text == proto.trainer.eos_piece) eos_id = id;
-    if (piece.type == PieceType::kByte) byte_ids[static_cast<size_t>(byte_of_piece(piece.text))] = id;
+    if (piece.type == PieceType::kByte) byte_ids[byte_of_piece(piece.text)] = static_cast<int32_t>(i);
   }
 }
 
@@ -40,7 +36,7 @@ void append_bytes(std::string_view bytes, std::string& text) {
   while (!bytes.empty()) {
     const Utf8Char c = decode_utf8(bytes);
     text.append(c.code == kInvalidUtf8 ? kReplacementChar : bytes.substr(0, static_cast<size_t>(c.length)));
-    bytes.remove_prefix(static_cast<size_t>(c.length));
+    bytes.remove_prefix(c.length);
   }
 }
 
@@ -50,14 +46,10 @@ std::unique_ptr<SentencePieceTokenizer> load_sentencepiece(const std::string& pa
   const std::string bytes = read_text(path, Kind::kData);
   ModelProto proto = parse_model_proto(bytes, path);
   check_supported(proto, path);
-  CompiledModel model(std::move(proto));
-  TokenizerInfo info{path,
-                     xxh3_128_hex(std::as_bytes(std::span(bytes))),
-                     std::ssize(model.proto.pieces),
-                     model.unk_id,
-                     model.bos_id,
-                     model.eos_id};
-  return std::make_unique<SentencePieceTokenizer>(std::move(info), std::move(model));
+  TokenizerInfo info{
+      path,        xxh3_128_hex(std::as_bytes(std::span(bytes))), std::ssize(proto.pieces), proto.unk_id, proto.bos_id,
+      proto.eos_id};
+  return std::make_unique<SentencePieceTokenizer>(std::move(info), CompiledModel(std::move(proto)));
 }
 
 // The dummy prefix is removed from the first visible piece; control pieces before it are ignored.
@@ -67,7 +59,7 @@ std::string SentencePieceTokenizer::decode(std::span<const int32_t> ids) const {
   bool at_start = model_.proto.normalizer.add_dummy_prefix;
   for (const int32_t id : ids) {
     std::string_view piece = this->piece(id);
-    const PieceType type = model_.proto.pieces[static_cast<size_t>(id)].type;
+    const PieceType type = model_.proto.pieces[id].type;
     if (type == PieceType::kByte) {
       bytes += static_cast<char>(byte_of_piece(piece));
       continue;

@@ -18,9 +18,6 @@ struct CompiledModel {
   explicit CompiledModel(ModelProto model);
 
   ModelProto proto;
-  int32_t unk_id = -1;  // always present: see check_supported
-  int32_t bos_id = -1;
-  int32_t eos_id = -1;
   std::array<int32_t, 256> byte_ids;  // -1 if the model has no byte pieces
   UserSymbols user_symbols;
   BpeRules rules;
@@ -36,7 +33,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   const ModelProto& proto() const { return model_.proto; }
 
  private:
-  std::string_view piece_at(int32_t id) const override { return model_.proto.pieces[static_cast<size_t>(id)].text; }
+  std::string_view piece_at(int32_t id) const override { return model_.proto.pieces[id].text; }
 
   CompiledModel model_;
 };

@@ -13,7 +13,6 @@
 #include "base/hash.h"
 #include "base/utf8.h"
 #include "tokenizer/model_proto.h"
-#include "tokenizer/text_lines.h"
 
 namespace tokamak {
 
@@ -44,7 +43,7 @@ void check_symbols(const std::vector<std::string>& symbols) {
 }
 
 void check(const TokenizerTrainOptions& o) {
-  const auto symbols = static_cast<int64_t>(o.user_defined_symbols.size());
+  const auto symbols = std::ssize(o.user_defined_symbols);
   require(o.vocab_size > kSpecialPieces + symbols && o.vocab_size <= (1 << 24),
           str("vocab_size=", o.vocab_size, " must be above ", kSpecialPieces + symbols, " and at most ", 1 << 24));
   require(o.character_coverage >= 0.98 && o.character_coverage <= 1,
@@ -92,8 +91,8 @@ class Lines : public sentencepiece::SentenceIterator {
   // Skips the lines that the trainer would skip, and counts them.
   bool usable() {
     ++report_.lines;
-    report_.bytes += static_cast<int64_t>(line_.size());
-    const bool too_long = static_cast<int64_t>(line_.size()) > longest_;
+    report_.bytes += std::ssize(line_);
+    const bool too_long = std::ssize(line_) > longest_;
     const bool reserved = !too_long && line_.find(kReserved) != std::string::npos;
     report_.too_long += too_long ? 1 : 0;
     report_.with_reserved += reserved ? 1 : 0;
@@ -206,12 +205,6 @@ TokenizerTrainReport train_tokenizer(const NextLine& next, const TokenizerTrainO
   write_text_atomically(output, model, Kind::kData);
   report.hash = xxh3_128_hex(std::as_bytes(std::span(model.data(), model.size())));
   return report;
-}
-
-TokenizerTrainReport train_tokenizer(const std::vector<std::string>& inputs, const TokenizerTrainOptions& options,
-                                     const std::string& output) {
-  TextLines text(inputs, options.json_key);
-  return train_tokenizer([&](std::string& line) { return text.next(line); }, options, output);
 }
 
 }  // namespace tokamak

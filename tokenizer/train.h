@@ -50,8 +50,4 @@ using NextLine = std::function<bool(std::string& line)>;
 TokenizerTrainReport train_tokenizer(const NextLine& next, const TokenizerTrainOptions& options,
                                      const std::string& output);
 
-// The same on the lines of files, .txt or .jsonl.
-TokenizerTrainReport train_tokenizer(const std::vector<std::string>& inputs, const TokenizerTrainOptions& options,
-                                     const std::string& output);
-
 }  // namespace tokamak

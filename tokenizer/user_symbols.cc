@@ -14,8 +14,8 @@ UserSymbols::UserSymbols(const std::vector<Piece>& pieces) {
   for (size_t i = 1; i < symbols_.size(); ++i) {
     // A symbol that is a prefix of another is its predecessor, or a prefix of its predecessor.
     auto candidate = static_cast<int64_t>(i) - 1;
-    while (candidate >= 0 && !symbols_[i].text.starts_with(symbols_[static_cast<size_t>(candidate)].text)) {
-      candidate = symbols_[static_cast<size_t>(candidate)].shorter;
+    while (candidate >= 0 && !symbols_[i].text.starts_with(symbols_[candidate].text)) {
+      candidate = symbols_[candidate].shorter;
     }
     symbols_[i].shorter = candidate;
   }
@@ -26,9 +26,9 @@ UserSymbols::UserSymbols(const std::vector<Piece>& pieces) {
 UserSymbols::Match UserSymbols::longest(std::string_view text) const {
   const auto after = std::upper_bound(symbols_.begin(), symbols_.end(), text,
                                       [](std::string_view t, const Symbol& symbol) { return t < symbol.text; });
-  for (int64_t i = after - symbols_.begin() - 1; i >= 0; i = symbols_[static_cast<size_t>(i)].shorter) {
-    const Symbol& symbol = symbols_[static_cast<size_t>(i)];
-    if (text.starts_with(symbol.text)) return {symbol.id, static_cast<int64_t>(symbol.text.size())};
+  for (int64_t i = after - symbols_.begin() - 1; i >= 0; i = symbols_[i].shorter) {
+    const Symbol& symbol = symbols_[i];
+    if (text.starts_with(symbol.text)) return {symbol.id, std::ssize(symbol.text)};
   }
   return {};
 }

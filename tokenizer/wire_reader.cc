@@ -26,7 +26,7 @@ std::string_view WireReader::take(uint64_t count) {
   if (count > rest_.size()) damaged(str("needs ", count, " bytes where ", rest_.size(), " are left"));
   const std::string_view taken = rest_.substr(0, static_cast<size_t>(count));
   rest_.remove_prefix(taken.size());
-  offset_ += static_cast<int64_t>(taken.size());
+  offset_ += std::ssize(taken);
   return taken;
 }
 

@@ -55,7 +55,7 @@ int64_t WordCache::bytes() const {
 }
 
 void WordCache::make_room() {
-  if (static_cast<int64_t>(slots_.size()) < 2 * most_words_) {
+  if (std::ssize(slots_) < 2 * most_words_) {
     const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(2 * slots_.size()));
     for (const Slot& slot : old) {
       if (slot.key_length != 0) free_slot(slot.hash) = slot;

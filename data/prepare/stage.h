@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "data/text/document.h"
@@ -15,8 +14,7 @@ namespace tokamak {
 class Stage {
  public:
   virtual ~Stage() = default;
-  virtual std::string_view name() const = 0;  // a literal, for reports
-  virtual bool run(Document& document) = 0;   // false: drops the document; an Error ends the work
+  virtual bool run(Document& document) = 0;  // false: drops the document; an Error ends the work
 };
 
 using Stages = std::vector<std::unique_ptr<Stage>>;

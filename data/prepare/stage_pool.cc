@@ -4,18 +4,6 @@
 
 namespace tokamak {
 
-namespace {
-
-void run_stages(const Stages& stages, Document& document) {
-  for (const auto& stage : stages) {
-    if (stage->run(document)) continue;
-    document.dropped_by = stage->name();
-    return;
-  }
-}
-
-}  // namespace
-
 StagePool::StagePool(MakeStages make, int64_t threads) : make_(std::move(make)) {
   for (int64_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
 }
@@ -64,7 +52,10 @@ void StagePool::run() {
     lock.unlock();
     try {
       if (stages.empty()) stages = make_();
-      for (Document& document : job.batch) run_stages(stages, document);
+      for (Document& document : job.batch) {
+        document.dropped =
+            !std::all_of(stages.begin(), stages.end(), [&](auto& stage) { return stage->run(document); });
+      }
     } catch (...) {
       job.error = std::current_exception();
     }

@@ -7,9 +7,9 @@
 #include "base/parallel_for.h"
 #include "base/rng.h"
 #include "base/run_files.h"
+#include "base/strings.h"
 #include "data/dataset_writer.h"
 #include "data/prepare/stage_pool.h"
-#include "data/prepare/stages.h"
 #include "data/text/text_reader.h"
 
 namespace tokamak {
@@ -59,19 +59,48 @@ void check_output(const std::string& path, Existing existing) {
   }
 }
 
+// Bytes of a file to text. Drops texts of white space.
+class ParseStage final : public Stage {
+ public:
+  explicit ParseStage(std::string json_key) : json_key_(std::move(json_key)) {}
+  bool run(Document& document) override {
+    parse_text(document, json_key_);
+    return !trim(document.text).empty();
+  }
+
+ private:
+  std::string json_key_;
+};
+
+// Text to ids, with BOS before and EOS after. bos_id -1: without BOS.
+class EncodeStage final : public Stage {
+ public:
+  EncodeStage(const Tokenizer& tokenizer, int32_t bos_id)
+      : encoder_(tokenizer.make_encoder()), bos_id_(bos_id), eos_id_(tokenizer.eos_id()) {}
+  bool run(Document& document) override {
+    if (bos_id_ >= 0) document.ids.push_back(bos_id_);
+    encoder_->encode(document.text, document.ids);
+    document.ids.push_back(eos_id_);
+    return true;
+  }
+
+ private:
+  std::unique_ptr<Encoder> encoder_;
+  int32_t bos_id_;
+  int32_t eos_id_;
+};
+
 // One of the data sets being written.
 DatasetWriter open_part(const std::string& directory, const Tokenizer& tokenizer, const TokenizeOptions& options) {
   make_directories(directory, Kind::kData);
-  DatasetWriterOptions writer;
-  writer.directory = directory;
-  writer.vocab_size = tokenizer.vocab_size();
-  writer.tokenizer = {std::filesystem::path(tokenizer.path()).filename(), tokenizer.hash(), kTokenizerFile};
-  writer.eos_id = tokenizer.eos_id();
-  writer.bos_id = options.begin == DocumentBegin::kBos ? tokenizer.bos_id() : -1;
-  writer.shard_tokens = options.shard_tokens;
-  writer.tool = options.tool;
+  Manifest head;
+  head.vocab_size = tokenizer.vocab_size();
+  head.tokenizer = {std::filesystem::path(tokenizer.path()).filename(), tokenizer.hash(), kTokenizerFile};
+  head.eos_id = tokenizer.eos_id();
+  head.bos_id = options.begin == DocumentBegin::kBos ? tokenizer.bos_id() : -1;
+  head.tool = options.tool;
   write_text_atomically(directory + "/" + kTokenizerFile, read_text(tokenizer.path(), Kind::kData), Kind::kData);
-  return DatasetWriter(std::move(writer));
+  return {directory, std::move(head), options.shard_tokens};
 }
 
 void check_part(const DatasetWriter& part, const char* name, const TokenizeOptions& options, int64_t documents) {
@@ -106,7 +135,7 @@ TokenizeReport tokenize(const Tokenizer& tokenizer, const TokenizeOptions& optio
   check_options(tokenizer, options);
   const std::vector<TextFile> files = find_text_files(options.inputs);
   TokenizeReport report;
-  report.files = static_cast<int64_t>(files.size());
+  report.files = std::ssize(files);
   for (const TextFile& file : files) report.bytes += file.bytes;
 
   check_output(options.output, options.existing);
@@ -120,9 +149,8 @@ TokenizeReport tokenize(const Tokenizer& tokenizer, const TokenizeOptions& optio
   const int32_t bos_id = options.begin == DocumentBegin::kBos ? tokenizer.bos_id() : -1;
   const auto make_stages = [&] {
     Stages stages;
-    stages.push_back(parse_stage(options.text_key));
-    stages.push_back(blank_stage());
-    stages.push_back(encode_stage(tokenizer, bos_id, tokenizer.eos_id()));
+    stages.push_back(std::make_unique<ParseStage>(options.text_key));
+    stages.push_back(std::make_unique<EncodeStage>(tokenizer, bos_id));
     return stages;
   };
   const int64_t threads = options.threads > 0 ? options.threads : available_cores();
@@ -139,7 +167,7 @@ TokenizeReport tokenize(const Tokenizer& tokenizer, const TokenizeOptions& optio
     for (const Document& document : batch) {
       note(document);
       const bool hold = held_out(options.seed, number++, options.validation_fraction);
-      if (!document.dropped_by.empty()) {
+      if (document.dropped) {
         ++report.empty;
         continue;
       }

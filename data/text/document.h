@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "data/text/text_files.h"
@@ -29,8 +28,8 @@ struct Document {
   const TextFile* file = nullptr;  // its source, in the list of the reader
   int64_t line = 0;                // of a .jsonl file, from 1
   TextFaults faults;
-  std::vector<int32_t> ids;     // the tokens, once encoded
-  std::string_view dropped_by;  // the stage that dropped it; "": none
+  std::vector<int32_t> ids;  // the tokens, once encoded
+  bool dropped = false;      // by a stage
 };
 
 }  // namespace tokamak

@@ -13,6 +13,7 @@ namespace tokamak {
 namespace {
 
 constexpr int64_t kReadBytes = int64_t{1} << 20;
+constexpr int64_t kLinesAtOnce = int64_t{1} << 20;  // bytes of a .txt file in memory, for TextLines
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // Length of the first document of an over-long `text`; see TextReader.
@@ -56,7 +57,7 @@ TextFaults faults_of(std::string_view text) {
     const Utf8Char c = decode_utf8(text);
     faults.invalid_bytes += c.code == kInvalidUtf8 ? 1 : 0;
     faults.nul_bytes += c.code == 0 ? 1 : 0;
-    text.remove_prefix(static_cast<size_t>(c.length));
+    text.remove_prefix(c.length);
   }
   return faults;
 }
@@ -153,8 +154,9 @@ std::string json_text(const Document& document, const std::string& key) {
   const JsonDocument json(document.text, {str(document.file->path, ":", document.line)}, JsonRules::kLenient);
   const JsonValue text = json[key];
   if (text.is_missing()) {
-    text.refuse("the members are " + printable(join(json.root().keys(), ", ")),
-                "--text-key names the member that holds the text");
+    text.refuse(
+        "the members are " + printable(join(json.root().keys(), ", ")),
+        "--text-key of `data tokenize` and --json-key of `tokenizer train` name the member that holds the text");
   }
   return text.text();
 }
@@ -194,6 +196,21 @@ void parse_text(Document& document, const std::string& json_key) {
   }
   document.faults = faults_of(document.text);
   document.faults.crlf_line_ends = line_ends;
+}
+
+TextLines::TextLines(const std::vector<TextFile>& files, std::string json_key)
+    : reader_(files, kLinesAtOnce), json_key_(std::move(json_key)) {}
+
+bool TextLines::next(std::string& line) {
+  while (at_ >= document_.text.size()) {
+    if (!reader_.next(document_)) return false;
+    parse_text(document_, json_key_);
+    at_ = 0;
+  }
+  const size_t end = std::min(document_.text.find('\n', at_), document_.text.size());
+  line.assign(document_.text, at_, end - at_);
+  at_ = end + 1;
+  return true;
 }
 
 }  // namespace tokamak

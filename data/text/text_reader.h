@@ -41,4 +41,19 @@ class TextReader {
 // line is not JSON or has no such text. Runs in a pool of threads, because it is slower than reading.
 void parse_text(Document& document, const std::string& json_key);
 
+// The lines of all documents, without '\n'.
+class TextLines {
+ public:
+  // `files` must outlive this. `json_key` as for parse_text.
+  TextLines(const std::vector<TextFile>& files, std::string json_key);
+
+  bool next(std::string& line);  // false after the last
+
+ private:
+  TextReader reader_;
+  std::string json_key_;
+  Document document_;
+  size_t at_ = 0;  // the next line in document_.text; at its end or past it: none
+};
+
 }  // namespace tokamak

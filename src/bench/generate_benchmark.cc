@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "bench/replay.h"
-#include "infer/forward_cached.h"
+#include "infer/kv_cache.h"
 #include "model/flops.h"
 
 namespace tokamak {

@@ -45,13 +45,13 @@ class Export : public Command {
         ->capture_default_str();
     parser
         ->add_option_function<std::string>(
-            "--max-shard-size", [this](const std::string& text) { hf_.max_shard_bytes = parse_bytes(text); },
+            "--max-shard-size", [this](const std::string& text) { options_.max_shard_bytes = parse_bytes(text); },
             "hf: largest safetensors file, like 5GB or 500MB")
         ->default_str("5GB");
     parser->add_option("--tokenizer", tokenizer_,
                        "SentencePiece model, directory of Hugging Face tokenizer files to copy, or none; default: the "
                        "run's tokenizer.model");
-    parser->add_flag("--bos", hf_.add_bos, "the tokenizer prepends its BOS token, as `data tokenize --bos` did");
+    parser->add_flag("--bos", options_.add_bos, "the tokenizer prepends its BOS token, as `data tokenize --bos` did");
     parser
         ->add_option("DIR", directory_,
                      "one checkpoint (.../checkpoints/step-00000020), or a directory of them, whose newest that "
@@ -75,10 +75,10 @@ class Export : public Command {
         expect_no_stop(stop);
         lines.at(done, total, "");
       };
-      const ExportReport report = format_ == "hf"
-                                      ? export_hf(source, hf_options(), out_, progress)
-                                      : export_gguf(source, {.type = type(), .add_bos = hf_.add_bos}, out_, progress);
-      std::cout << out_ << ": " << report.tensors << " tensors, " << name_of(type()) << ", "
+      options_.type = dtype_ == "f32" ? WeightType::kF32 : dtype_ == "f16" ? WeightType::kF16 : WeightType::kBF16;
+      const auto export_to = format_ == "hf" ? export_hf : export_gguf;
+      const ExportReport report = export_to(source, options_, out_, progress);
+      std::cout << out_ << ": " << report.tensors << " tensors, " << format_of(options_.type).name << ", "
                 << human_bytes(report.bytes) << " in " << report.weight_files
                 << (report.weight_files == 1 ? " file" : " files") << ", step "
                 << source.reader.manifest().point.state.step << ", in " << human_duration(lines.seconds()) << "\n";
@@ -87,19 +87,9 @@ class Export : public Command {
   }
 
  private:
-  WeightType type() const {
-    return dtype_ == "f32" ? WeightType::kF32 : dtype_ == "f16" ? WeightType::kF16 : WeightType::kBF16;
-  }
-
-  ExportHfOptions hf_options() const {
-    ExportHfOptions options = hf_;
-    options.type = type();
-    return options;
-  }
-
   std::string format_, directory_, out_, tokenizer_;
   std::string dtype_ = "bf16";
-  ExportHfOptions hf_;
+  ExportOptions options_;
 };
 
 }  // namespace

@@ -51,7 +51,7 @@ class Import : public Command {
       });
       if (!report.tokenizer) warn_without_tokenizer();
       std::cout << out_ << ": " << model.description().architecture << ", " << human_count(double(report.parameters))
-                << " parameters from " << name_of(model.type()) << ", " << human_bytes(report.bytes) << ", in "
+                << " parameters from " << format_of(model.type()).name << ", " << human_bytes(report.bytes) << ", in "
                 << human_duration(lines.seconds()) << "; " << out_ << "/config.yaml needs data and training\n";
       return 0;
     });

@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/option_values.h"
 #include "config/units.h"
+#include "data/text/text_reader.h"
 #include "tokenizer/sentencepiece.h"
 #include "tokenizer/train.h"
 
@@ -43,7 +44,10 @@ class Train : public Command {
   int run() override {
     log::info("training a tokenizer of ", options_.vocab_size, " pieces on ", join(inputs_, ", "));
     const Stopwatch time;
-    const TokenizerTrainReport report = train_tokenizer(inputs_, options_, output_);
+    const std::vector<TextFile> files = find_text_files(inputs_);
+    TextLines lines(files, options_.json_key);
+    const auto next = [&](std::string& line) { return lines.next(line); };
+    const TokenizerTrainReport report = train_tokenizer(next, options_, output_);
     if (report.too_long > 0) {
       log::warning("left out ", report.too_long, " of ", report.lines,
                    " lines: longer than max_sentence_length=", options_.max_sentence_length, " bytes");

@@ -12,6 +12,8 @@ struct RemovedKey {
   const char* hint;
 };
 constexpr RemovedKey kRemovedKeys[] = {
+    {"activation_checkpoint.kept_layers",
+     "leave it out: activation_checkpoint.mode: auto chooses them, and selective keeps what kept_bytes allows"},
     {"parallelism.data_parallel_shard_degree",
      "leave it out: each copy has ranks / parallelism.data_parallel_replicate_degree ranks"},
     {"metrics.jsonl", "leave it out: a run always writes metrics.jsonl"},

@@ -7,9 +7,7 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "config/config_tree.h"
-#include "config/field_kinds.h"
-#include "config/units.h"
+#include "config/options_tree.h"
 
 namespace tokamak {
 

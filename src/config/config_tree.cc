@@ -8,12 +8,6 @@
 
 namespace tokamak {
 
-namespace {
-
-constexpr size_t kMostShown = 20;  // problems in an error
-
-}  // namespace
-
 ConfigNode* ConfigNode::child(std::string_view name) {
   if (type != Type::kMap) return nullptr;
   const auto found = std::find_if(children.begin(), children.end(), [&](const ConfigNode& c) { return c.key == name; });
@@ -107,6 +101,7 @@ std::string nearest_place(ConfigNode& root, const std::string& path, const std::
 }
 
 void fail_with(const std::vector<Problem>& problems) {
+  constexpr size_t kMostShown = 20;
   TOKAMAK_CHECK(!problems.empty(), "an error without a cause");
   const auto sentence = [](const Problem& p) { return p.place.empty() ? p.what : str(p.place, ": ", p.what); };
   if (problems.size() == 1) fail(Kind::kConfig, sentence(problems[0]), problems[0].hint);

@@ -53,6 +53,15 @@ struct Problem {
 };
 [[noreturn]] void fail_with(const std::vector<Problem>& problems);
 
+// Sets the value at the path of an override, KEY=VALUE; the value is YAML and replaces the old one. Missing keys are
+// created, so that binding reports them with the place "command line: KEY=VALUE"; items of a list must exist.
+void apply_override(ConfigNode& root, const std::string& override_text, std::vector<Problem>& problems);
+
+// Replaces every ${section.key} in `root`, which includes the defaults, by that key's value. A value that consists of
+// one reference may name a list or a section. Adds unknown keys, cycles and unclosed braces to `problems`. A reference
+// that exceeds the budget of all copies is added once: ten lines can refer to one another a billion times.
+void resolve_references(ConfigNode& root, std::vector<Problem>& problems);
+
 // A config as keys and values: to compare two, and to show one.
 struct ConfigLine {
   std::string key;    // "optimizer.lr", "data.sources[0].path"

@@ -1,14 +1,36 @@
 // Options -> ConfigNode: for the printer, and for the defaults that a file is merged over.
 #pragma once
 
+#include <array>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "base/strings.h"
 #include "config/config_tree.h"
-#include "config/field_kinds.h"
 #include "config/units.h"
 
 namespace tokamak {
+
+// The kinds of field that fields.h allows.
+template <class T>
+inline constexpr bool kIsVector = false;
+template <class T>
+inline constexpr bool kIsVector<std::vector<T>> = true;
+
+template <class T>
+inline constexpr bool kIsArray = false;
+template <class T, size_t N>
+inline constexpr bool kIsArray<std::array<T, N>> = true;
+
+struct FieldProbe {
+  template <class T>
+  void operator()(const char*, T&, const char*) {}
+};
+template <class T>
+concept OptionsStruct = requires(T options, FieldProbe probe) {
+  options.fields(probe);
+};
 
 inline std::string text_of(const std::string& value) { return value; }
 inline std::string text_of(bool value) { return print_bool(value); }

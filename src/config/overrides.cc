@@ -1,5 +1,4 @@
-#include "config/overrides.h"
-
+// Command-line overrides: KEY=VALUE.
 #include "base/printable.h"
 #include "config/yaml.h"
 

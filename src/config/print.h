@@ -3,12 +3,10 @@
 
 #include <string>
 
-#include "config/config_tree.h"
+#include "config/yaml.h"
 #include "train/run_config.h"
 
 namespace tokamak {
-
-enum class Help { kNone, kTrailing };  // whether a comment with its help follows each key
 
 // Every field, including defaults. Numbers print in the shortest form that round-trips.
 std::string print_config(const RunConfig& config, Help help = Help::kNone);

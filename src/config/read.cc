@@ -1,8 +1,6 @@
 #include "config/read.h"
 
 #include "config/options_tree.h"
-#include "config/overrides.h"
-#include "config/references.h"
 #include "config/yaml.h"
 
 namespace tokamak {

@@ -1,8 +1,8 @@
-#include "config/references.h"
-
+// ${section.key}: another key's value.
 #include <algorithm>
 
 #include "base/printable.h"
+#include "config/config_tree.h"
 
 namespace tokamak {
 

@@ -58,17 +58,9 @@ struct CountUnit {
   int64_t base;
   int power;
 };
-constexpr std::array<CountUnit, 11> kCountUnits = {{{"", 10, 0},
-                                                    {"K", 10, 3},
-                                                    {"k", 10, 3},
-                                                    {"M", 10, 6},
-                                                    {"B", 10, 9},
-                                                    {"G", 10, 9},
-                                                    {"T", 10, 12},
-                                                    {"Ki", 1024, 1},
-                                                    {"Mi", 1024, 2},
-                                                    {"Gi", 1024, 3},
-                                                    {"Ti", 1024, 4}}};
+constexpr CountUnit kCountUnits[] = {{"", 10, 0},     {"K", 10, 3},    {"k", 10, 3},   {"M", 10, 6},
+                                     {"B", 10, 9},    {"G", 10, 9},    {"T", 10, 12},  {"Ki", 1024, 1},
+                                     {"Mi", 1024, 2}, {"Gi", 1024, 3}, {"Ti", 1024, 4}};
 
 constexpr const char* kCountHint = "for example 4096, 1e6, 64Ki, 1.5M or 250B";
 
@@ -127,17 +119,9 @@ struct TimeUnit {
   const char* name;
   double seconds;
 };
-constexpr std::array<TimeUnit, 11> kTimeUnits = {{{"s", 1},
-                                                  {"sec", 1},
-                                                  {"seconds", 1},
-                                                  {"min", 60},
-                                                  {"minutes", 60},
-                                                  {"h", 3600},
-                                                  {"hour", 3600},
-                                                  {"hours", 3600},
-                                                  {"d", 86400},
-                                                  {"day", 86400},
-                                                  {"days", 86400}}};
+constexpr TimeUnit kTimeUnits[] = {{"s", 1},        {"sec", 1},     {"seconds", 1}, {"min", 60},
+                                   {"minutes", 60}, {"h", 3600},    {"hour", 3600}, {"hours", 3600},
+                                   {"d", 86400},    {"day", 86400}, {"days", 86400}};
 
 constexpr const char* kExtentRule = "must be a number of steps or tokens, a share of the run, or a time";
 constexpr const char* kDurationRule = "must be a time, or none";
@@ -237,9 +221,9 @@ Parsed<Duration> parse_duration(std::string_view text) {
     const size_t unit_end = std::min(text.find_first_of("0123456789. ", unit_begin), text.size());
     const std::string_view name = text.substr(unit_begin, unit_end - unit_begin);
     const auto unit =
-        std::find_if(kTimeUnits.begin(), kTimeUnits.end(), [&](const TimeUnit& u) { return u.name == name; });
+        std::find_if(std::begin(kTimeUnits), std::end(kTimeUnits), [&](const TimeUnit& u) { return u.name == name; });
     const Parsed<double> count = parse_number(text.substr(0, unit_begin));
-    if (!count.value || (unit == kTimeUnits.end() && name != "m")) return {{}, kDurationRule, kDurationHint};
+    if (!count.value || (unit == std::end(kTimeUnits) && name != "m")) return {{}, kDurationRule, kDurationHint};
     sum.seconds += *count.value * (name == "m" ? 60 : unit->seconds);
     text = trim(text.substr(unit_end));
   }

@@ -6,9 +6,7 @@
 #include <cstring>
 
 #include "base/field_checks.h"
-#include "config/config_tree.h"
 #include "config/units.h"
-#include "model/recompute.h"
 #include "monitor/traced_steps.h"
 #include "optim/optimizer.h"
 
@@ -196,37 +194,11 @@ void check_parallelism(const ParallelismOptions& parallelism, const ModelConfig&
                  str("is more than model.num_hidden_layers (", model.num_hidden_layers, ")"));
 }
 
-void check_activation_checkpoint(const ActivationCheckpointOptions& options, const ModelConfig& model,
-                                 FieldChecks& checks) {
+void check_activation_checkpoint(const ActivationCheckpointOptions& options, FieldChecks& checks) {
   checks.require(options.mode == RecomputeMode::kSelective || options.kept_bytes.is_auto(),
                  "activation_checkpoint.kept_bytes", print_auto_limit(options.kept_bytes),
                  str("is for activation_checkpoint.mode: selective, and the mode is ", enum_name(options.mode)),
                  "set activation_checkpoint.mode to selective, or leave kept_bytes out");
-  const std::vector<int64_t>& kept = options.kept_layers;
-  if (kept.empty()) return;
-  std::vector<std::string> counts;
-  for (const int64_t count : kept) counts.push_back(str(count));
-  const std::string list = str("[", join(counts, ", "), "]");
-  const std::string key = "activation_checkpoint.kept_layers";
-  checks.require(options.mode == RecomputeMode::kSelective, key, list,
-                 str("is for activation_checkpoint.mode: selective, and the mode is ", enum_name(options.mode)),
-                 "set activation_checkpoint.mode to selective, or leave kept_layers out");
-  checks.require(options.kept_bytes.is_auto(), key, list,
-                 str("contradicts activation_checkpoint.kept_bytes ", print_auto_limit(options.kept_bytes)),
-                 "leave one of the two out");
-  if (!model.problems().empty()) return;  // its layers cannot be listed
-  const std::vector<KeptTensor> tensors = kept_tensors(model);
-  std::vector<std::string> names;
-  size_t spare_forward = 0;
-  for (const KeptTensor& tensor : tensors) {
-    names.push_back(tensor.name);
-    if (tensor.row.spares == KeptRow::Spares::kForward) ++spare_forward;
-  }
-  checks.require(kept.size() == tensors.size() || kept.size() == spare_forward, key, list,
-                 str("must have ", tensors.size(), " counts: ", join(names, ", "), "; or the first ", spare_forward));
-  for (size_t i = 0; i < std::min(kept.size(), tensors.size()); ++i) {
-    checks.within(str(key, "[", i, "]"), kept[i], 0, tensors[i].most);
-  }
 }
 
 void check_checkpoint(const CheckpointOptions& checkpoint, FieldChecks& checks) {
@@ -258,7 +230,7 @@ std::vector<FieldError> find_problems(const RunConfig& config) {
   check_optimizer(config.optimizer, checks);
   check_schedule(config.lr_scheduler, config.training, checks);
   check_parallelism(config.parallelism, config.model, checks);
-  check_activation_checkpoint(config.activation_checkpoint, config.model, checks);
+  check_activation_checkpoint(config.activation_checkpoint, checks);
   check_checkpoint(config.checkpoint, checks);
   checks.at_least("metrics.log_interval", config.metrics.log_interval, 1);
   checks.at_least("metrics.tensor_statistics", config.metrics.tensor_statistics, 0);
@@ -275,12 +247,6 @@ std::vector<FieldError> find_problems(const RunConfig& config) {
   const std::vector<FieldError> others = checks.take();
   found.insert(found.end(), others.begin(), others.end());
   return found;
-}
-
-void validate(const RunConfig& config) {
-  std::vector<Problem> problems;
-  for (const FieldError& error : find_problems(config)) problems.push_back({"", error.what, error.hint});
-  if (!problems.empty()) fail_with(problems);
 }
 
 }  // namespace tokamak

@@ -11,7 +11,4 @@ namespace tokamak {
 // All problems; empty if the config is valid. model.vocab_size may be 0: the data manifest then defines it.
 std::vector<FieldError> find_problems(const RunConfig& config);
 
-// Error(kConfig) that lists the result of find_problems. load_config already does this, with file and line.
-void validate(const RunConfig& config);
-
 }  // namespace tokamak

@@ -14,7 +14,9 @@ ConfigNode parse_yaml(const std::string& text, const std::string& name, std::vec
 // As parse_yaml, for the value of an override: every node has the place `place`.
 ConfigNode parse_yaml_value(const std::string& text, const std::string& place, std::vector<Problem>& problems);
 
-// Block style, two spaces per level, lists of scalars in brackets; each line ends in its node's comment.
-std::string emit_yaml(const ConfigNode& root);
+enum class Help { kNone, kTrailing };  // whether its comment follows each key, except in lists: it would repeat
+
+// Block style, two spaces per level, lists of scalars in brackets.
+std::string emit_yaml(const ConfigNode& root, Help help);
 
 }  // namespace tokamak

@@ -75,24 +75,24 @@ class Emitter {
   explicit Emitter(std::string& out) : out_(out) {}
 
   // `first`: replaces the indentation of the first line ("- " of a list item).
-  void map(const ConfigNode& node, const std::string& indent, std::string first) {
+  void map(const ConfigNode& node, const std::string& indent, std::string first, Help help) {
     for (const ConfigNode& child : node.children) {
       if (indent.empty() && !out_.empty()) out_ += "\n";  // between sections
       out_ += str(first, child.key, ":");
-      value(child, indent);
+      value(child, indent, help);
       first = indent;
     }
   }
 
  private:
-  void value(const ConfigNode& node, const std::string& indent) {
-    const std::string end = node.comment.empty() ? "\n" : str("  # ", node.comment, "\n");
+  void value(const ConfigNode& node, const std::string& indent, Help help) {
+    const std::string end = help == Help::kNone || node.comment.empty() ? "\n" : str("  # ", node.comment, "\n");
     if (node.type == ConfigNode::Type::kMap) {
       out_ += end;
-      map(node, str(indent, "  "), str(indent, "  "));
+      map(node, str(indent, "  "), str(indent, "  "), help);
     } else if (node.type == ConfigNode::Type::kList && has_containers(node)) {
       out_ += end;
-      for (const ConfigNode& item : node.children) map(item, str(indent, "    "), str(indent, "  - "));
+      for (const ConfigNode& item : node.children) map(item, str(indent, "    "), str(indent, "  - "), Help::kNone);
     } else if (node.type == ConfigNode::Type::kList) {
       out_ += str(" ", inline_list(node), end);
     } else {
@@ -105,9 +105,9 @@ class Emitter {
 
 }  // namespace
 
-std::string emit_yaml(const ConfigNode& root) {
+std::string emit_yaml(const ConfigNode& root, Help help) {
   std::string out;
-  Emitter(out).map(root, "", "");
+  Emitter(out).map(root, "", "", help);
   return out;
 }
 

@@ -29,7 +29,7 @@ ScoredSequence EvalEncoder::pair(std::string_view context, std::string_view cont
   const std::string whole = str(context, continuation);
   std::vector<int32_t> tokens = encode(whole);
   const auto before = static_cast<int64_t>(encode(python_rstrip(context)).size());
-  const int64_t scored = static_cast<int64_t>(tokens.size()) - before;
+  const int64_t scored = std::ssize(tokens) - before;
   if (scored < 1 || before < 1) {
     fail(Kind::kData, str(where, ": no tokens to score, or none before them, in \"", printable(whole), "\""));
   }
@@ -37,14 +37,14 @@ ScoredSequence EvalEncoder::pair(std::string_view context, std::string_view cont
     fail(Kind::kData, str(where, ": a choice of ", scored, " tokens, but the model sees ", options_.context,
                           " at most: \"", printable(continuation), "\""));
   }
-  const int64_t surplus = static_cast<int64_t>(tokens.size()) - (options_.context + 1);
+  const int64_t surplus = std::ssize(tokens) - (options_.context + 1);
   if (surplus > 0) tokens.erase(tokens.begin(), tokens.begin() + surplus);
   return {std::move(tokens), scored};
 }
 
 std::vector<ScoredSequence> EvalEncoder::windows(std::string_view text) {
   const std::vector<int32_t> ids = encode(text);
-  const auto count = static_cast<int64_t>(ids.size());
+  const auto count = std::ssize(ids);
   std::vector<ScoredSequence> out;
   for (int64_t predicted = 0; predicted < count;) {
     const int64_t scored = std::min(count - predicted, options_.context);

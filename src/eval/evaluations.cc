@@ -7,20 +7,18 @@ namespace tokamak {
 Evaluations::Evaluations(const std::vector<EvalOptions>& tasks, const Tokenizer& tokenizer,
                          const EncodingOptions& encoding) {
   for (const EvalOptions& options : tasks) {
-    tasks_.push_back({options, make_eval_task(options, tokenizer, encoding)});
+    tasks_.emplace_back(options, make_eval_task(options, tokenizer, encoding));
   }
 }
 
 std::vector<EvalResult> Evaluations::run(Engine& engine, const std::function<void()>& between) const {
   std::vector<EvalResult> results;
-  for (const Task& task : tasks_) {
+  for (const auto& [options, task] : tasks_) {
     const Stopwatch watch;
-    const std::vector<double> scores = log_likelihoods(engine, task.task->sequences(), between);
-    EvalResult result{.options = task.options, .seconds = watch.seconds(), .values = task.task->results(scores)};
-    result.samples.resize(static_cast<size_t>(task.task->items()));
-    for (size_t i = 0; i < scores.size(); ++i) {
-      result.samples[static_cast<size_t>(task.task->sequences()[i].item)].push_back(scores[i]);
-    }
+    const std::vector<double> scores = log_likelihoods(engine, task.sequences, between);
+    EvalResult result{.options = options, .seconds = watch.seconds(), .values = task.results(scores)};
+    result.samples.resize(task.items);
+    for (size_t i = 0; i < scores.size(); ++i) result.samples[task.sequences[i].item].push_back(scores[i]);
     results.push_back(std::move(result));
   }
   return results;

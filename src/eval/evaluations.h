@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <utility>
 
 #include "eval/task.h"
 
@@ -25,11 +26,7 @@ class Evaluations {
   std::vector<EvalResult> run(Engine& engine, const std::function<void()>& between) const;
 
  private:
-  struct Task {
-    EvalOptions options;
-    std::unique_ptr<EvalTask> task;
-  };
-  std::vector<Task> tasks_;
+  std::vector<std::pair<EvalOptions, EvalTask>> tasks_;
 };
 
 // The results of all tasks under "<task>/<metric>".

@@ -1,13 +1,13 @@
 #include "eval/log_likelihood.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "comm/rank_zero.h"
 
 namespace tokamak {
 
@@ -19,7 +19,7 @@ struct Pack {
   size_t end = 0;
 };
 
-int64_t inputs(const ScoredSequence& sequence) { return static_cast<int64_t>(sequence.tokens.size()) - 1; }
+int64_t inputs(const ScoredSequence& sequence) { return std::ssize(sequence.tokens) - 1; }
 
 // Packs sequences in order, as many as fit. Packs, and hence results, do not depend on the number of ranks.
 std::vector<Pack> make_packs(std::span<const ScoredSequence> sequences, const Transformer& model) {
@@ -74,7 +74,7 @@ class Progress {
   void reached(size_t done) {
     if (since_line_.seconds() < kInterval || done == 0) return;
     since_line_.restart();
-    const double left = since_start_.seconds() / static_cast<double>(done) * static_cast<double>(total_ - done);
+    const double left = since_start_.seconds() / double(done) * static_cast<double>(total_ - done);
     log::info(done, " of ", total_, " sequences scored, ", human_duration(left), " left");
   }
 
@@ -87,13 +87,10 @@ class Progress {
 // Sums over the ranks: each result is nonzero on at most one rank.
 void share(Comm& comm, std::vector<double>& answers) {
   if (comm.size() == 1) return;
-  std::string bytes(answers.size() * sizeof(double), '\0');
-  std::memcpy(bytes.data(), answers.data(), bytes.size());
-  const std::vector<std::string> parts = comm.gather_all(bytes);
+  const std::vector<std::string> parts = comm.gather_all(bytes_of_values(std::span<const double>(answers)));
   std::fill(answers.begin(), answers.end(), 0.0);
-  std::vector<double> part(answers.size());
-  for (const std::string& other : parts) {
-    std::memcpy(part.data(), other.data(), other.size());
+  for (const std::string& bytes : parts) {
+    const std::vector<double> part = values_of_bytes<double>(bytes);
     for (size_t i = 0; i < answers.size(); ++i) answers[i] += part[i];
   }
 }

@@ -61,7 +61,7 @@ std::string_view python_rstrip(std::string_view text) {
   while (!text.empty()) {
     const Utf8Char last = last_char(text);
     if (!is_space(last.code)) break;
-    text.remove_suffix(static_cast<size_t>(last.length));
+    text.remove_suffix(last.length);
   }
   return text;
 }
@@ -70,7 +70,7 @@ std::string_view python_strip(std::string_view text) {
   while (!text.empty()) {
     const Utf8Char first = decode_utf8(text);
     if (!is_space(first.code)) break;
-    text.remove_prefix(static_cast<size_t>(first.length));
+    text.remove_prefix(first.length);
   }
   return python_rstrip(text);
 }
@@ -89,7 +89,7 @@ int64_t python_count_words(std::string_view text) {
     const bool space = is_space(c.code);
     words += space && !in_space ? 1 : 0;
     in_space = space;
-    text.remove_prefix(static_cast<size_t>(c.length));
+    text.remove_prefix(c.length);
   }
   return words;
 }
@@ -100,7 +100,7 @@ std::string python_capitalize(std::string_view text) {
   for (bool first = true; !text.empty(); first = false) {
     const Utf8Char c = decode_utf8(text);
     append_utf8(first ? letters.upper(c.code) : letters.lower(c.code), out);
-    text.remove_prefix(static_cast<size_t>(c.length));
+    text.remove_prefix(c.length);
   }
   return out;
 }

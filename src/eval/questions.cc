@@ -128,7 +128,7 @@ std::vector<Question> read_questions(const EvalOptions& options) {
     const std::string where = str(options.path, ":", reader.line_number());
     questions.push_back(read_question(options.task, JsonDocument(line, {where}, JsonRules::kLenient)));
     questions.back().where = where;
-    if (options.limit > 0 && static_cast<int64_t>(questions.size()) == options.limit) break;
+    if (options.limit > 0 && std::ssize(questions) == options.limit) break;
   }
   if (questions.empty()) fail(Kind::kData, str(options.path, " holds no question"));
   return questions;

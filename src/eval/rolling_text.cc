@@ -1,32 +1,32 @@
-#include "eval/rolling_text.h"
-
+// Perplexities of whole texts.
 #include <cmath>
 #include <numeric>
 
 #include "eval/python_text.h"
+#include "eval/task_kinds.h"
 
 namespace tokamak {
 
-RollingText::RollingText(std::span<const std::string> texts, EvalEncoder& encoder)
-    : texts_(static_cast<int64_t>(texts.size())) {
-  for (size_t item = 0; item < texts.size(); ++item) {
-    words_ += python_count_words(texts[item]);
-    bytes_ += static_cast<int64_t>(texts[item].size());
+EvalTask rolling_text_task(std::span<const std::string> texts, EvalEncoder& encoder) {
+  EvalTask task{.items = std::ssize(texts), .sequences = {}, .results = {}};
+  int64_t words = 0, bytes = 0, tokens = 0;
+  for (int64_t item = 0; item < task.items; ++item) {
+    words += python_count_words(texts[item]);
+    bytes += std::ssize(texts[item]);
     for (ScoredSequence& window : encoder.windows(texts[item])) {
-      window.item = static_cast<int64_t>(item);
-      tokens_ += window.scored;
-      sequences_.push_back(std::move(window));
+      window.item = item;
+      tokens += window.scored;
+      task.sequences.push_back(std::move(window));
     }
   }
-}
-
-std::vector<NamedValue> RollingText::results(std::span<const double> log_likelihoods) const {
-  const double nats = -std::accumulate(log_likelihoods.begin(), log_likelihoods.end(), 0.0);
-  const auto per = [nats](int64_t count) { return nats / static_cast<double>(count); };
-  return {{"word_perplexity", std::exp(per(words_))},
-          {"byte_perplexity", std::exp(per(bytes_))},
-          {"bits_per_byte", per(bytes_) / std::log(2.0)},
-          {"token_perplexity", std::exp(per(tokens_))}};
+  task.results = [words, bytes, tokens](std::span<const double> log_likelihoods) -> std::vector<NamedValue> {
+    const double nats = -std::accumulate(log_likelihoods.begin(), log_likelihoods.end(), 0.0);
+    return {{"word_perplexity", std::exp(nats / double(words))},
+            {"byte_perplexity", std::exp(nats / double(bytes))},
+            {"bits_per_byte", nats / double(bytes) / std::log(2.0)},
+            {"token_perplexity", std::exp(nats / double(tokens))}};
+  };
+  return task;
 }
 
 }  // namespace tokamak

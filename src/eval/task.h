@@ -2,7 +2,7 @@
 // names are those of lm-evaluation-harness (zero-shot), so results are comparable to published ones.
 #pragma once
 
-#include <memory>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,12 +14,10 @@
 
 namespace tokamak {
 
-class EvalTask {
- public:
-  virtual ~EvalTask() = default;
-  virtual int64_t items() const = 0;  // questions, or texts
-  virtual const std::vector<ScoredSequence>& sequences() const = 0;
-  virtual std::vector<NamedValue> results(std::span<const double> log_likelihoods) const = 0;
+struct EvalTask {
+  int64_t items = 0;  // questions, or texts
+  std::vector<ScoredSequence> sequences;
+  std::function<std::vector<NamedValue>(std::span<const double> log_likelihoods)> results;  // one of each sequence
 };
 
 struct EncodingOptions {
@@ -28,7 +26,6 @@ struct EncodingOptions {
 };
 
 // Loads and encodes the task. Error(kData) naming file and line of data that does not match the task's format.
-std::unique_ptr<EvalTask> make_eval_task(const EvalOptions& options, const Tokenizer& tokenizer,
-                                         const EncodingOptions& encoding);
+EvalTask make_eval_task(const EvalOptions& options, const Tokenizer& tokenizer, const EncodingOptions& encoding);
 
 }  // namespace tokamak

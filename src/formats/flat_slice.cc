@@ -8,7 +8,7 @@ namespace tokamak {
 
 void read_flat(const Unit& unit, int64_t begin, std::span<float> out, const ReadParam& read) {
   std::fill(out.begin(), out.end(), 0.0f);
-  const int64_t end = begin + static_cast<int64_t>(out.size());
+  const int64_t end = begin + std::ssize(out);
   for (const FlatParam& flat : flat_params(unit)) {
     const int64_t first = std::max(flat.begin, begin);
     const int64_t last = std::min(flat.end, end);

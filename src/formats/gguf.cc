@@ -83,7 +83,7 @@ std::string render_gguf_header(const GgufKeys& keys, std::vector<GgufTensor>& te
     put<uint32_t>(out, static_cast<uint32_t>(tensor.type));
     put<uint64_t>(out, static_cast<uint64_t>(tensor.offset));
   }
-  out.resize(static_cast<size_t>(padded(static_cast<int64_t>(out.size()), kGgufAlignment)), '\0');
+  out.resize(static_cast<size_t>(padded(std::ssize(out), kGgufAlignment)), '\0');
   return out;
 }
 
@@ -98,7 +98,7 @@ void GgufWriter::pad() {
 }
 
 void GgufWriter::write(std::span<const std::byte> bytes) {
-  const auto size = static_cast<int64_t>(bytes.size());
+  const auto size = std::ssize(bytes);
   TOKAMAK_CHECK(current_ < tensors_.size() && written_ + size <= tensors_[current_].bytes(), "too many bytes for ",
                 file_.path());
   file_.write(bytes);

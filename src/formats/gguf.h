@@ -1,13 +1,13 @@
-// GGUF files, version 3, as llama.cpp reads them: a streaming writer, and a strict reader of its output.
+// Writes GGUF files, version 3, as llama.cpp reads them. Nothing here reads one.
 //
 //   file     := "GGUF" u32 version (3)  u64 tensors  u64 keys  key*  tensor*  zeros  data     all little-endian
 //   key      := string name  u32 type  value        type: the index of the value's alternative in GgufValue
 //   string   := u64 length  bytes
 //   array    := u32 type  u64 count  value*
 //   tensor   := string name  u32 dimensions  u64 extent*  u32 type  u64 offset     innermost extent first
-//   data     := each tensor at its offset from the start of data, then zeros up to a multiple of the alignment
+//   data     := each tensor at its offset from the start of data, then zeros up to a multiple of 32 bytes
 //
-// The alignment is the key general.alignment, or 32. (ggml, docs/gguf.md)
+// Source: ggml, docs/gguf.md.
 #pragma once
 
 #include <cstdint>
@@ -46,19 +46,9 @@ struct GgufTensor {
   int64_t bytes() const;  // without padding
 };
 
-struct GgufHeader {
-  GgufKeys keys;                    // in the order of the file
-  std::vector<GgufTensor> tensors;  //
-  int64_t data_begin = 0;           // in the file
-};
-
 // The start of a file with these keys and tensors, up to its data; computes the offsets. A name that is too long or
 // repeated is a bug.
 std::string render_gguf_header(const GgufKeys& keys, std::vector<GgufTensor>& tensors);
-
-// `text`: the start of the file, at least its whole header. Error(kind) naming `path` if a rule is broken, and if
-// tensors overlap, leave holes, do not end with the file, or have a type that GgufType lacks.
-GgufHeader parse_gguf_header(std::string_view text, int64_t file_bytes, const std::string& path, Kind kind);
 
 class GgufWriter {
  public:
@@ -75,21 +65,6 @@ class GgufWriter {
   std::vector<GgufTensor> tensors_;
   size_t current_ = 0;   // index of the tensor being written
   int64_t written_ = 0;  // its bytes written so far
-};
-
-// A file open for reading.
-class GgufFile {
- public:
-  GgufFile(const std::string& path, Kind kind);
-
-  const GgufHeader& header() const { return header_; }
-  const GgufTensor* find(std::string_view name) const;  // nullptr if there is none
-  // Bytes [first, first + out.size()) of the tensor.
-  void read_bytes(const GgufTensor& tensor, int64_t first, std::span<std::byte> out) const;
-
- private:
-  InputFile file_;
-  GgufHeader header_;
 };
 
 }  // namespace tokamak

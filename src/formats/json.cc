@@ -62,7 +62,7 @@ JsonDocument::JsonDocument(std::string_view text, JsonSource source, JsonRules r
     json_ = std::make_unique<const nlohmann::json>(rules == JsonRules::kStrict ? parse_strictly(text, source_)
                                                                                : nlohmann::json::parse(text));
   } catch (const nlohmann::json::exception& error) {
-    fail_at(source_, str(" is not valid JSON: ", printable(error.what(), 120)));
+    fail_at(source_, str(" is not valid JSON: ", printable(error.what(), 160)));
   }
   if (!json_->is_object()) fail_at(source_, str(" is not a JSON object, but a JSON ", json_->type_name()));
 }
@@ -130,6 +130,13 @@ std::vector<std::string> JsonValue::texts() const {
   std::vector<std::string> texts;
   for (const JsonValue& item : items()) texts.push_back(item.text());
   return texts;
+}
+
+std::vector<int64_t> JsonValue::counts() const {
+  expect(is_list(), "a list");
+  std::vector<int64_t> counts;
+  for (const nlohmann::json& item : *value_) counts.push_back(JsonValue(*source_, &item, name_ + "[]").whole());
+  return counts;
 }
 
 void JsonValue::expect_object() const { expect(value_ != nullptr && value_->is_object(), "an object"); }

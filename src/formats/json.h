@@ -37,6 +37,7 @@ class JsonValue {
   double number() const;
   int64_t whole(int64_t least = 0, int64_t most = INT64_MAX) const;
   std::vector<std::string> texts() const;  // of a list of strings
+  std::vector<int64_t> counts() const;     // of a list of whole numbers from 0
 
   // The same if present(), else `otherwise`.
   std::string text_or(const std::string& otherwise) const { return present() ? text() : otherwise; }

@@ -34,7 +34,7 @@ void read_converted(const SafetensorsFile& file, const SafetensorsEntry& entry, 
     const auto chunk = std::span(buffer).first(std::min(out.size(), kChunk));
     file.read_bytes(entry, first * static_cast<int64_t>(sizeof(Bits)), std::as_writable_bytes(chunk));
     std::transform(chunk.begin(), chunk.end(), out.begin(), convert);
-    first += static_cast<int64_t>(chunk.size());
+    first += std::ssize(chunk);
     out = out.subspan(chunk.size());
   }
 }
@@ -58,8 +58,8 @@ const SafetensorsEntry& SafetensorsFile::at(std::string_view name) const {
 }
 
 void SafetensorsFile::read_bytes(const SafetensorsEntry& tensor, int64_t first, std::span<std::byte> out) const {
-  TOKAMAK_CHECK(0 <= first && first <= tensor.bytes() && static_cast<int64_t>(out.size()) <= tensor.bytes() - first,
-                out.size(), " bytes from ", first, " of ", tensor.name, " (", tensor.bytes(), ")");
+  TOKAMAK_CHECK(0 <= first && first <= tensor.bytes() && std::ssize(out) <= tensor.bytes() - first, out.size(),
+                " bytes from ", first, " of ", tensor.name, " (", tensor.bytes(), ")");
   file_.read_at(header_.data_begin + tensor.begin + first, out);
 }
 
@@ -87,12 +87,12 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<Safete
                                      const SafetensorsMetadata& metadata, Kind kind)
     : file_(path, kind) {
   const std::string head = render_safetensors_header(tensors, metadata);
-  file_bytes_ = static_cast<int64_t>(head.size()) + (tensors.empty() ? 0 : tensors.back().end);
+  file_bytes_ = std::ssize(head) + (tensors.empty() ? 0 : tensors.back().end);
   write(std::as_bytes(std::span(head.data(), head.size())));
 }
 
 void SafetensorsWriter::write(std::span<const std::byte> bytes) {
-  TOKAMAK_CHECK(static_cast<int64_t>(bytes.size()) <= file_bytes_ - file_.size(), "too many bytes for ", file_.path());
+  TOKAMAK_CHECK(std::ssize(bytes) <= file_bytes_ - file_.size(), "too many bytes for ", file_.path());
   while (!bytes.empty()) {
     const auto piece = bytes.first(std::min(bytes.size(), kPieceBytes));
     hasher_.update(piece);

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "base/printable.h"
-#include "formats/safetensors_sax.h"
+#include "formats/json.h"
 
 namespace tokamak {
 
@@ -50,6 +50,27 @@ std::string text_of(const std::vector<int64_t>& shape) {
   return text + "]";
 }
 
+SafetensorsHeader read_members(const JsonValue& json) {
+  SafetensorsHeader header;
+  for (const std::string& name : json.keys()) {
+    const JsonValue member = json[name];
+    if (name == "__metadata__") {
+      for (const std::string& key : member.keys()) header.metadata[key] = member[key].text();
+      continue;
+    }
+    SafetensorsEntry& tensor = header.tensors.emplace_back();
+    tensor.name = name;
+    tensor.dtype = member["dtype"].text();
+    tensor.shape = member["shape"].counts();
+    const std::vector<int64_t> offsets = member["data_offsets"].counts();
+    if (offsets.size() != 2) member["data_offsets"].refuse("expected two whole numbers");
+    if (member.keys().size() != 3) member.refuse("expected dtype, shape and data_offsets alone");
+    tensor.begin = offsets[0];
+    tensor.end = offsets[1];
+  }
+  return header;
+}
+
 }  // namespace
 
 int64_t SafetensorsEntry::count() const {
@@ -72,10 +93,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, int64_t file_b
                                            Kind kind) {
   const auto refuse = [&](const std::string& what) { fail(kind, str(path, ": ", what)); };
   if (text.empty() || text[0] != '{') refuse("its header does not begin with '{'; this is no safetensors file");
-  SafetensorsHeader header;
-  SafetensorsSax sax(header);
-  if (!nlohmann::json::sax_parse(text, &sax)) refuse("its header is not that of safetensors: " + sax.error());
-
+  SafetensorsHeader header = read_members(JsonDocument(text, {str(path, ": its header"), kind}).root());
   std::sort(header.tensors.begin(), header.tensors.end(), [](const auto& a, const auto& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
@@ -96,7 +114,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, int64_t file_b
     }
     end = tensor.end;
   }
-  header.data_begin = kSafetensorsLengthBytes + static_cast<int64_t>(text.size());
+  header.data_begin = kSafetensorsLengthBytes + std::ssize(text);
   // Compared as a difference: data_begin + end might overflow.
   if (end != file_bytes - header.data_begin) {
     refuse(str("its tensors end at byte ", end, " of ", file_bytes - header.data_begin, " bytes of data"));
@@ -126,7 +144,7 @@ std::string render_safetensors_header(std::vector<SafetensorsEntry>& tensors, co
   }
   std::string text = json.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
-  TOKAMAK_CHECK(static_cast<int64_t>(text.size()) <= kSafetensorsLargestHeader, text.size());
+  TOKAMAK_CHECK(std::ssize(text) <= kSafetensorsLargestHeader, text.size());
   const uint64_t length = text.size();
   std::string head(sizeof(length), '\0');
   std::memcpy(head.data(), &length, sizeof(length));

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "infer/forward_cached.h"
 
 namespace tokamak {
 
@@ -25,7 +24,7 @@ Generator::Generator(Transformer& model, KvCache& cache, Device& device, Stream&
 std::span<float> Generator::logits_of(const CachedBatch& batch, const GenerationOptions& options) {
   if (options.between) options.between();
   const Tensor logits = forward_cached(model_, compute_, batch, cache_);
-  logits_.resize(static_cast<size_t>(logits.count()));
+  logits_.resize(logits.count());
   device_.copy_to_host(compute_, logits, logits_.data());
   compute_.synchronize();
   return logits_;
@@ -78,7 +77,7 @@ std::optional<Finish> Generator::append(Active& entry, int32_t id, const Generat
   if (id == options.eos) return Finish::kEos;
   entry.ids.push_back(id);
   if (on_token(entry.request, id) == Verdict::kStop) return Finish::kStop;
-  const bool full = static_cast<int64_t>(entry.ids.size()) >= cache_.capacity();
+  const bool full = std::ssize(entry.ids) >= cache_.capacity();
   return full || entry.made == options.max_tokens ? std::optional(Finish::kLength) : std::nullopt;
 }
 
@@ -105,7 +104,7 @@ GenerationTimes Generator::run(const std::vector<GenerationRequest>& requests, c
   while (next < requests.size() || !active.empty()) {
     while (next < requests.size() && !places.empty()) {
       const GenerationRequest& request = requests[next];
-      const auto length = static_cast<int64_t>(request.prompt.size());
+      const auto length = std::ssize(request.prompt);
       TOKAMAK_CHECK(0 < length && length < cache_.capacity(), "prompt ", next, " has ", length, " tokens, a place ",
                     cache_.capacity());
       Active entry{next++, places.back(), RandomStream(options.seed, request.stream), request.prompt};
@@ -120,7 +119,7 @@ GenerationTimes Generator::run(const std::vector<GenerationRequest>& requests, c
     if (active.empty()) continue;
     const Stopwatch watch;
     const std::span<float> logits = decode(active, options);
-    times.decoded_tokens += static_cast<int64_t>(active.size());
+    times.decoded_tokens += std::ssize(active);
     times.decode_seconds += watch.seconds();
     const std::vector<int32_t> ids = choose_tokens(active, logits, options);
     std::vector<Active> going;

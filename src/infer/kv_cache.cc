@@ -1,6 +1,7 @@
 #include "infer/kv_cache.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "model/rope_table.h"
@@ -91,7 +92,7 @@ Tensor KvCache::last_tokens(Stream& compute, const CachedBatch& batch, Tensor hi
 
 void KvCache::grow(const CachedBatch& batch) {
   for (size_t s = 0; s < batch.slots.size(); ++s) {
-    lengths_[static_cast<size_t>(batch.slots[s])] += batch.cu_seqlens[s + 1] - batch.cu_seqlens[s];
+    lengths_[batch.slots[s]] += batch.cu_seqlens[s + 1] - batch.cu_seqlens[s];
   }
 }
 
@@ -104,6 +105,20 @@ std::vector<int32_t> KvCache::positions(const CachedBatch& batch) const {
     }
   }
   return positions;
+}
+
+Tensor forward_cached(Transformer& model, Stream& compute, const CachedBatch& batch, KvCache& cache) {
+  TOKAMAK_CHECK(model.cached_sequences() >= cache.slots() && cache.capacity() <= model.max_length(), "a cache of ",
+                cache.slots(), " x ", cache.capacity(), ", planned for ", model.cached_sequences(), " x ",
+                model.max_length());
+  const CachedInputs cached = cache.upload(compute, batch);
+  std::vector<int32_t> positions = cache.positions(batch);
+  if (cached.rope) std::iota(positions.begin(), positions.end(), 0);  // one row per token
+  const Tensor hidden = model.forward_cached(compute, {batch.tokens, {}, positions, batch.cu_seqlens}, cached);
+  const Tensor logits = cache.logits(std::ssize(batch.slots));
+  model.head(compute, cache.last_tokens(compute, batch, hidden), logits);
+  cache.grow(batch);
+  return logits;
 }
 
 }  // namespace tokamak

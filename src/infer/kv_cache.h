@@ -1,6 +1,6 @@
-// The KV cache: keys and values of active sequences, for every layer, and the small buffers of a call of
-// forward_cached. A sequence lives in a slot. Only the host knows how many tokens a slot holds; it sends the lengths to
-// the device with each call.
+// The KV cache: keys and values of active sequences, for every layer. forward_cached() runs the decoder on new tokens,
+// both prefill and decode. A sequence lives in a slot. Only the host knows how many tokens a slot holds; it sends the
+// lengths to the device with each call.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "backend/backend.h"
 #include "model/batch_inputs.h"
-#include "model/model_config.h"
+#include "model/transformer.h"
 #include "tensor/arena.h"
 
 namespace tokamak {
@@ -38,9 +38,9 @@ class KvCache {
 
   int64_t slots() const { return options_.slots; }
   int64_t capacity() const { return options_.capacity; }
-  Tensor layer(int64_t l) const { return layers_[static_cast<size_t>(l)]; }  // (slots, 2 Hkv, P, D) act
-  int64_t length(int64_t slot) const { return lengths_[static_cast<size_t>(slot)]; }
-  void clear(int64_t slot) { lengths_[static_cast<size_t>(slot)] = 0; }
+  Tensor layer(int64_t l) const { return layers_[l]; }  // (slots, 2 Hkv, P, D) act
+  int64_t length(int64_t slot) const { return lengths_[slot]; }
+  void clear(int64_t slot) { lengths_[slot] = 0; }
 
   // Checks that the batch fits and enqueues its upload. The tokens count as cached after `grow`.
   CachedInputs upload(Stream& compute, const CachedBatch& batch);
@@ -68,5 +68,11 @@ class KvCache {
   Tensor rope_;                   // (max_tokens, D) f32
   std::vector<int64_t> lengths_;  // by slot
 };
+
+// Runs the new tokens of each sequence, any number of them, and appends their keys and values to the cache. With
+// rope_scaling dynamic, they are rotated by the frequencies for the sequence's current length (for a prompt: the
+// prompt's). Cached keys keep their rotation, as in transformers. Returns the logits of each sequence's last token, in
+// the cache's own buffer, valid until its next use.                                (S, V) f32
+Tensor forward_cached(Transformer& model, Stream& compute, const CachedBatch& batch, KvCache& cache);
 
 }  // namespace tokamak

@@ -36,7 +36,7 @@ class Ranking {
       const size_t more = std::min(ids_.size(), std::max(kSortedFirst, 4 * sorted_));
       const auto at = [&](size_t i) { return ids_.begin() + static_cast<std::ptrdiff_t>(i); };
       const auto likelier = [&](int32_t a, int32_t b) {
-        const float x = logits_[static_cast<size_t>(a)], y = logits_[static_cast<size_t>(b)];
+        const float x = logits_[a], y = logits_[b];
         return x != y ? x > y : a < b;
       };
       if (more < ids_.size()) std::nth_element(at(sorted_), at(more), ids_.end(), likelier);
@@ -69,7 +69,7 @@ int32_t sample_token(std::span<const float> logits, const SamplingOptions& optio
   TOKAMAK_CHECK(!logits.empty());
   const int32_t first = likeliest(logits);
   if (options.temperature <= 0) return first;
-  const double best = logits[static_cast<size_t>(first)];
+  const double best = logits[first];
   const auto weight = [&](size_t id) { return exp_f32(static_cast<float>((logits[id] - best) / options.temperature)); };
 
   Ranking ranking(logits);

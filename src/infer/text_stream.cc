@@ -4,18 +4,9 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "base/utf8.h"
 
 namespace tokamak {
-
-namespace {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // decoded from bytes that are not (yet) a character
-
-bool ends_with(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
-}  // namespace
 
 // Decoding starts at a token that was already shown, so the cost per token does not grow with the text.
 std::string Detokenizer::added() const {
@@ -27,7 +18,7 @@ std::string Detokenizer::added() const {
 std::string Detokenizer::next(int32_t id) {
   ids_.push_back(id);
   std::string text = added();
-  if (text.empty() || ends_with(text, kReplacement)) return "";
+  if (text.empty() || text.ends_with(kReplacementChar)) return "";  // bytes that are not yet a character
   from_ = shown_;
   shown_ = ids_.size();
   return text;

@@ -5,6 +5,8 @@
 
 #include "base/file.h"
 #include "base/staged.h"
+#include "formats/gguf.h"
+#include "interop/export_hf.h"
 #include "model/rope_table.h"
 
 namespace tokamak {
@@ -47,21 +49,6 @@ std::string gguf_name(const std::string& name) {
   }
   TOKAMAK_UNREACHABLE("no name in GGUF for ", name);
 }
-
-GgufType gguf_type(WeightType type) {
-  switch (type) {
-    case WeightType::kF32:
-      return GgufType::kF32;
-    case WeightType::kF16:
-      return GgufType::kF16;
-    case WeightType::kBF16:
-      return GgufType::kBF16;
-  }
-  return GgufType::kF32;
-}
-
-// llama.cpp's numbers of file types.
-uint32_t file_type(WeightType type) { return type == WeightType::kF32 ? 0 : type == WeightType::kF16 ? 1 : 32; }
 
 std::string architecture_of(const ModelConfig& model) {
   const std::string name = hf_architecture(model);
@@ -120,7 +107,7 @@ void add_vocabulary(const ModelProto& tokenizer, int64_t rows, GgufKeys& keys) {
     scores.push_back(piece.score);
     types.push_back(static_cast<int32_t>(piece.type));  // same numbering as SentencePiece
   }
-  for (auto id = static_cast<int64_t>(tokens.size()); id < rows; ++id) {
+  for (auto id = std::ssize(tokens); id < rows; ++id) {
     tokens.push_back(str("[PAD", id, "]"));
     scores.push_back(kScoreOfPadding);
     types.push_back(static_cast<int32_t>(PieceType::kUnused));
@@ -148,11 +135,7 @@ void add_tokenizer(const ExportSource& source, bool add_bos, GgufKeys& keys) {
   add_vocabulary(tokenizer, source.config.model.vocab_size, keys);
   if (source.ids.bos) keys.emplace_back("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(*source.ids.bos));
   if (source.ids.eos) keys.emplace_back("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(*source.ids.eos));
-  for (size_t id = 0; id < tokenizer.pieces.size(); ++id) {
-    if (tokenizer.pieces[id].type == PieceType::kUnknown) {
-      keys.emplace_back("tokenizer.ggml.unknown_token_id", static_cast<uint32_t>(id));
-    }
-  }
+  keys.emplace_back("tokenizer.ggml.unknown_token_id", static_cast<uint32_t>(tokenizer.unk_id));
   keys.emplace_back("tokenizer.ggml.add_bos_token", add_bos && source.ids.bos.has_value());
   keys.emplace_back("tokenizer.ggml.add_eos_token", false);
   keys.emplace_back("tokenizer.ggml.add_space_prefix", tokenizer.normalizer.add_dummy_prefix);
@@ -169,18 +152,13 @@ std::vector<float> rope_factors(const ModelConfig& model) {
   return factors;
 }
 
-WeightType weight_type(GgufType type) {
-  return type == GgufType::kF32 ? WeightType::kF32 : type == GgufType::kF16 ? WeightType::kF16 : WeightType::kBF16;
-}
+struct GgufWeight {
+  GgufTensor tensor;
+  std::string source;  // Hugging Face's name; "": the RoPE factors
+  WeightType type;
+};
 
-}  // namespace
-
-int64_t half_split_row(int64_t row, int64_t head_size) {
-  const int64_t head = row / head_size, in_head = row % head_size;
-  return head * head_size + in_head % 2 * (head_size / 2) + in_head / 2;
-}
-
-GgufKeys gguf_keys(const ExportSource& source, const ExportGgufOptions& options) {
+GgufKeys gguf_keys(const ExportSource& source, const ExportOptions& options) {
   const ModelConfig& model = source.config.model;
   const std::string architecture = architecture_of(model);
   if (architecture == "qwen2" && model.q_width() != model.hidden_size) {
@@ -197,7 +175,7 @@ GgufKeys gguf_keys(const ExportSource& source, const ExportGgufOptions& options)
   keys.emplace_back("general.architecture", architecture);
   keys.emplace_back("general.type", std::string("model"));
   keys.emplace_back("general.name", source.config.run.name);
-  keys.emplace_back("general.file_type", file_type(options.type));
+  keys.emplace_back("general.file_type", format_of(options.type).gguf_file_type);
   count("vocab_size", model.vocab_size);
   count("context_length", model.max_position_embeddings);
   count("embedding_length", model.hidden_size);
@@ -216,16 +194,23 @@ GgufKeys gguf_keys(const ExportSource& source, const ExportGgufOptions& options)
 std::vector<GgufWeight> gguf_weights(const ModelConfig& model, WeightType type) {
   std::vector<GgufWeight> weights;
   if (model.rope_scaling.rope_type == RopeType::kLlama3) {
-    weights.push_back({{kRopeFactors, {model.head_size() / 2}, GgufType::kF32}, ""});
+    weights.push_back({{kRopeFactors, {model.head_size() / 2}, GgufType::kF32}, "", WeightType::kF32});
   }
   for (const SafetensorsEntry& entry : hf_tensors(model, type)) {
-    const GgufType stored = entry.shape.size() == 1 ? GgufType::kF32 : gguf_type(type);
-    weights.push_back({{gguf_name(entry.name), entry.shape, stored}, entry.name});
+    const WeightType stored = entry.shape.size() == 1 ? WeightType::kF32 : type;
+    weights.push_back({{gguf_name(entry.name), entry.shape, format_of(stored).gguf}, entry.name, stored});
   }
   return weights;
 }
 
-ExportReport export_gguf(ExportSource& source, const ExportGgufOptions& options, const std::string& out,
+}  // namespace
+
+int64_t half_split_row(int64_t row, int64_t head_size) {
+  const int64_t head = row / head_size, in_head = row % head_size;
+  return head * head_size + in_head % 2 * (head_size / 2) + in_head / 2;
+}
+
+ExportReport export_gguf(ExportSource& source, const ExportOptions& options, const std::string& out,
                          const Progress& progress) {
   const ModelConfig& model = source.config.model;
   const GgufKeys keys = gguf_keys(source, options);
@@ -242,20 +227,19 @@ ExportReport export_gguf(ExportSource& source, const ExportGgufOptions& options,
   const WeightStream::Sink sink = [&](std::span<const std::byte> bytes) { writer.write(bytes); };
   const RowOrder interleaved = [&](int64_t row) { return half_split_row(row, model.head_size()); };
   for (const GgufWeight& weight : weights) {
-    const WeightType type = weight_type(weight.tensor.type);
     const int64_t rows = weight.tensor.shape[0];
     if (weight.source.empty()) {
       const std::vector<float> factors = rope_factors(model);
       writer.write(std::as_bytes(std::span(factors)));
     } else if (is_interleaved(model, weight.source)) {
-      stream.copy_rows(weight.source, rows, weight.tensor.count() / rows, interleaved, type, sink);
+      stream.copy_rows(weight.source, rows, weight.tensor.count() / rows, interleaved, weight.type, sink);
     } else {
-      stream.copy(weight.source, weight.tensor.count(), type, sink);
+      stream.copy(weight.source, weight.tensor.count(), weight.type, sink);
     }
   }
   const int64_t bytes = writer.finish();
   staged.commit();
-  return {static_cast<int64_t>(tensors.size()), 1, bytes};
+  return {std::ssize(tensors), 1, bytes};
 }
 
 }  // namespace tokamak

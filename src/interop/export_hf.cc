@@ -22,10 +22,7 @@ constexpr std::array<const char*, 9> kTokenizerFiles = {
     "vocab.json",          "merges.txt",     "chat_template.jinja",   "generation_config.json"};
 
 void write_file(const std::string& path, std::string_view text) {
-  OutputFile file(path, Kind::kCheckpoint);
-  file.write(text);
-  file.sync();
-  file.close();
+  write_text_atomically(path, text, Kind::kCheckpoint);
 }
 
 // Position of a weight in transformers' state_dict: the embedding, the layers, the final norm, the head.
@@ -47,9 +44,9 @@ void write_weights(ExportSource& source, const std::vector<ModelShard>& shards, 
       stream.copy(tensor.name, tensor.count(), type, [&](std::span<const std::byte> bytes) { writer.write(bytes); });
     }
     report.bytes += writer.finish().bytes;
-    report.tensors += static_cast<int64_t>(shard.tensors.size());
+    report.tensors += std::ssize(shard.tensors);
   }
-  report.weight_files = static_cast<int64_t>(shards.size());
+  report.weight_files = std::ssize(shards);
 }
 
 void write_tokenizer(const ExportSource& source, bool add_bos, const std::string& directory) {
@@ -77,7 +74,7 @@ std::vector<SafetensorsEntry> hf_tensors(const ModelConfig& model, WeightType ty
       for (const Param& param : matrix.parts) {
         SafetensorsEntry& entry = tensors.emplace_back();
         entry.name = param.name;
-        entry.dtype = name_of(type);
+        entry.dtype = format_of(type).name;
         for (int axis = 0; axis < param.shape.rank(); ++axis) entry.shape.push_back(param.shape[axis]);
       }
     }
@@ -88,7 +85,7 @@ std::vector<SafetensorsEntry> hf_tensors(const ModelConfig& model, WeightType ty
   return tensors;
 }
 
-ExportReport export_hf(ExportSource& source, const ExportHfOptions& options, const std::string& out,
+ExportReport export_hf(ExportSource& source, const ExportOptions& options, const std::string& out,
                        const Progress& progress) {
   const ModelConfig& model = source.config.model;
   if (options.type == WeightType::kF16) {

@@ -1,4 +1,5 @@
-// The source of an export: a checkpoint of any world size, its config, and the tokenizer to include.
+// An export to any format: its options, and its source, which is a checkpoint of any world size with its config and
+// the tokenizer to include.
 #pragma once
 
 #include <optional>
@@ -16,6 +17,18 @@ struct ExportTokenizer {
   std::string model_path;           // path of a SentencePiece model; "" if there is none
   std::optional<ModelProto> model;  // parsed and supported
   std::string directory;            // of Hugging Face files to copy; "" if none
+};
+
+struct ExportOptions {
+  WeightType type = WeightType::kBF16;
+  int64_t max_shard_bytes = 5'000'000'000;  // of a safetensors file
+  bool add_bos = false;                     // the tokenizer prepends its BOS token
+};
+
+struct ExportReport {
+  int64_t tensors = 0;
+  int64_t weight_files = 0;
+  int64_t bytes = 0;  // of the weight files
 };
 
 struct ExportSource {

@@ -133,24 +133,28 @@ RopeType read_rope_type(const JsonValue& rope) {
   return static_cast<RopeType>(found - names.begin());
 }
 
+// The numbers of a kind of scaling; 0: its default, which llama3 lacks.
+struct ScalingKey {
+  const char* name;
+  double RopeScaling::*value;
+  RopeType type;
+};
+constexpr ScalingKey kScalingKeys[] = {{"low_freq_factor", &RopeScaling::low_freq_factor, RopeType::kLlama3},
+                                       {"high_freq_factor", &RopeScaling::high_freq_factor, RopeType::kLlama3},
+                                       {"beta_fast", &RopeScaling::beta_fast, RopeType::kYarn},
+                                       {"beta_slow", &RopeScaling::beta_slow, RopeType::kYarn},
+                                       {"attention_factor", &RopeScaling::attention_factor, RopeType::kYarn},
+                                       {"mscale", &RopeScaling::mscale, RopeType::kYarn},
+                                       {"mscale_all_dim", &RopeScaling::mscale_all_dim, RopeType::kYarn}};
+
 // Files of transformers 5 contain keys that the type does not use; they are ignored.
 void read_scaling(const JsonValue& rope, int64_t max_positions, RopeScaling& scaling) {
   const bool yarn = scaling.rope_type == RopeType::kYarn, llama3 = scaling.rope_type == RopeType::kLlama3;
-  if (yarn) {
-    scaling.factor = rope["factor"].number_or(0);
-    scaling.beta_fast = rope["beta_fast"].number_or(0);
-    scaling.beta_slow = rope["beta_slow"].number_or(0);
-    scaling.attention_factor = rope["attention_factor"].number_or(0);
-    scaling.mscale = rope["mscale"].number_or(0);
-    scaling.mscale_all_dim = rope["mscale_all_dim"].number_or(0);
-    scaling.truncate = rope["truncate"].truth_or(true);
-  } else {
-    scaling.factor = rope["factor"].number();
+  scaling.factor = yarn ? rope["factor"].number_or(0) : rope["factor"].number();
+  for (const auto& [name, value, type] : kScalingKeys) {
+    if (scaling.rope_type == type) scaling.*value = yarn ? rope[name].number_or(0) : rope[name].number();
   }
-  if (llama3) {
-    scaling.low_freq_factor = rope["low_freq_factor"].number();
-    scaling.high_freq_factor = rope["high_freq_factor"].number();
-  }
+  if (yarn) scaling.truncate = rope["truncate"].truth_or(true);
   const JsonValue original = rope["original_max_position_embeddings"];
   if (yarn || llama3) {
     scaling.original_max_position_embeddings = original.whole_or(0);
@@ -195,33 +199,22 @@ Json render_scaling(const ModelConfig& model) {
   const bool yarn = scaling.rope_type == RopeType::kYarn, llama3 = scaling.rope_type == RopeType::kLlama3;
   Json json = {{"rope_type", enum_names(scaling.rope_type).at(static_cast<size_t>(scaling.rope_type))},
                {"factor", yarn ? scaling.extension(model.max_position_embeddings) : scaling.factor}};
-  const auto add = [&](const char* key, double value) {
-    if (value != 0) json[key] = value;
-  };
   if (yarn || llama3) json["original_max_position_embeddings"] = scaling.original_max_position_embeddings;
-  add("low_freq_factor", scaling.low_freq_factor);
-  add("high_freq_factor", scaling.high_freq_factor);
-  add("beta_fast", scaling.beta_fast);
-  add("beta_slow", scaling.beta_slow);
-  add("attention_factor", scaling.attention_factor);
-  add("mscale", scaling.mscale);
-  add("mscale_all_dim", scaling.mscale_all_dim);
+  for (const auto& [name, value, type] : kScalingKeys) {
+    if (scaling.*value != 0) json[name] = scaling.*value;
+  }
   if (!scaling.truncate) json["truncate"] = false;
   return json;
 }
 
 Json id_or_null(const std::optional<int64_t>& id) { return id ? Json(*id) : Json(nullptr); }
 
-const char* torch_dtype(WeightType type) {
-  switch (type) {
-    case WeightType::kF32:
-      return "float32";
-    case WeightType::kF16:
-      return "float16";
-    case WeightType::kBF16:
-      return "bfloat16";
+// Mistral with full attention is Llama.
+const Architecture& class_of(const ModelConfig& model) {
+  for (const Architecture& a : kArchitectures) {
+    if (a.qkv_bias == model.qkv_bias && a.qk_norm == model.qk_norm) return a;
   }
-  return "";
+  fail(Kind::kConfig, "no architecture of transformers has both model.qkv_bias and model.qk_norm");
 }
 
 // The oldest transformers version with these keys.
@@ -273,22 +266,14 @@ HfConfig parse_hf_config(std::string_view text, const std::string& path) {
   return hf;
 }
 
-// Mistral with full attention is Llama.
-std::string hf_architecture(const ModelConfig& model) {
-  for (const Architecture& a : kArchitectures) {
-    if (a.qkv_bias == model.qkv_bias && a.qk_norm == model.qk_norm) return a.name;
-  }
-  fail(Kind::kConfig, "no architecture of transformers has both model.qkv_bias and model.qk_norm");
-}
+std::string hf_architecture(const ModelConfig& model) { return class_of(model).name; }
 
 std::string render_hf_config(const ModelConfig& model, WeightType type, const SpecialIds& ids) {
-  const std::string architecture = hf_architecture(model);
-  const auto* found = std::find_if(kArchitectures.begin(), kArchitectures.end(),
-                                   [&](const Architecture& a) { return architecture == a.name; });
+  const Architecture& architecture = class_of(model);
   nlohmann::ordered_json json;
-  json["architectures"] = {architecture};
-  json["model_type"] = found->model_type;
-  json["torch_dtype"] = torch_dtype(type);
+  json["architectures"] = {architecture.name};
+  json["model_type"] = architecture.model_type;
+  json["torch_dtype"] = format_of(type).torch_dtype;
   json["vocab_size"] = model.vocab_size;
   json["hidden_size"] = model.hidden_size;
   json["intermediate_size"] = model.intermediate_size;

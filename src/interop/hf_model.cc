@@ -30,7 +30,7 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 bool same_shape(const Shape& shape, const std::vector<int64_t>& other) {
   if (shape.rank() != static_cast<int>(other.size())) return false;
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (shape[axis] != other[static_cast<size_t>(axis)]) return false;
+    if (shape[axis] != other[axis]) return false;
   }
   return true;
 }
@@ -114,7 +114,7 @@ void HfModel::check_tied_head() const {
   bool equal = head.count() == count && is_readable_as_float(head.dtype);
   std::vector<float> a, b;
   for (int64_t at = 0; equal && at < count; at += kElementsAtOnce) {
-    a.resize(static_cast<size_t>(std::min(kElementsAtOnce, count - at)));
+    a.resize(std::min(kElementsAtOnce, count - at));
     b.resize(a.size());
     files_.read(kHead, at, a);
     files_.read(kEmbedding, at, b);
@@ -124,6 +124,10 @@ void HfModel::check_tied_head() const {
   fail(Kind::kCheckpoint,
        str(directory_, ": 'tie_word_embeddings' is true, but tensor '", kHead, "' is not equal to '", kEmbedding, "'"),
        "set tie_word_embeddings to false in its config.json if the head is its own");
+}
+
+ReadParam HfModel::weights() const {
+  return [this](const std::string& name, int64_t first, std::span<float> out) { files_.read(name, first, out); };
 }
 
 std::string HfModel::tokenizer_path() const {
@@ -139,9 +143,7 @@ bool HfModel::adds_bos() const {
 }
 
 void load(const HfModel& model, const ShardPlace& place, const std::vector<UnitSlices>& units) {
-  const ReadParam read = [&](const std::string& name, int64_t first, std::span<float> out) {
-    model.read(name, first, out);
-  };
+  const ReadParam read = model.weights();
   for (const UnitSlices& unit : units) {
     for (const KindSlice& slice : unit.slices) {
       int64_t begin = slice.count() * place.index;

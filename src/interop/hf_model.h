@@ -34,8 +34,7 @@ class HfModel {
   // key, LlamaTokenizer does.
   bool adds_bos() const;
 
-  // Elements [first, first + out.size()) of the flattened weight, as f32.
-  void read(const std::string& name, int64_t first, std::span<float> out) const { files_.read(name, first, out); }
+  ReadParam weights() const;  // valid while this object lives and is not moved
 
  private:
   HfModel(std::string directory, HfConfig description, ModelFiles files);

@@ -15,22 +15,6 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-struct Special {
-  const Piece* bos = nullptr;
-  const Piece* eos = nullptr;
-  const Piece* unk = nullptr;
-};
-
-Special find_special(const ModelProto& model) {
-  Special special;
-  for (const Piece& piece : model.pieces) {
-    if (piece.type == PieceType::kUnknown) special.unk = &piece;
-    if (piece.type == PieceType::kControl && piece.text == model.trainer.bos_piece) special.bos = &piece;
-    if (piece.type == PieceType::kControl && piece.text == model.trainer.eos_piece) special.eos = &piece;
-  }
-  return special;
-}
-
 std::vector<size_t> character_ends(std::string_view text) {
   std::vector<size_t> ends;
   for (size_t at = 0; at < text.size();) {
@@ -110,10 +94,9 @@ OrderedJson decoder_of(const ModelProto& model) {
   return {{"type", "Sequence"}, {"decoders", steps}};
 }
 
-OrderedJson post_processor_of(const ModelProto& model, const Special& special, const HfTokenizerOptions& options) {
-  if (!options.add_bos || special.bos == nullptr) return nullptr;
-  const std::string& bos = special.bos->text;
-  const OrderedJson id = special.bos - model.pieces.data();
+OrderedJson post_processor_of(const ModelProto& model, const HfTokenizerOptions& options) {
+  if (!options.add_bos || model.bos_id < 0) return nullptr;
+  const std::string& bos = model.pieces[model.bos_id].text;
   const auto token = [&](int type) { return OrderedJson{{"SpecialToken", {{"id", bos}, {"type_id", type}}}}; };
   const auto text = [](const char* name, int type) {
     return OrderedJson{{"Sequence", {{"id", name}, {"type_id", type}}}};
@@ -122,10 +105,10 @@ OrderedJson post_processor_of(const ModelProto& model, const Special& special, c
           {"single", OrderedJson::array({token(0), text("A", 0)})},
           {"pair", OrderedJson::array({token(0), text("A", 0), token(1), text("B", 1)})},
           {"special_tokens",
-           {{bos, {{"id", bos}, {"ids", OrderedJson::array({id})}, {"tokens", OrderedJson::array({bos})}}}}}};
+           {{bos, {{"id", bos}, {"ids", OrderedJson::array({model.bos_id})}, {"tokens", OrderedJson::array({bos})}}}}}};
 }
 
-OrderedJson model_of(const ModelProto& model, const Special& special) {
+OrderedJson model_of(const ModelProto& model) {
   // Appended, not assigned: assignment to an ordered object scans all its keys.
   OrderedJson::object_t vocab;
   auto& entries = static_cast<OrderedJson::object_t::Container&>(vocab);
@@ -133,7 +116,7 @@ OrderedJson model_of(const ModelProto& model, const Special& special) {
   for (size_t id = 0; id < model.pieces.size(); ++id) entries.emplace_back(model.pieces[id].text, id);
   return {{"type", "BPE"},
           {"dropout", nullptr},
-          {"unk_token", special.unk->text},
+          {"unk_token", model.pieces[model.unk_id].text},
           {"continuing_subword_prefix", nullptr},
           {"end_of_word_suffix", nullptr},
           {"fuse_unk", true},
@@ -143,13 +126,13 @@ OrderedJson model_of(const ModelProto& model, const Special& special) {
           {"merges", bpe_merges(model)}};
 }
 
-OrderedJson text_or_null(const Piece* piece) {
-  return piece == nullptr ? OrderedJson(nullptr) : OrderedJson(piece->text);
+OrderedJson text_or_null(const ModelProto& model, int32_t id) {
+  return id < 0 ? OrderedJson(nullptr) : OrderedJson(model.pieces[id].text);
 }
 
 // tokenizer_class is not LlamaTokenizer: in transformers 5 that class builds its own pipeline instead of reading
 // tokenizer.json, and loses a space at the start of a text.
-OrderedJson config_of(const ModelProto& model, const Special& special, const HfTokenizerOptions& options) {
+OrderedJson config_of(const ModelProto& model, const HfTokenizerOptions& options) {
   OrderedJson added = OrderedJson::object();
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     if (is_added(model.pieces[id])) added[std::to_string(id)] = added_token(model.pieces[id]);
@@ -160,9 +143,9 @@ OrderedJson config_of(const ModelProto& model, const Special& special, const HfT
           {"add_eos_token", false},
           {"split_special_tokens", true},
           {"clean_up_tokenization_spaces", false},
-          {"bos_token", text_or_null(special.bos)},
-          {"eos_token", text_or_null(special.eos)},
-          {"unk_token", text_or_null(special.unk)},
+          {"bos_token", text_or_null(model, model.bos_id)},
+          {"eos_token", text_or_null(model, model.eos_id)},
+          {"unk_token", text_or_null(model, model.unk_id)},
           {"pad_token", nullptr},
           {"added_tokens_decoder", added}};
 }
@@ -209,7 +192,6 @@ std::vector<std::string> bpe_merges(const ModelProto& model) {
 std::vector<TokenizerFile> render_hf_tokenizer(const ModelProto& model, const std::string& source,
                                                const HfTokenizerOptions& options) {
   check_characters(model, source);
-  const Special special = find_special(model);
   OrderedJson added = OrderedJson::array();
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     if (!is_added(model.pieces[id])) continue;
@@ -223,15 +205,15 @@ std::vector<TokenizerFile> render_hf_tokenizer(const ModelProto& model, const st
                                  {"added_tokens", added},
                                  {"normalizer", normalizer_of(model)},
                                  {"pre_tokenizer", nullptr},
-                                 {"post_processor", post_processor_of(model, special, options)},
+                                 {"post_processor", post_processor_of(model, options)},
                                  {"decoder", decoder_of(model)},
-                                 {"model", model_of(model, special)}};
+                                 {"model", model_of(model)}};
   OrderedJson map = OrderedJson::object();
-  if (special.bos != nullptr) map["bos_token"] = special.bos->text;
-  if (special.eos != nullptr) map["eos_token"] = special.eos->text;
-  map["unk_token"] = special.unk->text;
+  if (model.bos_id >= 0) map["bos_token"] = model.pieces[model.bos_id].text;
+  if (model.eos_id >= 0) map["eos_token"] = model.pieces[model.eos_id].text;
+  map["unk_token"] = model.pieces[model.unk_id].text;
   return {{"tokenizer.json", tokenizer.dump(1) + "\n"},
-          {"tokenizer_config.json", config_of(model, special, options).dump(2) + "\n"},
+          {"tokenizer_config.json", config_of(model, options).dump(2) + "\n"},
           {"special_tokens_map.json", map.dump(2) + "\n"}};
 }
 

@@ -60,55 +60,38 @@ std::vector<UnitSlices> describe_slices(const ParamTable& table, int shards) {
   return units;
 }
 
-class CheckpointWriter {
- public:
-  CheckpointWriter(const HfModel& model, const Progress& progress) : model_(model), progress_(progress) {}
-
-  // Writes a checkpoint's files into `directory`; returns their manifest without the run state.
-  CheckpointManifest write(const std::string& directory) {
-    const ParamTable table = make_param_table(model_.config());
-    total_ = table.count() * size_of(DType::kF32);
-    const auto shards = static_cast<int>((total_ + kShardBytes - 1) / kShardBytes);
-    const std::vector<UnitSlices> units = describe_slices(table, shards);
-    CheckpointManifest manifest;
-    manifest.world_size = shards;
-    manifest.kinds = kinds_of(units);
-    manifest.units = describe_units(units, shards);
-    for (int shard = 0; shard < shards; ++shard) {
-      const std::string name = shard_file_name(shard, shards);
-      const FileDigest digest = write_file(str(directory, "/", name), {.index = shard, .count = shards}, units);
-      manifest.files.push_back({name, digest.bytes, digest.xxh3_128});
-    }
-    return manifest;
-  }
-
- private:
-  FileDigest write_file(const std::string& path, const ShardPlace& place, const std::vector<UnitSlices>& units) {
-    const ReadParam read = [this](const std::string& name, int64_t first, std::span<float> out) {
-      model_.read(name, first, out);
-    };
-    SafetensorsWriter writer(path, shard_entries(units),
-                             {{"format", "pt"}, {"shard", str(place.index, "/", place.count)}, {"step", "0"}},
-                             Kind::kCheckpoint);
+// Writes a checkpoint's files into `directory`; returns their manifest without the run state.
+CheckpointManifest write_checkpoint(const HfModel& model, const std::string& directory, const Progress& progress) {
+  const ReadParam read = model.weights();
+  const ParamTable table = make_param_table(model.config());
+  const int64_t total = table.count() * size_of(DType::kF32);
+  const auto shards = static_cast<int>((total + kShardBytes - 1) / kShardBytes);
+  const std::vector<UnitSlices> units = describe_slices(table, shards);
+  CheckpointManifest manifest;
+  manifest.world_size = shards;
+  manifest.kinds = kinds_of(units);
+  manifest.units = describe_units(units, shards);
+  int64_t done = 0;
+  std::vector<float> values;
+  for (int shard = 0; shard < shards; ++shard) {
+    const std::string name = shard_file_name(shard, shards);
+    SafetensorsWriter writer(str(directory, "/", name), shard_entries(units),
+                             {{"format", "pt"}, {"shard", str(shard, "/", shards)}, {"step", "0"}}, Kind::kCheckpoint);
     for (const UnitSlices& unit : units) {
       const int64_t slice = unit.slices[0].count();
       for (int64_t at = 0; at < slice; at += kElementsAtOnce) {
-        values_.resize(static_cast<size_t>(std::min(kElementsAtOnce, slice - at)));
-        read_flat(*unit.unit, slice * place.index + at, values_, read);
-        writer.write(std::as_bytes(std::span(values_)));
-        done_ += static_cast<int64_t>(values_.size()) * size_of(DType::kF32);
-        if (progress_) progress_(std::min(done_, total_), total_);  // padding is not counted
+        values.resize(std::min(kElementsAtOnce, slice - at));
+        read_flat(*unit.unit, slice * shard + at, values, read);
+        writer.write(std::as_bytes(std::span(values)));
+        done += std::ssize(values) * size_of(DType::kF32);
+        if (progress) progress(std::min(done, total), total);  // padding is not counted
       }
     }
-    return writer.finish();
+    const FileDigest digest = writer.finish();
+    manifest.files.push_back({name, digest.bytes, digest.xxh3_128});
   }
-
-  const HfModel& model_;
-  const Progress& progress_;
-  int64_t total_ = 0;
-  int64_t done_ = 0;
-  std::vector<float> values_;
-};
+  return manifest;
+}
 
 }  // namespace
 
@@ -131,7 +114,7 @@ ImportReport import_hf(const HfModel& model, const ImportOptions& options, const
   const std::string directory = str(store, "/", step_name(0));
   make_directories(directory, Kind::kCheckpoint);
 
-  CheckpointManifest manifest = CheckpointWriter(model, progress).write(directory);
+  CheckpointManifest manifest = write_checkpoint(model, directory, progress);
   manifest.point.seed = report.config.run.seed;
   manifest.point.config = config_text;
   manifest.point.data = state_before_any_data(tokenizer_hash);

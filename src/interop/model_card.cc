@@ -12,7 +12,7 @@ namespace tokamak {
 
 namespace {
 
-std::string count_text(int64_t value) { return str(value, " (", human_count(static_cast<double>(value)), ")"); }
+std::string count_text(int64_t value) { return str(value, " (", human_count(double(value)), ")"); }
 
 std::string sources_text(const std::vector<SourceOptions>& sources) {
   std::vector<std::string> words;
@@ -48,7 +48,7 @@ std::string render_model_card(const CheckpointManifest& manifest, const RunConfi
       << point.state.step << ".\n\n"
       << "| | |\n|---|---|\n";
   row(out, "parameters", count_text(model_size(config.model).parameters));
-  row(out, "weights", name_of(type));
+  row(out, "weights", format_of(type).name);
   row(out, "context",
       str(config.model.max_position_embeddings, " tokens, trained on sequences of ", config.data.sequence_length));
   row(out, "optimizer steps", str(point.state.step));

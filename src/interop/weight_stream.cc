@@ -32,25 +32,11 @@ uint16_t half_of(float value, const std::string& name) {
 
 }  // namespace
 
-const char* name_of(WeightType type) {
-  switch (type) {
-    case WeightType::kF32:
-      return "F32";
-    case WeightType::kF16:
-      return "F16";
-    case WeightType::kBF16:
-      return "BF16";
-  }
-  return "";
-}
-
-int64_t bytes_of(WeightType type) { return type == WeightType::kF32 ? 4 : 2; }
-
 void WeightStream::copy_range(const std::string& name, int64_t first, int64_t count, WeightType type,
                               const Sink& sink) {
   for (int64_t at = first; at < first + count;) {
     const int64_t length = std::min(kElementsAtOnce, first + count - at);
-    values_.resize(static_cast<size_t>(length));
+    values_.resize(length);
     read_(name, at, values_);
     at += length;
     switch (type) {
@@ -66,7 +52,7 @@ void WeightStream::copy_range(const std::string& name, int64_t first, int64_t co
         sink(bytes_);
         break;
     }
-    done_ += length * bytes_of(type);
+    done_ += length * format_of(type).bytes;
     if (progress_) progress_(done_, total_);
   }
 }

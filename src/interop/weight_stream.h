@@ -9,12 +9,24 @@
 #include <vector>
 
 #include "formats/flat_slice.h"
+#include "formats/gguf.h"
 
 namespace tokamak {
 
 enum class WeightType { kF32, kF16, kBF16 };
-const char* name_of(WeightType type);  // safetensors' spelling: "F32", "F16", "BF16"
-int64_t bytes_of(WeightType type);     // of one element
+
+// A dtype in each format, in the order of WeightType.
+struct WeightFormat {
+  const char* name;         // in safetensors
+  const char* torch_dtype;  // in config.json
+  GgufType gguf;
+  uint32_t gguf_file_type;  // llama.cpp's number
+  int64_t bytes;            // of one element
+};
+inline constexpr WeightFormat kWeightFormats[] = {{"F32", "float32", GgufType::kF32, 0, 4},
+                                                  {"F16", "float16", GgufType::kF16, 1, 2},
+                                                  {"BF16", "bfloat16", GgufType::kBF16, 32, 2}};
+inline const WeightFormat& format_of(WeightType type) { return kWeightFormats[static_cast<size_t>(type)]; }
 
 inline constexpr int64_t kElementsAtOnce = int64_t{1} << 20;  // 4 MiB of f32 in memory
 

@@ -36,8 +36,7 @@ class LayerTable {
   const std::vector<Kind>& kinds() const { return kinds_; }
   size_t kind_index(int64_t l) const { return kind_[static_cast<size_t>(l)]; }
   const Kind& kind(int64_t l) const { return kinds_[kind_index(l)]; }
-  // The tensors that layers may keep, in the order of activation_checkpoint.kept_layers: first rows that spare a
-  // forward operation.
+  // The tensors that layers may keep, in the order of every choice: first rows that spare a forward operation.
   const std::vector<KeptTensor>& kept() const { return kept_; }
 
  private:

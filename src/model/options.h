@@ -17,7 +17,7 @@ inline const std::vector<std::string>& enum_names(RecomputeMode) {
 struct ActivationCheckpointOptions {
   RecomputeMode mode = RecomputeMode::kNone;
   AutoLimit kept_bytes;
-  std::vector<int64_t> kept_layers;
+  std::vector<int64_t> kept_layers;  // not a key: the counts that mode: auto chose (train/auto_choice.h)
 
   template <class Visitor>
   void fields(Visitor& v) {
@@ -27,9 +27,6 @@ struct ActivationCheckpointOptions {
     v("kept_bytes", kept_bytes,
       "with selective, bytes of activations kept beyond full's; more memory, less recomputed; auto: what the device "
       "has left; none: as full");
-    v("kept_layers", kept_layers,
-      "with selective, layers that keep each of [qkv, attention, mid, gate_up, norm1, norm2, swiglu], as tokamak "
-      "plan prints; replaces kept_bytes");
   }
 };
 

@@ -32,7 +32,7 @@ struct PerKeptTensor {
 // norm uses their buffer.
 using KeptLayers = PerKeptTensor<int64_t>;
 KeptLayers all_kept(const std::vector<KeptTensor>& tensors);
-std::vector<int64_t> counts_of(const ModelConfig& config, const KeptLayers& kept);  // as in the config
+std::vector<int64_t> counts_of(const ModelConfig& config, const KeptLayers& kept);
 std::string kept_text(const ModelConfig& config, const KeptLayers& kept);  // "qkv of 3, attention of 0 layers, of 7"
 
 struct KeepCost {

@@ -119,6 +119,8 @@ TEST_CASE("a removed key is refused, with what to write instead, and ignored in 
   CHECK_THAT(error_of(text),
              Equals("c.yaml:15: key 'metrics.jsonl' (value 'true') no longer exists (leave it out: a run "
                     "always writes metrics.jsonl)"));
+  CHECK_THAT(error_of(sample_and("activation_checkpoint:\n  kept_layers: [1]")),
+             Contains("no longer exists (leave it out: activation_checkpoint.mode: auto"));
   CHECK(print_config(parse_saved_config(text, "m")) == print_config(parse_config(kSample, "c.yaml", {})));
   CHECK_THROWS_WITH(parse_saved_config(sample_and("metrics:\n  json: true"), "m"), Contains("'metrics.json'"));
 }

@@ -4,7 +4,7 @@
 #include <map>
 #include <random>
 
-#include "config/field_kinds.h"
+#include "config/options_tree.h"
 #include "config/print.h"
 #include "config/read.h"
 #include "config/sample.h"

@@ -178,9 +178,11 @@ TEST_CASE("verify finds a document without its EOS token") {
 
 TEST_CASE("an interrupted writer leaves no data set") {
   const TempDir dir;
-  DatasetWriter writer({dir.path(), 500, {"fixture", "00", ""}, kEos, -1, 100, "test"});
+  Manifest head;
+  head.vocab_size = 500;
+  DatasetWriter writer(dir.path(), head, 100);
   writer.append(std::vector<int32_t>{5, kEos});
   check_refused(dir.path(), {"manifest.json"});
-  DatasetWriter empty({dir.path(), 500, {"fixture", "00", ""}, kEos, -1, 100, "test"});
+  DatasetWriter empty(dir.path(), head, 100);
   check_fails(Kind::kData, {"no tokens", dir.path()}, [&] { empty.finish(); });
 }

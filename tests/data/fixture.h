@@ -41,13 +41,12 @@ struct FixtureOptions {
 
 inline Manifest write_dataset(const std::string& directory, const Documents& documents, FixtureOptions options = {}) {
   make_directories(directory, Kind::kData);
-  DatasetWriter writer({directory,
-                        options.vocab_size,
-                        {"fixture", options.tokenizer_hash, options.tokenizer_file},
-                        kEos,
-                        -1,
-                        options.shard_tokens,
-                        "test"});
+  Manifest head;
+  head.vocab_size = options.vocab_size;
+  head.tokenizer = {"fixture", options.tokenizer_hash, options.tokenizer_file};
+  head.eos_id = kEos;
+  head.tool = "test";
+  DatasetWriter writer(directory, head, options.shard_tokens);
   for (const auto& document : documents) writer.append(document);
   return writer.finish();
 }

@@ -5,8 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "eval/multiple_choice.h"
-#include "eval/rolling_text.h"
+#include "eval/task_kinds.h"
 #include "support/temp_dir.h"
 #include "tokenizer/model_builder.h"
 
@@ -110,11 +109,11 @@ Question question(size_t answer, const std::vector<std::string>& choices) {
 TEST_CASE("acc selects the most likely choice, acc_norm the most likely per character; ties select the first") {
   const Words words;
   EvalEncoder encoder(*words.tokenizer, {.context = 20});
-  const MultipleChoice task({question(1, {"d", "efgh"}), question(0, {"d", "e"}), question(1, {"d", "e"})},
-                            LengthNorm::kYes, encoder);
-  CHECK(task.items() == 3);
-  REQUIRE(task.sequences().size() == 6);
-  CHECK(task.sequences()[2].item == 1);
+  const EvalTask task = multiple_choice_task(
+      {question(1, {"d", "efgh"}), question(0, {"d", "e"}), question(1, {"d", "e"})}, LengthNorm::kYes, encoder);
+  CHECK(task.items == 3);
+  REQUIRE(task.sequences.size() == 6);
+  CHECK(task.sequences[2].item == 1);
   // -2 beats -3, but not by the character; then a tie; then the wrong one.
   const std::vector<NamedValue> results = task.results(std::vector<double>{-2, -3, -1, -1, -1, -2});
   CHECK(value_of(results, "acc") == Approx(1.0 / 3));
@@ -127,9 +126,9 @@ TEST_CASE("perplexities count words, bytes and tokens of the texts, not the BOS 
   const Words words;
   EvalEncoder encoder(*words.tokenizer, {.context = 20});
   const std::vector<std::string> texts = {"c d", "ab"};
-  const RollingText task(texts, encoder);
-  REQUIRE(task.sequences().size() == 2);
-  CHECK(task.sequences()[1].item == 1);
+  const EvalTask task = rolling_text_task(texts, encoder);
+  REQUIRE(task.sequences.size() == 2);
+  CHECK(task.sequences[1].item == 1);
   const std::vector<NamedValue> results = task.results(std::vector<double>{-3, -4.5});
   CHECK(value_of(results, "word_perplexity") == Approx(std::exp(7.5 / 3)));
   CHECK(value_of(results, "byte_perplexity") == Approx(std::exp(7.5 / 5)));

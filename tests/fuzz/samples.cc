@@ -6,7 +6,6 @@
 #include "checkpoint/manifest.h"
 #include "comm/hello.h"
 #include "data/index_format.h"
-#include "formats/gguf.h"
 #include "formats/safetensors_header.h"
 #include "resilience/heartbeat.h"
 
@@ -33,23 +32,6 @@ std::string hf_config_sample() {
              "rope_theta": 500000.0, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
              "high_freq_factor": 4.0, "original_max_position_embeddings": 1024}, "tie_word_embeddings": false,
              "attention_bias": false, "mlp_bias": false, "bos_token_id": 1, "eos_token_id": [2, 3]})";
-}
-
-std::string gguf_sample() {
-  const GgufKeys keys = {{"general.architecture", std::string("llama")},
-                         {"u8", uint8_t{1}},
-                         {"i8", int8_t{-1}},
-                         {"u16", uint16_t{1}},
-                         {"flag", true},
-                         {"f32", 0.5f},
-                         {"f64", 0.25},
-                         {"i64", int64_t{-7}},
-                         {"u64", uint64_t{7}},
-                         {"tokens", GgufArray(std::vector<std::string>{"<s>", "a"})},
-                         {"scores", GgufArray(std::vector<float>{0, -1})},
-                         {"flags", GgufArray(std::vector<bool>{true, false})}};
-  std::vector<GgufTensor> tensors = {{"a", {2, 3}, GgufType::kF32}, {"b", {5}, GgufType::kBF16}};
-  return render_gguf_header(keys, tensors) + std::string(64, '\0');
 }
 
 namespace {

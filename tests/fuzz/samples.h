@@ -8,7 +8,6 @@ namespace tokamak::fuzz {
 std::string safetensors_sample();
 std::string index_sample();
 std::string hf_config_sample();
-std::string gguf_sample();
 std::string tokenizer_sample();
 std::string index_header_sample();
 std::string sums_sample();

@@ -22,7 +22,6 @@
 #include "data/manifest.h"
 #include "eval/python_text.h"
 #include "eval/questions.h"
-#include "formats/gguf.h"
 #include "formats/json.h"
 #include "formats/safetensors_header.h"
 #include "formats/safetensors_index.h"
@@ -120,22 +119,6 @@ Verdict hf_config(std::string_view bytes) {
     const std::string once = render_hf_config(config.model, WeightType::kF32, config.ids);
     const HfConfig again = parse_hf_config(once, "the file");
     require(render_hf_config(again.model, WeightType::kF32, again.ids) == once);
-  });
-}
-
-Verdict gguf(std::string_view bytes) {
-  return judge(Kind::kCheckpoint, [&] {
-    const auto size = static_cast<int64_t>(bytes.size());
-    GgufHeader header = parse_gguf_header(bytes, size, "the file", Kind::kCheckpoint);
-    for (const GgufTensor& tensor : header.tensors) {
-      require(tensor.offset >= 0 && tensor.bytes() >= 0 && header.data_begin + tensor.offset + tensor.bytes() <= size);
-    }
-    const bool aligned_otherwise = std::any_of(header.keys.begin(), header.keys.end(),
-                                               [](const auto& key) { return key.first == "general.alignment"; });
-    if (!aligned_otherwise) {
-      require(render_gguf_header(header.keys, header.tensors) ==
-              bytes.substr(0, static_cast<size_t>(header.data_begin)));
-    }
   });
 }
 
@@ -289,7 +272,6 @@ constexpr Target kTargets[] = {
     {"safetensors", safetensors, safetensors_sample, 20000},
     {"index", index, index_sample, 20000},
     {"hf_config", hf_config, hf_config_sample, 20000},
-    {"gguf", gguf, gguf_sample, 20000},
     {"tokenizer", tokenizer, tokenizer_sample, 20000},
     {"index_header", index_header, index_header_sample, 20000},
     {"sums", sums, sums_sample},

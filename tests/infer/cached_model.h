@@ -1,7 +1,7 @@
 // A small model with a cache.
 #pragma once
 
-#include "infer/forward_cached.h"
+#include "infer/kv_cache.h"
 #include "model/golden.h"
 
 namespace tokamak {

@@ -85,7 +85,7 @@ TEST_CASE("a whole model opens, and fills slices of any number of ranks") {
   CHECK(hf.type() == WeightType::kF32);
   CHECK(hf.left_out().empty());
   std::vector<float> values(3);
-  hf.read(kQuery, 5, values);
+  hf.weights()(kQuery, 5, values);
   uint32_t bits = 0x3F3F3F3F;
   CHECK(values[2] == std::bit_cast<float>(bits));
 }

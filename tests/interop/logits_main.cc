@@ -34,7 +34,7 @@ void run(const std::string& model, const std::string& ids_path, const std::strin
   if (exists(model + "/config.json")) {
     hf = HfModel::open(model);
     config = hf->config();
-    read = [&](const std::string& name, int64_t first, std::span<float> values) { hf->read(name, first, values); };
+    read = hf->weights();
   } else {
     checkpoint = open_checkpoint_at(*comm, model);
     config = parse_config(checkpoint->manifest().point.config, model, {}).model;

@@ -80,7 +80,7 @@ TEST_CASE("vocabularies that make no sense are refused with the piece") {
   CHECK_THAT(refusal_of([](auto& m) { m.add("a"); }), Contains("'a' twice"));
   CHECK_THAT(refusal_of([](auto& m) { m.add("<s>"); }), Contains("'<s>' twice"));
   CHECK_THAT(refusal_of([](auto& m) { m.add(""); }), Contains("piece 4 '' which is empty"));
-  CHECK_THAT(refusal_of([](auto& m) { m.add("\xC3"); }), Contains("'\\xC3' which is not UTF-8"));
+  CHECK_THAT(refusal_of([](auto& m) { m.add("\xC3"); }), Contains("'\\xc3' which is not UTF-8"));
   CHECK_THAT(refusal_of([](auto& m) { m.add("b", NAN); }), Contains("nan"));
   CHECK_THAT(refusal_of([](auto& m) { m.add("b", 0, PieceType::kUnused); }), Contains("unused"));
   CHECK_THAT(refusal_of([](auto& m) { m.add("b", 0, static_cast<PieceType>(7)); }), Contains("type 7"));

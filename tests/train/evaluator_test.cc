@@ -45,7 +45,10 @@ TEST_CASE("no more sequences are asked for than the data has windows") {
 
 TEST_CASE("all held-out sequences are validated where they cost at most 5 % of the training before, else as many") {
   const TempDir dir;
-  DatasetWriter writer({.directory = dir.path(), .vocab_size = 61, .tokenizer = {"toy", "hash", ""}});
+  Manifest head;
+  head.vocab_size = 61;
+  head.tokenizer = {"toy", "hash", ""};
+  DatasetWriter writer(dir.path(), head, 1'000'000);
   writer.append(std::vector<int32_t>(200 * 16 + 1, 5));
   writer.finish();
   DataOptions in_order;
