@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "report/page_run.h"
+#include "report/page.h"
 
 namespace tokamak::cli {
 

@@ -9,7 +9,7 @@
 #include "config/config_tree.h"
 #include "config/units.h"
 #include "model/recompute.h"
-#include "monitor/traced_steps.h"
+#include "monitor/chrome_trace.h"
 #include "optim/optimizer.h"
 
 namespace tokamak {
