@@ -52,20 +52,20 @@ void let_others_run_first() {
   setpriority(PRIO_PROCESS, 0, kLeast);  // on Linux, only the calling thread: setpriority(2)
 }
 
-ExitTimer::ExitTimer(double seconds, int exit_code, std::function<void()> last_words) {
-  thread_ = start_service_thread("exit timer", [this, seconds, exit_code, words = std::move(last_words)] {
+Timer::Timer(const char* name, double first, double period, std::function<void()> act) {
+  thread_ = start_service_thread(name, [this, first, period, act = std::move(act)] {
     std::unique_lock lock(mutex_);
-    if (wake_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; })) return;
-    lock.unlock();
-    if (words) {
-      const ExitTimer for_the_words(1, exit_code);
-      words();
+    for (double seconds = first;; seconds = period) {
+      if (wake_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; })) return;
+      lock.unlock();
+      act();
+      if (period == 0) return;
+      lock.lock();
     }
-    std::_Exit(exit_code);
   });
 }
 
-ExitTimer::~ExitTimer() {
+Timer::~Timer() {
   {
     const std::lock_guard lock(mutex_);
     over_ = true;
@@ -73,5 +73,14 @@ ExitTimer::~ExitTimer() {
   wake_.notify_one();
   thread_.join();
 }
+
+ExitTimer::ExitTimer(double seconds, int exit_code, std::function<void()> last_words)
+    : timer_("exit timer", seconds, 0, [exit_code, words = std::move(last_words)] {
+        if (words) {
+          const ExitTimer for_the_words(1, exit_code);
+          words();
+        }
+        std::_Exit(exit_code);
+      }) {}
 
 }  // namespace tokamak

@@ -1,4 +1,4 @@
-// Service threads, and a timer that ends a process.
+// Service threads, and timers.
 #pragma once
 
 #include <condition_variable>
@@ -19,20 +19,29 @@ void ask_for_short_slices();
 // Lets the calling thread run almost only on idle cores (nice 19).
 void let_others_run_first();
 
-// Unless destroyed within `seconds`, runs `last_words` (for at most a second) and ends the process with `exit_code`.
-// For the exit of a process, which a full pipe, a hanging file system or a peer may block.
-class ExitTimer {
+// Calls `act` on a service thread after `first` seconds, and then each `period` seconds (0: never again).
+class Timer {
  public:
-  ExitTimer(double seconds, int exit_code, std::function<void()> last_words = {});
-  ~ExitTimer();
-  ExitTimer(const ExitTimer&) = delete;
-  ExitTimer& operator=(const ExitTimer&) = delete;
+  Timer(const char* name, double first, double period, std::function<void()> act);
+  ~Timer();  // waits for an `act` under way
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
 
  private:
   std::mutex mutex_;
   std::condition_variable wake_;
   bool over_ = false;
   std::thread thread_;  // last: it uses the others
+};
+
+// Unless destroyed within `seconds`, runs `last_words` (for at most a second) and ends the process with `exit_code`.
+// For the exit of a process, which a full pipe, a hanging file system or a peer may block.
+class ExitTimer {
+ public:
+  ExitTimer(double seconds, int exit_code, std::function<void()> last_words = {});
+
+ private:
+  Timer timer_;
 };
 
 }  // namespace tokamak

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "bench/op_benchmark.h"
 #include "bench/replay.h"
 
@@ -96,8 +97,8 @@ class Exchanges {
       shares.push_back(std::clamp(1 - rate_beside / rate_alone, 0.0, 0.9));
       rates.push_back(std::clamp(seconds_alone / seconds_beside, 0.1, 1.0));
     }
-    efficiency.contention = median(std::move(shares));
-    efficiency.beside = median(std::move(rates));
+    efficiency.contention = median_of(std::move(shares));
+    efficiency.beside = median_of(std::move(rates));
   }
 
  private:

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/median.h"
 #include "base/rng.h"
 
 namespace tokamak {
@@ -178,19 +179,13 @@ std::vector<OperationValue> calls_of(const std::vector<RecordedGemm>& gemms) {
   return calls;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : 0.5 * (values[middle - 1] + values[middle]);
-}
-
 std::vector<double> medians_in_turn(int64_t rounds, size_t count, const std::function<double(size_t)>& measure) {
   std::vector<std::vector<double>> values(count);
   for (int64_t round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < count; ++i) values[i].push_back(measure(i));
   }
   std::vector<double> medians;
-  for (std::vector<double>& of_one : values) medians.push_back(median(std::move(of_one)));
+  for (std::vector<double>& of_one : values) medians.push_back(median_of(std::move(of_one)));
   return medians;
 }
 

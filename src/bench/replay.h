@@ -55,8 +55,6 @@ class Replay {
 constexpr double kSecondsOfGemm = 0.01;  // of a GEMM in a round
 std::vector<OperationValue> calls_of(const std::vector<RecordedGemm>& gemms);
 
-double median(std::vector<double> values);
-
 // Measures each of `count` things once per round, and returns their medians. A disturbance of a second or two then
 // spoils one round of each thing, which its median leaves out, instead of all rounds of one.
 std::vector<double> medians_in_turn(int64_t rounds, size_t count, const std::function<double(size_t)>& measure);

@@ -62,13 +62,10 @@ class DoctorCommand : public Command {
     void end(const std::string& what) const {
       if (world_.rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(2));
       const std::string missing = watchdog_.missing();
-      log::error(what, missing.empty() ? "" : "; ", missing, missing.empty() ? kHint : "");
+      log::error(what, missing.empty() ? "" : "; ", missing, missing.empty() ? doctor::TimeLimit::kHint : "");
       log::flush();
       world_.end_all(static_cast<int>(Kind::kComm));
     }
-
-    static constexpr const char* kHint =
-        "\n  hint: each waiting rank logs this; a rank that does not, or its file system, hangs";
 
     World& world_;
     Watchdog watchdog_;

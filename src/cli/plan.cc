@@ -17,6 +17,7 @@
 #include "model/recompute.h"
 #include "plan/auto_choice.h"
 #include "train/memory_check.h"
+#include "train/run_table.h"
 
 namespace tokamak::cli {
 
@@ -36,13 +37,14 @@ void print_plan(std::ostream& out, const RunConfig& config, DryRun& run) {
   const BatchShape& shape = run.shape();
   const StepRecord step = run.record();
   const int64_t parameters = model_size(config.model).parameters;
-  const double flops = flops_per_token_full(config.model, shape.length) * double(shape.tokens_per_step());
+  const int64_t tokens = RunTable(config, shape).tokens_after(shape.total_steps);
+  const double flops = flops_per_token_full(config.model, shape.length);
   out << "model        " << human(parameters) << " parameters (" << parameters << ")\n"
       << "step         " << human(shape.tokens_per_step()) << " tokens: " << run.mesh().world().size() << " rank(s) x "
       << shape.micro_batches() << " micro-batch(es) of " << shape.micro_batch << " sequences of " << shape.length
-      << "; " << human_si(flops, "FLOP") << " (mfu_full's count)\n"
-      << "run          " << shape.total_steps << " steps, " << human(shape.total_steps * shape.tokens_per_step())
-      << " tokens, " << human_si(flops * double(shape.total_steps), "FLOP") << "\n"
+      << "; " << human_si(flops * double(shape.tokens_per_step()), "FLOP") << " (mfu_full's count)\n"
+      << "run          " << shape.total_steps << " steps, " << human(tokens) << " tokens, "
+      << human_si(flops * double(tokens), "FLOP") << "\n"
       << "each rank    computes " << human_si(step.flops(), "FLOP") << " a step and sends "
       << human_bytes(static_cast<int64_t>(step.exchanged())) << "\n"
       << "keeps        " << kept_text(config.model, run.model().kept()) << " that may keep them; recomputes "

@@ -18,7 +18,6 @@
 #include "config/options_tree.h"
 #include "config/yaml.h"
 #include "model/flops.h"
-#include "report/json.h"
 #include "report/page.h"
 #include "report/run_report.h"
 #include "report/text.h"
@@ -147,7 +146,7 @@ class ReportCommand : public Command {
     for (const std::string& directory : directories_) {
       reports.push_back(read_report(directory, is_locked(run_files::at(directory, run_files::kCheckpoints))));
     }
-    std::fputs((json_ ? json_of(reports) : text_of(reports)).c_str(), stdout);
+    std::fputs((json_ ? json_text(reports) : text_of(reports)).c_str(), stdout);
     return 0;
   }
 
@@ -167,7 +166,7 @@ class ReportCommand : public Command {
     const bool have_names = std::find(names.begin(), names.end(), "") == names.end();
     if (!have_names || !all_differ(names)) names = names_of(directories_);
     for (size_t i = 0; i < runs.size(); ++i) runs[i].name = names[i];
-    const std::string page = page_of(runs, {.program = program_name()});
+    const std::string page = page_of(runs, program_name());
     write_text_atomically(output_, page, Kind::kConfig);
     std::printf("%s: %s\n", output_.c_str(), human_bytes(page.size()).c_str());
     return 0;

@@ -9,9 +9,7 @@
 #include "base/run_files.h"
 #include "checkpoint/lock.h"
 #include "cli/command.h"
-#include "watch/encoding.h"
 #include "watch/run_watch.h"
-#include "watch/watch_loop.h"
 
 namespace tokamak::cli {
 
@@ -56,7 +54,7 @@ class WatchCommand : public Command {
       fail(Kind::kConfig, "watch: standard input and output are not a terminal",
            "tokamak watch RUN --once prints text; ssh needs -t");
     }
-    watch_in_terminal(run, interval_);
+    run.follow_in_terminal(interval_);
     return 0;
   }
 

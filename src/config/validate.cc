@@ -7,7 +7,7 @@
 
 #include "base/field_checks.h"
 #include "config/units.h"
-#include "monitor/traced_steps.h"
+#include "monitor/chrome_trace.h"
 #include "optim/optimizer.h"
 
 namespace tokamak {

@@ -1,5 +1,6 @@
-#include "doctor/burn_in.h"
-
+// The same GEMMs on every rank for a few seconds. They find a device that computes other bits than its equals, or other
+// bits from time to time, or is slower. (Llama 3, arXiv 2407.21783, table 5; silent data corruption: Dixit et al. 2021,
+// arXiv 2102.11245.)
 #include <time.h>
 
 #include <algorithm>
@@ -9,9 +10,10 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/median.h"
 #include "base/parallel_for.h"
 #include "base/strings.h"
-#include "resilience/stragglers.h"
+#include "doctor/checks.h"
 #include "tensor/arena.h"
 
 namespace tokamak::doctor {

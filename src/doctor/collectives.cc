@@ -1,10 +1,10 @@
-#include "doctor/collectives.h"
-
+// The collectives of a training step: results for numbers whose sums are exact, and bandwidths at two sizes.
 #include <algorithm>
 #include <functional>
 
 #include "base/clock.h"
 #include "base/strings.h"
+#include "doctor/checks.h"
 #include "tensor/arena.h"
 
 namespace tokamak::doctor {

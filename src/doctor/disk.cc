@@ -1,5 +1,5 @@
-#include "doctor/disk.h"
-
+// The directory of the checkpoints: it exists or can be created, all hosts see the same one, its free space, renames
+// and locks suffice, and its write rate is known. The check works in a directory of its own, which it removes.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -14,10 +14,11 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/median.h"
 #include "base/process.h"
 #include "base/run_files.h"
 #include "base/strings.h"
-#include "resilience/stragglers.h"
+#include "doctor/checks.h"
 
 namespace tokamak::doctor {
 

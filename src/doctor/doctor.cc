@@ -13,10 +13,6 @@
 #include "checkpoint/lock.h"
 #include "comm/data_comm.h"
 #include "comm/rank_zero.h"
-#include "doctor/environment.h"
-#include "doctor/equal.h"
-#include "doctor/gpu_health.h"
-#include "doctor/memory.h"
 #include "model/flops.h"
 #include "optim/optimizer.h"
 #include "train/run_data.h"
@@ -47,7 +43,7 @@ class Doctor {
     check("device", "", [&] { return device(); });
     check("program", "", [&] { return check_program(comm_, peers_, program_facts(options_.version)); });
     check("environment", "", [&] { return environment(); });
-    check("memory", needs_device(), [&] { return memory(); });
+    check("memory", needs_device(), [&] { return check_memory(world_, peers_, backend_, data_.get(), config_); });
     check("disk", "", [&] { return disk(); });
     check("burn-in", needs_device(), [&] { return burn_in(); });
     check("gpus", "", [&] { return check_gpus(comm_, peers_, ask_nvml); });
@@ -149,11 +145,6 @@ class Doctor {
                               .cores = available_cores(),
                               .host_cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)),
                               .on_gpu = has_device_ && !backend_.device->uses_host_memory()});
-  }
-
-  CheckResult memory() {
-    return check_memory(world_, peers_,
-                        {.backend = &backend_, .data = data_.get(), .config = config_ ? &*config_ : nullptr});
   }
 
   CheckResult disk() {

@@ -4,14 +4,8 @@
 
 #include <optional>
 
-#include "comm/world.h"
-#include "doctor/burn_in.h"
-#include "doctor/check.h"
-#include "doctor/collectives.h"
-#include "doctor/disk.h"
-#include "doctor/pairs.h"
+#include "doctor/checks.h"
 #include "doctor/time_limit.h"
-#include "train/run_config.h"
 
 namespace tokamak::doctor {
 
@@ -38,7 +32,7 @@ struct DoctorReport {
   double seconds = 0;
   std::vector<CheckResult> checks;
   std::optional<RunConfig> config;
-  std::vector<std::string> gpu_libraries;  // NVIDIA's, loaded by rank 0: real paths
+  std::vector<std::string> gpu_libraries;  // NVIDIA's, loaded by rank 0: real paths, which show two installations
 
   Status status() const;                      // the worst
   int exit_code() const;                      // 0, or that of the worst failed check

@@ -1,5 +1,4 @@
-#include "doctor/environment.h"
-
+// Settings of a process and its machine that slow training down or break it, each with its effect and remedy.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -8,6 +7,7 @@
 #include <sstream>
 
 #include "base/strings.h"
+#include "doctor/checks.h"
 
 namespace tokamak::doctor {
 

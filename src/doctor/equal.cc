@@ -1,17 +1,17 @@
-#include "doctor/equal.h"
-
-#include <link.h>
-
+// Checks of equality on all ranks: config, program and libraries, and the hosts' clocks. Another config trains another
+// model or hangs; another library has other bits or protocols; logs of several hosts are compared by their clocks.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <span>
 
 #include "base/hash.h"
+#include "base/median.h"
+#include "base/process.h"
 #include "base/strings.h"
-#include "resilience/stragglers.h"
+#include "comm/rank_zero.h"
+#include "doctor/checks.h"
 
 namespace tokamak::doctor {
 
@@ -49,19 +49,6 @@ constexpr Library kLibraries[] = {
     {"OpenMP", "libgomp.so", Status::kWarn, "install one release everywhere"},
     {"C library", "libc.so", Status::kWarn, "its mathematical functions may differ"},
 };
-
-// The file behind a link names the release: libdnnl.so.2 is libdnnl.so.2.6.
-int note_library(dl_phdr_info* info, size_t, void* facts) {
-  std::error_code none;
-  const std::filesystem::path path = std::filesystem::canonical(info->dlpi_name, none);
-  const std::string loaded = std::filesystem::path(info->dlpi_name).filename().string();
-  for (const Library& library : kLibraries) {
-    if (none || !starts_with(loaded, library.file)) continue;
-    const auto bytes = std::filesystem::file_size(path, none);
-    static_cast<Facts*>(facts)->set(library.name, str(path.filename().string(), " of ", bytes, " bytes"));
-  }
-  return 0;
-}
 
 std::string hash_of_binary() {
   std::ifstream file("/proc/self/exe", std::ios::binary);
@@ -104,7 +91,14 @@ Facts program_facts(const std::string& version) {
   Facts facts;
   facts.set("version", version);
   facts.set("binary", hash_of_binary());
-  dl_iterate_phdr(note_library, &facts);
+  for (const std::string& path : loaded_libraries()) {  // a real path names the release: libdnnl.so.2.6
+    const std::string name = path.substr(path.rfind('/') + 1);
+    for (const Library& library : kLibraries) {
+      std::error_code deleted;
+      const auto bytes = std::filesystem::file_size(path, deleted);
+      if (starts_with(name, library.file) && !deleted) facts.set(library.name, str(name, " of ", bytes, " bytes"));
+    }
+  }
   return facts;
 }
 
@@ -127,12 +121,8 @@ CheckResult check_clocks(Comm& comm, const RankHosts& peers, const std::function
   for (int i = 0; i < kRoundTrips; ++i) {
     const double before = clock();
     comm.barrier();
-    double of_rank_zero = clock();
-    std::string bytes(sizeof(double), '\0');
-    std::memcpy(bytes.data(), &of_rank_zero, sizeof(double));
-    comm.broadcast(bytes, 0);
+    const double of_rank_zero = value_of_rank_zero(comm, clock);
     const double after = clock();
-    std::memcpy(&of_rank_zero, bytes.data(), sizeof(double));
     offsets.push_back(0.5 * (before + after) - of_rank_zero);
     distances.push_back(after - before);
   }

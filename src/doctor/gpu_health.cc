@@ -1,11 +1,12 @@
-#include "doctor/gpu_health.h"
-
+// The driver's view of each host's GPUs right after the burn-in, while they are warm: memory errors and reasons for a
+// lower clock. (Xid errors are in the kernel's log, which NVML does not show.)
 #include <dlfcn.h>
 
 #include <algorithm>
 #include <array>
 
 #include "base/strings.h"
+#include "doctor/checks.h"
 
 namespace tokamak::doctor {
 

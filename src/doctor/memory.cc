@@ -1,16 +1,16 @@
-#include "doctor/memory.h"
-
+// Memory and limits of each host, and whether the run of a config fits into them.
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "base/median.h"
 #include "base/process.h"
 #include "base/strings.h"
 #include "comm/lane.h"
 #include "comm/mesh.h"
-#include "resilience/stragglers.h"
+#include "doctor/checks.h"
 #include "train/auto_choice.h"
 #include "train/memory_check.h"
 #include "train/run_plan.h"
@@ -50,21 +50,21 @@ void measure_memory(Facts& facts, const Device& device) {
 }
 
 // The plan of every rank against its share of the memory. Returns the result's value, or "" if the plan does not fit.
-std::string compare_plan(CheckResult& result, World& world, const RankHosts& peers, const MemoryCheck& check) {
-  const RunConfig& stated = *check.config;
+std::string compare_plan(CheckResult& result, World& world, const RankHosts& peers, Backend& backend, Comm& data,
+                         const RunConfig& stated) {
   // If the least choice fits, so does whatever a start chooses.
   const RunConfig config = leaves_choice(stated) ? with_choice(stated, least_choice(stated)) : stated;
-  const Device& device = *check.backend->device;
+  const Device& device = *backend.device;
   int replicas = 1;
   const auto find_replicas = [&](Facts&) { replicas = replicas_of(config.parallelism, world.size()); };
   if (!measure(result, world.comm(), peers, find_replicas)) return "";
   // The groups of a run take memory, and reserve some.
-  const MeshGroups groups(*check.data, replicas);
+  const MeshGroups groups(data, replicas);
   const MemoryShare share = memory_share(device, world, groups.mesh(), config.runtime);
   const auto plan = [&](Facts& facts) {
     const GlobalBatch batch = make_global_batch(config.training, config.data, world.size());
     const PlannedRun run =
-        plan_run(config, batch, groups.mesh(), *check.backend, PlanFor::kTraining, share.total, share.available);
+        plan_run(config, batch, groups.mesh(), backend, PlanFor::kTraining, share.total, share.available);
     facts.set("planned_bytes", planned_bytes(run.engine->plan(), device));
     facts.set("share_bytes", share.available);
     facts.set("reserve_bytes", share.reserve);
@@ -107,12 +107,13 @@ void judge_host(CheckResult& result, const RankHosts& peers, int rank, double me
 
 }  // namespace
 
-CheckResult check_memory(World& world, const RankHosts& peers, const MemoryCheck& check) {
-  const Device& device = *check.backend->device;
+CheckResult check_memory(World& world, const RankHosts& peers, Backend& backend, Comm* data,
+                         const std::optional<RunConfig>& config) {
+  const Device& device = *backend.device;
   CheckResult result{.name = "memory", .kind = Kind::kDevice};
   if (!measure(result, world.comm(), peers, [&](Facts& facts) { measure_memory(facts, device); })) return result;
-  if (check.config != nullptr && check.data != nullptr) {
-    result.value = compare_plan(result, world, peers, check);
+  if (config && data != nullptr) {
+    result.value = compare_plan(result, world, peers, backend, *data, *config);
     // A single rank cannot blame its host for a config that is too large.
     if (result.value.empty() && peers.size() == 1) result.notes.back().host.clear();
   }

@@ -1,12 +1,13 @@
-#include "doctor/pairs.h"
-
+// Latency and bandwidth between each two hosts (between each two ranks of a single host), to name a slow link or host.
+// A round-robin tournament: all pairs of a round measure at once, n hosts take n - 1 rounds.
 #include <algorithm>
 #include <map>
 #include <numeric>
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "base/strings.h"
-#include "resilience/stragglers.h"
+#include "doctor/checks.h"
 #include "tensor/arena.h"
 
 namespace tokamak::doctor {

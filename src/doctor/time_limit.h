@@ -2,40 +2,36 @@
 // way. A rank that waits for another one cannot end by itself.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <string>
-#include <thread>
 
 #include "base/clock.h"
+#include "base/service_thread.h"
 
 namespace tokamak::doctor {
 
 class TimeLimit {
  public:
-  // Called with a message when the time is over. Empty: the message is logged and the process ends.
-  using Expired = std::function<void(const std::string& message)>;
-
-  explicit TimeLimit(double seconds, Expired expired = {});
-  ~TimeLimit();
-  TimeLimit(const TimeLimit&) = delete;
-  TimeLimit& operator=(const TimeLimit&) = delete;
+  explicit TimeLimit(double seconds);
 
   void enter(const std::string& check);  // begins a check
-  void set_expired(Expired expired);
+  // Called with a message when the time is over. Empty: the message is logged and the process ends.
+  void set_expired(std::function<void(const std::string& message)> expired);
+
+  static constexpr const char* kHint =
+      "\n  hint: each waiting rank logs this; a rank that does not, or its file system, hangs";
 
  private:
-  void wait(double seconds);
+  void expire() const;
 
+  const double seconds_;
   const Stopwatch watch_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Expired expired_;
+  mutable std::mutex mutex_;
+  std::function<void(const std::string& message)> expired_;
   std::string check_ = "start";
   double entered_ = 0;
-  bool over_ = false;
-  std::thread thread_;  // last: it uses the others
+  Timer timer_;  // last: it uses the others
 };
 
 }  // namespace tokamak::doctor

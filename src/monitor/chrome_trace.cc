@@ -1,6 +1,8 @@
 #include "monitor/chrome_trace.h"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/strings.h"
 
@@ -17,6 +19,19 @@ std::string metadata(int rank, int row, const char* what, const std::string& nam
 }
 
 }  // namespace
+
+std::optional<TracedSteps> parse_traced_steps(const std::string& text) {
+  if (text.empty()) return TracedSteps{};
+  const auto number = [](std::string_view digits) {
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc() && end == digits.data() + digits.size() ? value : 0;
+  };
+  const std::string_view view = text;
+  const size_t dash = view.find('-');
+  const TracedSteps steps{number(view.substr(0, dash)), number(view.substr(dash == view.npos ? 0 : dash + 1))};
+  return steps.first < 1 || steps.last < steps.first ? std::nullopt : std::optional(steps);
+}
 
 ChromeTrace::ChromeTrace(int rank) : rank_(rank) { append(metadata(rank, 0, "process_name", str("rank ", rank))); }
 

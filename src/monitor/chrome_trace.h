@@ -1,13 +1,23 @@
-// Events in Chrome's Trace Event Format, which Perfetto and chrome://tracing open: a process for each rank, a row for
-// each of its streams, spans of time.
+// Traces: the steps to trace, and events in Chrome's Trace Event Format, which Perfetto and chrome://tracing open. A
+// rank is a process, each of its streams a row of spans.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "monitor/record.h"
 
 namespace tokamak {
+
+// MetricsOptions::trace.
+struct TracedSteps {
+  int64_t first = 0, last = -1;
+  bool contains(int64_t step) const { return first <= step && step <= last; }
+};
+
+// Reads "10-12", "10" or "" (none); nullopt for any other text.
+std::optional<TracedSteps> parse_traced_steps(const std::string& text);
 
 // The events of one rank; file() joins those of several to a trace.
 class ChromeTrace {

@@ -1,8 +1,11 @@
-#include "monitor/console.h"
+// The sink of the log.
+#include <optional>
 
 #include "base/log.h"
 #include "base/printable.h"
 #include "base/utf8.h"
+#include "monitor/live_line.h"
+#include "monitor/sink.h"
 
 namespace tokamak {
 
@@ -59,21 +62,33 @@ std::string samples_text(const MetricRecord& record) {
   return text;
 }
 
+// An event has no line here: its cause logs it.
+class Console : public Sink {
+ public:
+  explicit Console(int64_t total_steps) : total_steps_(total_steps) {}
+
+  void step(int64_t step) override {
+    if (live_) live_->step(step);
+  }
+
+  void write(const MetricRecord& record) override {
+    if (record.is("ready") && log::has_terminal()) live_.emplace(record.step, total_steps_);
+    if (record.is("end")) live_.reset();
+    if (live_ && record.has("time/interval")) live_->interval(record);
+    const std::string step = str("step ", record.step, "/", total_steps_);
+    if (record.has("time/interval")) log::info(step, interval_text(record));
+    if (record.has("time/validation")) log::info(step, validation_text(record));
+    if (record.has("time/evals")) log::info(step, evals_text(record));
+    if (record.has("time/samples")) log::info(step, samples_text(record));
+  }
+
+ private:
+  int64_t total_steps_;
+  std::optional<LiveLine> live_;  // from the event "ready" to "end"
+};
+
 }  // namespace
 
-void Console::step(int64_t step) {
-  if (live_) live_->step(step);
-}
-
-void Console::write(const MetricRecord& record) {
-  if (record.is("ready") && log::has_terminal()) live_.emplace(record.step, total_steps_);
-  if (record.is("end")) live_.reset();
-  if (live_ && record.has("time/interval")) live_->interval(record);
-  const std::string step = str("step ", record.step, "/", total_steps_);
-  if (record.has("time/interval")) log::info(step, interval_text(record));
-  if (record.has("time/validation")) log::info(step, validation_text(record));
-  if (record.has("time/evals")) log::info(step, evals_text(record));
-  if (record.has("time/samples")) log::info(step, samples_text(record));
-}
+std::unique_ptr<Sink> console_sink(int64_t total_steps) { return std::make_unique<Console>(total_steps); }
 
 }  // namespace tokamak

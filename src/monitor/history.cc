@@ -18,22 +18,22 @@ bool report_the_same(const MetricRecord& a, const MetricRecord& b) {
 
 bool sets_course(const MetricRecord& record) { return !record.event || record.is("resume") || record.is("ready"); }
 
-void History::see(MetricRecord record) {
+void add_to_history(std::vector<MetricRecord>& history, MetricRecord record) {
   if (!sets_course(record)) return;
   // Steps ascend, so the records of this step are the last ones.
   const auto replaced = [&](const MetricRecord& earlier) {
     return earlier.step > record.step || (earlier.step == record.step && report_the_same(earlier, record));
   };
-  auto first = records_.end();
-  while (first != records_.begin() && std::prev(first)->step >= record.step) --first;
-  records_.erase(std::remove_if(first, records_.end(), replaced), records_.end());
-  if (!record.event) records_.push_back(std::move(record));
+  auto first = history.end();
+  while (first != history.begin() && std::prev(first)->step >= record.step) --first;
+  history.erase(std::remove_if(first, history.end(), replaced), history.end());
+  if (!record.event) history.push_back(std::move(record));
 }
 
 std::vector<MetricRecord> read_history(const std::string& path) {
-  History history;
-  read_records(path, [&](const MetricRecord& record) { history.see(record); });
-  return history.records();
+  std::vector<MetricRecord> history;
+  read_records(path, [&](const MetricRecord& record) { add_to_history(history, record); });
+  return history;
 }
 
 }  // namespace tokamak

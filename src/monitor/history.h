@@ -13,16 +13,9 @@ namespace tokamak {
 // longer count.
 bool sets_course(const MetricRecord& record);
 
-class History {
- public:
-  void see(MetricRecord record);  // in the order of the file
-
-  // Records of values by ascending step. No two of one step have a value in common.
-  const std::vector<MetricRecord>& records() const { return records_; }
-
- private:
-  std::vector<MetricRecord> records_;
-};
+// Adds the next record of the file, in place of those that no longer count. `history`: records of values by ascending
+// step; no two of one step have a value in common.
+void add_to_history(std::vector<MetricRecord>& history, MetricRecord record);
 
 // Reads a metrics.jsonl; empty if there is none.
 std::vector<MetricRecord> read_history(const std::string& path);

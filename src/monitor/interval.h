@@ -23,9 +23,9 @@ struct StepOutcome {
 struct RunScale {
   int64_t first_step = 0;  // done before this start
   int64_t total_steps = 0;
-  int64_t tokens_per_step = 0;
+  std::function<int64_t(int64_t step)> tokens_after;   // trained on by the run's first `step` steps
+  std::function<int64_t(int64_t step)> length;         // T of a step
   std::function<double(double attended)> token_flops;  // of a token that attends to so many
-  double sequence_length = 0;                          // T
   double peak_flops = 0;                               // of all ranks, per second; 0: no MFU
 };
 
@@ -44,8 +44,6 @@ class Interval {
   // The values of the steps since the last call; `last` is the latest of them.
   MetricRecord take(const StepOutcome& last, const End& end);
 
-  const RunScale& scale() const { return scale_; }
-
  private:
   RunScale scale_;
   double run_start_;
@@ -56,6 +54,7 @@ class Interval {
     double loss = 0;      // of those that were applied
     int64_t applied = 0;
     double attended = 0;
+    int64_t length = 0;
     int64_t steps = 0;
   } sums_;
 };

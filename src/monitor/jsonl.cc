@@ -42,19 +42,16 @@ void add_tensors(Json& json, const std::vector<TensorRecord>& tensors) {
   json["tensors"] = std::move(names);
   json["elements"] = std::move(elements);
   for (const auto& [column, member] : kColumns) {
-    Json rms = Json::array(), min = rms, max = rms, non_finite = rms, zeros = rms, first = rms, counts = rms;
-    for (const TensorRecord& one : tensors) {
-      const TensorSummary& of = one.*member;
-      rms.push_back(of.rms);
-      min.push_back(shortest(of.min));
-      max.push_back(shortest(of.max));
-      non_finite.push_back(of.non_finite);
-      zeros.push_back(of.zeros);
-      first.push_back(of.first);
-      counts.push_back(of.counts);
-    }
-    json[column] = {{"rms", rms},     {"min", min},          {"max", max},           {"non_finite", non_finite},
-                    {"zeros", zeros}, {"log2_first", first}, {"log2_counts", counts}};
+    const auto add = [&, member = member, &of = json[column]](const char* key, const auto& value_of) {
+      for (const TensorRecord& one : tensors) of[key].push_back(value_of(one.*member));
+    };
+    add("rms", [](const TensorSummary& one) { return one.rms; });
+    add("min", [](const TensorSummary& one) { return shortest(one.min); });
+    add("max", [](const TensorSummary& one) { return shortest(one.max); });
+    add("non_finite", [](const TensorSummary& one) { return one.non_finite; });
+    add("zeros", [](const TensorSummary& one) { return one.zeros; });
+    add("log2_first", [](const TensorSummary& one) { return one.first; });
+    add("log2_counts", [](const TensorSummary& one) { return one.counts; });
   }
 }
 
@@ -164,18 +161,6 @@ void read_records(const std::string& path, const std::function<void(const Metric
       }
     }
     see(*record);
-  }
-}
-
-void read_events(const std::string& path, std::initializer_list<const char*> names,
-                 const std::function<void(const MetricRecord&)>& see) {
-  if (!exists(path)) return;
-  LineReader lines(path);
-  for (std::string line; lines.next(line);) {
-    for (const char* const name : names) {
-      if (!starts_with(line, str("{\"event\":\"", name, "\","))) continue;
-      if (const auto record = parse_record(line)) see(*record);
-    }
   }
 }
 

@@ -53,8 +53,4 @@ enum class ReadTensors { kNo, kYes };  // they take a thousand times a record's 
 void read_records(const std::string& path, const std::function<void(const MetricRecord&)>& see,
                   ReadTensors tensors = ReadTensors::kNo);
 
-// The same for the events of these names. It is quick, because it parses no other line.
-void read_events(const std::string& path, std::initializer_list<const char*> names,
-                 const std::function<void(const MetricRecord&)>& see);
-
 }  // namespace tokamak

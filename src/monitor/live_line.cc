@@ -1,17 +1,15 @@
 #include "monitor/live_line.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/service_thread.h"
 
 namespace tokamak {
 
 namespace {
 
-constexpr auto kBetweenFrames = std::chrono::milliseconds(250);
+constexpr double kSecondsBetweenFrames = 0.25;
 constexpr int kBarColumns = 24;
 
 std::string bar_text(double share) {
@@ -39,48 +37,38 @@ std::string live_text(const LiveProgress& progress) {
 }
 
 LiveLine::LiveLine(int64_t first_step, int64_t total_steps)
-    : total_steps_(total_steps),
-      step_(first_step),
-      report_{.step = first_step, .time = now_seconds()},
-      thread_(start_service_thread("live line", [this] { redraw_until_end(); })) {}
+    : step_(first_step), report_{.step = first_step, .total_steps = total_steps}, reported_at_(now_seconds()) {
+  timer_.emplace("live line", 0, kSecondsBetweenFrames, [this] { redraw(); });
+}
 
 LiveLine::~LiveLine() {
-  {
-    const std::lock_guard lock(mutex_);
-    is_over_ = true;
-  }
-  wake_.notify_all();
-  thread_.join();
+  timer_.reset();
   log::show_live_line("");
 }
 
 void LiveLine::interval(const MetricRecord& record) {
   const std::lock_guard lock(mutex_);
   const int64_t steps = std::max(int64_t{1}, record.step - report_.step);
-  report_ = {.step = record.step,
-             .seconds_per_step = record.at("time/interval") / static_cast<double>(steps),
-             .eta = record.eta.value_or(0),
-             .time = now_seconds()};
+  report_.step = record.step;
+  report_.seconds_per_step = record.at("time/interval") / static_cast<double>(steps);
+  report_.eta = record.eta.value_or(0);
+  reported_at_ = now_seconds();
 }
 
-void LiveLine::redraw_until_end() {
+void LiveLine::redraw() {
   std::unique_lock lock(mutex_);
-  while (!is_over_) {
-    const Report report = report_;
-    lock.unlock();  // a terminal may be slow
-    LiveProgress now{.step = step_.load(std::memory_order_relaxed), .total_steps = total_steps_};
-    const double since = now_seconds() - report.time;
-    if (report.seconds_per_step > 0) {
-      now.seconds_per_step = report.seconds_per_step;
-      now.eta = std::max(0.0, report.eta - since);
-    } else if (now.step > report.step) {
-      now.seconds_per_step = since / static_cast<double>(now.step - report.step);
-      now.eta = now.seconds_per_step * static_cast<double>(total_steps_ - now.step);
-    }
-    log::show_live_line(live_text(now));
-    lock.lock();
-    wake_.wait_for(lock, kBetweenFrames, [this] { return is_over_; });
+  LiveProgress now = report_;
+  const double since = now_seconds() - reported_at_;
+  lock.unlock();  // a terminal may be slow
+  const int64_t steps = step_.load(std::memory_order_relaxed) - now.step;
+  now.step += steps;
+  if (now.seconds_per_step > 0) {
+    now.eta = std::max(0.0, now.eta - since);
+  } else if (steps > 0) {
+    now.seconds_per_step = since / static_cast<double>(steps);
+    now.eta = now.seconds_per_step * static_cast<double>(now.total_steps - now.step);
   }
+  log::show_live_line(live_text(now));
 }
 
 }  // namespace tokamak

@@ -4,11 +4,11 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <thread>
 
+#include "base/service_thread.h"
 #include "monitor/record.h"
 
 namespace tokamak {
@@ -32,20 +32,13 @@ class LiveLine {
   void interval(const MetricRecord& record);  // the values of an interval, with their ETA
 
  private:
-  void redraw_until_end();
+  void redraw();
 
-  const int64_t total_steps_;
   std::atomic<int64_t> step_;
   std::mutex mutex_;
-  std::condition_variable wake_;
-  struct Report {  // the last interval's; at first the start's
-    int64_t step = 0;
-    double seconds_per_step = 0;  // 0: no interval yet
-    double eta = 0;
-    double time = 0;
-  } report_;
-  bool is_over_ = false;
-  std::thread thread_;  // last: it uses the others
+  LiveProgress report_;  // of the last interval; at first of the start
+  double reported_at_;
+  std::optional<Timer> timer_;  // last: it uses the others
 };
 
 }  // namespace tokamak

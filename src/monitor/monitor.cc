@@ -5,53 +5,49 @@
 
 namespace tokamak {
 
-Monitor::Monitor(Setup setup)
-    : log_interval_(setup.log_interval),
-      memory_used_(std::move(setup.memory_used)),
-      recorder_(setup.recorder),
-      interval_(std::move(setup.scale), clock_.at(now_seconds())) {}
+Monitor::Monitor(Setup setup) : setup_(std::move(setup)), interval_(setup_.scale, clock_.at(now_seconds())) {}
 
 void Monitor::step(const StepOutcome& outcome, double data_wait) {
-  if (!recorder_.reports()) return;
-  recorder_.step(outcome.step);
+  if (!setup_.recorder.reports()) return;
+  setup_.recorder.step(outcome.step);
   interval_.add(outcome);
-  if (outcome.step % log_interval_ != 0 && outcome.step != interval_.scale().total_steps) return;
-  recorder_.write(interval_.take(
-      outcome, {.time = clock_.at(outcome.time), .data_wait = data_wait, .memory_used = memory_used_()}));
+  if (outcome.step % setup_.log_interval != 0 && outcome.step != setup_.scale.total_steps) return;
+  setup_.recorder.write(interval_.take(
+      outcome, {.time = clock_.at(outcome.time), .data_wait = data_wait, .memory_used = setup_.memory_used()}));
 }
 
 void Monitor::validation(int64_t step, double loss, std::optional<double> bits_per_byte, double seconds) {
   MetricRecord record = record_at(step, {{"validation/loss", loss}, {"validation/perplexity", std::exp(loss)}});
   if (bits_per_byte) record.values.push_back({"validation/bits_per_byte", *bits_per_byte});
   record.values.push_back({"time/validation", seconds});
-  recorder_.write(std::move(record));
+  setup_.recorder.write(std::move(record));
 }
 
 void Monitor::evals(int64_t step, const std::vector<NamedValue>& results, double seconds) {
   MetricRecord record = record_at(step, results);
   for (size_t i = 1; i < record.values.size(); ++i) record.values[i].name.insert(0, "evals/");  // not "tokens"
   record.values.push_back({"time/evals", seconds});
-  recorder_.write(std::move(record));
+  setup_.recorder.write(std::move(record));
 }
 
 void Monitor::samples(int64_t step, std::vector<SampleText> samples, double seconds) {
   MetricRecord record = record_at(step, {{"time/samples", seconds}});
   record.samples = std::move(samples);
-  recorder_.write(std::move(record));
+  setup_.recorder.write(std::move(record));
 }
 
 void Monitor::tensors(int64_t step, std::vector<TensorRecord> tensors, double seconds) {
   MetricRecord record = record_at(step, {{"time/tensor_statistics", seconds}});
   record.tensors = std::move(tensors);
-  recorder_.write(std::move(record));
+  setup_.recorder.write(std::move(record));
 }
 
 void Monitor::event(const std::string& name, int64_t step, const std::string& detail, std::vector<NamedValue> values) {
-  recorder_.event(step, {name, detail, {}}, std::move(values));
+  setup_.recorder.event(step, {name, detail, {}}, std::move(values));
 }
 
 MetricRecord Monitor::record_at(int64_t step, std::vector<NamedValue> values) const {
-  values.insert(values.begin(), count_value("tokens", step * interval_.scale().tokens_per_step));
+  values.insert(values.begin(), count_value("tokens", setup_.scale.tokens_after(step)));
   return {.step = step, .values = std::move(values)};
 }
 

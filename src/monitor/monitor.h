@@ -33,9 +33,7 @@ class Monitor {
   MetricRecord record_at(int64_t step, std::vector<NamedValue> values) const;  // with the tokens trained on by then
 
   TrainingClock clock_;
-  int64_t log_interval_;
-  std::function<int64_t()> memory_used_;
-  Recorder& recorder_;
+  Setup setup_;
   Interval interval_;
 };
 

@@ -4,11 +4,8 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/run_files.h"
-#include "monitor/console.h"
 #include "monitor/file_thread.h"
 #include "monitor/jsonl.h"
-#include "monitor/prometheus.h"
-#include "monitor/tensorboard.h"
 
 namespace tokamak {
 
@@ -18,14 +15,10 @@ Sinks make_sinks(const MetricsOptions& options, const RunFacts& run) {
   // A start without statistics still records which earlier ones it discards.
   const std::string tensors = run.output_dir + "/tensors.jsonl";
   if (options.tensor_statistics > 0 || exists(tensors)) files.push_back(std::make_unique<TensorFile>(tensors));
-  if (options.tensorboard) {
-    files.push_back(std::make_unique<TensorBoard>(run.output_dir + "/tensorboard", run));
-  }
-  if (!options.prometheus.empty()) {
-    files.push_back(std::make_unique<PrometheusFile>(options.prometheus, run, host_name()));
-  }
+  if (options.tensorboard) files.push_back(tensorboard_sink(run.output_dir + "/tensorboard", run));
+  if (!options.prometheus.empty()) files.push_back(prometheus_sink(options.prometheus, run, host_name()));
   Sinks sinks;
-  sinks.push_back(std::make_unique<Console>(run.total_steps));  // on this thread, in order with the log's other lines
+  sinks.push_back(console_sink(run.total_steps));  // on this thread, in order with the log's other lines
   if (!files.empty()) sinks.push_back(std::make_unique<FileThread>(std::move(files)));
   return sinks;
 }

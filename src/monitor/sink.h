@@ -43,6 +43,13 @@ struct RunFacts {
   int64_t total_steps = 0;
 };
 
+// Records as lines of the log; on a terminal a line beneath them shows progress (live_line.h).
+std::unique_ptr<Sink> console_sink(int64_t total_steps);
+// The newest values for the node exporter. Error(kConfig) if the path's directory does not exist. `host`: of rank 0.
+std::unique_ptr<FileSink> prometheus_sink(const std::string& path, const RunFacts& run, const std::string& host);
+// For TensorBoard, in this directory. Error(kConfig) if it cannot be created.
+std::unique_ptr<FileSink> tensorboard_sink(const std::string& directory, const RunFacts& run);
+
 // For the rank that reports. Error(kConfig) if a file cannot be opened.
 Sinks make_sinks(const MetricsOptions& options, const RunFacts& run);
 

@@ -32,17 +32,14 @@ void Curves::see(const MetricRecord& record) {
   }
   if (record.event && !record.is("checkpoint")) return;
   if (record.time > 0) time_ = record.time;
-  if (record.has("tokens") && record.step > 0) {
-    tokens_per_step_ = record.at("tokens") / static_cast<double>(record.step);
-  }
-  const double tokens = record.value_or("tokens", tokens_per_step_ * static_cast<double>(record.step));
+  tokens_ = std::llround(record.value_or("tokens", double(tokens_)));
   for (const NamedValue& one : record.values) {
     if (one.name == "tokens" || !std::isfinite(one.value) || (wanted_ && !wanted_(one.name))) continue;
     const auto [found, is_new] = points_.try_emplace(one.name);
     if (is_new) names_.push_back(one.name);
     std::vector<CurvePoint>& points = found->second;
     while (!points.empty() && points.back().step >= record.step) points.pop_back();
-    points.push_back({record.step, std::llround(tokens), time_, one.value, one.value, one.value});
+    points.push_back({record.step, tokens_, time_, one.value, one.value, one.value});
   }
 }
 

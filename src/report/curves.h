@@ -36,8 +36,8 @@ class Curves {
   Wanted wanted_;
   std::unordered_map<std::string, std::vector<CurvePoint>> points_;
   std::vector<std::string> names_;
-  int64_t time_ = 0;
-  double tokens_per_step_ = 0;  // for records without tokens: saves of older versions
+  int64_t time_ = 0;  // of the last record, as the next
+  int64_t tokens_ = 0;
 };
 
 // At most `most` points, each of equally many records but for the last.

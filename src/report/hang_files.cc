@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cctype>
+#include <set>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -16,15 +16,12 @@ namespace {
 
 constexpr std::string_view kWhen = "hang, found at ";  // the first line of the watchdog's
 
-// "hang-20260131T123456Z.txt"; separators of the digits do not matter.
+// "hang-20260131T123456Z.txt"
 std::optional<int64_t> time_of_name(const std::string& name) {
-  std::string digits;
-  std::copy_if(name.begin(), name.end(), std::back_inserter(digits),
-               [](unsigned char c) { return std::isdigit(c) != 0; });
-  if (digits.size() < 14) return std::nullopt;
-  const auto part = [&](size_t at, size_t length) { return digits.substr(at, length); };
-  return parse_utc(
-      str(part(0, 4), "-", part(4, 2), "-", part(6, 2), "T", part(8, 2), ":", part(10, 2), ":", part(12, 2), "Z"));
+  const std::string_view digits = std::string_view(name).substr(std::string_view(run_files::kHangPrefix).size());
+  if (digits.size() < 15) return std::nullopt;
+  const auto part = [&](size_t at) { return digits.substr(at, 2); };
+  return parse_utc(str(part(0), part(2), "-", part(4), "-", part(6), "T", part(9), ":", part(11), ":", part(13), "Z"));
 }
 
 int64_t time_of_writing(const std::string& path) {
@@ -68,10 +65,9 @@ std::vector<FoundHang> find_hang_files(const std::string& directory) {
 std::vector<std::string> read_suspects(const std::string& directory) {
   const std::string path = run_files::at(directory, run_files::kSuspects);
   if (!exists(path)) return {};
-  std::vector<std::string> hosts = first_lines(path);
-  std::sort(hosts.begin(), hosts.end());
-  hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
-  return hosts;
+  const std::vector<std::string> lines = first_lines(path);
+  const std::set<std::string> hosts(lines.begin(), lines.end());
+  return {hosts.begin(), hosts.end()};
 }
 
 }  // namespace tokamak

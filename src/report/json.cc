@@ -1,8 +1,9 @@
-#include "report/json.h"
-
+// Times are UTC, durations seconds with three decimals. "seconds" adds up to "wall_clock" to the millisecond, for the
+// run and for each start.
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "report/text.h"
 
 namespace tokamak {
 
@@ -14,7 +15,7 @@ double seconds(int64_t milliseconds) { return static_cast<double>(milliseconds) 
 
 Json split_json(const TimeSplit& time) {
   Json json;
-  for (const Spent kind : kAllSpent) json[kSpentNames[static_cast<size_t>(kind)]] = seconds(time[kind]);
+  for (const SpentKind& one : kAllSpent) json[one.key] = seconds(time[one.kind]);
   return json;
 }
 
@@ -48,7 +49,9 @@ Json start_json(const StartReport& start) {
           {"saves", saves_json(start.saves)}};
 }
 
-Json report_json(const RunReport& report) {
+}  // namespace
+
+Json json_of(const RunReport& report) {
   Json starts = Json::array();
   for (const StartReport& start : report.starts) starts.push_back(start_json(start));
   return {{"run", report.directory},
@@ -68,17 +71,10 @@ Json report_json(const RunReport& report) {
 }
 
 // ASCII, so no escape sequence reaches a terminal.
-std::string printed(const Json& json) { return json.dump(2, ' ', true, Json::error_handler_t::replace) + "\n"; }
-
-}  // namespace
-
-std::string json_of(const RunReport& report) { return printed(report_json(report)); }
-
-std::string json_of(const std::vector<RunReport>& reports) {
-  if (reports.size() == 1) return json_of(reports.front());
+std::string json_text(const std::vector<RunReport>& reports) {
   Json all = Json::array();
-  for (const RunReport& report : reports) all.push_back(report_json(report));
-  return printed(all);
+  for (const RunReport& report : reports) all.push_back(json_of(report));
+  return (all.size() == 1 ? all.front() : all).dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace tokamak

@@ -10,29 +10,16 @@ namespace tokamak {
 namespace {
 
 std::string escaped(std::string_view text) {
+  constexpr std::string_view kMarks = "&<>\"", kEntities[] = {"&amp;", "&lt;", "&gt;", "&quot;"};
   std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
+  for (const char& c : text) {
+    const size_t mark = kMarks.find(c);
+    out += mark == std::string_view::npos ? std::string_view(&c, 1) : kEntities[mark];
   }
   return out;
 }
 
-std::string part_of(std::string_view name, const std::vector<PageRun>& runs, const PageOptions& options) {
+std::string part_of(std::string_view name, const std::vector<PageRun>& runs, const std::string& program) {
   if (name == "TITLE") {
     std::vector<std::string> names;
     for (const PageRun& run : runs) names.push_back(run.name);
@@ -42,7 +29,7 @@ std::string part_of(std::string_view name, const std::vector<PageRun>& runs, con
   if (name == "LIBRARY") return str(page_parts::dygraphs_js(), "\n", page_parts::dygraphs_synchronizer());
   if (name == "LICENCE") return escaped(page_parts::dygraphs_licence());
   if (name == "SCRIPT") return std::string(page_parts::page_js());
-  if (name == "DATA") return page_data(runs, options);
+  if (name == "DATA") return page_data(runs, program);
   TOKAMAK_CHECK(name == "TEXT", "page.html names an unknown part ", name);
   std::string text;
   for (const PageRun& run : runs) text += escaped(text_of(run.report)) + "\n";
@@ -51,7 +38,7 @@ std::string part_of(std::string_view name, const std::vector<PageRun>& runs, con
 
 }  // namespace
 
-std::string page_of(const std::vector<PageRun>& runs, const PageOptions& options) {
+std::string page_of(const std::vector<PageRun>& runs, const std::string& program) {
   TOKAMAK_CHECK(!runs.empty(), "a page needs a run");
   std::string page;
   std::string_view rest = page_parts::page_html();
@@ -59,7 +46,7 @@ std::string page_of(const std::vector<PageRun>& runs, const PageOptions& options
     const size_t close = rest.find("}}", open);
     TOKAMAK_CHECK(close != std::string_view::npos, "page.html: {{ without }}");
     page += rest.substr(0, open);
-    page += part_of(rest.substr(open + 2, close - open - 2), runs, options);
+    page += part_of(rest.substr(open + 2, close - open - 2), runs, program);
     rest.remove_prefix(close + 2);
   }
   page += rest;

@@ -1,10 +1,10 @@
-#include "report/page_run.h"
-
+// Collects the contents of a page from the files of a run.
 #include <algorithm>
 #include <cmath>
 
 #include "monitor/history.h"
 #include "monitor/jsonl.h"
+#include "report/page.h"
 
 namespace tokamak {
 
@@ -12,12 +12,6 @@ namespace {
 
 constexpr size_t kMostEvents = 500, kMostSamples = 60, kMostBytesOfSamples = 500'000;
 constexpr int64_t kFewestColumns = 10, kMostColumns = 120;  // of the map of tensors
-
-size_t bytes_of(const MetricRecord& record) {
-  size_t bytes = 0;
-  for (const SampleText& one : record.samples) bytes += one.prompt.size() + one.text.size();
-  return bytes;
-}
 
 // Later starts replace the samples of steps that they train again, as in Curves.
 void add_samples(std::vector<MetricRecord>& samples, const MetricRecord& record) {
@@ -39,7 +33,7 @@ int64_t keep_last(std::vector<Value>& values, size_t count) {
 size_t samples_that_fit(const std::vector<MetricRecord>& samples) {
   size_t count = 0, bytes = 0;
   for (auto one = samples.rbegin(); one != samples.rend() && count < kMostSamples; ++one, ++count) {
-    bytes += bytes_of(*one);
+    for (const SampleText& text : one->samples) bytes += text.prompt.size() + text.text.size();
     if (bytes > kMostBytesOfSamples) break;
   }
   return count;

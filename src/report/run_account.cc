@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 
@@ -87,9 +88,24 @@ bool RunAccount::see(const MetricRecord& record, const std::vector<FoundHang>& h
   starts_.back().see(record);
   interval_ = record.value_or("time/interval", interval_);
   total_steps_ = std::llround(record.value_or("total_steps", static_cast<double>(total_steps_)));
-  if (record.has("tokens") && record.step > 0)
-    tokens_per_step_ = record.at("tokens") / static_cast<double>(record.step);
+  total_tokens_ = std::llround(record.value_or("total_tokens", static_cast<double>(total_tokens_)));
+  if (record.has("tokens")) {
+    while (!tokens_.empty() && tokens_.back().step >= record.step) tokens_.pop_back();
+    tokens_.push_back({record.step, record.at("tokens")});
+  }
   return is_first || is_next;
+}
+
+// On a line between the two records around the step, or through the last two; from 0 tokens at step 0.
+double RunAccount::tokens_after(int64_t step) const {
+  TokensAt before, after;
+  for (const TokensAt& one : tokens_) {
+    before = std::exchange(after, one);
+    if (one.step >= step) break;
+  }
+  if (after.step == before.step) return after.tokens;
+  const double share = double(step - before.step) / double(after.step - before.step);
+  return before.tokens + share * (after.tokens - before.tokens);
 }
 
 RunReport RunAccount::report(const std::vector<FoundHang>& hangs) const {
@@ -97,7 +113,7 @@ RunReport RunAccount::report(const std::vector<FoundHang>& hangs) const {
   std::vector<StartAccount> starts = starts_;
   starts.back().close(hang_of(starts.back().report(), std::nullopt, hangs), true);
   leave_out_idle(starts);
-  RunReport report{.total_steps = total_steps_, .interval = interval_};
+  RunReport report{.total_steps = total_steps_, .total_tokens = total_tokens_, .interval = interval_};
   for (const StartAccount& start : starts) report.starts.push_back(start.report());
   int64_t kept = INT64_MAX;
   for (size_t i = starts.size(); i-- > 0;) kept = count_steps(report.starts[i], starts[i].trained(), kept);
@@ -116,7 +132,7 @@ RunReport RunAccount::report(const std::vector<FoundHang>& hangs) const {
     report.step = start.last_step;
   }
   report.first_step = first_step.value_or(0);
-  report.tokens = std::llround(tokens_per_step_ * static_cast<double>(report.step - report.first_step));
+  report.tokens = std::llround(tokens_after(report.step) - tokens_after(report.first_step));
   return report;
 }
 

@@ -22,8 +22,14 @@ class RunAccount {
 
  private:
   std::vector<StartAccount> starts_;
-  int64_t total_steps_ = 0;
-  double tokens_per_step_ = 0;
+  struct TokensAt {
+    int64_t step = 0;
+    double tokens = 0;  // trained on since step 0
+  };
+  double tokens_after(int64_t step) const;
+
+  std::vector<TokensAt> tokens_;  // steps ascend
+  int64_t total_steps_ = 0, total_tokens_ = 0;
   double interval_ = 0;
 };
 

@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/run_files.h"
+#include "base/strings.h"
 #include "monitor/jsonl.h"
-#include "report/life_signs.h"
 #include "report/run_account.h"
 
 namespace tokamak {
@@ -17,6 +17,16 @@ double per_second(double amount, int64_t milliseconds) {
   return milliseconds > 0 ? 1e3 * amount / static_cast<double>(milliseconds) : 0;
 }
 
+constexpr double kSilentSeconds = 120, kSilentIntervals = 10;  // silent: longer than both
+
+// A full disk may have refused the last record; status.json is then the only trace of the end.
+void take_status(StartReport& start, const RunStatus& status) {
+  start.cause = str("exit ", status.code, status.cause.empty() ? "" : ": ", status.cause);
+  if (status.state == RunStatus::State::kStopped) start.end = StartEnd::kStopped;
+  if (status.state == RunStatus::State::kFailed) start.end = StartEnd::kFailed;
+  if (status.state == RunStatus::State::kDone) start.end = StartEnd::kDone, start.cause = "";
+}
+
 }  // namespace
 
 double RunReport::ettr() const {
@@ -24,6 +34,26 @@ double RunReport::ettr() const {
 }
 double RunReport::goodput() const { return per_second(static_cast<double>(tokens), wall_clock()); }
 double RunReport::productive_rate() const { return per_second(static_cast<double>(tokens), time[Spent::kProductive]); }
+
+void judge(StartReport& start, double interval, const LifeSigns& signs) {
+  if (start.end != StartEnd::kStarting && start.end != StartEnd::kRunning) return;
+  const bool is_of_start = signs.status && signs.status->incarnation == start.incarnation;
+  if (is_of_start && signs.status->state != RunStatus::State::kRunning) return take_status(start, *signs.status);
+  const std::string silence = signs.silent > 0 ? "no record for " + human_duration(signs.silent) : "";
+  // A process writes its last record before it releases the lock.
+  if (signs.holds_lock == false) {
+    start.end = StartEnd::kKilled;
+    start.cause = str("no process holds its lock", silence.empty() ? "" : ", ", silence);
+  } else if (signs.silent > std::max(kSilentSeconds, kSilentIntervals * interval)) {
+    start.end = StartEnd::kSilent;
+    start.cause = silence;
+    if (signs.holds_lock == true) {
+      start.cause += ", its process lives";
+    } else if (!start.hosts.empty()) {
+      start.cause += "; it was on " + start.hosts;
+    }
+  }
+}
 
 void expect_run(const std::string& directory) {
   constexpr const char* kHint = "give the run.output_dir of a run";

@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "monitor/record.h"
+#include "monitor/run_status.h"
 #include "report/hang_files.h"
 #include "report/time_split.h"
 
 namespace tokamak {
 
 enum class StartEnd {
-  // The last start alone, while it has recorded no end (life_signs.h):
+  // The last start alone, while it has recorded no end (LifeSigns):
   kStarting,
   kRunning,
   kSilent,  // running or killed, not known which
@@ -71,7 +72,8 @@ struct RunReport {
   SaveTotals saves;
   int64_t first_step = 0;   // done before the first start
   int64_t step = 0;         // the last step that counts
-  int64_t total_steps = 0;  // 0: not known
+  int64_t total_steps = 0;  // 0: not known, as the next
+  int64_t total_tokens = 0;
   int64_t lost_steps = 0;
   int64_t tokens = 0;   // of the steps between first_step and step
   double interval = 0;  // seconds of the newest interval; 0: not known
@@ -83,10 +85,22 @@ struct RunReport {
   double productive_rate() const;  // the same per second of productive time
 };
 
+// Signs of a last start that recorded no end. Silence alone proves nothing: only a start whose lock is free counts as
+// killed.
+struct LifeSigns {
+  std::optional<RunStatus> status;
+  std::optional<bool> holds_lock;  // read before the records; empty: not known from here
+  double silent = 0;               // seconds since the newest record; 0: no record at all
+};
+
+// Sets `end` and `cause` of a start that is starting or running by its records. `interval`: seconds of its newest
+// interval.
+void judge(StartReport& start, double interval, const LifeSigns& signs);
+
 // Error(kConfig) unless the directory is a run.output_dir. A start makes checkpoints/ before all else.
 void expect_run(const std::string& directory);
 
-// Reads a run.output_dir. `holds_lock` as in life_signs.h; `see` gets each record of metrics.jsonl, in order.
+// Reads a run.output_dir. `holds_lock` as in LifeSigns; `see` gets each record of metrics.jsonl, in order.
 // Error(kConfig) where the directory is no run's, Error(kData) where it has no records.
 RunReport read_report(const std::string& directory, std::optional<bool> holds_lock = {},
                       const std::function<void(const MetricRecord&)>& see = {});

@@ -8,12 +8,6 @@
 
 namespace tokamak {
 
-namespace {
-
-constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
-
-}  // namespace
-
 // A later record of a step replaces the earlier ones, as in monitor/history.h.
 void TensorMapBuilder::see(const MetricRecord& record) {
   if (record.is("resume") || record.is("ready")) forget_from(record.step + 1);
@@ -45,7 +39,7 @@ TensorMap TensorMapBuilder::map(int64_t most) const {
   }
   for (size_t kind = 0; kind < map.cells.size(); ++kind) {
     TensorMap::Cells& cells = map.cells[kind];
-    cells.values.assign(static_cast<size_t>(rows() * columns), kNone);
+    cells.values.assign(static_cast<size_t>(rows() * columns), std::numeric_limits<float>::quiet_NaN());
     std::vector<int64_t> non_finite(cells.values.size(), 0);
     for (int64_t r = 0; r < count; ++r) {
       for (const Value& value : records_[static_cast<size_t>(r)].values) {

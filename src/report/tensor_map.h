@@ -13,7 +13,6 @@
 namespace tokamak {
 
 // Root mean squares of weights and of gradients, and that of an update over that of its weights.
-enum class MapKind : int { kWeights = 0, kGradients = 1, kRatio = 2 };
 inline constexpr std::array<const char*, 3> kMapKinds = {"weights", "gradients", "ratio"};
 
 struct TensorMap {
@@ -33,11 +32,6 @@ struct TensorMap {
   std::vector<Column> columns;
   int64_t records = 0;
   std::array<Cells, kMapKinds.size()> cells;
-
-  float at(MapKind kind, int64_t row, int64_t column) const {
-    const auto at = static_cast<size_t>(row) * columns.size() + static_cast<size_t>(column);
-    return cells[static_cast<size_t>(kind)].values[at];
-  }
 };
 
 class TensorMapBuilder {

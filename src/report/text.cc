@@ -29,18 +29,6 @@ std::string percent(int64_t part, int64_t whole) {
 
 std::string minute(int64_t time) { return utc_text(time).substr(0, 19) + "Z"; }
 
-// In the order of Spent.
-constexpr std::array<const char*, kAllSpent.size()> kLabels = {"productive training",
-                                                               "lost steps, trained again",
-                                                               "startup, exec to first step",
-                                                               "down, last sign of life to exec",
-                                                               "saves, while training waited",
-                                                               "validation",
-                                                               "evaluations",
-                                                               "samples of text",
-                                                               "hangs, until the watchdog's end",
-                                                               "other"};
-
 void line(std::ostream& out, const std::string& label, const std::string& time, const std::string& share,
           const std::string& note = "") {
   out << std::left << std::setw(kLabelWidth) << label << std::right << std::setw(12) << time << std::setw(10) << share
@@ -50,10 +38,10 @@ void line(std::ostream& out, const std::string& label, const std::string& time, 
 void print_time(std::ostream& out, const RunReport& report) {
   const int64_t whole = report.wall_clock();
   line(out, "where the time went", "time", "share");
-  for (const Spent kind : kAllSpent) {
+  for (const auto& [kind, key, label] : kAllSpent) {
     const int64_t part = report.time[kind];
     const bool has_slow = kind == Spent::kProductive && report.slow > 0;
-    line(out, kLabels[static_cast<size_t>(kind)], duration(part), percent(part, whole),
+    line(out, label, duration(part), percent(part, whole),
          has_slow ? str("   of it ", duration(report.slow), " slower than 1.5 x the median step") : "");
   }
   line(out, "wall clock", duration(whole), percent(whole, whole));

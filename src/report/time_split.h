@@ -20,12 +20,23 @@ enum class Spent {
   kOther,    // not explained by any record
 };
 
-inline constexpr std::array<Spent, 10> kAllSpent = {
-    Spent::kProductive, Spent::kLost,  Spent::kStartup, Spent::kDown, Spent::kSaves,
-    Spent::kValidation, Spent::kEvals, Spent::kSamples, Spent::kHang, Spent::kOther};
-
-inline constexpr std::array<const char*, 10> kSpentNames = {"productive", "lost",  "startup", "down", "saves",
-                                                            "validation", "evals", "samples", "hang", "other"};
+struct SpentKind {
+  Spent kind;
+  const char* key;    // in JSON
+  const char* label;  // in texts
+};
+inline constexpr std::array<SpentKind, 10> kAllSpent = {{
+    {Spent::kProductive, "productive", "productive training"},
+    {Spent::kLost, "lost", "lost steps, trained again"},
+    {Spent::kStartup, "startup", "startup, exec to first step"},
+    {Spent::kDown, "down", "down, last sign of life to exec"},
+    {Spent::kSaves, "saves", "saves, while training waited"},
+    {Spent::kValidation, "validation", "validation"},
+    {Spent::kEvals, "evals", "evaluations"},
+    {Spent::kSamples, "samples", "samples of text"},
+    {Spent::kHang, "hang", "hangs, until the watchdog's end"},
+    {Spent::kOther, "other", "other"},
+}};
 
 class TimeSplit {
  public:
@@ -34,7 +45,7 @@ class TimeSplit {
   int64_t total() const { return std::accumulate(milliseconds_.begin(), milliseconds_.end(), int64_t{0}); }
 
   TimeSplit& operator+=(const TimeSplit& other) {
-    for (const Spent kind : kAllSpent) (*this)[kind] += other[kind];
+    for (const SpentKind& one : kAllSpent) (*this)[one.kind] += other[one.kind];
     return *this;
   }
 

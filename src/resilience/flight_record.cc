@@ -35,9 +35,8 @@ void FlightRecord::open(const char* stream, const Call& call, bool counts) {
 void FlightRecord::close(const char* stream, const char* name) {
   const int64_t now = progress_.tick();
   const std::lock_guard lock(mutex_);
-  ++ended_;
   for (int64_t back = 1; back <= kept(); ++back) {
-    Entry& entry = newest(back);
+    Entry& entry = ring_[static_cast<size_t>(begun_ - back) % kCalls];
     if (entry.end != 0 || entry.stream != stream || entry.name != name) continue;
     entry.end = now;
     if (entry.kind == CallKind::kCollective && std::this_thread::get_id() == training_) {
@@ -62,12 +61,9 @@ void FlightRecord::end(const char* name) { close(kHost, name); }
 
 FlightRecord::Position FlightRecord::position() const {
   const std::lock_guard lock(mutex_);
-  Position position = {.begun = begun_, .ended = ended_, .collectives = collectives_};
-  for (int64_t back = 1; back <= kept(); ++back) {
-    const Entry& entry = newest(back);
-    if (entry.end != 0) continue;
-    if (position.inside.empty()) position.inside = entry.title();
-    position.in_collective = position.in_collective || entry.kind == CallKind::kCollective;
+  Position position = {.begun = begun_, .collectives = collectives_, .inside = ""};
+  for (int64_t back = 1; back <= kept() && position.inside.empty(); ++back) {
+    if (newest(back).end == 0) position.inside = newest(back).title();
   }
   return position;
 }

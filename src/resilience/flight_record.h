@@ -31,11 +31,9 @@ class FlightRecord final : public Observer, public Comm::HostObserver {
 
   // Comparable between ranks, because all call the same collectives in the same order.
   struct Position {
-    int64_t begun = 0;  // calls
-    int64_t ended = 0;
-    int64_t collectives = 0;     // begun
-    bool in_collective = false;  // one has begun and not ended
-    std::string inside;          // the newest call that has not ended: "all_gather", "gemm qkv forward"; or ""
+    int64_t begun = 0;        // calls
+    int64_t collectives = 0;  // begun
+    std::string inside;       // the newest call that has not ended: "all_gather", "gemm qkv forward"; or ""
   };
   Position position() const;
 
@@ -67,15 +65,14 @@ class FlightRecord final : public Observer, public Comm::HostObserver {
   // `counts`: the call is a collective that all ranks make.
   void open(const char* stream, const Call& call, bool counts);
   void close(const char* stream, const char* name);
-  Entry& newest(int64_t back) { return ring_[static_cast<size_t>(begun_ - back) % kCalls]; }  // 1: the newest
-  const Entry& newest(int64_t back) const { return ring_[static_cast<size_t>(begun_ - back) % kCalls]; }
+  const Entry& newest(int64_t back) const { return ring_[static_cast<size_t>(begun_ - back) % kCalls]; }  // from 1
   int64_t kept() const { return std::min<int64_t>(begun_, kCalls); }
 
   RunProgress& progress_;
   const std::thread::id training_;  // the thread whose time in collectives counts
   mutable std::mutex mutex_;        // hardly ever contended: other threads read only after a hang
   std::array<Entry, kCalls> ring_;
-  int64_t begun_ = 0, ended_ = 0, collectives_ = 0;
+  int64_t begun_ = 0, collectives_ = 0;
 };
 
 }  // namespace tokamak

@@ -20,6 +20,8 @@ namespace {
 constexpr std::string_view kFound = "hang, found at ";  // report/hang_files.cc reads it
 constexpr std::string_view kByRankZero = ", by rank 0 (";
 
+std::string link_in(const std::string& directory) { return directory + "/last_hang"; }
+
 std::string first_word(const std::string& path) {
   std::ifstream in(path);
   std::string word;
@@ -82,9 +84,9 @@ std::string main_thread_state() {
   return where.empty() || where == "0" ? state : str(state, " in ", where);
 }
 
-void HangFile::forget() { ::unlink(link().c_str()); }
+void forget_hang_file(const std::string& directory) { ::unlink(link_in(directory).c_str()); }
 
-bool HangFile::append(const std::string& path, const std::string& text) {
+bool append_text(const std::string& path, const std::string& text) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd < 0) return false;
   const bool whole = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
@@ -92,7 +94,7 @@ bool HangFile::append(const std::string& path, const std::string& text) {
   return whole;
 }
 
-bool HangFile::has_verdict_of_rank_zero(const std::string& path) {
+bool has_verdict_of_rank_zero(const std::string& path) {
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {
     if (starts_with(line, kFound) && line.find(kByRankZero) != std::string::npos) return true;
@@ -100,20 +102,20 @@ bool HangFile::has_verdict_of_rank_zero(const std::string& path) {
   return false;
 }
 
-HangFile::Claim HangFile::claim(const std::string& time) const {
+HangFile claim_hang_file(const std::string& directory, const std::string& time) {
   std::error_code ignored;
-  std::filesystem::create_directories(directory_, ignored);
+  std::filesystem::create_directories(directory, ignored);
   std::string compact = time;
   std::erase_if(compact, [](char c) { return c == '-' || c == ':'; });
   std::string name = str(run_files::kHangPrefix, compact, ".txt");
   // A file system creates a symbolic link and its content at once, so one rank is the first.
-  const bool first = ::symlink(name.c_str(), link().c_str()) == 0;
+  const bool first = ::symlink(name.c_str(), link_in(directory).c_str()) == 0;
   if (!first && errno == EEXIST) {
     std::array<char, 256> known{};
-    const ssize_t length = ::readlink(link().c_str(), known.data(), known.size() - 1);
+    const ssize_t length = ::readlink(link_in(directory).c_str(), known.data(), known.size() - 1);
     if (length > 0) name.assign(known.data(), static_cast<size_t>(length));
   }
-  return {str(directory_, "/", name), first};
+  return {str(directory, "/", name), first};
 }
 
 bool append_suspects(const std::string& path, const std::vector<std::string>& hosts) {
@@ -127,7 +129,7 @@ bool append_suspects(const std::string& path, const std::vector<std::string>& ho
   for (const std::string& host : hosts) {
     if (known.insert(host).second) lines += host + "\n";
   }
-  return lines.size() <= 1 || HangFile::append(path, lines);
+  return lines.size() <= 1 || append_text(path, lines);
 }
 
 }  // namespace tokamak

@@ -29,27 +29,17 @@ struct HangReport {
 std::string calls_section(const RankView& rank, const std::string& calls);
 std::string main_thread_state();  // of this process: "R", "S in futex_wait_queue"
 
-class HangFile {
- public:
-  explicit HangFile(std::string directory) : directory_(std::move(directory)) {}
-
-  void forget();  // a start calls it, so that its hang gets a new file
-
-  struct Claim {
-    std::string path;
-    bool first = false;  // this rank is the first to write
-  };
-  // Ranks without a connection agree on the file by a link that the first of them makes.
-  Claim claim(const std::string& time) const;
-
-  static bool append(const std::string& path, const std::string& text);  // in one piece
-  static bool has_verdict_of_rank_zero(const std::string& path);
-
- private:
-  std::string link() const { return directory_ + "/last_hang"; }
-
-  std::string directory_;
+struct HangFile {
+  std::string path;
+  bool first = false;  // this rank is the first to write
 };
+// Ranks without a connection agree on the file by a link that the first of them makes. A start forgets the link, so
+// that its hang gets a new file.
+HangFile claim_hang_file(const std::string& directory, const std::string& time);
+void forget_hang_file(const std::string& directory);
+
+bool append_text(const std::string& path, const std::string& text);  // in one piece; false: it cannot be written
+bool has_verdict_of_rank_zero(const std::string& path);
 
 // Appends the hosts that the file does not name yet, a line each. Returns false if the file cannot be written.
 bool append_suspects(const std::string& path, const std::vector<std::string>& hosts);

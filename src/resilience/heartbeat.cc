@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 
 #include "base/strings.h"
@@ -13,18 +12,7 @@ namespace tokamak {
 Heartbeat Heartbeat::of(const RunProgress& progress, const FlightRecord& record, const Limits& limits) {
   const RunProgress::Reading reading = progress.read();
   const FlightRecord::Position position = record.position();
-  Heartbeat beat = {.phase = reading.phase,
-                    .pid = ::getpid(),
-                    .step = reading.step,
-                    .begun = position.begun,
-                    .ended = position.ended,
-                    .collectives = position.collectives,
-                    .in_collective = position.in_collective,
-                    .idle = reading.idle,
-                    .limit = limits.of_phase(reading.gaps),
-                    .gaps = reading.gaps,
-                    .steps = reading.steps,
-                    .computing = reading.computing};
+  Heartbeat beat{reading, ::getpid(), position.begun, position.collectives, limits.of_phase(reading.gaps)};
   const size_t length = std::min(position.inside.size(), beat.inside.size() - 1);
   std::memcpy(beat.inside.data(), position.inside.data(), length);
   return beat;
@@ -48,18 +36,15 @@ std::string message(const Heartbeat& heartbeat) {
 }
 
 bool read_heartbeat(const std::string& bytes, Heartbeat& heartbeat) {
-  if (bytes.size() != 1 + sizeof(heartbeat)) return false;
-  const char* const body = bytes.data() + 1;
-  // A bool or phase of another value must not be read as one.
-  if (static_cast<unsigned char>(body[offsetof(Heartbeat, in_collective)]) > 1) return false;
-  int32_t phase = 0;
-  std::memcpy(&phase, body + offsetof(Heartbeat, phase), sizeof(phase));
-  if (phase < 0 || phase >= static_cast<int32_t>(kPhases)) return false;
-  std::memcpy(&heartbeat, body, sizeof(heartbeat));
-  heartbeat.inside.back() = 0;
-  for (char& c : heartbeat.inside) {
+  Heartbeat read;
+  if (bytes.size() != 1 + sizeof(read)) return false;
+  std::memcpy(&read, bytes.data() + 1, sizeof(read));
+  if (static_cast<uint32_t>(read.phase) >= kPhases) return false;
+  read.inside.back() = 0;
+  for (char& c : read.inside) {
     if (c != 0 && (c < ' ' || c > '~')) c = '?';
   }
+  std::memcpy(&heartbeat, &read, sizeof(read));  // with the padding
   return true;
 }
 

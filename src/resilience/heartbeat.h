@@ -12,20 +12,11 @@
 
 namespace tokamak {
 
-struct Heartbeat {
-  Phase phase = Phase::kStart;
+struct Heartbeat : RunProgress::Reading {
   int32_t pid = 0;
-  int64_t step = 0;
-  int64_t begun = 0;  // calls; as FlightRecord::Position
-  int64_t ended = 0;
-  int64_t collectives = 0;
-  bool in_collective = false;
-  double idle = 0;  // seconds since this rank's last progress
-  double limit = 0;
-  PhaseGaps gaps;
-  int64_t steps = 0;  // as RunProgress::Reading
-  double computing = 0;
-  std::array<char, 48> inside{};  // the call under way, cut; or ""
+  int64_t begun = 0, collectives = 0;  // as FlightRecord::Position
+  double limit = 0;                    // seconds without progress
+  std::array<char, 48> inside{};       // the call under way, cut; or ""
 
   static Heartbeat of(const RunProgress& progress, const FlightRecord& record, const Limits& limits);
   std::string place() const;  // "in all_gather, phase step, step 12"
@@ -37,7 +28,6 @@ static_assert(std::is_trivially_copyable_v<Heartbeat>);
 enum class MessageKind : char { kHeartbeat = 'h', kAsk = 'a', kReport = 'r', kLeave = 'l' };
 std::string message(MessageKind kind, const std::string& body = "");
 std::string message(const Heartbeat& heartbeat);
-bool read_heartbeat(const std::string& bytes,
-                    Heartbeat& heartbeat);  // false: the bytes are no heartbeat
+bool read_heartbeat(const std::string& bytes, Heartbeat& heartbeat);  // false: the bytes are no heartbeat
 
 }  // namespace tokamak

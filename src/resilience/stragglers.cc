@@ -3,14 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tokamak {
+#include "base/median.h"
 
-double median_of(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
+namespace tokamak {
 
 std::vector<Straggler> StragglerDetector::see(const std::vector<double>& seconds) {
   std::vector<Straggler> found;

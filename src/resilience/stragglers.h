@@ -30,6 +30,4 @@ class StragglerDetector {
   std::vector<int> over_;  // intervals in a row, by rank
 };
 
-double median_of(std::vector<double> values);
-
 }  // namespace tokamak

@@ -22,6 +22,7 @@ namespace {
 constexpr double kInterval = 1;  // seconds between heartbeats, at most
 constexpr double kLate = 1;      // seconds; a thread that wakes later than that was stopped
 constexpr double kSecondsToAnswer = 2;
+constexpr double kSecondsToCompare = 5;   // ranks, at least
 constexpr size_t kMostCalls = 100000;     // bytes of a rank's report of its calls
 constexpr double kSecondsToBegin = 60;    // from the meeting of the ranks to their first heartbeats
 constexpr double kSecondsToFollow = 2.5;  // for other ranks to write their parts of the file
@@ -79,8 +80,7 @@ void Watchdog::configure(WatchdogOptions options) {
   const std::lock_guard lock(mutex_);
   options_ = std::move(options);
   limits_ = Limits::of(options_.limits);
-  if (!options_.directory.empty()) file_.emplace(options_.directory);
-  if (file_ && world_.rank() == 0) file_->forget();
+  if (!options_.directory.empty() && world_.rank() == 0) forget_hang_file(options_.directory);
   if (watch_ != nullptr && options_.limits.watchdog_on()) watch_->give_up_after(limits_.floor);
   wake_.notify_all();
 }
@@ -188,7 +188,7 @@ std::vector<Straggler> Watchdog::compare_ranks(const std::vector<RankView>& view
   std::vector<double> seconds;
   for (size_t r = 0; r < views.size(); ++r) {
     const int64_t steps = views[r].last.steps - marks_[r].last.steps;
-    if (views[r].left || steps < std::max<int64_t>(options_.interval, 1) || now < marked_at_ + options_.seconds)
+    if (views[r].left || steps < std::max<int64_t>(options_.interval, 1) || now < marked_at_ + kSecondsToCompare)
       return {};
     seconds.push_back((views[r].last.computing - marks_[r].last.computing) / static_cast<double>(steps));
   }
@@ -232,18 +232,18 @@ void Watchdog::end_run(std::unique_lock<std::mutex>& lock, const Verdict& verdic
   lock.unlock();
   log::error("the run hangs: ", verdict.reason, " (limit ", fixed(verdict.limit, 1), " s)");
   log::flush();
-  std::optional<HangFile::Claim> claim;
+  std::optional<HangFile> file;
   const std::string time = utc_timestamp();
-  if (file_) claim = file_->claim(time);
-  const bool whole = claim && (claim->first || lead);
-  if (claim) {
-    HangFile::append(claim->path, whole ? report.text(time) : calls_section(report.ranks[self_], report.calls[self_]));
-    log::error("the last calls of each rank: ", claim->path);
+  if (!options_.directory.empty()) file = claim_hang_file(options_.directory, time);
+  const bool whole = file && (file->first || lead);
+  if (file) {
+    append_text(file->path, whole ? report.text(time) : calls_section(report.ranks[self_], report.calls[self_]));
+    log::error("the last calls of each rank: ", file->path);
     log::flush();
   }
   if (!lead) std::this_thread::sleep_for(std::chrono::duration<double>(kSecondsToFollow));
   // A rank that hears only rank 0 cannot tell which of the two is cut off. The verdict of a living rank 0 comes first.
-  if (whole && (lead || !HangFile::has_verdict_of_rank_zero(claim->path))) {
+  if (whole && (lead || !has_verdict_of_rank_zero(file->path))) {
     append_suspects(run_files::at(options_.directory, run_files::kSuspects), report.suspects());
   }
   world_.end_all(kCode);

@@ -24,8 +24,7 @@ namespace tokamak {
 struct WatchdogOptions {
   ResilienceOptions limits;
   std::string directory;  // run.output_dir; "": no file, the log alone
-  int64_t interval = 1;   // steps over which ranks are compared
-  double seconds = 5;     // the same, at least
+  int64_t interval = 1;   // steps over which ranks are compared, and some seconds at least
 };
 
 class Watchdog final : private Watch::Client {
@@ -72,7 +71,6 @@ class Watchdog final : private Watch::Client {
   std::condition_variable wake_;
   WatchdogOptions options_;
   Limits limits_;
-  std::optional<HangFile> file_;
   std::vector<Peer> peers_;  // by rank; without connections this rank alone
   double resumed_at_ = 0;    // this process was stopped until then, so silence before that proves nothing
   bool stop_ = false;

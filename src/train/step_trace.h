@@ -11,7 +11,7 @@
 
 #include "backend/timeline.h"
 #include "comm/comm.h"
-#include "monitor/traced_steps.h"
+#include "monitor/chrome_trace.h"
 
 namespace tokamak {
 

@@ -170,14 +170,13 @@ void Trainer::go_to(const RunState& state) {
   reader_.emplace(engine());
   bad_steps_.forget();
   checks_->go_to(state.step);
-  const RunStage& stage = *open_->table.at(state.step + 1).stage;
   const Device& device = *engine().backend().device;
   records().go_to(
       state.step,
       {.total_steps = open_->table.total_steps(),
-       .tokens_per_step = stage.tokens_per_step(),
+       .tokens_after = [&table = open_->table](int64_t step) { return table.tokens_after(step); },
+       .length = [&table = open_->table](int64_t step) { return table.at(step).stage->length; },
        .token_flops = [flops = token_flops(config().model)](double attended) { return flops.done(attended); },
-       .sequence_length = static_cast<double>(stage.length),
        .peak_flops = device.peak_flops(compute_dtype(config().precision)) * comm_.size()},
       [&device] { return device.used_bytes(); });
 }
@@ -201,8 +200,10 @@ void Trainer::report_ready(int64_t committed_bytes) {
   records().startup().done("loader");
   std::vector<NamedValue> values = records().startup().values();
   if (peak_flops > 0) values.push_back({"peak/flops", peak_flops});
-  values.push_back(count_value("total_steps", open_->table.total_steps()));
-  values.push_back(count_value("tokens_per_step", run_.planned.shape.tokens_per_step()));
+  const RunTable& table = open_->table;
+  values.push_back(count_value("total_steps", table.total_steps()));
+  values.push_back(count_value("total_tokens", table.tokens_after(table.total_steps())));
+  values.push_back(count_value("tokens_per_step", table.at(state_.step + 1).stage->tokens_per_step()));
   values.push_back(count_value("memory/planned", run_.planned_device_bytes()));
   values.push_back(count_value("memory/committed", committed_bytes));
   if (run_.choice) append_choice(config().model, *run_.choice, values);

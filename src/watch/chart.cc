@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "base/strings.h"
 #include "watch/braille.h"
@@ -14,42 +13,29 @@ namespace {
 constexpr int kLabelColumns = 11;
 
 struct Range {
-  double low = 0, high = 0;
+  double low = HUGE_VAL, high = -HUGE_VAL;  // of nothing
+  bool is_empty() const { return low > high; }
+  void add(double from, double to) {
+    low = std::min(low, from);
+    high = std::max(high, to);
+  }
   double share_of(double value) const { return high > low ? (value - low) / (high - low) : 0.5; }
 };
 
+// The points of a curve from a step on, and the ranges of their steps and values.
 struct VisiblePart {
-  int64_t first_step = 0, last_step = 0;
   std::vector<CurvePoint> points;
+  Range steps, values;
 };
 
 VisiblePart visible_part(const std::vector<CurvePoint>& points, const ChartView& view, int dots) {
   const auto begin = std::lower_bound(points.begin(), points.end(), view.from_step,
                                       [](const CurvePoint& point, int64_t step) { return point.step < step; });
   if (begin == points.end()) return {};
-  return {begin->step, points.back().step, downsample({begin, points.end()}, dots)};
-}
-
-std::optional<Range> value_range(const std::vector<VisiblePart>& curves) {
-  std::optional<Range> range;
-  for (const VisiblePart& curve : curves) {
-    for (const CurvePoint& point : curve.points) {
-      if (!range) range = {point.low, point.high};
-      range->low = std::min(range->low, point.low);
-      range->high = std::max(range->high, point.high);
-    }
-  }
-  return range;
-}
-
-Range step_range(const std::vector<VisiblePart>& curves) {
-  Range range{HUGE_VAL, -HUGE_VAL};
-  for (const VisiblePart& curve : curves) {
-    if (curve.points.empty()) continue;
-    range.low = std::min(range.low, static_cast<double>(curve.first_step));
-    range.high = std::max(range.high, static_cast<double>(curve.last_step));
-  }
-  return range;
+  VisiblePart part{.points = downsample({begin, points.end()}, dots)};
+  part.steps.add(double(begin->step), double(points.back().step));
+  for (const CurvePoint& point : part.points) part.values.add(point.low, point.high);
+  return part;
 }
 
 void draw_title(Frame& frame, const Area& area, const Chart& chart) {
@@ -168,11 +154,9 @@ std::string text_of(double value, ValueUnit unit) {
 
 bool is_flat(const Chart& chart, const ChartView& view) {
   constexpr size_t kFewest = 3;  // points
-  std::vector<VisiblePart> curves;
-  for (const ChartCurve& curve : chart.curves) curves.push_back(visible_part(curve.points, view, 1));
   if (chart.curves.size() != 1 || chart.curves[0].points.size() < kFewest) return false;
-  const std::optional<Range> values = value_range(curves);
-  return values && text_of(values->low, chart.unit) == text_of(values->high, chart.unit);
+  const Range values = visible_part(chart.curves[0].points, view, 1).values;
+  return !values.is_empty() && text_of(values.low, chart.unit) == text_of(values.high, chart.unit);
 }
 
 void draw(Frame& frame, const Area& area, const Chart& chart, const ChartView& view) {
@@ -181,11 +165,14 @@ void draw(Frame& frame, const Area& area, const Chart& chart, const ChartView& v
   if (area.rows < kLeastChartRows || plot.columns < 2) return;
   if (area.row < 0 || area.row + area.rows > frame.rows() || area.column + area.columns > frame.columns()) return;
   std::vector<VisiblePart> curves;
-  for (const ChartCurve& curve : chart.curves) curves.push_back(visible_part(curve.points, view, 2 * plot.columns));
-  const std::optional<Range> values = value_range(curves);
-  if (!values) return;
-  const Range steps = step_range(curves);
-  const Scale scale(*values, view.is_log);
+  Range steps, values;
+  for (const ChartCurve& curve : chart.curves) {
+    const VisiblePart& part = curves.emplace_back(visible_part(curve.points, view, 2 * plot.columns));
+    steps.add(part.steps.low, part.steps.high);
+    values.add(part.values.low, part.values.high);
+  }
+  if (values.is_empty()) return;
+  const Scale scale(values, view.is_log);
   draw_restarts(frame, plot, steps, view.restarts);
   for (size_t i = 0; i < curves.size(); ++i)
     draw_curve(frame, plot, curves[i].points, steps, scale, chart.curves[i].style);

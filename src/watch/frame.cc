@@ -1,6 +1,8 @@
 #include "watch/frame.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 
 #include "base/strings.h"
 #include "base/utf8.h"
@@ -37,16 +39,7 @@ char32_t ascii_of_dots(char32_t dots) {
 
 char32_t ascii_of(char32_t glyph) {
   if (glyph >= 0x2800 && glyph < 0x2900) return ascii_of_dots(glyph - 0x2800);
-  switch (glyph) {
-    case U'\u2588':
-      return U'#';
-    case U'\u2591':
-      return U'.';
-    case U'\u250A':
-      return U':';
-    default:
-      return U'?';
-  }
+  return glyph == U'\u2588' ? U'#' : glyph == U'\u2591' ? U'.' : glyph == U'\u250A' ? U':' : U'?';
 }
 
 void append_utf8(std::string& text, char32_t code) {
@@ -106,6 +99,15 @@ void Frame::draw_in_ascii() {
 void FieldRow::add(std::string_view text, Style style) {
   if (text.empty() || column_ + columns_of(text) > frame_.columns()) return;
   column_ = frame_.put(row_, column_, text, style) + 2;
+}
+
+bool wants_ascii() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* const locale = std::getenv(name);
+    if (locale == nullptr || *locale == 0) continue;
+    return ::strcasestr(locale, "utf-8") == nullptr && ::strcasestr(locale, "utf8") == nullptr;
+  }
+  return false;
 }
 
 std::string fitting(std::string_view text, int columns) {

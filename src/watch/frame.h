@@ -10,7 +10,6 @@
 namespace tokamak {
 
 enum class Style : uint8_t { kPlain, kDim, kBold, kGood, kWarning, kBad, kCurve, kSecondCurve };
-inline constexpr int kStyles = 8;
 
 struct Cell {
   char32_t glyph = U' ';
@@ -50,6 +49,10 @@ class FieldRow {
   Frame& frame_;
   int row_, column_;
 };
+
+// Whether the first set one of LC_ALL, LC_CTYPE and LANG names another encoding than UTF-8: "C", "de_DE.ISO-8859-1".
+// With none set, as often over ssh, UTF-8 is assumed.
+bool wants_ascii();
 
 int columns_of(std::string_view text);
 

@@ -13,23 +13,9 @@ namespace {
 
 constexpr int kLeastChartColumns = 38, kMostChartRows = 14;
 
-Style style_of(StartEnd end) {
-  switch (end) {
-    case StartEnd::kDone:
-    case StartEnd::kRunning:
-      return Style::kGood;
-    case StartEnd::kFailed:
-    case StartEnd::kHung:
-    case StartEnd::kKilled:
-      return Style::kBad;
-    case StartEnd::kStopped:
-    case StartEnd::kSilent:
-      return Style::kWarning;
-    case StartEnd::kStarting:
-      break;
-  }
-  return Style::kBold;
-}
+// In the order of StartEnd.
+constexpr Style kEndStyles[] = {Style::kBold,    Style::kGood, Style::kWarning, Style::kGood,
+                                Style::kWarning, Style::kBad,  Style::kBad,     Style::kBad};
 
 std::string clock_text(int64_t time) {  // "2026-01-31 12:34:56"
   std::string text = utc_text(time).substr(0, 19);
@@ -44,7 +30,7 @@ void draw_header(Frame& frame, const Shown& shown) {
   int column = frame.put(0, 0, name, Style::kBold) + 2;
   if (shown.report) {
     const StartReport& last = shown.report->starts.back();
-    column = frame.put(0, column, last.end_name(), style_of(last.end));
+    column = frame.put(0, column, last.end_name(), kEndStyles[static_cast<size_t>(last.end)]);
     if (!last.cause.empty()) column = frame.put(0, column, fitting(": " + last.cause, frame.columns() - column));
   } else {
     column = frame.put(0, column, "no records yet", Style::kBold);
@@ -62,7 +48,7 @@ int draw_bar(Frame& frame, int row, int columns, double share) {
 
 void draw_progress(Frame& frame, int row, const RunView& view, const RunReport& report) {
   const StartReport& last = report.starts.back();
-  const double total = static_cast<double>(report.total_steps), step = static_cast<double>(view.step());
+  const double total = static_cast<double>(report.total_steps), step = static_cast<double>(view.step);
   const double share = total > 0 ? std::clamp(step / total, 0.0, 1.0) : 0;
   // As in the log: seconds of training a step in the last start, times the steps left.
   const auto steps = static_cast<double>(last.last_step - last.first_step);
@@ -72,12 +58,12 @@ void draw_progress(Frame& frame, int row, const RunView& view, const RunReport& 
   if (pace > 0 && total > 0 && !last.is_over()) {
     fields.add("eta " + human_duration(pace * std::max(0.0, total - step)), Style::kBold);
   }
-  fields.add(steps_text(view.step(), report.total_steps));
-  const std::vector<CurvePoint>& loss = view.curves().of("loss/avg");
+  fields.add(steps_text(view.step, report.total_steps));
+  const std::vector<CurvePoint>& loss = view.curves.of("loss/avg");
   if (!loss.empty() && loss.back().tokens > 0) {
     const auto tokens = static_cast<double>(loss.back().tokens);
-    const double all = tokens * total / static_cast<double>(loss.back().step);
-    fields.add(str(human_count(tokens), total >= step ? " of " + human_count(all) : "", " tokens"));
+    const bool has_all = report.total_tokens > 0 && total >= step;
+    fields.add(str(human_count(tokens), has_all ? " of " + human_count(double(report.total_tokens)) : "", " tokens"));
   }
   if (pace > 0) fields.add(text_of(pace, ValueUnit::kSeconds) + " a step");
 }
@@ -87,8 +73,8 @@ void draw_ranks(Frame& frame, int row, const RunView& view, const RunReport& rep
   FieldRow fields(frame, row);
   fields.add(str("start ", report.starts.size(), ", began ", clock_text(last.exec), " UTC"));
   if (last.ranks > 0) fields.add(str(last.ranks, " rank(s)"));
-  if (view.straggler()) {
-    fields.add(view.straggler()->text, Style::kWarning);
+  if (view.straggler) {
+    fields.add(view.straggler->text, Style::kWarning);
   } else if (last.ranks > 2) {  // the watchdog compares ranks from three on
     fields.add("no stragglers");
   }
@@ -99,13 +85,13 @@ void draw_account(Frame& frame, int row, const RunView& view, const RunReport& r
   FieldRow fields(frame, row);
   if (report.wall_clock() > 0) fields.add(str("ETTR ", fixed(100 * report.ettr(), 1), " %"));
   if (report.starts.size() > 1) fields.add(str(report.lost_steps, " steps lost in ", report.starts.size(), " starts"));
-  const std::vector<CurvePoint>& saves = view.curves().of(kSaveCurve);
+  const std::vector<CurvePoint>& saves = view.curves.of(kSaveCurve);
   fields.add(saves.empty() ? "nothing saved" : str("saved at step ", saves.back().step));
-  const std::vector<CurvePoint>& memory = view.curves().of("memory/used");
-  if (!memory.empty() && view.memory_planned() > 0) {
-    fields.add(str("memory ", human_bytes(memory.back().mean), " of ", human_bytes(view.memory_planned()), " planned"));
+  const std::vector<CurvePoint>& memory = view.curves.of("memory/used");
+  if (!memory.empty() && view.memory_planned > 0) {
+    fields.add(str("memory ", human_bytes(memory.back().mean), " of ", human_bytes(view.memory_planned), " planned"));
   }
-  fields.add(view.device(), Style::kDim);
+  fields.add(view.device, Style::kDim);
 }
 
 std::vector<Chart> charts_of(const Curves& curves) {
@@ -125,11 +111,11 @@ std::vector<Chart> charts_of(const Curves& curves) {
 
 // Charts with constant values share the first row.
 void draw_charts(Frame& frame, const Area& area, const Shown& shown, const Look& look) {
-  std::vector<Chart> charts = charts_of(shown.view.curves());
+  std::vector<Chart> charts = charts_of(shown.view.curves);
   if (charts.empty() || area.rows <= 0) return;
-  const int64_t trained = shown.view.step() - shown.report->first_step;
-  const ChartView view{look.is_log, shown.view.step() - (trained >> std::clamp(look.zoom, 0, kMostZoom)),
-                       shown.view.restarts()};
+  const int64_t trained = shown.view.step - shown.report->first_step;
+  const ChartView view{look.is_log, shown.view.step - (trained >> std::clamp(look.zoom, 0, kMostZoom)),
+                       shown.view.restarts};
   const auto flat =
       std::stable_partition(charts.begin(), charts.end(), [&](const Chart& chart) { return !is_flat(chart, view); });
   Area rest = area;
@@ -160,7 +146,7 @@ void draw_charts(Frame& frame, const Area& area, const Shown& shown, const Look&
 
 // The newest at the bottom.
 void draw_events(Frame& frame, const Area& area, const Shown& shown) {
-  std::vector<EventLine> events(shown.view.events().begin(), shown.view.events().end());
+  std::vector<EventLine> events(shown.view.events.begin(), shown.view.events.end());
   for (const FoundHang& hang : shown.hangs) {
     events.push_back({hang.time, str("hang: ", hang.headline.empty() ? hang.name : hang.headline), Style::kBad});
   }
@@ -181,7 +167,7 @@ Frame draw_run(const Shown& shown, const Look& look) {
   Frame frame(look.rows, look.columns);
   if (look.rows <= 0 || look.columns <= 0) return frame;
   draw_header(frame, shown);
-  if (!shown.view.account().empty()) {
+  if (!shown.view.account.empty()) {
     draw_progress(frame, 1, shown.view, *shown.report);
     draw_ranks(frame, 2, shown.view, *shown.report);
     draw_account(frame, 3, shown.view, *shown.report);

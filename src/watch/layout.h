@@ -24,9 +24,9 @@ inline constexpr int kMostZoom = 20;
 
 struct Shown {
   std::string directory;
-  const RunView& view;
-  std::optional<RunReport> report;  // of `view`, judged by its life signs; empty: no records and no status.json yet
-  std::string notice{};             // an error with the files, or "reading, 40 %"
+  RunView view{};
+  std::optional<RunReport> report{};  // of `view`, judged by its life signs; empty: no records and no status.json yet
+  std::string notice{};               // an error with the files, or "reading, 40 %"
   std::vector<FoundHang> hangs{};
 };
 

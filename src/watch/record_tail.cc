@@ -39,7 +39,6 @@ RecordTail::News RecordTail::poll() {
       news.is_new_file = true;
       offset_ = 0;
       mark_.clear();
-      in_long_line_ = false;
       skipped_ = 0;
     }
     if (skipped_ > kLongestRecord) {
@@ -64,12 +63,10 @@ void RecordTail::take(std::string_view block, News& news) {
     const size_t newline = block.find('\n', begin);
     const size_t end = std::min(newline, taken);
     if (newline == std::string_view::npos) {
-      in_long_line_ = true;
       skipped_ += static_cast<int64_t>(end - begin);
-    } else if (!in_long_line_) {
+    } else if (skipped_ == 0) {
       if (auto record = parse_record(block.substr(begin, end - begin))) news.records.push_back(std::move(*record));
     } else {
-      in_long_line_ = false;
       skipped_ = 0;
     }
     begin = end + 1;

@@ -33,10 +33,9 @@ class RecordTail {
 
   std::string path_;
   int64_t most_bytes_;
-  int64_t offset_ = 0;         // of the first unread byte
-  std::string mark_;           // the bytes before it
-  bool in_long_line_ = false;  // offset_ lies in a line that is being skipped
-  int64_t skipped_ = 0;        // bytes of this line
+  int64_t offset_ = 0;   // of the first unread byte
+  std::string mark_;     // the bytes before it
+  int64_t skipped_ = 0;  // bytes of a long line in which offset_ lies
 };
 
 }  // namespace tokamak

@@ -1,5 +1,5 @@
-// Polls a run's files; refresh() reads what was appended. Missing, truncated or replaced files are shown in the frame
-// and never throw.
+// Polls a run's files and shows the run in a terminal. Missing, truncated or replaced files are shown in the frame and
+// never throw.
 #pragma once
 
 #include <functional>
@@ -20,19 +20,18 @@ class RunWatch {
   // Error(kConfig) unless the directory is a run.output_dir.
   RunWatch(std::string directory, HoldsLock holds_lock);
 
-  bool refresh();  // true: there is more to read at once
-  Frame frame(const Look& look) const;
+  bool refresh();  // reads what was appended; true: there is more to read at once
+  Frame frame(const Look& look) const { return draw_run(shown_, look); }
+
+  // Until the user quits. `interval`: seconds between reads of the files. Errors as for Screen.
+  void follow_in_terminal(double interval);
 
  private:
   double silent_seconds() const;
 
-  std::string directory_;
+  Shown shown_;
   HoldsLock holds_lock_;
   RecordTail tail_;
-  RunView view_;
-  std::optional<RunReport> report_;
-  std::string notice_;
-  std::vector<FoundHang> hangs_;
   std::optional<double> heard_;  // monotonic clock of the newest record that came after the first reading
   bool has_caught_up_ = false;
 };

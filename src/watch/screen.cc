@@ -14,7 +14,6 @@
 
 #include "base/error.h"
 #include "base/printable.h"
-#include "watch/encoding.h"
 
 #define NCURSES_NOMACROS 1
 #define NCURSES_WIDECHAR 1
@@ -37,7 +36,7 @@ constexpr int kMostEmptyReads = 3;
 
 void receive(int signal) { received_signal = signal; }
 
-// The named locale may not be installed, or none may be set (encoding.h).
+// The named locale may not be installed, or none may be set (frame.h).
 void take_locale() {
   const char* set = std::setlocale(LC_CTYPE, "");
   if (wants_ascii()) return;
@@ -52,44 +51,14 @@ bool can_be_drawn_on() {
   return move != nullptr && move != reinterpret_cast<const char*>(-1);
 }
 
-attr_t attributes_of(Style style) {
-  constexpr std::array<attr_t, kStyles> kAttributes = {A_NORMAL, A_DIM,  A_BOLD,   A_NORMAL,
-                                                       A_BOLD,   A_BOLD, A_NORMAL, A_NORMAL};
-  return kAttributes.at(static_cast<size_t>(style));
-}
-
-short pair_of(Style style) {
-  constexpr std::array<short, kStyles> kPairs = {0, 0, 0, 1, 2, 3, 4, 5};
-  return has_colors() ? kPairs.at(static_cast<size_t>(style)) : short{0};
-}
-
-void define_colors() {
-  if (!has_colors()) return;
-  start_color();
-  use_default_colors();
-  constexpr std::array<short, 5> kColors = {COLOR_GREEN, COLOR_YELLOW, COLOR_RED, COLOR_CYAN, COLOR_MAGENTA};
-  for (size_t i = 0; i < kColors.size(); ++i) init_pair(static_cast<short>(i + 1), kColors[i], -1);
-}
-
-Screen::Key key_of(int code) {
-  using Key = Screen::Key;
-  switch (code) {
-    case 'q':
-    case 'Q':
-      return Key::kQuit;
-    case 'l':
-      return Key::kLog;
-    case '+':
-    case '=':
-      return Key::kCloser;
-    case '-':
-      return Key::kFarther;
-    case KEY_RESIZE:
-      return Key::kResized;
-    default:
-      return Key::kNone;
-  }
-}
+// In the order of Style. A pair of colors has the number of its style; -1 is the terminal's own color.
+struct Looks {
+  attr_t attributes;
+  short color;
+};
+constexpr Looks kLooks[] = {
+    {A_NORMAL, -1},         {A_DIM, -1},         {A_BOLD, -1},           {A_NORMAL, COLOR_GREEN},
+    {A_BOLD, COLOR_YELLOW}, {A_BOLD, COLOR_RED}, {A_NORMAL, COLOR_CYAN}, {A_NORMAL, COLOR_MAGENTA}};
 
 }  // namespace
 
@@ -120,7 +89,10 @@ Screen::Screen() {
   curs_set(0);
   keypad(stdscr, TRUE);
   set_escdelay(25);
-  define_colors();
+  if (!has_colors()) return;
+  start_color();
+  use_default_colors();
+  for (short i = 1; i < short{std::size(kLooks)}; ++i) init_pair(i, kLooks[i].color, -1);
 }
 
 Screen::~Screen() {
@@ -142,25 +114,26 @@ void Screen::show(const Frame& frame) {
       if (cell.glyph == U' ') continue;
       const std::array<wchar_t, 2> text = {static_cast<wchar_t>(cell.glyph), L'\0'};
       cchar_t shown;
-      setcchar(&shown, text.data(), attributes_of(cell.style), pair_of(cell.style), nullptr);
+      const auto style = static_cast<short>(cell.style);
+      setcchar(&shown, text.data(), kLooks[style].attributes, has_colors() ? style : short{0}, nullptr);
       mvwadd_wch(stdscr, row, column, &shown);
     }
   }
   wrefresh(stdscr);
 }
 
-Screen::Key Screen::wait(double seconds) {
+int Screen::wait(double seconds) {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   const double whole = std::floor(std::max(0.0, seconds));
   const timespec limit{static_cast<time_t>(whole), static_cast<long>(1e9 * (std::max(0.0, seconds) - whole))};
   const int ready = ::ppoll(&input, 1, &limit, &signals_before_);
-  if (received_signal != 0) return Key::kQuit;
-  if (ready > 0 && (input.revents & POLLIN) == 0) return Key::kQuit;  // hung up
+  if (received_signal != 0) return 'q';
+  if (ready > 0 && (input.revents & POLLIN) == 0) return 'q';  // hung up
   wtimeout(stdscr, 0);
   const int code = wgetch(stdscr);  // KEY_RESIZE after a change of size
   // Input that is ready but repeatedly has no key is at its end.
   empty_reads_ = code == ERR && ready > 0 ? empty_reads_ + 1 : 0;
-  return empty_reads_ > kMostEmptyReads ? Key::kQuit : key_of(code);
+  return empty_reads_ > kMostEmptyReads ? 'q' : code == ERR ? kNone : code;
 }
 
 }  // namespace tokamak

@@ -18,10 +18,10 @@ class Screen {
   int columns() const;
   void show(const Frame& frame);
 
-  enum class Key { kNone, kQuit, kLog, kCloser, kFarther, kResized };
-  // Waits at most so many seconds. SIGINT and a closed terminal give kQuit. So do SIGTERM and SIGHUP, which then end
-  // the process when the screen is destroyed.
-  Key wait(double seconds);
+  // The key of the user, or kNone after so many seconds. SIGINT and a closed terminal are a 'q'. So are SIGTERM and
+  // SIGHUP, which then end the process when the screen is destroyed.
+  static constexpr int kNone = -1;
+  int wait(double seconds);
 
  private:
   void* terminal_;  // ncurses' SCREEN

@@ -1,4 +1,4 @@
-#include "doctor/burn_in.h"
+#include "doctor/checks.h"
 
 #include <catch2/catch.hpp>
 

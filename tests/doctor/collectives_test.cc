@@ -1,4 +1,4 @@
-#include "doctor/collectives.h"
+#include "doctor/checks.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "doctor/disk.h"
+#include "doctor/checks.h"
 
 #include <sched.h>
 #include <unistd.h>

@@ -8,7 +8,6 @@
 #include "base/process.h"
 #include "comm/data_comm.h"
 #include "comm/plan_comm.h"
-#include "doctor/memory.h"
 #include "doctor/planted.h"
 #include "plan/small_run.h"
 #include "support/ranks.h"
@@ -149,7 +148,7 @@ RANKS_CASE(
   RunConfig config = small_doctor("none").read_config().config;
   for (const int replicas : {1, 2, 4}) {
     config.parallelism.data_parallel_replicate_degree = replicas;
-    const CheckResult result = check_memory(world, peers, {.backend = &backend, .data = data.get(), .config = &config});
+    const CheckResult result = check_memory(world, peers, backend, data.get(), config);
     if (size % replicas != 0) {
       CHECK(result.status == Status::kFail);
       CHECK(says(result, "which does not divide"));

@@ -1,4 +1,4 @@
-#include "doctor/environment.h"
+#include "doctor/checks.h"
 
 #include <catch2/catch.hpp>
 #include <filesystem>

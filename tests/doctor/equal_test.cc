@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "base/clock.h"
-#include "doctor/equal.h"
+#include "doctor/checks.h"
 #include "doctor/planted.h"
 #include "support/ranks.h"
 

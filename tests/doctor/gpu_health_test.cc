@@ -1,4 +1,4 @@
-#include "doctor/gpu_health.h"
+#include "doctor/checks.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "doctor/pairs.h"
+#include "doctor/checks.h"
 
 #include <catch2/catch.hpp>
 #include <chrono>

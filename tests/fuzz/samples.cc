@@ -143,14 +143,7 @@ std::string hello_sample() {
 }
 
 std::string heartbeat_sample() {
-  Heartbeat beat = {.phase = Phase::kStep,
-                    .pid = 7,
-                    .step = 12,
-                    .begun = 341,
-                    .ended = 340,
-                    .in_collective = true,
-                    .idle = 3.1,
-                    .limit = 20};
+  Heartbeat beat = {{.phase = Phase::kStep, .step = 12, .idle = 3.1}, 7, 341, 340, 20};
   std::strcpy(beat.inside.data(), "all_gather");
   return message(beat);
 }

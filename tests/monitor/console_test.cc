@@ -1,4 +1,4 @@
-#include "monitor/console.h"
+#include "monitor/sink.h"
 
 #include <catch2/catch.hpp>
 
@@ -12,7 +12,7 @@ namespace {
 std::string logged(const MetricRecord& record) {
   log::configure(0, 1, log::Level::kInfo);
   CapturedLog captured;
-  Console(1000).write(record);
+  console_sink(1000)->write(record);
   const std::string text = captured.text();
   log::configure(0, 1, log::Level::kError);
   return text;

@@ -24,9 +24,9 @@ Sinks collect(std::vector<MetricRecord>& records) {
 
 RunScale scale_of(int64_t total_steps) {
   return {.total_steps = total_steps,
-          .tokens_per_step = 100,
+          .tokens_after = [](int64_t step) { return 100 * step; },
+          .length = [](int64_t) { return 100; },
           .token_flops = [](double attended) { return 2e3 + 20 * attended; },
-          .sequence_length = 100,
           .peak_flops = 1e6};
 }
 
@@ -78,6 +78,19 @@ TEST_CASE("the values of an interval are of its steps, in the promised order") {
   CHECK(record.at("time/data") == 0.75);
   CHECK(record.at("memory/used") == 77);
   CHECK(record.eta == 10.0 / 4 * 2);  // as fast as since the start
+}
+
+TEST_CASE("the tokens, rate, MFU and ETA of an interval are right where batch and length change inside of it") {
+  RunScale scale = scale_of(10);
+  scale.tokens_after = [](int64_t step) { return step <= 4 ? 100 * step : 400 + 300 * (step - 4); };
+  scale.length = [](int64_t step) { return step <= 4 ? 100 : 150; };
+  Interval interval(scale, 0);
+  for (int64_t step = 1; step <= 6; ++step) interval.add({.step = step});
+  const MetricRecord record = interval.take({.step = 6}, {.time = 10});
+  CHECK(record.at("tokens") == 1000);
+  CHECK(record.at("throughput/tokens_per_sec") == 100);
+  CHECK(record.at("throughput/mfu_full") == Approx(100 * (2e3 + 20 * 700 / 6.0) / 1e6));
+  CHECK(record.eta == 12);  // 1200 tokens are left, of 100 a second
 }
 
 TEST_CASE("without a peak there is no MFU") {

@@ -1,9 +1,11 @@
-#include "monitor/tensorboard.h"
+#include "monitor/sink.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 
+#include "base/crc32c.h"
+#include "base/file.h"
 #include "monitor/file_size_limit.h"
 #include "monitor/tfevents.h"
 #include "support/temp_dir.h"
@@ -95,10 +97,10 @@ TEST_CASE("a config is a session as protobuf's own writer makes it") {
 
 TEST_CASE("of tensors a step has the root mean squares, the ratio and the magnitudes, without those of zeros alone") {
   const TempDir dir;
-  TensorBoard board(dir.path(), {});
-  board.write(event("ready", 299));
+  const auto board = tensorboard_sink(dir.path(), {});
+  board->write(event("ready", 299));
   const TensorSummary filled{.rms = 0.5, .first = -4, .counts = {2, 0, 5}}, zeros{.zeros = 7};
-  board.write({.step = 300, .time = 1700000001000, .tensors = {{"q", 7, filled, zeros, filled}}});
+  board->write({.step = 300, .time = 1700000001000, .tensors = {{"q", 7, filled, zeros, filled}}});
   tfevents::Summary expected;
   expected.add_scalar("weights/q/rms", 0.5);
   expected.add_histogram("weights/q/log2", -4, {2, 0, 5});
@@ -111,11 +113,11 @@ TEST_CASE("of tensors a step has the root mean squares, the ratio and the magnit
 
 TEST_CASE("a start's file: version, where it goes on from, its config and first events, then record after record") {
   const TempDir dir;
-  TensorBoard board(dir.path(), {.config_text = "lr: 3\n", .settings = {{"lr", "3"}}});
-  for (const MetricRecord& record : {event("start", 0), event("resume", 299)}) board.write(record);
+  const auto board = tensorboard_sink(dir.path(), {.config_text = "lr: 3\n", .settings = {{"lr", "3"}}});
+  for (const MetricRecord& record : {event("start", 0), event("resume", 299)}) board->write(record);
   CHECK(files_of(dir).empty());  // until it has come to its first step
-  board.write(event("ready", 299));
-  board.write(loss(300));
+  board->write(event("ready", 299));
+  board->write(loss(300));
   REQUIRE(files_of(dir).size() == 1);
   CHECK_THAT(files_of(dir)[0], Contains("/events.out.tfevents.1"));
   const std::vector<std::string> records = records_of(files_of(dir)[0]);
@@ -134,11 +136,11 @@ TEST_CASE("a start's file: version, where it goes on from, its config and first 
 
 TEST_CASE("what two records of a step have in common is there once") {
   const TempDir dir;
-  TensorBoard board(dir.path(), {});
-  board.write(event("ready", 299));
-  board.write(loss(300));
-  board.write({.step = 300, .time = 1700000001000, .values = {{"loss", 2.5}, {"accuracy", 0.5}}});
-  board.write(loss(301));
+  const auto board = tensorboard_sink(dir.path(), {});
+  board->write(event("ready", 299));
+  board->write(loss(300));
+  board->write({.step = 300, .time = 1700000001000, .values = {{"loss", 2.5}, {"accuracy", 0.5}}});
+  board->write(loss(301));
   const std::vector<std::string> records = records_of(files_of(dir).at(0));
   REQUIRE(records.size() == 7);
   CHECK_THAT(records[5], Contains("accuracy") && !Contains("loss"));
@@ -147,12 +149,12 @@ TEST_CASE("what two records of a step have in common is there once") {
 
 TEST_CASE("samples are texts by the number of their prompt, fenced so that no mark in them counts") {
   const TempDir dir;
-  TensorBoard board(dir.path(), {});
-  board.write(event("ready", 299));
-  board.write({.step = 300,
-               .time = 1700000001000,
-               .values = {{"time/samples", 0.5}},
-               .samples = {{"It was", " so"}, {"x", "````c\n``"}}});
+  const auto board = tensorboard_sink(dir.path(), {});
+  board->write(event("ready", 299));
+  board->write({.step = 300,
+                .time = 1700000001000,
+                .values = {{"time/samples", 0.5}},
+                .samples = {{"It was", " so"}, {"x", "````c\n``"}}});
   const std::vector<std::string> records = records_of(files_of(dir).at(0));
   REQUIRE(records.size() == 5);
   CHECK_THAT(records[4], Contains("time/samples") && Contains("samples/1") && Contains("samples/2"));
@@ -163,12 +165,12 @@ TEST_CASE("samples are texts by the number of their prompt, fenced so that no ma
 TEST_CASE("the files of later starts come later in the order of names, whatever the clock says") {
   const TempDir dir;
   for (const int64_t step : {0, 5, 5}) {
-    TensorBoard board(dir.path(), {});
-    board.write(event("ready", step));
+    const auto board = tensorboard_sink(dir.path(), {});
+    board->write(event("ready", step));
   }
   { const OutputFile of_the_future(dir.file("events.out.tfevents.4000000000.host.1.0"), Kind::kBug); }
-  TensorBoard board(dir.path(), {});
-  board.write(event("ready", 7));
+  const auto board = tensorboard_sink(dir.path(), {});
+  board->write(event("ready", 7));
   const std::vector<std::string> files = files_of(dir);
   REQUIRE(files.size() == 5);
   CHECK(records_of(files[0])[1].substr(9, 2) == bytes_of("1001"));
@@ -180,21 +182,21 @@ TEST_CASE("the files of later starts come later in the order of names, whatever 
 
 TEST_CASE("after a write that failed the next record begins a new file; what a start says first is not lost") {
   const TempDir dir;
-  TensorBoard board(dir.path(), {.config_text = std::string(1 << 12, ' ')});
+  const auto board = tensorboard_sink(dir.path(), {.config_text = std::string(1 << 12, ' ')});
   {
     const FileSizeLimit limit(100);
-    CHECK_THROWS_AS(board.write(event("ready", 299)), Error);
+    CHECK_THROWS_AS(board->write(event("ready", 299)), Error);
     CHECK(files_of(dir).empty());
   }
-  board.write(loss(300));
+  board->write(loss(300));
   REQUIRE(files_of(dir).size() == 1);
   const auto size = static_cast<rlim_t>(read_text(files_of(dir)[0], Kind::kBug).size());
   CHECK(records_of(files_of(dir)[0]).size() == 4);
   {
     const FileSizeLimit limit(size + 10);
-    CHECK_THROWS_AS(board.write(loss(301)), Error);
+    CHECK_THROWS_AS(board->write(loss(301)), Error);
   }
-  board.write(loss(302));
+  board->write(loss(302));
   const std::vector<std::string> files = files_of(dir);
   REQUIRE(files.size() == 2);
   CHECK(records_of(files[0]).size() == 4);

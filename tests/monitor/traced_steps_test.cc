@@ -1,4 +1,4 @@
-#include "monitor/traced_steps.h"
+#include "monitor/chrome_trace.h"
 
 #include <catch2/catch.hpp>
 

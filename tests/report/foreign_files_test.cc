@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "base/file.h"
-#include "report/page_run.h"
+#include "report/page.h"
 #include "report/run_report.h"
 #include "support/temp_dir.h"
 

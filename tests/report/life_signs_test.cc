@@ -1,4 +1,4 @@
-#include "report/life_signs.h"
+#include "report/run_report.h"
 
 #include <catch2/catch.hpp>
 

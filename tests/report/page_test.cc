@@ -93,7 +93,7 @@ TEST_CASE("of steps that were trained again the page has the later values, at th
 TEST_CASE("saves are a curve, also where they were recorded late or made again") {
   Lines lines;
   lines.start(0, 0).value(1, 1, "loss/avg", 1).value(2, 2, "loss/avg", 1).value(3, 3, "loss/avg", 1);
-  lines.event(3.5, 1, "checkpoint", {{"checkpoint/stall", 0.25}}).value(4, 4, "loss/avg", 1);
+  lines.event(3.5, 1, "checkpoint", {{"checkpoint/stall", 0.25}, {"tokens", 100}}).value(4, 4, "loss/avg", 1);
   lines.event(5, 4, "checkpoint", {{"checkpoint/stall", 0.5}}).start(10, 1);
   lines.value(11, 2, "loss/avg", 1).value(12, 3, "loss/avg", 1).value(13, 4, "loss/avg", 1);
   lines.event(14, 4, "checkpoint", {{"checkpoint/stall", 0.75}, {"tokens", 777}});
@@ -112,11 +112,11 @@ TEST_CASE("samples of lost steps are gone; of very many the newest are kept, up 
   const PageRun run = lines.run();
   REQUIRE(run.samples.size() == 2);
   CHECK((run.samples[0].step == 5 && run.samples[1].step == 10 && run.samples_left_out == 0));
-  const json data = json::parse(page_data({run}, {.program = "tokamak"}))["runs"][0];
+  const json data = json::parse(page_data({run}, "tokamak"))["runs"][0];
   CHECK(data["samples"][1] ==
         json{{"step", 10},
              {"texts", json::array({json::array({"It was", " <i>c</i>"}), json::array({"</script>", "<b>"})})}});
-  CHECK(count_of(page_of({run}, {.program = "tokamak"}), "<i>c</i>") == 0);
+  CHECK(count_of(page_of({run}, "tokamak"), "<i>c</i>") == 0);
   const auto kept = [](int64_t count, const std::string& text) {
     Lines many;
     many.start(0, 0);
@@ -151,13 +151,13 @@ TEST_CASE("no text of a run can end the script that it stands in, or become mark
   PageRun run = lines.run();
   run.name = evil;
   run.config = {{"run.name", evil, "<b>"}};
-  const std::string text = page_data({run}, {.program = "tokamak"});
+  const std::string text = page_data({run}, "tokamak");
   CHECK_THAT(text, !Contains("<"));
   const json data = json::parse(text);  // which also says that it is UTF-8
   CHECK(data["runs"][0]["events"][1]["detail"] == "</script><script>alert(1)</script><!-- & \"quoted\"");
   CHECK(data["runs"][0]["config"][0][2] == "<b>");
   CHECK(data["runs"][0]["series"].contains("</script>"));
-  const std::string page = page_of({run}, {.program = "tokamak"});
+  const std::string page = page_of({run}, "tokamak");
   CHECK(count_of(page, "<script>alert") == 0);
   CHECK(count_of(page, "</script>") == 3);  // data, library, page
   CHECK_THAT(page, Contains("<title>&lt;/script&gt;"));
@@ -171,7 +171,7 @@ TEST_CASE("the data of a page: curves of the same records share their axis, and 
     lines.value(static_cast<double>(step), step, "optim/lr", 0.1);
   }
   lines.value(20, 20, "validation/loss", 1.5);
-  const json run = json::parse(page_data({lines.run(10)}, {.program = "tokamak"}))["runs"][0];
+  const json run = json::parse(page_data({lines.run(10)}, "tokamak"))["runs"][0];
   const json& loss = run["series"]["loss/avg"];
   CHECK(loss["axis"] == run["series"]["optim/lr"]["axis"]);
   CHECK(loss["axis"] != run["series"]["validation/loss"]["axis"]);
@@ -187,7 +187,7 @@ TEST_CASE("the data of a page: curves of the same records share their axis, and 
 TEST_CASE("a page is whole: its parts are in it, and it asks for no other file") {
   Lines lines;
   lines.start(0, 0).value(1, 1, "loss/avg", 1);
-  const std::string page = page_of({lines.run()}, {.program = "tokamak 1.2.3"});
+  const std::string page = page_of({lines.run()}, "tokamak 1.2.3");
   for (const char* part : {"tokamak 1.2.3", "prefers-color-scheme", "Permission is hereby granted",
                            "Dygraph.synchronize", "ETTR", "default-src 'none'"}) {
     CHECK_THAT(page, Contains(part));

@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "monitor/jsonl.h"
 #include "monitor/run_status.h"
-#include "report/json.h"
 #include "report/run_account.h"
 #include "report/text.h"
 #include "support/temp_dir.h"
@@ -83,7 +82,7 @@ class Story {
     for (const StartReport& start : report.starts) {
       if (done) before = start.exec;
       CHECK(start.time.total() == start.last_sign - before);
-      for (const Spent kind : kAllSpent) CHECK(start.time[kind] >= 0);
+      for (const SpentKind& one : kAllSpent) CHECK(start.time[one.kind] >= 0);
       before = start.last_sign;
       done = start.end == StartEnd::kDone;
       whole += start.time.total();
@@ -106,7 +105,7 @@ class Story {
 // Seconds, in the order of Spent.
 std::vector<double> seconds_of(const TimeSplit& time) {
   std::vector<double> seconds;
-  for (const Spent kind : kAllSpent) seconds.push_back(1e-3 * static_cast<double>(time[kind]));
+  for (const SpentKind& one : kAllSpent) seconds.push_back(1e-3 * static_cast<double>(time[one.kind]));
   return seconds;
 }
 
@@ -184,6 +183,15 @@ TEST_CASE("an interval that a resume cuts in two counts for as many steps as sta
   const RunReport report = story.report();
   CHECK(seconds_of(report.starts[0].time) == spent({6, 4, 2, 0, 0, 0, 0, 0, 0, 0}));
   CHECK(report.starts[0].lost_steps == 4);
+}
+
+TEST_CASE("the tokens of a run whose batch grew are those of its records, also where a start went back behind that") {
+  Story story;
+  story.start(0, 0).ready(0, 0).trained(10, 10, 10).trained(20, 20, 10);
+  story.records.back().values.front().value = 4000;  // 300 a step since step 10
+  CHECK(story.report().tokens == 4000);
+  story.start(30, 30).resume(31, 10).ready(32, 10);
+  CHECK(story.report().tokens == 1000);
 }
 
 TEST_CASE("a start that went back and was killed before its first step has left the steps beyond it all the same") {
@@ -308,7 +316,7 @@ TEST_CASE("the text and the JSON say what the report says") {
                            "start 2 changed the config: optimizer.lr: 0.1 -> 0.2\n"}) {
     CHECK_THAT(text, Contains(part));
   }
-  const auto json = nlohmann::json::parse(json_of(report));
+  const auto json = nlohmann::json::parse(json_text({report}));
   CHECK(json["wall_clock"] == 42.0);
   CHECK(json["seconds"]["lost"] == 10.0);
   CHECK(json["starts"][1]["restart"] == 9.0);
@@ -318,7 +326,7 @@ TEST_CASE("the text and the JSON say what the report says") {
   CHECK(json["starts"][1]["changed"] == "optimizer.lr: 0.1 -> 0.2");
   const std::string both = text_of(std::vector<RunReport>{report, report});
   CHECK_THAT(both, Contains("100     2.00K     42.00 s   47.6 %         100       2     10  runs/x\n"));
-  CHECK(nlohmann::json::parse(json_of(std::vector<RunReport>{report, report}))[1] == json);
+  CHECK(nlohmann::json::parse(json_text({report, report}))[1] == json);
   CHECK(text_of(std::vector<RunReport>{report}) == text);
 }
 

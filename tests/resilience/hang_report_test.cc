@@ -16,13 +16,9 @@ TEST_CASE("a report names who did not arrive, the limit and how it came about, a
   report.limits = {.floor = 120, .ceiling = 1800};
   for (int r = 0; r < 2; ++r) {
     RankView view = {.name = str("rank ", r, " (on n", r, ")"), .host = str("n", r)};
-    view.last = {.phase = Phase::kStep,
-                 .pid = 100 + r,
-                 .step = 7,
-                 .collectives = 100 - r,
-                 .idle = 161,
-                 .limit = 160,
-                 .gaps = {.longest = 20, .passed = 3}};
+    view.last = {{.phase = Phase::kStep, .step = 7, .idle = 161, .gaps = {.longest = 20, .passed = 3}}, 100 + r};
+    view.last.collectives = 100 - r;
+    view.last.limit = 160;
     report.ranks.push_back(view);
   }
   report.verdict = judge(report.ranks, 1);
@@ -39,21 +35,21 @@ TEST_CASE("a report names who did not arrive, the limit and how it came about, a
 
 TEST_CASE("ranks that write at the same time write one file, and exactly one of them is the first") {
   const TempDir dir;
-  HangFile file(dir.path() + "/run");
+  const std::string directory = dir.path() + "/run";
   for (int hang = 0; hang < 2; ++hang) {
-    file.forget();
+    forget_hang_file(directory);
     const std::string hour = str("2026-01-31T1", hang);
-    std::vector<HangFile::Claim> claims(8);
+    std::vector<HangFile> claims(8);
     std::vector<std::thread> threads;
     for (size_t i = 0; i < claims.size(); ++i) {
       threads.emplace_back([&, i] {  // each at another second
-        claims[i] = file.claim(str(hour, ":00:0", i, "Z"));
-        HangFile::append(claims[i].path, str("rank ", i, "\n"));
+        claims[i] = claim_hang_file(directory, str(hour, ":00:0", i, "Z"));
+        append_text(claims[i].path, str("rank ", i, "\n"));
       });
     }
     for (std::thread& thread : threads) thread.join();
     int firsts = 0;
-    for (const HangFile::Claim& claim : claims) {
+    for (const HangFile& claim : claims) {
       CHECK(claim.path == claims[0].path);
       firsts += claim.first ? 1 : 0;
     }
@@ -109,10 +105,10 @@ TEST_CASE("whether rank 0 has written its verdict is read from the file") {
   report.calls = {"", ""};
   report.by = 1;
   const std::string path = dir.file("hang.txt");
-  CHECK_FALSE(HangFile::has_verdict_of_rank_zero(path));
-  HangFile::append(path, report.text("2026-01-31T12:34:56Z"));
-  CHECK_FALSE(HangFile::has_verdict_of_rank_zero(path));
+  CHECK_FALSE(has_verdict_of_rank_zero(path));
+  append_text(path, report.text("2026-01-31T12:34:56Z"));
+  CHECK_FALSE(has_verdict_of_rank_zero(path));
   report.by = 0;
-  HangFile::append(path, report.text("2026-01-31T12:34:57Z"));
-  CHECK(HangFile::has_verdict_of_rank_zero(path));
+  append_text(path, report.text("2026-01-31T12:34:57Z"));
+  CHECK(has_verdict_of_rank_zero(path));
 }

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/median.h"
+
 using namespace tokamak;
 
 TEST_CASE("a rank is slow after three intervals in a row, and is told once until it was not") {

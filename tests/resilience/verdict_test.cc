@@ -17,13 +17,9 @@ constexpr double kBeat = 1;
 // A rank in a step that waits in its 100th collective, with a limit of 10 s.
 RankView waiting_rank(int rank, double idle) {
   RankView view = {.name = str("rank ", rank, " (on n", rank, ")"), .host = str("n", rank)};
-  view.last = {.phase = Phase::kStep,
-               .pid = 100 + rank,
-               .step = 7,
-               .collectives = 100,
-               .in_collective = true,
-               .idle = idle,
-               .limit = 10};
+  view.last = {{.phase = Phase::kStep, .step = 7, .idle = idle}, 100 + rank};
+  view.last.collectives = 100;
+  view.last.limit = 10;
   std::strcpy(view.last.inside.data(), "all_gather");
   return view;
 }
@@ -74,7 +70,6 @@ TEST_CASE("a rank that is silent for longer than the limit is named, though it s
 TEST_CASE("a rank that speaks but has begun fewer collectives did not arrive") {
   std::vector<RankView> ranks = waiting_ranks(12);
   ranks[2].last.collectives = 99;
-  ranks[2].last.in_collective = false;
   std::strcpy(ranks[2].last.inside.data(), "gemm qkv forward");
   const Verdict verdict = judge(ranks, kBeat);
   REQUIRE(verdict.hangs);
@@ -125,8 +120,7 @@ TEST_CASE("a heartbeat arrives as it was sent, and nothing else is taken for one
     bytes[1 + offset] = byte;
     return !read_heartbeat(bytes, read) && read.pid == 103;
   };
-  CHECK(refused(offsetof(Heartbeat, in_collective), 2));
-  CHECK(refused(offsetof(Heartbeat, phase), static_cast<char>(kPhases)));
+  CHECK(refused(offsetof(RunProgress::Reading, phase), static_cast<char>(kPhases)));
 }
 
 TEST_CASE("who is missing is named before any limit is over: the silent, else those behind") {

@@ -22,8 +22,9 @@ inline MetricRecord start(double time, int64_t ranks = 1) {
 }
 
 inline MetricRecord ready(double time, int64_t step, int64_t total = 1000) {
-  return event(time, step, "ready", "",
-               {{"startup/seconds", 2.5}, count_value("total_steps", total), count_value("tokens_per_step", 2000)});
+  return event(
+      time, step, "ready", "",
+      {{"startup/seconds", 2.5}, count_value("total_steps", total), count_value("total_tokens", 2000 * total)});
 }
 
 // An interval of ten steps, a second each.

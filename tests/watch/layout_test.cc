@@ -30,8 +30,8 @@ RunView falling_run(int64_t ranks = 8) {
 
 Frame drawn(const RunView& view, Look look, StartEnd end = StartEnd::kRunning, const std::string& cause = "") {
   std::optional<RunReport> report;
-  if (!view.account().empty()) {
-    report = view.account().report();
+  if (!view.account.empty()) {
+    report = view.account.report();
     report->starts.back().end = end;
     report->starts.back().cause = cause;
   }
@@ -72,7 +72,7 @@ TEST_CASE("a falling curve falls on the screen: its dots go from the top left to
   view.see(ready(2, 0));
   for (int64_t step = 10; step <= 500; step += 10) view.see(interval(2, step, 4 - 0.004 * static_cast<double>(step)));
   Frame frame(6, 31);  // 11 columns of labels, 20 of curves, 4 rows of them
-  draw(frame, {0, 0, 6, 31}, {ValueUnit::kNumber, {{"loss", view.curves().of("loss/avg")}}}, {});
+  draw(frame, {0, 0, 6, 31}, {ValueUnit::kNumber, {{"loss", view.curves.of("loss/avg")}}}, {});
   CHECK(frame.row_text(0) == "loss 2");
   CHECK_THAT(frame.row_text(1), Contains("3.96 \xe2\xa0\x88\xe2\xa0\x92\xe2\xa0\x96"));
   CHECK(frame.at(1, 11).glyph != U' ');
@@ -115,7 +115,7 @@ TEST_CASE("a logarithmic axis has powers at equal distances; zoom leaves older s
   }
   const auto middle = [&](bool is_log) {  // the row of the curve's middle
     Frame frame(22, 31);
-    draw(frame, {0, 0, 22, 31}, {ValueUnit::kNumber, {{"loss", view.curves().of("loss/avg")}}}, {.is_log = is_log});
+    draw(frame, {0, 0, 22, 31}, {ValueUnit::kNumber, {{"loss", view.curves.of("loss/avg")}}}, {.is_log = is_log});
     for (int row = 1; row < 21; ++row) {
       if (frame.at(row, 21).glyph != U' ') return row;
     }
@@ -171,23 +171,23 @@ TEST_CASE("a restart is marked in the charts, and says the steps that it lost an
   CHECK_THAT(text, Contains("resumed from step 250, 250 steps lost; changed optimizer.lr: 0.1 -> 0.2\n"));
   CHECK_THAT(text, Contains("start 2, began 2026-01-31 12:44:55 UTC  1 rank(s)"));
   CHECK_THAT(text, Contains("  250 steps lost in 2 starts  saved at step 250"));
-  CHECK(view.restarts() == std::vector<int64_t>{250});
+  CHECK(view.restarts == std::vector<int64_t>{250});
   for (int64_t step = 260; step <= 500; step += 10) view.see(interval(2, step, 1));
   Frame frame(6, 31);
-  draw(frame, {0, 0, 6, 31}, {ValueUnit::kNumber, {{"loss", view.curves().of("loss/avg")}}}, {.restarts = {250}});
+  draw(frame, {0, 0, 6, 31}, {ValueUnit::kNumber, {{"loss", view.curves.of("loss/avg")}}}, {.restarts = {250}});
   int marks = 0;
   for (int row = 1; row < 5; ++row) marks += frame.at(row, 11 + 19 / 2).glyph == U'\u250A' ? 1 : 0;
   CHECK(marks >= 2);  // the curve is drawn over it
   view.see(start(900));
   view.see(event(901, 100, "resume"));
-  CHECK(view.restarts() == std::vector<int64_t>{100});  // those of lost steps are gone
+  CHECK(view.restarts == std::vector<int64_t>{100});  // those of lost steps are gone
   // A failed start reports steps that no line of values has.
   RunView failed;
   for (const MetricRecord& record : {start(1), ready(2, 0), interval(12, 10, 3), event(13, 17, "end", "rank 1 is gone"),
                                      start(20), event(21, 10, "resume")}) {
     failed.see(record);
   }
-  CHECK(failed.events().back().text == "resumed from step 10, 7 steps lost");
+  CHECK(failed.events.back().text == "resumed from step 10, 7 steps lost");
   // One without a checkpoint begins again.
   RunView lost;
   for (const MetricRecord& record : {start(1), ready(2, 0), interval(12, 10, 3), start(20), ready(21, 0)})
@@ -200,6 +200,14 @@ TEST_CASE("charts with constant values share a row; the others have values betwe
   CHECK_THAT(text, Contains("\nsteady:  learning rate 0.0003  gradient norm 0.5"));
   CHECK_THAT(text, Contains("\n         9 ") && Contains("\n     6.455 ") && Contains("\n         2 "));
   CHECK_THAT(text, Contains("\n           10                                            500\n"));
+}
+
+TEST_CASE("the tokens of the whole run are those that its table has, whatever the first steps trained on") {
+  RunView view;
+  MetricRecord begun = ready(2, 0, 60);
+  begun.values.back() = count_value("total_tokens", 500'000);
+  for (const MetricRecord& record : {start(1), begun, interval(12, 10, 3)}) view.see(record);
+  CHECK_THAT(drawn(view, {.rows = 40, .columns = 120}).text(), Contains("  20.0K of 500K tokens"));
 }
 
 TEST_CASE("a step beyond what the last start wanted is said to be so") {

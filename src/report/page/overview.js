@@ -4,9 +4,8 @@ const lastOf = (run, name) => run.series[name] ? run.series[name].mean.at(-1) : 
 function leastOf(run, name) {
   const series = run.series[name];
   if (!series) return null;
-  const low = series.low || series.mean;
-  const at = low.reduce((best, value, i) => value < low[best] ? i : best, 0);
-  return {value: low[at], step: run.axes[series.axis].step[at]};
+  const low = series.low || series.mean, value = Math.min(...low);
+  return {value, step: run.axes[series.axis].step[low.indexOf(value)]};
 }
 
 // The value of a series at a step, or at the last one before it.

@@ -78,18 +78,12 @@ function samplesSection() {
       element("span", {}, element("span", {class: "faint"}, one.prompt), one.text)])));
 }
 
-const SPENT = {
-  productive: "productive training", lost: "lost steps, trained again", startup: "startup, exec to first step",
-  down: "down, last sign of life to exec", saves: "saves, while training waited", validation: "validation",
-  evals: "evaluations", samples: "samples of text", hang: "hangs, until the watchdog's end", other: "other",
-};
-
 function timeSection() {
   const numbers = (...titles) => titles.map((title) => ({title, class: NUMBER}));
   const timeCells = (report, kind) => [duration(report.seconds[kind]),
                                        shareCell(report.seconds[kind] / Math.max(report.wall_clock, 1e-3))];
-  const spent = Object.keys(SPENT).filter((kind) => runs.some((run) => run.report.seconds[kind] > 0))
-    .map((kind) => [SPENT[kind], ...runs.flatMap((run) => timeCells(run.report, kind))]);
+  const spent = Object.keys(data.spent).filter((kind) => runs.some((run) => run.report.seconds[kind] > 0))
+    .map((kind) => [data.spent[kind], ...runs.flatMap((run) => timeCells(run.report, kind))]);
   const starts = runs.flatMap((run) => run.report.starts.map((start, i) =>
     ({start, first: [...runCell(run), String(i + 1)]})));
   const phases = [...new Set(starts.flatMap(({start}) => Object.keys(start.startup)))];
