@@ -40,7 +40,9 @@ std::optional<CheckpointReader> Checkpointer::resume() {
   std::optional<CheckpointReader> reader = choose_checkpoint(comm_, store_, setup_.options.load, setup_.tick);
   const bool is_own = value_of_rank_zero(comm_, [&] {
     lock_->claim();
-    const std::vector<int64_t> later = committer_.take_over(reader ? reader->manifest().point.state.step : -1);
+    committer_.take_over();
+    // Only now: an earlier start could commit until its unfinished save was gone.
+    const std::vector<int64_t>& later = committer_.abandon_after(reader ? reader->manifest().point.state.step : -1);
     if (!reader) return false;
     for (const int64_t step : later) {
       log::warning(store_.path_of(step), " is later than what this run starts from (", reader->directory(),
@@ -56,6 +58,15 @@ std::optional<CheckpointReader> Checkpointer::resume() {
   }
   resumed_ = true;
   return reader;
+}
+
+void Checkpointer::go_to(int64_t step) {
+  TOKAMAK_CHECK(resumed_ && !job_, "a save is under way");
+  const bool is_saved = value_of_rank_zero(comm_, [&] {
+    committer_.abandon_after(step);
+    return exists(store_.path_of(step));
+  });
+  committed_ = is_saved ? std::optional(step) : std::nullopt;
 }
 
 SaveOutcome Checkpointer::save(const TrainingPoint& point, const ShardPlace& place, std::vector<UnitSlices> units) {

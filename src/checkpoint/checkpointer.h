@@ -53,6 +53,12 @@ class Checkpointer {
   // removes leftovers of earlier starts.
   std::optional<CheckpointReader> resume();
 
+  // Collective, between two saves: the run continues from this step. Its own checkpoint of the step, if there is one,
+  // holds its state. Checkpoints of later steps are abandoned: the next save sets them aside.
+  void go_to(int64_t step);
+  // The newest step of this run that is in the store.
+  std::optional<int64_t> committed() const { return committed_; }
+
   // Collective: starts to write a checkpoint, after the last save has ended. The slices must not change until this one
   // has. `place` and `units` describe this rank; each slice has exactly one writer. A step that is already committed is
   // not written again, and needs no `units`; older ones beyond keep_latest are removed all the same.
@@ -123,7 +129,7 @@ class Checkpointer {
   Setup setup_;
   std::unique_ptr<DirectoryLock> lock_;  // on rank 0
   Committer committer_;                  // used by rank 0; other ranks only use its names
-  std::optional<int64_t> committed_;     // newest step of this run that is in the store
+  std::optional<int64_t> committed_;
   std::atomic<bool> stop_reading_{false};
   std::unique_ptr<Job> job_;
   bool resumed_ = false;

@@ -67,19 +67,19 @@ RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& 
                           reader->directory(), " has ", state.tokens, " tokens after ", state.step, " steps"),
                       "go on with the batch that the run began with");
   }
-  const bool own = reader->directory() == path_of(state.step);
-  clock_.resumed(state, own);
   if (comm_.rank() == 0) {
     log::info("weights: resumed from ", reader->directory(), " (step ", state.step, ", ",
               human_count(static_cast<double>(state.tokens)), " tokens, saved by ", reader->manifest().world_size,
               " rank(s))");
   }
-  // Writes nothing, but reads and prunes what a stopped start had no time for.
-  if (own) {
-    being_saved_ = state;
-    checkpointer_.begin_save(point, snapshot_->place(), {});
-  }
   return state;
+}
+
+void RunCheckpoints::go_to(const RunState& state) {
+  checkpointer_.go_to(state.step);
+  clock_.restart(state);
+  // Writes nothing, but reads and prunes what a stopped start had no time for.
+  if (checkpointer_.committed()) checkpointer_.begin_save({.state = state}, snapshot_->place(), {});
 }
 
 double RunCheckpoints::begin_save(const TrainingPoint& point, Retention retention) {
@@ -87,21 +87,8 @@ double RunCheckpoints::begin_save(const TrainingPoint& point, Retention retentio
   collectively(comm_, [&] { snapshot_->fetch(); });  // a rank may have no memory for it
   const double copied = watch.seconds();
   checkpointer_.begin_save(point, snapshot_->place(), snapshot_->slices(), retention);
-  being_saved_ = point.state;
-  clock_.tried(point.state);
+  clock_.restart(point.state);
   return copied;
-}
-
-std::optional<SaveOutcome> RunCheckpoints::poll_save() {
-  std::optional<SaveOutcome> outcome = checkpointer_.poll_save();
-  if (outcome && outcome->committed) clock_.committed(being_saved_);
-  return outcome;
-}
-
-SaveOutcome RunCheckpoints::finish_save() {
-  SaveOutcome outcome = checkpointer_.finish_save();
-  if (outcome.committed) clock_.committed(being_saved_);
-  return outcome;
 }
 
 std::string RunCheckpoints::newest_before(int64_t step) const {

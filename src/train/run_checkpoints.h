@@ -35,9 +35,14 @@ class RunCheckpoints {
   RunState load_or_initialize(Engine& engine, const SampleSource& data, const RunTable& table, int64_t seed,
                               const Check& check);
 
+  // The run continues from this state, which its own checkpoint of the step holds, if there is one. No save is under
+  // way. Checkpoints of later steps are abandoned.
+  void go_to(const RunState& state);
+
   bool due(const RunState& state) { return clock_.due(state, comm_); }
-  bool saved(const RunState& state) const { return clock_.saved(state); }
-  void put_off(const RunState& state) { clock_.tried(state); }  // a save that was due: an interval later
+  // Whether nothing would be lost without a save: a checkpoint holds this state, or no step is done.
+  bool saved(const RunState& state) const { return state.step == 0 || checkpointer_.committed() == state.step; }
+  void put_off(const RunState& state) { clock_.restart(state); }  // a save that was due: an interval later
 
   // After each step, on this rank alone: starts the thread that takes the snapshot's memory, or throws its error
   // (state_slices.h).
@@ -48,8 +53,8 @@ class RunCheckpoints {
   // memory.
   double begin_save(const TrainingPoint& point, Retention retention);
   bool saving() const { return checkpointer_.saving(); }
-  std::optional<SaveOutcome> poll_save();
-  SaveOutcome finish_save();
+  std::optional<SaveOutcome> poll_save() { return checkpointer_.poll_save(); }
+  SaveOutcome finish_save() { return checkpointer_.finish_save(); }
   void stop_reading() { checkpointer_.stop_reading(); }
 
   // The newest checkpoint of a step before `step`; empty if there is none.
@@ -62,7 +67,6 @@ class RunCheckpoints {
   Incarnation incarnation_;
   std::optional<StateSnapshot> snapshot_;  // outlives the checkpointer, whose thread reads it
   Checkpointer checkpointer_;
-  RunState being_saved_;
   SaveClock clock_;
 };
 

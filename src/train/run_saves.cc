@@ -11,6 +11,11 @@ Phase RunSaves::phase() const {
   return last ? Phase::kStop : Phase::kSave;
 }
 
+void RunSaves::go_to(const RunState& state) {
+  finish();
+  setup_.checkpoints.go_to(state);
+}
+
 bool RunSaves::due(const RunState& state) {
   if (setup_.checkpoints.saving()) {
     if (const auto outcome = setup_.checkpoints.poll_save()) report(*outcome);

@@ -29,6 +29,9 @@ class RunSaves {
   };
   explicit RunSaves(Setup setup) : setup_(std::move(setup)) {}  // all that it refers to outlives this
 
+  // As RunCheckpoints::go_to, after the save under way, if there is one.
+  void go_to(const RunState& state);
+
   // Moves the save under way on; whether the next one is due.
   bool due(const RunState& state);
   // The last `bad_steps` were not finite. Then the save is put off: it would push out an older one, perhaps the last

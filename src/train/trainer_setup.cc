@@ -165,11 +165,13 @@ RunState Trainer::load_state(std::vector<std::string>& changes) {
 }
 
 void Trainer::go_to(const RunState& state) {
+  saves_.go_to(state);
   state_ = state;
   loader_.emplace(open_->data.train, loader_options());
   reader_.emplace(engine());
   bad_steps_.forget();
   checks_->go_to(state.step);
+  if (ShardStatistics* statistics = engine().statistics()) statistics->forget();
   const RunStage& stage = *open_->table.at(state.step + 1).stage;
   const Device& device = *engine().backend().device;
   records().go_to(

@@ -100,9 +100,9 @@ RunEnd train(int ranks, const RunConfig& incomplete, const ToyRunOptions& option
                     {.evals = options.evals,
                      .sampler = sampler ? &*sampler : nullptr,
                      .check_changes = options.check_changes,
-                     .stop_at_step = options.stop_at_step});
-    ends[static_cast<size_t>(world.rank())] = trainer.run();
-    if (options.then) ends[static_cast<size_t>(world.rank())] = options.then(world, trainer);
+                     .stop_at_step = options.stop_at_step,
+                     .stragglers = options.stragglers});
+    ends[static_cast<size_t>(world.rank())] = options.run(world, trainer);
   });
   TOKAMAK_CHECK(std::count(ends.begin(), ends.end(), ends[0]) == ranks, "ranks end differently");
   return ends[0];
