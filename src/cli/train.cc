@@ -93,10 +93,7 @@ class TrainCommand : public Command {
       if (!config.training.samples.prompts.empty()) sampler.emplace(config);
     });
     startup.done("device");
-    collectively(world.comm(), [&] {
-      replicas_of(config.parallelism, world.size());  // refused before anything is made
-      batch = make_global_batch(config.training, config.data, world.size());
-    });
+    collectively(world.comm(), [&] { batch = batch_of(config, world.size()); });  // refused before anything is made
     auto open = std::make_unique<OpenRun>(world, config, batch,
                                           OpenOptions{.program = program_name(),
                                                       .command = command_line(),

@@ -15,6 +15,7 @@ struct GlobalBatch {
   int64_t total_steps = 0;
 
   int64_t tokens_per_step() const { return sequences_per_step * length; }
+  int data_ranks() const { return static_cast<int>(sequences_per_step / sequences_per_rank); }  // R
 };
 
 struct BatchShape : GlobalBatch {

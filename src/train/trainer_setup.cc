@@ -130,6 +130,15 @@ void Trainer::start() {
     if (!changes.empty()) resume.texts.push_back({"changed", join(changes, "; ")});
     records().event(std::move(resume));
   }
+  checks_.emplace(CorruptionChecks::Setup{.comm = comm_,
+                                          .engine = engine(),
+                                          .config = config(),
+                                          .records = records(),
+                                          .saves = saves_,
+                                          .checkpoints = open_->checkpoints,
+                                          .data = open_->data.train,
+                                          .progress = progress()});
+  go_to(state);
   // Written last, when nothing can refuse this start any more.
   collectively(comm_, [&] {
     if (comm_.rank() != 0) return;
@@ -140,15 +149,6 @@ void Trainer::start() {
       log::warning(error.what(), "; the run goes on, as it would on a disk that fills later");
     }
   });
-  checks_.emplace(CorruptionChecks::Setup{.comm = comm_,
-                                          .engine = engine(),
-                                          .config = config(),
-                                          .records = records(),
-                                          .saves = saves_,
-                                          .checkpoints = open_->checkpoints,
-                                          .data = open_->data.train,
-                                          .progress = progress()});
-  go_to(state);
   report_ready(committed_bytes);
 }
 
@@ -173,6 +173,10 @@ void Trainer::go_to(const RunState& state) {
   checks_->go_to(state.step);
   if (ShardStatistics* statistics = engine().statistics()) statistics->forget();
   const RunStage& stage = *open_->table.at(state.step + 1).stage;
+  const BatchShape& planned = run_.planned.shape;
+  TOKAMAK_CHECK(stage.sequences == planned.sequences_per_step && stage.length == planned.length,
+                "memory is planned for ", planned.sequences_per_step, " sequences of ", planned.length, ", not ",
+                stage.sequences, " of ", stage.length);
   const Device& device = *engine().backend().device;
   records().go_to(
       state.step,
@@ -189,7 +193,7 @@ LoaderOptions Trainer::loader_options() const {
   return {.rank = data.rank(),
           .ranks = data.size(),
           .micro_batch = run_.planned.shape.micro_batch,
-          .samples_per_step = run_.planned.shape.sequences_per_step,
+          .samples_per_step = open_->table.at(state_.step + 1).stage->sequences,
           .document_masking = config().data.document_masking,
           .first_sample = state_.next_sample};
 }
@@ -204,7 +208,7 @@ void Trainer::report_ready(int64_t committed_bytes) {
   std::vector<NamedValue> values = records().startup().values();
   if (peak_flops > 0) values.push_back({"peak/flops", peak_flops});
   values.push_back(count_value("total_steps", open_->table.total_steps()));
-  values.push_back(count_value("tokens_per_step", run_.planned.shape.tokens_per_step()));
+  values.push_back(count_value("tokens_per_step", open_->table.at(state_.step + 1).stage->tokens_per_step()));
   values.push_back(count_value("memory/planned", run_.planned_device_bytes()));
   values.push_back(count_value("memory/committed", committed_bytes));
   if (run_.choice) append_choice(config().model, *run_.choice, values);

@@ -82,20 +82,12 @@ RunEnd train(int ranks, const RunConfig& incomplete, const ToyRunOptions& option
     if (!config.training.samples.prompts.empty()) sampler.emplace(config);
     Backend backend = options.backend();
     GlobalBatch batch;
-    collectively(world.comm(), [&] {
-      replicas_of(config.parallelism, world.size());
-      batch = make_global_batch(config.training, config.data, world.size() / options.readers);
-    });
+    collectively(world.comm(), [&] { batch = batch_of(config, world.size(), options.readers); });
     auto open = std::make_unique<OpenRun>(
         world, config, batch,
         OpenOptions{.config_text = "seed: " + str(config.run.seed), .progress = options.progress});
     PreparedRun prepared;
     open->records.or_record_end([&] { prepared = prepare_run(world, backend, config, batch); });
-    if (options.readers > 1) {
-      prepared.planned = {};
-      prepared.mesh = std::make_unique<MeshGroups>(*prepared.data_comm, 1, options.readers);
-      prepared.planned = plan_run(config, batch, prepared.mesh->mesh(), backend, PlanFor::kTraining, INT64_MAX);
-    }
     Trainer trainer(world, stop, std::move(prepared), std::move(open),
                     {.evals = options.evals,
                      .sampler = sampler ? &*sampler : nullptr,
@@ -121,8 +113,7 @@ SharedError error_of(int ranks, const RunConfig& config, const ToyRunOptions& op
 int64_t planned_bytes_of(const RunConfig& config, const std::string& name) {
   const auto comm = make_single_comm();
   Backend backend = toy_backend();
-  const PlannedRun run = plan_run(config, make_global_batch(config.training, config.data, 1), *comm, backend,
-                                  PlanFor::kTraining, INT64_MAX);
+  const PlannedRun run = plan_run(config, batch_of(config, 1), *comm, backend, PlanFor::kTraining, INT64_MAX);
   int64_t bytes = 0;
   for (const MemoryPlan::Entry& entry : run.engine->plan().entries()) {
     if (starts_with(entry.name, name)) bytes += entry.bytes();
