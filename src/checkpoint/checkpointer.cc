@@ -32,8 +32,10 @@ Checkpointer::Checkpointer(Comm& comm, std::string directory, Setup setup)
   });
 }
 
-// A reading is given up, a write is waited for.
-Checkpointer::~Checkpointer() { stop_reading(); }
+void Checkpointer::give_up() {
+  stop_reading();
+  job_.reset();
+}
 
 std::optional<CheckpointReader> Checkpointer::resume() {
   TOKAMAK_CHECK(!resumed_);
@@ -67,11 +69,6 @@ void Checkpointer::go_to(int64_t step) {
     return exists(store_.path_of(step));
   });
   committed_ = is_saved ? std::optional(step) : std::nullopt;
-}
-
-SaveOutcome Checkpointer::save(const TrainingPoint& point, const ShardPlace& place, std::vector<UnitSlices> units) {
-  begin_save(point, place, std::move(units));
-  return finish_save();
 }
 
 int64_t Checkpointer::check_writers(const Job& job) const {

@@ -47,7 +47,7 @@ class Checkpointer {
   // Collective. Creates the directory and locks it; SharedError(kCheckpoint) if another run holds it. `comm` outlives
   // this.
   Checkpointer(Comm& comm, std::string directory, Setup setup);
-  ~Checkpointer();
+  ~Checkpointer() { give_up(); }
 
   // Collective, once, before the first save: choose_checkpoint with options.load. Then takes over the directory and
   // removes leftovers of earlier starts.
@@ -74,11 +74,11 @@ class Checkpointer {
 
   // Stops reading back, because the process will end: unread checkpoints do not count, and stay. Each rank for itself.
   void stop_reading() { stop_reading_ = true; }
-
-  // begin_save() and finish_save().
-  SaveOutcome save(const TrainingPoint& point, const ShardPlace& place, std::vector<UnitSlices> units);
+  // Ends a save that has no outcome: waits for a write, and stops reading. Each rank for itself.
+  void give_up();
 
   const CheckpointStore& store() const { return store_; }
+  const std::string& incarnation() const { return committer_.incarnation(); }  // rank 0's
 
  private:
   enum class Waiting { kNo, kYes };

@@ -17,6 +17,8 @@ class Committer {
   Committer(CheckpointStore store, std::string incarnation)
       : store_(std::move(store)), incarnation_(std::move(incarnation)) {}
 
+  const std::string& incarnation() const { return incarnation_; }
+
   void create_store();  // durable on return
 
   // Called once, when this start owns the directory. Deletes unfinished saves, trash and probes of earlier starts, and

@@ -76,7 +76,6 @@ class TrainCommand : public Command {
           {.limits = config.resilience, .directory = config.run.output_dir, .interval = config.metrics.log_interval});
     });
     stop.set_deadline(config.resilience.stop_deadline);
-    const std::string config_text = tokamak::print_config(config);
     std::vector<NamedText> settings;
     for (const ConfigLine& line : config_values(config)) settings.push_back({line.key, line.value});
     const auto check_changes = [config](const std::string& saved, const std::string& checkpoint) {
@@ -95,12 +94,12 @@ class TrainCommand : public Command {
     startup.done("device");
     collectively(world.comm(), [&] { batch = batch_of(config, world.size()); });  // refused before anything is made
     auto open = std::make_unique<OpenRun>(world, config, batch,
-                                          OpenOptions{.program = program_name(),
-                                                      .command = command_line(),
-                                                      .config_text = config_text,
-                                                      .settings = std::move(settings),
-                                                      .startup = startup,
-                                                      .progress = &watchdog.progress()});
+                                          StartFacts{.program = program_name(),
+                                                     .command = command_line(),
+                                                     .config_text = tokamak::print_config(config),
+                                                     .settings = std::move(settings),
+                                                     .startup = startup},
+                                          &watchdog.progress());
     PreparedRun prepared;
     open->records.or_record_end([&] { prepared = prepare_run(world, backend, config, batch); });
     Trainer trainer(

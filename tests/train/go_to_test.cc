@@ -2,6 +2,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 
+#include "base/file.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
 #include "train/toy_training.h"
@@ -64,6 +65,7 @@ TEST_CASE("a trainer that goes back saves the steps after it again, to the bits 
   RunConfig config = place.config("run", 2);
   config.checkpoint.interval = TrainingLength::tokens(2 * config.training.global_batch_tokens);
   config.checkpoint.keep_latest = 0;
+  config.metrics.trace = "4-5";
   config.training.evals = {{}};
   std::array<Engine*, 2> engines{};
   std::vector<ToyState> saved;  // of steps 4 and 6, each time
@@ -95,4 +97,8 @@ TEST_CASE("a trainer that goes back saves the steps after it again, to the bits 
   REQUIRE(saved.size() == 6);
   for (size_t i = 2; i < saved.size(); ++i) CHECK((saved[i] == saved[i - 2]));
   CHECK(CheckpointStore(place.run("run") + "/checkpoints").set_aside().size() == 4);
+  const std::string trace = read_text(place.run("run") + "/trace-4-5.json", Kind::kBug);
+  int traced = 0;
+  for (size_t at = 0; (at = trace.find("\"step 4\"", at)) != std::string::npos; ++at) ++traced;
+  CHECK(traced == 2);  // once on each rank
 }

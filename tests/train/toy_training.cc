@@ -83,9 +83,8 @@ RunEnd train(int ranks, const RunConfig& incomplete, const ToyRunOptions& option
     Backend backend = options.backend();
     GlobalBatch batch;
     collectively(world.comm(), [&] { batch = batch_of(config, world.size(), options.readers); });
-    auto open = std::make_unique<OpenRun>(
-        world, config, batch,
-        OpenOptions{.config_text = "seed: " + str(config.run.seed), .progress = options.progress});
+    auto open = std::make_unique<OpenRun>(world, config, batch,
+                                          StartFacts{.config_text = "seed: " + str(config.run.seed)}, options.progress);
     PreparedRun prepared;
     open->records.or_record_end([&] { prepared = prepare_run(world, backend, config, batch); });
     Trainer trainer(world, stop, std::move(prepared), std::move(open),
