@@ -38,8 +38,8 @@ class Committer {
   void discard(int64_t step) noexcept;  // removes it; a failure is a warning
 
   // Adds the manifest to the synced files in unfinished_path(manifest.point.state.step), sets aside what
-  // abandon_after() returned, and gives the directory its name. Durable on return. False, with nothing committed, if another start owns
-  // the store by now.
+  // abandon_after() returned, and gives the directory its name. Durable on return. False, with nothing committed, if
+  // another start owns the store by now.
   bool commit(const CheckpointManifest& manifest, const DirectoryLock& lock);
 
   // Notes that a committed checkpoint was read back; an empty `problem` means that it is sound.

@@ -92,7 +92,8 @@ class TrainCommand : public Command {
       if (!config.training.samples.prompts.empty()) sampler.emplace(config);
     });
     startup.done("device");
-    collectively(world.comm(), [&] { batch = batch_of(config, world.size()); });  // refused before anything is made
+    collectively(world.comm(),
+                 [&] { batch = make_global_batch(config, world.size()); });  // refused before anything is made
     auto open = std::make_unique<OpenRun>(world, config, batch,
                                           StartFacts{.program = program_name(),
                                                      .command = command_line(),

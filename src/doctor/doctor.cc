@@ -20,7 +20,6 @@
 #include "model/flops.h"
 #include "optim/optimizer.h"
 #include "train/run_data.h"
-#include "train/run_plan.h"
 #include "train/sampler.h"
 
 namespace tokamak::doctor {
@@ -101,7 +100,7 @@ class Doctor {
     if (!config_ || config_->data.sources.empty()) return skipped("data", "no config names any");
     CheckResult result{.name = "data", .kind = Kind::kData};
     const bool opened = measure(result, comm_, peers_, [&](Facts& facts) {
-      const GlobalBatch batch = batch_of(*config_, world_.size());
+      const GlobalBatch batch = make_global_batch(*config_, world_.size());
       const RunData found(*config_, RunTable(*config_, batch));
       for (const FieldError& problem : find_sample_problems(*config_)) fail(Kind::kConfig, problem.what, problem.hint);
       facts.set("tokens", found.train.tokens());

@@ -63,9 +63,9 @@ bool CorruptionChecks::recompute_due(int64_t step) const {
 double CorruptionChecks::gradients(int64_t step, Loader& loader, const LoaderOptions& here) {
   // The samples are read again: damaged in memory, they would be the same for both.
   Loader again(open_.data.train, here);
-  const auto [attended, difference] = gradient_check_->run(
+  const auto [attended, own, received] = gradient_check_->run(
       batches_of(again, open_.progress), batches_of(loader, open_.progress), loader.micro_batches_per_step());
-  const Corruption corruption = find_corruption(comm_, difference.own, difference.received);
+  const Corruption corruption = find_corruption(comm_, own, received);
   if (!corruption.ranks.empty()) compute_again(step, loader, here, corruption);
   sound_step_ = step;
   return attended;

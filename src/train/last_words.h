@@ -34,6 +34,7 @@ class LastWords {
   LastWords& operator=(const LastWords&) = delete;
 
   void at_step(int64_t step) { step_ = step; }
+  int64_t step() const { return step_; }
   void forget();  // the run records its end itself
 
  private:

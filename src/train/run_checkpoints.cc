@@ -60,7 +60,7 @@ void RunCheckpoints::go_to(const RunState& state) {
   open_.checkpointer.go_to(state.step);
   clock_.restart(state);
   // Writes nothing, but reads and prunes what a stopped start had no time for.
-  if (open_.checkpointer.committed()) open_.checkpointer.begin_save({.state = state}, snapshot_->place(), {});
+  if (open_.checkpointer.committed()) open_.checkpointer.begin_save({.state = state}, place_of(engine_), {});
 }
 
 // Whether nothing would be lost without a save: a checkpoint holds this state, or no step is done.
@@ -103,7 +103,7 @@ void RunCheckpoints::begin(const RunState& state, Retention retention) {
   copy_ = copy.seconds();
   open_.checkpointer.begin_save(
       {state, config_.run.seed, open_.facts.config_text, open_.data.train.state_json(state.next_sample)},
-      snapshot_->place(), snapshot_->slices(), retention);
+      place_of(engine_), snapshot_->slices(), retention);
   clock_.restart(state);
   stall_ = off.seconds();
 }

@@ -71,11 +71,6 @@ void complete_from_data(RunConfig& config) {
   }
 }
 
-GlobalBatch batch_of(const RunConfig& config, int ranks, int readers) {
-  replicas_of(config.parallelism, ranks);
-  return make_global_batch(config.training, config.data, ranks / readers);
-}
-
 PlannedRun plan_run(const RunConfig& config, const GlobalBatch& batch, const Mesh& mesh, Backend& backend, PlanFor use,
                     int64_t bytes, int64_t available) {
   const ActivationCheckpointOptions& recompute = config.activation_checkpoint;

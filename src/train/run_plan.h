@@ -13,10 +13,6 @@ namespace tokamak {
 // Fills in what the data decides: model.vocab_size where it is 0. Error(kData) where the data set cannot be read.
 void complete_from_data(RunConfig& config);
 
-// The batch of a run on so many ranks. Decides the data axis: `readers` consecutive ranks read the same samples.
-// Error(kConfig) as make_global_batch, or where the replicas do not divide the ranks.
-GlobalBatch batch_of(const RunConfig& config, int ranks, int readers = 1);
-
 // The engine's options of a run's config.
 EngineOptions engine_options(const RunConfig& config, const EngineSizes& sizes);
 

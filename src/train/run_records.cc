@@ -85,17 +85,12 @@ void RunRecords::go_to(int64_t step, RunScale scale, std::function<int64_t()> me
                                   .recorder = recorder_});
 }
 
-void RunRecords::at_step(int64_t step) {
-  step_ = step;
-  last_words_.at_step(step);
-}
-
 bool RunRecords::was_done() {
   const bool done = value_of_rank_zero(comm_, [&] {
     const std::optional<RunStatus> before = status_.read();
-    return before && before->state == RunStatus::State::kDone && before->step == step_;
+    return before && before->state == RunStatus::State::kDone && before->step == step();
   });
-  return step_ >= status_.total_steps && done;
+  return step() >= status_.total_steps && done;
 }
 
 void RunRecords::or_record_end(const std::function<void()>& body) {
@@ -124,7 +119,7 @@ void RunRecords::write_status(RunStatus::State state, int code, const std::strin
     const std::optional<RunStatus> before = status_.read();
     if (before && before->incarnation != status_.incarnation) return;
   }
-  status_.write(state, code, step_, cause);
+  status_.write(state, code, step(), cause);
 }
 
 }  // namespace tokamak

@@ -27,9 +27,9 @@ struct StartFacts {
   std::string hosts;
 };
 
-// The event "start", for readers of the records of all starts (report/). With the system of rank 0, and the job and its
-// restart as the environment names them: TOKAMAK_JOB and TOKAMAK_ATTEMPT of scripts that start a run again, SLURM_JOB_ID
-// and SLURM_RESTART_COUNT. `variable` is as std::getenv.
+// The event "start", for readers of the records of all starts (report/). With the system of rank 0, and the job and
+// its restart as the environment names them: TOKAMAK_JOB and TOKAMAK_ATTEMPT of scripts that start a run again,
+// SLURM_JOB_ID and SLURM_RESTART_COUNT. `variable` is as std::getenv.
 MetricRecord start_record(const StartFacts& facts, const std::function<const char*(const char* name)>& variable);
 
 // Collective: "n01,n02", each host once, in the order of the ranks.
@@ -42,13 +42,13 @@ class RunRecords {
 
   bool reports() const { return recorder_.reports(); }
   void event(RunEvent event, std::vector<NamedValue> values = {}) {
-    recorder_.event(step_, std::move(event), std::move(values));
+    recorder_.event(step(), std::move(event), std::move(values));
   }
   void flush() { recorder_.flush(); }
 
   // On every rank. The run is at this step; the monitor's clock starts now.
   void go_to(int64_t step, RunScale scale, std::function<int64_t()> memory_used);
-  void at_step(int64_t step);
+  void at_step(int64_t step) { last_words_.at_step(step); }
   Monitor& monitor() { return *monitor_; }  // after go_to
   TrainingClock& clock() { return monitor_->clock(); }
 
@@ -61,6 +61,7 @@ class RunRecords {
   void or_record_end(const std::function<void()>& body);
 
  private:
+  int64_t step() const { return last_words_.step(); }
   void write_status(RunStatus::State state, int code, const std::string& cause = "") const;
 
   Comm& comm_;
@@ -69,7 +70,6 @@ class RunRecords {
   Recorder recorder_;
   LastWords last_words_;
   std::optional<Monitor> monitor_;
-  int64_t step_ = 0;
 };
 
 }  // namespace tokamak

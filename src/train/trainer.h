@@ -40,8 +40,8 @@ class Trainer {
 
   RunEnd run();
 
-  // Builds all that `state` determines, the engine having its weights: loader, outcomes, checks, clock, position.
-  // Collective.
+  // Builds all that a state of this run determines, the engine having its weights: loader, outcomes, checks, clock,
+  // position. Abandons the checkpoints of later steps. Collective.
   void go_to(const RunState& state);
 
  private:

@@ -82,7 +82,7 @@ RunEnd train(int ranks, const RunConfig& incomplete, const ToyRunOptions& option
     if (!config.training.samples.prompts.empty()) sampler.emplace(config);
     Backend backend = options.backend();
     GlobalBatch batch;
-    collectively(world.comm(), [&] { batch = batch_of(config, world.size(), options.readers); });
+    collectively(world.comm(), [&] { batch = make_global_batch(config, world.size(), options.readers); });
     auto open = std::make_unique<OpenRun>(world, config, batch,
                                           StartFacts{.config_text = "seed: " + str(config.run.seed)}, options.progress);
     PreparedRun prepared;
@@ -112,7 +112,7 @@ SharedError error_of(int ranks, const RunConfig& config, const ToyRunOptions& op
 int64_t planned_bytes_of(const RunConfig& config, const std::string& name) {
   const auto comm = make_single_comm();
   Backend backend = toy_backend();
-  const PlannedRun run = plan_run(config, batch_of(config, 1), *comm, backend, PlanFor::kTraining, INT64_MAX);
+  const PlannedRun run = plan_run(config, make_global_batch(config, 1), *comm, backend, PlanFor::kTraining, INT64_MAX);
   int64_t bytes = 0;
   for (const MemoryPlan::Entry& entry : run.engine->plan().entries()) {
     if (starts_with(entry.name, name)) bytes += entry.bytes();
