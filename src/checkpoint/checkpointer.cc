@@ -32,15 +32,19 @@ Checkpointer::Checkpointer(Comm& comm, std::string directory, Setup setup)
   });
 }
 
-// A reading is given up, a write is waited for.
-Checkpointer::~Checkpointer() { stop_reading(); }
+void Checkpointer::give_up() {
+  stop_reading();
+  job_.reset();
+}
 
 std::optional<CheckpointReader> Checkpointer::resume() {
   TOKAMAK_CHECK(!resumed_);
   std::optional<CheckpointReader> reader = choose_checkpoint(comm_, store_, setup_.options.load, setup_.tick);
   const bool is_own = value_of_rank_zero(comm_, [&] {
     lock_->claim();
-    const std::vector<int64_t> later = committer_.take_over(reader ? reader->manifest().point.state.step : -1);
+    committer_.take_over();
+    // Only now: an earlier start could commit until its unfinished save was gone.
+    const std::vector<int64_t>& later = committer_.abandon_after(reader ? reader->manifest().point.state.step : -1);
     if (!reader) return false;
     for (const int64_t step : later) {
       log::warning(store_.path_of(step), " is later than what this run starts from (", reader->directory(),
@@ -58,9 +62,13 @@ std::optional<CheckpointReader> Checkpointer::resume() {
   return reader;
 }
 
-SaveOutcome Checkpointer::save(const TrainingPoint& point, const ShardPlace& place, std::vector<UnitSlices> units) {
-  begin_save(point, place, std::move(units));
-  return finish_save();
+void Checkpointer::go_to(int64_t step) {
+  TOKAMAK_CHECK(resumed_ && !job_, "a save is under way");
+  const bool is_saved = value_of_rank_zero(comm_, [&] {
+    committer_.abandon_after(step);
+    return exists(store_.path_of(step));
+  });
+  committed_ = is_saved ? std::optional(step) : std::nullopt;
 }
 
 int64_t Checkpointer::check_writers(const Job& job) const {

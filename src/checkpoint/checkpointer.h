@@ -47,11 +47,17 @@ class Checkpointer {
   // Collective. Creates the directory and locks it; SharedError(kCheckpoint) if another run holds it. `comm` outlives
   // this.
   Checkpointer(Comm& comm, std::string directory, Setup setup);
-  ~Checkpointer();
+  ~Checkpointer() { give_up(); }
 
   // Collective, once, before the first save: choose_checkpoint with options.load. Then takes over the directory and
   // removes leftovers of earlier starts.
   std::optional<CheckpointReader> resume();
+
+  // Collective, between two saves: the run continues from this step. Its own checkpoint of the step, if there is one,
+  // holds its state. Checkpoints of later steps are abandoned: the next save sets them aside.
+  void go_to(int64_t step);
+  // The newest step of this run that is in the store.
+  std::optional<int64_t> committed() const { return committed_; }
 
   // Collective: starts to write a checkpoint, after the last save has ended. The slices must not change until this one
   // has. `place` and `units` describe this rank; each slice has exactly one writer. A step that is already committed is
@@ -68,11 +74,11 @@ class Checkpointer {
 
   // Stops reading back, because the process will end: unread checkpoints do not count, and stay. Each rank for itself.
   void stop_reading() { stop_reading_ = true; }
-
-  // begin_save() and finish_save().
-  SaveOutcome save(const TrainingPoint& point, const ShardPlace& place, std::vector<UnitSlices> units);
+  // Ends a save that has no outcome: waits for a write, and stops reading. Each rank for itself.
+  void give_up();
 
   const CheckpointStore& store() const { return store_; }
+  const std::string& incarnation() const { return committer_.incarnation(); }  // rank 0's
 
  private:
   enum class Waiting { kNo, kYes };
@@ -123,7 +129,7 @@ class Checkpointer {
   Setup setup_;
   std::unique_ptr<DirectoryLock> lock_;  // on rank 0
   Committer committer_;                  // used by rank 0; other ranks only use its names
-  std::optional<int64_t> committed_;     // newest step of this run that is in the store
+  std::optional<int64_t> committed_;
   std::atomic<bool> stop_reading_{false};
   std::unique_ptr<Job> job_;
   bool resumed_ = false;

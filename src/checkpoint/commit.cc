@@ -39,7 +39,7 @@ void Committer::create_store() {
   }
 }
 
-std::vector<int64_t> Committer::take_over(int64_t resumed) {
+void Committer::take_over() {
   for (const std::string& name : store_.disposable()) {
     try {
       remove(name);
@@ -48,10 +48,20 @@ std::vector<int64_t> Committer::take_over(int64_t resumed) {
       log::warning(error.what());
     }
   }
-  // Only now: an earlier start could commit until its unfinished save was gone.
+}
+
+const std::vector<int64_t>& Committer::abandon_after(int64_t step) {
   abandoned_ = store_.steps();
-  std::erase_if(abandoned_, [&](int64_t step) { return step <= resumed; });
+  std::erase_if(abandoned_, [&](int64_t other) { return other <= step; });
   return abandoned_;
+}
+
+// A run that goes back more than once abandons the same step again.
+std::string Committer::set_aside_path(const std::string& step, const std::string& incarnation) const {
+  const std::string first = in_store(str(step, kSetAside, incarnation));
+  std::string path = first;
+  for (int number = 2; entry_at(path) != Entry::kNone; ++number) path = str(first, "-", number);
+  return path;
 }
 
 // Renames an unfinished save first, so that its writer, if alive, can rename nothing out of it or through it. It may
@@ -66,7 +76,7 @@ void Committer::remove(const std::string& name) const {
   if (mark != std::string::npos && std::filesystem::is_directory(entry_at(path))) {
     for (const std::string& inside : list_directory(path, Kind::kCheckpoint)) {
       if (!parse_step_name(inside)) continue;
-      const std::string to = in_store(str(inside, kSetAside, name.substr(mark + kUnfinished.size())));
+      const std::string to = set_aside_path(inside, name.substr(mark + kUnfinished.size()));
       rename_path(str(path, "/", inside), to, Kind::kCheckpoint);
       log::warning("set aside ", to, ": an earlier start ended while it did so");
     }
@@ -156,9 +166,10 @@ void Committer::set_aside_abandoned(int64_t step) {
     const int64_t later = abandoned_.back();
     if (!exists(store_.path_of(later))) continue;
     const std::string through = str(unfinished_path(step), "/", step_name(later));
-    const std::string to = str(store_.path_of(later), kSetAside, incarnation_);
+    const std::string to = set_aside_path(step_name(later), incarnation_);
     rename_path(store_.path_of(later), through, Kind::kCheckpoint);
     rename_path(through, to, Kind::kCheckpoint);
+    read_.erase(later);
     log::warning("set aside ", to, ": this run starts before it and now saves step ", step);
   }
 }

@@ -17,13 +17,18 @@ class Committer {
   Committer(CheckpointStore store, std::string incarnation)
       : store_(std::move(store)), incarnation_(std::move(incarnation)) {}
 
+  const std::string& incarnation() const { return incarnation_; }
+
   void create_store();  // durable on return
 
   // Called once, when this start owns the directory. Deletes unfinished saves, trash and probes of earlier starts, and
   // completes what they were setting aside. Failures are warnings. Afterwards no earlier start can commit or set aside,
   // even one that has passed the fence: its renames go through directories that are deleted here.
-  // Returns the checkpoints after step `resumed`. This run abandons them, and the first commit sets them aside.
-  std::vector<int64_t> take_over(int64_t resumed);
+  void take_over();
+
+  // The run continues from this step, and abandons the checkpoints of later ones: the next commit sets them aside.
+  // Returns their steps.
+  const std::vector<int64_t>& abandon_after(int64_t step);
 
   void expect_space(int64_t bytes);  // fails unless the file system has 1.2 times as many bytes free
   void probe();                      // fails unless a file can be written, synced and removed
@@ -32,9 +37,9 @@ class Committer {
   void begin(int64_t step);             // makes unfinished_path(step); any rank may be first
   void discard(int64_t step) noexcept;  // removes it; a failure is a warning
 
-  // Adds the manifest to the synced files in unfinished_path(manifest.point.state.step), sets aside what take_over()
-  // returned, and gives the directory its name. Durable on return. False, with nothing committed, if another start owns
-  // the store by now.
+  // Adds the manifest to the synced files in unfinished_path(manifest.point.state.step), sets aside what
+  // abandon_after() returned, and gives the directory its name. Durable on return. False, with nothing committed, if
+  // another start owns the store by now.
   bool commit(const CheckpointManifest& manifest, const DirectoryLock& lock);
 
   // Notes that a committed checkpoint was read back; an empty `problem` means that it is sound.
@@ -56,10 +61,11 @@ class Committer {
   void remove_checkpoints(const std::vector<int64_t>& steps);
   std::string unfinished_name(int64_t step) const { return str(step_name(step), kUnfinished, incarnation_); }
   std::string in_store(const std::string& name) const { return store_.directory() + "/" + name; }
+  std::string set_aside_path(const std::string& step, const std::string& incarnation) const;  // that is still free
 
   CheckpointStore store_;
   std::string incarnation_;
-  std::vector<int64_t> abandoned_;     // steps that the first commit sets aside
+  std::vector<int64_t> abandoned_;     // steps that the next commit sets aside
   std::map<int64_t, Soundness> read_;  // by this start
 };
 

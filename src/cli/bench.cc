@@ -73,10 +73,7 @@ class BenchCommand : public Command {
     });
     if (measured_ == Measured::kGeneration) return bench_generation(world, config);
     GlobalBatch batch;
-    collectively(world.comm(), [&] {
-      replicas_of(config.parallelism, world.size());
-      batch = make_global_batch(config.training, config.data, world.size());
-    });
+    collectively(world.comm(), [&] { batch = make_global_batch(config, world.size()); });
     if (measured_ == Measured::kMachine) return bench_machine(world, config, batch);
     if (measured_ == Measured::kOps) return bench_ops(world, without_choice(config), batch);
     return bench_step(world, config, batch);

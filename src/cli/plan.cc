@@ -169,7 +169,7 @@ class PlanCommand : public Command {
     complete_from_data(config);
     const int64_t stated_batch = config.training.global_batch_tokens;
     if (chooses()) leave_choice(config);
-    const GlobalBatch batch = make_global_batch(config.training, config.data, ranks_);
+    const GlobalBatch batch = make_global_batch(config, ranks_);
     // Each thread has its own scratch memory.
     const AutoInt threads = config.runtime.threads_per_rank;
     if (!threads.is_auto()) set_thread_count(static_cast<int>(threads.value));

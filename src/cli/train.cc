@@ -76,7 +76,6 @@ class TrainCommand : public Command {
           {.limits = config.resilience, .directory = config.run.output_dir, .interval = config.metrics.log_interval});
     });
     stop.set_deadline(config.resilience.stop_deadline);
-    const std::string config_text = tokamak::print_config(config);
     std::vector<NamedText> settings;
     for (const ConfigLine& line : config_values(config)) settings.push_back({line.key, line.value});
     const auto check_changes = [config](const std::string& saved, const std::string& checkpoint) {
@@ -93,17 +92,15 @@ class TrainCommand : public Command {
       if (!config.training.samples.prompts.empty()) sampler.emplace(config);
     });
     startup.done("device");
-    collectively(world.comm(), [&] {
-      replicas_of(config.parallelism, world.size());  // refused before anything is made
-      batch = make_global_batch(config.training, config.data, world.size());
-    });
+    collectively(world.comm(),
+                 [&] { batch = make_global_batch(config, world.size()); });  // refused before anything is made
     auto open = std::make_unique<OpenRun>(world, config, batch,
-                                          OpenOptions{.program = program_name(),
-                                                      .command = command_line(),
-                                                      .config_text = config_text,
-                                                      .settings = std::move(settings),
-                                                      .startup = startup,
-                                                      .progress = &watchdog.progress()});
+                                          StartFacts{.program = program_name(),
+                                                     .command = command_line(),
+                                                     .config_text = tokamak::print_config(config),
+                                                     .settings = std::move(settings),
+                                                     .startup = startup},
+                                          &watchdog.progress());
     PreparedRun prepared;
     open->records.or_record_end([&] { prepared = prepare_run(world, backend, config, batch); });
     Trainer trainer(

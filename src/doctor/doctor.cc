@@ -96,7 +96,7 @@ class Doctor {
     if (!config_ || config_->data.sources.empty()) return skipped("data", "no config names any");
     CheckResult result{.name = "data", .kind = Kind::kData};
     const bool opened = measure(result, comm_, peers_, [&](Facts& facts) {
-      const GlobalBatch batch = make_global_batch(config_->training, config_->data, world_.size());
+      const GlobalBatch batch = make_global_batch(*config_, world_.size());
       const RunData found(*config_, RunTable(*config_, batch));
       for (const FieldError& problem : find_sample_problems(*config_)) fail(Kind::kConfig, problem.what, problem.hint);
       facts.set("tokens", found.train.tokens());

@@ -62,7 +62,7 @@ std::string compare_plan(CheckResult& result, World& world, const RankHosts& pee
   const MeshGroups groups(data, replicas);
   const MemoryShare share = memory_share(device, world, groups.mesh(), config.runtime);
   const auto plan = [&](Facts& facts) {
-    const GlobalBatch batch = make_global_batch(config.training, config.data, world.size());
+    const GlobalBatch batch = make_global_batch(config, world.size());
     const PlannedRun run =
         plan_run(config, batch, groups.mesh(), backend, PlanFor::kTraining, share.total, share.available);
     facts.set("planned_bytes", planned_bytes(run.engine->plan(), device));

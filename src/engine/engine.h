@@ -50,7 +50,6 @@ class Engine {
   const MemoryPlan& plan() const { return plan_; }
   const ParamTable& table() const { return table_; }
   ShardedParameters& parameters() { return parameters_; }
-  bool trains() const { return optimizer_ != nullptr; }
   bool plans_snapshot() const { return plans_snapshot_; }                          // EngineSizes::snapshot
   Optimizer& optimizer() { return *optimizer_; }                                   // if it trains
   ShardStatistics* statistics() { return statistics_ ? &*statistics_ : nullptr; }  // if it has memory for them

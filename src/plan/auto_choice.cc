@@ -23,58 +23,6 @@ bool may_reduce_once(const RunConfig& config, const GlobalBatch& batch, int rank
          batch.sequences_per_rank > micro_batch;
 }
 
-// The choices of one micro-batch, for increasing numbers of gathered layers.
-class ChoicesOfSize {
- public:
-  // `available` bytes for the run, of which the choice may fill `bytes`.
-  ChoicesOfSize(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine, int64_t available,
-                int64_t bytes, const KeepValues& values)
-      : config_(config),
-        batch_(batch),
-        ranks_(ranks),
-        machine_(machine),
-        available_(available),
-        bytes_(bytes),
-        values_(values) {}
-
-  // False if it does not fit.
-  bool add(int64_t keep_gathered, std::vector<Candidate>& fitting) const {
-    const bool fits = add(keep_gathered, false, fitting);
-    if (!may_reduce_once(config_, batch_, ranks_, values_.micro_batch)) return fits;
-    if (fits) {
-      const Prediction& often = fitting.back().prediction;
-      if (often.exposed_communication_seconds <= kWorthTrying * often.step_seconds) return true;
-    }
-    return add(keep_gathered, true, fitting) || fits;
-  }
-
- private:
-  bool add(int64_t keep_gathered, bool reduce_once, std::vector<Candidate>& fitting) const {
-    AutoChoice choice{.micro_batch = values_.micro_batch, .keep_gathered = keep_gathered, .reduce_once = reduce_once};
-    const int64_t left = bytes_ - bytes_of(choice);
-    if (left < 0) return false;
-    if (config_.activation_checkpoint.mode == RecomputeMode::kAuto) {
-      choice.kept = choose_kept(values_.costs, left);
-    }
-    const Prediction prediction = predict(with_choice(config_, choice), batch_, ranks_, machine_, available_);
-    choice.predicted_seconds = prediction.step_seconds;
-    fitting.push_back({choice, prediction});
-    fitting.back().prediction.recompute = config_.activation_checkpoint.mode;
-    return true;
-  }
-  int64_t bytes_of(const AutoChoice& choice) const {
-    const DryRun run(with_choice(config_, choice), batch_, ranks_, available_);
-    return planned_bytes(run.memory(), run.device());
-  }
-
-  const RunConfig& config_;
-  const GlobalBatch& batch_;
-  int ranks_;
-  const Machine& machine_;
-  int64_t available_, bytes_;
-  const KeepValues& values_;
-};
-
 double operation_seconds(DryRun& run, const Machine& machine) {
   BatchShape shape = run.shape();
   shape.sequences_per_rank = shape.micro_batch;
@@ -146,20 +94,41 @@ PerKeptTensor<KeepCost> keep_seconds(const RunConfig& config, const GlobalBatch&
 Candidates candidates(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine,
                       int64_t available) {
   const bool fills = leaves_choice(config) && available < INT64_MAX;
-  const int64_t bytes = fills ? fillable_bytes(available, machine.cpu) : available;
-  Candidates found{.fitting = {}, .values = {}, .bytes = bytes};
+  const bool chooses_kept = config.activation_checkpoint.mode == RecomputeMode::kAuto;
+  Candidates found;
+  found.bytes = fills ? fillable_bytes(available, machine.cpu) : available;
+  // Both return false if the choice does not fit.
+  const auto add = [&](AutoChoice choice, const KeepValues& values) {
+    const DryRun run(with_choice(config, choice), batch, ranks, available);
+    const int64_t left = found.bytes - planned_bytes(run.memory(), run.device());
+    if (left < 0) return false;
+    if (chooses_kept) choice.kept = choose_kept(values.costs, left);
+    const Prediction prediction = predict(with_choice(config, choice), batch, ranks, machine, available);
+    choice.predicted_seconds = prediction.step_seconds;
+    found.fitting.push_back({choice, prediction});
+    found.fitting.back().prediction.recompute = config.activation_checkpoint.mode;
+    return true;
+  };
+  const auto add_with_reduce = [&](AutoChoice choice, const KeepValues& values) {
+    const bool fits = add(choice, values);
+    if (!may_reduce_once(config, batch, ranks, choice.micro_batch)) return fits;
+    if (fits) {
+      const Prediction& often = found.fitting.back().prediction;
+      if (often.exposed_communication_seconds <= kWorthTrying * often.step_seconds) return true;
+    }
+    choice.reduce_once = true;
+    return add(choice, values) || fits;
+  };
   for (const int64_t size : tried_micro_batches(config.training, batch)) {
     KeepValues values{.micro_batch = size, .costs = {}};
-    if (config.activation_checkpoint.mode == RecomputeMode::kAuto) {
-      values.costs = keep_seconds(config, batch, size, ranks, machine);
-    }
+    if (chooses_kept) values.costs = keep_seconds(config, batch, size, ranks, machine);
     const size_t before = found.fitting.size();
-    const ChoicesOfSize of(config, batch, ranks, machine, available, bytes, values);
     for (int64_t gathered = 0; gathered <= most_gathered(config, ranks); ++gathered) {
-      if (!of.add(gathered, found.fitting)) break;  // more gathered layers take more
+      // More gathered layers take more.
+      if (!add_with_reduce({.micro_batch = size, .keep_gathered = gathered}, values)) break;
     }
     if (found.fitting.size() == before) break;  // and so do larger micro-batches
-    if (config.activation_checkpoint.mode == RecomputeMode::kAuto) found.values.push_back(values);
+    if (chooses_kept) found.values.push_back(values);
   }
   std::stable_sort(found.fitting.begin(), found.fitting.end(), better);
   return found;

@@ -17,7 +17,7 @@ Backend planned_backend(const RuntimeOptions& options) {
 DryRun::DryRun(const RunConfig& config, const GlobalBatch& batch, int ranks, int64_t bytes, PlanFor use)
     : backend_(planned_backend(config.runtime)),
       comm_(make_plan_comm(ranks, *backend_.device)),
-      mesh_(*comm_, replicas_of(config.parallelism, ranks)),
+      mesh_(*comm_, replicas_of(config.parallelism, ranks), ranks / batch.data_ranks()),
       run_(plan_run(config, batch, mesh_.mesh(), backend_, use, bytes)) {}
 
 StepRecord DryRun::record(const BatchShape& shape, int64_t mean_document) {

@@ -30,7 +30,8 @@ SettledRun settle_run(World& world, Backend& backend, const RunConfig& config, c
   SettledRun run{.config = config};
   // The groups come first: they take some of the memory.
   run.data_comm = make_data_comm(world.comm(), *backend.device, config.runtime, config.precision.reduce);
-  run.mesh = std::make_unique<MeshGroups>(*run.data_comm, replicas_of(config.parallelism, world.size()));
+  run.mesh = std::make_unique<MeshGroups>(*run.data_comm, replicas_of(config.parallelism, world.size()),
+                                          world.size() / batch.data_ranks());
   if (backend.device->uses_host_memory()) load_gemm_library(backend, compute_dtype(config.precision));
   run.memory = memory_share(*backend.device, world, run.mesh->mesh(), config.runtime);
   if (!leaves_choice(config)) return run;

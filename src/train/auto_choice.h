@@ -23,17 +23,6 @@ struct AutoChoice {
   double predicted_seconds = 0;  // of a step
 };
 
-// The choice depends on these alone. Bytes are those that a plan may fill, the same on every rank.
-struct ChoiceInputs {
-  RunConfig config;  // complete (run_plan.h)
-  GlobalBatch batch;
-  int ranks = 1;
-  int ranks_per_node = 1;
-  std::string device;     // as it describes itself
-  int64_t total = 0;      // the same at each start: decides micro-batch and reduce, on which the bits depend
-  int64_t available = 0;  // now: decides the others
-};
-
 // The config with the keys that are auto set to the choice: mode selective with kept_layers, two counts, and reduce.
 RunConfig with_choice(RunConfig config, const AutoChoice& choice);
 

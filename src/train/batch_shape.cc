@@ -3,10 +3,15 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "zero/sharding_policy.h"
 
 namespace tokamak {
 
-GlobalBatch make_global_batch(const TrainingOptions& training, const DataOptions& data, int ranks) {
+GlobalBatch make_global_batch(const RunConfig& config, int all_ranks, int readers) {
+  replicas_of(config.parallelism, all_ranks);
+  const int ranks = all_ranks / readers;
+  const TrainingOptions& training = config.training;
+  const DataOptions& data = config.data;
   GlobalBatch batch;
   batch.length = data.sequence_length;
   batch.sequences_per_step = training.global_batch_tokens / data.sequence_length;

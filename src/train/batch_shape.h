@@ -3,8 +3,7 @@
 
 #include <cstdint>
 
-#include "data/options.h"
-#include "train/options.h"
+#include "train/run_config.h"
 
 namespace tokamak {
 
@@ -15,6 +14,7 @@ struct GlobalBatch {
   int64_t total_steps = 0;
 
   int64_t tokens_per_step() const { return sequences_per_step * length; }
+  int data_ranks() const { return static_cast<int>(sequences_per_step / sequences_per_rank); }  // R
 };
 
 struct BatchShape : GlobalBatch {
@@ -23,8 +23,8 @@ struct BatchShape : GlobalBatch {
   int64_t micro_batches() const { return (sequences_per_rank + micro_batch - 1) / micro_batch; }
 };
 
-// Over so many data ranks. Error(kConfig) if the batch does not divide, or training.micro_batch_size is more than a
-// rank's share.
-GlobalBatch make_global_batch(const TrainingOptions& training, const DataOptions& data, int ranks);
+// The batch of a run on so many ranks. Decides the data axis: `readers` consecutive ranks read the same samples.
+// Error(kConfig) if the batch or the replicas do not divide, or training.micro_batch_size is more than a rank's share.
+GlobalBatch make_global_batch(const RunConfig& config, int ranks, int readers = 1);
 
 }  // namespace tokamak

@@ -8,28 +8,28 @@
 #include <vector>
 
 #include "data/loader.h"
-#include "train/corruption.h"
 #include "train/gradient_check.h"
-#include "train/run_saves.h"
+#include "train/run_checkpoints.h"
 #include "train/state_guard.h"
 
 namespace tokamak {
 
+// One verdict of all ranks on corruption that some of them have found.
+struct Corruption {
+  std::string what;                // "rank 1 (node7): the loss; layer.2"; "" where there is none
+  std::vector<int> ranks;          // where it happened
+  std::vector<std::string> hosts;  // theirs, each once
+};
+
+// Collective. `own` names parts that this rank computed wrong, `received` parts of sums over the ranks. `received`
+// counts only if no rank names parts of its own: an error of one rank is in the sums of all.
+Corruption find_corruption(Comm& comm, const std::string& own, const std::string& received = "");
+
 class CorruptionChecks {
  public:
-  struct Setup {
-    Comm& comm;
-    Engine& engine;  // committed
-    const RunConfig& config;
-    RunRecords& records;
-    RunSaves& saves;
-    RunCheckpoints& checkpoints;
-    const SampleSource& data;
-    RunProgress* progress = nullptr;
-  };
-  // SharedError(kConfig) where the device does not compute the same bits twice. All that `setup` refers to outlives
-  // this.
-  explicit CorruptionChecks(Setup setup);
+  // `engine` has committed. SharedError(kConfig) where the device does not compute the same bits twice. All that this
+  // refers to outlives it.
+  CorruptionChecks(Comm& comm, Engine& engine, const RunConfig& config, OpenRun& open, RunCheckpoints& checkpoints);
 
   void go_to(int64_t step);  // the state as it stands, after this step, is sound
 
@@ -45,7 +45,11 @@ class CorruptionChecks {
   void end_if_corrupt(const Corruption& corruption, const std::string& what, int64_t sound_step);
   void record(const Corruption& corruption, const std::string& text);
 
-  Setup setup_;
+  Comm& comm_;
+  Engine& engine_;
+  const RunConfig& config_;
+  OpenRun& open_;
+  RunCheckpoints& checkpoints_;
   std::optional<GradientCheck> gradient_check_;
   std::optional<StateGuard> guard_;
   std::vector<std::string> blamed_hosts_;  // for a step that was computed again

@@ -34,8 +34,8 @@ GradientCheck::Result GradientCheck::run(const NextBatch& first, const NextBatch
   if (!first_.same_losses(second_)) own.emplace_back("the loss");
   if (const std::string units = units_that_differ(first_.contributions, second_.contributions); !units.empty())
     own.push_back(units);
-  result.difference.own = join(own, "; ");
-  result.difference.received = units_that_differ(first_.sums, second_.sums);
+  result.own = join(own, "; ");
+  result.received = units_that_differ(first_.sums, second_.sums);
   return result;
 }
 

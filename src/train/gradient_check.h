@@ -16,14 +16,11 @@ class GradientCheck {
  public:
   explicit GradientCheck(Engine& engine);  // outlives this
 
-  // How two computations of this rank differ; both empty if they do not.
-  struct Difference {
-    std::string own;       // "the loss; layer.2, layer.1": what this rank has computed
-    std::string received;  // "layer.2": only its part of the sum over all ranks
-  };
   struct Result {
     double attended = 0;  // as of run_step
-    Difference difference;
+    // How two computations of this rank differ; both empty if they do not.
+    std::string own;       // "the loss; layer.2, layer.1": what this rank has computed
+    std::string received;  // "layer.2": only its part of the sum over all ranks
   };
   // compute_gradients() with `first`, then with `second`, which yields the same micro-batches: its gradients remain.
   // Both gather all weights again. Waits for the device.

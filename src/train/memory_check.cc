@@ -26,17 +26,17 @@ void expect_host_fit(const MemoryPlan& plan, const Device& device, const MemoryS
 
 }  // namespace
 
-MemoryShare memory_share(const Device& device, World& world, const Mesh& data, const RuntimeOptions& options) {
+MemoryShare memory_share(const Device& device, World& world, const Mesh& mesh, const RuntimeOptions& options) {
   const int64_t on_device = device.uses_host_memory() ? INT64_MAX : options.ranks_per_gpu;
   const auto ranks_sharing = static_cast<int>(std::min<int64_t>(world.local_size(), on_device));
-  const int64_t reserve = device.reserve_bytes() + data.reserve_bytes();
+  const int64_t reserve = device.reserve_bytes() + mesh.reserve_bytes();
   const auto smallest = [&](int64_t bytes, int64_t kept) {
     return -world.comm().max(-std::max<int64_t>(bytes / ranks_sharing - kept, 0));
   };
   const int64_t total = smallest(device.total_bytes(), device.startup_bytes() + reserve);
   const int64_t most = smallest(device.total_bytes(), reserve);
   // The groups have connected, so what is available is what they left.
-  const int64_t left = smallest(device.available_bytes(), device.reserve_bytes() + data.pending_bytes());
+  const int64_t left = smallest(device.available_bytes(), device.reserve_bytes() + mesh.pending_bytes());
   MemoryShare share{total, std::min(most, left), reserve, ranks_sharing};
   if (!device.uses_host_memory()) {
     share.host_ranks = world.local_size();

@@ -27,7 +27,7 @@ struct MemoryShare {
   int host_ranks = 1;  // ranks of this node
 };
 inline constexpr const char* kReserveIsFor = "code loaded at its first use, graphs and NCCL";
-MemoryShare memory_share(const Device& device, World& world, const Mesh& data, const RuntimeOptions& options);
+MemoryShare memory_share(const Device& device, World& world, const Mesh& mesh, const RuntimeOptions& options);
 
 // Bytes of a plan in the device's memory. Pinned buffers count on a CPU alone: its memory is the host's.
 int64_t planned_bytes(const MemoryPlan& plan, const Device& device);

@@ -1,31 +1,10 @@
 #include "train/run_checkpoints.h"
 
-#include "base/file.h"
 #include "base/log.h"
-#include "base/run_files.h"
 #include "comm/collective_error.h"
 #include "comm/rank_zero.h"
 
 namespace tokamak {
-
-namespace {
-
-std::string directory_of(const RunConfig& config) {
-  return run_files::at(config.run.output_dir, run_files::kCheckpoints);
-}
-
-// A run that began from another run's checkpoint resumes from its own as soon as it has some.
-CheckpointOptions options_of_start(Comm& comm, const RunConfig& config) {
-  CheckpointOptions options = config.checkpoint;
-  if (options.load == "auto" || options.load == "none") return options;
-  const CheckpointStore own(directory_of(config));
-  const bool from_elsewhere = parent_directory(options.load) != own.directory();
-  const bool has_own = value_of_rank_zero(comm, [&] { return !own.steps().empty(); });
-  if (from_elsewhere && has_own) options.load = "auto";
-  return options;
-}
-
-}  // namespace
 
 void load_weights(Comm& comm, CheckpointReader& reader, Engine& engine) {
   std::optional<HostState> read;
@@ -35,80 +14,141 @@ void load_weights(Comm& comm, CheckpointReader& reader, Engine& engine) {
   engine.parameters().masters_changed(engine.compute());
 }
 
-RunCheckpoints::RunCheckpoints(Comm& comm, const RunConfig& config, Tick tick)
+RunCheckpoints::RunCheckpoints(Comm& comm, Engine& engine, const RunConfig& config, OpenRun& open,
+                               std::function<void()> verify_state)
     : comm_(comm),
-      incarnation_(current_incarnation()),
-      checkpointer_(comm, directory_of(config),
-                    {.options = options_of_start(comm, config), .incarnation = incarnation_, .tick = std::move(tick)}),
+      engine_(engine),
+      config_(config),
+      open_(open),
+      verify_state_(std::move(verify_state)),
       clock_(config.checkpoint.interval) {}
 
-RunState RunCheckpoints::load_or_initialize(Engine& engine, const SampleSource& data, const RunTable& table,
-                                            int64_t seed, const Check& check) {
-  snapshot_.emplace(engine);
-  std::optional<CheckpointReader> reader = checkpointer_.resume();
+RunState RunCheckpoints::load_or_initialize(const Check& check) {
+  snapshot_.emplace(engine_);
+  std::optional<CheckpointReader> reader = open_.checkpointer.resume();
   if (!reader) {
-    engine.parameters().initialize(static_cast<uint64_t>(seed), engine.compute());
-    if (comm_.rank() == 0) log::info("weights: initialised from run.seed ", seed);
+    engine_.parameters().initialize(static_cast<uint64_t>(config_.run.seed), engine_.compute());
+    if (comm_.rank() == 0) log::info("weights: initialised from run.seed ", config_.run.seed);
     return {};
   }
   const TrainingPoint& point = reader->manifest().point;
   RunState state = point.state;
-  collectively(comm_, [&] { state.next_sample = data.restore(point.data); });
+  collectively(comm_, [&] { state.next_sample = open_.data.train.restore(point.data); });
   // Before the weights: an error of their shapes would say the same at length. An imported model, of step 0, was not
   // trained with its config.
   collectively(comm_, [&] {
     if (state.step > 0) check(point.config, reader->directory());
   });
-  load_weights(comm_, *reader, engine);
-  const RunTable::Row next = table.at(state.step + 1);
+  load_weights(comm_, *reader, engine_);
+  const RunTable::Row next = open_.table.at(state.step + 1);
   if (state.tokens != next.tokens) {
     throw SharedError(Kind::kConfig,
                       str("training.global_batch_tokens is ", next.stage->tokens_per_step(), ", but ",
                           reader->directory(), " has ", state.tokens, " tokens after ", state.step, " steps"),
                       "go on with the batch that the run began with");
   }
-  const bool own = reader->directory() == path_of(state.step);
-  clock_.resumed(state, own);
   if (comm_.rank() == 0) {
     log::info("weights: resumed from ", reader->directory(), " (step ", state.step, ", ",
               human_count(static_cast<double>(state.tokens)), " tokens, saved by ", reader->manifest().world_size,
               " rank(s))");
   }
-  // Writes nothing, but reads and prunes what a stopped start had no time for.
-  if (own) {
-    being_saved_ = state;
-    checkpointer_.begin_save(point, snapshot_->place(), {});
-  }
   return state;
 }
 
-double RunCheckpoints::begin_save(const TrainingPoint& point, Retention retention) {
-  const Stopwatch watch;
+void RunCheckpoints::go_to(const RunState& state) {
+  finish();
+  open_.checkpointer.go_to(state.step);
+  clock_.restart(state);
+  // Writes nothing, but reads and prunes what a stopped start had no time for.
+  if (open_.checkpointer.committed()) open_.checkpointer.begin_save({.state = state}, place_of(engine_), {});
+}
+
+// Whether nothing would be lost without a save: a checkpoint holds this state, or no step is done.
+bool RunCheckpoints::saved(const RunState& state) const {
+  return state.step == 0 || open_.checkpointer.committed() == state.step;
+}
+
+// The last save of a run is part of its stop.
+Phase RunCheckpoints::phase() const {
+  const bool last = open_.progress != nullptr && open_.progress->phase() == Phase::kStop;
+  return last ? Phase::kStop : Phase::kSave;
+}
+
+void RunCheckpoints::advance() {
+  if (!open_.checkpointer.saving()) return;
+  if (const auto outcome = open_.checkpointer.poll_save()) report(*outcome);
+}
+
+void RunCheckpoints::save(const RunState& state, int64_t bad_steps) {
+  if (bad_steps > 0) {
+    clock_.restart(state);
+    return report({.step = state.step, .reason = str("the last ", bad_steps, " step(s) were not finite")});
+  }
+  begin(state, Retention::kPrune);
+  if (!config_.checkpoint.async) finish();
+}
+
+void RunCheckpoints::begin(const RunState& state, Retention retention) {
+  const Stopwatch waited;
+  if (const auto last = finish(); last && last->bytes > 0 && open_.records.reports()) {
+    log::info("the save of step ", state.step, " waited ", fixed(waited.seconds(), 1), " s for that of step ",
+              last->step, ": the disk takes longer than checkpoint.interval");
+  }
+  const PhaseScope scope(open_.progress, phase());
+  const OffTheClock off(open_.records.clock());
+  verify_state_();
+  open_.records.flush();  // a run that goes on from this checkpoint finds the records of the steps before it
+  const Stopwatch copy;
   collectively(comm_, [&] { snapshot_->fetch(); });  // a rank may have no memory for it
-  const double copied = watch.seconds();
-  checkpointer_.begin_save(point, snapshot_->place(), snapshot_->slices(), retention);
-  being_saved_ = point.state;
-  clock_.tried(point.state);
-  return copied;
+  copy_ = copy.seconds();
+  open_.checkpointer.begin_save(
+      {state, config_.run.seed, open_.facts.config_text, open_.data.train.state_json(state.next_sample)},
+      place_of(engine_), snapshot_->slices(), retention);
+  clock_.restart(state);
+  stall_ = off.seconds();
 }
 
-std::optional<SaveOutcome> RunCheckpoints::poll_save() {
-  std::optional<SaveOutcome> outcome = checkpointer_.poll_save();
-  if (outcome && outcome->committed) clock_.committed(being_saved_);
+std::optional<SaveOutcome> RunCheckpoints::finish() {
+  if (!open_.checkpointer.saving()) return std::nullopt;
+  const PhaseScope scope(open_.progress, phase());
+  const OffTheClock off(open_.records.clock());
+  const SaveOutcome outcome = open_.checkpointer.finish_save();
+  stall_ += off.seconds();
+  report(outcome);
   return outcome;
 }
 
-SaveOutcome RunCheckpoints::finish_save() {
-  SaveOutcome outcome = checkpointer_.finish_save();
-  if (outcome.committed) clock_.committed(being_saved_);
-  return outcome;
+void RunCheckpoints::report(const SaveOutcome& outcome) {
+  if (outcome.committed && outcome.bytes == 0) return;  // it was there already
+  Monitor& monitor = open_.records.monitor();
+  const NamedValue tokens = count_value("tokens", open_.table.tokens_after(outcome.step));
+  if (!outcome.committed) return monitor.event("checkpoint refused", outcome.step, outcome.reason, {tokens});
+  monitor.event("checkpoint", outcome.step, open_.checkpointer.store().path_of(outcome.step),
+                {tokens,
+                 {"checkpoint/stall", stall_},
+                 {"checkpoint/copy", copy_},
+                 {"checkpoint/seconds", outcome.seconds},
+                 count_value("checkpoint/bytes", outcome.bytes)});
+}
+
+// While training goes on, a refused save costs nothing yet; at the end it would cost the run.
+void RunCheckpoints::save_last(const RunState& state, int64_t bad_steps) {
+  std::optional<SaveOutcome> last = finish();
+  if (!saved(state)) {
+    begin(state, bad_steps == 0 ? Retention::kPrune : Retention::kKeepAll);
+    last = finish();
+  }
+  if (saved(state)) return;
+  throw SharedError(Kind::kCheckpoint,
+                    str("the run ends at step ", state.step, ", but its last checkpoint was refused: ", last->reason),
+                    "make room or mend the disk, then start again: training goes on from the newest checkpoint");
 }
 
 std::string RunCheckpoints::newest_before(int64_t step) const {
   return text_of_rank_zero(comm_, [&] {
     std::string newest;
-    for (const int64_t saved : checkpointer_.store().steps()) {
-      if (saved < step) newest = path_of(saved);
+    for (const int64_t saved : open_.checkpointer.store().steps()) {
+      if (saved < step) newest = open_.checkpointer.store().path_of(saved);
     }
     return newest;
   });

@@ -1,16 +1,15 @@
-// A run's state and its checkpoints: from which one a start resumes, when and how the state is saved. The constructor
-// and all methods that are not const are collective, unless they say otherwise.
+// A run's state and its checkpoints: which one a start resumes from, when the state is saved, and what is reported. A
+// save goes on while the run trains; the last one is waited for. All methods that are not const are collective, unless
+// they say otherwise.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <string>
 
-#include "checkpoint/checkpointer.h"
-#include "data/sample_source.h"
 #include "engine/engine.h"
+#include "train/open_run.h"
 #include "train/run_config.h"
-#include "train/run_table.h"
 #include "train/save_clock.h"
 #include "train/state_slices.h"
 
@@ -21,49 +20,57 @@ void load_weights(Comm& comm, CheckpointReader& reader, Engine& engine);
 
 class RunCheckpoints {
  public:
-  // Locks the directory of checkpoints in run.output_dir; SharedError(kCheckpoint) if another run holds it. `comm`
-  // outlives this. `tick`: of files that are read and written, on any thread.
-  RunCheckpoints(Comm& comm, const RunConfig& config, Tick tick);
+  // `verify_state` is called before the state is copied, and throws where it is corrupt. All that this refers to
+  // outlives it.
+  RunCheckpoints(Comm& comm, Engine& engine, const RunConfig& config, OpenRun& open,
+                 std::function<void()> verify_state);
+  ~RunCheckpoints() { open_.checkpointer.give_up(); }  // its thread reads the snapshot
+  RunCheckpoints(const RunCheckpoints&) = delete;
+  RunCheckpoints& operator=(const RunCheckpoints&) = delete;
 
-  // This start's, as checkpoints and records name it; rank 0's counts.
-  const std::string& incarnation() const { return incarnation_.id; }
-
-  // Once, after engine.commit(); `engine` outlives this. Loads the weights and the optimizer's state of the checkpoint
-  // that checkpoint.load names, and returns the run's state there; or draws weights from `seed`, at step 0. `check`
-  // gets the config and the path of the checkpoint before its weights are read.
+  // Once, after engine.commit(). Loads the weights and the optimizer's state of the checkpoint that checkpoint.load
+  // names, and returns the run's state there; or draws weights from run.seed, at step 0. `check` gets the config and
+  // the path of the checkpoint before its weights are read.
   using Check = std::function<void(const std::string& saved_config, const std::string& checkpoint)>;
-  RunState load_or_initialize(Engine& engine, const SampleSource& data, const RunTable& table, int64_t seed,
-                              const Check& check);
+  RunState load_or_initialize(const Check& check);
 
-  bool due(const RunState& state) { return clock_.due(state, comm_); }
-  bool saved(const RunState& state) const { return clock_.saved(state); }
-  void put_off(const RunState& state) { clock_.tried(state); }  // a save that was due: an interval later
+  // The run continues from this state, which its own checkpoint of the step holds, if there is one. Checkpoints of
+  // later steps are abandoned.
+  void go_to(const RunState& state);
 
   // After each step, on this rank alone: starts the thread that takes the snapshot's memory, or throws its error
   // (state_slices.h).
   void take_snapshot_memory() { snapshot_->take_memory(); }
 
-  // As Checkpointer's. A save begins with a copy of the state, the snapshot. Without one (checkpoint.async: false, on a
-  // CPU), the state must not change until the save has ended. Returns the seconds of the copy and of the wait for its
-  // memory.
-  double begin_save(const TrainingPoint& point, Retention retention);
-  bool saving() const { return checkpointer_.saving(); }
-  std::optional<SaveOutcome> poll_save();
-  SaveOutcome finish_save();
-  void stop_reading() { checkpointer_.stop_reading(); }
+  void advance();  // the save under way, if there is one, without waiting for the disk
+  bool due(const RunState& state) { return clock_.due(state, comm_); }
+  // The last `bad_steps` were not finite. Then the save is put off: it would push out an older one, perhaps the last
+  // that is good.
+  void save(const RunState& state, int64_t bad_steps);
+  // Ends the run's saves. SharedError(kCheckpoint) if the last one is refused.
+  void save_last(const RunState& state, int64_t bad_steps);
+  std::optional<SaveOutcome> finish();  // of the save under way, if there is one
 
-  // The newest checkpoint of a step before `step`; empty if there is none.
+  // The newest checkpoint of a step before `step`; empty if there is none. Collective.
   std::string newest_before(int64_t step) const;
 
-  std::string path_of(int64_t step) const { return checkpointer_.store().path_of(step); }
-
  private:
+  Phase phase() const;
+  bool saved(const RunState& state) const;
+  // Copies the state to the snapshot. Without one (checkpoint.async: false, on a CPU), the state must not change until
+  // the save has ended.
+  void begin(const RunState& state, Retention retention);
+  void report(const SaveOutcome& outcome);
+
   Comm& comm_;
-  Incarnation incarnation_;
-  std::optional<StateSnapshot> snapshot_;  // outlives the checkpointer, whose thread reads it
-  Checkpointer checkpointer_;
-  RunState being_saved_;
+  Engine& engine_;
+  const RunConfig& config_;
+  OpenRun& open_;
+  const std::function<void()> verify_state_;
+  std::optional<StateSnapshot> snapshot_;
   SaveClock clock_;
+  double stall_ = 0;  // seconds that training has waited for the save under way, and those of its copy
+  double copy_ = 0;
 };
 
 }  // namespace tokamak

@@ -1,56 +1,80 @@
 #include "train/run_records.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 
+#include "base/clock.h"
 #include "base/error.h"
-#include "base/run_files.h"
+#include "base/process.h"
 #include "comm/collective_error.h"
 #include "comm/rank_zero.h"
-#include "train/start_event.h"
 
 namespace tokamak {
 
 namespace {
 
 // With the event "start" written.
-Recorder open_recorder(Comm& comm, const RunConfig& config, const RunRecords::Setup& setup) {
-  const std::string hosts = all_hosts(comm);
+Recorder open_recorder(Comm& comm, const RunConfig& config, int64_t total_steps, const StartFacts& facts) {
   Sinks sinks;
   collectively(comm, [&] {
     if (comm.rank() != 0) return;
     sinks = make_sinks(config.metrics, {.name = config.run.name,
                                         .output_dir = config.run.output_dir,
-                                        .config_text = setup.config_text,
-                                        .settings = setup.settings,
-                                        .total_steps = setup.total_steps});
+                                        .config_text = facts.config_text,
+                                        .settings = facts.settings,
+                                        .total_steps = total_steps});
   });
   Recorder recorder(std::move(sinks));
-  recorder.write(start_record({.exec_time = setup.startup.begin_time(),
-                               .incarnation = setup.incarnation,
-                               .ranks = comm.size(),
-                               .hosts = hosts,
-                               .program = setup.program,
-                               .command = setup.command},
-                              [](const char* name) { return std::getenv(name); }));
+  recorder.write(start_record(facts, [](const char* name) { return std::getenv(name); }));
   return recorder;
 }
 
 }  // namespace
 
-RunRecords::RunRecords(World& world, const RunConfig& config, const Setup& setup)
+MetricRecord start_record(const StartFacts& facts, const std::function<const char*(const char* name)>& variable) {
+  RunEvent event{"start",
+                 str(facts.ranks, " rank(s)"),
+                 {{"exec", utc_text(facts.startup.begin_time())},
+                  {"incarnation", facts.incarnation},
+                  {"hosts", facts.hosts},
+                  {"program", facts.program},
+                  {"command", facts.command},
+                  {"system", system_name()}}};
+  std::vector<NamedValue> values = {count_value("ranks", facts.ranks)};
+  const auto add_text = [&](const char* key, const char* name) {
+    const char* text = variable(name);
+    if (text != nullptr && *text != '\0') event.texts.push_back({key, text});
+  };
+  const auto add_count = [&](const char* key, const char* name) {
+    const char* text = variable(name);
+    int64_t count = 0;
+    if (text != nullptr && std::from_chars(text, text + std::strlen(text), count).ec == std::errc()) {
+      values.push_back(count_value(key, count));
+    }
+  };
+  add_text("job", "TOKAMAK_JOB");
+  add_text("slurm_job", "SLURM_JOB_ID");
+  add_count("attempt", "TOKAMAK_ATTEMPT");
+  add_count("slurm_restarts", "SLURM_RESTART_COUNT");
+  return {.step = 0, .event = std::move(event), .values = std::move(values)};
+}
+
+std::string all_hosts(Comm& comm) {
+  std::vector<std::string> hosts;
+  for (std::string& host : comm.gather_all(host_name())) {
+    if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(std::move(host));
+  }
+  return join(hosts, ",");
+}
+
+RunRecords::RunRecords(World& world, const RunConfig& config, int64_t total_steps, const StartFacts& facts)
     : comm_(world.comm()),
-      output_dir_(config.run.output_dir),
-      total_steps_(setup.total_steps),
+      status_{config.run.output_dir, facts.incarnation, total_steps},
       log_interval_(config.metrics.log_interval),
-      startup_(setup.startup),
-      recorder_(open_recorder(comm_, config, setup)),
-      incarnation_(text_of_rank_zero(comm_, [&] { return setup.incarnation; })),
-      last_words_(world.watch(), {.rank = comm_.rank(),
-                                  .output_dir = output_dir_,
-                                  .incarnation = incarnation_,
-                                  .records = run_files::at(output_dir_, run_files::kMetrics),
-                                  .total_steps = setup.total_steps,
-                                  .flush = [this] { recorder_.flush(); }}) {}
+      recorder_(open_recorder(comm_, config, total_steps, facts)),
+      last_words_(world.watch(), comm_.rank(), status_, [this] { recorder_.flush(); }) {}
 
 void RunRecords::go_to(int64_t step, RunScale scale, std::function<int64_t()> memory_used) {
   at_step(step);
@@ -61,17 +85,12 @@ void RunRecords::go_to(int64_t step, RunScale scale, std::function<int64_t()> me
                                   .recorder = recorder_});
 }
 
-void RunRecords::at_step(int64_t step) {
-  step_ = step;
-  last_words_.at_step(step);
-}
-
 bool RunRecords::was_done() {
   const bool done = value_of_rank_zero(comm_, [&] {
-    const std::optional<RunStatus> before = read_run_status(output_dir_);
-    return before && before->state == RunStatus::State::kDone && before->step == step_;
+    const std::optional<RunStatus> before = status_.read();
+    return before && before->state == RunStatus::State::kDone && before->step == step();
   });
-  return step_ >= total_steps_ && done;
+  return step() >= status_.total_steps && done;
 }
 
 void RunRecords::or_record_end(const std::function<void()>& body) {
@@ -97,15 +116,10 @@ void RunRecords::end(RunStatus::State state, const std::string& detail, int code
 void RunRecords::write_status(RunStatus::State state, int code, const std::string& cause) const {
   if (comm_.rank() != 0) return;
   if (state != RunStatus::State::kRunning) {
-    const std::optional<RunStatus> before = read_run_status(output_dir_);
-    if (before && before->incarnation != incarnation_) return;
+    const std::optional<RunStatus> before = status_.read();
+    if (before && before->incarnation != status_.incarnation) return;
   }
-  write_run_status(output_dir_, {.state = state,
-                                 .code = code,
-                                 .step = step_,
-                                 .total_steps = total_steps_,
-                                 .incarnation = incarnation_,
-                                 .cause = cause});
+  status_.write(state, code, step(), cause);
 }
 
 }  // namespace tokamak

@@ -10,36 +10,45 @@
 #include "comm/world.h"
 #include "monitor/monitor.h"
 #include "monitor/run_clocks.h"
-#include "monitor/run_status.h"
 #include "train/last_words.h"
 #include "train/run_config.h"
 
 namespace tokamak {
 
+struct StartFacts {
+  std::string program;              // "tokamak 0.1.0, commit 3ffeb6390c61"
+  std::string command;              // as a shell would take it
+  std::string config_text;          // the config as config/ prints it
+  std::vector<NamedText> settings;  // the same, key by key
+  StartupClock startup;             // with its phases so far
+  // Filled in by OpenRun.
+  std::string incarnation;  // rank 0's
+  int ranks = 1;
+  std::string hosts;
+};
+
+// The event "start", for readers of the records of all starts (report/). It adds the system of rank 0, and the job and
+// its restart by the environment: TOKAMAK_JOB and TOKAMAK_ATTEMPT of scripts that start a run again, and Slurm's
+// SLURM_JOB_ID and SLURM_RESTART_COUNT. `variable` is as std::getenv.
+MetricRecord start_record(const StartFacts& facts, const std::function<const char*(const char* name)>& variable);
+
+// Collective: "n01,n02", each host once, in the order of the ranks.
+std::string all_hosts(Comm& comm);
+
 class RunRecords {
  public:
-  struct Setup {
-    std::string program;              // its version
-    std::string command;              // the command line
-    std::string config_text;          // the config as config/ prints it
-    std::vector<NamedText> settings;  // the same, key by key
-    std::string incarnation;          // of this start; rank 0's counts
-    int64_t total_steps = 0;
-    StartupClock startup;  // of this start, with its phases so far
-  };
   // Collective. run.output_dir is there and locked. Writes the event "start".
-  RunRecords(World& world, const RunConfig& config, const Setup& setup);
+  RunRecords(World& world, const RunConfig& config, int64_t total_steps, const StartFacts& facts);
 
-  StartupClock& startup() { return startup_; }
   bool reports() const { return recorder_.reports(); }
   void event(RunEvent event, std::vector<NamedValue> values = {}) {
-    recorder_.event(step_, std::move(event), std::move(values));
+    recorder_.event(step(), std::move(event), std::move(values));
   }
   void flush() { recorder_.flush(); }
 
   // On every rank. The run is at this step; the monitor's clock starts now.
   void go_to(int64_t step, RunScale scale, std::function<int64_t()> memory_used);
-  void at_step(int64_t step);
+  void at_step(int64_t step) { last_words_.at_step(step); }
   Monitor& monitor() { return *monitor_; }  // after go_to
   TrainingClock& clock() { return monitor_->clock(); }
 
@@ -52,18 +61,15 @@ class RunRecords {
   void or_record_end(const std::function<void()>& body);
 
  private:
+  int64_t step() const { return last_words_.step(); }
   void write_status(RunStatus::State state, int code, const std::string& cause = "") const;
 
   Comm& comm_;
-  const std::string output_dir_;
-  const int64_t total_steps_;
+  const StatusFile status_;
   const int64_t log_interval_;
-  StartupClock startup_;
   Recorder recorder_;
-  const std::string incarnation_;  // rank 0's
   LastWords last_words_;
   std::optional<Monitor> monitor_;
-  int64_t step_ = 0;
 };
 
 }  // namespace tokamak

@@ -6,24 +6,13 @@
 
 namespace tokamak {
 
-namespace {
-
-RunStage only_stage(const RunConfig& config, const GlobalBatch& batch) {
-  RunStage stage{
-      .until_step = batch.total_steps, .length = batch.length, .sequences = batch.sequences_per_step, .mixture = {}};
-  for (const SourceOptions& source : config.data.sources) stage.mixture.push_back(source.weight);
-  return stage;
-}
-
-}  // namespace
-
 RunTable::RunTable(std::vector<RunStage> stages, const Schedule& schedule)
     : stages_(std::move(stages)), schedule_(schedule) {
   TOKAMAK_CHECK(!stages_.empty(), "a run without a stage");
 }
 
 RunTable::RunTable(const RunConfig& config, const GlobalBatch& batch)
-    : RunTable({only_stage(config, batch)},
+    : RunTable({{.until_step = batch.total_steps, .length = batch.length, .sequences = batch.sequences_per_step}},
                Schedule(config.lr_scheduler, config.optimizer.lr, batch.total_steps, batch.tokens_per_step())) {}
 
 RunTable::Row RunTable::at(int64_t step) const {

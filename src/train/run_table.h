@@ -1,4 +1,4 @@
-// The table of a run's steps: tokens and samples before each, its length, batch, learning rate and mixture. A pure
+// The table of a run's steps: tokens and samples before each, its length, batch and learning rate. A pure
 // function of the config, asked wherever a step becomes tokens or samples. A run has one stage today.
 #pragma once
 
@@ -13,10 +13,9 @@ namespace tokamak {
 
 // Consecutive steps with the same batch.
 struct RunStage {
-  int64_t until_step = 0;       // its last step
-  int64_t length = 0;           // T
-  int64_t sequences = 0;        // G, of each step
-  std::vector<double> mixture;  // the weight of each of data.sources
+  int64_t until_step = 0;  // its last step
+  int64_t length = 0;      // T
+  int64_t sequences = 0;   // G, of each step
 
   int64_t tokens_per_step() const { return sequences * length; }
 };

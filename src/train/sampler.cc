@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/field_checks.h"
+#include "base/printable.h"
 #include "comm/collective_error.h"
 #include "comm/rank_zero.h"
 #include "data/manifest.h"
@@ -22,13 +23,7 @@ constexpr int64_t kNotOfText = 2;      // BOS, and the space that SentencePiece 
 int64_t most_tokens(const std::string& prompt) { return std::ssize(prompt) + kNotOfText; }
 
 // As an error shows it.
-std::string shown(const std::string& prompt) {
-  constexpr size_t kMostBytes = 60;
-  if (prompt.size() <= kMostBytes) return str("'", prompt, "'");
-  size_t end = kMostBytes;
-  while (end > 0 && (static_cast<unsigned char>(prompt[end]) & 0xC0) == 0x80) --end;  // inside of a character
-  return str("'", prompt.substr(0, end), "...'");
-}
+std::string shown(const std::string& prompt) { return str("'", printable(prompt, 60), "'"); }
 
 std::string key_of(size_t prompt) { return str("training.samples.prompts[", prompt, "]"); }
 

@@ -10,12 +10,7 @@ SaveClock::SaveClock(const TrainingLength& interval) : interval_(interval) {
   TOKAMAK_CHECK(interval.unit != TrainingLength::Unit::kFraction, "checkpoint.interval is no share of a run");
 }
 
-void SaveClock::resumed(const RunState& state, bool from_own) {
-  if (from_own) saved_ = state;
-  tokens_ = state.tokens;
-}
-
-void SaveClock::tried(const RunState& state) {
+void SaveClock::restart(const RunState& state) {
   tokens_ = state.tokens;
   since_.restart();
 }

@@ -47,7 +47,6 @@ class StateSnapshot {
 
   // Copies the state, as of all work enqueued so far; waits for memory that is not taken yet, or throws its Error.
   void fetch();
-  ShardPlace place() const { return place_of(engine_); }
   std::vector<UnitSlices> slices();  // this rank's, unit by unit: what fetch brought
 
  private:

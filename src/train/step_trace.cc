@@ -49,7 +49,13 @@ void StepTrace::end(int64_t step) {
   if (step != steps_.last) return;
   watched_.reset();
   write();
+  forget();
+}
+
+void StepTrace::forget() {
+  watched_.reset();
   timeline_.reset();
+  spans_.clear();
 }
 
 void StepTrace::write() {

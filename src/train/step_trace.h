@@ -26,6 +26,7 @@ class StepTrace {
 
   void begin(int64_t step);  // before the step is enqueued
   void end(int64_t step);    // after it; waits for the device and writes the file when it was the last
+  void forget();             // the steps so far
 
  private:
   struct Span {

@@ -92,6 +92,4 @@ void StopSignal::set_deadline(Duration deadline) {
 
 int StopSignal::received() const { return received_signal; }
 
-int StopSignal::agreed(Comm& comm) const { return static_cast<int>(comm.max(received())); }
-
 }  // namespace tokamak

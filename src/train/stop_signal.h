@@ -10,7 +10,6 @@
 #include <array>
 
 #include "base/fields.h"
-#include "comm/comm.h"
 
 namespace tokamak {
 
@@ -29,8 +28,6 @@ class StopSignal {
   void set_deadline(Duration deadline);
 
   int received() const;  // its number, or 0
-  // The number of the signal that some rank has received, or 0. Collective; every rank gets the same answer.
-  int agreed(Comm& comm) const;
 
  private:
   static constexpr std::array<int, 4> kSignals = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};

@@ -4,8 +4,8 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "comm/collective_error.h"
-#include "train/evaluator.h"
 #include "train/tensor_records.h"
+#include "train/validation.h"
 
 namespace tokamak {
 
@@ -34,7 +34,7 @@ RunEnd Trainer::run() {
     try {
       end = train(was_done);
     } catch (const SharedError&) {
-      saves_.finish();  // its checkpoint is as good as before, and all ranks are here
+      checkpoints_.finish();  // its checkpoint is as good as before, and all ranks are here
       throw;
     }
   });
@@ -55,12 +55,12 @@ RunEnd Trainer::train(bool was_done) {
   }
   while (!finished()) {
     if (should_stop()) {
-      open_->checkpoints.stop_reading();
+      open_->checkpointer.stop_reading();
       save_last();
       return RunEnd::kStopped;
     }
     step();
-    open_->checkpoints.take_snapshot_memory();
+    checkpoints_.take_snapshot_memory();
     if (finished()) break;
     evaluate_if_due();
     save_if_due();
@@ -175,10 +175,13 @@ void Trainer::validate() {
   read_outcomes(0);
   const PhaseScope phase(progress(), Phase::kValidation);
   const OffTheClock off(records().clock());
-  const Evaluator evaluator(*open_->data.validation,
-                            validation_sequences(config().training, run_.planned.shape, *open_->data.validation),
-                            run_.planned.shape.micro_batch, config().data.document_masking);
-  const double loss = evaluator.mean_loss(engine(), [this] { stop_between(); });
+  const SampleSource& held_out = *open_->data.validation;
+  const BatchShape& shape = run_.planned.shape;
+  const double loss = mean_loss(engine(), held_out,
+                                {.sequences = validation_sequences(config().training, shape, held_out),
+                                 .micro_batch = shape.micro_batch,
+                                 .document_masking = config().data.document_masking},
+                                [this] { stop_between(); });
   records().monitor().validation(state_.step, loss, open_->data.bits_per_byte(loss), off.seconds());
 }
 
@@ -204,15 +207,16 @@ void Trainer::take_samples() {
 }
 
 void Trainer::save_if_due() {
-  if (!saves_.due(state_)) return;
+  checkpoints_.advance();
+  if (!checkpoints_.due(state_)) return;
   read_outcomes(0);
-  saves_.save(state_, bad_steps_.in_a_row());
+  checkpoints_.save(state_, bad_steps_.in_a_row());
 }
 
 void Trainer::save_last() {
   const PhaseScope phase(progress(), Phase::kStop);
   read_outcomes(0);
-  saves_.save_last(state_, bad_steps_.in_a_row());
+  checkpoints_.save_last(state_, bad_steps_.in_a_row());
 }
 
 }  // namespace tokamak

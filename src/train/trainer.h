@@ -10,9 +10,8 @@
 #include "resilience/stragglers.h"
 #include "train/bad_steps.h"
 #include "train/corruption_checks.h"
-#include "train/open_run.h"
 #include "train/prepared_run.h"
-#include "train/run_saves.h"
+#include "train/run_checkpoints.h"
 #include "train/sampler.h"
 #include "train/step.h"
 #include "train/step_trace.h"
@@ -41,13 +40,13 @@ class Trainer {
 
   RunEnd run();
 
-  // Builds all that `state` determines, the engine having its weights: loader, outcomes, checks, clock, position.
-  // Collective.
+  // Builds all that a state of this run determines, the engine having its weights: loader, outcomes, checks, clock,
+  // position. Abandons the checkpoints of later steps. Collective.
   void go_to(const RunState& state);
 
  private:
   void start();
-  RunState load_state(std::vector<std::string>& changes);  // `changes`: in the config
+  RunState load();
   void report_ready(int64_t committed_bytes);
   RunEnd train(bool was_done);  // until it is finished, or is to stop
   void step();
@@ -71,7 +70,7 @@ class Trainer {
   bool due(int64_t interval) const { return finished() || (interval > 0 && state_.step % interval == 0); }
   bool finished() const { return state_.step >= open_->table.total_steps(); }
   RunRecords& records() { return open_->records; }
-  RunProgress* progress() const { return open_->options.progress; }
+  RunProgress* progress() const { return open_->progress; }
   const RunConfig& config() const { return run_.config; }
   Engine& engine() { return *run_.planned.engine; }
 
@@ -79,8 +78,8 @@ class Trainer {
   const StopSignal& stop_;
   const TrainerOptions options_;
   PreparedRun run_;
-  std::unique_ptr<OpenRun> open_;  // ends before `run_`, whose state its checkpoints read
-  RunSaves saves_;
+  std::unique_ptr<OpenRun> open_;
+  RunCheckpoints checkpoints_;
   std::optional<CorruptionChecks> checks_;
   std::optional<Loader> loader_;
   std::optional<StepReader> reader_;

@@ -6,9 +6,9 @@
 #include "base/run_files.h"
 #include "comm/collective_error.h"
 #include "model/flops.h"
-#include "train/evaluator.h"
 #include "train/memory_check.h"
 #include "train/trainer.h"
+#include "train/validation.h"
 
 namespace tokamak {
 
@@ -37,7 +37,7 @@ void log_run(const RunConfig& config, const OpenRun& open, const BatchShape& sha
             " source(s), ", data.validation ? human_count(static_cast<double>(data.validation->tokens())) : "no",
             " held-out tokens, tokenizer ", data.train.tokenizer().name);
   if (data.validation) {
-    const int64_t all = Evaluator::all_sequences(*data.validation);
+    const int64_t all = all_sequences(*data.validation);
     const int64_t taken = validation_sequences(config.training, shape, *data.validation);
     log::info("validation: ", taken == all ? str("all ", all) : str("the first ", taken, " of ", all),
               " held-out sequences");
@@ -93,19 +93,11 @@ Trainer::Trainer(World& world, const StopSignal& stop, PreparedRun run, std::uni
       options_(std::move(options)),
       run_(std::move(run)),
       open_(std::move(open)),
-      saves_({.checkpoints = open_->checkpoints,
-              .records = open_->records,
-              .table = open_->table,
-              .data = open_->data.train,
-              .progress = open_->options.progress,
-              .config_text = open_->options.config_text,
-              .seed = config().run.seed,
-              .options = config().checkpoint,
-              .verify_state = [this] { checks_->verify_state(state_.step); }}),
+      checkpoints_(comm_, engine(), config(), *open_, [this] { checks_->verify_state(state_.step); }),
       trace_(parse_traced_steps(config().metrics.trace).value(), comm_, *engine().backend().device,
              str(config().run.output_dir, "/trace-", config().metrics.trace, ".json")),
       bad_steps_(config().resilience.max_bad_steps,
-                 [&from = open_->checkpoints](int64_t first) { return advice_for_bad_steps(from, first); }) {
+                 [this](int64_t first) { return advice_for_bad_steps(checkpoints_, first); }) {
   records().or_record_end([&] { start(); });
 }
 
@@ -116,60 +108,55 @@ void Trainer::start() {
   }
   engine().commit();
   const int64_t committed_bytes = engine().backend().device->used_bytes();
-  records().startup().done("memory");
+  open_->facts.startup.done("memory");
+  const RunState state = load();
+  checks_.emplace(comm_, engine(), config(), *open_, checkpoints_);
+  go_to(state);
+  // Written last, when nothing can refuse this start any more.
+  collectively(comm_, [&] {
+    if (comm_.rank() != 0) return;
+    try {
+      write_run_directory(config(), open_->facts.config_text, open_->data.train);
+    } catch (const Error& error) {
+      if (state.step == 0) throw;
+      log::warning(error.what(), "; the run goes on, as it would on a disk that fills later");
+    }
+  });
+  report_ready(committed_bytes);
+}
+
+RunState Trainer::load() {
+  const PhaseScope phase(progress(), Phase::kLoad);
   std::vector<std::string> changes;
-  RunState state;
-  {
-    const PhaseScope phase(progress(), Phase::kLoad);
-    state = load_state(changes);
-  }
-  records().startup().done("load");
+  const RunState state = checkpoints_.load_or_initialize([&](const std::string& saved, const std::string& checkpoint) {
+    if (options_.check_changes) changes = options_.check_changes(saved, checkpoint);
+    if (changes.empty() || comm_.rank() != 0) return;
+    log::info("changed since ", checkpoint, ":\n  ", join(changes, "\n  "));
+  });
+  open_->facts.startup.done("load");
   records().at_step(state.step);
   if (state.step > 0) {
     RunEvent resume{"resume", str(comm_.size(), " rank(s)"), {}};
     if (!changes.empty()) resume.texts.push_back({"changed", join(changes, "; ")});
     records().event(std::move(resume));
   }
-  // Written last, when nothing can refuse this start any more.
-  collectively(comm_, [&] {
-    if (comm_.rank() != 0) return;
-    try {
-      write_run_directory(config(), open_->options.config_text, open_->data.train);
-    } catch (const Error& error) {
-      if (state.step == 0) throw;
-      log::warning(error.what(), "; the run goes on, as it would on a disk that fills later");
-    }
-  });
-  checks_.emplace(CorruptionChecks::Setup{.comm = comm_,
-                                          .engine = engine(),
-                                          .config = config(),
-                                          .records = records(),
-                                          .saves = saves_,
-                                          .checkpoints = open_->checkpoints,
-                                          .data = open_->data.train,
-                                          .progress = progress()});
-  go_to(state);
-  report_ready(committed_bytes);
-}
-
-RunState Trainer::load_state(std::vector<std::string>& changes) {
-  return open_->checkpoints.load_or_initialize(engine(), open_->data.train, open_->table, config().run.seed,
-                                               [&](const std::string& saved, const std::string& checkpoint) {
-                                                 if (options_.check_changes)
-                                                   changes = options_.check_changes(saved, checkpoint);
-                                                 if (!changes.empty() && comm_.rank() == 0) {
-                                                   log::info("changed since ", checkpoint, ":\n  ",
-                                                             join(changes, "\n  "));
-                                                 }
-                                               });
+  return state;
 }
 
 void Trainer::go_to(const RunState& state) {
+  const RunStage& stage = *open_->table.at(state.step + 1).stage;
+  const BatchShape& planned = run_.planned.shape;
+  TOKAMAK_CHECK(stage.sequences == planned.sequences_per_step && stage.length == planned.length,
+                "memory is planned for ", planned.sequences_per_step, " sequences of ", planned.length, ", not ",
+                stage.sequences, " of ", stage.length);
+  checkpoints_.go_to(state);
   state_ = state;
   loader_.emplace(open_->data.train, loader_options());
   reader_.emplace(engine());
+  trace_.forget();
   bad_steps_.forget();
   checks_->go_to(state.step);
+  if (ShardStatistics* statistics = engine().statistics()) statistics->forget();
   const Device& device = *engine().backend().device;
   records().go_to(
       state.step,
@@ -186,7 +173,7 @@ LoaderOptions Trainer::loader_options() const {
   return {.rank = data.rank(),
           .ranks = data.size(),
           .micro_batch = run_.planned.shape.micro_batch,
-          .samples_per_step = run_.planned.shape.sequences_per_step,
+          .samples_per_step = open_->table.at(state_.step + 1).stage->sequences,
           .document_masking = config().data.document_masking,
           .first_sample = state_.next_sample};
 }
@@ -197,8 +184,8 @@ void Trainer::report_ready(int64_t committed_bytes) {
   if (comm_.rank() == 0 && peak_flops > 0) {
     log::info("MFU is against ", human_si(peak_flops * comm_.size(), "FLOP/s"), ": ", kPeakSource, ", times the ranks");
   }
-  records().startup().done("loader");
-  std::vector<NamedValue> values = records().startup().values();
+  open_->facts.startup.done("loader");
+  std::vector<NamedValue> values = open_->facts.startup.values();
   if (peak_flops > 0) values.push_back({"peak/flops", peak_flops});
   const RunTable& table = open_->table;
   values.push_back(count_value("total_steps", table.total_steps()));

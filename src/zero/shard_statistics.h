@@ -51,7 +51,8 @@ class ShardStatistics {
     std::vector<WeightStatistics> weights;  // in the order of the table
     double seconds = 0;                     // of the device, or of a CPU, for all of it
   };
-  Result take();  // waits for that step, not for later ones
+  Result take();                     // waits for that step, not for later ones
+  void forget() { taken_ = seen_; }  // results not yet taken
 
  private:
   // The part of a weight in one slice. It is contiguous, because weight and slice are.

@@ -87,7 +87,7 @@ void save(const std::string& directory, State& state, int64_t step) {
   const auto comm = make_single_comm();
   Checkpointer checkpointer(*comm, directory, toy_setup());
   checkpointer.resume();
-  REQUIRE(checkpointer.save(toy_point(step), state.place(), state.units()).committed);
+  REQUIRE(save_and_wait(checkpointer, step, state.place(), state.units()).committed);
 }
 
 std::string path_of(const TempDir& dir, DType dtype) { return dir.file(std::string(name_of(dtype))); }

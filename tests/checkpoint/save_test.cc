@@ -322,7 +322,7 @@ TEST_CASE("slices whose memory lies in several places are saved and loaded as th
   const TempDir dir;
   ToyRun run(dir.file("c"));
   run.state().fill(10);
-  REQUIRE(run.checkpointer().save(toy_point(10), run.state().place(), cut(run.state().units())).committed);
+  REQUIRE(save_and_wait(run.checkpointer(), 10, run.state().place(), cut(run.state().units())).committed);
   const std::string saved = dir.file("c/step-00000010");
   CHECK(ToyRun(dir.file("d"), toy_setup(0, saved, "toy.2")).whole());
   CheckpointReader reader = CheckpointReader::open(saved);

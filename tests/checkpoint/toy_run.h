@@ -21,6 +21,12 @@ inline Checkpointer::Setup toy_setup(int64_t keep = 0, std::string load = "auto"
   return setup;
 }
 
+inline SaveOutcome save_and_wait(Checkpointer& checkpointer, int64_t step, const ShardPlace& place,
+                                 std::vector<UnitSlices> units) {
+  checkpointer.begin_save(toy_point(step), place, std::move(units));
+  return checkpointer.finish_save();
+}
+
 // From start to end of a process: what it resumed, and its saves.
 class ToyRun {
  public:
@@ -38,7 +44,7 @@ class ToyRun {
 
   SaveOutcome save(int64_t step) {
     state_.fill(step);
-    return checkpointer_.save(toy_point(step), state_.place(), state_.units());
+    return save_and_wait(checkpointer_, step, state_.place(), state_.units());
   }
 
   Checkpointer& checkpointer() { return checkpointer_; }

@@ -53,7 +53,7 @@ ShardPlace place_in(const Comm& comm) { return {comm.rank(), comm.size(), true};
 
 SaveOutcome save(Checkpointer& checkpointer, ToyState& state, int64_t step) {
   state.fill(step);
-  return checkpointer.save(toy_point(step), state.place(), state.units());
+  return save_and_wait(checkpointer, step, state.place(), state.units());
 }
 
 // Runs `change` on rank 0 while the others wait.

@@ -69,7 +69,7 @@ TEST_CASE("a recorded step has the FLOPs of mfu_full and of the terms that it le
       if (sequences % ranks != 0) continue;
       AutoInt& micro_batch = config.training.micro_batch_size;
       micro_batch.value = std::min(micro_batch.value, sequences / ranks);
-      DryRun run(config, make_global_batch(config.training, config.data, ranks), ranks);
+      DryRun run(config, make_global_batch(config, ranks), ranks);
       const StepRecord record = run.record();
       INFO(file.path().string() << " on " << ranks);
       CHECK(record.flops() ==

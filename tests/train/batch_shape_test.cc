@@ -8,41 +8,38 @@ using namespace tokamak;
 
 namespace {
 
-TrainingOptions training(int64_t batch_tokens, int64_t micro_batch) {
-  TrainingOptions options;
-  options.max_steps = 7;
-  options.global_batch_tokens = batch_tokens;
-  options.micro_batch_size.value = micro_batch;
-  return options;
-}
-
-DataOptions data() {
-  DataOptions options;
-  options.sequence_length = 32;
-  return options;
+RunConfig batch(int64_t tokens, int64_t micro_batch) {
+  RunConfig config;
+  config.data.sequence_length = 32;
+  config.training.max_steps = 7;
+  config.training.global_batch_tokens = tokens;
+  config.training.micro_batch_size.value = micro_batch;
+  return config;
 }
 
 }  // namespace
 
 TEST_CASE("a global batch is shared equally, in micro-batches of which the last may be smaller") {
-  const BatchShape shape{make_global_batch(training(24 * 32, 5), data(), 2), 5};
+  const BatchShape shape{make_global_batch(batch(24 * 32, 5), 2), 5};
   CHECK(shape.sequences_per_step == 24);
   CHECK(shape.sequences_per_rank == 12);
   CHECK(shape.micro_batches() == 3);
   CHECK(shape.tokens_per_step() == 768);
   CHECK(shape.total_steps == 7);
+  const GlobalBatch pairs = make_global_batch(batch(24 * 32, 5), 4, 2);  // each two ranks read the same samples
+  CHECK((pairs.sequences_per_rank == 12 && pairs.data_ranks() == 2));
 }
 
 TEST_CASE("a length in tokens is rounded up to whole steps") {
-  TrainingOptions options = training(768, 1);
-  options.max_steps = 0;
-  options.max_tokens = 769;
-  CHECK(make_global_batch(options, data(), 1).total_steps == 2);
+  RunConfig config = batch(768, 1);
+  config.training.max_steps = 0;
+  config.training.max_tokens = 769;
+  CHECK(make_global_batch(config, 1).total_steps == 2);
 }
 
 TEST_CASE("a batch that the ranks cannot share is refused, with the nearest ones that they can") {
   try {
-    make_global_batch(training(768, 1), data(), 5);
+    make_global_batch(batch(768, 1), 5);
     FAIL("accepted");
   } catch (const Error& error) {
     CHECK(error.kind() == Kind::kConfig);
@@ -52,5 +49,5 @@ TEST_CASE("a batch that the ranks cannot share is refused, with the nearest ones
 }
 
 TEST_CASE("a micro-batch beyond a rank's share is refused") {
-  CHECK_THROWS_WITH(make_global_batch(training(768, 13), data(), 2), Catch::Contains("13") && Catch::Contains("12"));
+  CHECK_THROWS_WITH(make_global_batch(batch(768, 13), 2), Catch::Contains("13") && Catch::Contains("12"));
 }

@@ -1,6 +1,6 @@
 // A bit flips in one rank's memory and stays finite, so that only the checks of `resilience` can find it. They name the
 // rank, and change nothing in a healthy run.
-#include "train/corruption.h"
+#include "train/corruption_checks.h"
 
 #include <atomic>
 #include <bit>

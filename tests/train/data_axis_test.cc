@@ -3,9 +3,9 @@
 
 #include "eval/log_likelihood.h"
 #include "support/ranks.h"
-#include "train/evaluator.h"
 #include "train/run_plan.h"
 #include "train/toy_training.h"
+#include "train/validation.h"
 
 using namespace tokamak;
 
@@ -42,7 +42,7 @@ RANKS_CASE("scores and held-out losses count each sequence once, however many ra
     engine.commit();
     engine.parameters().initialize(7, engine.compute());
     std::vector<double> all = log_likelihoods(engine, sequences, [] {});
-    all.push_back(Evaluator(source, 5, 1, true).mean_loss(engine, [] {}));
+    all.push_back(mean_loss(engine, source, {.sequences = 5}, [] {}));
     return all;
   };
   const auto alone = make_single_comm();

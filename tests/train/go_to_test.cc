@@ -2,7 +2,9 @@
 #include <array>
 #include <catch2/catch.hpp>
 
+#include "base/file.h"
 #include "checkpoint/reader.h"
+#include "checkpoint/store.h"
 #include "train/toy_training.h"
 
 using namespace tokamak;
@@ -41,7 +43,8 @@ TEST_CASE("a trainer that goes back to a step trains to the bits of a run that r
     ends[rank].push_back(master_of(engine));
     return std::vector<NamedValue>();
   };
-  options.then = [&](World& world, Trainer& trainer) {
+  options.run = [&](World& world, Trainer& trainer) {
+    trainer.run();
     CheckpointReader reader = CheckpointReader::open(place.checkpoint("source", 3));
     load_weights(world.comm(), reader, *engines[static_cast<size_t>(world.rank())]);
     trainer.go_to(reader.manifest().point.state);
@@ -55,4 +58,47 @@ TEST_CASE("a trainer that goes back to a step trains to the bits of a run that r
   const auto twice = records(place.run("twice"));
   CHECK(twice.size() == 6);
   for (const auto& [step, loss] : records(place.run("resumed"))) CHECK(twice.at(step) == loss);
+}
+
+TEST_CASE("a trainer that goes back saves the steps after it again, to the bits of the first time") {
+  const ToyPlace place;
+  RunConfig config = place.config("run", 2);
+  config.checkpoint.interval = TrainingLength::tokens(2 * config.training.global_batch_tokens);
+  config.checkpoint.keep_latest = 0;
+  config.metrics.trace = "4-5";
+  config.training.evals = {{}};
+  std::array<Engine*, 2> engines{};
+  std::vector<ToyState> saved;  // of steps 4 and 6, each time
+  ToyRunOptions options;
+  options.evals = [&](Engine& engine, const std::function<void()>&) {
+    engines[static_cast<size_t>(engine.comm().rank())] = &engine;
+    return std::vector<NamedValue>();
+  };
+  const auto collect = [&](World& world) {
+    if (world.rank() == 0) {
+      for (const int64_t step : {4, 6}) saved.push_back(saved_state(place.checkpoint("run", step)));
+    }
+    world.comm().barrier();
+  };
+  options.run = [&](World& world, Trainer& trainer) {
+    trainer.run();
+    for (int i = 0; i < 2; ++i) {
+      collect(world);
+      CheckpointReader reader = CheckpointReader::open(place.checkpoint("run", 2));
+      load_weights(world.comm(), reader, *engines[static_cast<size_t>(world.rank())]);
+      trainer.go_to(reader.manifest().point.state);
+      trainer.run();
+    }
+    collect(world);
+    return RunEnd::kDone;
+  };
+  train(2, config, options);
+  CHECK(steps_of(place, "run") == std::vector<int64_t>{2, 4, 6});
+  REQUIRE(saved.size() == 6);
+  for (size_t i = 2; i < saved.size(); ++i) CHECK((saved[i] == saved[i - 2]));
+  CHECK(CheckpointStore(place.run("run") + "/checkpoints").set_aside().size() == 4);
+  const std::string trace = read_text(place.run("run") + "/trace-4-5.json", Kind::kBug);
+  int traced = 0;
+  for (size_t at = 0; (at = trace.find("\"step 4\"", at)) != std::string::npos; ++at) ++traced;
+  CHECK(traced == 2);  // once on each rank
 }

@@ -125,7 +125,7 @@ RANKS_CASE("an automatic micro-batch is the coarsest equal cut that fits, and on
   CHECK(config.model.vocab_size == 61);
   Backend backend = toy_backend();
   config.training.micro_batch_size = {};
-  const GlobalBatch batch = make_global_batch(config.training, config.data, world.size());
+  const GlobalBatch batch = make_global_batch(config, world.size());
   const auto chosen = [&](int64_t bytes) {
     return plan_run(config, batch, world.comm(), backend, PlanFor::kTraining, bytes).shape.micro_batch;
   };
@@ -150,7 +150,7 @@ RANKS_CASE("activations are kept in what is left, of what there is and of what i
   RunConfig config = place.config("run", world.size());
   complete_from_data(config);
   Backend backend = toy_backend();
-  const GlobalBatch batch = make_global_batch(config.training, config.data, world.size());
+  const GlobalBatch batch = make_global_batch(config, world.size());
   const auto bytes_of = [&](int64_t bytes, int64_t available = INT64_MAX) {
     const PlannedRun run = plan_run(config, batch, world.comm(), backend, PlanFor::kTraining, bytes, available);
     return planned_bytes(run.engine->plan(), *backend.device);

@@ -13,47 +13,44 @@ RunTable three_stages() {
   options.decay_type = DecayType::kLinear;
   options.warmup = TrainingLength::steps(2);
   options.min_lr_factor = 0;
-  return {{{.until_step = 3, .length = 8, .sequences = 4, .mixture = {1, 3}},
-           {.until_step = 5, .length = 32, .sequences = 2, .mixture = {1, 0}},
-           {.until_step = 9, .length = 32, .sequences = 1, .mixture = {0, 1}}},
+  return {{{.until_step = 3, .length = 8, .sequences = 4},
+           {.until_step = 5, .length = 32, .sequences = 2},
+           {.until_step = 9, .length = 32, .sequences = 1}},
           Schedule(options, 7, 9, 32)};
 }
 
 }  // namespace
 
-TEST_CASE("tokens, samples, length, batch, mixture and learning rate of each step are those of a table by hand") {
+TEST_CASE("tokens, samples, length, batch and learning rate of each step are those of a table by hand") {
   struct Expected {
     int64_t step, tokens, samples, length, sequences;
-    std::vector<double> mixture;
     double lr;
   };
   const RunTable table = three_stages();
-  for (const Expected& one : {Expected{1, 0, 0, 8, 4, {1, 3}, 3.5},
-                              {2, 32, 4, 8, 4, {1, 3}, 7},
-                              {3, 64, 8, 8, 4, {1, 3}, 6},
-                              {4, 96, 12, 32, 2, {1, 0}, 5},
-                              {5, 160, 14, 32, 2, {1, 0}, 4},
-                              {6, 224, 16, 32, 1, {0, 1}, 3},
-                              {7, 256, 17, 32, 1, {0, 1}, 2},
-                              {8, 288, 18, 32, 1, {0, 1}, 1},
-                              {9, 320, 19, 32, 1, {0, 1}, 0},
-                              {10, 352, 20, 32, 1, {0, 1}, 0}}) {
+  for (const Expected& one : {Expected{1, 0, 0, 8, 4, 3.5},
+                              {2, 32, 4, 8, 4, 7},
+                              {3, 64, 8, 8, 4, 6},
+                              {4, 96, 12, 32, 2, 5},
+                              {5, 160, 14, 32, 2, 4},
+                              {6, 224, 16, 32, 1, 3},
+                              {7, 256, 17, 32, 1, 2},
+                              {8, 288, 18, 32, 1, 1},
+                              {9, 320, 19, 32, 1, 0},
+                              {10, 352, 20, 32, 1, 0}}) {
     INFO("step " << one.step);
     const RunTable::Row row = table.at(one.step);
     CHECK(row.tokens == one.tokens);
     CHECK(row.samples == one.samples);
     CHECK(row.stage->length == one.length);
     CHECK(row.stage->sequences == one.sequences);
-    CHECK(row.stage->mixture == one.mixture);
     CHECK(row.lr == Approx(one.lr).margin(1e-12));
     CHECK(table.tokens_after(one.step - 1) == one.tokens);
   }
   CHECK(table.total_steps() == 9);
 }
 
-TEST_CASE("a config's run is one stage, with the weights of its sources") {
+TEST_CASE("a config's run is one stage") {
   RunConfig config;
-  config.data.sources = {{"a", 2}, {"b", 1}};
   config.optimizer.lr = 5;
   const RunTable table(config, {.length = 16, .sequences_per_step = 12, .sequences_per_rank = 4, .total_steps = 6});
   CHECK(table.total_steps() == 6);
@@ -61,5 +58,4 @@ TEST_CASE("a config's run is one stage, with the weights of its sources") {
   CHECK(table.at(4).tokens == 3 * 12 * 16);
   CHECK(table.at(4).samples == 3 * 12);
   CHECK(table.at(100).stage == table.at(1).stage);
-  CHECK(table.at(1).stage->mixture == std::vector<double>{2, 1});
 }

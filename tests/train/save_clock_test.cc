@@ -1,6 +1,5 @@
 #include "train/save_clock.h"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "base/strings.h"
@@ -14,17 +13,16 @@ constexpr int64_t kTokens = 100;  // a step
 
 RunState at(int64_t step) { return {.step = step, .tokens = step * kTokens, .next_sample = step}; }
 
-// The steps of a run at which a save is due, "3 6"; those of `refuse` are refused.
-std::string due_steps(const TrainingLength& interval, int64_t from = 0, std::vector<int64_t> refuse = {}) {
+// The steps of a run at which a save is due, "3 6".
+std::string due_steps(const TrainingLength& interval, int64_t from = 0) {
   SaveClock clock(interval);
-  clock.resumed(at(from), true);
+  clock.restart(at(from));
   const auto comm = make_single_comm();
   std::vector<std::string> steps;
   for (int64_t step = from + 1; step <= 12; ++step) {
     if (!clock.due(at(step), *comm)) continue;
     steps.push_back(str(step));
-    clock.tried(at(step));
-    if (std::find(refuse.begin(), refuse.end(), step) == refuse.end()) clock.committed(at(step));
+    clock.restart(at(step));
   }
   return join(steps, " ");
 }
@@ -41,7 +39,6 @@ TEST_CASE("saves in tokens are due an interval after the last try, or after the 
   CHECK(due_steps(TrainingLength::tokens(5 * kTokens - 1)) == "5 10");
   CHECK(due_steps(TrainingLength::tokens(5 * kTokens + 1)) == "6 12");
   CHECK(due_steps(TrainingLength::tokens(5 * kTokens), 4) == "9");
-  CHECK(due_steps(TrainingLength::tokens(5 * kTokens), 0, {5}) == "5 10");
 }
 
 TEST_CASE("without an interval no save is due") {
@@ -51,25 +48,6 @@ TEST_CASE("without an interval no save is due") {
   CHECK(due_steps(TrainingLength::seconds(0)).empty());
 }
 
-TEST_CASE("a state is saved once a checkpoint of this run holds it: refused and foreign ones do not count") {
-  SaveClock clock(TrainingLength::steps(1));
-  CHECK(clock.saved(at(0)));  // nothing is done yet
-  CHECK(!clock.saved(at(1)));
-  clock.tried(at(1));
-  CHECK(!clock.saved(at(1)));
-  clock.committed(at(1));
-  CHECK(clock.saved(at(1)));
-  CHECK(!clock.saved(at(2)));
-  clock.tried(at(2));
-  CHECK(!clock.saved(at(2)));
-
-  SaveClock resumed(TrainingLength::steps(1)), branched = resumed;
-  resumed.resumed(at(3), true);
-  CHECK(resumed.saved(at(3)));
-  branched.resumed(at(3), false);
-  CHECK(!branched.saved(at(3)));
-}
-
 TEST_CASE("saves in seconds are due when they have passed since the last try") {
   const double seconds = 0.02;
   SaveClock clock(TrainingLength::seconds(seconds));
@@ -77,7 +55,7 @@ TEST_CASE("saves in seconds are due when they have passed since the last try") {
   while (!clock.due(at(1), *comm)) {
   }
   const Stopwatch since;
-  clock.tried(at(1));
+  clock.restart(at(1));
   const bool due = clock.due(at(1), *comm);
   CHECK((!due || since.seconds() >= seconds));
 }

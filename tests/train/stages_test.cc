@@ -66,7 +66,7 @@ class HalfFilledDevice : public ToyDevice {
   HalfFilledDevice(const RunConfig& config, int ranks) {
     RunConfig complete = config;
     complete_from_data(complete);
-    const GlobalBatch batch = make_global_batch(complete.training, complete.data, ranks);
+    const GlobalBatch batch = make_global_batch(complete, ranks);
     const AutoChoice all{.micro_batch = batch.sequences_per_rank,
                          .keep_gathered = complete.model.num_hidden_layers,
                          .kept = kept_in(complete.model.num_hidden_layers - 1)};

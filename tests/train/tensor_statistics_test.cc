@@ -217,3 +217,41 @@ TEST_CASE("where a step is not finite the record says in which gradients, and th
   }
   CHECK(bad >= 2);
 }
+
+TEST_CASE("the statistics of an abandoned step are not taken for those of a step trained again") {
+  const ToyPlace place;
+  const auto changed = [&](const std::string& name) {
+    RunConfig config = watched(place, name, 1, 1);
+    config.training.evals = {{}};
+    config.training.evals_interval = 2;
+    return config;
+  };
+  Engine* engine = nullptr;
+  ToyRunOptions options;
+  options.evals = [&](Engine& one, const std::function<void()>&) {
+    engine = &one;
+    return std::vector<NamedValue>();
+  };
+  int64_t calls = 0;
+  options.stragglers = [&]() -> std::vector<Straggler> {
+    // A call after each step and before each save: this one is after step 3, whose outcome is not read yet.
+    if (++calls == 6) throw SharedError(Kind::kBug, "an end within the run");
+    return {};
+  };
+  options.run = [&](World& world, Trainer& trainer) {
+    CHECK_THROWS_AS(trainer.run(), SharedError);
+    CheckpointReader reader = CheckpointReader::open(place.checkpoint("run", 2));
+    load_weights(world.comm(), reader, *engine);
+    trainer.go_to(reader.manifest().point.state);
+    return trainer.run();
+  };
+  CHECK(train(1, changed("run"), options) == RunEnd::kDone);
+  train(1, changed("straight"));
+  const auto again = tensor_records_of(place.run("run")), straight = tensor_records_of(place.run("straight"));
+  REQUIRE(again.size() == straight.size());
+  for (const auto& [step, record] : straight) {
+    for (size_t i = 0; i < record.tensors.size(); ++i) {
+      CHECK(again.at(step).tensors[i].weights.rms == record.tensors[i].weights.rms);
+    }
+  }
+}

@@ -82,27 +82,18 @@ RunEnd train(int ranks, const RunConfig& incomplete, const ToyRunOptions& option
     if (!config.training.samples.prompts.empty()) sampler.emplace(config);
     Backend backend = options.backend();
     GlobalBatch batch;
-    collectively(world.comm(), [&] {
-      replicas_of(config.parallelism, world.size());
-      batch = make_global_batch(config.training, config.data, world.size() / options.readers);
-    });
-    auto open = std::make_unique<OpenRun>(
-        world, config, batch,
-        OpenOptions{.config_text = "seed: " + str(config.run.seed), .progress = options.progress});
+    collectively(world.comm(), [&] { batch = make_global_batch(config, world.size(), options.readers); });
+    auto open = std::make_unique<OpenRun>(world, config, batch,
+                                          StartFacts{.config_text = "seed: " + str(config.run.seed)}, options.progress);
     PreparedRun prepared;
     open->records.or_record_end([&] { prepared = prepare_run(world, backend, config, batch); });
-    if (options.readers > 1) {
-      prepared.planned = {};
-      prepared.mesh = std::make_unique<MeshGroups>(*prepared.data_comm, 1, options.readers);
-      prepared.planned = plan_run(config, batch, prepared.mesh->mesh(), backend, PlanFor::kTraining, INT64_MAX);
-    }
     Trainer trainer(world, stop, std::move(prepared), std::move(open),
                     {.evals = options.evals,
                      .sampler = sampler ? &*sampler : nullptr,
                      .check_changes = options.check_changes,
-                     .stop_at_step = options.stop_at_step});
-    ends[static_cast<size_t>(world.rank())] = trainer.run();
-    if (options.then) ends[static_cast<size_t>(world.rank())] = options.then(world, trainer);
+                     .stop_at_step = options.stop_at_step,
+                     .stragglers = options.stragglers});
+    ends[static_cast<size_t>(world.rank())] = options.run(world, trainer);
   });
   TOKAMAK_CHECK(std::count(ends.begin(), ends.end(), ends[0]) == ranks, "ranks end differently");
   return ends[0];
@@ -121,8 +112,7 @@ SharedError error_of(int ranks, const RunConfig& config, const ToyRunOptions& op
 int64_t planned_bytes_of(const RunConfig& config, const std::string& name) {
   const auto comm = make_single_comm();
   Backend backend = toy_backend();
-  const PlannedRun run = plan_run(config, make_global_batch(config.training, config.data, 1), *comm, backend,
-                                  PlanFor::kTraining, INT64_MAX);
+  const PlannedRun run = plan_run(config, make_global_batch(config, 1), *comm, backend, PlanFor::kTraining, INT64_MAX);
   int64_t bytes = 0;
   for (const MemoryPlan::Entry& entry : run.engine->plan().entries()) {
     if (starts_with(entry.name, name)) bytes += entry.bytes();

@@ -48,9 +48,10 @@ struct ToyRunOptions {
       [](Engine&, const std::function<void()>&) { return std::vector<NamedValue>(); };
   std::function<Backend()> backend = toy_backend;
   std::function<std::vector<std::string>(const std::string&, const std::string&)> check_changes;
-  RunProgress* progress = nullptr;               // of a run on one rank
-  int readers = 1;                               // consecutive ranks that read the same samples
-  std::function<RunEnd(World&, Trainer&)> then;  // on each rank, after the run
+  RunProgress* progress = nullptr;  // of a run on one rank
+  int readers = 1;                  // consecutive ranks that read the same samples
+  std::function<RunEnd(World&, Trainer&)> run = [](World&, Trainer& trainer) { return trainer.run(); };
+  std::function<std::vector<Straggler>()> stragglers;
 };
 
 // On so many threads, with a Sampler where the config has prompts. Throws what the first rank that failed has thrown.

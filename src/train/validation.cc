@@ -1,4 +1,4 @@
-#include "train/evaluator.h"
+#include "train/validation.h"
 
 #include <algorithm>
 #include <vector>
@@ -16,14 +16,14 @@ constexpr int64_t kFewestSequences = 64;    // of auto
 
 }  // namespace
 
-int64_t Evaluator::all_sequences(const SampleSource& source) {
+int64_t all_sequences(const SampleSource& source) {
   int64_t sum = 0;
   for (int64_t s = 0; s < source.sources(); ++s) sum += source.windows(s);
   return sum;
 }
 
 int64_t validation_sequences(const TrainingOptions& options, const GlobalBatch& batch, const SampleSource& validation) {
-  const int64_t all = Evaluator::all_sequences(validation);
+  const int64_t all = all_sequences(validation);
   if (!options.validation_sequences.is_auto()) return std::min(all, options.validation_sequences.value);
   const int64_t interval = options.validation_interval;
   const int64_t steps = interval > 0 ? std::min(interval, batch.total_steps) : batch.total_steps;
@@ -32,27 +32,22 @@ int64_t validation_sequences(const TrainingOptions& options, const GlobalBatch& 
   return std::min(all, std::max(paid, kFewestSequences));
 }
 
-Evaluator::Evaluator(const SampleSource& source, int64_t sequences, int64_t micro_batch, bool document_masking)
-    : source_(source),
-      sequences_(std::min(sequences, all_sequences(source))),
-      micro_batch_(micro_batch),
-      document_masking_(document_masking) {}
-
-double Evaluator::mean_loss(Engine& engine, const std::function<void()>& between) const {
+double mean_loss(Engine& engine, const SampleSource& source, const HeldOut& options,
+                 const std::function<void()>& between) {
   Comm& data = engine.mesh().data();
   Stream& compute = engine.compute();
   // Collectives need as many micro-batches on every rank, so the last sequences may be fillers that do not count.
-  const int64_t per_rank = (sequences_ + data.size() - 1) / data.size();
-  Loader loader(source_, {.rank = data.rank(),
-                          .ranks = data.size(),
-                          .micro_batch = std::min(micro_batch_, per_rank),
-                          .samples_per_step = per_rank * data.size(),
-                          .document_masking = document_masking_});
+  const int64_t per_rank = (options.sequences + data.size() - 1) / data.size();
+  Loader loader(source, {.rank = data.rank(),
+                         .ranks = data.size(),
+                         .micro_batch = std::min(options.micro_batch, per_rank),
+                         .samples_per_step = per_rank * data.size(),
+                         .document_masking = options.document_masking});
   engine.backend().ops->fill(compute, {.x = engine.sums(), .value = 0});
   for (int64_t m = 0; m < loader.micro_batches_per_step(); ++m) {
     between();
     const MicroBatch& batch = loader.next();
-    const int64_t counted = std::clamp(sequences_ - batch.first_sample, int64_t{0}, batch.sequences);
+    const int64_t counted = std::clamp(options.sequences - batch.first_sample, int64_t{0}, batch.sequences);
     std::vector<int32_t> targets = batch.targets;
     std::fill(targets.begin() + counted * batch.length, targets.end(), -1);
     TokenBatch view = view_of(batch);

@@ -1,4 +1,4 @@
-#include "train/evaluator.h"
+#include "train/validation.h"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -22,7 +22,7 @@ RANKS_CASE("the mean loss of held-out sequences is theirs alone, however they ar
     Engine engine(engine_options(config, {.max_tokens = 4 * 16, .max_length = 16}), comm, backend);
     engine.commit();
     engine.parameters().initialize(7, engine.compute());
-    return Evaluator(source, sequences, micro_batch, true).mean_loss(engine, [] {});
+    return mean_loss(engine, source, {.sequences = sequences, .micro_batch = micro_batch}, [] {});
   };
   const auto alone = make_single_comm();
   const double expected = loss(*alone, 5, 1);
@@ -32,15 +32,6 @@ RANKS_CASE("the mean loss of held-out sequences is theirs alone, however they ar
   for (const int64_t micro_batch : {1, 2, 3, 4}) {
     CHECK(loss(world.comm(), 5, micro_batch) == Approx(expected).epsilon(1e-6));
   }
-}
-
-TEST_CASE("no more sequences are asked for than the data has windows") {
-  const ToyPlace place;
-  const RunConfig config = place.config("run");
-  const SampleSource source(config.data, config.data.validation, 7, 61);
-  const Evaluator evaluator(source, 1'000'000, 1, true);
-  CHECK(evaluator.sequences() == source.windows(0));
-  CHECK(evaluator.tokens() == source.windows(0) * 16);
 }
 
 TEST_CASE("all held-out sequences are validated where they cost at most 5 % of the training before, else as many") {
@@ -55,7 +46,7 @@ TEST_CASE("all held-out sequences are validated where they cost at most 5 % of t
   in_order.sequence_length = 16;
   const std::vector<SourceOptions> set = {{.path = dir.path()}};
   const SampleSource source(in_order, set, 7, 61);
-  const int64_t all = Evaluator::all_sequences(source);
+  const int64_t all = all_sequences(source);
   REQUIRE(all == 200);
   TrainingOptions options;
   const auto taken = [&](int64_t interval, int64_t sequences_per_step) {
