@@ -24,23 +24,18 @@ bool may_reduce_once(const RunConfig& config, const GlobalBatch& batch, int rank
 }
 
 // The choices of one micro-batch, for increasing numbers of gathered layers.
-class ChoicesOfSize {
- public:
-  // `available` bytes for the run, of which the choice may fill `bytes`.
-  ChoicesOfSize(const RunConfig& config, const GlobalBatch& batch, int ranks, const Machine& machine, int64_t available,
-                int64_t bytes, const KeepValues& values)
-      : config_(config),
-        batch_(batch),
-        ranks_(ranks),
-        machine_(machine),
-        available_(available),
-        bytes_(bytes),
-        values_(values) {}
+struct ChoicesOfSize {
+  const RunConfig& config;
+  const GlobalBatch& batch;
+  int ranks;
+  const Machine& machine;
+  int64_t available, bytes;  // for the run, and those of them that the choice may fill
+  const KeepValues& values;
 
   // False if it does not fit.
   bool add(int64_t keep_gathered, std::vector<Candidate>& fitting) const {
     const bool fits = add(keep_gathered, false, fitting);
-    if (!may_reduce_once(config_, batch_, ranks_, values_.micro_batch)) return fits;
+    if (!may_reduce_once(config, batch, ranks, values.micro_batch)) return fits;
     if (fits) {
       const Prediction& often = fitting.back().prediction;
       if (often.exposed_communication_seconds <= kWorthTrying * often.step_seconds) return true;
@@ -50,29 +45,20 @@ class ChoicesOfSize {
 
  private:
   bool add(int64_t keep_gathered, bool reduce_once, std::vector<Candidate>& fitting) const {
-    AutoChoice choice{.micro_batch = values_.micro_batch, .keep_gathered = keep_gathered, .reduce_once = reduce_once};
-    const int64_t left = bytes_ - bytes_of(choice);
+    AutoChoice choice{.micro_batch = values.micro_batch, .keep_gathered = keep_gathered, .reduce_once = reduce_once};
+    const int64_t left = bytes - bytes_of(choice);
     if (left < 0) return false;
-    if (config_.activation_checkpoint.mode == RecomputeMode::kAuto) {
-      choice.kept = choose_kept(values_.costs, left);
-    }
-    const Prediction prediction = predict(with_choice(config_, choice), batch_, ranks_, machine_, available_);
+    if (config.activation_checkpoint.mode == RecomputeMode::kAuto) choice.kept = choose_kept(values.costs, left);
+    const Prediction prediction = predict(with_choice(config, choice), batch, ranks, machine, available);
     choice.predicted_seconds = prediction.step_seconds;
     fitting.push_back({choice, prediction});
-    fitting.back().prediction.recompute = config_.activation_checkpoint.mode;
+    fitting.back().prediction.recompute = config.activation_checkpoint.mode;
     return true;
   }
   int64_t bytes_of(const AutoChoice& choice) const {
-    const DryRun run(with_choice(config_, choice), batch_, ranks_, available_);
+    const DryRun run(with_choice(config, choice), batch, ranks, available);
     return planned_bytes(run.memory(), run.device());
   }
-
-  const RunConfig& config_;
-  const GlobalBatch& batch_;
-  int ranks_;
-  const Machine& machine_;
-  int64_t available_, bytes_;
-  const KeepValues& values_;
 };
 
 double operation_seconds(DryRun& run, const Machine& machine) {
@@ -82,7 +68,7 @@ double operation_seconds(DryRun& run, const Machine& machine) {
   double seconds = 0;
   for (const StepRecord::Distinct& call : record.calls) {
     if (call.kind == CallKind::kCollective) continue;
-    seconds += static_cast<double>(call.count) * cost_of(call, machine, run.ops()).seconds();
+    seconds += double(call.count) * cost_of(call, machine, run.ops()).seconds();
   }
   return seconds;
 }
@@ -132,7 +118,7 @@ PerKeptTensor<KeepCost> keep_seconds(const RunConfig& config, const GlobalBatch&
   auto costs = keep_costs(config.model, micro_batch * batch.length, batch.length, compute_dtype(config.precision),
                           without.ops().rows_behind_attention());
   const double nothing = operation_seconds(without, machine);
-  const double times = static_cast<double>(batch.sequences_per_rank) / static_cast<double>(micro_batch);
+  const double times = double(batch.sequences_per_rank) / double(micro_batch);
   for (size_t tensor = 0; tensor < tensors; ++tensor) {
     std::vector<int64_t> one = none;
     one[tensor] = 1;
@@ -154,7 +140,7 @@ Candidates candidates(const RunConfig& config, const GlobalBatch& batch, int ran
       values.costs = keep_seconds(config, batch, size, ranks, machine);
     }
     const size_t before = found.fitting.size();
-    const ChoicesOfSize of(config, batch, ranks, machine, available, bytes, values);
+    const ChoicesOfSize of{config, batch, ranks, machine, available, bytes, values};
     for (int64_t gathered = 0; gathered <= most_gathered(config, ranks); ++gathered) {
       if (!of.add(gathered, found.fitting)) break;  // more gathered layers take more
     }
