@@ -47,11 +47,11 @@ void print_profile(std::ostream& out, const Profile& profile) {
 }  // namespace
 
 double StepReport::mfu_full() const {
-  return result.tokens_per_second * flops_per_token_full(config.model, shape.length) / peak_flops;
+  return result.tokens_per_second * token_flops(config.model).full(shape.length) / peak_flops;
 }
 
 double StepReport::mfu_causal() const {
-  return result.tokens_per_second * flops_per_token_causal(config.model, shape.length) / peak_flops;
+  return result.tokens_per_second * token_flops(config.model).causal(shape.length) / peak_flops;
 }
 
 double StepReport::mfu_done() const {
@@ -81,8 +81,8 @@ void print(std::ostream& out, const StepReport& r) {
   row(out, "tokens/s") << fixed(r.result.tokens_per_second, 0) << "\n";
   row(out, "GEMM rate") << human_si(r.result.gemm_rate, "FLOP/s")
                         << " (FLOP-weighted over the GEMMs above, all ranks)\n";
-  training("causal", flops_per_token_causal(r.config.model, r.shape.length));
-  training("full", flops_per_token_full(r.config.model, r.shape.length));
+  training("causal", token_flops(r.config.model).causal(r.shape.length));
+  training("full", token_flops(r.config.model).full(r.shape.length));
   if (r.peak_flops > 0) {
     row(out, "mfu_full") << fixed(100 * r.mfu_full(), 1) << " % of " << human_si(r.peak_flops, "FLOP/s")
                          << ", the vendor's dense peak\n";
@@ -108,8 +108,8 @@ nlohmann::ordered_json as_json(const StepReport& r) {
                                  {"tokens_per_step", r.result.tokens_per_step},
                                  {"step_seconds", r.result.step_seconds},
                                  {"tokens_per_second", r.result.tokens_per_second},
-                                 {"flops_per_token_full", flops_per_token_full(r.config.model, r.shape.length)},
-                                 {"flops_per_token_causal", flops_per_token_causal(r.config.model, r.shape.length)},
+                                 {"flops_per_token_full", token_flops(r.config.model).full(r.shape.length)},
+                                 {"flops_per_token_causal", token_flops(r.config.model).causal(r.shape.length)},
                                  {"gemm_flops_per_second", r.result.gemm_rate},
                                  {"mean_document", r.mean_document},
                                  {"attended", r.result.attended},
