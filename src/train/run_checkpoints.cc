@@ -32,7 +32,6 @@ void load_weights(Comm& comm, CheckpointReader& reader, Engine& engine) {
   collectively(comm, [&] { read.emplace(engine); });
   load(comm, reader, read->place(), read->slices());
   read->push();
-  engine.parameters().masters_changed(engine.compute());
 }
 
 RunCheckpoints::RunCheckpoints(Comm& comm, const RunConfig& config, Tick tick)
